@@ -1,0 +1,62 @@
+// Transport: how a client reaches its servers. Two implementations: gRPC (grpc_transport.h) and in-process
+// (in_process_transport.h, which carries the tests).
+//
+// A stream is a row of whole frames each way. Control calls travel apart from streams, so that a heartbeat never waits
+// behind a tensor.
+#ifndef THINWIRE_CLIENT_TRANSPORT_H_
+#define THINWIRE_CLIENT_TRANSPORT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/byte_chain.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+
+// Hears a stream; called from the transport's threads, one call at a time per stream, never from within a call into
+// the stream. OnClosed is the last call.
+class StreamObserver {
+ public:
+  virtual ~StreamObserver() = default;
+  virtual void OnFrame(ByteChain frame) = 0;
+  // The frame given to the last Write is on its way: the next may be written.
+  virtual void OnWritten() = 0;
+  // Not OK, or OK after the server closed in order.
+  virtual void OnClosed(absl::Status status) = 0;
+};
+
+class Stream {
+ public:
+  // Ends the stream if it has not ended; after that no call reaches the observer.
+  virtual ~Stream() = default;
+  // REQUIRES: the last frame's OnWritten has come.
+  virtual void Write(ByteChain frame) = 0;
+};
+
+// Thread-safe.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // How the server is called in messages: "server 1 (10.0.0.7:5000)".
+  virtual std::string NameOf(ServerId server) const = 0;
+
+  // Opens a stream; a server that cannot be reached is told by OnClosed.
+  virtual std::unique_ptr<Stream> Open(ServerId server, StreamObserver& observer) = 0;
+
+  // Blocking calls. Errors: those of gRPC, DeadlineExceeded after TIMEOUT.
+  virtual absl::StatusOr<JoinReply> Join(ServerId server, const JoinRequest& request, absl::Duration timeout) = 0;
+  virtual absl::StatusOr<HeartbeatReply> Heartbeat(ServerId server, const HeartbeatRequest& request,
+                                                   absl::Duration timeout) = 0;
+  virtual absl::StatusOr<LeaveReply> Leave(ServerId server, const LeaveRequest& request,
+                                           absl::Duration timeout) = 0;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLIENT_TRANSPORT_H_

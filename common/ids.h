@@ -1,0 +1,49 @@
+// The numbers of thinwire, each a type of its own, so that a step is never taken for a version.
+//
+//   WorkerId ServerId ShardId          who and where, from 0
+//   Step                               a worker's unit of work
+//   Version                            updates a shard has applied
+//   Generation Epoch Incarnation       of a job's history, of a server's start, of a worker's number
+#ifndef THINWIRE_COMMON_IDS_H_
+#define THINWIRE_COMMON_IDS_H_
+
+#include <compare>
+#include <cstdint>
+#include <ostream>
+#include <utility>
+
+namespace thinwire {
+
+template <typename Tag, typename Rep>
+struct Number {
+  Rep value = 0;
+
+  auto operator<=>(const Number&) const = default;
+
+  Number operator+(Rep n) const { return Number{static_cast<Rep>(value + n)}; }
+  Number& operator++() {
+    ++value;
+    return *this;
+  }
+  // REQUIRES: other <= *this.
+  Rep operator-(Number other) const { return static_cast<Rep>(value - other.value); }
+
+  template <typename H>
+  friend H AbslHashValue(H h, Number n) {
+    return H::combine(std::move(h), n.value);
+  }
+  friend std::ostream& operator<<(std::ostream& out, Number n) { return out << n.value; }
+};
+
+using WorkerId = Number<struct WorkerTag, uint32_t>;
+using ServerId = Number<struct ServerTag, uint32_t>;
+using ShardId = Number<struct ShardTag, uint32_t>;
+using Step = Number<struct StepTag, uint64_t>;
+using Version = Number<struct VersionTag, uint64_t>;
+using Generation = Number<struct GenerationTag, uint64_t>;
+using Epoch = Number<struct EpochTag, uint64_t>;
+using Incarnation = Number<struct IncarnationTag, uint64_t>;
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_IDS_H_

@@ -1,0 +1,110 @@
+// Frame: the data plane's two messages (parameter_service.proto), parsed and written by hand so that a payload is
+// shared, never copied. The bytes are valid protobuf: a generated client reads and writes the same ones.
+//
+//   frame = fields of the message in order; each payload is its entry's last field, a piece of the chain of its own
+//
+// Unknown fields are skipped, as protobuf does; a repeated scalar field takes the last value. Parsing distrusts its
+// input: no read beyond the end, no allocation larger than a small multiple of the bytes at hand.
+#ifndef THINWIRE_PROTO_FRAME_H_
+#define THINWIRE_PROTO_FRAME_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/byte_chain.h"
+#include "common/ids.h"
+
+namespace thinwire {
+
+struct SeedEntry {
+  ShardId shard;
+  ByteChain payload;
+  bool operator==(const SeedEntry&) const = default;
+};
+
+struct PushEntry {
+  ShardId shard;
+  Step step;
+  uint32_t examples = 0;
+  uint32_t late_examples = 0;
+  Version computed_version;
+  Version held_version;
+  uint32_t read_codec = 0;
+  ByteChain payload;
+  bool operator==(const PushEntry&) const = default;
+};
+
+struct ReadEntry {
+  ShardId shard;
+  Step step;
+  Version held_version;
+  uint32_t read_codec = 0;
+  bool operator==(const ReadEntry&) const = default;
+};
+
+// WorkerMessage.
+struct WorkerFrame {
+  WorkerId worker;
+  Incarnation incarnation;
+  Generation generation;
+  Epoch epoch;
+  std::vector<SeedEntry> seeds;
+  std::vector<PushEntry> pushes;
+  std::vector<ReadEntry> reads;
+  bool operator==(const WorkerFrame&) const = default;
+};
+
+struct VerdictEntry {
+  ShardId shard;
+  Step step;
+  uint32_t kind = 0;  // Verdict.Kind of parameter_service.proto
+  bool again = false;
+  Step frontier;
+  Version version;
+  bool operator==(const VerdictEntry&) const = default;
+};
+
+struct ParametersEntry {
+  ShardId shard;
+  Step step;
+  Version version;
+  Version base_version;
+  bool delta = false;
+  Step frontier;
+  ByteChain payload;
+  bool operator==(const ParametersEntry&) const = default;
+};
+
+struct WaitingEntry {
+  ShardId shard;
+  Step step;
+  Step frontier;
+  std::vector<WorkerId> workers;
+  bool unseeded = false;
+  uint32_t live = 0;
+  uint32_t wanted = 0;
+  bool operator==(const WaitingEntry&) const = default;
+};
+
+// ServerMessage.
+struct ServerFrame {
+  Generation generation;
+  Epoch epoch;
+  std::vector<VerdictEntry> verdicts;
+  std::vector<ParametersEntry> parameters;
+  std::vector<WaitingEntry> waits;
+  bool operator==(const ServerFrame&) const = default;
+};
+
+// Errors: InvalidArgument with the byte's place and what was wanted there. Payloads share BYTES' memory.
+absl::StatusOr<WorkerFrame> ParseWorkerFrame(const ByteChain& bytes);
+absl::StatusOr<ServerFrame> ParseServerFrame(const ByteChain& bytes);
+
+// The bytes of a frame; the payloads are shared, the rest is one small buffer.
+ByteChain WriteFrame(const WorkerFrame& frame);
+ByteChain WriteFrame(const ServerFrame& frame);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_PROTO_FRAME_H_

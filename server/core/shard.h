@@ -1,0 +1,68 @@
+// Shard: the state machine that decides. Events in, effects out; nothing else goes in and nothing else comes out.
+//
+//   Progress    who is live and how far: next, frontier, waiting reads       (progress.h)
+//   Judge       what becomes of a push                                       (judge.h)
+//   Round       what has been folded and waits to become an update           (accumulator.h)
+//   Optimizer   update -> masters                                            (optimizer/)
+//   Publisher   masters -> payloads for readers, once per version and codec  (publisher.h)
+//
+// docs/consistency.md states the rule. Lives on its shard's strand, so it has no lock.
+#ifndef THINWIRE_SERVER_CORE_SHARD_H_
+#define THINWIRE_SERVER_CORE_SHARD_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/byte_chain.h"
+#include "common/ids.h"
+#include "server/core/effects.h"
+#include "server/core/event.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/rule.h"
+#include "server/core/schedule.h"
+
+namespace thinwire {
+
+struct ShardOptions {
+  size_t value_count = 0;
+  Rule rule;
+  Generation generation;
+  uint64_t planned_examples = 0;
+};
+
+class Shard {
+ public:
+  // OPTIMIZER and SCHEDULE outlive the shard; many shards share them.
+  Shard(const ShardOptions& options, const Optimizer& optimizer, const Schedule& schedule);
+  ~Shard();
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  // The one entry. Never fails: what the edge let through is an event, and every event has its effects.
+  Effects Apply(const Event& event);
+
+  // The parameters at version() in a dense codec; encoded at the first call for this version and codec, then shared.
+  // REQUIRES: seeded().
+  ByteChain Encoded(CodecId codec);
+
+  // Every waiting read and whom it waits for, in the workers' order.
+  std::vector<Wait> Waits() const;
+
+  std::span<const float> masters() const;
+  bool seeded() const;
+  bool open() const;
+  Version version() const;
+  Step frontier() const;
+  // The first step that WORKER has not finished. REQUIRES: worker < rule.workers.
+  Step next(WorkerId worker) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_CORE_SHARD_H_
