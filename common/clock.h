@@ -2,17 +2,34 @@
 #ifndef THINWIRE_COMMON_CLOCK_H_
 #define THINWIRE_COMMON_CLOCK_H_
 
-#include "absl/time/clock.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace thinwire {
 
-// Thread-safe.
+// Thread-safe. Now never falls: it counts from an arbitrary start and is no date.
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Never falls.
   virtual absl::Time Now() = 0;
+};
+
+// The machine's monotonic clock.
+class SteadyClock final : public Clock {
+ public:
+  absl::Time Now() override;
+};
+
+// Stands still until a test moves it.
+class ManualClock final : public Clock {
+ public:
+  absl::Time Now() override;
+  void Advance(absl::Duration by);
+
+ private:
+  absl::Mutex mu_;
+  absl::Time now_ ABSL_GUARDED_BY(mu_) = absl::UnixEpoch();
 };
 
 }  // namespace thinwire

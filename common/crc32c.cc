@@ -1,0 +1,23 @@
+#include "common/crc32c.h"
+
+#include <isa-l/crc.h>
+
+#include <algorithm>
+
+namespace thinwire {
+
+uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
+  // ISA-L takes an int length and leaves both inversions to the caller.
+  constexpr size_t kMost = size_t{1} << 30;
+  crc = ~crc;
+  while (!bytes.empty()) {
+    const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), kMost));
+    // It never writes through the pointer that it takes without const.
+    auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(part.data()));
+    crc = crc32_iscsi(data, static_cast<int>(part.size()), crc);
+    bytes = bytes.subspan(part.size());
+  }
+  return ~crc;
+}
+
+}  // namespace thinwire
