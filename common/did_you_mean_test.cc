@@ -1,0 +1,47 @@
+#include "common/did_you_mean.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace thinwire {
+namespace {
+
+const std::vector<std::string_view> kNames = {"sgd", "momentum", "adam", "adamw", "learning_rate"};
+
+TEST(DidYouMeanTest, ForgivesEachKindOfEdit) {
+  EXPECT_EQ(DidYouMean("momentun", kNames), "momentum");           // replaced
+  EXPECT_EQ(DidYouMean("momntum", kNames), "momentum");            // left out
+  EXPECT_EQ(DidYouMean("momenttum", kNames), "momentum");          // put in
+  EXPECT_EQ(DidYouMean("sdg", kNames), "sgd");                     // swapped
+  EXPECT_EQ(DidYouMean("ADAM", kNames), "adam");                   // the other case
+  EXPECT_EQ(DidYouMean("lerning-rate", kNames), "learning_rate");  // two edits
+}
+
+TEST(DidYouMeanTest, SaysNothingWhenNothingIsNear) {
+  EXPECT_EQ(DidYouMean("lamb", kNames), "");
+  EXPECT_EQ(DidYouMean("rmsprop", kNames), "");
+  EXPECT_EQ(DidYouMean("", kNames), "");
+  EXPECT_EQ(DidYouMean("adam", {}), "");
+}
+
+TEST(DidYouMeanTest, NeverReplacesAWholeWord) {
+  EXPECT_EQ(DidYouMean("b", std::vector<std::string_view>{"a"}), "");
+}
+
+TEST(DidYouMeanTest, PrefersTheFewestEditsAndThenTheEarlierWord) {
+  EXPECT_EQ(DidYouMean("adamww", kNames), "adamw");
+  EXPECT_EQ(DidYouMean("cat", std::vector<std::string_view>{"bat", "rat"}), "bat");
+  EXPECT_EQ(DidYouMean("cat", std::vector<std::string_view>{"rat", "bat"}), "rat");
+}
+
+TEST(DidYouMeanTest, AVeryLongWordIsNearToNothing) {
+  const std::string long_word(1 << 20, 'x');
+  EXPECT_EQ(DidYouMean(long_word, kNames), "");
+  EXPECT_EQ(DidYouMean("adm", std::vector<std::string_view>{long_word, "adam"}), "adam");
+}
+
+}  // namespace
+}  // namespace thinwire
