@@ -1,9 +1,11 @@
 // ByteChain: bytes that lie in several pieces, each kept alive by whoever owns its memory.
 //
-// A payload arrives as slices of at most 64 KiB that a value may straddle, and leaves as a small header and a large
-// body from elsewhere. A chain lets both stay where they are: copying a chain copies pointers, never bytes.
+// A payload arrives as slices of at most 64 KiB that a value may straddle, and leaves as a small
+// header and a large body from elsewhere. A chain lets both stay where they are: copying a chain
+// copies pointers, never bytes.
 //
-// Not thread-safe; the bytes themselves are immutable, so copies of a chain may be used on different threads.
+// Not thread-safe; the bytes themselves are immutable, so copies of a chain may be used on
+// different threads.
 #ifndef THINWIRE_COMMON_BYTE_CHAIN_H_
 #define THINWIRE_COMMON_BYTE_CHAIN_H_
 
@@ -48,8 +50,8 @@ class ByteChain {
   void CopyTo(std::span<std::byte> to) const;
   std::vector<std::byte> ToVector() const;
 
-  // All bytes in one span: the piece itself if there is only one, else copied into SCRATCH. The span lives as long as
-  // both the chain and SCRATCH.
+  // All bytes in one span: the piece itself if there is only one, else copied into SCRATCH. The
+  // span lives as long as both the chain and SCRATCH.
   std::span<const std::byte> Contiguous(std::vector<std::byte>& scratch) const;
 
   // Keeps OWNER alive for as long as any of this chain's pieces, and those cut from them later.

@@ -3,7 +3,8 @@
 //   WorkerId ServerId ShardId          who and where, from 0
 //   Step                               a worker's unit of work
 //   Version                            updates a shard has applied
-//   Generation Epoch Incarnation       of a job's history, of a server's start, of a worker's number
+//   Generation Epoch Incarnation       of a job's history, of a server's start, of a worker's
+//   number
 #ifndef THINWIRE_COMMON_IDS_H_
 #define THINWIRE_COMMON_IDS_H_
 

@@ -1,18 +1,20 @@
 // Partition: how a model's tensors become shards, and where each shard lives.
 //
-// A pure function of (tensor names and shapes in order, shard size, server count), so every process computes the same
-// one and a hash proves it. A tensor of two or more dimensions is cut into shards of its own, equal to within one
-// value; all vectors and scalars, in their order, share shards of their own. So a layer can have its codec, and
-// vectors can go dense.
+// A pure function of (tensor names and shapes in order, shard size, server count), so every process
+// computes the same one and a hash proves it. A tensor of two or more dimensions is cut into shards
+// of its own, equal to within one value; all vectors and scalars, in their order, share shards of
+// their own. So a layer can have its codec, and vectors can go dense.
 //
 //   tensors   w1[784,128]  b1[128]  w2[128,10]  b2[10]        shard size 65536, 2 servers
-//   shards    2: w1[0..50176)  1: w1[50176..100352) ... in the order in which backward finishes them
+//   shards    2: w1[0..50176)  1: w1[50176..100352) ... in the order in which backward finishes
+//   them
 //
-// A shard's number is its place in the push order that all workers share: shards whose first tensor is last in the
-// model come first, because backward finishes there. Reads are wanted the other way round. Two workers that pushed in
-// different orders would close no shard before half-time.
+// A shard's number is its place in the push order that all workers share: shards whose first tensor
+// is last in the model come first, because backward finishes there. Reads are wanted the other way
+// round. Two workers that pushed in different orders would close no shard before half-time.
 //
-// Shards are dealt largest first to the server that holds the fewest values, ties to the lower number.
+// Shards are dealt largest first to the server that holds the fewest values, ties to the lower
+// number.
 #ifndef THINWIRE_COMMON_PARTITION_H_
 #define THINWIRE_COMMON_PARTITION_H_
 
@@ -28,6 +30,8 @@ namespace thinwire {
 
 inline constexpr uint64_t kLeastShardSize = 4096;
 inline constexpr uint64_t kLargestShardSize = 262144;
+inline constexpr uint64_t kMostShards = uint64_t{1} << 22;
+inline constexpr uint32_t kMostServers = 4096;
 
 struct TensorShape {
   std::string name;
@@ -50,9 +54,10 @@ struct Segment {
 // Immutable.
 class Partition {
  public:
-  // SHARD_SIZE 0 means total / (8 per server), within the least and the largest. Errors: InvalidArgument if there is
-  // no tensor, a name is empty or stands twice, a dimension is not positive, the values exceed 2^40, the shard size
-  // exceeds the largest, or there is no server.
+  // SHARD_SIZE 0 means total / (8 per server), within the least and the largest. Errors:
+  // InvalidArgument if there is no tensor, a name is empty or stands twice, a dimension is not
+  // positive, the values exceed 2^40, the shard size exceeds the largest, there would be more than
+  // kMostShards shards, or not 1 to kMostServers servers.
   static absl::StatusOr<Partition> Make(std::vector<TensorShape> tensors, uint64_t shard_size,
                                         uint32_t server_count);
 
@@ -63,7 +68,9 @@ class Partition {
 
   uint32_t shard_count() const { return static_cast<uint32_t>(shards_.size()); }
   // REQUIRES: shard < shard_count().
-  const std::vector<Segment>& segments(ShardId shard) const { return shards_[shard.value].segments; }
+  const std::vector<Segment>& segments(ShardId shard) const {
+    return shards_[shard.value].segments;
+  }
   uint64_t value_count(ShardId shard) const { return shards_[shard.value].value_count; }
   ServerId server(ShardId shard) const { return shards_[shard.value].server; }
 
@@ -85,6 +92,7 @@ class Partition {
   };
 
   Partition() = default;
+  void Deal();  // shards to servers
 
   std::vector<TensorShape> tensors_;
   uint64_t value_count_ = 0;

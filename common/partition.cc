@@ -1,0 +1,226 @@
+#include "common/partition.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint64_t kMostValues = uint64_t{1} << 40;
+
+// FNV-1a over numbers in little-endian order and over strings with their length before them.
+class Fnv1a {
+ public:
+  void Add(uint64_t number) {
+    for (int shift = 0; shift < 64; shift += 8) AddByte(static_cast<uint8_t>(number >> shift));
+  }
+  void Add(std::string_view text) {
+    Add(text.size());
+    for (char c : text) AddByte(static_cast<uint8_t>(c));
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  void AddByte(uint8_t byte) { value_ = (value_ ^ byte) * 0x100000001B3u; }
+
+  uint64_t value_ = 0xCBF29CE484222325u;
+};
+
+uint64_t Hash(std::span<const TensorShape> tensors, uint64_t shard_size, uint32_t server_count) {
+  Fnv1a hash;
+  hash.Add(tensors.size());
+  for (const TensorShape& tensor : tensors) {
+    hash.Add(tensor.name);
+    hash.Add(tensor.shape.size());
+    for (int64_t dimension : tensor.shape) hash.Add(static_cast<uint64_t>(dimension));
+  }
+  hash.Add(shard_size);
+  hash.Add(server_count);
+  return hash.value();
+}
+
+// The values of TENSOR. Errors: a dimension that is not positive, or more values than kMostValues.
+absl::StatusOr<uint64_t> CheckedCount(const TensorShape& tensor) {
+  uint64_t count = 1;
+  for (int64_t dimension : tensor.shape) {
+    if (dimension <= 0) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " of shape [",
+                                                     absl::StrJoin(tensor.shape, ","),
+                                                     "]: want dimensions above 0"));
+    }
+    if (static_cast<uint64_t>(dimension) > kMostValues / count) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " of shape [",
+                                                     absl::StrJoin(tensor.shape, ","),
+                                                     "]: want at most ", kMostValues, " values"));
+    }
+    count *= static_cast<uint64_t>(dimension);
+  }
+  return count;
+}
+
+// The sum of all tensors' values, each tensor checked.
+absl::StatusOr<uint64_t> CheckedTotal(std::span<const TensorShape> tensors) {
+  if (tensors.empty())
+    return absl::InvalidArgumentError("a model without tensors: want at least one");
+  uint64_t total = 0;
+  absl::flat_hash_set<std::string_view> names;
+  for (const TensorShape& tensor : tensors) {
+    if (tensor.name.empty()) return absl::InvalidArgumentError("a tensor without a name");
+    if (!names.insert(tensor.name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("two tensors are named ", tensor.name));
+    }
+    const absl::StatusOr<uint64_t> count = CheckedCount(tensor);
+    if (!count.ok()) return count.status();
+    total += *count;
+    if (total > kMostValues) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a model of more than ", kMostValues, " values"));
+    }
+  }
+  return total;
+}
+
+uint64_t DefaultShardSize(uint64_t total, uint32_t server_count) {
+  return std::clamp(total / (uint64_t{8} * server_count), kLeastShardSize, kLargestShardSize);
+}
+
+bool IsMatrix(const TensorShape& tensor) { return tensor.shape.size() >= 2; }
+
+// Cuts RUN, segments in order, into the fewest pieces of at most SHARD_SIZE values, equal to within
+// one.
+std::vector<std::vector<Segment>> Cut(std::span<const Segment> run, uint64_t shard_size) {
+  uint64_t total = 0;
+  for (const Segment& segment : run) total += segment.count;
+  const uint64_t pieces = (total + shard_size - 1) / shard_size;
+  std::vector<std::vector<Segment>> shards(pieces);
+  size_t at = 0;
+  uint64_t taken = 0;  // of run[at]
+  for (uint64_t i = 0; i < pieces; ++i) {
+    uint64_t wanted = total / pieces + (i < total % pieces ? 1 : 0);
+    while (wanted > 0) {
+      const uint64_t part = std::min(wanted, run[at].count - taken);
+      shards[i].push_back({run[at].tensor, run[at].offset + taken, part});
+      wanted -= part;
+      taken += part;
+      if (taken == run[at].count) {
+        ++at;
+        taken = 0;
+      }
+    }
+  }
+  return shards;
+}
+
+std::vector<std::vector<Segment>> CutAll(std::span<const TensorShape> tensors,
+                                         uint64_t shard_size) {
+  std::vector<std::vector<Segment>> shards;
+  const auto add = [&shards, shard_size](std::span<const Segment> run) {
+    for (auto& shard : Cut(run, shard_size)) shards.push_back(std::move(shard));
+  };
+  std::vector<Segment> vectors;
+  for (uint32_t t = 0; t < tensors.size(); ++t) {
+    const Segment whole{t, 0, tensors[t].value_count()};
+    if (IsMatrix(tensors[t])) {
+      add(std::span(&whole, 1));
+    } else {
+      vectors.push_back(whole);
+    }
+  }
+  add(vectors);
+  // Push order: what backward finishes last comes last. A shard is finished with its first tensor.
+  std::ranges::stable_sort(shards, [](const auto& a, const auto& b) {
+    if (a.front().tensor != b.front().tensor) return a.front().tensor > b.front().tensor;
+    return a.front().offset > b.front().offset;
+  });
+  return shards;
+}
+
+}  // namespace
+
+uint64_t TensorShape::value_count() const {
+  return std::accumulate(shape.begin(), shape.end(), uint64_t{1},
+                         [](uint64_t n, int64_t d) { return n * static_cast<uint64_t>(d); });
+}
+
+std::ostream& operator<<(std::ostream& out, const Segment& s) {
+  return out << "tensor " << s.tensor << "[" << s.offset << ".." << s.offset + s.count << ")";
+}
+
+absl::StatusOr<Partition> Partition::Make(std::vector<TensorShape> tensors, uint64_t shard_size,
+                                          uint32_t server_count) {
+  const absl::StatusOr<uint64_t> total = CheckedTotal(tensors);
+  if (!total.ok()) return total.status();
+  if (server_count == 0 || server_count > kMostServers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("servers: want 1 to ", kMostServers, ", got ", server_count));
+  }
+  if (shard_size > kLargestShardSize) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shard_size: want at most ", kLargestShardSize, " values, got ", shard_size));
+  }
+  Partition partition;
+  partition.value_count_ = *total;
+  partition.shard_size_ = shard_size == 0 ? DefaultShardSize(*total, server_count) : shard_size;
+  if (*total / partition.shard_size_ > kMostShards) {
+    return absl::InvalidArgumentError(absl::StrCat("shard_size: want at most ", kMostShards,
+                                                   " shards, got ", *total, " values in shards of ",
+                                                   partition.shard_size_));
+  }
+  partition.server_count_ = server_count;
+  partition.hash_ = Hash(tensors, partition.shard_size_, server_count);
+  for (auto& segments : CutAll(tensors, partition.shard_size_)) {
+    Shard shard;
+    for (const Segment& segment : segments) shard.value_count += segment.count;
+    shard.segments = std::move(segments);
+    partition.shards_.push_back(std::move(shard));
+  }
+  partition.tensors_ = std::move(tensors);
+  partition.Deal();
+  return partition;
+}
+
+void Partition::Deal() {
+  std::vector<Shard*> largest_first;
+  for (Shard& shard : shards_) largest_first.push_back(&shard);
+  std::ranges::stable_sort(largest_first, [](const Shard* a, const Shard* b) {
+    return a->value_count > b->value_count;
+  });
+  // A heap of (load, server): the least loaded on top, ties to the lower number.
+  std::vector<std::pair<uint64_t, uint32_t>> loads;
+  for (uint32_t s = 0; s < server_count_; ++s) loads.emplace_back(0, s);
+  for (Shard* shard : largest_first) {
+    std::ranges::pop_heap(loads, std::ranges::greater{});
+    shard->server = ServerId{loads.back().second};
+    loads.back().first += shard->value_count;
+    std::ranges::push_heap(loads, std::ranges::greater{});
+  }
+}
+
+std::vector<ShardId> Partition::ShardsOf(ServerId server) const {
+  std::vector<ShardId> found;
+  for (uint32_t s = 0; s < shard_count(); ++s) {
+    if (shards_[s].server == server) found.push_back(ShardId{s});
+  }
+  return found;
+}
+
+std::vector<ShardId> Partition::ShardsOfTensor(uint32_t tensor) const {
+  std::vector<ShardId> found;
+  for (uint32_t s = 0; s < shard_count(); ++s) {
+    const auto& segments = shards_[s].segments;
+    if (std::ranges::any_of(segments, [tensor](const Segment& g) { return g.tensor == tensor; })) {
+      found.push_back(ShardId{s});
+    }
+  }
+  return found;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,152 @@
+#include "common/partition.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "absl/status/status.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<TensorShape> Mlp() {
+  return {{"w1", {784, 128}}, {"b1", {128}}, {"w2", {128, 10}}, {"b2", {10}}};
+}
+
+Partition MakeOrDie(std::vector<TensorShape> tensors, uint64_t shard_size, uint32_t servers) {
+  auto partition = Partition::Make(std::move(tensors), shard_size, servers);
+  EXPECT_TRUE(partition.ok()) << partition.status();
+  return *std::move(partition);
+}
+
+TEST(PartitionTest, CutsMatricesApartAndGathersVectors) {
+  const Partition p = MakeOrDie(Mlp(), 65536, 2);
+  ASSERT_EQ(p.shard_count(), 4u);
+  EXPECT_THAT(p.segments(ShardId{0}), ElementsAre(Segment{2, 0, 1280}));
+  // Both vectors share a shard, which backward finishes with the first of them.
+  EXPECT_THAT(p.segments(ShardId{1}), ElementsAre(Segment{1, 0, 128}, Segment{3, 0, 10}));
+  EXPECT_THAT(p.segments(ShardId{2}), ElementsAre(Segment{0, 50176, 50176}));
+  EXPECT_THAT(p.segments(ShardId{3}), ElementsAre(Segment{0, 0, 50176}));
+}
+
+TEST(PartitionTest, DealsLargestFirstToTheLeastLoaded) {
+  const Partition p = MakeOrDie(Mlp(), 65536, 2);
+  EXPECT_EQ(p.server(ShardId{2}), ServerId{0});
+  EXPECT_EQ(p.server(ShardId{3}), ServerId{1});
+  EXPECT_EQ(p.server(ShardId{0}), ServerId{0});  // 1280 on a tie
+  EXPECT_EQ(p.server(ShardId{1}), ServerId{1});  // 138 to the lighter one
+  EXPECT_THAT(p.ShardsOf(ServerId{1}), ElementsAre(ShardId{1}, ShardId{3}));
+}
+
+TEST(PartitionTest, FindsTheShardsOfATensor) {
+  const Partition p = MakeOrDie(Mlp(), 65536, 2);
+  EXPECT_THAT(p.ShardsOfTensor(0), ElementsAre(ShardId{2}, ShardId{3}));
+  EXPECT_THAT(p.ShardsOfTensor(3), ElementsAre(ShardId{1}));
+}
+
+TEST(PartitionTest, AServerMayHoldNothing) {
+  const Partition p = MakeOrDie({{"scalar", {}}}, 0, 3);
+  EXPECT_EQ(p.shard_count(), 1u);
+  EXPECT_THAT(p.ShardsOf(ServerId{2}), ElementsAre());
+}
+
+TEST(PartitionTest, TheDefaultShardSizeIsEightPerServerWithinItsBounds) {
+  EXPECT_EQ(MakeOrDie({{"w", {100, 10}}}, 0, 1).shard_size(), kLeastShardSize);
+  EXPECT_EQ(MakeOrDie({{"w", {1000, 160}}}, 0, 2).shard_size(), 10000u);
+  EXPECT_EQ(MakeOrDie({{"w", {10000, 10000}}}, 0, 1).shard_size(), kLargestShardSize);
+}
+
+TEST(PartitionTest, TheHashTellsNamesShapesOrderSizeAndServersApart) {
+  std::set<uint64_t> hashes;
+  auto renamed = Mlp(), reshaped = Mlp(), reordered = Mlp();
+  renamed[0].name = "w";
+  reshaped[0].shape = {128, 784};
+  std::swap(reordered[1], reordered[3]);
+  hashes.insert(MakeOrDie(Mlp(), 65536, 2).hash());
+  hashes.insert(MakeOrDie(renamed, 65536, 2).hash());
+  hashes.insert(MakeOrDie(reshaped, 65536, 2).hash());
+  hashes.insert(MakeOrDie(reordered, 65536, 2).hash());
+  hashes.insert(MakeOrDie(Mlp(), 65535, 2).hash());
+  hashes.insert(MakeOrDie(Mlp(), 65536, 3).hash());
+  EXPECT_EQ(hashes.size(), 6u);
+  EXPECT_EQ(MakeOrDie(Mlp(), 65536, 2), MakeOrDie(Mlp(), 65536, 2));
+}
+
+TEST(PartitionTest, TheHashIsTheSameOnEveryMachine) {
+  // Computed apart from this code, by the definition of FNV-1a.
+  EXPECT_EQ(MakeOrDie(Mlp(), 65536, 2).hash(), 6575292747086150811u);
+}
+
+TEST(PartitionTest, BadModelsAreNamed) {
+  const auto error = [](std::vector<TensorShape> tensors, uint64_t size, uint32_t servers) {
+    const absl::Status status = Partition::Make(std::move(tensors), size, servers).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error({}, 0, 1), HasSubstr("without tensors"));
+  EXPECT_THAT(error({{"", {1}}}, 0, 1), HasSubstr("without a name"));
+  EXPECT_THAT(error({{"w", {1}}, {"w", {2}}}, 0, 1), HasSubstr("two tensors are named w"));
+  EXPECT_THAT(error({{"w", {3, 0}}}, 0, 1), HasSubstr("w of shape [3,0]"));
+  EXPECT_THAT(error({{"w", {int64_t{1} << 40, int64_t{1} << 40}}}, 0, 1), HasSubstr("at most"));
+  EXPECT_THAT(error({{"a", {int64_t{1} << 40}}, {"b", {1}}}, 0, 1), HasSubstr("more than"));
+  EXPECT_THAT(error({{"w", {3}}}, kLargestShardSize + 1, 1), HasSubstr("got 262145"));
+  EXPECT_THAT(error({{"w", {int64_t{1} << 30}}}, 1, 1), HasSubstr("shards"));
+  EXPECT_THAT(error({{"w", {3}}}, 0, 0), HasSubstr("servers: want 1 to 4096, got 0"));
+}
+
+// Whatever the model: every value stands in exactly one shard, no shard is too long or mixes
+// matrices, the pieces of a run differ by at most one, and servers differ by at most one shard's
+// length.
+TEST(PartitionTest, RandomModelsKeepTheRules) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&random](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+    std::vector<TensorShape> tensors;
+    for (uint32_t t = 0, n = 1 + below(9); t < n; ++t) {
+      TensorShape tensor{"t" + std::to_string(t), {}};
+      for (uint32_t d = below(4); d > 0; --d) tensor.shape.push_back(1 + below(40));
+      tensors.push_back(tensor);
+    }
+    const uint64_t size = 1 + below(5000);
+    const uint32_t servers = 1 + below(5);
+    const Partition p = MakeOrDie(tensors, size, servers);
+
+    std::vector<std::vector<int>> seen;
+    for (const TensorShape& tensor : tensors) seen.emplace_back(tensor.value_count(), 0);
+    std::vector<uint64_t> load(servers, 0);
+    uint64_t longest = 0;
+    for (uint32_t s = 0; s < p.shard_count(); ++s) {
+      uint64_t count = 0;
+      for (const Segment& g : p.segments(ShardId{s})) {
+        count += g.count;
+        for (uint64_t i = 0; i < g.count; ++i) ++seen[g.tensor][g.offset + i];
+        EXPECT_TRUE(p.segments(ShardId{s}).size() == 1 || tensors[g.tensor].shape.size() < 2);
+      }
+      EXPECT_EQ(count, p.value_count(ShardId{s}));
+      EXPECT_GT(count, 0u);
+      EXPECT_LE(count, size);
+      longest = std::max(longest, count);
+      load[p.server(ShardId{s}).value] += count;
+    }
+    for (const auto& tensor : seen) {
+      for (int times : tensor) ASSERT_EQ(times, 1);
+    }
+    for (uint32_t t = 0; t < tensors.size(); ++t) {
+      if (tensors[t].shape.size() < 2) continue;
+      const auto shards = p.ShardsOfTensor(t);
+      const uint64_t floor = tensors[t].value_count() / shards.size();
+      for (ShardId s : shards) EXPECT_LE(p.value_count(s) - floor, 1u);
+    }
+    EXPECT_LE(std::ranges::max(load) - std::ranges::min(load), longest);
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
