@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Reads Bazel's event file of a test run and prints `N passed, N failed`, counting GoogleTest's cases.
+
+A test program without a result file of its own counts as one case. A target that did not build counts as one failure.
+Exits 1 if anything failed or nothing ran.
+"""
+
+import json
+import sys
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+
+
+def cases(path):
+    """(passed, failed) of one test.xml."""
+    root = ElementTree.parse(path).getroot()
+    suites = [root] if root.tag == "testsuite" else root.findall("testsuite")
+    total = sum(int(s.get("tests", 0)) for s in suites)
+    failed = sum(int(s.get("failures", 0)) + int(s.get("errors", 0)) for s in suites)
+    skipped = sum(1 for _ in root.iter("skipped"))
+    return total - failed - skipped, failed
+
+
+def main():
+    passed = failed = 0
+    broken = []
+    with open(sys.argv[1], encoding="utf-8") as events:
+        for line in events:
+            event = json.loads(line)
+            identity = event.get("id", {})
+            if "testResult" in event:
+                label = identity["testResult"]["label"]
+                ok = event["testResult"]["status"] == "PASSED"
+                outputs = event["testResult"].get("testActionOutput", [])
+                files = [o["uri"] for o in outputs if o["name"] == "test.xml"]
+                counted = (0, 0)
+                if files:
+                    counted = cases(urllib.parse.unquote(urllib.parse.urlparse(files[0]).path))
+                if not ok and counted[1] == 0:
+                    counted = (counted[0], 1)  # it crashed or ran out of time
+                passed, failed = passed + counted[0], failed + counted[1]
+                if not ok:
+                    broken.append(label)
+            elif "targetCompleted" in identity and not event.get("completed", {}).get("success", False):
+                # A test that failed is told by its results; what is left did not build.
+                broken.append(identity["targetCompleted"]["label"] + " (did not build)")
+                failed += 1
+    for label in sorted(set(broken)):
+        print(f"failed: {label}", file=sys.stderr)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or passed == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
