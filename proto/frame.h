@@ -1,13 +1,17 @@
-// Frame: the data plane's two messages (parameter_service.proto), parsed and written by hand so that a payload is
-// shared, never copied. The bytes are valid protobuf: a generated client reads and writes the same ones.
+// Frame: the data plane's two messages (parameter_service.proto), parsed and written by hand so
+// that a payload is shared, never copied. The bytes are valid protobuf: a generated client reads
+// and writes the same ones.
 //
-//   frame = fields of the message in order; each payload is its entry's last field, a piece of the chain of its own
+//   frame = fields of the message in order; each payload is its entry's last field, a piece of the
+//   chain of its own
 //
-// Unknown fields are skipped, as protobuf does; a repeated scalar field takes the last value. Parsing distrusts its
-// input: no read beyond the end, no allocation larger than a small multiple of the bytes at hand.
+// Unknown fields are skipped, as protobuf does; a repeated scalar field takes the last value.
+// Parsing distrusts its input: no read beyond the end, at most kMostEntries entries, so that a
+// message of a few MiB that is nothing but entry headers cannot take a hundred times its size.
 #ifndef THINWIRE_PROTO_FRAME_H_
 #define THINWIRE_PROTO_FRAME_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +20,8 @@
 #include "common/ids.h"
 
 namespace thinwire {
+
+inline constexpr size_t kMostEntries = 65536;
 
 struct SeedEntry {
   ShardId shard;
@@ -97,11 +103,13 @@ struct ServerFrame {
   bool operator==(const ServerFrame&) const = default;
 };
 
-// Errors: InvalidArgument with the byte's place and what was wanted there. Payloads share BYTES' memory.
+// Errors: InvalidArgument with the byte's place and what was wanted there. Payloads share BYTES'
+// memory.
 absl::StatusOr<WorkerFrame> ParseWorkerFrame(const ByteChain& bytes);
 absl::StatusOr<ServerFrame> ParseServerFrame(const ByteChain& bytes);
 
 // The bytes of a frame; the payloads are shared, the rest is one small buffer.
+// REQUIRES: at most kMostEntries entries, else no peer will read it.
 ByteChain WriteFrame(const WorkerFrame& frame);
 ByteChain WriteFrame(const ServerFrame& frame);
 

@@ -1,0 +1,205 @@
+#include "proto/frame.h"
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/wire_format.h"
+
+namespace thinwire {
+namespace {
+
+// A T that may be const: each list of fields below serves for reading and for writing.
+template <typename T, typename Plain>
+concept Is = std::same_as<std::remove_const_t<T>, Plain>;
+
+// The fields of each entry with their numbers in parameter_service.proto.
+void EachField(auto& visit, Is<SeedEntry> auto& seed) {
+  visit(1, seed.shard.value);
+  visit(15, seed.payload);
+}
+
+void EachField(auto& visit, Is<PushEntry> auto& push) {
+  visit(1, push.shard.value);
+  visit(2, push.step.value);
+  visit(3, push.examples);
+  visit(4, push.late_examples);
+  visit(5, push.computed_version.value);
+  visit(6, push.held_version.value);
+  visit(7, push.read_codec);
+  visit(15, push.payload);
+}
+
+void EachField(auto& visit, Is<ReadEntry> auto& read) {
+  visit(1, read.shard.value);
+  visit(2, read.step.value);
+  visit(3, read.held_version.value);
+  visit(4, read.read_codec);
+}
+
+void EachField(auto& visit, Is<VerdictEntry> auto& verdict) {
+  visit(1, verdict.shard.value);
+  visit(2, verdict.step.value);
+  visit(3, verdict.kind);
+  visit(4, verdict.again);
+  visit(5, verdict.frontier.value);
+  visit(6, verdict.version.value);
+}
+
+void EachField(auto& visit, Is<ParametersEntry> auto& parameters) {
+  visit(1, parameters.shard.value);
+  visit(2, parameters.step.value);
+  visit(3, parameters.version.value);
+  visit(4, parameters.base_version.value);
+  visit(5, parameters.delta);
+  visit(6, parameters.frontier.value);
+  visit(15, parameters.payload);
+}
+
+void EachField(auto& visit, Is<WaitingEntry> auto& waiting) {
+  visit(1, waiting.shard.value);
+  visit(2, waiting.step.value);
+  visit(3, waiting.frontier.value);
+  visit(4, waiting.workers);
+  visit(5, waiting.unseeded);
+  visit(6, waiting.live);
+  visit(7, waiting.wanted);
+}
+
+void EachField(auto& visit, Is<WorkerFrame> auto& frame) {
+  visit(1, frame.worker.value);
+  visit(2, frame.incarnation.value);
+  visit(3, frame.generation.value);
+  visit(4, frame.epoch.value);
+  visit(5, frame.seeds);
+  visit(6, frame.pushes);
+  visit(7, frame.reads);
+}
+
+void EachField(auto& visit, Is<ServerFrame> auto& frame) {
+  visit(1, frame.generation.value);
+  visit(2, frame.epoch.value);
+  visit(3, frame.verdicts);
+  visit(4, frame.parameters);
+  visit(5, frame.waits);
+}
+
+// Takes the value of the field whose tag was just read. A known number with another type is an
+// unknown field.
+class FieldIn {
+ public:
+  // ENTRIES_LEFT is of the whole frame.
+  FieldIn(WireReader& reader, size_t& entries_left)
+      : reader_(reader), entries_left_(entries_left) {}
+
+  template <typename Message>
+  void ReadAll(Message& message) {
+    while (reader_.NextTag(&tag_)) {
+      taken_ = false;
+      EachField(*this, message);
+      if (!taken_) reader_.Skip(tag_);
+    }
+  }
+
+  template <std::unsigned_integral T>
+  void operator()(uint32_t field, T& value) {
+    if (Takes(VarintTag(field))) value = static_cast<T>(reader_.Varint());
+  }
+  void operator()(uint32_t field, bool& value) {
+    if (Takes(VarintTag(field))) value = reader_.Varint() != 0;
+  }
+  void operator()(uint32_t field, ByteChain& value) {
+    if (Takes(BytesTag(field))) value = reader_.Bytes();
+  }
+  void operator()(uint32_t field, std::vector<WorkerId>& workers) {
+    if (Takes(VarintTag(field))) workers.push_back({static_cast<uint32_t>(reader_.Varint())});
+    if (!Takes(BytesTag(field))) return;
+    const size_t outer_end = reader_.Enter();
+    while (reader_.status().ok() && reader_.position() < reader_.end()) {
+      workers.push_back({static_cast<uint32_t>(reader_.Varint())});
+    }
+    reader_.Leave(outer_end);
+  }
+  template <typename Entry>
+  void operator()(uint32_t field, std::vector<Entry>& entries) {
+    if (!Takes(BytesTag(field))) return;
+    if (entries_left_ == 0) return reader_.Fail(absl::StrCat("at most ", kMostEntries, " entries"));
+    --entries_left_;
+    const size_t outer_end = reader_.Enter();
+    FieldIn(reader_, entries_left_).ReadAll(entries.emplace_back());
+    reader_.Leave(outer_end);
+  }
+
+ private:
+  bool Takes(uint32_t tag) {
+    if (taken_ || tag != tag_) return false;
+    taken_ = true;
+    return true;
+  }
+
+  WireReader& reader_;
+  size_t& entries_left_;
+  uint32_t tag_ = 0;
+  bool taken_ = false;
+};
+
+class FieldOut {
+ public:
+  explicit FieldOut(WireWriter& writer) : writer_(writer) {}
+
+  void operator()(uint32_t field, std::unsigned_integral auto value) {
+    writer_.Varint(field, value);
+  }
+  void operator()(uint32_t field, const ByteChain& payload) { writer_.Payload(field, payload); }
+  void operator()(uint32_t field, const std::vector<WorkerId>& workers) {
+    std::vector<uint32_t> values;
+    for (WorkerId worker : workers) values.push_back(worker.value);
+    writer_.PackedVarints(field, values);
+  }
+  template <typename Entry>
+  void operator()(uint32_t field, const std::vector<Entry>& entries) {
+    WireWriter one;
+    FieldOut out(one);
+    for (const Entry& entry : entries) {
+      one.Clear();
+      EachField(out, entry);
+      writer_.Message(field, one);
+    }
+  }
+
+ private:
+  WireWriter& writer_;
+};
+
+template <typename Frame>
+absl::StatusOr<Frame> Parse(const ByteChain& bytes) {
+  WireReader reader(bytes);
+  size_t entries_left = kMostEntries;
+  Frame frame;
+  FieldIn(reader, entries_left).ReadAll(frame);
+  if (!reader.status().ok()) return reader.status();
+  return frame;
+}
+
+template <typename Frame>
+ByteChain Write(const Frame& frame) {
+  WireWriter writer;
+  FieldOut out(writer);
+  EachField(out, frame);
+  return std::move(writer).Finish();
+}
+
+}  // namespace
+
+absl::StatusOr<WorkerFrame> ParseWorkerFrame(const ByteChain& bytes) {
+  return Parse<WorkerFrame>(bytes);
+}
+absl::StatusOr<ServerFrame> ParseServerFrame(const ByteChain& bytes) {
+  return Parse<ServerFrame>(bytes);
+}
+
+ByteChain WriteFrame(const WorkerFrame& frame) { return Write(frame); }
+ByteChain WriteFrame(const ServerFrame& frame) { return Write(frame); }
+
+}  // namespace thinwire
