@@ -1,0 +1,53 @@
+#include "kernels/update_adagrad.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/update_adagrad.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which includes this file again for every target.
+#include <hwy/highway.h>
+
+#include "kernels/update_loop-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+struct AdagradFormula {
+  template <class D>
+  HWY_INLINE void operator()(D d, size_t i) const {
+    const auto x = hn::LoadU(d, masters + i);
+    const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, x);
+    const auto s = hn::Add(hn::LoadU(d, squares + i), hn::Mul(g, g));
+    hn::StoreU(s, d, squares + i);
+    const auto root = hn::Add(hn::Sqrt(s), hn::Set(d, step.epsilon));
+    const auto move = hn::Mul(hn::Set(d, step.learning_rate), hn::Div(g, root));
+    hn::StoreU(hn::Sub(x, move), d, masters + i);
+  }
+
+  AdagradStep step;
+  const float* HWY_RESTRICT sum;
+  float* HWY_RESTRICT masters;
+  float* HWY_RESTRICT squares;
+};
+
+void AdagradLoop(const AdagradStep& step, std::span<const float> sum, std::span<float> masters,
+                 std::span<float> square_sum) {
+  ForAllValues(sum.size(), AdagradFormula{step, sum.data(), masters.data(), square_sum.data()});
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+
+HWY_EXPORT(AdagradLoop);
+
+void UpdateAdagrad(const AdagradStep& step, std::span<const float> sum, std::span<float> masters,
+                   std::span<float> square_sum) {
+  HWY_DYNAMIC_DISPATCH(AdagradLoop)(step, sum, masters, square_sum);
+}
+
+}  // namespace thinwire
+#endif  // HWY_ONCE

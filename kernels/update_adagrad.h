@@ -1,0 +1,29 @@
+// One step of AdaGrad on flat arrays, in one pass.
+//
+//   g = gradient_scale * sum + weight_decay * x
+//   s = s + g * g
+//   x = x - learning_rate * g / (sqrt(s) + epsilon)
+//
+// Each operation is rounded to float on its own, so the result does not depend on the machine or on
+// where an array begins or ends. Thread-safe: touches nothing but its arguments.
+#ifndef THINWIRE_KERNELS_UPDATE_ADAGRAD_H_
+#define THINWIRE_KERNELS_UPDATE_ADAGRAD_H_
+
+#include <span>
+
+namespace thinwire {
+
+struct AdagradStep {
+  float gradient_scale = 1;
+  float weight_decay = 0;
+  float learning_rate = 0;
+  float epsilon = 0;
+};
+
+// REQUIRES: equal lengths; the arrays do not overlap.
+void UpdateAdagrad(const AdagradStep& step, std::span<const float> sum, std::span<float> masters,
+                   std::span<float> square_sum);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_KERNELS_UPDATE_ADAGRAD_H_

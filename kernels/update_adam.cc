@@ -1,0 +1,61 @@
+#include "kernels/update_adam.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/update_adam.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which includes this file again for every target.
+#include <hwy/highway.h>
+
+#include "kernels/update_loop-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+struct AdamFormula {
+  template <class D>
+  HWY_INLINE void operator()(D d, size_t i) const {
+    const auto x = hn::LoadU(d, masters + i);
+    const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, x);
+    const auto m = hn::Add(hn::Mul(hn::Set(d, step.beta1), hn::LoadU(d, first + i)),
+                           hn::Mul(hn::Set(d, step.rest1), g));
+    const auto v = hn::Add(hn::Mul(hn::Set(d, step.beta2), hn::LoadU(d, second + i)),
+                           hn::Mul(hn::Mul(hn::Set(d, step.rest2), g), g));
+    hn::StoreU(m, d, first + i);
+    hn::StoreU(v, d, second + i);
+    const auto root =
+        hn::Add(hn::Mul(hn::Set(d, step.root_scale), hn::Sqrt(v)), hn::Set(d, step.epsilon));
+    const auto shrunk = hn::Mul(hn::Set(d, step.shrink), x);
+    const auto move = hn::Mul(hn::Set(d, step.step_size), hn::Div(m, root));
+    hn::StoreU(hn::Sub(shrunk, move), d, masters + i);
+  }
+
+  AdamStep step;
+  const float* HWY_RESTRICT sum;
+  float* HWY_RESTRICT masters;
+  float* HWY_RESTRICT first;
+  float* HWY_RESTRICT second;
+};
+
+void AdamLoop(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
+              std::span<float> first_moment, std::span<float> second_moment) {
+  ForAllValues(sum.size(), AdamFormula{step, sum.data(), masters.data(), first_moment.data(),
+                                       second_moment.data()});
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+
+HWY_EXPORT(AdamLoop);
+
+void UpdateAdam(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
+                std::span<float> first_moment, std::span<float> second_moment) {
+  HWY_DYNAMIC_DISPATCH(AdamLoop)(step, sum, masters, first_moment, second_moment);
+}
+
+}  // namespace thinwire
+#endif  // HWY_ONCE

@@ -1,0 +1,31 @@
+// One step of gradient descent with momentum on flat arrays, in one pass.
+//
+//   g = gradient_scale * sum + weight_decay * x
+//   u = momentum * u + g
+//   x = x - learning_rate * u                      heavy ball
+//   x = x - learning_rate * (g + momentum * u)     nesterov
+//
+// Each operation is rounded to float on its own, so the result does not depend on the machine or on
+// where an array begins or ends. Thread-safe: touches nothing but its arguments.
+#ifndef THINWIRE_KERNELS_UPDATE_MOMENTUM_H_
+#define THINWIRE_KERNELS_UPDATE_MOMENTUM_H_
+
+#include <span>
+
+namespace thinwire {
+
+struct MomentumStep {
+  float gradient_scale = 1;
+  float weight_decay = 0;
+  float learning_rate = 0;
+  float momentum = 0;
+  bool nesterov = false;
+};
+
+// REQUIRES: equal lengths; the arrays do not overlap.
+void UpdateMomentum(const MomentumStep& step, std::span<const float> sum, std::span<float> masters,
+                    std::span<float> velocity);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_KERNELS_UPDATE_MOMENTUM_H_

@@ -1,0 +1,46 @@
+#include "kernels/update_sgd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/update_sgd.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which includes this file again for every target.
+#include <hwy/highway.h>
+
+#include "kernels/update_loop-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+struct SgdFormula {
+  template <class D>
+  HWY_INLINE void operator()(D d, size_t i) const {
+    const auto x = hn::LoadU(d, masters + i);
+    const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, x);
+    hn::StoreU(hn::Sub(x, hn::Mul(hn::Set(d, step.learning_rate), g)), d, masters + i);
+  }
+
+  SgdStep step;
+  const float* HWY_RESTRICT sum;
+  float* HWY_RESTRICT masters;
+};
+
+void SgdLoop(const SgdStep& step, std::span<const float> sum, std::span<float> masters) {
+  ForAllValues(sum.size(), SgdFormula{step, sum.data(), masters.data()});
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+
+HWY_EXPORT(SgdLoop);
+
+void UpdateSgd(const SgdStep& step, std::span<const float> sum, std::span<float> masters) {
+  HWY_DYNAMIC_DISPATCH(SgdLoop)(step, sum, masters);
+}
+
+}  // namespace thinwire
+#endif  // HWY_ONCE
