@@ -1,0 +1,73 @@
+// The check of a configuration: every rule that a number, a name or a pair of fields must keep, in
+// one place. A process checks its configuration once, in main, before anything is built from it.
+//
+//   job.textproto:7:5: field "density": want a number above 0 and at most 1, got 2
+//   --mode: field "mode": want one of sync, backup, ssp, async, got "bakcup"; did you mean
+//   "backup"?
+//
+// The names of optimizers, schedules, models and data sets stand here because rooms that must not
+// see each other all speak of them; each room answers for its own.
+#ifndef THINWIRE_PROTO_CONFIG_CHECK_H_
+#define THINWIRE_PROTO_CONFIG_CHECK_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "proto/config.pb.h"
+
+namespace thinwire {
+
+inline constexpr std::string_view kModeNames[] = {"sync", "backup", "ssp", "async"};
+inline constexpr std::string_view kOptimizerNames[] = {"sgd",  "momentum", "nesterov",
+                                                       "adam", "adamw",    "adagrad"};
+inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine"};
+inline constexpr std::string_view kCodecNames[] = {"fp32",     "fp16",     "bf16",
+                                                   "fp8_e5m2", "fp8_e4m3", "topk"};
+// The first so many of them are dense.
+inline constexpr int kDenseCodecCount = 5;
+inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",
+                                                   "torchscript"};
+inline constexpr std::string_view kDatasetNames[] = {"fashion_mnist", "cifar10", "safetensors"};
+
+// Where fields were set: by the field's name, an element of a repeated one as "decay_at[1]". The
+// place is whatever the person can look at: "job.textproto:7:5", "--decay_at".
+using FieldPlaces = std::map<std::string, std::string>;
+
+enum class CheckScope {
+  kFields,  // each field by itself: sensible even if other fields could not be read
+  kWhole,   // also what fields must be to one another
+};
+
+// One line per problem, in the fields' order; empty if there is none.
+std::vector<std::string> ConfigProblems(const ServerConfig& config, const FieldPlaces& places,
+                                        CheckScope scope);
+std::vector<std::string> ConfigProblems(const WorkerConfig& config, const FieldPlaces& places,
+                                        CheckScope scope);
+std::vector<std::string> ConfigProblems(const TrainConfig& config, const FieldPlaces& places,
+                                        CheckScope scope);
+
+// Errors: InvalidArgument with every problem on a line of its own.
+absl::Status CheckServerConfig(const ServerConfig& config, const FieldPlaces& places = {});
+absl::Status CheckWorkerConfig(const WorkerConfig& config, const FieldPlaces& places = {});
+absl::Status CheckTrainConfig(const TrainConfig& config, const FieldPlaces& places = {});
+
+// A worker that is played slow.
+struct Straggler {
+  WorkerId worker;
+  absl::Duration delay;
+
+  bool operator==(const Straggler&) const = default;
+};
+
+// "3:50ms". Errors: InvalidArgument that says what was wanted and what came.
+absl::StatusOr<Straggler> ParseStraggler(std::string_view text);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_PROTO_CONFIG_CHECK_H_

@@ -1,0 +1,142 @@
+#include "proto/config_check.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace thinwire {
+namespace {
+
+using testing::HasSubstr;
+
+template <typename Config>
+Config Parse(const std::string& text) {
+  Config config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return config;
+}
+
+std::string ErrorOf(const std::string& text) {
+  return std::string(CheckTrainConfig(Parse<TrainConfig>(text)).message());
+}
+
+TEST(ConfigCheckTest, TheDefaultsAreGood) {
+  EXPECT_TRUE(CheckTrainConfig(TrainConfig()).ok());
+  EXPECT_TRUE(CheckServerConfig(ServerConfig()).ok());
+  EXPECT_TRUE(CheckWorkerConfig(Parse<WorkerConfig>("servers: '127.0.0.1:1'")).ok());
+}
+
+TEST(ConfigCheckTest, EveryModeTakesItsOwnFields) {
+  for (const char* text : {"mode: 'sync' ordered_fold: true", "mode: 'backup' workers: 4 backup: 1",
+                           "mode: 'ssp' slack: 3 fold_every: 2", "mode: 'async' fold_every: 4"}) {
+    EXPECT_EQ(ErrorOf(std::string("consistency { ") + text + " }"), "");
+  }
+}
+
+TEST(ConfigCheckTest, AFieldOfAnotherModeIsRefused) {
+  EXPECT_EQ(ErrorOf("consistency { workers: 4 backup: 1 }"),
+            "field \"backup\": want 0, for it is of mode backup only, got it in mode sync");
+  EXPECT_THAT(ErrorOf("consistency { mode: 'async' slack: 1 }"), HasSubstr("\"slack\""));
+  EXPECT_THAT(ErrorOf("consistency { mode: 'backup' fold_every: 2 }"), HasSubstr("\"fold_every\""));
+  EXPECT_THAT(ErrorOf("consistency { mode: 'ssp' ordered_fold: true }"),
+              HasSubstr("\"ordered_fold\""));
+}
+
+TEST(ConfigCheckTest, BackupIsLessThanWorkers) {
+  EXPECT_EQ(ErrorOf("consistency { mode: 'backup' workers: 2 backup: 2 }"),
+            "field \"backup\": want less than workers (2), got 2");
+}
+
+TEST(ConfigCheckTest, AnUnknownNameIsToldTheKnownOnesAndTheNearest) {
+  EXPECT_EQ(ErrorOf("optimization { optimizer: 'adma' }"),
+            "field \"optimizer\": want one of sgd, momentum, nesterov, adam, adamw, adagrad, got "
+            "\"adma\"; did you mean \"adam\"?");
+  EXPECT_THAT(ErrorOf("optimization { schedule: 'cosin' }"), HasSubstr("did you mean \"cosine\"?"));
+  EXPECT_THAT(ErrorOf("task { model: 'resnet2' }"), HasSubstr("did you mean \"resnet20\"?"));
+  EXPECT_THAT(ErrorOf("task { dataset: 'cifar' }"), HasSubstr("cifar10"));
+  EXPECT_THAT(ErrorOf("compression { push: 'fp8' }"), HasSubstr("fp8_e5m2"));
+  EXPECT_EQ(ErrorOf("compression { pull: 'topk' }"),
+            "field \"pull\": want one of fp32, fp16, bf16, fp8_e5m2, fp8_e4m3, got \"topk\"");
+}
+
+TEST(ConfigCheckTest, ANumberOutsideItsRangeIsRefused) {
+  for (const char* text : {"servers: 0",
+                           "silence_seconds: 0",
+                           "silence_seconds: inf",
+                           "consistency { workers: 0 }",
+                           "consistency { workers: 100000 }",
+                           "consistency { mode: 'ssp' fold_every: 0 }",
+                           "consistency { lease_seconds: -1 }",
+                           "consistency { start_timeout_seconds: nan }",
+                           "optimization { learning_rate: -0.1 }",
+                           "optimization { learning_rate: nan }",
+                           "optimization { momentum: 1 }",
+                           "optimization { beta1: -0.1 }",
+                           "optimization { beta2: 1 }",
+                           "optimization { epsilon: 0 }",
+                           "optimization { weight_decay: inf }",
+                           "optimization { warmup: 1 }",
+                           "optimization { schedule: 'step' decay_at: 1.5 }",
+                           "optimization { schedule: 'step' decay_at: 0.6 decay_at: 0.5 }",
+                           "optimization { schedule: 'step' decay_factor: 0 }",
+                           "optimization { power: 0 }",
+                           "optimization { decay_at: 0.5 }",
+                           "compression { density: 0 }",
+                           "compression { density: 1.01 }",
+                           "compression { density: nan }",
+                           "compression { topk_values: 'topk' }",
+                           "compression { shard_size: 262145 }",
+                           "task { data_dir: '' }",
+                           "task { batch_size: 0 }",
+                           "task { epochs: 0 }",
+                           "task { device: 'gpu' }",
+                           "task { device: 'cuda:' }",
+                           "task { threads: 0 }",
+                           "task { model: 'torchscript' }",
+                           "task { model_file: 'x.pt' }"}) {
+    EXPECT_NE(ErrorOf(text), "") << text;
+  }
+}
+
+TEST(ConfigCheckTest, AProblemStandsWhereItsFieldWasSet) {
+  const auto config =
+      Parse<TrainConfig>("optimization { schedule: 'step' decay_at: 0.5 decay_at: 7 }");
+  EXPECT_EQ(CheckTrainConfig(config, {{"decay_at[1]", "--decay_at"}}).message(),
+            "--decay_at: field \"decay_at\": want a number from 0 to 1, got 7");
+}
+
+TEST(ConfigCheckTest, AServerKnowsItsPlaceAndItsAddress) {
+  const auto error = [](const char* text) {
+    return std::string(CheckServerConfig(Parse<ServerConfig>(text)).message());
+  };
+  EXPECT_EQ(error("server: 1 servers: 2 listen: '[::1]:0'"), "");
+  EXPECT_EQ(error("server: 2 servers: 2"), "field \"server\": want less than servers (2), got 2");
+  EXPECT_EQ(error("listen: 'localhost'"),
+            "field \"listen\": want host:port, the port from 0 to 65535, got \"localhost\"");
+  EXPECT_NE(error("listen: 'localhost:70000'"), "");
+  EXPECT_NE(error("job: 'My Job'"), "");
+}
+
+TEST(ConfigCheckTest, AWorkerKnowsItsServers) {
+  const auto error = [](const char* text) {
+    return std::string(CheckWorkerConfig(Parse<WorkerConfig>(text)).message());
+  };
+  EXPECT_EQ(error(""), "field \"servers\": want the address of every server, got none");
+  EXPECT_NE(error("servers: 'a:1' servers: 'b:0'"), "");
+  EXPECT_NE(error("servers: 'a:1' delay_seconds: -1"), "");
+  EXPECT_NE(error("servers: 'a:1' worker: 3 workers: 3"), "");
+}
+
+TEST(ConfigCheckTest, AStragglerIsAWorkerAndADelay) {
+  EXPECT_EQ(ParseStraggler("3:50ms").value(), (Straggler{WorkerId{3}, absl::Milliseconds(50)}));
+  for (const char* text : {"", "3", "3:", ":50ms", "3:50", "3:-1s", "x:1s", "3:2h", "3:inf"}) {
+    EXPECT_FALSE(ParseStraggler(text).ok()) << text;
+  }
+  EXPECT_EQ(ErrorOf("straggler: '1:1s'"),
+            "field \"straggler\": want a worker below workers (1), got 1");
+}
+
+}  // namespace
+}  // namespace thinwire
