@@ -2,12 +2,14 @@
 //
 //   payload = codec id (1 byte) | the codec's bytes
 //
-// How many values it holds is known from the shard. Encoding takes a Codec object, which carries its settings (a
-// density, a value codec); decoding takes only the payload, so a worker may change its codec at any step. Payloads
-// come from peers: CheckPayload must have passed before anything else reads one, and whatever passes it, the other
-// functions digest without reading or writing out of bounds.
+// How many values it holds is known from the shard. Encoding takes a Codec object, which carries
+// its settings (a density, a value codec); decoding takes only the payload, so a worker may change
+// its codec at any step. Payloads come from peers: CheckPayload must have passed before anything
+// else reads one, and whatever passes it, the other functions digest without reading or writing out
+// of bounds.
 //
-// A payload may lie in several pieces that values straddle (ByteChain). Dense codecs decode it where it lies.
+// A payload may lie in several pieces that values straddle (ByteChain). Dense codecs decode it
+// where it lies.
 #ifndef THINWIRE_COMMON_CODEC_CODEC_H_
 #define THINWIRE_COMMON_CODEC_CODEC_H_
 
@@ -25,7 +27,8 @@
 
 namespace thinwire {
 
-// The first byte of a payload, and the read_codec of the wire. Numbers are never used again for something else.
+// The first byte of a payload, and the read_codec of the wire. Numbers are never used again for
+// something else.
 enum class CodecId : uint8_t {
   kFp32 = 1,
   kFp16 = 2,
@@ -51,16 +54,21 @@ class Codec {
   virtual bool lossless() const = 0;
   // The most bytes a payload of COUNT values can take.
   virtual size_t MaxPayloadBytes(size_t count) const = 0;
-  // Writes the payload of VALUES to OUT and returns its length. REQUIRES: out.size() >= MaxPayloadBytes(count).
-  // Values that are not finite are the caller's to keep away (a worker checks before it encodes).
+  // Writes the payload of VALUES to OUT and returns its length. REQUIRES: out.size() >=
+  // MaxPayloadBytes(count). Values that are not finite are the caller's to keep away (a worker
+  // checks before it encodes).
   virtual size_t Encode(std::span<const float> values, std::span<std::byte> out) const = 0;
+  // The same of v = RESIDUAL + GRADIENT; RESIDUAL becomes v - decode(payload), in as few passes as
+  // the codec can. REQUIRES: residual.size() == gradient.size().
+  virtual size_t EncodeFeedback(std::span<const float> gradient, std::span<float> residual,
+                                std::span<std::byte> out) const = 0;
 };
 
 // What a codec is made from; `name` as in config.proto.
 struct CodecSpec {
   CodecId id = CodecId::kFp32;
-  double density = 0.01;              // topk: the part of the values that is sent, in (0, 1]
-  CodecId values = CodecId::kFp32;    // topk: a dense codec
+  double density = 0.01;            // topk: the part of the values that is sent, in (0, 1]
+  CodecId values = CodecId::kFp32;  // topk: a dense codec
 
   bool operator==(const CodecSpec&) const = default;
 };
@@ -72,12 +80,13 @@ bool IsDense(CodecId id);
 // Errors: InvalidArgument for a density outside (0, 1] or a value codec that is not dense.
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const CodecSpec& spec);
 
-// Whether PAYLOAD is a well-formed payload of COUNT values. Errors: InvalidArgument that says what was wanted and what
-// came ("fp32 payload of 1024 values: want 4097 bytes, got 4000"). Allocates nothing that grows with a number read
-// from the payload.
+// Whether PAYLOAD is a well-formed payload of COUNT values. Errors: InvalidArgument that says what
+// was wanted and what came ("fp32 payload of 1024 values: want 4097 bytes, got 4000"). Allocates
+// nothing that grows with a number read from the payload.
 absl::Status CheckPayload(const ByteChain& payload, size_t count);
 
-// The rest REQUIRE that CheckPayload(payload, count) passed, count being out.size() where there is an OUT.
+// The rest REQUIRE that CheckPayload(payload, count) passed, count being out.size() where there is
+// an OUT.
 
 CodecId PayloadCodec(const ByteChain& payload);
 // Whether every value is finite.

@@ -1,10 +1,12 @@
-// ErrorFeedback: remembers what a codec lost of one shard's gradients, and sends it with a later one.
+// ErrorFeedback: remembers what a codec lost of one shard's gradients, and sends it with a later
+// one.
 //
 //   v = residual + gradient;   payload = C(v);   residual = v - decode(payload)
 //
-// (Seide et al. 2014, section 3; Karimireddy et al. 2019.) The values of a push that came too late are given back to
-// the residual, so that what was produced is what was applied plus the residual. With `keep_error` false the codec's
-// own loss is dropped, but a late push still comes back. The residual takes no memory while it is zero.
+// (Seide et al. 2014, section 3; Karimireddy et al. 2019.) The values of a push that came too late
+// are given back to the residual, so that what was produced is what was applied plus the residual.
+// With `keep_error` false the codec's own loss is dropped, but a late push still comes back. The
+// residual takes no memory while it is zero.
 //
 // Not thread-safe. A payload is encoded once: a retry sends the same bytes.
 #ifndef THINWIRE_COMMON_CODEC_ERROR_FEEDBACK_H_
@@ -23,8 +25,9 @@ class ErrorFeedback {
   // For a shard of COUNT values.
   ErrorFeedback(size_t count, bool keep_error) : count_(count), keep_error_(keep_error) {}
 
-  // Encodes residual + GRADIENT with CODEC, which may be another one at each call. Returns the payload's length.
-  // REQUIRES: gradient.size() == count, all finite; out.size() >= codec.MaxPayloadBytes(count).
+  // Encodes residual + GRADIENT with CODEC, which may be another one at each call. Returns the
+  // payload's length. REQUIRES: gradient.size() == count, all finite; out.size() >=
+  // codec.MaxPayloadBytes(count).
   size_t Encode(const Codec& codec, std::span<const float> gradient, std::span<std::byte> out);
 
   // residual += decode(payload), for a push whose verdict was kLate; once per push.

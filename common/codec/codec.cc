@@ -1,0 +1,97 @@
+#include "common/codec/codec.h"
+
+#include <array>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/dense.h"
+
+namespace thinwire {
+namespace {
+
+constexpr std::array<CodecId, 5> kCodecs = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16,
+                                            CodecId::kFp8E5m2, CodecId::kFp8E4m3};
+
+absl::Status CheckDensePayload(CodecId id, const ByteChain& payload, size_t count) {
+  const size_t want = 1 + DenseBytes(id, count);
+  if (payload.size() != want) {
+    return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(id)), " payload of ",
+                                                   count, " values: want ", want, " bytes, got ",
+                                                   payload.size()));
+  }
+  return CheckDense(id, payload, 1);
+}
+
+}  // namespace
+
+std::string_view CodecName(CodecId id) {
+  switch (id) {
+    case CodecId::kFp32:
+      return "fp32";
+    case CodecId::kFp16:
+      return "fp16";
+    case CodecId::kBf16:
+      return "bf16";
+    case CodecId::kFp8E5m2:
+      return "fp8_e5m2";
+    case CodecId::kFp8E4m3:
+      return "fp8_e4m3";
+    case CodecId::kTopK:
+      return "topk";
+  }
+  return "unknown";
+}
+
+std::ostream& operator<<(std::ostream& out, CodecId id) { return out << CodecName(id); }
+
+absl::StatusOr<CodecId> CodecIdFromWire(uint32_t value) {
+  for (CodecId id : kCodecs) {
+    if (static_cast<uint32_t>(id) == value) return id;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("codec ", value, ": want 1 to ", kCodecs.size()));
+}
+
+absl::StatusOr<CodecId> ParseCodecName(std::string_view name) {
+  std::string names;
+  for (CodecId id : kCodecs) {
+    if (CodecName(id) == name) return id;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", std::string(CodecName(id)));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("codec: want one of ", names, "; got \"", std::string(name), "\""));
+}
+
+bool IsDense(CodecId id) { return id != CodecId::kTopK; }
+
+absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const CodecSpec& spec) {
+  return MakeDenseCodec(spec.id);
+}
+
+absl::Status CheckPayload(const ByteChain& payload, size_t count) {
+  if (payload.empty()) {
+    return absl::InvalidArgumentError("payload: want a codec byte, got 0 bytes");
+  }
+  const absl::StatusOr<CodecId> id = CodecIdFromWire(static_cast<uint32_t>(payload.At(0)));
+  if (!id.ok()) return id.status();
+  return CheckDensePayload(*id, payload, count);
+}
+
+CodecId PayloadCodec(const ByteChain& payload) { return static_cast<CodecId>(payload.At(0)); }
+
+bool PayloadIsFinite(const ByteChain& payload, size_t count) {
+  return DenseIsFinite(PayloadCodec(payload), payload, 1, count);
+}
+
+void DecodePayload(const ByteChain& payload, std::span<float> out) {
+  DecodePayloadScaled(payload, 1.0f, out);
+}
+
+void DecodePayloadScaled(const ByteChain& payload, float scale, std::span<float> out) {
+  DecodeDense(PayloadCodec(payload), payload, 1, scale, out);
+}
+
+void DecodePayloadAdd(const ByteChain& payload, float scale, std::span<float> sum) {
+  DecodeDenseAdd(PayloadCodec(payload), payload, 1, scale, sum);
+}
+
+}  // namespace thinwire

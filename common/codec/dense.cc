@@ -1,0 +1,153 @@
+#include "common/codec/dense.h"
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/scale_byte.h"
+#include "common/codec/value_runs.h"
+#include "kernels/convert.h"
+#include "kernels/finite.h"
+#include "kernels/magnitude.h"
+#include "kernels/number_format.h"
+
+namespace thinwire {
+namespace {
+
+// What f gives for an object of the codec's number format.
+template <typename F>
+auto WithFormat(CodecId id, const F& f) {
+  switch (id) {
+    case CodecId::kFp16:
+      return f(kernels::Fp16());
+    case CodecId::kBf16:
+      return f(kernels::Bf16());
+    case CodecId::kFp8E5m2:
+      return f(kernels::Fp8E5m2());
+    case CodecId::kFp8E4m3:
+      return f(kernels::Fp8E4m3());
+    default:
+      return f(kernels::Fp32());
+  }
+}
+
+template <typename Format>
+constexpr size_t kScaleBytes = Format::kScaled ? 1 : 0;
+
+template <typename Format>
+float UnitAt(const ByteChain& payload, size_t offset) {
+  if constexpr (!Format::kScaled) return 1.0f;
+  return UnitOfScaleByte(static_cast<uint8_t>(payload.At(offset)));
+}
+
+// Writes the scale byte of a format that has one, and gives its unit.
+template <typename Format>
+float PutUnit(float largest_magnitude, std::byte* out) {
+  const uint8_t byte = ScaleByteFor(largest_magnitude);
+  *out = std::byte{byte};
+  return UnitOfScaleByte(byte);
+}
+
+class DenseCodec final : public Codec {
+ public:
+  explicit DenseCodec(CodecId id) : id_(id) {}
+
+  CodecId id() const override { return id_; }
+  bool lossless() const override { return id_ == CodecId::kFp32; }
+  size_t MaxPayloadBytes(size_t count) const override { return 1 + DenseBytes(id_, count); }
+
+  size_t Encode(std::span<const float> values, std::span<std::byte> out) const override {
+    out[0] = static_cast<std::byte>(id_);
+    EncodeDense(id_, values, out.data() + 1);
+    return MaxPayloadBytes(values.size());
+  }
+
+  size_t EncodeFeedback(std::span<const float> gradient, std::span<float> residual,
+                        std::span<std::byte> out) const override {
+    out[0] = static_cast<std::byte>(id_);
+    EncodeDenseFeedback(id_, gradient, residual, out.data() + 1);
+    return MaxPayloadBytes(gradient.size());
+  }
+
+ private:
+  const CodecId id_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Codec> MakeDenseCodec(CodecId id) { return std::make_unique<DenseCodec>(id); }
+
+size_t DenseBytes(CodecId id, size_t count) {
+  return WithFormat(id, [&]<typename Format>(Format) {
+    return kScaleBytes<Format> + count * sizeof(typename Format::Code);
+  });
+}
+
+void EncodeDense(CodecId id, std::span<const float> values, std::byte* out) {
+  WithFormat(id, [&]<typename Format>(Format) {
+    float unit = 1.0f;
+    if constexpr (Format::kScaled) unit = PutUnit<Format>(kernels::LargestMagnitude(values), out);
+    kernels::Encode<Format>(values, unit, out + kScaleBytes<Format>);
+  });
+}
+
+void EncodeDenseFeedback(CodecId id, std::span<const float> gradient, std::span<float> residual,
+                         std::byte* out) {
+  WithFormat(id, [&]<typename Format>(Format) {
+    float unit = 1.0f;
+    if constexpr (Format::kScaled) {
+      unit = PutUnit<Format>(kernels::LargestMagnitudeOfSum(gradient, residual), out);
+    }
+    kernels::EncodeFeedback<Format>(gradient, residual, unit, out + kScaleBytes<Format>);
+  });
+}
+
+absl::Status CheckDense(CodecId id, const ByteChain& payload, size_t offset) {
+  if (id != CodecId::kFp8E4m3) return absl::OkStatus();
+  const int byte = static_cast<int>(payload.At(offset));
+  if (byte >= kSmallestScaleByte && byte <= kLargestScaleByte) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(id)), " scale byte: want ",
+                                                 int{kSmallestScaleByte}, " to ",
+                                                 int{kLargestScaleByte}, ", got ", byte));
+}
+
+bool DenseIsFinite(CodecId id, const ByteChain& payload, size_t offset, size_t count) {
+  return WithFormat(id, [&]<typename Format>(Format) {
+    bool finite = true;
+    ForEachRun<sizeof(typename Format::Code)>(payload, offset + kScaleBytes<Format>, count,
+                                              [&](const std::byte* codes, size_t first, size_t n) {
+                                                finite = finite &&
+                                                         kernels::AllFiniteCodes<Format>(codes, n);
+                                              });
+    return finite;
+  });
+}
+
+void DecodeDense(CodecId id, const ByteChain& payload, size_t offset, float scale,
+                 std::span<float> out) {
+  WithFormat(id, [&]<typename Format>(Format) {
+    const float unit = UnitAt<Format>(payload, offset);
+    ForEachRun<sizeof(typename Format::Code)>(payload, offset + kScaleBytes<Format>, out.size(),
+                                              [&](const std::byte* codes, size_t first, size_t n) {
+                                                const auto run = out.subspan(first, n);
+                                                if (scale == 1.0f)
+                                                  return kernels::Decode<Format>(codes, unit, run);
+                                                kernels::DecodeScaled<Format>(codes, unit, scale,
+                                                                              run);
+                                              });
+  });
+}
+
+void DecodeDenseAdd(CodecId id, const ByteChain& payload, size_t offset, float scale,
+                    std::span<float> sum) {
+  WithFormat(id, [&]<typename Format>(Format) {
+    const float unit = UnitAt<Format>(payload, offset);
+    ForEachRun<sizeof(typename Format::Code)>(payload, offset + kScaleBytes<Format>, sum.size(),
+                                              [&](const std::byte* codes, size_t first, size_t n) {
+                                                kernels::DecodeAdd<Format>(codes, unit, scale,
+                                                                           sum.subspan(first, n));
+                                              });
+  });
+}
+
+}  // namespace thinwire

@@ -1,0 +1,53 @@
+// The dense codecs: every value of a shard as a code of a number format (kernels/number_format.h),
+// back to back.
+//
+//   fp32 fp16 bf16 fp8_e5m2   codes, little-endian
+//   fp8_e4m3                  scale byte (scale_byte.h) | codes
+//
+// These bytes are the body of a dense payload, and they hold the values of a sparse one. The
+// functions read and write them at OFFSET of a chain or a span, and decode codes where they lie,
+// also those that straddle pieces. Pure functions: thread-safe.
+#ifndef THINWIRE_COMMON_CODEC_DENSE_H_
+#define THINWIRE_COMMON_CODEC_DENSE_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "common/byte_chain.h"
+#include "common/codec/codec.h"
+
+namespace thinwire {
+
+// For all: REQUIRES IsDense(id).
+
+// The codec of a whole shard.
+std::unique_ptr<const Codec> MakeDenseCodec(CodecId id);
+
+// The bytes of COUNT values.
+size_t DenseBytes(CodecId id, size_t count);
+
+// Writes DenseBytes bytes to OUT.
+void EncodeDense(CodecId id, std::span<const float> values, std::byte* out);
+// The same of v = residual + gradient; residual becomes what was lost of v.
+void EncodeDenseFeedback(CodecId id, std::span<const float> gradient, std::span<float> residual,
+                         std::byte* out);
+
+// What the length cannot tell: that the scale byte is one. Errors: InvalidArgument.
+// REQUIRES: DenseBytes bytes at OFFSET.
+absl::Status CheckDense(CodecId id, const ByteChain& payload, size_t offset);
+
+// The rest REQUIRE that CheckDense passed.
+
+bool DenseIsFinite(CodecId id, const ByteChain& payload, size_t offset, size_t count);
+// out = scale * values
+void DecodeDense(CodecId id, const ByteChain& payload, size_t offset, float scale,
+                 std::span<float> out);
+// sum += scale * values
+void DecodeDenseAdd(CodecId id, const ByteChain& payload, size_t offset, float scale,
+                    std::span<float> sum);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_CODEC_DENSE_H_

@@ -1,0 +1,20 @@
+#include "common/codec/error_feedback.h"
+
+namespace thinwire {
+
+size_t ErrorFeedback::Encode(const Codec& codec, std::span<const float> gradient,
+                             std::span<std::byte> out) {
+  const bool leaves_nothing = codec.lossless() || !keep_error_;
+  if (residual_.empty() && leaves_nothing) return codec.Encode(gradient, out);
+  residual_.resize(count_);
+  const size_t length = codec.EncodeFeedback(gradient, residual_, out);
+  if (leaves_nothing) std::vector<float>().swap(residual_);  // gives the memory back
+  return length;
+}
+
+void ErrorFeedback::GiveBack(const ByteChain& payload) {
+  residual_.resize(count_);
+  DecodePayloadAdd(payload, 1.0f, residual_);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,49 @@
+// Walks the codes of a chain in runs that lie in one piece each.
+#ifndef THINWIRE_COMMON_CODEC_VALUE_RUNS_H_
+#define THINWIRE_COMMON_CODEC_VALUE_RUNS_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "common/byte_chain.h"
+
+namespace thinwire {
+
+// Calls run(codes, first, n) for the codes of kCodeBytes each that begin at OFFSET of CHAIN, COUNT
+// of them, in order: `codes` points to n codes, of which the first is number `first`. A code that
+// straddles pieces comes alone, copied. REQUIRES: offset + count * kCodeBytes <= chain.size().
+template <size_t kCodeBytes, typename Run>
+void ForEachRun(const ByteChain& chain, size_t offset, size_t count, const Run& run) {
+  std::array<std::byte, kCodeBytes> straddler;
+  size_t gathered = 0;  // bytes in the straddler
+  size_t first = 0;
+  for (const ByteChain::Piece& piece : chain.pieces()) {
+    std::span<const std::byte> bytes = piece.bytes;
+    const size_t skipped = std::min(offset, bytes.size());
+    offset -= skipped;
+    bytes = bytes.subspan(skipped);
+    if (gathered > 0) {
+      const size_t taken = std::min(kCodeBytes - gathered, bytes.size());
+      std::memcpy(straddler.data() + gathered, bytes.data(), taken);
+      gathered += taken;
+      bytes = bytes.subspan(taken);
+      if (gathered < kCodeBytes) continue;
+      run(straddler.data(), first, size_t{1});
+      ++first;
+      gathered = 0;
+    }
+    const size_t whole = std::min(bytes.size() / kCodeBytes, count - first);
+    if (whole > 0) run(bytes.data(), first, whole);
+    first += whole;
+    if (first == count) return;
+    gathered = bytes.size() - whole * kCodeBytes;
+    std::memcpy(straddler.data(), bytes.data() + whole * kCodeBytes, gathered);
+  }
+}
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_CODEC_VALUE_RUNS_H_
