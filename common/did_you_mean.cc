@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 
 namespace thinwire {
 namespace {
@@ -53,6 +55,20 @@ std::string DidYouMean(std::string_view got, std::span<const std::string_view> k
     }
   }
   return std::string(nearest);
+}
+
+absl::Status UnknownWord(std::string_view field, std::string_view got,
+                         std::span<const std::string_view> known) {
+  std::string list;
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (i > 0) list += i + 1 == known.size() ? " or " : ", ";
+    list += known[i];
+  }
+  const std::string shown = absl::CHexEscape(std::string(got.substr(0, kLongest)));
+  const std::string meant = DidYouMean(got, known);
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(field), ": want ", list, ", got \"", shown, "\"",
+                   meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 
 }  // namespace thinwire

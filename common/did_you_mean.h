@@ -1,11 +1,13 @@
-// DidYouMean: the known word that a mistyped one was most likely meant to be, for errors such as
-// "optimizer: want one of sgd, adam, got \"adma\"; did you mean adam?".
+// DidYouMean: the known word that a mistyped one was most likely meant to be, and the error that
+// says so.
 #ifndef THINWIRE_COMMON_DID_YOU_MEAN_H_
 #define THINWIRE_COMMON_DID_YOU_MEAN_H_
 
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "absl/status/status.h"
 
 namespace thinwire {
 
@@ -15,6 +17,11 @@ namespace thinwire {
 // enough, but no whole word). GOT may come from anywhere: one of more than 64 bytes is near to
 // nothing.
 std::string DidYouMean(std::string_view got, std::span<const std::string_view> known);
+
+// The InvalidArgument for a word that is none of KNOWN:
+// "optimizer: want sgd, adam or adamw, got \"adma\"; did you mean adam?".
+absl::Status UnknownWord(std::string_view field, std::string_view got,
+                         std::span<const std::string_view> known);
 
 }  // namespace thinwire
 

@@ -43,5 +43,14 @@ TEST(DidYouMeanTest, AVeryLongWordIsNearToNothing) {
   EXPECT_EQ(DidYouMean("adm", std::vector<std::string_view>{long_word, "adam"}), "adam");
 }
 
+TEST(DidYouMeanTest, TheErrorListsTheWordsAndNamesTheNearest) {
+  const std::vector<std::string_view> known = {"sgd", "adam", "adamw"};
+  EXPECT_EQ(UnknownWord("optimizer", "adma", known),
+            absl::InvalidArgumentError(
+                "optimizer: want sgd, adam or adamw, got \"adma\"; did you mean adam?"));
+  EXPECT_EQ(UnknownWord("optimizer", "lion\n", known),
+            absl::InvalidArgumentError("optimizer: want sgd, adam or adamw, got \"lion\\n\""));
+}
+
 }  // namespace
 }  // namespace thinwire
