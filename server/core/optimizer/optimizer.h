@@ -1,7 +1,16 @@
 // Optimizer: turns one folded gradient into new masters. One call handles a whole shard.
 //
-// Slots are an optimizer's memory per value (momentum: 1, Adam: 2), flat arrays of the shard's length that the shard
-// owns and that begin at zero (or where InitialSlot says).
+//   name       slots   an update, rate being the learning rate, x a master, g its gradient
+//   sgd        -       x -= rate g
+//   momentum   u       u = momentum u + g;  x -= rate u
+//   nesterov   u       u = momentum u + g;  x -= rate (g + momentum u)
+//   adam       m v     m, v: decaying means of g and g^2;  x -= rate m / (sqrt(v) + epsilon)
+//   adamw      m v     the same, with weight decay apart from g
+//   adagrad    s       s += g^2;  x -= rate g / (sqrt(s) + epsilon)
+//
+// docs/optimizers.md has them in full. Slots are an optimizer's memory per value, flat arrays of
+// the shard's length that the shard owns and that begin at zero. The same calls give the same bits
+// on every machine, however a shard's values are cut into calls.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 
@@ -32,7 +41,7 @@ struct OptimizerSpec {
 struct Update {
   float learning_rate = 0;
   float gradient_scale = 1;  // gradient = gradient_scale * sum: one over the weight that was folded
-  uint64_t number = 1;       // of this shard's updates, from 1 (the version after it): Adam's bias correction
+  uint64_t number = 1;       // of this shard's updates, from 1 (the version after it)
 };
 
 // Immutable, thread-safe: what changes is the shard's.
@@ -41,13 +50,14 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   virtual int slot_count() const = 0;
-  // Applies one update in a single pass over the arrays. REQUIRES: slots.size() == slot_count(), and every span as
-  // long as sum.
+  // Applies one update in a single pass over the arrays. REQUIRES: slots.size() == slot_count(),
+  // every span as long as sum and apart from the others, update.number >= 1.
   virtual void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
                      std::span<const std::span<float>> slots) const = 0;
 };
 
-// Errors: InvalidArgument for an unknown name (lists those there are) or a number out of its range.
+// Errors: InvalidArgument for an unknown name (lists those there are and suggests a near one) or a
+// number out of its range, also one that this optimizer does not use.
 absl::StatusOr<std::unique_ptr<const Optimizer>> MakeOptimizer(const OptimizerSpec& spec);
 
 }  // namespace thinwire

@@ -1,0 +1,36 @@
+#include "server/core/optimizer/adagrad.h"
+
+#include "kernels/update_adagrad.h"
+
+namespace thinwire {
+namespace {
+
+class Adagrad final : public Optimizer {
+ public:
+  explicit Adagrad(const OptimizerSpec& spec)
+      : epsilon_(static_cast<float>(spec.epsilon)),
+        weight_decay_(static_cast<float>(spec.weight_decay)) {}
+
+  int slot_count() const override { return 1; }
+
+  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+             std::span<const std::span<float>> slots) const override {
+    UpdateAdagrad({.gradient_scale = update.gradient_scale,
+                   .weight_decay = weight_decay_,
+                   .learning_rate = update.learning_rate,
+                   .epsilon = epsilon_},
+                  sum, masters, slots[0]);
+  }
+
+ private:
+  const float epsilon_;
+  const float weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> MakeAdagrad(const OptimizerSpec& spec) {
+  return std::make_unique<Adagrad>(spec);
+}
+
+}  // namespace thinwire

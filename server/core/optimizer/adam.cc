@@ -1,0 +1,34 @@
+#include "server/core/optimizer/adam.h"
+
+#include "kernels/update_adam.h"
+#include "server/core/optimizer/adam_moments.h"
+
+namespace thinwire {
+namespace {
+
+class Adam final : public Optimizer {
+ public:
+  explicit Adam(const OptimizerSpec& spec)
+      : moments_(spec), weight_decay_(static_cast<float>(spec.weight_decay)) {}
+
+  int slot_count() const override { return 2; }
+
+  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+             std::span<const std::span<float>> slots) const override {
+    AdamStep step = moments_.StepFor(update);
+    step.weight_decay = weight_decay_;
+    UpdateAdam(step, sum, masters, slots[0], slots[1]);
+  }
+
+ private:
+  const AdamMoments moments_;
+  const float weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> MakeAdam(const OptimizerSpec& spec) {
+  return std::make_unique<Adam>(spec);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,33 @@
+#include "server/core/optimizer/adamw.h"
+
+#include "kernels/update_adam.h"
+#include "server/core/optimizer/adam_moments.h"
+
+namespace thinwire {
+namespace {
+
+class AdamW final : public Optimizer {
+ public:
+  explicit AdamW(const OptimizerSpec& spec) : moments_(spec), weight_decay_(spec.weight_decay) {}
+
+  int slot_count() const override { return 2; }
+
+  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+             std::span<const std::span<float>> slots) const override {
+    AdamStep step = moments_.StepFor(update);
+    step.shrink = static_cast<float>(1 - update.learning_rate * weight_decay_);
+    UpdateAdam(step, sum, masters, slots[0], slots[1]);
+  }
+
+ private:
+  const AdamMoments moments_;
+  const double weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> MakeAdamW(const OptimizerSpec& spec) {
+  return std::make_unique<AdamW>(spec);
+}
+
+}  // namespace thinwire

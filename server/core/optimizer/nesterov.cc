@@ -1,0 +1,37 @@
+#include "server/core/optimizer/nesterov.h"
+
+#include "kernels/update_momentum.h"
+
+namespace thinwire {
+namespace {
+
+class Nesterov final : public Optimizer {
+ public:
+  explicit Nesterov(const OptimizerSpec& spec)
+      : momentum_(static_cast<float>(spec.momentum)),
+        weight_decay_(static_cast<float>(spec.weight_decay)) {}
+
+  int slot_count() const override { return 1; }
+
+  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+             std::span<const std::span<float>> slots) const override {
+    UpdateMomentum({.gradient_scale = update.gradient_scale,
+                    .weight_decay = weight_decay_,
+                    .learning_rate = update.learning_rate,
+                    .momentum = momentum_,
+                    .nesterov = true},
+                   sum, masters, slots[0]);
+  }
+
+ private:
+  const float momentum_;
+  const float weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> MakeNesterov(const OptimizerSpec& spec) {
+  return std::make_unique<Nesterov>(spec);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,32 @@
+#include "server/core/optimizer/sgd.h"
+
+#include "kernels/update_sgd.h"
+
+namespace thinwire {
+namespace {
+
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(const OptimizerSpec& spec) : weight_decay_(static_cast<float>(spec.weight_decay)) {}
+
+  int slot_count() const override { return 0; }
+
+  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+             std::span<const std::span<float>> slots) const override {
+    UpdateSgd({.gradient_scale = update.gradient_scale,
+               .weight_decay = weight_decay_,
+               .learning_rate = update.learning_rate},
+              sum, masters);
+  }
+
+ private:
+  const float weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> MakeSgd(const OptimizerSpec& spec) {
+  return std::make_unique<Sgd>(spec);
+}
+
+}  // namespace thinwire
