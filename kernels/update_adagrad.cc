@@ -9,7 +9,7 @@
 #include "kernels/update_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace thinwire {
+namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 
 struct AdagradFormula {
@@ -36,11 +36,11 @@ void AdagradLoop(const AdagradStep& step, std::span<const float> sum, std::span<
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace thinwire {
+namespace thinwire::kernels {
 
 HWY_EXPORT(AdagradLoop);
 
@@ -49,5 +49,5 @@ void UpdateAdagrad(const AdagradStep& step, std::span<const float> sum, std::spa
   HWY_DYNAMIC_DISPATCH(AdagradLoop)(step, sum, masters, square_sum);
 }
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 #endif  // HWY_ONCE

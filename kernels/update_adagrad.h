@@ -11,7 +11,7 @@
 
 #include <span>
 
-namespace thinwire {
+namespace thinwire::kernels {
 
 struct AdagradStep {
   float gradient_scale = 1;
@@ -24,6 +24,6 @@ struct AdagradStep {
 void UpdateAdagrad(const AdagradStep& step, std::span<const float> sum, std::span<float> masters,
                    std::span<float> square_sum);
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 
 #endif  // THINWIRE_KERNELS_UPDATE_ADAGRAD_H_

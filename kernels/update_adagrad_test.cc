@@ -6,7 +6,7 @@
 
 #include "kernels/update_cases.h"
 
-namespace thinwire {
+namespace thinwire::kernels {
 namespace {
 
 UpdateCase CaseOf(const AdagradStep& step) {
@@ -36,4 +36,4 @@ TEST(UpdateAdagradTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
 }
 
 }  // namespace
-}  // namespace thinwire
+}  // namespace thinwire::kernels

@@ -9,7 +9,7 @@
 #include "kernels/update_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace thinwire {
+namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 
 struct AdamFormula {
@@ -44,11 +44,11 @@ void AdamLoop(const AdamStep& step, std::span<const float> sum, std::span<float>
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace thinwire {
+namespace thinwire::kernels {
 
 HWY_EXPORT(AdamLoop);
 
@@ -57,5 +57,5 @@ void UpdateAdam(const AdamStep& step, std::span<const float> sum, std::span<floa
   HWY_DYNAMIC_DISPATCH(AdamLoop)(step, sum, masters, first_moment, second_moment);
 }
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 #endif  // HWY_ONCE

@@ -14,7 +14,7 @@
 
 #include <span>
 
-namespace thinwire {
+namespace thinwire::kernels {
 
 struct AdamStep {
   float gradient_scale = 1;
@@ -33,6 +33,6 @@ struct AdamStep {
 void UpdateAdam(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
                 std::span<float> first_moment, std::span<float> second_moment);
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 
 #endif  // THINWIRE_KERNELS_UPDATE_ADAM_H_

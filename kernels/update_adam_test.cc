@@ -6,7 +6,7 @@
 
 #include "kernels/update_cases.h"
 
-namespace thinwire {
+namespace thinwire::kernels {
 namespace {
 
 UpdateCase CaseOf(const AdamStep& step) {
@@ -53,4 +53,4 @@ TEST(UpdateAdamTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
 }
 
 }  // namespace
-}  // namespace thinwire
+}  // namespace thinwire::kernels

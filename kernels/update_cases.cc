@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <random>
 
-namespace thinwire {
+namespace thinwire::kernels {
 namespace {
 
 constexpr size_t kLongest = 67;
@@ -141,4 +141,4 @@ void ExpectTheSameBitsEverywhere(const UpdateCase& update) {
   EXPECT_GE(target_count, 1);
 }
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace thinwire {
+namespace thinwire::kernels {
 
 // One kernel with its numbers bound, and the same formula for one value in double.
 struct UpdateCase {
@@ -25,6 +25,6 @@ void ExpectMatchesTheExactLoop(const UpdateCase& update);
 // that the first target gives when it is handed the values one by one.
 void ExpectTheSameBitsEverywhere(const UpdateCase& update);
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 
 #endif  // THINWIRE_KERNELS_UPDATE_CASES_H_

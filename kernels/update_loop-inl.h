@@ -23,7 +23,7 @@
 #include <cstddef>
 
 HWY_BEFORE_NAMESPACE();
-namespace thinwire {
+namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -48,7 +48,7 @@ HWY_INLINE hn::Vec<D> GradientAt(D d, float scale, float weight_decay,
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

@@ -9,7 +9,7 @@
 #include "kernels/update_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace thinwire {
+namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 
 struct MomentumFormula {
@@ -36,11 +36,11 @@ void MomentumLoop(const MomentumStep& step, std::span<const float> sum, std::spa
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace thinwire {
+namespace thinwire::kernels {
 
 HWY_EXPORT(MomentumLoop);
 
@@ -49,5 +49,5 @@ void UpdateMomentum(const MomentumStep& step, std::span<const float> sum, std::s
   HWY_DYNAMIC_DISPATCH(MomentumLoop)(step, sum, masters, velocity);
 }
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 #endif  // HWY_ONCE

@@ -12,7 +12,7 @@
 
 #include <span>
 
-namespace thinwire {
+namespace thinwire::kernels {
 
 struct MomentumStep {
   float gradient_scale = 1;
@@ -26,6 +26,6 @@ struct MomentumStep {
 void UpdateMomentum(const MomentumStep& step, std::span<const float> sum, std::span<float> masters,
                     std::span<float> velocity);
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 
 #endif  // THINWIRE_KERNELS_UPDATE_MOMENTUM_H_

@@ -4,7 +4,7 @@
 
 #include "kernels/update_cases.h"
 
-namespace thinwire {
+namespace thinwire::kernels {
 namespace {
 
 UpdateCase CaseOf(const MomentumStep& step) {
@@ -42,4 +42,4 @@ TEST(UpdateMomentumTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
 }
 
 }  // namespace
-}  // namespace thinwire
+}  // namespace thinwire::kernels

@@ -9,7 +9,7 @@
 #include "kernels/update_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace thinwire {
+namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 
 struct SgdFormula {
@@ -30,11 +30,11 @@ void SgdLoop(const SgdStep& step, std::span<const float> sum, std::span<float> m
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace thinwire {
+namespace thinwire::kernels {
 
 HWY_EXPORT(SgdLoop);
 
@@ -42,5 +42,5 @@ void UpdateSgd(const SgdStep& step, std::span<const float> sum, std::span<float>
   HWY_DYNAMIC_DISPATCH(SgdLoop)(step, sum, masters);
 }
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 #endif  // HWY_ONCE

@@ -10,7 +10,7 @@
 
 #include <span>
 
-namespace thinwire {
+namespace thinwire::kernels {
 
 struct SgdStep {
   float gradient_scale = 1;
@@ -21,6 +21,6 @@ struct SgdStep {
 // REQUIRES: equal lengths; the arrays do not overlap.
 void UpdateSgd(const SgdStep& step, std::span<const float> sum, std::span<float> masters);
 
-}  // namespace thinwire
+}  // namespace thinwire::kernels
 
 #endif  // THINWIRE_KERNELS_UPDATE_SGD_H_

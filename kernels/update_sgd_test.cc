@@ -4,7 +4,7 @@
 
 #include "kernels/update_cases.h"
 
-namespace thinwire {
+namespace thinwire::kernels {
 namespace {
 
 UpdateCase CaseOf(const SgdStep& step) {
@@ -31,4 +31,4 @@ TEST(UpdateSgdTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
 }
 
 }  // namespace
-}  // namespace thinwire
+}  // namespace thinwire::kernels

@@ -6,8 +6,9 @@
 //   constant     rate
 //   step         rate * decay_factor ^ (how many of decay_at are <= p)
 //   polynomial   rate * (1 - p)^power
-//   cosine       rate * (1 + cos(pi p)) / 2        (Loshchilov and Hutter 2017, section 3, without
-//   restarts)
+//   cosine       rate * (1 + cos(pi p)) / 2
+//
+// cosine: Loshchilov and Hutter 2017, section 3, without restarts. docs/optimizers.md draws them.
 #ifndef THINWIRE_SERVER_CORE_SCHEDULE_H_
 #define THINWIRE_SERVER_CORE_SCHEDULE_H_
 

@@ -15,11 +15,11 @@ class Adagrad final : public Optimizer {
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    UpdateAdagrad({.gradient_scale = update.gradient_scale,
-                   .weight_decay = weight_decay_,
-                   .learning_rate = update.learning_rate,
-                   .epsilon = epsilon_},
-                  sum, masters, slots[0]);
+    kernels::UpdateAdagrad({.gradient_scale = update.gradient_scale,
+                            .weight_decay = weight_decay_,
+                            .learning_rate = update.learning_rate,
+                            .epsilon = epsilon_},
+                           sum, masters, slots[0]);
   }
 
  private:

@@ -6,7 +6,7 @@
 
 namespace thinwire {
 
-AdamStep AdamMoments::StepFor(const Update& update) const {
+kernels::AdamStep AdamMoments::StepFor(const Update& update) const {
   // In double, as 1 - beta2^t is a small difference at first.
   const double seen1 = 1 - IntegerPower(beta1_, update.number);
   const double seen2 = 1 - IntegerPower(beta2_, update.number);

@@ -16,7 +16,7 @@ class AdamMoments {
       : beta1_(spec.beta1), beta2_(spec.beta2), epsilon_(spec.epsilon) {}
 
   // The numbers of UPDATE's step, without any weight decay.
-  AdamStep StepFor(const Update& update) const;
+  kernels::AdamStep StepFor(const Update& update) const;
 
  private:
   const double beta1_;

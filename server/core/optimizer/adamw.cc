@@ -14,9 +14,9 @@ class AdamW final : public Optimizer {
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    AdamStep step = moments_.StepFor(update);
+    kernels::AdamStep step = moments_.StepFor(update);
     step.shrink = static_cast<float>(1 - update.learning_rate * weight_decay_);
-    UpdateAdam(step, sum, masters, slots[0], slots[1]);
+    kernels::UpdateAdam(step, sum, masters, slots[0], slots[1]);
   }
 
  private:

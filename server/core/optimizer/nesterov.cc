@@ -15,12 +15,12 @@ class Nesterov final : public Optimizer {
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    UpdateMomentum({.gradient_scale = update.gradient_scale,
-                    .weight_decay = weight_decay_,
-                    .learning_rate = update.learning_rate,
-                    .momentum = momentum_,
-                    .nesterov = true},
-                   sum, masters, slots[0]);
+    kernels::UpdateMomentum({.gradient_scale = update.gradient_scale,
+                             .weight_decay = weight_decay_,
+                             .learning_rate = update.learning_rate,
+                             .momentum = momentum_,
+                             .nesterov = true},
+                            sum, masters, slots[0]);
   }
 
  private:

@@ -13,10 +13,10 @@ class Sgd final : public Optimizer {
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    UpdateSgd({.gradient_scale = update.gradient_scale,
-               .weight_decay = weight_decay_,
-               .learning_rate = update.learning_rate},
-              sum, masters);
+    kernels::UpdateSgd({.gradient_scale = update.gradient_scale,
+                        .weight_decay = weight_decay_,
+                        .learning_rate = update.learning_rate},
+                       sum, masters);
   }
 
  private:
