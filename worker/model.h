@@ -1,8 +1,10 @@
-// Model: what a worker trains. Parameters live in the client's replica: Bind points the model at that memory.
+// Model: what a worker trains. Parameters live in the client's replica: Bind points the model at
+// that memory.
 //
-// Forward asks the gate before it reads a layer's parameters, backward hands each gradient to the sink as soon as it
-// is final, so that the wire works while the machine computes. Buffers (BatchNorm's running moments) stay with the
-// worker. No LibTorch here; models/ holds the implementations. Not thread-safe.
+// Forward asks the gate before it reads a layer's parameters, backward hands each gradient to the
+// sink as soon as it is final, so that the wire works while the machine computes. Buffers
+// (BatchNorm's running moments) stay with the worker. No LibTorch here; models/ holds the
+// implementations. Not thread-safe.
 #ifndef THINWIRE_WORKER_MODEL_H_
 #define THINWIRE_WORKER_MODEL_H_
 
@@ -28,6 +30,12 @@ struct BatchResult {
   uint64_t correct = 0;
   uint64_t examples = 0;
 
+  BatchResult& operator+=(const BatchResult& other) {
+    loss_sum += other.loss_sum;
+    correct += other.correct;
+    examples += other.examples;
+    return *this;
+  }
   bool operator==(const BatchResult&) const = default;
 };
 
@@ -35,7 +43,8 @@ class Model {
  public:
   // Returns when the tensor's parameters may be read.
   using Gate = std::function<absl::Status(uint32_t tensor)>;
-  // Takes a tensor's final gradient of the batch's mean loss; the memory stays valid until the next Train.
+  // Takes a tensor's final gradient of the batch's mean loss; the memory stays valid until the next
+  // Train.
   using Sink = std::function<void(uint32_t tensor, std::span<const float> gradient)>;
 
   virtual ~Model() = default;
@@ -44,12 +53,14 @@ class Model {
   virtual const std::vector<TensorShape>& tensors() const = 0;
   virtual std::span<const float> initial(uint32_t tensor) const = 0;
 
-  // From now on the tensor's parameters are at MEMORY, which outlives the model. REQUIRES: the tensor's length.
+  // From now on the tensor's parameters are at MEMORY, which outlives the model. REQUIRES: the
+  // tensor's length.
   virtual void Bind(uint32_t tensor, std::span<float> memory) = 0;
 
-  // Forward and backward. The sink gets every tensor once, an unused one with zeros. Errors: the gate's, or
-  // InvalidArgument if the batch does not fit the model.
-  virtual absl::StatusOr<BatchResult> Train(const Batch& batch, const Gate& gate, const Sink& sink) = 0;
+  // Forward and backward. The sink gets every tensor once, an unused one with zeros. Errors: the
+  // gate's, or InvalidArgument if the batch does not fit the model.
+  virtual absl::StatusOr<BatchResult> Train(const Batch& batch, const Gate& gate,
+                                            const Sink& sink) = 0;
   // Forward alone, in evaluation mode.
   virtual absl::StatusOr<BatchResult> Evaluate(const Batch& batch) = 0;
 

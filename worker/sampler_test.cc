@@ -1,0 +1,105 @@
+#include "worker/sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+Sampler Make(uint64_t examples, uint32_t worker, uint32_t workers, uint32_t batch,
+             uint64_t seed = 1) {
+  return Sampler({.example_count = examples,
+                  .worker = WorkerId{worker},
+                  .workers = workers,
+                  .batch_size = batch,
+                  .seed = seed});
+}
+
+std::vector<uint32_t> EpochOf(Sampler& sampler, uint64_t epoch) {
+  std::vector<uint32_t> examples;
+  for (uint64_t i = 0; i < sampler.steps_per_epoch(); ++i) {
+    const auto batch = sampler.Batch(Step{epoch * sampler.steps_per_epoch() + i});
+    examples.insert(examples.end(), batch.begin(), batch.end());
+  }
+  return examples;
+}
+
+TEST(SamplerTest, WorkersTogetherTakeEveryExampleOnceInEveryEpoch) {
+  for (uint64_t examples : {1, 2, 9, 10, 11, 100}) {
+    for (uint32_t workers : {1, 2, 3, 7}) {
+      for (uint32_t batch : {1, 4, 200}) {
+        for (uint64_t epoch : {0, 1, 5}) {
+          std::vector<uint32_t> all;
+          size_t least = examples;
+          size_t most = 0;
+          for (uint32_t w = 0; w < workers; ++w) {
+            Sampler sampler = Make(examples, w, workers, batch);
+            const std::vector<uint32_t> share = EpochOf(sampler, epoch);
+            least = std::min(least, share.size());
+            most = std::max(most, share.size());
+            all.insert(all.end(), share.begin(), share.end());
+          }
+          std::sort(all.begin(), all.end());
+          ASSERT_THAT(all, SizeIs(examples));
+          for (uint32_t i = 0; i < examples; ++i) ASSERT_EQ(all[i], i);
+          EXPECT_LE(most - least, 1u);
+        }
+      }
+    }
+  }
+}
+
+TEST(SamplerTest, EveryWorkerHasTheSameNumberOfSteps) {
+  EXPECT_EQ(Make(10, 0, 3, 2).steps_per_epoch(), 2);
+  EXPECT_EQ(Make(10, 2, 3, 2).steps_per_epoch(), 2);
+  EXPECT_EQ(Make(60'000, 0, 4, 32).steps_per_epoch(), 469);
+}
+
+TEST(SamplerTest, ShareThatEndsEarlyLeavesAnEmptyBatch) {
+  // 3 examples for 2 workers: one share of 2 and one of 1.
+  Sampler first = Make(3, 0, 2, 1);
+  Sampler second = Make(3, 1, 2, 1);
+  EXPECT_THAT(first.Batch(Step{1}), SizeIs(1));
+  EXPECT_THAT(second.Batch(Step{1}), IsEmpty());
+  EXPECT_THAT(second.Batch(Step{2}), SizeIs(1));
+}
+
+TEST(SamplerTest, WorkerWithoutAnExampleHasOnlyEmptyBatches) {
+  Sampler sampler = Make(2, 2, 3, 8);
+  EXPECT_THAT(EpochOf(sampler, 0), IsEmpty());
+}
+
+TEST(SamplerTest, EpochsAndSeedsDifferInTheirOrder) {
+  Sampler sampler = Make(50, 0, 1, 10);
+  Sampler other = Make(50, 0, 1, 10, /*seed=*/2);
+  EXPECT_NE(EpochOf(sampler, 0), EpochOf(sampler, 1));
+  EXPECT_NE(EpochOf(sampler, 0), EpochOf(other, 0));
+}
+
+TEST(SamplerTest, StepsMayBeAskedForInAnyOrder) {
+  Sampler straight = Make(50, 1, 2, 4);
+  std::vector<std::vector<uint32_t>> batches;
+  for (uint64_t t = 0; t < 3 * straight.steps_per_epoch(); ++t) {
+    const auto batch = straight.Batch(Step{t});
+    batches.emplace_back(batch.begin(), batch.end());
+  }
+  Sampler jumping = Make(50, 1, 2, 4);
+  for (uint64_t t : {20u, 3u, 12u, 3u, 0u}) {
+    EXPECT_THAT(jumping.Batch(Step{t}), ElementsAreArray(batches[t])) << t;
+  }
+}
+
+TEST(SamplerTest, OrderIsTheSameOnEveryMachine) {
+  Sampler sampler = Make(8, 0, 1, 8, /*seed=*/7);
+  EXPECT_THAT(sampler.Batch(Step{0}), ElementsAreArray({2, 0, 5, 4, 1, 7, 6, 3}));
+}
+
+}  // namespace
+}  // namespace thinwire
