@@ -1,0 +1,108 @@
+#include "kernels/top_k.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/on_every_target.h"
+
+namespace thinwire::kernels {
+namespace {
+
+// By sorting the keys of the definition.
+std::vector<uint32_t> BySorting(const std::vector<float>& values, size_t k) {
+  std::vector<uint64_t> keys(values.size());
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    keys[i] = uint64_t{std::bit_cast<uint32_t>(std::abs(values[i]))} << 32 | ~i;
+  }
+  std::ranges::sort(keys, std::greater());
+  std::vector<uint32_t> indices(k);
+  for (size_t j = 0; j < k; ++j) indices[j] = ~static_cast<uint32_t>(keys[j]);
+  std::ranges::sort(indices);
+  return indices;
+}
+
+std::vector<float> Gauss(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> gauss;
+  std::vector<float> values(count);
+  for (float& value : values) value = gauss(random);
+  return values;
+}
+
+void ExpectTopOf(const std::vector<float>& values, size_t k) {
+  std::vector<uint32_t> got(k);
+  SelectTopK(values, got);
+  ASSERT_EQ(got, BySorting(values, k)) << k << " of " << values.size();
+}
+
+TEST(TopKTest, IsTheTopOfASort) {
+  OnEveryTarget([] {
+    for (size_t count = 0; count < 70; ++count) {
+      const std::vector<float> values = Gauss(count, count);
+      for (size_t k = 0; k <= count; ++k) ExpectTopOf(values, k);
+    }
+    const std::vector<float> values = Gauss(100'000, 4);
+    for (const size_t k : {1, 10, 100, 1000, 10'000, 50'000, 99'999, 100'000}) {
+      ExpectTopOf(values, k);
+    }
+  });
+}
+
+TEST(TopKTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
+  std::vector<float> values(30'000, 1.0f);
+  for (size_t i = 0; i < values.size(); i += 3) values[i] = -1.0f;
+  for (const size_t k : {1, 2, 777, 29'999}) {
+    std::vector<uint32_t> indices(k);
+    SelectTopK(values, indices);
+    for (uint32_t j = 0; j < k; ++j) ASSERT_EQ(indices[j], j);
+  }
+  for (float& value : values)
+    value = std::round(2 * value * static_cast<float>(&value - &values[0]) / 30'000);
+  ExpectTopOf(values, 9'000);
+}
+
+TEST(TopKTest, FewerThanKAreNotZero) {
+  std::vector<float> values(50'000, 0.0f);
+  values[49'000] = 1.0f;
+  values[7] = -2.0f;
+  ExpectTopOf(values, 500);
+}
+
+// The sample sees runs of 16 values: what stands out lies between them, or is all it sees.
+TEST(TopKTest, ASampleThatMisleadsCostsOnlyTime) {
+  std::vector<float> values = Gauss(1'000'000, 5);
+  for (size_t i = 20; i < 3900; ++i) values[i] *= 1000;
+  ExpectTopOf(values, 1000);
+  for (size_t run = 0; run < 256; ++run) {
+    const size_t first = (values.size() - 16) * run / 255;
+    for (size_t i = first; i < first + 16; ++i) values[i] *= 1e6f;
+  }
+  ExpectTopOf(values, 10'000);
+  for (size_t run = 0; run < 256; ++run) {
+    const size_t first = (values.size() - 16) * run / 255;
+    for (size_t i = first; i < first + 16; ++i) values[i] = 1e-6f;
+  }
+  ExpectTopOf(values, 10'000);
+}
+
+TEST(TopKTest, AddsTheGradientFirst) {
+  OnEveryTarget([] {
+    for (const size_t count : {5, 1000, 80'001}) {
+      const std::vector<float> gradient = Gauss(count, 6);
+      std::vector<float> values = Gauss(count, 7), sums = values;
+      for (size_t i = 0; i < count; ++i) sums[i] += gradient[i];
+      std::vector<uint32_t> got(1 + count / 100);
+      AddAndSelectTopK(gradient, values, got);
+      ASSERT_EQ(values, sums);
+      ASSERT_EQ(got, BySorting(sums, got.size()));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace thinwire::kernels
