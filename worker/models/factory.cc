@@ -1,0 +1,77 @@
+#include "worker/models/factory.h"
+
+#include <ATen/Parallel.h>
+#include <torch/cuda.h>
+#include <torch/version.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/did_you_mean.h"
+#include "worker/models/plain_networks.h"
+#include "worker/models/resnet20.h"
+#include "worker/models/torch_model.h"
+#include "worker/models/torchscript.h"
+
+namespace thinwire {
+namespace {
+
+absl::StatusOr<at::Device> ParseDevice(const std::string& name) {
+  const size_t device_count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
+  if (name == "cpu") return at::Device(at::kCPU);
+  if (name == "auto") return device_count > 0 ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  absl::string_view number = name;
+  uint32_t index = 0;
+  if (!absl::ConsumePrefix(&number, "cuda:") || !absl::SimpleAtoi(number, &index)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device: want auto, cpu or cuda:N, got \"", name, "\""));
+  }
+  if (index >= device_count) {
+    return absl::InvalidArgumentError(absl::StrCat("device: want one of the ", device_count,
+                                                   " CUDA devices that LibTorch sees, got ", name));
+  }
+  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+}
+
+absl::StatusOr<Network> MakeNetwork(const Task& task, std::span<const int64_t> example_shape,
+                                    int64_t class_count) {
+  const std::string& name = task.model();
+  if (name == "softmax") return MakeSoftmax(example_shape, class_count, task.seed());
+  if (name == "mlp") return MakeMlp(example_shape, class_count, task.seed());
+  if (name == "cnn") return MakeCnn(example_shape, class_count, task.seed());
+  if (name == "resnet20") return MakeResnet20(example_shape, class_count, task.seed());
+  if (name == "torchscript") {
+    return LoadTorchScript(task.model_file(), example_shape, class_count);
+  }
+  static constexpr std::string_view kNames[] = {"softmax", "mlp", "cnn", "resnet20", "torchscript"};
+  return UnknownWord("model", name, kNames);
+}
+
+}  // namespace
+
+std::string TorchVersion() { return "LibTorch " TORCH_VERSION; }
+
+void UseThreads(uint32_t threads) {
+  at::set_num_threads(static_cast<int>(threads));
+  at::set_num_interop_threads(static_cast<int>(threads));
+}
+
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const Task& task,
+                                                 std::span<const int64_t> example_shape,
+                                                 int64_t class_count) {
+  const absl::StatusOr<at::Device> device = ParseDevice(task.device());
+  if (!device.ok()) return device.status();
+  absl::StatusOr<Network> network = MakeNetwork(task, example_shape, class_count);
+  if (!network.ok()) return network.status();
+  return std::make_unique<TorchModel>(
+      *std::move(network), std::vector<int64_t>(example_shape.begin(), example_shape.end()),
+      class_count, *device);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,252 @@
+// What every built-in model must do, and what each alone must.
+#include "worker/models/factory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "worker/models/bound_model.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Task TaskOf(const std::string& model, uint64_t seed = 1) {
+  Task task;
+  task.set_model(model);
+  task.set_device("cpu");
+  task.set_seed(seed);
+  return task;
+}
+
+BoundModel Make(const std::string& name, std::vector<int64_t> shape, int64_t classes,
+                uint64_t seed = 1) {
+  return BoundModel(MakeModel(TaskOf(name, seed), shape, classes).value());
+}
+
+uint64_t ValueCount(const Model& model) {
+  uint64_t count = 0;
+  for (const TensorShape& tensor : model.tensors()) count += tensor.value_count();
+  return count;
+}
+
+class BuiltInModelTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  BoundModel Small(uint64_t seed = 1) { return Make(GetParam(), {1, 8, 8}, 3, seed); }
+  const ToyBatch toy_{6, 64, 3};
+};
+
+TEST_P(BuiltInModelTest, EveryTensorIsGatedOnceInForwardOrder) {
+  BoundModel bound = Small();
+  ASSERT_TRUE(bound.Train(toy_.batch()).ok());
+  std::vector<uint32_t> want(bound.replica.size());
+  std::iota(want.begin(), want.end(), 0u);
+  std::sort(bound.gated.begin(), bound.gated.end());
+  EXPECT_EQ(bound.gated, want);
+}
+
+TEST_P(BuiltInModelTest, EveryGradientReachesTheSinkOnceLastLayerFirst) {
+  BoundModel bound = Small();
+  ASSERT_TRUE(bound.Train(toy_.batch()).ok());
+  // Tensors of one layer, whose names differ in the last part, may come in any order.
+  const auto layer = [&](uint32_t i) {
+    const std::string& name = bound.model->tensors()[i].name;
+    return name.substr(0, name.rfind('.'));
+  };
+  std::vector<std::string> got;
+  for (uint32_t i : bound.sunk) {
+    if (got.empty() || got.back() != layer(i)) got.push_back(layer(i));
+  }
+  std::vector<std::string> want;
+  for (uint32_t i = static_cast<uint32_t>(bound.replica.size()); i-- > 0;) {
+    if (want.empty() || want.back() != layer(i)) want.push_back(layer(i));
+  }
+  EXPECT_EQ(got, want);
+  EXPECT_EQ(bound.sunk.size(), bound.replica.size());
+  EXPECT_EQ(std::set<uint32_t>(bound.sunk.begin(), bound.sunk.end()).size(), bound.sunk.size());
+}
+
+TEST_P(BuiltInModelTest, GradientIsTheSlopeOfTheMeanLoss) {
+  BoundModel bound = Small();
+  ASSERT_TRUE(bound.Train(toy_.batch()).ok());
+  const auto gradients = bound.gradients;
+  double squares = 0;
+  for (const auto& gradient : gradients) {
+    for (float g : gradient) squares += static_cast<double>(g) * g;
+  }
+  // Along the gradient the loss changes by its squared length per unit.
+  const float by = static_cast<float>(1e-3 / std::sqrt(squares));
+  bound.Descend(by);
+  const double below = bound.Train(toy_.batch())->loss_sum / 6;
+  bound.gradients = gradients;
+  bound.Descend(-2 * by);
+  const double above = bound.Train(toy_.batch())->loss_sum / 6;
+  const double slope = (above - below) / (2 * by);
+  EXPECT_NEAR(slope / squares, 1, 0.05);
+}
+
+TEST_P(BuiltInModelTest, ReplicaIsTheModelsMemory) {
+  BoundModel bound = Small();
+  const double before = bound.model->Evaluate(toy_.batch())->loss_sum;
+  for (float& value : bound.replica.back()) value += 1;
+  bound.replica.back()[0] += 3;
+  EXPECT_NE(bound.model->Evaluate(toy_.batch())->loss_sum, before);
+}
+
+TEST_P(BuiltInModelTest, LossFallsOnAToyProblem) {
+  BoundModel bound = Small();
+  const double before = bound.Train(toy_.batch())->loss_sum;
+  for (int i = 0; i < 25; ++i) {
+    bound.Descend(0.1f);
+    ASSERT_TRUE(bound.Train(toy_.batch()).ok());
+  }
+  const BatchResult after = bound.Train(toy_.batch()).value();
+  EXPECT_LT(after.loss_sum, before / 2);
+  EXPECT_EQ(after.correct, 6);
+  EXPECT_EQ(after.examples, 6);
+}
+
+TEST_P(BuiltInModelTest, SeedDecidesTheFirstValues) {
+  const BoundModel bound = Small(5);
+  EXPECT_EQ(bound.replica, Small(5).replica);
+  EXPECT_NE(bound.replica, Small(6).replica);
+}
+
+TEST_P(BuiltInModelTest, FailedGateEndsTheStepWithoutAGradient) {
+  BoundModel bound = Small();
+  uint32_t asked = 0;
+  const auto result = bound.model->Train(
+      toy_.batch(),
+      [&](uint32_t) {
+        return ++asked < 2 ? absl::OkStatus() : absl::UnavailableError("server 1 is gone");
+      },
+      [&](uint32_t i, std::span<const float>) { ADD_FAILURE() << "gradient of " << i; });
+  EXPECT_EQ(result.status(), absl::UnavailableError("server 1 is gone"));
+  EXPECT_EQ(asked, 2);
+}
+
+TEST_P(BuiltInModelTest, BatchThatDoesNotFitIsRefused) {
+  BoundModel bound = Small();
+  const ToyBatch wide(6, 65, 3);
+  EXPECT_THAT(bound.Train(wide.batch()).status().message(), HasSubstr("got 390 values"));
+  ToyBatch labels(6, 64, 3);
+  labels.labels[2] = 3;
+  EXPECT_THAT(bound.Train(labels.batch()).status().message(),
+              HasSubstr("want labels from 0 to 2, got 3"));
+  labels.labels[2] = -1;
+  EXPECT_TRUE(absl::IsInvalidArgument(bound.model->Evaluate(labels.batch()).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(bound.Train({}).status()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BuiltInModelTest,
+                         ::testing::Values("softmax", "mlp", "cnn", "resnet20"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(SoftmaxTest, EveryPartialDerivativeMatchesFiniteDifferences) {
+  BoundModel bound = Make("softmax", {4}, 3);
+  const ToyBatch toy(5, 4, 3);
+  ASSERT_TRUE(bound.Train(toy.batch()).ok());
+  const auto gradients = bound.gradients;
+  const float by = 1e-2f;
+  for (size_t t = 0; t < gradients.size(); ++t) {
+    for (size_t k = 0; k < gradients[t].size(); ++k) {
+      const float at = bound.replica[t][k];
+      bound.replica[t][k] = at + by;
+      const double above = bound.model->Evaluate(toy.batch())->loss_sum;
+      bound.replica[t][k] = at - by;
+      const double below = bound.model->Evaluate(toy.batch())->loss_sum;
+      bound.replica[t][k] = at;
+      EXPECT_NEAR(gradients[t][k], (above - below) / (2 * by * 5), 1e-4) << t << " " << k;
+    }
+  }
+}
+
+TEST(SoftmaxTest, ForwardOrderIsWeightThenBias) {
+  const BoundModel bound = Make("softmax", {1, 28, 28}, 10);
+  const auto& tensors = bound.model->tensors();
+  ASSERT_EQ(tensors.size(), 2);
+  EXPECT_EQ(tensors[0], (TensorShape{"dense.weight", {10, 784}}));
+  EXPECT_EQ(tensors[1], (TensorShape{"dense.bias", {10}}));
+}
+
+TEST(MlpTest, HasTheLayersOfItsDescription) {
+  EXPECT_EQ(ValueCount(*Make("mlp", {1, 28, 28}, 10).model),
+            784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
+}
+
+TEST(CnnTest, HasTheSizeOfItsDescription) {
+  EXPECT_EQ(ValueCount(*Make("cnn", {1, 28, 28}, 10).model), 215'370);
+  EXPECT_EQ(ValueCount(*Make("cnn", {3, 32, 32}, 10).model), 277'610);
+}
+
+TEST(Resnet20Test, HasAboutAQuarterMillionValues) {
+  EXPECT_EQ(ValueCount(*Make("resnet20", {3, 32, 32}, 10).model), 269'722);
+  EXPECT_EQ(ValueCount(*Make("resnet20", {1, 28, 28}, 10).model), 269'434);
+}
+
+TEST(Resnet20Test, TrainingMovesTheBuffersAndResetBringsThemBack) {
+  BoundModel bound = Make("resnet20", {1, 8, 8}, 3);
+  const ToyBatch toy(6, 64, 3);
+  ASSERT_TRUE(bound.model->has_buffers());
+  const auto fresh = bound.model->Evaluate(toy.batch()).value();
+  ASSERT_TRUE(bound.Train(toy.batch()).ok());
+  EXPECT_NE(bound.model->Evaluate(toy.batch()).value(), fresh);
+  bound.model->ResetBuffers();
+  EXPECT_EQ(bound.model->Evaluate(toy.batch()).value(), fresh);
+}
+
+TEST(Resnet20Test, UpdatedBuffersMakeEvaluationAgreeWithTraining) {
+  BoundModel bound = Make("resnet20", {1, 8, 8}, 3);
+  const ToyBatch toy(6, 64, 3);
+  const double training = bound.Train(toy.batch())->loss_sum;
+  bound.model->ResetBuffers();
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(bound.model->UpdateBuffers(toy.batch()).ok());
+  // Not equal: the running variance is the unbiased one.
+  EXPECT_NEAR(bound.model->Evaluate(toy.batch())->loss_sum, training, 0.1 * training);
+}
+
+TEST(CnnTest, EvaluationLeavesNoTrace) {
+  BoundModel bound = Make("cnn", {1, 8, 8}, 3);
+  EXPECT_FALSE(bound.model->has_buffers());
+  const ToyBatch toy(6, 64, 3);
+  const auto first = bound.model->Evaluate(toy.batch()).value();
+  EXPECT_EQ(bound.model->Evaluate(toy.batch()).value(), first);
+}
+
+TEST(FactoryTest, UnknownModelListsThoseThereAre) {
+  EXPECT_THAT(MakeModel(TaskOf("resnet"), std::vector<int64_t>{1, 8, 8}, 3).status().message(),
+              HasSubstr("want softmax, mlp, cnn, resnet20 or torchscript, got \"resnet\""));
+}
+
+TEST(FactoryTest, ConvolutionsWantImages) {
+  for (const char* name : {"cnn", "resnet20"}) {
+    for (const std::vector<int64_t>& shape : {std::vector<int64_t>{784}, {1, 3, 28}, {28, 28}}) {
+      EXPECT_THAT(MakeModel(TaskOf(name), shape, 3).status().message(),
+                  HasSubstr("want examples of [channels, height, width]"));
+    }
+  }
+}
+
+TEST(FactoryTest, UnknownDeviceIsRefused) {
+  Task task = TaskOf("softmax");
+  for (const char* device : {"gpu", "cuda", "cuda:", "cuda:-1", "cuda:x", ""}) {
+    task.set_device(device);
+    EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
+                HasSubstr("want auto, cpu or cuda:N"))
+        << device;
+  }
+  task.set_device("cuda:4096");
+  EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
+              HasSubstr("CUDA devices that LibTorch sees, got cuda:4096"));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,70 @@
+#include "worker/models/layers.h"
+
+#include <cmath>
+
+namespace thinwire {
+
+uint32_t LayerMaker::Dense(const std::string& name, int64_t inputs, int64_t outputs, double gain) {
+  const auto first = static_cast<uint32_t>(network_.parameters.size());
+  const double bound = gain / std::sqrt(static_cast<double>(inputs));
+  Add(name + ".weight", Uniform({outputs, inputs}, bound));
+  Add(name + ".bias", Uniform({outputs}, bound));
+  return first;
+}
+
+uint32_t LayerMaker::Convolution(const std::string& name, int64_t inputs, int64_t outputs,
+                                 int64_t size) {
+  const auto first = static_cast<uint32_t>(network_.parameters.size());
+  const double bound = 1 / std::sqrt(static_cast<double>(inputs * size * size));
+  Add(name + ".weight", Uniform({outputs, inputs, size, size}, bound));
+  Add(name + ".bias", Uniform({outputs}, bound));
+  return first;
+}
+
+uint32_t LayerMaker::NormalisedConvolution(const std::string& name, int64_t inputs,
+                                           int64_t outputs) {
+  const auto first = static_cast<uint32_t>(network_.parameters.size());
+  const double bound = kHeGain / std::sqrt(static_cast<double>(inputs * 9));
+  Add(name + ".weight", Uniform({outputs, inputs, 3, 3}, bound));
+  Add(name + ".scale", at::ones({outputs}));
+  Add(name + ".shift", at::zeros({outputs}));
+  network_.buffers.push_back(at::zeros({outputs}));
+  network_.buffers.push_back(at::ones({outputs}));
+  return first;
+}
+
+void LayerMaker::Add(const std::string& name, at::Tensor values) {
+  network_.names.push_back(name);
+  network_.parameters.push_back(values.set_requires_grad(true));
+}
+
+at::Tensor LayerMaker::Uniform(at::IntArrayRef shape, double bound) {
+  at::Tensor values = at::empty(shape, at::kFloat);
+  float* value = values.data_ptr<float>();
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    // 53 random bits make a double in [0, 1).
+    const double unit = static_cast<double>(random_() >> 11) * 0x1p-53;
+    value[i] = static_cast<float>(bound * (2 * unit - 1));
+  }
+  return values;
+}
+
+at::Tensor ApplyDense(const at::Tensor& x, const Network::Read& read, uint32_t first) {
+  return at::linear(x, read(first), read(first + 1));
+}
+
+at::Tensor ApplyConvolution(const at::Tensor& x, const Network::Read& read, uint32_t first) {
+  const at::Tensor weight = read(first);
+  const int64_t padding = weight.size(2) / 2;
+  return at::conv2d(x, weight, read(first + 1), /*stride=*/1, padding);
+}
+
+at::Tensor ApplyNormalisedConvolution(const at::Tensor& x, const Network::Read& read,
+                                      uint32_t first, int64_t stride, bool training,
+                                      const at::Tensor& mean, const at::Tensor& variance) {
+  const at::Tensor y = at::conv2d(x, read(first), /*bias=*/{}, stride, /*padding=*/1);
+  return at::batch_norm(y, read(first + 1), read(first + 2), mean, variance, training,
+                        /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/true);
+}
+
+}  // namespace thinwire

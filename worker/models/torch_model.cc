@@ -1,0 +1,178 @@
+#include "worker/models/torch_model.h"
+
+#include <glog/logging.h>
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/models/torch_error.h"
+
+namespace thinwire {
+namespace {
+
+uint64_t CountCorrect(const at::Tensor& logits, const at::Tensor& labels) {
+  return static_cast<uint64_t>(logits.argmax(1).eq(labels).sum().item<int64_t>());
+}
+
+// REQUIRES: FLOATS is fp32 and contiguous on the CPU.
+std::span<float> Span(const at::Tensor& floats) {
+  return {floats.data_ptr<float>(), static_cast<size_t>(floats.numel())};
+}
+
+}  // namespace
+
+TorchModel::TorchModel(Network network, std::vector<int64_t> example_shape, int64_t class_count,
+                       at::Device device)
+    : example_shape_(std::move(example_shape)),
+      class_count_(class_count),
+      device_(device),
+      network_(std::move(network)),
+      bound_(network_.parameters.size()),
+      gradients_(network_.parameters.size()) {
+  for (uint32_t i = 0; i < network_.parameters.size(); ++i) {
+    at::Tensor& parameter = network_.parameters[i];
+    tensors_.push_back({.name = network_.names[i], .shape = parameter.sizes().vec()});
+    initial_.push_back(parameter.detach());
+    parameter.set_data(initial_.back().to(device_));
+    parameter.register_hook([this, i](const at::Tensor& gradient) { Deliver(i, gradient); });
+  }
+  for (at::Tensor& buffer : network_.buffers) {
+    buffer.set_data(buffer.to(device_));
+    initial_buffers_.push_back(buffer.clone());
+  }
+}
+
+std::span<const float> TorchModel::initial(uint32_t tensor) const { return Span(initial_[tensor]); }
+
+void TorchModel::Bind(uint32_t tensor, std::span<float> memory) {
+  CHECK_EQ(memory.size(), tensors_[tensor].value_count());
+  bound_[tensor] = at::from_blob(memory.data(), tensors_[tensor].shape, at::kFloat);
+  if (device_.is_cpu()) network_.parameters[tensor].set_data(bound_[tensor]);
+}
+
+absl::StatusOr<TorchModel::Tensors> TorchModel::Load(const Batch& batch) const {
+  std::vector<int64_t> shape = {static_cast<int64_t>(batch.labels.size())};
+  shape.insert(shape.end(), example_shape_.begin(), example_shape_.end());
+  const uint64_t want = TensorShape{.name = "x", .shape = shape}.value_count();
+  if (batch.labels.empty() || batch.x.size() != want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(network_.name, ": want a batch of [", absl::StrJoin(shape, ", "),
+                     "], at least one, got ", batch.x.size(), " values"));
+  }
+  for (int64_t label : batch.labels) {
+    if (label >= 0 && label < class_count_) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(network_.name, ": want labels from 0 to ", class_count_ - 1, ", got ", label));
+  }
+  // ATen has no view of constant memory; neither is written.
+  const at::Tensor x = at::from_blob(const_cast<float*>(batch.x.data()), shape, at::kFloat);
+  const at::Tensor labels =
+      at::from_blob(const_cast<int64_t*>(batch.labels.data()), {shape[0]}, at::kLong);
+  return Tensors{.x = x.to(device_), .labels = labels.to(device_)};
+}
+
+at::Tensor TorchModel::Read(uint32_t parameter, const Gate* gate) {
+  at::Tensor& tensor = network_.parameters[parameter];
+  if (read_[parameter]) return tensor;
+  read_[parameter] = true;
+  // After a failed gate the rest of the forward runs on whatever is there, and its result is
+  // dropped: an operator of autograd cannot be left halfway without an exception.
+  if (gate != nullptr && gate_status_.ok()) gate_status_ = (*gate)(parameter);
+  if (!device_.is_cpu() && bound_[parameter].defined()) {
+    at::NoGradGuard no_gradient;
+    tensor.copy_(bound_[parameter]);
+  }
+  return tensor;
+}
+
+absl::StatusOr<at::Tensor> TorchModel::Forward(const at::Tensor& x, bool training,
+                                               const Gate* gate) {
+  read_.assign(tensors_.size(), false);
+  gate_status_ = absl::OkStatus();
+  at::Tensor logits;
+  try {
+    logits = network_.forward(x, training, [&](uint32_t i) { return Read(i, gate); });
+  } catch (const std::exception& error) {
+    if (gate_status_.ok()) return TorchError(absl::StrCat(network_.name, ": forward"), error);
+  }
+  if (!gate_status_.ok()) return gate_status_;
+  if (logits.dim() != 2 || logits.size(0) != x.size(0) || logits.size(1) != class_count_ ||
+      logits.scalar_type() != at::kFloat) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        network_.name, ": want fp32 logits of [", x.size(0), ", ", class_count_, "], got ",
+        at::toString(logits.scalar_type()), " [", absl::StrJoin(logits.sizes(), ", "), "]"));
+  }
+  return logits;
+}
+
+void TorchModel::Deliver(uint32_t parameter, const at::Tensor& gradient) {
+  if (sink_ == nullptr) return;
+  const at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
+  gradients_[parameter] = dense.detach().to(at::kCPU).contiguous();
+  (*sink_)(parameter, Span(gradients_[parameter]));
+}
+
+absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
+  for (uint32_t i = 0; i < tensors_.size(); ++i) {
+    network_.parameters[i].mutable_grad().reset();
+    gradients_[i].reset();
+  }
+  sink_ = &sink;
+  absl::Status status;
+  try {
+    if (loss.requires_grad()) loss.backward();
+  } catch (const std::exception& error) {
+    status = TorchError(absl::StrCat(network_.name, ": backward"), error);
+  }
+  // What this batch did not use; last first, like the others.
+  for (uint32_t i = static_cast<uint32_t>(tensors_.size()); status.ok() && i-- > 0;) {
+    if (!gradients_[i].defined()) Deliver(i, at::zeros(tensors_[i].shape));
+  }
+  sink_ = nullptr;
+  return status;
+}
+
+absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, const Gate& gate,
+                                              const Sink& sink) {
+  const absl::StatusOr<Tensors> tensors = Load(batch);
+  if (!tensors.ok()) return tensors.status();
+  const absl::StatusOr<at::Tensor> logits = Forward(tensors->x, /*training=*/true, &gate);
+  if (!logits.ok()) return logits.status();
+  const at::Tensor loss = at::cross_entropy_loss(*logits, tensors->labels);
+  const absl::Status status = Backward(loss, sink);
+  if (!status.ok()) return status;
+  return BatchResult{.loss_sum = loss.item<double>() * static_cast<double>(batch.labels.size()),
+                     .correct = CountCorrect(logits->detach(), tensors->labels),
+                     .examples = batch.labels.size()};
+}
+
+absl::StatusOr<BatchResult> TorchModel::Evaluate(const Batch& batch) {
+  at::NoGradGuard no_gradient;
+  const absl::StatusOr<Tensors> tensors = Load(batch);
+  if (!tensors.ok()) return tensors.status();
+  const absl::StatusOr<at::Tensor> logits = Forward(tensors->x, /*training=*/false, nullptr);
+  if (!logits.ok()) return logits.status();
+  const at::Tensor loss =
+      at::cross_entropy_loss(*logits, tensors->labels, /*weight=*/{}, at::Reduction::Sum);
+  return BatchResult{.loss_sum = loss.item<double>(),
+                     .correct = CountCorrect(*logits, tensors->labels),
+                     .examples = batch.labels.size()};
+}
+
+void TorchModel::ResetBuffers() {
+  at::NoGradGuard no_gradient;
+  for (size_t i = 0; i < initial_buffers_.size(); ++i) {
+    network_.buffers[i].copy_(initial_buffers_[i]);
+  }
+}
+
+absl::Status TorchModel::UpdateBuffers(const Batch& batch) {
+  at::NoGradGuard no_gradient;
+  const absl::StatusOr<Tensors> tensors = Load(batch);
+  if (!tensors.ok()) return tensors.status();
+  return Forward(tensors->x, /*training=*/true, nullptr).status();
+}
+
+}  // namespace thinwire

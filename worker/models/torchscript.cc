@@ -1,0 +1,96 @@
+#include "worker/models/torchscript.h"
+
+#include <torch/script.h>
+
+#include <exception>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/models/torch_error.h"
+
+namespace thinwire {
+namespace {
+
+absl::Status TakeParameters(const torch::jit::Module& module, Network& network) {
+  for (const auto& parameter : module.named_parameters()) {
+    at::Tensor tensor = parameter.value;
+    if (!tensor.requires_grad()) continue;
+    if (tensor.scalar_type() != at::kFloat || tensor.numel() == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          network.name, ": parameter ", parameter.name, ": want float32 with a value, got ",
+          at::toString(tensor.scalar_type()), " [", absl::StrJoin(tensor.sizes(), ", "), "]"));
+    }
+    tensor.set_data(tensor.detach().contiguous());
+    network.names.push_back(parameter.name);
+    network.parameters.push_back(tensor);
+  }
+  if (network.parameters.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        network.name,
+        ": want at least one parameter that requires a gradient, got none (a frozen module has "
+        "none)"));
+  }
+  for (const auto& buffer : module.named_buffers()) network.buffers.push_back(buffer.value);
+  return absl::OkStatus();
+}
+
+absl::Status CheckForward(const Network& network, std::span<const int64_t> example_shape,
+                          int64_t class_count) {
+  at::NoGradGuard no_gradient;
+  std::vector<int64_t> shape = {2};
+  shape.insert(shape.end(), example_shape.begin(), example_shape.end());
+  const std::string what =
+      absl::StrCat(network.name, ": forward of [", absl::StrJoin(shape, ", "), "]");
+  try {
+    const at::Tensor logits = network.forward(at::zeros(shape), /*training=*/false,
+                                              [&](uint32_t i) { return network.parameters[i]; });
+    if (logits.dim() == 2 && logits.size(0) == 2 && logits.size(1) == class_count &&
+        logits.scalar_type() == at::kFloat) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(what, ": want fp32 logits [2, ", class_count,
+                                                   "], got ", at::toString(logits.scalar_type()),
+                                                   " [", absl::StrJoin(logits.sizes(), ", "), "]"));
+  } catch (const std::exception& error) {
+    return TorchError(what, error);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Network> LoadTorchScript(const std::string& path,
+                                        std::span<const int64_t> example_shape,
+                                        int64_t class_count) {
+  if (!std::filesystem::is_regular_file(path)) {
+    return absl::NotFoundError(absl::StrCat(path, ": want a TorchScript file, found none"));
+  }
+  Network network;
+  network.name = path;
+  torch::jit::Module module;
+  try {
+    module = torch::jit::load(path, at::kCPU);
+    if (!module.find_method("forward")) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": want a method forward, found none"));
+    }
+    const absl::Status status = TakeParameters(module, network);
+    if (!status.ok()) return status;
+  } catch (const std::exception& error) {
+    return TorchError(absl::StrCat(path, ": want a TorchScript file"), error);
+  }
+  const auto count = static_cast<uint32_t>(network.parameters.size());
+  network.forward = [module, count](const at::Tensor& x, bool training,
+                                    const Network::Read& read) mutable {
+    for (uint32_t i = 0; i < count; ++i) read(i);
+    if (module.is_training() != training) module.train(training);
+    return module.forward({x}).toTensor();
+  };
+  const absl::Status status = CheckForward(network, example_shape, class_count);
+  if (!status.ok()) return status;
+  return network;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,163 @@
+#include "worker/models/torchscript.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "proto/config.pb.h"
+#include "worker/models/bound_model.h"
+#include "worker/models/factory.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kClasses = 3;
+const std::vector<int64_t> kShape = {2, 2};
+
+std::string PathOf(const std::string& name) {
+  return ::testing::TempDir() + "/torchscript_" + name + ".pt";
+}
+
+// x [n, 2, 2] -> logits [n, 3], with a parameter that does nothing, a frozen one, and a buffer.
+torch::jit::Module DenseModule() {
+  torch::jit::Module module("Dense");
+  module.register_parameter("weight", at::arange(12, at::kFloat).reshape({3, 4}) / 10,
+                            /*is_buffer=*/false);
+  module.register_parameter("bias", at::zeros({3}), /*is_buffer=*/false);
+  module.register_parameter("idle", at::ones({2}), /*is_buffer=*/false);
+  module.register_parameter("frozen", at::ones({3}).set_requires_grad(false),
+                            /*is_buffer=*/false);
+  module.register_buffer("seen", at::zeros({1}));
+  module.register_attribute("training", c10::BoolType::get(), true);
+  module.define(R"(
+    def forward(self, x):
+        if self.training:
+            self.seen.add_(1)
+        return torch.linear(x.flatten(1), self.weight, self.bias) * self.frozen * (1 + 0.01 * self.seen)
+  )");
+  for (const char* name : {"weight", "bias", "idle"}) {
+    module.attr(name).toTensor().set_requires_grad(true);
+  }
+  return module;
+}
+
+std::string Save(const std::string& name, const torch::jit::Module& module) {
+  module.save(PathOf(name));
+  return PathOf(name);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& path) {
+  Task task;
+  task.set_model("torchscript");
+  task.set_model_file(path);
+  task.set_device("cpu");
+  return MakeModel(task, kShape, kClasses);
+}
+
+TEST(TorchScriptTest, ParametersThatWantAGradientAreTheModels) {
+  BoundModel bound(Load(Save("dense", DenseModule())).value());
+  EXPECT_THAT(bound.model->tensors(),
+              ElementsAre(TensorShape{"weight", {3, 4}}, TensorShape{"bias", {3}},
+                          TensorShape{"idle", {2}}));
+  EXPECT_THAT(bound.replica[2], ElementsAre(1, 1));
+  EXPECT_TRUE(bound.model->has_buffers());
+}
+
+TEST(TorchScriptTest, LossFalls) {
+  BoundModel bound(Load(Save("falls", DenseModule())).value());
+  const ToyBatch toy(6, 4, kClasses);
+  const double before = bound.Train(toy.batch())->loss_sum;
+  for (int i = 0; i < 40; ++i) {
+    bound.Descend(0.5f);
+    ASSERT_TRUE(bound.Train(toy.batch()).ok());
+  }
+  EXPECT_LT(bound.Train(toy.batch())->loss_sum, before / 2);
+}
+
+TEST(TorchScriptTest, AllGatesComeFirstAndAnUnusedParameterGetsZeros) {
+  BoundModel bound(Load(Save("gates", DenseModule())).value());
+  ASSERT_TRUE(bound.Train(ToyBatch(6, 4, kClasses).batch()).ok());
+  EXPECT_THAT(bound.gated, ElementsAre(0, 1, 2));
+  ASSERT_EQ(bound.sunk.size(), 3);
+  EXPECT_EQ(bound.sunk.back(), 2);
+  EXPECT_THAT(bound.gradients[2], ElementsAre(0, 0));
+}
+
+TEST(TorchScriptTest, BuffersMoveInTrainingAndReset) {
+  BoundModel bound(Load(Save("buffers", DenseModule())).value());
+  const ToyBatch toy(6, 4, kClasses);
+  const BatchResult fresh = bound.model->Evaluate(toy.batch()).value();
+  EXPECT_EQ(bound.model->Evaluate(toy.batch()).value(), fresh);
+  ASSERT_TRUE(bound.model->UpdateBuffers(toy.batch()).ok());
+  EXPECT_NE(bound.model->Evaluate(toy.batch()).value(), fresh);
+  bound.model->ResetBuffers();
+  EXPECT_EQ(bound.model->Evaluate(toy.batch()).value(), fresh);
+}
+
+TEST(TorchScriptTest, MissingFileIsNamed) {
+  const auto model = Load(PathOf("missing"));
+  EXPECT_TRUE(absl::IsNotFound(model.status())) << model.status();
+  EXPECT_THAT(model.status().message(), HasSubstr(PathOf("missing")));
+}
+
+TEST(TorchScriptTest, FileOfAnotherKindIsRefused) {
+  std::ofstream(PathOf("text")) << "no model";
+  const auto model = Load(PathOf("text"));
+  EXPECT_TRUE(absl::IsInvalidArgument(model.status())) << model.status();
+  EXPECT_THAT(model.status().message(), HasSubstr("want a TorchScript file"));
+}
+
+TEST(TorchScriptTest, ModuleWithoutParametersIsRefused) {
+  torch::jit::Module module("Empty");
+  module.define("def forward(self, x):\n    return x\n");
+  EXPECT_THAT(Load(Save("empty", module)).status().message(),
+              HasSubstr("want at least one parameter that requires a gradient"));
+}
+
+TEST(TorchScriptTest, ParameterThatIsNotFp32IsRefused) {
+  torch::jit::Module module("Double");
+  module.register_parameter("w", at::ones({3}, at::kDouble).set_requires_grad(true), false);
+  module.define("def forward(self, x):\n    return x * self.w\n");
+  EXPECT_THAT(Load(Save("double", module)).status().message(),
+              HasSubstr("parameter w: want float32 with a value, got Double [3]"));
+}
+
+TEST(TorchScriptTest, ForwardThatDoesNotTakeTheExamplesIsRefused) {
+  torch::jit::Module module("Narrow");
+  module.register_parameter("w", at::ones({3, 5}).set_requires_grad(true), false);
+  module.define("def forward(self, x):\n    return torch.linear(x.flatten(1), self.w)\n");
+  EXPECT_THAT(Load(Save("narrow", module)).status().message(), HasSubstr("forward of [2, 2, 2]: "));
+}
+
+TEST(TorchScriptTest, LogitsOfAnotherShapeAreRefused) {
+  torch::jit::Module module("Wide");
+  module.register_parameter("w", at::ones({7, 4}).set_requires_grad(true), false);
+  module.define("def forward(self, x):\n    return torch.linear(x.flatten(1), self.w)\n");
+  EXPECT_THAT(Load(Save("wide", module)).status().message(),
+              HasSubstr("want fp32 logits [2, 3], got Float [2, 7]"));
+}
+
+TEST(TorchScriptTest, ForwardThatGivesNoTensorIsRefused) {
+  torch::jit::Module module("Pair");
+  module.register_parameter("w", at::ones({3, 4}).set_requires_grad(true), false);
+  module.define("def forward(self, x):\n    return (x, self.w)\n");
+  EXPECT_TRUE(absl::IsInvalidArgument(Load(Save("pair", module)).status()));
+}
+
+TEST(TorchScriptTest, ModuleWithoutForwardIsRefused) {
+  torch::jit::Module module("NoForward");
+  module.register_parameter("w", at::ones({3, 4}).set_requires_grad(true), false);
+  module.define("def backward(self, x):\n    return x\n");
+  EXPECT_THAT(Load(Save("no_forward", module)).status().message(),
+              HasSubstr("want a method forward"));
+}
+
+}  // namespace
+}  // namespace thinwire
