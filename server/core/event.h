@@ -1,9 +1,11 @@
-// Event: all that can happen to a shard. What a shard becomes follows from its events in their order and from nothing
-// else, so the log is the events, replay is Apply, and a simulated cluster is Apply.
+// Event: all that can happen to a shard. What a shard becomes follows from its events in their
+// order and from nothing else, so the log is the events, replay is Apply, and a simulated cluster
+// is Apply.
 #ifndef THINWIRE_SERVER_CORE_EVENT_H_
 #define THINWIRE_SERVER_CORE_EVENT_H_
 
 #include <cstdint>
+#include <ostream>
 #include <variant>
 
 #include "common/byte_chain.h"
@@ -17,8 +19,8 @@ struct SeedEvent {
   ByteChain payload;
 };
 
-// A worker's new process. REQUIRES: worker < rule.workers. An incarnation that is not newer than the known one changes
-// nothing (a repeated Join).
+// A worker's new process. REQUIRES: worker < rule.workers. An incarnation that is not newer than
+// the known one changes nothing (a repeated Join).
 struct JoinEvent {
   WorkerId worker;
   Incarnation incarnation;
@@ -44,10 +46,12 @@ struct PushEvent {
   Version computed_version;
   Version held_version;
   CodecId read_codec = CodecId::kFp32;
-  ByteChain payload;  // CheckPayload passed; empty if examples is 0. Let go as soon as it is folded or turned down.
+  ByteChain payload;  // CheckPayload passed; empty if examples is 0. Let go as soon as it is folded
+                      // or turned down.
 };
 
-// The lease ran out: takes the worker out of the live, never out of the table; its waiting read stays.
+// The lease ran out: takes the worker out of the live, never out of the table; its waiting read
+// stays.
 struct ExpireEvent {
   WorkerId worker;
   Incarnation incarnation;
@@ -68,7 +72,11 @@ struct LeaveEvent {
   Incarnation incarnation;
 };
 
-using Event = std::variant<SeedEvent, JoinEvent, ReadEvent, PushEvent, ExpireEvent, ReturnEvent, OpenEvent, LeaveEvent>;
+using Event = std::variant<SeedEvent, JoinEvent, ReadEvent, PushEvent, ExpireEvent, ReturnEvent,
+                           OpenEvent, LeaveEvent>;
+
+// One line; of a payload its length.
+std::ostream& operator<<(std::ostream& out, const Event& event);
 
 }  // namespace thinwire
 

@@ -1,10 +1,10 @@
 // Rule: the one consistency rule; each mode is a row of it (docs/consistency.md).
 //
-//   mode         fold     a round closes when                       a read for step t is answered when
-//   sync         kRound   every live worker has finished it         t <= frontier
-//   backup N+b   kRound   N pushes are accepted, or as in sync      t <= frontier
-//   ssp(s)       kPush    -                                         t <= frontier + s
-//   async        kPush    -                                         at once
+//   mode        fold    a round closes when                 a read for step t is answered when
+//   sync        kRound  every live worker has finished it   t <= frontier
+//   backup N+b  kRound  N pushes are accepted, or as sync   t <= frontier
+//   ssp(s)      kPush   -                                   t <= frontier + s
+//   async       kPush   -                                   at once
 #ifndef THINWIRE_SERVER_CORE_RULE_H_
 #define THINWIRE_SERVER_CORE_RULE_H_
 
@@ -24,11 +24,11 @@ inline constexpr uint64_t kUnboundedSlack = std::numeric_limits<uint64_t>::max()
 // Immutable once made by one of the four rows.
 struct Rule {
   Fold fold = Fold::kRound;
-  uint32_t workers = 1;         // all of them, N + b in backup
-  uint32_t quorum = 1;          // kRound: so many accepted pushes close a round; workers in sync
-  uint64_t slack = 0;           // 0 with kRound, s in ssp, kUnboundedSlack in async
-  uint32_t fold_every = 1;      // kPush
-  bool ordered_fold = false;    // sync: fold in the workers' order
+  uint32_t workers = 1;       // all of them, N + b in backup
+  uint32_t quorum = 1;        // kRound: so many accepted pushes close a round; workers in sync
+  uint64_t slack = 0;         // 0 with kRound, s in ssp, kUnboundedSlack in async
+  uint32_t fold_every = 1;    // kPush
+  bool ordered_fold = false;  // sync: fold in the workers' order
 
   static Rule Sync(uint32_t workers, bool ordered_fold = false) {
     return {.workers = workers, .quorum = workers, .ordered_fold = ordered_fold};
@@ -37,14 +37,22 @@ struct Rule {
     return {.workers = workers, .quorum = workers - backup};
   }
   static Rule Ssp(uint32_t workers, uint64_t slack, uint32_t fold_every = 1) {
-    return {.fold = Fold::kPush, .workers = workers, .quorum = 0, .slack = slack, .fold_every = fold_every};
+    return {.fold = Fold::kPush,
+            .workers = workers,
+            .quorum = 0,
+            .slack = slack,
+            .fold_every = fold_every};
   }
   static Rule Async(uint32_t workers, uint32_t fold_every = 1) {
-    return {.fold = Fold::kPush, .workers = workers, .quorum = 0, .slack = kUnboundedSlack,
+    return {.fold = Fold::kPush,
+            .workers = workers,
+            .quorum = 0,
+            .slack = kUnboundedSlack,
             .fold_every = fold_every};
   }
 
   bool operator==(const Rule&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const Rule& rule);
 };
 
 }  // namespace thinwire

@@ -1,9 +1,10 @@
-// Shard: the state machine that decides. Events in, effects out; nothing else goes in and nothing else comes out.
+// Shard: the state machine that decides. Events in, effects out; nothing else goes in and nothing
+// else comes out.
 //
 //   Progress    who is live and how far: next, frontier, waiting reads       (progress.h)
 //   Judge       what becomes of a push                                       (judge.h)
-//   Round       what has been folded and waits to become an update           (accumulator.h)
-//   Optimizer   update -> masters                                            (optimizer/)
+//   Accumulator what was accepted and waits to become an update              (accumulator.h)
+//   Store       update -> masters, by the optimizer                          (store.h, optimizer/)
 //   Publisher   masters -> payloads for readers, once per version and codec  (publisher.h)
 //
 // docs/consistency.md states the rule. Lives on its shard's strand, so it has no lock.
@@ -40,11 +41,12 @@ class Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  // The one entry. Never fails: what the edge let through is an event, and every event has its effects.
+  // The one entry. Never fails: what the edge let through is an event, and every event has its
+  // effects.
   Effects Apply(const Event& event);
 
-  // The parameters at version() in a dense codec; encoded at the first call for this version and codec, then shared.
-  // REQUIRES: seeded().
+  // The parameters at version() in a dense codec; encoded at the first call for this version and
+  // codec, then shared. REQUIRES: seeded().
   ByteChain Encoded(CodecId codec);
 
   // Every waiting read and whom it waits for, in the workers' order.

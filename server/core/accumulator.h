@@ -1,0 +1,72 @@
+// Accumulator: the gradients that were accepted and are not yet an update.
+//
+//   sum = sum of examples_i * decode(payload_i)        weight = sum of (examples_i +
+//   late_examples_i)
+//
+// The first gradient overwrites the sum in one pass, so nothing is ever zeroed. A payload is let go
+// as soon as it is in the sum: the sender's next message is not read before that. Where the order
+// of the fold is to be the workers', Keep holds a payload until the workers before it have had
+// their turn (FoldTurns).
+//
+// Lives on its shard's strand.
+#ifndef THINWIRE_SERVER_CORE_ACCUMULATOR_H_
+#define THINWIRE_SERVER_CORE_ACCUMULATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "common/byte_chain.h"
+#include "common/ids.h"
+
+namespace thinwire {
+
+// REQUIRES: examples > 0, and CheckPayload and PayloadIsFinite passed.
+struct Gradient {
+  WorkerId worker;
+  uint32_t examples = 0;
+  uint32_t late_examples = 0;
+  ByteChain payload;
+};
+
+class Accumulator {
+ public:
+  explicit Accumulator(size_t value_count) : sum_(value_count) {}
+
+  // Counts GRADIENT and folds it.
+  void Fold(const Gradient& gradient);
+  // Counts GRADIENT and holds it. REQUIRES: none of its worker's is held.
+  void Keep(const Gradient& gradient);
+  // Folds what is held, in the workers' order, up to the first worker that AWAITED says may still
+  // give.
+  void FoldTurns(absl::FunctionRef<bool(WorkerId)> awaited);
+
+  // Of the gradients counted since the last Clear, folded or held.
+  uint32_t count() const { return static_cast<uint32_t>(givers_.size()); }
+  uint64_t examples() const { return examples_; }
+  uint64_t weight() const { return weight_; }
+  // Who gave them, rising; a worker that gave twice stands twice.
+  std::vector<WorkerId> Givers() const;
+
+  // REQUIRES: count() > 0 and nothing is held.
+  std::span<const float> sum() const { return sum_; }
+  void Clear();
+
+ private:
+  void Count(const Gradient& gradient);
+  void Add(const Gradient& gradient);
+
+  std::vector<float> sum_;  // meaningless while folded_ is 0
+  uint32_t folded_ = 0;
+  uint64_t examples_ = 0;
+  uint64_t weight_ = 0;
+  std::vector<WorkerId> givers_;
+  std::map<WorkerId, Gradient> held_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_CORE_ACCUMULATOR_H_

@@ -1,0 +1,41 @@
+#include "server/core/event.h"
+
+namespace thinwire {
+namespace {
+
+template <typename Sent>
+void PrintSender(std::ostream& out, const char* what, const Sent& sent) {
+  out << what << " w" << sent.worker << "/" << sent.incarnation;
+}
+
+void Print(std::ostream& out, const SeedEvent& e) {
+  out << "seed " << e.payload.size() << " bytes";
+}
+
+void Print(std::ostream& out, const JoinEvent& e) { PrintSender(out, "join", e); }
+
+void Print(std::ostream& out, const ReadEvent& e) {
+  PrintSender(out, "read", e);
+  out << " step " << e.step << " generation " << e.generation;
+}
+
+void Print(std::ostream& out, const PushEvent& e) {
+  PrintSender(out, "push", e);
+  out << " step " << e.step << " generation " << e.generation << " examples " << e.examples << "+"
+      << e.late_examples << " of version " << e.computed_version << ", " << e.payload.size()
+      << " bytes";
+}
+
+void Print(std::ostream& out, const ExpireEvent& e) { PrintSender(out, "expire", e); }
+void Print(std::ostream& out, const ReturnEvent& e) { PrintSender(out, "return", e); }
+void Print(std::ostream& out, const OpenEvent&) { out << "open"; }
+void Print(std::ostream& out, const LeaveEvent& e) { PrintSender(out, "leave", e); }
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Event& event) {
+  std::visit([&](const auto& e) { Print(out, e); }, event);
+  return out;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,69 @@
+// Fakes: what a shard needs around it in a test. Payloads by hand, an optimizer that a reader can
+// do in his head, one that writes down what it was given, and a worker's events with every number
+// filled in.
+#ifndef THINWIRE_SERVER_CORE_FAKES_H_
+#define THINWIRE_SERVER_CORE_FAKES_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "common/byte_chain.h"
+#include "common/ids.h"
+#include "server/core/event.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/schedule.h"
+
+namespace thinwire {
+
+ByteChain Fp32Payload(std::initializer_list<float> values);
+ByteChain Fp32Payload(std::span<const float> values);
+std::vector<float> Values(const ByteChain& payload, size_t count);
+
+// master -= learning_rate * gradient
+class PlainDescent final : public Optimizer {
+ public:
+  int slot_count() const override { return 0; }
+  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+             std::span<const std::span<float>> slots) const override;
+};
+
+struct RecordedUpdate {
+  Update update;
+  std::vector<float> sum;
+};
+
+// Leaves the masters alone.
+class RecordingOptimizer final : public Optimizer {
+ public:
+  int slot_count() const override { return 0; }
+  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+             std::span<const std::span<float>> slots) const override;
+
+  const std::vector<RecordedUpdate>& updates() const { return updates_; }
+
+ private:
+  mutable std::vector<RecordedUpdate> updates_;
+};
+
+// Rate 1, whatever happens.
+Schedule ConstantRate();
+
+// A worker's process, generation 0.
+struct FakeWorker {
+  WorkerId worker;
+  Incarnation incarnation{1};
+
+  JoinEvent Join() const { return {worker, incarnation}; }
+  ReadEvent Read(uint64_t step) const;
+  PushEvent Push(uint64_t step, uint32_t examples, std::initializer_list<float> values) const;
+  PushEvent PushNothing(uint64_t step) const;
+  ExpireEvent Expire() const { return {worker, incarnation}; }
+  ReturnEvent Return() const { return {worker, incarnation}; }
+  LeaveEvent Leave() const { return {worker, incarnation}; }
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_CORE_FAKES_H_

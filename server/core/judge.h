@@ -1,0 +1,54 @@
+// Judge: what becomes of a push. A pure function of what the shard knows and of the push, in this
+// order:
+//
+//   1  another generation, or an incarnation that never joined here    kStale
+//   2  an older incarnation, or one that has left                      kFenced
+//   3  the step of the last push that finished one                     its verdict, again
+//      a step below it                                                 kRepeat
+//   4  step < max(next, frontier)                                      kLate
+//   5  step > frontier + slack, or the shard is shut                   kEarly
+//   6  not finite                                                      kRefused
+//   7  otherwise                                                       kAccept
+#ifndef THINWIRE_SERVER_CORE_JUDGE_H_
+#define THINWIRE_SERVER_CORE_JUDGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "common/ids.h"
+#include "server/core/effects.h"
+#include "server/core/event.h"
+#include "server/core/progress.h"
+
+namespace thinwire {
+
+// What matters about the shard and the push's worker.
+struct Standing {
+  Generation generation;
+  WorkerProgress worker;
+  Step frontier;
+  uint64_t slack = 0;
+  bool open = false;
+  size_t value_count = 0;
+};
+
+struct Ruling {
+  Verdict verdict = Verdict::kAccept;
+  bool again = false;
+
+  bool operator==(const Ruling&) const = default;
+};
+
+// Rows 1 and 2, which hold for reads as well: kStale, kFenced, or nothing where the sender may
+// speak.
+std::optional<Verdict> JudgeSender(const Standing& standing, Generation generation,
+                                   Incarnation incarnation);
+
+// All rows; the payload is looked at in row 6 alone. REQUIRES: CheckPayload(push.payload,
+// standing.value_count) passed, or push.examples is 0.
+Ruling Judge(const Standing& standing, const PushEvent& push);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_CORE_JUDGE_H_

@@ -1,0 +1,97 @@
+#include "server/core/progress.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace thinwire {
+
+Step StepsAfter(Step step, uint64_t n) {
+  constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
+  return n > kLast - step.value ? Step{kLast} : step + n;
+}
+
+uint32_t Progress::live_count() const {
+  return static_cast<uint32_t>(std::count_if(workers_.begin(), workers_.end(),
+                                             [](const WorkerProgress& w) { return w.live(); }));
+}
+
+bool Progress::IsCurrent(WorkerId worker, Incarnation incarnation) const {
+  return of(worker).joined() && of(worker).incarnation == incarnation;
+}
+
+std::optional<Step> Progress::SmallestLiveNext() const {
+  std::optional<Step> smallest;
+  for (const WorkerProgress& w : workers_) {
+    if (w.live() && (!smallest.has_value() || w.next < *smallest)) smallest = w.next;
+  }
+  return smallest;
+}
+
+Step Progress::LargestNext() const {
+  Step largest;
+  for (const WorkerProgress& w : workers_) largest = std::max(largest, w.next);
+  return largest;
+}
+
+std::vector<WorkerId> Progress::HoldingFrontier() const {
+  std::vector<WorkerId> holding;
+  for (uint32_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].live() && workers_[i].next <= frontier_) holding.push_back(WorkerId{i});
+  }
+  return holding;
+}
+
+bool Progress::MayPushFrontier(WorkerId worker) const {
+  return of(worker).joined() && of(worker).next <= frontier_;
+}
+
+std::vector<WorkerId> Progress::Waiting() const {
+  std::vector<WorkerId> waiting;
+  for (uint32_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].waiting.has_value()) waiting.push_back(WorkerId{i});
+  }
+  return waiting;
+}
+
+void Progress::Join(WorkerId worker, Incarnation incarnation) {
+  WorkerProgress& w = row(worker);
+  if (incarnation <= w.incarnation) return;
+  const Step next = w.next;
+  w = WorkerProgress{};
+  w.incarnation = incarnation;
+  w.next = next;
+}
+
+void Progress::Read(WorkerId worker, const WaitingRead& read) {
+  WorkerProgress& w = row(worker);
+  // A worker's step never falls within an incarnation: this one was overtaken on its way, and must
+  // not replace the read that overtook it.
+  if (w.read.has_value() && read.step < *w.read) return;
+  w.read = read.step;
+  w.next = std::max(w.next, read.step);
+  w.waiting = read;
+}
+
+void Progress::Finish(WorkerId worker, Step step, Verdict verdict) {
+  WorkerProgress& w = row(worker);
+  w.last_push = JudgedPush{step, verdict};
+  w.next = std::max(w.next, StepsAfter(step, 1));
+}
+
+void Progress::Leave(WorkerId worker) {
+  row(worker).left = true;
+  row(worker).waiting.reset();
+}
+
+std::vector<Answer> Progress::TakeReads(Step last) {
+  std::vector<Answer> answers;
+  for (uint32_t i = 0; i < workers_.size(); ++i) {
+    WorkerProgress& w = workers_[i];
+    if (!w.waiting.has_value() || w.waiting->step > last) continue;
+    answers.push_back({WorkerId{i}, w.incarnation, w.waiting->step, w.waiting->codec});
+    w.waiting.reset();
+  }
+  return answers;
+}
+
+}  // namespace thinwire

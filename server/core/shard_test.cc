@@ -1,0 +1,244 @@
+#include "server/core/shard.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "server/core/fakes.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
+
+// A shard of one value; Open seeds it with 0, and all its workers have read for step 0.
+class ShardTest : public testing::Test {
+ protected:
+  void Make(const Rule& rule) {
+    ShardOptions options;
+    options.value_count = 1;
+    options.rule = rule;
+    shard_ = std::make_unique<Shard>(options, optimizer_, schedule_);
+  }
+
+  void Open(const Rule& rule) {
+    Make(rule);
+    workers_.clear();
+    shard_->Apply(SeedEvent{Fp32Payload({0})});
+    for (uint32_t i = 0; i < rule.workers; ++i) {
+      workers_.push_back({WorkerId{i}});
+      shard_->Apply(workers_[i].Join());
+      shard_->Apply(workers_[i].Read(0));
+    }
+    ASSERT_TRUE(shard_->open());
+  }
+
+  const PlainDescent optimizer_;
+  const Schedule schedule_ = ConstantRate();
+  std::unique_ptr<Shard> shard_;
+  std::vector<FakeWorker> workers_;
+};
+
+TEST_F(ShardTest, AJudgementTellsTheStateAfterTheEvent) {
+  Open(Rule::Sync(1));
+  PushEvent push = workers_[0].Push(0, 1, {1});
+  const Effects effects = shard_->Apply(push);
+  ASSERT_TRUE(effects.judgement.has_value());
+  EXPECT_EQ(effects.judgement->frontier, Step{1});
+  EXPECT_EQ(effects.judgement->version, Version{1});
+  EXPECT_EQ(effects.judgement->staleness, 0u);
+}
+
+TEST_F(ShardTest, StalenessCountsTheUpdatesSinceTheGradientsParameters) {
+  Open(Rule::Async(2));
+  for (uint64_t step = 0; step < 3; ++step) shard_->Apply(workers_[0].Push(step, 1, {1}));
+  PushEvent push = workers_[1].Push(0, 1, {1});
+  push.computed_version = Version{1};
+  EXPECT_EQ(shard_->Apply(push).judgement->staleness, 2u);
+  push.step = Step{1};
+  push.computed_version = Version{kLargest};
+  EXPECT_EQ(shard_->Apply(push).judgement->staleness, 0u);
+}
+
+TEST_F(ShardTest, AnswersCarryTheCodecThatWasAskedFor) {
+  Open(Rule::Sync(1));
+  PushEvent push = workers_[0].Push(0, 1, {1});
+  push.read_codec = CodecId::kFp16;
+  const Effects effects = shard_->Apply(push);
+  const std::vector<Answer> want = {{WorkerId{0}, Incarnation{1}, Step{1}, CodecId::kFp16}};
+  EXPECT_EQ(effects.answers, want);
+}
+
+TEST_F(ShardTest, AReadIsJudgedWhereItsSenderMayNotSpeak) {
+  Open(Rule::Sync(1));
+  ReadEvent read = workers_[0].Read(1);
+  read.generation = Generation{7};
+  EXPECT_EQ(shard_->Apply(read).judgement->verdict, Verdict::kStale);
+  shard_->Apply(JoinEvent{WorkerId{0}, Incarnation{2}});
+  const Effects effects = shard_->Apply(workers_[0].Read(1));
+  ASSERT_TRUE(effects.judgement.has_value());
+  EXPECT_EQ(effects.judgement->verdict, Verdict::kFenced);
+  EXPECT_EQ(effects.judgement->incarnation, Incarnation{1});
+  EXPECT_EQ(effects.judgement->step, Step{1});
+}
+
+TEST_F(ShardTest, AnEarlyPushReadsNothingAndMayComeAgain) {
+  Open(Rule::Sync(2));
+  EXPECT_EQ(shard_->Apply(workers_[0].Push(1, 1, {1})).judgement->verdict, Verdict::kEarly);
+  EXPECT_EQ(shard_->next(WorkerId{0}), Step{0});
+  shard_->Apply(workers_[0].Push(0, 1, {1}));
+  shard_->Apply(workers_[1].Push(0, 1, {1}));
+  EXPECT_EQ(shard_->Apply(workers_[0].Push(1, 1, {1})).judgement->verdict, Verdict::kAccept);
+}
+
+TEST_F(ShardTest, AMessageBringsTheExpiredBackAndTheyAreWaitedForAgain) {
+  Open(Rule::Sync(2));
+  shard_->Apply(workers_[1].Expire());
+  EXPECT_EQ(shard_->Apply(workers_[1].Push(1, 1, {1})).judgement->verdict, Verdict::kEarly);
+  EXPECT_TRUE(shard_->Apply(workers_[0].Push(0, 1, {1})).rounds.empty());
+}
+
+TEST_F(ShardTest, TheGoingOfAnOlderIncarnationChangesNothing) {
+  Open(Rule::Sync(2));
+  const FakeWorker successor = {WorkerId{1}, Incarnation{2}};
+  shard_->Apply(successor.Join());
+  shard_->Apply(successor.Read(0));
+  shard_->Apply(workers_[1].Expire());
+  shard_->Apply(workers_[1].Leave());
+  EXPECT_TRUE(shard_->Apply(workers_[0].Push(0, 1, {1})).rounds.empty());
+}
+
+TEST_F(ShardTest, SeveralRoundsCloseInOneEvent) {
+  Open(Rule::Sync(2));
+  shard_->Apply(workers_[0].Push(0, 1, {3}));
+  const Effects effects = shard_->Apply(workers_[1].Read(7));
+  EXPECT_EQ(shard_->frontier(), Step{1});
+  shard_->Apply(workers_[0].Read(5));
+  EXPECT_EQ(effects.rounds, (std::vector<RoundClosed>{{Step{0}, {WorkerId{0}}}}));
+  EXPECT_EQ(shard_->frontier(), Step{5});
+  EXPECT_EQ(shard_->version(), Version{1});
+}
+
+TEST_F(ShardTest, RoundsThatNobodyGaveToCloseInOneLeap) {
+  Open(Rule::Sync(1));
+  const Effects effects = shard_->Apply(workers_[0].Read(kLargest));
+  EXPECT_EQ(effects.rounds, (std::vector<RoundClosed>{{Step{kLargest - 1}, {}}}));
+  EXPECT_EQ(effects.answers.size(), 1u);
+  EXPECT_EQ(shard_->frontier(), Step{kLargest});
+  EXPECT_EQ(shard_->version(), Version{0});
+}
+
+TEST_F(ShardTest, TheLargestStepGoesNowhere) {
+  Open(Rule::Async(1));
+  EXPECT_EQ(shard_->Apply(workers_[0].Push(kLargest, 1, {1})).judgement->verdict, Verdict::kAccept);
+  EXPECT_TRUE(shard_->Apply(workers_[0].Push(kLargest, 1, {1})).judgement->again);
+  EXPECT_EQ(shard_->version(), Version{1});
+}
+
+TEST_F(ShardTest, AnOpenedShardWaitsForTheFirstWorker) {
+  Make(Rule::Sync(2));
+  shard_->Apply(SeedEvent{Fp32Payload({0})});
+  EXPECT_FALSE(shard_->Apply(OpenEvent{}).opened);
+  const FakeWorker worker = {WorkerId{1}};
+  EXPECT_FALSE(shard_->Apply(worker.Join()).opened);
+  EXPECT_TRUE(shard_->Apply(worker.Read(0)).opened);
+}
+
+TEST_F(ShardTest, OnlyTheLiveOpenAShard) {
+  Make(Rule::Sync(2));
+  const FakeWorker a = {WorkerId{0}};
+  const FakeWorker b = {WorkerId{1}};
+  shard_->Apply(a.Join());
+  shard_->Apply(b.Join());
+  shard_->Apply(a.Read(0));
+  shard_->Apply(a.Expire());
+  shard_->Apply(b.Read(0));
+  EXPECT_FALSE(shard_->Apply(SeedEvent{Fp32Payload({0})}).opened);
+  const Effects effects = shard_->Apply(a.Return());
+  EXPECT_TRUE(effects.opened);
+  EXPECT_EQ(effects.answers.size(), 2u);
+}
+
+TEST_F(ShardTest, TheDeadHoldNoRoundAndTheLastOnesGradientsAreKeptForTheNext) {
+  Open(Rule::Sync(2));
+  shard_->Apply(workers_[0].Push(0, 1, {3}));
+  shard_->Apply(workers_[0].Expire());
+  EXPECT_TRUE(shard_->Apply(workers_[1].Leave()).rounds.empty());
+  EXPECT_EQ(shard_->frontier(), Step{0});
+  const FakeWorker successor = {WorkerId{1}, Incarnation{2}};
+  EXPECT_EQ(shard_->Apply(successor.Join()).join->frontier, Step{0});
+  EXPECT_EQ(shard_->Apply(successor.Read(1)).rounds.size(), 1u);
+  EXPECT_EQ(shard_->masters()[0], -3);
+}
+
+TEST_F(ShardTest, TheFrontierDoesNotFallForOneWhoReturns) {
+  Open(Rule::Ssp(2, 0));
+  shard_->Apply(workers_[1].Expire());
+  for (uint64_t step = 0; step < 4; ++step) shard_->Apply(workers_[0].Push(step, 1, {1}));
+  EXPECT_EQ(shard_->frontier(), Step{4});
+  shard_->Apply(workers_[1].Return());
+  EXPECT_EQ(shard_->frontier(), Step{4});
+  EXPECT_EQ(shard_->Apply(workers_[1].Push(0, 1, {1})).judgement->verdict, Verdict::kLate);
+  shard_->Apply(workers_[0].Push(4, 1, {1}));
+  ASSERT_EQ(shard_->Waits().size(), 1u);
+  EXPECT_EQ(shard_->Waits()[0].unfinished, std::vector<WorkerId>{WorkerId{1}});
+}
+
+TEST_F(ShardTest, APayloadIsLetGoWithItsEvent) {
+  Open(Rule::Sync(2));
+  auto token = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = token;
+  {
+    PushEvent push = workers_[1].Push(0, 1, {1});
+    push.payload.Hold(std::move(token));
+    shard_->Apply(push);
+  }
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST_F(ShardTest, AnOrderedPayloadWaitsForItsPredecessorsOrTheirGoing) {
+  Open(Rule::Sync(3, true));
+  auto token = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = token;
+  {
+    PushEvent push = workers_[1].Push(0, 1, {1});
+    push.payload.Hold(std::move(token));
+    shard_->Apply(push);
+  }
+  EXPECT_FALSE(watch.expired());
+  shard_->Apply(workers_[2].PushNothing(0));
+  EXPECT_FALSE(watch.expired());
+  shard_->Apply(workers_[0].PushNothing(0));
+  EXPECT_TRUE(watch.expired());
+}
+
+// Each arrival order of a round in which one worker is away for a while, and comes back to give.
+TEST_F(ShardTest, AnOrderedRoundGivesTheSameBitsWhateverTheArrival) {
+  const float values[] = {1e8f, 1.0f, -1e8f, 3.0f};
+  std::vector<uint32_t> order = {0, 1, 2, 3};
+  do {
+    Open(Rule::Sync(4, true));
+    shard_->Apply(workers_[order[2]].Expire());
+    for (const uint32_t w : order) shard_->Apply(workers_[w].Push(0, 1, {values[w]}));
+    EXPECT_EQ(shard_->masters()[0], -((((1e8f + 1.0f) - 1e8f) + 3.0f) * 0.25f));
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_F(ShardTest, TheLastLiveOnesSuccessorFoldsTheRest) {
+  Open(Rule::Async(1, 10));
+  shard_->Apply(workers_[0].Push(0, 1, {3}));
+  EXPECT_EQ(shard_->version(), Version{0});
+  shard_->Apply(JoinEvent{WorkerId{0}, Incarnation{2}});
+  EXPECT_EQ(shard_->masters()[0], -3);
+}
+
+TEST_F(ShardTest, EncodedIsTheMastersAtTheVersion) {
+  Open(Rule::Sync(1));
+  shard_->Apply(workers_[0].Push(0, 1, {3}));
+  EXPECT_EQ(shard_->Encoded(CodecId::kFp32), Fp32Payload({-3}));
+}
+
+}  // namespace
+}  // namespace thinwire

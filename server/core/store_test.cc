@@ -1,0 +1,84 @@
+#include "server/core/store.h"
+
+#include <gtest/gtest.h>
+
+#include "server/core/fakes.h"
+
+namespace thinwire {
+namespace {
+
+// master -= slot, slot += gradient: shows that slots begin at zero and stay.
+class SlottedOptimizer final : public Optimizer {
+ public:
+  int slot_count() const override { return 1; }
+  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+             std::span<const std::span<float>> slots) const override {
+    for (size_t i = 0; i < sum.size(); ++i) {
+      masters[i] -= slots[0][i];
+      slots[0][i] += update.gradient_scale * sum[i];
+    }
+  }
+};
+
+void Fold(Accumulator& accumulator, uint32_t examples, uint32_t late_examples, float value) {
+  accumulator.Fold({WorkerId{0}, examples, late_examples, Fp32Payload({value})});
+}
+
+TEST(StoreTest, TheFirstSeedCounts) {
+  const PlainDescent optimizer;
+  const Schedule schedule = ConstantRate();
+  Store store(2, 0, optimizer, schedule);
+  EXPECT_FALSE(store.seeded());
+  store.Seed(Fp32Payload({1, 2}));
+  store.Seed(Fp32Payload({3, 4}));
+  EXPECT_TRUE(store.seeded());
+  EXPECT_EQ(store.version(), Version{0});
+  EXPECT_EQ(std::vector<float>(store.masters().begin(), store.masters().end()),
+            (std::vector<float>{1, 2}));
+}
+
+TEST(StoreTest, AnUpdateDividesByAllThatWasWeighed) {
+  const PlainDescent optimizer;
+  const Schedule schedule = ConstantRate();
+  Store store(1, 0, optimizer, schedule);
+  store.Seed(Fp32Payload({0}));
+  Accumulator accumulator(1);
+  Fold(accumulator, 2, 6, 4);
+  store.Apply(accumulator);
+  EXPECT_EQ(store.masters()[0], -1);
+  EXPECT_EQ(store.version(), Version{1});
+  EXPECT_EQ(accumulator.count(), 0u);
+}
+
+TEST(StoreTest, TheRateFollowsTheExamplesAcceptedBefore) {
+  const RecordingOptimizer optimizer;
+  const Schedule schedule =
+      Schedule::Make({.name = "polynomial", .learning_rate = 1, .power = 1}).value();
+  Store store(1, 8, optimizer, schedule);
+  Accumulator accumulator(1);
+  for (int i = 0; i < 3; ++i) {
+    Fold(accumulator, 2, 100, 1);
+    store.Apply(accumulator);
+  }
+  ASSERT_EQ(optimizer.updates().size(), 3u);
+  EXPECT_FLOAT_EQ(optimizer.updates()[0].update.learning_rate, 1.0f);
+  EXPECT_FLOAT_EQ(optimizer.updates()[1].update.learning_rate, 0.75f);
+  EXPECT_FLOAT_EQ(optimizer.updates()[2].update.learning_rate, 0.5f);
+  EXPECT_EQ(optimizer.updates()[2].update.number, 3u);
+}
+
+TEST(StoreTest, SlotsBeginAtZeroAndAreKept) {
+  const SlottedOptimizer optimizer;
+  const Schedule schedule = ConstantRate();
+  Store store(1, 0, optimizer, schedule);
+  store.Seed(Fp32Payload({10}));
+  Accumulator accumulator(1);
+  for (int i = 0; i < 3; ++i) {
+    Fold(accumulator, 1, 0, 2);
+    store.Apply(accumulator);
+  }
+  EXPECT_EQ(store.masters()[0], 10 - 0 - 2 - 4);
+}
+
+}  // namespace
+}  // namespace thinwire

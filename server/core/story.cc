@@ -1,0 +1,169 @@
+#include "server/core/story.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "server/core/fakes.h"
+#include "server/core/shard.h"
+
+namespace thinwire {
+namespace {
+
+using Words = std::vector<absl::string_view>;
+
+// A word that is no number is a mistake in a test; it shows as a number that no story has.
+uint64_t Natural(absl::string_view word) {
+  uint64_t value = 0;
+  return absl::SimpleAtoi(word, &value) ? value : 999999;
+}
+
+float Real(absl::string_view word) {
+  float value = 0;
+  return absl::SimpleAtof(word, &value) ? value : 999999;
+}
+
+std::string Name(WorkerId worker) { return absl::StrCat("w", worker.value); }
+
+std::string Names(const std::vector<WorkerId>& workers) {
+  if (workers.empty()) return "nobody";
+  return absl::StrJoin(workers, " ", [](std::string* out, WorkerId w) { *out += Name(w); });
+}
+
+absl::string_view Name(Verdict verdict) {
+  constexpr absl::string_view kNames[] = {"?",      "accept", "stale", "fenced",
+                                          "repeat", "late",   "early", "refused"};
+  return kNames[static_cast<int>(verdict)];
+}
+
+ShardOptions OneValue(const Rule& rule) {
+  ShardOptions options;
+  options.value_count = 1;
+  options.rule = rule;
+  return options;
+}
+
+PushEvent ParsePush(const FakeWorker& speaker, const Words& words) {
+  PushEvent push = speaker.PushNothing(Natural(words.at(2)));
+  if (words.at(3) == "nothing") return push;
+  const std::pair<absl::string_view, absl::string_view> weights =
+      absl::StrSplit(absl::StripPrefix(words[3], "x"), absl::MaxSplits('+', 1));
+  push.examples = static_cast<uint32_t>(Natural(weights.first));
+  if (!weights.second.empty()) push.late_examples = static_cast<uint32_t>(Natural(weights.second));
+  push.payload = Fp32Payload({Real(words.at(4))});
+  return push;
+}
+
+class Teller {
+ public:
+  explicit Teller(const Rule& rule)
+      : schedule_(ConstantRate()), shard_(OneValue(rule), optimizer_, schedule_) {}
+
+  std::string Tell(absl::string_view event) {
+    const Words words = absl::StrSplit(event, ' ', absl::SkipEmpty());
+    return words[0] == "waits" ? TellWaits() : TellEffects(Parse(words));
+  }
+
+ private:
+  Event Parse(const Words& words) {
+    if (words[0] == "seed") return SeedEvent{Fp32Payload({Real(words.at(1))})};
+    if (words[0] == "open") return OpenEvent{};
+    const FakeWorker speaker = Speaker(words[0], words.at(1) == "join");
+    if (words[1] == "join") return speaker.Join();
+    if (words[1] == "read") return speaker.Read(Natural(words.at(2)));
+    if (words[1] == "push") return ParsePush(speaker, words);
+    if (words[1] == "expire") return speaker.Expire();
+    if (words[1] == "return") return speaker.Return();
+    return speaker.Leave();
+  }
+
+  FakeWorker Speaker(absl::string_view name, bool joins) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(absl::StripPrefix(name, "w"), absl::MaxSplits('/', 1));
+    const WorkerId worker{static_cast<uint32_t>(Natural(parts.first))};
+    Incarnation& newest = newest_[worker];
+    if (!parts.second.empty()) return {worker, Incarnation{Natural(parts.second)}};
+    if (joins) ++newest;
+    return {worker, newest};
+  }
+
+  std::string TellEffects(const Event& event) {
+    const Version before = shard_.version();
+    const Effects effects = shard_.Apply(event);
+    std::vector<std::string> told;
+    if (effects.judgement.has_value()) {
+      told.push_back(
+          absl::StrCat(Name(effects.judgement->verdict), effects.judgement->again ? " again" : ""));
+    }
+    if (effects.join.has_value()) {
+      told.push_back(
+          absl::StrCat(effects.join->open ? "open" : "shut", " at ", effects.join->frontier.value));
+    }
+    if (effects.opened) told.push_back("opens");
+    for (const RoundClosed& round : effects.rounds) {
+      told.push_back(absl::StrCat("round ", round.step.value, " of ", Names(round.accepted)));
+    }
+    if (shard_.version() != before) {
+      told.push_back(absl::StrCat("version ", shard_.version().value, " is ", shard_.masters()[0]));
+    }
+    for (const Answer& answer : effects.answers) {
+      told.push_back(absl::StrCat(Name(answer.worker), " begins ", answer.step.value));
+    }
+    return told.empty() ? "nothing" : absl::StrJoin(told, "; ");
+  }
+
+  std::string TellWaits() const {
+    std::vector<std::string> told;
+    for (const Wait& wait : shard_.Waits()) {
+      std::string line = absl::StrCat(Name(wait.worker), " for ", wait.step.value, ": ");
+      if (wait.wanted != 0) {
+        absl::StrAppend(&line, wait.live, " of ", wait.wanted, wait.unseeded ? " unseeded" : "");
+      } else {
+        absl::StrAppend(&line, Names(wait.unfinished));
+      }
+      told.push_back(std::move(line));
+    }
+    return told.empty() ? "nothing" : absl::StrJoin(told, "; ");
+  }
+
+  PlainDescent optimizer_;
+  Schedule schedule_;
+  Shard shard_;
+  std::map<WorkerId, Incarnation> newest_;
+};
+
+std::vector<absl::string_view> Lines(absl::string_view story) {
+  std::vector<absl::string_view> lines;
+  for (const absl::string_view line : absl::StrSplit(story, '\n')) {
+    const absl::string_view stripped = absl::StripAsciiWhitespace(line);
+    if (!stripped.empty()) lines.push_back(stripped);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string Retell(const Rule& rule, absl::string_view story) {
+  Teller teller(rule);
+  std::string told;
+  for (const absl::string_view line : Lines(story)) {
+    const absl::string_view event = line.substr(0, line.find("->"));
+    absl::StrAppend(&told, event, "-> ", teller.Tell(event), "\n");
+  }
+  return told;
+}
+
+std::string Plain(absl::string_view story) {
+  std::string plain;
+  for (const absl::string_view line : Lines(story)) absl::StrAppend(&plain, line, "\n");
+  return plain;
+}
+
+}  // namespace thinwire
