@@ -1,0 +1,140 @@
+// A shard and its oracle live through the same random histories and must agree on everything after
+// every event.
+#include "server/core/oracle.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "server/core/fakes.h"
+#include "server/core/histories.h"
+#include "server/core/rule.h"
+#include "server/core/shard.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kHistoriesPerMode = 12000;
+constexpr int kEventsPerHistory = 48;
+constexpr uint64_t kPlannedExamples = 200;
+
+class OracleTest : public testing::Test {
+ protected:
+  using DrawRule = std::function<Rule(Dice&)>;
+
+  void RunMode(uint64_t first_seed, const DrawRule& draw_rule) {
+    for (int i = 0; i < kHistoriesPerMode; ++i) {
+      const uint64_t seed = first_seed + i;
+      Dice dice(seed);
+      RunHistory(draw_rule(dice), seed);
+      if (HasFailure()) FAIL() << "seed " << seed << "\n" << told_.str();
+    }
+    std::cout << kHistoriesPerMode << " histories of " << kEventsPerHistory << " events:";
+    for (const auto& [what, count] : seen_) std::cout << " " << what << " " << count;
+    std::cout << "\n";
+    // A history that meets nothing proves nothing.
+    for (const char* what : {"accept", "late", "fenced", "stale", "repeat", "refused", "again"}) {
+      EXPECT_GT(seen_[what], kHistoriesPerMode / 20) << what;
+    }
+    EXPECT_GT(seen_["update"], kHistoriesPerMode);
+    EXPECT_GT(seen_["opened"], kHistoriesPerMode / 2);
+  }
+
+ private:
+  void RunHistory(const Rule& rule, uint64_t seed) {
+    told_.str("");
+    told_ << rule << "\n";
+    ShardOptions options;
+    options.value_count = 2;
+    options.rule = rule;
+    options.planned_examples = kPlannedExamples;
+    const RecordingOptimizer optimizer;
+    Shard shard(options, optimizer, schedule_);
+    Oracle oracle(options);
+    History history(rule, seed);
+    for (int i = 0; i < kEventsPerHistory && !HasFailure(); ++i) {
+      const Event event = history.Next(shard);
+      const Effects effects = shard.Apply(event);
+      told_ << event << " -> " << effects << "\n";
+      EXPECT_EQ(effects, oracle.Apply(event));
+      Compare(rule, shard, oracle);
+      Count(effects);
+    }
+    CompareUpdates(optimizer, oracle);
+  }
+
+  void Compare(const Rule& rule, const Shard& shard, const Oracle& oracle) {
+    EXPECT_EQ(shard.version(), oracle.version());
+    EXPECT_EQ(shard.frontier(), oracle.frontier());
+    EXPECT_EQ(shard.open(), oracle.open());
+    EXPECT_EQ(shard.Waits(), oracle.Waits());
+    for (uint32_t w = 0; w < rule.workers; ++w) {
+      EXPECT_EQ(shard.next(WorkerId{w}), oracle.Next(WorkerId{w})) << "of worker " << w;
+    }
+  }
+
+  void CompareUpdates(const RecordingOptimizer& optimizer, const Oracle& oracle) {
+    ASSERT_EQ(optimizer.updates().size(), oracle.updates().size());
+    for (size_t i = 0; i < oracle.updates().size(); ++i) {
+      const RecordedUpdate& got = optimizer.updates()[i];
+      const Oracle::Expected& want = oracle.updates()[i];
+      EXPECT_EQ(std::vector<double>(got.sum.begin(), got.sum.end()), want.sum);
+      EXPECT_EQ(got.update.gradient_scale, static_cast<float>(1.0 / want.weight));
+      EXPECT_EQ(got.update.number, i + 1);
+      EXPECT_EQ(got.update.learning_rate,
+                static_cast<float>(schedule_.Rate(want.examples_before, kPlannedExamples)));
+    }
+    seen_["update"] += oracle.updates().size();
+  }
+
+  void Count(const Effects& effects) {
+    if (effects.opened) ++seen_["opened"];
+    seen_["answer"] += effects.answers.size();
+    seen_["round"] += effects.rounds.size();
+    if (!effects.judgement.has_value()) return;
+    std::ostringstream verdict;
+    verdict << effects.judgement->verdict;
+    ++seen_[effects.judgement->again ? "again" : verdict.str()];
+  }
+
+  const Schedule schedule_ = Schedule::Make({.name = "polynomial", .learning_rate = 1}).value();
+  std::ostringstream told_;  // the history at hand
+  std::map<std::string, int> seen_;
+};
+
+uint32_t Workers(Dice& dice) { return 1 + static_cast<uint32_t>(dice.Below(4)); }
+
+TEST_F(OracleTest, AgreesInSync) {
+  RunMode(1000000, [](Dice& dice) { return Rule::Sync(Workers(dice)); });
+}
+
+TEST_F(OracleTest, AgreesInOrderedSync) {
+  RunMode(2000000, [](Dice& dice) { return Rule::Sync(Workers(dice), true); });
+}
+
+TEST_F(OracleTest, AgreesInBackup) {
+  RunMode(3000000, [](Dice& dice) {
+    const uint32_t workers = 1 + Workers(dice) % 4;
+    return Rule::Backup(workers, static_cast<uint32_t>(dice.Below(workers)));
+  });
+}
+
+TEST_F(OracleTest, AgreesInSsp) {
+  RunMode(4000000, [](Dice& dice) {
+    const uint32_t workers = Workers(dice);
+    const uint64_t slack = dice.Below(4);
+    return Rule::Ssp(workers, slack, 1 + static_cast<uint32_t>(dice.Below(4)));
+  });
+}
+
+TEST_F(OracleTest, AgreesInAsync) {
+  RunMode(5000000, [](Dice& dice) {
+    const uint32_t workers = Workers(dice);
+    return Rule::Async(workers, 1 + static_cast<uint32_t>(dice.Below(4)));
+  });
+}
+
+}  // namespace
+}  // namespace thinwire
