@@ -1,21 +1,21 @@
-// Client: push and read of a whole model, as a trainer sees it. It splits tensors into shards, sends them in the
-// partition's order while backward still runs, resends after a reconnect, merges what comes back into the replica, and
-// turns every silence into an error that names the server.
+// Client: push and read of a whole model, as a trainer sees it. It splits tensors into shards,
+// sends them in the partition's order while backward still runs, resends after a reconnect, merges
+// what comes back into the replica, and turns every silence into an error that names the server.
 //
-//   auto client = Client::Make(options, tensors, transport);      // bind the model to client->replica(i)
-//   Step step = client->Join(initial);
-//   while (step < last) {
+//   auto client = Client::Make(options, tensors, transport);      // bind the model to
+//   client->replica(i) Step step = client->Join(initial); while (step < last) {
 //     client->BeginStep(step, examples);
 //     for each layer, first to last:   client->WaitTensor(i);  forward
 //     for each layer, last to first:   backward;  client->Ready(i, gradient)
 //     client->EndStep();               // every gradient is encoded: its memory may be used again
-//     step = client->NextStep();       // every verdict is in: step + 1, or further after a late push
+//     step = client->NextStep();       // every verdict is in: step + 1, or further after a late
+//     push
 //   }
 //   client->Leave();
 //
-// The replica's memory stays where it is for the client's life. Parameters of the next step are decoded into it as
-// they come, a shard only after its own gradient is encoded; so a layer's values may change once its gradient is given
-// to Ready, and stand still from WaitTensor until then.
+// The replica's memory stays where it is for the client's life. Parameters of the next step are
+// decoded into it as they come, a shard only after its own gradient is encoded; so a layer's values
+// may change once its gradient is given to Ready, and stand still from WaitTensor until then.
 //
 // One thread trains; the client's own threads send and receive. Thread-safe only where said.
 #ifndef THINWIRE_CLIENT_CLIENT_H_
@@ -29,46 +29,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "client/options.h"
 #include "client/transport.h"
-#include "common/codec/codec.h"
 #include "common/ids.h"
 #include "common/partition.h"
 
 namespace thinwire {
 
-struct ClientOptions {
-  std::string job = "train";
-  WorkerId worker;
-  uint32_t server_count = 1;
-  uint64_t shard_size = 0;
-  uint64_t planned_examples = 0;
-  CodecSpec push;
-  CodecId pull = CodecId::kFp32;
-  bool error_feedback = true;
-  absl::Duration silence = absl::Seconds(10);           // a server silent for longer is an error
-  absl::Duration heartbeat_interval = absl::Milliseconds(500);  // at most; also what keeps gRPC's threads awake
-};
-
-// Since the client was made. Raw bytes are 4 per value that was pushed or read; encoded bytes are payloads.
-struct ClientStatistics {
-  uint64_t push_bytes_raw = 0;
-  uint64_t push_bytes_encoded = 0;
-  uint64_t pull_bytes_raw = 0;
-  uint64_t pull_bytes_encoded = 0;
-  uint64_t accepted_pushes = 0;  // per shard, as all counts of pushes
-  uint64_t late_pushes = 0;
-  uint64_t repeated_pushes = 0;
-  uint64_t refused_pushes = 0;
-  uint64_t nonfinite_gradients = 0;  // shards pushed with weight 0
-  uint64_t jumped_steps = 0;
-  uint64_t reconnects = 0;
-};
-
 class Client {
  public:
   // Errors: InvalidArgument for options or tensors that make no partition or codec.
-  static absl::StatusOr<std::unique_ptr<Client>> Make(ClientOptions options, std::vector<TensorShape> tensors,
+  static absl::StatusOr<std::unique_ptr<Client>> Make(ClientOptions options,
+                                                      std::vector<TensorShape> tensors,
                                                       Transport& transport);
   ~Client();
   Client(const Client&) = delete;
@@ -78,22 +50,26 @@ class Client {
   // The parameters of one tensor, row-major.
   std::span<float> replica(uint32_t tensor);
 
-  // Joins every server, seeds what has no values with INITIAL (one span per tensor), and reads. Returns the step to
-  // begin with: 0 in a new job, one ahead of everybody after a restart. The parameters come; WaitTensor waits for them.
-  // Errors: FailedPrecondition (another model, another job), AlreadyExists (the worker's number is in use),
-  // InvalidArgument (a number the job does not have), Unavailable or DeadlineExceeded naming the server.
+  // Joins every server, seeds what has no values with INITIAL (one span per tensor), and reads.
+  // Returns the step to begin with: 0 in a new job, one ahead of everybody after a restart. The
+  // parameters come; WaitTensor waits for them. Errors: FailedPrecondition (another model, another
+  // job), AlreadyExists (the worker's number is in use), InvalidArgument (a number the job does not
+  // have), Unavailable or DeadlineExceeded naming the server.
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
 
-  // REQUIRES: step is the last one that Join or NextStep returned. EXAMPLES is the weight of every push of this step.
+  // REQUIRES: step is the last one that Join or NextStep returned. EXAMPLES is the weight of every
+  // push of this step.
   void BeginStep(Step step, uint32_t examples);
 
-  // Returns when the tensor's parameters for the step at hand are in the replica. Errors: Unavailable or
-  // DeadlineExceeded "server 1 (host:port) ...", Aborted (fenced, or the job's state was lost).
+  // Returns when the tensor's parameters for the step at hand are in the replica. Errors:
+  // Unavailable or DeadlineExceeded "server 1 (host:port) ...", Aborted (fenced, or the job's state
+  // was lost).
   absl::Status WaitTensor(uint32_t tensor);
   // The same for all tensors.
   absl::Status WaitAll();
 
-  // The tensor's gradient is final and stays valid until EndStep returns. Thread-safe; once per tensor and step.
+  // The tensor's gradient is final and stays valid until EndStep returns. Thread-safe; once per
+  // tensor and step.
   void Ready(uint32_t tensor, std::span<const float> gradient);
 
   // Returns when every shard is encoded. REQUIRES: Ready was called for every tensor.
@@ -107,7 +83,8 @@ class Client {
 
   // The workers whose leases hold, as the lead last said; empty before Join. Thread-safe.
   std::vector<WorkerId> live() const;
-  // Empty, or whom this worker waits for, for a person: "step 41: waits for worker 3 (shards 0-7)". Thread-safe.
+  // Empty, or whom this worker waits for, for a person: "step 41: waits for worker 3 (shards 0-7)".
+  // Thread-safe.
   std::string waiting() const;
   // Thread-safe.
   ClientStatistics statistics() const;

@@ -1,0 +1,49 @@
+#include "client/buffer_pool.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace thinwire::client {
+
+struct BufferPool::Free {
+  absl::Mutex mu;
+  std::map<size_t, std::vector<std::unique_ptr<Buffer>>> by_size ABSL_GUARDED_BY(mu);
+  size_t allocated_count ABSL_GUARDED_BY(mu) = 0;
+};
+
+BufferPool::BufferPool() : free_(std::make_shared<Free>()) {}
+
+std::shared_ptr<const BufferPool::Buffer> BufferPool::Take(size_t size) {
+  std::unique_ptr<Buffer> buffer;
+  {
+    absl::MutexLock lock(&free_->mu);
+    std::vector<std::unique_ptr<Buffer>>& row = free_->by_size[size];
+    if (row.empty()) {
+      ++free_->allocated_count;
+    } else {
+      buffer = std::move(row.back());
+      row.pop_back();
+    }
+  }
+  if (buffer == nullptr) {
+    buffer = std::make_unique<Buffer>();
+    buffer->bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+    buffer->size = size;
+  }
+  auto give_back = [free = free_](Buffer* used) {
+    absl::MutexLock lock(&free->mu);
+    free->by_size[used->size].emplace_back(used);
+  };
+  return {buffer.release(), std::move(give_back)};
+}
+
+size_t BufferPool::allocated_count() const {
+  absl::MutexLock lock(&free_->mu);
+  return free_->allocated_count;
+}
+
+}  // namespace thinwire::client

@@ -1,0 +1,343 @@
+#include "client/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "client/fake_server.h"
+#include "client/in_process_transport.h"
+#include "proto/parameter_service.pb.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kExamples = 32;
+
+std::vector<TensorShape> TwoLayers() {
+  return {{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
+}
+
+// Two servers, one client, and a trainer whose gradients are a function of step and place.
+class ClientTest : public ::testing::Test {
+ protected:
+  void Make(ClientOptions options) {
+    options.server_count = 2;
+    options.shard_size = 4096;
+    options.heartbeat_interval = absl::Milliseconds(5);
+    auto made = Client::Make(options, TwoLayers(), transport_);
+    ASSERT_TRUE(made.ok()) << made.status();
+    client_ = *std::move(made);
+  }
+
+  absl::StatusOr<Step> Join() {
+    std::vector<std::span<const float>> initial(initial_.begin(), initial_.end());
+    return client_->Join(initial);
+  }
+
+  static std::vector<std::vector<float>> Values(float first, float slope) {
+    std::vector<std::vector<float>> values;
+    for (const TensorShape& t : TwoLayers()) {
+      std::vector<float>& v = values.emplace_back(t.value_count());
+      for (size_t i = 0; i < v.size(); ++i) v[i] = first + slope * static_cast<float>(i % 97);
+    }
+    return values;
+  }
+
+  // Gives the gradients, last layer first, and ends the step.
+  absl::StatusOr<Step> Train(Step step, const std::vector<std::vector<float>>& gradients) {
+    client_->BeginStep(step, kExamples);
+    if (absl::Status s = client_->WaitAll(); !s.ok()) return s;
+    for (uint32_t t = gradients.size(); t-- > 0;) client_->Ready(t, gradients[t]);
+    if (absl::Status s = client_->EndStep(); !s.ok()) return s;
+    return client_->NextStep();
+  }
+
+  std::vector<float> Replica(uint32_t tensor) {
+    const std::span<float> values = client_->replica(tensor);
+    return {values.begin(), values.end()};
+  }
+
+  FakeServer& ServerOf(ShardId shard) { return *servers_[partition_.server(shard).value]; }
+
+  Partition partition_ = *Partition::Make(TwoLayers(), 4096, 2);
+  std::vector<std::unique_ptr<FakeServer>> servers_ = [this] {
+    std::vector<std::unique_ptr<FakeServer>> servers;
+    servers.push_back(std::make_unique<FakeServer>(partition_, ServerId{0}));
+    servers.push_back(std::make_unique<FakeServer>(partition_, ServerId{1}));
+    return servers;
+  }();
+  InProcessTransport transport_{{servers_[0].get(), servers_[1].get()}};
+  std::vector<std::vector<float>> initial_ = Values(1, 0.25);
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(ClientTest, ParametersEqualAPlainComputation) {
+  Make({});
+  EXPECT_TRUE(client_->live().empty());
+  Step step = *Join();
+  EXPECT_EQ(step, Step{0});
+  std::vector<std::vector<float>> expected = initial_;
+  for (int i = 0; i < 5; ++i) {
+    const auto gradients = Values(0.5f * i, 0.125);
+    EXPECT_EQ(*Train(step, gradients), step + 1);
+    ++step;
+    for (size_t t = 0; t < expected.size(); ++t) {
+      for (size_t v = 0; v < expected[t].size(); ++v) expected[t][v] -= gradients[t][v];
+    }
+  }
+  ASSERT_TRUE(client_->WaitAll().ok());
+  for (uint32_t t = 0; t < expected.size(); ++t) EXPECT_EQ(Replica(t), expected[t]) << t;
+
+  const ClientStatistics statistics = client_->statistics();
+  EXPECT_EQ(statistics.accepted_pushes, 5 * partition_.shard_count());
+  EXPECT_EQ(statistics.push_bytes_raw, 5 * 4 * partition_.value_count());
+  EXPECT_EQ(statistics.pull_bytes_raw, 6 * 4 * partition_.value_count());
+  EXPECT_EQ(statistics.push_bytes_encoded,
+            statistics.push_bytes_raw + 5 * partition_.shard_count());
+  EXPECT_EQ(statistics.reconnects, 0u);
+  EXPECT_EQ(servers_[0]->seed_count() + servers_[1]->seed_count(),
+            static_cast<int>(partition_.shard_count()));
+  ASSERT_TRUE(client_->Leave().ok());
+  EXPECT_EQ(servers_[0]->leave_count(), 1);
+  EXPECT_EQ(servers_[1]->leave_count(), 1);
+}
+
+TEST_F(ClientTest, ValuesThatTheServersHaveStandAgainstTheInitialOnes) {
+  const ShardId shard{0};
+  const std::vector<float> values(partition_.value_count(shard), 7.5f);
+  ServerOf(shard).Seed(shard, values);
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  ASSERT_TRUE(client_->WaitAll().ok());
+  const Segment& segment = partition_.segments(shard)[0];
+  EXPECT_EQ(client_->replica(segment.tensor)[segment.offset], 7.5f);
+  EXPECT_EQ(servers_[0]->seed_count() + servers_[1]->seed_count(),
+            static_cast<int>(partition_.shard_count()) - 1);
+}
+
+TEST_F(ClientTest, LostRepliesAndRepeatedFramesCountOnce) {
+  Make({});
+  Step step = *Join();
+  std::vector<std::vector<float>> expected = initial_;
+  for (int i = 0; i < 20; ++i) {
+    transport_.LoseReplies(ServerId{static_cast<uint32_t>(i % 2)}, 1);
+    transport_.RepeatFrames(ServerId{static_cast<uint32_t>(i / 2 % 2)}, 2);
+    const auto gradients = Values(0.25f * i, 0.5);
+    ASSERT_EQ(*Train(step, gradients), step + 1);
+    ++step;
+    for (size_t t = 0; t < expected.size(); ++t) {
+      for (size_t v = 0; v < expected[t].size(); ++v) expected[t][v] -= gradients[t][v];
+    }
+  }
+  ASSERT_TRUE(client_->WaitAll().ok());
+  for (uint32_t t = 0; t < expected.size(); ++t) EXPECT_EQ(Replica(t), expected[t]) << t;
+  EXPECT_EQ(servers_[0]->pushes().size() + servers_[1]->pushes().size(),
+            20 * partition_.shard_count());
+  EXPECT_GE(client_->statistics().reconnects, 20u);
+  EXPECT_GE(client_->statistics().repeated_pushes, 1u);
+  EXPECT_EQ(client_->statistics().accepted_pushes, 20 * partition_.shard_count());
+}
+
+TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
+  const ShardId late{1};
+  for (auto& server : servers_) {
+    server->set_judge([late](const PushEntry& push) -> VerdictEntry {
+      if (push.step != Step{2}) return {.kind = Verdict::ACCEPT, .frontier = push.step + 1};
+      if (push.shard == late) return {.kind = Verdict::LATE, .frontier = Step{5}};
+      return {.kind = Verdict::ACCEPT, .frontier = push.shard == ShardId{0} ? Step{9} : Step{3}};
+    });
+  }
+  Make({});
+  Step step = *Join();
+  const auto gradients = Values(1, 0.5);
+  step = *Train(step, gradients);
+  step = *Train(step, gradients);
+  ASSERT_EQ(step, Step{2});
+  step = *Train(step, gradients);
+  EXPECT_EQ(step, Step{9}) << "the largest frontier of any verdict";
+  step = *Train(step, gradients);
+  step = *Train(step, gradients);
+  EXPECT_EQ(client_->statistics().late_pushes, 1u);
+  EXPECT_EQ(client_->statistics().jumped_steps, 1u);
+
+  std::vector<PushEntry> of_late;
+  for (const PushEntry& push : ServerOf(late).pushes()) {
+    if (push.shard == late) of_late.push_back(push);
+  }
+  ASSERT_EQ(of_late.size(), 5u);
+  EXPECT_EQ(of_late[3].step, Step{9});
+  EXPECT_EQ(of_late[2].late_examples, 0u);
+  EXPECT_EQ(of_late[3].late_examples, kExamples);
+  EXPECT_EQ(of_late[4].late_examples, 0u);
+  const size_t count = partition_.value_count(late);
+  std::vector<float> once(count), twice(count);
+  DecodePayload(of_late[2].payload, once);
+  DecodePayload(of_late[3].payload, twice);
+  for (size_t i = 0; i < count; ++i) ASSERT_EQ(twice[i], 2 * once[i]) << i;
+}
+
+TEST_F(ClientTest, ALateVerdictThatComesTwiceGivesBackOnce) {
+  for (auto& server : servers_) {
+    server->set_judge([](const PushEntry& push) -> VerdictEntry {
+      return {.kind = push.step == Step{0} ? Verdict::LATE : Verdict::ACCEPT,
+              .frontier = push.step + 1};
+    });
+  }
+  transport_.RepeatFrames(ServerId{0}, 100);
+  transport_.RepeatFrames(ServerId{1}, 100);
+  Make({});
+  const auto gradients = Values(1, 0.5);
+  Step step = *Train(*Join(), gradients);
+  step = *Train(step, gradients);
+  ASSERT_TRUE(client_->WaitAll().ok());
+  EXPECT_EQ(step, Step{2});
+  for (uint32_t t = 0; t < initial_.size(); ++t) {
+    EXPECT_EQ(client_->replica(t)[1], initial_[t][1] - 2 * gradients[t][1]);
+  }
+}
+
+TEST_F(ClientTest, AGradientThatIsNotFiniteGoesWithWeightZero) {
+  Make({});
+  Step step = *Join();
+  auto gradients = Values(1, 0.5);
+  gradients[2][0] = std::numeric_limits<float>::infinity();
+  step = *Train(step, gradients);
+  EXPECT_EQ(client_->statistics().nonfinite_gradients, 1u);
+  gradients[2][0] = 1;
+  step = *Train(step, gradients);
+  ASSERT_TRUE(client_->WaitAll().ok());
+  const Segment of_bad = {.tensor = 2, .offset = 0, .count = 1};
+  EXPECT_EQ(client_->replica(of_bad.tensor)[0], initial_[2][0] - 1) << "the bad one left no trace";
+  EXPECT_EQ(client_->replica(0)[0], initial_[0][0] - 2 * gradients[0][0]);
+}
+
+TEST_F(ClientTest, ASilentServerIsNamedWithWhatWasAwaited) {
+  Make({.worker = WorkerId{2}, .silence = absl::Milliseconds(250)});
+  const Step step = *Join();
+  ASSERT_TRUE(client_->WaitAll().ok());
+  transport_.Mute(ServerId{1}, true);
+  const absl::StatusOr<Step> next = Train(step, Values(1, 0.5));
+  EXPECT_EQ(next.status().code(), absl::StatusCode::kDeadlineExceeded) << next.status();
+  EXPECT_THAT(std::string(next.status().message()),
+              HasSubstr("server 1 (in process): silent for 0."));
+  EXPECT_THAT(std::string(next.status().message()),
+              HasSubstr("while worker 2 waited for the verdicts of step 0 (shard"));
+  EXPECT_EQ(client_->WaitTensor(0), next.status()) << "a failure is final";
+  EXPECT_EQ(client_->EndStep(), next.status());
+  EXPECT_EQ(client_->Leave(), next.status());
+  EXPECT_EQ(servers_[0]->leave_count(), 1) << "the other server is told";
+  EXPECT_EQ(servers_[1]->leave_count(), 0);
+}
+
+TEST_F(ClientTest, AServerThatRefusesForTooLongIsUnavailable) {
+  Make({.silence = absl::Milliseconds(250)});
+  const Step step = *Join();
+  ASSERT_TRUE(client_->WaitAll().ok());
+  transport_.Refuse(ServerId{1}, true);
+  const absl::Status status = Train(step, Values(1, 0.5)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("server 1 (in process)"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("connection refused"));
+}
+
+TEST_F(ClientTest, AShortOutageIsWaitedOut) {
+  Make({.silence = absl::Minutes(1)});
+  const Step step = *Join();
+  ASSERT_TRUE(client_->WaitAll().ok());
+  transport_.Refuse(ServerId{1}, true);
+  absl::Notification trained;
+  std::thread trainer([&] {
+    EXPECT_EQ(*Train(step, Values(1, 0.5)), step + 1);
+    EXPECT_TRUE(client_->WaitAll().ok());
+    trained.Notify();
+  });
+  while (client_->statistics().reconnects < 3) std::this_thread::yield();
+  EXPECT_FALSE(trained.HasBeenNotified());
+  transport_.Refuse(ServerId{1}, false);
+  trainer.join();
+  EXPECT_EQ(client_->replica(0)[0], initial_[0][0] - 1);
+}
+
+TEST_F(ClientTest, JoinNamesTheServerThatRefuses) {
+  transport_.Refuse(ServerId{1}, true);
+  Make({.silence = absl::Milliseconds(50)});
+  const absl::Status status = Join().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("server 1 (in process)"));
+}
+
+TEST_F(ClientTest, AWaitForAnotherWorkerIsTold) {
+  const std::vector<ShardId> held = partition_.ShardsOfTensor(0);
+  for (auto& server : servers_) server->HoldReads(held, WorkerId{3});
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  ASSERT_TRUE(client_->WaitTensor(2).ok());
+  ASSERT_TRUE(client_->WaitTensor(3).ok());
+  // What is sent to one server comes back in order, and both have answered what they could.
+  EXPECT_THAT(client_->waiting(), HasSubstr("step 0: waits for worker 3 (shard"));
+  for (auto& server : servers_) server->ReleaseReads();
+  EXPECT_TRUE(client_->WaitAll().ok());
+  EXPECT_EQ(client_->waiting(), "");
+}
+
+TEST_F(ClientTest, AFencedWorkerStops) {
+  Make({.worker = WorkerId{2}});
+  const Step step = *Join();
+  for (auto& server : servers_) {
+    server->set_judge([](const PushEntry&) -> VerdictEntry { return {.kind = Verdict::FENCED}; });
+  }
+  const absl::Status status = Train(step, Values(1, 0.5)).status();
+  EXPECT_EQ(status, absl::AbortedError("another process has taken worker 2's number"));
+}
+
+TEST_F(ClientTest, AHeartbeatFencesToo) {
+  Make({.worker = WorkerId{2}});
+  std::vector<ShardId> all;
+  for (uint32_t s = 0; s < partition_.shard_count(); ++s) all.push_back(ShardId{s});
+  servers_[0]->HoldReads(all, WorkerId{3});
+  ASSERT_TRUE(Join().ok());
+  servers_[0]->Fence();
+  EXPECT_EQ(client_->WaitAll(), absl::AbortedError("another process has taken worker 2's number"));
+}
+
+TEST_F(ClientTest, ARestartedServerHasLostItsParameters) {
+  Make({});
+  const Step step = *Join();
+  ASSERT_TRUE(client_->WaitAll().ok());
+  servers_[1]->Restart(Epoch{2});
+  const absl::Status status = Train(step, Values(1, 0.5)).status();
+  EXPECT_EQ(status,
+            absl::AbortedError("server 1 (in process) was restarted and has lost its parameters"));
+}
+
+TEST_F(ClientTest, LeaveTellsTheOthersBeforeItReportsTheOneThatIsGone) {
+  Make({.silence = absl::Milliseconds(250)});
+  ASSERT_TRUE(Join().ok());
+  ASSERT_TRUE(client_->WaitAll().ok());
+  transport_.Refuse(ServerId{0}, true);
+  const absl::Status status = client_->Leave();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("server 0 (in process)"));
+  EXPECT_EQ(servers_[1]->leave_count(), 1);
+}
+
+TEST_F(ClientTest, WhatMakesNoPartitionOrCodecIsRefused) {
+  EXPECT_FALSE(Client::Make({}, {}, transport_).ok());
+  EXPECT_FALSE(Client::Make({.server_count = 0}, TwoLayers(), transport_).ok());
+  EXPECT_FALSE(Client::Make({.pull = CodecId::kTopK}, TwoLayers(), transport_).ok());
+  EXPECT_FALSE(
+      Client::Make({.push = {.id = CodecId::kTopK, .density = 0}}, TwoLayers(), transport_).ok());
+  Make({});
+  EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,240 @@
+#include "client/exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/membership.h"
+#include "proto/parameter_service.pb.h"
+
+namespace thinwire::client {
+
+Exchange::Exchange(Parts parts, std::vector<JoinReply> replies)
+    : parts_(std::move(parts)),
+      incarnation_{replies[0].incarnation()},
+      generation_{replies[0].generation()},
+      gradients_(parts_.partition),
+      hearing_(parts_.options.silence, parts_.options.server_count, parts_.loop->Now()),
+      last_tick_(parts_.loop->Now()) {
+  MakePeers(replies);
+  MakeHeartbeats(replies[0]);
+}
+
+void Exchange::MakePeers(const std::vector<JoinReply>& replies) {
+  for (uint32_t s = 0; s < parts_.options.server_count; ++s) {
+    const ServerId server{s};
+    Peer peer{.epoch = Epoch{replies[s].epoch()},
+              .outbox = Outbox(parts_.partition.ShardsOf(server))};
+    for (const ShardState& state : replies[s].shards()) {
+      const ShardId shard{state.shard()};
+      if (shard.value >= parts_.partition.shard_count()) continue;
+      if (parts_.partition.server(shard) == server && !state.seeded()) peer.outbox.Seed(shard);
+    }
+    Link::Hooks hooks = {
+        .has_unsent = [this, s] { return peers_[s].outbox.has_unsent(); },
+        .next_frame = [this, server] { return NextFrame(server); },
+        .on_written = [this, server] { hearing_.StreamHeld(server, parts_.loop->Now()); },
+        .on_frame = [this, server](const ByteChain& bytes) { OnFrame(server, bytes); },
+        .on_lost = [this, server](const absl::Status& status) { OnLost(server, status); },
+    };
+    peer.link = std::make_unique<Link>(server, parts_.transport, *parts_.loop, std::move(hooks));
+    peers_.push_back(std::move(peer));
+  }
+}
+
+void Exchange::MakeHeartbeats(const JoinReply& lead) {
+  const ClientOptions& options = parts_.options;
+  std::vector<HeartbeatRequest> requests;
+  for (const Peer& peer : peers_) {
+    HeartbeatRequest request;
+    request.set_worker(options.worker.value);
+    request.set_incarnation(incarnation_.value);
+    request.set_epoch(peer.epoch.value);
+    requests.push_back(std::move(request));
+  }
+  const absl::Duration third = absl::Seconds(lead.lease_seconds()) / 3;
+  const absl::Duration interval =
+      std::max(std::min(third, options.heartbeat_interval), absl::Milliseconds(1));
+  tick_interval_ = std::min(interval, options.silence / 4);
+  heartbeats_ = std::make_unique<Heartbeats>(
+      parts_.transport, parts_.loop, std::move(requests), interval,
+      std::min(options.silence, absl::Seconds(2)),
+      [this](ServerId server, const auto& reply) { OnHeartbeat(server, reply); });
+}
+
+void Exchange::Start(Step first) {
+  reading_ = first;
+  for (uint32_t s = 0; s < parts_.partition.shard_count(); ++s) {
+    OutboxOf(ShardId{s}).Read(ShardId{s}, first);
+  }
+  heartbeats_->Start();
+  for (Peer& peer : peers_) peer.link->Pump();
+  Tick();
+}
+
+void Exchange::Stop() {
+  stopped_ = true;
+  heartbeats_->Stop();
+  for (Peer& peer : peers_) peer.link->Close();
+}
+
+Outbox& Exchange::OutboxOf(ShardId shard) {
+  return peers_[parts_.partition.server(shard).value].outbox;
+}
+
+ByteChain Exchange::NextFrame(ServerId server) {
+  Peer& peer = peers_[server.value];
+  WorkerFrame frame{.worker = parts_.options.worker,
+                    .incarnation = incarnation_,
+                    .generation = generation_,
+                    .epoch = peer.epoch};
+  if (!peer.outbox.TakeNext(parts_.replica, parts_.options.pull, frame)) return ByteChain();
+  return WriteFrame(frame);
+}
+
+void Exchange::BeginStep(Step step, uint32_t examples) {
+  if (stopped_) return;
+  examples_ = examples;
+  gradients_.Begin();
+  verdicts_.Begin(step, parts_.partition.shard_count());
+}
+
+void Exchange::Ready(uint32_t tensor, std::span<const float> gradient) {
+  if (stopped_) return;
+  gradients_.Ready(tensor, gradient);
+  EncodeSoon();
+}
+
+void Exchange::EncodeSoon() {
+  if (encode_posted_ || !gradients_.NextIsReady()) return;
+  encode_posted_ = true;
+  // One shard at a time, so that what comes meanwhile is not kept waiting.
+  parts_.loop->Post([this] {
+    encode_posted_ = false;
+    if (!stopped_) EncodeOne();
+  });
+}
+
+void Exchange::EncodeOne() {
+  const ShardId shard = gradients_.next();
+  const std::span<const float> gradient = gradients_.Take();
+  PushEntry push{.shard = shard,
+                 .step = verdicts_.step(),
+                 .examples = examples_,
+                 .computed_version = parts_.replica.held_version(shard)};
+  if (!parts_.encoder.Encode(gradient, push)) {
+    parts_.report.Count(&ClientStatistics::nonfinite_gradients);
+  }
+  if (push.examples > 0) {
+    parts_.report.Count(&ClientStatistics::push_bytes_raw, gradient.size_bytes());
+    parts_.report.Count(&ClientStatistics::push_bytes_encoded, push.payload.size());
+  }
+  parts_.rendezvous.Expect(shard);
+  reading_ = push.step + 1;
+  OutboxOf(shard).Push(std::move(push));
+  peers_[parts_.partition.server(shard).value].link->Pump();
+  if (gradients_.done()) parts_.rendezvous.Encoded();
+  EncodeSoon();
+}
+
+void Exchange::OnFrame(ServerId server, const ByteChain& bytes) {
+  hearing_.StreamSpoke(server, parts_.loop->Now());
+  const absl::StatusOr<ServerFrame> frame = ParseServerFrame(bytes);
+  if (!frame.ok()) {
+    Fail(WithServer(parts_.transport, server, absl::InternalError(frame.status().message())));
+    return;
+  }
+  if (!IsSameJob(server, frame->generation, frame->epoch)) return;
+  for (const VerdictEntry& verdict : frame->verdicts) {
+    if (!stopped_) OnVerdict(server, verdict);
+  }
+  for (const ParametersEntry& entry : frame->parameters) {
+    if (!stopped_) OnParameters(server, entry);
+  }
+  bool told = false;
+  for (const WaitingEntry& wait : frame->waits) {
+    if (!peers_[server.value].outbox.AwaitsAnswer(wait.shard)) continue;
+    waits_.Add(wait);
+    told = true;
+  }
+  if (told) parts_.report.set_waiting(waits_.Text());
+}
+
+void Exchange::OnVerdict(ServerId server, const VerdictEntry& verdict) {
+  const auto abort = [&](const std::string& why) {
+    Fail(WithServer(parts_.transport, server, absl::AbortedError(why)));
+  };
+  switch (verdict.kind) {
+    case Verdict::STALE:
+      return abort("the job's state was lost: it is of another generation now");
+    case Verdict::FENCED:
+      return Fail(absl::AbortedError(absl::StrCat("another process has taken worker ",
+                                                  parts_.options.worker.value, "'s number")));
+    case Verdict::EARLY:
+      return abort(absl::StrCat("shard ", verdict.shard.value, " is at step ",
+                                verdict.frontier.value, ", too far behind for a push of step ",
+                                verdict.step.value, ": its state was lost"));
+    case Verdict::ACCEPT:
+    case Verdict::REPEAT:
+    case Verdict::LATE:
+    case Verdict::REFUSED:
+      break;
+    default:
+      return abort(absl::StrCat("verdict ", verdict.kind, ": want 1 to 7"));
+  }
+  const std::optional<PushEntry> push =
+      peers_[server.value].outbox.TakeVerdict(verdict.shard, verdict.step);
+  if (!push.has_value()) return;  // judged before: the push or its verdict came twice
+  CountVerdict(verdict);
+  if (verdict.kind == Verdict::ACCEPT) parts_.encoder.Accepted(*push);
+  if (verdict.kind == Verdict::LATE) parts_.encoder.Late(*push);
+  verdicts_.Add(verdict.kind == Verdict::LATE, verdict.frontier);
+  if (verdicts_.complete()) FinishStep();
+}
+
+void Exchange::CountVerdict(const VerdictEntry& verdict) {
+  Report& report = parts_.report;
+  if (verdict.again || verdict.kind == Verdict::REPEAT) {
+    report.Count(&ClientStatistics::repeated_pushes);
+  }
+  if (verdict.kind == Verdict::ACCEPT) report.Count(&ClientStatistics::accepted_pushes);
+  if (verdict.kind == Verdict::LATE) report.Count(&ClientStatistics::late_pushes);
+  if (verdict.kind == Verdict::REFUSED) report.Count(&ClientStatistics::refused_pushes);
+}
+
+void Exchange::FinishStep() {
+  const Step next = verdicts_.next();
+  if (next > verdicts_.step() + 1) {
+    parts_.report.Count(&ClientStatistics::jumped_steps);
+    reading_ = next;
+    for (uint32_t s = 0; s < parts_.partition.shard_count(); ++s) {
+      parts_.rendezvous.Expect(ShardId{s});
+      OutboxOf(ShardId{s}).Read(ShardId{s}, next);
+    }
+    for (Peer& peer : peers_) peer.link->Pump();
+  }
+  parts_.rendezvous.Judged(next);
+}
+
+void Exchange::OnParameters(ServerId server, const ParametersEntry& entry) {
+  Outbox& outbox = peers_[server.value].outbox;
+  if (!outbox.TakeAnswer(entry.shard, entry.step)) return;  // of an older step, or come twice
+  const absl::StatusOr<Replica::Merged> merged = parts_.replica.Merge(entry);
+  if (!merged.ok()) {
+    Fail(WithServer(parts_.transport, server, absl::InternalError(merged.status().message())));
+    return;
+  }
+  if (*merged == Replica::Merged::kNeedsFull) {
+    parts_.replica.Forget(entry.shard);
+    outbox.Read(entry.shard, entry.step);
+    peers_[server.value].link->Pump();
+    return;
+  }
+  parts_.report.Count(&ClientStatistics::pull_bytes_raw,
+                      parts_.partition.value_count(entry.shard) * sizeof(float));
+  parts_.report.Count(&ClientStatistics::pull_bytes_encoded, entry.payload.size());
+  if (waits_.Clear(entry.shard)) parts_.report.set_waiting(waits_.Text());
+  parts_.rendezvous.Arrive(entry.shard);
+}
+
+}  // namespace thinwire::client

@@ -1,0 +1,46 @@
+// What a client is told, and what it counts.
+#ifndef THINWIRE_CLIENT_OPTIONS_H_
+#define THINWIRE_CLIENT_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/codec/codec.h"
+#include "common/ids.h"
+
+namespace thinwire {
+
+struct ClientOptions {
+  std::string job = "train";
+  WorkerId worker;
+  uint32_t server_count = 1;
+  uint64_t shard_size = 0;
+  uint64_t planned_examples = 0;
+  CodecSpec push;
+  CodecId pull = CodecId::kFp32;
+  bool error_feedback = true;
+  absl::Duration silence = absl::Seconds(10);  // a server silent for longer is an error
+  absl::Duration heartbeat_interval =
+      absl::Milliseconds(500);  // at most; also what keeps gRPC's threads awake
+};
+
+// Since the client was made. Raw bytes are 4 per value that was pushed or read; encoded bytes are
+// payloads.
+struct ClientStatistics {
+  uint64_t push_bytes_raw = 0;
+  uint64_t push_bytes_encoded = 0;
+  uint64_t pull_bytes_raw = 0;
+  uint64_t pull_bytes_encoded = 0;
+  uint64_t accepted_pushes = 0;  // per shard, as all counts of pushes
+  uint64_t late_pushes = 0;
+  uint64_t repeated_pushes = 0;
+  uint64_t refused_pushes = 0;
+  uint64_t nonfinite_gradients = 0;  // shards pushed with weight 0
+  uint64_t jumped_steps = 0;
+  uint64_t reconnects = 0;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLIENT_OPTIONS_H_

@@ -1,0 +1,126 @@
+#include "client/outbox.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace thinwire::client {
+
+Outbox::Outbox(std::vector<ShardId> shards) {
+  for (const ShardId shard : shards) {
+    Slot slot;
+    slot.shard = shard;
+    slots_.push_back(std::move(slot));
+  }
+}
+
+Outbox::Slot* Outbox::Find(ShardId shard) {
+  const auto it = std::lower_bound(slots_.begin(), slots_.end(), shard,
+                                   [](const Slot& slot, ShardId s) { return slot.shard < s; });
+  return it != slots_.end() && it->shard == shard ? &*it : nullptr;
+}
+
+void Outbox::Queue(Slot& slot) {
+  if (slot.queued) return;
+  slot.queued = true;
+  unsent_.push_back(static_cast<size_t>(&slot - slots_.data()));
+}
+
+void Outbox::Seed(ShardId shard) {
+  Slot& slot = *Find(shard);
+  slot.seed = true;
+  Queue(slot);
+}
+
+void Outbox::Read(ShardId shard, Step step) {
+  Slot& slot = *Find(shard);
+  slot.read = step;
+  Queue(slot);
+}
+
+void Outbox::Push(PushEntry push) {
+  Slot& slot = *Find(push.shard);
+  slot.read = push.step + 1;
+  slot.push = std::move(push);
+  Queue(slot);
+}
+
+bool Outbox::TakeNext(const Replica& replica, CodecId read_codec, WorkerFrame& frame) {
+  size_t bytes = 0;
+  bool any = false;
+  while (!unsent_.empty()) {
+    Slot& slot = slots_[unsent_.front()];
+    // A little over is better than a message of its own for a shard of the largest size.
+    const size_t more = slot.push.has_value() ? slot.push->payload.size() : 0;
+    if (any && bytes + more > kMessageBytes) break;
+    unsent_.pop_front();
+    slot.queued = false;
+    if (!slot.push.has_value() && !slot.read.has_value()) continue;  // answered meanwhile
+    Say(slot, replica, read_codec, frame);
+    if (slot.seed) bytes += frame.seeds.back().payload.size();
+    bytes += more;
+    any = true;
+  }
+  return any;
+}
+
+void Outbox::Say(const Slot& slot, const Replica& replica, CodecId read_codec, WorkerFrame& frame) {
+  const Version held = replica.held_version(slot.shard);
+  const uint32_t codec = static_cast<uint32_t>(read_codec);
+  if (slot.seed) {
+    frame.seeds.push_back({.shard = slot.shard, .payload = replica.SeedPayload(slot.shard)});
+  }
+  if (slot.push.has_value()) {
+    PushEntry push = *slot.push;
+    push.held_version = held;
+    push.read_codec = codec;
+    frame.pushes.push_back(std::move(push));
+    return;
+  }
+  frame.reads.push_back(
+      {.shard = slot.shard, .step = *slot.read, .held_version = held, .read_codec = codec});
+}
+
+std::optional<PushEntry> Outbox::TakeVerdict(ShardId shard, Step step) {
+  Slot* slot = Find(shard);
+  if (slot == nullptr || !slot->push.has_value() || slot->push->step != step) return std::nullopt;
+  return std::exchange(slot->push, std::nullopt);
+}
+
+bool Outbox::TakeAnswer(ShardId shard, Step step) {
+  Slot* slot = Find(shard);
+  if (slot == nullptr || slot->read != step) return false;
+  slot->read.reset();
+  slot->seed = false;
+  return true;
+}
+
+bool Outbox::AwaitsAnswer(ShardId shard) const {
+  const Slot* slot = const_cast<Outbox*>(this)->Find(shard);
+  return slot != nullptr && slot->read.has_value();
+}
+
+void Outbox::Resend() {
+  for (Slot& slot : slots_) slot.queued = false;
+  unsent_.clear();
+  for (Slot& slot : slots_) {
+    if (slot.push.has_value() || slot.read.has_value()) Queue(slot);
+  }
+}
+
+std::vector<ShardId> Outbox::unjudged() const {
+  std::vector<ShardId> shards;
+  for (const Slot& slot : slots_) {
+    if (slot.push.has_value()) shards.push_back(slot.shard);
+  }
+  return shards;
+}
+
+std::vector<ShardId> Outbox::unanswered() const {
+  std::vector<ShardId> shards;
+  for (const Slot& slot : slots_) {
+    if (slot.read.has_value()) shards.push_back(slot.shard);
+  }
+  return shards;
+}
+
+}  // namespace thinwire::client

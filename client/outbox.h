@@ -1,0 +1,76 @@
+// Outbox: what one server still owes an answer to, and what of it must be sent, now or again.
+//
+//   seed    until the shard's first parameters have come
+//   push    its bytes are kept until its verdict; it is also the read for the step after it
+//   read    until the parameters of its step have come
+//
+// It holds shard numbers; what is said of a shard is chosen when its message is written. After a
+// lost connection all that has no answer is sent again, a push with the same bytes.
+#ifndef THINWIRE_CLIENT_OUTBOX_H_
+#define THINWIRE_CLIENT_OUTBOX_H_
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "client/replica.h"
+#include "common/codec/codec.h"
+#include "common/ids.h"
+#include "proto/frame.h"
+
+namespace thinwire::client {
+
+// A message holds payloads up to about this, and at least one entry.
+inline constexpr size_t kMessageBytes = size_t{1} << 20;
+
+// Not thread-safe. The functions that take a shard REQUIRE that the outbox is for it, except those
+// that take what a server said: they tell by their result that nothing was waiting for it.
+class Outbox {
+ public:
+  // SHARDS rises.
+  explicit Outbox(std::vector<ShardId> shards);
+
+  void Seed(ShardId shard);
+  void Read(ShardId shard, Step step);
+  // REQUIRES: no push of the shard waits for its verdict.
+  void Push(PushEntry push);
+
+  bool has_unsent() const { return !unsent_.empty(); }
+  // Adds the next message's entries to FRAME; false if there is nothing to send.
+  bool TakeNext(const Replica& replica, CodecId read_codec, WorkerFrame& frame);
+
+  // The push that VERDICT is about, which is then forgotten.
+  std::optional<PushEntry> TakeVerdict(ShardId shard, Step step);
+  // Whether the parameters of STEP are what SHARD waits for; they then count as come.
+  bool TakeAnswer(ShardId shard, Step step);
+  // Whether the parameters of a step are still to come.
+  bool AwaitsAnswer(ShardId shard) const;
+
+  // The connection was lost: sends again what has no answer.
+  void Resend();
+
+  // The shards that wait for a verdict, or for parameters; rising.
+  std::vector<ShardId> unjudged() const;
+  std::vector<ShardId> unanswered() const;
+
+ private:
+  struct Slot {
+    ShardId shard;
+    bool seed = false;
+    bool queued = false;
+    std::optional<PushEntry> push;
+    std::optional<Step> read;
+  };
+
+  Slot* Find(ShardId shard);
+  void Queue(Slot& slot);
+  void Say(const Slot& slot, const Replica& replica, CodecId read_codec, WorkerFrame& frame);
+
+  std::vector<Slot> slots_;
+  std::deque<size_t> unsent_;  // places in slots_
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_OUTBOX_H_

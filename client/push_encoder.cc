@@ -1,0 +1,82 @@
+#include "client/push_encoder.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace thinwire::client {
+namespace {
+
+bool IsVectorShard(const Partition& partition, ShardId shard) {
+  return partition.tensors()[partition.segments(shard)[0].tensor].shape.size() < 2;
+}
+
+}  // namespace
+
+bool AllFinite(std::span<const float> values) {
+  // An fp32 payload around the values where they lie: the codec's scan is the one there is.
+  static constexpr std::array<std::byte, 1> kHead = {
+      std::byte{static_cast<uint8_t>(CodecId::kFp32)}};
+  ByteChain payload(kHead, nullptr);
+  payload.Append(std::as_bytes(values), nullptr);
+  return PayloadIsFinite(payload, values.size());
+}
+
+absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(const Partition& partition,
+                                                               const CodecSpec& spec,
+                                                               bool error_feedback) {
+  auto matrices = MakeCodec(spec);
+  if (!matrices.ok()) return matrices.status();
+  auto vectors = MakeCodec(IsDense(spec.id) ? spec : CodecSpec{.id = spec.values});
+  if (!vectors.ok()) return vectors.status();
+  return std::unique_ptr<PushEncoder>(
+      new PushEncoder(partition, error_feedback, *std::move(matrices), *std::move(vectors)));
+}
+
+PushEncoder::PushEncoder(const Partition& partition, bool error_feedback,
+                         std::unique_ptr<const Codec> matrices,
+                         std::unique_ptr<const Codec> vectors)
+    : matrix_codec_(std::move(matrices)), vector_codec_(std::move(vectors)) {
+  shards_.reserve(partition.shard_count());
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    const bool vector = IsVectorShard(partition, ShardId{s});
+    shards_.push_back({.feedback = ErrorFeedback(partition.value_count(ShardId{s}), error_feedback),
+                       .codec = vector ? vector_codec_.get() : matrix_codec_.get()});
+  }
+}
+
+bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry) {
+  ShardMemory& memory = shards_[entry.shard.value];
+  entry.late_examples = memory.late_examples;
+  entry.payload = ByteChain();
+  if (entry.examples == 0) return true;
+  if (!AllFinite(gradient)) {
+    entry.examples = 0;
+    return false;
+  }
+  const size_t most = memory.codec->MaxPayloadBytes(gradient.size());
+  std::shared_ptr<const BufferPool::Buffer> buffer = pool_.Take(most);
+  const size_t size = memory.feedback.Encode(*memory.codec, gradient, buffer->span());
+  entry.payload = ByteChain(buffer->span().first(size), buffer);
+  return true;
+}
+
+void PushEncoder::Accepted(const PushEntry& push) {
+  // A push of weight 0 brought nothing, so what was owed still is.
+  if (push.examples > 0) shards_[push.shard.value].late_examples = 0;
+}
+
+void PushEncoder::Late(const PushEntry& push) {
+  if (push.examples == 0) return;
+  ShardMemory& memory = shards_[push.shard.value];
+  memory.feedback.GiveBack(push.payload);
+  const uint32_t room = std::numeric_limits<uint32_t>::max() - memory.late_examples;
+  memory.late_examples += std::min(push.examples, room);
+}
+
+std::span<const float> PushEncoder::residual(ShardId shard) const {
+  return shards_[shard.value].feedback.residual();
+}
+
+}  // namespace thinwire::client

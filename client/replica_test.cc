@@ -1,0 +1,94 @@
+#include "client/replica.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/codec/codec.h"
+
+namespace thinwire::client {
+namespace {
+
+using Floats = std::vector<float>;
+
+ByteChain Fp32(const Floats& values) {
+  const auto codec = *MakeCodec({.id = CodecId::kFp32});
+  std::vector<std::byte> payload(codec->MaxPayloadBytes(values.size()));
+  payload.resize(codec->Encode(values, payload));
+  return ByteChain(std::move(payload));
+}
+
+// A matrix in a shard of its own and two vectors in one.
+class ReplicaTest : public ::testing::Test {
+ protected:
+  const Partition partition_ = *Partition::Make({{"w", {2, 3}}, {"a", {2}}, {"b", {1}}}, 4096, 1);
+  Replica replica_{partition_};
+  const ShardId matrix_ = partition_.ShardsOfTensor(0)[0];
+  const ShardId vectors_ = partition_.ShardsOfTensor(1)[0];
+
+  Floats Tensor(uint32_t t) {
+    const std::span<float> values = replica_.tensor(t);
+    return {values.begin(), values.end()};
+  }
+};
+
+TEST_F(ReplicaTest, AnAnswerIsDecodedWhereTheTensorLies) {
+  const float* memory = replica_.tensor(0).data();
+  EXPECT_EQ(*replica_.Merge(
+                {.shard = matrix_, .version = Version{7}, .payload = Fp32({1, 2, 3, 4, 5, 6})}),
+            Replica::Merged::kDone);
+  EXPECT_EQ(replica_.tensor(0).data(), memory);
+  EXPECT_EQ(Tensor(0), (Floats{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(replica_.held_version(matrix_), Version{7});
+  EXPECT_EQ(replica_.held_version(vectors_), Version{0});
+}
+
+TEST_F(ReplicaTest, ASharedShardIsScattered) {
+  ASSERT_TRUE(replica_.Merge({.shard = vectors_, .payload = Fp32({1, 2, 3})}).ok());
+  Floats all = Tensor(1);
+  all.push_back(Tensor(2)[0]);
+  EXPECT_EQ(all, (Floats{1, 2, 3}));
+}
+
+TEST_F(ReplicaTest, ADeltaIsAddedToItsBaseAlone) {
+  const ParametersEntry delta{.shard = vectors_,
+                              .version = Version{5},
+                              .base_version = Version{4},
+                              .delta = true,
+                              .payload = Fp32({1, 1, 1})};
+  EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kNeedsFull) << "nothing is held yet";
+  ASSERT_TRUE(
+      replica_.Merge({.shard = vectors_, .version = Version{3}, .payload = Fp32({1, 2, 3})}).ok());
+  EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kNeedsFull);
+  EXPECT_EQ(Tensor(1), (Floats{1, 2}));
+  ASSERT_TRUE(
+      replica_.Merge({.shard = vectors_, .version = Version{4}, .payload = Fp32({1, 2, 3})}).ok());
+  EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kDone);
+  EXPECT_EQ(Tensor(1), (Floats{2, 3}));
+  EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kDone) << "held already";
+  EXPECT_EQ(Tensor(1), (Floats{2, 3}));
+  EXPECT_EQ(replica_.held_version(vectors_), Version{5});
+  replica_.Forget(vectors_);
+  EXPECT_EQ(replica_.held_version(vectors_), Version{0});
+}
+
+TEST_F(ReplicaTest, APayloadOfTheWrongLengthChangesNothing) {
+  const auto merged =
+      replica_.Merge({.shard = matrix_, .version = Version{7}, .payload = Fp32({1, 2, 3})});
+  EXPECT_EQ(merged.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(replica_.held_version(matrix_), Version{0});
+  EXPECT_EQ(Tensor(0), Floats(6, 0));
+}
+
+TEST_F(ReplicaTest, ASeedCarriesTheValues) {
+  const Floats w = {1, 2, 3, 4, 5, 6}, a = {7, 8}, b = {9};
+  const std::vector<std::span<const float>> values = {w, a, b};
+  replica_.Fill(values);
+  EXPECT_EQ(replica_.SeedPayload(matrix_), Fp32(w));
+  EXPECT_EQ(replica_.SeedPayload(vectors_), Fp32({7, 8, 9}));
+}
+
+}  // namespace
+}  // namespace thinwire::client
