@@ -1,0 +1,156 @@
+// worker: one worker daemon of thinwire. Reads a WorkerConfig, loads the data and the model, trains
+// with its servers. Events go to standard output (docs/training.md), everything else to standard
+// error.
+//
+//   exit code   0 done   64 usage   69 a server is gone   75 left early after a signal   78
+//   configuration or data
+#include <glog/logging.h>
+#include <grpcpp/security/credentials.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/client.h"
+#include "client/grpc_transport.h"
+#include "common/clock.h"
+#include "common/codec/codec.h"
+#include "common/ids.h"
+#include "proto/config.pb.h"
+#include "proto/config_text.h"
+#include "worker/datasets/load.h"
+#include "worker/events.h"
+#include "worker/model.h"
+#include "worker/models/factory.h"
+#include "worker/sampler.h"
+#include "worker/termination.h"
+#include "worker/trainer.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kUsage = 64;
+constexpr int kUnavailable = 69;
+constexpr int kSoftware = 70;
+constexpr int kStopped = 75;
+constexpr int kConfiguration = 78;
+
+int ExitCode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return 0;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+      return kUnavailable;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists:
+      return kConfiguration;
+    default:
+      return kSoftware;
+  }
+}
+
+absl::StatusOr<ClientOptions> MakeClientOptions(const WorkerConfig& config,
+                                                uint64_t planned_examples) {
+  const Compression& compression = config.compression();
+  const absl::StatusOr<CodecId> push = ParseCodecName(compression.push());
+  if (!push.ok()) return push.status();
+  const absl::StatusOr<CodecId> values = ParseCodecName(compression.topk_values());
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<CodecId> pull = ParseCodecName(compression.pull());
+  if (!pull.ok()) return pull.status();
+  ClientOptions options;
+  options.job = config.job();
+  options.worker = WorkerId{config.worker()};
+  options.server_count = static_cast<uint32_t>(config.servers_size());
+  options.shard_size = compression.shard_size();
+  options.planned_examples = planned_examples;
+  options.push = {.id = *push, .density = compression.density(), .values = *values};
+  options.pull = *pull;
+  options.error_feedback = compression.error_feedback();
+  options.silence = absl::Seconds(config.silence_seconds());
+  return options;
+}
+
+absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Termination& termination,
+                                      EventLog& events) {
+  const Task& task = config.task();
+  UseThreads(task.threads());
+  const absl::StatusOr<Datasets> datasets = LoadDatasets(task);
+  if (!datasets.ok()) return datasets.status();
+  const Dataset& examples = datasets->train;
+  const absl::StatusOr<std::unique_ptr<Model>> model =
+      MakeModel(task, examples.example_shape, examples.class_count);
+  if (!model.ok()) return model.status();
+  absl::StatusOr<ClientOptions> options =
+      MakeClientOptions(config, examples.example_count() * task.epochs());
+  if (!options.ok()) return options.status();
+  GrpcTransport transport({config.servers().begin(), config.servers().end()},
+                          grpc::InsecureChannelCredentials());
+  const absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Make(*std::move(options), (*model)->tensors(), transport);
+  if (!client.ok()) return client.status();
+  Sampler sampler({.example_count = examples.example_count(),
+                   .worker = WorkerId{config.worker()},
+                   .workers = config.workers(),
+                   .batch_size = task.batch_size(),
+                   .seed = task.seed()});
+  SteadyClock clock;
+  Trainer trainer({.worker = WorkerId{config.worker()},
+                   .epochs = task.epochs(),
+                   .delay = absl::Seconds(config.delay_seconds())},
+                  {.client = **client,
+                   .model = **model,
+                   .train = examples,
+                   .test = datasets->test,
+                   .sampler = sampler,
+                   .events = events,
+                   .clock = clock,
+                   .stop = [&termination] { return termination.requested(); }});
+  return trainer.Run();
+}
+
+int Run(const std::string& config_path, const Termination& termination) {
+  const absl::StatusOr<WorkerConfig> config = ReadConfig<WorkerConfig>(config_path);
+  if (!config.ok()) {
+    std::cerr << config.status().message() << std::endl;
+    return kConfiguration;
+  }
+  EventLog events(std::cout, WorkerId{config->worker()});
+  const absl::StatusOr<Trainer::Ending> ending = Train(*config, termination, events);
+  if (!ending.ok()) {
+    events.Failed(ending.status());
+    LOG(ERROR) << ending.status().message();
+    return ExitCode(ending.status());
+  }
+  return *ending == Trainer::Ending::kStopped ? kStopped : 0;
+}
+
+}  // namespace
+}  // namespace thinwire
+
+int main(int argc, char** argv) {
+  const thinwire::Termination termination;
+  FLAGS_logtostderr = true;
+  google::InitGoogleLogging(argv[0]);
+  CLI::App app("A worker daemon of thinwire: computes gradients, pushes them to its servers.");
+  std::string config_path;
+  app.add_option("--config", config_path, "A WorkerConfig in protobuf's text format")->required();
+  app.set_version_flag("--version", "thinwire worker, " + thinwire::TorchVersion());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : thinwire::kUsage;
+  }
+  return thinwire::Run(config_path, termination);
+}

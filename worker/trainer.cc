@@ -1,0 +1,210 @@
+#include "worker/trainer.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "worker/evaluate.h"
+#include "worker/wait_watch.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kBetweenLines = absl::Milliseconds(200);
+// A running moment keeps 0.9 of itself per batch: after 50 nothing of the start is left.
+constexpr uint64_t kBufferBatches = 50;
+
+absl::Duration Median(std::vector<float> seconds) {
+  if (seconds.empty()) return absl::ZeroDuration();
+  const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return absl::Seconds(*middle);
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
+    : options_(options),
+      parts_(parts),
+      end_{options.epochs * parts.sampler.steps_per_epoch()},
+      stopwatch_(parts.clock),
+      batches_(parts.train) {
+  uint64_t largest = 0;
+  for (const TensorShape& tensor : parts_.model.tensors()) {
+    largest = std::max(largest, tensor.value_count());
+  }
+  zeros_.resize(largest);
+}
+
+absl::StatusOr<Trainer::Ending> Trainer::Run() {
+  absl::StatusOr<Ending> ending = Ending::kFinished;
+  {
+    // Waits are told while they last, and none after the end.
+    WaitWatch watch([this] { return parts_.client.waiting(); },
+                    [this](const std::string& text) { parts_.events.Waits(text); });
+    ending = Loop();
+  }
+  if (!ending.ok()) return ending;
+  stopwatch_.Stop();
+  // Every verdict is in: what was learned stands, also where the leave goes wrong.
+  const absl::Status left = parts_.client.Leave();
+  TellDone();
+  if (!left.ok()) return left;
+  return ending;
+}
+
+absl::StatusOr<Trainer::Ending> Trainer::Loop() {
+  absl::StatusOr<Step> step = Join();
+  if (!step.ok()) return step.status();
+  while (*step < end_ && !parts_.stop()) {
+    absl::StatusOr<Step> next = TrainStep(*step);
+    if (!next.ok()) return next.status();
+    TellStep(*step);
+    const uint64_t epoch = parts_.sampler.epoch(*step);
+    if (parts_.sampler.epoch(*next) > epoch) {
+      const absl::Status status = FinishEpoch(epoch);
+      if (!status.ok()) return status;
+    }
+    step = next;
+  }
+  if (*step < end_) return Ending::kStopped;
+  // A worker that came back after the end has not tested yet.
+  if (!test_ && evaluates()) {
+    const absl::Status status = Test();
+    if (!status.ok()) return status;
+  }
+  return Ending::kFinished;
+}
+
+absl::StatusOr<Step> Trainer::Join() {
+  std::vector<std::span<const float>> initial;
+  for (uint32_t i = 0; i < parts_.model.tensors().size(); ++i) {
+    initial.push_back(parts_.model.initial(i));
+    parts_.model.Bind(i, parts_.client.replica(i));
+  }
+  const absl::StatusOr<Step> step = parts_.client.Join(initial);
+  if (!step.ok()) return step.status();
+  parts_.events.Joined(*step);
+  LOG(INFO) << "joined at step " << *step << " of " << end_;
+  absl::Status status = parts_.client.WaitAll();
+  if (!status.ok()) return status;
+  if (*step > Step{0} && parts_.model.has_buffers()) {
+    status = RecomputeBuffers(*step);
+    if (!status.ok()) return status;
+  }
+  stopwatch_.Start();
+  return step;
+}
+
+absl::Status Trainer::RecomputeBuffers(Step step) {
+  parts_.model.ResetBuffers();
+  for (uint64_t i = 0; i < kBufferBatches; ++i) {
+    const auto examples = parts_.sampler.Batch(step + i);
+    if (examples.empty()) continue;
+    const absl::Status status = parts_.model.UpdateBuffers(batches_.Gather(examples));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Step> Trainer::TrainStep(Step step) {
+  const absl::Duration before = stopwatch_.elapsed();
+  const auto examples = parts_.sampler.Batch(step);
+  parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()));
+  absl::Status status = examples.empty() ? GiveNothing() : Compute(examples);
+  if (status.ok()) status = parts_.client.EndStep();
+  if (!status.ok()) return status;
+  absl::StatusOr<Step> next = parts_.client.NextStep();
+  if (!next.ok()) return next;
+  ++steps_;
+  test_.reset();
+  step_seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(stopwatch_.elapsed() - before)));
+  return next;
+}
+
+absl::Status Trainer::Compute(std::span<const uint32_t> examples) {
+  bool slept = false;
+  const absl::StatusOr<BatchResult> result = parts_.model.Train(
+      batches_.Gather(examples), [this](uint32_t i) { return parts_.client.WaitTensor(i); },
+      [&](uint32_t i, std::span<const float> gradient) {
+        if (!slept) absl::SleepFor(options_.delay);
+        slept = true;
+        parts_.client.Ready(i, gradient);
+      });
+  if (!result.ok()) return result.status();
+  examples_ += result->examples;
+  since_line_ += *result;
+  epoch_train_ += *result;
+  return absl::OkStatus();
+}
+
+// A worker whose share of the epoch is used up takes its steps all the same, with weight 0, so that
+// the others need not know.
+absl::Status Trainer::GiveNothing() {
+  const absl::Status status = parts_.client.WaitAll();
+  if (!status.ok()) return status;
+  absl::SleepFor(options_.delay);
+  for (auto i = static_cast<uint32_t>(parts_.model.tensors().size()); i-- > 0;) {
+    const uint64_t count = parts_.model.tensors()[i].value_count();
+    parts_.client.Ready(i, std::span(zeros_).first(count));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::FinishEpoch(uint64_t epoch) {
+  if (evaluates()) {
+    const absl::Status status = Test();
+    if (!status.ok()) return status;
+  }
+  parts_.events.FinishedEpoch(
+      {.epoch = epoch, .train = epoch_train_, .test = test_, .elapsed = stopwatch_.elapsed()});
+  last_train_ = epoch_train_;
+  epoch_train_ = {};
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Test() {
+  // The parameters of the next step are the ones that the last step made.
+  const absl::Status status = parts_.client.WaitAll();
+  if (!status.ok()) return status;
+  stopwatch_.Stop();
+  const absl::StatusOr<BatchResult> result = Evaluate(parts_.model, parts_.test);
+  stopwatch_.Start();
+  if (!result.ok()) return result.status();
+  test_ = *result;
+  return absl::OkStatus();
+}
+
+bool Trainer::evaluates() const {
+  const std::vector<WorkerId> live = parts_.client.live();
+  // Before the first heartbeat's answer nobody is known to be live.
+  const WorkerId lowest = live.empty() ? WorkerId{0} : *std::min_element(live.begin(), live.end());
+  return options_.worker == lowest;
+}
+
+void Trainer::TellStep(Step step) {
+  const absl::Time now = parts_.clock.Now();
+  if (last_line_ && now - *last_line_ < kBetweenLines) return;
+  last_line_ = now;
+  parts_.events.Stepped({.step = step,
+                         .epoch = parts_.sampler.epoch(step),
+                         .since_last = since_line_,
+                         .examples = examples_,
+                         .elapsed = stopwatch_.elapsed(),
+                         .statistics = parts_.client.statistics(),
+                         .waiting = parts_.client.waiting()});
+  since_line_ = {};
+}
+
+void Trainer::TellDone() {
+  parts_.events.Done({.steps = steps_,
+                      .examples = examples_,
+                      .elapsed = stopwatch_.elapsed(),
+                      .median_step = Median(step_seconds_),
+                      .last_train = epoch_train_.examples > 0 ? epoch_train_ : last_train_,
+                      .test = test_,
+                      .statistics = parts_.client.statistics()});
+}
+
+}  // namespace thinwire

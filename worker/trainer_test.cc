@@ -1,0 +1,297 @@
+#include "worker/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/fake_server.h"
+#include "client/in_process_transport.h"
+#include "proto/parameter_service.pb.h"
+
+namespace thinwire {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Two tensors that are drawn to zero: gradient = parameter / 2. Its loss is 1 an example, so that
+// sums are counts.
+class DecayModel final : public Model {
+ public:
+  const std::vector<TensorShape>& tensors() const override { return tensors_; }
+  std::span<const float> initial(uint32_t) const override { return initial_; }
+  void Bind(uint32_t tensor, std::span<float> memory) override { bound_[tensor] = memory; }
+
+  absl::StatusOr<BatchResult> Train(const Batch& batch, const Gate& gate,
+                                    const Sink& sink) override {
+    for (uint32_t i : {0u, 1u}) {
+      const absl::Status status = gate(i);
+      if (!status.ok()) return status;
+    }
+    if (train_error_) return absl::InvalidArgumentError("no such layer");
+    trained.emplace_back(batch.labels.begin(), batch.labels.end());
+    for (uint32_t i : {1u, 0u}) {
+      gradients_[i].assign(bound_[i].begin(), bound_[i].end());
+      for (float& g : gradients_[i]) g /= 2;
+      sink(i, gradients_[i]);
+    }
+    return BatchResult{.loss_sum = static_cast<double>(batch.labels.size()),
+                       .examples = batch.labels.size()};
+  }
+  absl::StatusOr<BatchResult> Evaluate(const Batch& batch) override {
+    evaluated.push_back(bound_[0][0]);
+    return BatchResult{.correct = 1, .examples = batch.labels.size()};
+  }
+  bool has_buffers() const override { return true; }
+  void ResetBuffers() override { ++reset_count; }
+  absl::Status UpdateBuffers(const Batch&) override {
+    ++update_count;
+    return absl::OkStatus();
+  }
+  void FailInTraining() { train_error_ = true; }
+
+  std::vector<std::vector<int64_t>> trained;  // labels
+  std::vector<float> evaluated;               // the first parameter
+  int reset_count = 0;
+  int update_count = 0;
+
+ private:
+  const std::vector<TensorShape> tensors_ = {{"w", {2, 2}}, {"b", {4}}};
+  const std::vector<float> initial_ = {1, 2, 3, 4};
+  std::span<float> bound_[2];
+  std::vector<float> gradients_[2];
+  bool train_error_ = false;
+};
+
+// A server of a job that others are in.
+class SharedServer final : public InProcessServer {
+ public:
+  explicit SharedServer(FakeServer& server) : server_(server) {}
+
+  void Opened(uint64_t stream, Reply reply) override { server_.Opened(stream, std::move(reply)); }
+  void Frame(uint64_t stream, const ByteChain& frame) override { server_.Frame(stream, frame); }
+  void Closed(uint64_t stream) override { server_.Closed(stream); }
+  absl::StatusOr<JoinReply> Join(const JoinRequest& request) override {
+    absl::StatusOr<JoinReply> reply = server_.Join(request);
+    if (!reply.ok()) return reply;
+    for (ShardState& shard : *reply->mutable_shards()) shard.set_frontier(frontier);
+    return reply;
+  }
+  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
+    absl::StatusOr<HeartbeatReply> reply = server_.Heartbeat(request);
+    for (uint32_t worker : others) reply->add_live(worker);
+    heartbeat_count.fetch_add(1);
+    return reply;
+  }
+  absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override {
+    return server_.Leave(request);
+  }
+
+  // Set before the client is made.
+  uint64_t frontier = 0;
+  std::vector<uint32_t> others;
+  std::atomic<int> heartbeat_count = 0;
+
+ private:
+  FakeServer& server_;
+};
+
+Dataset NumberedExamples(int count) {
+  Dataset dataset = {.example_shape = {1}, .class_count = static_cast<uint32_t>(count)};
+  for (int i = 0; i < count; ++i) {
+    dataset.labels.push_back(i);
+    dataset.floats.push_back(static_cast<float>(i));
+  }
+  return dataset;
+}
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  struct Job {
+    int examples = 10;
+    uint32_t worker = 0;
+    uint32_t workers = 1;
+    uint32_t batch_size = 4;
+    uint64_t epochs = 2;
+    int stop_after = 1'000'000;
+    // So many heartbeats are answered before training begins.
+    int heartbeats = 0;
+  };
+
+  absl::StatusOr<Trainer::Ending> Run(const Job& job) {
+    ClientOptions options;
+    options.worker = WorkerId{job.worker};
+    options.heartbeat_interval = absl::Milliseconds(1);
+    const auto client = Client::Make(options, model_.tensors(), transport_).value();
+    const Dataset train = NumberedExamples(job.examples);
+    Sampler sampler({.example_count = static_cast<uint64_t>(job.examples),
+                     .worker = WorkerId{job.worker},
+                     .workers = job.workers,
+                     .batch_size = job.batch_size});
+    EventLog events(out_, WorkerId{job.worker});
+    int asked = 0;
+    Trainer trainer({.worker = WorkerId{job.worker}, .epochs = job.epochs},
+                    {.client = *client,
+                     .model = model_,
+                     .train = train,
+                     .test = test_,
+                     .sampler = sampler,
+                     .events = events,
+                     .clock = clock_,
+                     .stop = [&] {
+                       while (shared_.heartbeat_count < job.heartbeats) std::this_thread::yield();
+                       return asked++ >= job.stop_after;
+                     }});
+    return trainer.Run();
+  }
+
+  std::vector<json> Events(const std::string& kind) const {
+    std::vector<json> events;
+    std::istringstream lines(out_.str());
+    for (std::string line; std::getline(lines, line);) {
+      json event = json::parse(line);
+      if (event["event"] == kind) events.push_back(std::move(event));
+    }
+    return events;
+  }
+
+  DecayModel model_;
+  const Dataset test_ = NumberedExamples(4);
+  Partition partition_ = Partition::Make(model_.tensors(), 0, 1).value();
+  FakeServer server_{partition_, ServerId{0}};
+  SharedServer shared_{server_};
+  InProcessTransport transport_{{&shared_}};
+  ManualClock clock_;
+  std::ostringstream out_;
+};
+
+TEST_F(TrainerTest, EveryEpochTakesEveryExampleOnce) {
+  ASSERT_EQ(Run({}).value(), Trainer::Ending::kFinished);
+  ASSERT_THAT(model_.trained, SizeIs(6));
+  for (size_t epoch : {0, 1}) {
+    std::vector<int64_t> labels;
+    for (size_t i = 3 * epoch; i < 3 * epoch + 3; ++i) {
+      labels.insert(labels.end(), model_.trained[i].begin(), model_.trained[i].end());
+    }
+    EXPECT_THAT(labels, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  }
+  EXPECT_EQ(server_.leave_count(), 1);
+}
+
+TEST_F(TrainerTest, EvaluationSeesWhatTheLastStepMade) {
+  ASSERT_TRUE(Run({}).ok());
+  // Each step halves the parameters: three steps to an epoch.
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64));
+}
+
+TEST_F(TrainerTest, EventsTellTheWholeRun) {
+  ASSERT_TRUE(Run({}).ok());
+  ASSERT_THAT(Events("joined"), SizeIs(1));
+  EXPECT_EQ(Events("joined")[0]["step"], 0);
+  // The clock stands still, so only the first step is told.
+  ASSERT_THAT(Events("step"), SizeIs(1));
+  EXPECT_EQ(Events("step")[0]["examples"], 4);
+  const std::vector<json> epochs = Events("epoch");
+  ASSERT_THAT(epochs, SizeIs(2));
+  for (uint64_t i : {0, 1}) {
+    EXPECT_EQ(epochs[i]["epoch"], i);
+    EXPECT_EQ(epochs[i]["train_loss"], 1);
+    EXPECT_EQ(epochs[i]["test_accuracy"], 0.25);
+  }
+  ASSERT_THAT(Events("done"), SizeIs(1));
+  const json done = Events("done")[0];
+  EXPECT_EQ(done["steps"], 6);
+  EXPECT_EQ(done["examples"], 20);
+  EXPECT_EQ(done["evaluator"], true);
+  EXPECT_EQ(done["final_test_accuracy"], 0.25);
+  EXPECT_EQ(done["accepted_pushes"], 6 * partition_.shard_count());
+}
+
+TEST_F(TrainerTest, ShareThatEndsEarlyPushesWeightZero) {
+  // Worker 1 has one of 3 examples, and two steps.
+  ASSERT_TRUE(Run({.examples = 3, .worker = 1, .workers = 2, .batch_size = 1, .epochs = 1}).ok());
+  const std::vector<PushEntry> pushes = server_.pushes();
+  ASSERT_THAT(pushes, SizeIs(2 * partition_.shard_count()));
+  for (const PushEntry& push : pushes) EXPECT_EQ(push.examples, push.step == Step{0} ? 1 : 0);
+  EXPECT_THAT(model_.trained, SizeIs(1));
+  EXPECT_EQ(Events("done")[0]["steps"], 2);
+}
+
+TEST_F(TrainerTest, StopLeavesAfterTheStepAtHand) {
+  EXPECT_EQ(Run({.stop_after = 2}).value(), Trainer::Ending::kStopped);
+  EXPECT_THAT(model_.trained, SizeIs(2));
+  EXPECT_EQ(server_.leave_count(), 1);
+  EXPECT_EQ(Events("done")[0]["steps"], 2);
+  EXPECT_EQ(Events("done")[0]["evaluator"], false);
+}
+
+TEST_F(TrainerTest, OnlyTheLowestLiveWorkerEvaluates) {
+  shared_.others = {0, 2};
+  ASSERT_TRUE(Run({.worker = 1, .workers = 3, .heartbeats = 3}).ok());
+  EXPECT_THAT(model_.evaluated, SizeIs(0));
+  EXPECT_FALSE(Events("epoch").back().contains("test_accuracy"));
+}
+
+TEST_F(TrainerTest, NextWorkerEvaluatesWhenTheLowestIsGone) {
+  shared_.others = {2};
+  ASSERT_TRUE(Run({.worker = 1, .workers = 3, .heartbeats = 3}).ok());
+  EXPECT_THAT(model_.evaluated, SizeIs(2));
+}
+
+TEST_F(TrainerTest, FirstJoinKeepsItsBuffers) {
+  ASSERT_TRUE(Run({}).ok());
+  EXPECT_EQ(model_.reset_count, 0);
+  EXPECT_EQ(model_.update_count, 0);
+}
+
+TEST_F(TrainerTest, LaterJoinRecomputesBuffersAndGoesOnWhereTheJobIs) {
+  shared_.frontier = 4;
+  ASSERT_TRUE(Run({}).ok());
+  EXPECT_EQ(Events("joined")[0]["step"], 4);
+  EXPECT_EQ(model_.reset_count, 1);
+  EXPECT_EQ(model_.update_count, 50);
+  EXPECT_THAT(model_.trained, SizeIs(2));
+}
+
+TEST_F(TrainerTest, JoinAfterTheEndOnlyEvaluates) {
+  shared_.frontier = 6;
+  ASSERT_EQ(Run({}).value(), Trainer::Ending::kFinished);
+  EXPECT_THAT(model_.trained, SizeIs(0));
+  EXPECT_EQ(Events("done")[0]["final_test_accuracy"], 0.25);
+}
+
+TEST_F(TrainerTest, JumpOverTheEndOfAnEpochFinishesIt) {
+  server_.set_judge([](const PushEntry& push) {
+    VerdictEntry verdict = {.shard = push.shard, .step = push.step};
+    const bool late = push.step == Step{1};
+    verdict.kind = late ? Verdict::LATE : Verdict::ACCEPT;
+    verdict.frontier = late ? Step{4} : push.step;
+    return verdict;
+  });
+  ASSERT_TRUE(Run({}).ok());
+  // Steps 0, 1, 4 and 5 of two epochs of 3.
+  EXPECT_EQ(Events("done")[0]["steps"], 4);
+  const std::vector<json> epochs = Events("epoch");
+  ASSERT_THAT(epochs, SizeIs(2));
+  EXPECT_EQ(epochs[0]["epoch"], 0);
+  EXPECT_EQ(epochs[1]["epoch"], 1);
+}
+
+TEST_F(TrainerTest, ModelsErrorEndsTheRun) {
+  model_.FailInTraining();
+  EXPECT_EQ(Run({}).status(), absl::InvalidArgumentError("no such layer"));
+  EXPECT_THAT(Events("done"), SizeIs(0));
+}
+
+}  // namespace
+}  // namespace thinwire
