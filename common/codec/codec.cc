@@ -5,21 +5,29 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/dense.h"
+#include "common/codec/top_k.h"
 
 namespace thinwire {
 namespace {
 
-constexpr std::array<CodecId, 5> kCodecs = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16,
-                                            CodecId::kFp8E5m2, CodecId::kFp8E4m3};
+constexpr std::array<CodecId, 6> kCodecs = {CodecId::kFp32,    CodecId::kFp16,    CodecId::kBf16,
+                                            CodecId::kFp8E5m2, CodecId::kFp8E4m3, CodecId::kTopK};
+
+constexpr size_t kBodyOffset = 1;
+
+// The values of a dense payload.
+DenseValues ValuesOf(const ByteChain& payload) {
+  return {PayloadCodec(payload), payload, kBodyOffset};
+}
 
 absl::Status CheckDensePayload(CodecId id, const ByteChain& payload, size_t count) {
-  const size_t want = 1 + DenseBytes(id, count);
+  const size_t want = kBodyOffset + DenseBytes(id, count);
   if (payload.size() != want) {
     return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(id)), " payload of ",
                                                    count, " values: want ", want, " bytes, got ",
                                                    payload.size()));
   }
-  return CheckDense(id, payload, 1);
+  return CheckDense(ValuesOf(payload));
 }
 
 }  // namespace
@@ -64,6 +72,7 @@ absl::StatusOr<CodecId> ParseCodecName(std::string_view name) {
 bool IsDense(CodecId id) { return id != CodecId::kTopK; }
 
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const CodecSpec& spec) {
+  if (spec.id == CodecId::kTopK) return MakeTopKCodec(spec.density, spec.values);
   return MakeDenseCodec(spec.id);
 }
 
@@ -73,13 +82,15 @@ absl::Status CheckPayload(const ByteChain& payload, size_t count) {
   }
   const absl::StatusOr<CodecId> id = CodecIdFromWire(static_cast<uint32_t>(payload.At(0)));
   if (!id.ok()) return id.status();
+  if (*id == CodecId::kTopK) return CheckTopK(payload, count);
   return CheckDensePayload(*id, payload, count);
 }
 
 CodecId PayloadCodec(const ByteChain& payload) { return static_cast<CodecId>(payload.At(0)); }
 
 bool PayloadIsFinite(const ByteChain& payload, size_t count) {
-  return DenseIsFinite(PayloadCodec(payload), payload, 1, count);
+  if (PayloadCodec(payload) == CodecId::kTopK) return TopKIsFinite(payload, count);
+  return DenseIsFinite(ValuesOf(payload), count);
 }
 
 void DecodePayload(const ByteChain& payload, std::span<float> out) {
@@ -87,11 +98,13 @@ void DecodePayload(const ByteChain& payload, std::span<float> out) {
 }
 
 void DecodePayloadScaled(const ByteChain& payload, float scale, std::span<float> out) {
-  DecodeDense(PayloadCodec(payload), payload, 1, scale, out);
+  if (PayloadCodec(payload) == CodecId::kTopK) return DecodeTopK(payload, scale, out);
+  DecodeDense(ValuesOf(payload), 0, scale, out);
 }
 
 void DecodePayloadAdd(const ByteChain& payload, float scale, std::span<float> sum) {
-  DecodeDenseAdd(PayloadCodec(payload), payload, 1, scale, sum);
+  if (PayloadCodec(payload) == CodecId::kTopK) return DecodeTopKAdd(payload, scale, sum);
+  DecodeDenseAdd(ValuesOf(payload), scale, sum);
 }
 
 }  // namespace thinwire

@@ -35,9 +35,17 @@ template <typename Format>
 constexpr size_t kScaleBytes = Format::kScaled ? 1 : 0;
 
 template <typename Format>
-float UnitAt(const ByteChain& payload, size_t offset) {
+float UnitOf(const DenseValues& values) {
   if constexpr (!Format::kScaled) return 1.0f;
-  return UnitOfScaleByte(static_cast<uint8_t>(payload.At(offset)));
+  return UnitOfScaleByte(std::to_integer<uint8_t>(values.payload.At(values.offset)));
+}
+
+// Runs over the codes of COUNT values from number FIRST.
+template <typename Format, typename Run>
+void ForEachCode(Format, const DenseValues& values, size_t first, size_t count, const Run& run) {
+  constexpr size_t kCodeBytes = sizeof(typename Format::Code);
+  const size_t offset = values.offset + kScaleBytes<Format> + first * kCodeBytes;
+  ForEachRun<kCodeBytes>(values.payload, offset, count, run);
 }
 
 // Writes the scale byte of a format that has one, and gives its unit.
@@ -102,51 +110,41 @@ void EncodeDenseFeedback(CodecId id, std::span<const float> gradient, std::span<
   });
 }
 
-absl::Status CheckDense(CodecId id, const ByteChain& payload, size_t offset) {
-  if (id != CodecId::kFp8E4m3) return absl::OkStatus();
-  const int byte = static_cast<int>(payload.At(offset));
+absl::Status CheckDense(const DenseValues& values) {
+  if (values.id != CodecId::kFp8E4m3) return absl::OkStatus();
+  const int byte = std::to_integer<int>(values.payload.At(values.offset));
   if (byte >= kSmallestScaleByte && byte <= kLargestScaleByte) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(id)), " scale byte: want ",
-                                                 int{kSmallestScaleByte}, " to ",
-                                                 int{kLargestScaleByte}, ", got ", byte));
+  return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(values.id)),
+                                                 " scale byte: want ", int{kSmallestScaleByte},
+                                                 " to ", int{kLargestScaleByte}, ", got ", byte));
 }
 
-bool DenseIsFinite(CodecId id, const ByteChain& payload, size_t offset, size_t count) {
-  return WithFormat(id, [&]<typename Format>(Format) {
+bool DenseIsFinite(const DenseValues& values, size_t count) {
+  return WithFormat(values.id, [&]<typename Format>(Format format) {
     bool finite = true;
-    ForEachRun<sizeof(typename Format::Code)>(payload, offset + kScaleBytes<Format>, count,
-                                              [&](const std::byte* codes, size_t first, size_t n) {
-                                                finite = finite &&
-                                                         kernels::AllFiniteCodes<Format>(codes, n);
-                                              });
+    ForEachCode(format, values, 0, count, [&](const std::byte* codes, size_t, size_t n) {
+      finite = finite && kernels::AllFiniteCodes<Format>(codes, n);
+    });
     return finite;
   });
 }
 
-void DecodeDense(CodecId id, const ByteChain& payload, size_t offset, float scale,
-                 std::span<float> out) {
-  WithFormat(id, [&]<typename Format>(Format) {
-    const float unit = UnitAt<Format>(payload, offset);
-    ForEachRun<sizeof(typename Format::Code)>(payload, offset + kScaleBytes<Format>, out.size(),
-                                              [&](const std::byte* codes, size_t first, size_t n) {
-                                                const auto run = out.subspan(first, n);
-                                                if (scale == 1.0f)
-                                                  return kernels::Decode<Format>(codes, unit, run);
-                                                kernels::DecodeScaled<Format>(codes, unit, scale,
-                                                                              run);
-                                              });
+void DecodeDense(const DenseValues& values, size_t first, float scale, std::span<float> out) {
+  WithFormat(values.id, [&]<typename Format>(Format format) {
+    const float unit = UnitOf<Format>(values);
+    ForEachCode(format, values, first, out.size(), [&](const std::byte* codes, size_t i, size_t n) {
+      if (scale == 1.0f) return kernels::Decode<Format>(codes, unit, out.subspan(i, n));
+      kernels::DecodeScaled<Format>(codes, unit, scale, out.subspan(i, n));
+    });
   });
 }
 
-void DecodeDenseAdd(CodecId id, const ByteChain& payload, size_t offset, float scale,
-                    std::span<float> sum) {
-  WithFormat(id, [&]<typename Format>(Format) {
-    const float unit = UnitAt<Format>(payload, offset);
-    ForEachRun<sizeof(typename Format::Code)>(payload, offset + kScaleBytes<Format>, sum.size(),
-                                              [&](const std::byte* codes, size_t first, size_t n) {
-                                                kernels::DecodeAdd<Format>(codes, unit, scale,
-                                                                           sum.subspan(first, n));
-                                              });
+void DecodeDenseAdd(const DenseValues& values, float scale, std::span<float> sum) {
+  WithFormat(values.id, [&]<typename Format>(Format format) {
+    const float unit = UnitOf<Format>(values);
+    ForEachCode(format, values, 0, sum.size(), [&](const std::byte* codes, size_t i, size_t n) {
+      kernels::DecodeAdd<Format>(codes, unit, scale, sum.subspan(i, n));
+    });
   });
 }
 

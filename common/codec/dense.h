@@ -34,19 +34,25 @@ void EncodeDense(CodecId id, std::span<const float> values, std::byte* out);
 void EncodeDenseFeedback(CodecId id, std::span<const float> gradient, std::span<float> residual,
                          std::byte* out);
 
+// Where the encoded values of a payload begin. Borrows the payload.
+struct DenseValues {
+  CodecId id;
+  const ByteChain& payload;
+  size_t offset;
+};
+
 // What the length cannot tell: that the scale byte is one. Errors: InvalidArgument.
-// REQUIRES: DenseBytes bytes at OFFSET.
-absl::Status CheckDense(CodecId id, const ByteChain& payload, size_t offset);
+// REQUIRES: DenseBytes bytes at the offset.
+absl::Status CheckDense(const DenseValues& values);
 
 // The rest REQUIRE that CheckDense passed.
 
-bool DenseIsFinite(CodecId id, const ByteChain& payload, size_t offset, size_t count);
-// out = scale * values
-void DecodeDense(CodecId id, const ByteChain& payload, size_t offset, float scale,
-                 std::span<float> out);
+// Whether the COUNT values are finite.
+bool DenseIsFinite(const DenseValues& values, size_t count);
+// out = scale * the values from number FIRST
+void DecodeDense(const DenseValues& values, size_t first, float scale, std::span<float> out);
 // sum += scale * values
-void DecodeDenseAdd(CodecId id, const ByteChain& payload, size_t offset, float scale,
-                    std::span<float> sum);
+void DecodeDenseAdd(const DenseValues& values, float scale, std::span<float> sum);
 
 }  // namespace thinwire
 

@@ -1,0 +1,209 @@
+// What every codec promises, whatever it does.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "common/codec/codec.h"
+#include "common/codec/codec_cases.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using Limits = std::numeric_limits<float>;
+
+class CodecContract : public testing::TestWithParam<CodecSpec> {
+ protected:
+  const std::unique_ptr<const Codec> codec_ = MakeCodec(GetParam()).value();
+  // The codec that the values themselves go through.
+  const CodecId values_ = codec_->id() == CodecId::kTopK ? GetParam().values : codec_->id();
+
+  ByteChain Payload(std::span<const float> values) const {
+    return ByteChain(Encoded(*codec_, values));
+  }
+
+  void ExpectRoundTrip(const std::vector<float>& values) const {
+    const ByteChain payload = Payload(values);
+    ASSERT_TRUE(CheckPayload(payload, values.size()).ok()) << CheckPayload(payload, values.size());
+    ASSERT_EQ(PayloadCodec(payload), codec_->id());
+    ASSERT_TRUE(PayloadIsFinite(payload, values.size()));
+    const std::vector<float> decoded = Decoded(payload, values.size());
+    if (codec_->lossless()) {
+      ASSERT_EQ(decoded, values);
+    }
+    // What was decoded is a value that the codec has: sent again, it arrives unchanged.
+    ASSERT_EQ(Decoded(Payload(decoded), values.size()), decoded);
+    for (size_t i = 0; i < values.size(); ++i) ASSERT_TRUE(std::isfinite(decoded[i])) << i;
+  }
+
+  // Every way to read PAYLOAD gives what READ gives.
+  void ExpectAllReadersAgree(const ByteChain& payload, const std::vector<float>& read) const {
+    const size_t count = read.size();
+    ASSERT_TRUE(CheckPayload(payload, count).ok()) << CheckPayload(payload, count);
+    ASSERT_TRUE(PayloadIsFinite(payload, count));
+    ASSERT_EQ(Decoded(payload, count), read);
+    std::vector<float> scaled(count, 5.0f), sum(count, 0.0f), more(count, 0.25f);
+    DecodePayloadScaled(payload, 1.0f, scaled);
+    ASSERT_EQ(scaled, read);
+    DecodePayloadAdd(payload, 1.0f, sum);
+    ASSERT_EQ(sum, read);
+    DecodePayloadScaled(payload, -0.3f, scaled);
+    DecodePayloadAdd(payload, -0.3f, more);
+    for (size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(scaled[i], -0.3f * read[i]);
+      ASSERT_EQ(more[i], 0.25f + scaled[i]);
+    }
+  }
+};
+
+TEST_P(CodecContract, EveryLengthComesBack) {
+  for (size_t count = 0; count < 140; ++count) ExpectRoundTrip(Gauss(count, count));
+  for (const size_t count : {1000, 4095, 20'001}) ExpectRoundTrip(Gauss(count, count));
+}
+
+TEST_P(CodecContract, EqualValuesTinyOnesAndHugeOnesComeBack) {
+  for (const float value : {0.0f, -0.0f, 1.0f, -0.37f, Limits::denorm_min(), Limits::min() / 3,
+                            -Limits::min(), 65504.0f, 70000.0f, 1e30f, -Limits::max()}) {
+    for (const size_t count : {1, 100, 333}) ExpectRoundTrip(std::vector<float>(count, value));
+    std::vector<float> mixed = Gauss(333, 5);
+    mixed[100] = value;
+    ExpectRoundTrip(mixed);
+  }
+}
+
+TEST_P(CodecContract, ValuesOfEveryMagnitudeComeBack) {
+  std::mt19937 random(6);
+  std::vector<float> values(3000);
+  for (float& value : values) {
+    do {
+      value = std::bit_cast<float>(static_cast<uint32_t>(random()));
+    } while (!std::isfinite(value));
+  }
+  ExpectRoundTrip(values);
+}
+
+TEST_P(CodecContract, APayloadCutAnywhereReadsTheSame) {
+  for (const size_t count : {1, 7, 41}) {
+    const std::vector<std::byte> bytes = Encoded(*codec_, Laplace(count, 8));
+    const std::vector<float> read = Decoded(ByteChain(bytes), count);
+    for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+      ByteChain payload;
+      payload.Append(std::span(bytes).first(cut), nullptr);
+      payload.Append(std::span(bytes).subspan(cut), nullptr);
+      ExpectAllReadersAgree(payload, read);
+    }
+  }
+}
+
+TEST_P(CodecContract, APayloadInManyPiecesReadsTheSame) {
+  std::mt19937 random(9);
+  for (const size_t largest_piece : {1, 2, 3, 7, 100, 5000}) {
+    const size_t count = 2000;
+    const std::vector<std::byte> bytes = Encoded(*codec_, StudentT3(count, 10));
+    ByteChain payload;
+    for (size_t at = 0; at < bytes.size();) {
+      const size_t length = std::min(bytes.size() - at, 1 + random() % largest_piece);
+      payload.Append(std::span(bytes).subspan(at, length), nullptr);
+      at += length;
+    }
+    ExpectAllReadersAgree(payload, Decoded(ByteChain(bytes), count));
+  }
+}
+
+TEST_P(CodecContract, NothingIsWrittenBeyondTheMaximum) {
+  for (const size_t count : {0, 1, 2, 63, 64, 65, 1000, 5001}) {
+    const std::vector<float> values = Gauss(count, 11);
+    const size_t largest = codec_->MaxPayloadBytes(count);
+    std::vector<std::byte> room(largest + 64, std::byte{0xAB});
+    const size_t length = codec_->Encode(values, std::span(room).first(largest));
+    ASSERT_LE(length, largest);
+    std::vector<float> residual(count);
+    ASSERT_EQ(codec_->EncodeFeedback(values, residual, std::span(room).first(largest)), length);
+    for (size_t i = largest; i < room.size(); ++i) ASSERT_EQ(room[i], std::byte{0xAB});
+  }
+}
+
+TEST_P(CodecContract, FeedbackSendsTheSumAndKeepsWhatWasLost) {
+  for (const size_t count : {1, 66, 30'000}) {
+    const std::vector<float> gradient = Gauss(count, 12), before = Laplace(count, 13);
+    std::vector<float> sum = gradient, residual = before;
+    for (size_t i = 0; i < count; ++i) sum[i] += before[i];
+    std::vector<std::byte> got(codec_->MaxPayloadBytes(count));
+    got.resize(codec_->EncodeFeedback(gradient, residual, got));
+    ASSERT_EQ(got, Encoded(*codec_, sum));
+    const std::vector<float> sent = Decoded(ByteChain(got), count);
+    for (size_t i = 0; i < count; ++i) ASSERT_EQ(residual[i], sum[i] - sent[i]) << i;
+  }
+}
+
+TEST_P(CodecContract, AnotherLengthOrCountIsRefused) {
+  for (const size_t count : {1, 2, 10, 300}) {
+    const std::vector<std::byte> bytes = Encoded(*codec_, Gauss(count, 14));
+    for (size_t length = 0; length < bytes.size(); ++length) {
+      const ByteChain shorter{std::span(bytes).first(length), nullptr};
+      ASSERT_FALSE(CheckPayload(shorter, count).ok()) << length << " of " << bytes.size();
+    }
+    std::vector<std::byte> longer = bytes;
+    longer.push_back(std::byte{0});
+    ASSERT_FALSE(CheckPayload(ByteChain(longer), count).ok());
+    ASSERT_FALSE(CheckPayload(ByteChain(bytes), SIZE_MAX / 8).ok());
+    if (codec_->id() == CodecId::kTopK) continue;  // a sparse one of more values may look alike
+    ASSERT_FALSE(CheckPayload(ByteChain(bytes), count - 1).ok());
+    ASSERT_FALSE(CheckPayload(ByteChain(bytes), count + 1).ok());
+  }
+}
+
+// Damaged bytes are refused, or read as some other values within the arrays (a sanitizer watches).
+TEST_P(CodecContract, DamagedPayloadsAreRefusedOrRead) {
+  std::mt19937 random(15);
+  const size_t count = 57;
+  const std::vector<std::byte> bytes = Encoded(*codec_, Gauss(count, 16));
+  for (int round = 0; round < 5000; ++round) {
+    std::vector<std::byte> damaged = bytes;
+    for (int i = 0; i <= round % 3; ++i) {
+      damaged[random() % damaged.size()] = static_cast<std::byte>(random());
+    }
+    const ByteChain payload(damaged);
+    if (!CheckPayload(payload, count).ok()) continue;
+    std::vector<float> sum(count, 0.0f);
+    DecodePayloadAdd(payload, 1.0f, sum);
+    const bool finite = std::ranges::all_of(sum, [](float v) { return std::isfinite(v); });
+    ASSERT_EQ(PayloadIsFinite(payload, count), finite);
+  }
+}
+
+TEST_P(CodecContract, OneNanIsFoundWhereverItIs) {
+  for (size_t at = 0; at < 75; ++at) {
+    std::vector<float> values = Gauss(75, 17);
+    values[at] = Limits::quiet_NaN();
+    const ByteChain payload = Payload(values);
+    ASSERT_TRUE(CheckPayload(payload, values.size()).ok());
+    ASSERT_FALSE(PayloadIsFinite(payload, values.size())) << at;
+  }
+}
+
+// The codecs of 16 and 32 bits carry an infinity; e5m2 has a code for one that only another encoder
+// would write.
+TEST_P(CodecContract, OneInfinityIsFoundWhereverItIs) {
+  if (values_ == CodecId::kFp8E4m3) GTEST_SKIP() << "has no infinity";
+  for (size_t at = 0; at < 75; ++at) {
+    std::vector<float> values(75, 0.0f);
+    values[at] = -Limits::infinity();
+    std::vector<std::byte> bytes = Encoded(*codec_, values);
+    if (values_ == CodecId::kFp8E5m2) {
+      ASSERT_TRUE(PayloadIsFinite(ByteChain(bytes), values.size()));
+      *std::ranges::find(bytes, std::byte{0xFB}) = std::byte{0xFC};
+    }
+    ASSERT_EQ(values_ == CodecId::kFp8E4m3, PayloadIsFinite(ByteChain(bytes), values.size())) << at;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CodecContract, testing::ValuesIn(AllCodecSpecs()),
+                         [](const auto& info) { return SpecName(info.param); });
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,65 @@
+#include "common/codec/value_runs.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+std::vector<std::byte> Rising(size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i);
+  return bytes;
+}
+
+// All bytes that the runs showed, which must come in order and without a gap.
+template <size_t kCodeBytes>
+std::vector<std::byte> Walked(const ByteChain& chain, size_t offset, size_t count) {
+  std::vector<std::byte> seen;
+  ForEachRun<kCodeBytes>(chain, offset, count, [&](const std::byte* codes, size_t first, size_t n) {
+    EXPECT_EQ(first * kCodeBytes, seen.size());
+    seen.insert(seen.end(), codes, codes + n * kCodeBytes);
+  });
+  return seen;
+}
+
+TEST(ValueRunsTest, ShowEveryByteOnceHoweverTheChainIsCut) {
+  const std::vector<std::byte> bytes = Rising(43);
+  const std::vector<std::byte> want(bytes.begin() + 3, bytes.begin() + 3 + 4 * 9);
+  for (size_t first_cut = 0; first_cut <= bytes.size(); ++first_cut) {
+    for (size_t second_cut = first_cut; second_cut <= bytes.size(); ++second_cut) {
+      ByteChain chain;
+      chain.Append(std::span(bytes).first(first_cut), nullptr);
+      chain.Append(std::span(bytes).subspan(first_cut, second_cut - first_cut), nullptr);
+      chain.Append(std::span(bytes).subspan(second_cut), nullptr);
+      ASSERT_EQ(Walked<4>(chain, 3, 9), want) << first_cut << " " << second_cut;
+    }
+  }
+}
+
+TEST(ValueRunsTest, OnePieceIsOneRun) {
+  const std::vector<std::byte> bytes = Rising(9);
+  size_t runs = 0;
+  ForEachRun<2>(ByteChain(bytes, nullptr), 1, 4, [&](const std::byte* codes, size_t, size_t n) {
+    EXPECT_EQ(codes, bytes.data() + 1);
+    EXPECT_EQ(n, 4u);
+    ++runs;
+  });
+  EXPECT_EQ(runs, 1u);
+}
+
+TEST(ValueRunsTest, PiecesOfOneByteAreGathered) {
+  const std::vector<std::byte> bytes = Rising(12);
+  ByteChain chain;
+  for (const std::byte& byte : bytes) chain.Append(std::span(&byte, 1), nullptr);
+  EXPECT_EQ(Walked<4>(chain, 0, 3), bytes);
+}
+
+TEST(ValueRunsTest, NoValuesAreNoRuns) {
+  EXPECT_TRUE(Walked<4>(ByteChain(), 0, 0).empty());
+  EXPECT_TRUE(Walked<4>(ByteChain(Rising(1)), 1, 0).empty());
+}
+
+}  // namespace
+}  // namespace thinwire
