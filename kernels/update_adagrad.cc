@@ -32,7 +32,8 @@ struct AdagradFormula {
 
 void AdagradLoop(const AdagradStep& step, std::span<const float> sum, std::span<float> masters,
                  std::span<float> square_sum) {
-  ForAllValues(sum.size(), AdagradFormula{step, sum.data(), masters.data(), square_sum.data()});
+  ForAllValues(sum.size(), masters.data(),
+               AdagradFormula{step, sum.data(), masters.data(), square_sum.data()});
 }
 
 }  // namespace HWY_NAMESPACE

@@ -39,8 +39,9 @@ struct AdamFormula {
 
 void AdamLoop(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
               std::span<float> first_moment, std::span<float> second_moment) {
-  ForAllValues(sum.size(), AdamFormula{step, sum.data(), masters.data(), first_moment.data(),
-                                       second_moment.data()});
+  ForAllValues(
+      sum.size(), masters.data(),
+      AdamFormula{step, sum.data(), masters.data(), first_moment.data(), second_moment.data()});
 }
 
 }  // namespace HWY_NAMESPACE

@@ -32,7 +32,8 @@ struct MomentumFormula {
 
 void MomentumLoop(const MomentumStep& step, std::span<const float> sum, std::span<float> masters,
                   std::span<float> velocity) {
-  ForAllValues(sum.size(), MomentumFormula{step, sum.data(), masters.data(), velocity.data()});
+  ForAllValues(sum.size(), masters.data(),
+               MomentumFormula{step, sum.data(), masters.data(), velocity.data()});
 }
 
 }  // namespace HWY_NAMESPACE

@@ -26,7 +26,7 @@ struct SgdFormula {
 };
 
 void SgdLoop(const SgdStep& step, std::span<const float> sum, std::span<float> masters) {
-  ForAllValues(sum.size(), SgdFormula{step, sum.data(), masters.data()});
+  ForAllValues(sum.size(), masters.data(), SgdFormula{step, sum.data(), masters.data()});
 }
 
 }  // namespace HWY_NAMESPACE
