@@ -1,0 +1,294 @@
+// What a shard's fold and optimizer step cost beside a plain loop of the same traffic.
+//
+// Each benchmark gives one accepted push to Shard::Apply: judge, scan, decode, fold, optimizer
+// step; in sync with one worker also the closing of the round. The plain loop beside it is one
+// loop, which the compiler vectorises, that
+//
+//   reads    the payload's bytes once and the masters
+//   writes   the folded sum and the masters
+//   reads and writes   each of the optimizer's slots
+//
+// and does the arithmetic of SGD on the payload's codes as if they were plain numbers. It neither
+// scans for what is not finite nor comes back to the sum. For topk, which has fewer codes than
+// values, it adds up the payload's bytes first and then passes over sum and masters.
+//
+// After the table, one line for each pair: `ratio shard.fold_sgd.fp32 1.2` is the shard's time over
+// the plain loop's, the fastest call of each, for 262144 values in async mode. The names of
+// the other settings have more words: shard.fold_sgd.fp32.sync, shard.fold_sgd.fp32.small.
+#include "server/core/shard.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/codec/codec.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/schedule.h"
+
+namespace thinwire {
+namespace {
+
+constexpr size_t kLargestShard = 262144;
+constexpr size_t kSmallShard = 27000;  // the default for the cnn's 215 K values on one server
+constexpr uint32_t kExamples = 32;
+constexpr float kRate = 1e-3f;
+constexpr char kFastest[] = "fastest_us";
+
+struct Setting {
+  std::string optimizer = "sgd";
+  CodecId codec = CodecId::kFp32;
+  size_t value_count = kLargestShard;
+  bool sync = false;
+
+  std::string Name() const {
+    return "shard.fold_" + optimizer + "." + std::string(CodecName(codec)) + (sync ? ".sync" : "") +
+           (value_count == kSmallShard ? ".small" : "");
+  }
+};
+
+ByteChain Payload(CodecId id, size_t value_count) {
+  std::vector<float> values(value_count);
+  uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525 + 1013904223;
+    value = (static_cast<float>(state >> 8) / (1 << 24) - 0.5f) * 1e-2f;
+  }
+  const auto codec = MakeCodec({.id = id}).value();
+  std::vector<std::byte> bytes(codec->MaxPayloadBytes(value_count));
+  bytes.resize(codec->Encode(values, bytes));
+  return ByteChain(std::move(bytes));
+}
+
+// A seeded, open shard with worker 0 live at step 0, and its next push.
+class Pushes {
+ public:
+  explicit Pushes(const Setting& setting)
+      : optimizer_(MakeOptimizer({.name = setting.optimizer}).value()),
+        schedule_(Schedule::Make({.learning_rate = kRate}).value()),
+        shard_({.value_count = setting.value_count,
+                .rule = setting.sync ? Rule::Sync(1) : Rule::Async(1),
+                .generation = {}},
+               *optimizer_, schedule_) {
+    shard_.Apply(SeedEvent{Payload(CodecId::kFp32, setting.value_count)});
+    shard_.Apply(JoinEvent{.worker = {}, .incarnation = {1}});
+    ReadEvent read;
+    read.incarnation = {1};
+    shard_.Apply(read);
+    push_.incarnation = {1};
+    push_.examples = kExamples;
+    push_.payload = Payload(setting.codec, setting.value_count);
+  }
+
+  // Whether the push was accepted and made an update.
+  bool Next() {
+    const Version before = shard_.version();
+    const Effects effects = shard_.Apply(push_);
+    ++push_.step;
+    return effects.judgement->verdict == Verdict::kAccept && before < shard_.version();
+  }
+
+ private:
+  std::unique_ptr<const Optimizer> optimizer_;
+  Schedule schedule_;
+  Shard shard_;
+  PushEvent push_;
+};
+
+// Runs CALL once per iteration and counts the fastest, in microseconds: the mean of a busy machine
+// is that of its other work too.
+template <typename Call>
+void MeasureFastest(benchmark::State& state, const Call& call) {
+  using Clock = std::chrono::steady_clock;
+  auto fastest = Clock::duration::max();
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    call();
+    benchmark::ClobberMemory();
+    fastest = std::min(fastest, Clock::now() - start);
+  }
+  state.counters[kFastest] = std::chrono::duration<double, std::micro>(fastest).count();
+}
+
+void MeasureShard(benchmark::State& state, const Setting& setting) {
+  Pushes pushes(setting);
+  MeasureFastest(state, [&] {
+    if (!pushes.Next()) state.SkipWithError("a push made no update");
+  });
+}
+
+// Floats that begin a page: arrays that lie some 32 or 64 bytes apart, modulo a page, cost the loop
+// up to a fifth, and it must not have bad luck.
+class Floats {
+ public:
+  explicit Floats(size_t count)
+      : values_(static_cast<float*>(std::aligned_alloc(kPage, RoundUp(count * sizeof(float))))) {
+    std::fill_n(values_.get(), count, 0.0f);
+  }
+
+  float* get() const { return values_.get(); }
+
+ private:
+  static constexpr size_t kPage = 4096;
+
+  static size_t RoundUp(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+  struct Free {
+    void operator()(float* values) const { std::free(values); }
+  };
+
+  std::unique_ptr<float, Free> values_;
+};
+
+struct Arrays {
+  explicit Arrays(const Setting& setting)
+      : payload(Payload(setting.codec, setting.value_count).ToVector()),
+        count(setting.value_count),
+        slot_count(MakeOptimizer({.name = setting.optimizer}).value()->slot_count()),
+        sum(count),
+        masters(count),
+        first(count),
+        second(count) {}
+
+  const std::vector<std::byte> payload;
+  const size_t count;
+  const int slot_count;
+  Floats sum;
+  Floats masters;
+  Floats first;
+  Floats second;
+};
+
+template <typename Code, int kSlots>
+void PlainLoop(Arrays& arrays) {
+  const std::byte* const codes = arrays.payload.data() + 1;
+  float* const __restrict sum = arrays.sum.get();
+  float* const __restrict masters = arrays.masters.get();
+  float* const __restrict first = arrays.first.get();
+  float* const __restrict second = arrays.second.get();
+  const size_t count = arrays.count;
+  for (size_t i = 0; i < count; ++i) {
+    Code code;
+    std::memcpy(&code, codes + i * sizeof(Code), sizeof(Code));
+    sum[i] = static_cast<float>(kExamples) * static_cast<float>(code);
+    float direction = sum[i] * (1.0f / kExamples);
+    if constexpr (kSlots > 0) direction = first[i] = 0.9f * first[i] + direction;
+    if constexpr (kSlots > 1) direction += second[i] = 0.9f * second[i] + direction;
+    masters[i] -= kRate * direction;
+  }
+}
+
+void PlainSparseLoop(Arrays& arrays) {
+  uint32_t bytes = 0;
+  for (std::byte byte : arrays.payload) bytes += static_cast<uint32_t>(byte);
+  float* const __restrict sum = arrays.sum.get();
+  float* const __restrict masters = arrays.masters.get();
+  const float value = static_cast<float>(bytes);
+  for (size_t i = 0; i < arrays.count; ++i) {
+    sum[i] = value;
+    masters[i] -= kRate * value;
+  }
+}
+
+void RunPlainLoop(const Setting& setting, Arrays& arrays) {
+  switch (setting.codec) {
+    case CodecId::kFp32:
+      if (arrays.slot_count == 1) return PlainLoop<float, 1>(arrays);
+      if (arrays.slot_count == 2) return PlainLoop<float, 2>(arrays);
+      return PlainLoop<float, 0>(arrays);
+    case CodecId::kFp16:
+    case CodecId::kBf16:
+      return PlainLoop<uint16_t, 0>(arrays);
+    case CodecId::kFp8E5m2:
+    case CodecId::kFp8E4m3:
+      return PlainLoop<uint8_t, 0>(arrays);
+    case CodecId::kTopK:
+      return PlainSparseLoop(arrays);
+  }
+}
+
+void MeasurePlainLoop(benchmark::State& state, const Setting& setting) {
+  Arrays arrays(setting);
+  MeasureFastest(state, [&] { RunPlainLoop(setting, arrays); });
+}
+
+// Prints the table and remembers the fastest call of every benchmark.
+class FastestReporter : public benchmark::ConsoleReporter {
+ public:
+  FastestReporter() : ConsoleReporter(OO_Tabular) {}
+
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs) {
+      const auto counter = run.counters.find(kFastest);
+      if (run.error_occurred || counter == run.counters.end()) continue;
+      const double call = counter->second.value;
+      const auto [at, first] = fastest_.try_emplace(run.run_name.function_name, call);
+      if (!first) at->second = std::min(at->second, call);
+    }
+    benchmark::ConsoleReporter::ReportRuns(runs);
+  }
+
+  // 0 if NAME did not run.
+  double fastest(const std::string& name) const {
+    const auto at = fastest_.find(name);
+    return at == fastest_.end() ? 0 : at->second;
+  }
+
+ private:
+  std::map<std::string, double> fastest_;
+};
+
+std::vector<Setting> Settings() {
+  std::vector<Setting> settings;
+  for (bool sync : {false, true}) {
+    for (size_t value_count : {kLargestShard, kSmallShard}) {
+      for (CodecId codec : {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16, CodecId::kFp8E5m2,
+                            CodecId::kFp8E4m3, CodecId::kTopK}) {
+        settings.push_back({.codec = codec, .value_count = value_count, .sync = sync});
+      }
+    }
+  }
+  for (const char* optimizer : {"momentum", "nesterov", "adam", "adamw", "adagrad"}) {
+    settings.push_back({.optimizer = optimizer});
+  }
+  return settings;
+}
+
+void Measure(const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    // Each beside its plain loop, so that both see the same machine.
+    benchmark::RegisterBenchmark((setting.Name() + ".plain").c_str(), MeasurePlainLoop, setting);
+    benchmark::RegisterBenchmark(setting.Name().c_str(), MeasureShard, setting);
+  }
+  FastestReporter reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  for (const Setting& setting : settings) {
+    const double plain = reporter.fastest(setting.Name() + ".plain");
+    const double shard = reporter.fastest(setting.Name());
+    if (shard > 0 && plain > 0)
+      std::printf("ratio %s %.2f\n", setting.Name().c_str(), shard / plain);
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
+
+int main(int argc, char** argv) {
+  // Long enough to find a quiet moment. Flags given later win.
+  std::vector<std::string> flags = {argv[0], "--benchmark_min_time=0.1"};
+  flags.insert(flags.end(), argv + 1, argv + argc);
+  std::vector<char*> pointers;
+  for (std::string& flag : flags) pointers.push_back(flag.data());
+  int count = static_cast<int>(pointers.size());
+  benchmark::Initialize(&count, pointers.data());
+  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 1;
+  thinwire::Measure(thinwire::Settings());
+  return 0;
+}

@@ -1,0 +1,40 @@
+// PublishedSlots: one shard's newest encoded parameters, one slot per dense codec. The shard's
+// strand fills them when a read is answered; every stream takes its bytes from them when its write
+// starts, so that however many workers read, a version is encoded once per codec, and a slow reader
+// gets the newest version instead of a queue of old ones.
+//
+// Thread-safe.
+#ifndef THINWIRE_SERVER_EDGE_PUBLISHED_SLOTS_H_
+#define THINWIRE_SERVER_EDGE_PUBLISHED_SLOTS_H_
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "common/byte_chain.h"
+#include "common/codec/codec.h"
+#include "common/ids.h"
+
+namespace thinwire {
+
+struct Published {
+  Version version;
+  Step frontier;
+  ByteChain payload;
+
+  bool operator==(const Published&) const = default;
+};
+
+class PublishedSlots {
+ public:
+  void Put(CodecId codec, Published published) ABSL_LOCKS_EXCLUDED(mu_);
+  // Empty before the first Put for CODEC.
+  Published Get(CodecId codec) const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  mutable absl::Mutex mu_;
+  absl::flat_hash_map<CodecId, Published> slots_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_PUBLISHED_SLOTS_H_

@@ -1,0 +1,102 @@
+#include "server/edge/server_stream.h"
+
+#include <utility>
+
+namespace thinwire {
+namespace {
+
+// More entries than a message of the peer can ask for are in the outbox only if it does not read.
+constexpr size_t kFullOutbox = kMostEntries;
+
+}  // namespace
+
+ServerStream::ServerStream(StreamLink link, Generation generation, Epoch epoch,
+                           std::function<void(uint64_t)> count_parameters)
+    : link_(std::move(link)),
+      generation_(generation),
+      epoch_(epoch),
+      count_parameters_(std::move(count_parameters)) {}
+
+void ServerStream::AddVerdict(const VerdictEntry& verdict) {
+  serial_.Run([this, verdict] {
+    if (!ending_) outbox_.AddVerdict(verdict);
+    Go();
+  });
+}
+
+void ServerStream::AddAnswer(ShardId shard, Step step, CodecId codec, const PublishedSlots& slots) {
+  serial_.Run([this, shard, step, codec, &slots] {
+    if (!ending_) outbox_.AddAnswer(shard, step, codec, slots);
+    Go();
+  });
+}
+
+void ServerStream::AddWait(const WaitingEntry& wait) {
+  serial_.Run([this, wait] {
+    if (!ending_) outbox_.AddWait(wait);
+    Go();
+  });
+}
+
+void ServerStream::ReadOn() {
+  serial_.Run([this] {
+    read_wanted_ = true;
+    Go();
+  });
+}
+
+void ServerStream::OnWritten(bool ok) {
+  serial_.Run([this, ok] {
+    writing_ = false;
+    if (!ok) {
+      outbox_ = StreamOutbox();
+      if (!ending_) end_ = absl::CancelledError("the stream broke");
+      ending_ = true;
+    }
+    Go();
+  });
+}
+
+void ServerStream::EndWhenSaid(absl::Status status) {
+  serial_.Run([this, status = std::move(status)] {
+    if (!ending_) end_ = status;
+    ending_ = true;
+    Go();
+  });
+}
+
+void ServerStream::End(absl::Status status) {
+  serial_.Run([this, status = std::move(status)] {
+    if (!ending_) end_ = status;
+    ending_ = true;
+    outbox_ = StreamOutbox();
+    Go();
+  });
+}
+
+void ServerStream::Go() {
+  if (finished_) return;
+  if (!writing_ && !outbox_.empty()) WriteNext();
+  if (ending_ && !writing_) {
+    finished_ = true;
+    link_.finish(end_);
+    return;
+  }
+  if (!ending_ && read_wanted_ && outbox_.entry_count() < kFullOutbox) {
+    read_wanted_ = false;
+    link_.read();
+  }
+}
+
+void ServerStream::WriteNext() {
+  ServerFrame frame = outbox_.Next();
+  frame.generation = generation_;
+  frame.epoch = epoch_;
+  uint64_t payload_bytes = 0;
+  for (const ParametersEntry& entry : frame.parameters) payload_bytes += entry.payload.size();
+  count_parameters_(payload_bytes);
+  writing_ = true;
+  link_.write(WriteFrame(frame));
+}
+
+}  // namespace thinwire
