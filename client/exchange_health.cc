@@ -13,7 +13,9 @@ namespace thinwire::client {
 void Exchange::OnLost(ServerId server, const absl::Status& status) {
   parts_.report.Count(&ClientStatistics::reconnects);
   hearing_.StreamLost(server, parts_.loop->Now(), status);
-  if (!IsWorthRetrying(status)) {
+  // A server that was restarted turns the stream down too, and so does one that has fenced this
+  // worker: the next heartbeat tells which.
+  if (!IsWorthRetrying(status) && !absl::IsFailedPrecondition(status)) {
     Fail(WithServer(parts_.transport, server, status));
     return;
   }

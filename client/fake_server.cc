@@ -38,7 +38,7 @@ void FakeServer::ReleaseReads() {
   held_shards_.clear();
   ServerFrame frame = NewFrame();
   for (const ReadEntry& read : std::exchange(held_reads_, {})) Take(read, frame);
-  for (const auto& [stream, reply] : streams_) reply(WriteFrame(frame));
+  for (const auto& [stream, peer] : streams_) peer.send(WriteFrame(frame));
 }
 
 void FakeServer::Restart(Epoch epoch) {
@@ -87,9 +87,9 @@ int FakeServer::answer_count() const {
   return answer_count_;
 }
 
-void FakeServer::Opened(uint64_t stream, Reply reply) {
+void FakeServer::Opened(uint64_t stream, Peer peer) {
   absl::MutexLock lock(&mu_);
-  streams_[stream] = std::move(reply);
+  streams_[stream] = std::move(peer);
 }
 
 void FakeServer::Closed(uint64_t stream) {
@@ -102,12 +102,17 @@ ServerFrame FakeServer::NewFrame() const { return {.generation = kGeneration, .e
 void FakeServer::Frame(uint64_t stream, const ByteChain& bytes) {
   const absl::StatusOr<WorkerFrame> frame = ParseWorkerFrame(bytes);
   absl::MutexLock lock(&mu_);
+  if (!frame.ok() || frame->epoch != epoch_) {
+    streams_.at(stream).close(frame.ok() ? absl::FailedPreconditionError("join again")
+                                         : frame.status());
+    streams_.erase(stream);
+    return;
+  }
   ServerFrame reply = NewFrame();
-  if (!frame.ok()) return;
   for (const SeedEntry& seed : frame->seeds) Take(seed);
   for (const PushEntry& push : frame->pushes) Take(push, reply);
   for (const ReadEntry& read : frame->reads) Take(read, reply);
-  streams_.at(stream)(WriteFrame(reply));
+  streams_.at(stream).send(WriteFrame(reply));
 }
 
 void FakeServer::Take(const SeedEntry& seed) {

@@ -32,6 +32,7 @@ class FakeServer final : public InProcessServer {
   // Reads of these shards get a notice that WORKER is waited for, until they are let go.
   void HoldReads(std::vector<ShardId> shards, WorkerId worker);
   void ReleaseReads();
+  // From now on of another epoch, in which it takes no frame of the old one.
   void Restart(Epoch epoch);
   void Fence();
   void set_lease_seconds(double lease_seconds);
@@ -46,7 +47,7 @@ class FakeServer final : public InProcessServer {
   // Parameters entries that were sent.
   int answer_count() const;
 
-  void Opened(uint64_t stream, Reply reply) override;
+  void Opened(uint64_t stream, Peer peer) override;
   void Frame(uint64_t stream, const ByteChain& frame) override;
   void Closed(uint64_t stream) override;
   absl::StatusOr<JoinReply> Join(const JoinRequest& request) override;
@@ -71,7 +72,7 @@ class FakeServer final : public InProcessServer {
 
   mutable absl::Mutex mu_;
   std::map<ShardId, Shard> shards_ ABSL_GUARDED_BY(mu_);
-  std::map<uint64_t, Reply> streams_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Peer> streams_ ABSL_GUARDED_BY(mu_);
   Judge judge_ ABSL_GUARDED_BY(mu_);
   std::vector<ShardId> held_shards_ ABSL_GUARDED_BY(mu_);
   WorkerId held_by_ ABSL_GUARDED_BY(mu_);

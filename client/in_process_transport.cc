@@ -21,7 +21,7 @@ class InProcessTransport::InProcessStream final : public Stream {
  public:
   InProcessStream(InProcessTransport& transport, ServerId server, StreamObserver& observer)
       : transport_(transport), number_(std::make_shared<uint64_t>(0)) {
-    transport_.loop_.Post([&transport, number = number_, server, &observer] {
+    transport_.loop_->Post([&transport, number = number_, server, &observer] {
       *number = transport.next_number_++;
       transport.Connect(*number, server, &observer);
     });
@@ -29,7 +29,7 @@ class InProcessTransport::InProcessStream final : public Stream {
 
   // Takes the observer away on the loop, where all calls to it are made.
   ~InProcessStream() override {
-    transport_.loop_.Run([this] {
+    transport_.loop_->Run([this] {
       const auto wire = transport_.wires_.find(*number_);
       if (wire == transport_.wires_.end()) return;
       const ServerId server = wire->second.server;
@@ -39,13 +39,13 @@ class InProcessTransport::InProcessStream final : public Stream {
   }
 
   void Write(ByteChain frame) override {
-    transport_.loop_.Post([&transport = transport_, number = number_, frame = std::move(frame)] {
+    transport_.loop_->Post([&transport = transport_, number = number_, frame = std::move(frame)] {
       transport.ToServer(*number, frame);
     });
   }
 
   void ReadNext() override {
-    transport_.loop_.Post([&transport = transport_, number = number_] {
+    transport_.loop_->Post([&transport = transport_, number = number_] {
       const auto wire = transport.wires_.find(*number);
       if (wire == transport.wires_.end()) return;
       ++wire->second.wanted_count;
@@ -59,9 +59,11 @@ class InProcessTransport::InProcessStream final : public Stream {
 };
 
 InProcessTransport::InProcessTransport(std::vector<InProcessServer*> servers)
-    : servers_(std::move(servers)), faults_(servers_.size()), loop_(clock_) {}
+    : servers_(std::move(servers)),
+      faults_(servers_.size()),
+      loop_(std::make_shared<client::Loop>(clock_)) {}
 
-InProcessTransport::~InProcessTransport() { loop_.Stop(); }
+InProcessTransport::~InProcessTransport() { loop_->Stop(); }
 
 std::string InProcessTransport::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (in process)");
@@ -77,9 +79,13 @@ void InProcessTransport::Connect(uint64_t number, ServerId server, StreamObserve
     return;
   }
   wires_[number] = {.server = server, .observer = observer};
-  servers_[server.value]->Opened(number, [this, number](ByteChain frame) {
-    loop_.Post([this, number, frame = std::move(frame)] { ToWorker(number, frame); });
-  });
+  const auto send = [this, loop = loop_, number](ByteChain frame) {
+    loop->Post([this, number, frame = std::move(frame)] { ToWorker(number, frame); });
+  };
+  const auto close = [this, loop = loop_, number](absl::Status status) {
+    loop->Post([this, number, status = std::move(status)] { CloseByServer(number, status); });
+  };
+  servers_[server.value]->Opened(number, {.send = send, .close = close});
 }
 
 void InProcessTransport::ToServer(uint64_t number, const ByteChain& frame) {
@@ -128,6 +134,14 @@ void InProcessTransport::Break(uint64_t number, const absl::Status& status) {
   wire.observer->OnClosed(status);
 }
 
+void InProcessTransport::CloseByServer(uint64_t number, const absl::Status& status) {
+  const auto wire = wires_.find(number);
+  if (wire == wires_.end()) return;
+  StreamObserver* observer = wire->second.observer;
+  wires_.erase(wire);
+  observer->OnClosed(status);
+}
+
 void InProcessTransport::BreakAll(ServerId server) {
   std::vector<uint64_t> numbers;
   for (const auto& [number, wire] : wires_) {
@@ -138,7 +152,7 @@ void InProcessTransport::BreakAll(ServerId server) {
 
 absl::Status InProcessTransport::Reachable(ServerId server) {
   absl::Status status;
-  loop_.Run([&] {
+  loop_->Run([&] {
     if (faults_[server.value].refuse) status = Refused();
     if (faults_[server.value].mute) status = TimedOut(absl::ZeroDuration());
   });
@@ -159,10 +173,10 @@ absl::StatusOr<LeaveReply> InProcessTransport::Leave(ServerId server, const Leav
 
 void InProcessTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
                                    absl::Duration timeout, HeartbeatDone done) {
-  loop_.Post([this, server, request, timeout, done = std::move(done)] {
+  loop_->Post([this, server, request, timeout, done = std::move(done)] {
     const Faults& faults = faults_[server.value];
     if (faults.mute) {
-      loop_.PostAt(loop_.Now() + timeout, [timeout, done] { done(TimedOut(timeout)); });
+      loop_->PostAt(loop_->Now() + timeout, [timeout, done] { done(TimedOut(timeout)); });
     } else if (faults.refuse) {
       done(Refused());
     } else {
@@ -172,22 +186,22 @@ void InProcessTransport::Heartbeat(ServerId server, const HeartbeatRequest& requ
 }
 
 void InProcessTransport::DropStreams(ServerId server) {
-  loop_.Run([this, server] { BreakAll(server); });
+  loop_->Run([this, server] { BreakAll(server); });
 }
 
 void InProcessTransport::Refuse(ServerId server, bool refuse) {
-  loop_.Run([this, server, refuse] {
+  loop_->Run([this, server, refuse] {
     faults_[server.value].refuse = refuse;
     if (refuse) BreakAll(server);
   });
 }
 
 void InProcessTransport::Mute(ServerId server, bool mute) {
-  loop_.Run([this, server, mute] { faults_[server.value].mute = mute; });
+  loop_->Run([this, server, mute] { faults_[server.value].mute = mute; });
 }
 
 void InProcessTransport::Hold(ServerId server, bool hold) {
-  loop_.Run([this, server, hold] {
+  loop_->Run([this, server, hold] {
     faults_[server.value].hold = hold;
     for (const auto& [number, wire] : wires_) {
       if (wire.server == server) Deliver(number);
@@ -196,11 +210,11 @@ void InProcessTransport::Hold(ServerId server, bool hold) {
 }
 
 void InProcessTransport::LoseReplies(ServerId server, int count) {
-  loop_.Run([this, server, count] { faults_[server.value].lose_count = count; });
+  loop_->Run([this, server, count] { faults_[server.value].lose_count = count; });
 }
 
 void InProcessTransport::RepeatFrames(ServerId server, int count) {
-  loop_.Run([this, server, count] { faults_[server.value].repeat_count = count; });
+  loop_->Run([this, server, count] { faults_[server.value].repeat_count = count; });
 }
 
 }  // namespace thinwire

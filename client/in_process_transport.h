@@ -27,20 +27,25 @@ namespace thinwire {
 // transport's.
 class InProcessServer {
  public:
-  // Takes a frame for the worker at the other end; thread-safe, harmless after the stream's end.
-  using Reply = std::function<void(ByteChain frame)>;
+  // The worker at the other end; thread-safe, harmless after the stream's end.
+  struct Peer {
+    std::function<void(ByteChain frame)> send;
+    // Ends the stream, after what was sent; Closed does not follow.
+    std::function<void(absl::Status status)> close;
+  };
 
   virtual ~InProcessServer() = default;
-  // STREAM is new; its frames are answered through REPLY, now or later.
-  virtual void Opened(uint64_t stream, Reply reply) = 0;
+  // STREAM is new; its frames are answered through PEER, now or later.
+  virtual void Opened(uint64_t stream, Peer peer) = 0;
   virtual void Frame(uint64_t stream, const ByteChain& frame) = 0;
+  // The worker has gone, or the connection broke.
   virtual void Closed(uint64_t stream) = 0;
   virtual absl::StatusOr<JoinReply> Join(const JoinRequest& request) = 0;
   virtual absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) = 0;
   virtual absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) = 0;
 };
 
-// Thread-safe. Streams end before the transport does, which is before the servers do.
+// Thread-safe. Streams end before the transport does, and the transport before the servers.
 class InProcessTransport final : public Transport {
  public:
   explicit InProcessTransport(std::vector<InProcessServer*> servers);
@@ -86,6 +91,7 @@ class InProcessTransport final : public Transport {
   void ToWorker(uint64_t number, ByteChain frame);
   void Deliver(uint64_t number);
   void Break(uint64_t number, const absl::Status& status);
+  void CloseByServer(uint64_t number, const absl::Status& status);
   void BreakAll(ServerId server);
   absl::Status Reachable(ServerId server);
 
@@ -101,7 +107,8 @@ class InProcessTransport final : public Transport {
   std::vector<Faults> faults_;      // lives on the loop
   std::map<uint64_t, Wire> wires_;  // lives on the loop
   uint64_t next_number_ = 1;        // lives on the loop
-  client::Loop loop_;
+  const std::shared_ptr<client::Loop>
+      loop_;  // servers may speak for longer than the transport lives
 };
 
 }  // namespace thinwire

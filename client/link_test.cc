@@ -22,8 +22,8 @@ ByteChain Bytes(const std::string& text) {
 // Sends every frame back. All calls come from the transport's thread.
 class EchoServer final : public InProcessServer {
  public:
-  void Opened(uint64_t stream, Reply reply) override { streams_[stream] = std::move(reply); }
-  void Frame(uint64_t stream, const ByteChain& frame) override { streams_.at(stream)(frame); }
+  void Opened(uint64_t stream, Peer peer) override { streams_[stream] = std::move(peer); }
+  void Frame(uint64_t stream, const ByteChain& frame) override { streams_.at(stream).send(frame); }
   void Closed(uint64_t stream) override { streams_.erase(stream); }
   absl::StatusOr<JoinReply> Join(const JoinRequest&) override { return JoinReply(); }
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest&) override {
@@ -32,7 +32,7 @@ class EchoServer final : public InProcessServer {
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest&) override { return LeaveReply(); }
 
  private:
-  std::map<uint64_t, Reply> streams_;
+  std::map<uint64_t, Peer> streams_;
 };
 
 // A queue of frames that must all come back; a lost stream queues again what has not.

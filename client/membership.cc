@@ -14,8 +14,9 @@ constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 constexpr absl::Duration kLargestBackoff = absl::Seconds(5);
 // Of one call, however little patience is left.
 constexpr absl::Duration kLeastTimeout = absl::Seconds(1);
-// A Join under a live number is answered only when that process's lease has run out or held.
-constexpr int kJoinPatience = 3;
+// A Join under a live number is answered only when that process's lease has run out or held, and
+// how long a lease is only the reply says.
+constexpr absl::Duration kLongestLease = absl::Seconds(30);
 
 }  // namespace
 
@@ -63,7 +64,8 @@ absl::StatusOr<JoinReply> Membership::JoinOne(ServerId server, const JoinRequest
   JoinReply reply;
   const absl::Time begin = clock_.Now();
   const absl::Status status = Retry(server, silence_, [&](absl::Duration) {
-    absl::StatusOr<JoinReply> r = transport_.Join(server, request, kJoinPatience * silence_);
+    absl::StatusOr<JoinReply> r =
+        transport_.Join(server, request, std::max(3 * silence_, kLongestLease));
     if (r.ok()) reply = *std::move(r);
     return r.status();
   });

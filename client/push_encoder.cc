@@ -1,9 +1,10 @@
 #include "client/push_encoder.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
+
+#include "kernels/finite.h"
 
 namespace thinwire::client {
 namespace {
@@ -13,15 +14,6 @@ bool IsVectorShard(const Partition& partition, ShardId shard) {
 }
 
 }  // namespace
-
-bool AllFinite(std::span<const float> values) {
-  // An fp32 payload around the values where they lie: the codec's scan is the one there is.
-  static constexpr std::array<std::byte, 1> kHead = {
-      std::byte{static_cast<uint8_t>(CodecId::kFp32)}};
-  ByteChain payload(kHead, nullptr);
-  payload.Append(std::as_bytes(values), nullptr);
-  return PayloadIsFinite(payload, values.size());
-}
 
 absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(const Partition& partition,
                                                                const CodecSpec& spec,
@@ -51,7 +43,7 @@ bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry) {
   entry.late_examples = memory.late_examples;
   entry.payload = ByteChain();
   if (entry.examples == 0) return true;
-  if (!AllFinite(gradient)) {
+  if (!kernels::AllFinite(gradient)) {
     entry.examples = 0;
     return false;
   }

@@ -61,9 +61,6 @@ class PushEncoder {
   BufferPool pool_;
 };
 
-// Whether no value is an infinity or a NaN.
-bool AllFinite(std::span<const float> values);
-
 }  // namespace thinwire::client
 
 #endif  // THINWIRE_CLIENT_PUSH_ENCODER_H_
