@@ -1,0 +1,141 @@
+#include "cli/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+namespace {
+
+struct Pipe {
+  int read = -1;
+  int write = -1;
+};
+
+absl::StatusOr<Pipe> MakePipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
+  return Pipe{ends[0], ends[1]};
+}
+
+struct ChildFiles {
+  int input;
+  int output;
+  int error;
+  int failure;  // gets the errno if the program cannot be run
+};
+
+// Between fork and exec of a program with threads only plain system calls are safe: nothing here
+// allocates.
+[[noreturn]] void RunChild(char* const* arguments, const ChildFiles& files, pid_t parent) {
+  sigset_t none;
+  sigemptyset(&none);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The parent may have ended before the kernel was asked.
+  if (getppid() != parent) _exit(127);
+  setpgid(0, 0);
+  signal(SIGPIPE, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (dup2(files.input, 0) >= 0 && dup2(files.output, 1) >= 0 && dup2(files.error, 2) >= 0) {
+    execv(arguments[0], arguments);
+  }
+  const int error = errno;
+  (void)!write(files.failure, &error, sizeof(error));
+  _exit(127);
+}
+
+// 0 once the program runs, else why it does not.
+int ReadFailure(int fd) {
+  int error = 0;
+  ssize_t count;
+  do {
+    count = read(fd, &error, sizeof(error));
+  } while (count < 0 && errno == EINTR);
+  return count == sizeof(error) ? error : 0;
+}
+
+}  // namespace
+
+std::string ExitStatus::ToString() const {
+  if (signal != 0) return absl::StrCat("killed by signal ", signal, " (", strsignal(signal), ")");
+  return absl::StrCat("exit code ", code);
+}
+
+absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::string>& arguments) {
+  std::vector<int> open;
+  absl::Cleanup close_open = [&open] {
+    for (int fd : open) close(fd);
+  };
+  const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (input < 0) return absl::ErrnoToStatus(errno, "/dev/null");
+  open.push_back(input);
+  Pipe pipes[3];  // output, errors, failure
+  for (Pipe& pipe : pipes) {
+    auto made = MakePipe();
+    if (!made.ok()) return made.status();
+    pipe = *made;
+    open.insert(open.end(), {pipe.read, pipe.write});
+  }
+  std::vector<char*> words;
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) return absl::ErrnoToStatus(errno, "fork");
+  if (pid == 0)
+    RunChild(words.data(), {input, pipes[0].write, pipes[1].write, pipes[2].write}, parent);
+  setpgid(pid, pid);  // the child does it too; whoever comes first, a signal to the group finds it
+  std::move(close_open).Cancel();
+  for (int fd : {input, pipes[0].write, pipes[1].write, pipes[2].write}) close(fd);
+  const int failure = ReadFailure(pipes[2].read);
+  close(pipes[2].read);
+  fcntl(pipes[0].read, F_SETFL, O_NONBLOCK);
+  fcntl(pipes[1].read, F_SETFL, O_NONBLOCK);
+  std::unique_ptr<Process> process(new Process(pid, pipes[0].read, pipes[1].read));
+  if (failure != 0)
+    return absl::ErrnoToStatus(failure, absl::StrCat(arguments[0], ": cannot be run"));
+  return process;
+}
+
+Process::~Process() {
+  if (!Poll()) {
+    kill(-pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  close(output_fd_);
+  close(error_fd_);
+}
+
+void Process::Signal(int number) {
+  // A pid that was waited for may be another's by now.
+  if (!exit_) kill(-pid_, number);
+}
+
+std::optional<ExitStatus> Process::Poll() {
+  siginfo_t ended = {};
+  if (exit_ || waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      ended.si_pid != pid_) {
+    return exit_;
+  }
+  // What it started and left behind, while its number still is nobody else's.
+  kill(-pid_, SIGKILL);
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  exit_ = WIFSIGNALED(status) ? ExitStatus{.code = 0, .signal = WTERMSIG(status)}
+                              : ExitStatus{.code = WEXITSTATUS(status), .signal = 0};
+  return exit_;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,80 @@
+#include "cli/progress.h"
+
+#include <gtest/gtest.h>
+
+namespace thinwire {
+namespace {
+
+const absl::Time kStart = absl::UnixEpoch();
+
+WorkerEvent Step(uint32_t worker, uint64_t step, uint64_t examples) {
+  WorkerEvent event;
+  event.kind = WorkerEvent::Kind::kStep;
+  event.worker = WorkerId{worker};
+  event.step = step;
+  event.examples = examples;
+  event.seconds = 1;
+  event.train_loss = 0.5;
+  event.counts.push_bytes_raw = 40'000'000;
+  event.counts.push_bytes_encoded = 10'000'000;
+  return event;
+}
+
+TEST(ProgressTest, BeforeTheFirstStepItCountsTheWorkers) {
+  RunRecord record(4);
+  WorkerEvent joined;
+  joined.worker = WorkerId{2};
+  record.Apply(joined);
+  EXPECT_EQ(Progress().Line(record, std::nullopt, kStart), "starting: 1 of 4 workers are here");
+}
+
+TEST(ProgressTest, TheLineTellsStepLossAccuracyRateBytesAndStaleness) {
+  RunRecord record(2);
+  Progress progress;
+  progress.Line(record, std::nullopt, kStart);
+  record.Apply(Step(0, 41, 1000));
+  record.Apply(Step(1, 39, 600));
+  WorkerEvent epoch;
+  epoch.kind = WorkerEvent::Kind::kEpoch;
+  epoch.test_accuracy = 0.8741;
+  record.Apply(epoch);
+  EXPECT_EQ(progress.Line(record, 1.25, kStart + absl::Seconds(2)),
+            "step 39-41  epoch 0  loss 0.500  accuracy 0.8741  800 samples/s  pushed 20.0 MB (4.0x "
+            "less than fp32)  "
+            "staleness 1.2");
+}
+
+TEST(ProgressTest, TheRateIsOfTheLastSeconds) {
+  RunRecord record(1);
+  Progress progress;
+  for (int second = 0; second <= 30; ++second) {
+    record.Apply(Step(0, 1, second < 20 ? 0 : 100 * (second - 20)));
+    progress.Line(record, std::nullopt, kStart + absl::Seconds(second));
+  }
+  record.Apply(Step(0, 1, 1100));
+  EXPECT_NE(progress.Line(record, std::nullopt, kStart + absl::Seconds(31)).find("  100 samples/s"),
+            std::string::npos);
+}
+
+TEST(ProgressTest, TheLostAndTheWaitedForAreTold) {
+  RunRecord record(2);
+  record.Apply(Step(0, 7, 10));
+  record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 0, .signal = 9}, false);
+  WorkerEvent waiting;
+  waiting.kind = WorkerEvent::Kind::kWaiting;
+  waiting.text = "step 8: waits for worker 1";
+  record.Apply(waiting);
+  const std::string line = Progress().Line(record, std::nullopt, kStart);
+  EXPECT_NE(line.find("lost 1 worker  worker 0: step 8: waits for worker 1"), std::string::npos)
+      << line;
+}
+
+TEST(ProgressTest, BytesHaveAUnit) {
+  EXPECT_EQ(BytesText(1500), "1.5 kB");
+  EXPECT_EQ(BytesText(81'234'567), "81.2 MB");
+  EXPECT_EQ(BytesText(2'500'000'000), "2.50 GB");
+  EXPECT_EQ(SavingText(0, 0), "");
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,121 @@
+#include "cli/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+
+namespace thinwire {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::HasSubstr;
+using testing::Not;
+
+RunResult Result() {
+  TrainConfig config;
+  config.set_servers(2);
+  config.mutable_consistency()->set_workers(2);
+  config.mutable_consistency()->set_mode("ssp");
+  config.mutable_compression()->set_push("fp8_e5m2");
+  RunResult result{.config = config,
+                   .record = RunRecord(2),
+                   .totals = ServerTotals(),
+                   .parameters_crc32c = 0xDEADBEEF,
+                   .problems = {},
+                   .interrupted = false};
+  result.totals->accepted_pushes = 30;
+  result.totals->staleness = {{0, 20}, {3, 10}};
+  WorkerEvent done;
+  done.kind = WorkerEvent::Kind::kDone;
+  done.step = 100;
+  done.seconds = 12.5;
+  done.median_step_seconds = 0.1;
+  done.train_loss = 0.25;
+  done.test_accuracy = 0.88;
+  done.evaluator = true;
+  done.counts.push_bytes_raw = 4'000'000;
+  done.counts.push_bytes_encoded = 1'000'000;
+  result.record.Apply(done);
+  result.record.WorkerEnded(WorkerId{0}, ExitStatus{}, false);
+  result.record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 0, .signal = 9}, false);
+  WorkerEvent epoch;
+  epoch.kind = WorkerEvent::Kind::kEpoch;
+  epoch.train_loss = 0.5;
+  epoch.test_accuracy = 0.8;
+  result.record.Apply(epoch);
+  return result;
+}
+
+TEST(ReportTest, TheJsonHasTheRunInNumbers) {
+  const ordered_json report = ReportJson(Result());
+  EXPECT_EQ(report["mode"], "ssp");
+  EXPECT_EQ(report["servers"], 2);
+  EXPECT_EQ(report["push"], "fp8_e5m2");
+  EXPECT_EQ(report["steps"], 100);
+  EXPECT_EQ(report["seconds"], 12.5);
+  EXPECT_EQ(report["median_step_seconds"], 0.1);
+  EXPECT_EQ(report["final_train_loss"], 0.25);
+  EXPECT_EQ(report["final_test_accuracy"], 0.88);
+  EXPECT_EQ(report["push_bytes_encoded"], 1'000'000);
+  EXPECT_EQ(report["accepted_pushes"], 30);
+  EXPECT_EQ(report["staleness"],
+            (ordered_json{{"mean", 1.0}, {"max", 3}, {"histogram", {{"0", 20}, {"3", 10}}}}));
+  EXPECT_EQ(report["final_parameters_crc32c"], 0xDEADBEEF);
+  EXPECT_EQ(report["epoch_rows"][0]["test_accuracy"], 0.8);
+  EXPECT_EQ(report["config"]["consistency"]["mode"], "ssp");
+  EXPECT_EQ(report["config"]["task"]["batch_size"], 32);
+}
+
+TEST(ReportTest, TheLostAreNamedWithTheReason) {
+  const ordered_json report = ReportJson(Result());
+  ASSERT_EQ(report["workers_lost"].size(), 1);
+  EXPECT_EQ(report["workers_lost"][0]["worker"], 1);
+  EXPECT_EQ(report["workers_lost"][0]["reason"], "killed by signal 9 (Killed)");
+  EXPECT_EQ(report["worker_rows"][1]["state"], "lost");
+}
+
+TEST(ReportTest, WhatIsNotKnownIsNull) {
+  RunResult result = Result();
+  result.totals.reset();
+  result.parameters_crc32c.reset();
+  result.record = RunRecord(2);
+  const ordered_json report = ReportJson(result);
+  EXPECT_TRUE(report["staleness"].is_null());
+  EXPECT_TRUE(report["final_parameters_crc32c"].is_null());
+  EXPECT_TRUE(report["final_test_accuracy"].is_null());
+}
+
+TEST(ReportTest, TheTableTellsThePerson) {
+  RunResult result = Result();
+  result.problems = {"worker 1: killed by signal 9 (Killed)"};
+  const std::string table = ReportTable(result);
+  EXPECT_THAT(table, HasSubstr("1 of 2 done, 1 lost"));
+  EXPECT_THAT(table, HasSubstr("test accuracy        0.8800"));
+  EXPECT_THAT(table, HasSubstr("1.0 MB as fp8_e5m2 (4.0x less than fp32)"));
+  EXPECT_THAT(table, HasSubstr("deadbeef"));
+  EXPECT_THAT(table, HasSubstr("problem              worker 1: killed by signal 9"));
+  EXPECT_THAT(table, Not(HasSubstr("pulled")));
+}
+
+TEST(ReportTest, ALossThatIsNoNumberMakesNoBadJson) {
+  RunResult result = Result();
+  WorkerEvent step;
+  step.kind = WorkerEvent::Kind::kStep;
+  step.seconds = 1;
+  step.train_loss = std::numeric_limits<double>::quiet_NaN();
+  result.record.Apply(step);
+  const std::string path = testing::TempDir() + "/report.json";
+  ASSERT_TRUE(WriteReport(path, ReportJson(result)).ok());
+  std::ifstream in(path);
+  EXPECT_TRUE(ordered_json::parse(in)["final_train_loss"].is_null());
+}
+
+TEST(ReportTest, AReportThatCannotBeWrittenIsAnErrorWithItsPath) {
+  EXPECT_THAT(std::string(WriteReport("/nowhere/r.json", {}).message()),
+              HasSubstr("/nowhere/r.json"));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,35 @@
+// TempDir: a private folder that goes when its owner goes.
+#ifndef THINWIRE_CLI_TEMP_DIR_H_
+#define THINWIRE_CLI_TEMP_DIR_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace thinwire {
+
+// Not thread-safe.
+class TempDir {
+ public:
+  // Below PARENT, readable by this user alone.
+  static absl::StatusOr<std::unique_ptr<TempDir>> Make(const std::string& parent);
+  // Removes the folder and all in it.
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
+  absl::Status WriteFile(const std::string& name, const std::string& text) const;
+
+ private:
+  explicit TempDir(std::string path) : path_(std::move(path)) {}
+
+  const std::string path_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLI_TEMP_DIR_H_

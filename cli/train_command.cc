@@ -1,0 +1,76 @@
+#include "cli/train_command.h"
+
+#include <cerrno>
+#include <fstream>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "cli/field_value.h"
+#include "cli/launch.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+#include "cli/temp_dir.h"
+#include "cli/train_run.h"
+#include "common/clock.h"
+#include "proto/config_text.h"
+
+namespace thinwire {
+namespace {
+
+// Hours of training must not end in a report that cannot be written.
+absl::Status CheckReportPath(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::ofstream out(path, std::ios::app);
+  if (!out)
+    return absl::ErrnoToStatus(errno, absl::StrCat("report: ", path, ": cannot be written"));
+  return absl::OkStatus();
+}
+
+ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
+  console.Error(std::string(status.message()));
+  return code;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainConfig> TrainConfigOf(const std::string& config_file, const FieldFlags& flags) {
+  ConfigText<TrainConfig> text;
+  if (!config_file.empty()) {
+    auto read = ReadConfigText<TrainConfig>(config_file);
+    if (!read.ok()) return read.status();
+    text = *std::move(read);
+  }
+  absl::Status status = flags.Apply(text.config, text.places);
+  if (status.ok()) status = CheckTrainConfig(text.config, text.places);
+  if (!status.ok()) return status;
+  return text.config;
+}
+
+ExitCode RunTrain(const TrainCommand& command, const TrainConfig& config, Console& console,
+                  std::ostream& out) {
+  const auto programs = FindPrograms(command.self, command.bin_dir);
+  if (!programs.ok()) return Fail(console, programs.status(), ExitCode::kUnavailable);
+  if (auto status = CheckReportPath(config.report()); !status.ok())
+    return Fail(console, status, ExitCode::kConfig);
+  const auto signals = Signals::Block();
+  if (!signals.ok()) return Fail(console, signals.status(), ExitCode::kUnavailable);
+  const auto dir = TempDir::Make(command.temp_parent);
+  if (!dir.ok()) return Fail(console, dir.status(), ExitCode::kUnavailable);
+
+  console.Note(absl::StrCat("# the configuration in force\n", EffectiveText(config)));
+  SteadyClock clock;
+  TrainSetting setting;
+  setting.config = config;
+  setting.programs = *programs;
+  TrainRun run(setting, **signals, **dir, console, clock);
+  const ExitCode code = run.Run();
+  out << ReportTable(run.result()) << std::flush;
+  if (!config.report().empty()) {
+    const absl::Status written = WriteReport(config.report(), ReportJson(run.result()));
+    if (!written.ok()) return Fail(console, written, ExitCode::kUnavailable);
+  }
+  return code;
+}
+
+}  // namespace thinwire

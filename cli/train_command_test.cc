@@ -1,0 +1,93 @@
+#include "cli/train_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/temp_dir.h"
+
+namespace thinwire {
+namespace {
+
+using testing::HasSubstr;
+
+class TrainCommandTest : public testing::Test {
+ protected:
+  TrainCommandTest()
+      : dir_(std::move(*TempDir::Make(testing::TempDir()))),
+        flags_(*TrainConfig::descriptor(), {}, app_) {}
+
+  absl::StatusOr<TrainConfig> Parse(const std::string& text, std::vector<std::string> words) {
+    EXPECT_TRUE(dir_->WriteFile("job", text).ok());
+    std::reverse(words.begin(), words.end());
+    app_.parse(words);
+    return TrainConfigOf(dir_->PathOf("job"), flags_);
+  }
+
+  void Script(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(dir_->WriteFile(name, "#!/bin/sh\n" + text + "\n").ok());
+    std::filesystem::permissions(dir_->PathOf(name), std::filesystem::perms::owner_all);
+  }
+
+  std::unique_ptr<TempDir> dir_;
+  CLI::App app_;
+  FieldFlags flags_;
+};
+
+TEST_F(TrainCommandTest, AFlagMakesAFileGood) {
+  const auto config = Parse("consistency { workers: 4 backup: 1 }", {"--mode", "backup"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->consistency().mode(), "backup");
+  EXPECT_EQ(config->consistency().backup(), 1);
+}
+
+TEST_F(TrainCommandTest, AProblemIsFoundWhereItWasWritten) {
+  EXPECT_THAT(
+      std::string(Parse("consistency {\n  backup: 9\n}", {"--workers", "0"}).status().message()),
+      testing::AllOf(HasSubstr("/job:2:3: field \"backup\": want 0"),
+                     HasSubstr("--workers: field \"workers\": want at least 1, got 0")));
+}
+
+TEST_F(TrainCommandTest, ARunLeavesATableAReportAndNothingElse) {
+  Script("server", "echo listening 127.0.0.1:1; exec sleep 1000");
+  Script("worker", "echo '{\"event\":\"done\",\"worker\":0,\"steps\":5,\"seconds\":1}'");
+  TrainConfig config;
+  config.set_report(dir_->PathOf("report.json"));
+  std::filesystem::create_directory(dir_->PathOf("tmp"));
+  std::ostringstream messages, out;
+  Console console(messages, {});
+  EXPECT_EQ(RunTrain({.config_file = "",
+                      .bin_dir = dir_->path(),
+                      .self = "",
+                      .temp_parent = dir_->PathOf("tmp")},
+                     config, console, out),
+            ExitCode::kOk);
+  EXPECT_THAT(out.str(), HasSubstr("1 of 1 done"));
+  EXPECT_THAT(messages.str(), HasSubstr("batch_size: 32"));
+  std::ifstream in(config.report());
+  EXPECT_EQ(nlohmann::json::parse(in)["steps"], 5);
+  EXPECT_TRUE(std::filesystem::is_empty(dir_->PathOf("tmp")));
+}
+
+TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsToldBeforeTheRun) {
+  Script("server", "exit 1");
+  Script("worker", "exit 1");
+  TrainConfig config;
+  config.set_report("/nowhere/report.json");
+  std::ostringstream messages, out;
+  Console console(messages, {});
+  EXPECT_EQ(
+      RunTrain(
+          {.config_file = "", .bin_dir = dir_->path(), .self = "", .temp_parent = dir_->path()},
+          config, console, out),
+      ExitCode::kConfig);
+  EXPECT_THAT(messages.str(), HasSubstr("/nowhere/report.json: cannot be written"));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,295 @@
+#include "cli/train_run.h"
+
+#include <google/protobuf/text_format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace thinwire {
+namespace {
+
+using google::protobuf::TextFormat;
+using State = WorkerRow::State;
+
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
+// Between the moment a server's silence is certain and the moment its workers have said so.
+constexpr absl::Duration kNoticeTime = absl::Seconds(10);
+
+std::string ConfigText(const google::protobuf::Message& config) {
+  std::string text;
+  TextFormat::PrintToString(config, &text);
+  return text;
+}
+
+// The 3 of "worker 3".
+std::optional<uint32_t> NumberOf(const std::string& name, const std::string& start) {
+  uint32_t number = 0;
+  if (!name.starts_with(start) || !absl::SimpleAtoi(name.substr(start.size()), &number))
+    return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir& dir,
+                   Console& console, Clock& clock)
+    : setting_(setting),
+      dir_(dir),
+      console_(console),
+      clock_(clock),
+      processes_(signals, dir.path()),
+      result_{.config = setting.config,
+              .record = RunRecord(setting.config.consistency().workers()),
+              .totals = std::nullopt,
+              .parameters_crc32c = std::nullopt,
+              .problems = {},
+              .interrupted = false},
+      addresses_(setting.config.servers()),
+      next_progress_(clock.Now() + console.interval()) {}
+
+ExitCode TrainRun::Run() {
+  absl::Status started = StartServers();
+  if (started.ok()) AwaitServers();
+  if (started.ok() && result_.problems.empty() && signal_ == 0) {
+    started = StartWorkers();
+    if (started.ok()) AwaitWorkers();
+  }
+  console_.EndProgress();
+  if (!started.ok()) Fail(std::string(started.message()));
+  if (calls_ != nullptr && result_.record.lost_servers().empty() && signal_ == 0) AskServers();
+  StopServers();
+  result_.interrupted = signal_ != 0;
+  return Verdict();
+}
+
+absl::Status TrainRun::StartServers() {
+  for (uint32_t i = 0; i < setting_.config.servers(); ++i) {
+    const std::string file = absl::StrCat("server-", i, ".textproto");
+    absl::Status status =
+        dir_.WriteFile(file, ConfigText(ServerConfigOf(setting_.config, ServerId{i})));
+    if (status.ok()) {
+      status = processes_.Start(NameOf(ServerId{i}),
+                                {setting_.programs.server, "--config", dir_.PathOf(file)});
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::StartWorkers() {
+  calls_ = std::make_unique<ServerCalls>(addresses_);
+  for (uint32_t i = 0; i < setting_.config.consistency().workers(); ++i) {
+    const std::string file = absl::StrCat("worker-", i, ".textproto");
+    absl::Status status =
+        dir_.WriteFile(file, ConfigText(WorkerConfigOf(setting_.config, WorkerId{i}, addresses_)));
+    if (status.ok()) {
+      status = processes_.Start(NameOf(WorkerId{i}),
+                                {setting_.programs.worker, "--config", dir_.PathOf(file)});
+    }
+    if (!status.ok()) {
+      processes_.SignalAll(SIGTERM);
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void TrainRun::AwaitServers() {
+  const auto silent = [this] {
+    return std::find(addresses_.begin(), addresses_.end(), "") - addresses_.begin();
+  };
+  const auto done = [&] {
+    return silent() == static_cast<ptrdiff_t>(addresses_.size()) || !result_.problems.empty() ||
+           signal_ != 0;
+  };
+  Watch(done, clock_.Now() + setting_.start_timeout);
+  if (done()) return;
+  const std::string name = NameOf(ServerId{static_cast<uint32_t>(silent())});
+  Fail(absl::StrCat(name, ": want \"listening HOST:PORT\" within ",
+                    absl::FormatDuration(setting_.start_timeout), ", got nothing"));
+  ShowTail(name);
+}
+
+void TrainRun::AwaitWorkers() {
+  const auto done = [this] { return running_workers() == 0; };
+  while (!done()) {
+    std::optional<absl::Time> deadline = stop_by_ ? stop_by_ : give_up_by_;
+    Watch([&] { return done() || (stop_by_ ? stop_by_ : give_up_by_) != deadline; }, deadline);
+    if (done() || (stop_by_ ? stop_by_ : give_up_by_) != deadline) continue;
+    // The deadline has passed: first word, then force.
+    const int number = stop_by_ ? SIGKILL : SIGTERM;
+    stop_by_ = clock_.Now() + setting_.grace;
+    for (const WorkerRow& row : result_.record.workers())
+      processes_.Signal(NameOf(row.worker), number);
+  }
+}
+
+void TrainRun::AskServers() {
+  auto statuses = calls_->Status(kAnswerTimeout);
+  if (!statuses.ok()) return Fail(std::string(statuses.status().message()));
+  result_.totals = TotalsOf(*statuses);
+  const bool sealed =
+      std::all_of(statuses->begin(), statuses->end(), [](const auto& s) { return s.sealed(); });
+  if (!sealed) return;  // no worker ever joined: there are no masters
+  const auto crc = calls_->MastersCrc32c(*statuses, kAnswerTimeout);
+  if (!crc.ok()) return Fail(std::string(crc.status().message()));
+  result_.parameters_crc32c = *crc;
+}
+
+void TrainRun::StopServers() {
+  stopping_servers_ = true;
+  processes_.SignalAll(SIGTERM);
+  const auto done = [this] { return processes_.running_count() == 0; };
+  Watch(done, clock_.Now() + setting_.grace);
+  if (done()) return;
+  console_.Warning(absl::StrCat(processes_.running_count(), " processes did not stop within ",
+                                absl::FormatDuration(setting_.grace), " and are killed"));
+  processes_.SignalAll(SIGKILL);
+  Watch(done, std::nullopt);
+}
+
+ExitCode TrainRun::Verdict() const {
+  if (signal_ != 0) return signal_ == SIGINT ? ExitCode::kInterrupted : ExitCode::kPreempted;
+  const bool all_done =
+      result_.record.CountOf(State::kDone) > 0 && result_.record.lost_servers().empty();
+  if (all_done) return ExitCode::kOk;
+  const auto of_config = [](const ExitStatus& end) {
+    return end.code == static_cast<int>(ExitCode::kConfig);
+  };
+  if (std::any_of(ends_.begin(), ends_.end(), of_config)) return ExitCode::kConfig;
+  return ExitCode::kUnavailable;
+}
+
+template <typename Done>
+void TrainRun::Watch(Done done, std::optional<absl::Time> deadline) {
+  while (!done()) {
+    const absl::Time now = clock_.Now();
+    if (deadline && now >= *deadline) return;
+    if (now >= next_progress_) ShowProgress();
+    const absl::Time until = deadline ? std::min(*deadline, next_progress_) : next_progress_;
+    for (const ProcessEvent& event : processes_.Wait(until - now)) Handle(event);
+  }
+}
+
+void TrainRun::Handle(const ProcessEvent& event) {
+  switch (event.kind) {
+    case ProcessEvent::Kind::kLine:
+      return HandleLine(event);
+    case ProcessEvent::Kind::kLog:
+      if (IsComplaint(event.text)) console_.Note(absl::StrCat(event.name, ": ", event.text));
+      return;
+    case ProcessEvent::Kind::kExit:
+      return HandleExit(event);
+    case ProcessEvent::Kind::kSignal:
+      return HandleSignal(event.signal);
+  }
+}
+
+void TrainRun::HandleLine(const ProcessEvent& event) {
+  if (const auto server = ServerOf(event.name)) {
+    const auto address = ParseListening(event.text);
+    if (address.ok()) {
+      addresses_[server->value] = *address;
+    } else {
+      console_.Note(absl::StrCat(event.name, ": ", event.text));
+    }
+    return;
+  }
+  const auto worker_event = ParseWorkerEvent(event.text);
+  if (!worker_event.ok()) {
+    console_.Note(absl::StrCat(event.name, ": ", event.text));
+  } else if (WorkerOf(event.name) == worker_event->worker) {
+    HandleWorkerEvent(*worker_event);
+  }
+}
+
+void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
+  result_.record.Apply(event);
+  if (event.kind == WorkerEvent::Kind::kError) {
+    console_.Error(absl::StrCat(NameOf(event.worker), ": ", event.text));
+  }
+  if (event.kind == WorkerEvent::Kind::kEpoch && event.test_accuracy) {
+    console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f", event.epoch,
+                                  event.train_loss, *event.test_accuracy));
+  }
+}
+
+void TrainRun::HandleExit(const ProcessEvent& event) {
+  if (const auto server = ServerOf(event.name); server && !stopping_servers_) {
+    result_.record.ServerEnded(*server, event.exit);
+    ends_.push_back(event.exit);
+    Fail(absl::StrCat(event.name, " is lost: ", event.exit.ToString()));
+    ShowTail(event.name);
+    if (running_workers() > 0 && !give_up_by_) {
+      give_up_by_ = clock_.Now() + absl::Seconds(setting_.config.silence_seconds()) + kNoticeTime;
+    }
+  }
+  const auto worker = WorkerOf(event.name);
+  if (!worker) return;
+  result_.record.WorkerEnded(*worker, event.exit, signal_ != 0);
+  const WorkerRow& row = result_.record.workers()[worker->value];
+  if (row.state != State::kLost) return;
+  ends_.push_back(event.exit);
+  Fail(absl::StrCat(event.name, " is lost: ", row.reason));
+  ShowTail(event.name);
+}
+
+void TrainRun::HandleSignal(int number) {
+  if (signal_ != 0) {
+    console_.Warning("a second signal: everything is killed");
+    processes_.SignalAll(SIGKILL);
+    return;
+  }
+  signal_ = number;
+  stop_by_ = clock_.Now() + setting_.grace;
+  console_.Note(
+      absl::StrCat(number == SIGINT ? "interrupted" : "told to stop", ": the workers are stopped"));
+  for (const WorkerRow& row : result_.record.workers())
+    processes_.Signal(NameOf(row.worker), SIGTERM);
+}
+
+void TrainRun::ShowProgress() {
+  next_progress_ = clock_.Now() + console_.interval();
+  if (calls_ == nullptr || running_workers() == 0) return;
+  std::optional<double> staleness;
+  if (const auto latest = calls_->latest(); !latest.empty())
+    staleness = TotalsOf(latest).mean_staleness();
+  console_.Progress(progress_.Line(result_.record, staleness, clock_.Now()));
+  calls_->AskStatus();
+}
+
+void TrainRun::Fail(const std::string& problem) {
+  console_.Error(problem);
+  result_.problems.push_back(problem);
+}
+
+void TrainRun::ShowTail(const std::string& name) {
+  const std::vector<std::string> tail = processes_.Tail(name);
+  if (tail.empty()) return;
+  console_.Note(absl::StrCat("the last lines of ", name, ":"));
+  for (const std::string& line : tail) console_.Note("  " + line);
+}
+
+std::optional<WorkerId> TrainRun::WorkerOf(const std::string& name) const {
+  const auto number = NumberOf(name, "worker ");
+  return number ? std::optional(WorkerId{*number}) : std::nullopt;
+}
+
+std::optional<ServerId> TrainRun::ServerOf(const std::string& name) const {
+  const auto number = NumberOf(name, "server ");
+  return number ? std::optional(ServerId{*number}) : std::nullopt;
+}
+
+uint32_t TrainRun::running_workers() const {
+  uint32_t count = 0;
+  for (const WorkerRow& row : result_.record.workers())
+    count += processes_.running(NameOf(row.worker)) ? 1 : 0;
+  return count;
+}
+
+}  // namespace thinwire

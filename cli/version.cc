@@ -1,0 +1,16 @@
+#include "cli/version.h"
+
+#include <string_view>
+
+#include "cli/revision.h"
+#include "proto/config_check.h"
+
+namespace thinwire {
+
+std::string VersionText() {
+  std::string text = std::string("thinwire ") + kRevision + "\ncodecs:";
+  for (std::string_view codec : kCodecNames) text.append(" ").append(codec);
+  return text;
+}
+
+}  // namespace thinwire
