@@ -1,8 +1,9 @@
-// Oracle: docs/consistency.md once more, dumb and slow. It keeps every moment of a shard's history
-// and keeps nothing else; each question (who is live? what is next?) is answered by reading the
-// history from its beginning. Rounds close one by one, so steps must stay small.
+// Oracle: docs/consistency.md once more, dumb and slow. Its memory is a chronicle of all that
+// happened, which it reads from the beginning for each question. Rounds close one by one, so steps
+// must stay small.
 //
 // Written from the rule and not from the shard; oracle_test.cc holds the two against each other.
+// Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_ORACLE_H_
 #define THINWIRE_SERVER_CORE_ORACLE_H_
 
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "server/core/chronicle.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"
@@ -27,64 +29,33 @@ class Oracle {
     uint64_t examples_before = 0;
   };
 
-  explicit Oracle(const ShardOptions& options) : options_(options) {}
+  explicit Oracle(const ShardOptions& options)
+      : options_(options), chronicle_(options.rule.workers) {}
 
   Effects Apply(const Event& event);
 
   std::vector<Wait> Waits() const;
   const std::vector<Expected>& updates() const { return updates_; }
   Version version() const { return Version{updates_.size()}; }
-  Step frontier() const;
-  bool open() const;
-  Step Next(WorkerId worker) const;
+  Step frontier() const { return chronicle_.Frontier(); }
+  bool open() const { return chronicle_.Opened(); }
+  Step Next(WorkerId worker) const { return chronicle_.Next(worker); }
 
  private:
-  enum class Kind { kSeed, kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave };
-
-  // One event, flat, and what the oracle found it to mean.
-  struct Moment {
-    Kind kind = Kind::kSeed;
-    WorkerId worker;
-    Incarnation incarnation;
-    Step step;
-    Generation generation;
-    PushEvent push;
-
-    CodecId codec = CodecId::kFp32;
-    bool heard = false;            // a message of one who may speak
-    std::optional<Step> read;      // a read for this step came with it
-    std::optional<Verdict> fresh;  // a push that was judged now and finished its step
-    bool gave = false;             // and its gradient counts
-    size_t update = 0;             // which update took the gradient, from 1
-    bool opened = false;
-    Step frontier;  // after it
-    std::vector<Answer> answers;
-  };
-
-  static Moment Flatten(const Event& event);
-
-  // Of the last join that brought a newer incarnation; nothing if the worker never came.
-  std::optional<size_t> Birth(WorkerId worker) const;
-  bool Left(WorkerId worker) const;
-  bool Live(WorkerId worker) const;
-  std::vector<WorkerId> LiveOnes() const;
-  std::optional<size_t> LastFreshPush(WorkerId worker) const;
-  // The moment of the read that waits.
-  std::optional<size_t> WaitingRead(WorkerId worker) const;
-  bool Happened(Kind kind) const;
   uint32_t Wanted() const;
-  std::vector<size_t> PendingGifts() const;
-
   std::optional<Verdict> ForbidsSpeech(const Moment& now) const;
   Judgement JudgePush(const Moment& now) const;
-  void TakePush(Moment& now, Effects& effects);
-  void UpdateFrom(const std::vector<size_t>& gifts);
+  JoinAnswer AnswerJoin(WorkerId worker) const;
+  void Meet(Moment& now, Effects& effects) const;
+  void MeetPush(Moment& now, Effects& effects) const;
+  void UpdateFromGifts();
+  void Open(Effects& effects);
   void CloseRounds(Effects& effects);
   void FollowTheSlowest();
   void AnswerReads(Effects& effects);
 
   const ShardOptions options_;
-  std::vector<Moment> history_;
+  Chronicle chronicle_;
   std::vector<Expected> updates_;
 };
 
