@@ -1,6 +1,9 @@
 // Event: all that can happen to a shard. What a shard becomes follows from its events in their
 // order and from nothing else, so the log is the events, replay is Apply, and a simulated cluster
 // is Apply.
+//
+// An event is what the edge let through. REQUIRES, wherever there is a worker: worker < workers of
+// the shard's rule.
 #ifndef THINWIRE_SERVER_CORE_EVENT_H_
 #define THINWIRE_SERVER_CORE_EVENT_H_
 
@@ -19,8 +22,8 @@ struct SeedEvent {
   ByteChain payload;
 };
 
-// A worker's new process. REQUIRES: worker < rule.workers. An incarnation that is not newer than
-// the known one changes nothing (a repeated Join).
+// A worker's new process. An incarnation that is not newer than the known one changes nothing (a
+// repeated Join).
 struct JoinEvent {
   WorkerId worker;
   Incarnation incarnation;

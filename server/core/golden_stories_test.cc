@@ -87,6 +87,21 @@ TEST(SyncStory, ANewProcessStartsBehindNobody) {
   )");
 }
 
+TEST(SyncStory, WhatAProcessGaveStaysAndWhatItWaitedForIsDropped) {
+  ExpectTrue(Rule::Sync(2), R"(
+    seed 0           -> nothing
+    w0 join          -> shut at 0
+    w1 join          -> shut at 0
+    w0 read 0        -> nothing
+    w1 read 0        -> opens; w0 begins 0; w1 begins 0
+    w1 push 0 x1 6   -> accept
+    waits            -> w1 for 1: w0
+    w1 join          -> open at 0
+    waits            -> nothing
+    w0 push 0 x1 2   -> accept; round 0 of w0 w1; version 1 is -4; w0 begins 1
+  )");
+}
+
 TEST(SyncStory, ALostVerdictIsGivenAgain) {
   ExpectTrue(Rule::Sync(2), R"(
     seed 0           -> nothing

@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/macros.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
 #include "server/core/effects.h"
@@ -64,7 +65,10 @@ class Progress {
   explicit Progress(uint32_t worker_count) : workers_(worker_count) {}
 
   // REQUIRES, here and below: worker < worker_count.
-  const WorkerProgress& of(WorkerId worker) const { return workers_[worker.value]; }
+  const WorkerProgress& of(WorkerId worker) const {
+    ABSL_HARDENING_ASSERT(worker.value < workers_.size());
+    return workers_[worker.value];
+  }
   Step frontier() const { return frontier_; }
 
   uint32_t live_count() const;
@@ -102,7 +106,10 @@ class Progress {
   std::vector<Answer> TakeReads(Step last);
 
  private:
-  WorkerProgress& row(WorkerId worker) { return workers_[worker.value]; }
+  WorkerProgress& row(WorkerId worker) {
+    ABSL_HARDENING_ASSERT(worker.value < workers_.size());
+    return workers_[worker.value];
+  }
 
   std::vector<WorkerProgress> workers_;
   Step frontier_;

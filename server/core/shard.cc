@@ -1,6 +1,5 @@
 #include "server/core/shard.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -53,8 +52,7 @@ struct Shard::State {
   const Generation generation;
 
   bool open = false;
-  bool open_asked =
-      false;  // start_timeout ran out, perhaps before the seed or the first worker came
+  bool open_asked = false;  // start_timeout ran out, perhaps before the seed or any worker came
   Progress progress;
   Accumulator accumulator;
   Store store;
@@ -168,8 +166,7 @@ void Shard::State::CloseRound(Effects& effects) {
 void Shard::State::MoveFrontier() {
   const std::optional<Step> smallest = progress.SmallestLiveNext();
   if (!smallest.has_value() || *smallest <= progress.frontier()) return;
-  // What ssp promises of step t holds of the parameters only if every step below the frontier is in
-  // them.
+  // ssp promises a reader every step below the frontier.
   if (rule.slack != kUnboundedSlack) UpdateFromRest();
   progress.MoveFrontier(*smallest);
 }

@@ -113,12 +113,12 @@ TEST_F(ShardTest, TheGoingOfAnOlderIncarnationChangesNothing) {
 TEST_F(ShardTest, SeveralRoundsCloseInOneEvent) {
   Open(Rule::Sync(2));
   shard_->Apply(workers_[0].Push(0, 1, {3}));
-  const Effects effects = shard_->Apply(workers_[1].Read(7));
-  EXPECT_EQ(shard_->frontier(), Step{1});
   shard_->Apply(workers_[0].Read(5));
-  EXPECT_EQ(effects.rounds, (std::vector<RoundClosed>{{Step{0}, {WorkerId{0}}}}));
+  const Effects effects = shard_->Apply(workers_[1].Read(7));
+  EXPECT_EQ(effects.rounds, (std::vector<RoundClosed>{{Step{0}, {WorkerId{0}}}, {Step{4}, {}}}));
   EXPECT_EQ(shard_->frontier(), Step{5});
   EXPECT_EQ(shard_->version(), Version{1});
+  EXPECT_EQ(effects.answers.size(), 1u);
 }
 
 TEST_F(ShardTest, RoundsThatNobodyGaveToCloseInOneLeap) {
