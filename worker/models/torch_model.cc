@@ -1,5 +1,6 @@
 #include "worker/models/torch_model.h"
 
+#include <c10/core/GradMode.h>
 #include <glog/logging.h>
 
 #include <exception>
@@ -81,7 +82,7 @@ at::Tensor TorchModel::Read(uint32_t parameter, const Gate* gate) {
   // dropped: an operator of autograd cannot be left halfway without an exception.
   if (gate != nullptr && gate_status_.ok()) gate_status_ = (*gate)(parameter);
   if (!device_.is_cpu() && bound_[parameter].defined()) {
-    at::NoGradGuard no_gradient;
+    c10::NoGradGuard no_gradient;
     tensor.copy_(bound_[parameter]);
   }
   return tensor;
@@ -149,7 +150,7 @@ absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, const Gate& ga
 }
 
 absl::StatusOr<BatchResult> TorchModel::Evaluate(const Batch& batch) {
-  at::NoGradGuard no_gradient;
+  c10::NoGradGuard no_gradient;
   const absl::StatusOr<Tensors> tensors = Load(batch);
   if (!tensors.ok()) return tensors.status();
   const absl::StatusOr<at::Tensor> logits = Forward(tensors->x, /*training=*/false, nullptr);
@@ -162,14 +163,14 @@ absl::StatusOr<BatchResult> TorchModel::Evaluate(const Batch& batch) {
 }
 
 void TorchModel::ResetBuffers() {
-  at::NoGradGuard no_gradient;
+  c10::NoGradGuard no_gradient;
   for (size_t i = 0; i < initial_buffers_.size(); ++i) {
     network_.buffers[i].copy_(initial_buffers_[i]);
   }
 }
 
 absl::Status TorchModel::UpdateBuffers(const Batch& batch) {
-  at::NoGradGuard no_gradient;
+  c10::NoGradGuard no_gradient;
   const absl::StatusOr<Tensors> tensors = Load(batch);
   if (!tensors.ok()) return tensors.status();
   return Forward(tensors->x, /*training=*/true, nullptr).status();

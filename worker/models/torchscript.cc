@@ -1,5 +1,6 @@
 #include "worker/models/torchscript.h"
 
+#include <c10/core/GradMode.h>
 #include <torch/script.h>
 
 #include <exception>
@@ -40,7 +41,7 @@ absl::Status TakeParameters(const torch::jit::Module& module, Network& network) 
 
 absl::Status CheckForward(const Network& network, std::span<const int64_t> example_shape,
                           int64_t class_count) {
-  at::NoGradGuard no_gradient;
+  c10::NoGradGuard no_gradient;
   std::vector<int64_t> shape = {2};
   shape.insert(shape.end(), example_shape.begin(), example_shape.end());
   const std::string what =
