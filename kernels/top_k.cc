@@ -51,17 +51,17 @@ void KeepLargest(std::span<const float> values, std::span<const uint32_t> candid
   std::vector<uint32_t> magnitudes(candidates.size());
   std::ranges::transform(candidates, magnitudes.begin(),
                          [&](uint32_t i) { return MagnitudeBits(values[i]); });
-  const KthValue kth = KthLargest(magnitudes, indices.size());
+  std::vector<uint32_t> scratch = magnitudes;
+  const KthValue kth = KthLargest(scratch, indices.size());
   size_t ties_left = indices.size() - kth.above_count;
   size_t kept = 0;
-  for (const uint32_t i : candidates) {
-    const uint32_t magnitude = MagnitudeBits(values[i]);
-    if (magnitude < kth.value) continue;
-    if (magnitude == kth.value) {
+  for (size_t j = 0; j < candidates.size(); ++j) {
+    if (magnitudes[j] < kth.value) continue;
+    if (magnitudes[j] == kth.value) {
       if (ties_left == 0) continue;
       --ties_left;
     }
-    indices[kept++] = i;
+    indices[kept++] = candidates[j];
   }
 }
 

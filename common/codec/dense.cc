@@ -33,6 +33,8 @@ auto WithFormat(CodecId id, const F& f) {
 
 template <typename Format>
 constexpr size_t kScaleBytes = Format::kScaled ? 1 : 0;
+template <typename Format>
+constexpr size_t kCodeBytes = sizeof(typename Format::Code);
 
 template <typename Format>
 float UnitOf(const DenseValues& values) {
@@ -43,13 +45,11 @@ float UnitOf(const DenseValues& values) {
 // Runs over the codes of COUNT values from number FIRST.
 template <typename Format, typename Run>
 void ForEachCode(Format, const DenseValues& values, size_t first, size_t count, const Run& run) {
-  constexpr size_t kCodeBytes = sizeof(typename Format::Code);
-  const size_t offset = values.offset + kScaleBytes<Format> + first * kCodeBytes;
-  ForEachRun<kCodeBytes>(values.payload, offset, count, run);
+  const size_t offset = values.offset + kScaleBytes<Format> + first * kCodeBytes<Format>;
+  ForEachRun<kCodeBytes<Format>>(values.payload, offset, count, run);
 }
 
-// Writes the scale byte of a format that has one, and gives its unit.
-template <typename Format>
+// Writes the scale byte for values of at most LARGEST_MAGNITUDE, and gives its unit.
 float PutUnit(float largest_magnitude, std::byte* out) {
   const uint8_t byte = ScaleByteFor(largest_magnitude);
   *out = std::byte{byte};
@@ -87,14 +87,14 @@ std::unique_ptr<const Codec> MakeDenseCodec(CodecId id) { return std::make_uniqu
 
 size_t DenseBytes(CodecId id, size_t count) {
   return WithFormat(id, [&]<typename Format>(Format) {
-    return kScaleBytes<Format> + count * sizeof(typename Format::Code);
+    return kScaleBytes<Format> + count * kCodeBytes<Format>;
   });
 }
 
 void EncodeDense(CodecId id, std::span<const float> values, std::byte* out) {
   WithFormat(id, [&]<typename Format>(Format) {
     float unit = 1.0f;
-    if constexpr (Format::kScaled) unit = PutUnit<Format>(kernels::LargestMagnitude(values), out);
+    if constexpr (Format::kScaled) unit = PutUnit(kernels::LargestMagnitude(values), out);
     kernels::Encode<Format>(values, unit, out + kScaleBytes<Format>);
   });
 }
@@ -104,7 +104,7 @@ void EncodeDenseFeedback(CodecId id, std::span<const float> gradient, std::span<
   WithFormat(id, [&]<typename Format>(Format) {
     float unit = 1.0f;
     if constexpr (Format::kScaled) {
-      unit = PutUnit<Format>(kernels::LargestMagnitudeOfSum(gradient, residual), out);
+      unit = PutUnit(kernels::LargestMagnitudeOfSum(gradient, residual), out);
     }
     kernels::EncodeFeedback<Format>(gradient, residual, unit, out + kScaleBytes<Format>);
   });
