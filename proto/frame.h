@@ -2,8 +2,7 @@
 // that a payload is shared, never copied. The bytes are valid protobuf: a generated client reads
 // and writes the same ones.
 //
-//   frame = fields of the message in order; each payload is its entry's last field, a piece of the
-//   chain of its own
+//   frame = the message's fields in order; each payload is its entry's last field
 //
 // Unknown fields are skipped, as protobuf does; a repeated scalar field takes the last value.
 // Parsing distrusts its input: no read beyond the end, at most kMostEntries entries, so that a

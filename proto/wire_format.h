@@ -1,8 +1,9 @@
 // Protobuf's wire format over a ByteChain: a reader that shares the bytes it is asked for, and a
 // writer that leaves room for payloads between its own bytes.
 //
-//   message = (tag value)*     tag = field number * 8 + type     varint: 7 bits a byte, the lowest
-//   first, at most 10 bytes
+//   message   (tag value)*
+//   tag       field number * 8 + type
+//   varint    7 bits a byte, the lowest first, at most 10 bytes
 //
 // Not thread-safe.
 #ifndef THINWIRE_PROTO_WIRE_FORMAT_H_

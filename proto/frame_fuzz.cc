@@ -1,0 +1,29 @@
+// A libFuzzer target: whatever comes, the parsers neither crash nor read beyond it, and what they
+// accept comes back.
+//
+//   CC=clang bazel build --copt=-fsanitize=fuzzer-no-link,address --linkopt=-fsanitize=address \
+//     //proto:frame_fuzz
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "proto/frame.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  // The first byte says how the rest is cut; each piece has memory of its own, so that a sanitizer
+  // sees its end.
+  const size_t piece = 1 + data[0];
+  thinwire::ByteChain chain;
+  for (size_t at = 1; at < size; at += piece) {
+    const auto* begin = reinterpret_cast<const std::byte*>(data + at);
+    const size_t length = size - at < piece ? size - at : piece;
+    chain.Append(thinwire::ByteChain(std::vector<std::byte>(begin, begin + length)));
+  }
+  const auto worker = thinwire::ParseWorkerFrame(chain);
+  if (worker.ok() && !(thinwire::ParseWorkerFrame(WriteFrame(*worker)).value() == *worker)) abort();
+  const auto server = thinwire::ParseServerFrame(chain);
+  if (server.ok() && !(thinwire::ParseServerFrame(WriteFrame(*server)).value() == *server)) abort();
+  return 0;
+}
