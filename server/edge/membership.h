@@ -1,13 +1,13 @@
 // Membership: who has joined a job, which process has each worker's number, and whose lease holds.
 //
-//   Ask (lead, incarnation 0)    the number is free, its lease is over, or it left    the next
-//   incarnation
-//                                its process was heard after the newcomer asked       AlreadyExists
-//                                neither yet                                          ask again
-//                                later
-//   Adopt (with an incarnation)  older than the known one FailedPrecondition
+//   Ask      the number is free, its lease is over, or it left    the next incarnation
+//            its process was heard after the newcomer asked       AlreadyExists
+//            neither yet                                          ask again later
+//   Adopt    the incarnation is older than the known one          FailedPrecondition
+//            else                                                 welcome
 //
-// So a newcomer waits at most one lease. Incarnations rise from 1. Time is told by the caller and
+// Server 0 is asked for incarnations, which rise from 1; the others adopt what it gave.
+// So a newcomer waits at most one lease. Time is told by the caller and
 // never falls.
 //
 // Not thread-safe.

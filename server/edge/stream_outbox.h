@@ -3,8 +3,8 @@
 // reads.
 //
 //   verdicts   all of them, in their order, before any parameters
-//   answers    at most one per shard; the highest shard number first, which the worker needs first
-//   (common/partition.h) waits      at most one per shard, none for a shard that has an answer
+//   answers    at most one per shard; the highest shard number first, which is needed first
+//   waits      at most one per shard, none for a shard that has an answer
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_STREAM_OUTBOX_H_

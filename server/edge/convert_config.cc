@@ -1,0 +1,109 @@
+#include "server/edge/convert_config.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace thinwire {
+namespace {
+
+absl::Status Wrong(absl::string_view field, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("field \"", field, "\": ", what));
+}
+
+// A field that belongs to other modes must be left alone: whoever set it meant something that will
+// not happen.
+absl::Status CheckForeignFields(const Consistency& config) {
+  const std::string& mode = config.mode();
+  const bool by_push = mode == "ssp" || mode == "async";
+  if (config.backup() != 0 && mode != "backup") {
+    return Wrong("backup", absl::StrCat("is for mode backup, the mode is ", mode));
+  }
+  if (config.slack() != 0 && mode != "ssp") {
+    return Wrong("slack", absl::StrCat("is for mode ssp, the mode is ", mode));
+  }
+  if (config.fold_every() != 1 && !by_push) {
+    return Wrong("fold_every", absl::StrCat("is for modes ssp and async, the mode is ", mode));
+  }
+  if (config.ordered_fold() && mode != "sync") {
+    return Wrong("ordered_fold", absl::StrCat("is for mode sync, the mode is ", mode));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Rule> RuleOf(const Consistency& config) {
+  const uint32_t workers = config.workers();
+  if (workers == 0) return Wrong("workers", "want at least 1, got 0");
+  if (config.fold_every() == 0) return Wrong("fold_every", "want at least 1, got 0");
+  absl::Status status = CheckForeignFields(config);
+  if (!status.ok()) return status;
+  if (config.mode() == "sync") return Rule::Sync(workers, config.ordered_fold());
+  if (config.mode() == "ssp") return Rule::Ssp(workers, config.slack(), config.fold_every());
+  if (config.mode() == "async") return Rule::Async(workers, config.fold_every());
+  if (config.mode() != "backup") {
+    return Wrong("mode",
+                 absl::StrCat("want one of sync, backup, ssp, async, got \"", config.mode(), "\""));
+  }
+  if (config.backup() < workers) return Rule::Backup(workers, config.backup());
+  return Wrong("backup",
+               absl::StrCat("want less than the ", workers, " workers, got ", config.backup()));
+}
+
+OptimizerSpec OptimizerSpecOf(const Optimization& config) {
+  OptimizerSpec spec;
+  spec.name = config.optimizer();
+  spec.momentum = config.momentum();
+  spec.beta1 = config.beta1();
+  spec.beta2 = config.beta2();
+  spec.epsilon = config.epsilon();
+  spec.weight_decay = config.weight_decay();
+  return spec;
+}
+
+ScheduleSpec ScheduleSpecOf(const Optimization& config) {
+  ScheduleSpec spec;
+  spec.name = config.schedule();
+  spec.learning_rate = config.learning_rate();
+  spec.warmup = config.warmup();
+  spec.decay_at.assign(config.decay_at().begin(), config.decay_at().end());
+  spec.decay_factor = config.decay_factor();
+  spec.power = config.power();
+  return spec;
+}
+
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch epoch,
+                                             Clock& clock) {
+  if (config.servers() == 0) return Wrong("servers", "want at least 1, got 0");
+  if (config.server() >= config.servers()) {
+    return Wrong("server", absl::StrCat("want a number below servers, ", config.servers(), ", got ",
+                                        config.server()));
+  }
+  const absl::StatusOr<Rule> rule = RuleOf(config.consistency());
+  if (!rule.ok()) return rule.status();
+  auto optimizer = MakeOptimizer(OptimizerSpecOf(config.optimization()));
+  if (!optimizer.ok()) return optimizer.status();
+  auto schedule = Schedule::Make(ScheduleSpecOf(config.optimization()));
+  if (!schedule.ok()) return schedule.status();
+  JobOptions options;
+  options.name = config.job();
+  options.server = ServerId{config.server()};
+  options.server_count = config.servers();
+  options.rule = *rule;
+  options.lease = absl::Seconds(config.consistency().lease_seconds());
+  options.start_timeout = absl::Seconds(config.consistency().start_timeout_seconds());
+  options.epoch = epoch;
+  options.thread_count = config.threads();
+  if (options.lease <= absl::ZeroDuration()) {
+    return Wrong("lease_seconds",
+                 absl::StrCat("want more than 0, got ", config.consistency().lease_seconds()));
+  }
+  return std::make_unique<Job>(std::move(options), *std::move(optimizer), *std::move(schedule),
+                               clock);
+}
+
+}  // namespace thinwire

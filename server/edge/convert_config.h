@@ -1,0 +1,29 @@
+// The words of a ServerConfig as core's and the job's own. The config room has checked the fields;
+// what core alone can judge (an optimizer's numbers) is judged here.
+#ifndef THINWIRE_SERVER_EDGE_CONVERT_CONFIG_H_
+#define THINWIRE_SERVER_EDGE_CONVERT_CONFIG_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/ids.h"
+#include "proto/config.pb.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/rule.h"
+#include "server/core/schedule.h"
+#include "server/edge/job.h"
+
+namespace thinwire {
+
+// Errors, here and below: InvalidArgument naming the field, what was wanted and what came.
+absl::StatusOr<Rule> RuleOf(const Consistency& config);
+OptimizerSpec OptimizerSpecOf(const Optimization& config);
+ScheduleSpec ScheduleSpecOf(const Optimization& config);
+
+// A job that nothing has joined yet. CLOCK outlives it. EPOCH is of this start of the server.
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch epoch, Clock& clock);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_CONVERT_CONFIG_H_

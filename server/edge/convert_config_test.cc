@@ -1,0 +1,84 @@
+#include "server/edge/convert_config.h"
+
+#include <string>
+
+#include "common/clock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+Consistency Parsed(const std::string& text) {
+  Consistency config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return config;
+}
+
+std::string ErrorOf(const std::string& text) {
+  const auto rule = RuleOf(Parsed(text));
+  return rule.ok() ? "none" : std::string(rule.status().message());
+}
+
+TEST(RuleOfTest, EachModeIsARow) {
+  EXPECT_EQ(RuleOf(Parsed("workers: 4")).value(), Rule::Sync(4));
+  EXPECT_EQ(RuleOf(Parsed("workers: 4 ordered_fold: true")).value(), Rule::Sync(4, true));
+  EXPECT_EQ(RuleOf(Parsed("mode: 'backup' workers: 4 backup: 1")).value(), Rule::Backup(4, 1));
+  EXPECT_EQ(RuleOf(Parsed("mode: 'ssp' workers: 4 slack: 3 fold_every: 2")).value(),
+            Rule::Ssp(4, 3, 2));
+  EXPECT_EQ(RuleOf(Parsed("mode: 'async' workers: 4")).value(), Rule::Async(4));
+}
+
+TEST(RuleOfTest, WhatNoModeMeansIsRefusedByName) {
+  EXPECT_EQ(ErrorOf("mode: 'bsp'"),
+            "field \"mode\": want one of sync, backup, ssp, async, got \"bsp\"");
+  EXPECT_EQ(ErrorOf("workers: 0"), "field \"workers\": want at least 1, got 0");
+  EXPECT_EQ(ErrorOf("mode: 'backup' workers: 4 backup: 4"),
+            "field \"backup\": want less than the 4 workers, got 4");
+  EXPECT_EQ(ErrorOf("mode: 'sync' backup: 1"),
+            "field \"backup\": is for mode backup, the mode is sync");
+  EXPECT_EQ(ErrorOf("mode: 'async' slack: 1"),
+            "field \"slack\": is for mode ssp, the mode is async");
+  EXPECT_EQ(ErrorOf("mode: 'sync' fold_every: 2"),
+            "field \"fold_every\": is for modes ssp and async, the mode is sync");
+  EXPECT_EQ(ErrorOf("mode: 'ssp' ordered_fold: true"),
+            "field \"ordered_fold\": is for mode sync, the mode is ssp");
+  EXPECT_EQ(ErrorOf("mode: 'ssp' fold_every: 0"), "field \"fold_every\": want at least 1, got 0");
+}
+
+TEST(OptimizationTest, EveryFieldArrives) {
+  Optimization config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "optimizer: 'adamw' learning_rate: 0.5 momentum: 0.25 beta1: 0.75 beta2: 0.875 epsilon: "
+      "0.125 "
+      "weight_decay: 2 schedule: 'step' warmup: 0.0625 decay_at: 0.5 decay_at: 0.75 "
+      "decay_factor: 0.25 power: 3",
+      &config));
+  const OptimizerSpec optimizer{"adamw", 0.25, 0.75, 0.875, 0.125, 2};
+  EXPECT_EQ(OptimizerSpecOf(config), optimizer);
+  const ScheduleSpec schedule{"step", 0.5, 0.0625, {0.5, 0.75}, 0.25, 3};
+  EXPECT_EQ(ScheduleSpecOf(config), schedule);
+}
+
+TEST(MakeJobTest, TheDefaultsMakeAJob) {
+  ManualClock clock;
+  EXPECT_TRUE(MakeJob(ServerConfig(), Epoch{1}, clock).ok());
+}
+
+TEST(MakeJobTest, MistakesAreNamed) {
+  ManualClock clock;
+  ServerConfig config;
+  config.set_server(2);
+  EXPECT_EQ(MakeJob(config, Epoch{1}, clock).status().message(),
+            "field \"server\": want a number below servers, 1, got 2");
+  config.set_server(0);
+  config.mutable_optimization()->set_optimizer("sdg");
+  EXPECT_EQ(MakeJob(config, Epoch{1}, clock).status().code(), absl::StatusCode::kInvalidArgument);
+  config.mutable_optimization()->set_optimizer("sgd");
+  config.mutable_consistency()->set_lease_seconds(-1);
+  EXPECT_EQ(MakeJob(config, Epoch{1}, clock).status().message(),
+            "field \"lease_seconds\": want more than 0, got -1");
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,187 @@
+#include "server/edge/convert.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/byte_chain.h"
+#include "common/codec/codec.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint32_t kFp32 = 1;
+
+ByteChain Payload(const std::vector<float>& values, CodecId id = CodecId::kFp32) {
+  const auto codec = MakeCodec({.id = id}).value();
+  std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
+  bytes.resize(codec->Encode(values, bytes));
+  return ByteChain(std::move(bytes));
+}
+
+JoinRequest Request() {
+  JoinRequest request;
+  request.set_servers(2);
+  for (const char* name : {"a", "b"}) {
+    Tensor& tensor = *request.add_tensors();
+    tensor.set_name(name);
+    tensor.add_shape(2);
+    tensor.add_shape(2);
+  }
+  request.set_partition_hash(Partition::Make({{"a", {2, 2}}, {"b", {2, 2}}}, 0, 2).value().hash());
+  return request;
+}
+
+// Two shards of four values, one on each server.
+class ConvertTest : public testing::Test {
+ protected:
+  absl::StatusOr<std::vector<ShardEvents>> Events(WorkerFrame frame) const {
+    return EventsOf(std::move(frame), partition_, home_, kGeneration);
+  }
+  std::string ErrorOf(const WorkerFrame& frame) const {
+    const auto events = Events(frame);
+    if (events.ok()) return "none";
+    EXPECT_EQ(events.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(events.status().message());
+  }
+  WorkerFrame Frame() const {
+    WorkerFrame frame;
+    frame.worker = {3};
+    frame.incarnation = {2};
+    frame.generation = kGeneration;
+    return frame;
+  }
+  WorkerFrame WithPush(uint32_t examples, ByteChain payload, uint32_t read_codec = kFp32) const {
+    WorkerFrame frame = Frame();
+    PushEntry& push = frame.pushes.emplace_back();
+    push.shard = here_;
+    push.examples = examples;
+    push.read_codec = read_codec;
+    push.payload = std::move(payload);
+    return frame;
+  }
+
+  static constexpr Generation kGeneration{1};
+  const Partition partition_ = PartitionOf(Request(), 2).value();
+  const ServerId home_{1};
+  const ShardId here_ = partition_.ShardsOf(home_).front();
+  const ShardId elsewhere_ = partition_.ShardsOf(ServerId{0}).front();
+  const std::string prefix_ = "shard " + std::to_string(here_.value) + ": ";
+};
+
+TEST_F(ConvertTest, APushKeepsAllItSays) {
+  WorkerFrame frame = WithPush(8, Payload({1, 2, 3, 4}), 3);
+  frame.pushes[0].step = {5};
+  frame.pushes[0].late_examples = 7;
+  frame.pushes[0].computed_version = {11};
+  frame.pushes[0].held_version = {12};
+  const auto groups = Events(frame).value();
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].shard, here_);
+  const auto& push = std::get<PushEvent>(groups[0].events.at(0));
+  EXPECT_EQ(push.worker, WorkerId{3});
+  EXPECT_EQ(push.incarnation, Incarnation{2});
+  EXPECT_EQ(push.generation, kGeneration);
+  EXPECT_EQ(push.step, Step{5});
+  EXPECT_EQ(push.examples, 8u);
+  EXPECT_EQ(push.late_examples, 7u);
+  EXPECT_EQ(push.computed_version, Version{11});
+  EXPECT_EQ(push.held_version, Version{12});
+  EXPECT_EQ(push.read_codec, CodecId::kBf16);
+  EXPECT_EQ(push.payload, Payload({1, 2, 3, 4}));
+}
+
+TEST_F(ConvertTest, AShardsSeedsComeBeforeItsPushesBeforeItsReads) {
+  WorkerFrame frame = WithPush(1, Payload({1, 2, 3, 4}));
+  frame.reads.push_back({here_, {1}, {0}, kFp32});
+  frame.seeds.push_back({here_, Payload({0, 0, 0, 0})});
+  const auto groups = Events(frame).value();
+  ASSERT_EQ(groups.size(), 1u);
+  ASSERT_EQ(groups[0].events.size(), 3u);
+  EXPECT_TRUE(std::holds_alternative<SeedEvent>(groups[0].events[0]));
+  EXPECT_TRUE(std::holds_alternative<PushEvent>(groups[0].events[1]));
+  EXPECT_TRUE(std::holds_alternative<ReadEvent>(groups[0].events[2]));
+}
+
+TEST_F(ConvertTest, AShardThatIsNotHereIsRefused) {
+  WorkerFrame frame = Frame();
+  frame.reads.push_back({{2}, {}, {}, kFp32});
+  EXPECT_EQ(ErrorOf(frame), "shard 2: want a shard below 2");
+  frame.reads[0].shard = elsewhere_;
+  EXPECT_EQ(ErrorOf(frame),
+            "shard " + std::to_string(elsewhere_.value) + ": lives on server 0, this is server 1");
+}
+
+TEST_F(ConvertTest, APayloadOfAnotherLengthIsRefused) {
+  EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3}))),
+            prefix_ + "fp32 payload of 4 values: want 17 bytes, got 13");
+  EXPECT_NE(ErrorOf(WithPush(8, ByteChain())), "none");
+  EXPECT_NE(ErrorOf(WithPush(8, ByteChain(std::vector<std::byte>(17, std::byte{99})))), "none");
+}
+
+TEST_F(ConvertTest, APushOfWeightZeroHasNoPayload) {
+  EXPECT_TRUE(Events(WithPush(0, ByteChain())).ok());
+  EXPECT_EQ(ErrorOf(WithPush(0, Payload({1, 2, 3, 4}))),
+            prefix_ + "want no payload in a push of weight 0, got 17 bytes");
+}
+
+TEST_F(ConvertTest, ParametersAreReadInADenseCodec) {
+  EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 6)),
+            prefix_ + "read codec: want a dense one, got topk");
+  EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 77)).find(prefix_ + "read codec: codec 77"),
+            0u);
+  EXPECT_NE(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 0)), "none");
+}
+
+TEST_F(ConvertTest, ASeedIsFiniteFp32) {
+  WorkerFrame frame = Frame();
+  frame.seeds.push_back({here_, Payload({1, 2, 3, 4}, CodecId::kBf16)});
+  EXPECT_EQ(ErrorOf(frame), prefix_ + "want a seed in fp32, got bf16");
+  frame.seeds[0].payload = Payload({1, 2, std::numeric_limits<float>::infinity(), 4});
+  EXPECT_EQ(ErrorOf(frame), prefix_ + "want a finite seed, got a NaN or an infinity");
+}
+
+TEST_F(ConvertTest, ASeedOfAnotherGenerationIsLeftOut) {
+  WorkerFrame frame = Frame();
+  frame.seeds.push_back({here_, Payload({1, 2, 3, 4})});
+  frame.generation = {9};
+  EXPECT_TRUE(Events(frame).value().empty());
+}
+
+TEST_F(ConvertTest, ANonFinitePushIsForCoreToJudge) {
+  EXPECT_TRUE(Events(WithPush(8, Payload({1, 2, std::nanf(""), 4}))).ok());
+}
+
+TEST(PartitionOfTest, TheWorkersHashMustBeOurs) {
+  JoinRequest request = Request();
+  EXPECT_TRUE(PartitionOf(request, 2).ok());
+  request.set_partition_hash(request.partition_hash() + 1);
+  EXPECT_EQ(PartitionOf(request, 2).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(PartitionOfTest, TheWorkersServersMustBeOurs) {
+  const absl::Status status = PartitionOf(Request(), 3).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(), "servers: the job has 3, the worker expects 2");
+}
+
+TEST(PartitionOfTest, ASmallRequestForAHugeModelIsRefused) {
+  JoinRequest request = Request();
+  request.mutable_tensors(0)->set_shape(0, int64_t{1} << 36);
+  const absl::Status status = PartitionOf(request, 2).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("want at most 65536 shards"), std::string::npos) << status;
+}
+
+TEST(PartitionOfTest, ANegativeShapeIsRefused) {
+  JoinRequest request = Request();
+  request.mutable_tensors(0)->set_shape(0, -3);
+  EXPECT_EQ(PartitionOf(request, 2).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace thinwire

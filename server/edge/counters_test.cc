@@ -1,0 +1,82 @@
+#include "server/edge/counters.h"
+
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+Effects Judged(Verdict verdict, bool again = false, uint64_t staleness = 0) {
+  Effects effects;
+  effects.judgement.emplace();
+  effects.judgement->verdict = verdict;
+  effects.judgement->again = again;
+  effects.judgement->staleness = staleness;
+  return effects;
+}
+
+Effects Closed(uint64_t step, std::vector<WorkerId> accepted) {
+  Effects effects;
+  effects.rounds.push_back({{step}, std::move(accepted)});
+  return effects;
+}
+
+StatusReply Read(const Counters& counters) {
+  StatusReply reply;
+  counters.FillIn(reply);
+  return reply;
+}
+
+TEST(CountersTest, EachVerdictHasItsCount) {
+  Counters counters;
+  for (Verdict verdict : {Verdict::kAccept, Verdict::kLate, Verdict::kLate, Verdict::kRefused,
+                          Verdict::kFenced, Verdict::kStale, Verdict::kEarly, Verdict::kRepeat}) {
+    counters.Count(Judged(verdict));
+  }
+  counters.Count(Judged(Verdict::kAccept, /*again=*/true));
+  const StatusReply reply = Read(counters);
+  EXPECT_EQ(reply.accepted_pushes(), 1u);
+  EXPECT_EQ(reply.late_pushes(), 2u);
+  EXPECT_EQ(reply.refused_pushes(), 1u);
+  EXPECT_EQ(reply.fenced_pushes(), 1u);
+  EXPECT_EQ(reply.stale_pushes(), 1u);
+  EXPECT_EQ(reply.early_pushes(), 1u);
+  EXPECT_EQ(reply.repeated_pushes(), 2u);
+}
+
+TEST(CountersTest, StalenessIsOfAcceptedPushesAndHasAnEnd) {
+  Counters counters;
+  counters.Count(Judged(Verdict::kAccept, false, 3));
+  counters.Count(Judged(Verdict::kAccept, false, 3));
+  counters.Count(Judged(Verdict::kLate, false, 5));
+  counters.Count(Judged(Verdict::kAccept, false, uint64_t{1} << 60));
+  const StatusReply reply = Read(counters);
+  EXPECT_EQ(reply.staleness().size(), 2u);
+  EXPECT_EQ(reply.staleness().at(3), 2u);
+  EXPECT_EQ(reply.staleness().at(kMostStaleness), 1u);
+}
+
+TEST(CountersTest, AStepThatTookOtherWorkersOnAnotherShardIsSplit) {
+  Counters counters;
+  counters.SetShardCount(3);
+  for (int shard = 0; shard < 3; ++shard) counters.Count(Closed(7, {{0}, {1}}));
+  EXPECT_EQ(Read(counters).split_steps(), 0u);
+  counters.Count(Closed(8, {{0}, {1}}));
+  counters.Count(Closed(8, {{0}, {2}}));
+  counters.Count(Closed(8, {{1}, {2}}));
+  EXPECT_EQ(Read(counters).split_steps(), 1u);
+}
+
+TEST(CountersTest, BytesAndExpiriesAddUp) {
+  Counters counters;
+  counters.CountPushPayload(10);
+  counters.CountPushPayload(5);
+  counters.CountParametersPayload(7);
+  counters.CountExpiry();
+  const StatusReply reply = Read(counters);
+  EXPECT_EQ(reply.push_payload_bytes(), 15u);
+  EXPECT_EQ(reply.parameters_payload_bytes(), 7u);
+  EXPECT_EQ(reply.lease_expirations(), 1u);
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,16 @@
+#include "server/edge/hosted_model.h"
+
+namespace thinwire {
+
+HostedModel::HostedModel(Partition partition, ServerId self, ShardOptions options,
+                         const Optimizer& optimizer, const Schedule& schedule,
+                         boost::asio::thread_pool& pool)
+    : partition_(std::move(partition)), by_shard_(partition_.shard_count()) {
+  for (ShardId shard : partition_.ShardsOf(self)) {
+    options.value_count = partition_.value_count(shard);
+    hosts_.push_back(std::make_unique<ShardHost>(shard, options, optimizer, schedule, pool));
+    by_shard_[shard.value] = hosts_.back().get();
+  }
+}
+
+}  // namespace thinwire

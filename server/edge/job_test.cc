@@ -1,0 +1,532 @@
+#include "server/edge/job.h"
+
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "common/byte_chain.h"
+#include "common/clock.h"
+#include "common/codec/codec.h"
+#include "common/partition.h"
+#include "gtest/gtest.h"
+#include "proto/frame.h"
+#include "server/core/effects.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint32_t kFp32 = 1;
+constexpr Epoch kEpoch{77};
+constexpr Generation kGeneration{1};
+
+// Shard 0: b, 3 values; shard 1: w, 4 values (or the other way round; see the partition).
+const std::vector<TensorShape> kTensors = {{"w", {2, 2}}, {"b", {3}}};
+
+ByteChain Payload(const std::vector<float>& values) {
+  const auto codec = MakeCodec(CodecSpec()).value();
+  std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
+  bytes.resize(codec->Encode(values, bytes));
+  return ByteChain(std::move(bytes));
+}
+
+std::vector<float> ValuesOf(const ByteChain& payload, size_t count) {
+  std::vector<float> values(count);
+  DecodePayload(payload, values);
+  return values;
+}
+
+// The worker's end of a stream, without a network.
+class Wire {
+ public:
+  explicit Wire(Job& job) {
+    StreamLink link;
+    link.read = [this] {
+      absl::MutexLock lock(&mu_);
+      ++reads_;
+    };
+    link.write = [this](const ByteChain& bytes) {
+      {
+        absl::MutexLock lock(&mu_);
+        frames_.push_back(ParseServerFrame(bytes).value());
+      }
+      session_->OnWritten(true);
+    };
+    link.finish = [this](const absl::Status& status) {
+      absl::MutexLock lock(&mu_);
+      end_ = status;
+    };
+    session_ = job.Open(std::move(link));
+    session_->Start();
+  }
+  ~Wire() {
+    session_->OnBroken();
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(
+        +[](Wire* w) { return w->end_.has_value(); }, this));
+  }
+
+  // Gives the server a frame when it asks for one.
+  void Send(const ByteChain& bytes) {
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(
+          +[](Wire* w) { return w->reads_ > 0; }, this));
+      --reads_;
+    }
+    session_->OnFrame(bytes);
+  }
+  void Send(const WorkerFrame& frame) { Send(WriteFrame(frame)); }
+
+  // Waits until the server asks for a frame.
+  void AwaitRead() {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(
+        +[](Wire* w) { return w->reads_ > 0; }, this));
+  }
+  absl::Status AwaitEnd() {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(
+        +[](Wire* w) { return w->end_.has_value(); }, this));
+    return *end_;
+  }
+  // The next entry of a kind; frames that have none are passed over, and their other entries
+  // forgotten.
+  VerdictEntry NextVerdict() { return Next(&ServerFrame::verdicts, verdicts_); }
+  ParametersEntry NextParameters() { return Next(&ServerFrame::parameters, parameters_); }
+  WaitingEntry NextWaiting() { return Next(&ServerFrame::waits, waits_); }
+
+ private:
+  template <typename Entry>
+  Entry Next(std::vector<Entry> ServerFrame::*, std::deque<Entry>& queue) {
+    absl::MutexLock lock(&mu_);
+    while (queue.empty()) {
+      mu_.Await(absl::Condition(
+          +[](Wire* w) { return !w->frames_.empty(); }, this));
+      const ServerFrame frame = std::move(frames_.front());
+      frames_.pop_front();
+      verdicts_.insert(verdicts_.end(), frame.verdicts.begin(), frame.verdicts.end());
+      parameters_.insert(parameters_.end(), frame.parameters.begin(), frame.parameters.end());
+      waits_.insert(waits_.end(), frame.waits.begin(), frame.waits.end());
+    }
+    Entry entry = std::move(queue.front());
+    queue.pop_front();
+    return entry;
+  }
+
+  absl::Mutex mu_;
+  int reads_ = 0;
+  std::deque<ServerFrame> frames_;
+  std::optional<absl::Status> end_;
+  std::deque<VerdictEntry> verdicts_;
+  std::deque<ParametersEntry> parameters_;
+  std::deque<WaitingEntry> waits_;
+  std::unique_ptr<Session> session_;
+};
+
+// The answer to come of a call.
+template <typename Reply>
+class Pending {
+ public:
+  Job::Done<Reply> done() {
+    return [state = state_](absl::StatusOr<Reply> reply) {
+      state->reply = std::move(reply);
+      state->ready.Notify();
+    };
+  }
+  bool ready() const { return state_->ready.HasBeenNotified(); }
+  absl::StatusOr<Reply> Get() {
+    state_->ready.WaitForNotification();
+    return state_->reply;
+  }
+
+ private:
+  struct State {
+    absl::Notification ready;
+    absl::StatusOr<Reply> reply;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+class JobTest : public testing::Test {
+ protected:
+  void Make(const Rule& rule, uint32_t server = 0) {
+    JobOptions options;
+    options.rule = rule;
+    options.server = ServerId{server};
+    options.epoch = kEpoch;
+    options.thread_count = 2;
+    ScheduleSpec schedule;
+    schedule.learning_rate = 0.5;
+    job_ = std::make_unique<Job>(options, MakeOptimizer({.name = "sgd"}).value(),
+                                 Schedule::Make(schedule).value(), clock_);
+  }
+
+  JoinRequest RequestOf(uint32_t worker, uint64_t incarnation = 0) const {
+    JoinRequest request;
+    request.set_job("train");
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    request.set_servers(1);
+    request.set_partition_hash(partition_.hash());
+    for (const TensorShape& shape : kTensors) {
+      Tensor& tensor = *request.add_tensors();
+      tensor.set_name(shape.name);
+      for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
+    }
+    return request;
+  }
+  Pending<JoinReply> StartJoin(const JoinRequest& request) {
+    Pending<JoinReply> pending;
+    job_->Join(
+        request, [] { return false; }, pending.done());
+    return pending;
+  }
+  absl::StatusOr<JoinReply> Join(const JoinRequest& request) { return StartJoin(request).Get(); }
+  HeartbeatReply Heartbeat(uint32_t worker, uint64_t incarnation) {
+    HeartbeatRequest request;
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    request.set_epoch(kEpoch.value);
+    Pending<HeartbeatReply> pending;
+    job_->Heartbeat(request, pending.done());
+    return pending.Get().value();
+  }
+  absl::Status Leave(uint32_t worker, uint64_t incarnation) {
+    LeaveRequest request;
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    Pending<LeaveReply> pending;
+    job_->Leave(request, pending.done());
+    return pending.Get().status();
+  }
+  StatusReply Status() {
+    Pending<StatusReply> pending;
+    job_->Status(pending.done());
+    return pending.Get().value();
+  }
+  void AdvanceAndTick(absl::Duration by) {
+    clock_.Advance(by);
+    absl::Notification done;
+    job_->Tick([&done] { done.Notify(); });
+    done.WaitForNotification();
+  }
+
+  static WorkerFrame Frame(uint32_t worker, uint64_t incarnation = 1) {
+    WorkerFrame frame;
+    frame.worker = {worker};
+    frame.incarnation = {incarnation};
+    frame.generation = kGeneration;
+    frame.epoch = kEpoch;
+    return frame;
+  }
+  // Seeds both shards with ones and reads for step 0.
+  WorkerFrame SeedAndRead(uint32_t worker) const {
+    WorkerFrame frame = Frame(worker);
+    for (uint32_t s = 0; s < 2; ++s) {
+      frame.seeds.push_back({{s}, Payload(std::vector<float>(Count(s), 1))});
+      frame.reads.push_back({{s}, {0}, {0}, kFp32});
+    }
+    return frame;
+  }
+  WorkerFrame PushOf(uint32_t worker, uint32_t shard, uint64_t step, float value) const {
+    WorkerFrame frame = Frame(worker);
+    PushEntry& push = frame.pushes.emplace_back();
+    push.shard = {shard};
+    push.step = {step};
+    push.examples = 4;
+    push.read_codec = kFp32;
+    push.payload = Payload(std::vector<float>(Count(shard), value));
+    return frame;
+  }
+  size_t Count(uint32_t shard) const { return partition_.value_count(ShardId{shard}); }
+
+  const Partition partition_ = Partition::Make(kTensors, 0, 1).value();
+  ManualClock clock_;
+  std::unique_ptr<Job> job_;
+};
+
+TEST_F(JobTest, TheFirstJoinMakesTheModel) {
+  Make(Rule::Sync(2));
+  EXPECT_FALSE(Status().sealed());
+  const JoinReply reply = Join(RequestOf(1)).value();
+  EXPECT_EQ(reply.incarnation(), 1u);
+  EXPECT_EQ(reply.generation(), kGeneration.value);
+  EXPECT_EQ(reply.epoch(), kEpoch.value);
+  EXPECT_TRUE(reply.by_round());
+  EXPECT_EQ(reply.workers(), 2u);
+  ASSERT_EQ(reply.shards_size(), 2);
+  EXPECT_FALSE(reply.shards(0).seeded());
+  EXPECT_TRUE(Status().sealed());
+}
+
+TEST_F(JobTest, AJoinThatDoesNotBelongHereIsRefused) {
+  Make(Rule::Sync(2));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  EXPECT_EQ(
+      Join(RequestOf(2)).status(),
+      absl::InvalidArgumentError("worker 2: the job has 2 workers, want a number below that"));
+  JoinRequest other_job = RequestOf(1);
+  other_job.set_job("other");
+  EXPECT_EQ(Join(other_job).status().code(), absl::StatusCode::kFailedPrecondition);
+  JoinRequest other_model = RequestOf(1);
+  other_model.set_partition_hash(5);
+  EXPECT_EQ(Join(other_model).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(JobTest, OnlyTheLeadGivesIncarnations) {
+  Make(Rule::Sync(2), /*server=*/1);
+  JoinRequest request = RequestOf(0);
+  request.set_servers(1);
+  EXPECT_EQ(Join(request).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(JobTest, AWorkerSeedsReadsPushesAndGetsTheNextParameters) {
+  Make(Rule::Sync(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Wire wire(*job_);
+  wire.Send(SeedAndRead(0));
+  for (int i = 0; i < 2; ++i) {
+    const ParametersEntry first = wire.NextParameters();
+    EXPECT_EQ(first.step, Step{0});
+    EXPECT_EQ(ValuesOf(first.payload, Count(first.shard.value)),
+              std::vector<float>(Count(first.shard.value), 1));
+  }
+  wire.Send(PushOf(0, 1, 0, 0.5));
+  const VerdictEntry verdict = wire.NextVerdict();
+  EXPECT_EQ(verdict.shard, ShardId{1});
+  EXPECT_EQ(verdict.kind, static_cast<uint32_t>(Verdict::kAccept));
+  EXPECT_EQ(verdict.version, Version{1});
+  const ParametersEntry next = wire.NextParameters();
+  EXPECT_EQ(next.step, Step{1});
+  EXPECT_EQ(next.version, Version{1});
+  EXPECT_EQ(ValuesOf(next.payload, Count(1)), std::vector<float>(Count(1), 0.75));
+  const StatusReply status = Status();
+  EXPECT_EQ(status.accepted_pushes(), 1u);
+  EXPECT_EQ(status.push_payload_bytes(), 1 + 4 * Count(1));
+  EXPECT_EQ(status.parameters_payload_bytes(), 3 + 4 * (Count(0) + 2 * Count(1)));
+}
+
+TEST_F(JobTest, ARepeatedPushGetsItsVerdictAgain) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Wire wire(*job_);
+  wire.Send(SeedAndRead(0));
+  wire.Send(PushOf(0, 1, 0, 0.5));
+  EXPECT_FALSE(wire.NextVerdict().again);
+  wire.Send(PushOf(0, 1, 0, 0.5));
+  const VerdictEntry again = wire.NextVerdict();
+  EXPECT_TRUE(again.again);
+  EXPECT_EQ(again.version, Version{1});
+}
+
+TEST_F(JobTest, ANonFinitePushIsRefusedAndTheStreamGoesOn) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Wire wire(*job_);
+  wire.Send(SeedAndRead(0));
+  wire.Send(PushOf(0, 0, 0, std::nanf("")));
+  EXPECT_EQ(wire.NextVerdict().kind, static_cast<uint32_t>(Verdict::kRefused));
+  wire.Send(PushOf(0, 0, 1, 1));
+  EXPECT_EQ(wire.NextVerdict().kind, static_cast<uint32_t>(Verdict::kAccept));
+}
+
+TEST_F(JobTest, AMalformedFrameEndsItsStreamAndHarmsNobodyElse) {
+  Make(Rule::Async(2));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  ASSERT_TRUE(Join(RequestOf(1)).ok());
+  Wire good(*job_);
+  good.Send(SeedAndRead(0));
+  {
+    Wire other(*job_);
+    other.Send(SeedAndRead(1));
+    EXPECT_EQ(other.NextParameters().step, Step{0});
+  }
+  {
+    Wire bad(*job_);
+    const ByteChain whole = WriteFrame(PushOf(1, 0, 0, 1));
+    bad.Send(whole.Sub(0, whole.size() - 1));
+    EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
+  }
+  {
+    Wire bad(*job_);
+    WorkerFrame frame = PushOf(1, 0, 0, 1);
+    frame.pushes.push_back(frame.pushes[0]);
+    frame.pushes[1].shard = {9};
+    bad.Send(frame);
+    EXPECT_EQ(bad.AwaitEnd(), absl::InvalidArgumentError("shard 9: want a shard below 2"));
+    EXPECT_EQ(Status().accepted_pushes(), 0u);  // the good entry before it did not count either
+  }
+  {
+    Wire bad(*job_);
+    WorkerFrame frame = PushOf(1, 0, 0, 1);
+    frame.epoch = {1};
+    bad.Send(frame);
+    EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
+  }
+  {
+    Wire bad(*job_);
+    bad.Send(Frame(1));
+    bad.Send(Frame(0));
+    EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
+  }
+  good.Send(PushOf(0, 0, 0, 1));
+  EXPECT_EQ(good.NextVerdict().kind, static_cast<uint32_t>(Verdict::kAccept));
+}
+
+TEST_F(JobTest, AStreamOfAnUnknownProcessIsEnded) {
+  Make(Rule::Async(2));
+  Wire early(*job_);
+  early.Send(Frame(0));
+  EXPECT_EQ(early.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Wire unknown(*job_);
+  unknown.Send(Frame(1));
+  EXPECT_EQ(unknown.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(JobTest, ReadersOfOneVersionShareItsBytes) {
+  Make(Rule::Sync(2));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  ASSERT_TRUE(Join(RequestOf(1)).ok());
+  Wire first(*job_), second(*job_);
+  first.Send(SeedAndRead(0));
+  second.Send(SeedAndRead(1));
+  const ParametersEntry a = first.NextParameters();
+  ParametersEntry b = second.NextParameters();
+  if (b.shard != a.shard) b = second.NextParameters();
+  EXPECT_EQ(a.payload.pieces()[0].bytes.data(), b.payload.pieces()[0].bytes.data());
+}
+
+TEST_F(JobTest, ANewcomerTakesOverAfterTheLeaseAndThePredecessorIsFenced) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Wire old_process(*job_);
+  old_process.Send(SeedAndRead(0));
+  old_process.NextParameters();
+  clock_.Advance(absl::Seconds(1));
+  Pending<JoinReply> newcomer = StartJoin(RequestOf(0));
+  Status();  // by now it has asked
+  AdvanceAndTick(absl::Seconds(5));
+  EXPECT_FALSE(newcomer.ready());
+  AdvanceAndTick(absl::Seconds(5));
+  EXPECT_EQ(newcomer.Get().value().incarnation(), 2u);
+  EXPECT_TRUE(Heartbeat(0, 1).fenced());
+  EXPECT_FALSE(Heartbeat(0, 2).fenced());
+  old_process.Send(PushOf(0, 0, 0, 1));
+  EXPECT_EQ(old_process.NextVerdict().kind, static_cast<uint32_t>(Verdict::kFenced));
+}
+
+TEST_F(JobTest, ANewcomerIsRefusedWhenTheOldProcessIsHeard) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  clock_.Advance(absl::Seconds(1));
+  Pending<JoinReply> newcomer = StartJoin(RequestOf(0));
+  Status();  // by now it has asked
+  clock_.Advance(absl::Seconds(1));
+  Heartbeat(0, 1);
+  EXPECT_EQ(newcomer.Get().status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(JobTest, ANewcomerThatStoppedWaitingIsNotLetIn) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Pending<JoinReply> gone;
+  job_->Join(
+      RequestOf(0), [] { return true; }, gone.done());
+  EXPECT_EQ(gone.Get().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(Heartbeat(0, 1).fenced());
+}
+
+TEST_F(JobTest, AWaitingReadIsToldWhomItWaitsForAndReleasedWhenThatOneExpires) {
+  Make(Rule::Sync(2));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  ASSERT_TRUE(Join(RequestOf(1)).ok());
+  Wire w0(*job_), w1(*job_);
+  w0.Send(SeedAndRead(0));
+  w1.Send(SeedAndRead(1));
+  w0.NextParameters();
+  w0.NextParameters();
+  w0.Send(PushOf(0, 1, 0, 1));
+  EXPECT_EQ(w0.NextVerdict().kind, static_cast<uint32_t>(Verdict::kAccept));
+  AdvanceAndTick(absl::Seconds(3));
+  const WaitingEntry waiting = w0.NextWaiting();
+  EXPECT_EQ(waiting.shard, ShardId{1});
+  EXPECT_EQ(waiting.step, Step{1});
+  EXPECT_EQ(waiting.workers, std::vector<WorkerId>{WorkerId{1}});
+  clock_.Advance(absl::Seconds(4));
+  EXPECT_EQ(Heartbeat(0, 1).live_size(), 2);
+  AdvanceAndTick(absl::Seconds(4));
+  EXPECT_EQ(w0.NextParameters().step, Step{1});
+  const StatusReply status = Status();
+  EXPECT_EQ(status.lease_expirations(), 1u);
+  EXPECT_TRUE(status.workers(0).live());
+  EXPECT_FALSE(status.workers(1).live());
+  // A heartbeat brings worker 1 back everywhere.
+  EXPECT_EQ(Heartbeat(1, 1).live_size(), 2);
+}
+
+TEST_F(JobTest, TrainingBeginsWithThosePresentAfterTheStartTimeout) {
+  Make(Rule::Sync(2));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Wire wire(*job_);
+  wire.Send(SeedAndRead(0));
+  AdvanceAndTick(absl::Seconds(3));
+  const WaitingEntry waiting = wire.NextWaiting();
+  EXPECT_EQ(waiting.live, 1u);
+  EXPECT_EQ(waiting.wanted, 2u);
+  for (int i = 0; i < 7; ++i) {
+    Heartbeat(0, 1);
+    AdvanceAndTick(absl::Seconds(9));
+  }
+  EXPECT_EQ(wire.NextParameters().step, Step{0});
+  EXPECT_TRUE(Status().shards(0).open());
+}
+
+TEST_F(JobTest, AServerWhoseLastWorkerLeftStillTellsItsMasters) {
+  Make(Rule::Async(1));
+  Pending<std::vector<MastersChunk>> before;
+  job_->Masters(0, before.done());
+  EXPECT_EQ(before.Get().status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  {
+    Wire wire(*job_);
+    wire.Send(SeedAndRead(0));
+    wire.AwaitRead();
+  }
+  EXPECT_TRUE(Leave(0, 1).ok());
+  EXPECT_TRUE(Status().workers(0).left());
+  size_t values = 0;
+  for (size_t place = 0;; ++place) {
+    Pending<std::vector<MastersChunk>> chunks;
+    job_->Masters(place, chunks.done());
+    const auto got = chunks.Get();
+    ASSERT_TRUE(got.ok()) << got.status();
+    if (got->empty()) break;
+    for (const MastersChunk& chunk : *got) values += chunk.values().size() / sizeof(float);
+  }
+  EXPECT_EQ(values, partition_.value_count());
+  EXPECT_EQ(Join(RequestOf(0)).value().incarnation(), 2u);
+}
+
+TEST_F(JobTest, StopRefusesJoinsAndEndsStreams) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Wire wire(*job_);
+  wire.Send(SeedAndRead(0));
+  wire.Send(PushOf(0, 0, 0, 1));
+  absl::Notification stopped;
+  job_->Stop([&stopped] { stopped.Notify(); });
+  stopped.WaitForNotification();
+  EXPECT_EQ(wire.AwaitEnd().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(wire.NextVerdict().kind, static_cast<uint32_t>(Verdict::kAccept));
+  EXPECT_EQ(Join(RequestOf(0)).status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,78 @@
+#include "server/edge/listener.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "gtest/gtest.h"
+#include "proto/config.pb.h"
+#include "proto/control.grpc.pb.h"
+#include "server/edge/convert_config.h"
+
+namespace thinwire {
+namespace {
+
+// A server in this process, on a free port.
+class ListenerTest : public testing::Test {
+ protected:
+  SteadyClock clock_;
+  const std::unique_ptr<Job> job_ = MakeJob(ServerConfig(), Epoch{5}, clock_).value();
+  const std::unique_ptr<Listener> listener_ = Listener::Start(*job_, "127.0.0.1:0").value();
+  const std::shared_ptr<grpc::Channel> channel_ =
+      grpc::CreateChannel(listener_->address(), grpc::InsecureChannelCredentials());
+  const std::unique_ptr<Control::Stub> control_ = Control::NewStub(channel_);
+};
+
+TEST_F(ListenerTest, TheAddressNamesThePortThatWasTaken) {
+  EXPECT_EQ(listener_->address().rfind("127.0.0.1:", 0), 0u);
+  EXPECT_NE(listener_->address(), "127.0.0.1:0");
+}
+
+TEST_F(ListenerTest, ATakenPortIsUnavailable) {
+  const auto second = Listener::Start(*job_, listener_->address());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ListenerTest, ErrorsArriveWithTheirCodesAndWords) {
+  grpc::ClientContext context;
+  JoinRequest request;
+  request.set_job("train");
+  request.set_worker(7);
+  JoinReply reply;
+  const grpc::Status status = control_->Join(&context, request, &reply);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "worker 7: the job has 1 workers, want a number below that");
+}
+
+TEST_F(ListenerTest, MastersBeforeTheFirstJoinAreAnError) {
+  grpc::ClientContext context;
+  const auto reader = control_->Masters(&context, MastersRequest());
+  MastersChunk chunk;
+  EXPECT_FALSE(reader->Read(&chunk));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(ListenerTest, StopEndsItForNewCalls) {
+  listener_->Stop(absl::Seconds(5));
+  grpc::ClientContext context;
+  StatusReply reply;
+  EXPECT_EQ(control_->Status(&context, StatusRequest(), &reply).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST(IsLoopbackTest, OnlyThisMachinesAddressesAre) {
+  for (const char* address :
+       {"127.0.0.1:0", "127.9.9.9:80", "localhost:5000", "[::1]:7", "unix:/x"}) {
+    EXPECT_TRUE(IsLoopback(address)) << address;
+  }
+  for (const char* address :
+       {"0.0.0.0:0", "[::]:0", "10.0.0.1:80", "127.evil.org:80", "node7:80", ""}) {
+    EXPECT_FALSE(IsLoopback(address)) << address;
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
