@@ -1,6 +1,5 @@
 #include "proto/config_check.h"
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -18,6 +17,8 @@ namespace {
 
 // A server keeps a row per worker and shard: a number beyond this is a slip of the hand.
 constexpr uint32_t kMostWorkers = 65536;
+// As server/core/schedule.cc has it.
+constexpr double kLargestPower = 1e6;
 
 // Writes the problems down.
 class Findings {
@@ -114,24 +115,26 @@ void CheckOptimization(const Optimization& o, Findings& findings) {
   const auto decay = [&](const std::string& field, double value) {
     findings.Want(value >= 0 && value < 1, field, "a number from 0 to below 1", value);
   };
+  // The servers compute in fp32; what it cannot hold would become zero or infinite there.
+  using Float = std::numeric_limits<float>;
   const auto not_negative = [&](const std::string& field, double value) {
-    findings.Want(std::isfinite(value) && value >= 0, field, "a number of 0 or more", value);
-  };
-  const auto positive = [&](const std::string& field, double value) {
-    findings.Want(std::isfinite(value) && value > 0, field, "a number above 0", value);
+    findings.Want(value >= 0 && value <= Float::max(), field,
+                  "a number of 0 or more that a float holds", value);
   };
   findings.WantName("optimizer", o.optimizer(), kOptimizerNames);
   not_negative("learning_rate", o.learning_rate());
   decay("momentum", o.momentum());
   decay("beta1", o.beta1());
   decay("beta2", o.beta2());
-  positive("epsilon", o.epsilon());
+  findings.Want(o.epsilon() >= Float::min() && o.epsilon() <= Float::max(), "epsilon",
+                "a number above 0 that a float holds", o.epsilon());
   not_negative("weight_decay", o.weight_decay());
   findings.WantName("schedule", o.schedule(), kScheduleNames);
-  decay("warmup", o.warmup());
+  findings.Want(IsPart(o.warmup()), "warmup", "a number from 0 to 1", o.warmup());
   CheckDecay(o, findings);
-  positive("decay_factor", o.decay_factor());
-  positive("power", o.power());
+  findings.Want(IsPart(o.decay_factor()), "decay_factor", "a number from 0 to 1", o.decay_factor());
+  findings.Want(o.power() >= 0 && o.power() <= kLargestPower, "power", "a number from 0 to 1000000",
+                o.power());
 }
 
 void CheckCodec(const std::string& field, const std::string& name, bool dense, Findings& findings) {

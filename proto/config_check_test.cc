@@ -4,7 +4,10 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include <limits>
+#include <cstdint>
+#include <string_view>
+
+#include "common/codec/codec.h"
 
 namespace thinwire {
 namespace {
@@ -61,6 +64,18 @@ TEST(ConfigCheckTest, AnUnknownNameIsToldTheKnownOnesAndTheNearest) {
             "field \"pull\": want one of fp32, fp16, bf16, fp8_e5m2, fp8_e4m3, got \"topk\"");
 }
 
+// The lists here are what a person is told; the codecs answer for themselves.
+TEST(ConfigCheckTest, TheListOfCodecsIsTheCodecs) {
+  uint32_t wire = 0;
+  for (std::string_view name : kCodecNames) {
+    const auto id = ParseCodecName(name);
+    ASSERT_TRUE(id.ok()) << name;
+    EXPECT_EQ(static_cast<uint32_t>(*id), ++wire);
+    EXPECT_EQ(IsDense(*id), wire <= static_cast<uint32_t>(kDenseCodecCount)) << name;
+  }
+  EXPECT_FALSE(CodecIdFromWire(wire + 1).ok());
+}
+
 TEST(ConfigCheckTest, ANumberOutsideItsRangeIsRefused) {
   for (const char* text : {"servers: 0",
                            "silence_seconds: 0",
@@ -76,12 +91,14 @@ TEST(ConfigCheckTest, ANumberOutsideItsRangeIsRefused) {
                            "optimization { beta1: -0.1 }",
                            "optimization { beta2: 1 }",
                            "optimization { epsilon: 0 }",
+                           "optimization { epsilon: 1e-60 }",
+                           "optimization { learning_rate: 1e60 }",
                            "optimization { weight_decay: inf }",
-                           "optimization { warmup: 1 }",
+                           "optimization { warmup: 1.1 }",
                            "optimization { schedule: 'step' decay_at: 1.5 }",
                            "optimization { schedule: 'step' decay_at: 0.6 decay_at: 0.5 }",
-                           "optimization { schedule: 'step' decay_factor: 0 }",
-                           "optimization { power: 0 }",
+                           "optimization { schedule: 'step' decay_factor: 2 }",
+                           "optimization { power: -1 }",
                            "optimization { decay_at: 0.5 }",
                            "compression { density: 0 }",
                            "compression { density: 1.01 }",
