@@ -161,7 +161,7 @@ std::string ReportTable(const RunResult& result) {
   const WorkerCounts counts = record.Totals();
   const Compression& compression = result.config.compression();
   std::string table =
-      absl::StrFormat("%s, %u workers, %u servers\n", result.config.consistency().mode(),
+      absl::StrFormat("%s, workers %u, servers %u\n", result.config.consistency().mode(),
                       result.config.consistency().workers(), result.config.servers());
   AddRow("workers", WorkersText(record), table);
   AddRow("steps", absl::StrCat(record.steps()), table);

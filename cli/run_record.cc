@@ -54,6 +54,7 @@ void RunRecord::Apply(const WorkerEvent& event) {
       row.evaluator = event.evaluator;
       row.test_accuracy = event.test_accuracy;
       row.waiting.clear();
+      if (event.evaluator && event.test_accuracy) final_test_accuracy_ = event.test_accuracy;
       break;
   }
   row.step = event.step;
@@ -130,9 +131,7 @@ std::optional<double> RunRecord::train_loss() const {
 }
 
 std::optional<double> RunRecord::test_accuracy() const {
-  for (const WorkerRow& row : workers_) {
-    if (row.evaluator && row.test_accuracy) return row.test_accuracy;
-  }
+  if (final_test_accuracy_) return final_test_accuracy_;
   for (auto epoch = epochs_.rbegin(); epoch != epochs_.rend(); ++epoch) {
     if (epoch->second.test_accuracy) return epoch->second.test_accuracy;
   }

@@ -70,7 +70,8 @@ class RunRecord {
   double seconds() const;     // the most of any worker
   // The mean over the workers that have told one; none before any has.
   std::optional<double> train_loss() const;
-  // The evaluator's final one, or the last epoch's.
+  // The final one of the last worker that evaluated at its end, or the last epoch's: when the
+  // evaluator leaves before the others, the next worker takes over.
   std::optional<double> test_accuracy() const;
   // The median of the done workers' medians; 0 if none is done.
   double median_step_seconds() const;
@@ -81,6 +82,7 @@ class RunRecord {
   std::vector<WorkerRow> workers_;
   std::map<uint64_t, EpochRow> epochs_;
   std::vector<LostServer> lost_servers_;
+  std::optional<double> final_test_accuracy_;
 };
 
 // "done", "lost".

@@ -93,6 +93,11 @@ TEST(RunRecordTest, TheAccuracyIsTheEvaluatorsOrTheLastEpochs) {
   done.test_accuracy = 0.9;
   record.Apply(done);
   EXPECT_DOUBLE_EQ(*record.test_accuracy(), 0.9);
+  // Worker 0 has left, so worker 1 evaluates its own end, which is the job's.
+  done.worker = WorkerId{1};
+  done.test_accuracy = 0.91;
+  record.Apply(done);
+  EXPECT_DOUBLE_EQ(*record.test_accuracy(), 0.91);
 }
 
 TEST(RunRecordTest, WaitingLastsUntilTheNextStep) {

@@ -58,7 +58,7 @@ ExitCode RunTrain(const TrainCommand& command, const TrainConfig& config, Consol
   const auto dir = TempDir::Make(command.temp_parent);
   if (!dir.ok()) return Fail(console, dir.status(), ExitCode::kUnavailable);
 
-  console.Note(absl::StrCat("# the configuration in force\n", EffectiveText(config)));
+  console.Note(absl::StrCat("# the configuration in force\n", EffectiveText(config), "# the run"));
   SteadyClock clock;
   TrainSetting setting;
   setting.config = config;

@@ -214,8 +214,8 @@ void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
     console_.Error(absl::StrCat(NameOf(event.worker), ": ", event.text));
   }
   if (event.kind == WorkerEvent::Kind::kEpoch && event.test_accuracy) {
-    console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f", event.epoch,
-                                  event.train_loss, *event.test_accuracy));
+    console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f (%s)", event.epoch,
+                                  event.train_loss, *event.test_accuracy, NameOf(event.worker)));
   }
 }
 
