@@ -5,12 +5,14 @@
 #define THINWIRE_WORKER_TERMINATION_H_
 
 #include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
 #include <thread>
 
 namespace thinwire {
 
-// Of a whole process: make one, first thing in main, before any thread is started, so that all
-// threads leave these signals to its own.
+// Of a whole process: make one, first thing in main. It catches signals rather than block them:
+// OpenBLAS starts its threads before main, and a signal that they do not block would kill.
 class Termination {
  public:
   Termination();
@@ -22,10 +24,10 @@ class Termination {
   bool requested() const { return requested_; }
 
  private:
-  void Run();
+  void Await();
 
-  int signals_ = -1;  // a signalfd
-  int end_ = -1;      // an eventfd, written when this object goes
+  boost::asio::io_context io_;
+  boost::asio::signal_set signals_;
   std::atomic<bool> requested_ = false;
   std::thread thread_;
 };

@@ -78,7 +78,7 @@ class SharedServer final : public InProcessServer {
  public:
   explicit SharedServer(FakeServer& server) : server_(server) {}
 
-  void Opened(uint64_t stream, Reply reply) override { server_.Opened(stream, std::move(reply)); }
+  void Opened(uint64_t stream, Peer peer) override { server_.Opened(stream, std::move(peer)); }
   void Frame(uint64_t stream, const ByteChain& frame) override { server_.Frame(stream, frame); }
   void Closed(uint64_t stream) override { server_.Closed(stream); }
   absl::StatusOr<JoinReply> Join(const JoinRequest& request) override {
