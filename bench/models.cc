@@ -1,0 +1,56 @@
+// One worker's arithmetic, apart from the wire: a forward and backward pass of each built-in model
+// at batch 32, on one thread.
+#include <benchmark/benchmark.h>
+#include <glog/logging.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "proto/config.pb.h"
+#include "worker/model.h"
+#include "worker/models/factory.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int64_t kBatch = 32;
+constexpr int64_t kClasses = 10;
+
+void TrainStep(benchmark::State& state, const std::string& name,
+               const std::vector<int64_t>& shape) {
+  Task task;
+  task.set_model(name);
+  task.set_device("cpu");
+  const auto model = MakeModel(task, shape, kClasses).value();
+  std::vector<float> x(static_cast<size_t>(kBatch * shape[0] * shape[1] * shape[2]));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) / 17 - 0.5f;
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < kBatch; ++i) labels.push_back(i % kClasses);
+  for (auto _ : state) {
+    const auto result = model->Train(
+        {.x = x, .labels = labels}, [](uint32_t) { return absl::OkStatus(); },
+        [](uint32_t, std::span<const float> gradient) {
+          benchmark::DoNotOptimize(gradient.data());
+        });
+    CHECK(result.ok()) << result.status();
+  }
+}
+
+BENCHMARK_CAPTURE(TrainStep, softmax, "softmax", {1, 28, 28})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, mlp, "mlp", {1, 28, 28})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, cnn, "cnn", {1, 28, 28})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, cnn_cifar10, "cnn", {3, 32, 32})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, resnet20, "resnet20", {1, 28, 28})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, resnet20_cifar10, "resnet20", {3, 32, 32})
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace thinwire
+
+int main(int argc, char** argv) {
+  thinwire::UseThreads(1);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
