@@ -1,0 +1,144 @@
+#include "tests/job_server.h"
+
+#include <deque>
+#include <functional>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "server/edge/session.h"
+
+namespace thinwire {
+namespace {
+
+// Makes a call of the job's that answers later, and waits for the answer.
+template <typename Reply>
+absl::StatusOr<Reply> Await(const std::function<void(Job::Done<Reply>)>& call) {
+  absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
+  absl::Notification answered;
+  call([&](absl::StatusOr<Reply> reply) {
+    answer = std::move(reply);
+    answered.Notify();
+  });
+  answered.WaitForNotification();
+  return answer;
+}
+
+}  // namespace
+
+// One stream; lives on the loop.
+struct JobServer::Call {
+  Peer peer;
+  std::unique_ptr<Session> session;
+  int wanted_count = 0;  // frames that the session has asked for
+  std::deque<ByteChain> frames;
+  bool broken = false;
+};
+
+JobServer::JobServer(Job& job) : job_(job), loop_(clock_) {}
+
+JobServer::~JobServer() {
+  loop_.Run([this] {
+    absl::MutexLock lock(&mu_);
+    for (auto& [stream, call] : calls_) loop_.Post([&c = *call] { c.session->OnBroken(); });
+  });
+  const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return calls_.empty(); };
+  { absl::MutexLock lock(&mu_, absl::Condition(&ended)); }
+  loop_.Stop();
+}
+
+void JobServer::Opened(uint64_t stream, Peer peer) {
+  loop_.Post([this, stream, peer = std::move(peer)] {
+    auto owned = std::make_unique<Call>();
+    Call* call = owned.get();
+    call->peer = peer;
+    StreamLink link;
+    link.read = [this, call] {
+      loop_.Post([this, call] {
+        ++call->wanted_count;
+        Deliver(*call);
+      });
+    };
+    link.write = [this, call](const ByteChain& bytes) {
+      call->peer.send(bytes);
+      loop_.Post([call] { call->session->OnWritten(true); });
+    };
+    link.finish = [this, stream](const absl::Status& status) {
+      loop_.Post([this, stream, status] { Finish(stream, status); });
+    };
+    {
+      absl::MutexLock lock(&mu_);
+      calls_[stream] = std::move(owned);
+    }
+    call->session = job_.Open(std::move(link));
+    call->session->Start();
+  });
+}
+
+void JobServer::Frame(uint64_t stream, const ByteChain& frame) {
+  loop_.Post([this, stream, frame] {
+    Call* call = nullptr;
+    {
+      absl::MutexLock lock(&mu_);
+      const auto it = calls_.find(stream);
+      if (it == calls_.end()) return;
+      call = it->second.get();
+    }
+    call->frames.push_back(frame);
+    Deliver(*call);
+  });
+}
+
+void JobServer::Closed(uint64_t stream) {
+  loop_.Post([this, stream] {
+    Call* call = nullptr;
+    {
+      absl::MutexLock lock(&mu_);
+      const auto it = calls_.find(stream);
+      if (it == calls_.end()) return;
+      call = it->second.get();
+    }
+    call->broken = true;
+    call->session->OnBroken();
+  });
+}
+
+void JobServer::Deliver(Call& call) {
+  while (!call.broken && call.wanted_count > 0 && !call.frames.empty()) {
+    const ByteChain frame = std::move(call.frames.front());
+    call.frames.pop_front();
+    --call.wanted_count;
+    call.session->OnFrame(frame);
+  }
+}
+
+void JobServer::Finish(uint64_t stream, const absl::Status& status) {
+  std::unique_ptr<Call> call;
+  {
+    absl::MutexLock lock(&mu_);
+    call = std::move(calls_.at(stream));
+  }
+  call->peer.close(status);
+  call->session.reset();
+  call.reset();
+  absl::MutexLock lock(&mu_);
+  calls_.erase(stream);
+}
+
+absl::StatusOr<JoinReply> JobServer::Join(const JoinRequest& request) {
+  return Await<JoinReply>([&](Job::Done<JoinReply> done) {
+    job_.Join(
+        request, [] { return false; }, std::move(done));
+  });
+}
+
+absl::StatusOr<HeartbeatReply> JobServer::Heartbeat(const HeartbeatRequest& request) {
+  return Await<HeartbeatReply>(
+      [&](Job::Done<HeartbeatReply> done) { job_.Heartbeat(request, std::move(done)); });
+}
+
+absl::StatusOr<LeaveReply> JobServer::Leave(const LeaveRequest& request) {
+  return Await<LeaveReply>(
+      [&](Job::Done<LeaveReply> done) { job_.Leave(request, std::move(done)); });
+}
+
+}  // namespace thinwire
