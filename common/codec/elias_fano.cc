@@ -58,7 +58,7 @@ void EncodeEliasFano(std::span<const uint32_t> indices, size_t universe, std::by
   const int low_bits = LowBits(indices.size(), universe);
   const size_t low_bytes = LowBytes(indices.size(), universe);
   const uint32_t low_mask = (uint32_t{1} << low_bits) - 1;
-  std::memset(out, 0, EliasFanoBytes(indices.size(), universe));
+  std::fill_n(out, EliasFanoBytes(indices.size(), universe), std::byte{0});
   std::byte* const upper = out + low_bytes;
   uint64_t pending = 0;  // low bits that do not yet fill a byte
   int pending_bits = 0;
