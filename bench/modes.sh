@@ -1,0 +1,110 @@
+#!/bin/bash
+# Trains the same job in every mode with every push codec, one run after the other, and prints a markdown table of
+# test accuracy and of bytes pushed. Every run sees the same number of epochs; each mode has a rate of its own, which
+# the table shows.
+#
+#   bench/modes.sh                                       all modes and codecs
+#   bench/modes.sh --modes "sync async" --codecs "fp32 topk" --epochs 1
+#   bench/modes.sh --train_examples 6000 --json DIR      quicker; keeps the reports in DIR
+#
+# Reads the programs of bazel-bin (or --bin_dir). Runs that fail are shown as such; the exit code is then 1.
+set -u
+
+usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+bin_dir=$root/bazel-bin
+config=$root/configs/fashion_mnist.textproto
+modes="sync backup ssp async"
+codecs="fp32 fp16 bf16 fp8_e5m2 fp8_e4m3 topk"
+workers=4
+epochs=2
+train_examples=0
+json=""
+rate_sync=0.06
+rate_backup=0.06
+rate_ssp=0.015
+rate_async=0.015
+
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help | -h) usage; exit 0 ;;
+  esac
+  [ $# -ge 2 ] || { echo "modes.sh: $1: want a value, got none" >&2; exit 64; }
+  case $1 in
+    --bin_dir) bin_dir=$2 ;;
+    --config) config=$2 ;;
+    --modes) modes=$2 ;;
+    --codecs) codecs=$2 ;;
+    --workers) workers=$2 ;;
+    --epochs) epochs=$2 ;;
+    --train_examples) train_examples=$2 ;;
+    --json) json=$2 ;;
+    --rate_sync) rate_sync=$2 ;;
+    --rate_backup) rate_backup=$2 ;;
+    --rate_ssp) rate_ssp=$2 ;;
+    --rate_async) rate_async=$2 ;;
+    *) echo "modes.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
+  esac
+  shift 2
+done
+
+thinwire=$bin_dir/cli/thinwire
+[ -x "$thinwire" ] || { echo "modes.sh: no program $thinwire; bazel build //cli:thinwire //server //worker" >&2; exit 69; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+reports=${json:-$work}
+mkdir -p "$reports"
+
+# The flags of a mode, its rate last.
+mode_flags() {
+  case $1 in
+    sync) echo "--mode sync --learning_rate $rate_sync" ;;
+    backup) echo "--mode backup --backup 1 --learning_rate $rate_backup" ;;
+    ssp) echo "--mode ssp --slack 4 --learning_rate $rate_ssp" ;;
+    async) echo "--mode async --learning_rate $rate_async" ;;
+    *) echo "modes.sh: mode $1: want sync, backup, ssp or async" >&2; exit 64 ;;
+  esac
+}
+
+# Reads REPORT and prints a table's row.
+row() {
+  python3 - "$@" <<'PYTHON'
+import json
+import sys
+
+mode, codec, path = sys.argv[1:4]
+with open(path) as f:
+    r = json.load(f)
+accuracy = r["final_test_accuracy"]
+raw, encoded = r["push_bytes_raw"], r["push_bytes_encoded"]
+staleness = r["staleness"] or {"mean": float("nan")}
+print("| %s | %s | %g | %s | %.1f | %.1f | %.1f | %.2f | %d | %.1f |" % (
+    mode, codec, r["config"]["optimization"]["learning_rate"],
+    "-" if accuracy is None else "%.4f" % accuracy,
+    encoded / 1e6, raw / encoded if encoded else 0, r["pull_bytes_encoded"] / 1e6,
+    staleness["mean"], r["late_pushes"], r["seconds"]))
+PYTHON
+}
+
+echo "| mode | push | rate | test accuracy | pushed MB | less than fp32 | pulled MB | staleness | late pushes | seconds |"
+echo "|---|---|---|---|---|---|---|---|---|---|"
+failed=0
+for mode in $modes; do
+  flags=$(mode_flags "$mode") || exit 64
+  for codec in $codecs; do
+    report=$reports/$mode-$codec.json
+    # shellcheck disable=SC2086  # flags are words
+    if "$thinwire" train --config "$config" --bin_dir "$bin_dir" --workers "$workers" --epochs "$epochs" \
+      --train_examples "$train_examples" --push "$codec" --density 0.01 --report "$report" $flags \
+      > /dev/null 2> "$work/log"; then
+      row "$mode" "$codec" "$report"
+    else
+      echo "| $mode | $codec | failed | | | | | | | |"
+      tail -n 5 "$work/log" >&2
+      failed=1
+    fi
+  done
+done
+exit $failed
