@@ -165,10 +165,11 @@ std::string ReportTable(const RunResult& result) {
                       result.config.consistency().workers(), result.config.servers());
   AddRow("workers", WorkersText(record), table);
   AddRow("steps", absl::StrCat(record.steps()), table);
-  AddRow("time",
-         absl::StrFormat("%.1f s, %.1f ms a step", record.seconds(),
-                         record.median_step_seconds() * 1e3),
-         table);
+  std::string time = absl::StrFormat("%.1f s", record.seconds());
+  if (const double step = record.median_step_seconds(); step > 0) {
+    absl::StrAppendFormat(&time, ", %.1f ms a step", step * 1e3);
+  }
+  AddRow("time", time, table);
   if (const auto loss = record.train_loss())
     AddRow("train loss", absl::StrFormat("%.4f", *loss), table);
   if (const auto accuracy = record.test_accuracy())

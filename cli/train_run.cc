@@ -210,9 +210,6 @@ void TrainRun::HandleLine(const ProcessEvent& event) {
 
 void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
   result_.record.Apply(event);
-  if (event.kind == WorkerEvent::Kind::kError) {
-    console_.Error(absl::StrCat(NameOf(event.worker), ": ", event.text));
-  }
   if (event.kind == WorkerEvent::Kind::kEpoch && event.test_accuracy) {
     console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f (%s)", event.epoch,
                                   event.train_loss, *event.test_accuracy, NameOf(event.worker)));
@@ -236,7 +233,8 @@ void TrainRun::HandleExit(const ProcessEvent& event) {
   if (row.state != State::kLost) return;
   ends_.push_back(event.exit);
   Fail(absl::StrCat(event.name, " is lost: ", row.reason));
-  ShowTail(event.name);
+  // A worker that could say why needs no log.
+  if (row.reason == event.exit.ToString()) ShowTail(event.name);
 }
 
 void TrainRun::HandleSignal(int number) {
