@@ -65,19 +65,27 @@ absl::Status CheckExposure(const thinwire::ServerConfig& config) {
                                     "insecure: true where nobody else reaches the network");
 }
 
-// Returns at the first SIGTERM or SIGINT.
-void WaitForSignal() {
-  boost::asio::io_context io;
-  boost::asio::signal_set signals(io, SIGTERM, SIGINT);
-  signals.async_wait([](const boost::system::error_code&, int signal) {
-    LOG(INFO) << "signal " << signal << ": stopping";
-  });
-  io.run();
-}
+// Takes SIGTERM and SIGINT for itself from the beginning, so that neither kills a server that is
+// just starting.
+class StopSignals {
+ public:
+  // Returns at the first signal, also one that came before.
+  void Wait() {
+    signals_.async_wait([](const boost::system::error_code&, int signal) {
+      LOG(INFO) << "signal " << signal << ": stopping";
+    });
+    io_.run();
+  }
+
+ private:
+  boost::asio::io_context io_;
+  boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
+};
 
 absl::Status Serve(const thinwire::ServerConfig& config) {
   absl::Status status = CheckExposure(config);
   if (!status.ok()) return status;
+  StopSignals signals;
   thinwire::SteadyClock clock;
   const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
   auto job = thinwire::MakeJob(config, epoch, clock);
@@ -90,7 +98,7 @@ absl::Status Serve(const thinwire::ServerConfig& config) {
             << config.job() << ", epoch " << epoch << ", " << config.ShortDebugString();
   std::cout << "listening " << (*listener)->address() << std::endl;
 
-  WaitForSignal();
+  signals.Wait();
   absl::Notification stopped;
   (*job)->Stop([&stopped] { stopped.Notify(); });
   stopped.WaitForNotification();
