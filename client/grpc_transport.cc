@@ -54,6 +54,13 @@ GrpcTransport::GrpcTransport(std::vector<std::string> addresses,
   }
 }
 
+GrpcTransport::~GrpcTransport() {
+  absl::MutexLock lock(&mu_);
+  for (grpc::ClientContext* context : cancellable_) context->TryCancel();
+  mu_.Await(absl::Condition(
+      +[](int* count) { return *count == 0; }, &underway_count_));
+}
+
 std::string GrpcTransport::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (", servers_[server.value].address, ")");
 }
@@ -90,16 +97,29 @@ void GrpcTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
     HeartbeatReply reply;
   };
   auto call = std::make_shared<Call>();
+  grpc::ClientContext* const context = &call->context;
   call->request = request;
-  SetTimeout(call->context, timeout);
+  SetTimeout(*context, timeout);
+  {
+    absl::MutexLock lock(&mu_);
+    cancellable_.insert(context);
+    ++underway_count_;
+  }
   servers_[server.value].control->async()->Heartbeat(
-      &call->context, &call->request, &call->reply,
-      [call, done = std::move(done)](const grpc::Status& status) {
+      context, &call->request, &call->reply,
+      [this, call, done = std::move(done)](const grpc::Status& status) mutable {
+        {
+          absl::MutexLock lock(&mu_);
+          cancellable_.erase(&call->context);
+        }
         if (status.ok()) {
           done(std::move(call->reply));
         } else {
           done(FromGrpc(status));
         }
+        call.reset();  // and with it the context's hold on the channel
+        absl::MutexLock lock(&mu_);
+        --underway_count_;
       });
 }
 
