@@ -19,7 +19,10 @@ def _torch_configure_impl(ctx):
     if root:
         if not ctx.path(root + "/include/torch").exists:
             fail("THINWIRE_TORCH=%s: want a folder with include/torch and lib, found no include/torch" % root)
-        ctx.symlink(root + "/include", "include")
+        # Only LibTorch's own folders: the Python package's include/ also holds an old protobuf.
+        for folder in ["ATen", "c10", "torch", "caffe2"]:
+            if ctx.path(root + "/include/" + folder).exists:
+                ctx.symlink(root + "/include/" + folder, "include/" + folder)
         includes = ["include", "include/torch/csrc/api/include"]
         headers = "glob([\"include/**/*.h\", \"include/**/*.hpp\"])"
         linkopts = ["-L%s/lib" % root, "-Wl,-rpath,%s/lib" % root]
