@@ -151,9 +151,9 @@ TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
   const ShardId late{1};
   for (auto& server : servers_) {
     server->set_judge([late](const PushEntry& push) -> VerdictEntry {
-      if (push.step != Step{2}) return {.kind = Verdict::ACCEPT, .frontier = push.step + 1};
-      if (push.shard == late) return {.kind = Verdict::LATE, .frontier = Step{5}};
-      return {.kind = Verdict::ACCEPT, .frontier = push.shard == ShardId{0} ? Step{9} : Step{3}};
+      if (push.step != Step{2}) return {.kind = PushVerdict::ACCEPT, .frontier = push.step + 1};
+      if (push.shard == late) return {.kind = PushVerdict::LATE, .frontier = Step{5}};
+      return {.kind = PushVerdict::ACCEPT, .frontier = push.shard == ShardId{0} ? Step{9} : Step{3}};
     });
   }
   Make({});
@@ -188,7 +188,7 @@ TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
 TEST_F(ClientTest, ALateVerdictThatComesTwiceGivesBackOnce) {
   for (auto& server : servers_) {
     server->set_judge([](const PushEntry& push) -> VerdictEntry {
-      return {.kind = push.step == Step{0} ? Verdict::LATE : Verdict::ACCEPT,
+      return {.kind = push.step == Step{0} ? PushVerdict::LATE : PushVerdict::ACCEPT,
               .frontier = push.step + 1};
     });
   }
@@ -293,7 +293,7 @@ TEST_F(ClientTest, AFencedWorkerStops) {
   Make({.worker = WorkerId{2}});
   const Step step = *Join();
   for (auto& server : servers_) {
-    server->set_judge([](const PushEntry&) -> VerdictEntry { return {.kind = Verdict::FENCED}; });
+    server->set_judge([](const PushEntry&) -> VerdictEntry { return {.kind = PushVerdict::FENCED}; });
   }
   const absl::Status status = Train(step, Values(1, 0.5)).status();
   EXPECT_EQ(status, absl::AbortedError("another process has taken worker 2's number"));

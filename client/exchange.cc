@@ -165,19 +165,19 @@ void Exchange::OnVerdict(ServerId server, const VerdictEntry& verdict) {
     Fail(WithServer(parts_.transport, server, absl::AbortedError(why)));
   };
   switch (verdict.kind) {
-    case Verdict::STALE:
+    case PushVerdict::STALE:
       return abort("the job's state was lost: it is of another generation now");
-    case Verdict::FENCED:
+    case PushVerdict::FENCED:
       return Fail(absl::AbortedError(absl::StrCat("another process has taken worker ",
                                                   parts_.options.worker.value, "'s number")));
-    case Verdict::EARLY:
+    case PushVerdict::EARLY:
       return abort(absl::StrCat("shard ", verdict.shard.value, " is at step ",
                                 verdict.frontier.value, ", too far behind for a push of step ",
                                 verdict.step.value, ": its state was lost"));
-    case Verdict::ACCEPT:
-    case Verdict::REPEAT:
-    case Verdict::LATE:
-    case Verdict::REFUSED:
+    case PushVerdict::ACCEPT:
+    case PushVerdict::REPEAT:
+    case PushVerdict::LATE:
+    case PushVerdict::REFUSED:
       break;
     default:
       return abort(absl::StrCat("verdict ", verdict.kind, ": want 1 to 7"));
@@ -186,20 +186,20 @@ void Exchange::OnVerdict(ServerId server, const VerdictEntry& verdict) {
       peers_[server.value].outbox.TakeVerdict(verdict.shard, verdict.step);
   if (!push.has_value()) return;  // judged before: the push or its verdict came twice
   CountVerdict(verdict);
-  if (verdict.kind == Verdict::ACCEPT) parts_.encoder.Accepted(*push);
-  if (verdict.kind == Verdict::LATE) parts_.encoder.Late(*push);
-  verdicts_.Add(verdict.kind == Verdict::LATE, verdict.frontier);
+  if (verdict.kind == PushVerdict::ACCEPT) parts_.encoder.Accepted(*push);
+  if (verdict.kind == PushVerdict::LATE) parts_.encoder.Late(*push);
+  verdicts_.Add(verdict.kind == PushVerdict::LATE, verdict.frontier);
   if (verdicts_.complete()) FinishStep();
 }
 
 void Exchange::CountVerdict(const VerdictEntry& verdict) {
   Report& report = parts_.report;
-  if (verdict.again || verdict.kind == Verdict::REPEAT) {
+  if (verdict.again || verdict.kind == PushVerdict::REPEAT) {
     report.Count(&ClientStatistics::repeated_pushes);
   }
-  if (verdict.kind == Verdict::ACCEPT) report.Count(&ClientStatistics::accepted_pushes);
-  if (verdict.kind == Verdict::LATE) report.Count(&ClientStatistics::late_pushes);
-  if (verdict.kind == Verdict::REFUSED) report.Count(&ClientStatistics::refused_pushes);
+  if (verdict.kind == PushVerdict::ACCEPT) report.Count(&ClientStatistics::accepted_pushes);
+  if (verdict.kind == PushVerdict::LATE) report.Count(&ClientStatistics::late_pushes);
+  if (verdict.kind == PushVerdict::REFUSED) report.Count(&ClientStatistics::refused_pushes);
 }
 
 void Exchange::FinishStep() {

@@ -102,6 +102,7 @@ ServerFrame FakeServer::NewFrame() const { return {.generation = kGeneration, .e
 void FakeServer::Frame(uint64_t stream, const ByteChain& bytes) {
   const absl::StatusOr<WorkerFrame> frame = ParseWorkerFrame(bytes);
   absl::MutexLock lock(&mu_);
+  if (!streams_.contains(stream)) return;  // it was sent before the end was known
   if (!frame.ok() || frame->epoch != epoch_) {
     streams_.at(stream).close(frame.ok() ? absl::FailedPreconditionError("join again")
                                          : frame.status());
@@ -130,11 +131,11 @@ void FakeServer::Take(const PushEntry& push, ServerFrame& reply) {
     again.again = true;
     reply.verdicts.push_back(again);
   } else {
-    VerdictEntry verdict{.kind = Verdict::ACCEPT, .frontier = push.step + 1};
+    VerdictEntry verdict{.kind = PushVerdict::ACCEPT, .frontier = push.step + 1};
     if (judge_ != nullptr) verdict = judge_(push);
     verdict.shard = push.shard;
     verdict.step = push.step;
-    const bool accept = verdict.kind == Verdict::ACCEPT && push.examples > 0;
+    const bool accept = verdict.kind == PushVerdict::ACCEPT && push.examples > 0;
     if (accept && CheckPayload(push.payload, shard.masters.size()).ok()) {
       DecodePayloadAdd(push.payload, -1, shard.masters);
       ++shard.version;

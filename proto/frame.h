@@ -63,7 +63,7 @@ struct WorkerFrame {
 struct VerdictEntry {
   ShardId shard;
   Step step;
-  uint32_t kind = 0;  // Verdict.Kind of parameter_service.proto
+  uint32_t kind = 0;  // PushVerdict.Kind of parameter_service.proto
   bool again = false;
   Step frontier;
   Version version;

@@ -125,7 +125,7 @@ WorkerFrame FrameOf(const WorkerMessage& message) {
 
 ServerFrame FrameOf(const ServerMessage& message) {
   ServerFrame frame{{message.generation()}, {message.epoch()}, {}, {}, {}};
-  for (const Verdict& v : message.verdicts()) {
+  for (const PushVerdict& v : message.verdicts()) {
     frame.verdicts.push_back({{v.shard()},
                               {v.step()},
                               static_cast<uint32_t>(v.kind()),

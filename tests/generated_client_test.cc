@@ -47,7 +47,7 @@ class GeneratedStream {
 
   bool Send(const WorkerMessage& message) { return stream_->Write(message); }
 
-  Verdict NextVerdict(uint32_t shard) { return Next(verdicts_, shard); }
+  PushVerdict NextVerdict(uint32_t shard) { return Next(verdicts_, shard); }
   Parameters NextParameters(uint32_t shard) { return Next(parameters_, shard); }
 
   // Reads to the end.
@@ -69,7 +69,7 @@ class GeneratedStream {
         return Entry();
       }
       EXPECT_EQ(message.epoch(), kEpoch);
-      for (const Verdict& verdict : message.verdicts()) verdicts_.emplace(verdict.shard(), verdict);
+      for (const PushVerdict& verdict : message.verdicts()) verdicts_.emplace(verdict.shard(), verdict);
       for (const Parameters& p : message.parameters()) parameters_.emplace(p.shard(), p);
     }
     const auto first = entries.lower_bound(shard);
@@ -80,7 +80,7 @@ class GeneratedStream {
 
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<WorkerMessage, ServerMessage>> stream_;
-  std::multimap<uint32_t, Verdict> verdicts_;
+  std::multimap<uint32_t, PushVerdict> verdicts_;
   std::multimap<uint32_t, Parameters> parameters_;
 };
 
@@ -191,8 +191,8 @@ TEST_F(GeneratedClientTest, SeedsReadsPushesTwoStepsAndGetsWhatMomentumMakes) {
     if (step == 2) break;
     ASSERT_TRUE(stream.Send(PushAll(step, step == 0 ? 1 : 2)));
     for (uint32_t shard = 0; shard < partition_.shard_count(); ++shard) {
-      const Verdict verdict = stream.NextVerdict(shard);
-      EXPECT_EQ(verdict.kind(), Verdict::ACCEPT);
+      const PushVerdict verdict = stream.NextVerdict(shard);
+      EXPECT_EQ(verdict.kind(), PushVerdict::ACCEPT);
       EXPECT_EQ(verdict.step(), step);
       EXPECT_EQ(verdict.frontier(), step + 1);
     }
@@ -253,7 +253,7 @@ TEST_F(GeneratedClientTest, AnotherGenerationIsStale) {
   WorkerMessage message = PushAll(0, 1);
   message.set_generation(joined_.generation() + 1);
   ASSERT_TRUE(stream.Send(message));
-  EXPECT_EQ(stream.NextVerdict(0).kind(), Verdict::STALE);
+  EXPECT_EQ(stream.NextVerdict(0).kind(), PushVerdict::STALE);
 }
 
 TEST_F(GeneratedClientTest, ANanIsRefusedAndTheStreamGoesOn) {
@@ -261,7 +261,7 @@ TEST_F(GeneratedClientTest, ANanIsRefusedAndTheStreamGoesOn) {
   ASSERT_TRUE(stream.Send(SeedAndRead()));
   stream.NextParameters(0);
   ASSERT_TRUE(stream.Send(PushAll(0, std::nanf(""))));
-  EXPECT_EQ(stream.NextVerdict(0).kind(), Verdict::REFUSED);
+  EXPECT_EQ(stream.NextVerdict(0).kind(), PushVerdict::REFUSED);
   const Parameters next = stream.NextParameters(0);
   EXPECT_EQ(next.step(), 1u);
   EXPECT_EQ(FloatsOf(next.payload()), std::vector<float>(Count(0), 1));

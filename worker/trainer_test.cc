@@ -274,7 +274,7 @@ TEST_F(TrainerTest, JumpOverTheEndOfAnEpochFinishesIt) {
   server_.set_judge([](const PushEntry& push) {
     VerdictEntry verdict = {.shard = push.shard, .step = push.step};
     const bool late = push.step == Step{1};
-    verdict.kind = late ? Verdict::LATE : Verdict::ACCEPT;
+    verdict.kind = late ? PushVerdict::LATE : PushVerdict::ACCEPT;
     verdict.frontier = late ? Step{4} : push.step;
     return verdict;
   });
