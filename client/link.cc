@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
 namespace thinwire::client {
 namespace {
 
@@ -11,10 +14,33 @@ constexpr absl::Duration kLargestBackoff = absl::Seconds(2);
 
 }  // namespace
 
-// Carries what one stream says from the transport's threads to the loop.
-class Link::Ear final : public StreamObserver {
+// One stream: carries what it says from the transport's threads to the loop, and keeps one message
+// ready, so that the wire does not wait for the loop between two messages.
+class Link::Wire final : public StreamObserver {
  public:
-  Ear(Link& link, uint64_t serial) : link_(link), serial_(serial) {}
+  Wire(Link& link, uint64_t serial) : link_(link), serial_(serial) {}
+  ~Wire() override = default;
+
+  // REQUIRES: before the first Write.
+  void Open() { stream_ = link_.transport_.Open(link_.server_, *this); }
+
+  // Whether a message may be given. On the loop, as the next two.
+  bool has_room() const {
+    absl::MutexLock lock(&mu_);
+    return ready_.empty();
+  }
+  // REQUIRES: has_room().
+  void Write(ByteChain frame) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (std::exchange(writing_, true)) {
+        ready_ = std::move(frame);
+        return;
+      }
+    }
+    stream_->Write(std::move(frame));
+  }
+  void ReadNext() { stream_->ReadNext(); }
 
   void OnFrame(ByteChain frame) override {
     link_.loop_.Post([&link = link_, serial = serial_, frame = std::move(frame)] {
@@ -22,6 +48,14 @@ class Link::Ear final : public StreamObserver {
     });
   }
   void OnWritten() override {
+    ByteChain frame;
+    {
+      absl::MutexLock lock(&mu_);
+      frame = std::exchange(ready_, ByteChain());
+      writing_ = !frame.empty();
+    }
+    // The stream is there: it ends only when this call has returned.
+    if (!frame.empty()) stream_->Write(std::move(frame));
     link_.loop_.Post([&link = link_, serial = serial_] { link.OnWritten(serial); });
   }
   void OnClosed(absl::Status status) override {
@@ -33,6 +67,10 @@ class Link::Ear final : public StreamObserver {
  private:
   Link& link_;
   const uint64_t serial_;
+  mutable absl::Mutex mu_;
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  ByteChain ready_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<Stream> stream_;  // the last member: it ends first, and is silent then
 };
 
 Link::Link(ServerId server, Transport& transport, Loop& loop, Hooks hooks)
@@ -45,40 +83,34 @@ Link::Link(ServerId server, Transport& transport, Loop& loop, Hooks hooks)
 Link::~Link() { Close(); }
 
 void Link::Pump() {
-  if (closed_ || reopening_ || writing_) return;
-  if (stream_ == nullptr) {
+  if (closed_ || reopening_) return;
+  if (wire_ == nullptr) {
     if (!hooks_.has_unsent()) return;
-    Open();
+    wire_ = std::make_unique<Wire>(*this, ++serial_);
+    wire_->Open();
   }
-  ByteChain frame = hooks_.next_frame();
-  if (frame.empty()) return;
-  writing_ = true;
-  stream_->Write(std::move(frame));
+  while (wire_->has_room()) {
+    ByteChain frame = hooks_.next_frame();
+    if (frame.empty()) return;
+    wire_->Write(std::move(frame));
+  }
 }
 
 void Link::Close() {
   closed_ = true;
-  stream_.reset();
-  ear_.reset();
-}
-
-void Link::Open() {
-  ++serial_;
-  ear_ = std::make_unique<Ear>(*this, serial_);
-  stream_ = transport_.Open(server_, *ear_);
+  wire_.reset();
 }
 
 void Link::OnFrame(uint64_t serial, const ByteChain& frame) {
   if (closed_ || serial != serial_) return;
   failed_count_ = 0;
   // One frame comes while this one is decoded: more would be a queue.
-  stream_->ReadNext();
+  wire_->ReadNext();
   hooks_.on_frame(frame);
 }
 
 void Link::OnWritten(uint64_t serial) {
   if (closed_ || serial != serial_) return;
-  writing_ = false;
   hooks_.on_written();
   Pump();
 }
@@ -86,9 +118,7 @@ void Link::OnWritten(uint64_t serial) {
 void Link::OnClosed(uint64_t serial, const absl::Status& status) {
   if (closed_ || serial != serial_) return;
   ++serial_;
-  stream_.reset();
-  ear_.reset();
-  writing_ = false;
+  wire_.reset();
   Reopen();
   hooks_.on_lost(status);
 }

@@ -33,15 +33,14 @@ class Link {
   Link(ServerId server, Transport& transport, Loop& loop, Hooks hooks);
   ~Link();
 
-  // Sends the next message if there is one and the stream is free for it.
+  // Sends what there is, as far as the stream has room: one message on the way, one ready.
   void Pump();
   // Ends the stream for good.
   void Close();
 
  private:
-  class Ear;
+  class Wire;
 
-  void Open();
   void OnFrame(uint64_t serial, const ByteChain& frame);
   void OnWritten(uint64_t serial);
   void OnClosed(uint64_t serial, const absl::Status& status);
@@ -54,9 +53,7 @@ class Link {
   const Hooks hooks_;
 
   uint64_t serial_ = 0;  // of the stream; what an older one still says is not heard
-  std::unique_ptr<Ear> ear_;
-  std::unique_ptr<Stream> stream_;
-  bool writing_ = false;
+  std::unique_ptr<Wire> wire_;
   bool reopening_ = false;
   bool closed_ = false;
   int failed_count_ = 0;  // streams lost since the last frame

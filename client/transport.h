@@ -26,7 +26,7 @@ class StreamObserver {
  public:
   virtual ~StreamObserver() = default;
   virtual void OnFrame(ByteChain frame) = 0;
-  // The frame given to the last Write is on its way: the next may be written.
+  // The frame given to the last Write is on its way: the next may be written, also from here.
   virtual void OnWritten() = 0;
   // Not OK, or OK after the server closed in order.
   virtual void OnClosed(absl::Status status) = 0;
