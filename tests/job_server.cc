@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "server/edge/session.h"
@@ -37,10 +38,13 @@ struct JobServer::Call {
 JobServer::JobServer(Job& job) : job_(job), loop_(clock_) {}
 
 JobServer::~JobServer() {
-  loop_.Run([this] {
+  // What was opened is known from here on; a stream may end by itself before its turn comes.
+  std::vector<uint64_t> streams;
+  loop_.Run([this, &streams] {
     absl::MutexLock lock(&mu_);
-    for (auto& [stream, call] : calls_) loop_.Post([&c = *call] { c.session->OnBroken(); });
+    for (const auto& [stream, call] : calls_) streams.push_back(stream);
   });
+  for (const uint64_t stream : streams) Closed(stream);
   const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return calls_.empty(); };
   { absl::MutexLock lock(&mu_, absl::Condition(&ended)); }
   loop_.Stop();
@@ -97,7 +101,7 @@ void JobServer::Closed(uint64_t stream) {
       if (it == calls_.end()) return;
       call = it->second.get();
     }
-    call->broken = true;
+    if (std::exchange(call->broken, true)) return;
     call->session->OnBroken();
   });
 }

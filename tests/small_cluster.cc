@@ -1,0 +1,174 @@
+#include "tests/small_cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/schedule.h"
+
+namespace thinwire {
+namespace {
+
+// Layers of shards of their own, and vectors that share one.
+std::vector<TensorShape> Model() {
+  return {{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
+}
+
+// A tensor for each of the model's, every value a function of its place.
+Tensors Fill(const std::function<float(size_t)>& value) {
+  Tensors tensors;
+  for (const TensorShape& t : Model()) {
+    std::vector<float>& values = tensors.emplace_back(t.value_count());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = value(i);
+  }
+  return tensors;
+}
+
+// Puts a chunk of a master tensor in its place.
+void Place(const MastersChunk& chunk, Tensors& tensors) {
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    if (Model()[t].name != chunk.tensor()) continue;
+    memcpy(tensors[t].data() + chunk.offset(), chunk.values().data(), chunk.values().size());
+  }
+}
+
+}  // namespace
+
+Tensors InitialValues() {
+  return Fill([](size_t i) { return 0.25f * static_cast<float>(i % 13); });
+}
+
+Tensors Gradient(uint32_t worker, uint64_t step) {
+  return Fill([=](size_t i) {
+    return 0.125f * static_cast<float>((i * 7 + worker * 3 + step) % 32) - 2.0f;
+  });
+}
+
+void Subtract(Tensors& from, float scale, const Tensors& what) {
+  for (size_t t = 0; t < from.size(); ++t) {
+    for (size_t i = 0; i < from[t].size(); ++i) from[t][i] -= scale * what[t][i];
+  }
+}
+
+SmallCluster::SmallCluster(const Rule& rule) {
+  for (uint32_t s = 0; s < kServers; ++s) {
+    JobOptions options;
+    options.server = ServerId{s};
+    options.server_count = kServers;
+    options.rule = rule;
+    options.lease = kLease;
+    options.epoch = Epoch{100 + s};
+    options.thread_count = 2;
+    jobs_.push_back(std::make_unique<Job>(options, *MakeOptimizer({.name = "sgd"}),
+                                          *Schedule::Make({.learning_rate = kRate}), clock_));
+  }
+}
+
+Tensors SmallCluster::Masters() {
+  Tensors tensors = InitialValues();
+  for (const auto& job : jobs_) {
+    bool more = true;
+    for (size_t place = 0; more; ++place) {
+      absl::Notification told;
+      job->Masters(place, [&](absl::StatusOr<std::vector<MastersChunk>> reply) {
+        EXPECT_TRUE(reply.ok()) << reply.status();
+        more = reply.ok() && !reply->empty();
+        if (reply.ok()) {
+          for (const MastersChunk& chunk : *reply) Place(chunk, tensors);
+        }
+        told.Notify();
+      });
+      told.WaitForNotification();
+    }
+  }
+  return tensors;
+}
+
+void SmallCluster::AwaitHeard(uint32_t worker) {
+  for (const auto& job : jobs_) {
+    for (bool heard = false; !heard;) {
+      absl::Notification told;
+      job->Status([&](absl::StatusOr<StatusReply> reply) {
+        for (const WorkerStatus& status : reply->workers()) {
+          heard = heard || (status.worker() == worker && status.heard_seconds_ago() == 0);
+        }
+        told.Notify();
+      });
+      told.WaitForNotification();
+    }
+  }
+}
+
+void SmallCluster::Tick() {
+  for (const auto& job : jobs_) {
+    absl::Notification ticked;
+    job->Tick([&] { ticked.Notify(); });
+    ticked.WaitForNotification();
+  }
+}
+
+SmallWorker::SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions options)
+    : number_(number) {
+  std::vector<InProcessServer*> servers;
+  for (uint32_t s = 0; s < kServers; ++s) {
+    servers_.push_back(std::make_unique<JobServer>(cluster.job(s)));
+    servers.push_back(servers_.back().get());
+  }
+  transport_ = std::make_unique<InProcessTransport>(std::move(servers));
+  options.worker = WorkerId{number};
+  options.server_count = kServers;
+  options.shard_size = kLeastShardSize;
+  options.silence = absl::Minutes(2);
+  options.heartbeat_interval = absl::Milliseconds(20);
+  client_ = *Client::Make(options, Model(), *transport_);
+}
+
+Step SmallWorker::Join() {
+  const Tensors initial = InitialValues();
+  const std::vector<std::span<const float>> spans(initial.begin(), initial.end());
+  const absl::StatusOr<Step> step = client_->Join(spans);
+  EXPECT_TRUE(step.ok()) << step.status();
+  return *step;
+}
+
+void SmallWorker::Push(Step step, const Tensors& gradient) {
+  client_->BeginStep(step, kExamples);
+  EXPECT_TRUE(client_->WaitAll().ok());
+  for (uint32_t t = gradient.size(); t-- > 0;) client_->Ready(t, gradient[t]);
+  EXPECT_TRUE(client_->EndStep().ok());
+}
+
+Step SmallWorker::Next() {
+  const absl::StatusOr<Step> next = client_->NextStep();
+  EXPECT_TRUE(next.ok()) << next.status();
+  return *next;
+}
+
+void SmallWorker::Train(Step last, bool faults) {
+  Step step = Join();
+  while (step < last) {
+    const ServerId server{static_cast<uint32_t>((step.value + number_) % kServers)};
+    if (faults && step.value % 2 == 0) transport_->LoseReplies(server, 1);
+    if (faults) transport_->RepeatFrames(server, 2);
+    Push(step, Gradient(number_, step.value));
+    if (faults && step.value % 3 == 0) transport_->DropStreams(server);
+    step = Next();
+  }
+}
+
+Tensors SmallWorker::Parameters() {
+  EXPECT_TRUE(client_->WaitAll().ok());
+  Tensors parameters;
+  for (uint32_t t = 0; t < Model().size(); ++t) {
+    const std::span<float> values = client_->replica(t);
+    parameters.emplace_back(values.begin(), values.end());
+  }
+  return parameters;
+}
+
+}  // namespace thinwire
