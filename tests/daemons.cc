@@ -1,0 +1,146 @@
+#include "tests/daemons.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace thinwire {
+
+Daemons::Daemons() {
+  auto folder = TempDir::Make(testing::TempDir());
+  EXPECT_TRUE(folder.ok()) << folder.status();
+  folder_ = *std::move(folder);
+  auto signals = Signals::Block();
+  EXPECT_TRUE(signals.ok()) << signals.status();
+  signals_ = *std::move(signals);
+  set_ = std::make_unique<ProcessSet>(*signals_, folder_->path());
+}
+
+std::string Daemons::Write(const std::string& name, std::string_view text) {
+  const std::string file = absl::StrCat(file_count_++, "_", name);
+  const absl::Status status = folder_->WriteFile(file, std::string(text));
+  EXPECT_TRUE(status.ok()) << status;
+  return folder_->PathOf(file);
+}
+
+void Daemons::Start(const std::string& name, const std::string& program,
+                    std::vector<std::string> arguments) {
+  records_[name] = Record();
+  arguments.insert(arguments.begin(), program);
+  const absl::Status status = set_->Start(name, arguments);
+  ASSERT_TRUE(status.ok()) << status;
+}
+
+std::string Daemons::StartServer(const std::string& name, std::string_view config) {
+  Start(name, "server/server", {"--config", Write(absl::StrCat(name, ".textproto"), config)});
+  Record& record = records_[name];
+  Until([&record] { return !record.unread.empty() || record.exit.has_value(); });
+  if (record.unread.empty()) return "";
+  const std::string line = record.unread.front();
+  record.unread.pop_front();
+  EXPECT_TRUE(absl::StartsWith(line, "listening ")) << line;
+  return line.substr(std::string_view("listening ").size());
+}
+
+void Daemons::StartWorker(const std::string& name, std::string_view config) {
+  Start(name, "worker/worker", {"--config", Write(absl::StrCat(name, ".textproto"), config)});
+}
+
+void Daemons::Signal(const std::string& name, int number) { set_->Signal(name, number); }
+
+std::optional<nlohmann::json> Daemons::WaitForEvent(const std::string& name, const Wanted& wanted) {
+  Record& record = records_[name];
+  std::optional<nlohmann::json> found;
+  const auto look = [&] {
+    while (!found && !record.unread.empty()) {
+      auto event =
+          nlohmann::json::parse(record.unread.front(), nullptr, /*allow_exceptions=*/false);
+      record.unread.pop_front();
+      if (event.is_object() && wanted(event)) found = std::move(event);
+    }
+    return found.has_value() || record.exit.has_value();
+  };
+  Until(look);
+  if (!found) Complain(absl::StrCat(name, " never said what was waited for"));
+  return found;
+}
+
+bool Daemons::WaitForLog(const std::string& name, const std::string& text) {
+  const Record& record = records_[name];
+  Until([&] { return absl::StrContains(record.log, text) || record.exit.has_value(); });
+  const bool found = absl::StrContains(record.log, text);
+  if (!found) Complain(absl::StrCat("the log of ", name, " never held \"", text, "\""));
+  return found;
+}
+
+Finished Daemons::WaitForEnd(const std::string& name) {
+  const Record& record = records_[name];
+  if (!Until([&record] { return record.exit.has_value(); })) {
+    Complain(absl::StrCat(name, " never ended"));
+    return {{.code = -1}, record.output, record.log};
+  }
+  return {*record.exit, record.output, record.log};
+}
+
+Finished Daemons::Run(const std::string& program, std::vector<std::string> arguments) {
+  const std::string name = absl::StrCat("run", file_count_++);
+  Start(name, program, std::move(arguments));
+  return WaitForEnd(name);
+}
+
+bool Daemons::Until(const std::function<bool()>& done) {
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (!done()) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return false;
+    for (const ProcessEvent& event : set_->Wait(left)) {
+      Record& record = records_[event.name];
+      switch (event.kind) {
+        case ProcessEvent::Kind::kLine:
+          record.unread.push_back(event.text);
+          absl::StrAppend(&record.output, event.text, "\n");
+          break;
+        case ProcessEvent::Kind::kLog:
+          absl::StrAppend(&record.log, event.text, "\n");
+          break;
+        case ProcessEvent::Kind::kExit:
+          record.exit = event.exit;
+          break;
+        case ProcessEvent::Kind::kSignal:
+          break;
+      }
+    }
+  }
+  return true;
+}
+
+void Daemons::Complain(const std::string& what) const {
+  std::string logs;
+  for (const auto& [name, record] : records_) {
+    const auto last = [](const std::string& text) {
+      return text.size() < 1500 ? text : text.substr(text.size() - 1500);
+    };
+    absl::StrAppend(&logs, "\n--- ", name,
+                    record.exit ? absl::StrCat(" (", record.exit->ToString(), ")") : "", "\n",
+                    last(record.log), last(record.output));
+  }
+  ADD_FAILURE() << what << logs;
+}
+
+Daemons::Wanted IsEvent(std::string kind) {
+  return [kind = std::move(kind)](const nlohmann::json& event) {
+    return event.value("event", "") == kind;
+  };
+}
+
+Daemons::Wanted IsStep(uint64_t at_least) {
+  return [at_least](const nlohmann::json& event) {
+    return event.value("event", "") == "step" && event.value("step", uint64_t{0}) >= at_least;
+  };
+}
+
+}  // namespace thinwire

@@ -1,0 +1,225 @@
+// What a cluster of real daemons does when one of them is killed, comes back, or meets bad input.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/daemons.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Job {
+  std::string mode = R"(mode: "sync")";
+  std::string model = "softmax";
+  uint32_t workers = 3;
+  double lease_seconds = 2;
+  uint32_t epochs = 3;
+  double delay_seconds = 0.02;
+};
+
+class FaultsTest : public testing::Test {
+ protected:
+  std::string ServerConfig(const Job& job, uint32_t server) const {
+    return absl::StrCat("job: \"faults\" server: ", server, " servers: ", server_count_,
+                        " consistency { ", job.mode, " workers: ", job.workers,
+                        " lease_seconds: ", job.lease_seconds, " start_timeout_seconds: 30 }",
+                        " optimization { learning_rate: 0.01 }");
+  }
+
+  std::string WorkerConfig(const Job& job, uint32_t worker) const {
+    return absl::StrCat(
+        "job: \"faults\" worker: ", worker, " workers: ", job.workers, " servers: [ \"",
+        absl::StrJoin(addresses_, "\", \""), "\" ] silence_seconds: 4",
+        " delay_seconds: ", job.delay_seconds, " task { model: \"", job.model,
+        "\" train_examples: 3000 test_examples: 500 batch_size: 50 epochs: ", job.epochs, " }");
+  }
+
+  static std::string ServerName(uint32_t server) { return absl::StrCat("server", server); }
+  static std::string WorkerName(uint32_t worker) { return absl::StrCat("worker", worker); }
+
+  void StartServers(const Job& job) {
+    for (uint32_t s = 0; s < server_count_; ++s) {
+      addresses_.push_back(daemons_.StartServer(ServerName(s), ServerConfig(job, s)));
+      ASSERT_NE(addresses_.back(), "");
+    }
+  }
+
+  void StartWorker(const Job& job, uint32_t worker) {
+    daemons_.StartWorker(WorkerName(worker), WorkerConfig(job, worker));
+  }
+
+  void StartAll(const Job& job) {
+    StartServers(job);
+    for (uint32_t w = 0; w < job.workers; ++w) StartWorker(job, w);
+  }
+
+  void ExpectDone(uint32_t worker) {
+    EXPECT_TRUE(daemons_.WaitForEvent(WorkerName(worker), IsEvent("done")).has_value());
+    const Finished end = daemons_.WaitForEnd(WorkerName(worker));
+    EXPECT_EQ(end.exit, ExitStatus()) << end.log;
+  }
+
+  // Kills worker 1 in the middle; the others must finish.
+  void OthersFinishWithoutWorkerOne(const Job& job) {
+    StartAll(job);
+    ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
+    daemons_.Signal("worker1", SIGKILL);
+    ExpectDone(0);
+    ExpectDone(2);
+  }
+
+  const uint32_t server_count_ = 2;
+  Daemons daemons_;
+  std::vector<std::string> addresses_;
+};
+
+TEST_F(FaultsTest, SyncGoesOnWithoutAKilledWorker) { OthersFinishWithoutWorkerOne({}); }
+
+TEST_F(FaultsTest, BackupGoesOnWithoutAKilledWorker) {
+  OthersFinishWithoutWorkerOne({.mode = R"(mode: "backup" backup: 1)"});
+}
+
+TEST_F(FaultsTest, SspGoesOnWithoutAKilledWorker) {
+  OthersFinishWithoutWorkerOne({.mode = R"(mode: "ssp" slack: 2)"});
+}
+
+TEST_F(FaultsTest, AsyncGoesOnWithoutAKilledWorker) {
+  OthersFinishWithoutWorkerOne({.mode = R"(mode: "async")"});
+}
+
+TEST_F(FaultsTest, WhoIsWaitedForIsNamed) {
+  const Job job{.lease_seconds = 8};
+  StartAll(job);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
+  daemons_.Signal("worker1", SIGSTOP);
+  const auto waiting = daemons_.WaitForEvent("worker0", IsEvent("waiting"));
+  ASSERT_TRUE(waiting.has_value());
+  EXPECT_THAT(waiting->value("text", ""), HasSubstr("worker 1"));
+  daemons_.Signal("worker1", SIGCONT);
+  ExpectDone(0);
+  ExpectDone(1);
+  ExpectDone(2);
+}
+
+TEST_F(FaultsTest, ARestartedWorkerGoesOnWhereTheOthersAre) {
+  const Job job{.epochs = 8, .delay_seconds = 0.05};
+  StartAll(job);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
+  daemons_.Signal("worker1", SIGKILL);
+  daemons_.WaitForEnd("worker1");
+  StartWorker(job, 1);
+  const auto joined = daemons_.WaitForEvent("worker1", IsEvent("joined"));
+  ASSERT_TRUE(joined.has_value());
+  EXPECT_GT(joined->value("step", 0), 5);
+  ExpectDone(0);
+  ExpectDone(1);
+  ExpectDone(2);
+}
+
+TEST_F(FaultsTest, AKilledServerIsNamedByEveryWorker) {
+  const Job job{.epochs = 50};
+  StartAll(job);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
+  daemons_.Signal("server1", SIGKILL);
+  for (uint32_t w = 0; w < job.workers; ++w) {
+    const auto error = daemons_.WaitForEvent(WorkerName(w), IsEvent("error"));
+    ASSERT_TRUE(error.has_value());
+    EXPECT_THAT(error->value("message", ""),
+                HasSubstr(absl::StrCat("server 1 (", addresses_[1], ")")));
+    const Finished end = daemons_.WaitForEnd(WorkerName(w));
+    EXPECT_EQ(end.exit, ExitStatus{.code = 69}) << end.log;
+  }
+}
+
+TEST_F(FaultsTest, ATerminatedWorkerLeavesInOrder) {
+  const Job job{.lease_seconds = 30, .epochs = 6};
+  StartAll(job);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
+  daemons_.Signal("worker1", SIGTERM);
+  EXPECT_EQ(daemons_.WaitForEnd("worker1").exit, ExitStatus{.code = 75});
+  ExpectDone(0);  // long before the lease could have run out
+  ExpectDone(2);
+  daemons_.Signal("server0", SIGTERM);
+  daemons_.Signal("server1", SIGTERM);
+  EXPECT_EQ(daemons_.WaitForEnd("server0").exit, ExitStatus());
+  EXPECT_EQ(daemons_.WaitForEnd("server1").exit, ExitStatus());
+}
+
+TEST_F(FaultsTest, ANumberInUseIsRefusedToASecondProcess) {
+  const Job job{.epochs = 50};
+  StartAll(job);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
+  daemons_.StartWorker("impostor", WorkerConfig(job, 1));
+  const Finished impostor = daemons_.WaitForEnd("impostor");
+  EXPECT_EQ(impostor.exit, ExitStatus{.code = 78}) << impostor.log;
+  EXPECT_THAT(impostor.output, HasSubstr("worker 1"));
+  // The first one never noticed.
+  EXPECT_TRUE(daemons_.WaitForEvent("worker1", IsStep(10)).has_value());
+}
+
+TEST_F(FaultsTest, AnotherModelIsRefused) {
+  const Job job{.epochs = 50};
+  StartAll(job);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
+  Job other = job;
+  other.model = "mlp";
+  daemons_.StartWorker("stranger", WorkerConfig(other, 2));
+  const Finished stranger = daemons_.WaitForEnd("stranger");
+  EXPECT_EQ(stranger.exit, ExitStatus{.code = 78}) << stranger.log;
+  EXPECT_THAT(stranger.output, HasSubstr("model"));
+  EXPECT_TRUE(daemons_.WaitForEvent("worker2", IsStep(10)).has_value());
+}
+
+TEST_F(FaultsTest, ATakenPortIsAClearError) {
+  const Job job;
+  StartServers(job);
+  const std::string config = absl::StrCat(ServerConfig(job, 1), " listen: \"", addresses_[0], "\"");
+  const Finished second =
+      daemons_.Run("server/server", {"--config", daemons_.Write("taken.textproto", config)});
+  EXPECT_EQ(second.exit, ExitStatus{.code = 69});
+  EXPECT_THAT(second.log, HasSubstr(addresses_[0]));
+}
+
+TEST_F(FaultsTest, AServerRefusesToListenToTheWorld) {
+  const std::string config = absl::StrCat(ServerConfig({}, 0), " listen: \"0.0.0.0:0\"");
+  const Finished run =
+      daemons_.Run("server/server", {"--config", daemons_.Write("open.textproto", config)});
+  EXPECT_EQ(run.exit, ExitStatus{.code = 78});
+  EXPECT_THAT(run.log, HasSubstr("0.0.0.0:0"));
+}
+
+TEST_F(FaultsTest, BadConfigurationsAreNamedByLineAndField) {
+  const auto complaint = [this](const std::string& program, std::string_view config) {
+    const Finished run =
+        daemons_.Run(program, {"--config", daemons_.Write("bad.textproto", config)});
+    EXPECT_EQ(run.exit, ExitStatus{.code = 78}) << run.log;
+    return run.log;
+  };
+  EXPECT_THAT(complaint("server/server", "servers: 1\nserverz: 2\n"),
+              HasSubstr("did you mean \"server"));
+  EXPECT_THAT(complaint("server/server", "servers: 1\nserver: \"two\"\n"), HasSubstr(":2:"));
+  EXPECT_THAT(complaint("worker/worker", "servers: \"127.0.0.1:1\" task { model: \"cmn\" }"),
+              HasSubstr("did you mean \"cnn\""));
+  const std::string missing =
+      complaint("worker/worker", "servers: \"127.0.0.1:1\" task { data_dir: \"/nowhere\" }");
+  EXPECT_THAT(missing, HasSubstr("/nowhere"));
+  EXPECT_THAT(missing, HasSubstr("dataset-fashion-mnist"));
+}
+
+TEST_F(FaultsTest, AServerThatIsNotThereIsNamed) {
+  const Finished run = daemons_.Run(
+      "worker/worker",
+      {"--config",
+       daemons_.Write("alone.textproto",
+                      "servers: \"127.0.0.1:1\" silence_seconds: 2 task { model: \"softmax\" }")});
+  EXPECT_EQ(run.exit, ExitStatus{.code = 69});
+  EXPECT_THAT(run.output, HasSubstr("server 0 (127.0.0.1:1)"));
+}
+
+}  // namespace
+}  // namespace thinwire

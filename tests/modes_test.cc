@@ -1,0 +1,109 @@
+// `thinwire train` in all four modes: real processes, real sockets, real data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "tests/daemons.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Softmax regression on a part of Fashion-MNIST: a few seconds a run.
+constexpr char kConfig[] = R"(
+  servers: 2
+  consistency { mode: "sync" workers: 3 lease_seconds: 5 }
+  optimization { optimizer: "momentum" learning_rate: 0.01 }
+  compression { push: "fp8_e5m2" pull: "bf16" }
+  task { model: "softmax" train_examples: 6000 test_examples: 2000 batch_size: 50 epochs: 2 seed: 7 }
+)";
+
+class ModesTest : public testing::Test {
+ protected:
+  // Runs `thinwire train` with FLAGS on top of kConfig; its report.
+  nlohmann::json Train(std::vector<std::string> flags) {
+    const std::string report = absl::StrCat(daemons_.folder(), "/report", count_++, ".json");
+    std::vector<std::string> arguments = {
+        "train", "--config", daemons_.Write("train.textproto", kConfig), "--report", report};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Finished run = daemons_.Run("cli/thinwire", arguments);
+    EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
+    std::ifstream file(report);
+    EXPECT_TRUE(file.good()) << report << "\n" << run.log;
+    auto json = nlohmann::json::parse(file, nullptr, false);
+    EXPECT_TRUE(json.is_object());
+    return json;
+  }
+
+  Daemons daemons_;
+  int count_ = 0;
+};
+
+TEST_F(ModesTest, SyncTrains) {
+  const auto report = Train({});
+  EXPECT_EQ(report["mode"], "sync");
+  EXPECT_EQ(report["workers"], 3);
+  EXPECT_EQ(report["servers"], 2);
+  EXPECT_EQ(report["push"], "fp8_e5m2");
+  EXPECT_EQ(report["pull"], "bf16");
+  EXPECT_EQ(report["epochs"], 2);
+  EXPECT_EQ(report["steps"], 2 * 40);
+  EXPECT_GT(report["final_test_accuracy"], 0.70);
+  EXPECT_GT(report["final_train_loss"], 0.0);
+  EXPECT_GT(report["seconds"], 0.0);
+  EXPECT_GT(report["median_step_seconds"], 0.0);
+  // Nobody is late and nothing is stale when every round waits for everybody.
+  EXPECT_EQ(report["late_pushes"], 0);
+  EXPECT_EQ(report["staleness"]["max"], 0);
+  // 7850 values, 3 workers, 80 steps.
+  EXPECT_EQ(report["push_bytes_raw"], 7850ull * 4 * 3 * 80);
+  const double push_ratio =
+      report["push_bytes_raw"].get<double>() / report["push_bytes_encoded"].get<double>();
+  EXPECT_GT(push_ratio, 3.9);
+  EXPECT_LE(push_ratio, 4.0);
+  const double pull_ratio =
+      report["pull_bytes_raw"].get<double>() / report["pull_bytes_encoded"].get<double>();
+  EXPECT_GT(pull_ratio, 1.9);
+  EXPECT_LE(pull_ratio, 2.0);
+}
+
+TEST_F(ModesTest, OrderedFoldRepeatsBitByBit) {
+  const auto first = Train({"--ordered_fold"});
+  const auto second = Train({"--ordered_fold"});
+  EXPECT_EQ(first["final_parameters_crc32c"], second["final_parameters_crc32c"]);
+  EXPECT_EQ(first["final_test_accuracy"], second["final_test_accuracy"]);
+  const auto other = Train({"--ordered_fold", "--seed", "8"});
+  EXPECT_NE(first["final_parameters_crc32c"], other["final_parameters_crc32c"]);
+}
+
+TEST_F(ModesTest, BackupDoesNotWaitForAStraggler) {
+  const auto report =
+      Train({"--mode", "backup", "--workers", "4", "--backup", "1", "--straggler", "3:100ms"});
+  EXPECT_GT(report["late_pushes"], 0);
+  EXPECT_GT(report["final_test_accuracy"], 0.70);
+}
+
+TEST_F(ModesTest, SspKeepsItsBound) {
+  const auto report = Train({"--mode", "ssp", "--slack", "2", "--straggler", "1:20ms"});
+  EXPECT_GT(report["final_test_accuracy"], 0.70);
+  EXPECT_EQ(report["late_pushes"], 0);
+  // At most slack + 1 steps of each of the two others can come between a read and its push, and as
+  // many behind it.
+  EXPECT_GT(report["staleness"]["max"], 0);
+  EXPECT_LE(report["staleness"]["max"], 2 * (2 * 2 + 1));
+}
+
+TEST_F(ModesTest, AsyncWaitsForNobody) {
+  const auto report = Train({"--mode", "async", "--fold_every", "2", "--straggler", "1:20ms",
+                             "--push", "topk", "--density", "0.05"});
+  EXPECT_GT(report["final_test_accuracy"], 0.65);
+  EXPECT_EQ(report["late_pushes"], 0);
+  EXPECT_LT(report["push_bytes_encoded"].get<double>(),
+            0.1 * report["push_bytes_raw"].get<double>());
+}
+
+}  // namespace
+}  // namespace thinwire
