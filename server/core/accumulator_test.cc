@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "server/core/fakes.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 namespace {

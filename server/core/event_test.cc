@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "server/core/fakes.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "absl/strings/string_view.h"
 #include "server/core/rule.h"
-#include "server/core/story.h"
+#include "server/core/testing/story.h"
 
 namespace thinwire {
 namespace {

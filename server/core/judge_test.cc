@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "server/core/fakes.h"
 #include "server/core/rule.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 namespace {

@@ -1,6 +1,6 @@
 // A shard and its oracle live through the same random histories and must agree on everything after
 // every event.
-#include "server/core/oracle.h"
+#include "server/core/testing/oracle.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <map>
 #include <sstream>
 
-#include "server/core/fakes.h"
-#include "server/core/histories.h"
 #include "server/core/rule.h"
 #include "server/core/shard.h"
+#include "server/core/testing/fakes.h"
+#include "server/core/testing/histories.h"
 
 namespace thinwire {
 namespace {

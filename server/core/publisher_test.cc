@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "server/core/fakes.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <memory>
 
-#include "server/core/fakes.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 namespace {

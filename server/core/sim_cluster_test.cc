@@ -1,6 +1,6 @@
 // Whole clusters under trouble, in every mode: all come to their last step, and the books are
 // right.
-#include "server/core/sim_cluster.h"
+#include "server/core/testing/sim_cluster.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/core/fakes.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 namespace {

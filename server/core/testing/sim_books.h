@@ -5,8 +5,8 @@
 //   died
 //
 // All amounts are whole numbers, so the sums are exact. Not thread-safe.
-#ifndef THINWIRE_SERVER_CORE_SIM_BOOKS_H_
-#define THINWIRE_SERVER_CORE_SIM_BOOKS_H_
+#ifndef THINWIRE_SERVER_CORE_TESTING_SIM_BOOKS_H_
+#define THINWIRE_SERVER_CORE_TESTING_SIM_BOOKS_H_
 
 #include <cstdint>
 #include <map>
@@ -18,10 +18,10 @@
 #include "common/ids.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/core/fakes.h"
 #include "server/core/progress.h"
 #include "server/core/rule.h"
 #include "server/core/shard.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 
@@ -81,4 +81,4 @@ class ShardBooks {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_SIM_BOOKS_H_
+#endif  // THINWIRE_SERVER_CORE_TESTING_SIM_BOOKS_H_

@@ -3,8 +3,8 @@
 // beginning, every time.
 //
 // Not thread-safe.
-#ifndef THINWIRE_SERVER_CORE_CHRONICLE_H_
-#define THINWIRE_SERVER_CORE_CHRONICLE_H_
+#ifndef THINWIRE_SERVER_CORE_TESTING_CHRONICLE_H_
+#define THINWIRE_SERVER_CORE_TESTING_CHRONICLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -75,4 +75,4 @@ class Chronicle {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_CHRONICLE_H_
+#endif  // THINWIRE_SERVER_CORE_TESTING_CHRONICLE_H_

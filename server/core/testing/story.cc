@@ -1,4 +1,4 @@
-#include "server/core/story.h"
+#include "server/core/testing/story.h"
 
 #include <cstdint>
 #include <map>
@@ -11,8 +11,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "server/core/fakes.h"
 #include "server/core/shard.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 namespace {

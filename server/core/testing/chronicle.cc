@@ -1,4 +1,4 @@
-#include "server/core/chronicle.h"
+#include "server/core/testing/chronicle.h"
 
 #include <algorithm>
 #include <variant>

@@ -1,4 +1,4 @@
-#include "server/core/fakes.h"
+#include "server/core/testing/fakes.h"
 
 #include <cstring>
 #include <utility>

@@ -4,8 +4,8 @@
 //
 // Written from the rule and not from the shard; oracle_test.cc holds the two against each other.
 // Not thread-safe.
-#ifndef THINWIRE_SERVER_CORE_ORACLE_H_
-#define THINWIRE_SERVER_CORE_ORACLE_H_
+#ifndef THINWIRE_SERVER_CORE_TESTING_ORACLE_H_
+#define THINWIRE_SERVER_CORE_TESTING_ORACLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "server/core/chronicle.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"
+#include "server/core/testing/chronicle.h"
 
 namespace thinwire {
 
@@ -61,4 +61,4 @@ class Oracle {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_ORACLE_H_
+#endif  // THINWIRE_SERVER_CORE_TESTING_ORACLE_H_

@@ -1,10 +1,10 @@
-#include "server/core/sim_client.h"
+#include "server/core/testing/sim_client.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "server/core/fakes.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/core/sim_books.h"
+#include "server/core/testing/sim_books.h"
 
 #include <cmath>
 #include <sstream>

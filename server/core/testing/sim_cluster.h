@@ -4,8 +4,8 @@
 // must come to its last step, and the books must be right.
 //
 // Not thread-safe.
-#ifndef THINWIRE_SERVER_CORE_SIM_CLUSTER_H_
-#define THINWIRE_SERVER_CORE_SIM_CLUSTER_H_
+#ifndef THINWIRE_SERVER_CORE_TESTING_SIM_CLUSTER_H_
+#define THINWIRE_SERVER_CORE_TESTING_SIM_CLUSTER_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "server/core/fakes.h"
-#include "server/core/histories.h"
 #include "server/core/rule.h"
 #include "server/core/shard.h"
-#include "server/core/sim_books.h"
-#include "server/core/sim_client.h"
-#include "server/core/sim_wire.h"
+#include "server/core/testing/fakes.h"
+#include "server/core/testing/histories.h"
+#include "server/core/testing/sim_books.h"
+#include "server/core/testing/sim_client.h"
+#include "server/core/testing/sim_wire.h"
 
 namespace thinwire {
 
@@ -89,4 +89,4 @@ class SimCluster {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_SIM_CLUSTER_H_
+#endif  // THINWIRE_SERVER_CORE_TESTING_SIM_CLUSTER_H_

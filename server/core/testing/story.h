@@ -13,8 +13,8 @@
 //   wN/INCARNATION ...     an event of that incarnation; else of the one that joined last
 //
 // A join takes the worker's next incarnation. "waits" is no event: it shows what Shard::Waits says.
-#ifndef THINWIRE_SERVER_CORE_STORY_H_
-#define THINWIRE_SERVER_CORE_STORY_H_
+#ifndef THINWIRE_SERVER_CORE_TESTING_STORY_H_
+#define THINWIRE_SERVER_CORE_TESTING_STORY_H_
 
 #include <string>
 
@@ -32,4 +32,4 @@ std::string Plain(absl::string_view story);
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_STORY_H_
+#endif  // THINWIRE_SERVER_CORE_TESTING_STORY_H_

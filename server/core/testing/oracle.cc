@@ -1,9 +1,9 @@
-#include "server/core/oracle.h"
+#include "server/core/testing/oracle.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "server/core/fakes.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 

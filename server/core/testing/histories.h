@@ -4,8 +4,8 @@
 // what networks, crashes and mistakes bring: an old event word for word, an older or unknown
 // incarnation, another generation, a step too far or long done, a lease that runs out and a worker
 // that comes back, a payload that is no number.
-#ifndef THINWIRE_SERVER_CORE_HISTORIES_H_
-#define THINWIRE_SERVER_CORE_HISTORIES_H_
+#ifndef THINWIRE_SERVER_CORE_TESTING_HISTORIES_H_
+#define THINWIRE_SERVER_CORE_TESTING_HISTORIES_H_
 
 #include <cstdint>
 #include <random>
@@ -57,4 +57,4 @@ class History {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_HISTORIES_H_
+#endif  // THINWIRE_SERVER_CORE_TESTING_HISTORIES_H_

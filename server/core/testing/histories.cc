@@ -1,9 +1,9 @@
-#include "server/core/histories.h"
+#include "server/core/testing/histories.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "server/core/fakes.h"
+#include "server/core/testing/fakes.h"
 
 namespace thinwire {
 

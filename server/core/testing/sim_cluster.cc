@@ -1,4 +1,4 @@
-#include "server/core/sim_cluster.h"
+#include "server/core/testing/sim_cluster.h"
 
 #include <algorithm>
 #include <sstream>

@@ -2,8 +2,8 @@
 // last, some are lost, some arrive twice, and all may overtake each other.
 //
 // Not thread-safe.
-#ifndef THINWIRE_SERVER_CORE_SIM_WIRE_H_
-#define THINWIRE_SERVER_CORE_SIM_WIRE_H_
+#ifndef THINWIRE_SERVER_CORE_TESTING_SIM_WIRE_H_
+#define THINWIRE_SERVER_CORE_TESTING_SIM_WIRE_H_
 
 #include <cstdint>
 #include <map>
@@ -13,7 +13,7 @@
 #include "common/ids.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/core/histories.h"
+#include "server/core/testing/histories.h"
 
 namespace thinwire {
 
@@ -77,4 +77,4 @@ class Wire {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_SIM_WIRE_H_
+#endif  // THINWIRE_SERVER_CORE_TESTING_SIM_WIRE_H_

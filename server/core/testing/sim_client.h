@@ -7,8 +7,8 @@
 //
 // It keeps a push's bytes until the verdict and sends them again when nothing comes; it gives late
 // values back to the residual; it stops when it is fenced. Not thread-safe.
-#ifndef THINWIRE_SERVER_CORE_SIM_CLIENT_H_
-#define THINWIRE_SERVER_CORE_SIM_CLIENT_H_
+#ifndef THINWIRE_SERVER_CORE_TESTING_SIM_CLIENT_H_
+#define THINWIRE_SERVER_CORE_TESTING_SIM_CLIENT_H_
 
 #include <cstdint>
 #include <optional>
@@ -19,9 +19,9 @@
 #include "common/ids.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/core/histories.h"
-#include "server/core/sim_books.h"
-#include "server/core/sim_wire.h"
+#include "server/core/testing/histories.h"
+#include "server/core/testing/sim_books.h"
+#include "server/core/testing/sim_wire.h"
 
 namespace thinwire {
 
@@ -98,4 +98,4 @@ class SimClient {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_SIM_CLIENT_H_
+#endif  // THINWIRE_SERVER_CORE_TESTING_SIM_CLIENT_H_

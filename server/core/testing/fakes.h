@@ -1,8 +1,8 @@
 // Fakes: what a shard needs around it in a test. Payloads by hand, an optimizer that a reader can
 // do in his head, one that writes down what it was given, and a worker's events with every number
 // filled in.
-#ifndef THINWIRE_SERVER_CORE_FAKES_H_
-#define THINWIRE_SERVER_CORE_FAKES_H_
+#ifndef THINWIRE_SERVER_CORE_TESTING_FAKES_H_
+#define THINWIRE_SERVER_CORE_TESTING_FAKES_H_
 
 #include <cstdint>
 #include <initializer_list>
@@ -66,4 +66,4 @@ struct FakeWorker {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_FAKES_H_
+#endif  // THINWIRE_SERVER_CORE_TESTING_FAKES_H_
