@@ -23,8 +23,12 @@ train_examples=0
 json=""
 rate_sync=0.06
 rate_backup=0.06
-rate_ssp=0.015
-rate_async=0.015
+rate_ssp=0.04
+rate_async=0.04
+# Stale gradients act as momentum of their own (Mitliagkas et al. 2016, "Asynchrony begets momentum"): with four workers
+# and 0.9 at the servers an asynchronous run may collapse, so these two modes take less of it.
+momentum_ssp=0.5
+momentum_async=0.5
 
 while [ $# -gt 0 ]; do
   case $1 in
@@ -44,6 +48,8 @@ while [ $# -gt 0 ]; do
     --rate_backup) rate_backup=$2 ;;
     --rate_ssp) rate_ssp=$2 ;;
     --rate_async) rate_async=$2 ;;
+    --momentum_ssp) momentum_ssp=$2 ;;
+    --momentum_async) momentum_async=$2 ;;
     *) echo "modes.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
   esac
   shift 2
@@ -57,13 +63,13 @@ trap 'rm -rf "$work"' EXIT
 reports=${json:-$work}
 mkdir -p "$reports"
 
-# The flags of a mode, its rate last.
+# The flags of a mode.
 mode_flags() {
   case $1 in
     sync) echo "--mode sync --learning_rate $rate_sync" ;;
     backup) echo "--mode backup --backup 1 --learning_rate $rate_backup" ;;
-    ssp) echo "--mode ssp --slack 4 --learning_rate $rate_ssp" ;;
-    async) echo "--mode async --learning_rate $rate_async" ;;
+    ssp) echo "--mode ssp --slack 4 --momentum $momentum_ssp --learning_rate $rate_ssp" ;;
+    async) echo "--mode async --momentum $momentum_async --learning_rate $rate_async" ;;
     *) echo "modes.sh: mode $1: want sync, backup, ssp or async" >&2; exit 64 ;;
   esac
 }
