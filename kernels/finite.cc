@@ -13,9 +13,9 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The largest magnitude is enough: every code that is not finite is at or above kInfinity.
+// The largest magnitude is enough: also of the codes that are not finite.
 template <typename Format>
-bool AllFiniteOf(const std::byte* codes, size_t count) {
+bool AllWithin(const std::byte* codes, size_t count, typename Format::Code bound) {
   using Code = typename Format::Code;
   size_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
@@ -27,20 +27,19 @@ bool AllFiniteOf(const std::byte* codes, size_t count) {
     const auto bytes = hn::LoadU(d8, reinterpret_cast<const uint8_t*>(codes) + i * sizeof(Code));
     largest = hn::Max(largest, hn::And(hn::BitCast(d, bytes), magnitude));
   }
-  const auto limit = hn::Set(d, static_cast<Code>(Format::kInfinity));
-  if (!hn::AllTrue(d, hn::Lt(largest, limit))) return false;
+  if (!hn::AllFalse(d, hn::Lt(hn::Set(d, bound), largest))) return false;
 #endif
   for (; i < count; ++i) {
     Code code;
     std::memcpy(&code, codes + i * sizeof(Code), sizeof(Code));
-    if (!IsFiniteCode<Format>(code)) return false;
+    if ((code & (kSignBit<Format> - 1)) > bound) return false;
   }
   return true;
 }
 
-#define THINWIRE_FINITE(Format)                                  \
-  bool AllFinite##Format(const std::byte* codes, size_t count) { \
-    return AllFiniteOf<Format>(codes, count);                    \
+#define THINWIRE_FINITE(Format)                                                               \
+  bool AllWithin##Format(const std::byte* codes, size_t count, typename Format::Code bound) { \
+    return AllWithin<Format>(codes, count, bound);                                            \
   }
 
 THINWIRE_FINITE(Fp32)
@@ -57,11 +56,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace thinwire::kernels {
 
-#define THINWIRE_FINITE(Format)                                       \
-  HWY_EXPORT(AllFinite##Format);                                      \
-  template <>                                                         \
-  bool AllFiniteCodes<Format>(const std::byte* codes, size_t count) { \
-    return HWY_DYNAMIC_DISPATCH(AllFinite##Format)(codes, count);     \
+#define THINWIRE_FINITE(Format)                                                             \
+  HWY_EXPORT(AllWithin##Format);                                                            \
+  template <>                                                                               \
+  bool AllCodesWithin<Format>(const std::byte* codes, size_t count, Format::Code largest) { \
+    return HWY_DYNAMIC_DISPATCH(AllWithin##Format)(codes, count, largest);                  \
   }
 
 THINWIRE_FINITE(Fp32)
@@ -72,7 +71,7 @@ THINWIRE_FINITE(Fp8E4m3)
 #undef THINWIRE_FINITE
 
 bool AllFinite(std::span<const float> values) {
-  return AllFiniteCodes<Fp32>(std::as_bytes(values).data(), values.size());
+  return AllCodesWithin<Fp32>(std::as_bytes(values).data(), values.size(), Fp32::kMaxFinite);
 }
 
 }  // namespace thinwire::kernels

@@ -1,4 +1,4 @@
-// Whether arrays of numbers are finite. Pure functions: thread-safe.
+// Whether arrays of numbers are finite, or within a smaller bound. Pure functions: thread-safe.
 #ifndef THINWIRE_KERNELS_FINITE_H_
 #define THINWIRE_KERNELS_FINITE_H_
 
@@ -11,9 +11,11 @@ namespace thinwire::kernels {
 
 bool AllFinite(std::span<const float> values);
 
-// The COUNT codes of a number format that begin at CODES, any address.
+// Whether none of the COUNT codes that begin at CODES, any address, has a magnitude above that of
+// the positive code LARGEST. Codes order as their magnitudes do, and those that are not finite are
+// above all others: with Format::kMaxFinite it is whether all are finite.
 template <typename Format>
-bool AllFiniteCodes(const std::byte* codes, size_t count);
+bool AllCodesWithin(const std::byte* codes, size_t count, typename Format::Code largest);
 
 }  // namespace thinwire::kernels
 

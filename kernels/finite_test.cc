@@ -27,10 +27,15 @@ std::vector<std::byte> LargestCodes(size_t count) {
   return bytes;
 }
 
+template <typename Format>
+bool AllFiniteCodes(const std::vector<std::byte> &bytes, size_t count) {
+  return AllCodesWithin<Format>(bytes.data() + 1, count, Format::kMaxFinite);
+}
+
 TYPED_TEST(FiniteTest, TheLargestFiniteCodesPass) {
   OnEveryTarget([] {
     for (size_t count = 0; count < 200; ++count) {
-      ASSERT_TRUE(AllFiniteCodes<TypeParam>(LargestCodes<TypeParam>(count).data() + 1, count));
+      ASSERT_TRUE(AllFiniteCodes<TypeParam>(LargestCodes<TypeParam>(count), count));
     }
   });
 }
@@ -45,10 +50,22 @@ TYPED_TEST(FiniteTest, OneBadCodeIsFoundWhereverItIs) {
           auto bytes = LargestCodes<TypeParam>(count);
           const auto planted = static_cast<Code>(code);
           std::memcpy(bytes.data() + 1 + bad * sizeof(Code), &planted, sizeof(Code));
-          ASSERT_FALSE(AllFiniteCodes<TypeParam>(bytes.data() + 1, count))
-              << bad << " of " << count;
+          ASSERT_FALSE(AllFiniteCodes<TypeParam>(bytes, count)) << bad << " of " << count;
         }
       }
+    }
+  });
+}
+
+TYPED_TEST(FiniteTest, AnyCodeMayBeTheBound) {
+  using Code = typename TypeParam::Code;
+  OnEveryTarget([] {
+    for (const size_t count : {1, 64, 131}) {
+      const auto bytes = LargestCodes<TypeParam>(count);
+      const auto below = static_cast<Code>(TypeParam::kMaxFinite - 1);
+      ASSERT_FALSE(AllCodesWithin<TypeParam>(bytes.data() + 1, count, below));
+      const std::vector<std::byte> zeros(1 + count * sizeof(Code));
+      ASSERT_TRUE(AllCodesWithin<TypeParam>(zeros.data() + 1, count, Code{0}));
     }
   });
 }

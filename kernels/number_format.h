@@ -130,6 +130,14 @@ constexpr bool IsFiniteCode(typename Format::Code code) {
   return (code & (kSignBit<Format> - 1)) < Format::kInfinity;
 }
 
+// The largest code whose value is at most LIMIT. REQUIRES: limit >= 0.
+template <typename Format>
+constexpr typename Format::Code LargestCodeWithin(float limit) {
+  using Code = typename Format::Code;
+  const Code nearest = std::min<Code>(EncodeValue<Format>(limit), Format::kMaxFinite);
+  return DecodeValue<Format>(nearest) > limit ? static_cast<Code>(nearest - 1) : nearest;
+}
+
 }  // namespace thinwire::kernels
 
 #endif  // THINWIRE_KERNELS_NUMBER_FORMAT_H_

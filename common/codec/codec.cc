@@ -1,6 +1,8 @@
 #include "common/codec/codec.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -89,8 +91,12 @@ absl::Status CheckPayload(const ByteChain& payload, size_t count) {
 CodecId PayloadCodec(const ByteChain& payload) { return static_cast<CodecId>(payload.At(0)); }
 
 bool PayloadIsFinite(const ByteChain& payload, size_t count) {
-  if (PayloadCodec(payload) == CodecId::kTopK) return TopKIsFinite(payload, count);
-  return DenseIsFinite(ValuesOf(payload), count);
+  return PayloadIsWithin(payload, count, std::numeric_limits<float>::max());
+}
+
+bool PayloadIsWithin(const ByteChain& payload, size_t count, float limit) {
+  if (PayloadCodec(payload) == CodecId::kTopK) return TopKIsWithin(payload, count, limit);
+  return DenseIsWithin(ValuesOf(payload), count, limit);
 }
 
 void DecodePayload(const ByteChain& payload, std::span<float> out) {
@@ -100,6 +106,19 @@ void DecodePayload(const ByteChain& payload, std::span<float> out) {
 void DecodePayloadScaled(const ByteChain& payload, float scale, std::span<float> out) {
   if (PayloadCodec(payload) == CodecId::kTopK) return DecodeTopK(payload, scale, out);
   DecodeDense(ValuesOf(payload), 0, scale, out);
+}
+
+void DecodePayloadInBlocks(const ByteChain& payload, float scale, size_t count,
+                           BlockFunction block) {
+  if (PayloadCodec(payload) == CodecId::kTopK) {
+    return DecodeTopKInBlocks(payload, scale, count, block);
+  }
+  std::array<float, kDecodedBlock> values;
+  for (size_t first = 0; first < count; first += values.size()) {
+    const auto part = std::span(values).first(std::min(values.size(), count - first));
+    DecodeDense(ValuesOf(payload), first, scale, part);
+    block(first, part);
+  }
 }
 
 void DecodePayloadAdd(const ByteChain& payload, float scale, std::span<float> sum) {

@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/byte_chain.h"
@@ -91,10 +92,20 @@ absl::Status CheckPayload(const ByteChain& payload, size_t count);
 CodecId PayloadCodec(const ByteChain& payload);
 // Whether every value is finite.
 bool PayloadIsFinite(const ByteChain& payload, size_t count);
+// Whether every value is finite and of a magnitude up to LIMIT, at the same cost. REQUIRES: LIMIT
+// is a finite number of at least 0.
+bool PayloadIsWithin(const ByteChain& payload, size_t count, float limit);
 // out = decode(payload)
 void DecodePayload(const ByteChain& payload, std::span<float> out);
 // out = scale * decode(payload): the first gradient of a round, in one pass.
 void DecodePayloadScaled(const ByteChain& payload, float scale, std::span<float> out);
+// The same for whoever needs each value once and no array of them: calls block(first, values) with
+// the values from number FIRST, in order, at most kDecodedBlock at a time. They live until the call
+// returns.
+using BlockFunction = absl::FunctionRef<void(size_t first, std::span<const float> values)>;
+inline constexpr size_t kDecodedBlock = 2048;  // 8 KiB: stays in the first cache
+void DecodePayloadInBlocks(const ByteChain& payload, float scale, size_t count,
+                           BlockFunction block);
 // sum += scale * decode(payload)
 void DecodePayloadAdd(const ByteChain& payload, float scale, std::span<float> sum);
 

@@ -57,6 +57,13 @@ class CodecContract : public testing::TestWithParam<CodecSpec> {
       ASSERT_EQ(scaled[i], -0.3f * read[i]);
       ASSERT_EQ(more[i], 0.25f + scaled[i]);
     }
+    std::vector<float> in_blocks;
+    DecodePayloadInBlocks(payload, -0.3f, count, [&](size_t first, std::span<const float> values) {
+      ASSERT_EQ(first, in_blocks.size());
+      ASSERT_LE(values.size(), kDecodedBlock);
+      in_blocks.insert(in_blocks.end(), values.begin(), values.end());
+    });
+    ASSERT_EQ(in_blocks, scaled);
   }
 };
 
@@ -201,6 +208,23 @@ TEST_P(CodecContract, OneInfinityIsFoundWhereverItIs) {
     }
     const bool saturated = values_ == CodecId::kFp8E4m3;
     ASSERT_EQ(PayloadIsFinite(ByteChain(bytes), values.size()), saturated) << at;
+  }
+}
+
+TEST_P(CodecContract, TheLimitIsThatOfTheDecodedMagnitudes) {
+  for (const float scale : {1e-6f, 1.0f, 1e3f}) {
+    std::vector<float> values = Gauss(75, 18);
+    for (float& value : values) value *= scale;
+    const ByteChain payload = Payload(values);
+    const std::vector<float> decoded = Decoded(payload, values.size());
+    float largest = 0;
+    for (const float value : decoded) largest = std::max(largest, std::abs(value));
+    ASSERT_TRUE(PayloadIsWithin(payload, values.size(), largest));
+    ASSERT_TRUE(PayloadIsWithin(payload, values.size(), 2 * largest));
+    ASSERT_TRUE(PayloadIsWithin(payload, values.size(), Limits::max()));
+    if (largest == 0) continue;
+    ASSERT_FALSE(PayloadIsWithin(payload, values.size(), std::nextafter(largest, 0.0f)));
+    ASSERT_FALSE(PayloadIsWithin(payload, values.size(), 0.0f));
   }
 }
 

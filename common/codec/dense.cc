@@ -119,13 +119,14 @@ absl::Status CheckDense(const DenseValues& values) {
                                                  " to ", int{kLargestScaleByte}, ", got ", byte));
 }
 
-bool DenseIsFinite(const DenseValues& values, size_t count) {
+bool DenseIsWithin(const DenseValues& values, size_t count, float limit) {
   return WithFormat(values.id, [&]<typename Format>(Format format) {
-    bool finite = true;
+    const auto largest = kernels::LargestCodeWithin<Format>(limit / UnitOf<Format>(values));
+    bool within = true;
     ForEachCode(format, values, 0, count, [&](const std::byte* codes, size_t, size_t n) {
-      finite = finite && kernels::AllFiniteCodes<Format>(codes, n);
+      within = within && kernels::AllCodesWithin<Format>(codes, n, largest);
     });
-    return finite;
+    return within;
   });
 }
 

@@ -47,8 +47,8 @@ absl::Status CheckDense(const DenseValues& values);
 
 // The rest REQUIRE that CheckDense passed.
 
-// Whether the COUNT values are finite.
-bool DenseIsFinite(const DenseValues& values, size_t count);
+// Whether the COUNT values are finite and of magnitudes up to LIMIT.
+bool DenseIsWithin(const DenseValues& values, size_t count, float limit);
 // out = scale * the values from number FIRST
 void DecodeDense(const DenseValues& values, size_t first, float scale, std::span<float> out);
 // sum += scale * values

@@ -85,9 +85,9 @@ class TopKReader {
     return status.ok() ? CheckDense(values_) : status;
   }
 
-  bool IsFinite() const { return DenseIsFinite(values_, layout_.sent_count); }
+  bool IsWithin(float limit) const { return DenseIsWithin(values_, layout_.sent_count, limit); }
 
-  // Calls block(indices, values) for a few at a time, so that nothing is allocated.
+  // Calls block(indices, values) for a few of those sent at a time, so that nothing is allocated.
   template <typename Block>
   void ForEachBlock(const Block& block) const {
     constexpr size_t kBlockValues = 512;
@@ -131,8 +131,8 @@ absl::Status CheckTopK(const ByteChain& payload, size_t count) {
   return TopKReader(payload, count).Check();
 }
 
-bool TopKIsFinite(const ByteChain& payload, size_t count) {
-  return TopKReader(payload, count).IsFinite();
+bool TopKIsWithin(const ByteChain& payload, size_t count, float limit) {
+  return TopKReader(payload, count).IsWithin(limit);
 }
 
 void DecodeTopK(const ByteChain& payload, float scale, std::span<float> out) {
@@ -140,6 +140,25 @@ void DecodeTopK(const ByteChain& payload, float scale, std::span<float> out) {
   TopKReader(payload, out.size()).ForEachBlock([&](auto indices, auto values) {
     kernels::Scatter(indices, values, scale, out);
   });
+}
+
+void DecodeTopKInBlocks(const ByteChain& payload, float scale, size_t count, BlockFunction block) {
+  std::array<float, kDecodedBlock> values;
+  values.fill(0.0f);
+  size_t first = 0;
+  const auto finish_block = [&] {
+    const size_t n = std::min(values.size(), count - first);
+    block(first, std::span<const float>(values).first(n));
+    values.fill(0.0f);
+    first += n;
+  };
+  TopKReader(payload, count).ForEachBlock([&](auto indices, auto sent) {
+    for (size_t j = 0; j < indices.size(); ++j) {
+      while (indices[j] - first >= values.size()) finish_block();
+      values[indices[j] - first] = scale * sent[j];
+    }
+  });
+  while (first < count) finish_block();
 }
 
 void DecodeTopKAdd(const ByteChain& payload, float scale, std::span<float> sum) {

@@ -26,9 +26,11 @@ absl::Status CheckTopK(const ByteChain& payload, size_t count);
 
 // The rest REQUIRE that CheckTopK(payload, count) passed, as in codec.h.
 
-bool TopKIsFinite(const ByteChain& payload, size_t count);
+bool TopKIsWithin(const ByteChain& payload, size_t count, float limit);
 // out = scale * decode(payload)
 void DecodeTopK(const ByteChain& payload, float scale, std::span<float> out);
+// block(first, values) for scale * decode(payload), as DecodePayloadInBlocks
+void DecodeTopKInBlocks(const ByteChain& payload, float scale, size_t count, BlockFunction block);
 // sum += scale * decode(payload), at the indices sent alone
 void DecodeTopKAdd(const ByteChain& payload, float scale, std::span<float> sum);
 
