@@ -1,19 +1,24 @@
 #include "server/core/accumulator.h"
 
 #include <algorithm>
-
-#include "common/codec/codec.h"
+#include <utility>
 
 namespace thinwire {
+namespace {
 
-void Accumulator::Fold(const Gradient& gradient) {
+float ScaleOf(const Gradient& gradient) { return static_cast<float>(gradient.examples); }
+
+}  // namespace
+
+void Accumulator::Fold(Gradient gradient) {
   Count(gradient);
-  Add(gradient);
+  Add(std::move(gradient));
 }
 
-void Accumulator::Keep(const Gradient& gradient) {
+void Accumulator::Keep(Gradient gradient) {
   Count(gradient);
-  held_.emplace(gradient.worker, gradient);
+  const WorkerId worker = gradient.worker;
+  held_.emplace(worker, std::move(gradient));
 }
 
 void Accumulator::FoldTurns(absl::FunctionRef<bool(WorkerId)> awaited) {
@@ -23,10 +28,22 @@ void Accumulator::FoldTurns(absl::FunctionRef<bool(WorkerId)> awaited) {
     for (; turn < first->first; ++turn) {
       if (awaited(turn)) return;
     }
-    Add(first->second);
+    Add(std::move(first->second));
     held_.erase(first);
     ++turn;
   }
+}
+
+void Accumulator::FoldLone() {
+  if (!lone_.has_value()) return;
+  DecodePayloadScaled(lone_->payload, ScaleOf(*lone_), sum_);
+  summed_ = true;
+  lone_.reset();
+}
+
+void Accumulator::ForEachBlock(BlockFunction block) const {
+  if (!lone_.has_value()) return block(0, sum_);
+  DecodePayloadInBlocks(lone_->payload, ScaleOf(*lone_), sum_.size(), block);
 }
 
 std::vector<WorkerId> Accumulator::Givers() const {
@@ -36,7 +53,8 @@ std::vector<WorkerId> Accumulator::Givers() const {
 }
 
 void Accumulator::Clear() {
-  folded_ = 0;
+  summed_ = false;
+  lone_.reset();
   examples_ = 0;
   weight_ = 0;
   givers_.clear();
@@ -48,12 +66,12 @@ void Accumulator::Count(const Gradient& gradient) {
   givers_.push_back(gradient.worker);
 }
 
-void Accumulator::Add(const Gradient& gradient) {
-  const float scale = static_cast<float>(gradient.examples);
-  if (folded_++ == 0) {
-    DecodePayloadScaled(gradient.payload, scale, sum_);
+void Accumulator::Add(Gradient gradient) {
+  FoldLone();
+  if (summed_) {
+    DecodePayloadAdd(gradient.payload, ScaleOf(gradient), sum_);
   } else {
-    DecodePayloadAdd(gradient.payload, scale, sum_);
+    lone_ = std::move(gradient);
   }
 }
 

@@ -1,12 +1,16 @@
 // Accumulator: the gradients that were accepted and are not yet an update.
 //
-//   sum = sum of examples_i * decode(payload_i)        weight = sum of (examples_i +
-//   late_examples_i)
+//   sum = sum of examples_i * decode(payload_i)
+//   weight = sum of (examples_i + late_examples_i)
 //
-// The first gradient overwrites the sum in one pass, so nothing is ever zeroed. A payload is let go
-// as soon as it is in the sum: the sender's next message is not read before that. Where the order
-// of the fold is to be the workers', Keep holds a payload until the workers before it have had
-// their turn (FoldTurns).
+// The first gradient overwrites the sum in one pass, so nothing is ever zeroed. Until a second one
+// comes it stays as it was sent, since it may be the only one: then the update takes its values
+// from the payload, and the sum is neither written nor read. FoldLone ends that wait: a payload is
+// let go when its event is over, for the sender's next message is not read before that. The sum's
+// bits are the same either way.
+//
+// Where the order of the fold is to be the workers', Keep holds a payload until the workers before
+// it have had their turn (FoldTurns).
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_ACCUMULATOR_H_
@@ -15,16 +19,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <span>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "common/byte_chain.h"
+#include "common/codec/codec.h"
 #include "common/ids.h"
 
 namespace thinwire {
 
-// REQUIRES: examples > 0, and CheckPayload and PayloadIsFinite passed.
+// REQUIRES: examples > 0, and CheckPayload and PayloadIsWithin LargestAccepted (judge.h) passed.
 struct Gradient {
   WorkerId worker;
   uint32_t examples = 0;
@@ -37,12 +42,14 @@ class Accumulator {
   explicit Accumulator(size_t value_count) : sum_(value_count) {}
 
   // Counts GRADIENT and folds it.
-  void Fold(const Gradient& gradient);
+  void Fold(Gradient gradient);
   // Counts GRADIENT and holds it. REQUIRES: none of its worker's is held.
-  void Keep(const Gradient& gradient);
+  void Keep(Gradient gradient);
   // Folds what is held, in the workers' order, up to the first worker that AWAITED says may still
   // give.
   void FoldTurns(absl::FunctionRef<bool(WorkerId)> awaited);
+  // Lets go of the payload of a gradient that is folded alone, if there is one.
+  void FoldLone();
 
   // Of the gradients counted since the last Clear, folded or held.
   uint32_t count() const { return static_cast<uint32_t>(givers_.size()); }
@@ -51,16 +58,18 @@ class Accumulator {
   // Who gave them, rising; a worker that gave twice stands twice.
   std::vector<WorkerId> Givers() const;
 
-  // REQUIRES: count() > 0 and nothing is held.
-  std::span<const float> sum() const { return sum_; }
+  // Calls block(first, values) for runs of the sum, from number FIRST, in order. REQUIRES: count()
+  // > 0 and nothing is held.
+  void ForEachBlock(BlockFunction block) const;
   void Clear();
 
  private:
   void Count(const Gradient& gradient);
-  void Add(const Gradient& gradient);
+  void Add(Gradient gradient);
 
-  std::vector<float> sum_;  // meaningless while folded_ is 0
-  uint32_t folded_ = 0;
+  std::vector<float> sum_;  // meaningless while summed_ is false
+  bool summed_ = false;
+  std::optional<Gradient> lone_;  // none while summed_ is true
   uint64_t examples_ = 0;
   uint64_t weight_ = 0;
   std::vector<WorkerId> givers_;

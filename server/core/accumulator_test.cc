@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "server/core/testing/fakes.h"
 
@@ -15,7 +18,12 @@ Gradient Of(uint32_t worker, uint32_t examples, std::initializer_list<float> val
 }
 
 std::vector<float> Sum(const Accumulator& accumulator) {
-  return {accumulator.sum().begin(), accumulator.sum().end()};
+  std::vector<float> sum;
+  accumulator.ForEachBlock([&](size_t first, std::span<const float> values) {
+    EXPECT_EQ(first, sum.size());
+    sum.insert(sum.end(), values.begin(), values.end());
+  });
+  return sum;
 }
 
 bool NobodyIsAwaited(WorkerId) { return false; }
@@ -53,15 +61,41 @@ TEST(AccumulatorTest, WeightsDoNotGoRound) {
   EXPECT_EQ(accumulator.weight(), 4 * 0xffffffffull);
 }
 
-TEST(AccumulatorTest, AFoldedPayloadIsLetGo) {
-  Accumulator accumulator(1);
+// A gradient of worker 0 that is gone when WATCH says so.
+Gradient Watched(std::weak_ptr<int>& watch) {
   auto token = std::make_shared<int>(1);
-  const std::weak_ptr<int> watch = token;
-  {
-    Gradient gradient = Of(0, 1, {1});
-    gradient.payload.Hold(std::move(token));
-    accumulator.Fold(gradient);
-  }
+  watch = token;
+  Gradient gradient = Of(0, 1, {1});
+  gradient.payload.Hold(std::move(token));
+  return gradient;
+}
+
+TEST(AccumulatorTest, ALonePayloadIsLetGoWhenItIsToldTo) {
+  Accumulator accumulator(1);
+  std::weak_ptr<int> watch;
+  accumulator.Fold(Watched(watch));
+  EXPECT_FALSE(watch.expired());
+  accumulator.FoldLone();
+  EXPECT_TRUE(watch.expired());
+  EXPECT_EQ(Sum(accumulator), std::vector<float>{1});
+}
+
+TEST(AccumulatorTest, ALonePayloadIsLetGoWhenItHasCompany) {
+  Accumulator accumulator(1);
+  std::weak_ptr<int> first, second;
+  accumulator.Fold(Watched(first));
+  accumulator.Fold(Watched(second));
+  EXPECT_TRUE(first.expired());
+  EXPECT_TRUE(second.expired());
+  EXPECT_EQ(Sum(accumulator), std::vector<float>{2});
+}
+
+TEST(AccumulatorTest, ALonePayloadIsLetGoWithItsUpdate) {
+  Accumulator accumulator(1);
+  std::weak_ptr<int> watch;
+  accumulator.Fold(Watched(watch));
+  EXPECT_EQ(Sum(accumulator), std::vector<float>{1});
+  accumulator.Clear();
   EXPECT_TRUE(watch.expired());
 }
 
@@ -77,6 +111,7 @@ TEST(AccumulatorTest, AHeldPayloadIsLetGoWhenItsTurnComes) {
   accumulator.FoldTurns([](WorkerId w) { return w == WorkerId{0}; });
   EXPECT_FALSE(watch.expired());
   accumulator.FoldTurns(NobodyIsAwaited);
+  accumulator.FoldLone();
   EXPECT_TRUE(watch.expired());
   EXPECT_EQ(Sum(accumulator), std::vector<float>{1});
 }
@@ -100,7 +135,7 @@ TEST(AccumulatorTest, TurnsGiveTheSameBitsWhateverTheArrival) {
       accumulator.Keep(Of(worker, 1, {values[worker]}));
       accumulator.FoldTurns([&](WorkerId w) { return !came[w.value]; });
     }
-    EXPECT_EQ(accumulator.sum()[0], ((1e8f + 1.0f) - 1e8f) + 3.0f);
+    EXPECT_EQ(Sum(accumulator)[0], ((1e8f + 1.0f) - 1e8f) + 3.0f);
   } while (std::next_permutation(order.begin(), order.end()));
 }
 

@@ -109,12 +109,12 @@ void Shard::State::Take(const LeaveEvent& event, Effects&) {
 }
 
 void Shard::State::Give(const PushEvent& push) {
-  const Gradient gradient = {push.worker, push.examples, push.late_examples, push.payload};
+  Gradient gradient = {push.worker, push.examples, push.late_examples, push.payload};
   if (rule.ordered_fold) {
-    accumulator.Keep(gradient);
+    accumulator.Keep(std::move(gradient));
     return;
   }
-  accumulator.Fold(gradient);
+  accumulator.Fold(std::move(gradient));
   if (rule.fold == Fold::kPush && accumulator.count() >= rule.fold_every) store.Apply(accumulator);
 }
 
@@ -129,6 +129,7 @@ void Shard::State::Settle(bool had_live, Effects& effects) {
     }
     effects.answers = progress.TakeReads(StepsAfter(progress.frontier(), rule.slack));
   }
+  accumulator.FoldLone();
   Complete(effects);
 }
 

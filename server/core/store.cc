@@ -1,5 +1,7 @@
 #include "server/core/store.h"
 
+#include <algorithm>
+
 #include "common/codec/codec.h"
 
 namespace thinwire {
@@ -25,8 +27,14 @@ void Store::Apply(Accumulator& accumulator) {
       .gradient_scale = static_cast<float>(1.0 / static_cast<double>(accumulator.weight())),
       .number = version_.value,
   };
-  const std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
-  optimizer_.Apply(update, accumulator.sum(), masters_, slots);
+  std::vector<std::span<float>> slots(slots_.size());
+  accumulator.ForEachBlock([&](size_t first, std::span<const float> sum) {
+    const auto run = [&](std::vector<float>& all) {
+      return std::span(all).subspan(first, sum.size());
+    };
+    std::ranges::transform(slots_, slots.begin(), run);
+    optimizer_.Apply(update, sum, run(masters_), slots);
+  });
   examples_ += accumulator.examples();
   accumulator.Clear();
 }

@@ -27,7 +27,7 @@ class Store {
   // Takes the first values; once seeded, changes nothing. REQUIRES: CheckPayload passed.
   void Seed(const ByteChain& payload);
   // Makes one update of all that ACCUMULATOR counted, and clears it. REQUIRES: seeded(), and it may
-  // give its sum.
+  // give its sum (ForEachBlock).
   void Apply(Accumulator& accumulator);
 
   bool seeded() const { return seeded_; }

@@ -1,4 +1,4 @@
-// Optimizer: turns one folded gradient into new masters. One call handles a whole shard.
+// Optimizer: turns one folded gradient into new masters. One call handles many values.
 //
 //   name       slots   an update, rate being the learning rate, x a master, g its gradient
 //   sgd        -       x -= rate g
@@ -50,8 +50,9 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   virtual int slot_count() const = 0;
-  // Applies one update in a single pass over the arrays. REQUIRES: slots.size() == slot_count(),
-  // every span as long as sum and apart from the others, update.number >= 1.
+  // Applies one update in a single pass over the arrays, which are a shard's or, in calls of their
+  // own, a few thousand of its values at a time. REQUIRES: slots.size() == slot_count(), every span
+  // as long as sum and apart from the others, update.number >= 1.
   virtual void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
                      std::span<const std::span<float>> slots) const = 0;
 };
