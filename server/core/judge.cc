@@ -1,6 +1,7 @@
 #include "server/core/judge.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "common/codec/codec.h"
 
@@ -13,6 +14,12 @@ std::optional<Verdict> JudgeSender(const Standing& standing, Generation generati
   if (generation != standing.generation || !known) return Verdict::kStale;
   if (incarnation < worker.incarnation || !worker.joined()) return Verdict::kFenced;
   return std::nullopt;
+}
+
+float LargestAccepted(uint32_t examples, uint32_t most_folded) {
+  // Half of what a float holds: the rest is for what rounding adds.
+  constexpr double kLargestSum = std::numeric_limits<float>::max() / 2;
+  return static_cast<float>(kLargestSum / examples / most_folded);
 }
 
 Ruling Judge(const Standing& standing, const PushEvent& push) {
@@ -29,9 +36,10 @@ Ruling Judge(const Standing& standing, const PushEvent& push) {
   if (!standing.open || push.step > StepsAfter(standing.frontier, standing.slack)) {
     return {Verdict::kEarly};
   }
-  const bool gives = push.examples != 0;
-  if (gives && !PayloadIsFinite(push.payload, standing.value_count)) return {Verdict::kRefused};
-  return {Verdict::kAccept};
+  if (push.examples == 0) return {Verdict::kAccept};
+  const float largest = LargestAccepted(push.examples, standing.most_folded);
+  const bool within = PayloadIsWithin(push.payload, standing.value_count, largest);
+  return {within ? Verdict::kAccept : Verdict::kRefused};
 }
 
 }  // namespace thinwire

@@ -7,7 +7,7 @@
 //      a step below it                                                 kRepeat
 //   4  step < max(next, frontier)                                      kLate
 //   5  step > frontier + slack, or the shard is shut                   kEarly
-//   6  not finite                                                      kRefused
+//   6  not finite, or the sum it goes into might not be                kRefused
 //   7  otherwise                                                       kAccept
 #ifndef THINWIRE_SERVER_CORE_JUDGE_H_
 #define THINWIRE_SERVER_CORE_JUDGE_H_
@@ -31,6 +31,7 @@ struct Standing {
   uint64_t slack = 0;
   bool open = false;
   size_t value_count = 0;
+  uint32_t most_folded = 1;  // gradients that one update is made from
 };
 
 struct Ruling {
@@ -44,6 +45,10 @@ struct Ruling {
 // speak.
 std::optional<Verdict> JudgeSender(const Standing& standing, Generation generation,
                                    Incarnation incarnation);
+
+// The largest magnitude with which a value of a gradient of EXAMPLES examples is accepted: a sum of
+// MOST_FOLDED such gradients cannot overflow. REQUIRES: neither is 0.
+float LargestAccepted(uint32_t examples, uint32_t most_folded);
 
 // All rows; the payload is looked at in row 6 alone. REQUIRES: CheckPayload(push.payload,
 // standing.value_count) passed, or push.examples is 0.

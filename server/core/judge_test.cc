@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "server/core/rule.h"
@@ -121,6 +122,21 @@ TEST(JudgeTest, WhatIsNotFiniteIsRefused) {
     EXPECT_EQ(Judge(AtFive(), kWorker.Push(5, 1, {bad})), Ruling{Verdict::kRefused});
     EXPECT_EQ(Judge(AtFive(), kWorker.Push(4, 1, {bad})), Ruling{Verdict::kLate});
     EXPECT_EQ(Judge(AtFive(), kWorker.Push(7, 1, {bad})), Ruling{Verdict::kEarly});
+  }
+}
+
+TEST(JudgeTest, WhatTheSumMightNotHoldIsRefused) {
+  for (const uint32_t examples : {1u, 32u, 0xffffffffu}) {
+    for (const uint32_t most_folded : {1u, 3u, 0xffffffffu}) {
+      Standing standing = AtFive();
+      standing.most_folded = most_folded;
+      const float largest = LargestAccepted(examples, most_folded);
+      const float above = std::nextafter(largest, std::numeric_limits<float>::max());
+      EXPECT_EQ(Judge(standing, kWorker.Push(5, examples, {-largest})), Ruling{Verdict::kAccept});
+      EXPECT_EQ(Judge(standing, kWorker.Push(5, examples, {above})), Ruling{Verdict::kRefused});
+      EXPECT_EQ(Judge(standing, kWorker.Push(5, examples, {-above})), Ruling{Verdict::kRefused});
+      EXPECT_EQ(Judge(standing, kWorker.Push(4, examples, {above})), Ruling{Verdict::kLate});
+    }
   }
 }
 

@@ -51,6 +51,9 @@ struct Rule {
             .fold_every = fold_every};
   }
 
+  // The most gradients that one update is made from.
+  uint32_t MostFolded() const { return fold == Fold::kRound ? workers : fold_every; }
+
   bool operator==(const Rule&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const Rule& rule);
 };

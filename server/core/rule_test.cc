@@ -22,6 +22,13 @@ TEST(RuleTest, RowsHaveTheQuorumAndTheSlackOfTheirMode) {
   EXPECT_EQ(Rule::Backup(4, 0), Rule::Sync(4));
 }
 
+TEST(RuleTest, AnUpdateIsOfOneGradientPerWorkerOrOfAsManyAsItFolds) {
+  EXPECT_EQ(Rule::Sync(4).MostFolded(), 4u);
+  EXPECT_EQ(Rule::Backup(4, 1).MostFolded(), 4u);
+  EXPECT_EQ(Rule::Ssp(4, 2, 3).MostFolded(), 3u);
+  EXPECT_EQ(Rule::Async(4).MostFolded(), 1u);
+}
+
 TEST(RuleTest, PrintsItsRow) {
   EXPECT_EQ(Printed(Rule::Sync(4)), "sync of 4");
   EXPECT_EQ(Printed(Rule::Sync(4, true)), "sync of 4, ordered");

@@ -190,7 +190,13 @@ void Shard::State::Complete(Effects& effects) const {
 }
 
 Standing Shard::State::StandingOf(WorkerId worker) const {
-  return {generation, progress.of(worker), progress.frontier(), rule.slack, open, value_count};
+  return {.generation = generation,
+          .worker = progress.of(worker),
+          .frontier = progress.frontier(),
+          .slack = rule.slack,
+          .open = open,
+          .value_count = value_count,
+          .most_folded = rule.MostFolded()};
 }
 
 template <typename Sent>

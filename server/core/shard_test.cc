@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 
+#include "server/core/judge.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {
@@ -212,6 +214,29 @@ TEST_F(ShardTest, AnOrderedPayloadWaitsForItsPredecessorsOrTheirGoing) {
   EXPECT_FALSE(watch.expired());
   shard_->Apply(workers_[0].PushNothing(0));
   EXPECT_TRUE(watch.expired());
+}
+
+// One value of 3e38 from two examples: finite, and its part of the sum is not.
+TEST_F(ShardTest, AFiniteGradientThatWouldOverflowTheSumIsRefusedAndMovesNothing) {
+  Open(Rule::Async(1));
+  const Effects effects = shard_->Apply(workers_[0].Push(0, 2, {3e38f}));
+  EXPECT_EQ(effects.judgement->verdict, Verdict::kRefused);
+  EXPECT_EQ(shard_->version(), Version{0});
+  EXPECT_EQ(shard_->masters()[0], 0);
+  EXPECT_EQ(shard_->next(WorkerId{0}), Step{1});
+}
+
+TEST_F(ShardTest, TheLargestThatIsAcceptedLeavesTheMastersFinite) {
+  for (const Rule& rule : {Rule::Sync(3), Rule::Sync(3, true), Rule::Ssp(3, 0, 3)}) {
+    Open(rule);
+    const float largest = LargestAccepted(7, rule.MostFolded());
+    for (const FakeWorker& worker : workers_) {
+      EXPECT_EQ(shard_->Apply(worker.Push(0, 7, {largest})).judgement->verdict, Verdict::kAccept);
+    }
+    EXPECT_EQ(shard_->version(), Version{1});
+    EXPECT_TRUE(std::isfinite(shard_->masters()[0]));
+    EXPECT_LT(shard_->masters()[0], -1e36f);
+  }
 }
 
 // Each arrival order of a round in which one worker is away for a while, and comes back to give.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "server/core/testing/fakes.h"
 
@@ -34,8 +35,10 @@ Judgement Oracle::JudgePush(const Moment& now) const {
   const Moment* last = last_push.has_value() ? &chronicle_.moments()[*last_push] : nullptr;
   const std::vector<float> values =
       now.push.examples > 0 ? Values(now.push.payload, options_.value_count) : std::vector<float>{};
-  const bool finite =
-      std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+  const double sums_share = std::numeric_limits<float>::max() / 2.0 / options_.rule.MostFolded();
+  const bool finite = std::all_of(values.begin(), values.end(), [&](float v) {
+    return std::abs(double{v}) * now.push.examples <= sums_share;
+  });
   const bool bounded = options_.rule.slack != kUnboundedSlack;
   if (last != nullptr && last->step == now.step) {
     j.verdict = *last->fresh;
