@@ -8,6 +8,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which includes this file again.
 #include "kernels/format_lanes-inl.h"
+#include "kernels/load_values-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -30,8 +31,7 @@ void StoreCode(typename Format::Code code, std::byte* codes, size_t i) {
 #if HWY_TARGET != HWY_SCALAR
 template <typename Format>
 HWY_INLINE hn::Vec<Floats> LoadUnits(const std::byte* codes, size_t i, hn::Vec<Floats> unit) {
-  const auto value =
-      DecodeLanes<Format>(LoadCodes<Format>(codes + i * sizeof(typename Format::Code)));
+  const auto value = LoadValues<Format>(codes + i * sizeof(typename Format::Code));
   if constexpr (Format::kScaled) return hn::Mul(value, unit);
   return value;
 }
