@@ -65,7 +65,10 @@ thinwire=$bin_dir/cli/thinwire
 }
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+child=""
+trap '[ -z "$child" ] || kill "$child" 2> /dev/null; wait; rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 reports=${json:-$work}
 mkdir -p "$reports" || exit 78
 
@@ -79,7 +82,12 @@ train() {
   flags+=(--straggler "$worker:$((pace + extra))ms")
   "$thinwire" train --config "$config" --bin_dir "$bin_dir" --mode "$mode" --workers "$workers" \
     --servers "$servers" --batch_size "$batch_size" --epochs "$epochs" --train_examples "$train_examples" \
-    --learning_rate "$rate" --report "$reports/$mode-$extra.json" "${flags[@]}" > /dev/null 2> "$work/log" && return
+    --learning_rate "$rate" --report "$reports/$mode-$extra.json" "${flags[@]}" > /dev/null 2> "$work/log" &
+  child=$!
+  local failed=0
+  wait "$child" || failed=1
+  child=""
+  [ $failed = 0 ] && return
   echo "straggler.sh: $mode with a straggler of ${extra}ms failed:" >&2
   tail -n 5 "$work/log" >&2
   exit 1
