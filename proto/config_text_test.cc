@@ -79,6 +79,22 @@ TEST(ConfigTextTest, EveryMistakeIsToldAtOnce) {
       "job:7:15: field \"density\": want a number above 0 and at most 1, got 2");
 }
 
+TEST(ConfigTextTest, AMistakeBeforeAClosingBraceHidesNoLaterOne) {
+  const auto config = ParseConfig<TrainConfig>(
+      "servers: 0 consistency { workers: four }\ncompression { density: 2 }", "f");
+  EXPECT_EQ(config.status().message(),
+            "f:1:35: field \"workers\": want a whole number from 0 to 4294967295, got four\n"
+            "f:1:1: field \"servers\": want at least 1, got 0\n"
+            "f:2:15: field \"density\": want a number above 0 and at most 1, got 2");
+}
+
+TEST(ConfigTextTest, ABraceInAMistakenQuoteIsNoBrace) {
+  const auto config =
+      ParseConfigText<TrainConfig>("consistency { workers: \"a}\" }\nservers: \"b\"", "f");
+  EXPECT_EQ(config.status().message(),
+            "f:1:24: field \"workers\": want a whole number from 0 to 4294967295, got \"a}\"");
+}
+
 TEST(ConfigTextTest, AMistakenFieldMakesNoSecondMistakeElsewhere) {
   // Were the pair checked, mode would seem to be sync, where slack has no place.
   EXPECT_EQ(ErrorOf("consistency {\n  mode: ssp\n  slack: 2\n}\n"),

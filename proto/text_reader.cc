@@ -200,15 +200,19 @@ class Reader {
     }
   }
 
-  // Overwrites the field that the mistake stands in, from its name to the line's end. False if that
-  // would open or close a brace, or there is no field.
+  // Overwrites the field that the mistake stands in, from its name to the closing brace or the
+  // line's end, whichever comes first. False if there is no field, or if that would open a brace or
+  // take a brace out of a quoted text.
   bool Blank(const Complaints::Complaint& complaint) {
     const auto name = FieldAt(text_, Offset(complaint));
     if (!name) return false;
-    const size_t end = std::min(text_.find('\n', name->offset), text_.size());
-    const std::string_view line = std::string_view(text_).substr(name->offset, end - name->offset);
-    if (line.find_first_of("{}<>") != std::string_view::npos) return false;
-    std::fill(text_.begin() + name->offset, text_.begin() + end, ' ');
+    const size_t end = std::min(text_.find_first_of("\n{}<>", name->offset), text_.size());
+    if (end < text_.size() && (text_[end] == '{' || text_[end] == '<')) return false;
+    const auto first = text_.begin() + static_cast<ptrdiff_t>(name->offset);
+    const auto last = text_.begin() + static_cast<ptrdiff_t>(end);
+    if (end < text_.size() && text_[end] != '\n' && std::count(first, last, '"') % 2 != 0)
+      return false;
+    std::fill(first, last, ' ');
     return true;
   }
 
