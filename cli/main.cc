@@ -1,4 +1,5 @@
 // thinwire: trains on this machine and checks configurations.
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -122,6 +123,13 @@ ExitCode Train(const CLI::App& app, const FieldFlags& flags, const TrainCommand&
   return RunTrain(command, *config, console, std::cout);
 }
 
+// A file or a socket that is opened later must not take the place of a standard one that is closed.
+void FillStandardFiles() {
+  int file = 0;
+  while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);
+  if (file >= 0) close(file);
+}
+
 ExitCode Main(int argc, char** argv) {
   CLI::App app("thinwire: a sharded parameter server for thin wires.", "thinwire");
   app.require_subcommand(1);
@@ -153,4 +161,7 @@ ExitCode Main(int argc, char** argv) {
 }  // namespace
 }  // namespace thinwire
 
-int main(int argc, char** argv) { return static_cast<int>(thinwire::Main(argc, argv)); }
+int main(int argc, char** argv) {
+  thinwire::FillStandardFiles();
+  return static_cast<int>(thinwire::Main(argc, argv));
+}

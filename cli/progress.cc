@@ -11,8 +11,9 @@ namespace {
 constexpr absl::Duration kRateWindow = absl::Seconds(10);
 
 // "41", or "35-41" of workers that are apart.
-std::string StepsText(const RunRecord& record) {
+std::string StepsText(const RunRecord& record, bool in_rounds) {
   uint64_t least = record.steps();
+  if (in_rounds) return absl::StrCat(least);
   for (const WorkerRow& row : record.workers()) {
     if (row.state == WorkerRow::State::kTraining) least = std::min(least, row.step);
   }
@@ -38,7 +39,7 @@ std::string Progress::Line(const RunRecord& record, std::optional<double> stalen
   uint64_t epoch = 0;
   for (const WorkerRow& row : record.workers()) epoch = std::max(epoch, row.epoch);
   std::string line =
-      absl::StrFormat("step %s  epoch %u  loss %.3f", StepsText(record), epoch, *loss);
+      absl::StrFormat("step %s  epoch %u  loss %.3f", StepsText(record, in_rounds_), epoch, *loss);
   if (const auto accuracy = record.test_accuracy())
     absl::StrAppendFormat(&line, "  accuracy %.4f", *accuracy);
   absl::StrAppendFormat(&line, "  %.0f samples/s", rate);
@@ -69,7 +70,7 @@ std::string BytesText(uint64_t bytes) {
 }
 
 std::string SavingText(uint64_t raw, uint64_t encoded) {
-  if (raw == 0 || encoded == 0) return "";
+  if (encoded == 0 || raw < encoded + encoded / 20) return "";
   return absl::StrFormat("%.1fx less than fp32",
                          static_cast<double>(raw) / static_cast<double>(encoded));
 }

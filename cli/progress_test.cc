@@ -25,12 +25,13 @@ TEST(ProgressTest, BeforeTheFirstStepItCountsTheWorkers) {
   WorkerEvent joined;
   joined.worker = WorkerId{2};
   record.Apply(joined);
-  EXPECT_EQ(Progress().Line(record, std::nullopt, kStart), "starting: 1 of 4 workers are here");
+  EXPECT_EQ(Progress(false).Line(record, std::nullopt, kStart),
+            "starting: 1 of 4 workers are here");
 }
 
 TEST(ProgressTest, TheLineTellsStepLossAccuracyRateBytesAndStaleness) {
   RunRecord record(2);
-  Progress progress;
+  Progress progress(false);
   progress.Line(record, std::nullopt, kStart);
   record.Apply(Step(0, 41, 1000));
   record.Apply(Step(1, 39, 600));
@@ -44,9 +45,17 @@ TEST(ProgressTest, TheLineTellsStepLossAccuracyRateBytesAndStaleness) {
             "staleness 1.2");
 }
 
+TEST(ProgressTest, InRoundsTheNewestLineTellsTheStepOfAll) {
+  RunRecord record(2);
+  record.Apply(Step(0, 41, 1000));
+  record.Apply(Step(1, 39, 600));
+  const std::string line = Progress(true).Line(record, std::nullopt, kStart);
+  EXPECT_TRUE(line.starts_with("step 41  epoch 0")) << line;
+}
+
 TEST(ProgressTest, TheRateIsOfTheLastSeconds) {
   RunRecord record(1);
-  Progress progress;
+  Progress progress(false);
   for (int second = 0; second <= 30; ++second) {
     record.Apply(Step(0, 1, second < 20 ? 0 : 100 * (second - 20)));
     progress.Line(record, std::nullopt, kStart + absl::Seconds(second));
@@ -64,7 +73,7 @@ TEST(ProgressTest, TheLostAndTheWaitedForAreTold) {
   waiting.kind = WorkerEvent::Kind::kWaiting;
   waiting.text = "step 8: waits for worker 1";
   record.Apply(waiting);
-  const std::string line = Progress().Line(record, std::nullopt, kStart);
+  const std::string line = Progress(false).Line(record, std::nullopt, kStart);
   EXPECT_NE(line.find("lost 1 worker  worker 0: step 8: waits for worker 1"), std::string::npos)
       << line;
 }
@@ -73,7 +82,12 @@ TEST(ProgressTest, BytesHaveAUnit) {
   EXPECT_EQ(BytesText(1500), "1.5 kB");
   EXPECT_EQ(BytesText(81'234'567), "81.2 MB");
   EXPECT_EQ(BytesText(2'500'000'000), "2.50 GB");
+}
+
+TEST(ProgressTest, ASavingIsToldWhereThereIsOne) {
+  EXPECT_EQ(SavingText(4000, 1000), "4.0x less than fp32");
   EXPECT_EQ(SavingText(0, 0), "");
+  EXPECT_EQ(SavingText(1000, 1001), "");
 }
 
 }  // namespace

@@ -104,7 +104,9 @@ void AddRow(const char* name, const std::string& value, std::string& table) {
 
 std::string TrafficText(uint64_t raw, uint64_t encoded, const std::string& codec) {
   if (raw == 0) return "";
-  return absl::StrCat(BytesText(encoded), " as ", codec, " (", SavingText(raw, encoded), ")");
+  const std::string text = absl::StrCat(BytesText(encoded), " as ", codec);
+  const std::string saving = SavingText(raw, encoded);
+  return saving.empty() ? text : absl::StrCat(text, " (", saving, ")");
 }
 
 std::string WorkersText(const RunRecord& record) {

@@ -38,7 +38,8 @@ absl::StatusOr<TrainConfig> TrainConfigOf(const std::string& config_file, const 
   ConfigText<TrainConfig> text;
   if (!config_file.empty()) {
     auto read = ReadConfigText<TrainConfig>(config_file);
-    if (!read.ok()) return read.status();
+    // What could be read of it is checked all the same: every mistake is told at once.
+    if (!read.ok()) return ReadConfig<TrainConfig>(config_file).status();
     text = *std::move(read);
   }
   absl::Status status = flags.Apply(text.config, text.places);
@@ -66,10 +67,13 @@ ExitCode RunTrain(const TrainCommand& command, const TrainConfig& config, Consol
   TrainRun run(setting, **signals, **dir, console, clock);
   const ExitCode code = run.Run();
   out << ReportTable(run.result()) << std::flush;
+  const absl::Status shown =
+      out ? absl::OkStatus() : absl::UnavailableError("standard output: cannot be written");
   if (!config.report().empty()) {
     const absl::Status written = WriteReport(config.report(), ReportJson(run.result()));
     if (!written.ok()) return Fail(console, written, ExitCode::kUnavailable);
   }
+  if (!shown.ok()) return Fail(console, shown, ExitCode::kUnavailable);
   return code;
 }
 

@@ -53,6 +53,12 @@ TEST_F(TrainCommandTest, AProblemIsFoundWhereItWasWritten) {
                      HasSubstr("--workers: field \"workers\": want at least 1, got 0")));
 }
 
+TEST_F(TrainCommandTest, AFileThatCannotBeReadWholeIsCheckedAllTheSame) {
+  EXPECT_THAT(std::string(Parse("servers: two\ncompression { density: 2 }", {}).status().message()),
+              testing::AllOf(HasSubstr("/job:1:10: field \"servers\": want a whole number"),
+                             HasSubstr("/job:2:15: field \"density\": want a number above 0")));
+}
+
 TEST_F(TrainCommandTest, ARunLeavesATableAReportAndNothingElse) {
   Script("server", "echo listening 127.0.0.1:1; exec sleep 1000");
   Script("worker", "echo '{\"event\":\"done\",\"worker\":0,\"steps\":5,\"seconds\":1}'");
@@ -72,6 +78,23 @@ TEST_F(TrainCommandTest, ARunLeavesATableAReportAndNothingElse) {
   std::ifstream in(config.report());
   EXPECT_EQ(nlohmann::json::parse(in)["steps"], 5);
   EXPECT_TRUE(std::filesystem::is_empty(dir_->PathOf("tmp")));
+}
+
+TEST_F(TrainCommandTest, ATableThatCannotBeWrittenIsTold) {
+  Script("server", "echo listening 127.0.0.1:1; exec sleep 1000");
+  Script("worker", "echo '{\"event\":\"done\",\"worker\":0,\"steps\":5,\"seconds\":1}'");
+  TrainConfig config;
+  config.set_report(dir_->PathOf("report.json"));
+  std::ostringstream messages;
+  std::ofstream full("/dev/full");
+  Console console(messages, {});
+  EXPECT_EQ(
+      RunTrain(
+          {.config_file = "", .bin_dir = dir_->path(), .self = "", .temp_parent = dir_->path()},
+          config, console, full),
+      ExitCode::kUnavailable);
+  EXPECT_THAT(messages.str(), HasSubstr("error: standard output: cannot be written"));
+  EXPECT_GT(std::filesystem::file_size(config.report()), 0u);
 }
 
 TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsToldBeforeTheRun) {

@@ -26,6 +26,10 @@ std::string ConfigText(const google::protobuf::Message& config) {
   return text;
 }
 
+bool InRounds(const TrainConfig& config) {
+  return config.consistency().mode() == "sync" || config.consistency().mode() == "backup";
+}
+
 // The 3 of "worker 3".
 std::optional<uint32_t> NumberOf(const std::string& name, const std::string& start) {
   uint32_t number = 0;
@@ -49,6 +53,7 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
               .parameters_crc32c = std::nullopt,
               .problems = {},
               .interrupted = false},
+      progress_(InRounds(setting.config)),
       addresses_(setting.config.servers()),
       next_progress_(clock.Now() + console.interval()) {}
 
