@@ -1,16 +1,19 @@
 // What the wire costs: a model of 100 MB in fp32 pushed and pulled over loopback gRPC, by one
 // worker and by two, against one real server in a process of its own; beside the same bytes both
-// ways through a bare generic stream of 1 MiB messages, and beside memcpy. All in one run, since a
-// machine is never twice the same. Goodput counts values: 4 bytes each, once per direction.
+// ways through a bare generic stream, and beside memcpy. All in one run, since a machine is never
+// twice the same. Goodput counts values: 4 bytes each, once per direction.
+//
+// The bare stream has the traffic of a step: messages of 1 MiB, each answered by one of its size as
+// soon as it has come, writes and reads independent of each other, the same windows. What it does
+// not have is a use for the bytes: nobody encodes, checks, folds or keeps them.
 //
 //   ratio wire.fp32.1worker    thinwire's goodput / that of the raw slices; 2workers: both workers'
 //   ratio wire.memcpy          the raw slices' goodput / memcpy's
+//   ... .cores                 the same per second of a core, both processes together: what a
+//                              machine that others keep busy distorts least
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
 #include <grpcpp/grpcpp.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,14 +27,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/raw_stream.h"
+#include "bench/server_process.h"
 #include "client/client.h"
 #include "client/grpc_transport.h"
 #include "common/clock.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/rule.h"
-#include "server/core/schedule.h"
-#include "server/edge/job.h"
-#include "server/edge/listener.h"
 
 namespace thinwire {
 namespace {
@@ -44,59 +43,6 @@ constexpr size_t kLayers = 25;  // of 4 MiB each, four shards of the largest siz
 constexpr int kRounds = 3;
 constexpr int kIterations = 8;
 constexpr int kWarmCount = 2;  // calls that are not timed: they fill pools and windows
-
-// A child process that serves until it is killed, and its address.
-class Child {
- public:
-  // SERVE is called in the child with where to write the address; it never returns.
-  template <typename Serve>
-  explicit Child(const Serve& serve) {
-    int ends[2];
-    CHECK_EQ(pipe(ends), 0);
-    pid_ = fork();
-    CHECK_GE(pid_, 0);
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      close(ends[0]);
-      serve(ends[1]);
-      _exit(1);
-    }
-    close(ends[1]);
-    char text[64];
-    const ssize_t length = read(ends[0], text, sizeof(text));
-    CHECK_GT(length, 0) << "the server did not start";
-    address_.assign(text, static_cast<size_t>(length));
-    close(ends[0]);
-  }
-  ~Child() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  const std::string& address() const { return address_; }
-
- private:
-  pid_t pid_;
-  std::string address_;
-};
-
-void Announce(int to, const std::string& address) {
-  CHECK_EQ(write(to, address.data(), address.size()), static_cast<ssize_t>(address.size()));
-  while (true) pause();
-}
-
-void ServeJob(int to, uint32_t workers) {
-  SteadyClock clock;
-  JobOptions options;
-  options.rule = Rule::Sync(workers);
-  options.epoch = Epoch{1};
-  Job job(options, *MakeOptimizer({.name = "sgd"}), *Schedule::Make({}), clock);
-  job.StartTicking(absl::Seconds(1));
-  auto listener = *Listener::Start(job, "127.0.0.1:0");
-  Announce(to, listener->address());
-}
 
 void ServeEcho(int to) {
   const EchoServer server(kWindow);
@@ -134,47 +80,59 @@ class Trainer {
   thinwire::Step step_;
 };
 
-// Seconds of the fastest call of each kind, so that a busy machine's bad moments do not count.
-using Fastest = std::map<std::string, double>;
+// Of the fastest call of each kind, so that a busy machine's bad moments do not count: its seconds,
+// and the core seconds of the call that used fewest, of this process and its server together.
+struct Fastest {
+  std::map<std::string, double> seconds;
+  std::map<std::string, double> core_seconds;
+};
 
-// Times WORK, once per iteration, for 2 * BYTES.
+void KeepLeast(std::map<std::string, double>& least, const std::string& name, double seconds) {
+  const auto [it, first] = least.emplace(name, seconds);
+  if (!first) it->second = std::min(it->second, seconds);
+}
+
+// Times WORK, which SERVER takes part in, once per iteration, for 2 * BYTES.
 template <typename Work>
-void Time(benchmark::State& state, Fastest& fastest, const std::string& name, int64_t bytes,
-          const Work& work) {
+void Time(benchmark::State& state, Fastest& fastest, const std::string& name, pid_t server,
+          int64_t bytes, const Work& work) {
   SteadyClock clock;
+  const auto cores = [server] { return CoreSeconds(getpid()) + CoreSeconds(server); };
   for (int i = 0; i < kWarmCount; ++i) work();
   for (auto _ : state) {
+    const double used = cores();
     const absl::Time begin = clock.Now();
     work();
     const double seconds = absl::ToDoubleSeconds(clock.Now() - begin);
     state.SetIterationTime(seconds);
-    const auto [it, first] = fastest.emplace(name, seconds);
-    if (!first) it->second = std::min(it->second, seconds);
+    KeepLeast(fastest.seconds, name, seconds);
+    KeepLeast(fastest.core_seconds, name, cores() - used);
   }
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * 2 * bytes);
 }
 
-void TimeWorkers(benchmark::State& state, Fastest& fastest, const std::string& address,
+void TimeWorkers(benchmark::State& state, Fastest& fastest, const ServerProcess& server,
                  uint32_t workers) {
   std::vector<std::unique_ptr<Trainer>> trainers;
-  for (uint32_t w = 0; w < workers; ++w) trainers.push_back(std::make_unique<Trainer>(address, w));
+  for (uint32_t w = 0; w < workers; ++w)
+    trainers.push_back(std::make_unique<Trainer>(server.address(), w));
   const auto step = [&] {
     std::vector<std::thread> threads;
     for (uint32_t w = 1; w < workers; ++w) threads.emplace_back([&, w] { trainers[w]->Step(); });
     trainers[0]->Step();
     for (std::thread& t : threads) t.join();
   };
-  Time(state, fastest, absl::StrCat("workers", workers), workers * kBytes, step);
+  Time(state, fastest, absl::StrCat("workers", workers), server.pid(), workers * kBytes, step);
 }
 
-void TimeRaw(benchmark::State& state, Fastest& fastest, const std::string& address) {
-  RawStream stream(address, kMessage, kWindow);
-  Time(state, fastest, "raw", kBytes, [&] { stream.Exchange(kBytes / kMessage); });
+void TimeRaw(benchmark::State& state, Fastest& fastest, const ServerProcess& server) {
+  RawStream stream(server.address(), kMessage, kWindow);
+  Time(state, fastest, "raw", server.pid(), kBytes, [&] { stream.Exchange(kBytes / kMessage); });
 }
 
 void TimeMemcpy(benchmark::State& state, Fastest& fastest) {
   std::vector<char> here(kBytes, 1), there(kBytes, 2);
-  Time(state, fastest, "memcpy", kBytes, [&] {
+  Time(state, fastest, "memcpy", getpid(), kBytes, [&] {
     memcpy(there.data(), here.data(), kBytes);
     benchmark::ClobberMemory();
     memcpy(here.data(), there.data(), kBytes);
@@ -184,11 +142,11 @@ void TimeMemcpy(benchmark::State& state, Fastest& fastest) {
 
 void Run(int argc, char** argv) {
   // All servers first: a process that has begun to use gRPC must not fork.
-  const Child echo(ServeEcho);
-  std::vector<std::unique_ptr<Child>> ones, twos;
+  const ServerProcess echo(ServeEcho);
+  std::vector<std::unique_ptr<ServerProcess>> ones, twos;
   for (int r = 0; r < kRounds; ++r) {
-    ones.push_back(std::make_unique<Child>([](int to) { ServeJob(to, 1); }));
-    twos.push_back(std::make_unique<Child>([](int to) { ServeJob(to, 2); }));
+    ones.push_back(std::make_unique<ServerProcess>([](int to) { ServeJob(to, 1); }));
+    twos.push_back(std::make_unique<ServerProcess>([](int to) { ServeJob(to, 2); }));
   }
   Fastest fastest;
   // The kinds take turns, so that each meets the machine's good and bad minutes.
@@ -200,21 +158,28 @@ void Run(int argc, char** argv) {
           ->Unit(benchmark::kMillisecond);
     };
     add("memcpy", [&](benchmark::State& s) { TimeMemcpy(s, fastest); });
-    add("raw_slices", [&](benchmark::State& s) { TimeRaw(s, fastest, echo.address()); });
-    add("fp32_1worker",
-        [&, r](benchmark::State& s) { TimeWorkers(s, fastest, ones[r]->address(), 1); });
-    add("fp32_2workers",
-        [&, r](benchmark::State& s) { TimeWorkers(s, fastest, twos[r]->address(), 2); });
+    add("raw_slices", [&](benchmark::State& s) { TimeRaw(s, fastest, echo); });
+    add("fp32_1worker", [&, r](benchmark::State& s) { TimeWorkers(s, fastest, *ones[r], 1); });
+    add("fp32_2workers", [&, r](benchmark::State& s) { TimeWorkers(s, fastest, *twos[r], 2); });
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
-  const auto ratio = [&](const char* name, const char* of, double scale, const char* to) {
-    if (!fastest.contains(of) || !fastest.contains(to)) return;
-    std::printf("ratio wire.%s %.2f\n", name, scale * fastest[to] / fastest[of]);
+  const auto ratio = [&](const std::string& name, const char* of, double scale, const char* to) {
+    const auto line = [&](const char* what, const std::map<std::string, double>& least) {
+      if (!least.contains(of) || !least.contains(to)) return;
+      std::printf("ratio wire.%s%s %.2f\n", name.c_str(), what,
+                  scale * least.at(to) / least.at(of));
+    };
+    line("", fastest.seconds);
+    line(".cores", fastest.core_seconds);
   };
   ratio("fp32.1worker", "workers1", 1, "raw");
   ratio("fp32.2workers", "workers2", 2, "raw");
   ratio("memcpy", "raw", 1, "memcpy");
+  for (const auto& [name, seconds] : fastest.core_seconds) {
+    std::printf("%-9s %6.1f ms, %6.1f ms of all cores\n", name.c_str(), 1e3 * fastest.seconds[name],
+                1e3 * seconds);
+  }
 }
 
 }  // namespace
