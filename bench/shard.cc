@@ -1,4 +1,4 @@
-// What a shard's fold and optimizer step cost beside a plain loop of the same traffic.
+// What a shard's fold and optimizer step cost beside a plain loop of a fold's traffic.
 //
 // Each benchmark gives one accepted push to Shard::Apply: judge, scan, decode, fold, optimizer
 // step; in sync with one worker also the closing of the round. The plain loop beside it is one
@@ -8,8 +8,9 @@
 //   writes   the folded sum and the masters
 //   reads and writes   each of the optimizer's slots
 //
-// and does the arithmetic of SGD on the payload's codes as if they were plain numbers. It neither
-// scans for what is not finite nor comes back to the sum. For topk, which has fewer codes than
+// and does the arithmetic of SGD on the payload's codes as if they were plain numbers. It does not
+// scan for what is not finite, and it writes a sum, which a shard does not where the push is an
+// update by itself: a ratio may be below 1. For topk, which has fewer codes than
 // values, it adds up the payload's bytes first and then passes over sum and masters.
 //
 // After the table, one line for each pair: `ratio shard.fold_sgd.fp32 1.2` is the shard's time over
