@@ -28,7 +28,7 @@ std::vector<std::byte> LargestCodes(size_t count) {
 }
 
 template <typename Format>
-bool AllFiniteCodes(const std::vector<std::byte> &bytes, size_t count) {
+bool AllFiniteCodes(const std::vector<std::byte>& bytes, size_t count) {
   return AllCodesWithin<Format>(bytes.data() + 1, count, Format::kMaxFinite);
 }
 
