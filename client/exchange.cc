@@ -89,6 +89,7 @@ ByteChain Exchange::NextFrame(ServerId server) {
                     .generation = generation_,
                     .epoch = peer.epoch};
   if (!peer.outbox.TakeNext(parts_.replica, parts_.options.pull, frame)) return ByteChain();
+  EncodeSoon();  // there is room for more
   return WriteFrame(frame);
 }
 
@@ -107,6 +108,9 @@ void Exchange::Ready(uint32_t tensor, std::span<const float> gradient) {
 
 void Exchange::EncodeSoon() {
   if (encode_posted_ || !gradients_.NextIsReady()) return;
+  // No further ahead of the wire than a message: so what is sent was just written, and the buffers
+  // of a few messages serve a whole model.
+  if (OutboxOf(gradients_.next()).unsent_bytes() >= kMessageBytes) return;
   encode_posted_ = true;
   // One shard at a time, so that what comes meanwhile is not kept waiting.
   parts_.loop->Post([this] {

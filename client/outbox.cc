@@ -19,7 +19,13 @@ Outbox::Slot* Outbox::Find(ShardId shard) {
   return it != slots_.end() && it->shard == shard ? &*it : nullptr;
 }
 
+void Outbox::SetQueuedBytes(Slot& slot, size_t bytes) {
+  unsent_bytes_ += bytes - slot.queued_bytes;
+  slot.queued_bytes = bytes;
+}
+
 void Outbox::Queue(Slot& slot) {
+  SetQueuedBytes(slot, slot.push.has_value() ? slot.push->payload.size() : 0);
   if (slot.queued) return;
   slot.queued = true;
   unsent_.push_back(static_cast<size_t>(&slot - slots_.data()));
@@ -54,6 +60,7 @@ bool Outbox::TakeNext(const Replica& replica, CodecId read_codec, WorkerFrame& f
     if (any && bytes + more > kMessageBytes) break;
     unsent_.pop_front();
     slot.queued = false;
+    SetQueuedBytes(slot, 0);
     if (!slot.push.has_value() && !slot.read.has_value()) continue;  // answered meanwhile
     Say(slot, replica, read_codec, frame);
     if (slot.seed) bytes += frame.seeds.back().payload.size();
@@ -100,8 +107,11 @@ bool Outbox::AwaitsAnswer(ShardId shard) const {
 }
 
 void Outbox::Resend() {
-  for (Slot& slot : slots_) slot.queued = false;
   unsent_.clear();
+  for (Slot& slot : slots_) {
+    slot.queued = false;
+    SetQueuedBytes(slot, 0);
+  }
   for (Slot& slot : slots_) {
     if (slot.push.has_value() || slot.read.has_value()) Queue(slot);
   }

@@ -37,6 +37,8 @@ class Outbox {
   void Push(PushEntry push);
 
   bool has_unsent() const { return !unsent_.empty(); }
+  // Of the pushes that are to be sent.
+  size_t unsent_bytes() const { return unsent_bytes_; }
   // Adds the next message's entries to FRAME; false if there is nothing to send.
   bool TakeNext(const Replica& replica, CodecId read_codec, WorkerFrame& frame);
 
@@ -59,16 +61,19 @@ class Outbox {
     ShardId shard;
     bool seed = false;
     bool queued = false;
+    size_t queued_bytes = 0;
     std::optional<PushEntry> push;
     std::optional<Step> read;
   };
 
   Slot* Find(ShardId shard);
   void Queue(Slot& slot);
+  void SetQueuedBytes(Slot& slot, size_t bytes);
   void Say(const Slot& slot, const Replica& replica, CodecId read_codec, WorkerFrame& frame);
 
   std::vector<Slot> slots_;
   std::deque<size_t> unsent_;  // places in slots_
+  size_t unsent_bytes_ = 0;    // the sum of queued_bytes
 };
 
 }  // namespace thinwire::client

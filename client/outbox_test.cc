@@ -81,6 +81,20 @@ TEST_F(OutboxTest, TheSameBytesGoAgainAfterALossUntilTheirVerdict) {
                                        .read_codec = static_cast<uint32_t>(kCodec)}));
 }
 
+TEST_F(OutboxTest, UnsentBytesAreThoseOfThePushesThatAreToBeSent) {
+  outbox_.Push(PushOf(2, 7, 100));
+  outbox_.Read(ShardId{6}, Step{7});
+  outbox_.Push(PushOf(6, 7, 20));
+  EXPECT_EQ(outbox_.unsent_bytes(), 120u);
+  Next();
+  EXPECT_EQ(outbox_.unsent_bytes(), 0u);
+  outbox_.Resend();
+  EXPECT_EQ(outbox_.unsent_bytes(), 120u);
+  ASSERT_TRUE(outbox_.TakeVerdict(ShardId{2}, Step{7}).has_value());
+  outbox_.Resend();
+  EXPECT_EQ(outbox_.unsent_bytes(), 20u);
+}
+
 TEST_F(OutboxTest, AVerdictIsTakenOnceAndOnlyForItsStep) {
   outbox_.Push(PushOf(2, 7));
   EXPECT_FALSE(outbox_.TakeVerdict(ShardId{2}, Step{6}).has_value());
