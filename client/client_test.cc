@@ -147,13 +147,41 @@ TEST_F(ClientTest, LostRepliesAndRepeatedFramesCountOnce) {
   EXPECT_EQ(client_->statistics().accepted_pushes, 20 * partition_.shard_count());
 }
 
+TEST_F(ClientTest, AModelOfManyMessagesIsPushedWholeWhateverIsLost) {
+  // Twelve messages of the largest shards: more than is encoded ahead of the wire.
+  const std::vector<TensorShape> tensors = {{"w", {12, 256, 1024}}};
+  const Partition partition = *Partition::Make(tensors, 0, 1);
+  FakeServer server(partition, ServerId{0});
+  InProcessTransport transport({&server});
+  ClientOptions options;
+  options.heartbeat_interval = absl::Milliseconds(5);
+  const auto client = *Client::Make(options, tensors, transport);
+  const std::vector<float> ones(partition.value_count(), 1);
+  const std::vector<std::span<const float>> initial = {ones};
+  Step step = *client->Join(initial);
+  for (int i = 0; i < 6; ++i) {
+    transport.LoseReplies(ServerId{0}, i % 3);
+    transport.RepeatFrames(ServerId{0}, i / 2);
+    client->BeginStep(step, kExamples);
+    ASSERT_TRUE(client->WaitAll().ok());
+    client->Ready(0, ones);
+    ASSERT_TRUE(client->EndStep().ok());
+    step = *client->NextStep();
+  }
+  ASSERT_TRUE(client->WaitAll().ok());
+  EXPECT_EQ(std::vector<float>(client->replica(0).begin(), client->replica(0).end()),
+            std::vector<float>(partition.value_count(), 1 - 6));
+  EXPECT_EQ(client->statistics().accepted_pushes, 6 * partition.shard_count());
+}
+
 TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
   const ShardId late{1};
   for (auto& server : servers_) {
     server->set_judge([late](const PushEntry& push) -> VerdictEntry {
       if (push.step != Step{2}) return {.kind = PushVerdict::ACCEPT, .frontier = push.step + 1};
       if (push.shard == late) return {.kind = PushVerdict::LATE, .frontier = Step{5}};
-      return {.kind = PushVerdict::ACCEPT, .frontier = push.shard == ShardId{0} ? Step{9} : Step{3}};
+      return {.kind = PushVerdict::ACCEPT,
+              .frontier = push.shard == ShardId{0} ? Step{9} : Step{3}};
     });
   }
   Make({});
@@ -188,8 +216,8 @@ TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
 TEST_F(ClientTest, ALateVerdictThatComesTwiceGivesBackOnce) {
   for (auto& server : servers_) {
     server->set_judge([](const PushEntry& push) -> VerdictEntry {
-      return {.kind = push.step == Step{0} ? PushVerdict::LATE : PushVerdict::ACCEPT,
-              .frontier = push.step + 1};
+      const PushVerdict::Kind kind = push.step == Step{0} ? PushVerdict::LATE : PushVerdict::ACCEPT;
+      return {.kind = static_cast<uint32_t>(kind), .frontier = push.step + 1};
     });
   }
   transport_.RepeatFrames(ServerId{0}, 100);
@@ -293,7 +321,8 @@ TEST_F(ClientTest, AFencedWorkerStops) {
   Make({.worker = WorkerId{2}});
   const Step step = *Join();
   for (auto& server : servers_) {
-    server->set_judge([](const PushEntry&) -> VerdictEntry { return {.kind = PushVerdict::FENCED}; });
+    server->set_judge(
+        [](const PushEntry&) -> VerdictEntry { return {.kind = PushVerdict::FENCED}; });
   }
   const absl::Status status = Train(step, Values(1, 0.5)).status();
   EXPECT_EQ(status, absl::AbortedError("another process has taken worker 2's number"));
