@@ -29,6 +29,9 @@ rate_async=0.04
 # and 0.9 at the servers an asynchronous run may collapse, so these two modes take less of it.
 momentum_ssp=0.5
 momentum_async=0.5
+# A sparse push in sync and backup: dense slots go on moving what was sent once, so it takes less momentum too.
+rate_topk=0.15
+momentum_topk=0.5
 
 while [ $# -gt 0 ]; do
   case $1 in
@@ -50,6 +53,8 @@ while [ $# -gt 0 ]; do
     --rate_async) rate_async=$2 ;;
     --momentum_ssp) momentum_ssp=$2 ;;
     --momentum_async) momentum_async=$2 ;;
+    --rate_topk) rate_topk=$2 ;;
+    --momentum_topk) momentum_topk=$2 ;;
     *) echo "modes.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
   esac
   shift 2
@@ -63,8 +68,12 @@ trap 'rm -rf "$work"' EXIT
 reports=${json:-$work}
 mkdir -p "$reports"
 
-# The flags of a mode.
+# The flags of a MODE with a CODEC.
 mode_flags() {
+  case $1/$2 in
+    sync/topk) echo "--mode sync --momentum $momentum_topk --learning_rate $rate_topk"; return ;;
+    backup/topk) echo "--mode backup --backup 1 --momentum $momentum_topk --learning_rate $rate_topk"; return ;;
+  esac
   case $1 in
     sync) echo "--mode sync --learning_rate $rate_sync" ;;
     backup) echo "--mode backup --backup 1 --learning_rate $rate_backup" ;;
@@ -86,20 +95,21 @@ with open(path) as f:
 accuracy = r["final_test_accuracy"]
 raw, encoded = r["push_bytes_raw"], r["push_bytes_encoded"]
 staleness = r["staleness"] or {"mean": float("nan")}
-print("| %s | %s | %g | %s | %.1f | %.1f | %.1f | %.2f | %d | %.1f |" % (
+print("| %s | %s | %g, %g | %s | %.1f | %.1f | %.1f | %.2f | %d | %.1f |" % (
     mode, codec, r["config"]["optimization"]["learning_rate"],
+    r["config"]["optimization"]["momentum"],
     "-" if accuracy is None else "%.4f" % accuracy,
     encoded / 1e6, raw / encoded if encoded else 0, r["pull_bytes_encoded"] / 1e6,
     staleness["mean"], r["late_pushes"], r["seconds"]))
 PYTHON
 }
 
-echo "| mode | push | rate | test accuracy | pushed MB | less than fp32 | pulled MB | staleness | late pushes | seconds |"
+echo "| mode | push | rate, momentum | test accuracy | pushed MB | less than fp32 | pulled MB | staleness | late pushes | seconds |"
 echo "|---|---|---|---|---|---|---|---|---|---|"
 failed=0
 for mode in $modes; do
-  flags=$(mode_flags "$mode") || exit 64
   for codec in $codecs; do
+    flags=$(mode_flags "$mode" "$codec") || exit 64
     report=$reports/$mode-$codec.json
     # shellcheck disable=SC2086  # flags are words
     if "$thinwire" train --config "$config" --bin_dir "$bin_dir" --workers "$workers" --epochs "$epochs" \
