@@ -23,15 +23,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/fastest.h"
 #include "common/codec/error_feedback.h"
 
 namespace thinwire {
@@ -39,7 +37,6 @@ namespace {
 
 constexpr size_t kShardValues = 256 * 1024;
 constexpr size_t kShards = 64;
-constexpr char kFastest[] = "fastest_us";
 constexpr CodecSpec kThousandth = {.id = CodecId::kTopK, .density = 0.001};
 constexpr CodecSpec kHundredth = {.id = CodecId::kTopK, .density = 0.01};
 
@@ -70,27 +67,20 @@ std::vector<Bytes> Payloads(const Codec& codec, const std::vector<Floats>& shard
   return payloads;
 }
 
-// Calls CALL with the number of each shard in turn, and counts the fastest in microseconds: a mean
-// has the machine's other work in it.
+// Calls CALL with the number of each shard in turn.
 template <typename Call>
-void MeasureFastest(benchmark::State& state, const Call& call) {
-  using Clock = std::chrono::steady_clock;
-  auto fastest = Clock::duration::max();
+void MeasureEachShard(benchmark::State& state, const Call& call) {
   size_t shard = 0;
-  for (auto _ : state) {
-    const auto start = Clock::now();
+  MeasureFastest(state, [&] {
     call(shard);
-    benchmark::ClobberMemory();
-    fastest = std::min(fastest, Clock::now() - start);
     shard = (shard + 1) % kShards;
-  }
-  state.counters[kFastest] = std::chrono::duration<double, std::micro>(fastest).count();
+  });
 }
 
 void MeasureMemcpy(benchmark::State& state) {
   const std::vector<Floats> from = Gradients();
   std::vector<Floats> to = from;
-  MeasureFastest(state, [&](size_t shard) {
+  MeasureEachShard(state, [&](size_t shard) {
     std::memcpy(to[shard].data(), from[shard].data(), kShardValues * sizeof(float));
   });
 }
@@ -99,15 +89,15 @@ void MeasureEncode(benchmark::State& state, const CodecSpec& spec) {
   const auto codec = MakeCodec(spec).value();
   const std::vector<Floats> shards = Gradients();
   std::vector<Bytes> payloads(kShards, Bytes(codec->MaxPayloadBytes(kShardValues)));
-  MeasureFastest(state, [&](size_t shard) { codec->Encode(shards[shard], payloads[shard]); });
+  MeasureEachShard(state, [&](size_t shard) { codec->Encode(shards[shard], payloads[shard]); });
 }
 
 void MeasureDecodeAdd(benchmark::State& state, const CodecSpec& spec) {
   std::vector<Floats> sums = Gradients();
   std::vector<ByteChain> payloads;
   for (Bytes& bytes : Payloads(*MakeCodec(spec).value(), sums)) payloads.emplace_back(bytes);
-  MeasureFastest(state,
-                 [&](size_t shard) { DecodePayloadAdd(payloads[shard], 0.5f, sums[shard]); });
+  MeasureEachShard(state,
+                   [&](size_t shard) { DecodePayloadAdd(payloads[shard], 0.5f, sums[shard]); });
 }
 
 void MeasureFeedback(benchmark::State& state, const CodecSpec& spec) {
@@ -121,14 +111,14 @@ void MeasureFeedback(benchmark::State& state, const CodecSpec& spec) {
   };
   for (size_t shard = 0; shard < kShards; ++shard)
     encode(shard);  // gets the residuals their memory
-  MeasureFastest(state, encode);
+  MeasureEachShard(state, encode);
 }
 
 template <typename Code>
 void MeasureEncodeLoop(benchmark::State& state) {
   const std::vector<Floats> shards = Gradients();
   std::vector<std::vector<Code>> payloads(kShards, std::vector<Code>(kShardValues));
-  MeasureFastest(state, [&](size_t shard) {
+  MeasureEachShard(state, [&](size_t shard) {
     const float* const __restrict from = shards[shard].data();
     Code* const __restrict to = payloads[shard].data();
     for (size_t i = 0; i < kShardValues; ++i) {
@@ -141,7 +131,7 @@ template <typename Code>
 void MeasureDecodeAddLoop(benchmark::State& state) {
   std::vector<Floats> sums = Gradients();
   std::vector<std::vector<Code>> payloads(kShards, std::vector<Code>(kShardValues, Code{1}));
-  MeasureFastest(state, [&](size_t shard) {
+  MeasureEachShard(state, [&](size_t shard) {
     const Code* const __restrict from = payloads[shard].data();
     float* const __restrict sum = sums[shard].data();
     for (size_t i = 0; i < kShardValues; ++i) sum[i] += static_cast<float>(from[i]);
@@ -151,40 +141,12 @@ void MeasureDecodeAddLoop(benchmark::State& state) {
 void MeasureAddLoop(benchmark::State& state) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;
-  MeasureFastest(state, [&](size_t shard) {
+  MeasureEachShard(state, [&](size_t shard) {
     const float* const __restrict from = gradients[shard].data();
     float* const __restrict sum = residuals[shard].data();
     for (size_t i = 0; i < kShardValues; ++i) sum[i] += from[i];
   });
 }
-
-// Prints the table and remembers the fastest call of every benchmark.
-class FastestReporter : public benchmark::ConsoleReporter {
- public:
-  FastestReporter() : ConsoleReporter(OO_Tabular) {}
-
-  void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs) {
-      const auto counter = run.counters.find(kFastest);
-      if (run.error_occurred || counter == run.counters.end()) continue;
-      const double call = counter->second.value;
-      const auto [at, first] = fastest_.try_emplace(run.run_name.function_name, call);
-      if (!first) at->second = std::min(at->second, call);
-    }
-    benchmark::ConsoleReporter::ReportRuns(runs);
-  }
-
-  // `ratio NAME time(over) / time(under)`, if both ran.
-  void PrintRatio(const std::string& name, const std::string& over,
-                  const std::string& under) const {
-    const auto above = fastest_.find(over), below = fastest_.find(under);
-    if (above == fastest_.end() || below == fastest_.end()) return;
-    std::printf("ratio %s %.2f\n", name.c_str(), above->second / below->second);
-  }
-
- private:
-  std::map<std::string, double> fastest_;
-};
 
 const std::vector<CodecId> kDense = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16,
                                      CodecId::kFp8E5m2, CodecId::kFp8E4m3};
@@ -235,14 +197,7 @@ void PrintRatios(const FastestReporter& reporter) {
 }  // namespace thinwire
 
 int main(int argc, char** argv) {
-  // Long enough to find a quiet moment. Flags given later win.
-  std::vector<std::string> flags = {argv[0], "--benchmark_min_time=0.1"};
-  flags.insert(flags.end(), argv + 1, argv + argc);
-  std::vector<char*> pointers;
-  for (std::string& flag : flags) pointers.push_back(flag.data());
-  int count = static_cast<int>(pointers.size());
-  benchmark::Initialize(&count, pointers.data());
-  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 1;
+  if (!thinwire::InitializeBenchmarks(argc, argv)) return 1;
   thinwire::Register();
   thinwire::FastestReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);

@@ -21,16 +21,14 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/fastest.h"
 #include "common/codec/codec.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/schedule.h"
@@ -42,7 +40,6 @@ constexpr size_t kLargestShard = 262144;
 constexpr size_t kSmallShard = 27000;  // the default for the cnn's 215 K values on one server
 constexpr uint32_t kExamples = 32;
 constexpr float kRate = 1e-3f;
-constexpr char kFastest[] = "fastest_us";
 
 struct Setting {
   std::string optimizer = "sgd";
@@ -103,21 +100,6 @@ class Pushes {
   Shard shard_;
   PushEvent push_;
 };
-
-// Runs CALL once per iteration and counts the fastest, in microseconds: the mean of a busy machine
-// is that of its other work too.
-template <typename Call>
-void MeasureFastest(benchmark::State& state, const Call& call) {
-  using Clock = std::chrono::steady_clock;
-  auto fastest = Clock::duration::max();
-  for (auto _ : state) {
-    const auto start = Clock::now();
-    call();
-    benchmark::ClobberMemory();
-    fastest = std::min(fastest, Clock::now() - start);
-  }
-  state.counters[kFastest] = std::chrono::duration<double, std::micro>(fastest).count();
-}
 
 void MeasureShard(benchmark::State& state, const Setting& setting) {
   Pushes pushes(setting);
@@ -220,32 +202,6 @@ void MeasurePlainLoop(benchmark::State& state, const Setting& setting) {
   MeasureFastest(state, [&] { RunPlainLoop(setting, arrays); });
 }
 
-// Prints the table and remembers the fastest call of every benchmark.
-class FastestReporter : public benchmark::ConsoleReporter {
- public:
-  FastestReporter() : ConsoleReporter(OO_Tabular) {}
-
-  void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs) {
-      const auto counter = run.counters.find(kFastest);
-      if (run.error_occurred || counter == run.counters.end()) continue;
-      const double call = counter->second.value;
-      const auto [at, first] = fastest_.try_emplace(run.run_name.function_name, call);
-      if (!first) at->second = std::min(at->second, call);
-    }
-    benchmark::ConsoleReporter::ReportRuns(runs);
-  }
-
-  // 0 if NAME did not run.
-  double fastest(const std::string& name) const {
-    const auto at = fastest_.find(name);
-    return at == fastest_.end() ? 0 : at->second;
-  }
-
- private:
-  std::map<std::string, double> fastest_;
-};
-
 std::vector<Setting> Settings() {
   std::vector<Setting> settings;
   for (bool sync : {false, true}) {
@@ -271,10 +227,7 @@ void Measure(const std::vector<Setting>& settings) {
   FastestReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
   for (const Setting& setting : settings) {
-    const double plain = reporter.fastest(setting.Name() + ".plain");
-    const double shard = reporter.fastest(setting.Name());
-    if (shard > 0 && plain > 0)
-      std::printf("ratio %s %.2f\n", setting.Name().c_str(), shard / plain);
+    reporter.PrintRatio(setting.Name(), setting.Name(), setting.Name() + ".plain");
   }
 }
 
@@ -282,14 +235,7 @@ void Measure(const std::vector<Setting>& settings) {
 }  // namespace thinwire
 
 int main(int argc, char** argv) {
-  // Long enough to find a quiet moment. Flags given later win.
-  std::vector<std::string> flags = {argv[0], "--benchmark_min_time=0.1"};
-  flags.insert(flags.end(), argv + 1, argv + argc);
-  std::vector<char*> pointers;
-  for (std::string& flag : flags) pointers.push_back(flag.data());
-  int count = static_cast<int>(pointers.size());
-  benchmark::Initialize(&count, pointers.data());
-  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 1;
+  if (!thinwire::InitializeBenchmarks(argc, argv)) return 1;
   thinwire::Measure(thinwire::Settings());
   return 0;
 }
