@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,15 @@
 #include "server/edge/convert.h"
 
 namespace thinwire {
+namespace {
+
+std::string Summary(const Partition& partition) {
+  return absl::StrCat(partition.tensors().size(), " tensors, ", partition.value_count(),
+                      " values, ", partition.shard_size(), " a shard, hash ",
+                      absl::Hex(partition.hash()));
+}
+
+}  // namespace
 
 ModelSlot::ModelSlot(ServerId self, uint32_t server_count, const Rule& rule, Generation generation,
                      std::unique_ptr<const Optimizer> optimizer, Schedule schedule,
@@ -43,12 +53,10 @@ absl::Status ModelSlot::Take(const JoinRequest& request) {
 absl::Status ModelSlot::Compare(const JoinRequest& request, const HostedModel& model) const {
   const Partition& ours = model.partition();
   if (request.partition_hash() != ours.hash()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another model: the job's has ", ours.tensors().size(), " tensors, ",
-                     ours.shard_size(), " values a shard, ", server_count_, " servers, hash ",
-                     absl::Hex(ours.hash()), "; the worker's has ", request.tensors_size(),
-                     " tensors, ", request.shard_size(), " values a shard, ", request.servers(),
-                     " servers, hash ", absl::Hex(request.partition_hash())));
+    const absl::StatusOr<Partition> theirs = PartitionOf(request, server_count_);
+    if (!theirs.ok()) return theirs.status();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "another model: the job's has ", Summary(ours), "; the worker's has ", Summary(*theirs)));
   }
   if (request.planned_examples() != planned_examples_) {
     LOG(WARNING) << "worker " << request.worker() << " plans " << request.planned_examples()
