@@ -2,7 +2,7 @@
 # Installs what is missing, builds everything, and runs all tests. Ends with the line `N passed, N failed`, which counts
 # test cases; the exit status is 0 if and only if none failed.
 #   ./test.sh                 all of them
-#   ./test.sh --config=asan //common/... //server/core/...   arguments replace the targets and go to `bazel test`
+#   ./test.sh --config=asan //common/...   arguments replace the targets and go to `bazel test`
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 
