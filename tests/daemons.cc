@@ -69,14 +69,6 @@ std::optional<nlohmann::json> Daemons::WaitForEvent(const std::string& name, con
   return found;
 }
 
-bool Daemons::WaitForLog(const std::string& name, const std::string& text) {
-  const Record& record = records_[name];
-  Until([&] { return absl::StrContains(record.log, text) || record.exit.has_value(); });
-  const bool found = absl::StrContains(record.log, text);
-  if (!found) Complain(absl::StrCat("the log of ", name, " never held \"", text, "\""));
-  return found;
-}
-
 Finished Daemons::WaitForEnd(const std::string& name) {
   const Record& record = records_[name];
   if (!Until([&record] { return record.exit.has_value(); })) {

@@ -54,8 +54,6 @@ class Daemons {
   // for which WANTED holds; nothing and a test failure if NAME ends or patience runs out first.
   using Wanted = std::function<bool(const nlohmann::json&)>;
   std::optional<nlohmann::json> WaitForEvent(const std::string& name, const Wanted& wanted);
-  // Waits until the log of NAME holds TEXT.
-  bool WaitForLog(const std::string& name, const std::string& text);
   // Waits until NAME has ended.
   Finished WaitForEnd(const std::string& name);
   // All three at once.
