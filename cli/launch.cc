@@ -48,6 +48,7 @@ ServerConfig ServerConfigOf(const TrainConfig& train, ServerId server) {
   config.set_listen("127.0.0.1:0");
   *config.mutable_consistency() = train.consistency();
   *config.mutable_optimization() = train.optimization();
+  *config.mutable_compression() = train.compression();
   return config;
 }
 

@@ -96,6 +96,10 @@ void CheckConsistency(const Consistency& c, Findings& findings) {
 
 bool IsPart(double value) { return value >= 0 && value <= 1; }
 
+void WantDensity(const std::string& field, double got, Findings& findings) {
+  findings.Want(got > 0 && got <= 1, field, "a number above 0 and at most 1", got);
+}
+
 void CheckDecay(const Optimization& o, Findings& findings) {
   for (int i = 0; i < o.decay_at_size(); ++i) {
     const std::string field = absl::StrCat("decay_at[", i, "]");
@@ -135,6 +139,9 @@ void CheckOptimization(const Optimization& o, Findings& findings) {
   findings.Want(IsPart(o.decay_factor()), "decay_factor", "a number from 0 to 1", o.decay_factor());
   findings.Want(o.power() >= 0 && o.power() <= kLargestPower, "power", "a number from 0 to 1000000",
                 o.power());
+  findings.WantName("gradient_selection", o.gradient_selection(), kGradientSelectionNames);
+  WantDensity("selection_density", o.selection_density(), findings);
+  findings.WantName("selection_rest", o.selection_rest(), kSelectionRestNames);
 }
 
 void CheckCodec(const std::string& field, const std::string& name, bool dense, Findings& findings) {
@@ -143,13 +150,36 @@ void CheckCodec(const std::string& field, const std::string& name, bool dense, F
   findings.WantName(field, name, known);
 }
 
+// What gradients are sent with, or what parameters are published with.
+void CheckPull(const std::string& pull, Findings& findings) {
+  constexpr std::string_view kDelta = "delta";
+  if (pull == kDelta) return;
+  if (absl::StartsWith(pull, "delta_")) {
+    return CheckCodec("pull", pull.substr(kDelta.size() + 1), false, findings);
+  }
+  CheckCodec("pull", pull, true, findings);
+}
+
 void CheckCompression(const Compression& c, Findings& findings) {
+  const auto part = [&](const std::string& field, double value) {
+    findings.Want(IsPart(value), field, "a number from 0 to 1", value);
+  };
   CheckCodec("push", c.push(), false, findings);
-  CheckCodec("pull", c.pull(), true, findings);
-  findings.Want(c.density() > 0 && c.density() <= 1, "density", "a number above 0 and at most 1",
-                c.density());
+  CheckPull(c.pull(), findings);
+  WantDensity("density", c.density(), findings);
   CheckCodec("topk_values", c.topk_values(), true, findings);
   findings.WantAtLeast(0, "shard_size", c.shard_size(), kLargestShardSize);
+  findings.WantName("topk_indices", c.topk_indices(), kIndexCoderNames);
+  part("density_warmup", c.density_warmup());
+  WantDensity("warmup_density", c.warmup_density(), findings);
+  findings.Want(c.correction_momentum() >= 0 && c.correction_momentum() < 1, "correction_momentum",
+                "a number from 0 to below 1", c.correction_momentum());
+  findings.Want(c.gradient_clip() >= 0 && c.gradient_clip() <= std::numeric_limits<float>::max(),
+                "gradient_clip", "a number of 0 or more that a float holds", c.gradient_clip());
+  CheckCodec("first_push", c.first_push(), false, findings);
+  part("first_push_part", c.first_push_part());
+  WantDensity("pull_density", c.pull_density(), findings);
+  CheckCodec("pull_topk_values", c.pull_topk_values(), true, findings);
 }
 
 bool IsDevice(const std::string& device) {
@@ -215,6 +245,7 @@ std::vector<std::string> ConfigProblems(const ServerConfig& config, const FieldP
   findings.WantAtLeast(0, "threads", config.threads(), 1024);
   CheckConsistency(config.consistency(), findings);
   CheckOptimization(config.optimization(), findings);
+  CheckCompression(config.compression(), findings);
   return findings.Take();
 }
 

@@ -31,6 +31,9 @@ inline constexpr std::string_view kCodecNames[] = {"fp32",     "fp16",     "bf16
                                                    "fp8_e5m2", "fp8_e4m3", "topk"};
 // The first so many of them are dense.
 inline constexpr int kDenseCodecCount = 5;
+inline constexpr std::string_view kIndexCoderNames[] = {"elias_fano", "golomb_rice"};
+inline constexpr std::string_view kGradientSelectionNames[] = {"none", "gtopk"};
+inline constexpr std::string_view kSelectionRestNames[] = {"server", "workers"};
 inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",
                                                    "torchscript"};
 inline constexpr std::string_view kDatasetNames[] = {"fashion_mnist", "cifar10", "safetensors"};
