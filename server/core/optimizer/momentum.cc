@@ -9,7 +9,8 @@ class Momentum final : public Optimizer {
  public:
   explicit Momentum(const OptimizerSpec& spec)
       : momentum_(static_cast<float>(spec.momentum)),
-        weight_decay_(static_cast<float>(spec.weight_decay)) {}
+        weight_decay_(static_cast<float>(spec.weight_decay)),
+        nesterov_(spec.name == "nesterov") {}
 
   int slot_count() const override { return 1; }
 
@@ -18,13 +19,15 @@ class Momentum final : public Optimizer {
     kernels::UpdateMomentum({.gradient_scale = update.gradient_scale,
                              .weight_decay = weight_decay_,
                              .learning_rate = update.learning_rate,
-                             .momentum = momentum_},
+                             .momentum = momentum_,
+                             .nesterov = nesterov_},
                             sum, masters, slots[0]);
   }
 
  private:
   const float momentum_;
   const float weight_decay_;
+  const bool nesterov_;
 };
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "server/core/optimizer/adam.h"
 #include "server/core/optimizer/adamw.h"
 #include "server/core/optimizer/momentum.h"
-#include "server/core/optimizer/nesterov.h"
 #include "server/core/optimizer/sgd.h"
 
 namespace thinwire {
@@ -45,7 +44,7 @@ struct Maker {
 };
 
 constexpr Maker kMakers[] = {{"sgd", MakeSgd},           {"momentum", MakeMomentum},
-                             {"nesterov", MakeNesterov}, {"adam", MakeAdam},
+                             {"nesterov", MakeMomentum}, {"adam", MakeAdam},
                              {"adamw", MakeAdamW},       {"adagrad", MakeAdagrad}};
 
 }  // namespace
