@@ -1,0 +1,38 @@
+#include "kernels/accumulate_momentum.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/update_cases.h"
+
+namespace thinwire::kernels {
+namespace {
+
+constexpr float kMomentum = 0.9f;
+
+// The masters' place is u's.
+const UpdateCase kHeavyBall = {
+    .kernel = [](auto gradient, auto u, auto) { AccumulateMomentum(kMomentum, gradient, u); },
+    .exact = [](double gradient, double& u, auto) { u = kMomentum * u + gradient; }};
+
+const UpdateCase kNesterov = {
+    .slot_count = 1,
+    .kernel = [](auto gradient, auto u,
+                 auto slots) { AccumulateNesterov(kMomentum, gradient, u, slots[0]); },
+    .exact =
+        [](double gradient, double& u, std::span<double> slots) {
+          u = kMomentum * u + gradient;
+          slots[0] = gradient + kMomentum * u;
+        }};
+
+TEST(AccumulateMomentumTest, MatchesThePlainLoopInDouble) {
+  ExpectMatchesTheExactLoop(kHeavyBall);
+  ExpectMatchesTheExactLoop(kNesterov);
+}
+
+TEST(AccumulateMomentumTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
+  ExpectTheSameBitsEverywhere(kHeavyBall);
+  ExpectTheSameBitsEverywhere(kNesterov);
+}
+
+}  // namespace
+}  // namespace thinwire::kernels
