@@ -8,10 +8,9 @@ namespace {
 class Adagrad final : public Optimizer {
  public:
   explicit Adagrad(const OptimizerSpec& spec)
-      : epsilon_(static_cast<float>(spec.epsilon)),
+      : Optimizer({.slots = {1}, .weight_decay = spec.weight_decay}),
+        epsilon_(static_cast<float>(spec.epsilon)),
         weight_decay_(static_cast<float>(spec.weight_decay)) {}
-
-  int slot_count() const override { return 1; }
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

@@ -8,11 +8,10 @@ namespace {
 class Momentum final : public Optimizer {
  public:
   explicit Momentum(const OptimizerSpec& spec)
-      : momentum_(static_cast<float>(spec.momentum)),
+      : Optimizer({.slots = {spec.momentum}, .weight_decay = spec.weight_decay}),
+        momentum_(static_cast<float>(spec.momentum)),
         weight_decay_(static_cast<float>(spec.weight_decay)),
         nesterov_(spec.name == "nesterov") {}
-
-  int slot_count() const override { return 1; }
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

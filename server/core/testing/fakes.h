@@ -24,7 +24,6 @@ std::vector<float> Values(const ByteChain& payload, size_t count);
 // master -= learning_rate * gradient
 class PlainDescent final : public Optimizer {
  public:
-  int slot_count() const override { return 0; }
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override;
 };
@@ -37,7 +36,6 @@ struct RecordedUpdate {
 // Leaves the masters alone.
 class RecordingOptimizer final : public Optimizer {
  public:
-  int slot_count() const override { return 0; }
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override;
 

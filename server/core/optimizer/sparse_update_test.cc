@@ -1,0 +1,211 @@
+// What a sparse update promises, whatever the optimizer.
+#include "server/core/optimizer/sparse_update.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace thinwire {
+namespace {
+
+constexpr size_t kCount = 1300;  // several blocks, and a part of one
+constexpr float kRate = 0.0625f;
+
+// A shard with lazy slots.
+struct Arrays {
+  std::vector<float> masters;
+  std::vector<std::vector<float>> slots;
+  std::vector<uint32_t> last;
+
+  bool operator==(const Arrays&) const = default;
+};
+
+std::vector<float> Draw(size_t length, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  std::vector<float> values(length);
+  for (float& value : values) value = uniform(random);
+  return values;
+}
+
+// Every one of COUNT indices with a chance of PERCENT.
+std::vector<uint32_t> DrawIndices(uint32_t percent, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<uint32_t> indices;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    if (random() % 100 < percent) indices.push_back(i);
+  }
+  return indices;
+}
+
+std::vector<uint32_t> AllIndices() {
+  std::vector<uint32_t> all(kCount);
+  std::iota(all.begin(), all.end(), 0u);
+  return all;
+}
+
+Update Numbered(uint64_t number) {
+  return {.learning_rate = kRate, .gradient_scale = 0.5f, .number = number};
+}
+
+class SparseUpdateTest : public testing::TestWithParam<OptimizerSpec> {
+ protected:
+  SparseUpdateTest() : optimizer_(std::move(MakeOptimizer(GetParam())).value()) {}
+
+  Arrays Start() const {
+    return {.masters = Draw(kCount, 1),
+            .slots = std::vector<std::vector<float>>(optimizer_->slot_count(),
+                                                     std::vector<float>(kCount)),
+            .last = std::vector<uint32_t>(kCount)};
+  }
+
+  void Apply(const Update& update, std::span<const uint32_t> indices, std::span<const float> sums,
+             Arrays& arrays) const {
+    const std::vector<std::span<float>> slots(arrays.slots.begin(), arrays.slots.end());
+    ApplySparse(*optimizer_, update, indices, sums, {arrays.masters, slots, arrays.last});
+  }
+  void ApplyWhole(const Update& update, std::span<const float> sum, Arrays& arrays) const {
+    const std::vector<std::span<float>> slots(arrays.slots.begin(), arrays.slots.end());
+    optimizer_->Apply(update, sum, arrays.masters, slots);
+  }
+
+  // After updates 1 to 3, each with entries for a third of the values.
+  Arrays WithHistory() const {
+    Arrays arrays = Start();
+    for (uint32_t n = 1; n <= 3; ++n) {
+      const std::vector<uint32_t> indices = DrawIndices(33, n);
+      Apply(Numbered(n), indices, Draw(indices.size(), 10 + n), arrays);
+    }
+    return arrays;
+  }
+
+  const std::unique_ptr<const Optimizer> optimizer_;
+};
+
+TEST_P(SparseUpdateTest, WithAnEntryForEveryValueHasTheBitsOfTheDenseUpdate) {
+  Arrays sparse = Start();
+  Arrays dense = Start();
+  for (uint32_t n = 1; n <= 4; ++n) {
+    const std::vector<float> sum = Draw(kCount, 20 + n);
+    Apply(Numbered(n), AllIndices(), sum, sparse);
+    ApplyWhole(Numbered(n), sum, dense);
+  }
+  EXPECT_EQ(sparse.masters, dense.masters);
+  EXPECT_EQ(sparse.slots, dense.slots);
+}
+
+TEST_P(SparseUpdateTest, ValuesWithoutAnEntryKeepTheirBits) {
+  const Arrays before = WithHistory();
+  Arrays after = before;
+  const std::vector<uint32_t> indices = DrawIndices(20, 7);
+  Apply(Numbered(9), indices, Draw(indices.size(), 8), after);
+  size_t next = 0;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    if (next < indices.size() && indices[next] == i) {
+      EXPECT_NE(after.masters[i], before.masters[i]) << "value " << i;
+      EXPECT_EQ(after.last[i], 9u);
+      ++next;
+      continue;
+    }
+    ASSERT_EQ(after.masters[i], before.masters[i]) << "value " << i;
+    ASSERT_EQ(after.last[i], before.last[i]);
+    for (size_t s = 0; s < before.slots.size(); ++s) {
+      ASSERT_EQ(after.slots[s][i], before.slots[s][i]) << "slot " << s << ", value " << i;
+    }
+  }
+}
+
+TEST_P(SparseUpdateTest, WithoutEntriesChangesNothing) {
+  Arrays arrays = WithHistory();
+  Apply(Numbered(4), {}, {}, arrays);
+  EXPECT_EQ(arrays, WithHistory());
+}
+
+TEST_P(SparseUpdateTest, EveryCutIntoTwoCallsEqualsTheWhole) {
+  const std::vector<uint32_t> indices = DrawIndices(60, 5);
+  const std::vector<float> sums = Draw(indices.size(), 6);
+  Arrays whole = WithHistory();
+  Apply(Numbered(20), indices, sums, whole);
+  for (size_t cut = 0; cut <= indices.size(); cut += 61) {
+    Arrays parts = WithHistory();
+    Apply(Numbered(20), std::span(indices).first(cut), std::span(sums).first(cut), parts);
+    Apply(Numbered(20), std::span(indices).subspan(cut), std::span(sums).subspan(cut), parts);
+    ASSERT_EQ(parts, whole) << "cut at " << cut;
+  }
+}
+
+// With rate 0 the master stands still in dense updates too, and the slots may be compared.
+TEST_P(SparseUpdateTest, SlotsStandWhereUpdatesWithoutAGradientWouldHaveLeftThem) {
+  if (GetParam().weight_decay != 0) return;  // which is a gradient to dense slots
+  constexpr uint64_t kMissed = 130;
+  Arrays sparse = Start();
+  Arrays dense = Start();
+  const std::vector<float> sum = Draw(kCount, 2);
+  const std::vector<float> nothing(kCount);
+  const auto at_rest = [](uint64_t n) { return Update{.learning_rate = 0, .number = n}; };
+  ApplyWhole(at_rest(1), sum, dense);
+  for (uint64_t n = 2; n < 2 + kMissed; ++n) ApplyWhole(at_rest(n), nothing, dense);
+  ApplyWhole(at_rest(2 + kMissed), sum, dense);
+  Apply(at_rest(1), AllIndices(), sum, sparse);
+  Apply(at_rest(2 + kMissed), AllIndices(), sum, sparse);
+  for (size_t s = 0; s < dense.slots.size(); ++s) {
+    for (size_t i = 0; i < kCount; ++i) {
+      ASSERT_NEAR(sparse.slots[s][i], dense.slots[s][i], 1e-5f * std::abs(dense.slots[s][i]))
+          << "slot " << s << ", value " << i;
+    }
+  }
+  EXPECT_EQ(sparse.masters, dense.masters);
+}
+
+// The formulas of the header, value by value.
+TEST_P(SparseUpdateTest, WhatWasMissedIsMadeUpForBeforeTheOptimizersOwnFormula) {
+  Arrays sparse = WithHistory();
+  Arrays by_hand = sparse;
+  const std::vector<float> sum = Draw(kCount, 3);
+  constexpr uint64_t kNumber = 77;
+  for (size_t i = 0; i < kCount; ++i) {
+    const double missed = static_cast<double>(kNumber - 1 - by_hand.last[i]);
+    by_hand.masters[i] *= static_cast<float>(std::pow(1 - kRate * GetParam().weight_decay, missed));
+    for (size_t s = 0; s < by_hand.slots.size(); ++s) {
+      by_hand.slots[s][i] *= static_cast<float>(std::pow(optimizer_->decays().slots[s], missed));
+    }
+  }
+  ApplyWhole(Numbered(kNumber), sum, by_hand);
+  Apply(Numbered(kNumber), AllIndices(), sum, sparse);
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_NEAR(sparse.masters[i], by_hand.masters[i], 1e-6) << "value " << i;
+  }
+}
+
+TEST_P(SparseUpdateTest, TheNumberOfTheLastUpdateMayGoRound) {
+  Arrays arrays = WithHistory();
+  Apply(Numbered(4), AllIndices(), Draw(kCount, 1), arrays);
+  Apply(Numbered(0x1'0000'0003), AllIndices(), Draw(kCount, 2), arrays);
+  for (const float master : arrays.masters) ASSERT_TRUE(std::isfinite(master));
+  EXPECT_EQ(arrays.last, std::vector<uint32_t>(kCount, 3));
+}
+
+std::vector<OptimizerSpec> Specs() {
+  std::vector<OptimizerSpec> specs;
+  for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad"}) {
+    for (double decay : {0.0, 0.125}) {
+      specs.push_back({.name = name, .beta1 = 0.875, .beta2 = 0.98, .weight_decay = decay});
+    }
+  }
+  return specs;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllOptimizers, SparseUpdateTest, testing::ValuesIn(Specs()),
+                         [](const auto& param) {
+                           const OptimizerSpec& spec = param.param;
+                           return spec.name + (spec.weight_decay == 0 ? "" : "WithDecay");
+                         });
+
+}  // namespace
+}  // namespace thinwire
