@@ -1,0 +1,40 @@
+#include "common/value_hash.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <set>
+#include <vector>
+
+namespace thinwire {
+namespace {
+
+TEST(ValueHashTest, EveryBitOfEveryValueCounts) {
+  for (size_t n = 1; n < 12; ++n) {
+    std::vector<float> values(n, 0.5f);
+    std::set<uint64_t> hashes = {HashValues(values)};
+    for (float& value : values) {
+      for (int bit = 0; bit < 32; ++bit) {
+        const float before = value;
+        value = std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ (1u << bit));
+        EXPECT_TRUE(hashes.insert(HashValues(values)).second) << n << " values, bit " << bit;
+        value = before;
+      }
+    }
+  }
+}
+
+TEST(ValueHashTest, OrderAndLengthCount) {
+  EXPECT_NE(HashValues(std::vector<float>{1, 2, 3, 4}), HashValues(std::vector<float>{4, 3, 2, 1}));
+  EXPECT_NE(HashValues(std::vector<float>{1, 0, 0, 0, 2}),
+            HashValues(std::vector<float>{2, 0, 0, 0, 1}));
+  EXPECT_NE(HashValues(std::vector<float>{0}), HashValues(std::vector<float>{0, 0}));
+}
+
+// Other programs compute it too.
+TEST(ValueHashTest, StaysAsItIs) {
+  EXPECT_EQ(HashValues(std::vector<float>{1, -2, 3, -4, 5}), 10298992152621653155u);
+}
+
+}  // namespace
+}  // namespace thinwire
