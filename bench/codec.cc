@@ -62,7 +62,7 @@ std::vector<Bytes> Payloads(const Codec& codec, const std::vector<Floats>& shard
   std::vector<Bytes> payloads;
   for (const Floats& shard : shards) {
     Bytes& payload = payloads.emplace_back(codec.MaxPayloadBytes(kShardValues));
-    payload.resize(codec.Encode(shard, payload));
+    payload.resize(codec.Encode(shard, Turn(), payload));
   }
   return payloads;
 }
@@ -89,7 +89,8 @@ void MeasureEncode(benchmark::State& state, const CodecSpec& spec) {
   const auto codec = MakeCodec(spec).value();
   const std::vector<Floats> shards = Gradients();
   std::vector<Bytes> payloads(kShards, Bytes(codec->MaxPayloadBytes(kShardValues)));
-  MeasureEachShard(state, [&](size_t shard) { codec->Encode(shards[shard], payloads[shard]); });
+  MeasureEachShard(state,
+                   [&](size_t shard) { codec->Encode(shards[shard], Turn(), payloads[shard]); });
 }
 
 void MeasureDecodeAdd(benchmark::State& state, const CodecSpec& spec) {
@@ -107,7 +108,7 @@ void MeasureFeedback(benchmark::State& state, const CodecSpec& spec) {
   for (size_t i = 0; i < kShards; ++i) feedbacks.emplace_back(kShardValues, true);
   std::vector<Bytes> payloads(kShards, Bytes(codec->MaxPayloadBytes(kShardValues)));
   const auto encode = [&](size_t shard) {
-    feedbacks[shard].Encode(*codec, shards[shard], payloads[shard]);
+    feedbacks[shard].Encode(*codec, shards[shard], Turn(), payloads[shard]);
   };
   for (size_t shard = 0; shard < kShards; ++shard)
     encode(shard);  // gets the residuals their memory

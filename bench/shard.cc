@@ -62,7 +62,7 @@ ByteChain Payload(CodecId id, size_t value_count) {
   }
   const auto codec = MakeCodec({.id = id}).value();
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(value_count));
-  bytes.resize(codec->Encode(values, bytes));
+  bytes.resize(codec->Encode(values, Turn(), bytes));
   return ByteChain(std::move(bytes));
 }
 

@@ -3,13 +3,13 @@
 #include <string_view>
 
 #include "cli/revision.h"
-#include "proto/config_check.h"
+#include "common/codec/codec_names.h"
 
 namespace thinwire {
 
 std::string VersionText() {
   std::string text = std::string("thinwire ") + kRevision + "\ncodecs:";
-  for (std::string_view codec : kCodecNames) text.append(" ").append(codec);
+  for (std::string_view codec : CodecNames()) text.append(" ").append(codec);
   return text;
 }
 

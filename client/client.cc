@@ -63,7 +63,8 @@ class Client::State {
 };
 
 absl::Status Client::State::Init() {
-  auto encoder = client::PushEncoder::Make(partition_, options_.push, options_.error_feedback);
+  auto encoder = client::PushEncoder::Make(partition_, options_.push, options_.error_feedback,
+                                           options_.worker);
   if (!encoder.ok()) return encoder.status();
   encoder_ = *std::move(encoder);
   if (!IsDense(options_.pull)) {

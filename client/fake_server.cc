@@ -163,7 +163,7 @@ void FakeServer::Take(const ReadEntry& read, ServerFrame& reply) {
   ++answer_count_;
   const auto codec = *MakeCodec({.id = static_cast<CodecId>(read.read_codec)});
   std::vector<std::byte> payload(codec->MaxPayloadBytes(shard.masters.size()));
-  payload.resize(codec->Encode(shard.masters, payload));
+  payload.resize(codec->Encode(shard.masters, Turn(), payload));
   reply.parameters.push_back({.shard = read.shard,
                               .step = read.step,
                               .version = shard.version,

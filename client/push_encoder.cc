@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/mix_bits.h"
 #include "kernels/finite.h"
 
 namespace thinwire::client {
@@ -13,23 +14,30 @@ bool IsVectorShard(const Partition& partition, ShardId shard) {
   return partition.tensors()[partition.segments(shard)[0].tensor].shape.size() < 2;
 }
 
+// All workers share a step's draw of a shard, and none shares its own.
+Turn TurnOf(const PushEntry& entry, WorkerId worker) {
+  const uint64_t shared = MixBits(MixBits(entry.step.value) + entry.shard.value);
+  return {.shared_draw = shared, .own_draw = MixBits(shared + worker.value + 1)};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(const Partition& partition,
                                                                const CodecSpec& spec,
-                                                               bool error_feedback) {
+                                                               bool error_feedback,
+                                                               WorkerId worker) {
   auto matrices = MakeCodec(spec);
   if (!matrices.ok()) return matrices.status();
   auto vectors = MakeCodec(IsDense(spec.id) ? spec : CodecSpec{.id = spec.values});
   if (!vectors.ok()) return vectors.status();
-  return std::unique_ptr<PushEncoder>(
-      new PushEncoder(partition, error_feedback, *std::move(matrices), *std::move(vectors)));
+  return std::unique_ptr<PushEncoder>(new PushEncoder(partition, error_feedback, worker,
+                                                      *std::move(matrices), *std::move(vectors)));
 }
 
-PushEncoder::PushEncoder(const Partition& partition, bool error_feedback,
+PushEncoder::PushEncoder(const Partition& partition, bool error_feedback, WorkerId worker,
                          std::unique_ptr<const Codec> matrices,
                          std::unique_ptr<const Codec> vectors)
-    : matrix_codec_(std::move(matrices)), vector_codec_(std::move(vectors)) {
+    : worker_(worker), matrix_codec_(std::move(matrices)), vector_codec_(std::move(vectors)) {
   shards_.reserve(partition.shard_count());
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     const bool vector = IsVectorShard(partition, ShardId{s});
@@ -49,7 +57,8 @@ bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry) {
   }
   const size_t most = memory.codec->MaxPayloadBytes(gradient.size());
   std::shared_ptr<const BufferPool::Buffer> buffer = pool_.Take(most);
-  const size_t size = memory.feedback.Encode(*memory.codec, gradient, buffer->span());
+  const size_t size =
+      memory.feedback.Encode(*memory.codec, gradient, TurnOf(entry, worker_), buffer->span());
   entry.payload = ByteChain(buffer->span().first(size), buffer);
   return true;
 }

@@ -28,13 +28,16 @@ namespace thinwire::client {
 // Not thread-safe.
 class PushEncoder {
  public:
-  // PARTITION outlives the encoder. Errors: InvalidArgument for a spec that makes no codec.
+  // PARTITION outlives the encoder; what WORKER draws at random is its own. Errors: InvalidArgument
+  // for a spec that makes no codec.
   static absl::StatusOr<std::unique_ptr<PushEncoder>> Make(const Partition& partition,
                                                            const CodecSpec& spec,
-                                                           bool error_feedback);
+                                                           bool error_feedback,
+                                                           WorkerId worker = WorkerId{});
 
-  // A push of GRADIENT, the values of ENTRY's shard, weighted with ENTRY's examples; sets ENTRY's
-  // payload, examples and late_examples. False: it was not finite and goes with weight 0.
+  // A push of GRADIENT, the values of ENTRY's shard at ENTRY's step, weighted with ENTRY's
+  // examples; sets ENTRY's payload, examples and late_examples. False: it was not finite and goes
+  // with weight 0.
   bool Encode(std::span<const float> gradient, PushEntry& entry);
 
   // PUSH was accepted. Once per push, as Late is.
@@ -52,9 +55,10 @@ class PushEncoder {
     const Codec* codec;
   };
 
-  PushEncoder(const Partition& partition, bool error_feedback,
+  PushEncoder(const Partition& partition, bool error_feedback, WorkerId worker,
               std::unique_ptr<const Codec> matrices, std::unique_ptr<const Codec> vectors);
 
+  const WorkerId worker_;
   std::unique_ptr<const Codec> matrix_codec_;
   std::unique_ptr<const Codec> vector_codec_;
   std::vector<ShardMemory> shards_;

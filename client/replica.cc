@@ -28,7 +28,7 @@ ByteChain Replica::SeedPayload(ShardId shard) const {
   const std::span<const float> values = Gather(partition_.segments(shard), tensors, scratch);
   const std::unique_ptr<const Codec> fp32 = *MakeCodec({.id = CodecId::kFp32});
   std::vector<std::byte> payload(fp32->MaxPayloadBytes(values.size()));
-  payload.resize(fp32->Encode(values, payload));
+  payload.resize(fp32->Encode(values, Turn(), payload));
   return ByteChain(std::move(payload));
 }
 

@@ -16,7 +16,7 @@ using Floats = std::vector<float>;
 ByteChain Fp32(const Floats& values) {
   const auto codec = *MakeCodec({.id = CodecId::kFp32});
   std::vector<std::byte> payload(codec->MaxPayloadBytes(values.size()));
-  payload.resize(codec->Encode(values, payload));
+  payload.resize(codec->Encode(values, Turn(), payload));
   return ByteChain(std::move(payload));
 }
 

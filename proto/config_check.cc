@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/codec/codec_names.h"
 #include "common/did_you_mean.h"
 #include "common/partition.h"
 
@@ -144,30 +145,24 @@ void CheckOptimization(const Optimization& o, Findings& findings) {
   findings.WantName("selection_rest", o.selection_rest(), kSelectionRestNames);
 }
 
-void CheckCodec(const std::string& field, const std::string& name, bool dense, Findings& findings) {
-  std::span<const std::string_view> known = kCodecNames;
-  if (dense) known = known.first(kDenseCodecCount);
-  findings.WantName(field, name, known);
-}
-
-// What gradients are sent with, or what parameters are published with.
+// Whole parameters, or what changed of them.
 void CheckPull(const std::string& pull, Findings& findings) {
   constexpr std::string_view kDelta = "delta";
   if (pull == kDelta) return;
   if (absl::StartsWith(pull, "delta_")) {
-    return CheckCodec("pull", pull.substr(kDelta.size() + 1), false, findings);
+    return findings.WantName("pull", pull.substr(kDelta.size() + 1), CodecNames());
   }
-  CheckCodec("pull", pull, true, findings);
+  findings.WantName("pull", pull, ParameterCodecNames());
 }
 
 void CheckCompression(const Compression& c, Findings& findings) {
   const auto part = [&](const std::string& field, double value) {
     findings.Want(IsPart(value), field, "a number from 0 to 1", value);
   };
-  CheckCodec("push", c.push(), false, findings);
+  findings.WantName("push", c.push(), CodecNames());
   CheckPull(c.pull(), findings);
   WantDensity("density", c.density(), findings);
-  CheckCodec("topk_values", c.topk_values(), true, findings);
+  findings.WantName("topk_values", c.topk_values(), DenseCodecNames());
   findings.WantAtLeast(0, "shard_size", c.shard_size(), kLargestShardSize);
   findings.WantName("topk_indices", c.topk_indices(), kIndexCoderNames);
   part("density_warmup", c.density_warmup());
@@ -176,10 +171,10 @@ void CheckCompression(const Compression& c, Findings& findings) {
                 "a number from 0 to below 1", c.correction_momentum());
   findings.Want(c.gradient_clip() >= 0 && c.gradient_clip() <= std::numeric_limits<float>::max(),
                 "gradient_clip", "a number of 0 or more that a float holds", c.gradient_clip());
-  CheckCodec("first_push", c.first_push(), false, findings);
+  findings.WantName("first_push", c.first_push(), CodecNames());
   part("first_push_part", c.first_push_part());
   WantDensity("pull_density", c.pull_density(), findings);
-  CheckCodec("pull_topk_values", c.pull_topk_values(), true, findings);
+  findings.WantName("pull_topk_values", c.pull_topk_values(), DenseCodecNames());
 }
 
 bool IsDevice(const std::string& device) {

@@ -27,10 +27,6 @@ inline constexpr std::string_view kModeNames[] = {"sync", "backup", "ssp", "asyn
 inline constexpr std::string_view kOptimizerNames[] = {"sgd",  "momentum", "nesterov",
                                                        "adam", "adamw",    "adagrad"};
 inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine"};
-inline constexpr std::string_view kCodecNames[] = {"fp32",     "fp16",     "bf16",
-                                                   "fp8_e5m2", "fp8_e4m3", "topk"};
-// The first so many of them are dense.
-inline constexpr int kDenseCodecCount = 5;
 inline constexpr std::string_view kIndexCoderNames[] = {"elias_fano", "golomb_rice"};
 inline constexpr std::string_view kGradientSelectionNames[] = {"none", "gtopk"};
 inline constexpr std::string_view kSelectionRestNames[] = {"server", "workers"};

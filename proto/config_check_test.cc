@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/codec/codec.h"
-
 namespace thinwire {
 namespace {
 
@@ -62,18 +60,6 @@ TEST(ConfigCheckTest, AnUnknownNameIsToldTheKnownOnesAndTheNearest) {
   EXPECT_THAT(ErrorOf("compression { push: 'fp8' }"), HasSubstr("fp8_e5m2"));
   EXPECT_EQ(ErrorOf("compression { pull: 'topk' }"),
             "field \"pull\": want one of fp32, fp16, bf16, fp8_e5m2, fp8_e4m3, got \"topk\"");
-}
-
-// The lists here are what a person is told; the codecs answer for themselves.
-TEST(ConfigCheckTest, TheListOfCodecsIsTheCodecs) {
-  uint32_t wire = 0;
-  for (std::string_view name : kCodecNames) {
-    const auto id = ParseCodecName(name);
-    ASSERT_TRUE(id.ok()) << name;
-    EXPECT_EQ(static_cast<uint32_t>(*id), ++wire);
-    EXPECT_EQ(IsDense(*id), wire <= static_cast<uint32_t>(kDenseCodecCount)) << name;
-  }
-  EXPECT_FALSE(CodecIdFromWire(wire + 1).ok());
 }
 
 TEST(ConfigCheckTest, ANumberOutsideItsRangeIsRefused) {

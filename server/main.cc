@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/codec/codec_names.h"
 #include "proto/config.pb.h"
 #include "proto/config_check.h"
 #include "proto/config_text.h"
@@ -47,7 +48,7 @@ int Complain(const absl::Status& status) {
 
 std::string VersionText() {
   std::string text = "thinwire server\ncodecs:";
-  for (std::string_view codec : thinwire::kCodecNames) text.append(" ").append(codec);
+  for (std::string_view codec : thinwire::CodecNames()) text.append(" ").append(codec);
   return text;
 }
 

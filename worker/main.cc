@@ -63,11 +63,13 @@ int ExitCode(const absl::Status& status) {
 absl::StatusOr<ClientOptions> MakeClientOptions(const WorkerConfig& config,
                                                 uint64_t planned_examples) {
   const Compression& compression = config.compression();
-  const absl::StatusOr<CodecId> push = ParseCodecName(compression.push());
+  absl::StatusOr<CodecSpec> push = ParseCodec(compression.push());
   if (!push.ok()) return push.status();
-  const absl::StatusOr<CodecId> values = ParseCodecName(compression.topk_values());
+  const absl::StatusOr<CodecSpec> values = ParseCodec(compression.topk_values());
   if (!values.ok()) return values.status();
-  const absl::StatusOr<CodecId> pull = ParseCodecName(compression.pull());
+  push->density = compression.density();
+  push->values = values->id;
+  const absl::StatusOr<CodecSpec> pull = ParseCodec(compression.pull());
   if (!pull.ok()) return pull.status();
   ClientOptions options;
   options.job = config.job();
@@ -75,8 +77,8 @@ absl::StatusOr<ClientOptions> MakeClientOptions(const WorkerConfig& config,
   options.server_count = static_cast<uint32_t>(config.servers_size());
   options.shard_size = compression.shard_size();
   options.planned_examples = planned_examples;
-  options.push = {.id = *push, .density = compression.density(), .values = *values};
-  options.pull = *pull;
+  options.push = *push;
+  options.pull = pull->id;
   options.error_feedback = compression.error_feedback();
   options.silence = absl::Seconds(config.silence_seconds());
   return options;

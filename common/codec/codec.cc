@@ -12,9 +12,6 @@
 namespace thinwire {
 namespace {
 
-constexpr std::array<CodecId, 6> kCodecs = {CodecId::kFp32,    CodecId::kFp16,    CodecId::kBf16,
-                                            CodecId::kFp8E5m2, CodecId::kFp8E4m3, CodecId::kTopK};
-
 constexpr size_t kBodyOffset = 1;
 
 // The values of a dense payload.
@@ -33,45 +30,6 @@ absl::Status CheckDensePayload(CodecId id, const ByteChain& payload, size_t coun
 }
 
 }  // namespace
-
-std::string_view CodecName(CodecId id) {
-  switch (id) {
-    case CodecId::kFp32:
-      return "fp32";
-    case CodecId::kFp16:
-      return "fp16";
-    case CodecId::kBf16:
-      return "bf16";
-    case CodecId::kFp8E5m2:
-      return "fp8_e5m2";
-    case CodecId::kFp8E4m3:
-      return "fp8_e4m3";
-    case CodecId::kTopK:
-      return "topk";
-  }
-  return "unknown";
-}
-
-std::ostream& operator<<(std::ostream& out, CodecId id) { return out << CodecName(id); }
-
-absl::StatusOr<CodecId> CodecIdFromWire(uint32_t value) {
-  for (CodecId id : kCodecs) {
-    if (static_cast<uint32_t>(id) == value) return id;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("codec ", value, ": want 1 to ", kCodecs.size()));
-}
-
-absl::StatusOr<CodecId> ParseCodecName(std::string_view name) {
-  std::string names;
-  for (CodecId id : kCodecs) {
-    if (CodecName(id) == name) return id;
-    absl::StrAppend(&names, names.empty() ? "" : ", ", std::string(CodecName(id)));
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("codec: want one of ", names, "; got \"", std::string(name), "\""));
-}
-
-bool IsDense(CodecId id) { return id != CodecId::kTopK; }
 
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const CodecSpec& spec) {
   if (spec.id == CodecId::kTopK) return MakeTopKCodec(spec.density, spec.values);
@@ -124,6 +82,12 @@ void DecodePayloadInBlocks(const ByteChain& payload, float scale, size_t count,
 void DecodePayloadAdd(const ByteChain& payload, float scale, std::span<float> sum) {
   if (PayloadCodec(payload) == CodecId::kTopK) return DecodeTopKAdd(payload, scale, sum);
   DecodeDenseAdd(ValuesOf(payload), scale, sum);
+}
+
+bool PayloadIsSparse(const ByteChain& payload) { return !IsDense(PayloadCodec(payload)); }
+
+void ForEachSent(const ByteChain& payload, size_t count, SentFunction block) {
+  ForEachSentOfTopK(payload, count, block);
 }
 
 }  // namespace thinwire

@@ -16,34 +16,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <ostream>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/byte_chain.h"
+#include "common/codec/codec_names.h"
 
 namespace thinwire {
 
-// The first byte of a payload, and the read_codec of the wire. Numbers are never used again for
-// something else.
-enum class CodecId : uint8_t {
-  kFp32 = 1,
-  kFp16 = 2,
-  kBf16 = 3,
-  kFp8E5m2 = 4,
-  kFp8E4m3 = 5,
-  kTopK = 6,
+// Numbers that random codecs draw from. The same turn and values give the same bytes, so a replay
+// repeats them.
+struct Turn {
+  uint64_t shared_draw = 0;  // the same for all workers of a step of a shard
+  uint64_t own_draw = 0;     // this worker's own
 };
 
-std::string_view CodecName(CodecId id);  // "fp8_e5m2"
-std::ostream& operator<<(std::ostream& out, CodecId id);
-
-// The id that a byte of the wire stands for. Errors: InvalidArgument "codec 77: want 1 to 6".
-absl::StatusOr<CodecId> CodecIdFromWire(uint32_t value);
+// What a codec remembers of one shard from one call to the next. Speed depends on it, bytes never.
+struct CodecMemory {
+  uint32_t threshold_bits = 0;  // topk: the smallest magnitude that was sent; 0: not known
+};
 
 // Immutable, thread-safe. One call handles a whole shard.
 class Codec {
@@ -58,25 +51,15 @@ class Codec {
   // Writes the payload of VALUES to OUT and returns its length. REQUIRES: out.size() >=
   // MaxPayloadBytes(count). Values that are not finite are the caller's to keep away (a worker
   // checks before it encodes).
-  virtual size_t Encode(std::span<const float> values, std::span<std::byte> out) const = 0;
+  virtual size_t Encode(std::span<const float> values, const Turn& turn,
+                        std::span<std::byte> out) const = 0;
   // The same of v = RESIDUAL + GRADIENT; RESIDUAL becomes v - decode(payload), in as few passes as
-  // the codec can. REQUIRES: residual.size() == gradient.size().
+  // the codec can. MEMORY is of this shard, or fresh. REQUIRES: residual.size() ==
+  // gradient.size().
   virtual size_t EncodeFeedback(std::span<const float> gradient, std::span<float> residual,
+                                const Turn& turn, CodecMemory& memory,
                                 std::span<std::byte> out) const = 0;
 };
-
-// What a codec is made from; `name` as in config.proto.
-struct CodecSpec {
-  CodecId id = CodecId::kFp32;
-  double density = 0.01;            // topk: the part of the values that is sent, in (0, 1]
-  CodecId values = CodecId::kFp32;  // topk: a dense codec
-
-  bool operator==(const CodecSpec&) const = default;
-};
-
-// Errors: InvalidArgument that names the codecs there are.
-absl::StatusOr<CodecId> ParseCodecName(std::string_view name);
-bool IsDense(CodecId id);
 
 // Errors: InvalidArgument for a density outside (0, 1] or a value codec that is not dense.
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const CodecSpec& spec);
@@ -108,6 +91,14 @@ void DecodePayloadInBlocks(const ByteChain& payload, float scale, size_t count,
                            BlockFunction block);
 // sum += scale * decode(payload)
 void DecodePayloadAdd(const ByteChain& payload, float scale, std::span<float> sum);
+
+// Whether the payload says of some indices what their values are, and of the others nothing.
+bool PayloadIsSparse(const ByteChain& payload);
+// Calls block(indices, values) for what a sparse payload of COUNT values sent, indices rising, a
+// few hundred at a time. They live until the call returns. REQUIRES: PayloadIsSparse(payload).
+using SentFunction =
+    absl::FunctionRef<void(std::span<const uint32_t> indices, std::span<const float> values)>;
+void ForEachSent(const ByteChain& payload, size_t count, SentFunction block);
 
 }  // namespace thinwire
 

@@ -79,7 +79,7 @@ std::vector<float> LogNormal2(size_t count, uint32_t seed) {
 
 std::vector<std::byte> Encoded(const Codec& codec, std::span<const float> values) {
   std::vector<std::byte> payload(codec.MaxPayloadBytes(values.size()));
-  payload.resize(codec.Encode(values, payload));
+  payload.resize(codec.Encode(values, Turn(), payload));
   return payload;
 }
 

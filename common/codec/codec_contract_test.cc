@@ -126,10 +126,13 @@ TEST_P(CodecContract, NothingIsWrittenBeyondTheMaximum) {
     const std::vector<float> values = Gauss(count, 11);
     const size_t largest = codec_->MaxPayloadBytes(count);
     std::vector<std::byte> room(largest + 64, std::byte{0xAB});
-    const size_t length = codec_->Encode(values, std::span(room).first(largest));
+    const size_t length = codec_->Encode(values, Turn(), std::span(room).first(largest));
     ASSERT_LE(length, largest);
     std::vector<float> residual(count);
-    ASSERT_EQ(codec_->EncodeFeedback(values, residual, std::span(room).first(largest)), length);
+    CodecMemory memory;
+    ASSERT_EQ(
+        codec_->EncodeFeedback(values, residual, Turn(), memory, std::span(room).first(largest)),
+        length);
     for (size_t i = largest; i < room.size(); ++i) ASSERT_EQ(room[i], std::byte{0xAB});
   }
 }
@@ -140,7 +143,8 @@ TEST_P(CodecContract, FeedbackSendsTheSumAndKeepsWhatWasLost) {
     std::vector<float> sum = gradient, residual = before;
     for (size_t i = 0; i < count; ++i) sum[i] += before[i];
     std::vector<std::byte> got(codec_->MaxPayloadBytes(count));
-    got.resize(codec_->EncodeFeedback(gradient, residual, got));
+    CodecMemory memory;
+    got.resize(codec_->EncodeFeedback(gradient, residual, Turn(), memory, got));
     ASSERT_EQ(got, Encoded(*codec_, sum));
     const std::vector<float> sent = Decoded(ByteChain(got), count);
     for (size_t i = 0; i < count; ++i) ASSERT_EQ(residual[i], sum[i] - sent[i]) << i;

@@ -1,31 +1,12 @@
 #include "common/codec/codec.h"
 
 #include <cmath>
-#include <sstream>
 
+#include "common/codec/codec_cases.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {
 namespace {
-
-TEST(CodecTest, NamesAndNumbersBelongTogether) {
-  for (uint32_t number = 1; number <= 6; ++number) {
-    const CodecId id = CodecIdFromWire(number).value();
-    EXPECT_EQ(static_cast<uint32_t>(id), number);
-    EXPECT_EQ(ParseCodecName(CodecName(id)).value(), id);
-    EXPECT_EQ(IsDense(id), id != CodecId::kTopK);
-  }
-  std::ostringstream out;
-  out << CodecId::kFp8E5m2;
-  EXPECT_EQ(out.str(), "fp8_e5m2");
-}
-
-TEST(CodecTest, UnknownNumbersAndNamesSayWhatThereIs) {
-  EXPECT_EQ(CodecIdFromWire(0).status().message(), "codec 0: want 1 to 6");
-  EXPECT_EQ(CodecIdFromWire(77).status().message(), "codec 77: want 1 to 6");
-  EXPECT_EQ(ParseCodecName("fp9").status().message(),
-            "codec: want one of fp32, fp16, bf16, fp8_e5m2, fp8_e4m3, topk; got \"fp9\"");
-}
 
 TEST(CodecTest, SpecsThatMakeNoCodecAreRefused) {
   for (const double density : {0.0, -0.1, 1.5, std::nan("")}) {
@@ -40,6 +21,24 @@ TEST(CodecTest, PayloadsOfNoCodecAreRefused) {
   EXPECT_EQ(CheckPayload(ByteChain(), 3).message(), "payload: want a codec byte, got 0 bytes");
   const ByteChain unknown(std::vector<std::byte>{std::byte{200}});
   EXPECT_FALSE(CheckPayload(unknown, 0).ok());
+}
+
+TEST(CodecTest, WhatASparsePayloadSentIsShownInOrder) {
+  std::vector<float> values(5000, 0.0f);
+  for (size_t i = 3; i < values.size(); i += 4) values[i] = static_cast<float>(i);
+  const auto codec = MakeCodec({.id = CodecId::kTopK, .density = 0.25}).value();
+  const ByteChain payload(Encoded(*codec, values));
+  ASSERT_TRUE(PayloadIsSparse(payload));
+  uint32_t next = 3;
+  ForEachSent(payload, values.size(), [&](auto indices, auto sent) {
+    ASSERT_EQ(indices.size(), sent.size());
+    for (size_t j = 0; j < indices.size(); ++j, next += 4) {
+      ASSERT_EQ(indices[j], next);
+      ASSERT_EQ(sent[j], values[next]);
+    }
+  });
+  EXPECT_EQ(next, 5003u);
+  EXPECT_FALSE(PayloadIsSparse(ByteChain(Encoded(*MakeCodec({}).value(), values))));
 }
 
 TEST(CodecTest, ADensePayloadOfAnotherLengthSaysBoth) {

@@ -64,14 +64,15 @@ class DenseCodec final : public Codec {
   bool lossless() const override { return id_ == CodecId::kFp32; }
   size_t MaxPayloadBytes(size_t count) const override { return 1 + DenseBytes(id_, count); }
 
-  size_t Encode(std::span<const float> values, std::span<std::byte> out) const override {
+  size_t Encode(std::span<const float> values, const Turn&,
+                std::span<std::byte> out) const override {
     out[0] = static_cast<std::byte>(id_);
     EncodeDense(id_, values, out.data() + 1);
     return MaxPayloadBytes(values.size());
   }
 
-  size_t EncodeFeedback(std::span<const float> gradient, std::span<float> residual,
-                        std::span<std::byte> out) const override {
+  size_t EncodeFeedback(std::span<const float> gradient, std::span<float> residual, const Turn&,
+                        CodecMemory&, std::span<std::byte> out) const override {
     out[0] = static_cast<std::byte>(id_);
     EncodeDenseFeedback(id_, gradient, residual, out.data() + 1);
     return MaxPayloadBytes(gradient.size());

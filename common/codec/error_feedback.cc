@@ -2,12 +2,12 @@
 
 namespace thinwire {
 
-size_t ErrorFeedback::Encode(const Codec& codec, std::span<const float> gradient,
+size_t ErrorFeedback::Encode(const Codec& codec, std::span<const float> gradient, const Turn& turn,
                              std::span<std::byte> out) {
   const bool leaves_nothing = codec.lossless() || !keep_error_;
-  if (residual_.empty() && leaves_nothing) return codec.Encode(gradient, out);
+  if (residual_.empty() && leaves_nothing) return codec.Encode(gradient, turn, out);
   residual_.resize(count_);
-  const size_t length = codec.EncodeFeedback(gradient, residual_, out);
+  const size_t length = codec.EncodeFeedback(gradient, residual_, turn, memory_, out);
   if (leaves_nothing) std::vector<float>().swap(residual_);  // gives the memory back
   return length;
 }

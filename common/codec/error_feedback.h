@@ -25,10 +25,11 @@ class ErrorFeedback {
   // For a shard of COUNT values.
   ErrorFeedback(size_t count, bool keep_error) : count_(count), keep_error_(keep_error) {}
 
-  // Encodes residual + GRADIENT with CODEC, which may be another one at each call. Returns the
-  // payload's length. REQUIRES: gradient.size() == count, all finite; out.size() >=
-  // codec.MaxPayloadBytes(count).
-  size_t Encode(const Codec& codec, std::span<const float> gradient, std::span<std::byte> out);
+  // Encodes residual + GRADIENT with CODEC, which may be another one at each call, as it is done on
+  // TURN. Returns the payload's length. REQUIRES: gradient.size() == count, all finite; out.size()
+  // >= codec.MaxPayloadBytes(count).
+  size_t Encode(const Codec& codec, std::span<const float> gradient, const Turn& turn,
+                std::span<std::byte> out);
 
   // residual += decode(payload), for a push whose verdict was kLate; once per push.
   // REQUIRES: CheckPayload(payload, count) passed.
@@ -41,6 +42,7 @@ class ErrorFeedback {
   const size_t count_;
   const bool keep_error_;
   std::vector<float> residual_;
+  CodecMemory memory_;
 };
 
 }  // namespace thinwire

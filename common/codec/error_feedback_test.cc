@@ -16,7 +16,7 @@ std::unique_ptr<const Codec> Make(CodecId id) { return MakeCodec({.id = id}).val
 
 ByteChain Send(ErrorFeedback& feedback, const Codec& codec, std::span<const float> gradient) {
   std::vector<std::byte> payload(codec.MaxPayloadBytes(gradient.size()));
-  payload.resize(feedback.Encode(codec, gradient, payload));
+  payload.resize(feedback.Encode(codec, gradient, Turn(), payload));
   return ByteChain(std::move(payload));
 }
 

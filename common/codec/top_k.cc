@@ -26,7 +26,8 @@ class TopKCodec final : public Codec {
   bool lossless() const override { return density_ == 1.0 && values_ == CodecId::kFp32; }
   size_t MaxPayloadBytes(size_t count) const override { return Layout(count).payload_bytes; }
 
-  size_t Encode(std::span<const float> values, std::span<std::byte> out) const override {
+  size_t Encode(std::span<const float> values, const Turn&,
+                std::span<std::byte> out) const override {
     const TopKLayout layout = Layout(values.size());
     std::vector<uint32_t> indices(layout.sent_count);
     kernels::SelectTopK(values, indices);
@@ -37,8 +38,8 @@ class TopKCodec final : public Codec {
     return layout.payload_bytes;
   }
 
-  size_t EncodeFeedback(std::span<const float> gradient, std::span<float> residual,
-                        std::span<std::byte> out) const override {
+  size_t EncodeFeedback(std::span<const float> gradient, std::span<float> residual, const Turn&,
+                        CodecMemory&, std::span<std::byte> out) const override {
     const TopKLayout layout = Layout(residual.size());
     std::vector<uint32_t> indices(layout.sent_count);
     kernels::AddAndSelectTopK(gradient, residual, indices);
@@ -159,6 +160,10 @@ void DecodeTopKInBlocks(const ByteChain& payload, float scale, size_t count, Blo
     }
   });
   while (first < count) finish_block();
+}
+
+void ForEachSentOfTopK(const ByteChain& payload, size_t count, SentFunction block) {
+  TopKReader(payload, count).ForEachBlock(block);
 }
 
 void DecodeTopKAdd(const ByteChain& payload, float scale, std::span<float> sum) {

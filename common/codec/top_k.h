@@ -31,6 +31,8 @@ bool TopKIsWithin(const ByteChain& payload, size_t count, float limit);
 void DecodeTopK(const ByteChain& payload, float scale, std::span<float> out);
 // block(first, values) for scale * decode(payload), as DecodePayloadInBlocks
 void DecodeTopKInBlocks(const ByteChain& payload, float scale, size_t count, BlockFunction block);
+// block(indices, values), as ForEachSent
+void ForEachSentOfTopK(const ByteChain& payload, size_t count, SentFunction block);
 // sum += scale * decode(payload), at the indices sent alone
 void DecodeTopKAdd(const ByteChain& payload, float scale, std::span<float> sum);
 

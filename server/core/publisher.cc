@@ -15,7 +15,7 @@ ByteChain EncodeWhole(std::span<const float> values, CodecId id) {
   const size_t room = codec->MaxPayloadBytes(values.size());
   // Not a vector: a megabyte that is about to be written need not be zeroed.
   auto bytes = std::make_shared_for_overwrite<std::byte[]>(room);
-  const size_t length = codec->Encode(values, {bytes.get(), room});
+  const size_t length = codec->Encode(values, Turn(), {bytes.get(), room});
   return ByteChain({bytes.get(), length}, bytes);
 }
 

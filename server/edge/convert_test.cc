@@ -19,7 +19,7 @@ constexpr uint32_t kFp32 = 1;
 ByteChain Payload(const std::vector<float>& values, CodecId id = CodecId::kFp32) {
   const auto codec = MakeCodec({.id = id}).value();
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, bytes));
+  bytes.resize(codec->Encode(values, Turn(), bytes));
   return ByteChain(std::move(bytes));
 }
 

@@ -31,7 +31,7 @@ const std::vector<TensorShape> kTensors = {{"w", {2, 2}}, {"b", {3}}};
 ByteChain Payload(const std::vector<float>& values) {
   const auto codec = MakeCodec(CodecSpec()).value();
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, bytes));
+  bytes.resize(codec->Encode(values, Turn(), bytes));
   return ByteChain(std::move(bytes));
 }
 
