@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/sparse.h"
+
 namespace thinwire {
 namespace {
 
@@ -36,14 +38,35 @@ void Accumulator::FoldTurns(absl::FunctionRef<bool(WorkerId)> awaited) {
 
 void Accumulator::FoldLone() {
   if (!lone_.has_value()) return;
-  DecodePayloadScaled(lone_->payload, ScaleOf(*lone_), sum_);
-  summed_ = true;
+  AddToSum(*lone_);
   lone_.reset();
+}
+
+bool Accumulator::sparse() const {
+  return lone_.has_value() ? IsKeptSparse(*lone_) : form_ == Form::kSparse;
 }
 
 void Accumulator::ForEachBlock(BlockFunction block) const {
   if (!lone_.has_value()) return block(0, sum_);
   DecodePayloadInBlocks(lone_->payload, ScaleOf(*lone_), sum_.size(), block);
+}
+
+void Accumulator::ForEachEntry(SentFunction block) const {
+  std::vector<float> sums;
+  if (!lone_.has_value()) {
+    return entries_.ForEachBlock([&](std::span<const uint32_t> indices) {
+      sums.resize(indices.size());
+      kernels::Gather(sum_, indices, sums);
+      block(indices, sums);
+    });
+  }
+  ForEachSent(lone_->payload, sum_.size(),
+              [&](std::span<const uint32_t> indices, std::span<const float> values) {
+                sums.resize(values.size());
+                std::ranges::transform(values, sums.begin(),
+                                       [&](float v) { return ScaleOf(*lone_) * v; });
+                block(indices, sums);
+              });
 }
 
 std::vector<WorkerId> Accumulator::Givers() const {
@@ -53,7 +76,8 @@ std::vector<WorkerId> Accumulator::Givers() const {
 }
 
 void Accumulator::Clear() {
-  summed_ = false;
+  if (form_ == Form::kSparse) entries_.Clear();
+  form_ = Form::kNothing;
   lone_.reset();
   examples_ = 0;
   weight_ = 0;
@@ -68,11 +92,49 @@ void Accumulator::Count(const Gradient& gradient) {
 
 void Accumulator::Add(Gradient gradient) {
   FoldLone();
-  if (summed_) {
-    DecodePayloadAdd(gradient.payload, ScaleOf(gradient), sum_);
-  } else {
+  if (form_ == Form::kNothing) {
     lone_ = std::move(gradient);
+  } else {
+    AddToSum(gradient);
   }
+}
+
+void Accumulator::AddToSum(const Gradient& gradient) {
+  if (form_ != Form::kWhole && IsKeptSparse(gradient)) {
+    AddEntries(gradient);
+    form_ = Form::kSparse;
+    return;
+  }
+  if (form_ == Form::kSparse) MakeWhole();
+  if (form_ == Form::kNothing) {
+    DecodePayloadScaled(gradient.payload, ScaleOf(gradient), sum_);
+  } else {
+    DecodePayloadAdd(gradient.payload, ScaleOf(gradient), sum_);
+  }
+  form_ = Form::kWhole;
+}
+
+void Accumulator::AddEntries(const Gradient& gradient) {
+  const float scale = ScaleOf(gradient);
+  ForEachSent(gradient.payload, sum_.size(),
+              [&](std::span<const uint32_t> indices, std::span<const float> values) {
+                for (size_t j = 0; j < indices.size(); ++j) {
+                  float& sum = sum_[indices[j]];
+                  const float added = scale * values[j];
+                  sum = entries_.Insert(indices[j]) ? added : sum + added;
+                }
+              });
+}
+
+void Accumulator::MakeWhole() {
+  for (size_t i = 0; i < sum_.size(); ++i) {
+    if (!entries_.Has(static_cast<uint32_t>(i))) sum_[i] = 0;
+  }
+  entries_.Clear();
+}
+
+bool Accumulator::IsKeptSparse(const Gradient& gradient) const {
+  return keep_sparse_ && PayloadIsSparse(gradient.payload);
 }
 
 }  // namespace thinwire

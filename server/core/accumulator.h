@@ -9,6 +9,10 @@
 // let go when its event is over, for the sender's next message is not read before that. The sum's
 // bits are the same either way.
 //
+// With KEEP_SPARSE, a sum of sparse payloads alone is kept as such: it has entries where any of
+// them has one, and the rest of the array means nothing. A dense payload among them makes it a sum
+// as ever. The entries' bits are those that the whole sum would have.
+//
 // Where the order of the fold is to be the workers', Keep holds a payload until the workers before
 // it have had their turn (FoldTurns).
 //
@@ -26,6 +30,7 @@
 #include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
+#include "server/core/index_set.h"
 
 namespace thinwire {
 
@@ -39,7 +44,8 @@ struct Gradient {
 
 class Accumulator {
  public:
-  explicit Accumulator(size_t value_count) : sum_(value_count) {}
+  explicit Accumulator(size_t value_count, bool keep_sparse = false)
+      : keep_sparse_(keep_sparse), sum_(value_count), entries_(keep_sparse ? value_count : 0) {}
 
   // Counts GRADIENT and folds it.
   void Fold(Gradient gradient);
@@ -58,18 +64,38 @@ class Accumulator {
   // Who gave them, rising; a worker that gave twice stands twice.
   std::vector<WorkerId> Givers() const;
 
-  // Calls block(first, values) for runs of the sum, from number FIRST, in order. REQUIRES: count()
-  // > 0 and nothing is held.
+  // What follows REQUIRES: count() > 0 and nothing is held.
+
+  // Whether the sum has entries for some values only.
+  bool sparse() const;
+  // Calls block(first, values) for runs of the sum, from number FIRST, in order. REQUIRES:
+  // !sparse().
   void ForEachBlock(BlockFunction block) const;
+  // Calls block(indices, sums) for the entries, indices rising, a few hundred at a time. REQUIRES:
+  // sparse().
+  void ForEachEntry(SentFunction block) const;
   void Clear();
 
  private:
+  // What sum_ is.
+  enum class Form {
+    kNothing,  // meaningless
+    kSparse,   // a sum where entries_ has an index
+    kWhole,    // a sum
+  };
+
   void Count(const Gradient& gradient);
   void Add(Gradient gradient);
+  void AddToSum(const Gradient& gradient);
+  void AddEntries(const Gradient& gradient);
+  void MakeWhole();
+  bool IsKeptSparse(const Gradient& gradient) const;
 
-  std::vector<float> sum_;  // meaningless while summed_ is false
-  bool summed_ = false;
-  std::optional<Gradient> lone_;  // none while summed_ is true
+  const bool keep_sparse_;
+  std::vector<float> sum_;
+  IndexSet entries_;
+  Form form_ = Form::kNothing;
+  std::optional<Gradient> lone_;  // none unless form_ is kNothing
   uint64_t examples_ = 0;
   uint64_t weight_ = 0;
   std::vector<WorkerId> givers_;

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/codec/codec.h"
+#include "common/codec/codec_cases.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {
@@ -137,6 +139,94 @@ TEST(AccumulatorTest, TurnsGiveTheSameBitsWhateverTheArrival) {
     }
     EXPECT_EQ(Sum(accumulator)[0], ((1e8f + 1.0f) - 1e8f) + 3.0f);
   } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// A topk payload in which VALUES are sent and nothing else.
+ByteChain TopKPayload(const std::vector<float>& values, size_t sent_count) {
+  const double density = static_cast<double>(sent_count) / static_cast<double>(values.size());
+  return ByteChain(Encoded(*MakeCodec({.id = CodecId::kTopK, .density = density}).value(), values));
+}
+
+Gradient SparseOf(uint32_t worker, uint32_t examples, const std::vector<float>& values,
+                  size_t sent_count) {
+  return {WorkerId{worker}, examples, 0, TopKPayload(values, sent_count)};
+}
+
+using Entries = std::vector<std::pair<uint32_t, float>>;
+
+Entries EntriesOf(const Accumulator& accumulator) {
+  Entries entries;
+  accumulator.ForEachEntry([&](std::span<const uint32_t> indices, std::span<const float> sums) {
+    for (size_t j = 0; j < indices.size(); ++j) entries.emplace_back(indices[j], sums[j]);
+  });
+  return entries;
+}
+
+TEST(AccumulatorTest, SparsePayloadsAloneMakeEntriesWhereAnyHasOne) {
+  Accumulator accumulator(5, true);
+  accumulator.Fold(SparseOf(0, 2, {0, 0, 0, 9, 1}, 2));
+  EXPECT_TRUE(accumulator.sparse());
+  EXPECT_EQ(EntriesOf(accumulator), (Entries{{3, 18}, {4, 2}}));
+  accumulator.Fold(SparseOf(1, 1, {5, 0, 0, -7, 0}, 2));
+  EXPECT_TRUE(accumulator.sparse());
+  EXPECT_EQ(EntriesOf(accumulator), (Entries{{0, 5}, {3, 11}, {4, 2}}));
+}
+
+TEST(AccumulatorTest, EntriesDoNotOutliveTheirUpdate) {
+  Accumulator accumulator(4, true);
+  accumulator.Fold(SparseOf(0, 1, {1, 0, 0, 0}, 1));
+  accumulator.FoldLone();
+  accumulator.Clear();
+  accumulator.Fold(SparseOf(0, 1, {0, 0, 3, 0}, 1));
+  accumulator.FoldLone();
+  EXPECT_EQ(EntriesOf(accumulator), (Entries{{2, 3}}));
+}
+
+TEST(AccumulatorTest, ADensePayloadMakesTheSumWholeBeforeOrAfterTheSparse) {
+  for (const bool dense_first : {false, true}) {
+    Accumulator accumulator(3, true);
+    // Leaves something in the array.
+    accumulator.Fold(Of(0, 1, {100, 100, 100}));
+    accumulator.FoldLone();
+    accumulator.Clear();
+    if (dense_first) accumulator.Fold(Of(0, 1, {1, 2, 3}));
+    accumulator.Fold(SparseOf(1, 1, {0, 10, 0}, 1));
+    if (!dense_first) accumulator.Fold(Of(0, 1, {1, 2, 3}));
+    EXPECT_FALSE(accumulator.sparse());
+    EXPECT_EQ(Sum(accumulator), (std::vector<float>{1, 12, 3}));
+    accumulator.Clear();
+    accumulator.Fold(SparseOf(1, 1, {0, 0, 4}, 1));
+    EXPECT_EQ(EntriesOf(accumulator), (Entries{{2, 4}}));
+  }
+}
+
+TEST(AccumulatorTest, WithoutKeepingSparseEverySumIsWhole) {
+  Accumulator accumulator(3);
+  accumulator.Fold(SparseOf(0, 1, {0, 10, 0}, 1));
+  EXPECT_FALSE(accumulator.sparse());
+  EXPECT_EQ(Sum(accumulator), (std::vector<float>{0, 10, 0}));
+}
+
+// Beside the sum that has a number for every value.
+TEST(AccumulatorTest, EntriesHaveTheBitsOfTheWholeSum) {
+  constexpr size_t kValues = 4000;
+  for (const uint32_t gradient_count : {1u, 2u, 5u}) {
+    Accumulator sparse(kValues, true);
+    Accumulator whole(kValues);
+    for (uint32_t worker = 0; worker < gradient_count; ++worker) {
+      const Gradient gradient = SparseOf(worker, 3 + worker, Laplace(kValues, worker), 900);
+      sparse.Fold(gradient);
+      whole.Fold(gradient);
+    }
+    std::vector<float> filled_in(kValues);
+    uint32_t last = 0;
+    for (const auto& [index, sum] : EntriesOf(sparse)) {
+      EXPECT_TRUE(index > last || last == 0);
+      filled_in[index] = sum;
+      last = index;
+    }
+    EXPECT_EQ(filled_in, Sum(whole));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+#include "server/core/global_top_k.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/sparse.h"
+#include "kernels/top_k.h"
+
+namespace thinwire {
+
+GlobalTopK::GlobalTopK(size_t value_count, const SelectionSpec& spec)
+    : spec_(spec), rest_(value_count) {}
+
+void GlobalTopK::Take(const Accumulator& accumulator, float scale) {
+  if (accumulator.sparse()) {
+    accumulator.ForEachEntry([&](std::span<const uint32_t> indices, std::span<const float> sums) {
+      kernels::ScatterAdd(indices, sums, scale, rest_);
+    });
+  } else {
+    accumulator.ForEachBlock([&](size_t first, std::span<const float> sum) {
+      for (size_t i = 0; i < sum.size(); ++i) rest_[first + i] += scale * sum[i];
+    });
+  }
+  const auto wanted = std::llround(spec_.density * static_cast<double>(rest_.size()));
+  indices_.resize(std::min(rest_.size(), std::max<size_t>(1, wanted)));
+  kernels::SelectTopK(rest_, indices_);
+  // A value that nobody sent is no entry, though k be larger than what there is.
+  std::erase_if(indices_, [&](uint32_t index) { return rest_[index] == 0; });
+  values_.resize(indices_.size());
+  kernels::Gather(rest_, indices_, values_);
+  if (spec_.keep_rest) {
+    for (const uint32_t index : indices_) rest_[index] = 0;
+  } else {
+    std::ranges::fill(rest_, 0.0f);
+  }
+}
+
+void GlobalTopK::ForEachBlock(BlockFunction block) const {
+  std::array<float, kDecodedBlock> room;
+  size_t next = 0;
+  for (size_t first = 0; first < rest_.size(); first += room.size()) {
+    const auto values = std::span(room).first(std::min(room.size(), rest_.size() - first));
+    std::ranges::fill(values, 0.0f);
+    for (; next < indices_.size() && indices_[next] - first < values.size(); ++next) {
+      values[indices_[next] - first] = values_[next];
+    }
+    block(first, values);
+  }
+}
+
+}  // namespace thinwire

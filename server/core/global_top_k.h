@@ -1,0 +1,59 @@
+// GlobalTopK: of a shard's folded gradients only the largest values reach the optimizer (gTop-k:
+// Shi et al. 2019, arXiv 1901.04359).
+//
+//   v = rest + sum / weight          the average gradient and what earlier ones left
+//   taken = the k values of largest magnitude that are not 0, k = max(1, round(density * n))
+//   rest = v without them            kept here, or nothing: the workers take it back
+//
+// The rest is in the unit of the averages and has no weight of its own, so no mass is lost or made,
+// whatever weights the updates had: taken + rest = rest before + sum / weight. Of equal magnitudes
+// the lower index is taken. The paper's tree of peers chooses differently and loses some mass;
+// experiments/ compares them.
+//
+// Lives on its shard's strand.
+#ifndef THINWIRE_SERVER_CORE_GLOBAL_TOP_K_H_
+#define THINWIRE_SERVER_CORE_GLOBAL_TOP_K_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/codec/codec.h"
+#include "server/core/accumulator.h"
+
+namespace thinwire {
+
+struct SelectionSpec {
+  double density = 0.001;  // of what is taken, in (0, 1]
+  bool keep_rest = true;   // false: the workers take it back
+
+  bool operator==(const SelectionSpec&) const = default;
+};
+
+class GlobalTopK {
+ public:
+  GlobalTopK(size_t value_count, const SelectionSpec& spec);
+
+  // Adds SCALE times the sum of ACCUMULATOR, and takes the largest out. REQUIRES: it may give its
+  // sum.
+  void Take(const Accumulator& accumulator, float scale);
+
+  // What the last Take took: indices, rising, and their values.
+  std::span<const uint32_t> indices() const { return indices_; }
+  std::span<const float> values() const { return values_; }
+  // The same as an array that is 0 elsewhere: block(first, values) for runs of it, in order.
+  void ForEachBlock(BlockFunction block) const;
+
+  std::span<const float> rest() const { return rest_; }
+
+ private:
+  const SelectionSpec spec_;
+  std::vector<float> rest_;
+  std::vector<uint32_t> indices_;
+  std::vector<float> values_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_CORE_GLOBAL_TOP_K_H_

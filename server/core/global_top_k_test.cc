@@ -1,0 +1,123 @@
+#include "server/core/global_top_k.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "common/codec/codec.h"
+#include "common/codec/codec_cases.h"
+#include "server/core/testing/fakes.h"
+
+namespace thinwire {
+namespace {
+
+Gradient Of(uint32_t examples, uint32_t late_examples, std::initializer_list<float> values) {
+  return {WorkerId{0}, examples, late_examples, Fp32Payload(values)};
+}
+
+float ScaleOf(const Accumulator& accumulator) {
+  return static_cast<float>(1.0 / static_cast<double>(accumulator.weight()));
+}
+
+template <typename T>
+std::vector<T> Copy(std::span<const T> values) {
+  return {values.begin(), values.end()};
+}
+
+TEST(GlobalTopKTest, TheLargestAreTakenAndTheRestStays) {
+  GlobalTopK selection(4, {.density = 0.5});
+  Accumulator accumulator(4);
+  accumulator.Fold(Of(2, 2, {4, -8, 2, 6}));
+  selection.Take(accumulator, ScaleOf(accumulator));
+  EXPECT_EQ(Copy(selection.indices()), (std::vector<uint32_t>{1, 3}));
+  EXPECT_EQ(Copy(selection.values()), (std::vector<float>{-4, 3}));
+  EXPECT_EQ(Copy(selection.rest()), (std::vector<float>{2, 0, 1, 0}));
+}
+
+TEST(GlobalTopKTest, TheRestComesWithALaterGradientWhateverItsWeight) {
+  GlobalTopK selection(2, {.density = 0.5});
+  Accumulator accumulator(2);
+  accumulator.Fold(Of(1, 0, {3, 4}));
+  selection.Take(accumulator, ScaleOf(accumulator));
+  accumulator.Clear();
+  accumulator.Fold(Of(100, 100, {2, 0}));
+  selection.Take(accumulator, ScaleOf(accumulator));
+  EXPECT_EQ(Copy(selection.indices()), std::vector<uint32_t>{0});
+  EXPECT_EQ(Copy(selection.values()), std::vector<float>{4});
+}
+
+TEST(GlobalTopKTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
+  GlobalTopK selection(3, {.density = 0.3});
+  Accumulator accumulator(3);
+  accumulator.Fold(Of(1, 0, {1, -2, 2}));
+  selection.Take(accumulator, 1);
+  EXPECT_EQ(Copy(selection.indices()), std::vector<uint32_t>{1});
+}
+
+TEST(GlobalTopKTest, AValueThatNobodySentIsNotTaken) {
+  GlobalTopK selection(4, {.density = 1});
+  Accumulator accumulator(4);
+  accumulator.Fold(Of(1, 0, {0, 5, 0, -1}));
+  selection.Take(accumulator, 1);
+  EXPECT_EQ(Copy(selection.indices()), (std::vector<uint32_t>{1, 3}));
+}
+
+TEST(GlobalTopKTest, ARestThatTheWorkersTakeBackIsNotKept) {
+  GlobalTopK selection(3, {.density = 0.3, .keep_rest = false});
+  Accumulator accumulator(3);
+  accumulator.Fold(Of(1, 0, {1, 3, 2}));
+  selection.Take(accumulator, 1);
+  EXPECT_EQ(Copy(selection.indices()), std::vector<uint32_t>{1});
+  EXPECT_EQ(Copy(selection.rest()), (std::vector<float>{0, 0, 0}));
+}
+
+TEST(GlobalTopKTest, BlocksHaveWhatWasTakenAndZeros) {
+  constexpr size_t kValues = 2 * kDecodedBlock + 100;
+  GlobalTopK selection(kValues, {.density = 0.01});
+  Accumulator accumulator(kValues);
+  accumulator.Fold({WorkerId{0}, 1, 0, Fp32Payload(Gauss(kValues, 1))});
+  selection.Take(accumulator, 1);
+  std::vector<float> want(kValues);
+  for (size_t j = 0; j < selection.indices().size(); ++j) {
+    want[selection.indices()[j]] = selection.values()[j];
+  }
+  std::vector<float> got;
+  selection.ForEachBlock([&](size_t first, std::span<const float> values) {
+    EXPECT_EQ(first, got.size());
+    got.insert(got.end(), values.begin(), values.end());
+  });
+  EXPECT_EQ(got, want);
+}
+
+// Over many updates of sparse and dense gradients and uneven weights.
+TEST(GlobalTopKTest, WhatWasTakenAndTheRestAreTheSumOfTheAverages) {
+  constexpr size_t kValues = 500;
+  const auto topk = MakeCodec({.id = CodecId::kTopK, .density = 0.1}).value();
+  GlobalTopK selection(kValues, {.density = 0.02});
+  Accumulator accumulator(kValues, true);
+  std::vector<double> given(kValues), taken(kValues);
+  for (uint32_t update = 0; update < 200; ++update) {
+    std::vector<double> sum(kValues);
+    for (uint32_t worker = 0; worker < 3; ++worker) {
+      const std::vector<float> values = Laplace(kValues, 3 * update + worker);
+      const ByteChain payload =
+          update % 7 == 0 ? Fp32Payload(values) : ByteChain(Encoded(*topk, values));
+      const uint32_t examples = 1 + (update + worker) % 5;
+      accumulator.Fold({WorkerId{worker}, examples, update % 3, payload});
+      const std::vector<float> decoded = Values(payload, kValues);
+      for (size_t i = 0; i < kValues; ++i) sum[i] += double{decoded[i]} * examples;
+    }
+    const double weight = static_cast<double>(accumulator.weight());
+    for (size_t i = 0; i < kValues; ++i) given[i] += sum[i] / weight;
+    selection.Take(accumulator, ScaleOf(accumulator));
+    accumulator.Clear();
+    ASSERT_EQ(selection.indices().size(), 10u);
+    for (size_t j = 0; j < 10; ++j) taken[selection.indices()[j]] += selection.values()[j];
+  }
+  for (size_t i = 0; i < kValues; ++i) {
+    EXPECT_NEAR(taken[i] + selection.rest()[i], given[i], 1e-4) << "value " << i;
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
