@@ -1,0 +1,45 @@
+#include "client/gradient_clip.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace thinwire::client {
+namespace {
+
+// In eight sums, so that no addition waits for the last one; the same on every machine.
+double SumOfSquares(std::span<const float> values) {
+  std::array<double, 8> sums{};
+  size_t i = 0;
+  for (; i + sums.size() <= values.size(); i += sums.size()) {
+    for (size_t lane = 0; lane < sums.size(); ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  for (; i < values.size(); ++i) sums[0] += double{values[i]} * double{values[i]};
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+}  // namespace
+
+GradientClip::GradientClip(double gradient_clip, uint32_t worker_count, size_t tensor_count)
+    : limit_(gradient_clip / std::sqrt(static_cast<double>(std::max(worker_count, 1u)))),
+      squares_(tensor_count) {}
+
+void GradientClip::Ready(uint32_t tensor, std::span<const float> gradient) {
+  if (limit_ == 0) return;
+  squares_[tensor] = SumOfSquares(gradient);
+  ++ready_count_;
+}
+
+float GradientClip::factor() const {
+  if (limit_ == 0) return 1;
+  const double norm = std::sqrt(std::accumulate(squares_.begin(), squares_.end(), 0.0));
+  if (!std::isfinite(norm)) return std::numeric_limits<float>::quiet_NaN();
+  return norm <= limit_ ? 1 : static_cast<float>(limit_ / norm);
+}
+
+}  // namespace thinwire::client

@@ -1,0 +1,83 @@
+#include "client/gradient_clip.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace thinwire::client {
+namespace {
+
+using Floats = std::vector<float>;
+
+TEST(GradientClipTest, WithoutALimitNothingIsWaitedFor) {
+  GradientClip clip(0, 4, 2);
+  clip.Begin();
+  EXPECT_TRUE(clip.known());
+  EXPECT_EQ(clip.factor(), 1);
+  clip.Ready(0, Floats{1e30f, std::numeric_limits<float>::infinity()});
+  EXPECT_EQ(clip.factor(), 1) << "what is not finite is then each shard's own matter";
+}
+
+TEST(GradientClipTest, NormIsOfAllTensorsAndTheLimitOfAllWorkers) {
+  GradientClip clip(2, 4, 2);  // a worker's part is 2 / sqrt(4)
+  clip.Begin();
+  clip.Ready(1, Floats{3});
+  EXPECT_FALSE(clip.known());
+  clip.Ready(0, Floats{4, 0, 0});
+  ASSERT_TRUE(clip.known());
+  EXPECT_FLOAT_EQ(clip.factor(), 1.0f / 5);
+}
+
+TEST(GradientClipTest, AGradientWithinTheLimitStaysAsItIs) {
+  GradientClip clip(5, 1, 1);
+  clip.Begin();
+  clip.Ready(0, Floats{3, 4});
+  EXPECT_EQ(clip.factor(), 1);
+}
+
+TEST(GradientClipTest, EveryStepHasItsOwnNorm) {
+  GradientClip clip(1, 1, 1);
+  clip.Begin();
+  clip.Ready(0, Floats{4});
+  EXPECT_FLOAT_EQ(clip.factor(), 0.25f);
+  clip.Begin();
+  EXPECT_FALSE(clip.known());
+  clip.Ready(0, Floats{2});
+  EXPECT_FLOAT_EQ(clip.factor(), 0.5f);
+}
+
+TEST(GradientClipTest, WhatIsClippedHasTheLimitsNorm) {
+  GradientClip clip(0.125, 1, 2);
+  Floats a(1003), b(77);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = std::sin(static_cast<float>(i));
+  for (size_t i = 0; i < b.size(); ++i) b[i] = 1e-3f * static_cast<float>(i);
+  clip.Begin();
+  clip.Ready(0, a);
+  clip.Ready(1, b);
+  double squares = 0;
+  for (const Floats* tensor : {&a, &b}) {
+    for (const float value : *tensor) squares += std::pow(double{clip.factor()} * value, 2);
+  }
+  EXPECT_NEAR(std::sqrt(squares), 0.125, 1e-7);
+}
+
+// Neither overflows in the squares of finite values, nor hides one that is not.
+TEST(GradientClipTest, FactorIsANumberForFiniteValuesOnly) {
+  GradientClip clip(1, 1, 2);
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    clip.Begin();
+    clip.Ready(0, Floats{1, bad, 1});
+    clip.Ready(1, Floats{1});
+    EXPECT_TRUE(std::isnan(clip.factor()));
+  }
+  clip.Begin();
+  clip.Ready(0, Floats(3, std::numeric_limits<float>::max()));
+  clip.Ready(1, Floats{0});
+  EXPECT_GT(clip.factor(), 0);
+}
+
+}  // namespace
+}  // namespace thinwire::client
