@@ -31,7 +31,7 @@ void TrainStep(benchmark::State& state, const std::string& name,
   for (auto _ : state) {
     const auto result = model->Train(
         {.x = x, .labels = labels}, [](uint32_t) { return absl::OkStatus(); },
-        [](uint32_t, std::span<const float> gradient) {
+        [](uint32_t, std::span<const float> gradient, std::shared_ptr<const void>) {
           benchmark::DoNotOptimize(gradient.data());
         });
     CHECK(result.ok()) << result.status();

@@ -2,31 +2,31 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
-#include <deque>
-
 #include "absl/strings/str_cat.h"
 
 namespace thinwire {
 namespace {
 
-// Sends every message back, with at most four on the way between reading and writing.
-class EchoCall final : public grpc::ServerGenericBidiReactor {
+// Answers every message with one of its own, with at most four owed at a time.
+class RawCall final : public grpc::ServerGenericBidiReactor {
  public:
-  EchoCall() { StartRead(&in_); }
+  RawCall(size_t memory_bytes, size_t message_bytes) : memory_(memory_bytes, message_bytes) {
+    StartRead(&in_);
+  }
   void OnReadDone(bool ok) override {
     absl::MutexLock lock(&mu_);
     if (!ok) {
       Finish(grpc::Status::OK);
       return;
     }
-    waiting_.emplace_back();
-    waiting_.back().Swap(&in_);
+    in_.Clear();
+    ++owed_;
     reading_ = false;
     Go();
   }
   void OnWriteDone(bool) override {
     absl::MutexLock lock(&mu_);
-    waiting_.pop_front();
+    --owed_;
     writing_ = false;
     Go();
   }
@@ -34,32 +34,49 @@ class EchoCall final : public grpc::ServerGenericBidiReactor {
 
  private:
   void Go() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (!writing_ && !waiting_.empty()) {
+    if (!writing_ && owed_ > 0) {
       writing_ = true;
-      StartWrite(&waiting_.front());
+      out_ = memory_.Next();
+      StartWrite(&out_);
     }
-    if (!reading_ && waiting_.size() < 4) {
+    if (!reading_ && owed_ < 4) {
       reading_ = true;
       StartRead(&in_);
     }
   }
 
   absl::Mutex mu_;
-  grpc::ByteBuffer in_;
-  std::deque<grpc::ByteBuffer> waiting_ ABSL_GUARDED_BY(mu_);
+  RawMemory memory_ ABSL_GUARDED_BY(mu_);
+  grpc::ByteBuffer in_, out_;
+  int owed_ ABSL_GUARDED_BY(mu_) = 0;
   bool reading_ ABSL_GUARDED_BY(mu_) = true;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace
 
-class EchoServer::Service final : public grpc::CallbackGenericService {
+grpc::ByteBuffer RawMemory::Next() {
+  const grpc::Slice slice(
+      const_cast<char*>(memory_.data()) + at_, message_, +[](void*) {});
+  at_ = (at_ + message_) % memory_.size();
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+class RawServer::Service final : public grpc::CallbackGenericService {
+ public:
+  Service(size_t memory_bytes, size_t message_bytes)
+      : memory_bytes_(memory_bytes), message_bytes_(message_bytes) {}
+
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
-    return new EchoCall;
+    return new RawCall(memory_bytes_, message_bytes_);
   }
+
+ private:
+  const size_t memory_bytes_, message_bytes_;
 };
 
-EchoServer::EchoServer(int window_bytes) : service_(std::make_unique<Service>()) {
+RawServer::RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes)
+    : service_(std::make_unique<Service>(memory_bytes, message_bytes)) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -70,16 +87,17 @@ EchoServer::EchoServer(int window_bytes) : service_(std::make_unique<Service>())
   address_ = absl::StrCat("127.0.0.1:", port);
 }
 
-EchoServer::~EchoServer() = default;
+RawServer::~RawServer() = default;
 
-RawStream::RawStream(const std::string& address, size_t message_bytes, int window_bytes)
-    : memory_(message_bytes, 1) {
+RawStream::RawStream(const std::string& address, size_t memory_bytes, size_t message_bytes,
+                     int window_bytes)
+    : memory_(memory_bytes, message_bytes) {
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
   grpc::GenericStub stub(
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args));
-  stub.PrepareBidiStreamingCall(&context_, "/bench/Echo", grpc::StubOptions(), this);
+  stub.PrepareBidiStreamingCall(&context_, "/bench/Raw", grpc::StubOptions(), this);
   AddHold();
   StartCall();
 }
@@ -103,9 +121,7 @@ void RawStream::Exchange(int count) {
 }
 
 void RawStream::Write() {
-  const grpc::Slice slice(
-      const_cast<char*>(memory_.data()), memory_.size(), +[](void*) {});
-  out_ = grpc::ByteBuffer(&slice, 1);
+  out_ = memory_.Next();
   StartWrite(&out_);
 }
 

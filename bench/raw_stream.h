@@ -1,5 +1,6 @@
-// What gRPC itself can carry: messages through a bare generic stream, as raw slices, sent back by
-// the server as they came. The measure that the wire of thinwire is held against.
+// What gRPC itself can carry: memory sent through a bare generic stream, message by message, as raw
+// slices from where it lies; the server answers every message with the next one of as large a
+// memory of its own. The measure that the wire of thinwire is held against.
 #ifndef THINWIRE_BENCH_RAW_STREAM_H_
 #define THINWIRE_BENCH_RAW_STREAM_H_
 
@@ -18,10 +19,11 @@
 namespace thinwire {
 
 // Thread-safe. Serves from its making to its end.
-class EchoServer {
+class RawServer {
  public:
-  explicit EchoServer(int window_bytes);
-  ~EchoServer();
+  // MEMORY_BYTES: a multiple of MESSAGE_BYTES.
+  RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes);
+  ~RawServer();
 
   const std::string& address() const { return address_; }
 
@@ -33,13 +35,27 @@ class EchoServer {
   std::string address_;
 };
 
-// A stream to an EchoServer. Not thread-safe.
+// A memory that is sent message by message, over and over.
+class RawMemory {
+ public:
+  RawMemory(size_t bytes, size_t message_bytes) : memory_(bytes, 1), message_(message_bytes) {}
+
+  grpc::ByteBuffer Next();
+
+ private:
+  const std::vector<char> memory_;
+  const size_t message_;
+  size_t at_ = 0;
+};
+
+// A stream to a RawServer. Not thread-safe.
 class RawStream final : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  RawStream(const std::string& address, size_t message_bytes, int window_bytes);
+  RawStream(const std::string& address, size_t memory_bytes, size_t message_bytes,
+            int window_bytes);
   ~RawStream() override;
 
-  // Sends COUNT messages, each from where it lies, and returns when all have come back.
+  // Sends COUNT messages and returns when as many have come.
   void Exchange(int count);
 
  private:
@@ -49,7 +65,7 @@ class RawStream final : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::
   void OnReadDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 
-  const std::vector<char> memory_;
+  RawMemory memory_;
   grpc::ClientContext context_;
   grpc::ByteBuffer in_, out_;
   absl::Mutex mu_;

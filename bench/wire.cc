@@ -3,9 +3,10 @@
 // ways through a bare generic stream, and beside memcpy. All in one run, since a machine is never
 // twice the same. Goodput counts values: 4 bytes each, once per direction.
 //
-// The bare stream has the traffic of a step: messages of 1 MiB, each answered by one of its size as
-// soon as it has come, writes and reads independent of each other, the same windows. What it does
-// not have is a use for the bytes: nobody encodes, checks, folds or keeps them.
+// The bare stream has the traffic of a step: 100 MB of its own on either side, sent from where they
+// lie in messages of 1 MiB, each answered by one of its size as soon as it has come, writes and
+// reads independent of each other, the same windows. What it does not have is a use for the bytes:
+// nobody checks, folds or keeps them.
 //
 //   ratio wire.fp32.1worker    thinwire's goodput / that of the raw slices; 2workers: both workers'
 //   ratio wire.memcpy          the raw slices' goodput / memcpy's
@@ -44,8 +45,8 @@ constexpr int kRounds = 3;
 constexpr int kIterations = 8;
 constexpr int kWarmCount = 2;  // calls that are not timed: they fill pools and windows
 
-void ServeEcho(int to) {
-  const EchoServer server(kWindow);
+void ServeRaw(int to) {
+  const RawServer server(kBytes, kMessage, kWindow);
   Announce(to, server.address());
 }
 
@@ -55,11 +56,14 @@ class Trainer {
   Trainer(const std::string& address, uint32_t worker)
       : transport_({address}, grpc::InsecureChannelCredentials()) {
     std::vector<TensorShape> tensors;
-    for (size_t i = 0; i < kLayers; ++i) tensors.push_back({absl::StrCat("w", i), {1024, 1024}});
+    for (size_t i = 0; i < kLayers; ++i) {
+      tensors.push_back({absl::StrCat("w", i), {1024, 1024}});
+      gradients_.push_back(std::make_shared<std::vector<float>>(kValues / kLayers, 1e-3f));
+    }
     ClientOptions options;
     options.worker = WorkerId{worker};
     client_ = *Client::Make(options, tensors, transport_);
-    const std::vector<std::span<const float>> initial(kLayers, gradient_);
+    const std::vector<std::span<const float>> initial(kLayers, *gradients_[0]);
     step_ = *client_->Join(initial);
   }
 
@@ -67,7 +71,7 @@ class Trainer {
   void Step() {
     client_->BeginStep(step_, 32);
     CHECK(client_->WaitAll().ok());
-    for (uint32_t t = kLayers; t-- > 0;) client_->Ready(t, gradient_);
+    for (uint32_t t = kLayers; t-- > 0;) client_->Ready(t, *gradients_[t], gradients_[t]);
     CHECK(client_->EndStep().ok());
     step_ = *client_->NextStep();
     CHECK(client_->WaitAll().ok());
@@ -75,7 +79,7 @@ class Trainer {
 
  private:
   GrpcTransport transport_;
-  const std::vector<float> gradient_ = std::vector<float>(kValues / kLayers, 1e-3f);
+  std::vector<std::shared_ptr<const std::vector<float>>> gradients_;
   std::unique_ptr<Client> client_;
   thinwire::Step step_;
 };
@@ -126,7 +130,7 @@ void TimeWorkers(benchmark::State& state, Fastest& fastest, const ServerProcess&
 }
 
 void TimeRaw(benchmark::State& state, Fastest& fastest, const ServerProcess& server) {
-  RawStream stream(server.address(), kMessage, kWindow);
+  RawStream stream(server.address(), kBytes, kMessage, kWindow);
   Time(state, fastest, "raw", server.pid(), kBytes, [&] { stream.Exchange(kBytes / kMessage); });
 }
 
@@ -142,7 +146,7 @@ void TimeMemcpy(benchmark::State& state, Fastest& fastest) {
 
 void Run(int argc, char** argv) {
   // All servers first: a process that has begun to use gRPC must not fork.
-  const ServerProcess echo(ServeEcho);
+  const ServerProcess raw(ServeRaw);
   std::vector<std::unique_ptr<ServerProcess>> ones, twos;
   for (int r = 0; r < kRounds; ++r) {
     ones.push_back(std::make_unique<ServerProcess>([](int to) { ServeJob(to, 1); }));
@@ -158,7 +162,7 @@ void Run(int argc, char** argv) {
           ->Unit(benchmark::kMillisecond);
     };
     add("memcpy", [&](benchmark::State& s) { TimeMemcpy(s, fastest); });
-    add("raw_slices", [&](benchmark::State& s) { TimeRaw(s, fastest, echo); });
+    add("raw_slices", [&](benchmark::State& s) { TimeRaw(s, fastest, raw); });
     add("fp32_1worker", [&, r](benchmark::State& s) { TimeWorkers(s, fastest, *ones[r], 1); });
     add("fp32_2workers", [&, r](benchmark::State& s) { TimeWorkers(s, fastest, *twos[r], 2); });
   }

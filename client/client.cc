@@ -38,7 +38,7 @@ class Client::State {
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
   absl::Status Leave();
   void BeginStep(Step step, uint32_t examples);
-  void Ready(uint32_t tensor, std::span<const float> gradient);
+  void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
 
   const Partition& partition() const { return partition_; }
   client::Replica& replica() { return replica_; }
@@ -143,8 +143,11 @@ void Client::State::BeginStep(Step step, uint32_t examples) {
   loop_->Post([this, step, examples] { exchange_->BeginStep(step, examples); });
 }
 
-void Client::State::Ready(uint32_t tensor, std::span<const float> gradient) {
-  loop_->Post([this, tensor, gradient] { exchange_->Ready(tensor, gradient); });
+void Client::State::Ready(uint32_t tensor, std::span<const float> gradient,
+                          std::shared_ptr<const void> owner) {
+  loop_->Post([this, tensor, gradient, owner = std::move(owner)]() mutable {
+    exchange_->Ready(tensor, gradient, std::move(owner));
+  });
 }
 
 absl::Status Client::State::Leave() {
@@ -185,8 +188,9 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
 void Client::BeginStep(Step step, uint32_t examples) { state_->BeginStep(step, examples); }
 absl::Status Client::WaitTensor(uint32_t tensor) { return state_->rendezvous().WaitTensor(tensor); }
 absl::Status Client::WaitAll() { return state_->rendezvous().WaitAll(); }
-void Client::Ready(uint32_t tensor, std::span<const float> gradient) {
-  state_->Ready(tensor, gradient);
+void Client::Ready(uint32_t tensor, std::span<const float> gradient,
+                   std::shared_ptr<const void> owner) {
+  state_->Ready(tensor, gradient, std::move(owner));
 }
 absl::Status Client::EndStep() { return state_->rendezvous().WaitEncoded(); }
 absl::StatusOr<Step> Client::NextStep() { return state_->rendezvous().WaitNext(); }

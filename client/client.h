@@ -7,7 +7,7 @@
 //     client->BeginStep(step, examples);
 //     for each layer, first to last:   client->WaitTensor(i);  forward
 //     for each layer, last to first:   backward;  client->Ready(i, gradient)
-//     client->EndStep();               // every gradient is encoded: its memory may be used again
+//     client->EndStep();               // every gradient is encoded
 //     step = client->NextStep();       // every verdict is in: step + 1, or further after a late
 //     push
 //   }
@@ -69,10 +69,13 @@ class Client {
   absl::Status WaitAll();
 
   // The tensor's gradient is final and stays valid until EndStep returns. Thread-safe; once per
-  // tensor and step.
-  void Ready(uint32_t tensor, std::span<const float> gradient);
+  // tensor and step. With an OWNER, who keeps its memory alive, it may be sent from where it lies:
+  // then it also stands still until NextStep returns, and is let go when nobody reads it any more.
+  void Ready(uint32_t tensor, std::span<const float> gradient,
+             std::shared_ptr<const void> owner = nullptr);
 
-  // Returns when every shard is encoded. REQUIRES: Ready was called for every tensor.
+  // Returns when every shard is encoded, and what has no owner may be written again. REQUIRES:
+  // Ready was called for every tensor.
   absl::Status EndStep();
 
   // Returns when every push has its verdict: the step to do next.

@@ -100,9 +100,10 @@ void Exchange::BeginStep(Step step, uint32_t examples) {
   verdicts_.Begin(step, parts_.partition.shard_count());
 }
 
-void Exchange::Ready(uint32_t tensor, std::span<const float> gradient) {
+void Exchange::Ready(uint32_t tensor, std::span<const float> gradient,
+                     std::shared_ptr<const void> owner) {
   if (stopped_) return;
-  gradients_.Ready(tensor, gradient);
+  gradients_.Ready(tensor, gradient, std::move(owner));
   EncodeSoon();
 }
 
@@ -121,12 +122,12 @@ void Exchange::EncodeSoon() {
 
 void Exchange::EncodeOne() {
   const ShardId shard = gradients_.next();
-  const std::span<const float> gradient = gradients_.Take();
+  const auto [gradient, owner] = gradients_.Take();
   PushEntry push{.shard = shard,
                  .step = verdicts_.step(),
                  .examples = examples_,
                  .computed_version = parts_.replica.held_version(shard)};
-  if (!parts_.encoder.Encode(gradient, push)) {
+  if (!parts_.encoder.Encode(gradient, push, owner)) {
     parts_.report.Count(&ClientStatistics::nonfinite_gradients);
   }
   if (push.examples > 0) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/codec/dense.h"
 #include "common/mix_bits.h"
 #include "kernels/finite.h"
 
@@ -46,7 +47,8 @@ PushEncoder::PushEncoder(const Partition& partition, bool error_feedback, Worker
   }
 }
 
-bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry) {
+bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry,
+                         const std::shared_ptr<const void>& owner) {
   ShardMemory& memory = shards_[entry.shard.value];
   entry.late_examples = memory.late_examples;
   entry.payload = ByteChain();
@@ -54,6 +56,10 @@ bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry) {
   if (!kernels::AllFinite(gradient)) {
     entry.examples = 0;
     return false;
+  }
+  if (owner != nullptr && memory.feedback.SendsAsItIs(*memory.codec)) {
+    entry.payload = LendFp32(gradient, owner);
+    return true;
   }
   const size_t most = memory.codec->MaxPayloadBytes(gradient.size());
   std::shared_ptr<const BufferPool::Buffer> buffer = pool_.Take(most);

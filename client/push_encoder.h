@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/buffer_pool.h"
+#include "common/buffer_pool.h"
 #include "common/codec/codec.h"
 #include "common/codec/error_feedback.h"
 #include "common/ids.h"
@@ -37,8 +37,10 @@ class PushEncoder {
 
   // A push of GRADIENT, the values of ENTRY's shard at ENTRY's step, weighted with ENTRY's
   // examples; sets ENTRY's payload, examples and late_examples. False: it was not finite and goes
-  // with weight 0.
-  bool Encode(std::span<const float> gradient, PushEntry& entry);
+  // with weight 0. With an OWNER, who keeps GRADIENT alive and unchanged until the push is judged,
+  // what goes as it is goes without a copy.
+  bool Encode(std::span<const float> gradient, PushEntry& entry,
+              const std::shared_ptr<const void>& owner = nullptr);
 
   // PUSH was accepted. Once per push, as Late is.
   void Accepted(const PushEntry& push);

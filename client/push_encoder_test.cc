@@ -101,5 +101,25 @@ TEST(PushEncoderTest, WhereMatricesGoSparselyVectorsGoDense) {
   EXPECT_EQ(PayloadCodec(vector.payload), CodecId::kFp16);
 }
 
+TEST(PushEncoderTest, WhatGoesAsItIsIsLentIfItHasAnOwner) {
+  const Partition partition = *Partition::Make({{"w", {50, 80}}}, 4096, 1);
+  const auto encoder = *PushEncoder::Make(partition, {.id = CodecId::kFp32}, true);
+  const auto gradient = std::make_shared<std::vector<float>>(4000, 0.5f);
+  PushEntry copied{.shard = ShardId{0}, .examples = 8};
+  ASSERT_TRUE(encoder->Encode(*gradient, copied));
+  PushEntry lent{.shard = ShardId{0}, .examples = 8};
+  ASSERT_TRUE(encoder->Encode(*gradient, lent, gradient));
+  EXPECT_EQ(lent.payload, copied.payload);
+  EXPECT_EQ(lent.payload.pieces().back().bytes.data(),
+            reinterpret_cast<const std::byte*>(gradient->data()));
+  EXPECT_EQ(gradient.use_count(), 2);
+  encoder->Late(lent);  // from now on there is a residual to be added
+  PushEntry next{.shard = ShardId{0}, .examples = 8};
+  ASSERT_TRUE(encoder->Encode(*gradient, next, gradient));
+  std::vector<float> sent(4000);
+  DecodePayload(next.payload, sent);
+  EXPECT_EQ(sent, std::vector<float>(4000, 1.0f));
+}
+
 }  // namespace
 }  // namespace thinwire::client

@@ -1,5 +1,8 @@
 #include "client/step_gradients.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "client/splitter.h"
 
 namespace thinwire::client {
@@ -8,7 +11,8 @@ StepGradients::StepGradients(const Partition& partition)
     : partition_(partition),
       tensors_of_shard_(partition.shard_count(), 0),
       next_(partition.shard_count()),
-      gradients_(partition.tensors().size()) {
+      gradients_(partition.tensors().size()),
+      owners_(partition.tensors().size()) {
   for (uint32_t t = 0; t < partition.tensors().size(); ++t) {
     shards_of_tensor_.push_back(partition.ShardsOfTensor(t));
     for (const ShardId shard : shards_of_tensor_[t]) ++tensors_of_shard_[shard.value];
@@ -20,13 +24,20 @@ void StepGradients::Begin() {
   missing_of_shard_ = tensors_of_shard_;
 }
 
-void StepGradients::Ready(uint32_t tensor, std::span<const float> gradient) {
+void StepGradients::Ready(uint32_t tensor, std::span<const float> gradient,
+                          std::shared_ptr<const void> owner) {
   gradients_[tensor] = gradient;
+  owners_[tensor] = std::move(owner);
   for (const ShardId shard : shards_of_tensor_[tensor]) --missing_of_shard_[shard.value];
 }
 
-std::span<const float> StepGradients::Take() {
-  return Gather(partition_.segments(ShardId{next_++}), gradients_, scratch_);
+StepGradients::Values StepGradients::Take() {
+  const std::vector<Segment>& segments = partition_.segments(ShardId{next_++});
+  Values taken{Gather(segments, gradients_, scratch_), nullptr};
+  // What was gathered from several tensors lies in scratch.
+  if (segments.size() == 1) taken.owner = owners_[segments[0].tensor];
+  if (done()) std::ranges::fill(owners_, nullptr);
+  return taken;
 }
 
 }  // namespace thinwire::client

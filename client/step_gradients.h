@@ -5,6 +5,7 @@
 #define THINWIRE_CLIENT_STEP_GRADIENTS_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,15 +22,20 @@ class StepGradients {
 
   // A new step: nothing is ready.
   void Begin();
-  // The gradient is final and stays valid until done(). Once per tensor and step.
-  void Ready(uint32_t tensor, std::span<const float> gradient);
+  // The gradient is final and stays valid until done(). Once per tensor and step. OWNER, if there
+  // is one, keeps it alive for longer.
+  void Ready(uint32_t tensor, std::span<const float> gradient,
+             std::shared_ptr<const void> owner = nullptr);
 
   // The shard whose turn it is. REQUIRES: !done().
   ShardId next() const { return ShardId{next_}; }
   bool NextIsReady() const { return !done() && missing_of_shard_[next_] == 0; }
-  // The values of next(), whose turn is then over; valid until the next call. REQUIRES:
-  // NextIsReady().
-  std::span<const float> Take();
+  struct Values {
+    std::span<const float> values;  // valid until the next call, or for as long as the owner is
+    std::shared_ptr<const void> owner;
+  };
+  // The values of next(), whose turn is then over. REQUIRES: NextIsReady().
+  Values Take();
   // Every shard was taken.
   bool done() const { return next_ == partition_.shard_count(); }
 
@@ -41,6 +47,7 @@ class StepGradients {
   uint32_t next_;
   std::vector<uint32_t> missing_of_shard_;  // tensors that are not ready
   std::vector<std::span<const float>> gradients_;
+  std::vector<std::shared_ptr<const void>> owners_;  // of the gradients
   std::vector<float> scratch_;
 };
 

@@ -29,7 +29,7 @@ TEST(StepGradientsTest, ShardsGoInRisingNumberWhateverTheOrderOfTheGradients) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     ASSERT_TRUE(step.NextIsReady());
     EXPECT_EQ(step.next(), ShardId{s});
-    EXPECT_EQ(step.Take().size(), partition.value_count(ShardId{s}));
+    EXPECT_EQ(step.Take().values.size(), partition.value_count(ShardId{s}));
   }
   EXPECT_TRUE(step.done());
   step.Begin();
@@ -47,8 +47,29 @@ TEST(StepGradientsTest, ASharedShardWaitsForAllItsVectors) {
   step.Ready(0, a);
   ASSERT_TRUE(step.NextIsReady());
   float sum = 0;
-  for (const float v : step.Take()) sum += v;
+  for (const float v : step.Take().values) sum += v;
   EXPECT_EQ(sum, 15);
+}
+
+TEST(StepGradientsTest, AnOwnerIsHandedOnWhereTheValuesAreItsOwnAndLetGoWithTheStep) {
+  const Partition partition = *Partition::Make({{"w", {2, 3}}, {"a", {3}}, {"b", {2}}}, 4096, 1);
+  ASSERT_EQ(partition.shard_count(), 2u);
+  StepGradients step(partition);
+  step.Begin();
+  const std::vector<float> values(6);
+  const auto owner = std::make_shared<int>();
+  for (uint32_t t = 0; t < 3; ++t) {
+    step.Ready(t, std::span(values).first(partition.tensors()[t].value_count()), owner);
+  }
+  while (!step.done()) {
+    const bool alone = partition.segments(step.next()).size() == 1;
+    const StepGradients::Values taken = step.Take();
+    EXPECT_EQ(taken.owner, alone ? owner : nullptr);
+    if (alone) {
+      EXPECT_EQ(taken.values.data(), values.data());
+    }
+  }
+  EXPECT_EQ(owner.use_count(), 1);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -43,9 +44,10 @@ class Model {
  public:
   // Returns when the tensor's parameters may be read.
   using Gate = std::function<absl::Status(uint32_t tensor)>;
-  // Takes a tensor's final gradient of the batch's mean loss; the memory stays valid until the next
-  // Train.
-  using Sink = std::function<void(uint32_t tensor, std::span<const float> gradient)>;
+  // Takes a tensor's final gradient of the batch's mean loss, which nobody changes before the next
+  // Train. OWNER keeps its memory alive; without one it may be gone by then.
+  using Sink = std::function<void(uint32_t tensor, std::span<const float> gradient,
+                                  std::shared_ptr<const void> owner)>;
 
   virtual ~Model() = default;
 

@@ -127,10 +127,10 @@ absl::Status Trainer::Compute(std::span<const uint32_t> examples) {
   bool slept = false;
   const absl::StatusOr<BatchResult> result = parts_.model.Train(
       batches_.Gather(examples), [this](uint32_t i) { return parts_.client.WaitTensor(i); },
-      [&](uint32_t i, std::span<const float> gradient) {
+      [&](uint32_t i, std::span<const float> gradient, std::shared_ptr<const void> owner) {
         if (!slept) absl::SleepFor(options_.delay);
         slept = true;
-        parts_.client.Ready(i, gradient);
+        parts_.client.Ready(i, gradient, std::move(owner));
       });
   if (!result.ok()) return result.status();
   examples_ += result->examples;

@@ -43,7 +43,7 @@ class DecayModel final : public Model {
     for (uint32_t i : {1u, 0u}) {
       gradients_[i].assign(bound_[i].begin(), bound_[i].end());
       for (float& g : gradients_[i]) g /= 2;
-      sink(i, gradients_[i]);
+      sink(i, gradients_[i], nullptr);
     }
     return BatchResult{.loss_sum = static_cast<double>(batch.labels.size()),
                        .examples = batch.labels.size()};

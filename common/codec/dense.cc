@@ -1,7 +1,9 @@
 #include "common/codec/dense.h"
 
+#include <bit>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/scale_byte.h"
@@ -85,6 +87,14 @@ class DenseCodec final : public Codec {
 }  // namespace
 
 std::unique_ptr<const Codec> MakeDenseCodec(CodecId id) { return std::make_unique<DenseCodec>(id); }
+
+ByteChain LendFp32(std::span<const float> values, std::shared_ptr<const void> owner) {
+  static_assert(std::endian::native == std::endian::little);
+  static constexpr std::byte kId{static_cast<uint8_t>(CodecId::kFp32)};
+  ByteChain payload({&kId, 1}, nullptr);
+  payload.Append(std::as_bytes(values), std::move(owner));
+  return payload;
+}
 
 size_t DenseBytes(CodecId id, size_t count) {
   return WithFormat(id, [&]<typename Format>(Format) {

@@ -25,6 +25,10 @@ namespace thinwire {
 // The codec of a whole shard.
 std::unique_ptr<const Codec> MakeDenseCodec(CodecId id);
 
+// An fp32 payload of VALUES that lie elsewhere: OWNER keeps them alive, and nobody changes them
+// while it does. The bytes that Encode would write, without a copy.
+ByteChain LendFp32(std::span<const float> values, std::shared_ptr<const void> owner);
+
 // The bytes of COUNT values.
 size_t DenseBytes(CodecId id, size_t count);
 

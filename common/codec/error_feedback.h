@@ -31,6 +31,11 @@ class ErrorFeedback {
   size_t Encode(const Codec& codec, std::span<const float> gradient, const Turn& turn,
                 std::span<std::byte> out);
 
+  // Whether the payload of any gradient would be its fp32 bytes.
+  bool SendsAsItIs(const Codec& codec) const {
+    return residual_.empty() && codec.id() == CodecId::kFp32;
+  }
+
   // residual += decode(payload), for a push whose verdict was kLate; once per push.
   // REQUIRES: CheckPayload(payload, count) passed.
   void GiveBack(const ByteChain& payload);

@@ -9,14 +9,13 @@
 namespace thinwire {
 namespace {
 
-ByteChain EncodeWhole(std::span<const float> values, CodecId id) {
+ByteChain EncodeWhole(std::span<const float> values, CodecId id, BufferPool& pool) {
   // A dense codec has nothing to set, so making one never fails.
   const std::unique_ptr<const Codec> codec = MakeCodec({.id = id}).value();
-  const size_t room = codec->MaxPayloadBytes(values.size());
-  // Not a vector: a megabyte that is about to be written need not be zeroed.
-  auto bytes = std::make_shared_for_overwrite<std::byte[]>(room);
-  const size_t length = codec->Encode(values, Turn(), {bytes.get(), room});
-  return ByteChain({bytes.get(), length}, bytes);
+  std::shared_ptr<const BufferPool::Buffer> buffer =
+      pool.Take(codec->MaxPayloadBytes(values.size()));
+  const size_t length = codec->Encode(values, Turn{}, buffer->span());
+  return ByteChain(buffer->span().first(length), buffer);
 }
 
 }  // namespace
@@ -27,7 +26,8 @@ ByteChain Publisher::Encoded(Version version, std::span<const float> masters, Co
     version_ = version;
   }
   auto found = encoded_.find(codec);
-  if (found == encoded_.end()) found = encoded_.emplace(codec, EncodeWhole(masters, codec)).first;
+  if (found == encoded_.end())
+    found = encoded_.emplace(codec, EncodeWhole(masters, codec, pool_)).first;
   return found->second;
 }
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <span>
 
+#include "common/buffer_pool.h"
 #include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
@@ -26,6 +27,7 @@ class Publisher {
   ByteChain Encoded(Version version, std::span<const float> masters, CodecId codec);
 
  private:
+  BufferPool pool_;
   Version version_;  // of all that is encoded
   std::map<CodecId, ByteChain> encoded_;
 };

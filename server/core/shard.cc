@@ -240,6 +240,7 @@ Effects Shard::Apply(const Event& event) {
 }
 
 ByteChain Shard::Encoded(CodecId codec) {
+  if (codec == CodecId::kFp32) return state_->store.Payload();
   return state_->publisher.Encoded(state_->store.version(), state_->store.masters(), codec);
 }
 

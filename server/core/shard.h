@@ -46,7 +46,7 @@ class Shard {
   Effects Apply(const Event& event);
 
   // The parameters at version() in a dense codec; encoded at the first call for this version and
-  // codec, then shared. REQUIRES: seeded().
+  // codec, then shared. In fp32 they are the masters themselves. REQUIRES: seeded().
   ByteChain Encoded(CodecId codec);
 
   // Every waiting read and whom it waits for, in the workers' order.

@@ -1,15 +1,21 @@
 // Store: a shard's exact parameters and the optimizer's memory of them, flat fp32 arrays, and how
 // often they were updated.
 //
-// Lives on its shard's strand.
+// Readers may borrow the masters of a version (Payload): then the next update is written to another
+// buffer, and what was lent stays as it is until the last reader lets go. What nobody borrowed is
+// updated in place.
+//
+// Lives on its shard's strand; what it lends may be read on any thread.
 #ifndef THINWIRE_SERVER_CORE_STORE_H_
 #define THINWIRE_SERVER_CORE_STORE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "common/buffer_pool.h"
 #include "common/byte_chain.h"
 #include "common/ids.h"
 #include "server/core/accumulator.h"
@@ -33,8 +39,14 @@ class Store {
   bool seeded() const { return seeded_; }
   Version version() const { return version_; }
   std::span<const float> masters() const { return masters_; }
+  // The masters of now as an fp32 payload, not copied.
+  ByteChain Payload();
 
  private:
+  // Another buffer for the masters, of any content.
+  void TakeBuffer();
+
+  const size_t value_count_;
   const uint64_t planned_examples_;
   const Optimizer& optimizer_;
   const Schedule& schedule_;
@@ -42,7 +54,10 @@ class Store {
   bool seeded_ = false;
   Version version_;
   uint64_t examples_ = 0;  // of all updates so far: where the schedule is
-  std::vector<float> masters_;
+  BufferPool pool_;
+  std::shared_ptr<const BufferPool::Buffer> buffer_;  // where the masters lie
+  bool lent_ = false;                                 // the buffer, to a reader
+  std::span<float> masters_;
   std::vector<std::vector<float>> slots_;
 };
 

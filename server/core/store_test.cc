@@ -37,6 +37,37 @@ TEST(StoreTest, TheFirstSeedCounts) {
             (std::vector<float>{1, 2}));
 }
 
+TEST(StoreTest, WhatWasLentStaysAsItWasAndTheNextUpdateGoesElsewhere) {
+  constexpr size_t kCount = 5000;  // more than a run
+  const PlainDescent optimizer;
+  const Schedule schedule = ConstantRate();
+  Store store(kCount, 0, optimizer, schedule);
+  store.Seed(Fp32Payload(std::vector<float>(kCount, 10)));
+  Accumulator accumulator(kCount);
+  const auto update = [&] {
+    accumulator.Fold({WorkerId{0}, 1, 0, Fp32Payload(std::vector<float>(kCount, 1))});
+    accumulator.Fold({WorkerId{1}, 1, 0, Fp32Payload(std::vector<float>(kCount, 3))});
+    store.Apply(accumulator);
+  };
+  const float* first = store.masters().data();
+  update();
+  EXPECT_EQ(store.masters().data(), first) << "nobody had borrowed it";
+  const std::vector<float> lent(store.masters().begin(), store.masters().end());
+  {
+    const ByteChain payload = store.Payload();
+    EXPECT_EQ(payload, Fp32Payload(lent));
+    update();
+    EXPECT_EQ(payload, Fp32Payload(lent));
+    EXPECT_NE(store.masters().data(), first);
+    for (size_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(store.masters()[i], lent[i] + (lent[i] - 10)) << "value " << i;
+    }
+  }
+  store.Payload();
+  update();
+  EXPECT_EQ(store.masters().data(), first) << "the reader has let go";
+}
+
 TEST(StoreTest, AnUpdateDividesByAllThatWasWeighed) {
   const PlainDescent optimizer;
   const Schedule schedule = ConstantRate();

@@ -36,7 +36,7 @@ struct BoundModel {
           gated.push_back(i);
           return absl::OkStatus();
         },
-        [this](uint32_t i, std::span<const float> gradient) {
+        [this](uint32_t i, std::span<const float> gradient, std::shared_ptr<const void>) {
           sunk.push_back(i);
           gradients[i].assign(gradient.begin(), gradient.end());
         });

@@ -31,7 +31,7 @@ TorchModel::TorchModel(Network network, std::vector<int64_t> example_shape, int6
       device_(device),
       network_(std::move(network)),
       bound_(network_.parameters.size()),
-      gradients_(network_.parameters.size()) {
+      delivered_(network_.parameters.size()) {
   for (uint32_t i = 0; i < network_.parameters.size(); ++i) {
     at::Tensor& parameter = network_.parameters[i];
     tensors_.push_back({.name = network_.names[i], .shape = parameter.sizes().vec()});
@@ -111,14 +111,17 @@ absl::StatusOr<at::Tensor> TorchModel::Forward(const at::Tensor& x, bool trainin
 void TorchModel::Deliver(uint32_t parameter, const at::Tensor& gradient) {
   if (sink_ == nullptr) return;
   const at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
-  gradients_[parameter] = dense.detach().to(at::kCPU).contiguous();
-  (*sink_)(parameter, Span(gradients_[parameter]));
+  // A tensor of its own in every step: who sends it from where it lies may take longer than the
+  // step.
+  const auto owner = std::make_shared<const at::Tensor>(dense.detach().to(at::kCPU).contiguous());
+  delivered_[parameter] = true;
+  (*sink_)(parameter, Span(*owner), owner);
 }
 
 absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
   for (uint32_t i = 0; i < tensors_.size(); ++i) {
     network_.parameters[i].mutable_grad().reset();
-    gradients_[i].reset();
+    delivered_[i] = false;
   }
   sink_ = &sink;
   absl::Status status;
@@ -129,7 +132,7 @@ absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
   }
   // What this batch did not use; last first, like the others.
   for (uint32_t i = static_cast<uint32_t>(tensors_.size()); status.ok() && i-- > 0;) {
-    if (!gradients_[i].defined()) Deliver(i, at::zeros(tensors_[i].shape));
+    if (!delivered_[i]) Deliver(i, at::zeros(tensors_[i].shape));
   }
   sink_ = nullptr;
   return status;

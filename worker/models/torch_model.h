@@ -68,7 +68,7 @@ class TorchModel final : public Model {
   std::vector<bool> read_;
   absl::Status gate_status_;
   const Sink* sink_ = nullptr;
-  std::vector<at::Tensor> gradients_;  // until the next Train
+  std::vector<bool> delivered_;  // to the sink
 };
 
 }  // namespace thinwire

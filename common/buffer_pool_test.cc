@@ -1,10 +1,10 @@
-#include "client/buffer_pool.h"
+#include "common/buffer_pool.h"
 
 #include <gtest/gtest.h>
 
 #include "common/byte_chain.h"
 
-namespace thinwire::client {
+namespace thinwire {
 namespace {
 
 TEST(BufferPoolTest, ABufferIsUsedAgainWhenItsLastSliceIsGone) {
@@ -35,4 +35,4 @@ TEST(BufferPoolTest, ASliceOutlivesThePool) {
 }
 
 }  // namespace
-}  // namespace thinwire::client
+}  // namespace thinwire

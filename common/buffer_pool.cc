@@ -1,4 +1,4 @@
-#include "client/buffer_pool.h"
+#include "common/buffer_pool.h"
 
 #include <map>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace thinwire::client {
+namespace thinwire {
 
 struct BufferPool::Free {
   absl::Mutex mu;
@@ -46,4 +46,4 @@ size_t BufferPool::allocated_count() const {
   return free_->allocated_count;
 }
 
-}  // namespace thinwire::client
+}  // namespace thinwire

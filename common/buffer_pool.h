@@ -1,14 +1,14 @@
-// BufferPool: buffers for encoded bytes, used again once their last slice is gone, so that a step
-// like the one before it allocates none. gRPC may still hold a slice when the verdict is in, on
-// threads of its own, and even when the pool is gone: the memory lives as long as its last user.
-#ifndef THINWIRE_CLIENT_BUFFER_POOL_H_
-#define THINWIRE_CLIENT_BUFFER_POOL_H_
+// BufferPool: buffers for bytes that others send, used again once their last slice is gone, so that
+// a step like the one before it allocates none. gRPC may still hold a slice when the verdict is in,
+// on threads of its own, and even when the pool is gone: the memory lives as long as its last user.
+#ifndef THINWIRE_COMMON_BUFFER_POOL_H_
+#define THINWIRE_COMMON_BUFFER_POOL_H_
 
 #include <cstddef>
 #include <memory>
 #include <span>
 
-namespace thinwire::client {
+namespace thinwire {
 
 // Thread-safe.
 class BufferPool {
@@ -33,6 +33,6 @@ class BufferPool {
   std::shared_ptr<Free> free_;
 };
 
-}  // namespace thinwire::client
+}  // namespace thinwire
 
-#endif  // THINWIRE_CLIENT_BUFFER_POOL_H_
+#endif  // THINWIRE_COMMON_BUFFER_POOL_H_
