@@ -19,8 +19,9 @@ struct Shard::State {
         rule(options.rule),
         generation(options.generation),
         progress(options.rule.workers),
-        accumulator(options.value_count),
-        store(options.value_count, options.planned_examples, optimizer, schedule) {}
+        accumulator(options.value_count, options.thinning.WantsSparse()),
+        store(options.value_count, options.planned_examples, optimizer, schedule,
+              options.thinning) {}
 
   void Take(const SeedEvent& event, Effects& effects);
   void Take(const JoinEvent& event, Effects& effects);

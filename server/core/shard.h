@@ -23,6 +23,7 @@
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/rule.h"
 #include "server/core/schedule.h"
+#include "server/core/updater.h"
 
 namespace thinwire {
 
@@ -31,6 +32,7 @@ struct ShardOptions {
   Rule rule;
   Generation generation;
   uint64_t planned_examples = 0;
+  Thinning thinning;
 };
 
 class Shard {

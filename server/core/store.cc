@@ -9,12 +9,11 @@
 namespace thinwire {
 
 Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
-             const Schedule& schedule)
+             const Schedule& schedule, const Thinning& thinning)
     : value_count_(value_count),
       planned_examples_(planned_examples),
-      optimizer_(optimizer),
       schedule_(schedule),
-      slots_(optimizer.slot_count(), std::vector<float>(value_count)) {
+      updater_(value_count, optimizer, thinning) {
   TakeBuffer();
   std::ranges::fill(masters_, 0.0f);
 }
@@ -43,22 +42,10 @@ void Store::Apply(Accumulator& accumulator) {
       .gradient_scale = static_cast<float>(1.0 / static_cast<double>(accumulator.weight())),
       .number = version_.value,
   };
-  const auto old_buffer = buffer_;
-  const std::span<const float> old = masters_;
-  const bool moves = std::exchange(lent_, false);
-  if (moves) TakeBuffer();
-  std::vector<std::span<float>> slots(slots_.size());
-  accumulator.ForEachBlock([&](size_t first, std::span<const float> sum) {
-    // In runs that stay in the first cache, so that what moves takes no pass of its own.
-    for (; !sum.empty(); sum = sum.subspan(std::min(sum.size(), kDecodedBlock))) {
-      const size_t count = std::min(sum.size(), kDecodedBlock);
-      const auto run = [&](std::span<float> all) { return all.subspan(first, count); };
-      if (moves) std::ranges::copy(old.subspan(first, count), run(masters_).begin());
-      std::ranges::transform(slots_, slots.begin(), run);
-      optimizer_.Apply(update, sum.first(count), run(masters_), slots);
-      first += count;
-    }
-  });
+  const auto buffer_before = buffer_;
+  const std::span<const float> before = masters_;
+  if (std::exchange(lent_, false)) TakeBuffer();
+  updater_.Apply(update, accumulator, before, masters_);
   examples_ += accumulator.examples();
   accumulator.Clear();
 }

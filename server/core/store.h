@@ -1,5 +1,4 @@
-// Store: a shard's exact parameters and the optimizer's memory of them, flat fp32 arrays, and how
-// often they were updated.
+// Store: a shard's exact parameters, a flat fp32 array, and how often they were updated.
 //
 // Readers may borrow the masters of a version (Payload): then the next update is written to another
 // buffer, and what was lent stays as it is until the last reader lets go. What nobody borrowed is
@@ -13,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "common/buffer_pool.h"
 #include "common/byte_chain.h"
@@ -21,6 +19,7 @@
 #include "server/core/accumulator.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/schedule.h"
+#include "server/core/updater.h"
 
 namespace thinwire {
 
@@ -28,12 +27,12 @@ class Store {
  public:
   // PLANNED_EXAMPLES is the length of the schedule. OPTIMIZER and SCHEDULE outlive the store.
   Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
-        const Schedule& schedule);
+        const Schedule& schedule, const Thinning& thinning = {});
 
   // Takes the first values; once seeded, changes nothing. REQUIRES: CheckPayload passed.
   void Seed(const ByteChain& payload);
   // Makes one update of all that ACCUMULATOR counted, and clears it. REQUIRES: seeded(), and it may
-  // give its sum (ForEachBlock).
+  // give its sum, sparse only if the thinning wants that.
   void Apply(Accumulator& accumulator);
 
   bool seeded() const { return seeded_; }
@@ -48,7 +47,6 @@ class Store {
 
   const size_t value_count_;
   const uint64_t planned_examples_;
-  const Optimizer& optimizer_;
   const Schedule& schedule_;
 
   bool seeded_ = false;
@@ -58,7 +56,7 @@ class Store {
   std::shared_ptr<const BufferPool::Buffer> buffer_;  // where the masters lie
   bool lent_ = false;                                 // the buffer, to a reader
   std::span<float> masters_;
-  std::vector<std::vector<float>> slots_;
+  Updater updater_;
 };
 
 }  // namespace thinwire

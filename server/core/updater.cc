@@ -1,0 +1,80 @@
+#include "server/core/updater.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/codec/codec.h"
+#include "server/core/optimizer/sparse_update.h"
+
+namespace thinwire {
+
+Updater::Updater(size_t value_count, const Optimizer& optimizer, const Thinning& thinning)
+    : optimizer_(optimizer),
+      slots_(optimizer.slot_count(), std::vector<float>(value_count)),
+      last_(thinning.lazy_slots ? value_count : 0) {
+  if (thinning.selection.has_value()) selection_.emplace(value_count, *thinning.selection);
+}
+
+void Updater::Apply(const Update& update, const Accumulator& accumulator,
+                    std::span<const float> before, std::span<float> masters) {
+  Update chosen = update;
+  if (selection_.has_value()) {
+    selection_->Take(accumulator, update.gradient_scale);
+    chosen.gradient_scale = 1;
+  }
+  if (last_.empty()) return ApplyEverywhere(chosen, accumulator, before, masters);
+  if (before.data() != masters.data()) std::ranges::copy(before, masters.begin());
+  if (selection_.has_value()) {
+    return ApplyAtEntries(chosen, selection_->indices(), selection_->values(), masters);
+  }
+  CollectEntries(accumulator);
+  ApplyAtEntries(chosen, indices_, sums_, masters);
+}
+
+void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulator,
+                              std::span<const float> before, std::span<float> masters) {
+  std::vector<std::span<float>> slots(slots_.size());
+  const auto apply = [&](size_t first, std::span<const float> sum) {
+    // In runs that stay in the first cache, so that what is copied takes no pass of its own.
+    for (; !sum.empty(); sum = sum.subspan(std::min(sum.size(), kDecodedBlock))) {
+      const size_t count = std::min(sum.size(), kDecodedBlock);
+      const auto run = [&](std::span<float> all) { return all.subspan(first, count); };
+      if (before.data() != masters.data()) {
+        std::ranges::copy(before.subspan(first, count), run(masters).begin());
+      }
+      std::ranges::transform(slots_, slots.begin(), run);
+      optimizer_.Apply(update, sum.first(count), run(masters), slots);
+      first += count;
+    }
+  };
+  if (selection_.has_value()) {
+    selection_->ForEachBlock(apply);
+  } else {
+    accumulator.ForEachBlock(apply);
+  }
+}
+
+void Updater::ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
+                             std::span<const float> sums, std::span<float> masters) {
+  const std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
+  ApplySparse(optimizer_, update, indices, sums, {masters, slots, last_});
+}
+
+void Updater::CollectEntries(const Accumulator& accumulator) {
+  indices_.clear();
+  sums_.clear();
+  if (accumulator.sparse()) {
+    return accumulator.ForEachEntry(
+        [&](std::span<const uint32_t> indices, std::span<const float> sums) {
+          indices_.insert(indices_.end(), indices.begin(), indices.end());
+          sums_.insert(sums_.end(), sums.begin(), sums.end());
+        });
+  }
+  accumulator.ForEachBlock([&](size_t, std::span<const float> sum) {
+    sums_.insert(sums_.end(), sum.begin(), sum.end());
+  });
+  indices_.resize(sums_.size());
+  std::iota(indices_.begin(), indices_.end(), 0u);
+}
+
+}  // namespace thinwire
