@@ -1,0 +1,106 @@
+#include "server/core/delta_publisher.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "common/byte_chain.h"
+#include "common/codec/entries.h"
+#include "common/value_hash.h"
+#include "kernels/differ.h"
+
+namespace thinwire {
+namespace {
+
+// More entries than this part of the values take more bytes than all of the values.
+constexpr double kSparsePart = 0.95;
+
+size_t WholeBytes(size_t count) { return 1 + count * sizeof(float); }
+
+ByteChain Encoded(const Codec& codec, std::span<const float> values, const Turn& turn) {
+  const size_t room = codec.MaxPayloadBytes(values.size());
+  auto bytes = std::make_shared_for_overwrite<std::byte[]>(room);
+  const size_t length = codec.Encode(values, turn, {bytes.get(), room});
+  return ByteChain({bytes.get(), length}, bytes);
+}
+
+}  // namespace
+
+DeltaPublisher::DeltaPublisher(const PublishOptions& options) : options_(options) {
+  if (options.codec.has_value()) codec_ = MakeCodec(*options.codec).value();
+}
+
+void DeltaPublisher::Start(Version version, std::span<const float> masters) {
+  published_.assign(masters.begin(), masters.end());
+  Restart(version);
+}
+
+void DeltaPublisher::Restart(Version version) {
+  // Whoever needs more bytes than the whole takes the whole.
+  log_ = std::make_shared<const VersionLog>(
+      version, std::min(options_.log_bytes, WholeBytes(published_.size())));
+}
+
+void DeltaPublisher::Publish(Version version, std::span<const float> masters) {
+  whole_ = nullptr;
+  std::optional<PublishedDelta> delta =
+      codec_ == nullptr ? Exactly(masters) : Through(version, masters);
+  hash_ = ++step_count_ % kHashEvery == 0 ? HashValues(published_) : 0;
+  if (!delta.has_value()) return Restart(version);
+  delta->base = this->version();
+  delta->version = version;
+  delta->hash = hash_;
+  auto log = std::make_shared<VersionLog>(*log_);
+  log->Append(*std::move(delta));
+  log_ = std::move(log);
+}
+
+std::optional<PublishedDelta> DeltaPublisher::Exactly(std::span<const float> masters) {
+  const auto most = static_cast<size_t>(kSparsePart * static_cast<double>(masters.size()));
+  const size_t room = most + kernels::kDifferPadding;
+  const auto indices = std::make_unique_for_overwrite<uint32_t[]>(room);
+  const auto count = kernels::CollectDifferent(masters, published_, {indices.get(), room});
+  if (!count.has_value() ||
+      EntriesPayloadBytes(*count, masters.size()) >= WholeBytes(masters.size())) {
+    std::ranges::copy(masters, published_.begin());
+    return std::nullopt;
+  }
+  const std::span<const uint32_t> changed(indices.get(), *count);
+  for (const uint32_t i : changed) published_[i] = masters[i];
+  return PublishedDelta{.kind = PublishedDelta::Kind::kReplace,
+                        .payload = EncodeEntries(masters, changed)};
+}
+
+PublishedDelta DeltaPublisher::Through(Version version, std::span<const float> masters) {
+  std::vector<float> difference(masters.size());
+  std::ranges::transform(masters, published_, difference.begin(), std::minus<>());
+  // The version is all that a random codec draws from: a replay draws the same.
+  const Turn turn = {.shared_draw = version.value, .own_draw = version.value};
+  PublishedDelta delta = {.kind = PublishedDelta::Kind::kAdd,
+                          .payload = Encoded(*codec_, difference, turn)};
+  DecodePayloadAdd(delta.payload, 1.0f, published_);
+  return delta;
+}
+
+DeltaChain DeltaPublisher::Answer(std::optional<Version> held) {
+  std::optional<DeltaChain> chain;
+  if (held.has_value()) chain = log_->Since(*held);
+  if (!chain.has_value()) return {Whole()};
+  if (!chain->empty()) return *std::move(chain);
+  return {
+      std::make_shared<const PublishedDelta>(PublishedDelta{.kind = PublishedDelta::Kind::kReplace,
+                                                            .base = version(),
+                                                            .version = version(),
+                                                            .hash = hash_})};
+}
+
+const std::shared_ptr<const PublishedDelta>& DeltaPublisher::Whole() {
+  if (whole_ != nullptr) return whole_;
+  if (hash_ == 0) hash_ = HashValues(published_);
+  const std::unique_ptr<const Codec> fp32 = MakeCodec({.id = CodecId::kFp32}).value();
+  whole_ = std::make_shared<const PublishedDelta>(PublishedDelta{
+      .version = version(), .hash = hash_, .payload = Encoded(*fp32, published_, Turn())});
+  return whole_;
+}
+
+}  // namespace thinwire
