@@ -1,0 +1,175 @@
+#include "experiments/exchange.h"
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "common/codec/codec.h"
+#include "common/codec/error_feedback.h"
+#include "experiments/peer_tree.h"
+#include "kernels/top_k.h"
+#include "server/core/accumulator.h"
+#include "server/core/global_top_k.h"
+
+namespace thinwire {
+namespace {
+
+class DenseExchange final : public Exchange {
+ public:
+  explicit DenseExchange(size_t value_count) : value_count_(value_count) {}
+
+  std::vector<float> Step(std::span<const std::vector<float>> gradients) override {
+    std::vector<double> sum(value_count_);
+    for (const auto& gradient : gradients) {
+      for (size_t i = 0; i < value_count_; ++i) sum[i] += gradient[i];
+    }
+    std::vector<float> average;
+    for (const double value : sum) {
+      average.push_back(static_cast<float>(value / static_cast<double>(gradients.size())));
+    }
+    return average;
+  }
+  double selected() const override { return 0; }
+  std::vector<double> Owed() const override { return std::vector<double>(value_count_); }
+
+ private:
+  const size_t value_count_;
+};
+
+// Selection with the rest put back to the workers, whatever merges what they selected.
+class PutBackExchange final : public Exchange {
+ public:
+  using Merge = Entries (*)(std::vector<Entries> selected, size_t k);
+
+  PutBackExchange(size_t value_count, size_t worker_count, size_t k, Merge merge)
+      : k_(k), merge_(merge), residuals_(worker_count, std::vector<float>(value_count)) {}
+
+  std::vector<float> Step(std::span<const std::vector<float>> gradients) override {
+    std::vector<Entries> selected;
+    selected_ = 0;
+    for (size_t w = 0; w < gradients.size(); ++w) {
+      selected.push_back(Select(gradients[w], residuals_[w]));
+      for (const auto& [index, value] : selected.back()) selected_ += std::abs(value);
+    }
+    const Entries merged = merge_(selected, k_);
+    std::vector<float> average(residuals_[0].size());
+    for (const auto& [index, value] : merged) {
+      average[index] = value / static_cast<float>(gradients.size());
+    }
+    for (size_t w = 0; w < gradients.size(); ++w) {
+      for (const auto& [index, value] : selected[w]) {
+        if (!merged.contains(index)) residuals_[w][index] += value;
+      }
+    }
+    return average;
+  }
+
+  double selected() const override { return selected_; }
+
+  std::vector<double> Owed() const override {
+    std::vector<double> owed(residuals_[0].size());
+    for (const auto& residual : residuals_) {
+      for (size_t i = 0; i < owed.size(); ++i) {
+        owed[i] += residual[i] / static_cast<double>(residuals_.size());
+      }
+    }
+    return owed;
+  }
+
+ private:
+  // Takes the k largest out of RESIDUAL + GRADIENT.
+  Entries Select(std::span<const float> gradient, std::span<float> residual) const {
+    std::vector<uint32_t> indices(k_);
+    kernels::AddAndSelectTopK(gradient, residual, indices);
+    Entries selected;
+    for (const uint32_t index : indices) selected[index] = std::exchange(residual[index], 0.0f);
+    return selected;
+  }
+
+  const size_t k_;
+  const Merge merge_;
+  std::vector<std::vector<float>> residuals_;
+  double selected_ = 0;
+};
+
+// Everybody's, added up before anything is pruned.
+Entries ExactSum(std::vector<Entries> selected, size_t k) {
+  Entries sum;
+  for (const Entries& entries : selected) {
+    for (const auto& [index, value] : entries) sum[index] += value;
+  }
+  return MergeLargest(sum, {}, k);
+}
+
+// As thinwire's workers and servers do it, with their own classes.
+class ServerExchange final : public Exchange {
+ public:
+  ServerExchange(size_t value_count, size_t worker_count, size_t k)
+      : value_count_(value_count),
+        density_(static_cast<double>(k) / static_cast<double>(value_count)),
+        codec_(MakeCodec({.id = CodecId::kTopK, .density = density_}).value()),
+        residuals_(worker_count, ErrorFeedback(value_count, true)),
+        accumulator_(value_count, true),
+        selection_(value_count, {.density = density_}) {}
+
+  std::vector<float> Step(std::span<const std::vector<float>> gradients) override {
+    selected_ = 0;
+    for (size_t w = 0; w < gradients.size(); ++w) {
+      std::vector<std::byte> bytes(codec_->MaxPayloadBytes(value_count_));
+      bytes.resize(residuals_[w].Encode(*codec_, gradients[w], Turn(), bytes));
+      const ByteChain payload(std::move(bytes));
+      ForEachSent(payload, value_count_, [&](auto, std::span<const float> values) {
+        for (const float value : values) selected_ += std::abs(value);
+      });
+      accumulator_.Fold({WorkerId{static_cast<uint32_t>(w)}, 1, 0, payload});
+    }
+    selection_.Take(accumulator_, 1 / static_cast<float>(gradients.size()));
+    accumulator_.Clear();
+    std::vector<float> average(value_count_);
+    for (size_t j = 0; j < selection_.indices().size(); ++j) {
+      average[selection_.indices()[j]] = selection_.values()[j];
+    }
+    return average;
+  }
+
+  double selected() const override { return selected_; }
+
+  std::vector<double> Owed() const override {
+    std::vector<double> owed(selection_.rest().begin(), selection_.rest().end());
+    for (const ErrorFeedback& residual : residuals_) {
+      for (size_t i = 0; i < residual.residual().size(); ++i) {
+        owed[i] += residual.residual()[i] / static_cast<double>(residuals_.size());
+      }
+    }
+    return owed;
+  }
+
+ private:
+  const size_t value_count_;
+  const double density_;
+  const std::unique_ptr<const Codec> codec_;
+  std::vector<ErrorFeedback> residuals_;
+  Accumulator accumulator_;
+  GlobalTopK selection_;
+  double selected_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> MakeDenseExchange(size_t value_count) {
+  return std::make_unique<DenseExchange>(value_count);
+}
+
+std::unique_ptr<Exchange> MakeTreeExchange(size_t value_count, size_t worker_count, size_t k) {
+  return std::make_unique<PutBackExchange>(value_count, worker_count, k, PeerTree);
+}
+
+std::unique_ptr<Exchange> MakeExactExchange(size_t value_count, size_t worker_count, size_t k) {
+  return std::make_unique<PutBackExchange>(value_count, worker_count, k, ExactSum);
+}
+
+std::unique_ptr<Exchange> MakeServerExchange(size_t value_count, size_t worker_count, size_t k) {
+  return std::make_unique<ServerExchange>(value_count, worker_count, k);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,75 @@
+// Prints what the README of this folder says about gTop-k: mass and loss on the toy quadratic.
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "experiments/exchange.h"
+#include "experiments/toy_quadratic.h"
+#include "experiments/toy_run.h"
+
+namespace thinwire {
+namespace {
+
+constexpr size_t kSelected = 10;  // of 1000 values
+constexpr double kRates[] = {0.32, 0.04, 0.02, 0.01, 0.005};
+
+struct Row {
+  const char* name;
+  std::unique_ptr<Exchange> (*make)(const ToySettings& settings);
+};
+
+const Row kRows[] = {
+    {"dense", [](const ToySettings& s) { return MakeDenseExchange(s.value_count); }},
+    {"tree, put back",
+     [](const ToySettings& s) {
+       return MakeTreeExchange(s.value_count, s.worker_count, kSelected);
+     }},
+    {"exact sum, put back",
+     [](const ToySettings& s) {
+       return MakeExactExchange(s.value_count, s.worker_count, kSelected);
+     }},
+    {"rest at the server",
+     [](const ToySettings& s) {
+       return MakeServerExchange(s.value_count, s.worker_count, kSelected);
+     }},
+};
+
+// The run at the rate, of those above, that ends at the smallest loss.
+ToyOutcome BestRun(const Row& row, ToySettings settings, double& best_rate) {
+  ToyOutcome best{.loss = 1e300};
+  for (const double rate : kRates) {
+    settings.rate = rate;
+    const ToyOutcome outcome = RunToy(settings, *row.make(settings));
+    if (!(outcome.loss < best.loss)) continue;
+    best = outcome;
+    best_rate = rate;
+  }
+  return best;
+}
+
+void PrintTable() {
+  std::printf("%-20s %3s %5s %7s %11s %8s %9s\n", "exchange", "P", "sigma", "rate", "loss",
+              "leak %", "missing");
+  for (const size_t workers : {4, 8, 32}) {
+    for (const double sigma : {0.0, 1.0}) {
+      const ToySettings settings = {.worker_count = workers, .sigma = sigma};
+      const std::vector<double> start(settings.value_count);
+      std::printf("%-20s %3zu %5.1f %7s %11.5f\n", "(start)", workers, sigma, "",
+                  ToyQuadratic(settings.value_count, workers, sigma, settings.seed).Loss(start));
+      for (const Row& row : kRows) {
+        double rate = 0;
+        const ToyOutcome outcome = BestRun(row, settings, rate);
+        std::printf("%-20s %3zu %5.1f %7.4f %11.5f %8.3f %9.1e\n", row.name, workers, sigma, rate,
+                    outcome.loss, 100 * outcome.leak, outcome.missing);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
+
+int main() {
+  thinwire::PrintTable();
+  return 0;
+}
