@@ -1,0 +1,192 @@
+// A shard with thin updates and a dumb model of them live through the same random histories. What
+// an update is made of, the oracle says; the model does with it what docs/optimizers.md says, value
+// by value and with every sum in an array of its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <sstream>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/codec/codec.h"
+#include "common/codec/codec_cases.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/rule.h"
+#include "server/core/shard.h"
+#include "server/core/testing/fakes.h"
+#include "server/core/testing/histories.h"
+#include "server/core/testing/oracle.h"
+
+namespace thinwire {
+namespace {
+
+constexpr size_t kValues = 24;
+constexpr int kHistories = 2000;  // of each thinning
+constexpr int kEvents = 60;
+constexpr uint64_t kPlannedExamples = 200;
+constexpr double kMomentum = 0.75;
+constexpr double kWeightDecay = 0.03125;
+
+// A payload of kValues values from one of two: sparse mostly, of whole numbers above 0 where it has
+// entries, so that no sum of entries is 0.
+ByteChain Widened(const ByteChain& drawn) {
+  const std::vector<float> two = Values(drawn, 2);
+  Dice dice(static_cast<uint64_t>(two[0]) + 1);
+  const bool dense = dice.Percent(15);
+  std::vector<float> values(kValues);
+  for (float& value : values) {
+    if (dense || dice.Percent(12)) value = static_cast<float>(1 + dice.Below(1000));
+  }
+  values[dice.Below(kValues)] = std::isfinite(two[1]) ? 1 : two[1];
+  if (dense) return Fp32Payload(values);
+  const auto zeros = std::ranges::count(values, 0.0f);
+  const double density = 1 - static_cast<double>(zeros) / kValues;
+  return ByteChain(Encoded(*MakeCodec({.id = CodecId::kTopK, .density = density}).value(), values));
+}
+
+Event Widened(Event event) {
+  if (auto* seed = std::get_if<SeedEvent>(&event)) {
+    seed->payload = Fp32Payload(std::vector<float>(kValues, 100));
+  }
+  if (auto* push = std::get_if<PushEvent>(&event); push != nullptr && push->examples > 0) {
+    push->payload = Widened(push->payload);
+  }
+  return event;
+}
+
+// Momentum with weight decay.
+class Model {
+ public:
+  explicit Model(const Thinning& thinning) : thinning_(thinning) {}
+
+  void Apply(const Oracle::Expected& update, uint64_t number, float rate) {
+    const auto scale = static_cast<float>(1.0 / static_cast<double>(update.weight));
+    std::vector<float> gradient(kValues);
+    for (size_t i = 0; i < kValues; ++i) gradient[i] = scale * static_cast<float>(update.sum[i]);
+    if (thinning_.selection.has_value()) gradient = Selected(gradient);
+    for (size_t i = 0; i < kValues; ++i) {
+      if (thinning_.lazy_slots && gradient[i] == 0) continue;
+      double missed = static_cast<double>(number - 1 - last_[i]);
+      if (!thinning_.lazy_slots) missed = 0;
+      velocity_[i] *= std::pow(kMomentum, missed);
+      masters_[i] *= std::pow(1 - rate * kWeightDecay, missed);
+      velocity_[i] = kMomentum * velocity_[i] + gradient[i] + kWeightDecay * masters_[i];
+      masters_[i] -= rate * velocity_[i];
+      last_[i] = number;
+    }
+  }
+
+  const std::vector<double>& masters() const { return masters_; }
+
+ private:
+  // In fp32, so that what is nearly equal is chosen as the shard chooses.
+  std::vector<float> Selected(const std::vector<float>& gradient) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < kValues; ++i) {
+      rest_[i] += gradient[i];
+      order.push_back(i);
+    }
+    std::ranges::stable_sort(
+        order, [&](size_t a, size_t b) { return std::abs(rest_[a]) > std::abs(rest_[b]); });
+    std::vector<float> selected(kValues);
+    const auto taken = static_cast<size_t>(std::lround(thinning_.selection->density * kValues));
+    for (size_t j = 0; j < taken; ++j) selected[order[j]] = std::exchange(rest_[order[j]], 0.0f);
+    return selected;
+  }
+
+  const Thinning thinning_;
+  std::vector<double> masters_ = std::vector<double>(kValues, 100);
+  std::vector<double> velocity_ = std::vector<double>(kValues);
+  std::vector<uint64_t> last_ = std::vector<uint64_t>(kValues);
+  std::vector<float> rest_ = std::vector<float>(kValues);
+};
+
+Rule DrawRule(Dice& dice) {
+  const uint32_t workers = 1 + static_cast<uint32_t>(dice.Below(4));
+  const uint32_t fold_every = 1 + static_cast<uint32_t>(dice.Below(4));
+  switch (dice.Below(5)) {
+    case 0:
+      return Rule::Sync(workers);
+    case 1:
+      return Rule::Sync(workers, true);
+    case 2:
+      return Rule::Backup(workers, static_cast<uint32_t>(dice.Below(workers)));
+    case 3:
+      return Rule::Ssp(workers, dice.Below(4), fold_every);
+    default:
+      return Rule::Async(workers, fold_every);
+  }
+}
+
+class ThinOracleTest : public testing::Test {
+ protected:
+  void RunHistories(const Thinning& thinning, uint64_t first_seed) {
+    for (int i = 0; i < kHistories; ++i) {
+      Dice dice(first_seed + i);
+      RunHistory(DrawRule(dice), thinning, first_seed + i);
+      if (HasFailure()) FAIL() << "seed " << first_seed + i << "\n" << told_.str();
+    }
+    std::cout << updates_ << " updates\n";
+    EXPECT_GT(updates_, kHistories);
+  }
+
+ private:
+  void RunHistory(const Rule& rule, const Thinning& thinning, uint64_t seed) {
+    told_.str("");
+    told_ << rule << "\n";
+    ShardOptions options;
+    options.value_count = kValues;
+    options.rule = rule;
+    options.planned_examples = kPlannedExamples;
+    options.thinning = thinning;
+    Shard shard(options, *optimizer_, schedule_);
+    Oracle oracle(options);
+    Model model(thinning);
+    History history(rule, seed);
+    size_t applied = 0;
+    for (int i = 0; i < kEvents && !HasFailure(); ++i) {
+      const Event event = Widened(history.Next(shard));
+      const Effects effects = shard.Apply(event);
+      told_ << event << " -> " << effects << "\n";
+      EXPECT_EQ(effects, oracle.Apply(event));
+      for (; applied < oracle.updates().size(); ++applied) {
+        const Oracle::Expected& update = oracle.updates()[applied];
+        model.Apply(update, applied + 1,
+                    static_cast<float>(schedule_.Rate(update.examples_before, kPlannedExamples)));
+      }
+      if (shard.seeded()) CompareMasters(shard.masters(), model.masters());
+    }
+    updates_ += static_cast<int>(applied);
+  }
+
+  void CompareMasters(std::span<const float> got, const std::vector<double>& want) {
+    for (size_t i = 0; i < kValues; ++i) {
+      EXPECT_NEAR(got[i], want[i], 1e-5 * (1000 + std::abs(want[i]))) << "value " << i;
+    }
+  }
+
+  const std::unique_ptr<const Optimizer> optimizer_ =
+      MakeOptimizer({.name = "momentum", .momentum = kMomentum, .weight_decay = kWeightDecay})
+          .value();
+  const Schedule schedule_ = Schedule::Make({.name = "polynomial", .learning_rate = 0.5}).value();
+  std::ostringstream told_;  // the history at hand
+  int updates_ = 0;
+};
+
+TEST_F(ThinOracleTest, AgreesOnWholeUpdates) { RunHistories({}, 1000000); }
+
+TEST_F(ThinOracleTest, AgreesOnLazySlots) { RunHistories({.lazy_slots = true}, 2000000); }
+
+TEST_F(ThinOracleTest, AgreesOnASelection) {
+  RunHistories({.selection = SelectionSpec{.density = 0.125}}, 3000000);
+}
+
+TEST_F(ThinOracleTest, AgreesOnASelectionWithLazySlots) {
+  RunHistories({.lazy_slots = true, .selection = SelectionSpec{.density = 0.125}}, 4000000);
+}
+
+}  // namespace
+}  // namespace thinwire
