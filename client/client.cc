@@ -1,5 +1,6 @@
 #include "client/client.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "client/rendezvous.h"
 #include "client/replica.h"
 #include "client/report.h"
+#include "client/residual_file.h"
+#include "client/residual_start.h"
 #include "client/starting_step.h"
 #include "common/clock.h"
 
@@ -36,6 +39,8 @@ class Client::State {
 
   absl::Status Init();
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
+  absl::StatusOr<Step> NextStep();
+  absl::Status SaveResiduals() const;
   absl::Status Leave();
   void BeginStep(Step step, uint32_t examples);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
@@ -44,10 +49,16 @@ class Client::State {
   client::Replica& replica() { return replica_; }
   client::Rendezvous& rendezvous() { return rendezvous_; }
   const client::Report& report() const { return report_; }
+  const std::string& residual_start() const { return residual_start_; }
 
  private:
   absl::Status CheckInitial(std::span<const std::span<const float>> initial) const;
   JoinRequest MakeJoinRequest() const;
+  client::ResidualOwner owner() const { return {.job = options_.job, .worker = options_.worker}; }
+  // Nothing where there is no file.
+  absl::StatusOr<std::optional<client::SavedResiduals>> ReadSaved() const;
+  absl::Status StartResiduals(std::optional<client::SavedResiduals> saved,
+                              std::span<const JoinReply> replies, Step first);
 
   const ClientOptions options_;
   const Partition partition_;
@@ -60,11 +71,22 @@ class Client::State {
   std::shared_ptr<client::Loop> loop_;  // from Join on, as is what lives there
   std::unique_ptr<client::Exchange> exchange_;
   Incarnation incarnation_;
+  std::string residual_start_;
+  Step next_;  // what Join or NextStep returned last
 };
 
 absl::Status Client::State::Init() {
-  auto encoder = client::PushEncoder::Make(partition_, options_.push, options_.error_feedback,
-                                           options_.worker);
+  // NaN is neither.
+  if (!(options_.gradient_clip >= 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gradient_clip: want a number of 0 or more, got ", options_.gradient_clip));
+  }
+  if (!(options_.correction.momentum >= 0 && options_.correction.momentum < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("correction momentum: want a number from 0 to below 1, got ",
+                     options_.correction.momentum));
+  }
+  auto encoder = client::PushEncoder::Make(partition_, options_);
   if (!encoder.ok()) return encoder.status();
   encoder_ = *std::move(encoder);
   if (!IsDense(options_.pull)) {
@@ -113,15 +135,37 @@ JoinRequest Client::State::MakeJoinRequest() const {
   return request;
 }
 
+absl::StatusOr<std::optional<client::SavedResiduals>> Client::State::ReadSaved() const {
+  if (options_.residual_file.empty()) return std::nullopt;
+  auto saved = client::ReadResiduals(options_.residual_file, owner(), partition_);
+  if (absl::IsNotFound(saved.status())) return std::nullopt;
+  if (!saved.ok()) return saved.status();
+  return *std::move(saved);
+}
+
+absl::Status Client::State::StartResiduals(std::optional<client::SavedResiduals> saved,
+                                           std::span<const JoinReply> replies, Step first) {
+  std::optional<Step> step;
+  if (saved.has_value()) step = saved->step;
+  client::ResidualStart start =
+      client::StartResiduals(options_.residual_file, step, replies, first);
+  residual_start_ = std::move(start.text);
+  return start.restore ? encoder_->Restore(*std::move(saved)) : absl::OkStatus();
+}
+
 absl::StatusOr<Step> Client::State::Join(std::span<const std::span<const float>> initial) {
   if (loop_ != nullptr) return absl::FailedPreconditionError("a client joins once");
   if (absl::Status s = CheckInitial(initial); !s.ok()) return s;
+  absl::StatusOr<std::optional<client::SavedResiduals>> saved = ReadSaved();
+  if (!saved.ok()) return saved.status();
   replica_.Fill(initial);
   client::Membership membership(transport_, clock_, options_.silence);
   absl::StatusOr<std::vector<JoinReply>> replies = membership.JoinAll(MakeJoinRequest());
   if (!replies.ok()) return replies.status();
   const Step first = client::StartingStep(*replies);
   incarnation_ = Incarnation{replies->front().incarnation()};
+  if (absl::Status s = StartResiduals(*std::move(saved), *replies, first); !s.ok()) return s;
+  next_ = first;
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) rendezvous_.Expect(ShardId{s});
 
   loop_ = std::make_shared<client::Loop>(clock_);
@@ -136,6 +180,19 @@ absl::StatusOr<Step> Client::State::Join(std::span<const std::span<const float>>
                                                  *std::move(replies));
   loop_->Post([this, first] { exchange_->Start(first); });
   return first;
+}
+
+absl::StatusOr<Step> Client::State::NextStep() {
+  absl::StatusOr<Step> next = rendezvous_.WaitNext();
+  if (next.ok()) next_ = *next;
+  return next;
+}
+
+absl::Status Client::State::SaveResiduals() const {
+  if (options_.residual_file.empty()) return absl::OkStatus();
+  // Every verdict is in, so the loop leaves the encoder alone until the next step begins.
+  return client::WriteResiduals(options_.residual_file, owner(), partition_, next_,
+                                encoder_->residuals());
 }
 
 void Client::State::BeginStep(Step step, uint32_t examples) {
@@ -193,7 +250,9 @@ void Client::Ready(uint32_t tensor, std::span<const float> gradient,
   state_->Ready(tensor, gradient, std::move(owner));
 }
 absl::Status Client::EndStep() { return state_->rendezvous().WaitEncoded(); }
-absl::StatusOr<Step> Client::NextStep() { return state_->rendezvous().WaitNext(); }
+absl::StatusOr<Step> Client::NextStep() { return state_->NextStep(); }
+absl::Status Client::SaveResiduals() const { return state_->SaveResiduals(); }
+const std::string& Client::residual_start() const { return state_->residual_start(); }
 absl::Status Client::Leave() { return state_->Leave(); }
 std::vector<WorkerId> Client::live() const { return state_->report().live(); }
 std::string Client::waiting() const { return state_->report().waiting(); }

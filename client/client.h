@@ -53,8 +53,9 @@ class Client {
   // Joins every server, seeds what has no values with INITIAL (one span per tensor), and reads.
   // Returns the step to begin with: 0 in a new job, one ahead of everybody after a restart. The
   // parameters come; WaitTensor waits for them. Errors: FailedPrecondition (another model, another
-  // job), AlreadyExists (the worker's number is in use), InvalidArgument (a number the job does not
-  // have), Unavailable or DeadlineExceeded naming the server.
+  // job, another's residual file), AlreadyExists (the worker's number is in use), InvalidArgument
+  // (a number the job does not have), DataLoss (a damaged residual file), Unavailable or
+  // DeadlineExceeded naming the server.
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
 
   // REQUIRES: step is the last one that Join or NextStep returned. EXAMPLES is the weight of every
@@ -80,6 +81,14 @@ class Client {
 
   // Returns when every push has its verdict: the step to do next.
   absl::StatusOr<Step> NextStep();
+
+  // Writes what this worker owes to the residual file, for the next process of its number to go on
+  // with; nothing where none was asked for. REQUIRES: it has joined; no step is between BeginStep
+  // and NextStep. Errors: the system's, with the path.
+  absl::Status SaveResiduals() const;
+  // What became at Join of an earlier process's residuals, for a person; empty if there is nothing
+  // to say.
+  const std::string& residual_start() const;
 
   // Leaves every server; REQUIRES: no step is between BeginStep and NextStep.
   absl::Status Leave();

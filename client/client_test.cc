@@ -358,6 +358,56 @@ TEST_F(ClientTest, LeaveTellsTheOthersBeforeItReportsTheOneThatIsGone) {
   EXPECT_EQ(servers_[1]->leave_count(), 1);
 }
 
+// The norm is the whole gradient's, so the first shard waits for the last tensor.
+TEST_F(ClientTest, AClippedGradientHasTheNormOfThisWorkersShare) {
+  ClientOptions options;
+  options.gradient_clip = 3;
+  options.worker_count = 4;
+  Make(options);
+  const Step step = *Join();
+  const auto gradients = Values(0.5f, 0.125);
+  ASSERT_TRUE(Train(step, gradients).ok());
+  ASSERT_TRUE(client_->WaitAll().ok());
+  double squares = 0;
+  for (const std::vector<float>& tensor : gradients) {
+    for (const float g : tensor) squares += double{g} * double{g};
+  }
+  const auto factor = static_cast<float>(3 / std::sqrt(4.0) / std::sqrt(squares));
+  for (uint32_t t = 0; t < gradients.size(); ++t) {
+    for (size_t i = 0; i < gradients[t].size(); ++i) {
+      ASSERT_FLOAT_EQ(Replica(t)[i], initial_[t][i] - factor * gradients[t][i]);
+    }
+  }
+}
+
+TEST_F(ClientTest, WhereTheNormIsNotFiniteNothingIsSent) {
+  ClientOptions options;
+  options.gradient_clip = 3;
+  Make(options);
+  const Step step = *Join();
+  auto gradients = Values(0.5f, 0.125);
+  gradients[2][5] = std::numeric_limits<float>::infinity();
+  ASSERT_TRUE(Train(step, gradients).ok());
+  ASSERT_TRUE(client_->WaitAll().ok());
+  EXPECT_EQ(client_->statistics().nonfinite_gradients, partition_.shard_count());
+  for (uint32_t t = 0; t < initial_.size(); ++t) EXPECT_EQ(Replica(t), initial_[t]);
+}
+
+TEST_F(ClientTest, OptionsOutOfRangeAreRefused) {
+  const auto error = [&](const ClientOptions& options) {
+    return std::string(Client::Make(options, TwoLayers(), transport_).status().message());
+  };
+  ClientOptions clip;
+  clip.gradient_clip = -1;
+  EXPECT_EQ(error(clip), "gradient_clip: want a number of 0 or more, got -1");
+  ClientOptions correction;
+  correction.correction.momentum = 1;
+  EXPECT_EQ(error(correction), "correction momentum: want a number from 0 to below 1, got 1");
+  ClientOptions warmup;
+  warmup.warmup.density_part = 0.5;
+  EXPECT_THAT(error(warmup), HasSubstr("want the planned steps of the run, got 0"));
+}
+
 TEST_F(ClientTest, WhatMakesNoPartitionOrCodecIsRefused) {
   EXPECT_FALSE(Client::Make({}, {}, transport_).ok());
   EXPECT_FALSE(Client::Make({.server_count = 0}, TwoLayers(), transport_).ok());

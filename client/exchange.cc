@@ -14,6 +14,8 @@ Exchange::Exchange(Parts parts, std::vector<JoinReply> replies)
       incarnation_{replies[0].incarnation()},
       generation_{replies[0].generation()},
       gradients_(parts_.partition),
+      clip_(parts_.options.gradient_clip, parts_.options.worker_count,
+            parts_.partition.tensors().size()),
       hearing_(parts_.options.silence, parts_.options.server_count, parts_.loop->Now()),
       last_tick_(parts_.loop->Now()) {
   MakePeers(replies);
@@ -97,18 +99,20 @@ void Exchange::BeginStep(Step step, uint32_t examples) {
   if (stopped_) return;
   examples_ = examples;
   gradients_.Begin();
+  clip_.Begin();
   verdicts_.Begin(step, parts_.partition.shard_count());
 }
 
 void Exchange::Ready(uint32_t tensor, std::span<const float> gradient,
                      std::shared_ptr<const void> owner) {
   if (stopped_) return;
+  clip_.Ready(tensor, gradient);
   gradients_.Ready(tensor, gradient, std::move(owner));
   EncodeSoon();
 }
 
 void Exchange::EncodeSoon() {
-  if (encode_posted_ || !gradients_.NextIsReady()) return;
+  if (encode_posted_ || !gradients_.NextIsReady() || !clip_.known()) return;
   // No further ahead of the wire than a message: so what is sent was just written, and the buffers
   // of a few messages serve a whole model.
   if (OutboxOf(gradients_.next()).unsent_bytes() >= kMessageBytes) return;
@@ -127,7 +131,7 @@ void Exchange::EncodeOne() {
                  .step = verdicts_.step(),
                  .examples = examples_,
                  .computed_version = parts_.replica.held_version(shard)};
-  if (!parts_.encoder.Encode(gradient, push, owner)) {
+  if (!parts_.encoder.Encode(gradient, push, owner, clip_.factor())) {
     parts_.report.Count(&ClientStatistics::nonfinite_gradients);
   }
   if (push.examples > 0) {

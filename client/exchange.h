@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/gradient_clip.h"
 #include "client/hearing.h"
 #include "client/heartbeats.h"
 #include "client/link.h"
@@ -105,6 +106,7 @@ class Exchange {
   absl::Duration tick_interval_;
 
   StepGradients gradients_;
+  GradientClip clip_;
   StepVerdicts verdicts_;
   Waits waits_;
   Hearing hearing_;

@@ -48,6 +48,7 @@ class MomentumCorrection {
   // PAYLOAD is what was made of the residual.
   void Sent(const ByteChain& payload);
 
+  bool enabled() const { return options_.enabled; }
   // u; empty while it is zero.
   std::span<const float> momentum() const { return u_; }
   // Goes on from what momentum() was.

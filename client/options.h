@@ -6,6 +6,8 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "client/momentum_correction.h"
+#include "client/push_schedule.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
 
@@ -14,12 +16,18 @@ namespace thinwire {
 struct ClientOptions {
   std::string job = "train";
   WorkerId worker;
+  uint32_t worker_count = 1;
   uint32_t server_count = 1;
   uint64_t shard_size = 0;
-  uint64_t planned_examples = 0;
+  uint64_t planned_examples = 0;  // of the whole run, by all workers
+  uint64_t planned_steps = 0;     // of the whole run, by each; for the warm-up only
   CodecSpec push;
   CodecId pull = CodecId::kFp32;
   bool error_feedback = true;
+  PushWarmup warmup;
+  CorrectionOptions correction;  // momentum at the worker
+  double gradient_clip = 0;      // the largest norm of all workers' gradient; 0: not clipped
+  std::string residual_file;  // what a worker owes outlives its process there; empty: it does not
   absl::Duration silence = absl::Seconds(10);  // a server silent for longer is an error
   absl::Duration heartbeat_interval =
       absl::Milliseconds(500);  // at most; also what keeps gRPC's threads awake

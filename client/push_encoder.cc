@@ -1,9 +1,11 @@
 #include "client/push_encoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/codec/dense.h"
 #include "common/mix_bits.h"
 #include "kernels/finite.h"
@@ -15,6 +17,12 @@ bool IsVectorShard(const Partition& partition, ShardId shard) {
   return partition.tensors()[partition.segments(shard)[0].tensor].shape.size() < 2;
 }
 
+// What vectors go in where matrices go in MATRICES.
+CodecSpec VectorSpec(const CodecSpec& matrices) {
+  const CodecId id = IsDense(matrices.id) ? matrices.id : matrices.values;
+  return {.id = CarriesParameters(id) ? id : CodecId::kFp8E5m2};
+}
+
 // All workers share a step's draw of a shard, and none shares its own.
 Turn TurnOf(const PushEntry& entry, WorkerId worker) {
   const uint64_t shared = MixBits(MixBits(entry.step.value) + entry.shard.value);
@@ -24,48 +32,65 @@ Turn TurnOf(const PushEntry& entry, WorkerId worker) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(const Partition& partition,
-                                                               const CodecSpec& spec,
-                                                               bool error_feedback,
-                                                               WorkerId worker) {
-  auto matrices = MakeCodec(spec);
-  if (!matrices.ok()) return matrices.status();
-  auto vectors = MakeCodec(IsDense(spec.id) ? spec : CodecSpec{.id = spec.values});
-  if (!vectors.ok()) return vectors.status();
-  return std::unique_ptr<PushEncoder>(new PushEncoder(partition, error_feedback, worker,
-                                                      *std::move(matrices), *std::move(vectors)));
+                                                               const ClientOptions& options) {
+  absl::StatusOr<PushSchedule> schedule =
+      PushSchedule::Make(options.push, options.warmup, options.planned_steps);
+  if (!schedule.ok()) return schedule.status();
+  return std::unique_ptr<PushEncoder>(new PushEncoder(partition, options, *std::move(schedule)));
 }
 
-PushEncoder::PushEncoder(const Partition& partition, bool error_feedback, WorkerId worker,
-                         std::unique_ptr<const Codec> matrices,
-                         std::unique_ptr<const Codec> vectors)
-    : worker_(worker), matrix_codec_(std::move(matrices)), vector_codec_(std::move(vectors)) {
+PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& options,
+                         PushSchedule schedule)
+    : worker_(options.worker), schedule_(std::move(schedule)) {
   shards_.reserve(partition.shard_count());
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    const bool vector = IsVectorShard(partition, ShardId{s});
-    shards_.push_back({.feedback = ErrorFeedback(partition.value_count(ShardId{s}), error_feedback),
-                       .codec = vector ? vector_codec_.get() : matrix_codec_.get()});
+    const ShardId shard{s};
+    shards_.push_back(
+        {.is_vector = IsVectorShard(partition, shard),
+         .feedback = ErrorFeedback(partition.value_count(shard), options.error_feedback),
+         .correction = MomentumCorrection(options.correction)});
   }
 }
 
+const Codec& PushEncoder::CodecOf(const ShardMemory& memory, Step step) {
+  const CodecSpec spec = schedule_.At(step);
+  if (matrix_codec_ == nullptr || spec != spec_) {
+    spec_ = spec;
+    matrix_codec_ = MakeCodec(spec).value();
+    vector_codec_ = MakeCodec(VectorSpec(spec)).value();
+  }
+  return memory.is_vector ? *vector_codec_ : *matrix_codec_;
+}
+
+std::span<const float> PushEncoder::Scaled(std::span<const float> gradient, float factor) {
+  if (factor == 1) return gradient;
+  scaled_.resize(gradient.size());
+  std::ranges::transform(gradient, scaled_.begin(), [&](float value) { return factor * value; });
+  return scaled_;
+}
+
 bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry,
-                         const std::shared_ptr<const void>& owner) {
+                         const std::shared_ptr<const void>& owner, float factor) {
   ShardMemory& memory = shards_[entry.shard.value];
   entry.late_examples = memory.late_examples;
   entry.payload = ByteChain();
   if (entry.examples == 0) return true;
-  if (!kernels::AllFinite(gradient)) {
+  if (!std::isfinite(factor) || !kernels::AllFinite(gradient)) {
     entry.examples = 0;
     return false;
   }
-  if (owner != nullptr && memory.feedback.SendsAsItIs(*memory.codec)) {
+  const Codec& codec = CodecOf(memory, entry.step);
+  const std::span<const float> values =
+      memory.correction.Correct(Scaled(gradient, factor), direction_);
+  if (owner != nullptr && values.data() == gradient.data() && memory.feedback.SendsAsItIs(codec)) {
     entry.payload = LendFp32(gradient, owner);
     return true;
   }
-  const size_t most = memory.codec->MaxPayloadBytes(gradient.size());
-  std::shared_ptr<const BufferPool::Buffer> buffer = pool_.Take(most);
-  const size_t size =
-      memory.feedback.Encode(*memory.codec, gradient, TurnOf(entry, worker_), buffer->span());
+  const std::shared_ptr<const BufferPool::Buffer> buffer =
+      pool_.Take(codec.MaxPayloadBytes(values.size()));
+  const size_t size = memory.feedback.Encode(codec, values, TurnOf(entry, worker_), buffer->span());
   entry.payload = ByteChain(buffer->span().first(size), buffer);
+  memory.correction.Sent(entry.payload);
   return true;
 }
 
@@ -82,8 +107,30 @@ void PushEncoder::Late(const PushEntry& push) {
   memory.late_examples += std::min(push.examples, room);
 }
 
-std::span<const float> PushEncoder::residual(ShardId shard) const {
-  return shards_[shard.value].feedback.residual();
+std::vector<ShardResidualsView> PushEncoder::residuals() const {
+  std::vector<ShardResidualsView> residuals;
+  for (const ShardMemory& memory : shards_) {
+    residuals.push_back({.residual = memory.feedback.residual(),
+                         .momentum = memory.correction.momentum(),
+                         .late_examples = memory.late_examples});
+  }
+  return residuals;
+}
+
+absl::Status PushEncoder::Restore(SavedResiduals saved) {
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    ShardMemory& memory = shards_[s];
+    auto& [residual, momentum, late_examples] = saved.shards[s];
+    if (!momentum.empty() && !memory.correction.enabled()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("shard ", s, ": want no momentum, for there is no momentum correction; got ",
+                       momentum.size(), " values of it"));
+    }
+    memory.feedback.Restore(std::move(residual));
+    memory.correction.Restore(std::move(momentum));
+    memory.late_examples = late_examples;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire::client

@@ -1,12 +1,13 @@
 // PushEncoder: turns the gradients of a model's shards into pushes, and remembers what they still
-// owe: the codec's loss, the values of late pushes, and the examples behind those values.
+// owe: the codec's loss, the values of late pushes, the examples behind those values, and the
+// momentum, where it is applied here.
 //
 //   gradient of a shard    push
-//   finite                 payload = C(residual + gradient), weight = examples
-//   not finite             no payload, weight 0; the residual stays as it was
+//   finite                 payload = C(residual + correct(factor * gradient)), weight = examples
+//   not finite             no payload, weight 0; residual and momentum stay as they were
 //
-// Where gradients are sent sparsely, vectors still go dense, in the codec of the sparse values:
-// there is little of them and all of it matters (Lin et al. 2018).
+// C is the step's (push_schedule.h). Where it is sparse or coarse, vectors go dense and in a byte
+// at least (docs/decisions/0041): there is little of them and all of it matters (Lin et al. 2018).
 #ifndef THINWIRE_CLIENT_PUSH_ENCODER_H_
 #define THINWIRE_CLIENT_PUSH_ENCODER_H_
 
@@ -15,7 +16,12 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/momentum_correction.h"
+#include "client/options.h"
+#include "client/push_schedule.h"
+#include "client/residual_file.h"
 #include "common/buffer_pool.h"
 #include "common/codec/codec.h"
 #include "common/codec/error_feedback.h"
@@ -28,43 +34,51 @@ namespace thinwire::client {
 // Not thread-safe.
 class PushEncoder {
  public:
-  // PARTITION outlives the encoder; what WORKER draws at random is its own. Errors: InvalidArgument
-  // for a spec that makes no codec.
+  // PARTITION outlives the encoder. Errors: InvalidArgument for options that make no codec.
   static absl::StatusOr<std::unique_ptr<PushEncoder>> Make(const Partition& partition,
-                                                           const CodecSpec& spec,
-                                                           bool error_feedback,
-                                                           WorkerId worker = WorkerId{});
+                                                           const ClientOptions& options);
 
-  // A push of GRADIENT, the values of ENTRY's shard at ENTRY's step, weighted with ENTRY's
+  // A push of FACTOR * GRADIENT, the values of ENTRY's shard at ENTRY's step, weighted with ENTRY's
   // examples; sets ENTRY's payload, examples and late_examples. False: it was not finite and goes
   // with weight 0. With an OWNER, who keeps GRADIENT alive and unchanged until the push is judged,
   // what goes as it is goes without a copy.
   bool Encode(std::span<const float> gradient, PushEntry& entry,
-              const std::shared_ptr<const void>& owner = nullptr);
+              const std::shared_ptr<const void>& owner = nullptr, float factor = 1);
 
   // PUSH was accepted. Once per push, as Late is.
   void Accepted(const PushEntry& push);
   // PUSH came too late: its values go into a later push of the shard, its examples are owed.
   void Late(const PushEntry& push);
 
-  // What is owed of SHARD, as ErrorFeedback::residual.
-  std::span<const float> residual(ShardId shard) const;
+  // What is owed of every shard; valid until the next call of another function.
+  std::vector<ShardResidualsView> residuals() const;
+  // Goes on from what residuals() was. Errors: FailedPrecondition for a momentum where there is no
+  // momentum correction. REQUIRES: of this partition; nothing was encoded yet.
+  absl::Status Restore(SavedResiduals saved);
 
  private:
   struct ShardMemory {
+    bool is_vector;
     ErrorFeedback feedback;
+    MomentumCorrection correction;
     uint32_t late_examples = 0;
-    const Codec* codec;
   };
 
-  PushEncoder(const Partition& partition, bool error_feedback, WorkerId worker,
-              std::unique_ptr<const Codec> matrices, std::unique_ptr<const Codec> vectors);
+  PushEncoder(const Partition& partition, const ClientOptions& options, PushSchedule schedule);
+
+  const Codec& CodecOf(const ShardMemory& memory, Step step);
+  std::span<const float> Scaled(std::span<const float> gradient, float factor);
 
   const WorkerId worker_;
-  std::unique_ptr<const Codec> matrix_codec_;
-  std::unique_ptr<const Codec> vector_codec_;
+  const PushSchedule schedule_;
   std::vector<ShardMemory> shards_;
   BufferPool pool_;
+
+  CodecSpec spec_;  // of the two codecs
+  std::unique_ptr<const Codec> matrix_codec_;
+  std::unique_ptr<const Codec> vector_codec_;
+  std::vector<float> scaled_;
+  std::vector<float> direction_;
 };
 
 }  // namespace thinwire::client

@@ -4,7 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace thinwire::client {
@@ -21,24 +24,42 @@ Floats Decode(const PushEntry& push, size_t count) {
   return values;
 }
 
+Floats ResidualOf(const PushEncoder& encoder) {
+  const std::span<const float> residual = encoder.residuals()[kShard.value].residual;
+  return {residual.begin(), residual.end()};
+}
+
+Floats MomentumOf(const PushEncoder& encoder) {
+  const std::span<const float> momentum = encoder.residuals()[kShard.value].momentum;
+  return {momentum.begin(), momentum.end()};
+}
+
+Floats Gauss(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  Floats values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
 TEST(PushEncoderTest, WhatIsNotFiniteLeavesTheResidualAsItWas) {
   const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
-  const auto encoder = *PushEncoder::Make(partition, {.id = CodecId::kFp8E5m2}, true);
+  const auto encoder = *PushEncoder::Make(partition, {.push = {.id = CodecId::kFp8E5m2}});
   PushEntry push{.shard = kShard, .examples = 8};
   ASSERT_TRUE(encoder->Encode(Floats{1.1f, 2.2f, 3.3f, 4.4f}, push));
   EXPECT_FALSE(push.payload.empty());
-  const Floats before(encoder->residual(kShard).begin(), encoder->residual(kShard).end());
+  const Floats before = ResidualOf(*encoder);
   ASSERT_EQ(before.size(), 4u);
   PushEntry bad{.shard = kShard, .examples = 8};
   EXPECT_FALSE(encoder->Encode(Floats{1, kNan, 3, 4}, bad));
   EXPECT_EQ(bad.examples, 0u);
   EXPECT_TRUE(bad.payload.empty());
-  EXPECT_EQ(Floats(encoder->residual(kShard).begin(), encoder->residual(kShard).end()), before);
+  EXPECT_EQ(ResidualOf(*encoder), before);
 }
 
 TEST(PushEncoderTest, ExamplesAreOwedUntilValuesAreAccepted) {
   const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
-  const auto encoder = *PushEncoder::Make(partition, {}, true);
+  const auto encoder = *PushEncoder::Make(partition, {});
   const Floats gradient = {1, 2, 3, 4};
   const auto push = [&](uint32_t examples) {
     PushEntry entry{.shard = kShard, .examples = examples};
@@ -64,7 +85,7 @@ TEST(PushEncoderTest, ProducedIsAppliedPlusResidual) {
   constexpr size_t kCount = 64;
   const Partition partition = *Partition::Make({{"w", {8, 8}}}, 4096, 1);
   for (const CodecId id : {CodecId::kFp8E5m2, CodecId::kFp8E4m3, CodecId::kTopK}) {
-    const auto encoder = *PushEncoder::Make(partition, {.id = id, .density = 0.1}, true);
+    const auto encoder = *PushEncoder::Make(partition, {.push = {.id = id, .density = 0.1}});
     std::mt19937 random(42);
     std::normal_distribution<float> normal;
     std::vector<double> produced(kCount), applied(kCount);
@@ -81,7 +102,7 @@ TEST(PushEncoderTest, ProducedIsAppliedPlusResidual) {
       const Floats values = Decode(push, kCount);
       for (size_t i = 0; i < kCount; ++i) applied[i] += values[i];
     }
-    const std::span<const float> residual = encoder->residual(kShard);
+    const Floats residual = ResidualOf(*encoder);
     ASSERT_EQ(residual.size(), kCount);
     for (size_t i = 0; i < kCount; ++i) {
       EXPECT_NEAR(produced[i], applied[i] + residual[i], 1e-4) << id << " " << i;
@@ -92,7 +113,7 @@ TEST(PushEncoderTest, ProducedIsAppliedPlusResidual) {
 TEST(PushEncoderTest, WhereMatricesGoSparselyVectorsGoDense) {
   const Partition partition = *Partition::Make({{"w", {40, 50}}, {"b", {50}}}, 4096, 1);
   const auto encoder = *PushEncoder::Make(
-      partition, {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp16}, true);
+      partition, {.push = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp16}});
   PushEntry matrix{.shard = partition.ShardsOfTensor(0)[0], .examples = 1};
   ASSERT_TRUE(encoder->Encode(Floats(2000, 1), matrix));
   EXPECT_EQ(PayloadCodec(matrix.payload), CodecId::kTopK);
@@ -103,7 +124,7 @@ TEST(PushEncoderTest, WhereMatricesGoSparselyVectorsGoDense) {
 
 TEST(PushEncoderTest, WhatGoesAsItIsIsLentIfItHasAnOwner) {
   const Partition partition = *Partition::Make({{"w", {50, 80}}}, 4096, 1);
-  const auto encoder = *PushEncoder::Make(partition, {.id = CodecId::kFp32}, true);
+  const auto encoder = *PushEncoder::Make(partition, {.push = {.id = CodecId::kFp32}});
   const auto gradient = std::make_shared<std::vector<float>>(4000, 0.5f);
   PushEntry copied{.shard = ShardId{0}, .examples = 8};
   ASSERT_TRUE(encoder->Encode(*gradient, copied));
@@ -119,6 +140,179 @@ TEST(PushEncoderTest, WhatGoesAsItIsIsLentIfItHasAnOwner) {
   std::vector<float> sent(4000);
   DecodePayload(next.payload, sent);
   EXPECT_EQ(sent, std::vector<float>(4000, 1.0f));
+}
+
+// As published (Lin et al. 2018, algorithm 4), value by value.
+class PlainCorrection {
+ public:
+  PlainCorrection(const CorrectionOptions& options, size_t count)
+      : options_(options), u_(count), produced_(count) {}
+
+  void Take(const Floats& gradient) {
+    for (size_t i = 0; i < u_.size(); ++i) {
+      u_[i] = options_.momentum * u_[i] + gradient[i];
+      produced_[i] += options_.nesterov ? gradient[i] + options_.momentum * u_[i] : u_[i];
+    }
+  }
+  void Sent(const ByteChain& payload) {
+    if (!options_.factor_masking) return;
+    ForEachSent(payload, u_.size(), [&](auto indices, auto) {
+      for (const uint32_t index : indices) u_[index] = 0;
+    });
+  }
+  const Floats& momentum() const { return u_; }
+  const std::vector<double>& produced() const { return produced_; }
+
+ private:
+  const CorrectionOptions options_;
+  Floats u_;
+  std::vector<double> produced_;
+};
+
+// Every seventh push is late: its values come back to the residual, and nothing to the momentum.
+TEST(PushEncoderTest, WithMomentumCorrectionProducedIsAppliedPlusResidual) {
+  constexpr size_t kCount = 64;
+  const Partition partition = *Partition::Make({{"w", {8, 8}}}, 4096, 1);
+  for (const bool nesterov : {false, true}) {
+    for (const bool masking : {false, true}) {
+      ClientOptions options;
+      options.push = {.id = CodecId::kTopK, .density = 0.1, .values = CodecId::kFp8E5m2};
+      options.correction = {.enabled = true, .nesterov = nesterov, .factor_masking = masking};
+      const auto encoder = *PushEncoder::Make(partition, options);
+      PlainCorrection plain(options.correction, kCount);
+      std::vector<double> applied(kCount);
+      for (uint32_t step = 0; step < 60; ++step) {
+        const Floats gradient = Gauss(kCount, step);
+        plain.Take(gradient);
+        PushEntry push{.shard = kShard, .step = Step{step}, .examples = 1};
+        ASSERT_TRUE(encoder->Encode(gradient, push));
+        plain.Sent(push.payload);
+        if (step % 7 == 3) {
+          encoder->Late(push);
+        } else {
+          encoder->Accepted(push);
+          const Floats values = Decode(push, kCount);
+          for (size_t i = 0; i < kCount; ++i) applied[i] += values[i];
+        }
+        ASSERT_EQ(MomentumOf(*encoder), plain.momentum()) << "step " << step;
+      }
+      const Floats residual = ResidualOf(*encoder);
+      for (size_t i = 0; i < kCount; ++i) {
+        EXPECT_NEAR(plain.produced()[i], applied[i] + residual[i], 1e-3) << i;
+      }
+    }
+  }
+}
+
+TEST(PushEncoderTest, WhatIsNotFiniteLeavesTheMomentumAsItWas) {
+  const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
+  ClientOptions options;
+  options.push = {.id = CodecId::kTopK, .density = 0.25};
+  options.correction.enabled = true;
+  const auto encoder = *PushEncoder::Make(partition, options);
+  PushEntry push{.shard = kShard, .examples = 8};
+  ASSERT_TRUE(encoder->Encode(Floats{1, 2, 3, 4}, push));
+  EXPECT_EQ(MomentumOf(*encoder), (Floats{1, 2, 3, 0}));
+  PushEntry bad{.shard = kShard, .step = Step{1}, .examples = 8};
+  EXPECT_FALSE(encoder->Encode(Floats{1, kNan, 3, 4}, bad));
+  PushEntry unclippable{.shard = kShard, .step = Step{2}, .examples = 8};
+  EXPECT_FALSE(encoder->Encode(Floats{1, 2, 3, 4}, unclippable, nullptr, kNan));
+  EXPECT_EQ(unclippable.examples, 0u);
+  PushEntry empty{.shard = kShard, .step = Step{3}, .examples = 0};
+  EXPECT_TRUE(encoder->Encode(Floats{1, 2, 3, 4}, empty));
+  EXPECT_EQ(MomentumOf(*encoder), (Floats{1, 2, 3, 0}));
+  EXPECT_EQ(ResidualOf(*encoder), (Floats{1, 2, 3, 0}));
+}
+
+// Else they would have no momentum at all.
+TEST(PushEncoderTest, VectorsHavePlainMomentum) {
+  const Partition partition = *Partition::Make({{"b", {2}}}, 4096, 1);
+  ClientOptions options;
+  options.push = {.id = CodecId::kTopK, .density = 0.5};
+  options.correction = {.enabled = true, .momentum = 0.5f};
+  const auto encoder = *PushEncoder::Make(partition, options);
+  Floats want = {0, 0};
+  for (uint64_t step = 0; step < 5; ++step) {
+    for (size_t i = 0; i < 2; ++i) want[i] = 0.5f * want[i] + static_cast<float>(i + step);
+    PushEntry push{.shard = kShard, .step = Step{step}, .examples = 1};
+    const Floats gradient = {static_cast<float>(step), static_cast<float>(1 + step)};
+    ASSERT_TRUE(encoder->Encode(gradient, push));
+    EXPECT_EQ(Decode(push, 2), want);
+  }
+}
+
+TEST(PushEncoderTest, TheFactorComesBeforeEverything) {
+  const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
+  const auto gradient = std::make_shared<Floats>(Floats{1, 2, 3, 4});
+  const auto encoder = *PushEncoder::Make(partition, {});
+  PushEntry push{.shard = kShard, .examples = 1};
+  ASSERT_TRUE(encoder->Encode(*gradient, push, gradient, 0.5f));
+  EXPECT_EQ(Decode(push, 4), (Floats{0.5, 1, 1.5, 2}));
+  EXPECT_EQ(gradient.use_count(), 1) << "what goes is not what the owner has";
+}
+
+TEST(PushEncoderTest, EveryStepHasItsCodecAndItsDensity) {
+  const Partition partition = *Partition::Make({{"w", {100, 100}}, {"b", {100}}}, 16384, 1);
+  ClientOptions options;
+  options.push = {.id = CodecId::kTopK, .density = 0.001, .values = CodecId::kFp16};
+  options.planned_steps = 100;
+  options.warmup = {.density_part = 0.5, .first_part = 0.1, .first = {.id = CodecId::kFp8E5m2}};
+  const auto encoder = *PushEncoder::Make(partition, options);
+  const auto encoded = [&](uint32_t tensor, uint64_t step) {
+    const ShardId shard = partition.ShardsOfTensor(tensor)[0];
+    PushEntry push{.shard = shard, .step = Step{step}, .examples = 1};
+    EXPECT_TRUE(encoder->Encode(Gauss(partition.value_count(shard), 1), push));
+    return push.payload;
+  };
+  const auto sent_count = [&](const ByteChain& payload) {
+    size_t count = 0;
+    ForEachSent(payload, 10000, [&](auto indices, auto) { count += indices.size(); });
+    return count;
+  };
+  EXPECT_EQ(PayloadCodec(encoded(0, 9)), CodecId::kFp8E5m2);
+  EXPECT_EQ(PayloadCodec(encoded(1, 9)), CodecId::kFp8E5m2);
+  EXPECT_EQ(sent_count(encoded(0, 25)), 100u) << "half way from 10 % to 0.1 %";
+  EXPECT_EQ(PayloadCodec(encoded(1, 25)), CodecId::kFp16);
+  EXPECT_EQ(sent_count(encoded(0, 50)), 10u);
+  EXPECT_EQ(sent_count(encoded(0, 99)), 10u);
+}
+
+TEST(PushEncoderTest, ARestoredOneGoesOnBitForBit) {
+  const Partition partition = *Partition::Make({{"w", {10, 10}}, {"b", {7}}}, 4096, 1);
+  ClientOptions options;
+  options.push = {.id = CodecId::kTopK, .density = 0.05, .values = CodecId::kFp8E4m3};
+  options.correction = {.enabled = true, .nesterov = true};
+  const auto push = [&](PushEncoder& encoder, ShardId shard, uint32_t step) {
+    PushEntry entry{.shard = shard, .step = Step{step}, .examples = 3};
+    EXPECT_TRUE(encoder.Encode(Gauss(partition.value_count(shard), step), entry));
+    return entry;
+  };
+  const auto first = *PushEncoder::Make(partition, options);
+  for (uint32_t step = 0; step < 5; ++step) {
+    for (const ShardId shard : {ShardId{0}, ShardId{1}}) first->Late(push(*first, shard, step));
+  }
+  const std::string path = ::testing::TempDir() + "/residuals";
+  const ResidualOwner owner = {.job = "train", .worker = WorkerId{1}};
+  ASSERT_TRUE(WriteResiduals(path, owner, partition, Step{5}, first->residuals()).ok());
+  const auto second = *PushEncoder::Make(partition, options);
+  ASSERT_TRUE(second->Restore(*ReadResiduals(path, owner, partition)).ok());
+  for (uint32_t step = 5; step < 10; ++step) {
+    for (const ShardId shard : {ShardId{0}, ShardId{1}}) {
+      const PushEntry a = push(*first, shard, step), b = push(*second, shard, step);
+      EXPECT_EQ(a.payload, b.payload);
+      EXPECT_EQ(a.late_examples, 15u);
+      EXPECT_EQ(b.late_examples, 15u);
+    }
+  }
+}
+
+TEST(PushEncoderTest, AMomentumThatNobodyWantsIsRefused) {
+  const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
+  const auto encoder = *PushEncoder::Make(partition, {});
+  SavedResiduals saved;
+  saved.shards.push_back({.momentum = {1, 2, 3, 4}});
+  const absl::Status status = encoder->Restore(std::move(saved));
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
 }  // namespace

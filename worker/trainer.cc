@@ -68,7 +68,10 @@ absl::StatusOr<Trainer::Ending> Trainer::Loop() {
     }
     step = next;
   }
-  if (*step < end_) return Ending::kStopped;
+  if (*step < end_) {
+    SaveResiduals();
+    return Ending::kStopped;
+  }
   // A worker that came back after the end has not tested yet.
   if (!test_ && evaluates()) {
     const absl::Status status = Test();
@@ -87,7 +90,11 @@ absl::StatusOr<Step> Trainer::Join() {
   if (!step.ok()) return step.status();
   parts_.events.Joined(*step);
   LOG(INFO) << "joined at step " << *step << " of " << end_;
-  absl::Status status = parts_.client.WaitAll();
+  if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
+  // Now, so that a path that cannot be written is known before anything is owed.
+  absl::Status status = parts_.client.SaveResiduals();
+  if (!status.ok()) return status;
+  status = parts_.client.WaitAll();
   if (!status.ok()) return status;
   if (*step > Step{0} && parts_.model.has_buffers()) {
     status = RecomputeBuffers(*step);
@@ -153,6 +160,7 @@ absl::Status Trainer::GiveNothing() {
 }
 
 absl::Status Trainer::FinishEpoch(uint64_t epoch) {
+  SaveResiduals();
   if (evaluates()) {
     const absl::Status status = Test();
     if (!status.ok()) return status;
@@ -162,6 +170,12 @@ absl::Status Trainer::FinishEpoch(uint64_t epoch) {
   last_train_ = epoch_train_;
   epoch_train_ = {};
   return absl::OkStatus();
+}
+
+// No reason to end a run that learns: the older file is known to be old when it is read.
+void Trainer::SaveResiduals() {
+  const absl::Status saved = parts_.client.SaveResiduals();
+  if (!saved.ok()) LOG(ERROR) << "the residuals were not saved: " << saved.message();
 }
 
 absl::Status Trainer::Test() {

@@ -76,6 +76,7 @@ class Trainer {
   absl::StatusOr<Step> TrainStep(Step step);
   absl::Status Compute(std::span<const uint32_t> examples);
   absl::Status GiveNothing();
+  void SaveResiduals();
   absl::Status Test();
   bool evaluates() const;
   void TellStep(Step step);

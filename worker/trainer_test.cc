@@ -14,6 +14,7 @@
 
 #include "client/fake_server.h"
 #include "client/in_process_transport.h"
+#include "client/residual_file.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire {
@@ -126,12 +127,14 @@ class TrainerTest : public ::testing::Test {
     int stop_after = 1'000'000;
     // So many heartbeats are answered before training begins.
     int heartbeats = 0;
+    std::string residual_file = "";
   };
 
   absl::StatusOr<Trainer::Ending> Run(const Job& job) {
     ClientOptions options;
     options.worker = WorkerId{job.worker};
     options.heartbeat_interval = absl::Milliseconds(1);
+    options.residual_file = job.residual_file;
     const auto client = Client::Make(options, model_.tensors(), transport_).value();
     const Dataset train = NumberedExamples(job.examples);
     Sampler sampler({.example_count = static_cast<uint64_t>(job.examples),
@@ -166,6 +169,15 @@ class TrainerTest : public ::testing::Test {
   }
 
   DecayModel model_;
+  // The step that the residuals in the file have not gone through.
+  absl::StatusOr<Step> SavedStep(const std::string& path) const {
+    const auto saved = client::ReadResiduals(path, {.job = ClientOptions().job}, partition_);
+    if (!saved.ok()) return saved.status();
+    return saved->step;
+  }
+
+  const std::string residual_file_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
   const Dataset test_ = NumberedExamples(4);
   Partition partition_ = Partition::Make(model_.tensors(), 0, 1).value();
   FakeServer server_{partition_, ServerId{0}};
@@ -233,6 +245,22 @@ TEST_F(TrainerTest, StopLeavesAfterTheStepAtHand) {
   EXPECT_EQ(server_.leave_count(), 1);
   EXPECT_EQ(Events("done")[0]["steps"], 2);
   EXPECT_EQ(Events("done")[0]["evaluator"], false);
+}
+
+TEST_F(TrainerTest, ResidualsAreSavedWhenAnEpochIsDone) {
+  ASSERT_TRUE(Run({.residual_file = residual_file_}).ok());
+  EXPECT_EQ(*SavedStep(residual_file_), Step{6});
+}
+
+TEST_F(TrainerTest, ResidualsAreSavedWhenItIsStopped) {
+  ASSERT_TRUE(Run({.stop_after = 2, .residual_file = residual_file_}).ok());
+  EXPECT_EQ(*SavedStep(residual_file_), Step{2});
+}
+
+TEST_F(TrainerTest, AResidualFileThatCannotBeWrittenEndsTheRunBeforeItBegins) {
+  const auto ending = Run({.residual_file = residual_file_ + ".none/file"});
+  EXPECT_TRUE(absl::IsNotFound(ending.status())) << ending.status();
+  EXPECT_THAT(model_.trained, SizeIs(0));
 }
 
 TEST_F(TrainerTest, OnlyTheLowestLiveWorkerEvaluates) {

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/codec/codec.h"
@@ -39,6 +40,9 @@ class ErrorFeedback {
   // residual += decode(payload), for a push whose verdict was kLate; once per push.
   // REQUIRES: CheckPayload(payload, count) passed.
   void GiveBack(const ByteChain& payload);
+
+  // Goes on from what residual() was. REQUIRES: empty, or `count` values.
+  void Restore(std::vector<float> residual) { residual_ = std::move(residual); }
 
   // Empty while it is zero, else `count` values.
   std::span<const float> residual() const { return residual_; }

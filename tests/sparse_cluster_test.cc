@@ -1,0 +1,199 @@
+// Real clients that send sparsely to real jobs in one process: nothing is lost and nothing counts
+// twice, whatever comes late and whoever comes back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/client.h"
+#include "client/residual_file.h"
+#include "common/partition.h"
+#include "server/core/rule.h"
+#include "tests/small_cluster.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SparseClusterTest : public ::testing::Test {
+ protected:
+  SparseClusterTest() { std::remove(path_.c_str()); }
+
+  ClientOptions Sparse() const {
+    ClientOptions options;
+    options.push = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2};
+    options.correction.enabled = true;
+    options.residual_file = path_;
+    return options;
+  }
+
+  const std::string path_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+// What the file at PATH holds of every tensor's residual.
+Tensors ResidualsIn(const std::string& path, WorkerId worker, const Partition& partition) {
+  const auto saved =
+      client::ReadResiduals(path, {.job = ClientOptions().job, .worker = worker}, partition);
+  EXPECT_TRUE(saved.ok()) << saved.status();
+  Tensors tensors;
+  for (const TensorShape& t : partition.tensors()) tensors.emplace_back(t.value_count());
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    const std::vector<float>& residual = saved->shards[s].residual;
+    if (residual.empty()) continue;
+    size_t place = 0;
+    for (const Segment& segment : partition.segments(ShardId{s})) {
+      for (uint64_t i = 0; i < segment.count; ++i) {
+        tensors[segment.tensor][segment.offset + i] = residual[place++];
+      }
+    }
+  }
+  return tensors;
+}
+
+// Rounds take the first push. Worker 1 is first in every third, and late in the others; worker 0
+// brings nothing but its examples. Without factor masking what worker 1 produces depends on its
+// gradients alone.
+TEST_F(SparseClusterTest, LatePushesOfCorrectedMomentumAreAppliedOrStillOwed) {
+  constexpr uint64_t kRounds = 12;
+  SmallCluster cluster(Rule::Backup(2, 1));
+  ClientOptions options = Sparse();
+  options.correction.factor_masking = false;
+  SmallWorker zero(cluster, 0), sparse(cluster, 1, options);
+  Step step = zero.Join();
+  ASSERT_EQ(sparse.Join(), step);
+  const Tensors initial = InitialValues();
+  Tensors momentum = initial, produced = initial, applied = initial, nothing = initial;
+  for (Tensors* tensors : {&momentum, &produced, &applied, &nothing}) {
+    for (std::vector<float>& tensor : *tensors) tensor.assign(tensor.size(), 0.0f);
+  }
+  Tensors before = initial;
+  float late_count = 0;
+  for (; step.value < kRounds; ++step) {
+    const bool is_first = step.value % 3 == 2;
+    const Tensors gradient = Gradient(1, step.value);
+    for (size_t t = 0; t < gradient.size(); ++t) {
+      for (size_t i = 0; i < gradient[t].size(); ++i) {
+        momentum[t][i] = 0.9f * momentum[t][i] + gradient[t][i];
+        produced[t][i] += momentum[t][i];
+      }
+    }
+    SmallWorker& first = is_first ? sparse : zero;
+    SmallWorker& second = is_first ? zero : sparse;
+    first.Push(step, is_first ? gradient : nothing);
+    ASSERT_EQ(first.Next(), step + 1);
+    second.Push(step, is_first ? nothing : gradient);
+    ASSERT_EQ(second.Next(), step + 1);
+    if (!is_first) {
+      ++late_count;
+      continue;
+    }
+    // The mean counted the late pushes' examples too.
+    const Tensors after = cluster.Masters();
+    Subtract(applied, (1 + late_count) / kRate, after);
+    Subtract(applied, -(1 + late_count) / kRate, before);
+    before = after;
+    late_count = 0;
+  }
+  ASSERT_TRUE(sparse.client().SaveResiduals().ok());
+  const Tensors owed = ResidualsIn(path_, WorkerId{1}, sparse.client().partition());
+  float largest = 0;
+  for (size_t t = 0; t < owed.size(); ++t) {
+    for (size_t i = 0; i < owed[t].size(); ++i) {
+      ASSERT_NEAR(produced[t][i], applied[t][i] + owed[t][i], 2e-3) << t << " " << i;
+      largest = std::max(largest, std::abs(applied[t][i]));
+    }
+  }
+  EXPECT_GT(largest, 1) << "something was applied at all";
+  EXPECT_EQ(sparse.client().statistics().late_pushes,
+            kRounds * 2 / 3 * sparse.client().partition().shard_count());
+}
+
+// Gradient number N, whatever the step is called.
+void PushNumber(SmallWorker& worker, Step& step, uint64_t number) {
+  worker.Push(step, Gradient(0, number));
+  step = worker.Next();
+}
+
+TEST_F(SparseClusterTest, AWorkerWithItsResidualsGoesOnAsIfItHadNeverGone) {
+  SmallCluster steady(Rule::Sync(1)), interrupted(Rule::Sync(1));
+  ClientOptions without_file = Sparse();
+  without_file.residual_file.clear();
+  SmallWorker stays(steady, 0, without_file);
+  Step step = stays.Join();
+  for (uint64_t i = 0; i < 10; ++i) PushNumber(stays, step, i);
+
+  {
+    SmallWorker first(interrupted, 0, Sparse());
+    step = first.Join();
+    EXPECT_THAT(first.client().residual_start(), HasSubstr("no file yet"));
+    for (uint64_t i = 0; i < 5; ++i) PushNumber(first, step, i);
+    ASSERT_TRUE(first.client().SaveResiduals().ok());
+    ASSERT_TRUE(first.client().Leave().ok());
+  }
+  SmallWorker second(interrupted, 0, Sparse());
+  step = second.Join();
+  EXPECT_THAT(second.client().residual_start(), HasSubstr("saved before step 5, restored"));
+  for (uint64_t i = 5; i < 10; ++i) PushNumber(second, step, i);
+  EXPECT_EQ(interrupted.Masters(), steady.Masters());
+}
+
+TEST_F(SparseClusterTest, AnOldFileIsNotAppliedASecondTime) {
+  SmallCluster cluster(Rule::Sync(1));
+  {
+    SmallWorker killed(cluster, 0, Sparse());
+    Step step = killed.Join();
+    PushNumber(killed, step, 0);
+    ASSERT_TRUE(killed.client().SaveResiduals().ok());
+    PushNumber(killed, step, 1);
+  }
+  cluster.clock().Advance(kLease * 2);
+  cluster.Tick();
+  SmallWorker again(cluster, 0, Sparse());
+  again.Join();
+  EXPECT_THAT(again.client().residual_start(),
+              HasSubstr("saved before step 1, and pushed up to step 2 since"));
+  ASSERT_TRUE(again.client().SaveResiduals().ok());
+  for (const std::vector<float>& tensor :
+       ResidualsIn(path_, WorkerId{0}, again.client().partition())) {
+    for (const float value : tensor) ASSERT_EQ(value, 0);
+  }
+}
+
+TEST_F(SparseClusterTest, AWorkerThatComesBackWithoutAFileSaysWhatIsLost) {
+  SmallCluster cluster(Rule::Sync(1));
+  ClientOptions options = Sparse();
+  options.residual_file.clear();
+  {
+    SmallWorker first(cluster, 0, options);
+    Step step = first.Join();
+    EXPECT_EQ(first.client().residual_start(), "");
+    PushNumber(first, step, 0);
+    ASSERT_TRUE(first.client().Leave().ok());
+  }
+  SmallWorker second(cluster, 0, options);
+  second.Join();
+  EXPECT_THAT(second.client().residual_start(), HasSubstr("is lost"));
+}
+
+TEST_F(SparseClusterTest, AnotherWorkersFileEndsTheJoin) {
+  SmallCluster cluster(Rule::Sync(2));
+  SmallWorker zero(cluster, 0, Sparse());
+  zero.Join();
+  ASSERT_TRUE(zero.client().SaveResiduals().ok());
+  SmallWorker one(cluster, 1, Sparse());
+  const Tensors initial = InitialValues();
+  const std::vector<std::span<const float>> spans(initial.begin(), initial.end());
+  const absl::StatusOr<Step> joined = one.client().Join(spans);
+  EXPECT_TRUE(absl::IsFailedPrecondition(joined.status())) << joined.status();
+  EXPECT_THAT(std::string(joined.status().message()), HasSubstr("want worker 1, got 0"));
+}
+
+}  // namespace
+}  // namespace thinwire
