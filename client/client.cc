@@ -89,9 +89,9 @@ absl::Status Client::State::Init() {
   auto encoder = client::PushEncoder::Make(partition_, options_);
   if (!encoder.ok()) return encoder.status();
   encoder_ = *std::move(encoder);
-  if (!IsDense(options_.pull)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("pull: want a dense codec, got ", std::string(CodecName(options_.pull))));
+  if (options_.pull.has_value() && !CarriesParameters(*options_.pull)) {
+    return absl::InvalidArgumentError(absl::StrCat("pull: want a codec of parameters, got ",
+                                                   std::string(CodecName(*options_.pull))));
   }
   if (options_.silence <= absl::ZeroDuration() ||
       options_.heartbeat_interval <= absl::ZeroDuration()) {

@@ -1,5 +1,7 @@
 #include "client/exchange.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -227,21 +229,29 @@ void Exchange::FinishStep() {
 
 void Exchange::OnParameters(ServerId server, const ParametersEntry& entry) {
   Outbox& outbox = peers_[server.value].outbox;
-  if (!outbox.TakeAnswer(entry.shard, entry.step)) return;  // of an older step, or come twice
+  const bool awaited = entry.more ? outbox.Awaits(entry.shard, entry.step)
+                                  : outbox.TakeAnswer(entry.shard, entry.step);
+  if (!awaited) return;  // of an older step, or come twice
   const absl::StatusOr<Replica::Merged> merged = parts_.replica.Merge(entry);
   if (!merged.ok()) {
     Fail(WithServer(parts_.transport, server, absl::InternalError(merged.status().message())));
     return;
   }
-  if (*merged == Replica::Merged::kNeedsFull) {
+  if (*merged != Replica::Merged::kDone) {
+    if (*merged == Replica::Merged::kDiffers) {
+      LOG(ERROR) << "shard " << entry.shard << ": version " << entry.version
+                 << " is not here what it is at the server: reading all of it";
+      parts_.report.Count(&ClientStatistics::differing_replicas);
+    }
     parts_.replica.Forget(entry.shard);
     outbox.Read(entry.shard, entry.step);
     peers_[server.value].link->Pump();
     return;
   }
+  parts_.report.Count(&ClientStatistics::pull_bytes_encoded, entry.payload.size());
+  if (entry.more) return;
   parts_.report.Count(&ClientStatistics::pull_bytes_raw,
                       parts_.partition.value_count(entry.shard) * sizeof(float));
-  parts_.report.Count(&ClientStatistics::pull_bytes_encoded, entry.payload.size());
   if (waits_.Clear(entry.shard)) parts_.report.set_waiting(waits_.Text());
   parts_.rendezvous.Arrive(entry.shard);
 }

@@ -3,6 +3,7 @@
 #define THINWIRE_CLIENT_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -22,7 +23,8 @@ struct ClientOptions {
   uint64_t planned_examples = 0;  // of the whole run, by all workers
   uint64_t planned_steps = 0;     // of the whole run, by each; for the warm-up only
   CodecSpec push;
-  CodecId pull = CodecId::kFp32;
+  // The codec of the masters that are read; none: what the servers publish, as it changes.
+  std::optional<CodecId> pull = CodecId::kFp32;
   bool error_feedback = true;
   PushWarmup warmup;
   CorrectionOptions correction;  // momentum at the worker
@@ -46,6 +48,7 @@ struct ClientStatistics {
   uint64_t refused_pushes = 0;
   uint64_t nonfinite_gradients = 0;  // shards pushed with weight 0
   uint64_t jumped_steps = 0;
+  uint64_t differing_replicas = 0;  // shards found to differ from the server's, and read anew
   uint64_t reconnects = 0;
 };
 

@@ -13,10 +13,14 @@ Outbox::Outbox(std::vector<ShardId> shards) {
   }
 }
 
-Outbox::Slot* Outbox::Find(ShardId shard) {
+const Outbox::Slot* Outbox::Find(ShardId shard) const {
   const auto it = std::lower_bound(slots_.begin(), slots_.end(), shard,
                                    [](const Slot& slot, ShardId s) { return slot.shard < s; });
   return it != slots_.end() && it->shard == shard ? &*it : nullptr;
+}
+
+Outbox::Slot* Outbox::Find(ShardId shard) {
+  return const_cast<Slot*>(std::as_const(*this).Find(shard));
 }
 
 void Outbox::SetQueuedBytes(Slot& slot, size_t bytes) {
@@ -50,7 +54,7 @@ void Outbox::Push(PushEntry push) {
   Queue(slot);
 }
 
-bool Outbox::TakeNext(const Replica& replica, CodecId read_codec, WorkerFrame& frame) {
+bool Outbox::TakeNext(const Replica& replica, std::optional<CodecId> pull, WorkerFrame& frame) {
   size_t bytes = 0;
   bool any = false;
   while (!unsent_.empty()) {
@@ -62,7 +66,7 @@ bool Outbox::TakeNext(const Replica& replica, CodecId read_codec, WorkerFrame& f
     slot.queued = false;
     SetQueuedBytes(slot, 0);
     if (!slot.push.has_value() && !slot.read.has_value()) continue;  // answered meanwhile
-    Say(slot, replica, read_codec, frame);
+    Say(slot, replica, pull, frame);
     if (slot.seed) bytes += frame.seeds.back().payload.size();
     bytes += more;
     any = true;
@@ -70,9 +74,11 @@ bool Outbox::TakeNext(const Replica& replica, CodecId read_codec, WorkerFrame& f
   return any;
 }
 
-void Outbox::Say(const Slot& slot, const Replica& replica, CodecId read_codec, WorkerFrame& frame) {
+void Outbox::Say(const Slot& slot, const Replica& replica, std::optional<CodecId> pull,
+                 WorkerFrame& frame) {
   const Version held = replica.held_version(slot.shard);
-  const uint32_t codec = static_cast<uint32_t>(read_codec);
+  uint32_t codec = replica.holds(slot.shard) ? kReadDeltas : kReadPublished;
+  if (pull.has_value()) codec = static_cast<uint32_t>(*pull);
   if (slot.seed) {
     frame.seeds.push_back({.shard = slot.shard, .payload = replica.SeedPayload(slot.shard)});
   }
@@ -101,8 +107,13 @@ bool Outbox::TakeAnswer(ShardId shard, Step step) {
   return true;
 }
 
+bool Outbox::Awaits(ShardId shard, Step step) const {
+  const Slot* slot = Find(shard);
+  return slot != nullptr && slot->read == step;
+}
+
 bool Outbox::AwaitsAnswer(ShardId shard) const {
-  const Slot* slot = const_cast<Outbox*>(this)->Find(shard);
+  const Slot* slot = Find(shard);
   return slot != nullptr && slot->read.has_value();
 }
 

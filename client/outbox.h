@@ -39,13 +39,16 @@ class Outbox {
   bool has_unsent() const { return !unsent_.empty(); }
   // Of the pushes that are to be sent.
   size_t unsent_bytes() const { return unsent_bytes_; }
-  // Adds the next message's entries to FRAME; false if there is nothing to send.
-  bool TakeNext(const Replica& replica, CodecId read_codec, WorkerFrame& frame);
+  // Adds the next message's entries to FRAME; false if there is nothing to send. Parameters are
+  // wanted as masters in PULL or, with none, as what is published.
+  bool TakeNext(const Replica& replica, std::optional<CodecId> pull, WorkerFrame& frame);
 
   // The push that VERDICT is about, which is then forgotten.
   std::optional<PushEntry> TakeVerdict(ShardId shard, Step step);
   // Whether the parameters of STEP are what SHARD waits for; they then count as come.
   bool TakeAnswer(ShardId shard, Step step);
+  // Whether they are, and stay so: more of them comes.
+  bool Awaits(ShardId shard, Step step) const;
   // Whether the parameters of a step are still to come.
   bool AwaitsAnswer(ShardId shard) const;
 
@@ -67,9 +70,11 @@ class Outbox {
   };
 
   Slot* Find(ShardId shard);
+  const Slot* Find(ShardId shard) const;
   void Queue(Slot& slot);
   void SetQueuedBytes(Slot& slot, size_t bytes);
-  void Say(const Slot& slot, const Replica& replica, CodecId read_codec, WorkerFrame& frame);
+  void Say(const Slot& slot, const Replica& replica, std::optional<CodecId> pull,
+           WorkerFrame& frame);
 
   std::vector<Slot> slots_;
   std::deque<size_t> unsent_;  // places in slots_

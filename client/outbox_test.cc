@@ -51,6 +51,33 @@ TEST_F(OutboxTest, OneMessageHoldsManySmallPayloads) {
   EXPECT_FALSE(any_);
 }
 
+TEST_F(OutboxTest, DeltasAreReadOfWhatIsHeldAndElseTheWhole) {
+  outbox_.Read(ShardId{2}, Step{7});
+  outbox_.Push(PushOf(4, 7));
+  const auto values = *MakeCodec({.id = CodecId::kFp32});
+  std::vector<std::byte> payload(values->MaxPayloadBytes(4096));
+  values->Encode(std::vector<float>(4096), Turn(), payload);
+  ASSERT_TRUE(replica_
+                  .Merge({.shard = ShardId{2},
+                          .version = Version{0},
+                          .payload = ByteChain(std::move(payload))})
+                  .ok());
+  WorkerFrame frame;
+  ASSERT_TRUE(outbox_.TakeNext(replica_, std::nullopt, frame));
+  EXPECT_EQ(frame.reads.at(0).read_codec, kReadDeltas);
+  EXPECT_EQ(frame.pushes.at(0).read_codec, kReadPublished);
+}
+
+TEST_F(OutboxTest, AnAnswerInSeveralEntriesIsAwaitedToItsLast) {
+  outbox_.Read(ShardId{2}, Step{7});
+  EXPECT_TRUE(outbox_.Awaits(ShardId{2}, Step{7}));
+  EXPECT_TRUE(outbox_.Awaits(ShardId{2}, Step{7}));
+  EXPECT_FALSE(outbox_.Awaits(ShardId{2}, Step{6}));
+  EXPECT_FALSE(outbox_.Awaits(ShardId{9}, Step{7}));
+  EXPECT_TRUE(outbox_.TakeAnswer(ShardId{2}, Step{7}));
+  EXPECT_FALSE(outbox_.Awaits(ShardId{2}, Step{7}));
+}
+
 TEST_F(OutboxTest, AMessageEndsBeforeItGrowsOverItsSize) {
   outbox_.Push(PushOf(0, 7, kMessageBytes - 10));
   outbox_.Push(PushOf(2, 7, 20));

@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/splitter.h"
 #include "common/codec/codec.h"
+#include "common/codec/entries.h"
+#include "common/value_hash.h"
+#include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {
 
@@ -35,33 +38,45 @@ ByteChain Replica::SeedPayload(ShardId shard) const {
 absl::StatusOr<Replica::Merged> Replica::Merge(const ParametersEntry& entry) {
   Held& held = shards_[entry.shard.value];
   const size_t count = partition_.value_count(entry.shard);
-  if (entry.delta) {
+  const bool full = entry.kind == Parameters::FULL;
+  if (!full) {
     if (!held.filled) return Merged::kNeedsFull;
-    if (held.version == entry.version) return Merged::kDone;
+    if (entry.version <= held.version) return Merged::kDone;
     if (held.version != entry.base_version) return Merged::kNeedsFull;
   }
   if (absl::Status s = CheckPayload(entry.payload, count); !s.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("shard ", entry.shard.value, ": ", s.message()));
   }
-  const std::vector<Segment>& segments = partition_.segments(entry.shard);
-  if (const std::span<float> in_place = InPlace(segments, tensors_); !in_place.empty()) {
-    Decode(entry, in_place);
-  } else {
-    const std::vector<std::span<const float>> tensors(tensors_.begin(), tensors_.end());
-    Gather(segments, tensors, scratch_);
-    Decode(entry, scratch_);
-    Scatter(scratch_, segments, tensors_);
+  const uint64_t hash = Apply(entry);
+  if (hash != entry.published_hash) {
+    Forget(entry.shard);
+    if (!full) return Merged::kDiffers;
+    return absl::DataLossError(absl::StrCat(
+        "shard ", entry.shard.value, ": version ", entry.version.value,
+        " came whole and hashes to ", absl::Hex(hash), ", want ", absl::Hex(entry.published_hash)));
   }
   held = {.version = entry.version, .filled = true};
   return Merged::kDone;
 }
 
-void Replica::Decode(const ParametersEntry& entry, std::span<float> values) {
-  if (entry.delta) {
+uint64_t Replica::Apply(const ParametersEntry& entry) {
+  const std::vector<Segment>& segments = partition_.segments(entry.shard);
+  std::span<float> values = InPlace(segments, tensors_);
+  const bool in_place = !values.empty();
+  if (!in_place) {
+    const std::vector<std::span<const float>> tensors(tensors_.begin(), tensors_.end());
+    Gather(segments, tensors, scratch_);
+    values = scratch_;
+  }
+  if (entry.kind == Parameters::ADD) {
     DecodePayloadAdd(entry.payload, 1, values);
+  } else if (entry.kind == Parameters::REPLACE) {
+    ReplaceEntries(entry.payload, values);
   } else {
     DecodePayload(entry.payload, values);
   }
+  if (!in_place) Scatter(scratch_, segments, tensors_);
+  return entry.published_hash != 0 ? HashValues(values) : 0;
 }
 
 }  // namespace thinwire::client

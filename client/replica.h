@@ -1,8 +1,12 @@
 // Replica: the parameters as this worker holds them, and the version of each shard. Answers are
 // decoded straight into the tensors' memory.
 //
-//   full     replaces a shard's values
-//   delta    adds to them, and only to those of the version it names as its base
+//   full      all of a shard's values
+//   add       is added to them, and only to those of the version it names as its base
+//   replace   the same, but puts values in their places
+//
+// A server that publishes deltas says now and then what the values hash to. A replica that is found
+// to differ is held no longer, so that it is read anew and not trained on.
 #ifndef THINWIRE_CLIENT_REPLICA_H_
 #define THINWIRE_CLIENT_REPLICA_H_
 
@@ -24,6 +28,7 @@ class Replica {
   enum class Merged {
     kDone,
     kNeedsFull,  // a delta to a version that is not held: nothing was changed
+    kDiffers,    // not what the server has: nothing of the shard is held any more
   };
 
   // Zeros. PARTITION outlives the replica.
@@ -40,7 +45,11 @@ class Replica {
   // 0 until parameters came.
   Version held_version(ShardId shard) const { return shards_[shard.value].version; }
 
-  // Errors: InvalidArgument "shard 3: fp32 payload of ...".
+  // Whether parameters came, and were not forgotten since.
+  bool holds(ShardId shard) const { return shards_[shard.value].filled; }
+
+  // Errors: InvalidArgument "shard 3: fp32 payload of ..."; DataLoss if full values differ from
+  // what the server says they are.
   absl::StatusOr<Merged> Merge(const ParametersEntry& entry);
 
   // Holds nothing of SHARD from now on, so that it is answered in full.
@@ -52,7 +61,8 @@ class Replica {
     bool filled = false;
   };
 
-  void Decode(const ParametersEntry& entry, std::span<float> values);
+  // Returns the hash of the new values, where one came with ENTRY.
+  uint64_t Apply(const ParametersEntry& entry);
 
   const Partition& partition_;
   std::vector<std::vector<float>> memory_;

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "common/codec/codec.h"
+#include "common/codec/entries.h"
+#include "common/value_hash.h"
+#include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {
 namespace {
@@ -56,7 +60,7 @@ TEST_F(ReplicaTest, ADeltaIsAddedToItsBaseAlone) {
   const ParametersEntry delta{.shard = vectors_,
                               .version = Version{5},
                               .base_version = Version{4},
-                              .delta = true,
+                              .kind = Parameters::ADD,
                               .payload = Fp32({1, 1, 1})};
   EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kNeedsFull) << "nothing is held yet";
   ASSERT_TRUE(
@@ -72,6 +76,54 @@ TEST_F(ReplicaTest, ADeltaIsAddedToItsBaseAlone) {
   EXPECT_EQ(replica_.held_version(vectors_), Version{5});
   replica_.Forget(vectors_);
   EXPECT_EQ(replica_.held_version(vectors_), Version{0});
+}
+
+TEST_F(ReplicaTest, ADeltaThatReplacesPutsItsEntriesInPlace) {
+  ASSERT_TRUE(
+      replica_.Merge({.shard = vectors_, .version = Version{4}, .payload = Fp32({1, 2, 3})}).ok());
+  const ParametersEntry delta{.shard = vectors_,
+                              .version = Version{5},
+                              .base_version = Version{4},
+                              .kind = Parameters::REPLACE,
+                              .published_hash = HashValues(Floats{1, 2, 9}),
+                              .payload = EncodeEntries(Floats{7, 8, 9}, std::vector<uint32_t>{2})};
+  EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kDone);
+  EXPECT_EQ(Tensor(2), Floats{9});
+  EXPECT_EQ(*replica_.Merge({.shard = vectors_,
+                             .version = Version{5},
+                             .base_version = Version{5},
+                             .kind = Parameters::REPLACE}),
+            Replica::Merged::kDone)
+      << "nothing changed";
+  EXPECT_EQ(*replica_.Merge({.shard = vectors_,
+                             .version = Version{5},
+                             .base_version = Version{3},
+                             .kind = Parameters::ADD}),
+            Replica::Merged::kDone)
+      << "held already";
+  EXPECT_EQ(Tensor(1), (Floats{1, 2}));
+}
+
+TEST_F(ReplicaTest, AReplicaThatDiffersIsHeldNoLonger) {
+  ASSERT_TRUE(
+      replica_.Merge({.shard = vectors_, .version = Version{4}, .payload = Fp32({1, 2, 3})}).ok());
+  ParametersEntry delta{.shard = vectors_,
+                        .version = Version{5},
+                        .base_version = Version{4},
+                        .kind = Parameters::ADD,
+                        .published_hash = HashValues(Floats{2, 3, 5}),
+                        .payload = Fp32({1, 1, 1})};
+  EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kDiffers);
+  EXPECT_FALSE(replica_.holds(vectors_));
+  EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kNeedsFull);
+
+  delta.kind = Parameters::FULL;
+  const auto merged = replica_.Merge(delta);
+  EXPECT_EQ(merged.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(std::string(merged.status().message()).find("shard 0: version 5 came whole"), 0u)
+      << merged.status();
+  delta.published_hash = HashValues(Floats{1, 1, 1});
+  EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kDone);
 }
 
 TEST_F(ReplicaTest, APayloadOfTheWrongLengthChangesNothing) {

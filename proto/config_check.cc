@@ -12,6 +12,8 @@
 #include "common/codec/codec_names.h"
 #include "common/did_you_mean.h"
 #include "common/partition.h"
+#include "proto/diverging_pairs.h"
+#include "proto/pull_choice.h"
 
 namespace thinwire {
 namespace {
@@ -147,12 +149,9 @@ void CheckOptimization(const Optimization& o, Findings& findings) {
 
 // Whole parameters, or what changed of them.
 void CheckPull(const std::string& pull, Findings& findings) {
-  constexpr std::string_view kDelta = "delta";
-  if (pull == kDelta) return;
-  if (absl::StartsWith(pull, "delta_")) {
-    return findings.WantName("pull", pull.substr(kDelta.size() + 1), CodecNames());
-  }
-  findings.WantName("pull", pull, ParameterCodecNames());
+  if (pull == "delta") return;
+  const PullChoice choice = ParsePull(pull);
+  findings.WantName("pull", choice.codec, choice.deltas ? CodecNames() : ParameterCodecNames());
 }
 
 void CheckCompression(const Compression& c, Findings& findings) {
@@ -175,6 +174,14 @@ void CheckCompression(const Compression& c, Findings& findings) {
   part("first_push_part", c.first_push_part());
   WantDensity("pull_density", c.pull_density(), findings);
   findings.WantName("pull_topk_values", c.pull_topk_values(), DenseCodecNames());
+}
+
+void CheckPairs(const Consistency& consistency, const Optimization& optimization,
+                const Compression& compression, Findings& findings) {
+  if (!findings.whole()) return;
+  for (const PairProblem& problem : DivergingPairs(consistency, optimization, compression)) {
+    findings.Add(problem.field, problem.text);
+  }
 }
 
 bool IsDevice(const std::string& device) {
@@ -241,6 +248,7 @@ std::vector<std::string> ConfigProblems(const ServerConfig& config, const FieldP
   CheckConsistency(config.consistency(), findings);
   CheckOptimization(config.optimization(), findings);
   CheckCompression(config.compression(), findings);
+  CheckPairs(config.consistency(), config.optimization(), config.compression(), findings);
   return findings.Take();
 }
 
@@ -272,6 +280,7 @@ std::vector<std::string> ConfigProblems(const TrainConfig& config, const FieldPl
   CheckConsistency(config.consistency(), findings);
   CheckOptimization(config.optimization(), findings);
   CheckCompression(config.compression(), findings);
+  CheckPairs(config.consistency(), config.optimization(), config.compression(), findings);
   CheckTask(config.task(), findings);
   for (int i = 0; i < config.straggler_size(); ++i) {
     const std::string field = absl::StrCat("straggler[", i, "]");

@@ -52,8 +52,10 @@ void EachField(auto& visit, Is<ParametersEntry> auto& parameters) {
   visit(2, parameters.step.value);
   visit(3, parameters.version.value);
   visit(4, parameters.base_version.value);
-  visit(5, parameters.delta);
+  visit(5, parameters.kind);
   visit(6, parameters.frontier.value);
+  visit(7, parameters.more);
+  visit(8, parameters.published_hash);
   visit(15, parameters.payload);
 }
 

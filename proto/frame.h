@@ -22,6 +22,11 @@ namespace thinwire {
 
 inline constexpr size_t kMostEntries = 65536;
 
+// What a read_codec may be beside a dense codec: what was published since held_version, and what is
+// published, whole.
+inline constexpr uint32_t kReadDeltas = 64;
+inline constexpr uint32_t kReadPublished = 65;
+
 struct SeedEntry {
   ShardId shard;
   ByteChain payload;
@@ -75,8 +80,10 @@ struct ParametersEntry {
   Step step;
   Version version;
   Version base_version;
-  bool delta = false;
+  uint32_t kind = 0;  // Parameters.Kind of parameter_service.proto
   Step frontier;
+  bool more = false;
+  uint64_t published_hash = 0;
   ByteChain payload;
   bool operator==(const ParametersEntry&) const = default;
 };

@@ -84,8 +84,10 @@ ServerFrame AnyServerFrame(Random& random) {
                                 {Any64(random)},
                                 {Any64(random)},
                                 {Any64(random)},
-                                AnyBool(random),
+                                static_cast<uint32_t>(random() % 3),
                                 {Any64(random)},
+                                AnyBool(random),
+                                Any64(random),
                                 AnyPayload(random)});
   }
   for (uint64_t n = random() % 4; n > 0; --n) {
@@ -138,8 +140,10 @@ ServerFrame FrameOf(const ServerMessage& message) {
                                 {p.step()},
                                 {p.version()},
                                 {p.base_version()},
-                                p.delta(),
+                                static_cast<uint32_t>(p.kind()),
                                 {p.frontier()},
+                                p.more(),
+                                p.published_hash(),
                                 ChainOf(p.payload())});
   }
   for (const Waiting& w : message.waits()) {

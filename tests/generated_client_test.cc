@@ -185,7 +185,7 @@ TEST_F(GeneratedClientTest, SeedsReadsPushesTwoStepsAndGetsWhatMomentumMakes) {
       const Parameters parameters = stream.NextParameters(shard);
       EXPECT_EQ(parameters.step(), step);
       EXPECT_EQ(parameters.version(), step);
-      EXPECT_FALSE(parameters.delta());
+      EXPECT_EQ(parameters.kind(), Parameters::FULL);
       EXPECT_EQ(FloatsOf(parameters.payload()), std::vector<float>(Count(shard), after[step]));
     }
     if (step == 2) break;

@@ -55,12 +55,13 @@ void Subtract(Tensors& from, float scale, const Tensors& what) {
   }
 }
 
-SmallCluster::SmallCluster(const Rule& rule) {
+SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publish) {
   for (uint32_t s = 0; s < kServers; ++s) {
     JobOptions options;
     options.server = ServerId{s};
     options.server_count = kServers;
     options.rule = rule;
+    options.publish = publish;
     options.lease = kLease;
     options.epoch = Epoch{100 + s};
     options.thread_count = 2;

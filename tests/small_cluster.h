@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -12,6 +13,7 @@
 #include "client/in_process_transport.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "server/core/delta_publisher.h"
 #include "server/core/rule.h"
 #include "server/edge/job.h"
 #include "tests/job_server.h"
@@ -34,7 +36,7 @@ void Subtract(Tensors& from, float scale, const Tensors& what);
 // The servers. Thread-safe.
 class SmallCluster {
  public:
-  explicit SmallCluster(const Rule& rule);
+  explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt);
 
   Job& job(uint32_t server) { return *jobs_[server]; }
   ManualClock& clock() { return clock_; }

@@ -24,6 +24,7 @@
 #include "common/ids.h"
 #include "proto/config.pb.h"
 #include "proto/config_text.h"
+#include "proto/pull_choice.h"
 #include "worker/datasets/load.h"
 #include "worker/events.h"
 #include "worker/model.h"
@@ -69,8 +70,6 @@ absl::StatusOr<ClientOptions> MakeClientOptions(const WorkerConfig& config,
   if (!values.ok()) return values.status();
   push->density = compression.density();
   push->values = values->id;
-  const absl::StatusOr<CodecSpec> pull = ParseCodec(compression.pull());
-  if (!pull.ok()) return pull.status();
   ClientOptions options;
   options.job = config.job();
   options.worker = WorkerId{config.worker()};
@@ -78,7 +77,12 @@ absl::StatusOr<ClientOptions> MakeClientOptions(const WorkerConfig& config,
   options.shard_size = compression.shard_size();
   options.planned_examples = planned_examples;
   options.push = *push;
-  options.pull = pull->id;
+  options.pull = std::nullopt;
+  if (!ParsePull(compression.pull()).deltas) {
+    const absl::StatusOr<CodecSpec> pull = ParseCodec(compression.pull());
+    if (!pull.ok()) return pull.status();
+    options.pull = pull->id;
+  }
   options.error_feedback = compression.error_feedback();
   options.silence = absl::Seconds(config.silence_seconds());
   return options;

@@ -48,7 +48,7 @@ std::ostream& operator<<(std::ostream& out, const Judgement& j) {
 
 std::ostream& operator<<(std::ostream& out, const Answer& a) {
   return out << "answer w" << a.worker << "/" << a.incarnation << " step " << a.step << " in "
-             << CodecName(a.codec);
+             << a.form;
 }
 
 std::ostream& operator<<(std::ostream& out, const JoinAnswer& j) {

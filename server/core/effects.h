@@ -8,8 +8,8 @@
 #include <ostream>
 #include <vector>
 
-#include "common/codec/codec.h"
 #include "common/ids.h"
+#include "server/core/read_form.h"
 
 namespace thinwire {
 
@@ -44,12 +44,13 @@ struct Judgement {
   friend std::ostream& operator<<(std::ostream& out, const Judgement& value);
 };
 
-// A read that is now answered: send Shard::Encoded(codec) to the worker.
+// A read that is now answered: send the worker Shard::Encoded(form.codec), or Shard::Deltas of what
+// is published.
 struct Answer {
   WorkerId worker;
   Incarnation incarnation;
   Step step;
-  CodecId codec = CodecId::kFp32;
+  ReadForm form;
 
   bool operator==(const Answer&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const Answer& value);

@@ -12,8 +12,8 @@
 #include <variant>
 
 #include "common/byte_chain.h"
-#include "common/codec/codec.h"
 #include "common/ids.h"
+#include "server/core/read_form.h"
 
 namespace thinwire {
 
@@ -34,8 +34,7 @@ struct ReadEvent {
   Incarnation incarnation;
   Generation generation;
   Step step;
-  Version held_version;
-  CodecId codec = CodecId::kFp32;
+  ReadForm form;
 };
 
 // A gradient of step, and a read for step + 1.
@@ -47,8 +46,7 @@ struct PushEvent {
   uint32_t examples = 0;       // 0: no payload, finishes the step and gives nothing
   uint32_t late_examples = 0;  // of the late pushes whose values are in this one
   Version computed_version;
-  Version held_version;
-  CodecId read_codec = CodecId::kFp32;
+  ReadForm read_form;
   ByteChain payload;  // CheckPayload passed; empty if examples is 0. Let go as soon as it is folded
                       // or turned down.
 };

@@ -88,7 +88,7 @@ std::vector<Answer> Progress::TakeReads(Step last) {
   for (uint32_t i = 0; i < workers_.size(); ++i) {
     WorkerProgress& w = workers_[i];
     if (!w.waiting.has_value() || w.waiting->step > last) continue;
-    answers.push_back({WorkerId{i}, w.incarnation, w.waiting->step, w.waiting->codec});
+    answers.push_back({WorkerId{i}, w.incarnation, w.waiting->step, w.waiting->form});
     w.waiting.reset();
   }
   return answers;

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "absl/base/macros.h"
-#include "common/codec/codec.h"
 #include "common/ids.h"
 #include "server/core/effects.h"
+#include "server/core/read_form.h"
 
 namespace thinwire {
 
@@ -40,7 +40,7 @@ struct JudgedPush {
 
 struct WaitingRead {
   Step step;
-  CodecId codec = CodecId::kFp32;
+  ReadForm form;
 
   bool operator==(const WaitingRead&) const = default;
 };

@@ -52,7 +52,7 @@ TEST(ProgressTest, SameReadIsAnsweredAgain) {
   Progress progress = TwoLive();
   EXPECT_EQ(progress.TakeReads(Step{0}).size(), 2u);
   EXPECT_TRUE(progress.TakeReads(Step{0}).empty());
-  progress.Read(kA, {.step = Step{0}, .codec = CodecId::kBf16});
+  progress.Read(kA, {.step = Step{0}, .form = CodecId::kBf16});
   const std::vector<Answer> want = {{kA, kFirst, Step{0}, CodecId::kBf16}};
   EXPECT_EQ(progress.TakeReads(Step{0}), want);
 }

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "server/core/accumulator.h"
+#include "server/core/delta_publisher.h"
 #include "server/core/judge.h"
 #include "server/core/progress.h"
 #include "server/core/publisher.h"
@@ -21,7 +22,10 @@ struct Shard::State {
         progress(options.rule.workers),
         accumulator(options.value_count, options.thinning.WantsSparse()),
         store(options.value_count, options.planned_examples, optimizer, schedule,
-              options.thinning) {}
+              options.thinning),
+        publish_every(options.publish.value_or(PublishOptions()).every) {
+    if (options.publish.has_value()) deltas.emplace(*options.publish);
+  }
 
   void Take(const SeedEvent& event, Effects& effects);
   void Take(const JoinEvent& event, Effects& effects);
@@ -39,6 +43,7 @@ struct Shard::State {
   void CloseRound(Effects& effects);
   void MoveFrontier();
   void UpdateFromRest();
+  void PublishIfDue(Step frontier_before);
   void Complete(Effects& effects) const;
 
   Standing StandingOf(WorkerId worker) const;
@@ -58,9 +63,15 @@ struct Shard::State {
   Accumulator accumulator;
   Store store;
   Publisher publisher;
+  const uint64_t publish_every;
+  std::optional<DeltaPublisher> deltas;
 };
 
-void Shard::State::Take(const SeedEvent& event, Effects&) { store.Seed(event.payload); }
+void Shard::State::Take(const SeedEvent& event, Effects&) {
+  if (store.seeded()) return;
+  store.Seed(event.payload);
+  if (deltas.has_value()) deltas->Start(store.version(), store.masters());
+}
 
 void Shard::State::Take(const JoinEvent& event, Effects& effects) {
   progress.Join(event.worker, event.incarnation);
@@ -76,7 +87,7 @@ void Shard::State::Take(const ReadEvent& event, Effects& effects) {
     return;
   }
   progress.Hear(event.worker);
-  progress.Read(event.worker, {event.step, event.codec});
+  progress.Read(event.worker, {event.step, event.form});
 }
 
 void Shard::State::Take(const PushEvent& event, Effects& effects) {
@@ -92,7 +103,7 @@ void Shard::State::Take(const PushEvent& event, Effects& effects) {
   const bool judged_now = !ruling.again && ruling.verdict != Verdict::kRepeat;
   if (judged_now) progress.Finish(event.worker, event.step, ruling.verdict);
   if (judged_now && ruling.verdict == Verdict::kAccept && event.examples != 0) Give(event);
-  progress.Read(event.worker, {StepsAfter(event.step, 1), event.read_codec});
+  progress.Read(event.worker, {StepsAfter(event.step, 1), event.read_form});
 }
 
 void Shard::State::Take(const ExpireEvent& event, Effects&) {
@@ -122,12 +133,14 @@ void Shard::State::Give(const PushEvent& push) {
 void Shard::State::Settle(bool had_live, Effects& effects) {
   if (!open) OpenIfReady(effects);
   if (open) {
+    const Step frontier_before = progress.frontier();
     if (rule.fold == Fold::kRound) {
       CloseRounds(effects);
     } else {
       MoveFrontier();
       if (had_live && progress.live_count() == 0) UpdateFromRest();
     }
+    if (deltas.has_value()) PublishIfDue(frontier_before);
     effects.answers = progress.TakeReads(StepsAfter(progress.frontier(), rule.slack));
   }
   accumulator.FoldLone();
@@ -175,6 +188,17 @@ void Shard::State::MoveFrontier() {
 
 void Shard::State::UpdateFromRest() {
   if (accumulator.count() > 0) store.Apply(accumulator);
+}
+
+// A round is published as it closes, and in ssp whatever its moving frontier promises the readers.
+// Else so many updates are gathered, as long as there is somebody to make more.
+void Shard::State::PublishIfDue(Step frontier_before) {
+  const uint64_t fresh = store.version() - deltas->version();
+  if (fresh == 0) return;
+  const uint64_t live = progress.live_count();
+  const bool promised = rule.slack != kUnboundedSlack && progress.frontier() > frontier_before;
+  const bool gathered = fresh >= (publish_every != 0 ? publish_every : live);
+  if (promised || gathered || live == 0) deltas->Publish(store.version(), store.masters());
 }
 
 void Shard::State::Complete(Effects& effects) const {
@@ -244,6 +268,10 @@ ByteChain Shard::Encoded(CodecId codec) {
   if (codec == CodecId::kFp32) return state_->store.Payload();
   return state_->publisher.Encoded(state_->store.version(), state_->store.masters(), codec);
 }
+
+DeltaChain Shard::Deltas(std::optional<Version> held) { return state_->deltas->Answer(held); }
+std::shared_ptr<const VersionLog> Shard::log() const { return state_->deltas->log(); }
+std::span<const float> Shard::published() const { return state_->deltas->published(); }
 
 std::vector<Wait> Shard::Waits() const {
   std::vector<Wait> waits;

@@ -6,6 +6,7 @@
 //   Accumulator what was accepted and waits to become an update              (accumulator.h)
 //   Store       update -> masters, by the optimizer                          (store.h, optimizer/)
 //   Publisher   masters -> payloads for readers, once per version and codec  (publisher.h)
+//   DeltaPublisher   masters -> what changed, where the job publishes that   (delta_publisher.h)
 //
 // docs/consistency.md states the rule. Lives on its shard's strand, so it has no lock.
 #ifndef THINWIRE_SERVER_CORE_SHARD_H_
@@ -13,17 +14,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "common/byte_chain.h"
 #include "common/ids.h"
+#include "server/core/delta_publisher.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/rule.h"
 #include "server/core/schedule.h"
 #include "server/core/updater.h"
+#include "server/core/version_log.h"
 
 namespace thinwire {
 
@@ -33,6 +37,7 @@ struct ShardOptions {
   Generation generation;
   uint64_t planned_examples = 0;
   Thinning thinning;
+  std::optional<PublishOptions> publish;  // none: readers get masters only
 };
 
 class Shard {
@@ -50,6 +55,12 @@ class Shard {
   // The parameters at version() in a dense codec; encoded at the first call for this version and
   // codec, then shared. In fp32 they are the masters themselves. REQUIRES: seeded().
   ByteChain Encoded(CodecId codec);
+
+  // The rest of these REQUIRE that options.publish was set, and seeded().
+  // What brings a reader that holds HELD of what is published, or nothing, to the newest.
+  DeltaChain Deltas(std::optional<Version> held);
+  std::shared_ptr<const VersionLog> log() const;
+  std::span<const float> published() const;
 
   // Every waiting read and whom it waits for, in the workers' order.
   std::vector<Wait> Waits() const;

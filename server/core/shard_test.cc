@@ -67,7 +67,7 @@ TEST_F(ShardTest, StalenessCountsTheUpdatesSinceTheGradientsParameters) {
 TEST_F(ShardTest, AnswersCarryTheCodecThatWasAskedFor) {
   Open(Rule::Sync(1));
   PushEvent push = workers_[0].Push(0, 1, {1});
-  push.read_codec = CodecId::kFp16;
+  push.read_form = CodecId::kFp16;
   const Effects effects = shard_->Apply(push);
   const std::vector<Answer> want = {{WorkerId{0}, Incarnation{1}, Step{1}, CodecId::kFp16}};
   EXPECT_EQ(effects.answers, want);

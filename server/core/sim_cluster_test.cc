@@ -29,13 +29,18 @@ void RunMode(uint64_t first_seed, const DrawRule& draw_rule) {
     sum.late += cluster.counts().late;
     sum.accepted += cluster.counts().accepted;
     sum.updates += cluster.counts().updates;
+    sum.deltas += cluster.counts().deltas;
+    sum.wholes += cluster.counts().wholes;
   }
   std::cout << kClustersPerMode << " clusters: " << sum.deaths << " deaths, " << sum.expirations
             << " expired leases, " << sum.accepted << " pushes accepted, " << sum.late << " late, "
-            << sum.fenced << " fenced, " << sum.updates << " updates\n";
+            << sum.fenced << " fenced, " << sum.updates << " updates, " << sum.deltas
+            << " reads answered with deltas, " << sum.wholes << " with the whole\n";
   EXPECT_GT(sum.deaths, uint64_t{kClustersPerMode});
   EXPECT_GT(sum.late, uint64_t{kClustersPerMode} / 10);
   EXPECT_GT(sum.fenced, uint64_t{kClustersPerMode} / 2);
+  EXPECT_GT(sum.deltas, uint64_t{kClustersPerMode} * 10);
+  EXPECT_GT(sum.wholes, uint64_t{kClustersPerMode} * 10);
 }
 
 uint32_t Workers(Dice& dice) { return 1 + static_cast<uint32_t>(dice.Below(4)); }

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
+#include "server/core/read_form.h"
 
 namespace thinwire {
 namespace {
@@ -35,20 +36,13 @@ absl::Status Wrong(ShardId shard, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("shard ", shard.value, ": ", what));
 }
 
-absl::StatusOr<CodecId> DenseCodec(ShardId shard, uint32_t wire) {
-  const absl::StatusOr<CodecId> codec = CodecIdFromWire(wire);
-  if (!codec.ok()) return Wrong(shard, absl::StrCat("read codec: ", codec.status().message()));
-  if (IsDense(*codec)) return *codec;
-  return Wrong(shard,
-               absl::StrCat("read codec: want a dense one, got ", std::string(CodecName(*codec))));
-}
-
 // Turns a frame's entries into events, grouped by shard in the order of first mention.
 class Grouping {
  public:
-  Grouping(const Partition& partition, ServerId self, const WorkerFrame& frame)
+  Grouping(const Partition& partition, ServerId self, bool publishes, const WorkerFrame& frame)
       : partition_(partition),
         self_(self),
+        publishes_(publishes),
         worker_(frame.worker),
         incarnation_(frame.incarnation),
         generation_(frame.generation) {}
@@ -72,11 +66,11 @@ class Grouping {
     absl::Status status =
         push.examples == 0 ? CheckNoPayload(push) : CheckPayloadOf(push.shard, push.payload);
     if (!status.ok()) return status;
-    const absl::StatusOr<CodecId> codec = DenseCodec(push.shard, push.read_codec);
-    if (!codec.ok()) return codec.status();
+    const absl::StatusOr<ReadForm> form = FormOf(push.shard, push.read_codec, push.held_version);
+    if (!form.ok()) return form.status();
     EventsFor(push.shard)
         .push_back(PushEvent{worker_, incarnation_, generation_, push.step, push.examples,
-                             push.late_examples, push.computed_version, push.held_version, *codec,
+                             push.late_examples, push.computed_version, *form,
                              std::move(push.payload)});
     return absl::OkStatus();
   }
@@ -84,11 +78,10 @@ class Grouping {
   absl::Status Add(const ReadEntry& read) {
     absl::Status status = CheckShard(read.shard);
     if (!status.ok()) return status;
-    const absl::StatusOr<CodecId> codec = DenseCodec(read.shard, read.read_codec);
-    if (!codec.ok()) return codec.status();
+    const absl::StatusOr<ReadForm> form = FormOf(read.shard, read.read_codec, read.held_version);
+    if (!form.ok()) return form.status();
     EventsFor(read.shard)
-        .push_back(
-            ReadEvent{worker_, incarnation_, generation_, read.step, read.held_version, *codec});
+        .push_back(ReadEvent{worker_, incarnation_, generation_, read.step, *form});
     return absl::OkStatus();
   }
 
@@ -103,6 +96,22 @@ class Grouping {
     if (home == self_) return absl::OkStatus();
     return Wrong(shard,
                  absl::StrCat("lives on server ", home.value, ", this is server ", self_.value));
+  }
+
+  absl::StatusOr<ReadForm> FormOf(ShardId shard, uint32_t read_codec, Version held) const {
+    if (read_codec == kReadDeltas || read_codec == kReadPublished) {
+      if (!publishes_) {
+        return Wrong(shard,
+                     absl::StrCat("read codec ", read_codec,
+                                  ": want one of parameters, for this job publishes no deltas"));
+      }
+      return read_codec == kReadDeltas ? ReadForm::Since(held) : ReadForm::Published();
+    }
+    const absl::StatusOr<CodecId> codec = CodecIdFromWire(read_codec);
+    if (!codec.ok()) return Wrong(shard, absl::StrCat("read codec: ", codec.status().message()));
+    if (CarriesParameters(*codec)) return ReadForm(*codec);
+    return Wrong(shard, absl::StrCat("read codec: want one of parameters, got ",
+                                     std::string(CodecName(*codec))));
   }
 
   absl::Status CheckNoPayload(const PushEntry& push) const {
@@ -127,6 +136,7 @@ class Grouping {
 
   const Partition& partition_;
   const ServerId self_;
+  const bool publishes_;
   const WorkerId worker_;
   const Incarnation incarnation_;
   const Generation generation_;
@@ -155,8 +165,9 @@ absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t serve
 }
 
 absl::StatusOr<std::vector<ShardEvents>> EventsOf(WorkerFrame&& frame, const Partition& partition,
-                                                  ServerId self, Generation generation) {
-  Grouping grouping(partition, self, frame);
+                                                  ServerId self, Generation generation,
+                                                  bool publishes) {
+  Grouping grouping(partition, self, publishes, frame);
   absl::Status status;
   for (SeedEntry& seed : frame.seeds) {
     if (frame.generation != generation) break;

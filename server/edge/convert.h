@@ -31,10 +31,12 @@ struct ShardEvents {
 };
 
 // Every entry is checked before any is used, so that a malformed frame changes nothing. Seeds of
-// another generation than GENERATION are left out: they are of a history that is over. Takes the
-// payloads out of FRAME. REQUIRES: the frame's worker and epoch are checked.
+// another generation than GENERATION are left out: they are of a history that is over. Deltas may
+// be read if the job PUBLISHES them. Takes the payloads out of FRAME. REQUIRES: the frame's worker
+// and epoch are checked.
 absl::StatusOr<std::vector<ShardEvents>> EventsOf(WorkerFrame&& frame, const Partition& partition,
-                                                  ServerId self, Generation generation);
+                                                  ServerId self, Generation generation,
+                                                  bool publishes);
 
 VerdictEntry VerdictEntryOf(ShardId shard, const Judgement& judgement);
 WaitingEntry WaitingEntryOf(ShardId shard, const Wait& wait);

@@ -6,6 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/codec/codec.h"
+#include "proto/pull_choice.h"
 
 namespace thinwire {
 namespace {
@@ -76,6 +78,41 @@ ScheduleSpec ScheduleSpecOf(const Optimization& config) {
   return spec;
 }
 
+absl::StatusOr<Thinning> ThinningOf(const Optimization& config) {
+  Thinning thinning{.lazy_slots = config.lazy_slots()};
+  if (config.gradient_selection() == "none") return thinning;
+  if (config.gradient_selection() != "gtopk") {
+    return Wrong("gradient_selection", absl::StrCat("want one of none, gtopk, got \"",
+                                                    config.gradient_selection(), "\""));
+  }
+  const double density = config.selection_density();
+  if (!(density > 0 && density <= 1)) {
+    return Wrong("selection_density",
+                 absl::StrCat("want a number above 0 and at most 1, got ", density));
+  }
+  thinning.selection = SelectionSpec{.density = density};
+  return thinning;
+}
+
+absl::StatusOr<std::optional<PublishOptions>> PublishOptionsOf(const Compression& config) {
+  const PullChoice choice = ParsePull(config.pull());
+  if (!choice.deltas) return std::nullopt;
+  PublishOptions options;
+  options.log_bytes = config.version_log_bytes();
+  options.every = config.publish_every();
+  if (choice.codec.empty()) return options;
+  absl::StatusOr<CodecSpec> codec = ParseCodec(choice.codec);
+  if (!codec.ok()) return Wrong("pull", codec.status().message());
+  const absl::StatusOr<CodecSpec> values = ParseCodec(config.pull_topk_values());
+  if (!values.ok()) return Wrong("pull_topk_values", values.status().message());
+  codec->density = config.pull_density();
+  codec->values = values->id;
+  const auto made = MakeCodec(*codec);
+  if (!made.ok()) return Wrong("pull", made.status().message());
+  options.codec = *codec;
+  return options;
+}
+
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch epoch,
                                              Clock& clock) {
   if (config.servers() == 0) return Wrong("servers", "want at least 1, got 0");
@@ -89,7 +126,13 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch e
   if (!optimizer.ok()) return optimizer.status();
   auto schedule = Schedule::Make(ScheduleSpecOf(config.optimization()));
   if (!schedule.ok()) return schedule.status();
+  const auto thinning = ThinningOf(config.optimization());
+  if (!thinning.ok()) return thinning.status();
+  const auto publish = PublishOptionsOf(config.compression());
+  if (!publish.ok()) return publish.status();
   JobOptions options;
+  options.thinning = *thinning;
+  options.publish = *publish;
   options.name = config.job();
   options.server = ServerId{config.server()};
   options.server_count = config.servers();

@@ -4,14 +4,17 @@
 #define THINWIRE_SERVER_EDGE_CONVERT_CONFIG_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/ids.h"
 #include "proto/config.pb.h"
+#include "server/core/delta_publisher.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/rule.h"
 #include "server/core/schedule.h"
+#include "server/core/updater.h"
 #include "server/edge/job.h"
 
 namespace thinwire {
@@ -20,6 +23,9 @@ namespace thinwire {
 absl::StatusOr<Rule> RuleOf(const Consistency& config);
 OptimizerSpec OptimizerSpecOf(const Optimization& config);
 ScheduleSpec ScheduleSpecOf(const Optimization& config);
+absl::StatusOr<Thinning> ThinningOf(const Optimization& config);
+// Nothing if the workers pull masters.
+absl::StatusOr<std::optional<PublishOptions>> PublishOptionsOf(const Compression& config);
 
 // A job that nothing has joined yet. CLOCK outlives it. EPOCH is of this start of the server.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch epoch, Clock& clock);

@@ -9,8 +9,9 @@
 namespace thinwire {
 namespace {
 
-Consistency Parsed(const std::string& text) {
-  Consistency config;
+template <typename Message = Consistency>
+Message Parsed(const std::string& text) {
+  Message config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
   return config;
 }
@@ -78,6 +79,56 @@ TEST(MakeJobTest, MistakesAreNamed) {
   config.mutable_consistency()->set_lease_seconds(-1);
   EXPECT_EQ(MakeJob(config, Epoch{1}, clock).status().message(),
             "field \"lease_seconds\": want more than 0, got -1");
+}
+
+std::optional<PublishOptions> PublishOf(const std::string& text) {
+  Compression config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return PublishOptionsOf(config).value();
+}
+
+Thinning ThinningIn(const std::string& text) {
+  return ThinningOf(Parsed<Optimization>(text)).value();
+}
+
+TEST(ThinningOfTest, UpdatesAreWholeUnlessSaidOtherwise) { EXPECT_EQ(ThinningIn(""), Thinning()); }
+
+TEST(ThinningOfTest, EveryFieldArrives) {
+  EXPECT_EQ(ThinningIn("lazy_slots: true"), Thinning{.lazy_slots = true});
+  EXPECT_EQ(ThinningIn("gradient_selection: 'gtopk' selection_density: 0.25"),
+            (Thinning{.selection = SelectionSpec{.density = 0.25}}));
+}
+
+TEST(ThinningOfTest, MistakesAreNamed) {
+  const auto told = [](const std::string& text) {
+    return std::string(ThinningOf(Parsed<Optimization>(text)).status().message());
+  };
+  EXPECT_EQ(told("gradient_selection: 'topk'"),
+            "field \"gradient_selection\": want one of none, gtopk, got \"topk\"");
+  EXPECT_EQ(told("gradient_selection: 'gtopk' selection_density: 0"),
+            "field \"selection_density\": want a number above 0 and at most 1, got 0");
+}
+
+TEST(PublishOptionsOfTest, PullSaysWhatIsPublished) {
+  EXPECT_FALSE(PublishOf("pull: 'bf16'").has_value());
+  EXPECT_FALSE(PublishOf("pull: 'delta'")->codec.has_value());
+  EXPECT_EQ(PublishOf("pull: 'delta_fp8_e5m2'")->codec->id, CodecId::kFp8E5m2);
+  const auto sparse = PublishOf(
+      "pull: 'delta_topk' pull_density: .25 pull_topk_values: 'fp16' density: .5 "
+      "version_log_bytes: 77 publish_every: 3");
+  EXPECT_EQ(sparse->codec->id, CodecId::kTopK);
+  EXPECT_EQ(sparse->codec->density, .25);
+  EXPECT_EQ(sparse->codec->values, CodecId::kFp16);
+  EXPECT_EQ(sparse->log_bytes, 77u);
+  EXPECT_EQ(sparse->every, 3u);
+}
+
+TEST(PublishOptionsOfTest, ACodecThatThereIsNotIsNamed) {
+  Compression config;
+  config.set_pull("delta_mp3");
+  const auto publish = PublishOptionsOf(config);
+  EXPECT_EQ(std::string(publish.status().message()).find("field \"pull\": codec: want one of"), 0u)
+      << publish.status();
 }
 
 }  // namespace

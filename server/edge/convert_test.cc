@@ -40,7 +40,7 @@ JoinRequest Request() {
 class ConvertTest : public testing::Test {
  protected:
   absl::StatusOr<std::vector<ShardEvents>> Events(WorkerFrame frame) const {
-    return EventsOf(std::move(frame), partition_, home_, kGeneration);
+    return EventsOf(std::move(frame), partition_, home_, kGeneration, publishes_);
   }
   std::string ErrorOf(const WorkerFrame& frame) const {
     const auto events = Events(frame);
@@ -65,6 +65,7 @@ class ConvertTest : public testing::Test {
     return frame;
   }
 
+  bool publishes_ = false;
   static constexpr Generation kGeneration{1};
   const Partition partition_ = PartitionOf(Request(), 2).value();
   const ServerId home_{1};
@@ -78,7 +79,6 @@ TEST_F(ConvertTest, APushKeepsAllItSays) {
   frame.pushes[0].step = {5};
   frame.pushes[0].late_examples = 7;
   frame.pushes[0].computed_version = {11};
-  frame.pushes[0].held_version = {12};
   const auto groups = Events(frame).value();
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].shard, here_);
@@ -90,8 +90,7 @@ TEST_F(ConvertTest, APushKeepsAllItSays) {
   EXPECT_EQ(push.examples, 8u);
   EXPECT_EQ(push.late_examples, 7u);
   EXPECT_EQ(push.computed_version, Version{11});
-  EXPECT_EQ(push.held_version, Version{12});
-  EXPECT_EQ(push.read_codec, CodecId::kBf16);
+  EXPECT_EQ(push.read_form, ReadForm(CodecId::kBf16));
   EXPECT_EQ(push.payload, Payload({1, 2, 3, 4}));
 }
 
@@ -131,10 +130,23 @@ TEST_F(ConvertTest, APushOfWeightZeroHasNoPayload) {
 
 TEST_F(ConvertTest, ParametersAreReadInADenseCodec) {
   EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 6)),
-            prefix_ + "read codec: want a dense one, got topk");
+            prefix_ + "read codec: want one of parameters, got topk");
   EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 77)).find(prefix_ + "read codec: codec 77"),
             0u);
   EXPECT_NE(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 0)), "none");
+}
+
+TEST_F(ConvertTest, DeltasAreReadWhereTheJobPublishesThem) {
+  WorkerFrame frame = WithPush(8, Payload({1, 2, 3, 4}), kReadDeltas);
+  frame.pushes[0].held_version = {12};
+  frame.reads.push_back({here_, {1}, {12}, kReadPublished});
+  EXPECT_EQ(ErrorOf(frame),
+            prefix_ + "read codec 64: want one of parameters, for this job publishes no deltas");
+  publishes_ = true;
+  const auto groups = Events(frame).value();
+  EXPECT_EQ(std::get<PushEvent>(groups[0].events.at(0)).read_form, ReadForm::Since(Version{12}));
+  EXPECT_EQ(std::get<ReadEvent>(groups[0].events.at(1)).form, ReadForm::Published());
+  EXPECT_TRUE(Events(WithPush(8, Payload({1, 2, 3, 4}))).ok()) << "masters are read all the same";
 }
 
 TEST_F(ConvertTest, ASeedIsFiniteFp32) {

@@ -1,6 +1,7 @@
 #include "server/edge/delivery.h"
 
 #include <memory>
+#include <utility>
 
 #include "server/edge/convert.h"
 
@@ -17,8 +18,8 @@ Effects Delivery::Apply(ShardHost& host, Shard& shard, const Event& event,
     // Without a stream the answer is lost: the worker reads again on its next one.
     const auto stream = streams_.Find(answer.worker, answer.incarnation);
     if (stream == nullptr) continue;
-    host.Publish(answer.codec);
-    stream->AddAnswer(host.id(), answer.step, answer.codec, host.slots());
+    PublishedDeltas deltas = host.Publish(answer.form);
+    stream->AddAnswer(host.id(), answer.step, answer.form, host.slots(), std::move(deltas));
   }
   return effects;
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,11 @@
 #include "common/clock.h"
 #include "common/ids.h"
 #include "proto/control.pb.h"
+#include "server/core/delta_publisher.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/rule.h"
 #include "server/core/schedule.h"
+#include "server/core/updater.h"
 #include "server/edge/session.h"
 
 namespace thinwire {
@@ -33,6 +36,8 @@ struct JobOptions {
   ServerId server;  // 0 leads
   uint32_t server_count = 1;
   Rule rule;
+  Thinning thinning;
+  std::optional<PublishOptions> publish;  // none: workers read the masters only
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
   Epoch epoch;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/shard.h"
 #include "server/edge/convert.h"
 #include "server/edge/status_report.h"
 
@@ -24,6 +25,13 @@ absl::Status CheckWorker(uint32_t worker, const Rule& rule) {
                                                  " workers, want a number below that"));
 }
 
+ShardOptions ShardOptionsOf(const JobOptions& options) {
+  return {.rule = options.rule,
+          .generation = options.generation,
+          .thinning = options.thinning,
+          .publish = options.publish};
+}
+
 absl::Status Stopping() { return absl::UnavailableError("this server is stopping"); }
 
 }  // namespace
@@ -36,6 +44,7 @@ JobControl::JobControl(JobOptions options, std::unique_ptr<const Optimizer> opti
       scope_{.self = options_.server,
              .epoch = options_.epoch,
              .generation = options_.generation,
+             .publishes = options_.publish.has_value(),
              .streams = streams_,
              .counters = counters_,
              .delivery = delivery_,
@@ -45,8 +54,8 @@ JobControl::JobControl(JobOptions options, std::unique_ptr<const Optimizer> opti
                    Post([=, this] { Hear(worker, incarnation); });
                  }},
       shards_pool_(ThreadCount(options_.thread_count)),
-      model_(options_.server, options_.server_count, options_.rule, options_.generation,
-             std::move(optimizer), std::move(schedule), shards_pool_),
+      model_(options_.server, options_.server_count, ShardOptionsOf(options_), std::move(optimizer),
+             std::move(schedule), shards_pool_),
       membership_(options_.rule.workers, options_.lease),
       waits_told_(clock.Now()) {}
 

@@ -21,13 +21,12 @@ std::string Summary(const Partition& partition) {
 
 }  // namespace
 
-ModelSlot::ModelSlot(ServerId self, uint32_t server_count, const Rule& rule, Generation generation,
+ModelSlot::ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& shard,
                      std::unique_ptr<const Optimizer> optimizer, Schedule schedule,
                      boost::asio::thread_pool& pool)
     : self_(self),
       server_count_(server_count),
-      rule_(rule),
-      generation_(generation),
+      shard_(shard),
       optimizer_(std::move(optimizer)),
       schedule_(std::move(schedule)),
       pool_(pool) {}
@@ -37,9 +36,7 @@ absl::Status ModelSlot::Take(const JoinRequest& request) {
   if (model_ != nullptr) return Compare(request, *model_);
   absl::StatusOr<Partition> partition = PartitionOf(request, server_count_);
   if (!partition.ok()) return partition.status();
-  ShardOptions shard;
-  shard.rule = rule_;
-  shard.generation = generation_;
+  ShardOptions shard = shard_;
   shard.planned_examples = request.planned_examples();
   planned_examples_ = request.planned_examples();
   model_ = std::make_shared<const HostedModel>(*std::move(partition), self_, shard, *optimizer_,

@@ -13,8 +13,8 @@
 #include "common/ids.h"
 #include "proto/control.pb.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/rule.h"
 #include "server/core/schedule.h"
+#include "server/core/shard.h"
 #include "server/edge/hosted_model.h"
 
 namespace thinwire {
@@ -22,8 +22,8 @@ namespace thinwire {
 // Thread-safe.
 class ModelSlot {
  public:
-  // POOL outlives the slot.
-  ModelSlot(ServerId self, uint32_t server_count, const Rule& rule, Generation generation,
+  // SHARD lacks what the model brings: value_count, planned_examples. POOL outlives the slot.
+  ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& shard,
             std::unique_ptr<const Optimizer> optimizer, Schedule schedule,
             boost::asio::thread_pool& pool);
 
@@ -40,8 +40,7 @@ class ModelSlot {
 
   const ServerId self_;
   const uint32_t server_count_;
-  const Rule rule_;
-  const Generation generation_;
+  const ShardOptions shard_;
   const std::unique_ptr<const Optimizer> optimizer_;
   const Schedule schedule_;
   boost::asio::thread_pool& pool_;

@@ -16,4 +16,19 @@ Published PublishedSlots::Get(CodecId codec) const {
   return slot == slots_.end() ? Published{} : slot->second;
 }
 
+void PublishedSlots::PutLog(std::shared_ptr<const VersionLog> log, Step frontier) {
+  // As above.
+  absl::MutexLock lock(&mu_);
+  log_.swap(log);
+  log_frontier_ = frontier;
+}
+
+std::optional<PublishedDeltas> PublishedSlots::Since(Version held) const {
+  absl::MutexLock lock(&mu_);
+  if (log_ == nullptr || held == log_->newest()) return std::nullopt;
+  std::optional<DeltaChain> chain = log_->Since(held);
+  if (!chain.has_value()) return std::nullopt;
+  return PublishedDeltas{log_frontier_, *std::move(chain)};
+}
+
 }  // namespace thinwire

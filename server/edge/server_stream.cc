@@ -24,9 +24,10 @@ void ServerStream::AddVerdict(const VerdictEntry& verdict) {
   });
 }
 
-void ServerStream::AddAnswer(ShardId shard, Step step, CodecId codec, const PublishedSlots& slots) {
-  serial_.Run([this, shard, step, codec, &slots] {
-    if (!ending_) outbox_.AddAnswer(shard, step, codec, slots);
+void ServerStream::AddAnswer(ShardId shard, Step step, const ReadForm& form,
+                             const PublishedSlots& slots, PublishedDeltas deltas) {
+  serial_.Run([this, shard, step, form, &slots, deltas = std::move(deltas)] {
+    if (!ending_) outbox_.AddAnswer(shard, step, form, slots, deltas);
     Go();
   });
 }

@@ -13,9 +13,9 @@
 
 #include "absl/status/status.h"
 #include "common/byte_chain.h"
-#include "common/codec/codec.h"
 #include "common/ids.h"
 #include "proto/frame.h"
+#include "server/core/read_form.h"
 #include "server/edge/published_slots.h"
 #include "server/edge/serial.h"
 #include "server/edge/stream_outbox.h"
@@ -37,8 +37,9 @@ class ServerStream {
                std::function<void(uint64_t)> count_parameters);
 
   void AddVerdict(const VerdictEntry& verdict);
-  // SLOTS outlives the stream.
-  void AddAnswer(ShardId shard, Step step, CodecId codec, const PublishedSlots& slots);
+  // As StreamOutbox. SLOTS outlives the stream.
+  void AddAnswer(ShardId shard, Step step, const ReadForm& form, const PublishedSlots& slots,
+                 PublishedDeltas deltas = {});
   void AddWait(const WaitingEntry& wait);
 
   // The last frame's payloads are let go: the next one may come. It is asked for when the outbox is

@@ -62,7 +62,8 @@ absl::Status Session::Take(const ByteChain& bytes) {
 
   const std::shared_ptr<const void> token = ReadOnToken(stream_);
   const uint64_t push_bytes = HoldPayloads(*frame, token);
-  auto groups = EventsOf(std::move(*frame), model->partition(), scope_.self, scope_.generation);
+  auto groups = EventsOf(std::move(*frame), model->partition(), scope_.self, scope_.generation,
+                         scope_.publishes);
   if (!groups.ok()) return groups.status();
   scope_.counters.CountPushPayload(push_bytes);
   scope_.heard(sender_->first, sender_->second);

@@ -38,6 +38,7 @@ struct SessionScope {
   ServerId self;
   Epoch epoch;
   Generation generation;
+  bool publishes = false;  // deltas may be read
   StreamTable& streams;
   Counters& counters;
   const Delivery& delivery;

@@ -7,8 +7,8 @@
 #include <boost/asio/thread_pool.hpp>
 #include <utility>
 
-#include "common/codec/codec.h"
 #include "common/ids.h"
+#include "server/core/read_form.h"
 #include "server/core/shard.h"
 #include "server/edge/published_slots.h"
 
@@ -35,9 +35,15 @@ class ShardHost {
     boost::asio::post(strand_, [this, work = std::move(work)]() mutable { work(shard_); });
   }
 
-  // Puts the parameters of now in CODEC's slot. On the strand. REQUIRES: the shard is seeded.
-  void Publish(CodecId codec) {
-    slots_.Put(codec, {shard_.version(), shard_.frontier(), shard_.Encoded(codec)});
+  // Puts what FORM is answered from, as it is now, in its slot; returns the answer itself if it is
+  // of what the shard publishes. On the strand. REQUIRES: the shard is seeded.
+  PublishedDeltas Publish(const ReadForm& form) {
+    if (form.published) {
+      slots_.PutLog(shard_.log(), shard_.frontier());
+      return {shard_.frontier(), shard_.Deltas(form.held)};
+    }
+    slots_.Put(form.codec, {shard_.version(), shard_.frontier(), shard_.Encoded(form.codec)});
+    return {};
   }
 
  private:

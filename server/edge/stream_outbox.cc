@@ -1,5 +1,8 @@
 #include "server/edge/stream_outbox.h"
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 namespace thinwire {
@@ -15,10 +18,11 @@ void StreamOutbox::AddWait(const WaitingEntry& wait) {
   if (!answers_.contains(wait.shard)) waits_[wait.shard] = wait;
 }
 
-void StreamOutbox::AddAnswer(ShardId shard, Step step, CodecId codec, const PublishedSlots& slots) {
+void StreamOutbox::AddAnswer(ShardId shard, Step step, const ReadForm& form,
+                             const PublishedSlots& slots, PublishedDeltas deltas) {
   const auto old = answers_.find(shard);
   if (old != answers_.end() && old->second.step > step) return;
-  answers_[shard] = {step, codec, &slots};
+  answers_[shard] = {step, form, &slots, std::move(deltas)};
   waits_.erase(shard);
 }
 
@@ -41,17 +45,41 @@ void StreamOutbox::TakeAnswers(ServerFrame& frame) {
   size_t bytes = 0;
   while (!answers_.empty() && frame.parameters.size() < kMostAnswers) {
     const auto& [shard, answer] = *answers_.begin();
-    Published newest = answer.slots->Get(answer.codec);
-    if (bytes > 0 && bytes + newest.payload.size() > kMessagePayloadBytes) return;
-    bytes += newest.payload.size();
-    ParametersEntry& entry = frame.parameters.emplace_back();
-    entry.shard = shard;
-    entry.step = answer.step;
-    entry.version = newest.version;
-    entry.frontier = newest.frontier;
-    entry.payload = std::move(newest.payload);
+    std::vector<ParametersEntry> entries = EntriesOf(shard, answer);
+    size_t more = 0;
+    for (const ParametersEntry& entry : entries) more += entry.payload.size();
+    if (bytes > 0 && bytes + more > kMessagePayloadBytes) return;
+    bytes += more;
+    std::ranges::move(entries, std::back_inserter(frame.parameters));
     answers_.erase(answers_.begin());
   }
+}
+
+std::vector<ParametersEntry> StreamOutbox::EntriesOf(ShardId shard, const Answer& answer) {
+  const ParametersEntry common = {.shard = shard, .step = answer.step};
+  if (!answer.form.published) {
+    Published newest = answer.slots->Get(answer.form.codec);
+    std::vector<ParametersEntry> entries = {common};
+    entries[0].version = newest.version;
+    entries[0].frontier = newest.frontier;
+    entries[0].payload = std::move(newest.payload);
+    return entries;
+  }
+  std::optional<PublishedDeltas> newest;
+  if (answer.form.held.has_value()) newest = answer.slots->Since(*answer.form.held);
+  const PublishedDeltas& deltas = newest.has_value() ? *newest : answer.deltas;
+  std::vector<ParametersEntry> entries(deltas.chain.size(), common);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const PublishedDelta& delta = *deltas.chain[i];
+    entries[i].version = delta.version;
+    entries[i].base_version = delta.base;
+    entries[i].kind = static_cast<uint32_t>(delta.kind);
+    entries[i].frontier = deltas.frontier;
+    entries[i].more = i + 1 < entries.size();
+    entries[i].published_hash = delta.hash;
+    entries[i].payload = delta.payload;
+  }
+  return entries;
 }
 
 }  // namespace thinwire

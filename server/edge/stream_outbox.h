@@ -14,10 +14,11 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <vector>
 
-#include "common/codec/codec.h"
 #include "common/ids.h"
 #include "proto/frame.h"
+#include "server/core/read_form.h"
 #include "server/edge/published_slots.h"
 
 namespace thinwire {
@@ -29,9 +30,11 @@ class StreamOutbox {
  public:
   void AddVerdict(const VerdictEntry& verdict) { verdicts_.push_back(verdict); }
   void AddWait(const WaitingEntry& wait);
-  // The answer to the read for STEP; an answer to an older step is replaced. SLOTS outlives the
-  // outbox.
-  void AddAnswer(ShardId shard, Step step, CodecId codec, const PublishedSlots& slots);
+  // The answer to the read for STEP; an answer to an older step is replaced. DELTAS are the answer
+  // of now to a form that is published: they are sent if, when the message is made, no log leads
+  // from what the reader holds any more. SLOTS outlives the outbox.
+  void AddAnswer(ShardId shard, Step step, const ReadForm& form, const PublishedSlots& slots,
+                 PublishedDeltas deltas = {});
 
   bool empty() const { return entry_count() == 0; }
   size_t entry_count() const { return verdicts_.size() + answers_.size() + waits_.size(); }
@@ -42,11 +45,14 @@ class StreamOutbox {
  private:
   struct Answer {
     Step step;
-    CodecId codec = CodecId::kFp32;
+    ReadForm form;
     const PublishedSlots* slots = nullptr;
+    PublishedDeltas deltas;
   };
 
   void TakeAnswers(ServerFrame& frame);
+  // The newest parameters that ANSWER can be given.
+  static std::vector<ParametersEntry> EntriesOf(ShardId shard, const Answer& answer);
 
   std::deque<VerdictEntry> verdicts_;
   std::map<ShardId, Answer, std::greater<>> answers_;

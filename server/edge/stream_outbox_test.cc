@@ -1,6 +1,7 @@
 #include "server/edge/stream_outbox.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -38,6 +39,59 @@ TEST(StreamOutboxTest, AnAnswerIsTheNewestVersionWhenItsMessageIsMade) {
   const ServerFrame frame = outbox.Next();
   EXPECT_EQ(frame.parameters[0].version, Version{2});
   EXPECT_EQ(frame.parameters[0].payload.size(), 20u);
+}
+
+PublishedDelta Delta(uint64_t base, uint64_t version) {
+  return {.kind = PublishedDelta::Kind::kAdd,
+          .base = Version{base},
+          .version = Version{version},
+          .hash = version,
+          .payload = ByteChain(std::vector<std::byte>(version))};
+}
+
+// A log of the versions from BEGIN to END.
+std::shared_ptr<const VersionLog> Log(uint64_t begin, uint64_t end) {
+  auto log = std::make_shared<VersionLog>(Version{begin}, 1000);
+  for (uint64_t v = begin; v < end; ++v) log->Append(Delta(v, v + 1));
+  return log;
+}
+
+TEST(StreamOutboxTest, ASlowReaderOfDeltasIsBroughtToTheNewestVersion) {
+  PublishedSlots slots;
+  StreamOutbox outbox;
+  slots.PutLog(Log(3, 5), Step{8});
+  outbox.AddAnswer({0}, {9}, ReadForm::Since(Version{4}), slots,
+                   {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}});
+  slots.PutLog(Log(3, 7), Step{10});
+  const ServerFrame frame = outbox.Next();
+  ASSERT_EQ(frame.parameters.size(), 3u);
+  for (uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(frame.parameters[i], (ParametersEntry{.shard = {0},
+                                                    .step = {9},
+                                                    .version = {5 + i},
+                                                    .base_version = {4 + i},
+                                                    .kind = 1,
+                                                    .frontier = {10},
+                                                    .more = i < 2,
+                                                    .published_hash = 5 + i,
+                                                    .payload = Delta(4 + i, 5 + i).payload}));
+  }
+}
+
+TEST(StreamOutboxTest, WhereNoLogLeadsOnAReaderGetsWhatItWasReleasedWith) {
+  PublishedSlots slots;
+  StreamOutbox outbox;
+  const PublishedDeltas released = {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}};
+  outbox.AddAnswer({2}, {9}, ReadForm::Since(Version{4}), slots, released);
+  outbox.AddAnswer({1}, {9}, ReadForm::Published(), slots, released);
+  slots.PutLog(Log(6, 8), Step{10});
+  const ServerFrame frame = outbox.Next();
+  ASSERT_EQ(frame.parameters.size(), 2u);
+  for (const ParametersEntry& entry : frame.parameters) {
+    EXPECT_EQ(entry.version, Version{5});
+    EXPECT_EQ(entry.frontier, Step{8});
+    EXPECT_FALSE(entry.more);
+  }
 }
 
 TEST(StreamOutboxTest, AShardHasOnePendingAnswerOfTheLargestStep) {

@@ -18,10 +18,10 @@ Moment Moment::Of(const Event& event) {
     m.kind = Moment::Kind::kLeave, m.worker = e->worker, m.incarnation = e->incarnation;
   } else if (const auto* e = std::get_if<ReadEvent>(&event)) {
     m.kind = Moment::Kind::kRead, m.worker = e->worker, m.incarnation = e->incarnation;
-    m.step = e->step, m.generation = e->generation, m.codec = e->codec;
+    m.step = e->step, m.generation = e->generation, m.form = e->form;
   } else if (const auto* e = std::get_if<PushEvent>(&event)) {
     m.kind = Moment::Kind::kPush, m.worker = e->worker, m.incarnation = e->incarnation;
-    m.step = e->step, m.generation = e->generation, m.codec = e->read_codec;
+    m.step = e->step, m.generation = e->generation, m.form = e->read_form;
     m.push = *e;
   }
   return m;

@@ -28,7 +28,7 @@ struct Moment {
   Incarnation incarnation;
   Step step;
   Generation generation;
-  CodecId codec = CodecId::kFp32;
+  ReadForm form;
   PushEvent push;
 
   bool heard = false;            // a message of one who may speak

@@ -1,6 +1,8 @@
 #include "server/core/testing/fakes.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "common/codec/codec.h"
@@ -31,9 +33,10 @@ void PlainDescent::Apply(const Update& update, std::span<const float> sum, std::
   }
 }
 
-void RecordingOptimizer::Apply(const Update& update, std::span<const float> sum, std::span<float>,
-                               std::span<const std::span<float>>) const {
+void RecordingOptimizer::Apply(const Update& update, std::span<const float> sum,
+                               std::span<float> masters, std::span<const std::span<float>>) const {
   updates_.push_back({update, {sum.begin(), sum.end()}});
+  std::ranges::transform(masters, sum, masters.begin(), std::minus<>());
 }
 
 Schedule ConstantRate() { return Schedule::Make({.learning_rate = 1}).value(); }

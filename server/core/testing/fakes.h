@@ -33,7 +33,7 @@ struct RecordedUpdate {
   std::vector<float> sum;
 };
 
-// Leaves the masters alone.
+// Writes down what it was given; master -= gradient, unscaled.
 class RecordingOptimizer final : public Optimizer {
  public:
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,

@@ -145,7 +145,7 @@ void Oracle::AnswerReads(Effects& effects) {
     const Moment& m = chronicle_.moments()[*read];
     const bool bounded = options_.rule.slack != kUnboundedSlack;
     if (bounded && m.read->value > frontier().value + options_.rule.slack) continue;
-    effects.answers.push_back({WorkerId{i}, m.incarnation, *m.read, m.codec});
+    effects.answers.push_back({WorkerId{i}, m.incarnation, *m.read, m.form});
   }
   chronicle_.now().answers = effects.answers;
 }

@@ -1,5 +1,6 @@
 #include "server/core/testing/sim_books.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <variant>
@@ -11,7 +12,7 @@ namespace {
 
 // What a payload of the simulation amounts to is its first value.
 uint64_t Amount(const PushEvent& push) {
-  return push.examples == 0 ? 0 : static_cast<uint64_t>(Values(push.payload, 2)[0]);
+  return push.examples == 0 ? 0 : static_cast<uint64_t>(Values(push.payload, kSimValues)[0]);
 }
 
 GradientName NameOf(const PushEvent& push) { return {push.worker, push.incarnation, push.step}; }
@@ -32,6 +33,7 @@ void ShardBooks::Enter(const Event& event, const Effects& effects, const Shard& 
   const auto* push = std::get_if<PushEvent>(&event);
   if (push != nullptr) EnterVerdict(*push, *effects.judgement);
   EnterUpdates(optimizer);
+  if (publish_.has_value() && shard.seeded()) EnterPublished(shard);
   CheckBound(effects, shard);
 }
 
@@ -56,13 +58,14 @@ void ShardBooks::EnterVerdict(const PushEvent& push, const Judgement& judgement)
 void ShardBooks::EnterUpdates(const RecordingOptimizer& optimizer) {
   Demand(optimizer.updates().size() <= updates_ + 1, "two updates in one event");
   if (optimizer.updates().size() == updates_) return;
-  std::vector<float> sum(2);
+  std::vector<float> sum(kSimValues);
   uint64_t weight = 0;
   for (const auto& [name, push] : pending_) {
-    const std::vector<float> values = Values(push.payload, 2);
+    const std::vector<float> values = Values(push.payload, kSimValues);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i] * push.examples;
     weight += push.examples + push.late_examples;
     applied_ += Amount(push);
+    unpublished_ = std::min(unpublished_.value_or(name.step), name.step);
   }
   const RecordedUpdate& update = optimizer.updates().back();
   Demand(!pending_.empty(), "an update of nothing");
@@ -72,6 +75,21 @@ void ShardBooks::EnterUpdates(const RecordingOptimizer& optimizer) {
          absl::StrCat("update ", updates_ + 1, " is not divided by ", weight));
   pending_.clear();
   updates_ = optimizer.updates().size();
+}
+
+void ShardBooks::EnterPublished(const Shard& shard) {
+  const Version newest = shard.log()->newest();
+  const std::span<const float> values = shard.published();
+  if (!published_.try_emplace(newest, values.begin(), values.end()).second) return;
+  if (newest == shard.version()) unpublished_ = std::nullopt;
+  Demand(publish_->codec.has_value() || std::ranges::equal(values, shard.masters()),
+         absl::StrCat("version ", newest.value, " is not published exactly"));
+}
+
+void ShardBooks::Replicated(Version version, std::span<const float> values) {
+  const auto published = published_.find(version);
+  Demand(published != published_.end() && std::ranges::equal(published->second, values),
+         absl::StrCat("a replica differs from version ", version.value));
 }
 
 void ShardBooks::CheckBound(const Effects& effects, const Shard& shard) {
@@ -86,6 +104,8 @@ void ShardBooks::CheckBound(const Effects& effects, const Shard& shard) {
       Demand(name.step >= frontier_,
              absl::StrCat("step ", name.step.value, " is missing at frontier ", frontier_.value));
     }
+    Demand(!publish_.has_value() || !unpublished_.has_value() || *unpublished_ >= frontier_,
+           absl::StrCat("unpublished at frontier ", frontier_.value));
   }
 }
 
@@ -108,6 +128,9 @@ void ShardBooks::Close(const Shard& shard) {
          absl::StrCat("late examples ", late_examples_, ", taken ", late_taken_, ", owed ",
                       late_owed_));
   Demand(shard.version().value == updates_, "versions are not the updates");
+  if (publish_.has_value() && shard.seeded()) {
+    Demand(shard.log()->newest() == shard.version(), "left unpublished");
+  }
 }
 
 }  // namespace thinwire

@@ -4,13 +4,17 @@
 //   produced = in updates + accepted and waiting + residuals at the end + lost with processes that
 //   died
 //
+// And every replica is what its shard published as that version, bit by bit.
+//
 // All amounts are whole numbers, so the sums are exact. Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SIM_BOOKS_H_
 #define THINWIRE_SERVER_CORE_TESTING_SIM_BOOKS_H_
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -25,6 +29,10 @@
 
 namespace thinwire {
 
+// How many values a simulated shard has. The first of a gradient is its amount, the second tells it
+// from the others, one of the rest moves by chance.
+inline constexpr size_t kSimValues = 24;
+
 // Which gradient of a shard.
 struct GradientName {
   WorkerId worker;
@@ -37,7 +45,9 @@ struct GradientName {
 // Of one shard.
 class ShardBooks {
  public:
-  explicit ShardBooks(const Rule& rule) : rule_(rule) {}
+  // PUBLISH as the shard has it.
+  ShardBooks(const Rule& rule, const std::optional<PublishOptions>& publish)
+      : rule_(rule), publish_(publish) {}
 
   void Produced(uint64_t amount) { produced_ += amount; }
   void LeftInResidual(uint64_t amount) { residual_ += amount; }
@@ -45,11 +55,16 @@ class ShardBooks {
   // The process died without this push's verdict.
   void DiedWithPush(const PushEvent& push) { unanswered_.push_back(push); }
 
+  // A replica holds VALUES as VERSION.
+  void Replicated(Version version, std::span<const float> values);
+
   // To be called after each event. OPTIMIZER is the shard's own.
   void Enter(const Event& event, const Effects& effects, const Shard& shard,
              const RecordingOptimizer& optimizer);
   // To be called when all is over.
   void Close(const Shard& shard);
+
+  void Demand(bool holds, const std::string& claim);
 
   const std::vector<std::string>& complaints() const { return complaints_; }
   uint64_t verdicts(Verdict verdict) const;
@@ -58,10 +73,13 @@ class ShardBooks {
  private:
   void EnterVerdict(const PushEvent& push, const Judgement& judgement);
   void EnterUpdates(const RecordingOptimizer& optimizer);
+  void EnterPublished(const Shard& shard);
   void CheckBound(const Effects& effects, const Shard& shard);
-  void Demand(bool holds, const std::string& claim);
 
   const Rule rule_;
+  const std::optional<PublishOptions> publish_;
+  std::map<Version, std::vector<float>> published_;
+  std::optional<Step> unpublished_;  // the oldest step of a gradient in an update not published yet
   uint64_t produced_ = 0;
   uint64_t applied_ = 0;
   uint64_t residual_ = 0;

@@ -88,12 +88,13 @@ void SimClient::SendReads(uint64_t now, Wire<ToShard>& wire) {
 void SimClient::SendRead(uint64_t now, Wire<ToShard>& wire, uint32_t shard, Step step) {
   const PerShard& s = shards_[shard];
   if (s.answered.has_value() && *s.answered >= step) return;
-  if (!s.join.seeded) Send(now, wire, shard, SeedEvent{Fp32Payload({0, 0})});
+  if (!s.join.seeded)
+    Send(now, wire, shard, SeedEvent{Fp32Payload(std::vector<float>(kSimValues))});
   ReadEvent read;
   read.worker = plan_.worker;
   read.incarnation = plan_.incarnation;
   read.step = step;
-  read.held_version = s.held;
+  read.form = FormOf(s);
   Send(now, wire, shard, read);
 }
 
@@ -119,15 +120,17 @@ void SimClient::ComputeAndPush(uint64_t now, Wire<ToShard>& wire) {
     push.incarnation = plan_.incarnation;
     push.step = step_;
     push.computed_version = shard.held;
-    push.held_version = shard.held;
+    push.read_form = FormOf(shard);
     if (!nothing) {
       const uint64_t amount = 1 + dice_.Below(9);
       books_[i].Produced(amount);
       push.examples = 1 + static_cast<uint32_t>(dice_.Below(3));
       push.late_examples = static_cast<uint32_t>(shard.late_examples);
-      // The second value tells this gradient from all others.
-      push.payload = Fp32Payload(
-          {static_cast<float>(shard.residual + amount), static_cast<float>(dice_.Below(1 << 16))});
+      std::vector<float> gradient(kSimValues);
+      gradient[0] = static_cast<float>(shard.residual + amount);
+      gradient[1] = static_cast<float>(dice_.Below(1 << 16));
+      gradient[2 + dice_.Below(kSimValues - 2)] = static_cast<float>(dice_.Below(100));
+      push.payload = Fp32Payload(gradient);
       shard.residual = 0;
     }
     shard.push = push;
@@ -140,10 +143,22 @@ void SimClient::Hear(const ToWorker& letter) {
   PerShard& shard = shards_[letter.shard];
   if (letter.judgement.has_value()) {
     HearVerdict(shard, books_[letter.shard], *letter.judgement);
-  } else if (!shard.answered.has_value() || letter.step > *shard.answered) {
+  } else if (letter.step == awaited() && shard.answered != letter.step) {
     shard.answered = letter.step;
     shard.held = letter.version;
+    if (plan_.reads_deltas) HearDeltas(shard, books_[letter.shard], letter.deltas);
   }
+}
+
+void SimClient::HearDeltas(PerShard& shard, ShardBooks& books, const DeltaChain& deltas) {
+  const std::string wrong = shard.replica.Apply(deltas);
+  books.Demand(wrong.empty(), wrong);
+  shard.held = shard.replica.held().value_or(Version{0});
+  books.Replicated(shard.held, shard.replica.values());
+}
+
+ReadForm SimClient::FormOf(const PerShard& shard) const {
+  return plan_.reads_deltas ? shard.replica.form() : ReadForm();
 }
 
 void SimClient::HearVerdict(PerShard& shard, ShardBooks& books, const Judgement& judgement) {
@@ -156,7 +171,7 @@ void SimClient::HearVerdict(PerShard& shard, ShardBooks& books, const Judgement&
   if (judgement.verdict == Verdict::kLate) {
     late_ = true;
     if (push.examples == 0) return;
-    shard.residual += static_cast<uint64_t>(Values(push.payload, 2)[0]);
+    shard.residual += static_cast<uint64_t>(Values(push.payload, kSimValues)[0]);
     shard.late_examples += push.examples;
   } else if (judgement.verdict == Verdict::kAccept && push.examples != 0) {
     shard.late_examples = 0;

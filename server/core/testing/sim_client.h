@@ -21,12 +21,14 @@
 #include "server/core/event.h"
 #include "server/core/testing/histories.h"
 #include "server/core/testing/sim_books.h"
+#include "server/core/testing/sim_replica.h"
 #include "server/core/testing/sim_wire.h"
 
 namespace thinwire {
 
 struct SimClientPlan {
   bool by_round = true;
+  bool reads_deltas = false;
   WorkerId worker;
   Incarnation incarnation;
   Step last;                   // the first step that is not done any more
@@ -62,6 +64,7 @@ class SimClient {
     JoinAnswer join;
     std::optional<Step> answered;  // the largest step that parameters came for
     Version held;
+    SimReplica replica;
     uint64_t residual = 0;
     uint64_t late_examples = 0;
     std::optional<PushEvent> push;  // without a verdict
@@ -76,10 +79,14 @@ class SimClient {
   void WaitToResend(uint64_t now);
   void ComputeAndPush(uint64_t now, Wire<ToShard>& wire);
   void HearVerdict(PerShard& shard, ShardBooks& books, const Judgement& judgement);
+  void HearDeltas(PerShard& shard, ShardBooks& books, const DeltaChain& deltas);
   void GoOn(uint64_t now, Wire<ToShard>& wire);
   bool HasParameters() const;
   bool HasVerdicts() const;
   void Settle();
+  // The step whose parameters are to come.
+  Step awaited() const { return phase_ == Phase::kReading ? step_ : step_ + 1; }
+  ReadForm FormOf(const PerShard& shard) const;
   void Send(uint64_t now, Wire<ToShard>& wire, uint32_t shard, const Event& event);
 
   const SimClientPlan plan_;

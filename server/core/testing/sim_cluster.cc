@@ -21,23 +21,36 @@ Judgement FencedHeartbeat(const ToShard& letter) {
   return fenced;
 }
 
+// Readers of masters, of exact deltas, of a codec's; with logs that reach far, hardly and not.
+std::optional<PublishOptions> DrawPublish(Dice& dice) {
+  if (dice.Percent(20)) return std::nullopt;
+  PublishOptions publish;
+  if (dice.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kFp8E5m2};
+  if (dice.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kTopK, .density = .1};
+  if (dice.Percent(50)) publish.log_bytes = dice.Below(60);
+  if (dice.Percent(50)) publish.every = static_cast<uint32_t>(dice.Below(5));
+  return publish;
+}
+
 }  // namespace
 
 SimCluster::SimCluster(const Rule& rule, uint64_t seed)
     : rule_(rule),
       dice_(seed),
       shard_count_(1 + static_cast<uint32_t>(dice_.Below(3))),
+      publish_(DrawPublish(dice_)),
       last_{6 + dice_.Below(10)},
       trouble_ticks_(100 + dice_.Below(400)),
       to_shards_(dice_),
       to_workers_(dice_),
-      books_(shard_count_, ShardBooks(rule)),
+      books_(shard_count_, ShardBooks(rule, publish_)),
       leases_(shard_count_, std::vector<Lease>(rule.workers)),
       incarnations_(rule.workers),
       starts_(rule.workers) {
   ShardOptions options;
-  options.value_count = 2;
+  options.value_count = kSimValues;
   options.rule = rule;
+  options.publish = publish_;
   for (uint32_t i = 0; i < shard_count_; ++i) {
     optimizers_.push_back(std::make_unique<RecordingOptimizer>());
     shards_.push_back(std::make_unique<Shard>(options, *optimizers_[i], schedule_));
@@ -59,14 +72,7 @@ std::string SimCluster::Run() {
       if (now_ == open_at_[i] && !shards_[i]->open()) ApplyTo(i, OpenEvent{});
     }
     for (const ToShard& letter : to_shards_.Arrived(now_)) Deliver(letter);
-    for (const ToWorker& letter : to_workers_.Arrived(now_)) {
-      for (Process& process : processes_) {
-        const SimClient& client = *process.client;
-        const bool meant =
-            client.worker() == letter.worker && client.incarnation() == letter.incarnation;
-        if (meant) process.client->Hear(letter);
-      }
-    }
+    for (const ToWorker& letter : to_workers_.Arrived(now_)) Deliver(letter);
     for (Process& process : processes_) {
       process.client->Tick(
           now_, [this](uint32_t shard, const Event& event) { return ApplyTo(shard, event); },
@@ -96,6 +102,7 @@ bool SimCluster::Over() const {
 void SimCluster::StartProcess(uint32_t worker) {
   SimClientPlan plan;
   plan.by_round = rule_.fold == Fold::kRound;
+  plan.reads_deltas = publish_.has_value();
   plan.worker = WorkerId{worker};
   plan.incarnation = ++incarnations_[worker];
   plan.last = last_;
@@ -158,6 +165,20 @@ void SimCluster::Deliver(const ToShard& letter) {
   if (letter.event.has_value()) ApplyTo(letter.shard, *letter.event);
 }
 
+void SimCluster::Deliver(ToWorker letter) {
+  // A slow reader's bytes are chosen late.
+  if (letter.held.has_value() && dice_.Percent(30)) {
+    const auto newest = shards_[letter.shard]->log()->Since(*letter.held);
+    if (newest.has_value() && !newest->empty()) letter.deltas = *newest;
+  }
+  for (Process& process : processes_) {
+    const SimClient& client = *process.client;
+    const bool meant =
+        client.worker() == letter.worker && client.incarnation() == letter.incarnation;
+    if (meant) process.client->Hear(letter);
+  }
+}
+
 void SimCluster::ExpireLeases() {
   for (uint32_t shard = 0; shard < shard_count_; ++shard) {
     for (uint32_t worker = 0; worker < rule_.workers; ++worker) {
@@ -197,6 +218,12 @@ Effects SimCluster::ApplyTo(uint32_t shard, const Event& event) {
     letter.incarnation = answer.incarnation;
     letter.step = answer.step;
     letter.version = shards_[shard]->version();
+    if (answer.form.published) {
+      letter.held = answer.form.held;
+      letter.deltas = shards_[shard]->Deltas(answer.form.held);
+      const bool whole = letter.deltas[0]->kind == PublishedDelta::Kind::kFull;
+      ++(whole ? counts_.wholes : counts_.deltas);
+    }
     to_workers_.Send(now_, letter);
   }
   return effects;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct SimCounts {
   uint64_t late = 0;
   uint64_t accepted = 0;
   uint64_t updates = 0;
+  uint64_t deltas = 0;  // that reads were answered with
+  uint64_t wholes = 0;
 };
 
 class SimCluster {
@@ -59,6 +62,7 @@ class SimCluster {
   void EndTrouble();
   void LoseProcess(uint32_t worker);
   void Deliver(const ToShard& letter);
+  void Deliver(ToWorker letter);
   void ExpireLeases();
   void Expire(uint32_t shard, uint32_t worker);
   void SendVerdict(uint32_t shard, const Judgement& judgement);
@@ -70,6 +74,7 @@ class SimCluster {
   const Rule rule_;
   Dice dice_;
   const uint32_t shard_count_;
+  const std::optional<PublishOptions> publish_;
   const Step last_;
   const uint64_t trouble_ticks_;
   const Schedule schedule_ = ConstantRate();

@@ -14,6 +14,7 @@
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/testing/histories.h"
+#include "server/core/version_log.h"
 
 namespace thinwire {
 
@@ -39,6 +40,8 @@ struct ToWorker {
   std::optional<Judgement> judgement;
   Step step;
   Version version;
+  std::optional<Version> held;  // what the reader held when the read was answered
+  DeltaChain deltas;            // of a read for what is published
 };
 
 template <typename Letter>
