@@ -80,7 +80,9 @@ class PutBackExchange final : public Exchange {
   // Takes the k largest out of RESIDUAL + GRADIENT.
   Entries Select(std::span<const float> gradient, std::span<float> residual) const {
     std::vector<uint32_t> indices(k_);
-    kernels::AddAndSelectTopK(gradient, residual, indices);
+    std::vector<float> values(k_);
+    uint32_t collect_from = 0;
+    kernels::AddAndSelectTopK(gradient, residual, {indices, values}, collect_from);
     Entries selected;
     for (const uint32_t index : indices) selected[index] = std::exchange(residual[index], 0.0f);
     return selected;

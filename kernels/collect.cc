@@ -1,5 +1,7 @@
 #include "kernels/collect.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/collect.cc"
 #include "hwy/foreach_target.h"
@@ -11,28 +13,30 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Collects the indices of one pass. The room is checked before each write, so that a pass that
-// finds more than it has room for still runs to its end.
+// Collects the values of one pass. Every vector is written, all lanes, behind
+// what was found so far: which vectors hold something is past guessing, and a
+// wrong branch costs more than a write.
 class Collector {
  public:
-  Collector(uint32_t smallest, std::span<uint32_t> indices)
-      : smallest_(smallest), room_(indices.size() - kCollectPadding), indices_(indices.data()) {}
+  Collector(uint32_t smallest, const IndexedValues &found)
+      : smallest_(smallest),
+        room_(found.indices.size() - kCollectPadding),
+        indices_(found.indices.data()),
+        values_(found.values.data()) {}
 
-  // The vector of VALUES at index I.
   template <class D>
-  HWY_INLINE void Add(D /*tag*/, hn::Vec<D> values, size_t i) {
+  HWY_INLINE void Add(D df, hn::Vec<D> values, hn::Vec<hn::RebindToUnsigned<D>> index) {
     const hn::RebindToSigned<D> di;
     const hn::RebindToUnsigned<D> du;
     const auto magnitude = hn::BitCast(di, hn::Abs(values));
     const auto below = hn::Lt(magnitude, hn::Set(di, static_cast<int32_t>(smallest_)));
-    if (HWY_LIKELY(hn::AllTrue(di, below))) return;
-    const auto found = hn::RebindMask(du, hn::Not(below));
-    if (count_ <= room_) {
-      const auto index = hn::Iota(du, static_cast<uint32_t>(i));
-      // Not CompressStore: it takes a hundred cycles on some processors.
-      hn::StoreU(hn::Compress(index, found), du, indices_ + count_);
-      count_ += hn::CountTrue(du, found);
-    }
+    const auto found = hn::Not(below);
+    // Not CompressStore: it takes a hundred cycles on some processors.
+    hn::StoreU(hn::Compress(index, hn::RebindMask(du, found)), du, indices_ + count_);
+    hn::StoreU(hn::Compress(values, hn::RebindMask(df, found)), df, values_ + count_);
+    // One above the room says that it was too small; from there on it is
+    // written again and again.
+    count_ = std::min(count_ + hn::CountTrue(di, found), room_ + 1);
   }
 
   std::optional<size_t> count() const {
@@ -42,37 +46,54 @@ class Collector {
  private:
   const uint32_t smallest_;
   const size_t room_;
-  uint32_t* const indices_;
+  uint32_t *const indices_;
+  float *const values_;
   size_t count_ = 0;
 };
 
-std::optional<size_t> CollectAll(std::span<const float> values, uint32_t smallest,
-                                 std::span<uint32_t> indices) {
+// STEP handles the vector at an index, for a tag.
+template <class Step>
+HWY_INLINE void ForEachVector(size_t count, const Step &step) {
   const hn::ScalableTag<float> df;
   const hn::CappedTag<float, 1> one;
-  Collector collector(smallest, indices);
   size_t i = 0;
-  for (; i + hn::Lanes(df) <= values.size(); i += hn::Lanes(df)) {
-    collector.Add(df, hn::LoadU(df, values.data() + i), i);
-  }
-  for (; i < values.size(); ++i) collector.Add(one, hn::LoadU(one, values.data() + i), i);
+  for (; i + hn::Lanes(df) <= count; i += hn::Lanes(df)) step(df, i);
+  for (; i < count; ++i) step(one, i);
+}
+
+std::optional<size_t> CollectAll(std::span<const float> values, uint32_t smallest,
+                                 const IndexedValues &found) {
+  Collector collector(smallest, found);
+  ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(d)> du;
+    collector.Add(d, hn::LoadU(d, values.data() + i), hn::Iota(du, static_cast<uint32_t>(i)));
+  });
   return collector.count();
 }
 
 std::optional<size_t> AddAndCollectAll(std::span<const float> gradient, std::span<float> values,
-                                       uint32_t smallest, std::span<uint32_t> indices) {
-  const hn::ScalableTag<float> df;
-  const hn::CappedTag<float, 1> one;
-  Collector collector(smallest, indices);
-  const auto add = [&](auto d, size_t i) HWY_ATTR {
-    float* at = values.data() + i;
+                                       uint32_t smallest, const IndexedValues &found) {
+  Collector collector(smallest, found);
+  ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(d)> du;
+    float *at = values.data() + i;
     const auto sum = hn::Add(hn::LoadU(d, at), hn::LoadU(d, gradient.data() + i));
     hn::StoreU(sum, d, at);
-    collector.Add(d, sum, i);
-  };
-  size_t i = 0;
-  for (; i + hn::Lanes(df) <= values.size(); i += hn::Lanes(df)) add(df, i);
-  for (; i < values.size(); ++i) add(one, i);
+    collector.Add(d, sum, hn::Iota(du, static_cast<uint32_t>(i)));
+  });
+  return collector.count();
+}
+
+std::optional<size_t> CollectAmong(const IndexedValues &candidates, uint32_t smallest,
+                                   const IndexedValues &found) {
+  Collector collector(smallest, found);
+  ForEachVector(candidates.values.size(), [&](auto d, size_t i) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(d)> du;
+    // Both are read before anything is written, and nothing behind them is
+    // overwritten.
+    const auto index = hn::LoadU(du, candidates.indices.data() + i);
+    collector.Add(d, hn::LoadU(d, candidates.values.data() + i), index);
+  });
   return collector.count();
 }
 
@@ -85,15 +106,21 @@ namespace thinwire::kernels {
 
 HWY_EXPORT(CollectAll);
 HWY_EXPORT(AddAndCollectAll);
+HWY_EXPORT(CollectAmong);
 
 std::optional<size_t> CollectAtLeast(std::span<const float> values, uint32_t smallest,
-                                     std::span<uint32_t> indices) {
-  return HWY_DYNAMIC_DISPATCH(CollectAll)(values, smallest, indices);
+                                     const IndexedValues &found) {
+  return HWY_DYNAMIC_DISPATCH(CollectAll)(values, smallest, found);
 }
 
 std::optional<size_t> AddAndCollectAtLeast(std::span<const float> gradient, std::span<float> values,
-                                           uint32_t smallest, std::span<uint32_t> indices) {
-  return HWY_DYNAMIC_DISPATCH(AddAndCollectAll)(gradient, values, smallest, indices);
+                                           uint32_t smallest, const IndexedValues &found) {
+  return HWY_DYNAMIC_DISPATCH(AddAndCollectAll)(gradient, values, smallest, found);
+}
+
+std::optional<size_t> CollectAtLeast(const IndexedValues &candidates, uint32_t smallest,
+                                     const IndexedValues &found) {
+  return HWY_DYNAMIC_DISPATCH(CollectAmong)(candidates, smallest, found);
 }
 
 }  // namespace thinwire::kernels

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -17,25 +18,40 @@ std::vector<float> Values(size_t count, uint32_t seed) {
   return values;
 }
 
-std::vector<uint32_t> ByPlainLoop(const std::vector<float>& values, float smallest) {
-  std::vector<uint32_t> indices;
+using Entries = std::vector<std::pair<uint32_t, float>>;
+
+Entries ByPlainLoop(const std::vector<float>& values, float smallest) {
+  Entries entries;
   for (uint32_t i = 0; i < values.size(); ++i) {
-    if (std::abs(values[i]) >= smallest) indices.push_back(i);
+    if (std::abs(values[i]) >= smallest) entries.emplace_back(i, values[i]);
   }
-  return indices;
+  return entries;
 }
+
+// A room for COUNT values.
+struct Room {
+  explicit Room(size_t count) : indices(count + kCollectPadding), values(count + kCollectPadding) {}
+
+  IndexedValues all() { return {indices, values}; }
+  Entries First(size_t count) const {
+    Entries entries;
+    for (size_t j = 0; j < count; ++j) entries.emplace_back(indices[j], values[j]);
+    return entries;
+  }
+
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+};
 
 TEST(CollectTest, FindsWhatAPlainLoopFinds) {
   OnEveryTarget([] {
     for (size_t count = 0; count < 100; ++count) {
       const std::vector<float> values = Values(count, count);
       for (const float smallest : {0.0f, 0.5f, 1.0f, 1.5f, 100.0f}) {
-        const auto want = ByPlainLoop(values, smallest);
-        std::vector<uint32_t> got(want.size() + kCollectPadding);
-        const auto found = CollectAtLeast(values, MagnitudeBits(smallest), got);
-        ASSERT_EQ(found, want.size());
-        got.resize(want.size());
-        ASSERT_EQ(got, want);
+        const Entries want = ByPlainLoop(values, smallest);
+        Room room(want.size());
+        ASSERT_EQ(CollectAtLeast(values, MagnitudeBits(smallest), room.all()), want.size());
+        ASSERT_EQ(room.First(want.size()), want);
       }
     }
   });
@@ -47,12 +63,27 @@ TEST(CollectTest, AddsWhileItCollects) {
       const std::vector<float> gradient = Values(count, count);
       std::vector<float> values = Values(count, count + 1000), sums = values;
       for (size_t i = 0; i < count; ++i) sums[i] += gradient[i];
-      const auto want = ByPlainLoop(sums, 1.0f);
-      std::vector<uint32_t> got(want.size() + kCollectPadding);
-      ASSERT_EQ(AddAndCollectAtLeast(gradient, values, MagnitudeBits(1.0f), got), want.size());
-      got.resize(want.size());
-      ASSERT_EQ(got, want);
+      const Entries want = ByPlainLoop(sums, 1.0f);
+      Room room(want.size());
+      ASSERT_EQ(AddAndCollectAtLeast(gradient, values, MagnitudeBits(1.0f), room.all()),
+                want.size());
+      ASSERT_EQ(room.First(want.size()), want);
       ASSERT_EQ(values, sums);
+    }
+  });
+}
+
+TEST(CollectTest, CollectsAmongWhatWasCollectedInPlace) {
+  OnEveryTarget([] {
+    for (size_t count = 0; count < 200; ++count) {
+      const std::vector<float> values = Values(count, count);
+      Room room(count);
+      const auto found = CollectAtLeast(values, MagnitudeBits(0.5f), room.all());
+      ASSERT_TRUE(found.has_value());
+      const Entries want = ByPlainLoop(values, 1.0f);
+      ASSERT_EQ(CollectAtLeast(room.all().First(*found), MagnitudeBits(1.0f), room.all()),
+                want.size());
+      ASSERT_EQ(room.First(want.size()), want);
     }
   });
 }
@@ -61,10 +92,11 @@ TEST(CollectTest, WithoutRoomItSaysSoAndStillAddsEverything) {
   OnEveryTarget([] {
     const std::vector<float> gradient(1000, 1.0f);
     std::vector<float> values(1000, 1.0f);
-    std::vector<uint32_t> indices(999 + kCollectPadding, 0);
-    EXPECT_EQ(AddAndCollectAtLeast(gradient, values, MagnitudeBits(1.0f), indices), std::nullopt);
+    Room room(999);
+    EXPECT_EQ(AddAndCollectAtLeast(gradient, values, MagnitudeBits(1.0f), room.all()),
+              std::nullopt);
     EXPECT_EQ(values, std::vector<float>(1000, 2.0f));
-    EXPECT_EQ(CollectAtLeast(values, MagnitudeBits(1.0f), indices), std::nullopt);
+    EXPECT_EQ(CollectAtLeast(values, MagnitudeBits(1.0f), room.all()), std::nullopt);
   });
 }
 

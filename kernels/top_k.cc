@@ -1,13 +1,14 @@
 #include "kernels/top_k.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <memory>
 #include <optional>
-#include <vector>
 
-#include "kernels/collect.h"
-#include "kernels/radix_select.h"
+#include "kernels/kth_largest.h"
 
 namespace thinwire::kernels {
 namespace {
@@ -20,90 +21,129 @@ constexpr size_t kSampleValues = kRunValues * kSampleRuns;
 // Below this many values a sample saves nothing.
 constexpr size_t kSampledFrom = 4 * kSampleValues;
 
+// How far below the k-th the next selection collects, in parts of the k-th:
+// less leaves no room for the k-th to fall, more is not worth it.
+constexpr float kSmallestMargin = 1.0f / 256;
+constexpr float kLargestMargin = 1.0f / 14;
+
 // A magnitude to collect from, and how many values to make room for.
 struct Guess {
   uint32_t smallest = 1;
   size_t room = 0;
 };
 
-// A guess that is too high costs more than one that collects some values too many, so it is three
-// standard deviations of the sample's count low. MAGNITUDE gives that of the value at an index.
-template <typename Magnitude>
-Guess GuessFromSample(size_t count, size_t k, const Magnitude& magnitude) {
+// So much room that the k-th may rise by a third in one selection, as it does
+// at first.
+Guess GuessFromLast(uint32_t collect_from, size_t count, size_t k) {
+  return {.smallest = std::min(collect_from, 0x7FFFFFFFu), .room = std::min(count, 8 * k + 4096)};
+}
+
+// Where the next selection should collect from, given that this one found FOUND
+// values from SMALLEST up and KTH to be the k-th: so that it finds about twice
+// k, were it to see the same values.
+uint32_t CollectFrom(uint32_t smallest, size_t found, uint32_t kth_bits, size_t k) {
+  const float kth = std::bit_cast<float>(kth_bits);
+  const float margin = kth - std::bit_cast<float>(smallest);
+  const float wanted = static_cast<float>(k + 64) / static_cast<float>(found - k + 1);
+  const float next = kth - std::clamp(margin * wanted, kSmallestMargin * kth, kLargestMargin * kth);
+  return std::max(MagnitudeBits(next), 1u);
+}
+
+// A guess that is too high costs more than one that collects some values too
+// many, so it is three standard deviations of the sample's count low. VALUE
+// gives that at an index.
+template <typename Value>
+Guess GuessFromSample(size_t count, size_t k, const Value &value) {
   if (count < kSampledFrom) return {.smallest = 1, .room = count};
-  std::vector<uint32_t> sample;
-  sample.reserve(kSampleValues);
-  for (size_t run = 0; run < kSampleRuns; ++run) {
-    const size_t first = (count - kRunValues) * run / (kSampleRuns - 1);
-    for (size_t i = first; i < first + kRunValues; ++i) sample.push_back(magnitude(i));
-  }
   const double expected = static_cast<double>(k) * kSampleValues / static_cast<double>(count);
   const double rank = std::ceil(expected + 3 * std::sqrt(expected) + 4);
   if (rank >= kSampleValues / 2.0) return {.smallest = 1, .room = count};
-  const uint32_t kth = KthLargest(sample, static_cast<size_t>(rank)).value;
+  std::array<float, kSampleValues> sample;
+  for (size_t run = 0; run < kSampleRuns; ++run) {
+    const size_t first = (count - kRunValues) * run / (kSampleRuns - 1);
+    for (size_t i = 0; i < kRunValues; ++i) sample[run * kRunValues + i] = value(first + i);
+  }
+  const uint32_t kth = KthLargest(sample, static_cast<size_t>(rank)).bits;
   const size_t collected = static_cast<size_t>(rank) * count / kSampleValues;
   return {.smallest = std::max(kth, 1u), .room = std::min(count, 2 * collected + 1024)};
 }
 
-// Leaves of CANDIDATES, which are rising and hold all of the largest, the k largest of VALUES.
-void KeepLargest(std::span<const float> values, std::span<const uint32_t> candidates,
-                 std::span<uint32_t> indices) {
-  std::vector<uint32_t> magnitudes(candidates.size());
-  std::ranges::transform(candidates, magnitudes.begin(),
-                         [&](uint32_t i) { return MagnitudeBits(values[i]); });
-  std::vector<uint32_t> scratch = magnitudes;
-  const KthValue kth = KthLargest(scratch, indices.size());
-  size_t ties_left = indices.size() - kth.above_count;
-  size_t kept = 0;
-  for (size_t j = 0; j < candidates.size(); ++j) {
-    if (magnitudes[j] < kth.value) continue;
-    if (magnitudes[j] == kth.value) {
-      if (ties_left == 0) continue;
-      --ties_left;
+// Copies to TOP the largest of FOUND, which is rising, has padding behind its
+// COUNT values, all of at least SMALLEST, and is overwritten. Returns the
+// smallest magnitude copied. REQUIRES: top is not empty, nor larger than count.
+uint32_t KeepLargest(const IndexedValues &found, size_t count, uint32_t smallest,
+                     const IndexedValues &top) {
+  const size_t k = top.indices.size();
+  const KthMagnitude kth = KthLargest(found.values.first(count), k, smallest);
+  const size_t kept = CollectAtLeast(found.First(count), kth.bits, found).value();
+  // Of those as large as the k-th, which may be more than are needed, the
+  // first.
+  size_t surplus = kept - k;
+  for (size_t from = kept, to = k; to > 0;) {
+    --from;
+    if (surplus > 0 && MagnitudeBits(found.values[from]) == kth.bits) {
+      --surplus;
+      continue;
     }
-    indices[kept++] = candidates[j];
+    --to;
+    top.indices[to] = found.indices[from];
+    top.values[to] = found.values[from];
   }
+  return kth.bits;
 }
 
-// For when the guess failed: the exact magnitude, and all that reach it.
-void SelectByFullScan(std::span<const float> values, std::span<uint32_t> indices) {
-  std::vector<uint32_t> magnitudes(values.size());
-  std::ranges::transform(values, magnitudes.begin(), MagnitudeBits);
-  const KthValue kth = KthLargest(magnitudes, indices.size());
-  magnitudes.resize(values.size() + kCollectPadding);
-  const std::optional<size_t> count = CollectAtLeast(values, kth.value, magnitudes);
-  KeepLargest(values, std::span(magnitudes).first(*count), indices);
-}
-
-// COLLECT runs the one pass, over values that are final after it.
+// Collects by GUESS and selects among what was found. COLLECT runs the pass.
+// False, with TOP as it was, if the guess was wrong.
 template <typename Collect>
-void Select(std::span<const float> values, const Guess& guess, std::span<uint32_t> indices,
-            const Collect& collect) {
-  std::vector<uint32_t> candidates(guess.room + kCollectPadding);
-  const std::optional<size_t> count = collect(guess.smallest, std::span(candidates));
-  if (indices.empty()) return;
-  if (!count.has_value() || *count < indices.size()) return SelectByFullScan(values, indices);
-  KeepLargest(values, std::span(candidates).first(*count), indices);
+bool SelectByGuess(const Guess &guess, const IndexedValues &top, uint32_t &collect_from,
+                   const Collect &collect) {
+  const size_t size = guess.room + kCollectPadding;
+  const auto indices = std::make_unique_for_overwrite<uint32_t[]>(size);
+  const auto values = std::make_unique_for_overwrite<float[]>(size);
+  const IndexedValues found{{indices.get(), size}, {values.get(), size}};
+  const std::optional<size_t> count = collect(guess.smallest, found);
+  if (top.indices.empty()) return true;
+  if (!count.has_value() || *count < top.indices.size()) return false;
+  const uint32_t kth = KeepLargest(found, *count, guess.smallest, top);
+  collect_from = CollectFrom(guess.smallest, *count, kth, top.indices.size());
+  return true;
+}
+
+// For when no last selection tells where to collect from, or it told wrong.
+void SelectAfresh(std::span<const float> values, const IndexedValues &top, uint32_t &collect_from) {
+  const size_t k = top.indices.size();
+  const auto collect = [&](uint32_t smallest, const IndexedValues &found) {
+    return CollectAtLeast(values, smallest, found);
+  };
+  const Guess sampled = GuessFromSample(values.size(), k, [&](size_t i) { return values[i]; });
+  if (SelectByGuess(sampled, top, collect_from, collect)) return;
+  const Guess exact{.smallest = KthLargest(values, k).bits, .room = values.size()};
+  SelectByGuess(exact, top, collect_from, collect);
 }
 
 }  // namespace
 
-void SelectTopK(std::span<const float> values, std::span<uint32_t> indices) {
-  const Guess guess = GuessFromSample(values.size(), indices.size(),
-                                      [&](size_t i) { return MagnitudeBits(values[i]); });
-  Select(values, guess, indices, [&](uint32_t smallest, std::span<uint32_t> candidates) {
-    return CollectAtLeast(values, smallest, candidates);
-  });
+void SelectTopK(std::span<const float> values, const IndexedValues &top, uint32_t &collect_from) {
+  const auto collect = [&](uint32_t smallest, const IndexedValues &found) {
+    return CollectAtLeast(values, smallest, found);
+  };
+  if (collect_from != 0) {
+    const Guess last = GuessFromLast(collect_from, values.size(), top.indices.size());
+    if (SelectByGuess(last, top, collect_from, collect)) return;
+  }
+  SelectAfresh(values, top, collect_from);
 }
 
 void AddAndSelectTopK(std::span<const float> gradient, std::span<float> values,
-                      std::span<uint32_t> indices) {
-  const Guess guess = GuessFromSample(values.size(), indices.size(), [&](size_t i) {
-    return MagnitudeBits(values[i] + gradient[i]);
-  });
-  Select(values, guess, indices, [&](uint32_t smallest, std::span<uint32_t> candidates) {
-    return AddAndCollectAtLeast(gradient, values, smallest, candidates);
-  });
+                      const IndexedValues &top, uint32_t &collect_from) {
+  const auto collect = [&](uint32_t smallest, const IndexedValues &found) {
+    return AddAndCollectAtLeast(gradient, values, smallest, found);
+  };
+  const auto sum_at = [&](size_t i) { return values[i] + gradient[i]; };
+  const size_t k = top.indices.size();
+  const Guess guess = collect_from != 0 ? GuessFromLast(collect_from, values.size(), k)
+                                        : GuessFromSample(values.size(), k, sum_at);
+  if (!SelectByGuess(guess, top, collect_from, collect)) SelectAfresh(values, top, collect_from);
 }
 
 }  // namespace thinwire::kernels

@@ -34,10 +34,32 @@ std::vector<float> Gauss(size_t count, uint32_t seed) {
   return values;
 }
 
+// K indices, and the values there.
+struct Top {
+  explicit Top(size_t k) : indices(k), values(k) {}
+
+  // WANT are the indices of the largest of ALL.
+  void Expect(const std::vector<uint32_t>& want, const std::vector<float>& all) const {
+    ASSERT_EQ(indices, want) << indices.size() << " of " << all.size();
+    for (size_t j = 0; j < indices.size(); ++j) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(values[j]), std::bit_cast<uint32_t>(all[indices[j]]));
+    }
+  }
+  IndexedValues all() { return {indices, values}; }
+
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+};
+
+// Whatever the last selection is said to have left, also what none would leave.
 void ExpectTopOf(const std::vector<float>& values, size_t k) {
-  std::vector<uint32_t> got(k);
-  SelectTopK(values, got);
-  ASSERT_EQ(got, BySorting(values, k)) << k << " of " << values.size();
+  const std::vector<uint32_t> want = BySorting(values, k);
+  for (const uint32_t last : {0u, 1u, 0x3F000000u, 0x3FC00000u, 0x7F800000u, ~0u}) {
+    Top top(k);
+    uint32_t collect_from = last;
+    SelectTopK(values, top.all(), collect_from);
+    top.Expect(want, values);
+  }
 }
 
 TEST(TopKTest, IsTheTopOfASort) {
@@ -57,9 +79,10 @@ TEST(TopKTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
   std::vector<float> values(30'000, 1.0f);
   for (size_t i = 0; i < values.size(); i += 3) values[i] = -1.0f;
   for (const size_t k : {1, 2, 777, 29'999}) {
-    std::vector<uint32_t> indices(k);
-    SelectTopK(values, indices);
-    for (uint32_t j = 0; j < k; ++j) ASSERT_EQ(indices[j], j);
+    Top top(k);
+    uint32_t collect_from = 0;
+    SelectTopK(values, top.all(), collect_from);
+    for (uint32_t j = 0; j < k; ++j) ASSERT_EQ(top.indices[j], j);
   }
   for (float& value : values)
     value = std::round(2 * value * static_cast<float>(&value - &values[0]) / 30'000);
@@ -93,14 +116,53 @@ TEST(TopKTest, ASampleThatMisleadsCostsOnlyTime) {
 TEST(TopKTest, AddsTheGradientFirst) {
   OnEveryTarget([] {
     for (const size_t count : {5, 1000, 80'001}) {
-      const std::vector<float> gradient = Gauss(count, 6);
-      std::vector<float> values = Gauss(count, 7), sums = values;
-      for (size_t i = 0; i < count; ++i) sums[i] += gradient[i];
-      std::vector<uint32_t> got(1 + count / 100);
-      AddAndSelectTopK(gradient, values, got);
-      ASSERT_EQ(values, sums);
-      ASSERT_EQ(got, BySorting(sums, got.size()));
+      for (const uint32_t last : {0u, 1u, 0x40000000u, 0x7F800000u}) {
+        const std::vector<float> gradient = Gauss(count, 6);
+        std::vector<float> values = Gauss(count, 7), sums = values;
+        for (size_t i = 0; i < count; ++i) sums[i] += gradient[i];
+        Top top(1 + count / 100);
+        uint32_t collect_from = last;
+        AddAndSelectTopK(gradient, values, top.all(), collect_from);
+        ASSERT_EQ(values, sums);
+        top.Expect(BySorting(sums, top.indices.size()), sums);
+      }
     }
+  });
+}
+
+TEST(TopKTest, OfNoneNothingIsSelected) {
+  std::vector<float> values = Gauss(30'000, 8), sums = values;
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += values[i];
+  for (const uint32_t last : {0u, 1u}) {
+    uint32_t collect_from = last;
+    std::vector<float> halves = values;
+    AddAndSelectTopK(values, halves, {}, collect_from);
+    EXPECT_EQ(halves, sums);
+    SelectTopK(values, {}, collect_from);
+  }
+}
+
+TEST(TopKTest, TheNextSelectionCollectsLittleMoreThanItSelects) {
+  const std::vector<float> values = Gauss(200'000, 9);
+  const size_t k = 500;
+  Top top(k);
+  uint32_t collect_from = 0;
+  for (int round = 0; round < 4; ++round) SelectTopK(values, top.all(), collect_from);
+  const auto reaches = [&](float value) { return MagnitudeBits(value) >= collect_from; };
+  const auto collected = static_cast<size_t>(std::ranges::count_if(values, reaches));
+  EXPECT_GT(collected, k);
+  EXPECT_LT(collected, 3 * k);
+}
+
+TEST(TopKTest, WhatIsNotFiniteOrDenormalHasItsPlace) {
+  OnEveryTarget([] {
+    std::vector<float> values = Gauss(20'000, 10);
+    for (float& value : values) value *= 1e-42f;  // most of them denormal
+    values[3] = INFINITY;
+    values[17'000] = -NAN;
+    values[9'000] = -INFINITY;
+    values[11] = 0.0f;
+    for (const size_t k : {1, 2, 3, 4, 700, 19'999, 20'000}) ExpectTopOf(values, k);
   });
 }
 

@@ -35,7 +35,7 @@ struct Turn {
 
 // What a codec remembers of one shard from one call to the next. Speed depends on it, bytes never.
 struct CodecMemory {
-  uint32_t threshold_bits = 0;  // topk: the smallest magnitude that was sent; 0: not known
+  uint32_t collect_from = 0;  // topk: kernels/top_k.h
 };
 
 // Immutable, thread-safe. One call handles a whole shard.

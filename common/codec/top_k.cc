@@ -30,22 +30,21 @@ class TopKCodec final : public Codec {
                 std::span<std::byte> out) const override {
     const TopKLayout layout = Layout(values.size());
     std::vector<uint32_t> indices(layout.sent_count);
-    kernels::SelectTopK(values, indices);
     std::vector<float> sent(layout.sent_count);
-    kernels::Gather(values, indices, sent);
+    uint32_t collect_from = 0;
+    kernels::SelectTopK(values, {indices, sent}, collect_from);
     PutHeadAndIndices(layout, indices, values.size(), out.data());
     EncodeDense(values_, sent, out.data() + layout.values_offset);
     return layout.payload_bytes;
   }
 
   size_t EncodeFeedback(std::span<const float> gradient, std::span<float> residual, const Turn&,
-                        CodecMemory&, std::span<std::byte> out) const override {
+                        CodecMemory& memory, std::span<std::byte> out) const override {
     const TopKLayout layout = Layout(residual.size());
     std::vector<uint32_t> indices(layout.sent_count);
-    kernels::AddAndSelectTopK(gradient, residual, indices);
     std::vector<float> sent(layout.sent_count);
     std::vector<float> lost(layout.sent_count);  // of what is sent: the residual has the rest
-    kernels::Gather(residual, indices, sent);
+    kernels::AddAndSelectTopK(gradient, residual, {indices, sent}, memory.collect_from);
     PutHeadAndIndices(layout, indices, residual.size(), out.data());
     EncodeDenseFeedback(values_, sent, lost, out.data() + layout.values_offset);
     kernels::Scatter(indices, lost, 1.0f, residual);

@@ -35,6 +35,24 @@ TEST(TopKCodecTest, OfEqualMagnitudesTheLowerIndexIsSent) {
             (std::vector<float>{0, -2, 2, -2, 0, 0}));
 }
 
+TEST(TopKCodecTest, WhatIsRememberedChangesNoByte) {
+  const std::vector<float> gradient = Gauss(20'000, 2), before = Gauss(20'000, 3);
+  const auto codec = MakeTopKCodec(0.01, CodecId::kFp8E5m2).value();
+  const auto encode = [&](uint32_t collect_from, std::vector<float>& residual) {
+    CodecMemory memory{.collect_from = collect_from};
+    std::vector<std::byte> payload(codec->MaxPayloadBytes(gradient.size()));
+    residual = before;
+    payload.resize(codec->EncodeFeedback(gradient, residual, Turn{}, memory, payload));
+    return payload;
+  };
+  std::vector<float> residual, other_residual;
+  const auto payload = encode(0, residual);
+  for (const uint32_t collect_from : {1u, 0x3F800000u, 0x40400000u, 0x7F800000u, ~0u}) {
+    EXPECT_EQ(encode(collect_from, other_residual), payload);
+    EXPECT_EQ(other_residual, residual);
+  }
+}
+
 TEST(TopKCodecTest, TheCountIsRoundedAndAtLeastOne) {
   const auto sent_count = [](double density, size_t count) {
     return std::to_integer<size_t>(TopK(density, CodecId::kFp32, Gauss(count, 1))[2]);

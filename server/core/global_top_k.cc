@@ -24,7 +24,8 @@ void GlobalTopK::Take(const Accumulator& accumulator, float scale) {
   }
   const auto wanted = std::llround(spec_.density * static_cast<double>(rest_.size()));
   indices_.resize(std::min(rest_.size(), std::max<size_t>(1, wanted)));
-  kernels::SelectTopK(rest_, indices_);
+  values_.resize(indices_.size());
+  kernels::SelectTopK(rest_, {indices_, values_}, collect_from_);
   // A value that nobody sent is no entry, though k be larger than what there is.
   std::erase_if(indices_, [&](uint32_t index) { return rest_[index] == 0; });
   values_.resize(indices_.size());

@@ -52,6 +52,7 @@ class GlobalTopK {
   std::vector<float> rest_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;
+  uint32_t collect_from_ = 0;  // kernels/top_k.h
 };
 
 }  // namespace thinwire
