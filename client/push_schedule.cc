@@ -50,7 +50,8 @@ double PushSchedule::DensityAt(double progress) const {
   if (progress >= warmup_.density_part) return push_.density;
   const double done = progress / warmup_.density_part;
   const double density = Power(warmup_.density, 1 - done) * Power(push_.density, done);
-  return std::min(density, 1.0);  // both are at most 1, their rounding need not be
+  const auto [least, most] = std::minmax(warmup_.density, push_.density);
+  return std::clamp(density, least, most);  // whatever rounding made of it
 }
 
 }  // namespace thinwire::client

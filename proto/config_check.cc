@@ -174,6 +174,10 @@ void CheckCompression(const Compression& c, Findings& findings) {
   part("first_push_part", c.first_push_part());
   WantDensity("pull_density", c.pull_density(), findings);
   findings.WantName("pull_topk_values", c.pull_topk_values(), DenseCodecNames());
+  if (!findings.whole()) return;
+  // What is corrected is the momentum of values that wait in the residual.
+  findings.Want(!c.momentum_correction() || c.error_feedback(), "error_feedback",
+                "true, for momentum_correction needs it", "false");
 }
 
 void CheckPairs(const Consistency& consistency, const Optimization& optimization,

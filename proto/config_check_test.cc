@@ -103,6 +103,12 @@ TEST(ConfigCheckTest, ANumberOutsideItsRangeIsRefused) {
   }
 }
 
+TEST(ConfigCheckTest, MomentumIsCorrectedInAResidual) {
+  EXPECT_EQ(ErrorOf("compression { push: 'topk' momentum_correction: true }"), "");
+  EXPECT_EQ(ErrorOf("compression { push: 'topk' momentum_correction: true error_feedback: false }"),
+            "field \"error_feedback\": want true, for momentum_correction needs it, got false");
+}
+
 TEST(ConfigCheckTest, AProblemStandsWhereItsFieldWasSet) {
   const auto config =
       Parse<TrainConfig>("optimization { schedule: 'step' decay_at: 0.5 decay_at: 7 }");

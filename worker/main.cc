@@ -20,11 +20,10 @@
 #include "client/client.h"
 #include "client/grpc_transport.h"
 #include "common/clock.h"
-#include "common/codec/codec.h"
 #include "common/ids.h"
 #include "proto/config.pb.h"
 #include "proto/config_text.h"
-#include "proto/pull_choice.h"
+#include "worker/client_options.h"
 #include "worker/datasets/load.h"
 #include "worker/events.h"
 #include "worker/model.h"
@@ -55,37 +54,11 @@ int ExitCode(const absl::Status& status) {
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kDataLoss:
       return kConfiguration;
     default:
       return kSoftware;
   }
-}
-
-absl::StatusOr<ClientOptions> MakeClientOptions(const WorkerConfig& config,
-                                                uint64_t planned_examples) {
-  const Compression& compression = config.compression();
-  absl::StatusOr<CodecSpec> push = ParseCodec(compression.push());
-  if (!push.ok()) return push.status();
-  const absl::StatusOr<CodecSpec> values = ParseCodec(compression.topk_values());
-  if (!values.ok()) return values.status();
-  push->density = compression.density();
-  push->values = values->id;
-  ClientOptions options;
-  options.job = config.job();
-  options.worker = WorkerId{config.worker()};
-  options.server_count = static_cast<uint32_t>(config.servers_size());
-  options.shard_size = compression.shard_size();
-  options.planned_examples = planned_examples;
-  options.push = *push;
-  options.pull = std::nullopt;
-  if (!ParsePull(compression.pull()).deltas) {
-    const absl::StatusOr<CodecSpec> pull = ParseCodec(compression.pull());
-    if (!pull.ok()) return pull.status();
-    options.pull = pull->id;
-  }
-  options.error_feedback = compression.error_feedback();
-  options.silence = absl::Seconds(config.silence_seconds());
-  return options;
 }
 
 absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Termination& termination,
@@ -98,19 +71,20 @@ absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Terminat
   const absl::StatusOr<std::unique_ptr<Model>> model =
       MakeModel(task, examples.example_shape, examples.class_count);
   if (!model.ok()) return model.status();
+  Sampler sampler({.example_count = examples.example_count(),
+                   .worker = WorkerId{config.worker()},
+                   .workers = config.workers(),
+                   .batch_size = task.batch_size(),
+                   .seed = task.seed()});
   absl::StatusOr<ClientOptions> options =
-      MakeClientOptions(config, examples.example_count() * task.epochs());
+      MakeClientOptions(config, {.examples = examples.example_count() * task.epochs(),
+                                 .steps = sampler.steps_per_epoch() * task.epochs()});
   if (!options.ok()) return options.status();
   GrpcTransport transport({config.servers().begin(), config.servers().end()},
                           grpc::InsecureChannelCredentials());
   const absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Make(*std::move(options), (*model)->tensors(), transport);
   if (!client.ok()) return client.status();
-  Sampler sampler({.example_count = examples.example_count(),
-                   .worker = WorkerId{config.worker()},
-                   .workers = config.workers(),
-                   .batch_size = task.batch_size(),
-                   .seed = task.seed()});
   SteadyClock clock;
   Trainer trainer({.worker = WorkerId{config.worker()},
                    .epochs = task.epochs(),
