@@ -11,8 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "common/codec/codec.h"
-#include "common/codec/codec_cases.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/rule.h"
 #include "server/core/shard.h"
@@ -41,10 +39,7 @@ ByteChain Widened(const ByteChain& drawn) {
     if (dense || dice.Percent(12)) value = static_cast<float>(1 + dice.Below(1000));
   }
   values[dice.Below(kValues)] = std::isfinite(two[1]) ? 1 : two[1];
-  if (dense) return Fp32Payload(values);
-  const auto zeros = std::ranges::count(values, 0.0f);
-  const double density = 1 - static_cast<double>(zeros) / kValues;
-  return ByteChain(Encoded(*MakeCodec({.id = CodecId::kTopK, .density = density}).value(), values));
+  return dense ? Fp32Payload(values) : SparsePayload(values);
 }
 
 Event Widened(Event event) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/codec/codec.h"
+#include "common/codec/entries.h"
 
 namespace thinwire {
 
@@ -18,6 +19,14 @@ ByteChain Fp32Payload(std::span<const float> values) {
   bytes[0] = static_cast<std::byte>(CodecId::kFp32);
   if (!values.empty()) std::memcpy(bytes.data() + 1, values.data(), values.size_bytes());
   return ByteChain(std::move(bytes));
+}
+
+ByteChain SparsePayload(std::span<const float> values) {
+  std::vector<uint32_t> indices;
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    if (values[i] != 0) indices.push_back(i);
+  }
+  return EncodeEntries(values, indices);
 }
 
 std::vector<float> Values(const ByteChain& payload, size_t count) {

@@ -19,6 +19,8 @@ namespace thinwire {
 
 ByteChain Fp32Payload(std::initializer_list<float> values);
 ByteChain Fp32Payload(std::span<const float> values);
+// A topk payload of those that are not 0.
+ByteChain SparsePayload(std::span<const float> values);
 std::vector<float> Values(const ByteChain& payload, size_t count);
 
 // master -= learning_rate * gradient

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/codec/codec.h"
 
 namespace thinwire {
 namespace {
@@ -60,13 +61,17 @@ void ShardBooks::EnterUpdates(const RecordingOptimizer& optimizer) {
   if (optimizer.updates().size() == updates_) return;
   std::vector<float> sum(kSimValues);
   uint64_t weight = 0;
+  bool sparse = lazy_slots_;
   for (const auto& [name, push] : pending_) {
+    sparse = sparse && PayloadIsSparse(push.payload);
     const std::vector<float> values = Values(push.payload, kSimValues);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i] * push.examples;
     weight += push.examples + push.late_examples;
     applied_ += Amount(push);
     unpublished_ = std::min(unpublished_.value_or(name.step), name.step);
   }
+  // Then the optimizer sees the entries alone.
+  if (sparse) std::erase(sum, 0.0f);
   const RecordedUpdate& update = optimizer.updates().back();
   Demand(!pending_.empty(), "an update of nothing");
   Demand(update.sum == sum,

@@ -45,9 +45,9 @@ struct GradientName {
 // Of one shard.
 class ShardBooks {
  public:
-  // PUBLISH as the shard has it.
-  ShardBooks(const Rule& rule, const std::optional<PublishOptions>& publish)
-      : rule_(rule), publish_(publish) {}
+  // PUBLISH and LAZY_SLOTS as the shard has them.
+  ShardBooks(const Rule& rule, const std::optional<PublishOptions>& publish, bool lazy_slots)
+      : rule_(rule), publish_(publish), lazy_slots_(lazy_slots) {}
 
   void Produced(uint64_t amount) { produced_ += amount; }
   void LeftInResidual(uint64_t amount) { residual_ += amount; }
@@ -78,6 +78,7 @@ class ShardBooks {
 
   const Rule rule_;
   const std::optional<PublishOptions> publish_;
+  const bool lazy_slots_;
   std::map<Version, std::vector<float>> published_;
   std::optional<Step> unpublished_;  // the oldest step of a gradient in an update not published yet
   uint64_t produced_ = 0;

@@ -130,7 +130,7 @@ void SimClient::ComputeAndPush(uint64_t now, Wire<ToShard>& wire) {
       gradient[0] = static_cast<float>(shard.residual + amount);
       gradient[1] = static_cast<float>(dice_.Below(1 << 16));
       gradient[2 + dice_.Below(kSimValues - 2)] = static_cast<float>(dice_.Below(100));
-      push.payload = Fp32Payload(gradient);
+      push.payload = dice_.Percent(70) ? SparsePayload(gradient) : Fp32Payload(gradient);
       shard.residual = 0;
     }
     shard.push = push;

@@ -39,17 +39,19 @@ SimCluster::SimCluster(const Rule& rule, uint64_t seed)
       dice_(seed),
       shard_count_(1 + static_cast<uint32_t>(dice_.Below(3))),
       publish_(DrawPublish(dice_)),
+      lazy_slots_(dice_.Percent(50)),
       last_{6 + dice_.Below(10)},
       trouble_ticks_(100 + dice_.Below(400)),
       to_shards_(dice_),
       to_workers_(dice_),
-      books_(shard_count_, ShardBooks(rule, publish_)),
+      books_(shard_count_, ShardBooks(rule, publish_, lazy_slots_)),
       leases_(shard_count_, std::vector<Lease>(rule.workers)),
       incarnations_(rule.workers),
       starts_(rule.workers) {
   ShardOptions options;
   options.value_count = kSimValues;
   options.rule = rule;
+  options.thinning.lazy_slots = lazy_slots_;
   options.publish = publish_;
   for (uint32_t i = 0; i < shard_count_; ++i) {
     optimizers_.push_back(std::make_unique<RecordingOptimizer>());

@@ -75,6 +75,7 @@ class SimCluster {
   Dice dice_;
   const uint32_t shard_count_;
   const std::optional<PublishOptions> publish_;
+  const bool lazy_slots_;
   const Step last_;
   const uint64_t trouble_ticks_;
   const Schedule schedule_ = ConstantRate();
