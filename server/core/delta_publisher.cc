@@ -72,7 +72,8 @@ std::optional<PublishedDelta> DeltaPublisher::Exactly(std::span<const float> mas
 }
 
 PublishedDelta DeltaPublisher::Through(Version version, std::span<const float> masters) {
-  std::vector<float> difference(masters.size());
+  const auto differences = std::make_unique_for_overwrite<float[]>(masters.size());
+  const std::span difference(differences.get(), masters.size());
   std::ranges::transform(masters, published_, difference.begin(), std::minus<>());
   // The version is all that a random codec draws from: a replay draws the same.
   const Turn turn = {.shared_draw = version.value, .own_draw = version.value};

@@ -6,8 +6,10 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <sstream>
 
+#include "server/core/delta_publisher.h"
 #include "server/core/rule.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
@@ -28,7 +30,8 @@ class OracleTest : public testing::Test {
     for (int i = 0; i < kHistoriesPerMode; ++i) {
       const uint64_t seed = first_seed + i;
       Dice dice(seed);
-      RunHistory(draw_rule(dice), seed);
+      const Rule rule = draw_rule(dice);
+      RunHistory(rule, DrawPublish(dice), seed);
       if (HasFailure()) FAIL() << "seed " << seed << "\n" << told_.str();
     }
     std::cout << kHistoriesPerMode << " histories of " << kEventsPerHistory << " events:";
@@ -40,16 +43,25 @@ class OracleTest : public testing::Test {
     }
     EXPECT_GT(seen_["update"], kHistoriesPerMode);
     EXPECT_GT(seen_["opened"], kHistoriesPerMode / 2);
+    EXPECT_GT(seen_["published"], kHistoriesPerMode / 2);
   }
 
  private:
-  void RunHistory(const Rule& rule, uint64_t seed) {
+  static std::optional<PublishOptions> DrawPublish(Dice& dice) {
+    if (dice.Percent(40)) return std::nullopt;
+    PublishOptions publish;
+    if (dice.Percent(50)) publish.every = 1 + static_cast<uint32_t>(dice.Below(4));
+    return publish;
+  }
+
+  void RunHistory(const Rule& rule, const std::optional<PublishOptions>& publish, uint64_t seed) {
     told_.str("");
     told_ << rule << "\n";
     ShardOptions options;
     options.value_count = 2;
     options.rule = rule;
     options.planned_examples = kPlannedExamples;
+    options.publish = publish;
     const RecordingOptimizer optimizer;
     Shard shard(options, optimizer, schedule_);
     Oracle oracle(options);
@@ -60,6 +72,7 @@ class OracleTest : public testing::Test {
       told_ << event << " -> " << effects << "\n";
       EXPECT_EQ(effects, oracle.Apply(event));
       Compare(rule, shard, oracle);
+      if (publish.has_value() && shard.seeded()) ComparePublished(effects, shard, oracle);
       Count(effects);
     }
     CompareUpdates(optimizer, oracle);
@@ -72,6 +85,15 @@ class OracleTest : public testing::Test {
     EXPECT_EQ(shard.Waits(), oracle.Waits());
     for (uint32_t w = 0; w < rule.workers; ++w) {
       EXPECT_EQ(shard.next(WorkerId{w}), oracle.Next(WorkerId{w})) << "of worker " << w;
+    }
+  }
+
+  void ComparePublished(const Effects& effects, Shard& shard, const Oracle& oracle) {
+    EXPECT_EQ(shard.log()->newest(), oracle.published());
+    for (const Answer& answer : effects.answers) {
+      if (!answer.form.published) continue;
+      EXPECT_EQ(shard.Deltas(answer.form.held).back()->version, oracle.published());
+      ++seen_["published"];
     }
   }
 

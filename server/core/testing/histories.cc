@@ -47,7 +47,7 @@ Event History::DrawRead(const Shard& shard, WorkerId worker) {
   read.incarnation = DrawIncarnation(read.worker);
   read.generation = DrawGeneration();
   read.step = DrawStep(shard, read.worker);
-  read.form = dice_.Percent(20) ? CodecId::kBf16 : CodecId::kFp32;
+  read.form = DrawForm(shard);
   return read;
 }
 
@@ -60,7 +60,7 @@ Event History::DrawPush(const Shard& shard, WorkerId worker) {
   push.examples = static_cast<uint32_t>(dice_.Below(5));
   push.late_examples = dice_.Percent(20) ? static_cast<uint32_t>(dice_.Below(9)) : 0;
   push.computed_version = Version{dice_.Below(shard.version().value + 2)};
-  push.read_form = dice_.Percent(20) ? CodecId::kBf16 : CodecId::kFp32;
+  push.read_form = DrawForm(shard);
   if (push.examples == 0) return push;
   // Whole numbers, small enough for their sums to be exact in fp32 whatever the order.
   const float mark = static_cast<float>(dice_.Below(1 << 16));
@@ -81,6 +81,12 @@ Incarnation History::DrawIncarnation(WorkerId worker) {
 }
 
 Generation History::DrawGeneration() { return Generation{dice_.Percent(2) ? 1u : 0u}; }
+
+ReadForm History::DrawForm(const Shard& shard) {
+  if (dice_.Percent(50)) return dice_.Percent(20) ? CodecId::kBf16 : CodecId::kFp32;
+  if (dice_.Percent(20)) return ReadForm::Published();
+  return ReadForm::Since(Version{dice_.Below(shard.version().value + 2)});
+}
 
 Step History::DrawStep(const Shard& shard, WorkerId worker) {
   const Step next = shard.next(worker);

@@ -46,6 +46,7 @@ class History {
   WorkerId DrawWorker();
   Incarnation DrawIncarnation(WorkerId worker);
   Generation DrawGeneration();
+  ReadForm DrawForm(const Shard& shard);
   Step DrawStep(const Shard& shard, WorkerId worker);
 
   const Rule rule_;

@@ -138,6 +138,16 @@ void Oracle::FollowTheSlowest() {
   chronicle_.now().frontier = *slowest;
 }
 
+void Oracle::Publish(Step frontier_before) {
+  const bool by_round = options_.rule.fold == Fold::kRound;
+  const bool ssp = !by_round && options_.rule.slack != kUnboundedSlack;
+  const size_t live = chronicle_.LiveOnes().size();
+  const size_t together = options_.publish->every == 0 ? live : options_.publish->every;
+  const bool enough = updates_.size() - published_.value >= together;
+  const bool promised = ssp && frontier() > frontier_before;
+  if (by_round || promised || enough || live == 0) published_ = version();
+}
+
 void Oracle::AnswerReads(Effects& effects) {
   for (uint32_t i = 0; i < options_.rule.workers; ++i) {
     const std::optional<size_t> read = chronicle_.WaitingRead(WorkerId{i});
@@ -167,6 +177,7 @@ JoinAnswer Oracle::AnswerJoin(WorkerId worker) const {
 Effects Oracle::Apply(const Event& event) {
   Effects effects;
   const bool had_live = !chronicle_.LiveOnes().empty();
+  const Step frontier_before = frontier();
   Moment now = Moment::Of(event);
   Meet(now, effects);
   chronicle_.Add(now);
@@ -178,6 +189,7 @@ Effects Oracle::Apply(const Event& event) {
   if (open() && by_push) FollowTheSlowest();
   const bool all_gone = had_live && chronicle_.LiveOnes().empty();
   if (by_push && all_gone && !chronicle_.PendingGifts().empty()) UpdateFromGifts();
+  if (open() && options_.publish.has_value()) Publish(frontier_before);
   if (open()) AnswerReads(effects);
 
   if (effects.judgement.has_value()) {

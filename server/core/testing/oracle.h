@@ -37,6 +37,8 @@ class Oracle {
   std::vector<Wait> Waits() const;
   const std::vector<Expected>& updates() const { return updates_; }
   Version version() const { return Version{updates_.size()}; }
+  // The newest version that was published. REQUIRES: options.publish was set.
+  Version published() const { return published_; }
   Step frontier() const { return chronicle_.Frontier(); }
   bool open() const { return chronicle_.Opened(); }
   Step Next(WorkerId worker) const { return chronicle_.Next(worker); }
@@ -52,11 +54,13 @@ class Oracle {
   void Open(Effects& effects);
   void CloseRounds(Effects& effects);
   void FollowTheSlowest();
+  void Publish(Step frontier_before);
   void AnswerReads(Effects& effects);
 
   const ShardOptions options_;
   Chronicle chronicle_;
   std::vector<Expected> updates_;
+  Version published_;
 };
 
 }  // namespace thinwire
