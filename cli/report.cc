@@ -20,6 +20,15 @@ ordered_json OrNull(const std::optional<Value>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
+void AddTraffic(const WorkerCounts& counts, ordered_json& json) {
+  json["push_bytes_raw"] = counts.push_bytes_raw;
+  json["push_bytes_encoded"] = counts.push_bytes_encoded;
+  json["pull_bytes_raw"] = counts.pull_bytes_raw;
+  json["pull_bytes_encoded"] = counts.pull_bytes_encoded;
+  json["sent_bytes"] = counts.sent_bytes;
+  json["received_bytes"] = counts.received_bytes;
+}
+
 ordered_json WorkerJson(const WorkerRow& row) {
   return {{"worker", row.worker.value},
           {"state", StateName(row.state)},
@@ -34,12 +43,15 @@ ordered_json WorkerJson(const WorkerRow& row) {
           {"push_bytes_encoded", row.counts.push_bytes_encoded},
           {"pull_bytes_raw", row.counts.pull_bytes_raw},
           {"pull_bytes_encoded", row.counts.pull_bytes_encoded},
+          {"sent_bytes", row.counts.sent_bytes},
+          {"received_bytes", row.counts.received_bytes},
           {"accepted_pushes", row.counts.accepted_pushes},
           {"late_pushes", row.counts.late_pushes},
           {"repeated_pushes", row.counts.repeated_pushes},
           {"refused_pushes", row.counts.refused_pushes},
           {"nonfinite_gradients", row.counts.nonfinite_gradients},
           {"jumped_steps", row.counts.jumped_steps},
+          {"differing_replicas", row.counts.differing_replicas},
           {"reconnects", row.counts.reconnects}};
 }
 
@@ -50,6 +62,7 @@ ordered_json EpochsJson(const RunRecord& record) {
                     {"train_loss", row.train_loss},
                     {"test_accuracy", OrNull(row.test_accuracy)},
                     {"test_loss", OrNull(row.test_loss)}});
+    AddTraffic(row.counts, rows.back());
   }
   return rows;
 }
@@ -140,11 +153,8 @@ ordered_json ReportJson(const RunResult& result) {
                          {"seconds", record.seconds()},
                          {"median_step_seconds", record.median_step_seconds()},
                          {"final_train_loss", OrNull(record.train_loss())},
-                         {"final_test_accuracy", OrNull(record.test_accuracy())},
-                         {"push_bytes_raw", counts.push_bytes_raw},
-                         {"push_bytes_encoded", counts.push_bytes_encoded},
-                         {"pull_bytes_raw", counts.pull_bytes_raw},
-                         {"pull_bytes_encoded", counts.pull_bytes_encoded}};
+                         {"final_test_accuracy", OrNull(record.test_accuracy())}};
+  AddTraffic(counts, report);
   AddCounts(result, report);
   report["final_parameters_crc32c"] = OrNull(result.parameters_crc32c);
   report["interrupted"] = result.interrupted;

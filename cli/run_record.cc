@@ -17,6 +17,7 @@ void ApplyEpoch(const WorkerEvent& event, EpochRow& row) {
   ++row.told_count;
   if (event.test_accuracy) row.test_accuracy = event.test_accuracy;
   if (event.test_loss) row.test_loss = event.test_loss;
+  row.counts += event.counts;
 }
 
 }  // namespace
@@ -84,19 +85,7 @@ uint32_t RunRecord::CountOf(State state) const {
 
 WorkerCounts RunRecord::Totals() const {
   WorkerCounts total;
-  for (const WorkerRow& row : workers_) {
-    total.push_bytes_raw += row.counts.push_bytes_raw;
-    total.push_bytes_encoded += row.counts.push_bytes_encoded;
-    total.pull_bytes_raw += row.counts.pull_bytes_raw;
-    total.pull_bytes_encoded += row.counts.pull_bytes_encoded;
-    total.accepted_pushes += row.counts.accepted_pushes;
-    total.late_pushes += row.counts.late_pushes;
-    total.repeated_pushes += row.counts.repeated_pushes;
-    total.refused_pushes += row.counts.refused_pushes;
-    total.nonfinite_gradients += row.counts.nonfinite_gradients;
-    total.jumped_steps += row.counts.jumped_steps;
-    total.reconnects += row.counts.reconnects;
-  }
+  for (const WorkerRow& row : workers_) total += row.counts;
   return total;
 }
 

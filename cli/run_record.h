@@ -40,6 +40,7 @@ struct EpochRow {
   uint32_t told_count = 0;
   std::optional<double> test_accuracy;
   std::optional<double> test_loss;
+  WorkerCounts counts;  // the sum over the workers that told it, each until its end of the epoch
 };
 
 struct LostServer {

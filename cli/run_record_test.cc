@@ -72,6 +72,19 @@ TEST(RunRecordTest, TotalsAreSumsAndTheMedianIsOfMedians) {
   EXPECT_DOUBLE_EQ(*record.train_loss(), 2.5);
 }
 
+TEST(RunRecordTest, AnEpochsTrafficIsTheSumOverItsWorkers) {
+  RunRecord record(2);
+  for (const uint32_t worker : {0, 1}) {
+    WorkerEvent event = Event(Kind::kEpoch, worker);
+    event.epoch = 3;
+    event.counts.sent_bytes = 100 + worker;
+    event.counts.pull_bytes_raw = 7;
+    record.Apply(event);
+  }
+  EXPECT_EQ(record.epochs().at(3).counts.sent_bytes, 201);
+  EXPECT_EQ(record.epochs().at(3).counts.pull_bytes_raw, 14);
+}
+
 TEST(RunRecordTest, TheAccuracyIsTheEvaluatorsOrTheLastEpochs) {
   RunRecord record(2);
   EXPECT_FALSE(record.test_accuracy());

@@ -90,16 +90,37 @@ void ReadCounts(Members& members, WorkerCounts& counts) {
   members.Read("push_bytes_encoded", counts.push_bytes_encoded);
   members.Read("pull_bytes_raw", counts.pull_bytes_raw);
   members.Read("pull_bytes_encoded", counts.pull_bytes_encoded);
+  members.Read("sent_bytes", counts.sent_bytes);
+  members.Read("received_bytes", counts.received_bytes);
   members.Read("accepted_pushes", counts.accepted_pushes);
   members.Read("late_pushes", counts.late_pushes);
   members.Read("repeated_pushes", counts.repeated_pushes);
   members.Read("refused_pushes", counts.refused_pushes);
   members.Read("nonfinite_gradients", counts.nonfinite_gradients);
   members.Read("jumped_steps", counts.jumped_steps);
+  members.Read("differing_replicas", counts.differing_replicas);
   members.Read("reconnects", counts.reconnects);
 }
 
 }  // namespace
+
+WorkerCounts& WorkerCounts::operator+=(const WorkerCounts& other) {
+  push_bytes_raw += other.push_bytes_raw;
+  push_bytes_encoded += other.push_bytes_encoded;
+  pull_bytes_raw += other.pull_bytes_raw;
+  pull_bytes_encoded += other.pull_bytes_encoded;
+  sent_bytes += other.sent_bytes;
+  received_bytes += other.received_bytes;
+  accepted_pushes += other.accepted_pushes;
+  late_pushes += other.late_pushes;
+  repeated_pushes += other.repeated_pushes;
+  refused_pushes += other.refused_pushes;
+  nonfinite_gradients += other.nonfinite_gradients;
+  jumped_steps += other.jumped_steps;
+  differing_replicas += other.differing_replicas;
+  reconnects += other.reconnects;
+  return *this;
+}
 
 absl::StatusOr<WorkerEvent> ParseWorkerEvent(const std::string& line) {
   const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);

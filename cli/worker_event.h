@@ -2,9 +2,12 @@
 // {"event":"step","worker":0,"step":41,...}
 //
 //   joined    step
-//   step      step epoch loss examples seconds late_pushes waiting, and the four byte counts so far
-//   epoch     epoch train_loss seconds, and test_accuracy and test_loss from the worker that
-//   evaluates waiting   text: whom it waits for done      all totals error     message
+//   step      step epoch loss examples seconds late_pushes waiting, and the byte counts so far
+//   epoch     epoch train_loss seconds, the byte counts so far, and from the worker that evaluates
+//             test_accuracy and test_loss
+//   waiting   text: whom it waits for
+//   done      all totals
+//   error     message
 #ifndef THINWIRE_CLI_WORKER_EVENT_H_
 #define THINWIRE_CLI_WORKER_EVENT_H_
 
@@ -23,14 +26,18 @@ struct WorkerCounts {
   uint64_t push_bytes_encoded = 0;
   uint64_t pull_bytes_raw = 0;
   uint64_t pull_bytes_encoded = 0;
+  uint64_t sent_bytes = 0;  // whole messages, headers too
+  uint64_t received_bytes = 0;
   uint64_t accepted_pushes = 0;
   uint64_t late_pushes = 0;
   uint64_t repeated_pushes = 0;
   uint64_t refused_pushes = 0;
   uint64_t nonfinite_gradients = 0;
   uint64_t jumped_steps = 0;
+  uint64_t differing_replicas = 0;
   uint64_t reconnects = 0;
 
+  WorkerCounts& operator+=(const WorkerCounts& other);
   bool operator==(const WorkerCounts&) const = default;
 };
 

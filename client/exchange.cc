@@ -94,7 +94,9 @@ ByteChain Exchange::NextFrame(ServerId server) {
                     .epoch = peer.epoch};
   if (!peer.outbox.TakeNext(parts_.replica, parts_.options.pull, frame)) return ByteChain();
   EncodeSoon();  // there is room for more
-  return WriteFrame(frame);
+  ByteChain bytes = WriteFrame(frame);
+  parts_.report.Count(&ClientStatistics::sent_bytes, bytes.size());
+  return bytes;
 }
 
 void Exchange::BeginStep(Step step, uint32_t examples) {
@@ -150,6 +152,7 @@ void Exchange::EncodeOne() {
 
 void Exchange::OnFrame(ServerId server, const ByteChain& bytes) {
   hearing_.StreamSpoke(server, parts_.loop->Now());
+  parts_.report.Count(&ClientStatistics::received_bytes, bytes.size());
   const absl::StatusOr<ServerFrame> frame = ParseServerFrame(bytes);
   if (!frame.ok()) {
     Fail(WithServer(parts_.transport, server, absl::InternalError(frame.status().message())));

@@ -42,6 +42,8 @@ struct ClientStatistics {
   uint64_t push_bytes_encoded = 0;
   uint64_t pull_bytes_raw = 0;
   uint64_t pull_bytes_encoded = 0;
+  uint64_t sent_bytes = 0;  // of whole messages of the data streams, as the next
+  uint64_t received_bytes = 0;
   uint64_t accepted_pushes = 0;  // per shard, as all counts of pushes
   uint64_t late_pushes = 0;
   uint64_t repeated_pushes = 0;

@@ -22,6 +22,15 @@ Json Accuracy(const BatchResult& result) {
   return Mean(static_cast<double>(result.correct), result.examples);
 }
 
+void AddTraffic(const ClientStatistics& statistics, Json& line) {
+  line["push_bytes_raw"] = statistics.push_bytes_raw;
+  line["push_bytes_encoded"] = statistics.push_bytes_encoded;
+  line["pull_bytes_raw"] = statistics.pull_bytes_raw;
+  line["pull_bytes_encoded"] = statistics.pull_bytes_encoded;
+  line["sent_bytes"] = statistics.sent_bytes;
+  line["received_bytes"] = statistics.received_bytes;
+}
+
 }  // namespace
 
 void EventLog::Joined(Step step) {
@@ -37,10 +46,7 @@ void EventLog::Stepped(const StepEvent& event) {
   line["loss"] = Loss(event.since_last);
   line["examples"] = event.examples;
   line["seconds"] = absl::ToDoubleSeconds(event.elapsed);
-  line["push_bytes_raw"] = event.statistics.push_bytes_raw;
-  line["push_bytes_encoded"] = event.statistics.push_bytes_encoded;
-  line["pull_bytes_raw"] = event.statistics.pull_bytes_raw;
-  line["pull_bytes_encoded"] = event.statistics.pull_bytes_encoded;
+  AddTraffic(event.statistics, line);
   line["late_pushes"] = event.statistics.late_pushes;
   line["waiting"] = event.waiting;
   Write(line);
@@ -55,6 +61,7 @@ void EventLog::FinishedEpoch(const EpochEvent& event) {
     line["test_loss"] = Loss(*event.test);
   }
   line["seconds"] = absl::ToDoubleSeconds(event.elapsed);
+  AddTraffic(event.statistics, line);
   Write(line);
 }
 
@@ -77,16 +84,14 @@ void EventLog::Done(const DoneEvent& event) {
     line["final_test_accuracy"] = Accuracy(*event.test);
     line["final_test_loss"] = Loss(*event.test);
   }
-  line["push_bytes_raw"] = statistics.push_bytes_raw;
-  line["push_bytes_encoded"] = statistics.push_bytes_encoded;
-  line["pull_bytes_raw"] = statistics.pull_bytes_raw;
-  line["pull_bytes_encoded"] = statistics.pull_bytes_encoded;
+  AddTraffic(statistics, line);
   line["accepted_pushes"] = statistics.accepted_pushes;
   line["late_pushes"] = statistics.late_pushes;
   line["repeated_pushes"] = statistics.repeated_pushes;
   line["refused_pushes"] = statistics.refused_pushes;
   line["nonfinite_gradients"] = statistics.nonfinite_gradients;
   line["jumped_steps"] = statistics.jumped_steps;
+  line["differing_replicas"] = statistics.differing_replicas;
   line["reconnects"] = statistics.reconnects;
   Write(line);
 }

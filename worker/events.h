@@ -37,6 +37,7 @@ struct EpochEvent {
   BatchResult train;                // of this worker's steps of the epoch
   std::optional<BatchResult> test;  // by the evaluator alone
   absl::Duration elapsed;
+  ClientStatistics statistics;  // until now
 };
 
 struct DoneEvent {

@@ -56,9 +56,11 @@ TEST(EventLogTest, MeanOfNothingAndInfinityAreNull) {
 TEST(EventLogTest, TestFiguresComeFromTheEvaluatorAlone) {
   std::ostringstream out;
   EventLog log(out, WorkerId{1});
-  log.FinishedEpoch({.epoch = 0, .train = {.loss_sum = 6, .examples = 3}});
+  log.FinishedEpoch(
+      {.epoch = 0, .train = {.loss_sum = 6, .examples = 3}, .statistics = {.sent_bytes = 70}});
   json line = json::parse(out.str());
   EXPECT_EQ(line["train_loss"], 2);
+  EXPECT_EQ(line["sent_bytes"], 70);
   EXPECT_FALSE(line.contains("test_accuracy"));
   out.str("");
   log.FinishedEpoch({.test = BatchResult{.loss_sum = 5, .correct = 9, .examples = 10}});
@@ -74,15 +76,16 @@ TEST(EventLogTest, DoneHasEveryStatistic) {
              .elapsed = absl::Seconds(3),
              .median_step = absl::Milliseconds(250),
              .test = BatchResult{.correct = 1, .examples = 4},
-             .statistics = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}});
+             .statistics = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}});
   const json line = json::parse(out.str());
   EXPECT_EQ(line["median_step_seconds"], 0.25);
   EXPECT_EQ(line["evaluator"], true);
   EXPECT_EQ(line["final_test_accuracy"], 0.25);
   int want = 1;
   for (const char* key : {"push_bytes_raw", "push_bytes_encoded", "pull_bytes_raw",
-                          "pull_bytes_encoded", "accepted_pushes", "late_pushes", "repeated_pushes",
-                          "refused_pushes", "nonfinite_gradients", "jumped_steps", "reconnects"}) {
+                          "pull_bytes_encoded", "sent_bytes", "received_bytes", "accepted_pushes",
+                          "late_pushes", "repeated_pushes", "refused_pushes", "nonfinite_gradients",
+                          "jumped_steps", "differing_replicas", "reconnects"}) {
     EXPECT_EQ(line[key], want++) << key;
   }
 }

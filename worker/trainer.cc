@@ -165,8 +165,11 @@ absl::Status Trainer::FinishEpoch(uint64_t epoch) {
     const absl::Status status = Test();
     if (!status.ok()) return status;
   }
-  parts_.events.FinishedEpoch(
-      {.epoch = epoch, .train = epoch_train_, .test = test_, .elapsed = stopwatch_.elapsed()});
+  parts_.events.FinishedEpoch({.epoch = epoch,
+                               .train = epoch_train_,
+                               .test = test_,
+                               .elapsed = stopwatch_.elapsed(),
+                               .statistics = parts_.client.statistics()});
   last_train_ = epoch_train_;
   epoch_train_ = {};
   return absl::OkStatus();
