@@ -54,7 +54,7 @@ struct Setting {
   std::string Name() const {
     const std::string what = thinning.lazy_slots ? "lazy_" : "fold_";
     return "shard." + what + optimizer + "." + std::string(CodecName(codec)) +
-           (sync ? ".sync" : "") + (thinning.selection.has_value() ? ".gtopk" : "") +
+           (sync ? ".sync" : "") + (thinning.selection_density.has_value() ? ".gtopk" : "") +
            (value_count == kSmallShard ? ".small" : "");
   }
 };
@@ -252,7 +252,7 @@ std::vector<Setting> Settings() {
   }
   settings.push_back({.optimizer = "momentum",
                       .codec = CodecId::kTopK,
-                      .thinning = {.lazy_slots = true, .selection = SelectionSpec()}});
+                      .thinning = {.lazy_slots = true, .selection_density = 0.001}});
   // Beside which the lazy ones are to be seen.
   settings.push_back({.optimizer = "momentum", .codec = CodecId::kTopK});
   return settings;

@@ -112,7 +112,7 @@ class ServerExchange final : public Exchange {
         codec_(MakeCodec({.id = CodecId::kTopK, .density = density_}).value()),
         residuals_(worker_count, ErrorFeedback(value_count, true)),
         accumulator_(value_count, true),
-        selection_(value_count, {.density = density_}) {}
+        selection_(value_count, density_) {}
 
   std::vector<float> Step(std::span<const std::vector<float>> gradients) override {
     selected_ = 0;

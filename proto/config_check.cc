@@ -145,6 +145,10 @@ void CheckOptimization(const Optimization& o, Findings& findings) {
   findings.WantName("gradient_selection", o.gradient_selection(), kGradientSelectionNames);
   WantDensity("selection_density", o.selection_density(), findings);
   findings.WantName("selection_rest", o.selection_rest(), kSelectionRestNames);
+  if (!findings.whole()) return;
+  findings.Want(!o.has_selection_density() || o.gradient_selection() == "gtopk",
+                "selection_density", "nothing, for it is of gradient_selection gtopk only",
+                absl::StrCat("it with ", o.gradient_selection()));
 }
 
 // Whole parameters, or what changed of them.

@@ -62,6 +62,15 @@ TEST(ConfigCheckTest, AnUnknownNameIsToldTheKnownOnesAndTheNearest) {
             "field \"pull\": want one of fp32, fp16, bf16, fp8_e5m2, fp8_e4m3, got \"topk\"");
 }
 
+TEST(ConfigCheckTest, ASelectionHasADensityAndItsRestStaysAtTheServer) {
+  EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_density: 0.01 }"), "");
+  EXPECT_EQ(ErrorOf("optimization { selection_density: 0.01 }"),
+            "field \"selection_density\": want nothing, for it is of gradient_selection gtopk only, "
+            "got it with none");
+  EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_rest: 'workers' }"),
+            "field \"selection_rest\": want one of server, got \"workers\"");
+}
+
 TEST(ConfigCheckTest, ANumberOutsideItsRangeIsRefused) {
   for (const char* text : {"servers: 0",
                            "silence_seconds: 0",

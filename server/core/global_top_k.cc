@@ -9,9 +9,6 @@
 
 namespace thinwire {
 
-GlobalTopK::GlobalTopK(size_t value_count, const SelectionSpec& spec)
-    : spec_(spec), rest_(value_count) {}
-
 void GlobalTopK::Take(const Accumulator& accumulator, float scale) {
   if (accumulator.sparse()) {
     accumulator.ForEachEntry([&](std::span<const uint32_t> indices, std::span<const float> sums) {
@@ -22,19 +19,14 @@ void GlobalTopK::Take(const Accumulator& accumulator, float scale) {
       for (size_t i = 0; i < sum.size(); ++i) rest_[first + i] += scale * sum[i];
     });
   }
-  const auto wanted = std::llround(spec_.density * static_cast<double>(rest_.size()));
+  const auto wanted = std::llround(density_ * static_cast<double>(rest_.size()));
   indices_.resize(std::min(rest_.size(), std::max<size_t>(1, wanted)));
   values_.resize(indices_.size());
   kernels::SelectTopK(rest_, {indices_, values_}, collect_from_);
   // A value that nobody sent is no entry, though k be larger than what there is.
   std::erase_if(indices_, [&](uint32_t index) { return rest_[index] == 0; });
-  values_.resize(indices_.size());
-  kernels::Gather(rest_, indices_, values_);
-  if (spec_.keep_rest) {
-    for (const uint32_t index : indices_) rest_[index] = 0;
-  } else {
-    std::ranges::fill(rest_, 0.0f);
-  }
+  std::erase(values_, 0.0f);
+  for (const uint32_t index : indices_) rest_[index] = 0;
 }
 
 void GlobalTopK::ForEachBlock(BlockFunction block) const {

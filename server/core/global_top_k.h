@@ -3,12 +3,12 @@
 //
 //   v = rest + sum / weight          the average gradient and what earlier ones left
 //   taken = the k values of largest magnitude that are not 0, k = max(1, round(density * n))
-//   rest = v without them            kept here, or nothing: the workers take it back
+//   rest = v without them
 //
 // The rest is in the unit of the averages and has no weight of its own, so no mass is lost or made,
 // whatever weights the updates had: taken + rest = rest before + sum / weight. Of equal magnitudes
-// the lower index is taken. The paper's tree of peers chooses differently and loses some mass;
-// experiments/ compares them.
+// the lower index is taken. The paper's tree of peers chooses differently, puts the rest back to
+// the workers and loses some mass; experiments/ compares them.
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_GLOBAL_TOP_K_H_
@@ -24,16 +24,10 @@
 
 namespace thinwire {
 
-struct SelectionSpec {
-  double density = 0.001;  // of what is taken, in (0, 1]
-  bool keep_rest = true;   // false: the workers take it back
-
-  bool operator==(const SelectionSpec&) const = default;
-};
-
 class GlobalTopK {
  public:
-  GlobalTopK(size_t value_count, const SelectionSpec& spec);
+  // Takes DENSITY of the values. REQUIRES: 0 < density <= 1.
+  GlobalTopK(size_t value_count, double density) : density_(density), rest_(value_count) {}
 
   // Adds SCALE times the sum of ACCUMULATOR, and takes the largest out. REQUIRES: it may give its
   // sum.
@@ -48,7 +42,7 @@ class GlobalTopK {
   std::span<const float> rest() const { return rest_; }
 
  private:
-  const SelectionSpec spec_;
+  const double density_;
   std::vector<float> rest_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;

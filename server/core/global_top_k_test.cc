@@ -25,7 +25,7 @@ std::vector<T> Copy(std::span<const T> values) {
 }
 
 TEST(GlobalTopKTest, TheLargestAreTakenAndTheRestStays) {
-  GlobalTopK selection(4, {.density = 0.5});
+  GlobalTopK selection(4, 0.5);
   Accumulator accumulator(4);
   accumulator.Fold(Of(2, 2, {4, -8, 2, 6}));
   selection.Take(accumulator, ScaleOf(accumulator));
@@ -35,7 +35,7 @@ TEST(GlobalTopKTest, TheLargestAreTakenAndTheRestStays) {
 }
 
 TEST(GlobalTopKTest, TheRestComesWithALaterGradientWhateverItsWeight) {
-  GlobalTopK selection(2, {.density = 0.5});
+  GlobalTopK selection(2, 0.5);
   Accumulator accumulator(2);
   accumulator.Fold(Of(1, 0, {3, 4}));
   selection.Take(accumulator, ScaleOf(accumulator));
@@ -47,7 +47,7 @@ TEST(GlobalTopKTest, TheRestComesWithALaterGradientWhateverItsWeight) {
 }
 
 TEST(GlobalTopKTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
-  GlobalTopK selection(3, {.density = 0.3});
+  GlobalTopK selection(3, 0.3);
   Accumulator accumulator(3);
   accumulator.Fold(Of(1, 0, {1, -2, 2}));
   selection.Take(accumulator, 1);
@@ -55,25 +55,16 @@ TEST(GlobalTopKTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
 }
 
 TEST(GlobalTopKTest, AValueThatNobodySentIsNotTaken) {
-  GlobalTopK selection(4, {.density = 1});
+  GlobalTopK selection(4, 1);
   Accumulator accumulator(4);
   accumulator.Fold(Of(1, 0, {0, 5, 0, -1}));
   selection.Take(accumulator, 1);
   EXPECT_EQ(Copy(selection.indices()), (std::vector<uint32_t>{1, 3}));
 }
 
-TEST(GlobalTopKTest, ARestThatTheWorkersTakeBackIsNotKept) {
-  GlobalTopK selection(3, {.density = 0.3, .keep_rest = false});
-  Accumulator accumulator(3);
-  accumulator.Fold(Of(1, 0, {1, 3, 2}));
-  selection.Take(accumulator, 1);
-  EXPECT_EQ(Copy(selection.indices()), std::vector<uint32_t>{1});
-  EXPECT_EQ(Copy(selection.rest()), (std::vector<float>{0, 0, 0}));
-}
-
 TEST(GlobalTopKTest, BlocksHaveWhatWasTakenAndZeros) {
   constexpr size_t kValues = 2 * kDecodedBlock + 100;
-  GlobalTopK selection(kValues, {.density = 0.01});
+  GlobalTopK selection(kValues, 0.01);
   Accumulator accumulator(kValues);
   accumulator.Fold({WorkerId{0}, 1, 0, Fp32Payload(Gauss(kValues, 1))});
   selection.Take(accumulator, 1);
@@ -93,7 +84,7 @@ TEST(GlobalTopKTest, BlocksHaveWhatWasTakenAndZeros) {
 TEST(GlobalTopKTest, WhatWasTakenAndTheRestAreTheSumOfTheAverages) {
   constexpr size_t kValues = 500;
   const auto topk = MakeCodec({.id = CodecId::kTopK, .density = 0.1}).value();
-  GlobalTopK selection(kValues, {.density = 0.02});
+  GlobalTopK selection(kValues, 0.02);
   Accumulator accumulator(kValues, true);
   std::vector<double> given(kValues), taken(kValues);
   for (uint32_t update = 0; update < 200; ++update) {

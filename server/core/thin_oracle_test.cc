@@ -61,7 +61,7 @@ class Model {
     const auto scale = static_cast<float>(1.0 / static_cast<double>(update.weight));
     std::vector<float> gradient(kValues);
     for (size_t i = 0; i < kValues; ++i) gradient[i] = scale * static_cast<float>(update.sum[i]);
-    if (thinning_.selection.has_value()) gradient = Selected(gradient);
+    if (thinning_.selection_density.has_value()) gradient = Selected(gradient);
     for (size_t i = 0; i < kValues; ++i) {
       if (thinning_.lazy_slots && gradient[i] == 0) continue;
       double missed = static_cast<double>(number - 1 - last_[i]);
@@ -87,7 +87,7 @@ class Model {
     std::ranges::stable_sort(
         order, [&](size_t a, size_t b) { return std::abs(rest_[a]) > std::abs(rest_[b]); });
     std::vector<float> selected(kValues);
-    const auto taken = static_cast<size_t>(std::lround(thinning_.selection->density * kValues));
+    const auto taken = static_cast<size_t>(std::lround(*thinning_.selection_density * kValues));
     for (size_t j = 0; j < taken; ++j) selected[order[j]] = std::exchange(rest_[order[j]], 0.0f);
     return selected;
   }
@@ -175,12 +175,10 @@ TEST_F(ThinOracleTest, AgreesOnWholeUpdates) { RunHistories({}, 1000000); }
 
 TEST_F(ThinOracleTest, AgreesOnLazySlots) { RunHistories({.lazy_slots = true}, 2000000); }
 
-TEST_F(ThinOracleTest, AgreesOnASelection) {
-  RunHistories({.selection = SelectionSpec{.density = 0.125}}, 3000000);
-}
+TEST_F(ThinOracleTest, AgreesOnASelection) { RunHistories({.selection_density = 0.125}, 3000000); }
 
 TEST_F(ThinOracleTest, AgreesOnASelectionWithLazySlots) {
-  RunHistories({.lazy_slots = true, .selection = SelectionSpec{.density = 0.125}}, 4000000);
+  RunHistories({.lazy_slots = true, .selection_density = 0.125}, 4000000);
 }
 
 }  // namespace

@@ -12,7 +12,9 @@ Updater::Updater(size_t value_count, const Optimizer& optimizer, const Thinning&
     : optimizer_(optimizer),
       slots_(optimizer.slot_count(), std::vector<float>(value_count)),
       last_(thinning.lazy_slots ? value_count : 0) {
-  if (thinning.selection.has_value()) selection_.emplace(value_count, *thinning.selection);
+  if (thinning.selection_density.has_value()) {
+    selection_.emplace(value_count, *thinning.selection_density);
+  }
 }
 
 void Updater::Apply(const Update& update, const Accumulator& accumulator,

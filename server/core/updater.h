@@ -26,10 +26,10 @@ namespace thinwire {
 // How an update is kept thin.
 struct Thinning {
   bool lazy_slots = false;
-  std::optional<SelectionSpec> selection;  // gTop-k
+  std::optional<double> selection_density;  // gTop-k
 
   // Whether a sum of sparse gradients is worth keeping as such.
-  bool WantsSparse() const { return lazy_slots || selection.has_value(); }
+  bool WantsSparse() const { return lazy_slots || selection_density.has_value(); }
 
   bool operator==(const Thinning&) const = default;
 };

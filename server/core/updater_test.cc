@@ -15,8 +15,8 @@ constexpr size_t kValues = 3000;
 constexpr uint64_t kUpdates = 5;
 
 const Thinning kLazy = {.lazy_slots = true};
-const Thinning kSelected = {.selection = SelectionSpec{.density = 0.01}};
-const Thinning kBoth = {.lazy_slots = true, .selection = SelectionSpec{.density = 0.01}};
+const Thinning kSelected = {.selection_density = 0.01};
+const Thinning kBoth = {.lazy_slots = true, .selection_density = 0.01};
 
 std::unique_ptr<const Optimizer> Momentum() { return MakeOptimizer({.name = "momentum"}).value(); }
 

@@ -90,7 +90,7 @@ absl::StatusOr<Thinning> ThinningOf(const Optimization& config) {
     return Wrong("selection_density",
                  absl::StrCat("want a number above 0 and at most 1, got ", density));
   }
-  thinning.selection = SelectionSpec{.density = density};
+  thinning.selection_density = density;
   return thinning;
 }
 

@@ -96,7 +96,7 @@ TEST(ThinningOfTest, UpdatesAreWholeUnlessSaidOtherwise) { EXPECT_EQ(ThinningIn(
 TEST(ThinningOfTest, EveryFieldArrives) {
   EXPECT_EQ(ThinningIn("lazy_slots: true"), Thinning{.lazy_slots = true});
   EXPECT_EQ(ThinningIn("gradient_selection: 'gtopk' selection_density: 0.25"),
-            (Thinning{.selection = SelectionSpec{.density = 0.25}}));
+            Thinning{.selection_density = 0.25});
 }
 
 TEST(ThinningOfTest, MistakesAreNamed) {
