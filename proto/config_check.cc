@@ -1,6 +1,8 @@
 #include "proto/config_check.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
@@ -158,11 +160,31 @@ void CheckPull(const std::string& pull, Findings& findings) {
   findings.WantName("pull", choice.codec, choice.deltas ? CodecNames() : ParameterCodecNames());
 }
 
+// A codec, or a rule by which to choose one.
+void CheckPush(const Compression& c, Findings& findings) {
+  std::vector<std::string_view> names(CodecNames().begin(), CodecNames().end());
+  names.insert(names.end(), std::begin(kPushRuleNames), std::end(kPushRuleNames));
+  findings.WantName("push", c.push(), names);
+  for (int i = 0; i < c.auto_codecs_size(); ++i) {
+    findings.WantName(absl::StrCat("auto_codecs[", i, "]"), c.auto_codecs(i), CodecNames());
+  }
+  if (!findings.whole()) return;
+  const bool chosen = std::ranges::count(kPushRuleNames, c.push()) > 0;
+  findings.Want(chosen || c.auto_codecs_size() == 0, "auto_codecs",
+                "nothing, for it is of push auto and fastest only",
+                absl::StrCat("it with ", c.push()));
+  const auto unset = [&](const std::string& field, double part) {
+    findings.Want(!chosen || part == 0, field, absl::StrCat("0 with push ", c.push()), part);
+  };
+  unset("density_warmup", c.density_warmup());
+  unset("first_push_part", c.first_push_part());
+}
+
 void CheckCompression(const Compression& c, Findings& findings) {
   const auto part = [&](const std::string& field, double value) {
     findings.Want(IsPart(value), field, "a number from 0 to 1", value);
   };
-  findings.WantName("push", c.push(), CodecNames());
+  CheckPush(c, findings);
   CheckPull(c.pull(), findings);
   WantDensity("density", c.density(), findings);
   findings.WantName("topk_values", c.topk_values(), DenseCodecNames());

@@ -62,6 +62,18 @@ TEST(ConfigCheckTest, AnUnknownNameIsToldTheKnownOnesAndTheNearest) {
             "field \"pull\": want one of fp32, fp16, bf16, fp8_e5m2, fp8_e4m3, got \"topk\"");
 }
 
+TEST(ConfigCheckTest, APushMayBeChosenByARuleFromKnownCodecs) {
+  EXPECT_EQ(ErrorOf("compression { push: 'auto' auto_codecs: [ 'bf16', 'topk' ] }"), "");
+  EXPECT_EQ(ErrorOf("compression { push: 'fastest' }"), "");
+  EXPECT_THAT(ErrorOf("compression { push: 'auto' auto_codecs: 'bf61' }"),
+              HasSubstr("did you mean \"bf16\"?"));
+  EXPECT_EQ(ErrorOf("compression { auto_codecs: 'bf16' }"),
+            "field \"auto_codecs\": want nothing, for it is of push auto and fastest only, got it "
+            "with fp32");
+  EXPECT_EQ(ErrorOf("compression { push: 'auto' first_push_part: 0.2 }"),
+            "field \"first_push_part\": want 0 with push auto, got 0.2");
+}
+
 TEST(ConfigCheckTest, ASelectionHasADensityAndItsRestStaysAtTheServer) {
   EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_density: 0.01 }"), "");
   EXPECT_EQ(ErrorOf("optimization { selection_density: 0.01 }"),
