@@ -1,22 +1,44 @@
 #include "kernels/sparse.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace thinwire::kernels {
+namespace {
+
+// How many entries ahead of its turn a value is asked for: enough to hide the memory's latency.
+constexpr size_t kAhead = 128;
+
+// Calls visit(j) for each index, its place in LONG_ARRAY being on the way by then. It is asked for
+// into the second cache: the first has room for few requests at a time.
+template <typename Visit>
+inline void ForEachIndex(std::span<const uint32_t> indices, const float* long_array,
+                         const Visit& visit) {
+  const size_t first = std::min(kAhead, indices.size());
+  for (size_t j = 0; j < first; ++j) __builtin_prefetch(long_array + indices[j], 0, 2);
+  size_t j = 0;
+  for (; j + kAhead < indices.size(); ++j) {
+    __builtin_prefetch(long_array + indices[j + kAhead], 0, 2);
+    visit(j);
+  }
+  for (; j < indices.size(); ++j) visit(j);
+}
+
+}  // namespace
 
 void Gather(std::span<const float> values, std::span<const uint32_t> indices,
             std::span<float> out) {
-  for (size_t j = 0; j < indices.size(); ++j) out[j] = values[indices[j]];
+  ForEachIndex(indices, values.data(), [&](size_t j) { out[j] = values[indices[j]]; });
 }
 
 void Scatter(std::span<const uint32_t> indices, std::span<const float> values, float scale,
              std::span<float> out) {
-  for (size_t j = 0; j < indices.size(); ++j) out[indices[j]] = scale * values[j];
+  ForEachIndex(indices, out.data(), [&](size_t j) { out[indices[j]] = scale * values[j]; });
 }
 
 void ScatterAdd(std::span<const uint32_t> indices, std::span<const float> values, float scale,
                 std::span<float> sum) {
-  for (size_t j = 0; j < indices.size(); ++j) sum[indices[j]] += scale * values[j];
+  ForEachIndex(indices, sum.data(), [&](size_t j) { sum[indices[j]] += scale * values[j]; });
 }
 
 }  // namespace thinwire::kernels

@@ -34,5 +34,23 @@ TEST(SparseTest, AnIndexThatComesTwiceIsAddedTwice) {
   EXPECT_EQ(sum, (std::vector<float>{0, 3}));
 }
 
+TEST(SparseTest, ThousandsAreVisitedOnceEach) {
+  for (const size_t count : {127, 128, 129, 1000}) {
+    std::vector<uint32_t> indices(count);
+    std::vector<float> values(count), out(count), want(3 * count, 1.0f);
+    for (uint32_t j = 0; j < count; ++j) {
+      indices[j] = 3 * j + j % 3;
+      values[j] = static_cast<float>(j);
+      want[indices[j]] += 2 * values[j];
+    }
+    std::vector<float> sum(3 * count, 1.0f);
+    ScatterAdd(indices, values, 2.0f, sum);
+    EXPECT_EQ(sum, want);
+    Scatter(indices, values, 1.0f, sum);
+    Gather(sum, indices, out);
+    EXPECT_EQ(out, values);
+  }
+}
+
 }  // namespace
 }  // namespace thinwire::kernels

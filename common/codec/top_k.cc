@@ -90,7 +90,7 @@ class TopKReader {
   // Calls block(indices, values) for a few of those sent at a time, so that nothing is allocated.
   template <typename Block>
   void ForEachBlock(const Block& block) const {
-    constexpr size_t kBlockValues = 512;
+    constexpr size_t kBlockValues = 2048;  // with their indices 16 KiB: in the first cache
     std::array<uint32_t, kBlockValues> indices;
     std::array<float, kBlockValues> values;
     EliasFanoReader reader(code_, layout_.sent_count, count_);
