@@ -36,13 +36,15 @@ HWY_INLINE hn::Vec<Floats> LoadUnits(const std::byte* codes, size_t i, hn::Vec<F
   return value;
 }
 
+// Returns what the codes decode to, in units.
 template <typename Format>
-HWY_INLINE hn::Vec<Ints> StoreUnits(hn::Vec<Floats> value, hn::Vec<Floats> inverse,
-                                    std::byte* codes, size_t i) {
+HWY_INLINE hn::Vec<Floats> StoreUnits(hn::Vec<Floats> value, hn::Vec<Floats> inverse,
+                                      std::byte* codes, size_t i) {
   if constexpr (Format::kScaled) value = hn::Mul(value, inverse);
-  const auto code = EncodeLanes<Format>(value);
+  hn::Vec<Floats> rounded;
+  const auto code = EncodeLanes<Format>(value, rounded);
   StoreCodes<Format>(code, codes + i * sizeof(typename Format::Code));
-  return code;
+  return rounded;
 }
 #endif
 
@@ -74,8 +76,7 @@ void EncodeFeedbackAll(std::span<const float> gradient, std::span<float> residua
   for (; i + hn::Lanes(df) <= gradient.size(); i += hn::Lanes(df)) {
     float* at = residual.data() + i;
     const auto value = hn::Add(hn::LoadU(df, at), hn::LoadU(df, gradient.data() + i));
-    const auto code = StoreUnits<Format>(value, inverses, codes, i);
-    auto sent = DecodeLanes<Format>(code);
+    auto sent = StoreUnits<Format>(value, inverses, codes, i);
     if constexpr (Format::kScaled) sent = hn::Mul(sent, units);
     hn::StoreU(hn::Sub(value, sent), df, at);
   }

@@ -54,43 +54,52 @@ HWY_INLINE void StoreCodes(hn::Vec<Ints> codes, std::byte* to) {
   }
 }
 
-// The code of a positive finite magnitude, before saturation.
+// The codes of magnitudes of up to the largest finite value, and in ROUNDED what they decode to.
 template <typename Format>
-HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude) {
+HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude, hn::Vec<Floats>& rounded) {
   constexpr int kShift = 23 - Format::kMantissaBits;
-  constexpr int32_t kOffset = (1 << (kShift - 1)) - 1 - static_cast<int32_t>(kRebias<Format>);
   const Ints di;
-  const auto odd = hn::And(hn::ShiftRight<kShift>(magnitude), hn::Set(di, 1));
-  const auto sum = hn::Add(hn::Add(magnitude, hn::Set(di, kOffset)), odd);
-  const auto normal = hn::ShiftRight<kShift>(sum);
   if constexpr (kRebias<Format> == 0) {
-    return normal;
+    const auto odd = hn::And(hn::ShiftRight<kShift>(magnitude), hn::Set(di, 1));
+    const auto half = hn::Set(di, (1 << (kShift - 1)) - 1);
+    const auto code = hn::ShiftRight<kShift>(hn::Add(hn::Add(magnitude, half), odd));
+    rounded = hn::BitCast(Floats(), hn::ShiftLeft<kShift>(code));
+    return code;
   } else {
-    const auto addend = hn::Set(di, static_cast<int32_t>(kSubnormalAddend<Format>));
-    const auto rounded = hn::Add(hn::BitCast(Floats(), magnitude), hn::BitCast(Floats(), addend));
-    const auto subnormal = hn::Sub(hn::BitCast(di, rounded), addend);
+    // Adding the right power of two leaves exactly the code's mantissa at the end of the sum: for a
+    // normal result with the implicit bit, which counts as one exponent, for a subnormal without.
     const auto smallest = hn::Set(di, static_cast<int32_t>(kSmallestNormal<Format>));
-    return hn::IfThenElse(hn::Lt(magnitude, smallest), subnormal, normal);
+    const auto power = hn::Max(hn::And(magnitude, hn::Set(di, 0x7F800000)), smallest);
+    const auto addend = hn::Add(power, hn::Set(di, kShift << 23));
+    const auto sum = hn::Add(hn::BitCast(Floats(), magnitude), hn::BitCast(Floats(), addend));
+    rounded = hn::Sub(sum, hn::BitCast(Floats(), addend));
+    const auto mantissa = hn::Sub(hn::BitCast(di, sum), addend);
+    return hn::Add(mantissa, hn::ShiftRight<kShift>(hn::Sub(power, smallest)));
   }
 }
 
+// The codes of VALUES, and in ROUNDED what they decode to (of a NaN: anything).
 template <typename Format>
-HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values) {
+HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values, hn::Vec<Floats>& rounded) {
   const Ints di;
   const auto bits = hn::BitCast(di, values);
   if constexpr (sizeof(typename Format::Code) == 4) {
+    rounded = values;
     return bits;
   } else {
     constexpr int kSignShift = 32 - 8 * sizeof(typename Format::Code);
+    constexpr auto kLargest =
+        std::bit_cast<int32_t>(DecodeValue<Format>(static_cast<Format::Code>(Format::kMaxFinite)));
     const auto infinity = hn::Set(di, 0x7F800000);
     const auto magnitude = hn::And(bits, hn::Set(di, 0x7FFFFFFF));
     const auto sign = hn::And(hn::ShiftRight<kSignShift>(bits),
                               hn::Set(di, static_cast<int32_t>(kSignBit<Format>)));
-    auto code = hn::Min(RoundLanes<Format>(magnitude),
-                        hn::Set(di, static_cast<int32_t>(Format::kMaxFinite)));
+    auto code = RoundLanes<Format>(hn::Min(magnitude, hn::Set(di, kLargest)), rounded);
+    rounded = hn::CopySignToAbs(rounded, values);
     if constexpr (Format::kKeepsInfinity) {
-      code = hn::IfThenElse(hn::Eq(magnitude, infinity),
-                            hn::Set(di, static_cast<int32_t>(Format::kInfinity)), code);
+      const auto infinite = hn::Eq(magnitude, infinity);
+      code = hn::IfThenElse(infinite, hn::Set(di, static_cast<int32_t>(Format::kInfinity)), code);
+      rounded = hn::IfThenElse(hn::RebindMask(Floats(), infinite), values, rounded);
     }
     return hn::IfThenElse(hn::Gt(magnitude, infinity),
                           hn::Set(di, static_cast<int32_t>(Format::kNan)), hn::Or(code, sign));
