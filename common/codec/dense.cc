@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/scale_byte.h"
+#include "common/codec/scaled_encode.h"
 #include "common/codec/value_runs.h"
 #include "kernels/convert.h"
 #include "kernels/finite.h"
-#include "kernels/magnitude.h"
 #include "kernels/number_format.h"
 
 namespace thinwire {
@@ -49,13 +49,6 @@ template <typename Format, typename Run>
 void ForEachCode(Format, const DenseValues& values, size_t first, size_t count, const Run& run) {
   const size_t offset = values.offset + kScaleBytes<Format> + first * kCodeBytes<Format>;
   ForEachRun<kCodeBytes<Format>>(values.payload, offset, count, run);
-}
-
-// Writes the scale byte for values of at most LARGEST_MAGNITUDE, and gives its unit.
-float PutUnit(float largest_magnitude, std::byte* out) {
-  const uint8_t byte = ScaleByteFor(largest_magnitude);
-  *out = std::byte{byte};
-  return UnitOfScaleByte(byte);
 }
 
 class DenseCodec final : public Codec {
@@ -104,20 +97,22 @@ size_t DenseBytes(CodecId id, size_t count) {
 
 void EncodeDense(CodecId id, std::span<const float> values, std::byte* out) {
   WithFormat(id, [&]<typename Format>(Format) {
-    float unit = 1.0f;
-    if constexpr (Format::kScaled) unit = PutUnit(kernels::LargestMagnitude(values), out);
-    kernels::Encode<Format>(values, unit, out + kScaleBytes<Format>);
+    if constexpr (Format::kScaled) {
+      EncodeScaled(values, out);
+    } else {
+      kernels::Encode<Format>(values, 1.0f, out);
+    }
   });
 }
 
 void EncodeDenseFeedback(CodecId id, std::span<const float> gradient, std::span<float> residual,
                          std::byte* out) {
   WithFormat(id, [&]<typename Format>(Format) {
-    float unit = 1.0f;
     if constexpr (Format::kScaled) {
-      unit = PutUnit(kernels::LargestMagnitudeOfSum(gradient, residual), out);
+      EncodeScaledFeedback(gradient, residual, out);
+    } else {
+      kernels::EncodeFeedback<Format>(gradient, residual, 1.0f, out);
     }
-    kernels::EncodeFeedback<Format>(gradient, residual, unit, out + kScaleBytes<Format>);
   });
 }
 
