@@ -93,19 +93,25 @@ bool EliasFanoReader::FindBit() {
 bool EliasFanoReader::MoreBits() { return FindBit(); }
 
 size_t EliasFanoReader::Next(std::span<uint32_t> out) {
-  const uint64_t low_mask = (uint64_t{1} << low_bits_) - 1;
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (!FindBit()) return i;
-    const size_t bit = upper_byte_ * 8 + static_cast<size_t>(std::countr_zero(word_));
-    word_ &= word_ - 1;
-    const size_t low_bit = next_ * static_cast<size_t>(low_bits_);
-    const uint64_t low = (WordAt(low_, low_bit / 8) >> (low_bit % 8)) & low_mask;
-    // It is the next-th set bit, so not below next. A hostile one may stand for more than 32 bits.
-    const uint64_t index = (uint64_t{bit - next_} << low_bits_) | low;
-    out[i] = static_cast<uint32_t>(std::min<uint64_t>(index, UINT32_MAX));
-    ++next_;
+  const auto low_bits = static_cast<size_t>(low_bits_);
+  const uint64_t low_mask = (uint64_t{1} << low_bits) - 1;
+  const size_t before = next_;
+  size_t low_bit = before * low_bits;
+  size_t filled = 0;
+  while (filled < out.size() && FindBit()) {
+    // The set bits of one word, in registers. The number-th of all set bits is not below number.
+    uint64_t word = word_;
+    for (; word != 0 && filled < out.size(); word &= word - 1, ++filled, low_bit += low_bits) {
+      const size_t bit = upper_byte_ * 8 + static_cast<size_t>(std::countr_zero(word));
+      const uint64_t low = (WordAt(low_, low_bit / 8) >> (low_bit % 8)) & low_mask;
+      // A hostile one may stand for more than 32 bits.
+      const uint64_t index = (uint64_t{bit - (before + filled)} << low_bits) | low;
+      out[filled] = static_cast<uint32_t>(std::min<uint64_t>(index, UINT32_MAX));
+    }
+    word_ = word;
   }
-  return out.size();
+  next_ = before + filled;
+  return filled;
 }
 
 absl::Status CheckEliasFano(std::span<const std::byte> code, size_t count, size_t universe) {
