@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/codec_tuner.h"
 #include "client/exchange.h"
 #include "client/loop.h"
 #include "client/membership.h"
@@ -67,6 +68,7 @@ class Client::State {
   client::Replica replica_;
   client::Rendezvous rendezvous_;
   client::Report report_;
+  std::unique_ptr<client::CodecTuner> tuner_;  // if the push codecs are chosen
   std::unique_ptr<client::PushEncoder> encoder_;
   std::shared_ptr<client::Loop> loop_;  // from Join on, as is what lives there
   std::unique_ptr<client::Exchange> exchange_;
@@ -86,7 +88,13 @@ absl::Status Client::State::Init() {
         absl::StrCat("correction momentum: want a number from 0 to below 1, got ",
                      options_.correction.momentum));
   }
-  auto encoder = client::PushEncoder::Make(partition_, options_);
+  if (options_.choose.has_value()) {
+    auto tuner = client::CodecTuner::Make(partition_, options_, clock_);
+    if (!tuner.ok()) return tuner.status();
+    tuner_ = *std::move(tuner);
+    report_.set_choices(tuner_->choices());
+  }
+  auto encoder = client::PushEncoder::Make(partition_, options_, tuner_.get());
   if (!encoder.ok()) return encoder.status();
   encoder_ = *std::move(encoder);
   if (options_.pull.has_value() && !CarriesParameters(*options_.pull)) {
@@ -175,6 +183,7 @@ absl::StatusOr<Step> Client::State::Join(std::span<const std::span<const float>>
                                                                          .loop = loop_,
                                                                          .replica = replica_,
                                                                          .encoder = *encoder_,
+                                                                         .tuner = tuner_.get(),
                                                                          .rendezvous = rendezvous_,
                                                                          .report = report_},
                                                  *std::move(replies));
@@ -255,6 +264,7 @@ absl::Status Client::SaveResiduals() const { return state_->SaveResiduals(); }
 const std::string& Client::residual_start() const { return state_->residual_start(); }
 absl::Status Client::Leave() { return state_->Leave(); }
 std::vector<WorkerId> Client::live() const { return state_->report().live(); }
+std::vector<GroupCodec> Client::choices() const { return state_->report().choices(); }
 std::string Client::waiting() const { return state_->report().waiting(); }
 ClientStatistics Client::statistics() const { return state_->report().statistics(); }
 

@@ -98,6 +98,8 @@ class Client {
   // Empty, or whom this worker waits for, for a person: "step 41: waits for worker 3 (shards 0-7)".
   // Thread-safe.
   std::string waiting() const;
+  // What the groups of tensors are pushed in now, where that is chosen; else empty. Thread-safe.
+  std::vector<GroupCodec> choices() const;
   // Thread-safe.
   ClientStatistics statistics() const;
 

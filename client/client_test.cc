@@ -393,6 +393,31 @@ TEST_F(ClientTest, WhereTheNormIsNotFiniteNothingIsSent) {
   for (uint32_t t = 0; t < initial_.size(); ++t) EXPECT_EQ(Replica(t), initial_[t]);
 }
 
+TEST_F(ClientTest, AChosenPushCodecIsToldWithItsReason) {
+  ClientOptions options;
+  options.choose = ChoiceRule::kFastest;
+  options.candidates = {{.id = CodecId::kBf16}, {.id = CodecId::kFp8E5m2}};
+  Make(options);
+  Step step = *Join();
+  const auto begun = client_->choices();
+  ASSERT_EQ(begun.size(), 2u);
+  EXPECT_EQ(begun[0], (GroupCodec{"matrices", "fp32", "nothing measured yet"}));
+  EXPECT_EQ(begun[1].group, "vectors");
+  for (int i = 0; i < 3; ++i) step = *Train(step, Values(0.5f, 0.125));
+  const auto chosen = client_->choices();
+  ASSERT_EQ(chosen.size(), 2u);
+  EXPECT_THAT(chosen[0].reason, HasSubstr("MB/s: " + chosen[0].codec + " "));
+  for (const char* codec : {"fp32", "bf16", "fp8_e5m2"}) {
+    EXPECT_THAT(chosen[0].reason, HasSubstr(codec));
+  }
+  // Whichever it is, the last step went in it.
+  const PushEntry last = ServerOf(ShardId{0}).pushes().back();
+  const bool vector =
+      partition_.tensors()[partition_.segments(last.shard)[0].tensor].shape.size() < 2;
+  EXPECT_EQ(CodecName(PayloadCodec(last.payload)), chosen[vector ? 1 : 0].codec);
+  EXPECT_TRUE(client_->Leave().ok());
+}
+
 TEST_F(ClientTest, OptionsOutOfRangeAreRefused) {
   const auto error = [&](const ClientOptions& options) {
     return std::string(Client::Make(options, TwoLayers(), transport_).status().message());

@@ -23,7 +23,11 @@
 
 #include "common/codec/codec_names.h"
 
-namespace thinwire::client {
+namespace thinwire {
+
+enum class ChoiceRule { kAuto, kFastest };
+
+namespace client {
 
 // What a codec costs for one value, seconds on this machine. DECODE is all that the server does for
 // this worker's value.
@@ -40,8 +44,6 @@ double SecondsPerValue(const CodecCost& cost, double goodput);
 size_t FastestCodec(std::span<const CodecCost> costs, double goodput);
 // The first place that is within kTolerance of it.
 size_t PreferredCodec(std::span<const CodecCost> costs, double goodput);
-
-enum class ChoiceRule { kAuto, kFastest };
 
 // Not thread-safe.
 class CodecChoice {
@@ -71,6 +73,7 @@ class CodecChoice {
   std::string reason_ = "nothing measured yet";
 };
 
-}  // namespace thinwire::client
+}  // namespace client
+}  // namespace thinwire
 
 #endif  // THINWIRE_CLIENT_CODEC_CHOICE_H_

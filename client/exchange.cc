@@ -93,6 +93,11 @@ ByteChain Exchange::NextFrame(ServerId server) {
                     .generation = generation_,
                     .epoch = peer.epoch};
   if (!peer.outbox.TakeNext(parts_.replica, parts_.options.pull, frame)) return ByteChain();
+  if (parts_.tuner != nullptr) {
+    size_t pushed = 0;
+    for (const PushEntry& push : frame.pushes) pushed += push.payload.size();
+    parts_.tuner->meter().Sent(pushed, parts_.loop->Now());
+  }
   EncodeSoon();  // there is room for more
   ByteChain bytes = WriteFrame(frame);
   parts_.report.Count(&ClientStatistics::sent_bytes, bytes.size());
@@ -135,7 +140,7 @@ void Exchange::EncodeOne() {
                  .step = verdicts_.step(),
                  .examples = examples_,
                  .computed_version = parts_.replica.held_version(shard)};
-  if (!parts_.encoder.Encode(gradient, push, owner, clip_.factor())) {
+  if (!Encode(gradient, push, owner)) {
     parts_.report.Count(&ClientStatistics::nonfinite_gradients);
   }
   if (push.examples > 0) {
@@ -148,6 +153,15 @@ void Exchange::EncodeOne() {
   peers_[parts_.partition.server(shard).value].link->Pump();
   if (gradients_.done()) parts_.rendezvous.Encoded();
   EncodeSoon();
+}
+
+bool Exchange::Encode(std::span<const float> gradient, PushEntry& push,
+                      const std::shared_ptr<const void>& owner) {
+  if (parts_.tuner == nullptr) return parts_.encoder.Encode(gradient, push, owner, clip_.factor());
+  const absl::Time begin = parts_.loop->Now();
+  const bool finite = parts_.encoder.Encode(gradient, push, owner, clip_.factor());
+  parts_.tuner->meter().Encoded(parts_.loop->Now() - begin);
+  return finite;
 }
 
 void Exchange::OnFrame(ServerId server, const ByteChain& bytes) {
@@ -200,6 +214,9 @@ void Exchange::OnVerdict(ServerId server, const VerdictEntry& verdict) {
       peers_[server.value].outbox.TakeVerdict(verdict.shard, verdict.step);
   if (!push.has_value()) return;  // judged before: the push or its verdict came twice
   CountVerdict(verdict);
+  if (parts_.tuner != nullptr) {
+    parts_.tuner->meter().Judged(push->payload.size(), parts_.loop->Now());
+  }
   if (verdict.kind == PushVerdict::ACCEPT) parts_.encoder.Accepted(*push);
   if (verdict.kind == PushVerdict::LATE) parts_.encoder.Late(*push);
   verdicts_.Add(verdict.kind == PushVerdict::LATE, verdict.frontier);
@@ -217,6 +234,7 @@ void Exchange::CountVerdict(const VerdictEntry& verdict) {
 }
 
 void Exchange::FinishStep() {
+  if (parts_.tuner != nullptr) Tune();
   const Step next = verdicts_.next();
   if (next > verdicts_.step() + 1) {
     parts_.report.Count(&ClientStatistics::jumped_steps);
@@ -228,6 +246,15 @@ void Exchange::FinishStep() {
     for (Peer& peer : peers_) peer.link->Pump();
   }
   parts_.rendezvous.Judged(next);
+}
+
+void Exchange::Tune() {
+  if (!parts_.tuner->EndStep()) return;
+  for (const GroupCodec& group : parts_.tuner->choices()) {
+    LOG(INFO) << "from step " << verdicts_.step() + 1 << " on " << group.group << " are pushed in "
+              << group.codec << ": " << group.reason;
+  }
+  parts_.report.set_choices(parts_.tuner->choices());
 }
 
 void Exchange::OnParameters(ServerId server, const ParametersEntry& entry) {

@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/codec_tuner.h"
 #include "client/gradient_clip.h"
 #include "client/hearing.h"
 #include "client/heartbeats.h"
@@ -50,6 +51,7 @@ class Exchange {
     std::shared_ptr<Loop> loop;
     Replica& replica;
     PushEncoder& encoder;
+    CodecTuner* tuner;  // null: the push codecs are not chosen
     Rendezvous& rendezvous;
     Report& report;
   };
@@ -82,6 +84,8 @@ class Exchange {
   ByteChain NextFrame(ServerId server);
   void EncodeSoon();
   void EncodeOne();
+  bool Encode(std::span<const float> gradient, PushEntry& push,
+              const std::shared_ptr<const void>& owner);
 
   void OnFrame(ServerId server, const ByteChain& bytes);
   void OnVerdict(ServerId server, const VerdictEntry& verdict);
@@ -90,6 +94,7 @@ class Exchange {
   void OnHeartbeat(ServerId server, const absl::StatusOr<HeartbeatReply>& reply);
   void CountVerdict(const VerdictEntry& verdict);
   void FinishStep();
+  void Tune();
 
   // Whether GENERATION and EPOCH are those that were joined; if not, fails.
   bool IsSameJob(ServerId server, Generation generation, Epoch epoch);

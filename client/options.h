@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
+#include "client/codec_choice.h"
 #include "client/momentum_correction.h"
 #include "client/push_schedule.h"
 #include "common/codec/codec.h"
@@ -23,6 +25,10 @@ struct ClientOptions {
   uint64_t planned_examples = 0;  // of the whole run, by all workers
   uint64_t planned_steps = 0;     // of the whole run, by each; for the warm-up only
   CodecSpec push;
+  // The push codec is chosen as the run goes, from CANDIDATES and raw fp32; PUSH and the warm-up
+  // say nothing then. The most exact first.
+  std::optional<ChoiceRule> choose;
+  std::vector<CodecSpec> candidates;
   // The codec of the masters that are read; none: what the servers publish, as it changes.
   std::optional<CodecId> pull = CodecId::kFp32;
   bool error_feedback = true;
@@ -52,6 +58,15 @@ struct ClientStatistics {
   uint64_t jumped_steps = 0;
   uint64_t differing_replicas = 0;  // shards found to differ from the server's, and read anew
   uint64_t reconnects = 0;
+};
+
+// What the pushes of a group of tensors go in, where that is chosen, and why.
+struct GroupCodec {
+  std::string group;  // matrices, convolutions or vectors
+  std::string codec;
+  std::string reason;  // for a person
+
+  bool operator==(const GroupCodec&) const = default;
 };
 
 }  // namespace thinwire

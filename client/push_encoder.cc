@@ -32,16 +32,18 @@ Turn TurnOf(const PushEntry& entry, WorkerId worker) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(const Partition& partition,
-                                                               const ClientOptions& options) {
+                                                               const ClientOptions& options,
+                                                               const CodecTuner* tuner) {
   absl::StatusOr<PushSchedule> schedule =
       PushSchedule::Make(options.push, options.warmup, options.planned_steps);
   if (!schedule.ok()) return schedule.status();
-  return std::unique_ptr<PushEncoder>(new PushEncoder(partition, options, *std::move(schedule)));
+  return std::unique_ptr<PushEncoder>(
+      new PushEncoder(partition, options, tuner, *std::move(schedule)));
 }
 
 PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& options,
-                         PushSchedule schedule)
-    : worker_(options.worker), schedule_(std::move(schedule)) {
+                         const CodecTuner* tuner, PushSchedule schedule)
+    : worker_(options.worker), tuner_(tuner), schedule_(std::move(schedule)) {
   shards_.reserve(partition.shard_count());
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     const ShardId shard{s};
@@ -52,14 +54,15 @@ PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& option
   }
 }
 
-const Codec& PushEncoder::CodecOf(const ShardMemory& memory, Step step) {
+const Codec& PushEncoder::CodecOf(ShardId shard, Step step) {
+  if (tuner_ != nullptr) return tuner_->CodecOf(shard);
   const CodecSpec spec = schedule_.At(step);
   if (matrix_codec_ == nullptr || spec != spec_) {
     spec_ = spec;
     matrix_codec_ = MakeCodec(spec).value();
     vector_codec_ = MakeCodec(VectorSpec(spec)).value();
   }
-  return memory.is_vector ? *vector_codec_ : *matrix_codec_;
+  return shards_[shard.value].is_vector ? *vector_codec_ : *matrix_codec_;
 }
 
 std::span<const float> PushEncoder::Scaled(std::span<const float> gradient, float factor) {
@@ -79,7 +82,7 @@ bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry,
     entry.examples = 0;
     return false;
   }
-  const Codec& codec = CodecOf(memory, entry.step);
+  const Codec& codec = CodecOf(entry.shard, entry.step);
   const std::span<const float> values =
       memory.correction.Correct(Scaled(gradient, factor), direction_);
   if (owner != nullptr && values.data() == gradient.data() && memory.feedback.SendsAsItIs(codec)) {

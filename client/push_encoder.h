@@ -6,8 +6,9 @@
 //   finite                 payload = C(residual + correct(factor * gradient)), weight = examples
 //   not finite             no payload, weight 0; residual and momentum stay as they were
 //
-// C is the step's (push_schedule.h). Where it is sparse or coarse, vectors go dense and in a byte
-// at least (docs/decisions/0041): there is little of them and all of it matters (Lin et al. 2018).
+// C is the step's (push_schedule.h) or, where it is chosen, the shard's (codec_tuner.h). Where it
+// is sparse or coarse, vectors go dense and in a byte at least (docs/decisions/0041): there is
+// little of them and all of it matters (Lin et al. 2018).
 #ifndef THINWIRE_CLIENT_PUSH_ENCODER_H_
 #define THINWIRE_CLIENT_PUSH_ENCODER_H_
 
@@ -18,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/codec_tuner.h"
 #include "client/momentum_correction.h"
 #include "client/options.h"
 #include "client/push_schedule.h"
@@ -34,9 +36,11 @@ namespace thinwire::client {
 // Not thread-safe.
 class PushEncoder {
  public:
-  // PARTITION outlives the encoder. Errors: InvalidArgument for options that make no codec.
+  // PARTITION outlives the encoder, and so does TUNER, which chooses the codecs where there is one.
+  // Errors: InvalidArgument for options that make no codec.
   static absl::StatusOr<std::unique_ptr<PushEncoder>> Make(const Partition& partition,
-                                                           const ClientOptions& options);
+                                                           const ClientOptions& options,
+                                                           const CodecTuner* tuner = nullptr);
 
   // A push of FACTOR * GRADIENT, the values of ENTRY's shard at ENTRY's step, weighted with ENTRY's
   // examples; sets ENTRY's payload, examples and late_examples. False: it was not finite and goes
@@ -64,12 +68,14 @@ class PushEncoder {
     uint32_t late_examples = 0;
   };
 
-  PushEncoder(const Partition& partition, const ClientOptions& options, PushSchedule schedule);
+  PushEncoder(const Partition& partition, const ClientOptions& options, const CodecTuner* tuner,
+              PushSchedule schedule);
 
-  const Codec& CodecOf(const ShardMemory& memory, Step step);
+  const Codec& CodecOf(ShardId shard, Step step);
   std::span<const float> Scaled(std::span<const float> gradient, float factor);
 
   const WorkerId worker_;
+  const CodecTuner* const tuner_;
   const PushSchedule schedule_;
   std::vector<ShardMemory> shards_;
   BufferPool pool_;

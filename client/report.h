@@ -1,5 +1,5 @@
-// Report: what other threads may ask about a client at any time: its counts, who is live, and whom
-// it waits for.
+// Report: what other threads may ask about a client at any time: its counts, who is live, what its
+// pushes go in, and whom it waits for.
 #ifndef THINWIRE_CLIENT_REPORT_H_
 #define THINWIRE_CLIENT_REPORT_H_
 
@@ -26,6 +26,10 @@ class Report {
     absl::MutexLock lock(&mu_);
     live_ = std::move(live);
   }
+  void set_choices(std::vector<GroupCodec> choices) {
+    absl::MutexLock lock(&mu_);
+    choices_ = std::move(choices);
+  }
   void set_waiting(std::string waiting) {
     absl::MutexLock lock(&mu_);
     waiting_ = std::move(waiting);
@@ -39,6 +43,10 @@ class Report {
     absl::MutexLock lock(&mu_);
     return live_;
   }
+  std::vector<GroupCodec> choices() const {
+    absl::MutexLock lock(&mu_);
+    return choices_;
+  }
   std::string waiting() const {
     absl::MutexLock lock(&mu_);
     return waiting_;
@@ -48,6 +56,7 @@ class Report {
   mutable absl::Mutex mu_;
   ClientStatistics statistics_ ABSL_GUARDED_BY(mu_);
   std::vector<WorkerId> live_ ABSL_GUARDED_BY(mu_);
+  std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);
 };
 

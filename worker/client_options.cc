@@ -1,10 +1,14 @@
 #include "worker/client_options.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/codec/codec_names.h"
+#include "proto/config_check.h"
 #include "proto/pull_choice.h"
 
 namespace thinwire {
@@ -21,8 +25,31 @@ absl::StatusOr<CodecSpec> PushCodec(const std::string& name, const Compression& 
   return spec;
 }
 
+// The names to choose from where none are given. fp16 is not among them: a gradient may be too
+// large for it.
+constexpr const char* kCandidates[] = {"bf16", "fp8_e4m3", "fp8_e5m2"};
+
+// Where the push codec is chosen: how, and from what.
+absl::Status SetChoice(const Compression& compression, ClientOptions& options) {
+  options.choose = compression.push() == "fastest" ? ChoiceRule::kFastest : ChoiceRule::kAuto;
+  std::vector<std::string> names(compression.auto_codecs().begin(),
+                                 compression.auto_codecs().end());
+  if (names.empty()) names.assign(std::begin(kCandidates), std::end(kCandidates));
+  for (const std::string& name : names) {
+    const absl::StatusOr<CodecSpec> candidate = PushCodec(name, compression);
+    if (!candidate.ok()) return candidate.status();
+    options.candidates.push_back(*candidate);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetPush(const Compression& compression, ClientOptions& options) {
-  const absl::StatusOr<CodecSpec> push = PushCodec(compression.push(), compression);
+  const bool chosen = std::ranges::count(kPushRuleNames, compression.push()) > 0;
+  if (chosen) {
+    if (absl::Status status = SetChoice(compression, options); !status.ok()) return status;
+  }
+  const absl::StatusOr<CodecSpec> push =
+      PushCodec(chosen ? "fp32" : compression.push(), compression);
   if (!push.ok()) return push.status();
   const absl::StatusOr<CodecSpec> first = PushCodec(compression.first_push(), compression);
   if (!first.ok()) return first.status();

@@ -63,13 +63,27 @@ TEST(ClientOptionsTest, SparseTrainingIsPassedOn) {
   EXPECT_EQ(options.residual_file, "/r/w0");
 }
 
+TEST(ClientOptionsTest, ARuleChoosesFromWhatIsNamedOrFromTheDenseCodecs) {
+  EXPECT_EQ(Options("")->choose, std::nullopt);
+  const ClientOptions dense = *Options("compression { push: 'auto' }");
+  EXPECT_EQ(dense.choose, ChoiceRule::kAuto);
+  ASSERT_EQ(dense.candidates.size(), 3u);
+  EXPECT_EQ(dense.candidates[0].id, CodecId::kBf16);
+  const ClientOptions named =
+      *Options("compression { push: 'fastest' auto_codecs: 'topk' density: 0.125 }");
+  EXPECT_EQ(named.choose, ChoiceRule::kFastest);
+  ASSERT_EQ(named.candidates.size(), 1u);
+  EXPECT_EQ(named.candidates[0], (CodecSpec{.id = CodecId::kTopK, .density = .125}));
+}
+
 TEST(ClientOptionsTest, DeltasAreReadInNoCodecOfTheReaders) {
   EXPECT_EQ(Options("compression { pull: 'delta' }")->pull, std::nullopt);
   EXPECT_EQ(Options("compression { pull: 'bf16' }")->pull, CodecId::kBf16);
 }
 
 TEST(ClientOptionsTest, ACodecThatThereIsNotIsAnError) {
-  for (const char* field : {"push", "pull", "topk_values", "first_push"}) {
+  for (const char* field :
+       {"push", "pull", "topk_values", "first_push", "push: 'auto' auto_codecs"}) {
     const auto options = Options(std::string("compression { ") + field + ": 'zip' }");
     EXPECT_TRUE(absl::IsInvalidArgument(options.status())) << field;
   }

@@ -1,0 +1,109 @@
+#include "client/codec_tuner.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "client/codec_speed.h"
+
+namespace thinwire::client {
+namespace {
+
+enum class Kind { kMatrices, kConvolutions, kVectors };
+
+std::string NameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kMatrices:
+      return "matrices";
+    case Kind::kConvolutions:
+      return "convolutions";
+    case Kind::kVectors:
+      return "vectors";
+  }
+  return "";
+}
+
+Kind KindOf(const Partition& partition, ShardId shard) {
+  const size_t dimensions = partition.tensors()[partition.segments(shard)[0].tensor].shape.size();
+  if (dimensions < 2) return Kind::kVectors;
+  return dimensions == 2 ? Kind::kMatrices : Kind::kConvolutions;
+}
+
+// Raw first, whether it was asked for or not: nothing that is chosen may be slower.
+std::vector<CodecSpec> Candidates(const ClientOptions& options, Kind kind) {
+  std::vector<CodecSpec> candidates = {{.id = CodecId::kFp32}};
+  for (const CodecSpec& spec : options.candidates) {
+    const bool fits = kind != Kind::kVectors || CarriesParameters(spec.id);
+    if (fits && spec.id != CodecId::kFp32) candidates.push_back(spec);
+  }
+  return candidates;
+}
+
+// Costs of candidates for shards of VALUES. A server folds the pushes of all workers, and shares
+// them with the other servers.
+absl::StatusOr<std::vector<CodecCost>> Measure(const std::vector<CodecSpec>& candidates,
+                                               const ClientOptions& options, uint64_t values,
+                                               Clock& clock) {
+  const double share = std::max(
+      1.0, static_cast<double>(options.worker_count) / static_cast<double>(options.server_count));
+  std::vector<CodecCost> costs;
+  for (const CodecSpec& spec : candidates) {
+    absl::StatusOr<CodecCost> cost = MeasureCodec(spec, values, clock);
+    if (!cost.ok()) return cost.status();
+    cost->decode_seconds *= share;
+    costs.push_back(*std::move(cost));
+  }
+  return costs;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CodecTuner>> CodecTuner::Make(const Partition& partition,
+                                                             const ClientOptions& options,
+                                                             Clock& clock) {
+  std::map<Kind, uint64_t> largest;
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    uint64_t& values = largest[KindOf(partition, ShardId{s})];
+    values = std::max(values, partition.value_count(ShardId{s}));
+  }
+  std::unique_ptr<CodecTuner> tuner(new CodecTuner);
+  std::map<Kind, uint32_t> places;
+  for (const auto& [kind, values] : largest) {
+    auto costs = Measure(Candidates(options, kind), options, values, clock);
+    if (!costs.ok()) return costs.status();
+    places[kind] = static_cast<uint32_t>(tuner->groups_.size());
+    CodecChoice choice(*options.choose, *std::move(costs));
+    auto codec = MakeCodec(choice.spec()).value();
+    tuner->groups_.push_back(
+        {.name = NameOf(kind), .choice = std::move(choice), .codec = std::move(codec)});
+  }
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    tuner->group_of_.push_back(places[KindOf(partition, ShardId{s})]);
+  }
+  return tuner;
+}
+
+bool CodecTuner::EndStep() {
+  const std::optional<double> goodput = meter_.EndStep();
+  if (!goodput.has_value()) return false;
+  bool changed = false;
+  for (Group& group : groups_) {
+    if (!group.choice.Update(*goodput)) continue;
+    group.codec = MakeCodec(group.choice.spec()).value();  // was made before, to be measured
+    changed = true;
+  }
+  return changed;
+}
+
+std::vector<GroupCodec> CodecTuner::choices() const {
+  std::vector<GroupCodec> choices;
+  for (const Group& group : groups_) {
+    choices.push_back({.group = group.name,
+                       .codec = std::string(CodecName(group.choice.spec().id)),
+                       .reason = group.choice.reason()});
+  }
+  return choices;
+}
+
+}  // namespace thinwire::client
