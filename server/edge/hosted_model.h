@@ -24,7 +24,8 @@ namespace thinwire {
 
 class HostedModel {
  public:
-  // OPTIONS' value_count is each shard's own. OPTIMIZER, SCHEDULE and POOL outlive the model.
+  // OPTIONS' value_count is each shard's own, and a selection leaves vectors alone. OPTIMIZER,
+  // SCHEDULE and POOL outlive the model.
   HostedModel(Partition partition, ServerId self, ShardOptions options, const Optimizer& optimizer,
               const Schedule& schedule, boost::asio::thread_pool& pool);
 
