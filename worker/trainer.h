@@ -9,6 +9,9 @@
 // number, normally worker 0: it tests with its own replica and buffers. In async and ssp that is at
 // its own pace.
 //
+// What the worker owes is saved (Client::SaveResiduals) when it has joined, after every epoch and
+// when it is stopped.
+//
 // Reported times are of training: from the first parameters on, without evaluation.
 #ifndef THINWIRE_WORKER_TRAINER_H_
 #define THINWIRE_WORKER_TRAINER_H_
