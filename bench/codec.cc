@@ -1,45 +1,50 @@
 // What a codec costs beside memcpy and beside a plain loop of the same traffic, from memory: each
-// call takes the next of 64 shards of 256 Ki values, 64 MiB of floats in all.
+// call takes the next of 128 shards of 256 Ki values, 128 MiB of floats in all.
 //
 //   encode       Codec::Encode: reads n floats, writes a payload
-//   decode_add   DecodePayloadAdd: reads a payload, reads and writes n floats
+//   decode_add   DecodePayloadAdd: reads a payload, reads and writes n floats (topk: k of them)
 //   feedback     ErrorFeedback::Encode: reads n floats, reads and writes n more, writes a payload
 //
-// After the table come plain lines, from the fastest call of each:
+// After the table come plain lines, from the fastest call of each. `hundredth`: at density .01,
+// else at .001.
 //
 //   ratio codec.fp8_e5m2.encode 1.5        raw bytes (4 n) a second over those of memcpy of the
-//   floats. By the bytes
-//                                          moved, a line being read before it is written, at
-//                                          most 2.0 for fp8, 1.5 for 16 bits, 1.0 for fp32; for
-//                                          decode_add 1.3, 1.2, 1.0
+//                                          floats. By the bytes moved, a line being read before it
+//                                          is written, at most 2.0 for fp8, 1.5 for 16 bits, 1.0
+//                                          for fp32; for decode_add 1.3, 1.2, 1.0
 //   ratio codec.fp8_e5m2.encode.loop 1.0   the time of a plain loop of the same traffic over the
-//   codec's: at most 1,
-//                                          but for fp8_e4m3 less, which reads its values twice
-//   ratio codec.topk_ef.select 1.8         the time of exact top-k with error feedback, indices and
-//   values written,
-//                                          over that of r += g alone: at least 1. Density .001;
-//                                          .hundredth: .01
+//                                          codec's: at most 1
+//   ratio codec.topk_ef.select 1.2         the time of exact top-k with error feedback, indices and
+//                                          values written, over that of r += g alone: at least 1
+//   ratio codec.topk_ef.nth_element 12     the time of the same by std::nth_element over that
+//   ns codec.topk.scatter_add 3.2          a value added at a place that is in memory
+//   ns codec.elias_fano.decode 1.2         an index
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bench/fastest.h"
+#include "common/codec/elias_fano.h"
 #include "common/codec/error_feedback.h"
+#include "kernels/sparse.h"
 
 namespace thinwire {
 namespace {
 
 constexpr size_t kShardValues = 256 * 1024;
-constexpr size_t kShards = 64;
-constexpr CodecSpec kThousandth = {.id = CodecId::kTopK, .density = 0.001};
-constexpr CodecSpec kHundredth = {.id = CodecId::kTopK, .density = 0.01};
+constexpr size_t kShards = 128;
 
+const std::vector<std::pair<std::string, CodecSpec>> kDensities = {
+    {"", {.id = CodecId::kTopK, .density = 0.001}},
+    {".hundredth", {.id = CodecId::kTopK, .density = 0.01}}};
 using Floats = std::vector<float>;
 using Bytes = std::vector<std::byte>;
 
@@ -67,14 +72,22 @@ std::vector<Bytes> Payloads(const Codec& codec, const std::vector<Floats>& shard
   return payloads;
 }
 
+// Calls CALL with the number of each shard in turn, and that of a partner, another one each time
+// round: what a sparse payload touched of a shard is in no cache when a partner touches it.
+template <typename Call>
+void MeasurePairs(benchmark::State& state, const Call& call) {
+  size_t shard = 0, partner = 0;
+  MeasureFastest(state, [&] {
+    call(shard, partner);
+    shard = (shard + 1) % kShards;
+    partner = (partner + (shard == 0 ? 2 : 1)) % kShards;
+  });
+}
+
 // Calls CALL with the number of each shard in turn.
 template <typename Call>
 void MeasureEachShard(benchmark::State& state, const Call& call) {
-  size_t shard = 0;
-  MeasureFastest(state, [&] {
-    call(shard);
-    shard = (shard + 1) % kShards;
-  });
+  MeasurePairs(state, [&](size_t shard, size_t) { call(shard); });
 }
 
 void MeasureMemcpy(benchmark::State& state) {
@@ -97,8 +110,55 @@ void MeasureDecodeAdd(benchmark::State& state, const CodecSpec& spec) {
   std::vector<Floats> sums = Gradients();
   std::vector<ByteChain> payloads;
   for (Bytes& bytes : Payloads(*MakeCodec(spec).value(), sums)) payloads.emplace_back(bytes);
-  MeasureEachShard(state,
-                   [&](size_t shard) { DecodePayloadAdd(payloads[shard], 0.5f, sums[shard]); });
+  MeasurePairs(state, [&](size_t shard, size_t partner) {
+    DecodePayloadAdd(payloads[partner], 0.5f, sums[shard]);
+  });
+}
+
+struct Sent {
+  std::vector<uint32_t> indices;
+  Floats values;
+};
+
+std::vector<Sent> SentOf(const CodecSpec& spec, const std::vector<Floats>& shards) {
+  std::vector<Sent> all;
+  for (Bytes& bytes : Payloads(*MakeCodec(spec).value(), shards)) {
+    Sent& sent = all.emplace_back();
+    ForEachSent(ByteChain(bytes), kShardValues, [&](auto indices, auto values) {
+      sent.indices.insert(sent.indices.end(), indices.begin(), indices.end());
+      sent.values.insert(sent.values.end(), values.begin(), values.end());
+    });
+  }
+  return all;
+}
+
+void MeasureScatterAdd(benchmark::State& state, const CodecSpec& spec) {
+  std::vector<Floats> sums = Gradients();
+  const std::vector<Sent> sent = SentOf(spec, sums);
+  MeasurePairs(state, [&](size_t shard, size_t partner) {
+    kernels::ScatterAdd(sent[partner].indices, sent[partner].values, 0.5f, sums[shard]);
+  });
+}
+
+void MeasureEliasFanoEncode(benchmark::State& state, const CodecSpec& spec) {
+  const std::vector<Sent> sent = SentOf(spec, Gradients());
+  Bytes code(EliasFanoBytes(sent[0].indices.size(), kShardValues));
+  MeasureEachShard(state, [&](size_t shard) {
+    EncodeEliasFano(sent[shard].indices, kShardValues, code.data());
+  });
+}
+
+void MeasureEliasFanoDecode(benchmark::State& state, const CodecSpec& spec) {
+  const std::vector<Sent> all = SentOf(spec, Gradients());
+  std::vector<Bytes> codes;
+  for (const Sent& sent : all) {
+    codes.emplace_back(EliasFanoBytes(sent.indices.size(), kShardValues));
+    EncodeEliasFano(sent.indices, kShardValues, codes.back().data());
+  }
+  std::vector<uint32_t> indices(all[0].indices.size());
+  MeasureEachShard(state, [&](size_t shard) {
+    EliasFanoReader(codes[shard], indices.size(), kShardValues).Next(indices);
+  });
 }
 
 void MeasureFeedback(benchmark::State& state, const CodecSpec& spec) {
@@ -110,8 +170,7 @@ void MeasureFeedback(benchmark::State& state, const CodecSpec& spec) {
   const auto encode = [&](size_t shard) {
     feedbacks[shard].Encode(*codec, shards[shard], Turn(), payloads[shard]);
   };
-  for (size_t shard = 0; shard < kShards; ++shard)
-    encode(shard);  // gets the residuals their memory
+  for (size_t shard = 0; shard < kShards; ++shard) encode(shard);  // they get their memory
   MeasureEachShard(state, encode);
 }
 
@@ -149,6 +208,30 @@ void MeasureAddLoop(benchmark::State& state) {
   });
 }
 
+size_t SentCount(const CodecSpec& spec) {
+  return static_cast<size_t>(std::llround(spec.density * kShardValues));
+}
+
+// The same set by the standard library, from the keys that define it (kernels/top_k.h).
+void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
+  const std::vector<Floats> gradients = Gradients();
+  std::vector<Floats> residuals = gradients;
+  std::vector<uint64_t> keys(kShardValues);
+  const auto end = keys.begin() + static_cast<std::ptrdiff_t>(SentCount(spec));
+  MeasureEachShard(state, [&](size_t shard) {
+    Floats& residual = residuals[shard];
+    for (uint32_t i = 0; i < kShardValues; ++i) {
+      residual[i] += gradients[shard][i];
+      keys[i] = uint64_t{std::bit_cast<uint32_t>(residual[i]) << 1} << 32 | ~i;
+    }
+    std::nth_element(keys.begin(), end, keys.end(), std::greater());
+    std::sort(keys.begin(), end, [](uint64_t a, uint64_t b) {
+      return static_cast<uint32_t>(a) > static_cast<uint32_t>(b);
+    });
+    for (auto key = keys.begin(); key != end; ++key) residual[~static_cast<uint32_t>(*key)] = 0;
+  });
+}
+
 const std::vector<CodecId> kDense = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16,
                                      CodecId::kFp8E5m2, CodecId::kFp8E4m3};
 
@@ -173,10 +256,15 @@ void Register() {
     RegisterBenchmark((name + ".decode_add").c_str(), MeasureDecodeAdd, CodecSpec{.id = id});
     RegisterBenchmark((name + ".feedback").c_str(), MeasureFeedback, CodecSpec{.id = id});
   }
-  RegisterBenchmark("codec.topk.encode", MeasureEncode, kThousandth);
-  RegisterBenchmark("codec.topk.decode_add", MeasureDecodeAdd, kThousandth);
-  RegisterBenchmark("codec.topk_ef.select", MeasureFeedback, kThousandth);
-  RegisterBenchmark("codec.topk_ef.select.hundredth", MeasureFeedback, kHundredth);
+  for (const auto& [suffix, spec] : kDensities) {
+    RegisterBenchmark(("codec.topk.encode" + suffix).c_str(), MeasureEncode, spec);
+    RegisterBenchmark(("codec.topk.decode_add" + suffix).c_str(), MeasureDecodeAdd, spec);
+    RegisterBenchmark(("codec.topk.scatter_add" + suffix).c_str(), MeasureScatterAdd, spec);
+    RegisterBenchmark(("codec.elias_fano.encode" + suffix).c_str(), MeasureEliasFanoEncode, spec);
+    RegisterBenchmark(("codec.elias_fano.decode" + suffix).c_str(), MeasureEliasFanoDecode, spec);
+    RegisterBenchmark(("codec.topk_ef.select" + suffix).c_str(), MeasureFeedback, spec);
+    RegisterBenchmark(("codec.topk_ef.nth_element" + suffix).c_str(), MeasureNthElement, spec);
+  }
 }
 
 void PrintRatios(const FastestReporter& reporter) {
@@ -187,10 +275,15 @@ void PrintRatios(const FastestReporter& reporter) {
       reporter.PrintRatio(name + ".loop", "loop." + operation + "." + CodeBits(id), name);
     }
   }
-  reporter.PrintRatio("codec.topk.encode", "memcpy", "codec.topk.encode");
-  reporter.PrintRatio("codec.topk.decode_add", "memcpy", "codec.topk.decode_add");
-  for (const std::string name : {"codec.topk_ef.select", "codec.topk_ef.select.hundredth"}) {
-    reporter.PrintRatio(name, name, "loop.add");
+  for (const auto& [suffix, spec] : kDensities) {
+    const std::string select = "codec.topk_ef.select" + suffix;
+    const std::string nth_element = "codec.topk_ef.nth_element" + suffix;
+    reporter.PrintRatio(select, select, "loop.add");
+    reporter.PrintRatio(nth_element, nth_element, select);
+    for (const std::string name : {"codec.topk.decode_add", "codec.topk.scatter_add",
+                                   "codec.elias_fano.encode", "codec.elias_fano.decode"}) {
+      reporter.PrintNanosecondsEach(name + suffix, static_cast<double>(SentCount(spec)));
+    }
   }
 }
 

@@ -55,6 +55,13 @@ class FastestReporter : public benchmark::ConsoleReporter {
     std::printf("ratio %s %.2f\n", name.c_str(), above->second / below->second);
   }
 
+  // `ns NAME time / COUNT`, if it ran: what each of the COUNT things that a call handles takes.
+  void PrintNanosecondsEach(const std::string& name, double count) const {
+    const auto call = fastest_.find(name);
+    if (call == fastest_.end()) return;
+    std::printf("ns %s %.2f\n", name.c_str(), 1000 * call->second / count);
+  }
+
  private:
   std::map<std::string, double> fastest_;
 };
