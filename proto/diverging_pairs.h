@@ -1,5 +1,5 @@
 // Pairs of settings that real training did not survive, or that undo each other, and what to choose
-// instead. docs/compression-pairs.md tells what was measured.
+// instead. docs/deltas.md tells what was measured.
 //
 // A sparse delta that is narrower than what changed is a second error feedback. Around a momentum
 // that moves every parameter at every update it never catches up, and training diverges.

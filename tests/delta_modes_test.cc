@@ -1,0 +1,105 @@
+// `thinwire train` with pulls of what changed, in all four modes: real processes, real sockets,
+// real data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "tests/daemons.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Softmax regression on a part of Fashion-MNIST: a few seconds a run.
+constexpr char kConfig[] = R"(
+  servers: 2
+  consistency { mode: "sync" workers: 3 lease_seconds: 5 }
+  optimization { optimizer: "sgd" learning_rate: 0.05 }
+  compression { push: "topk" density: 0.02 pull: "delta" }
+  task { model: "softmax" train_examples: 6000 test_examples: 2000 batch_size: 50 epochs: 2 seed: 7 }
+)";
+
+class DeltaModesTest : public testing::Test {
+ protected:
+  Finished RunTrain(const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = {"train", "--config",
+                                          daemons_.Write("train.textproto", kConfig)};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return daemons_.Run("cli/thinwire", arguments);
+  }
+
+  // The report of a run with FLAGS on top of kConfig.
+  nlohmann::json Train(std::vector<std::string> flags) {
+    const std::string report = absl::StrCat(daemons_.folder(), "/report", count_++, ".json");
+    flags.insert(flags.end(), {"--report", report});
+    const Finished run = RunTrain(flags);
+    EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
+    std::ifstream file(report);
+    EXPECT_TRUE(file.good()) << report << "\n" << run.log;
+    return nlohmann::json::parse(file, nullptr, false);
+  }
+
+  static double PullRatio(const nlohmann::json& report) {
+    return report["pull_bytes_raw"].get<double>() / report["pull_bytes_encoded"].get<double>();
+  }
+
+  Daemons daemons_;
+  int count_ = 0;
+};
+
+TEST_F(DeltaModesTest, ExactDeltasTrainAsWholeParametersDoBitByBit) {
+  const auto whole = Train({"--ordered_fold", "--pull", "fp32"});
+  const auto delta = Train({"--ordered_fold"});
+  EXPECT_EQ(delta["final_parameters_crc32c"], whole["final_parameters_crc32c"]);
+  EXPECT_EQ(delta["final_test_accuracy"], whole["final_test_accuracy"]);
+  EXPECT_GT(delta["final_test_accuracy"], 0.65);
+  EXPECT_GT(PullRatio(delta), 5);
+  EXPECT_EQ(delta["pull"], "delta");
+}
+
+TEST_F(DeltaModesTest, LazySlotsKeepDeltasThinBesideMomentum) {
+  const auto report = Train({"--optimizer", "momentum", "--learning_rate", "0.01", "--lazy_slots"});
+  EXPECT_GT(report["final_test_accuracy"], 0.65);
+  EXPECT_GT(PullRatio(report), 5);
+}
+
+TEST_F(DeltaModesTest, DenseDeltasGoBesideMomentum) {
+  const auto report = Train({"--pull", "delta_fp8_e5m2", "--push", "fp8_e5m2", "--optimizer",
+                             "momentum", "--learning_rate", "0.01"});
+  EXPECT_GT(report["final_test_accuracy"], 0.70);
+  EXPECT_GT(PullRatio(report), 3.8);
+  EXPECT_LE(PullRatio(report), 4.0);
+}
+
+TEST_F(DeltaModesTest, BackupTrainsOnDeltas) {
+  const auto report =
+      Train({"--mode", "backup", "--workers", "4", "--backup", "1", "--straggler", "3:100ms"});
+  EXPECT_GT(report["late_pushes"], 0);
+  EXPECT_GT(report["final_test_accuracy"], 0.65);
+  EXPECT_GT(PullRatio(report), 3);
+}
+
+TEST_F(DeltaModesTest, SspTrainsOnDeltas) {
+  const auto report = Train({"--mode", "ssp", "--slack", "2", "--straggler", "1:20ms"});
+  EXPECT_GT(report["final_test_accuracy"], 0.65);
+  EXPECT_GT(PullRatio(report), 3);
+}
+
+TEST_F(DeltaModesTest, AsyncTrainsOnDeltasOfACodec) {
+  const auto report = Train({"--mode", "async", "--pull", "delta_topk", "--pull_density", "0.1",
+                             "--pull_topk_values", "fp16", "--publish_every", "2"});
+  EXPECT_GT(report["final_test_accuracy"], 0.60);
+  EXPECT_GT(PullRatio(report), 3);
+}
+
+TEST_F(DeltaModesTest, APairThatDivergesIsRefusedBeforeAnythingStarts) {
+  const Finished run = RunTrain({"--pull", "delta_topk", "--optimizer", "momentum"});
+  EXPECT_NE(run.exit, ExitStatus());
+  EXPECT_THAT(run.log, HasSubstr("field \"pull\": want delta_topk of pull_density 0.1 or more"));
+}
+
+}  // namespace
+}  // namespace thinwire
