@@ -20,6 +20,8 @@ struct Job {
   double lease_seconds = 2;
   uint32_t epochs = 3;
   double delay_seconds = 0.02;
+  uint32_t train_examples = 3000;
+  std::string worker_fields = "";  // more of the WorkerConfig
 };
 
 class FaultsTest : public testing::Test {
@@ -32,11 +34,12 @@ class FaultsTest : public testing::Test {
   }
 
   std::string WorkerConfig(const Job& job, uint32_t worker) const {
-    return absl::StrCat(
-        "job: \"faults\" worker: ", worker, " workers: ", job.workers, " servers: [ \"",
-        absl::StrJoin(addresses_, "\", \""), "\" ] silence_seconds: 4",
-        " delay_seconds: ", job.delay_seconds, " task { model: \"", job.model,
-        "\" train_examples: 3000 test_examples: 500 batch_size: 50 epochs: ", job.epochs, " }");
+    return absl::StrCat("job: \"faults\" worker: ", worker, " workers: ", job.workers,
+                        " servers: [ \"", absl::StrJoin(addresses_, "\", \""),
+                        "\" ] silence_seconds: 4", " delay_seconds: ", job.delay_seconds,
+                        " task { model: \"", job.model, "\" train_examples: ", job.train_examples,
+                        " test_examples: 500 batch_size: 50 epochs: ", job.epochs, " } ",
+                        job.worker_fields);
   }
 
   static std::string ServerName(uint32_t server) { return absl::StrCat("server", server); }
@@ -148,6 +151,31 @@ TEST_F(FaultsTest, ATerminatedWorkerLeavesInOrder) {
   daemons_.Signal("server1", SIGTERM);
   EXPECT_EQ(daemons_.WaitForEnd("server0").exit, ExitStatus());
   EXPECT_EQ(daemons_.WaitForEnd("server1").exit, ExitStatus());
+}
+
+// The epoch is long, so that a killed worker has pushed since it saved.
+TEST_F(FaultsTest, WhatATerminatedWorkerOwesIsRestoredAndWhatAKilledOneOwesIsLost) {
+  const Job job{.workers = 1,
+                .train_examples = 60000,
+                .worker_fields = absl::StrCat(
+                    "compression { push: \"topk\" momentum_correction: true } residual_file: \"",
+                    daemons_.folder(), "/residuals\"")};
+  StartAll(job);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
+  daemons_.Signal("worker0", SIGTERM);
+  EXPECT_THAT(daemons_.WaitForEnd("worker0").log, HasSubstr("residuals: no file yet"));
+
+  StartWorker(job, 0);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent("step")).has_value());
+  daemons_.Signal("worker0", SIGKILL);
+  EXPECT_THAT(daemons_.WaitForEnd("worker0").log, HasSubstr(", restored"));
+
+  StartWorker(job, 0);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent("step")).has_value());
+  daemons_.Signal("worker0", SIGTERM);
+  const Finished end = daemons_.WaitForEnd("worker0");
+  EXPECT_THAT(end.log, HasSubstr("still owed is lost"));
+  EXPECT_EQ(end.exit, ExitStatus{.code = 75});
 }
 
 TEST_F(FaultsTest, ANumberInUseIsRefusedToASecondProcess) {
