@@ -29,6 +29,14 @@ void AddTraffic(const WorkerCounts& counts, ordered_json& json) {
   json["received_bytes"] = counts.received_bytes;
 }
 
+ordered_json CodecsJson(const WorkerRow& row) {
+  ordered_json codecs = ordered_json::array();
+  for (const ChosenCodec& chosen : row.push_codecs) {
+    codecs.push_back({{"group", chosen.group}, {"codec", chosen.codec}, {"reason", chosen.reason}});
+  }
+  return codecs;
+}
+
 ordered_json WorkerJson(const WorkerRow& row) {
   return {{"worker", row.worker.value},
           {"state", StateName(row.state)},
@@ -52,7 +60,8 @@ ordered_json WorkerJson(const WorkerRow& row) {
           {"nonfinite_gradients", row.counts.nonfinite_gradients},
           {"jumped_steps", row.counts.jumped_steps},
           {"differing_replicas", row.counts.differing_replicas},
-          {"reconnects", row.counts.reconnects}};
+          {"reconnects", row.counts.reconnects},
+          {"push_codecs", CodecsJson(row)}};
 }
 
 ordered_json EpochsJson(const RunRecord& record) {
@@ -188,6 +197,12 @@ std::string ReportTable(const RunResult& result) {
     AddRow("test accuracy", absl::StrFormat("%.4f", *accuracy), table);
   AddRow("pushed",
          TrafficText(counts.push_bytes_raw, counts.push_bytes_encoded, compression.push()), table);
+  for (const WorkerRow& row : record.workers()) {
+    for (const ChosenCodec& chosen : row.push_codecs) {
+      AddRow(absl::StrCat("worker ", row.worker.value).c_str(),
+             absl::StrCat(chosen.group, " pushed in ", chosen.codec, ", ", chosen.reason), table);
+    }
+  }
   AddRow("pulled",
          TrafficText(counts.pull_bytes_raw, counts.pull_bytes_encoded, compression.pull()), table);
   if (result.totals) {

@@ -99,6 +99,21 @@ TEST(ReportTest, TheTableTellsThePerson) {
   EXPECT_THAT(table, Not(HasSubstr("pulled")));
 }
 
+TEST(ReportTest, ChosenPushCodecsAreToldOfEveryWorker) {
+  RunResult result = Result();
+  WorkerEvent done;
+  done.kind = WorkerEvent::Kind::kDone;
+  done.push_codecs = {{"matrices", "bf16", "at 10.0 MB/s: ..."}};
+  result.record.Apply(done);
+  const ordered_json report = ReportJson(result);
+  EXPECT_EQ(report["worker_rows"][0]["push_codecs"],
+            (ordered_json::array(
+                {{{"group", "matrices"}, {"codec", "bf16"}, {"reason", "at 10.0 MB/s: ..."}}})));
+  EXPECT_TRUE(report["worker_rows"][1]["push_codecs"].empty());
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("worker 0             matrices pushed in bf16, at 10.0 MB/s"));
+}
+
 TEST(ReportTest, ALossThatIsNoNumberMakesNoBadJson) {
   RunResult result = Result();
   WorkerEvent step;

@@ -54,6 +54,7 @@ void RunRecord::Apply(const WorkerEvent& event) {
       row.median_step_seconds = event.median_step_seconds;
       row.evaluator = event.evaluator;
       row.test_accuracy = event.test_accuracy;
+      row.push_codecs = event.push_codecs;
       row.waiting.clear();
       if (event.evaluator && event.test_accuracy) final_test_accuracy_ = event.test_accuracy;
       break;

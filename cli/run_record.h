@@ -30,6 +30,7 @@ struct WorkerRow {
   bool evaluator = false;
   std::optional<double> test_accuracy;  // the final one
   WorkerCounts counts;
+  std::vector<ChosenCodec> push_codecs;  // once done, where they were chosen
   std::string waiting;
   std::string reason;  // kLost, kStopped: how it ended, and its last error
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -55,6 +56,22 @@ class Members {
     if (member == nullptr) return;
     if (!member->is_string()) return Fail(name, "a text");
     to = member->get<std::string>();
+  }
+
+  void Read(const char* name, std::vector<ChosenCodec>& to) {
+    const json* member = Find(name);
+    if (member == nullptr) return;
+    if (!member->is_array()) return Fail(name, "a list");
+    for (const json& object : *member) {
+      if (!object.is_object()) return Fail(name, "a list of objects");
+      Members members(object);
+      ChosenCodec chosen;
+      members.Read("group", chosen.group);
+      members.Read("codec", chosen.codec);
+      members.Read("reason", chosen.reason);
+      if (status_.ok()) status_ = members.status();
+      to.push_back(std::move(chosen));
+    }
   }
 
   const absl::Status& status() const { return status_; }
@@ -157,6 +174,7 @@ absl::StatusOr<WorkerEvent> ParseWorkerEvent(const std::string& line) {
                                          : "message",
                event.text);
   ReadCounts(members, event.counts);
+  members.Read("push_codecs", event.push_codecs);
   if (!members.status().ok()) return members.status();
   return event;
 }

@@ -6,7 +6,7 @@
 //   epoch     epoch train_loss seconds, the byte counts so far, and from the worker that evaluates
 //             test_accuracy and test_loss
 //   waiting   text: whom it waits for
-//   done      all totals
+//   done      all totals, and push_codecs where they were chosen
 //   error     message
 #ifndef THINWIRE_CLI_WORKER_EVENT_H_
 #define THINWIRE_CLI_WORKER_EVENT_H_
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/ids.h"
@@ -41,6 +42,15 @@ struct WorkerCounts {
   bool operator==(const WorkerCounts&) const = default;
 };
 
+// What the pushes of a group of tensors went in, where that was chosen, and why.
+struct ChosenCodec {
+  std::string group;
+  std::string codec;
+  std::string reason;
+
+  bool operator==(const ChosenCodec&) const = default;
+};
+
 // Only the fields of the event's kind are set.
 struct WorkerEvent {
   enum class Kind { kJoined, kStep, kEpoch, kWaiting, kDone, kError };
@@ -57,6 +67,7 @@ struct WorkerEvent {
   std::optional<double> test_loss;
   bool evaluator = false;
   WorkerCounts counts;
+  std::vector<ChosenCodec> push_codecs;
   std::string text;  // waiting, error; step: whom it waits for
 };
 

@@ -50,6 +50,18 @@ TEST(WorkerEventTest, DoneHasTheTotals) {
   EXPECT_EQ(event.counts.accepted_pushes, 7);
 }
 
+TEST(WorkerEventTest, DoneHasTheChosenPushCodecs) {
+  const WorkerEvent event = Parse(
+      R"({"event":"done","worker":0,"push_codecs":[{"group":"matrices","codec":"bf16","reason":"thin"}]})");
+  ASSERT_EQ(event.push_codecs.size(), 1u);
+  EXPECT_EQ(event.push_codecs[0], (ChosenCodec{"matrices", "bf16", "thin"}));
+  for (const char* codecs : {"3", "[3]", R"([{"codec":3}])"}) {
+    const std::string line =
+        std::string(R"({"event":"done","worker":0,"push_codecs":)") + codecs + "}";
+    EXPECT_FALSE(ParseWorkerEvent(line).ok()) << line;
+  }
+}
+
 TEST(WorkerEventTest, WhatIsNoEventIsAnError) {
   for (const char* line :
        {"", "hello", "[1]", "{}", R"({"event":"step"})", R"({"event":"stop","worker":1})",

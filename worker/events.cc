@@ -93,6 +93,10 @@ void EventLog::Done(const DoneEvent& event) {
   line["jumped_steps"] = statistics.jumped_steps;
   line["differing_replicas"] = statistics.differing_replicas;
   line["reconnects"] = statistics.reconnects;
+  for (const GroupCodec& group : event.push_codecs) {
+    line["push_codecs"].push_back(
+        {{"group", group.group}, {"codec", group.codec}, {"reason", group.reason}});
+  }
   Write(line);
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -48,6 +49,7 @@ struct DoneEvent {
   BatchResult last_train;           // of the last epoch
   std::optional<BatchResult> test;  // by the evaluator alone
   ClientStatistics statistics;
+  std::vector<GroupCodec> push_codecs;  // as last chosen; empty where they are not chosen
 };
 
 // Thread-safe.

@@ -90,6 +90,18 @@ TEST(EventLogTest, DoneHasEveryStatistic) {
   }
 }
 
+TEST(EventLogTest, ChosenPushCodecsAreToldWithTheirReasons) {
+  std::ostringstream out;
+  EventLog log(out, WorkerId{0});
+  log.Done({});
+  EXPECT_FALSE(json::parse(out.str()).contains("push_codecs"));
+  out.str("");
+  log.Done({.push_codecs = {{"matrices", "bf16", "thin wire"}, {"vectors", "fp32", "few"}}});
+  const json codecs = json::parse(out.str())["push_codecs"];
+  ASSERT_EQ(codecs.size(), 2u);
+  EXPECT_EQ(codecs[0], (json{{"group", "matrices"}, {"codec", "bf16"}, {"reason", "thin wire"}}));
+}
+
 TEST(EventLogTest, MessageThatIsNotUtf8StaysJson) {
   std::ostringstream out;
   EventLog(out, WorkerId{0}).Failed(absl::NotFoundError("no file \xff"));

@@ -221,7 +221,8 @@ void Trainer::TellDone() {
                       .median_step = Median(step_seconds_),
                       .last_train = epoch_train_.examples > 0 ? epoch_train_ : last_train_,
                       .test = test_,
-                      .statistics = parts_.client.statistics()});
+                      .statistics = parts_.client.statistics(),
+                      .push_codecs = parts_.client.choices()});
 }
 
 }  // namespace thinwire
