@@ -47,8 +47,11 @@ TEST_P(DeltaClusterTest, ReplicasAreWhatWasPublished) {
     EXPECT_TRUE(worker->client().Leave().ok());
     const ClientStatistics statistics = worker->client().statistics();
     EXPECT_EQ(statistics.differing_replicas, 0u);
-    EXPECT_GE(statistics.pull_bytes_raw,
-              kLast.value * sizeof(float) * worker->client().partition().value_count());
+    // Who jumped over steps has not read for them.
+    if (statistics.jumped_steps == 0) {
+      EXPECT_GE(statistics.pull_bytes_raw,
+                kLast.value * sizeof(float) * worker->client().partition().value_count());
+    }
     if (publish.log_bytes != 0) {
       EXPECT_LT(statistics.pull_bytes_encoded, statistics.pull_bytes_raw / 2);
     }

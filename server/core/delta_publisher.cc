@@ -17,10 +17,11 @@ constexpr double kSparsePart = 0.95;
 
 size_t WholeBytes(size_t count) { return 1 + count * sizeof(float); }
 
-ByteChain Encoded(const Codec& codec, std::span<const float> values, const Turn& turn) {
-  const size_t room = codec.MaxPayloadBytes(values.size());
-  auto bytes = std::make_shared_for_overwrite<std::byte[]>(room);
-  const size_t length = codec.Encode(values, turn, {bytes.get(), room});
+// The payload that ENCODE(room) writes, of at most MOST_BYTES.
+template <typename Encode>
+ByteChain Written(size_t most_bytes, const Encode& encode) {
+  auto bytes = std::make_shared_for_overwrite<std::byte[]>(most_bytes);
+  const size_t length = encode(std::span(bytes.get(), most_bytes));
   return ByteChain({bytes.get(), length}, bytes);
 }
 
@@ -72,13 +73,16 @@ std::optional<PublishedDelta> DeltaPublisher::Exactly(std::span<const float> mas
 }
 
 PublishedDelta DeltaPublisher::Through(Version version, std::span<const float> masters) {
-  const auto differences = std::make_unique_for_overwrite<float[]>(masters.size());
-  const std::span difference(differences.get(), masters.size());
-  std::ranges::transform(masters, published_, difference.begin(), std::minus<>());
+  // An encoder with feedback adds what it is given to a residual: here masters to -published.
+  const auto negated = std::make_unique_for_overwrite<float[]>(masters.size());
+  const std::span residual(negated.get(), masters.size());
+  std::ranges::transform(published_, residual.begin(), std::negate<>());
   // The version is all that a random codec draws from: a replay draws the same.
   const Turn turn = {.shared_draw = version.value, .own_draw = version.value};
-  PublishedDelta delta = {.kind = PublishedDelta::Kind::kAdd,
-                          .payload = Encoded(*codec_, difference, turn)};
+  PublishedDelta delta = {.kind = PublishedDelta::Kind::kAdd};
+  delta.payload = Written(codec_->MaxPayloadBytes(masters.size()), [&](std::span<std::byte> room) {
+    return codec_->EncodeFeedback(masters, residual, turn, memory_, room);
+  });
   DecodePayloadAdd(delta.payload, 1.0f, published_);
   return delta;
 }
@@ -100,7 +104,11 @@ const std::shared_ptr<const PublishedDelta>& DeltaPublisher::Whole() {
   if (hash_ == 0) hash_ = HashValues(published_);
   const std::unique_ptr<const Codec> fp32 = MakeCodec({.id = CodecId::kFp32}).value();
   whole_ = std::make_shared<const PublishedDelta>(PublishedDelta{
-      .version = version(), .hash = hash_, .payload = Encoded(*fp32, published_, Turn())});
+      .version = version(),
+      .hash = hash_,
+      .payload = Written(WholeBytes(published_.size()), [&](std::span<std::byte> room) {
+        return fp32->Encode(published_, Turn(), room);
+      })});
   return whole_;
 }
 

@@ -61,6 +61,7 @@ class DeltaPublisher {
 
   const PublishOptions options_;
   std::unique_ptr<const Codec> codec_;  // null: exactly
+  CodecMemory memory_;
   std::vector<float> published_;
   std::shared_ptr<const VersionLog> log_;
   std::shared_ptr<const PublishedDelta> whole_;  // of version(), if a reader needed it
