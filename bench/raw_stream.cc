@@ -75,16 +75,17 @@ class RawServer::Service final : public grpc::CallbackGenericService {
   const size_t memory_bytes_, message_bytes_;
 };
 
-RawServer::RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes)
+RawServer::RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes,
+                     const std::string& listen)
     : service_(std::make_unique<Service>(memory_bytes, message_bytes)) {
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterCallbackGenericService(service_.get());
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
   server_ = builder.BuildAndStart();
-  address_ = absl::StrCat("127.0.0.1:", port);
+  address_ = absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
 }
 
 RawServer::~RawServer() = default;

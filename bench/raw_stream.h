@@ -21,8 +21,9 @@ namespace thinwire {
 // Thread-safe. Serves from its making to its end.
 class RawServer {
  public:
-  // MEMORY_BYTES: a multiple of MESSAGE_BYTES.
-  RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes);
+  // MEMORY_BYTES: a multiple of MESSAGE_BYTES. LISTEN: host:port, where port 0 takes a free one.
+  RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes,
+            const std::string& listen = "127.0.0.1:0");
   ~RawServer();
 
   const std::string& address() const { return address_; }
