@@ -1,0 +1,152 @@
+// What publishing costs a server beside memcpy of the shard's floats, from memory: each call
+// publishes the next of 64 shards of 256 Ki values, after a part of its masters has moved. And what
+// reading costs a worker: applying the step, hashing the values.
+//
+//   publish.exact_thousandth   .1 % of the values moved; the step carries those
+//   publish.exact_hundredth    1 %
+//   publish.exact_dense        all; the step is the whole
+//   publish.fp8_e5m2           all, through fp8
+//   publish.topk               all, through top-k of .1 %
+//   apply.exact_hundredth, apply.fp8_e5m2, hash
+//
+// After the table come plain lines, from the fastest call of each:
+//
+//   ratio delta.publish.exact_thousandth 1.0   its time over that of memcpy of the floats, which
+//                                              moves as many bytes as the comparison reads
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/fastest.h"
+#include "common/codec/codec.h"
+#include "common/codec/entries.h"
+#include "common/value_hash.h"
+#include "server/core/delta_publisher.h"
+
+namespace thinwire {
+namespace {
+
+constexpr size_t kShardValues = 256 * 1024;
+constexpr size_t kShards = 64;
+
+using Floats = std::vector<float>;
+
+struct Setting {
+  std::string name;
+  std::optional<CodecSpec> codec;
+  size_t every;  // this many-th value moves
+};
+
+const std::vector<Setting> kSettings = {
+    {"exact_thousandth", std::nullopt, 1000},
+    {"exact_hundredth", std::nullopt, 100},
+    {"exact_dense", std::nullopt, 1},
+    {"fp8_e5m2", CodecSpec{.id = CodecId::kFp8E5m2}, 1},
+    {"topk", CodecSpec{.id = CodecId::kTopK, .density = 0.001}, 1},
+};
+
+// The masters of all shards, and what was published of them.
+struct Shards {
+  explicit Shards(const Setting& setting) : every(setting.every) {
+    for (size_t i = 0; i < kShards; ++i) {
+      publishers.emplace_back(PublishOptions{.codec = setting.codec});
+      publishers.back().Start(Version{0}, masters[i]);
+    }
+  }
+
+  void Move(size_t shard, uint64_t version) {
+    Floats& values = masters[shard];
+    uint64_t draw = version;
+    for (size_t i = version % every; i < values.size(); i += every) {
+      draw = draw * 6364136223846793005u + 1442695040888963407u;
+      values[i] += 1e-12f * static_cast<float>(static_cast<int64_t>(draw) >> 32);
+    }
+  }
+
+  const size_t every;
+  std::vector<Floats> masters{kShards, Floats(kShardValues, 0.5f)};
+  std::vector<DeltaPublisher> publishers;
+};
+
+// Moving the masters is not publishing them: it is left out of the time.
+void MeasurePublish(benchmark::State& state, const Setting& setting) {
+  using Clock = std::chrono::steady_clock;
+  Shards shards(setting);
+  auto fastest = Clock::duration::max();
+  uint64_t call = 0;
+  for (auto _ : state) {
+    const size_t shard = call % kShards;
+    const Version version{1 + call++ / kShards};
+    shards.Move(shard, version.value);
+    const auto start = Clock::now();
+    shards.publishers[shard].Publish(version, shards.masters[shard]);
+    fastest = std::min(fastest, Clock::now() - start);
+  }
+  state.counters[kFastest] = std::chrono::duration<double, std::micro>(fastest).count();
+}
+
+void MeasureApply(benchmark::State& state, const Setting& setting) {
+  Shards shards(setting);
+  for (size_t i = 0; i < kShards; ++i) {
+    shards.Move(i, 1);
+    shards.publishers[i].Publish(Version{1}, shards.masters[i]);
+  }
+  std::vector<Floats> replicas(kShards, Floats(kShardValues, 0.5f));
+  size_t shard = 0;
+  MeasureFastest(state, [&] {
+    const auto delta = shards.publishers[shard].Answer(Version{0})[0];
+    if (delta->kind == PublishedDelta::Kind::kAdd) {
+      DecodePayloadAdd(delta->payload, 1.0f, replicas[shard]);
+    } else {
+      ReplaceEntries(delta->payload, replicas[shard]);
+    }
+    shard = (shard + 1) % kShards;
+  });
+}
+
+void MeasureMemcpy(benchmark::State& state) {
+  const std::vector<Floats> from(kShards, Floats(kShardValues, 1));
+  std::vector<Floats> to(kShards, Floats(kShardValues));
+  size_t shard = 0;
+  MeasureFastest(state, [&] {
+    std::memcpy(to[shard].data(), from[shard].data(), kShardValues * sizeof(float));
+    shard = (shard + 1) % kShards;
+  });
+}
+
+void MeasureHash(benchmark::State& state) {
+  const std::vector<Floats> shards(kShards, Floats(kShardValues, 1));
+  size_t shard = 0;
+  MeasureFastest(state, [&] {
+    benchmark::DoNotOptimize(HashValues(shards[shard]));
+    shard = (shard + 1) % kShards;
+  });
+}
+
+}  // namespace
+}  // namespace thinwire
+
+int main(int argc, char** argv) {
+  using namespace thinwire;
+  std::vector<std::string> names = {"hash"};
+  benchmark::RegisterBenchmark("memcpy", MeasureMemcpy);
+  benchmark::RegisterBenchmark("hash", MeasureHash);
+  for (const Setting& setting : kSettings) {
+    names.push_back("publish." + setting.name);
+    benchmark::RegisterBenchmark(names.back().c_str(), MeasurePublish, setting);
+  }
+  for (const Setting& setting : {kSettings[1], kSettings[3]}) {
+    names.push_back("apply." + setting.name);
+    benchmark::RegisterBenchmark(names.back().c_str(), MeasureApply, setting);
+  }
+  if (!InitializeBenchmarks(argc, argv)) return 1;
+  FastestReporter reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  for (const std::string& name : names) reporter.PrintRatio("delta." + name, name, "memcpy");
+  return 0;
+}
