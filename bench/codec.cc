@@ -32,8 +32,8 @@
 #include <vector>
 
 #include "bench/fastest.h"
-#include "common/codec/elias_fano.h"
 #include "common/codec/error_feedback.h"
+#include "common/codec/index_code.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
@@ -142,9 +142,9 @@ void MeasureScatterAdd(benchmark::State& state, const CodecSpec& spec) {
 
 void MeasureEliasFanoEncode(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Sent> sent = SentOf(spec, Gradients());
-  Bytes code(EliasFanoBytes(sent[0].indices.size(), kShardValues));
+  Bytes code(MaxIndexBytes(IndexCoder::kEliasFano, sent[0].indices.size(), kShardValues));
   MeasureEachShard(state, [&](size_t shard) {
-    EncodeEliasFano(sent[shard].indices, kShardValues, code.data());
+    EncodeIndices(IndexCoder::kEliasFano, sent[shard].indices, kShardValues, code.data());
   });
 }
 
@@ -152,12 +152,12 @@ void MeasureEliasFanoDecode(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Sent> all = SentOf(spec, Gradients());
   std::vector<Bytes> codes;
   for (const Sent& sent : all) {
-    codes.emplace_back(EliasFanoBytes(sent.indices.size(), kShardValues));
-    EncodeEliasFano(sent.indices, kShardValues, codes.back().data());
+    codes.emplace_back(MaxIndexBytes(IndexCoder::kEliasFano, sent.indices.size(), kShardValues));
+    EncodeIndices(IndexCoder::kEliasFano, sent.indices, kShardValues, codes.back().data());
   }
   std::vector<uint32_t> indices(all[0].indices.size());
   MeasureEachShard(state, [&](size_t shard) {
-    EliasFanoReader(codes[shard], indices.size(), kShardValues).Next(indices);
+    IndexReader(IndexCoder::kEliasFano, codes[shard], indices.size(), kShardValues).Next(indices);
   });
 }
 

@@ -199,6 +199,11 @@ void CheckCompression(const Compression& c, Findings& findings) {
   findings.WantName("first_push", c.first_push(), CodecNames());
   part("first_push_part", c.first_push_part());
   WantDensity("pull_density", c.pull_density(), findings);
+  using Float = std::numeric_limits<float>;
+  findings.Want(c.twobit_threshold() >= Float::min() && c.twobit_threshold() <= Float::max(),
+                "twobit_threshold", "a number above 0 that a float holds", c.twobit_threshold());
+  findings.WantAtLeast(1, "qsgd_levels", c.qsgd_levels(), 127);
+  findings.Want(c.onebit_group() % 8 == 0, "onebit_group", "a multiple of 8", c.onebit_group());
   findings.WantName("pull_topk_values", c.pull_topk_values(), DenseCodecNames());
   if (!findings.whole()) return;
   // What is corrected is the momentum of values that wait in the residual.

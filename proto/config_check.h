@@ -28,7 +28,6 @@ inline constexpr std::string_view kOptimizerNames[] = {"sgd",  "momentum", "nest
                                                        "adam", "adamw",    "adagrad"};
 inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine"};
 inline constexpr std::string_view kPushRuleNames[] = {"auto", "fastest"};
-inline constexpr std::string_view kIndexCoderNames[] = {"elias_fano", "golomb_rice"};
 inline constexpr std::string_view kGradientSelectionNames[] = {"none", "gtopk"};
 inline constexpr std::string_view kSelectionRestNames[] = {"server"};
 inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",

@@ -59,7 +59,7 @@ TEST(ConfigCheckTest, AnUnknownNameIsToldTheKnownOnesAndTheNearest) {
   EXPECT_THAT(ErrorOf("task { dataset: 'cifar' }"), HasSubstr("cifar10"));
   EXPECT_THAT(ErrorOf("compression { push: 'fp8' }"), HasSubstr("fp8_e5m2"));
   EXPECT_EQ(ErrorOf("compression { pull: 'topk' }"),
-            "field \"pull\": want one of fp32, fp16, bf16, fp8_e5m2, fp8_e4m3, got \"topk\"");
+            "field \"pull\": want one of fp32, fp16, bf16, fp8_e5m2, fp8_e4m3, int8, got \"topk\"");
 }
 
 TEST(ConfigCheckTest, APushMayBeChosenByARuleFromKnownCodecs) {
@@ -76,9 +76,10 @@ TEST(ConfigCheckTest, APushMayBeChosenByARuleFromKnownCodecs) {
 
 TEST(ConfigCheckTest, ASelectionHasADensityAndItsRestStaysAtTheServer) {
   EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_density: 0.01 }"), "");
-  EXPECT_EQ(ErrorOf("optimization { selection_density: 0.01 }"),
-            "field \"selection_density\": want nothing, for it is of gradient_selection gtopk only, "
-            "got it with none");
+  EXPECT_EQ(
+      ErrorOf("optimization { selection_density: 0.01 }"),
+      "field \"selection_density\": want nothing, for it is of gradient_selection gtopk only, "
+      "got it with none");
   EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_rest: 'workers' }"),
             "field \"selection_rest\": want one of server, got \"workers\"");
 }
@@ -93,6 +94,10 @@ TEST(ConfigCheckTest, ANumberOutsideItsRangeIsRefused) {
                            "consistency { lease_seconds: -1 }",
                            "consistency { start_timeout_seconds: nan }",
                            "optimization { learning_rate: -0.1 }",
+                           "compression { twobit_threshold: 0 }",
+                           "compression { qsgd_levels: 128 }",
+                           "compression { qsgd_levels: 0 }",
+                           "compression { onebit_group: 12 }",
                            "optimization { learning_rate: nan }",
                            "optimization { momentum: 1 }",
                            "optimization { beta1: -0.1 }",

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/codec/codec_names.h"
+#include "proto/codec_settings.h"
 #include "proto/config_check.h"
 #include "proto/pull_choice.h"
 
@@ -22,6 +23,9 @@ absl::StatusOr<CodecSpec> PushCodec(const std::string& name, const Compression& 
   if (!values.ok()) return values;
   spec->density = compression.density();
   spec->values = values->id;
+  spec->unbiased = !compression.error_feedback();
+  const absl::Status status = SetCodecSettings(compression, *spec);
+  if (!status.ok()) return status;
   return spec;
 }
 

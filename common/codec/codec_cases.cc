@@ -7,9 +7,6 @@
 namespace thinwire {
 namespace {
 
-constexpr CodecId kDense[] = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16, CodecId::kFp8E5m2,
-                              CodecId::kFp8E4m3};
-
 // The engine is the same everywhere, the library's distributions are not: hence the formulas.
 class Draws {
  public:
@@ -38,19 +35,41 @@ std::vector<float> Fill(size_t count, const Next& next) {
 
 std::vector<CodecSpec> AllCodecSpecs() {
   std::vector<CodecSpec> specs;
-  for (const CodecId id : kDense) specs.push_back({.id = id});
+  const CodecId some_values[] = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16, CodecId::kFp8E5m2,
+                                 CodecId::kFp8E4m3};
+  for (const std::string_view name : DenseCodecNames()) specs.push_back(*ParseCodec(name));
+  specs.push_back({.id = CodecId::kOneBit, .onebit_group = 64});
+  specs.push_back({.id = CodecId::kOneBitSign, .onebit_group = 8});
+  specs.push_back({.id = CodecId::kQsgd, .qsgd_levels = 127});
   for (const double density : {0.01, 0.3, 1.0}) {
-    for (const CodecId values : kDense) {
+    for (const CodecId values : some_values) {
       specs.push_back({.id = CodecId::kTopK, .density = density, .values = values});
     }
   }
+  for (const char* values : {"fp32", "log_4", "lloyd_4", "onebit", "qsgd"}) {
+    specs.push_back({.id = CodecId::kTopK,
+                     .density = 0.02,
+                     .values = ParseCodec(values)->id,
+                     .indices = IndexCoder::kGolombRice});
+  }
+  specs.push_back({.id = CodecId::kRandomK, .density = 0.1});
+  specs.push_back({.id = CodecId::kRandomK, .density = 0.5, .values = CodecId::kInt8});
   return specs;
 }
 
 std::string SpecName(const CodecSpec& spec) {
-  if (spec.id != CodecId::kTopK) return std::string(CodecName(spec.id));
-  return "topk_" + std::to_string(std::lround(100 * spec.density)) + "_" +
-         std::string(CodecName(spec.values));
+  std::string name(CodecName(spec.id));
+  if (spec.onebit_group > 0) name += "_by_" + std::to_string(spec.onebit_group);
+  if (spec.qsgd_levels != CodecSpec().qsgd_levels) name += "_" + std::to_string(spec.qsgd_levels);
+  if (IsDense(spec.id)) return name;
+  name += "_" + std::to_string(std::lround(100 * spec.density));
+  name += "_" + std::string(CodecName(spec.values));
+  return spec.indices == IndexCoder::kGolombRice ? name + "_rice" : name;
+}
+
+bool HasFixedValues(const CodecSpec& spec) {
+  const CodecId values = IsDense(spec.id) ? spec.id : spec.values;
+  return values <= CodecId::kFp8E4m3;
 }
 
 std::vector<float> Gauss(size_t count, uint32_t seed) {

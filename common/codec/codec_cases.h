@@ -13,11 +13,15 @@
 
 namespace thinwire {
 
-// Every dense codec, and topk at several densities with each of them for its values.
+// Every codec, and some of those with settings at several: topk with each number format and some
+// other codecs for its values, and with either coder of indices.
 std::vector<CodecSpec> AllCodecSpecs();
 
 // "topk_30_bf16": letters, digits and underscores, as a test's name must be.
 std::string SpecName(const CodecSpec& spec);
+
+// Whether a value becomes one of those of a number format, whatever values are beside it.
+bool HasFixedValues(const CodecSpec& spec);
 
 // Reproducible: the same values for the same arguments on every machine.
 std::vector<float> Gauss(size_t count, uint32_t seed);

@@ -48,7 +48,7 @@ float UnitOf(const DenseValues& values) {
 template <typename Format, typename Run>
 void ForEachCode(Format, const DenseValues& values, size_t first, size_t count, const Run& run) {
   const size_t offset = values.offset + kScaleBytes<Format> + first * kCodeBytes<Format>;
-  ForEachRun<kCodeBytes<Format>>(values.payload, offset, count, run);
+  ForEachRun(values.payload, offset, kCodeBytes<Format>, count, run);
 }
 
 class DenseCodec final : public Codec {

@@ -1,5 +1,5 @@
-// The dense codecs: every value of a shard as a code of a number format (kernels/number_format.h),
-// back to back.
+// The number formats: every value of a shard as a code of one (kernels/number_format.h), back to
+// back.
 //
 //   fp32 fp16 bf16 fp8_e5m2   codes, little-endian
 //   fp8_e4m3                  scale byte (scale_byte.h) | codes
@@ -20,7 +20,7 @@
 
 namespace thinwire {
 
-// For all: REQUIRES IsDense(id).
+// For all: REQUIRES that id is one of these five.
 
 // The codec of a whole shard.
 std::unique_ptr<const Codec> MakeDenseCodec(CodecId id);

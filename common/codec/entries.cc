@@ -5,32 +5,37 @@
 
 #include "common/codec/codec.h"
 #include "common/codec/dense.h"
-#include "common/codec/elias_fano.h"
-#include "common/codec/top_k_layout.h"
+#include "common/codec/index_code.h"
+#include "common/codec/sparse_head.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
 namespace {
 
-TopKLayout Layout(size_t entry_count, size_t count) {
-  return LayOutTopK(CodecId::kFp32, entry_count, count);
-}
+constexpr IndexCoder kCoder = IndexCoder::kEliasFano;
+
+SparseHead Head(size_t entry_count) { return {.sent_count = entry_count, .coder = kCoder}; }
+
+size_t ValueBytes(size_t entry_count) { return 1 + DenseBytes(CodecId::kFp32, entry_count); }
 
 }  // namespace
 
 size_t EntriesPayloadBytes(size_t entry_count, size_t count) {
-  return Layout(entry_count, count).payload_bytes;
+  return SparseHeadBytes(Head(entry_count)) + ValueBytes(entry_count) +
+         MaxIndexBytes(kCoder, entry_count, count);
 }
 
 ByteChain EncodeEntries(std::span<const float> values, std::span<const uint32_t> indices) {
-  const TopKLayout layout = Layout(indices.size(), values.size());
-  auto bytes = std::make_shared_for_overwrite<std::byte[]>(layout.payload_bytes);
-  PutTopKHead(layout, bytes.get());
-  EncodeEliasFano(indices, values.size(), bytes.get() + layout.indices_offset);
+  const size_t size = EntriesPayloadBytes(indices.size(), values.size());
+  auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
+  PutSparseHead(Head(indices.size()), bytes.get());
+  std::byte* const entry_bytes = bytes.get() + SparseHeadBytes(Head(indices.size()));
   std::vector<float> entries(indices.size());
   kernels::Gather(values, indices, entries);
-  EncodeDense(layout.values, entries, bytes.get() + layout.values_offset);
-  return ByteChain({bytes.get(), layout.payload_bytes}, bytes);
+  entry_bytes[0] = static_cast<std::byte>(CodecId::kFp32);
+  EncodeDense(CodecId::kFp32, entries, entry_bytes + 1);
+  EncodeIndices(kCoder, indices, values.size(), entry_bytes + ValueBytes(indices.size()));
+  return ByteChain({bytes.get(), size}, bytes);
 }
 
 void ReplaceEntries(const ByteChain& payload, std::span<float> values) {

@@ -1,5 +1,5 @@
 // A topk payload of chosen values: whichever indices are given, however many, their values in fp32.
-// top_k.h has the format. Pure functions: thread-safe.
+// sparse_head.h has the format. Pure functions: thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_ENTRIES_H_
 #define THINWIRE_COMMON_CODEC_ENTRIES_H_
 

@@ -1,40 +1,29 @@
-// The topk codec: the k values of largest magnitude, and where they are.
+// The sparse codecs: a part of the values, in a dense codec, and where they are (sparse_head.h).
 //
-//   value codec (1 byte) | k (varint) | indices (elias_fano.h) | values (dense.h)
+//   topk      the k of largest magnitude, of equal ones the lower index (Aji and Heafield 2017)
+//   randomk   k that the turn's shared draw stands for (drawn_indices.h): every worker of a step
+//             sends the same ones (Stich et al. 2018)
 //
-// k = max(1, round(density * n)); of equal magnitudes the lower index is sent. What is not sent
-// decodes to 0. The varint has 7 bits in a byte, lowest first, a set top bit where another byte
-// follows, and no byte more than it needs. (Aji and Heafield 2017.) Pure functions: thread-safe.
+// k = max(1, round(density * n)). Where topk would take no less than the dense payload of its value
+// codec, it sends that.
 #ifndef THINWIRE_COMMON_CODEC_TOP_K_H_
 #define THINWIRE_COMMON_CODEC_TOP_K_H_
 
-#include <cstddef>
 #include <memory>
-#include <span>
 
-#include "absl/status/status.h"
-#include "common/byte_chain.h"
+#include "absl/status/statusor.h"
 #include "common/codec/codec.h"
 
 namespace thinwire {
 
-// Errors: InvalidArgument for a density outside (0, 1] or a value codec that is not dense.
-absl::StatusOr<std::unique_ptr<const Codec>> MakeTopKCodec(double density, CodecId values);
+// For both: REQUIRES: VALUES is a dense codec. Errors: InvalidArgument for a density outside (0,
+// 1].
 
-// Whether a payload whose first byte says topk is one of COUNT values. Errors: InvalidArgument.
-absl::Status CheckTopK(const ByteChain& payload, size_t count);
-
-// The rest REQUIRE that CheckTopK(payload, count) passed, as in codec.h.
-
-bool TopKIsWithin(const ByteChain& payload, size_t count, float limit);
-// out = scale * decode(payload)
-void DecodeTopK(const ByteChain& payload, float scale, std::span<float> out);
-// block(first, values) for scale * decode(payload), as DecodePayloadInBlocks
-void DecodeTopKInBlocks(const ByteChain& payload, float scale, size_t count, BlockFunction block);
-// block(indices, values), as ForEachSent
-void ForEachSentOfTopK(const ByteChain& payload, size_t count, SentFunction block);
-// sum += scale * decode(payload), at the indices sent alone
-void DecodeTopKAdd(const ByteChain& payload, float scale, std::span<float> sum);
+absl::StatusOr<std::unique_ptr<const Codec>> MakeTopKCodec(double density, IndexCoder coder,
+                                                           std::unique_ptr<const Codec> values);
+// With UNBIASED it sends n/k times the values, whose mean over the draws is right then.
+absl::StatusOr<std::unique_ptr<const Codec>> MakeRandomKCodec(double density, bool unbiased,
+                                                              std::unique_ptr<const Codec> values);
 
 }  // namespace thinwire
 

@@ -3,14 +3,18 @@
 #include <random>
 #include <vector>
 
+#include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
+#include "common/codec/sparse_head.h"
+#include "common/mix_bits.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {
 namespace {
 
 std::vector<std::byte> TopK(double density, CodecId values, std::span<const float> of) {
-  return Encoded(*MakeTopKCodec(density, values).value(), of);
+  return Encoded(*MakeCodec({.id = CodecId::kTopK, .density = density, .values = values}).value(),
+                 of);
 }
 
 std::vector<std::byte> Bytes(std::initializer_list<int> bytes) {
@@ -20,7 +24,7 @@ std::vector<std::byte> Bytes(std::initializer_list<int> bytes) {
 }
 
 std::string Error(const std::vector<std::byte>& payload, size_t count) {
-  return std::string(CheckTopK(ByteChain(payload), count).message());
+  return std::string(CheckPayload(ByteChain(payload), count).message());
 }
 
 TEST(TopKCodecTest, OnlyTheLargestArrive) {
@@ -37,7 +41,8 @@ TEST(TopKCodecTest, OfEqualMagnitudesTheLowerIndexIsSent) {
 
 TEST(TopKCodecTest, WhatIsRememberedChangesNoByte) {
   const std::vector<float> gradient = Gauss(20'000, 2), before = Gauss(20'000, 3);
-  const auto codec = MakeTopKCodec(0.01, CodecId::kFp8E5m2).value();
+  const auto codec =
+      MakeCodec({.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2}).value();
   const auto encode = [&](uint32_t collect_from, std::vector<float>& residual) {
     CodecMemory memory{.collect_from = collect_from};
     std::vector<std::byte> payload(codec->MaxPayloadBytes(gradient.size()));
@@ -54,9 +59,7 @@ TEST(TopKCodecTest, WhatIsRememberedChangesNoByte) {
 }
 
 TEST(TopKCodecTest, TheCountIsRoundedAndAtLeastOne) {
-  const auto sent_count = [](double density, size_t count) {
-    return std::to_integer<size_t>(TopK(density, CodecId::kFp32, Gauss(count, 1))[2]);
-  };
+  const auto sent_count = [](double density, size_t count) { return SentCount(density, count); };
   EXPECT_EQ(sent_count(0.01, 3), 1u);
   EXPECT_EQ(sent_count(0.01, 249), 2u);
   EXPECT_EQ(sent_count(0.01, 250), 3u);
@@ -64,56 +67,108 @@ TEST(TopKCodecTest, TheCountIsRoundedAndAtLeastOne) {
   EXPECT_EQ(sent_count(0.5, 0), 0u);
 }
 
-// The bytes of docs/codecs.md: 2 of 16 values, so l = 3, and indices 4 and 9 are 100 and 001 in the
-// low part (bits 001'100), 0 and 1 in the upper (bits 0 and 1 + 1).
+// The bytes of docs/codecs.md: 2 of 64 values, so l = 5, and indices 4 and 41 are 00100 and 01001
+// in the low part (bits 01001'00100), 0 and 1 in the upper (bits 0 and 1 + 1).
 TEST(TopKCodecTest, ThePayloadIsAsDocumented) {
-  std::vector<float> values(16, 0.0f);
+  std::vector<float> values(64, 0.0f);
   values[4] = 1.0f;
-  values[9] = -2.0f;
-  EXPECT_EQ(TopK(2.0 / 16, CodecId::kFp8E5m2, values),
-            Bytes({6, 4, 2, 0b001'100, 0b101, 0x3C, 0xC0}));
+  values[41] = -2.0f;
+  EXPECT_EQ(TopK(2.0 / 64, CodecId::kFp8E5m2, values),
+            Bytes({6, 4, 4, 0x3C, 0xC0, 0b001'00100, 0b01, 0b101}));
 }
 
-TEST(TopKCodecTest, AThousandthInFp8TakesFiveHundredthsOfABytePerValue) {
-  const std::vector<float> values = Gauss(256 * 1024, 2);
-  const size_t bytes = TopK(0.001, CodecId::kFp8E5m2, values).size();
-  EXPECT_NEAR(static_cast<double>(bytes) / 262, 2.49, 0.03);  // 11.95 bits an index, 8 a value
+TEST(TopKCodecTest, AThousandthTakesAsManyBytesAsTheFormatsPromise) {
+  const auto bytes = [](const std::vector<float>& values, CodecId id, IndexCoder indices) {
+    const CodecSpec spec = {
+        .id = CodecId::kTopK, .density = 0.001, .values = id, .indices = indices};
+    return static_cast<double>(Encoded(*MakeCodec(spec).value(), values).size()) / 262;
+  };
+  for (const auto& values : {Gauss(256 * 1024, 2), Laplace(256 * 1024, 3)}) {
+    EXPECT_LE(bytes(values, CodecId::kFp8E5m2, IndexCoder::kEliasFano), 2.52);
+    EXPECT_LE(bytes(values, CodecId::kFp8E5m2, IndexCoder::kGolombRice), 2.46);
+    EXPECT_LE(bytes(values, CodecId::kLog4, IndexCoder::kGolombRice), 1.97);
+  }
+}
+
+// Half of the values in fp32 take 2 bytes a value more than all of them in fp16.
+TEST(TopKCodecTest, WhatIsNoSmallerThanDenseGoesDense) {
+  const std::vector<float> values = Gauss(1000, 4);
+  const auto sent = [&](double density, CodecId id) {
+    return PayloadCodec(ByteChain(TopK(density, id, values)));
+  };
+  EXPECT_EQ(sent(0.9, CodecId::kFp32), CodecId::kTopK);
+  EXPECT_EQ(sent(1.0, CodecId::kFp32), CodecId::kFp32);
+  EXPECT_EQ(sent(0.7, CodecId::kFp8E5m2), CodecId::kTopK);
+  EXPECT_EQ(sent(0.9, CodecId::kFp8E5m2), CodecId::kFp8E5m2);
+  EXPECT_EQ(sent(0.5, CodecId::kOneBit), CodecId::kOneBit);
 }
 
 TEST(TopKCodecTest, HostileHeadsAreRefused) {
   EXPECT_EQ(Error(Bytes({6}), 10), "topk payload of 10 values: want a head, got 1 bytes");
-  EXPECT_EQ(Error(Bytes({6, 6, 1}), 10),
-            "topk payload of 10 values: want a dense codec of the values, got 6");
-  EXPECT_EQ(Error(Bytes({6, 0, 1}), 10),
-            "topk payload of 10 values: want a dense codec of the values, got 0");
-  EXPECT_EQ(Error(Bytes({6, 1, 0x80}), 10), "topk payload of 10 values: want a head, got 3 bytes");
-  EXPECT_EQ(Error(Bytes({6, 1, 0x81, 0}), 10),
-            "topk payload of 10 values: want k in 1 bytes, got 2");
-  EXPECT_EQ(Error(Bytes({6, 1, 255, 255, 255, 255, 255, 255}), 10),
+  EXPECT_EQ(Error(Bytes({6, 2, 6}), 10),
+            "topk payload of 10 values: want a dense codec of the values, got topk");
+  EXPECT_EQ(Error(Bytes({6, 2, 0}), 10), "topk payload of 10 values: codec 0: want 1 to 29");
+  EXPECT_EQ(Error(Bytes({6, 2}), 10),
+            "topk payload of 10 values: payload: want a codec byte, got 0 bytes");
+  EXPECT_EQ(Error(Bytes({6, 0x80}), 10), "topk payload of 10 values: want a head, got 2 bytes");
+  EXPECT_EQ(Error(Bytes({6, 0x81, 0}), 10), "topk payload of 10 values: want k in 1 bytes, got 2");
+  EXPECT_EQ(Error(Bytes({6, 255, 255, 255, 255, 255, 255}), 10),
             "topk payload of 10 values: want k in at most 5 bytes, got more");
-  EXPECT_EQ(Error(Bytes({6, 1, 255, 255, 255, 255, 15}), 10),
-            "topk payload of 10 values: want k of at most 10, got 4294967295");
-  EXPECT_EQ(Error(Bytes({6, 1, 10}), 10),
-            "topk payload of 10 values: want 46 bytes for k = 10, got 3");
+  EXPECT_EQ(Error(Bytes({6, 255, 255, 255, 255, 15}), 10),
+            "topk payload of 10 values: want k of at most 10, got 2147483647");
+  EXPECT_EQ(Error(Bytes({6, 20, 1}), 10),
+            "topk payload of 10 values: want 43 bytes for k = 10, got 3");
 }
 
 TEST(TopKCodecTest, IndicesThatAreNoneAreRefused) {
   std::vector<std::byte> payload = TopK(0.2, CodecId::kFp8E5m2, Gauss(50, 3));
   ASSERT_EQ(Error(payload, 50), "");
-  for (std::byte& byte : std::span(payload).subspan(3, payload.size() - 13)) byte = std::byte{0};
+  for (std::byte& byte : std::span(payload).subspan(3 + 10)) byte = std::byte{0};
   EXPECT_EQ(Error(payload, 50), "indices: want 10, got 0");
 }
 
 TEST(TopKCodecTest, NothingSentIsAPayloadToo) {
-  const ByteChain payload(Bytes({6, 1, 0}));
-  ASSERT_EQ(CheckTopK(payload, 5), absl::OkStatus());
+  const ByteChain payload(Bytes({6, 0, 1}));
+  ASSERT_EQ(CheckPayload(payload, 5), absl::OkStatus());
   EXPECT_EQ(Decoded(payload, 5), std::vector<float>(5, 0.0f));
+}
+
+TEST(RandomKCodecTest, WorkersOfAStepSendTheSameIndices) {
+  const CodecSpec spec = {.id = CodecId::kRandomK, .density = 0.1};
+  const auto codec = MakeCodec(spec).value();
+  const auto indices = [&](const Turn& turn, uint32_t seed) {
+    std::vector<std::byte> bytes(codec->MaxPayloadBytes(500));
+    bytes.resize(codec->Encode(Gauss(500, seed), turn, bytes));
+    EXPECT_EQ(bytes.size(), 1u + 8 + 1 + 1 + 50 * 4);
+    std::vector<uint32_t> sent;
+    ForEachSent(ByteChain(bytes), 500,
+                [&](auto some, auto) { sent.insert(sent.end(), some.begin(), some.end()); });
+    return sent;
+  };
+  const auto first = indices({.shared_draw = 1, .own_draw = 2}, 1);
+  EXPECT_EQ(first.size(), 50u);
+  EXPECT_EQ(indices({.shared_draw = 1, .own_draw = 3}, 2), first);
+  EXPECT_NE(indices({.shared_draw = 4, .own_draw = 2}, 1), first);
+}
+
+TEST(RandomKCodecTest, UnbiasedItIsRightInTheMean) {
+  const CodecSpec spec = {.id = CodecId::kRandomK, .density = 0.25, .unbiased = true};
+  const auto codec = MakeCodec(spec).value();
+  const std::vector<float> values = Gauss(40, 5);
+  std::vector<float> mean(40, 0.0f);
+  constexpr int kTurns = 20'000;
+  for (uint64_t turn = 0; turn < kTurns; ++turn) {
+    std::vector<std::byte> bytes(codec->MaxPayloadBytes(40));
+    bytes.resize(codec->Encode(values, {.shared_draw = MixBits(turn)}, bytes));
+    DecodePayloadAdd(ByteChain(bytes), 1.0f / kTurns, mean);
+  }
+  for (size_t i = 0; i < 40; ++i) EXPECT_NEAR(mean[i], values[i], 0.1) << i;
 }
 
 TEST(TopKCodecTest, AddingTouchesOnlyWhatWasSent) {
   const std::vector<float> values = {1, 9, 2, 8};
   std::vector<float> sum = {100, 100, 100, 100};
-  DecodeTopKAdd(ByteChain(TopK(0.5, CodecId::kFp32, values)), 0.5f, sum);
+  DecodePayloadAdd(ByteChain(TopK(0.5, CodecId::kFp32, values)), 0.5f, sum);
   EXPECT_EQ(sum, (std::vector<float>{100, 104.5f, 100, 104}));
 }
 

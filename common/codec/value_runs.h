@@ -12,12 +12,14 @@
 
 namespace thinwire {
 
-// Calls run(codes, first, n) for the codes of kCodeBytes each that begin at OFFSET of CHAIN, COUNT
+// Calls run(codes, first, n) for the codes of CODE_BYTES each that begin at OFFSET of CHAIN, COUNT
 // of them, in order: `codes` points to n codes, of which the first is number `first`. A code that
-// straddles pieces comes alone, copied. REQUIRES: offset + count * kCodeBytes <= chain.size().
-template <size_t kCodeBytes, typename Run>
-void ForEachRun(const ByteChain& chain, size_t offset, size_t count, const Run& run) {
-  std::array<std::byte, kCodeBytes> straddler;
+// straddles pieces comes alone, copied. REQUIRES: 1 <= code_bytes <= 8;
+// offset + count * code_bytes <= chain.size().
+template <typename Run>
+void ForEachRun(const ByteChain& chain, size_t offset, size_t code_bytes, size_t count,
+                const Run& run) {
+  std::array<std::byte, 8> straddler;
   size_t gathered = 0;  // bytes in the straddler
   size_t first = 0;
   for (const ByteChain::Piece& piece : chain.pieces()) {
@@ -26,21 +28,21 @@ void ForEachRun(const ByteChain& chain, size_t offset, size_t count, const Run& 
     offset -= skipped;
     bytes = bytes.subspan(skipped);
     if (gathered > 0) {
-      const size_t taken = std::min(kCodeBytes - gathered, bytes.size());
+      const size_t taken = std::min(code_bytes - gathered, bytes.size());
       std::memcpy(straddler.data() + gathered, bytes.data(), taken);
       gathered += taken;
       bytes = bytes.subspan(taken);
-      if (gathered < kCodeBytes) continue;
+      if (gathered < code_bytes) continue;
       run(straddler.data(), first, size_t{1});
       ++first;
       gathered = 0;
     }
-    const size_t whole = std::min(bytes.size() / kCodeBytes, count - first);
+    const size_t whole = std::min(bytes.size() / code_bytes, count - first);
     if (whole > 0) run(bytes.data(), first, whole);
     first += whole;
     if (first == count) return;
-    gathered = bytes.size() - whole * kCodeBytes;
-    std::memcpy(straddler.data(), bytes.data() + whole * kCodeBytes, gathered);
+    gathered = bytes.size() - whole * code_bytes;
+    std::memcpy(straddler.data(), bytes.data() + whole * code_bytes, gathered);
   }
 }
 

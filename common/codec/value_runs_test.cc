@@ -17,7 +17,7 @@ std::vector<std::byte> Rising(size_t count) {
 template <size_t kCodeBytes>
 std::vector<std::byte> Walked(const ByteChain& chain, size_t offset, size_t count) {
   std::vector<std::byte> seen;
-  ForEachRun<kCodeBytes>(chain, offset, count, [&](const std::byte* codes, size_t first, size_t n) {
+  ForEachRun(chain, offset, kCodeBytes, count, [&](const std::byte* codes, size_t first, size_t n) {
     EXPECT_EQ(first * kCodeBytes, seen.size());
     seen.insert(seen.end(), codes, codes + n * kCodeBytes);
   });
@@ -41,7 +41,7 @@ TEST(ValueRunsTest, ShowEveryByteOnceHoweverTheChainIsCut) {
 TEST(ValueRunsTest, OnePieceIsOneRun) {
   const std::vector<std::byte> bytes = Rising(9);
   size_t runs = 0;
-  ForEachRun<2>(ByteChain(bytes, nullptr), 1, 4, [&](const std::byte* codes, size_t, size_t n) {
+  ForEachRun(ByteChain(bytes, nullptr), 1, 2, 4, [&](const std::byte* codes, size_t, size_t n) {
     EXPECT_EQ(codes, bytes.data() + 1);
     EXPECT_EQ(n, 4u);
     ++runs;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/codec/codec.h"
+#include "proto/codec_settings.h"
 #include "proto/pull_choice.h"
 
 namespace thinwire {
@@ -107,6 +108,8 @@ absl::StatusOr<std::optional<PublishOptions>> PublishOptionsOf(const Compression
   if (!values.ok()) return Wrong("pull_topk_values", values.status().message());
   codec->density = config.pull_density();
   codec->values = values->id;
+  const absl::Status settings = SetCodecSettings(config, *codec);
+  if (!settings.ok()) return Wrong("topk_indices", settings.message());
   const auto made = MakeCodec(*codec);
   if (!made.ok()) return Wrong("pull", made.status().message());
   options.codec = *codec;

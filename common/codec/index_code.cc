@@ -1,0 +1,231 @@
+#include "common/codec/index_code.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+namespace {
+
+constexpr size_t kWordBytes = sizeof(uint64_t);
+
+int LowBits(IndexCoder coder, size_t count, size_t universe) {
+  if (count == 0) return 0;
+  if (coder == IndexCoder::kEliasFano) return std::bit_width(universe / count) - 1;
+  // Of gaps with a geometric distribution of mean m: the power of two from 0.481 m up (Kiely 2004).
+  const size_t least = universe * 481 / (count * 1000);
+  return least <= 1 ? 0 : std::bit_width(least - 1);
+}
+
+size_t LowBytes(IndexCoder coder, size_t count, size_t universe) {
+  return (count * static_cast<size_t>(LowBits(coder, count, universe)) + 7) / 8;
+}
+
+size_t MaxUpperBytes(IndexCoder coder, size_t count, size_t universe) {
+  if (count == 0) return 0;
+  const int low_bits = LowBits(coder, count, universe);
+  if (coder == IndexCoder::kGolombRice) return (count + ((universe - count) >> low_bits) + 7) / 8;
+  return (count + ((universe - 1) >> low_bits) + 1 + 7) / 8;
+}
+
+// Whether the bits of the low part's last byte that belong to no index are 0.
+bool LowPaddingIsZero(std::span<const std::byte> code, size_t low_bits) {
+  if (low_bits % 8 == 0) return true;
+  return std::to_integer<int>(code[low_bits / 8]) >> (low_bits % 8) == 0;
+}
+
+// The 8 bytes from BYTE, those beyond the end being 0.
+uint64_t WordAt(std::span<const std::byte> bytes, size_t byte) {
+  uint64_t word = 0;
+  if (byte + kWordBytes <= bytes.size()) {
+    std::memcpy(&word, bytes.data() + byte, kWordBytes);
+  } else if (byte < bytes.size()) {
+    std::memcpy(&word, bytes.data() + byte, bytes.size() - byte);
+  }
+  return word;
+}
+
+// Writes the low BITS bits of number after number, and what is left over at the end.
+class LowWriter {
+ public:
+  LowWriter(int bits, std::byte* out) : bits_(bits), mask_((uint64_t{1} << bits) - 1), out_(out) {}
+
+  void Put(uint32_t number) {
+    pending_ |= (number & mask_) << pending_bits_;
+    for (pending_bits_ += bits_; pending_bits_ >= 8; pending_bits_ -= 8) {
+      *out_++ = static_cast<std::byte>(pending_);
+      pending_ >>= 8;
+    }
+  }
+  void Finish() {
+    if (pending_bits_ > 0) *out_ = static_cast<std::byte>(pending_);
+  }
+
+ private:
+  const int bits_;
+  const uint64_t mask_;
+  std::byte* out_;
+  uint64_t pending_ = 0;
+  int pending_bits_ = 0;
+};
+
+// Returns the bytes that are in use.
+template <IndexCoder kCoder>
+size_t EncodeWith(std::span<const uint32_t> indices, size_t universe, std::byte* out) {
+  const size_t most = MaxIndexBytes(kCoder, indices.size(), universe);
+  const int low_bits = LowBits(kCoder, indices.size(), universe);
+  const size_t low_bytes = LowBytes(kCoder, indices.size(), universe);
+  std::fill_n(out, most, std::byte{0});
+  std::byte* const upper = out + low_bytes;
+  LowWriter low(low_bits, out);
+  size_t bit = 0;
+  uint32_t first_gap = 0;  // the smallest index that the next can be
+  for (size_t i = 0; i < indices.size(); ++i) {
+    uint32_t number = indices[i];
+    if constexpr (kCoder == IndexCoder::kGolombRice) {
+      number -= first_gap;
+      first_gap = indices[i] + 1;
+      bit += (number >> low_bits) + (i > 0 ? 1 : 0);
+    } else {
+      bit = (number >> low_bits) + i;
+    }
+    low.Put(number);
+    upper[bit / 8] |= std::byte{1} << (bit % 8);
+  }
+  low.Finish();
+  return kCoder == IndexCoder::kGolombRice && !indices.empty() ? low_bytes + bit / 8 + 1 : most;
+}
+
+absl::Status WantsBytes(size_t count, size_t universe, absl::string_view want, size_t got) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(count, " indices below ", universe, ": want ", want, " bytes, got ", got));
+}
+
+absl::Status CheckLength(IndexCoder coder, size_t bytes, size_t count, size_t universe) {
+  const size_t most = MaxIndexBytes(coder, count, universe);
+  if (coder == IndexCoder::kEliasFano) {
+    return bytes == most ? absl::OkStatus()
+                         : WantsBytes(count, universe, absl::StrCat(most), bytes);
+  }
+  const size_t least = LowBytes(coder, count, universe) + (count + 7) / 8;
+  if (bytes >= least && bytes <= most) return absl::OkStatus();
+  return WantsBytes(count, universe, absl::StrCat(least, " to ", most), bytes);
+}
+
+absl::Status CheckRising(IndexReader& reader, size_t count, size_t universe) {
+  std::array<uint32_t, 256> block;
+  uint32_t before = 0;
+  for (size_t first = 0; first < count; first += block.size()) {
+    const std::span<uint32_t> asked = std::span(block).first(std::min(block.size(), count - first));
+    const size_t got = reader.Next(asked);
+    for (size_t i = 0; i < got; ++i) {
+      if (asked[i] >= universe) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", first + i, ": want below ", universe, ", got ", asked[i]));
+      }
+      if (first + i > 0 && asked[i] <= before) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", first + i, ": want above ", before, ", got ", asked[i]));
+      }
+      before = asked[i];
+    }
+    if (got < asked.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("indices: want ", count, ", got ", first + got));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+size_t MaxIndexBytes(IndexCoder coder, size_t count, size_t universe) {
+  return LowBytes(coder, count, universe) + MaxUpperBytes(coder, count, universe);
+}
+
+size_t EncodeIndices(IndexCoder coder, std::span<const uint32_t> indices, size_t universe,
+                     std::byte* out) {
+  return coder == IndexCoder::kEliasFano
+             ? EncodeWith<IndexCoder::kEliasFano>(indices, universe, out)
+             : EncodeWith<IndexCoder::kGolombRice>(indices, universe, out);
+}
+
+IndexReader::IndexReader(IndexCoder coder, std::span<const std::byte> code, size_t count,
+                         size_t universe)
+    : coder_(coder),
+      low_bits_(LowBits(coder, count, universe)),
+      low_(code.first(LowBytes(coder, count, universe))),
+      upper_(code.subspan(low_.size())),
+      word_(WordAt(upper_, 0)) {}
+
+bool IndexReader::FindBit() {
+  while (word_ == 0) {
+    upper_byte_ += kWordBytes;
+    if (upper_byte_ >= upper_.size()) return false;
+    word_ = WordAt(upper_, upper_byte_);
+  }
+  return true;
+}
+
+bool IndexReader::MoreBits() { return FindBit(); }
+
+size_t IndexReader::Next(std::span<uint32_t> out) {
+  return coder_ == IndexCoder::kEliasFano ? NextOf<IndexCoder::kEliasFano>(out)
+                                          : NextOf<IndexCoder::kGolombRice>(out);
+}
+
+template <IndexCoder kCoder>
+size_t IndexReader::NextOf(std::span<uint32_t> out) {
+  const auto low_bits = static_cast<size_t>(low_bits_);
+  const uint64_t low_mask = (uint64_t{1} << low_bits) - 1;
+  const size_t before = next_;
+  size_t low_bit = before * low_bits;
+  size_t bit = last_bit_;
+  uint64_t least = least_;
+  size_t filled = 0;
+  while (filled < out.size() && FindBit()) {
+    // The set bits of one word, in registers. The number-th of all set bits is not below number.
+    uint64_t word = word_;
+    for (; word != 0 && filled < out.size(); word &= word - 1, ++filled, low_bit += low_bits) {
+      const size_t after_last = before + filled == 0 ? 0 : bit + 1;
+      bit = upper_byte_ * 8 + static_cast<size_t>(std::countr_zero(word));
+      const uint64_t low = (WordAt(low_, low_bit / 8) >> (low_bit % 8)) & low_mask;
+      const bool gaps = kCoder == IndexCoder::kGolombRice;
+      const uint64_t upper = gaps ? bit - after_last : bit - (before + filled);
+      // A hostile one may stand for more than 32 bits.
+      const uint64_t index =
+          std::min<uint64_t>((gaps ? least : 0) + (upper << low_bits | low), UINT32_MAX);
+      out[filled] = static_cast<uint32_t>(index);
+      least = index + 1;
+    }
+    word_ = word;
+  }
+  last_bit_ = bit;
+  least_ = least;
+  next_ = before + filled;
+  return filled;
+}
+
+absl::Status CheckIndices(IndexCoder coder, std::span<const std::byte> code, size_t count,
+                          size_t universe) {
+  const absl::Status length = CheckLength(coder, code.size(), count, universe);
+  if (!length.ok()) return length;
+  if (!LowPaddingIsZero(code, count * static_cast<size_t>(LowBits(coder, count, universe)))) {
+    return absl::InvalidArgumentError("indices: want zeros behind the low bits");
+  }
+  IndexReader reader(coder, code, count, universe);
+  const absl::Status rising = CheckRising(reader, count, universe);
+  if (!rising.ok()) return rising;
+  if (reader.MoreBits()) {
+    return absl::InvalidArgumentError(absl::StrCat("indices: want ", count, ", got more"));
+  }
+  if (coder == IndexCoder::kGolombRice && count > 0 && !reader.AtLastByte()) {
+    return absl::InvalidArgumentError("indices: want no byte behind the last bit");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

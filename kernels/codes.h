@@ -1,0 +1,31 @@
+// Values to small codes by thresholds, and back by a table.
+//
+//   CodesOfMagnitudes   code = (how many thresholds are at or below |v|) | sign << (bits - 1)
+//   LookUp              out = table[code]
+//   LookUpAdd           sum += table[code]
+//
+// A negative zero has a sign; a NaN is below every threshold. Every result is the same on every
+// machine. Vectors: Highway. Pure functions: thread-safe.
+#ifndef THINWIRE_KERNELS_CODES_H_
+#define THINWIRE_KERNELS_CODES_H_
+
+#include <cstdint>
+#include <span>
+
+namespace thinwire::kernels {
+
+// A table of 256 has an entry for every code there is.
+inline constexpr size_t kLargestTable = 256;
+
+// REQUIRES: 1 <= bits <= 8; thresholds.size() == 2^(bits-1) - 1, not falling; codes.size() ==
+// values.size().
+void CodesOfMagnitudes(std::span<const float> values, std::span<const float> thresholds, int bits,
+                       std::span<uint8_t> codes);
+
+// REQUIRES, for both: every code is below table.size() <= kLargestTable; equal lengths.
+void LookUp(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> out);
+void LookUpAdd(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> sum);
+
+}  // namespace thinwire::kernels
+
+#endif  // THINWIRE_KERNELS_CODES_H_
