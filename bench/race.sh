@@ -18,6 +18,8 @@
 #   bench/race.sh --quick                raw, fp8 and topk_1, apart, in under a minute
 #   bench/race.sh --rate 100mbit --mb 10 --codecs "raw fp8" --topologies apart --workers 4 --servers 2 --compute 0.05
 #   bench/race.sh --rate none            the hosts' links unshaped
+#   bench/race.sh --congestion bbr       another control of TCP than reno: shares are less even, and the slower worker
+#                                        of a round keeps the other waiting
 #   bench/race.sh --topologies apart --codecs "fp32/fp8_e5m2 fp8_e4m3/fp8_e5m2 auto"    auto beside fixed push codecs
 #
 # Wants root, iproute2, and the programs of bazel-bin (or --bin_dir): bazel build //server //bench:race_worker
@@ -39,6 +41,7 @@ rounds=8
 rate=1gbit
 compute=0
 threads=0
+congestion=reno
 
 while [ $# -gt 0 ]; do
   case $1 in
@@ -57,6 +60,7 @@ while [ $# -gt 0 ]; do
     --rate) rate=$2 ;;
     --compute) compute=$2 ;;
     --threads) threads=$2 ;;
+    --congestion) congestion=$2 ;;
     *) echo "race.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
   esac
   shift 2
@@ -105,6 +109,7 @@ remove_namespaces() {
 
 clean_up() {
   trap '' INT TERM
+  exec 2> /dev/null  # where bash would tell what was killed
   remove_namespaces $$
   wait
   rm -rf "$work"
@@ -130,6 +135,7 @@ make_host() {
     ip -n "$prefix-switch" link add "port$1" type veth peer name eth0 netns "$host" &&
     ip -n "$prefix-switch" link set "port$1" master switch up &&
     ip -n "$host" address add "10.77.0.$1/24" dev eth0 &&
+    ip netns exec "$host" sysctl -qw "net.ipv4.tcp_congestion_control=$congestion" &&
     ip -n "$host" link set eth0 up && ip -n "$host" link set lo up &&
     shape "$prefix-switch" "port$1" && shape "$host" eth0
 }
@@ -160,22 +166,28 @@ await_listening() {
   return 1
 }
 
-# Bytes per second each way, over the link of host 1, while all the given hosts exchange with it.
+# Bytes per second each way, over the link of host 1, while all the given hosts exchange with it: the best of three
+# times, since whatever else runs only takes from it.
 measure_goodput() {
-  local bytes=$((mb * 1000000 / $#)) host pids="" server
+  local bytes=$((mb * 500000 / $#)) host pids server best=0
+  [ "$bytes" -ge 16777216 ] || bytes=16777216
   (on 1 "$bin_dir/bench/raw_wire" serve 10.77.0.1:7700) > "$work/raw" 2> "$work/raw.err" &
   server=$!
   await_listening "$work/raw" $server || return 1
-  for host; do
-    (on "$host" "$bin_dir/bench/raw_wire" send 10.77.0.1:7700 "$bytes") > "$work/sent-$host" &
-    pids="$pids $!"
+  for _ in 1 2 3; do
+    pids=""
+    for host; do
+      (on "$host" "$bin_dir/bench/raw_wire" send 10.77.0.1:7700 "$bytes") > "$work/sent-$host" &
+      pids="$pids $!"
+    done
+    wait $pids
+    best=$(for host; do cat "$work/sent-$host"; done | awk -v best="$best" '
+      { sum += $2; if (begin == "" || $3 < begin) begin = $3; if ($4 > end) end = $4 }
+      END { now = end > begin ? sum / (end - begin) : 0; print (now > best ? now : best) }')
   done
-  wait $pids
   kill "$server" 2> /dev/null
   wait "$server" 2> /dev/null
-  for host; do cat "$work/sent-$host"; done | awk '
-    { sum += $2; if (begin == "" || $3 < begin) begin = $3; if ($4 > end) end = $4 }
-    END { if (end > begin) print sum / (end - begin); else exit 1 }'
+  [ "$best" != 0 ] && echo "$best"
 }
 
 # One job: NAME, the hosts of its servers and of its workers. Leaves the workers' lines in $work/result.

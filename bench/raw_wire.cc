@@ -21,11 +21,12 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kMessage = size_t{1} << 20;
-constexpr size_t kMemory = 16 * kMessage;
+// Small, so that waiting for the first answer is nothing beside the whole.
+constexpr size_t kMessage = size_t{256} << 10;
+constexpr size_t kMemory = 64 * kMessage;
 constexpr int kWindow = 2 << 20;
 // Fill pools, windows and buffers; not timed.
-constexpr int kWarmMessages = 4;
+constexpr int kWarmMessages = 16;
 
 int Serve(const std::string& address) {
   const RawServer server(kMemory, kMessage, kWindow, address);
