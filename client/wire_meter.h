@@ -21,7 +21,7 @@ namespace thinwire::client {
 // Not thread-safe.
 class WireMeter {
  public:
-  static constexpr size_t kLeastBytes = size_t{32} << 10;
+  static constexpr size_t kLeastBytes = size_t{16} << 10;
 
   // Pushes of so many bytes were given to a stream.
   void Sent(size_t bytes, absl::Time now);
