@@ -1,5 +1,7 @@
 #include "common/codec/error_feedback.h"
 
+#include "kernels/sparse.h"
+
 namespace thinwire {
 
 size_t ErrorFeedback::Encode(const Codec& codec, std::span<const float> gradient, const Turn& turn,
@@ -15,6 +17,14 @@ size_t ErrorFeedback::Encode(const Codec& codec, std::span<const float> gradient
 void ErrorFeedback::GiveBack(const ByteChain& payload) {
   residual_.resize(count_);
   DecodePayloadAdd(payload, 1.0f, residual_);
+}
+
+void ErrorFeedback::GiveBack(const ByteChain& payload, std::span<const uint32_t> taken) {
+  residual_.resize(count_);
+  std::vector<float> owed(taken.size());
+  kernels::Gather(residual_, taken, owed);
+  GiveBack(payload);
+  kernels::Scatter(taken, owed, 1.0f, residual_);
 }
 
 }  // namespace thinwire

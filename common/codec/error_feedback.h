@@ -13,6 +13,7 @@
 #define THINWIRE_COMMON_CODEC_ERROR_FEEDBACK_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,6 +41,8 @@ class ErrorFeedback {
   // residual += decode(payload), for a push whose verdict was kLate; once per push.
   // REQUIRES: CheckPayload(payload, count) passed.
   void GiveBack(const ByteChain& payload);
+  // The same but at TAKEN, for a push of which these values were used; rising indices below count.
+  void GiveBack(const ByteChain& payload, std::span<const uint32_t> taken);
 
   // Goes on from what residual() was. REQUIRES: empty, or `count` values.
   void Restore(std::vector<float> residual) { residual_ = std::move(residual); }

@@ -1,0 +1,63 @@
+#include "common/codec/index_list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <utility>
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+using Indices = std::vector<uint32_t>;
+
+std::vector<std::byte> BytesOf(const ByteChain& list) {
+  std::vector<std::byte> bytes(list.size());
+  list.CopyTo(bytes);
+  return bytes;
+}
+
+std::string ErrorOf(std::vector<std::byte> bytes, size_t universe) {
+  const auto decoded = DecodeIndexList(ByteChain(std::move(bytes)), universe);
+  return decoded.ok() ? "" : std::string(decoded.status().message());
+}
+
+TEST(IndexListTest, WhatWasEncodedIsDecoded) {
+  Indices all(1000);
+  std::iota(all.begin(), all.end(), 0);
+  for (const Indices& indices : {Indices{}, Indices{0}, Indices{999}, Indices{3, 4, 500}, all}) {
+    const ByteChain list = EncodeIndexList(indices, 1000);
+    EXPECT_FALSE(list.empty());
+    const auto decoded = DecodeIndexList(list, 1000);
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(*decoded, indices);
+  }
+}
+
+TEST(IndexListTest, AListOfAnotherLengthIsRefused) {
+  std::vector<std::byte> bytes = BytesOf(EncodeIndexList(Indices{1, 2, 3}, 1000));
+  bytes.pop_back();
+  EXPECT_THAT(ErrorOf(bytes, 1000),
+              HasSubstr("list of indices below 1000: want 8 bytes for 3, got 7"));
+  EXPECT_THAT(ErrorOf({std::byte{1}}, 1000), HasSubstr("want at least 4 bytes, got 1"));
+  EXPECT_THAT(ErrorOf({}, 1000), HasSubstr("want at least 4 bytes, got 0"));
+}
+
+TEST(IndexListTest, MoreIndicesThanThereAreValuesAreRefused) {
+  EXPECT_THAT(ErrorOf(std::vector<std::byte>(4, std::byte{0xFF}), 1000),
+              HasSubstr("want at most 1000, got 4294967295"));
+}
+
+// 500 and 499 have the same upper part, so only their low bits tell their order.
+TEST(IndexListTest, IndicesThatDoNotRiseOrLieBeyondTheEndAreRefused) {
+  EXPECT_NE(ErrorOf(BytesOf(EncodeIndexList(Indices{500, 499}, 1000)), 1000), "");
+  EXPECT_NE(ErrorOf(BytesOf(EncodeIndexList(Indices{500, 500}, 1000)), 1000), "");
+  // Of as many bytes for either universe.
+  EXPECT_NE(ErrorOf(BytesOf(EncodeIndexList(Indices{1001}, 1002)), 1000), "");
+  EXPECT_EQ(ErrorOf(BytesOf(EncodeIndexList(Indices{999}, 1002)), 1000), "");
+}
+
+}  // namespace
+}  // namespace thinwire
