@@ -88,8 +88,8 @@ HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values, hn::Vec<Floats>& ro
     return bits;
   } else {
     constexpr int kSignShift = 32 - 8 * sizeof(typename Format::Code);
-    constexpr auto kLargest =
-        std::bit_cast<int32_t>(DecodeValue<Format>(static_cast<Format::Code>(Format::kMaxFinite)));
+    constexpr auto kLargest = std::bit_cast<int32_t>(
+        DecodeValue<Format>(static_cast<typename Format::Code>(Format::kMaxFinite)));
     const auto infinity = hn::Set(di, 0x7F800000);
     const auto magnitude = hn::And(bits, hn::Set(di, 0x7FFFFFFF));
     const auto sign = hn::And(hn::ShiftRight<kSignShift>(bits),

@@ -1,0 +1,20 @@
+// A libFuzzer target: payloads of the family whose place among Families() is THINWIRE_FUZZ_FAMILY.
+// run.sh builds and runs one for each.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string>
+
+#include "tests/fuzz/payload_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const thinwire::Family family = thinwire::Families()[THINWIRE_FUZZ_FAMILY];
+  const auto input = thinwire::ReadInput(family, std::as_bytes(std::span(data, size)));
+  if (!input) return 0;
+  const std::string fault = thinwire::Fault(*input);
+  if (fault.empty()) return 0;
+  std::fprintf(stderr, "%s\n", fault.c_str());
+  abort();
+}

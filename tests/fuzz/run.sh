@@ -1,0 +1,47 @@
+#!/bin/bash
+# Fuzzes what reads bytes of peers: builds each target with clang, libFuzzer, ASan and UBSan, and runs
+# it 1,000,000 times, or as often as the argument says. Needs clang++; test.sh runs
+# payload_input_test, which replays the seeds, instead.
+#
+#   tests/fuzz/run.sh [RUNS]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+runs=${1:-1000000}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
+# One set of machine instructions is enough here: the kernels' own tests compare all of them.
+flags=(-std=c++20 -O1 -g -I. -fsanitize=address,undefined -fno-sanitize-recover=all
+  -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC)
+libs=($(pkg-config --libs absl_statusor absl_strings absl_status) -lhwy)
+
+# object SOURCE...: compiles each, as instrumented as a target, and adds it to `objects`.
+objects=()
+object() {
+  for source in "$@"; do
+    objects+=("$work/${source//\//_}.o")
+    "$clang" "${flags[@]}" -fsanitize=fuzzer-no-link -c "$source" -o "${objects[-1]}"
+  done
+}
+
+# fuzz NAME LONGEST SOURCE [FLAG...]
+fuzz() {
+  "$clang" "${flags[@]}" "${@:4}" -fsanitize=fuzzer "$3" "${objects[@]}" "${libs[@]}" \
+    -o "$work/fuzz"
+  mkdir -p "$work/seeds/$1"
+  "$work/fuzz" -runs="$runs" -max_len="$2" -seed=1 -print_final_stats=1 "$work/seeds/$1" \
+    2> "$work/log" || { cat "$work/log"; exit 1; }
+  echo "fuzz $1 $(grep 'DONE' "$work/log" | tr -s '\t ' ' ')"
+}
+
+object $(ls common/byte_chain.cc common/codec/*.cc kernels/*.cc tests/fuzz/payload_input.cc |
+  grep -v -e _test.cc -e kernels/update_ -e kernels/accumulate_ -e kernels/differ)
+"$clang" "${flags[@]}" -fsanitize=fuzzer-no-link tests/fuzz/write_seeds.cc "${objects[@]}" \
+  "${libs[@]}" -o "$work/write_seeds"
+number=0
+for family in $("$work/write_seeds" "$work/seeds"); do
+  fuzz "$family" 1200 tests/fuzz/payload_fuzz.cc -DTHINWIRE_FUZZ_FAMILY=$number
+  number=$((number + 1))
+done
+object proto/frame.cc proto/wire_format.cc
+fuzz frame 600 proto/frame_fuzz.cc
