@@ -197,6 +197,21 @@ TEST(ErrorFeedbackTest, WhatIsGivenBackIsSentAgainOnce) {
   EXPECT_EQ(Decoded(Send(feedback, *codec, zero), kCount), zero);
 }
 
+TEST(ErrorFeedbackTest, WhatWasTakenOfAPushIsNotGivenBack) {
+  const std::vector<uint32_t> taken = {0, 7, kCount - 1};
+  for (const CodecId id : {CodecId::kFp32, CodecId::kFp8E5m2, CodecId::kTopK, CodecId::kRandomK}) {
+    ErrorFeedback feedback(kCount, true);
+    const ByteChain payload = Send(feedback, *Make(id), Gauss(kCount, 3));
+    std::vector<float> want(feedback.residual().begin(), feedback.residual().end());
+    want.resize(kCount);
+    std::vector<float> sent = Decoded(payload, kCount);
+    for (const uint32_t index : taken) sent[index] = 0;
+    for (size_t i = 0; i < kCount; ++i) want[i] += sent[i];
+    feedback.GiveBack(payload, taken);
+    EXPECT_EQ(std::vector<float>(feedback.residual().begin(), feedback.residual().end()), want);
+  }
+}
+
 TEST(ErrorFeedbackTest, WithoutKeepErrorOnlyWhatIsGivenBackIsKept) {
   const std::vector<float> gradient = Gauss(kCount, 4), zero(kCount, 0.0f);
   ErrorFeedback feedback(kCount, false);
