@@ -88,6 +88,7 @@ ServerFrame AnyServerFrame(Random& random) {
                                 {Any64(random)},
                                 AnyBool(random),
                                 Any64(random),
+                                AnyPayload(random),
                                 AnyPayload(random)});
   }
   for (uint64_t n = random() % 4; n > 0; --n) {
@@ -144,6 +145,7 @@ ServerFrame FrameOf(const ServerMessage& message) {
                                 {p.frontier()},
                                 p.more(),
                                 p.published_hash(),
+                                ChainOf(p.taken()),
                                 ChainOf(p.payload())});
   }
   for (const Waiting& w : message.waits()) {

@@ -7,8 +7,11 @@
 //
 // The rest is in the unit of the averages and has no weight of its own, so no mass is lost or made,
 // whatever weights the updates had: taken + rest = rest before + sum / weight. Of equal magnitudes
-// the lower index is taken. The paper's tree of peers chooses differently, puts the rest back to
-// the workers and loses some mass; experiments/ compares them.
+// the lower index is taken.
+//
+// Or, as in the paper, the rest goes back to the workers: it is dropped here, and each puts what it
+// sent of it into its residual (docs/optimizers.md). The paper's tree of peers also chooses
+// differently, and loses some mass; experiments/ compares them.
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_GLOBAL_TOP_K_H_
@@ -24,10 +27,14 @@
 
 namespace thinwire {
 
+// Who keeps what was not taken.
+enum class SelectionRest { kServer, kWorkers };
+
 class GlobalTopK {
  public:
   // Takes DENSITY of the values. REQUIRES: 0 < density <= 1.
-  GlobalTopK(size_t value_count, double density) : density_(density), rest_(value_count) {}
+  GlobalTopK(size_t value_count, double density, SelectionRest rest = SelectionRest::kServer)
+      : density_(density), keeper_(rest), rest_(value_count) {}
 
   // Adds SCALE times the sum of ACCUMULATOR, and takes the largest out. REQUIRES: it may give its
   // sum.
@@ -39,10 +46,12 @@ class GlobalTopK {
   // The same as an array that is 0 elsewhere: block(first, values) for runs of it, in order.
   void ForEachBlock(BlockFunction block) const;
 
+  // What comes with the next Take; zeros if the workers keep it.
   std::span<const float> rest() const { return rest_; }
 
  private:
   const double density_;
+  const SelectionRest keeper_;
   std::vector<float> rest_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;

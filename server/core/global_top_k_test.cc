@@ -46,6 +46,19 @@ TEST(GlobalTopKTest, TheRestComesWithALaterGradientWhateverItsWeight) {
   EXPECT_EQ(Copy(selection.values()), std::vector<float>{4});
 }
 
+TEST(GlobalTopKTest, ARestThatTheWorkersKeepIsForgotten) {
+  GlobalTopK selection(2, 0.5, SelectionRest::kWorkers);
+  Accumulator accumulator(2);
+  accumulator.Fold(Of(1, 0, {3, 4}));
+  selection.Take(accumulator, ScaleOf(accumulator));
+  EXPECT_EQ(Copy(selection.values()), std::vector<float>{4});
+  EXPECT_EQ(Copy(selection.rest()), (std::vector<float>{0, 0}));
+  accumulator.Clear();
+  accumulator.Fold(Of(1, 0, {2, 0}));
+  selection.Take(accumulator, ScaleOf(accumulator));
+  EXPECT_EQ(Copy(selection.values()), std::vector<float>{2});
+}
+
 TEST(GlobalTopKTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
   GlobalTopK selection(3, 0.3);
   Accumulator accumulator(3);

@@ -21,8 +21,7 @@ struct Shard::State {
         generation(options.generation),
         progress(options.rule.workers),
         accumulator(options.value_count, options.thinning.WantsSparse()),
-        store(options.value_count, options.planned_examples, optimizer, schedule,
-              options.thinning),
+        store(options.value_count, options.planned_examples, optimizer, schedule, options.thinning),
         publish_every(options.publish.value_or(PublishOptions()).every) {
     if (options.publish.has_value()) deltas.emplace(*options.publish);
   }
@@ -269,6 +268,7 @@ ByteChain Shard::Encoded(CodecId codec) {
   return state_->publisher.Encoded(state_->store.version(), state_->store.masters(), codec);
 }
 
+const ByteChain& Shard::taken_list() const { return state_->store.taken_list(); }
 DeltaChain Shard::Deltas(std::optional<Version> held) { return state_->deltas->Answer(held); }
 std::shared_ptr<const VersionLog> Shard::log() const { return state_->deltas->log(); }
 std::span<const float> Shard::published() const { return state_->deltas->published(); }

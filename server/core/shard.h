@@ -56,6 +56,10 @@ class Shard {
   // codec, then shared. In fp32 they are the masters themselves. REQUIRES: seeded().
   ByteChain Encoded(CodecId codec);
 
+  // What the newest update took of its gradients, for every answer to carry: an index list
+  // (common/codec/index_list.h), empty unless a selection gives the rest back to the workers.
+  const ByteChain& taken_list() const;
+
   // The rest of these REQUIRE that options.publish was set, and seeded().
   // What brings a reader that holds HELD of what is published, or nothing, to the newest.
   DeltaChain Deltas(std::optional<Version> held);

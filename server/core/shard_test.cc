@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 
+#include "common/codec/index_list.h"
 #include "server/core/judge.h"
 #include "server/core/testing/fakes.h"
 
@@ -42,6 +43,30 @@ class ShardTest : public testing::Test {
   std::unique_ptr<Shard> shard_;
   std::vector<FakeWorker> workers_;
 };
+
+// 0 of 4 values is 0, so it is not taken.
+TEST_F(ShardTest, EveryAnswerOfARoundFindsWhatTheRoundTook) {
+  ShardOptions options;
+  options.value_count = 4;
+  options.rule = Rule::Sync(2);
+  options.thinning = {.selection_density = 0.5, .selection_rest = SelectionRest::kWorkers};
+  shard_ = std::make_unique<Shard>(options, optimizer_, schedule_);
+  const auto taken = [this] { return DecodeIndexList(shard_->taken_list(), 4).value(); };
+  const FakeWorker a{WorkerId{0}}, b{WorkerId{1}};
+  shard_->Apply(SeedEvent{Fp32Payload({0, 0, 0, 0})});
+  for (const FakeWorker& worker : {a, b}) {
+    shard_->Apply(worker.Join());
+    shard_->Apply(worker.Read(0));
+  }
+  EXPECT_EQ(taken(), std::vector<uint32_t>{}) << "the first answer says that there will be more";
+  EXPECT_TRUE(shard_->Apply(a.Push(0, 1, {1, 4, 2, 3})).answers.empty());
+  EXPECT_EQ(shard_->Apply(b.Push(0, 1, {3, 0, 4, -3})).answers.size(), 2u);
+  EXPECT_EQ(taken(), (std::vector<uint32_t>{0, 2}));
+  // Nothing is left of round 0, and nobody gave anything else to round 1.
+  shard_->Apply(a.Push(1, 1, {0, 0, 0, 8}));
+  EXPECT_EQ(shard_->Apply(b.Push(1, 1, {0, 0, 0, 0})).answers.size(), 2u);
+  EXPECT_EQ(taken(), std::vector<uint32_t>{3});
+}
 
 TEST_F(ShardTest, AJudgementTellsTheStateAfterTheEvent) {
   Open(Rule::Sync(1));

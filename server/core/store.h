@@ -40,6 +40,8 @@ class Store {
   std::span<const float> masters() const { return masters_; }
   // The masters of now as an fp32 payload, not copied.
   ByteChain Payload();
+  // What the newest update took of its gradients (updater.h).
+  const ByteChain& taken_list() const { return updater_.taken_list(); }
 
  private:
   // Another buffer for the masters, of any content.

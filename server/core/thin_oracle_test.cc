@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/codec/index_list.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/rule.h"
 #include "server/core/shard.h"
@@ -75,6 +76,8 @@ class Model {
   }
 
   const std::vector<double>& masters() const { return masters_; }
+  // What the last update took, rising.
+  const std::vector<uint32_t>& taken() const { return taken_; }
 
  private:
   // In fp32, so that what is nearly equal is chosen as the shard chooses.
@@ -88,7 +91,13 @@ class Model {
         order, [&](size_t a, size_t b) { return std::abs(rest_[a]) > std::abs(rest_[b]); });
     std::vector<float> selected(kValues);
     const auto taken = static_cast<size_t>(std::lround(*thinning_.selection_density * kValues));
-    for (size_t j = 0; j < taken; ++j) selected[order[j]] = std::exchange(rest_[order[j]], 0.0f);
+    taken_.clear();
+    for (size_t j = 0; j < taken; ++j) {
+      selected[order[j]] = std::exchange(rest_[order[j]], 0.0f);
+      if (selected[order[j]] != 0) taken_.push_back(static_cast<uint32_t>(order[j]));
+    }
+    std::ranges::sort(taken_);
+    if (thinning_.selection_rest == SelectionRest::kWorkers) rest_.assign(kValues, 0.0f);
     return selected;
   }
 
@@ -97,12 +106,15 @@ class Model {
   std::vector<double> velocity_ = std::vector<double>(kValues);
   std::vector<uint64_t> last_ = std::vector<uint64_t>(kValues);
   std::vector<float> rest_ = std::vector<float>(kValues);
+  std::vector<uint32_t> taken_;
 };
 
-Rule DrawRule(Dice& dice) {
+// In sync only, where THINNING wants that.
+Rule DrawRule(const Thinning& thinning, Dice& dice) {
   const uint32_t workers = 1 + static_cast<uint32_t>(dice.Below(4));
   const uint32_t fold_every = 1 + static_cast<uint32_t>(dice.Below(4));
-  switch (dice.Below(5)) {
+  const bool sync = thinning.selection_rest == SelectionRest::kWorkers;
+  switch (dice.Below(sync ? 2 : 5)) {
     case 0:
       return Rule::Sync(workers);
     case 1:
@@ -121,7 +133,7 @@ class ThinOracleTest : public testing::Test {
   void RunHistories(const Thinning& thinning, uint64_t first_seed) {
     for (int i = 0; i < kHistories; ++i) {
       Dice dice(first_seed + i);
-      RunHistory(DrawRule(dice), thinning, first_seed + i);
+      RunHistory(DrawRule(thinning, dice), thinning, first_seed + i);
       if (HasFailure()) FAIL() << "seed " << first_seed + i << "\n" << told_.str();
     }
     std::cout << updates_ << " updates\n";
@@ -153,6 +165,11 @@ class ThinOracleTest : public testing::Test {
                     static_cast<float>(schedule_.Rate(update.examples_before, kPlannedExamples)));
       }
       if (shard.seeded()) CompareMasters(shard.masters(), model.masters());
+      if (thinning.selection_rest == SelectionRest::kWorkers) {
+        EXPECT_EQ(DecodeIndexList(shard.taken_list(), kValues).value(), model.taken());
+      } else {
+        EXPECT_TRUE(shard.taken_list().empty());
+      }
     }
     updates_ += static_cast<int>(applied);
   }
@@ -179,6 +196,10 @@ TEST_F(ThinOracleTest, AgreesOnASelection) { RunHistories({.selection_density = 
 
 TEST_F(ThinOracleTest, AgreesOnASelectionWithLazySlots) {
   RunHistories({.lazy_slots = true, .selection_density = 0.125}, 4000000);
+}
+
+TEST_F(ThinOracleTest, AgreesOnASelectionWhoseRestGoesBackToTheWorkers) {
+  RunHistories({.selection_density = 0.125, .selection_rest = SelectionRest::kWorkers}, 5000000);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "common/codec/codec.h"
+#include "common/codec/index_list.h"
 #include "server/core/optimizer/sparse_update.h"
 
 namespace thinwire {
@@ -12,8 +13,10 @@ Updater::Updater(size_t value_count, const Optimizer& optimizer, const Thinning&
     : optimizer_(optimizer),
       slots_(optimizer.slot_count(), std::vector<float>(value_count)),
       last_(thinning.lazy_slots ? value_count : 0) {
-  if (thinning.selection_density.has_value()) {
-    selection_.emplace(value_count, *thinning.selection_density);
+  if (!thinning.selection_density.has_value()) return;
+  selection_.emplace(value_count, *thinning.selection_density, thinning.selection_rest);
+  if (thinning.selection_rest == SelectionRest::kWorkers) {
+    taken_list_ = EncodeIndexList({}, value_count);
   }
 }
 
@@ -23,6 +26,7 @@ void Updater::Apply(const Update& update, const Accumulator& accumulator,
   if (selection_.has_value()) {
     selection_->Take(accumulator, update.gradient_scale);
     chosen.gradient_scale = 1;
+    if (!taken_list_.empty()) taken_list_ = EncodeIndexList(taken(), masters.size());
   }
   if (last_.empty()) return ApplyEverywhere(chosen, accumulator, before, masters);
   if (before.data() != masters.data()) std::ranges::copy(before, masters.begin());

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "common/byte_chain.h"
 #include "server/core/accumulator.h"
 #include "server/core/global_top_k.h"
 #include "server/core/optimizer/optimizer.h"
@@ -27,6 +28,7 @@ namespace thinwire {
 struct Thinning {
   bool lazy_slots = false;
   std::optional<double> selection_density;  // gTop-k
+  SelectionRest selection_rest = SelectionRest::kServer;
 
   // Whether a sum of sparse gradients is worth keeping as such.
   bool WantsSparse() const { return lazy_slots || selection_density.has_value(); }
@@ -47,6 +49,9 @@ class Updater {
 
   // With a selection, the indices that the last update took, rising.
   std::span<const uint32_t> taken() const { return selection_->indices(); }
+  // The same as an index list (common/codec/index_list.h) if the rest goes back to the workers, a
+  // list of none before the first update; else empty.
+  const ByteChain& taken_list() const { return taken_list_; }
 
  private:
   void ApplyEverywhere(const Update& update, const Accumulator& accumulator,
@@ -59,6 +64,7 @@ class Updater {
   std::vector<std::vector<float>> slots_;
   std::vector<uint32_t> last_;  // with lazy slots, as ApplySparse has it; else empty
   std::optional<GlobalTopK> selection_;
+  ByteChain taken_list_;
   // Of the update at hand.
   std::vector<uint32_t> indices_;
   std::vector<float> sums_;

@@ -16,11 +16,13 @@ Published PublishedSlots::Get(CodecId codec) const {
   return slot == slots_.end() ? Published{} : slot->second;
 }
 
-void PublishedSlots::PutLog(std::shared_ptr<const VersionLog> log, Step frontier) {
+void PublishedSlots::PutLog(std::shared_ptr<const VersionLog> log, Step frontier,
+                            ByteChain taken_list) {
   // As above.
   absl::MutexLock lock(&mu_);
   log_.swap(log);
   log_frontier_ = frontier;
+  std::swap(log_taken_list_, taken_list);
 }
 
 std::optional<PublishedDeltas> PublishedSlots::Since(Version held) const {
@@ -28,7 +30,7 @@ std::optional<PublishedDeltas> PublishedSlots::Since(Version held) const {
   if (log_ == nullptr || held == log_->newest()) return std::nullopt;
   std::optional<DeltaChain> chain = log_->Since(held);
   if (!chain.has_value()) return std::nullopt;
-  return PublishedDeltas{log_frontier_, *std::move(chain)};
+  return PublishedDeltas{log_frontier_, *std::move(chain), log_taken_list_};
 }
 
 }  // namespace thinwire

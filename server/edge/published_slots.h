@@ -24,6 +24,7 @@ struct Published {
   Version version;
   Step frontier;
   ByteChain payload;
+  ByteChain taken_list = {};  // of that version, as the shard has it
 
   bool operator==(const Published&) const = default;
 };
@@ -32,6 +33,7 @@ struct Published {
 struct PublishedDeltas {
   Step frontier;
   DeltaChain chain;
+  ByteChain taken_list = {};  // of that version, as the shard has it
 };
 
 class PublishedSlots {
@@ -40,7 +42,8 @@ class PublishedSlots {
   // Empty before the first Put for CODEC.
   Published Get(CodecId codec) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  void PutLog(std::shared_ptr<const VersionLog> log, Step frontier) ABSL_LOCKS_EXCLUDED(mu_);
+  void PutLog(std::shared_ptr<const VersionLog> log, Step frontier, ByteChain taken_list = {})
+      ABSL_LOCKS_EXCLUDED(mu_);
   // For a reader of HELD; nothing if no log leads on from there.
   std::optional<PublishedDeltas> Since(Version held) const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -49,6 +52,7 @@ class PublishedSlots {
   absl::flat_hash_map<CodecId, Published> slots_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const VersionLog> log_ ABSL_GUARDED_BY(mu_);
   Step log_frontier_ ABSL_GUARDED_BY(mu_);
+  ByteChain log_taken_list_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace thinwire

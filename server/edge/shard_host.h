@@ -39,10 +39,11 @@ class ShardHost {
   // of what the shard publishes. On the strand. REQUIRES: the shard is seeded.
   PublishedDeltas Publish(const ReadForm& form) {
     if (form.published) {
-      slots_.PutLog(shard_.log(), shard_.frontier());
-      return {shard_.frontier(), shard_.Deltas(form.held)};
+      slots_.PutLog(shard_.log(), shard_.frontier(), shard_.taken_list());
+      return {shard_.frontier(), shard_.Deltas(form.held), shard_.taken_list()};
     }
-    slots_.Put(form.codec, {shard_.version(), shard_.frontier(), shard_.Encoded(form.codec)});
+    slots_.Put(form.codec, {shard_.version(), shard_.frontier(), shard_.Encoded(form.codec),
+                            shard_.taken_list()});
     return {};
   }
 

@@ -62,6 +62,7 @@ std::vector<ParametersEntry> StreamOutbox::EntriesOf(ShardId shard, const Answer
     std::vector<ParametersEntry> entries = {common};
     entries[0].version = newest.version;
     entries[0].frontier = newest.frontier;
+    entries[0].taken = std::move(newest.taken_list);
     entries[0].payload = std::move(newest.payload);
     return entries;
   }
@@ -78,6 +79,7 @@ std::vector<ParametersEntry> StreamOutbox::EntriesOf(ShardId shard, const Answer
     entries[i].more = i + 1 < entries.size();
     entries[i].published_hash = delta.hash;
     entries[i].payload = delta.payload;
+    if (!entries[i].more) entries[i].taken = deltas.taken_list;
   }
   return entries;
 }

@@ -41,6 +41,17 @@ TEST(StreamOutboxTest, AnAnswerIsTheNewestVersionWhenItsMessageIsMade) {
   EXPECT_EQ(frame.parameters[0].payload.size(), 20u);
 }
 
+TEST(StreamOutboxTest, WhatARoundTookGoesWithItsVersion) {
+  const auto list = [](size_t bytes) { return ByteChain(std::vector<std::byte>(bytes)); };
+  PublishedSlots slots;
+  StreamOutbox outbox;
+  outbox.AddAnswer({0}, {1}, CodecId::kFp32, slots);
+  slots.Put(CodecId::kFp32, {Version{2}, Step{3}, list(20), list(7)});
+  const ServerFrame frame = outbox.Next();
+  EXPECT_EQ(frame.parameters[0].frontier, Step{3});
+  EXPECT_EQ(frame.parameters[0].taken, list(7));
+}
+
 PublishedDelta Delta(uint64_t base, uint64_t version) {
   return {.kind = PublishedDelta::Kind::kAdd,
           .base = Version{base},
@@ -76,6 +87,23 @@ TEST(StreamOutboxTest, ASlowReaderOfDeltasIsBroughtToTheNewestVersion) {
                                                     .published_hash = 5 + i,
                                                     .payload = Delta(4 + i, 5 + i).payload}));
   }
+}
+
+TEST(StreamOutboxTest, WhatARoundTookGoesWithTheLastOfItsDeltas) {
+  const auto list = [](size_t bytes) { return ByteChain(std::vector<std::byte>(bytes)); };
+  PublishedSlots slots;
+  StreamOutbox outbox;
+  outbox.AddAnswer({0}, {9}, ReadForm::Since(Version{4}), slots,
+                   {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}, list(7)});
+  slots.PutLog(Log(3, 6), Step{10}, list(8));
+  ServerFrame frame = outbox.Next();
+  ASSERT_EQ(frame.parameters.size(), 2u);
+  EXPECT_TRUE(frame.parameters[0].taken.empty());
+  EXPECT_EQ(frame.parameters[1].taken, list(8));
+
+  outbox.AddAnswer({0}, {9}, ReadForm::Published(), slots,
+                   {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}, list(7)});
+  EXPECT_EQ(outbox.Next().parameters[0].taken, list(7));
 }
 
 TEST(StreamOutboxTest, WhereNoLogLeadsOnAReaderGetsWhatItWasReleasedWith) {
