@@ -59,6 +59,7 @@ ordered_json WorkerJson(const WorkerRow& row) {
           {"refused_pushes", row.counts.refused_pushes},
           {"nonfinite_gradients", row.counts.nonfinite_gradients},
           {"jumped_steps", row.counts.jumped_steps},
+          {"lost_put_backs", row.counts.lost_put_backs},
           {"differing_replicas", row.counts.differing_replicas},
           {"reconnects", row.counts.reconnects},
           {"push_codecs", CodecsJson(row)}};

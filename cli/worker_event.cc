@@ -115,6 +115,7 @@ void ReadCounts(Members& members, WorkerCounts& counts) {
   members.Read("refused_pushes", counts.refused_pushes);
   members.Read("nonfinite_gradients", counts.nonfinite_gradients);
   members.Read("jumped_steps", counts.jumped_steps);
+  members.Read("lost_put_backs", counts.lost_put_backs);
   members.Read("differing_replicas", counts.differing_replicas);
   members.Read("reconnects", counts.reconnects);
 }
@@ -134,6 +135,7 @@ WorkerCounts& WorkerCounts::operator+=(const WorkerCounts& other) {
   refused_pushes += other.refused_pushes;
   nonfinite_gradients += other.nonfinite_gradients;
   jumped_steps += other.jumped_steps;
+  lost_put_backs += other.lost_put_backs;
   differing_replicas += other.differing_replicas;
   reconnects += other.reconnects;
   return *this;

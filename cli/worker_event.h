@@ -35,6 +35,7 @@ struct WorkerCounts {
   uint64_t refused_pushes = 0;
   uint64_t nonfinite_gradients = 0;
   uint64_t jumped_steps = 0;
+  uint64_t lost_put_backs = 0;
   uint64_t differing_replicas = 0;
   uint64_t reconnects = 0;
 

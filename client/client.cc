@@ -41,7 +41,7 @@ class Client::State {
   absl::Status Init();
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
   absl::StatusOr<Step> NextStep();
-  absl::Status SaveResiduals() const;
+  absl::Status SaveResiduals();
   absl::Status Leave();
   void BeginStep(Step step, uint32_t examples);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
@@ -197,9 +197,13 @@ absl::StatusOr<Step> Client::State::NextStep() {
   return next;
 }
 
-absl::Status Client::State::SaveResiduals() const {
+absl::Status Client::State::SaveResiduals() {
   if (options_.residual_file.empty()) return absl::OkStatus();
-  // Every verdict is in, so the loop leaves the encoder alone until the next step begins.
+  bool puts_back = false;
+  loop_->Run([&] { puts_back = exchange_->puts_back(); });
+  if (absl::Status s = puts_back ? rendezvous_.WaitAll() : absl::OkStatus(); !s.ok()) return s;
+  // Every verdict is in, and what is put back with the parameters of the next step: so the loop
+  // leaves the encoder alone until that begins.
   return client::WriteResiduals(options_.residual_file, owner(), partition_, next_,
                                 encoder_->residuals());
 }

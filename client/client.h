@@ -83,8 +83,9 @@ class Client {
   absl::StatusOr<Step> NextStep();
 
   // Writes what this worker owes to the residual file, for the next process of its number to go on
-  // with; nothing where none was asked for. REQUIRES: it has joined; no step is between BeginStep
-  // and NextStep. Errors: the system's, with the path.
+  // with; nothing where none was asked for. Where a selection gives the rest back to the workers it
+  // first waits as WaitAll does. REQUIRES: it has joined; no step is between BeginStep and
+  // NextStep. Errors: the system's, with the path; WaitAll's.
   absl::Status SaveResiduals() const;
   // What became at Join of an earlier process's residuals, for a person; empty if there is nothing
   // to say.

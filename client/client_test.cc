@@ -13,6 +13,8 @@
 #include "absl/synchronization/notification.h"
 #include "client/fake_server.h"
 #include "client/in_process_transport.h"
+#include "common/codec/codec.h"
+#include "common/codec/index_list.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire {
@@ -441,6 +443,51 @@ TEST_F(ClientTest, WhatMakesNoPartitionOrCodecIsRefused) {
       Client::Make({.push = {.id = CodecId::kTopK, .density = 0}}, TwoLayers(), transport_).ok());
   Make({});
   EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// The first value of every shard is taken, and by the answer of another round none.
+TEST_F(ClientTest, WhatARoundDidNotTakeIsPushedAgainUnlessItsAnswerWasMissed) {
+  bool missed = false;
+  for (const auto& server : servers_) {
+    server->set_answer([&](ParametersEntry& answer) {
+      const size_t count = partition_.value_count(answer.shard);
+      answer.frontier = missed ? answer.step + 1 : answer.step;
+      answer.taken = EncodeIndexList(std::vector<uint32_t>{0}, count);
+    });
+  }
+  Make({});
+  Step step = *Join();
+  const auto gradients = Values(2, 1);
+  step = *Train(step, gradients);
+  ASSERT_TRUE(client_->WaitAll().ok());
+  EXPECT_EQ(client_->statistics().lost_put_backs, 0u);
+  missed = true;
+  step = *Train(step, gradients);
+  ASSERT_TRUE(client_->WaitAll().ok());
+  EXPECT_EQ(client_->statistics().lost_put_backs, partition_.shard_count());
+  step = *Train(step, gradients);
+  for (const auto& server : servers_) {
+    for (const PushEntry& push : server->pushes()) {
+      const size_t count = partition_.value_count(push.shard);
+      std::vector<float> values(count);
+      DecodePayload(push.payload, values);
+      const Segment& segment = partition_.segments(push.shard)[0];
+      const float* gradient = &gradients[segment.tensor][segment.offset];
+      EXPECT_EQ(values[0], gradient[0]);
+      EXPECT_EQ(values[1], (push.step == Step{1} ? 2 : 1) * gradient[1]) << push.step;
+    }
+  }
+}
+
+TEST_F(ClientTest, AListOfTakenIndicesThatIsNoneEndsTheRunAndNamesServerAndShard) {
+  servers_[1]->set_answer(
+      [](ParametersEntry& answer) { answer.taken = ByteChain(std::vector<std::byte>(2)); });
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  const absl::Status status = client_->WaitAll();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("server 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(": taken: list of indices below "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("shard "));
 }
 
 }  // namespace

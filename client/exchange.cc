@@ -18,6 +18,7 @@ Exchange::Exchange(Parts parts, std::vector<JoinReply> replies)
       gradients_(parts_.partition),
       clip_(parts_.options.gradient_clip, parts_.options.worker_count,
             parts_.partition.tensors().size()),
+      put_backs_(parts_.partition.shard_count()),
       hearing_(parts_.options.silence, parts_.options.server_count, parts_.loop->Now()),
       last_tick_(parts_.loop->Now()) {
   MakePeers(replies);
@@ -140,7 +141,8 @@ void Exchange::EncodeOne() {
                  .step = verdicts_.step(),
                  .examples = examples_,
                  .computed_version = parts_.replica.held_version(shard)};
-  if (!Encode(gradient, push, owner)) {
+  // What may be put back is kept for longer than its owner promised to leave it alone.
+  if (!Encode(gradient, push, put_backs_.Keeps(shard) ? nullptr : owner)) {
     parts_.report.Count(&ClientStatistics::nonfinite_gradients);
   }
   if (push.examples > 0) {
@@ -217,7 +219,10 @@ void Exchange::OnVerdict(ServerId server, const VerdictEntry& verdict) {
   if (parts_.tuner != nullptr) {
     parts_.tuner->meter().Judged(push->payload.size(), parts_.loop->Now());
   }
-  if (verdict.kind == PushVerdict::ACCEPT) parts_.encoder.Accepted(*push);
+  if (verdict.kind == PushVerdict::ACCEPT) {
+    parts_.encoder.Accepted(*push);
+    PutBack(put_backs_.Accepted(*push));
+  }
   if (verdict.kind == PushVerdict::LATE) parts_.encoder.Late(*push);
   verdicts_.Add(verdict.kind == PushVerdict::LATE, verdict.frontier);
   if (verdicts_.complete()) FinishStep();
@@ -255,35 +260,6 @@ void Exchange::Tune() {
               << group.codec << ": " << group.reason;
   }
   parts_.report.set_choices(parts_.tuner->choices());
-}
-
-void Exchange::OnParameters(ServerId server, const ParametersEntry& entry) {
-  Outbox& outbox = peers_[server.value].outbox;
-  const bool awaited = entry.more ? outbox.Awaits(entry.shard, entry.step)
-                                  : outbox.TakeAnswer(entry.shard, entry.step);
-  if (!awaited) return;  // of an older step, or come twice
-  const absl::StatusOr<Replica::Merged> merged = parts_.replica.Merge(entry);
-  if (!merged.ok()) {
-    Fail(WithServer(parts_.transport, server, absl::InternalError(merged.status().message())));
-    return;
-  }
-  if (*merged != Replica::Merged::kDone) {
-    if (*merged == Replica::Merged::kDiffers) {
-      LOG(ERROR) << "shard " << entry.shard << ": version " << entry.version
-                 << " is not here what it is at the server: reading all of it";
-      parts_.report.Count(&ClientStatistics::differing_replicas);
-    }
-    parts_.replica.Forget(entry.shard);
-    outbox.Read(entry.shard, entry.step);
-    peers_[server.value].link->Pump();
-    return;
-  }
-  parts_.report.Count(&ClientStatistics::pull_bytes_encoded, entry.payload.size());
-  if (entry.more) return;
-  parts_.report.Count(&ClientStatistics::pull_bytes_raw,
-                      parts_.partition.value_count(entry.shard) * sizeof(float));
-  if (waits_.Clear(entry.shard)) parts_.report.set_waiting(waits_.Text());
-  parts_.rendezvous.Arrive(entry.shard);
 }
 
 }  // namespace thinwire::client

@@ -27,6 +27,7 @@
 #include "client/options.h"
 #include "client/outbox.h"
 #include "client/push_encoder.h"
+#include "client/put_backs.h"
 #include "client/rendezvous.h"
 #include "client/replica.h"
 #include "client/report.h"
@@ -66,6 +67,9 @@ class Exchange {
   // Ends streams and heartbeats.
   void Stop();
 
+  // Whether what was pushed may still change what is owed: before the parameters have come.
+  bool puts_back() const { return put_backs_.pending(); }
+
   // The server whose loss is the failure, if one is.
   std::optional<ServerId> lost() const { return lost_; }
 
@@ -90,6 +94,7 @@ class Exchange {
   void OnFrame(ServerId server, const ByteChain& bytes);
   void OnVerdict(ServerId server, const VerdictEntry& verdict);
   void OnParameters(ServerId server, const ParametersEntry& entry);
+  void PutBack(const PutBacks::Outcome& outcome);
   void OnLost(ServerId server, const absl::Status& status);
   void OnHeartbeat(ServerId server, const absl::StatusOr<HeartbeatReply>& reply);
   void CountVerdict(const VerdictEntry& verdict);
@@ -113,6 +118,7 @@ class Exchange {
   StepGradients gradients_;
   GradientClip clip_;
   StepVerdicts verdicts_;
+  PutBacks put_backs_;
   Waits waits_;
   Hearing hearing_;
   absl::Time last_tick_;

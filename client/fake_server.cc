@@ -27,6 +27,11 @@ void FakeServer::set_judge(Judge judge) {
   judge_ = std::move(judge);
 }
 
+void FakeServer::set_answer(Answer answer) {
+  absl::MutexLock lock(&mu_);
+  answer_ = std::move(answer);
+}
+
 void FakeServer::HoldReads(std::vector<ShardId> shards, WorkerId worker) {
   absl::MutexLock lock(&mu_);
   held_shards_ = std::move(shards);
@@ -168,6 +173,7 @@ void FakeServer::Take(const ReadEntry& read, ServerFrame& reply) {
                               .step = read.step,
                               .version = shard.version,
                               .payload = ByteChain(std::move(payload))});
+  if (answer_ != nullptr) answer_(reply.parameters.back());
 }
 
 absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {

@@ -29,6 +29,9 @@ class FakeServer final : public InProcessServer {
   FakeServer(const Partition& partition, ServerId server);
 
   void set_judge(Judge judge);
+  // What becomes of an answer before it is sent.
+  using Answer = std::function<void(ParametersEntry&)>;
+  void set_answer(Answer answer);
   // Reads of these shards get a notice that WORKER is waited for, until they are let go.
   void HoldReads(std::vector<ShardId> shards, WorkerId worker);
   void ReleaseReads();
@@ -74,6 +77,7 @@ class FakeServer final : public InProcessServer {
   std::map<ShardId, Shard> shards_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Peer> streams_ ABSL_GUARDED_BY(mu_);
   Judge judge_ ABSL_GUARDED_BY(mu_);
+  Answer answer_ ABSL_GUARDED_BY(mu_);
   std::vector<ShardId> held_shards_ ABSL_GUARDED_BY(mu_);
   WorkerId held_by_ ABSL_GUARDED_BY(mu_);
   std::vector<ReadEntry> held_reads_ ABSL_GUARDED_BY(mu_);

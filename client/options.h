@@ -56,6 +56,7 @@ struct ClientStatistics {
   uint64_t refused_pushes = 0;
   uint64_t nonfinite_gradients = 0;  // shards pushed with weight 0
   uint64_t jumped_steps = 0;
+  uint64_t lost_put_backs = 0;      // pushes whose rest a selection gave back, but too late
   uint64_t differing_replicas = 0;  // shards found to differ from the server's, and read anew
   uint64_t reconnects = 0;
 };

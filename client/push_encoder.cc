@@ -110,6 +110,10 @@ void PushEncoder::Late(const PushEntry& push) {
   memory.late_examples += std::min(push.examples, room);
 }
 
+void PushEncoder::PutBack(const PushEntry& push, std::span<const uint32_t> taken) {
+  shards_[push.shard.value].feedback.GiveBack(push.payload, taken);
+}
+
 std::vector<ShardResidualsView> PushEncoder::residuals() const {
   std::vector<ShardResidualsView> residuals;
   for (const ShardMemory& memory : shards_) {

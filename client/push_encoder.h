@@ -53,6 +53,9 @@ class PushEncoder {
   void Accepted(const PushEntry& push);
   // PUSH came too late: its values go into a later push of the shard, its examples are owed.
   void Late(const PushEntry& push);
+  // PUSH was accepted, but of its values only those at TAKEN, which rises, were used: the others go
+  // into a later push of the shard. No examples are owed for them: they counted in this one.
+  void PutBack(const PushEntry& push, std::span<const uint32_t> taken);
 
   // What is owed of every shard; valid until the next call of another function.
   std::vector<ShardResidualsView> residuals() const;

@@ -315,5 +315,26 @@ TEST(PushEncoderTest, AMomentumThatNobodyWantsIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
+// Once in the residual, whatever the momentum makes of it, and without owing examples.
+TEST(PushEncoderTest, WhatWasNotTakenGoesBackIntoTheResidualOnly) {
+  const Partition partition = *Partition::Make({{"w", {2, 3}}}, 4096, 1);
+  for (const double density : {0.5, 1.0}) {
+    const auto encoder = *PushEncoder::Make(
+        partition, {.push = {.id = CodecId::kTopK, .density = density, .values = CodecId::kFp8E5m2},
+                    .correction = {.enabled = true}});
+    PushEntry push{.shard = kShard, .examples = 8};
+    ASSERT_TRUE(encoder->Encode(Floats{1, -9, 3.3f, 5, 0.5f, 0.25f}, push));
+    encoder->Accepted(push);
+    Floats want = ResidualOf(*encoder);
+    const Floats momentum = MomentumOf(*encoder);
+    const Floats sent = Decode(push, 6);
+    for (const size_t i : {0u, 2u, 3u, 4u}) want[i] += sent[i];
+    encoder->PutBack(push, std::vector<uint32_t>{1, 5});
+    EXPECT_EQ(ResidualOf(*encoder), want);
+    EXPECT_EQ(MomentumOf(*encoder), momentum);
+    EXPECT_EQ(encoder->residuals()[0].late_examples, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace thinwire::client

@@ -91,6 +91,7 @@ void EventLog::Done(const DoneEvent& event) {
   line["refused_pushes"] = statistics.refused_pushes;
   line["nonfinite_gradients"] = statistics.nonfinite_gradients;
   line["jumped_steps"] = statistics.jumped_steps;
+  line["lost_put_backs"] = statistics.lost_put_backs;
   line["differing_replicas"] = statistics.differing_replicas;
   line["reconnects"] = statistics.reconnects;
   for (const GroupCodec& group : event.push_codecs) {

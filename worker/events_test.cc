@@ -76,7 +76,7 @@ TEST(EventLogTest, DoneHasEveryStatistic) {
              .elapsed = absl::Seconds(3),
              .median_step = absl::Milliseconds(250),
              .test = BatchResult{.correct = 1, .examples = 4},
-             .statistics = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}});
+             .statistics = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}});
   const json line = json::parse(out.str());
   EXPECT_EQ(line["median_step_seconds"], 0.25);
   EXPECT_EQ(line["evaluator"], true);
@@ -85,7 +85,7 @@ TEST(EventLogTest, DoneHasEveryStatistic) {
   for (const char* key : {"push_bytes_raw", "push_bytes_encoded", "pull_bytes_raw",
                           "pull_bytes_encoded", "sent_bytes", "received_bytes", "accepted_pushes",
                           "late_pushes", "repeated_pushes", "refused_pushes", "nonfinite_gradients",
-                          "jumped_steps", "differing_replicas", "reconnects"}) {
+                          "jumped_steps", "lost_put_backs", "differing_replicas", "reconnects"}) {
     EXPECT_EQ(line[key], want++) << key;
   }
 }
