@@ -151,6 +151,9 @@ void CheckOptimization(const Optimization& o, Findings& findings) {
   findings.Want(!o.has_selection_density() || o.gradient_selection() == "gtopk",
                 "selection_density", "nothing, for it is of gradient_selection gtopk only",
                 absl::StrCat("it with ", o.gradient_selection()));
+  findings.Want(o.selection_rest() == "server" || o.gradient_selection() == "gtopk",
+                "selection_rest", "server, for workers is of gradient_selection gtopk only",
+                absl::StrCat("workers with ", o.gradient_selection()));
 }
 
 // Whole parameters, or what changed of them.
@@ -214,6 +217,10 @@ void CheckCompression(const Compression& c, Findings& findings) {
 void CheckPairs(const Consistency& consistency, const Optimization& optimization,
                 const Compression& compression, Findings& findings) {
   if (!findings.whole()) return;
+  // Elsewhere a push is in no round, or its worker reads past the round's answer.
+  findings.Want(optimization.selection_rest() == "server" || consistency.mode() == "sync",
+                "selection_rest", "server, for workers is of mode sync only",
+                absl::StrCat("workers with mode ", consistency.mode()));
   for (const PairProblem& problem : DivergingPairs(consistency, optimization, compression)) {
     findings.Add(problem.field, problem.text);
   }

@@ -29,7 +29,7 @@ inline constexpr std::string_view kOptimizerNames[] = {"sgd",  "momentum", "nest
 inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine"};
 inline constexpr std::string_view kPushRuleNames[] = {"auto", "fastest"};
 inline constexpr std::string_view kGradientSelectionNames[] = {"none", "gtopk"};
-inline constexpr std::string_view kSelectionRestNames[] = {"server"};
+inline constexpr std::string_view kSelectionRestNames[] = {"server", "workers"};
 inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",
                                                    "torchscript"};
 inline constexpr std::string_view kDatasetNames[] = {"fashion_mnist", "cifar10", "safetensors"};

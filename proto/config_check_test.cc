@@ -74,14 +74,23 @@ TEST(ConfigCheckTest, APushMayBeChosenByARuleFromKnownCodecs) {
             "field \"first_push_part\": want 0 with push auto, got 0.2");
 }
 
-TEST(ConfigCheckTest, ASelectionHasADensityAndItsRestStaysAtTheServer) {
+TEST(ConfigCheckTest, ASelectionHasADensityAndInSyncItsRestMayGoBackToTheWorkers) {
   EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_density: 0.01 }"), "");
   EXPECT_EQ(
       ErrorOf("optimization { selection_density: 0.01 }"),
       "field \"selection_density\": want nothing, for it is of gradient_selection gtopk only, "
       "got it with none");
-  EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_rest: 'workers' }"),
-            "field \"selection_rest\": want one of server, got \"workers\"");
+  EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_rest: 'workers' }"), "");
+  EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_rest: 'peers' }"),
+            "field \"selection_rest\": want one of server, workers, got \"peers\"");
+  EXPECT_EQ(
+      ErrorOf("optimization { selection_rest: 'workers' }"),
+      "field \"selection_rest\": want server, for workers is of gradient_selection gtopk only, "
+      "got workers with none");
+  EXPECT_EQ(ErrorOf("optimization { gradient_selection: 'gtopk' selection_rest: 'workers' } "
+                    "consistency { mode: 'ssp' slack: 2 }"),
+            "field \"selection_rest\": want server, for workers is of mode sync only, got workers "
+            "with mode ssp");
 }
 
 TEST(ConfigCheckTest, ANumberOutsideItsRangeIsRefused) {

@@ -55,13 +55,15 @@ void Subtract(Tensors& from, float scale, const Tensors& what) {
   }
 }
 
-SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publish) {
+SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publish,
+                           const Thinning& thinning) {
   for (uint32_t s = 0; s < kServers; ++s) {
     JobOptions options;
     options.server = ServerId{s};
     options.server_count = kServers;
     options.rule = rule;
     options.publish = publish;
+    options.thinning = thinning;
     options.lease = kLease;
     options.epoch = Epoch{100 + s};
     options.thread_count = 2;

@@ -15,6 +15,7 @@
 #include "common/ids.h"
 #include "server/core/delta_publisher.h"
 #include "server/core/rule.h"
+#include "server/core/updater.h"
 #include "server/edge/job.h"
 #include "tests/job_server.h"
 
@@ -36,7 +37,8 @@ void Subtract(Tensors& from, float scale, const Tensors& what);
 // The servers. Thread-safe.
 class SmallCluster {
  public:
-  explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt);
+  explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt,
+                        const Thinning& thinning = {});
 
   Job& job(uint32_t server) { return *jobs_[server]; }
   ManualClock& clock() { return clock_; }

@@ -92,6 +92,12 @@ absl::StatusOr<Thinning> ThinningOf(const Optimization& config) {
                  absl::StrCat("want a number above 0 and at most 1, got ", density));
   }
   thinning.selection_density = density;
+  if (config.selection_rest() == "server") return thinning;
+  if (config.selection_rest() != "workers") {
+    return Wrong("selection_rest", absl::StrCat("want one of server, workers, got \"",
+                                                config.selection_rest(), "\""));
+  }
+  thinning.selection_rest = SelectionRest::kWorkers;
   return thinning;
 }
 
@@ -131,6 +137,11 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch e
   if (!schedule.ok()) return schedule.status();
   const auto thinning = ThinningOf(config.optimization());
   if (!thinning.ok()) return thinning.status();
+  if (thinning->selection_rest == SelectionRest::kWorkers &&
+      config.consistency().mode() != "sync") {
+    return Wrong("selection_rest", absl::StrCat("workers is for mode sync, the mode is ",
+                                                config.consistency().mode()));
+  }
   const auto publish = PublishOptionsOf(config.compression());
   if (!publish.ok()) return publish.status();
   JobOptions options;

@@ -79,6 +79,12 @@ TEST(MakeJobTest, MistakesAreNamed) {
   config.mutable_consistency()->set_lease_seconds(-1);
   EXPECT_EQ(MakeJob(config, Epoch{1}, clock).status().message(),
             "field \"lease_seconds\": want more than 0, got -1");
+  config.mutable_consistency()->set_lease_seconds(5);
+  config.mutable_consistency()->set_mode("async");
+  config.mutable_optimization()->set_gradient_selection("gtopk");
+  config.mutable_optimization()->set_selection_rest("workers");
+  EXPECT_EQ(MakeJob(config, Epoch{1}, clock).status().message(),
+            "field \"selection_rest\": workers is for mode sync, the mode is async");
 }
 
 std::optional<PublishOptions> PublishOf(const std::string& text) {
@@ -97,6 +103,8 @@ TEST(ThinningOfTest, EveryFieldArrives) {
   EXPECT_EQ(ThinningIn("lazy_slots: true"), Thinning{.lazy_slots = true});
   EXPECT_EQ(ThinningIn("gradient_selection: 'gtopk' selection_density: 0.25"),
             Thinning{.selection_density = 0.25});
+  EXPECT_EQ(ThinningIn("gradient_selection: 'gtopk' selection_rest: 'workers'"),
+            (Thinning{.selection_density = 0.001, .selection_rest = SelectionRest::kWorkers}));
 }
 
 TEST(ThinningOfTest, MistakesAreNamed) {
@@ -107,6 +115,8 @@ TEST(ThinningOfTest, MistakesAreNamed) {
             "field \"gradient_selection\": want one of none, gtopk, got \"topk\"");
   EXPECT_EQ(told("gradient_selection: 'gtopk' selection_density: 0"),
             "field \"selection_density\": want a number above 0 and at most 1, got 0");
+  EXPECT_EQ(told("gradient_selection: 'gtopk' selection_rest: 'peers'"),
+            "field \"selection_rest\": want one of server, workers, got \"peers\"");
 }
 
 TEST(PublishOptionsOfTest, PullSaysWhatIsPublished) {
