@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -57,6 +58,29 @@ TEST(IndexListTest, IndicesThatDoNotRiseOrLieBeyondTheEndAreRefused) {
   // Of as many bytes for either universe.
   EXPECT_NE(ErrorOf(BytesOf(EncodeIndexList(Indices{1001}, 1002)), 1000), "");
   EXPECT_EQ(ErrorOf(BytesOf(EncodeIndexList(Indices{999}, 1002)), 1000), "");
+}
+
+// So a damaged list is refused, or is another list.
+TEST(IndexListTest, WhateverIsDecodedIsWhatWasEncoded) {
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const size_t universe = 1 + random() % 300;
+    Indices indices;
+    for (uint32_t index = 0; index < universe; ++index) {
+      if (random() % 8 == 0) indices.push_back(index);
+    }
+    std::vector<std::byte> bytes = BytesOf(EncodeIndexList(indices, universe));
+    bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 << random() % 8);
+    const ByteChain list(bytes);
+    const auto decoded = DecodeIndexList(list, universe);
+    if (!decoded.ok()) {
+      ++refused;
+    } else {
+      ASSERT_EQ(BytesOf(EncodeIndexList(*decoded, universe)), bytes) << "list " << i;
+    }
+  }
+  EXPECT_GT(refused, 10000);
 }
 
 }  // namespace
