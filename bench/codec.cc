@@ -14,6 +14,8 @@
 //                                          for fp32; for decode_add 1.3, 1.2, 1.0
 //   ratio codec.fp8_e5m2.encode.loop 1.0   the time of a plain loop of the same traffic over the
 //                                          codec's: at most 1
+//   ratio codec.onebit.feedback 3.5        the time of encoding with error feedback over that of
+//                                          r += g alone: at least 1
 //   ratio codec.topk_ef.select 1.2         the time of exact top-k with error feedback, indices and
 //                                          values written, over that of r += g alone: at least 1
 //   ratio codec.topk_ef.nth_element 12     the time of the same by std::nth_element over that
@@ -28,10 +30,12 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bench/fastest.h"
+#include "bench/gradients.h"
 #include "common/codec/error_feedback.h"
 #include "common/codec/index_code.h"
 #include "kernels/sparse.h"
@@ -39,29 +43,10 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kShardValues = 256 * 1024;
-constexpr size_t kShards = 128;
-
 const std::vector<std::pair<std::string, CodecSpec>> kDensities = {
     {"", {.id = CodecId::kTopK, .density = 0.001}},
     {".hundredth", {.id = CodecId::kTopK, .density = 0.01}}};
-using Floats = std::vector<float>;
 using Bytes = std::vector<std::byte>;
-
-// Nearly normal, cheaply: the sum of four uniform draws.
-std::vector<Floats> Gradients() {
-  std::vector<Floats> shards(kShards, Floats(kShardValues));
-  uint64_t state = 1;
-  for (Floats& shard : shards) {
-    for (float& value : shard) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      int sum = -2 * 0xFFFF;
-      for (int shift = 0; shift < 64; shift += 16) sum += static_cast<int>(state >> shift & 0xFFFF);
-      value = static_cast<float>(sum) * 1e-6f;
-    }
-  }
-  return shards;
-}
 
 std::vector<Bytes> Payloads(const Codec& codec, const std::vector<Floats>& shards) {
   std::vector<Bytes> payloads;
@@ -70,24 +55,6 @@ std::vector<Bytes> Payloads(const Codec& codec, const std::vector<Floats>& shard
     payload.resize(codec.Encode(shard, Turn(), payload));
   }
   return payloads;
-}
-
-// Calls CALL with the number of each shard in turn, and that of a partner, another one each time
-// round: what a sparse payload touched of a shard is in no cache when a partner touches it.
-template <typename Call>
-void MeasurePairs(benchmark::State& state, const Call& call) {
-  size_t shard = 0, partner = 0;
-  MeasureFastest(state, [&] {
-    call(shard, partner);
-    shard = (shard + 1) % kShards;
-    partner = (partner + (shard == 0 ? 2 : 1)) % kShards;
-  });
-}
-
-// Calls CALL with the number of each shard in turn.
-template <typename Call>
-void MeasureEachShard(benchmark::State& state, const Call& call) {
-  MeasurePairs(state, [&](size_t shard, size_t) { call(shard); });
 }
 
 void MeasureMemcpy(benchmark::State& state) {
@@ -140,24 +107,24 @@ void MeasureScatterAdd(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-void MeasureEliasFanoEncode(benchmark::State& state, const CodecSpec& spec) {
+void MeasureEncodeIndices(benchmark::State& state, IndexCoder coder, const CodecSpec& spec) {
   const std::vector<Sent> sent = SentOf(spec, Gradients());
-  Bytes code(MaxIndexBytes(IndexCoder::kEliasFano, sent[0].indices.size(), kShardValues));
+  Bytes code(MaxIndexBytes(coder, sent[0].indices.size(), kShardValues));
   MeasureEachShard(state, [&](size_t shard) {
-    EncodeIndices(IndexCoder::kEliasFano, sent[shard].indices, kShardValues, code.data());
+    EncodeIndices(coder, sent[shard].indices, kShardValues, code.data());
   });
 }
 
-void MeasureEliasFanoDecode(benchmark::State& state, const CodecSpec& spec) {
+void MeasureDecodeIndices(benchmark::State& state, IndexCoder coder, const CodecSpec& spec) {
   const std::vector<Sent> all = SentOf(spec, Gradients());
   std::vector<Bytes> codes;
   for (const Sent& sent : all) {
-    codes.emplace_back(MaxIndexBytes(IndexCoder::kEliasFano, sent.indices.size(), kShardValues));
-    EncodeIndices(IndexCoder::kEliasFano, sent.indices, kShardValues, codes.back().data());
+    Bytes& code = codes.emplace_back(MaxIndexBytes(coder, sent.indices.size(), kShardValues));
+    code.resize(EncodeIndices(coder, sent.indices, kShardValues, code.data()));
   }
   std::vector<uint32_t> indices(all[0].indices.size());
   MeasureEachShard(state, [&](size_t shard) {
-    IndexReader(IndexCoder::kEliasFano, codes[shard], indices.size(), kShardValues).Next(indices);
+    IndexReader(coder, codes[shard], indices.size(), kShardValues).Next(indices);
   });
 }
 
@@ -232,12 +199,29 @@ void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-const std::vector<CodecId> kDense = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16,
-                                     CodecId::kFp8E5m2, CodecId::kFp8E4m3};
+// Those whose traffic a plain loop has.
+const std::vector<CodecId> kNumberFormats = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16,
+                                             CodecId::kFp8E5m2, CodecId::kFp8E4m3};
 
 std::string CodeBits(CodecId id) {
   if (id == CodecId::kFp32) return "32";
   return id == CodecId::kFp16 || id == CodecId::kBf16 ? "16" : "8";
+}
+
+// Every dense codec at its defaults, and randomk.
+std::vector<std::pair<std::string, CodecSpec>> Codecs() {
+  std::vector<std::pair<std::string, CodecSpec>> codecs;
+  for (const std::string_view name : DenseCodecNames()) {
+    codecs.emplace_back("codec." + std::string(name), ParseCodec(name).value());
+  }
+  codecs.emplace_back("codec.randomk", CodecSpec{.id = CodecId::kRandomK, .density = 0.01});
+  return codecs;
+}
+
+const std::vector<IndexCoder> kIndexCoders = {IndexCoder::kEliasFano, IndexCoder::kGolombRice};
+
+std::string NameOf(IndexCoder coder) {
+  return "codec." + std::string(kIndexCoderNames[static_cast<size_t>(coder)]);
 }
 
 void Register() {
@@ -250,28 +234,34 @@ void Register() {
   RegisterBenchmark("loop.decode_add.16", MeasureDecodeAddLoop<uint16_t>);
   RegisterBenchmark("loop.decode_add.32", MeasureDecodeAddLoop<float>);
   RegisterBenchmark("loop.add", MeasureAddLoop);
-  for (const CodecId id : kDense) {
-    const std::string name = "codec." + std::string(CodecName(id));
-    RegisterBenchmark((name + ".encode").c_str(), MeasureEncode, CodecSpec{.id = id});
-    RegisterBenchmark((name + ".decode_add").c_str(), MeasureDecodeAdd, CodecSpec{.id = id});
-    RegisterBenchmark((name + ".feedback").c_str(), MeasureFeedback, CodecSpec{.id = id});
+  for (const auto& [name, spec] : Codecs()) {
+    RegisterBenchmark((name + ".encode").c_str(), MeasureEncode, spec);
+    RegisterBenchmark((name + ".decode_add").c_str(), MeasureDecodeAdd, spec);
+    RegisterBenchmark((name + ".feedback").c_str(), MeasureFeedback, spec);
   }
   for (const auto& [suffix, spec] : kDensities) {
     RegisterBenchmark(("codec.topk.encode" + suffix).c_str(), MeasureEncode, spec);
     RegisterBenchmark(("codec.topk.decode_add" + suffix).c_str(), MeasureDecodeAdd, spec);
     RegisterBenchmark(("codec.topk.scatter_add" + suffix).c_str(), MeasureScatterAdd, spec);
-    RegisterBenchmark(("codec.elias_fano.encode" + suffix).c_str(), MeasureEliasFanoEncode, spec);
-    RegisterBenchmark(("codec.elias_fano.decode" + suffix).c_str(), MeasureEliasFanoDecode, spec);
+    for (const IndexCoder coder : kIndexCoders) {
+      const std::string name = NameOf(coder);
+      RegisterBenchmark((name + ".encode" + suffix).c_str(), MeasureEncodeIndices, coder, spec);
+      RegisterBenchmark((name + ".decode" + suffix).c_str(), MeasureDecodeIndices, coder, spec);
+    }
     RegisterBenchmark(("codec.topk_ef.select" + suffix).c_str(), MeasureFeedback, spec);
     RegisterBenchmark(("codec.topk_ef.nth_element" + suffix).c_str(), MeasureNthElement, spec);
   }
 }
 
 void PrintRatios(const FastestReporter& reporter) {
-  for (const CodecId id : kDense) {
+  for (const auto& [name, spec] : Codecs()) {
+    reporter.PrintRatio(name + ".encode", "memcpy", name + ".encode");
+    reporter.PrintRatio(name + ".decode_add", "memcpy", name + ".decode_add");
+    reporter.PrintRatio(name + ".feedback", name + ".feedback", "loop.add");
+  }
+  for (const CodecId id : kNumberFormats) {
     for (const std::string operation : {"encode", "decode_add"}) {
       const std::string name = "codec." + std::string(CodecName(id)) + "." + operation;
-      reporter.PrintRatio(name, "memcpy", name);
       reporter.PrintRatio(name + ".loop", "loop." + operation + "." + CodeBits(id), name);
     }
   }
@@ -280,8 +270,9 @@ void PrintRatios(const FastestReporter& reporter) {
     const std::string nth_element = "codec.topk_ef.nth_element" + suffix;
     reporter.PrintRatio(select, select, "loop.add");
     reporter.PrintRatio(nth_element, nth_element, select);
-    for (const std::string name : {"codec.topk.decode_add", "codec.topk.scatter_add",
-                                   "codec.elias_fano.encode", "codec.elias_fano.decode"}) {
+    for (const std::string name :
+         {"codec.topk.decode_add", "codec.topk.scatter_add", "codec.elias_fano.encode",
+          "codec.elias_fano.decode", "codec.golomb_rice.encode", "codec.golomb_rice.decode"}) {
       reporter.PrintNanosecondsEach(name + suffix, static_cast<double>(SentCount(spec)));
     }
   }
