@@ -95,6 +95,18 @@ TEST_F(DeltaModesTest, AsyncTrainsOnDeltasOfACodec) {
   EXPECT_GT(PullRatio(report), 3);
 }
 
+TEST_F(DeltaModesTest, ASelectionThatGivesTheRestBackTrainsTheSameOnEitherPull) {
+  std::vector<std::string> flags = {
+      "--ordered_fold", "--gradient_selection", "gtopk",  "--selection_density",
+      "0.02",           "--selection_rest",     "workers"};
+  const auto delta = Train(flags);
+  flags.insert(flags.end(), {"--pull", "fp32"});
+  const auto whole = Train(flags);
+  EXPECT_EQ(delta["final_parameters_crc32c"], whole["final_parameters_crc32c"]);
+  EXPECT_GT(delta["final_test_accuracy"], 0.65);
+  EXPECT_GT(PullRatio(delta), 20);
+}
+
 TEST_F(DeltaModesTest, APairThatDivergesIsRefusedBeforeAnythingStarts) {
   const Finished run = RunTrain({"--pull", "delta_topk", "--optimizer", "momentum"});
   EXPECT_NE(run.exit, ExitStatus());
