@@ -18,58 +18,133 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using OneFloat = hn::CappedTag<float, 1>;
 
-// Few thresholds are counted, many searched in halves: both give how many are at or below.
-constexpr size_t kMostCounted = 15;
+// A table of up to as many vectors stays in registers.
+constexpr size_t kMostVectors = 4;
 
 template <class D>
-HWY_INLINE hn::Vec<hn::RebindToSigned<D>> CountThresholds(D d, hn::Vec<D> magnitude,
-                                                          std::span<const float> thresholds) {
+using Indices = hn::Vec<hn::RebindToSigned<D>>;
+
+// table[index]. REQUIRES: the TABLE of SIZE can be read to the end of a vector.
+template <class D>
+HWY_INLINE hn::Vec<D> Entries(D d, const float* table, size_t size, Indices<D> index) {
+  const hn::RebindToSigned<D> di;
+  const size_t lanes = hn::Lanes(d);
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    if (size <= kMostVectors * lanes) {
+      const auto lane = hn::And(index, hn::Set(di, static_cast<int32_t>(lanes - 1)));
+      const auto lane_index = hn::IndicesFromVec(d, lane);
+      auto entries = hn::TableLookupLanes(hn::LoadU(d, table), lane_index);
+      for (size_t first = lanes; first < size; first += lanes) {
+        const auto behind = hn::Gt(index, hn::Set(di, static_cast<int32_t>(first - 1)));
+        const auto here = hn::TableLookupLanes(hn::LoadU(d, table + first), lane_index);
+        entries = hn::IfThenElse(hn::RebindMask(d, behind), here, entries);
+      }
+      return entries;
+    }
+  }
+  return hn::GatherIndex(d, table, index);
+}
+
+// Few thresholds are counted, many searched in halves: both give how many are at or below.
+constexpr size_t kMostCounted = 7;
+
+// 2^levels - 1 thresholds as a search in halves asks them: at 2^l + p the one that it asks at level
+// l after p of the 2^l ways there.
+struct Halves {
+  explicit Halves(std::span<const float> thresholds) {
+    for (size_t size = 1; size <= thresholds.size(); size *= 2) {
+      const size_t half = (thresholds.size() + 1) / (2 * size);
+      for (size_t p = 0; p < size; ++p) asked[size + p] = thresholds[(2 * p + 1) * half - 1];
+    }
+  }
+  std::array<float, kLargestTable / 2 + hn::MaxLanes(Floats())> asked = {};
+};
+
+template <class D>
+HWY_INLINE Indices<D> CountThresholds(D d, hn::Vec<D> magnitude, std::span<const float> thresholds,
+                                      const Halves& halves) {
   const hn::RebindToSigned<D> di;
   auto count = hn::Zero(di);
+  // A mask's vector is -1 where it is set.
+  const auto plus_reached = [&](auto number, auto threshold) HWY_ATTR {
+    const auto reached = hn::RebindMask(di, hn::Ge(magnitude, threshold));
+    return hn::Sub(number, hn::VecFromMask(di, reached));
+  };
   if (thresholds.size() <= kMostCounted) {
-    for (const float threshold : thresholds) {
-      // A mask's vector is -1 where it is set.
-      const auto reached = hn::Ge(magnitude, hn::Set(d, threshold));
-      count = hn::Sub(count, hn::VecFromMask(di, hn::RebindMask(di, reached)));
-    }
+    for (const float threshold : thresholds) count = plus_reached(count, hn::Set(d, threshold));
     return count;
   }
-  for (auto half = static_cast<int32_t>(thresholds.size() / 2 + 1); half > 0; half /= 2) {
-    const auto middle = hn::GatherIndex(d, thresholds.data() + half - 1, count);
-    const auto reached = hn::RebindMask(di, hn::Ge(magnitude, middle));
-    count = hn::Add(count, hn::IfThenElseZero(reached, hn::Set(di, half)));
+  for (size_t size = 1; size <= thresholds.size(); size *= 2) {
+    const auto asked = Entries(d, halves.asked.data() + size, size, count);
+    count = plus_reached(hn::Add(count, count), asked);
   }
   return count;
 }
 
+// Stores the codes that are COUNT, with the signs of VALUE for their top bits.
 template <class D>
-HWY_INLINE void CodesAt(D d, const float* values, std::span<const float> thresholds, int bits,
-                        uint8_t* codes) {
+HWY_INLINE void StoreSigned(D, Indices<D> count, hn::Vec<D> value, int bits, uint8_t* codes) {
   const hn::RebindToSigned<D> di;
   const hn::RebindToUnsigned<D> du;
-  const auto value = hn::LoadU(d, values);
-  const auto count = CountThresholds(d, hn::Abs(value), thresholds);
   const auto sign = hn::ShiftRight<31>(hn::BitCast(du, value));
   const auto code = hn::Or(count, hn::BitCast(di, hn::ShiftLeftSame(sign, bits - 1)));
   const hn::Rebind<uint8_t, D> narrow;
   hn::StoreU(hn::DemoteTo(narrow, code), narrow, codes);
 }
 
-void CodesAll(std::span<const float> values, std::span<const float> thresholds, int bits,
-              std::span<uint8_t> codes) {
+// Calls at(d, i) for each vector's first index, then for each of the rest with a tag of one lane.
+template <typename At>
+HWY_INLINE void ForEachVector(size_t count, const At& at) {
   const Floats d;
   const OneFloat one;
   size_t i = 0;
-  for (; i + hn::Lanes(d) <= values.size(); i += hn::Lanes(d)) {
-    CodesAt(d, values.data() + i, thresholds, bits, codes.data() + i);
-  }
-  for (; i < values.size(); ++i) {
-    CodesAt(one, values.data() + i, thresholds, bits, codes.data() + i);
-  }
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) at(d, i);
+  for (; i < count; ++i) at(one, i);
 }
 
-// Calls use(i, entries) for each vector of codes, `entries` being theirs. A table of up to a vector
-// stays in a register.
+void CodesAll(std::span<const float> values, std::span<const float> thresholds, int bits,
+              std::span<uint8_t> codes) {
+  const Halves halves(thresholds);
+  ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
+    const auto value = hn::LoadU(d, values.data() + i);
+    const auto count = CountThresholds(d, hn::Abs(value), thresholds, halves);
+    StoreSigned(d, count, value, bits, codes.data() + i);
+  });
+}
+
+// trunc(place), at most MOST and at least 0, which is a NaN's, too.
+template <class D>
+HWY_INLINE Indices<D> Truncated(D d, hn::Vec<D> place, float most) {
+  const auto positive = hn::IfThenElseZero(hn::Gt(place, hn::Zero(d)), place);
+  const auto limit = hn::Set(d, most);
+  const hn::RebindToSigned<D> di;
+  return hn::ConvertTo(di, hn::IfThenElse(hn::Lt(positive, limit), positive, limit));
+}
+
+void StepsAll(std::span<const float> values, float step, float zero, std::span<uint8_t> codes) {
+  ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
+    const auto steps = hn::Div(hn::LoadU(d, values.data() + i), hn::Set(d, step));
+    const auto code = Truncated(d, hn::Add(steps, hn::Set(d, zero + 0.5f)), 255.0f);
+    const hn::Rebind<uint8_t, decltype(d)> narrow;
+    hn::StoreU(hn::DemoteTo(narrow, code), narrow, codes.data() + i);
+  });
+}
+
+void LevelsAll(std::span<const float> values, const Levels& levels, std::span<const uint16_t> draws,
+               std::span<uint8_t> codes) {
+  ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
+    const hn::RebindToSigned<decltype(d)> di;
+    const hn::Rebind<uint16_t, decltype(d)> d16;
+    const auto draw = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d16, draws.data() + i)));
+    const auto value = hn::LoadU(d, values.data() + i);
+    const auto part = hn::Div(hn::Abs(value), hn::Set(d, levels.largest));
+    const auto place = hn::Mul(part, hn::Set(d, levels.count));
+    const auto drawn = hn::Add(place, hn::Mul(draw, hn::Set(d, 0x1p-16f)));
+    StoreSigned(d, Truncated(d, drawn, levels.count), value, levels.bits, codes.data() + i);
+  });
+}
+
+// Calls use(i, entries) for each vector of codes, `entries` being theirs; returns where they end.
 template <typename Use>
 HWY_INLINE size_t ForEachEntries(std::span<const uint8_t> codes, std::span<const float> table,
                                  const Use& use) {
@@ -77,20 +152,16 @@ HWY_INLINE size_t ForEachEntries(std::span<const uint8_t> codes, std::span<const
   const hn::RebindToSigned<Floats> di;
   const hn::Rebind<uint8_t, Floats> narrow;
   const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  if (table.size() <= lanes) {
-    std::array<float, hn::MaxLanes(Floats())> padded = {};
+  std::array<float, kMostVectors * hn::MaxLanes(Floats())> padded = {};
+  const float* entries = table.data();
+  if (table.size() <= kMostVectors * lanes) {
     std::ranges::copy(table, padded.begin());
-    const auto entries = hn::LoadU(d, padded.data());
-    for (; i + lanes <= codes.size(); i += lanes) {
-      const auto index = hn::PromoteTo(di, hn::LoadU(narrow, codes.data() + i));
-      use(i, hn::TableLookupLanes(entries, hn::IndicesFromVec(d, index)));
-    }
-    return i;
+    entries = padded.data();
   }
+  size_t i = 0;
   for (; i + lanes <= codes.size(); i += lanes) {
     const auto index = hn::PromoteTo(di, hn::LoadU(narrow, codes.data() + i));
-    use(i, hn::GatherIndex(d, table.data(), index));
+    use(i, Entries(d, entries, table.size(), index));
   }
   return i;
 }
@@ -120,12 +191,23 @@ HWY_AFTER_NAMESPACE();
 namespace thinwire::kernels {
 
 HWY_EXPORT(CodesAll);
+HWY_EXPORT(StepsAll);
+HWY_EXPORT(LevelsAll);
 HWY_EXPORT(LookUpAll);
 HWY_EXPORT(LookUpAddAll);
 
 void CodesOfMagnitudes(std::span<const float> values, std::span<const float> thresholds, int bits,
                        std::span<uint8_t> codes) {
   HWY_DYNAMIC_DISPATCH(CodesAll)(values, thresholds, bits, codes);
+}
+
+void CodesOfSteps(std::span<const float> values, float step, float zero, std::span<uint8_t> codes) {
+  HWY_DYNAMIC_DISPATCH(StepsAll)(values, step, zero, codes);
+}
+
+void CodesOfLevels(std::span<const float> values, const Levels& levels,
+                   std::span<const uint16_t> draws, std::span<uint8_t> codes) {
+  HWY_DYNAMIC_DISPATCH(LevelsAll)(values, levels, draws, codes);
 }
 
 void LookUp(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> out) {

@@ -1,11 +1,14 @@
-// Values to small codes by thresholds, and back by a table.
+// Values to small codes, and back by a table.
 //
 //   CodesOfMagnitudes   code = (how many thresholds are at or below |v|) | sign << (bits - 1)
+//   CodesOfSteps        code = v / step + zero, rounded half up, from 0 to 255
+//   CodesOfLevels       code = (|v| / largest * count + draw / 2^16, rounded down, up to count) |
+//                       sign << (bits - 1)
 //   LookUp              out = table[code]
 //   LookUpAdd           sum += table[code]
 //
-// A negative zero has a sign; a NaN is below every threshold. Every result is the same on every
-// machine. Vectors: Highway. Pure functions: thread-safe.
+// A negative zero has a sign; a NaN is below every threshold, step and level. Every result is the
+// same on every machine. Vectors: Highway. Pure functions: thread-safe.
 #ifndef THINWIRE_KERNELS_CODES_H_
 #define THINWIRE_KERNELS_CODES_H_
 
@@ -21,6 +24,19 @@ inline constexpr size_t kLargestTable = 256;
 // values.size().
 void CodesOfMagnitudes(std::span<const float> values, std::span<const float> thresholds, int bits,
                        std::span<uint8_t> codes);
+
+// REQUIRES: step > 0; 0 <= zero <= 255; codes.size() == values.size().
+void CodesOfSteps(std::span<const float> values, float step, float zero, std::span<uint8_t> codes);
+
+struct Levels {
+  float largest;  // 0 where all values are 0
+  float count;
+  int bits;
+};
+
+// REQUIRES: 1 <= count < 2^(bits - 1); bits <= 8; all spans are as long.
+void CodesOfLevels(std::span<const float> values, const Levels& levels,
+                   std::span<const uint16_t> draws, std::span<uint8_t> codes);
 
 // REQUIRES, for both: every code is below table.size() <= kLargestTable; equal lengths.
 void LookUp(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> out);

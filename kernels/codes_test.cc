@@ -46,6 +46,51 @@ TEST(CodesTest, CountTheThresholdsAtOrBelowTheMagnitude) {
   });
 }
 
+constexpr float kOdd[] = {0.0f,
+                          -0.0f,
+                          std::numeric_limits<float>::quiet_NaN(),
+                          std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity(),
+                          -1e30f};
+
+TEST(CodesTest, StepsAreAPlainLoop) {
+  OnEveryTarget([] {
+    std::mt19937 random(3);
+    for (size_t count = 0; count < 70; ++count) {
+      std::vector<float> values = Values(count, random);
+      if (count > 10) std::ranges::copy(kOdd, values.begin() + 2);
+      std::vector<uint8_t> codes(count);
+      CodesOfSteps(values, 0.03f, 117, codes);
+      for (size_t i = 0; i < count; ++i) {
+        const float place = values[i] / 0.03f + 117.5f;
+        ASSERT_EQ(codes[i], place > 0 ? static_cast<int>(std::min(place, 255.0f)) : 0) << values[i];
+      }
+    }
+  });
+}
+
+TEST(CodesTest, LevelsAreAPlainLoop) {
+  OnEveryTarget([] {
+    std::mt19937 random(4);
+    for (const Levels levels : {Levels{3.9f, 7, 4}, {4, 127, 8}, {0, 1, 2}}) {
+      for (size_t count = 0; count < 70; ++count) {
+        std::vector<float> values = Values(count, random);
+        if (count > 10) std::ranges::copy(kOdd, values.begin() + 2);
+        std::vector<uint16_t> draws(count);
+        for (uint16_t& draw : draws) draw = static_cast<uint16_t>(random());
+        std::vector<uint8_t> codes(count);
+        CodesOfLevels(values, levels, draws, codes);
+        for (size_t i = 0; i < count; ++i) {
+          const float place = std::abs(values[i]) / levels.largest * levels.count +
+                              static_cast<float>(draws[i]) * 0x1p-16f;
+          const int level = place > 0 ? static_cast<int>(std::min(place, levels.count)) : 0;
+          ASSERT_EQ(codes[i], level | (std::signbit(values[i]) ? 1 << (levels.bits - 1) : 0));
+        }
+      }
+    }
+  });
+}
+
 TEST(CodesTest, LookingUpIsAPlainLoop) {
   OnEveryTarget([] {
     std::mt19937 random(2);

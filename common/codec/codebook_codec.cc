@@ -9,8 +9,6 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kBlock = 2048;
-
 // Halfway between two magnitudes, also where their sum is beyond a float.
 float Middle(float a, float b) { return 0.5f * a + 0.5f * b; }
 
@@ -47,9 +45,9 @@ void CodebookCodec::EncodeGroup(std::span<const float> values, std::span<float> 
   std::array<float, kernels::kLargestTable> room;
   const auto taken = std::span(room).first(fitted.table.size());
   std::ranges::transform(fitted.table, taken.begin(), [](float entry) { return -entry; });
-  std::array<uint8_t, kBlock> code_room;
-  for (size_t i = 0; i < values.size(); i += kBlock) {
-    const size_t n = std::min(kBlock, values.size() - i);
+  std::array<uint8_t, kMostAtOnce> code_room;
+  for (size_t i = 0; i < values.size(); i += kMostAtOnce) {
+    const size_t n = std::min(kMostAtOnce, values.size() - i);
     const auto codes = std::span(code_room).first(n);
     Code(values.subspan(i, n), first + i, turn, fitted, codes);
     kernels::PackBits(codes, book_.bits(), packed);

@@ -17,6 +17,8 @@ namespace thinwire {
 
 class CodebookCodec : public Codec {
  public:
+  static constexpr size_t kMostAtOnce = 2048;  // values that are given codes: in the first cache
+
   CodecId id() const final { return id_; }
   bool lossless() const final { return false; }
   size_t MaxPayloadBytes(size_t count) const final { return 1 + book_.BodyBytes(count); }
@@ -41,8 +43,8 @@ class CodebookCodec : public Codec {
   // Sets the numbers of a group of VALUES, and what in HEAD depends on them.
   virtual void Fit(std::span<const float> values, Codebook::Head& head,
                    std::span<float> numbers) const = 0;
-  // Gives the values from number FIRST their codes. The nearest entry, unless a codec says
-  // otherwise.
+  // Gives the values from number FIRST, a multiple of 8, their codes, at most kMostAtOnce of them.
+  // The nearest entry, unless a codec says otherwise.
   virtual void Code(std::span<const float> values, size_t first, const Turn& turn,
                     const Fitted& fitted, std::span<uint8_t> codes) const;
 

@@ -1,10 +1,8 @@
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstring>
 
 #include "common/codec/codebook_codec.h"
 #include "common/codec/codebook_codecs.h"
+#include "kernels/sums.h"
 
 namespace thinwire {
 namespace {
@@ -17,21 +15,15 @@ class OneBitCodec final : public CodebookCodec {
   void Fit(std::span<const float> values, Codebook::Head&,
            std::span<float> numbers) const override {
     // Of either sign; a value whose sign bit is set counts as negative, as its code does.
-    double sums[2] = {0, 0};
-    size_t counts[2] = {0, 0};
-    for (const float value : values) {
-      const bool negative = std::signbit(value);
-      sums[negative] += value;
-      ++counts[negative];
-    }
+    const kernels::SignSums sums = kernels::SumBySign(values);
     const auto mean = [](double sum, size_t count) {
       return count == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(count));
     };
     if (id() == CodecId::kOneBitSign) {
-      numbers[0] = mean(sums[0] - sums[1], values.size());
+      numbers[0] = mean(sums.positive - sums.negative, values.size());
     } else {
-      numbers[0] = mean(sums[0], counts[0]);
-      numbers[1] = mean(sums[1], counts[1]);
+      numbers[0] = mean(sums.positive, values.size() - sums.negative_count);
+      numbers[1] = mean(sums.negative, sums.negative_count);
     }
   }
 };

@@ -1,15 +1,19 @@
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <bit>
+#include <cstring>
 
 #include "common/codec/codebook_codec.h"
 #include "common/codec/codebook_codecs.h"
 #include "common/mix_bits.h"
+#include "kernels/codes.h"
 #include "kernels/magnitude.h"
 
 namespace thinwire {
 namespace {
 
 constexpr size_t kDrawsInWord = 4;
+constexpr size_t kBlock = CodebookCodec::kMostAtOnce;
 
 class QsgdCodec final : public CodebookCodec {
  public:
@@ -27,19 +31,16 @@ class QsgdCodec final : public CodebookCodec {
   // is its own 16 bits of the word that its number has.
   void Code(std::span<const float> values, size_t first, const Turn& turn, const Fitted& fitted,
             std::span<uint8_t> codes) const override {
-    const float largest = fitted.numbers[0];
-    const size_t sign = fitted.table.size() / 2;
-    uint64_t word = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (i % kDrawsInWord == 0) word = MixBits(turn.own_draw + (first + i) / kDrawsInWord);
-      const float draw = static_cast<float>(word & 0xFFFF) * 0x1p-16f;
-      word >>= 16;
-      const float place = std::abs(values[i]) / largest * levels_ + draw;
-      // 0/0 is not above 0.
-      const float level = place > 0 ? std::min(std::floor(place), levels_) : 0.0f;
-      codes[i] =
-          static_cast<uint8_t>(static_cast<size_t>(level) + (std::signbit(values[i]) ? sign : 0));
+    std::array<uint64_t, kBlock / kDrawsInWord> words;
+    const size_t word_count = (values.size() + kDrawsInWord - 1) / kDrawsInWord;
+    for (size_t i = 0; i < word_count; ++i) {
+      words[i] = MixBits(turn.own_draw + first / kDrawsInWord + i);
     }
+    std::array<uint16_t, kBlock> draws;
+    std::memcpy(draws.data(), words.data(), word_count * sizeof(uint64_t));
+    const int bits = std::bit_width(fitted.table.size()) - 1;
+    kernels::CodesOfLevels(values, {fitted.numbers[0], levels_, bits},
+                           std::span(draws).first(values.size()), codes);
   }
 
   const float levels_;

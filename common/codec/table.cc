@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <vector>
 
 #include "common/codec/codebook_codec.h"
 #include "common/codec/codebook_codecs.h"
 #include "common/mix_bits.h"
+#include "kernels/sums.h"
 
 namespace thinwire {
 namespace {
@@ -76,9 +76,9 @@ class TableCodec final : public CodebookCodec {
   void Fit(std::span<const float> values, Codebook::Head&,
            std::span<float> numbers) const override {
     if (id() == CodecId::kLloyd1) {
-      double sum = 0;
-      for (const float value : values) sum += std::abs(value);
-      numbers[0] = static_cast<float>(sum / static_cast<double>(values.size()));
+      const kernels::SignSums sums = kernels::SumBySign(values);
+      numbers[0] =
+          static_cast<float>((sums.positive - sums.negative) / static_cast<double>(values.size()));
       return;
     }
     const std::vector<float> sample =

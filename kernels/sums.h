@@ -1,0 +1,30 @@
+// What a table of few entries is fitted to: the sums of the values of either sign, and their range.
+//
+// A sum is that of 16 partial ones, value i being added to number i mod 16, in double: the same on
+// every machine, however wide its vectors are. Vectors: Highway. Pure functions: thread-safe.
+#ifndef THINWIRE_KERNELS_SUMS_H_
+#define THINWIRE_KERNELS_SUMS_H_
+
+#include <cstddef>
+#include <span>
+
+namespace thinwire::kernels {
+
+// A value whose sign bit is set counts as negative, also a zero.
+struct SignSums {
+  double positive = 0;
+  double negative = 0;  // at most 0
+  size_t negative_count = 0;
+};
+SignSums SumBySign(std::span<const float> values);
+
+// The least and the largest of VALUES and 0. A NaN counts for nothing.
+struct Range {
+  float least = 0;
+  float most = 0;
+};
+Range RangeWithZero(std::span<const float> values);
+
+}  // namespace thinwire::kernels
+
+#endif  // THINWIRE_KERNELS_SUMS_H_

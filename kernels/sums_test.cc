@@ -1,0 +1,65 @@
+#include "kernels/sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/on_every_target.h"
+
+namespace thinwire::kernels {
+namespace {
+
+std::vector<float> Values(size_t count, std::mt19937& random) {
+  std::vector<float> values(count);
+  for (float& value : values) value = 0.37f * (static_cast<float>(random() % 999) - 500);
+  return values;
+}
+
+TEST(SumsTest, EachValueIsAddedToThePartOfItsNumber) {
+  OnEveryTarget([] {
+    std::mt19937 random(1);
+    for (size_t count = 0; count < 100; ++count) {
+      std::vector<float> values = Values(count, random);
+      if (count > 3) values[3] = -0.0f;
+      double positive[16] = {}, negative[16] = {};
+      size_t negative_count = 0;
+      for (size_t i = 0; i < count; ++i) {
+        (std::signbit(values[i]) ? negative : positive)[i % 16] += values[i];
+        negative_count += std::signbit(values[i]);
+      }
+      const SignSums sums = SumBySign(values);
+      double want_positive = 0, want_negative = 0;
+      for (const double part : positive) want_positive += part;
+      for (const double part : negative) want_negative += part;
+      ASSERT_EQ(sums.positive, want_positive);
+      ASSERT_EQ(sums.negative, want_negative);
+      ASSERT_EQ(sums.negative_count, negative_count);
+    }
+  });
+}
+
+TEST(SumsTest, TheRangeHasZeroInItAndNoNan) {
+  OnEveryTarget([] {
+    std::mt19937 random(2);
+    for (size_t count = 0; count < 100; ++count) {
+      std::vector<float> values = Values(count, random);
+      float least = 0, most = 0;
+      for (const float value : values) {
+        least = std::min(least, value);
+        most = std::max(most, value);
+      }
+      values.insert(values.begin() + static_cast<std::ptrdiff_t>(count / 2),
+                    std::numeric_limits<float>::quiet_NaN());
+      ASSERT_EQ(RangeWithZero(values).least, least);
+      ASSERT_EQ(RangeWithZero(values).most, most);
+    }
+    EXPECT_EQ(RangeWithZero(std::vector<float>(40, 3.0f)).least, 0);
+    EXPECT_EQ(RangeWithZero(std::vector<float>(40, -3.0f)).most, 0);
+  });
+}
+
+}  // namespace
+}  // namespace thinwire::kernels
