@@ -8,14 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/dense.h"
 #include "common/mix_bits.h"
+#include "common/vector_shards.h"
 #include "kernels/finite.h"
 
 namespace thinwire::client {
 namespace {
-
-bool IsVectorShard(const Partition& partition, ShardId shard) {
-  return partition.tensors()[partition.segments(shard)[0].tensor].shape.size() < 2;
-}
 
 // What vectors go in where matrices go in MATRICES.
 CodecSpec VectorSpec(const CodecSpec& matrices) {
@@ -48,7 +45,7 @@ PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& option
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     const ShardId shard{s};
     shards_.push_back(
-        {.is_vector = IsVectorShard(partition, shard),
+        {.is_vector = HoldsVectors(partition, shard),
          .feedback = ErrorFeedback(partition.value_count(shard), options.error_feedback),
          .correction = MomentumCorrection(options.correction)});
   }
