@@ -128,7 +128,9 @@ TEST_P(BuiltInModelTest, FailedGateEndsTheStepWithoutAGradient) {
       [&](uint32_t) {
         return ++asked < 2 ? absl::OkStatus() : absl::UnavailableError("server 1 is gone");
       },
-      [&](uint32_t i, std::span<const float>) { ADD_FAILURE() << "gradient of " << i; });
+      [&](uint32_t i, std::span<const float>, std::shared_ptr<const void>) {
+        ADD_FAILURE() << "gradient of " << i;
+      });
   EXPECT_EQ(result.status(), absl::UnavailableError("server 1 is gone"));
   EXPECT_EQ(asked, 2);
 }
