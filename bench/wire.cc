@@ -8,7 +8,9 @@
 // reads independent of each other, the same windows. What it does not have is a use for the bytes:
 // nobody checks, folds or keeps them.
 //
-//   ratio wire.fp32.1worker    thinwire's goodput / that of the raw slices; 2workers: both workers'
+//   ratio wire.fp32.1worker    thinwire's goodput / that of the raw slices; 2workers: both
+//   workers'.
+//                              The median of five rounds, each by its fastest calls
 //   ratio wire.memcpy          the raw slices' goodput / memcpy's
 //   ... .cores                 the same per second of a core, both processes together: what a
 //                              machine that others keep busy distorts least
@@ -18,8 +20,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,7 +46,7 @@ constexpr int64_t kBytes = 4 * kValues;
 constexpr size_t kMessage = size_t{1} << 20;
 constexpr int kWindow = 2 << 20;
 constexpr size_t kLayers = 25;  // of 4 MiB each, four shards of the largest size
-constexpr int kRounds = 3;
+constexpr int kRounds = 5;
 constexpr int kIterations = 8;
 constexpr int kWarmCount = 2;  // calls that are not timed: they fill pools and windows
 
@@ -84,16 +89,24 @@ class Trainer {
   thinwire::Step step_;
 };
 
-// Of the fastest call of each kind, so that a busy machine's bad moments do not count: its seconds,
-// and the core seconds of the call that used fewest, of this process and its server together.
+// By the name of a kind, one figure a round.
+using Rounds = std::map<std::string, std::vector<double>>;
+
+// Of the fastest call of each kind in each round, so that a busy machine's bad moments do not
+// count: its seconds, and the core seconds of the call that used fewest, of this process and its
+// server together.
 struct Fastest {
-  std::map<std::string, double> seconds;
-  std::map<std::string, double> core_seconds;
+  Rounds seconds;
+  Rounds core_seconds;
 };
 
-void KeepLeast(std::map<std::string, double>& least, const std::string& name, double seconds) {
-  const auto [it, first] = least.emplace(name, seconds);
-  if (!first) it->second = std::min(it->second, seconds);
+// The median over the rounds of OVER's figure by UNDER's: what the machine is like changes from
+// round to round, and within one hardly.
+double MedianRatio(const std::vector<double>& over, const std::vector<double>& under) {
+  std::vector<double> ratios;
+  std::ranges::transform(over, under, std::back_inserter(ratios), std::divides<>());
+  std::ranges::sort(ratios);
+  return ratios[ratios.size() / 2];
 }
 
 // Times WORK, which SERVER takes part in, once per iteration, for 2 * BYTES.
@@ -103,15 +116,18 @@ void Time(benchmark::State& state, Fastest& fastest, const std::string& name, pi
   SteadyClock clock;
   const auto cores = [server] { return CoreSeconds(getpid()) + CoreSeconds(server); };
   for (int i = 0; i < kWarmCount; ++i) work();
+  double least_seconds = HUGE_VAL, least_cores = HUGE_VAL;
   for (auto _ : state) {
     const double used = cores();
     const absl::Time begin = clock.Now();
     work();
     const double seconds = absl::ToDoubleSeconds(clock.Now() - begin);
     state.SetIterationTime(seconds);
-    KeepLeast(fastest.seconds, name, seconds);
-    KeepLeast(fastest.core_seconds, name, cores() - used);
+    least_seconds = std::min(least_seconds, seconds);
+    least_cores = std::min(least_cores, cores() - used);
   }
+  fastest.seconds[name].push_back(least_seconds);
+  fastest.core_seconds[name].push_back(least_cores);
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * 2 * bytes);
 }
 
@@ -169,10 +185,10 @@ void Run(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   const auto ratio = [&](const std::string& name, const char* of, double scale, const char* to) {
-    const auto line = [&](const char* what, const std::map<std::string, double>& least) {
-      if (!least.contains(of) || !least.contains(to)) return;
+    const auto line = [&](const char* what, const Rounds& rounds) {
+      if (!rounds.contains(of) || !rounds.contains(to)) return;
       std::printf("ratio wire.%s%s %.2f\n", name.c_str(), what,
-                  scale * least.at(to) / least.at(of));
+                  scale * MedianRatio(rounds.at(to), rounds.at(of)));
     };
     line("", fastest.seconds);
     line(".cores", fastest.core_seconds);
@@ -180,9 +196,10 @@ void Run(int argc, char** argv) {
   ratio("fp32.1worker", "workers1", 1, "raw");
   ratio("fp32.2workers", "workers2", 2, "raw");
   ratio("memcpy", "raw", 1, "memcpy");
-  for (const auto& [name, seconds] : fastest.core_seconds) {
-    std::printf("%-9s %6.1f ms, %6.1f ms of all cores\n", name.c_str(), 1e3 * fastest.seconds[name],
-                1e3 * seconds);
+  for (const auto& [name, core_seconds] : fastest.core_seconds) {
+    std::printf("%-9s %6.1f ms, %6.1f ms of all cores\n", name.c_str(),
+                1e3 * std::ranges::min(fastest.seconds[name]),
+                1e3 * std::ranges::min(core_seconds));
   }
 }
 
