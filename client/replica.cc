@@ -9,12 +9,27 @@
 #include "common/codec/codec.h"
 #include "common/codec/entries.h"
 #include "common/value_hash.h"
+#include "kernels/copy_past_cache.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {
+namespace {
+
+// A model of more bytes has left the cache before forward reads it.
+constexpr uint64_t kCachedBytes = 32 << 20;
+
+uint64_t BytesOf(const Partition& partition) {
+  uint64_t count = 0;
+  for (const TensorShape& t : partition.tensors()) count += t.value_count();
+  return count * sizeof(float);
+}
+
+}  // namespace
 
 Replica::Replica(const Partition& partition)
-    : partition_(partition), shards_(partition.shard_count()) {
+    : partition_(partition),
+      past_cache_(BytesOf(partition) > kCachedBytes),
+      shards_(partition.shard_count()) {
   for (const TensorShape& t : partition.tensors()) memory_.emplace_back(t.value_count());
   for (std::vector<float>& m : memory_) tensors_.push_back(m);
 }
@@ -73,10 +88,17 @@ uint64_t Replica::Apply(const ParametersEntry& entry) {
   } else if (entry.kind == Parameters::REPLACE) {
     ReplaceEntries(entry.payload, values);
   } else {
-    DecodePayload(entry.payload, values);
+    DecodeWhole(entry.payload, values);
   }
   if (!in_place) Scatter(scratch_, segments, tensors_);
   return entry.published_hash != 0 ? HashValues(values) : 0;
+}
+
+void Replica::DecodeWhole(const ByteChain& payload, std::span<float> values) {
+  if (!past_cache_) return DecodePayload(payload, values);
+  DecodePayloadInBlocks(payload, 1, values.size(), [&](size_t first, auto block) {
+    kernels::CopyPastCache(block, values.subspan(first, block.size()));
+  });
 }
 
 }  // namespace thinwire::client

@@ -64,7 +64,10 @@ class Replica {
   // Returns the hash of the new values, where one came with ENTRY.
   uint64_t Apply(const ParametersEntry& entry);
 
+  void DecodeWhole(const ByteChain& payload, std::span<float> values);
+
   const Partition& partition_;
+  const bool past_cache_;  // whether whole answers are written past the cache
   std::vector<std::vector<float>> memory_;
   std::vector<std::span<float>> tensors_;
   std::vector<Held> shards_;

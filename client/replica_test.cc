@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,6 +48,24 @@ TEST_F(ReplicaTest, AnAnswerIsDecodedWhereTheTensorLies) {
   EXPECT_EQ(Tensor(0), (Floats{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(replica_.held_version(matrix_), Version{7});
   EXPECT_EQ(replica_.held_version(vectors_), Version{0});
+}
+
+TEST_F(ReplicaTest, AModelTooLargeForTheCacheIsDecodedAlike) {
+  const Partition partition = *Partition::Make({{"w", {3001, 3001}}}, 250'000, 1);
+  Replica replica(partition);
+  size_t first = 0;
+  for (const ShardId shard : partition.ShardsOfTensor(0)) {
+    Floats values(partition.value_count(shard));
+    for (float& v : values) v = static_cast<float>(first++);
+    ASSERT_TRUE(replica.Merge({.shard = shard, .payload = Fp32(values)}).ok());
+  }
+  const std::vector<Segment> last = partition.segments(partition.ShardsOfTensor(0)[0]);
+  const std::span<float> all = replica.tensor(0);
+  ASSERT_EQ(first, all.size());
+  for (size_t i = 0; i < last[0].count; ++i) {
+    ASSERT_EQ(all[last[0].offset + i], static_cast<float>(i)) << "value " << i;
+  }
+  EXPECT_EQ(std::ranges::count(all, 0.0f), 1) << "every value was written";
 }
 
 TEST_F(ReplicaTest, ASharedShardIsScattered) {
