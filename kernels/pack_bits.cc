@@ -80,7 +80,6 @@ constexpr std::array kUnpack = {Unpack<1>, Unpack<2>, Unpack<3>, Unpack<4>,
 
 void PackBits(std::span<const uint8_t> codes, int bits, std::byte* packed) {
   if (bits < 8) return kPack[static_cast<size_t>(bits) - 1](codes, packed);
-  std::memset(packed, 0, PackedBytes(codes.size(), bits));
   if (!codes.empty()) std::memcpy(packed, codes.data(), codes.size());
 }
 
