@@ -80,7 +80,9 @@ constexpr std::array kUnpack = {Unpack<1>, Unpack<2>, Unpack<3>, Unpack<4>,
 
 void PackBits(std::span<const uint8_t> codes, int bits, std::byte* packed) {
   if (bits < 8) return kPack[static_cast<size_t>(bits) - 1](codes, packed);
-  if (!codes.empty()) std::memcpy(packed, codes.data(), codes.size());
+  if (codes.empty()) return;
+  std::memcpy(packed, codes.data(), codes.size());
+  std::memset(packed + codes.size(), 0, PackedBytes(codes.size(), bits) - codes.size());
 }
 
 void UnpackBits(const std::byte* packed, int bits, std::span<uint8_t> codes) {
