@@ -148,7 +148,8 @@ void CheckOptimization(const Optimization& o, Findings& findings) {
   WantDensity("selection_density", o.selection_density(), findings);
   findings.WantName("selection_rest", o.selection_rest(), kSelectionRestNames);
   if (!findings.whole()) return;
-  findings.Want(!o.has_selection_density() || o.gradient_selection() == "gtopk",
+  const double unset = Optimization::default_instance().selection_density();
+  findings.Want(o.selection_density() == unset || o.gradient_selection() == "gtopk",
                 "selection_density", "nothing, for it is of gradient_selection gtopk only",
                 absl::StrCat("it with ", o.gradient_selection()));
   findings.Want(o.selection_rest() == "server" || o.gradient_selection() == "gtopk",
