@@ -223,7 +223,7 @@ void RunPlainLoop(const Setting& setting, Arrays& arrays) {
     case CodecId::kFp8E5m2:
     case CodecId::kFp8E4m3:
       return PlainLoop<uint8_t, 0>(arrays);
-    case CodecId::kTopK:
+    default:  // of the sparse settings
       return PlainSparseLoop(arrays);
   }
 }
