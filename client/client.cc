@@ -43,7 +43,7 @@ class Client::State {
   absl::StatusOr<Step> NextStep();
   absl::Status SaveResiduals();
   absl::Status Leave();
-  void BeginStep(Step step, uint32_t examples);
+  void BeginStep(Step step, uint32_t examples, float scale);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
 
   const Partition& partition() const { return partition_; }
@@ -208,9 +208,9 @@ absl::Status Client::State::SaveResiduals() {
                                 encoder_->residuals());
 }
 
-void Client::State::BeginStep(Step step, uint32_t examples) {
+void Client::State::BeginStep(Step step, uint32_t examples, float scale) {
   rendezvous_.BeginStep();
-  loop_->Post([this, step, examples] { exchange_->BeginStep(step, examples); });
+  loop_->Post([=, this] { exchange_->BeginStep(step, examples, scale); });
 }
 
 void Client::State::Ready(uint32_t tensor, std::span<const float> gradient,
@@ -255,7 +255,9 @@ std::span<float> Client::replica(uint32_t tensor) { return state_->replica().ten
 absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initial) {
   return state_->Join(initial);
 }
-void Client::BeginStep(Step step, uint32_t examples) { state_->BeginStep(step, examples); }
+void Client::BeginStep(Step step, uint32_t examples, float scale) {
+  state_->BeginStep(step, examples, scale);
+}
 absl::Status Client::WaitTensor(uint32_t tensor) { return state_->rendezvous().WaitTensor(tensor); }
 absl::Status Client::WaitAll() { return state_->rendezvous().WaitAll(); }
 void Client::Ready(uint32_t tensor, std::span<const float> gradient,

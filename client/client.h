@@ -59,8 +59,9 @@ class Client {
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
 
   // REQUIRES: step is the last one that Join or NextStep returned. EXAMPLES is the weight of every
-  // push of this step.
-  void BeginStep(Step step, uint32_t examples);
+  // push of this step. Its gradients come SCALE times as large as they are; that is taken out
+  // before anything else, exactly where it is a power of two.
+  void BeginStep(Step step, uint32_t examples, float scale = 1);
 
   // Returns when the tensor's parameters for the step at hand are in the replica. Errors:
   // Unavailable or DeadlineExceeded "server 1 (host:port) ...", Aborted (fenced, or the job's state

@@ -55,8 +55,9 @@ class ClientTest : public ::testing::Test {
   }
 
   // Gives the gradients, last layer first, and ends the step.
-  absl::StatusOr<Step> Train(Step step, const std::vector<std::vector<float>>& gradients) {
-    client_->BeginStep(step, kExamples);
+  absl::StatusOr<Step> Train(Step step, const std::vector<std::vector<float>>& gradients,
+                             float scale = 1) {
+    client_->BeginStep(step, kExamples, scale);
     if (absl::Status s = client_->WaitAll(); !s.ok()) return s;
     for (uint32_t t = gradients.size(); t-- > 0;) client_->Ready(t, gradients[t]);
     if (absl::Status s = client_->EndStep(); !s.ok()) return s;
@@ -232,6 +233,23 @@ TEST_F(ClientTest, ALateVerdictThatComesTwiceGivesBackOnce) {
   EXPECT_EQ(step, Step{2});
   for (uint32_t t = 0; t < initial_.size(); ++t) {
     EXPECT_EQ(client_->replica(t)[1], initial_[t][1] - 2 * gradients[t][1]);
+  }
+}
+
+TEST_F(ClientTest, TheScaleOfAStepIsTakenOutOfItsGradients) {
+  Make({});
+  Step step = *Join();
+  const auto gradients = Values(1, 0.5);
+  for (const float scale : {0x1p16f, 1.0f, 0x1p24f}) {
+    auto scaled = gradients;
+    for (std::vector<float>& tensor : scaled) {
+      for (float& value : tensor) value *= scale;
+    }
+    step = *Train(step, scaled, scale);
+  }
+  ASSERT_TRUE(client_->WaitAll().ok());
+  for (uint32_t t = 0; t < initial_.size(); ++t) {
+    EXPECT_EQ(client_->replica(t)[1], initial_[t][1] - 3 * gradients[t][1]);
   }
 }
 

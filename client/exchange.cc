@@ -105,11 +105,11 @@ ByteChain Exchange::NextFrame(ServerId server) {
   return bytes;
 }
 
-void Exchange::BeginStep(Step step, uint32_t examples) {
+void Exchange::BeginStep(Step step, uint32_t examples, float scale) {
   if (stopped_) return;
   examples_ = examples;
   gradients_.Begin();
-  clip_.Begin();
+  clip_.Begin(scale);
   verdicts_.Begin(step, parts_.partition.shard_count());
 }
 

@@ -62,7 +62,7 @@ class Exchange {
 
   // Seeds what has no values with the replica's, reads every shard for FIRST, begins heartbeats.
   void Start(Step first);
-  void BeginStep(Step step, uint32_t examples);
+  void BeginStep(Step step, uint32_t examples, float scale);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
   // Ends streams and heartbeats.
   void Stop();

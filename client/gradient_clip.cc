@@ -36,10 +36,10 @@ void GradientClip::Ready(uint32_t tensor, std::span<const float> gradient) {
 }
 
 float GradientClip::factor() const {
-  if (limit_ == 0) return 1;
-  const double norm = std::sqrt(std::accumulate(squares_.begin(), squares_.end(), 0.0));
+  if (limit_ == 0) return 1 / scale_;
+  const double norm = std::sqrt(std::accumulate(squares_.begin(), squares_.end(), 0.0)) / scale_;
   if (!std::isfinite(norm)) return std::numeric_limits<float>::quiet_NaN();
-  return norm <= limit_ ? 1 : static_cast<float>(limit_ / norm);
+  return static_cast<float>(std::min(1.0, limit_ / norm) / scale_);
 }
 
 }  // namespace thinwire::client

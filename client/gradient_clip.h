@@ -1,6 +1,7 @@
-// GradientClip: the factor that keeps a worker's whole gradient within a norm.
+// GradientClip: the factor that keeps a worker's whole gradient within a norm, and takes out the
+// scale that its loss was multiplied by.
 //
-//   factor = min(1, limit / |g|)          |g|: over all tensors of the step
+//   factor = min(1, limit / |g|) / scale     |g|: over all tensors of the step, without the scale
 //   limit  = gradient_clip / sqrt(workers)
 //
 // (Lin et al. 2018, section 3.2: where gradients go through a residual a worker clips its own,
@@ -24,18 +25,23 @@ class GradientClip {
   // GRADIENT_CLIP is the limit of all workers together; 0 does not clip.
   GradientClip(double gradient_clip, uint32_t worker_count, size_t tensor_count);
 
-  // A new step.
-  void Begin() { ready_count_ = 0; }
+  // A new step, whose gradients come SCALE times as large as they are.
+  void Begin(float scale = 1) {
+    scale_ = scale;
+    ready_count_ = 0;
+  }
   // Once per tensor and step.
   void Ready(uint32_t tensor, std::span<const float> gradient);
 
   // Whether factor() is known: always where nothing is clipped, else when all tensors are ready.
   bool known() const { return limit_ == 0 || ready_count_ == squares_.size(); }
-  // What to multiply every value with, in (0, 1]; NaN if a value is not finite. REQUIRES: known().
+  // What to multiply every value with; NaN if the norm is asked for and not finite. REQUIRES:
+  // known().
   float factor() const;
 
  private:
   const double limit_;
+  float scale_ = 1;
   std::vector<double>
       squares_;  // a tensor's sum of squares; added up in one order, whoever is first
   size_t ready_count_ = 0;

@@ -63,6 +63,21 @@ TEST(GradientClipTest, WhatIsClippedHasTheLimitsNorm) {
   EXPECT_NEAR(std::sqrt(squares), 0.125, 1e-7);
 }
 
+TEST(GradientClipTest, TheScaleIsTakenOutAndDoesNotCountInTheNorm) {
+  GradientClip plain(0, 1, 1);
+  plain.Begin(0x1p20f);
+  EXPECT_EQ(plain.factor(), 0x1p-20f);
+  plain.Begin();
+  EXPECT_EQ(plain.factor(), 1);
+  GradientClip clip(2, 1, 1);
+  clip.Begin(1024);
+  clip.Ready(0, Floats{1024, 1024});
+  EXPECT_EQ(clip.factor(), 1.0f / 1024) << "a norm of sqrt(2) is within the limit";
+  clip.Begin(1024);
+  clip.Ready(0, Floats{3 * 1024, 4 * 1024});
+  EXPECT_FLOAT_EQ(clip.factor(), 0.4f / 1024);
+}
+
 // Neither overflows in the squares of finite values, nor hides one that is not.
 TEST(GradientClipTest, FactorIsANumberForFiniteValuesOnly) {
   GradientClip clip(1, 1, 2);

@@ -1,7 +1,6 @@
 #include "client/push_encoder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "common/mix_bits.h"
 #include "common/vector_shards.h"
 #include "kernels/finite.h"
+#include "kernels/scale.h"
 
 namespace thinwire::client {
 namespace {
@@ -62,10 +62,14 @@ const Codec& PushEncoder::CodecOf(ShardId shard, Step step) {
   return shards_[shard.value].is_vector ? *vector_codec_ : *matrix_codec_;
 }
 
-std::span<const float> PushEncoder::Scaled(std::span<const float> gradient, float factor) {
-  if (factor == 1) return gradient;
+std::optional<std::span<const float>> PushEncoder::Scaled(std::span<const float> gradient,
+                                                          float factor) {
+  if (factor == 1) {
+    if (!kernels::AllFinite(gradient)) return std::nullopt;
+    return gradient;
+  }
   scaled_.resize(gradient.size());
-  std::ranges::transform(gradient, scaled_.begin(), [&](float value) { return factor * value; });
+  if (!kernels::ScaleFinite(factor, gradient, scaled_)) return std::nullopt;
   return scaled_;
 }
 
@@ -75,13 +79,13 @@ bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry,
   entry.late_examples = memory.late_examples;
   entry.payload = ByteChain();
   if (entry.examples == 0) return true;
-  if (!std::isfinite(factor) || !kernels::AllFinite(gradient)) {
+  const std::optional<std::span<const float>> finite = Scaled(gradient, factor);
+  if (!finite.has_value()) {
     entry.examples = 0;
     return false;
   }
   const Codec& codec = CodecOf(entry.shard, entry.step);
-  const std::span<const float> values =
-      memory.correction.Correct(Scaled(gradient, factor), direction_);
+  const std::span<const float> values = memory.correction.Correct(*finite, direction_);
   if (owner != nullptr && values.data() == gradient.data() && memory.feedback.SendsAsItIs(codec)) {
     entry.payload = LendFp32(gradient, owner);
     return true;

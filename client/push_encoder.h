@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -75,7 +76,8 @@ class PushEncoder {
               PushSchedule schedule);
 
   const Codec& CodecOf(ShardId shard, Step step);
-  std::span<const float> Scaled(std::span<const float> gradient, float factor);
+  // FACTOR * GRADIENT, valid until the next call; nothing unless all of it is finite.
+  std::optional<std::span<const float>> Scaled(std::span<const float> gradient, float factor);
 
   const WorkerId worker_;
   const CodecTuner* const tuner_;

@@ -251,6 +251,33 @@ TEST(PushEncoderTest, TheFactorComesBeforeEverything) {
   EXPECT_EQ(gradient.use_count(), 1) << "what goes is not what the owner has";
 }
 
+// What a scaled loss leaves in the gradient is in nothing that is sent or kept.
+TEST(PushEncoderTest, APowerOfTwoThatIsTakenOutLeavesEveryBitAsItWouldBe) {
+  const Partition partition = *Partition::Make({{"w", {40, 50}}}, 4096, 1);
+  ClientOptions options;
+  options.push = {.id = CodecId::kTopK, .density = 0.1, .values = CodecId::kFp8E4m3};
+  options.correction.enabled = true;
+  const auto plain = *PushEncoder::Make(partition, options);
+  const auto scaled = *PushEncoder::Make(partition, options);
+  for (uint32_t step = 0; step < 5; ++step) {
+    const Floats gradient = Gauss(2000, step);
+    Floats large = gradient;
+    for (float& value : large) value *= 0x1p20f;
+    PushEntry want{.shard = kShard, .step = Step{step}, .examples = 1};
+    PushEntry got = want;
+    ASSERT_TRUE(plain->Encode(gradient, want));
+    ASSERT_TRUE(scaled->Encode(large, got, nullptr, 0x1p-20f));
+    EXPECT_EQ(Decode(got, 2000), Decode(want, 2000));
+    EXPECT_EQ(ResidualOf(*scaled), ResidualOf(*plain));
+    EXPECT_EQ(MomentumOf(*scaled), MomentumOf(*plain));
+  }
+  PushEntry bad{.shard = kShard, .step = Step{5}, .examples = 1};
+  EXPECT_FALSE(scaled->Encode(Floats(2000, INFINITY), bad, nullptr, 0x1p-20f));
+  EXPECT_EQ(bad.examples, 0u);
+  EXPECT_EQ(ResidualOf(*scaled), ResidualOf(*plain));
+  EXPECT_EQ(MomentumOf(*scaled), MomentumOf(*plain));
+}
+
 TEST(PushEncoderTest, EveryStepHasItsCodecAndItsDensity) {
   const Partition partition = *Partition::Make({{"w", {100, 100}}, {"b", {100}}}, 16384, 1);
   ClientOptions options;
