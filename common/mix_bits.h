@@ -1,19 +1,12 @@
-// MixBits: a number whose bits look random, the same one for the same input on every machine. Of
-// counters it makes a random generator that can be asked for any of its numbers: MixBits(seed + i).
-// (The output function of SplitMix64: Steele, Lea and Flood 2014.) Thread-safe.
+// MixBits of kernels/mix_bits.h under the name that the rooms above use. Thread-safe.
 #ifndef THINWIRE_COMMON_MIX_BITS_H_
 #define THINWIRE_COMMON_MIX_BITS_H_
 
-#include <cstdint>
+#include "kernels/mix_bits.h"
 
 namespace thinwire {
 
-constexpr uint64_t MixBits(uint64_t x) {
-  x += 0x9E3779B97F4A7C15;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
-}
+using kernels::MixBits;
 
 }  // namespace thinwire
 

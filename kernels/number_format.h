@@ -101,7 +101,8 @@ constexpr typename Format::Code EncodeValue(float value) {
       code = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + addend) -
              kSubnormalAddend<Format>;
     }
-    return static_cast<Code>(std::min(code, Format::kMaxFinite) | sign);
+    // A number, not a reference to the constant, which has no address on a GPU.
+    return static_cast<Code>(std::min(code, uint32_t{Format::kMaxFinite}) | sign);
   }
 }
 

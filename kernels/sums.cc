@@ -18,56 +18,131 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr size_t kParts = 16;
 
-using Doubles = hn::CappedTag<double, kParts>;
+// Two vectors of sums at most are held at a time: one addition need not wait for the last.
+using Doubles = hn::CappedTag<double, kParts / 2>;
 using HalfFloats = hn::Rebind<float, Doubles>;
-using Parts = std::array<double, kParts>;
+using OneFloat = hn::CappedTag<float, 1>;
 
-HWY_INLINE void AddTo(double* parts, hn::Vec<HalfFloats> values) {
+// So many values are gone through at once that they stay in the first cache where not all parts are
+// summed up together.
+constexpr size_t kBlock = 2048;
+static_assert(kBlock % kParts == 0);
+
+struct Parts {
+  std::array<double, kParts> positive = {};
+  std::array<double, kParts> negative = {};
+  size_t negative_count = 0;
+};
+
+// What VALUE gives for numbers BEGIN to END, a multiple of kParts, to the parts from number PART
+// of which two vectors have one each.
+template <typename Value>
+HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& value,
+                           Parts& parts) {
   const Doubles d;
-  hn::StoreU(hn::Add(hn::LoadU(d, parts), hn::PromoteTo(d, values)), d, parts);
+  const HalfFloats df;
+  const hn::RebindToSigned<HalfFloats> di;
+  const size_t lanes = hn::Lanes(d);
+  double* const positive = parts.positive.data() + part;
+  double* const negative = parts.negative.data() + part;
+  auto positive0 = hn::LoadU(d, positive), positive1 = hn::LoadU(d, positive + lanes);
+  auto negative0 = hn::LoadU(d, negative), negative1 = hn::LoadU(d, negative + lanes);
+  size_t count = 0;
+  const auto add = [&](auto values, auto& to_positive, auto& to_negative) HWY_ATTR {
+    const auto below = hn::Lt(hn::BitCast(di, values), hn::Zero(di));
+    const auto mask = hn::RebindMask(df, below);
+    to_positive = hn::Add(to_positive, hn::PromoteTo(d, hn::IfThenZeroElse(mask, values)));
+    to_negative = hn::Add(to_negative, hn::PromoteTo(d, hn::IfThenElseZero(mask, values)));
+    count += hn::CountTrue(di, below);
+  };
+  for (size_t i = begin + part; i < end; i += kParts) {
+    add(value(df, i), positive0, negative0);
+    add(value(df, i + lanes), positive1, negative1);
+  }
+  hn::StoreU(positive0, d, positive);
+  hn::StoreU(positive1, d, positive + lanes);
+  hn::StoreU(negative0, d, negative);
+  hn::StoreU(negative1, d, negative + lanes);
+  parts.negative_count += count;
 }
 
-SignSums SumAll(std::span<const float> values) {
-  const HalfFloats d;
-  const hn::RebindToSigned<HalfFloats> di;
-  Parts positive = {}, negative = {};
-  SignSums sums;
-  size_t i = 0;
-  for (; i + kParts <= values.size(); i += kParts) {
-    for (size_t part = 0; part < kParts; part += hn::Lanes(d)) {
-      const auto value = hn::LoadU(d, values.data() + i + part);
-      const auto below = hn::Lt(hn::BitCast(di, value), hn::Zero(di));
-      AddTo(positive.data() + part, hn::IfThenZeroElse(hn::RebindMask(d, below), value));
-      AddTo(negative.data() + part, hn::IfThenElseZero(hn::RebindMask(d, below), value));
-      sums.negative_count += hn::CountTrue(di, below);
+// VALUE gives the values at an index, as a vector of the tag's lanes, and is asked for each once.
+template <typename Value>
+HWY_INLINE SignSums SumOf(size_t count, const Value& value) {
+  Parts parts;
+  const size_t whole = count - count % kParts;
+  for (size_t begin = 0; begin < whole; begin += kBlock) {
+    const size_t end = std::min(whole, begin + kBlock);
+    for (size_t part = 0; part < kParts; part += 2 * hn::Lanes(Doubles())) {
+      AddColumns(begin, end, part, value, parts);
     }
   }
-  for (; i < values.size(); ++i) {
-    const bool below = std::signbit(values[i]);
-    (below ? negative : positive)[i % kParts] += values[i];
-    sums.negative_count += below;
+  for (size_t i = whole; i < count; ++i) {
+    const float v = hn::GetLane(value(OneFloat(), i));
+    (std::signbit(v) ? parts.negative : parts.positive)[i % kParts] += v;
+    parts.negative_count += std::signbit(v);
   }
-  for (const double part : positive) sums.positive += part;
-  for (const double part : negative) sums.negative += part;
+  SignSums sums = {.negative_count = parts.negative_count};
+  for (const double part : parts.positive) sums.positive += part;
+  for (const double part : parts.negative) sums.negative += part;
   return sums;
 }
 
-Range RangeAll(std::span<const float> values) {
+template <typename Value>
+HWY_INLINE Range RangeOf(size_t count, const Value& value) {
   const hn::ScalableTag<float> d;
   // A NaN is neither less nor more.
   auto least = hn::Zero(d), most = hn::Zero(d);
   size_t i = 0;
-  for (; i + hn::Lanes(d) <= values.size(); i += hn::Lanes(d)) {
-    const auto value = hn::LoadU(d, values.data() + i);
-    least = hn::IfThenElse(hn::Lt(value, least), value, least);
-    most = hn::IfThenElse(hn::Gt(value, most), value, most);
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
+    const auto v = value(d, i);
+    least = hn::IfThenElse(hn::Lt(v, least), v, least);
+    most = hn::IfThenElse(hn::Gt(v, most), v, most);
   }
   Range range = {hn::GetLane(hn::MinOfLanes(d, least)), hn::GetLane(hn::MaxOfLanes(d, most))};
-  for (; i < values.size(); ++i) {
-    range.least = std::min(range.least, values[i]);
-    range.most = std::max(range.most, values[i]);
+  for (; i < count; ++i) {
+    const float v = hn::GetLane(value(OneFloat(), i));
+    range.least = std::min(range.least, v);
+    range.most = std::max(range.most, v);
   }
   return range;
+}
+
+// What is in VALUES.
+struct Loaded {
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
+    return hn::LoadU(d, values + i);
+  }
+  const float* values;
+};
+
+// The same, GRADIENT being added to it on the way.
+struct Added {
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
+    const auto sum = hn::Add(hn::LoadU(d, values + i), hn::LoadU(d, gradient + i));
+    hn::StoreU(sum, d, values + i);
+    return sum;
+  }
+  const float* gradient;
+  float* values;
+};
+
+SignSums SumAll(std::span<const float> values) {
+  return SumOf(values.size(), Loaded{values.data()});
+}
+
+SignSums AddAndSumAll(std::span<const float> gradient, std::span<float> values) {
+  return SumOf(values.size(), Added{gradient.data(), values.data()});
+}
+
+Range RangeAll(std::span<const float> values) {
+  return RangeOf(values.size(), Loaded{values.data()});
+}
+
+Range AddAndRangeAll(std::span<const float> gradient, std::span<float> values) {
+  return RangeOf(values.size(), Added{gradient.data(), values.data()});
 }
 
 }  // namespace HWY_NAMESPACE
@@ -78,12 +153,22 @@ HWY_AFTER_NAMESPACE();
 namespace thinwire::kernels {
 
 HWY_EXPORT(SumAll);
+HWY_EXPORT(AddAndSumAll);
 HWY_EXPORT(RangeAll);
+HWY_EXPORT(AddAndRangeAll);
 
 SignSums SumBySign(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(SumAll)(values); }
 
+SignSums AddAndSumBySign(std::span<const float> gradient, std::span<float> values) {
+  return HWY_DYNAMIC_DISPATCH(AddAndSumAll)(gradient, values);
+}
+
 Range RangeWithZero(std::span<const float> values) {
   return HWY_DYNAMIC_DISPATCH(RangeAll)(values);
+}
+
+Range AddAndRangeWithZero(std::span<const float> gradient, std::span<float> values) {
+  return HWY_DYNAMIC_DISPATCH(AddAndRangeAll)(gradient, values);
 }
 
 }  // namespace thinwire::kernels

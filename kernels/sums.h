@@ -17,6 +17,8 @@ struct SignSums {
   size_t negative_count = 0;
 };
 SignSums SumBySign(std::span<const float> values);
+// The same after values += gradient, in one pass. REQUIRES: gradient.size() == values.size().
+SignSums AddAndSumBySign(std::span<const float> gradient, std::span<float> values);
 
 // The least and the largest of VALUES and 0. A NaN counts for nothing.
 struct Range {
@@ -24,6 +26,8 @@ struct Range {
   float most = 0;
 };
 Range RangeWithZero(std::span<const float> values);
+// The same after values += gradient, in one pass. REQUIRES: gradient.size() == values.size().
+Range AddAndRangeWithZero(std::span<const float> gradient, std::span<float> values);
 
 }  // namespace thinwire::kernels
 

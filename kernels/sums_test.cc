@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -18,10 +19,18 @@ std::vector<float> Values(size_t count, std::mt19937& random) {
   return values;
 }
 
+// Up to some vectors, and around the lengths of some thousands.
+std::vector<size_t> Counts() {
+  std::vector<size_t> counts(100);
+  std::iota(counts.begin(), counts.end(), size_t{0});
+  for (const size_t many : {2047, 2048, 2049, 4096, 5000}) counts.push_back(many);
+  return counts;
+}
+
 TEST(SumsTest, EachValueIsAddedToThePartOfItsNumber) {
   OnEveryTarget([] {
     std::mt19937 random(1);
-    for (size_t count = 0; count < 100; ++count) {
+    for (size_t count : Counts()) {
       std::vector<float> values = Values(count, random);
       if (count > 3) values[3] = -0.0f;
       double positive[16] = {}, negative[16] = {};
@@ -30,13 +39,33 @@ TEST(SumsTest, EachValueIsAddedToThePartOfItsNumber) {
         (std::signbit(values[i]) ? negative : positive)[i % 16] += values[i];
         negative_count += std::signbit(values[i]);
       }
-      const SignSums sums = SumBySign(values);
       double want_positive = 0, want_negative = 0;
       for (const double part : positive) want_positive += part;
       for (const double part : negative) want_negative += part;
+      const SignSums sums = SumBySign(values);
       ASSERT_EQ(sums.positive, want_positive);
       ASSERT_EQ(sums.negative, want_negative);
       ASSERT_EQ(sums.negative_count, negative_count);
+    }
+  });
+}
+
+TEST(SumsTest, AddingOnTheWayIsAddingBefore) {
+  OnEveryTarget([] {
+    std::mt19937 random(3);
+    for (size_t count : Counts()) {
+      const std::vector<float> gradient = Values(count, random);
+      std::vector<float> summed = Values(count, random), ranged = summed, want = summed;
+      for (size_t i = 0; i < count; ++i) want[i] += gradient[i];
+      const SignSums sums = AddAndSumBySign(gradient, summed);
+      const Range range = AddAndRangeWithZero(gradient, ranged);
+      ASSERT_EQ(summed, want);
+      ASSERT_EQ(ranged, want);
+      ASSERT_EQ(sums.positive, SumBySign(want).positive);
+      ASSERT_EQ(sums.negative, SumBySign(want).negative);
+      ASSERT_EQ(sums.negative_count, SumBySign(want).negative_count);
+      ASSERT_EQ(range.least, RangeWithZero(want).least);
+      ASSERT_EQ(range.most, RangeWithZero(want).most);
     }
   });
 }

@@ -1,0 +1,33 @@
+// kernels/codes.h on the GPU: values to small codes, and back by a table. THRESHOLDS and TABLE lie
+// on the device, too. Thread-safe.
+#ifndef THINWIRE_KERNELS_CUDA_CODES_H_
+#define THINWIRE_KERNELS_CUDA_CODES_H_
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/codes.h"
+#include "kernels/cuda/status.h"
+#include "kernels/cuda/stream.h"
+
+namespace thinwire::kernels::cuda {
+
+// REQUIRES, for all: what kernels/codes.h does.
+Status CodesOfMagnitudes(std::span<const float> values, std::span<const float> thresholds, int bits,
+                         std::span<uint8_t> codes, const Stream& stream);
+
+Status CodesOfSteps(std::span<const float> values, float step, float zero, std::span<uint8_t> codes,
+                    const Stream& stream);
+
+Status CodesOfLevels(std::span<const float> values, const Levels& levels,
+                     std::span<const uint16_t> draws, std::span<uint8_t> codes,
+                     const Stream& stream);
+
+Status LookUp(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> out,
+              const Stream& stream);
+Status LookUpAdd(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> sum,
+                 const Stream& stream);
+
+}  // namespace thinwire::kernels::cuda
+
+#endif  // THINWIRE_KERNELS_CUDA_CODES_H_

@@ -1,0 +1,112 @@
+// The words of CUDA C++ that the kernels use, for g++: a kernel compiled with them runs on Block.
+// What a word means is NVIDIA's CUDA C++ Programming Guide, chapters "C++ Language Extensions" and
+// "Warp ... Functions". Only tests use it. Not thread-safe.
+#ifndef THINWIRE_KERNELS_CUDA_EMULATION_DEVICE_H_
+#define THINWIRE_KERNELS_CUDA_EMULATION_DEVICE_H_
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cuda/emulation/block.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+// One block runs at a time, so its shared memory may be the program's.
+#define __shared__ static
+
+// Constants of every thread on a GPU; here the block that runs sets them before each thread's turn.
+#define threadIdx (::thinwire::kernels::cuda::emulation::Block::place().thread)
+#define blockIdx (::thinwire::kernels::cuda::emulation::Block::place().block)
+#define blockDim (::thinwire::kernels::cuda::emulation::Block::place().block_size)
+#define gridDim (::thinwire::kernels::cuda::emulation::Block::place().grid_size)
+
+namespace thinwire::kernels::cuda {
+
+using emulation::Block;
+using emulation::WarpOp;
+
+inline void __syncthreads() { Block::WaitForBlock(); }
+inline void __syncwarp(unsigned mask = ~0u) { Block::Exchange(WarpOp::kSync, mask, 0); }
+inline void __threadfence() {}
+
+inline unsigned __ballot_sync(unsigned mask, bool vote) {
+  const auto& votes = Block::Exchange(WarpOp::kBallot, mask, vote);
+  unsigned ballot = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if ((mask >> lane & 1) != 0 && votes[lane] != 0) ballot |= 1u << lane;
+  }
+  return ballot;
+}
+
+inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
+
+// The value of another lane of the warp; where there is none, one's own.
+template <typename T>
+T FromLane(WarpOp op, unsigned mask, T value, int lane) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  const auto& all = Block::Exchange(op, mask, bits);
+  if (lane >= 0 && lane < 32) std::memcpy(&value, &all[static_cast<size_t>(lane)], sizeof(T));
+  return value;
+}
+
+inline int LaneNumber() { return static_cast<int>(threadIdx.x % 32); }
+
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int lane) {
+  return FromLane(WarpOp::kShuffle, mask, value, lane % 32);
+}
+template <typename T>
+T __shfl_up_sync(unsigned mask, T value, unsigned distance) {
+  return FromLane(WarpOp::kShuffle, mask, value, LaneNumber() - static_cast<int>(distance));
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int bits) {
+  return FromLane(WarpOp::kShuffle, mask, value, LaneNumber() ^ bits);
+}
+
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
+  const auto& all = Block::Exchange(WarpOp::kReduce, mask, value);
+  unsigned sum = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if ((mask >> lane & 1) != 0) sum += static_cast<unsigned>(all[lane]);
+  }
+  return sum;
+}
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value) {
+  const auto& all = Block::Exchange(WarpOp::kReduce, mask, value);
+  unsigned most = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto other = static_cast<unsigned>(all[lane]);
+    if ((mask >> lane & 1) != 0 && other > most) most = other;
+  }
+  return most;
+}
+
+// Threads take turns only where they wait for each other.
+template <typename T>
+T atomicAdd(T* to, T value) {
+  const T before = *to;
+  *to = before + value;
+  return before;
+}
+inline unsigned atomicMax(unsigned* to, unsigned value) {
+  const unsigned before = *to;
+  if (value > before) *to = value;
+  return before;
+}
+inline unsigned atomicExch(unsigned* to, unsigned value) {
+  const unsigned before = *to;
+  *to = value;
+  return before;
+}
+
+inline int __popc(unsigned bits) { return std::popcount(bits); }
+
+}  // namespace thinwire::kernels::cuda
+
+#endif  // THINWIRE_KERNELS_CUDA_EMULATION_DEVICE_H_

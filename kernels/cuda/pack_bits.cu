@@ -1,0 +1,53 @@
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/pack_bits.h"
+
+namespace thinwire::kernels::cuda {
+namespace {
+
+// A thread has a unit: eight codes and their `bits` bytes.
+__global__ void PackKernel(const uint8_t* codes, size_t count, int bits, std::byte* packed) {
+  const size_t unit = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (unit * kCodesInUnit >= count) return;
+  uint64_t word = 0;
+  for (size_t j = 0; j < kCodesInUnit && unit * kCodesInUnit + j < count; ++j) {
+    word |= uint64_t{codes[unit * kCodesInUnit + j]} << (static_cast<int>(j) * bits);
+  }
+  for (int b = 0; b < bits; ++b) {
+    packed[unit * static_cast<size_t>(bits) + static_cast<size_t>(b)] =
+        static_cast<std::byte>(word >> (8 * b));
+  }
+}
+
+__global__ void UnpackKernel(const std::byte* packed, size_t count, int bits, uint8_t* codes) {
+  const size_t unit = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (unit * kCodesInUnit >= count) return;
+  uint64_t word = 0;
+  for (int b = 0; b < bits; ++b) {
+    const std::byte byte = packed[unit * static_cast<size_t>(bits) + static_cast<size_t>(b)];
+    word |= static_cast<uint64_t>(byte) << (8 * b);
+  }
+  const uint64_t mask = (uint64_t{1} << bits) - 1;
+  for (size_t j = 0; j < kCodesInUnit && unit * kCodesInUnit + j < count; ++j) {
+    codes[unit * kCodesInUnit + j] =
+        static_cast<uint8_t>(word >> (static_cast<int>(j) * bits) & mask);
+  }
+}
+
+constexpr Grid OneThreadAUnit(size_t count) {
+  return OneThreadEach((count + kCodesInUnit - 1) / kCodesInUnit);
+}
+
+}  // namespace
+
+Status PackBits(std::span<const uint8_t> codes, int bits, std::byte* packed, const Stream& stream) {
+  return Launch("pack bits", PackKernel, OneThreadAUnit(codes.size()), stream, codes.data(),
+                codes.size(), bits, packed);
+}
+
+Status UnpackBits(const std::byte* packed, int bits, std::span<uint8_t> codes,
+                  const Stream& stream) {
+  return Launch("unpack bits", UnpackKernel, OneThreadAUnit(codes.size()), stream, packed,
+                codes.size(), bits, codes.data());
+}
+
+}  // namespace thinwire::kernels::cuda

@@ -1,0 +1,97 @@
+#include <bit>
+#include <cstdint>
+
+#include "kernels/cuda/encode_few.h"
+#include "kernels/cuda/for_all.h"
+#include "kernels/cuda/magnitude.h"
+#include "kernels/cuda/scaled_encode.h"
+
+namespace thinwire::kernels::cuda {
+namespace {
+
+using Format = Fp8E4m3;
+
+// The biased exponent of the smallest unit with 448 units of at least LARGEST. 448 is 1.75 * 2^8: a
+// mantissa above 1.75 needs the next power of two.
+__device__ uint32_t ScaleByteFor(float largest) {
+  const uint32_t bits = std::bit_cast<uint32_t>(largest) & 0x7FFFFFFF;
+  const int exponent = static_cast<int>(bits >> 23) - 8 + ((bits & 0x7FFFFF) > 0x600000 ? 1 : 0);
+  return static_cast<uint32_t>(exponent < 1 ? 1 : exponent > 246 ? 246 : exponent);
+}
+
+__device__ float UnitFor(float largest) {
+  return std::bit_cast<float>(ScaleByteFor(largest) << 23);
+}
+
+__global__ void ScaleByteKernel(const float* largest, std::byte* scale_byte) {
+  *scale_byte = static_cast<std::byte>(ScaleByteFor(*largest));
+}
+
+struct EncodeScaledOp {
+  template <int N>
+  __device__ Few<float, N> Load(size_t i) const {
+    return LoadFew<float, N>(values + i);
+  }
+  template <int N>
+  __device__ void Store(size_t i, const Few<float, N>& value) const {
+    StoreFewBytes(EncodeFew<Format, N>(value, 1.0f / UnitFor(*largest)), codes, i);
+  }
+  bool aligned() const {
+    return BeginsAt(values, kWidth * sizeof(float)) && BeginsAt(codes, kWidth);
+  }
+
+  const float* values;
+  const float* largest;
+  std::byte* codes;
+};
+
+struct EncodeScaledFeedbackOp {
+  template <int N>
+  __device__ Few<float, N> Load(size_t i) const {
+    Few<float, N> value = LoadFew<float, N>(residual + i);
+    const Few<float, N> added = LoadFew<float, N>(gradient + i);
+    for (int j = 0; j < N; ++j) value.at[j] += added.at[j];
+    return value;
+  }
+  template <int N>
+  __device__ void Store(size_t i, const Few<float, N>& value) const {
+    const float unit = UnitFor(*largest);
+    const auto code = EncodeFew<Format, N>(value, 1.0f / unit);
+    StoreFewBytes(code, codes, i);
+    StoreFew(LostFew<Format, N>(value, code, unit), residual + i);
+  }
+  bool aligned() const {
+    return BeginsAt(gradient, kWidth * sizeof(float)) &&
+           BeginsAt(residual, kWidth * sizeof(float)) && BeginsAt(codes, kWidth);
+  }
+
+  const float* gradient;
+  float* residual;
+  const float* largest;
+  std::byte* codes;
+};
+
+Status PutScaleByte(const ScaledCodes& out, const Stream& stream) {
+  return Launch("choose a scale", ScaleByteKernel, {1, 1}, stream, out.largest, out.scale_byte);
+}
+
+}  // namespace
+
+Status EncodeScaled(std::span<const float> values, const ScaledCodes& out, const Stream& stream) {
+  Status status = LargestMagnitude(values, out.largest, stream);
+  if (status.ok()) status = PutScaleByte(out, stream);
+  if (!status.ok()) return status;
+  return ForAll("encode scaled", EncodeScaledOp{values.data(), out.largest, out.codes},
+                values.size(), stream);
+}
+
+Status EncodeScaledFeedback(std::span<const float> gradient, std::span<float> residual,
+                            const ScaledCodes& out, const Stream& stream) {
+  Status status = LargestMagnitudeOfSum(gradient, residual, out.largest, stream);
+  if (status.ok()) status = PutScaleByte(out, stream);
+  if (!status.ok()) return status;
+  const EncodeScaledFeedbackOp op{gradient.data(), residual.data(), out.largest, out.codes};
+  return ForAll("encode scaled with feedback", op, gradient.size(), stream);
+}
+
+}  // namespace thinwire::kernels::cuda

@@ -1,0 +1,29 @@
+// kernels/sums.h on the GPU: the sums of the values of either sign, and their range, of each group
+// of GROUP values (the last may be shorter).
+//
+// A sum is the CPU's to the bit: 16 partial ones that each add up in order. So a group goes through
+// one warp, and it is many groups, or several shards on streams of their own, that fill a GPU.
+// Thread-safe.
+#ifndef THINWIRE_KERNELS_CUDA_SUMS_H_
+#define THINWIRE_KERNELS_CUDA_SUMS_H_
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/cuda/status.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/sums.h"
+
+namespace thinwire::kernels::cuda {
+
+// For both: REQUIRES: group > 0; a result for each group, on the device.
+
+Status SumBySign(std::span<const float> values, size_t group, std::span<SignSums> sums,
+                 const Stream& stream);
+
+Status RangeWithZero(std::span<const float> values, size_t group, std::span<Range> ranges,
+                     const Stream& stream);
+
+}  // namespace thinwire::kernels::cuda
+
+#endif  // THINWIRE_KERNELS_CUDA_SUMS_H_

@@ -1,0 +1,120 @@
+"""cuda_library: one source for two machines.
+
+    name            for a GPU: the source compiled by nvcc, or by g++ if it has no kernel. Not there without a toolkit.
+    name_emulated   for tests without a GPU: the same source compiled by g++ on kernels/cuda/emulation
+    name_headers    the headers alone, which need no toolkit: for what is compiled once and linked with either
+"""
+
+load("@cuda//:toolkit.bzl", "CUDA_TOOLKIT", "CUDA_VERSION")
+
+# Every product and sum is rounded on its own and denormals are kept, as on the CPU. Ampere and Hopper, and for whatever
+# comes later the code that its driver compiles.
+_FLAGS = [
+    "-std=c++20",
+    "-O3",
+    "-fmad=false",
+    "--ftz=false",
+    "--prec-div=true",
+    "--expt-relaxed-constexpr",
+    "-gencode=arch=compute_80,code=sm_80",
+    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
+    "-Werror=all-warnings",
+    "-Xcompiler=-Wall,-fPIC,-ffp-contract=off",
+]
+
+# Where nvcc cannot call a constexpr function on the device it may say nothing and compile a trap.
+_COMMAND = """
+keep=$(mktemp -d) && trap 'rm -rf "$keep"' EXIT
+{nvcc} {flags} --keep --keep-dir "$keep" -I. -lib -o {out} {src} || exit 1
+if grep -n 'trap;' "$keep"/*.ptx; then echo '{src}: want no trap in the code for the device' >&2; exit 1; fi
+"""
+
+def _nvcc_archive_impl(ctx):
+    out = ctx.actions.declare_file("lib%s.a" % ctx.label.name)
+    headers = [dep[CcInfo].compilation_context.headers for dep in ctx.attr.deps]
+    ctx.actions.run_shell(
+        inputs = depset([ctx.file.src], transitive = headers),
+        outputs = [out],
+        mnemonic = "Nvcc",
+        progress_message = "Compiling %s by nvcc %s" % (ctx.file.src.short_path, CUDA_VERSION),
+        # The version is an input, too: another toolkit at the same place makes other code.
+        env = {"CUDA_VERSION": CUDA_VERSION},
+        use_default_shell_env = True,
+        command = _COMMAND.format(
+            nvcc = CUDA_TOOLKIT + "/bin/nvcc",
+            flags = " ".join(["'%s'" % flag for flag in _FLAGS]),
+            out = out.path,
+            src = ctx.file.src.path,
+        ),
+    )
+    return [DefaultInfo(files = depset([out]))]
+
+_nvcc_archive = rule(
+    implementation = _nvcc_archive_impl,
+    attrs = {
+        "src": attr.label(allow_single_file = [".cu"]),
+        "deps": attr.label_list(providers = [CcInfo]),
+    },
+)
+
+def cuda_library(name, hdrs, src = None, deps = [], host_deps = []):
+    """deps are cuda_libraries, host_deps anything else; src is a .cu, a .cc, or None for headers that need neither."""
+    native.cc_library(
+        name = name + "_headers",
+        hdrs = hdrs,
+        deps = [dep + "_headers" for dep in deps] + host_deps,
+    )
+    _emulated(name, src, deps)
+    if CUDA_TOOLKIT:
+        native.cc_library(
+            name = name,
+            srcs = _compiled(name, src),
+            linkstatic = True,
+            deps = [":" + name + "_headers", "//kernels/cuda:device_code", "@cuda//:runtime"] + deps,
+        )
+
+def _compiled(name, src):
+    if src == None or src.endswith(".cc"):
+        return [src] if src else []
+    _nvcc_archive(
+        name = name + "_archive",
+        src = src,
+        deps = [":" + name + "_headers", "//kernels/cuda:device_code"],
+    )
+    return [":" + name + "_archive"]
+
+def _emulated(name, src, deps):
+    srcs = []
+    if src:
+        wrapper = name + "_emulated.cc"
+        native.genrule(
+            name = name + "_wrapper",
+            outs = [wrapper],
+            cmd = "echo '#include \"%s/%s\"' > $@" % (native.package_name(), src),
+        )
+        srcs = [wrapper]
+    native.cc_library(
+        name = name + "_emulated",
+        testonly = True,
+        srcs = srcs,
+        textual_hdrs = [src] if src else [],
+        copts = ["-Wno-unknown-pragmas"],  # how far nvcc unrolls
+        local_defines = ["THINWIRE_CUDA_EMULATION"],
+        deps = [":" + name + "_headers", "//kernels/cuda:device_code", "//kernels/cuda/emulation:runtime"] +
+               [dep + "_emulated" for dep in deps],
+    )
+
+def cuda_test(name, srcs, deps, host_deps = []):
+    """Compiles the cases once. name runs them on the emulation; name_cases is for a test that runs them on a GPU."""
+    native.cc_library(
+        name = name + "_cases",
+        testonly = True,
+        srcs = srcs,
+        deps = [dep + "_headers" for dep in deps] + host_deps + ["//third_party/system:gtest"],
+        alwayslink = True,
+    )
+    native.cc_test(
+        name = name,
+        size = "small",
+        deps = [":" + name + "_cases", "//third_party/system:gtest_main"] + [dep + "_emulated" for dep in deps],
+    )
