@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/add.h"
 #include "kernels/codes.h"
 #include "kernels/pack_bits.h"
+#include "kernels/signs.h"
 
 namespace thinwire {
 namespace {
@@ -25,8 +27,13 @@ size_t CodebookCodec::Encode(std::span<const float> values, const Turn& turn,
 size_t CodebookCodec::EncodeFeedback(std::span<const float> gradient, std::span<float> residual,
                                      const Turn& turn, CodecMemory&,
                                      std::span<std::byte> out) const {
-  for (size_t i = 0; i < gradient.size(); ++i) residual[i] += gradient[i];
-  return Encode(residual, residual, turn, out.data());
+  return Encode(gradient, residual, turn, out.data());
+}
+
+void CodebookCodec::AddAndFit(std::span<const float> gradient, std::span<float> values,
+                              Codebook::Head& head, std::span<float> numbers) const {
+  kernels::Add(gradient, values);
+  Fit(values, head, numbers);
 }
 
 void CodebookCodec::Code(std::span<const float> values, size_t, const Turn&, const Fitted& fitted,
@@ -42,6 +49,11 @@ void CodebookCodec::Code(std::span<const float> values, size_t, const Turn&, con
 void CodebookCodec::EncodeGroup(std::span<const float> values, std::span<float> residual,
                                 size_t first, const Turn& turn, const Fitted& fitted,
                                 std::byte* packed) const {
+  if (book_.bits() == 1) {
+    const auto entries = fitted.table.first<2>();
+    if (residual.empty()) return kernels::PutSigns(values, packed);
+    return kernels::TakeSigns(entries, residual, packed);
+  }
   std::array<float, kernels::kLargestTable> room;
   const auto taken = std::span(room).first(fitted.table.size());
   std::ranges::transform(fitted.table, taken.begin(), [](float entry) { return -entry; });
@@ -56,28 +68,33 @@ void CodebookCodec::EncodeGroup(std::span<const float> values, std::span<float> 
   }
 }
 
-size_t CodebookCodec::Encode(std::span<const float> values, std::span<float> residual,
+size_t CodebookCodec::Encode(std::span<const float> gradient, std::span<float> residual,
                              const Turn& turn, std::byte* out) const {
   out[0] = static_cast<std::byte>(id_);
   std::byte* const body = out + 1;
-  std::byte* const packed = body + book_.CodesOffset(values.size());
-  const size_t group_size = book_.group(values.size());
+  std::byte* const packed = body + book_.CodesOffset(gradient.size());
+  const size_t group_size = book_.group(gradient.size());
   Codebook::Head head = head_;
   std::array<float, Codebook::kMostNumbers> number_room;
   const auto numbers = std::span(number_room).first(book_.number_count());
   std::array<float, kernels::kLargestTable> table_room;
   const auto table = std::span(table_room).first(book_.table_size());
-  for (size_t begin = 0; begin < values.size(); begin += group_size) {
-    const size_t n = std::min(group_size, values.size() - begin);
-    const auto group = values.subspan(begin, n);
-    Fit(group, head, numbers);
+  for (size_t begin = 0; begin < gradient.size(); begin += group_size) {
+    const size_t n = std::min(group_size, gradient.size() - begin);
+    const auto added = gradient.subspan(begin, n);
+    const auto owed = residual.empty() ? residual : residual.subspan(begin, n);
+    if (owed.empty()) {
+      Fit(added, head, numbers);
+    } else {
+      AddAndFit(added, owed, head, numbers);
+    }
     std::ranges::copy(std::as_bytes(numbers), body + book_.NumbersOffset(begin / group_size));
     Codebook::Read(id_, head).value().FillTable(numbers, 1.0f, table);
-    EncodeGroup(group, residual.empty() ? residual : residual.subspan(begin, n), begin, turn,
-                {head, numbers, table}, packed + kernels::PackedBytes(begin, book_.bits()));
+    EncodeGroup(owed.empty() ? added : owed, owed, begin, turn, {head, numbers, table},
+                packed + kernels::PackedBytes(begin, book_.bits()));
   }
   std::copy_n(head.begin(), book_.head_bytes(), body);
-  return MaxPayloadBytes(values.size());
+  return MaxPayloadBytes(gradient.size());
 }
 
 }  // namespace thinwire

@@ -43,15 +43,19 @@ class CodebookCodec : public Codec {
   // Sets the numbers of a group of VALUES, and what in HEAD depends on them.
   virtual void Fit(std::span<const float> values, Codebook::Head& head,
                    std::span<float> numbers) const = 0;
+  // Fit after values += GRADIENT: two passes, unless a codec can do it in one.
+  virtual void AddAndFit(std::span<const float> gradient, std::span<float> values,
+                         Codebook::Head& head, std::span<float> numbers) const;
   // Gives the values from number FIRST, a multiple of 8, their codes, at most kMostAtOnce of them.
   // The nearest entry, unless a codec says otherwise.
   virtual void Code(std::span<const float> values, size_t first, const Turn& turn,
                     const Fitted& fitted, std::span<uint8_t> codes) const;
 
-  // Encodes VALUES; takes what was sent from RESIDUAL, which is VALUES or empty.
-  size_t Encode(std::span<const float> values, std::span<float> residual, const Turn& turn,
+  // Encodes GRADIENT or, where RESIDUAL is not empty, their sum, and leaves there what was lost.
+  size_t Encode(std::span<const float> gradient, std::span<float> residual, const Turn& turn,
                 std::byte* out) const;
-  // The codes of a group, from number FIRST, to PACKED.
+  // The codes of a group, from number FIRST, to PACKED; takes what was sent from RESIDUAL, which is
+  // VALUES or empty.
   void EncodeGroup(std::span<const float> values, std::span<float> residual, size_t first,
                    const Turn& turn, const Fitted& fitted, std::byte* packed) const;
 

@@ -12,6 +12,7 @@
 #include "common/codec/value_runs.h"
 #include "kernels/codes.h"
 #include "kernels/pack_bits.h"
+#include "kernels/signs.h"
 
 namespace thinwire {
 namespace {
@@ -45,8 +46,15 @@ std::span<const float> ReadTable(const CodebookValues& values, const Codebook& b
   return std::span<const float>(table).first(book.table_size());
 }
 
-// Calls use(i, codes, table) for codes that share a table, in order: those of the values from
-// number first + i, COUNT in all.
+// Some codes that share a table, in one piece.
+struct Codes {
+  const std::byte* units;
+  int bits;
+  std::span<const float> table;
+};
+
+// Calls use(i, n, codes) for the codes of the N values from number first + i, in order, COUNT in
+// all and at most kBlock at a time.
 template <typename Use>
 void ForEachCodes(const CodebookValues& values, size_t first, size_t count, float scale,
                   const Use& use) {
@@ -58,7 +66,6 @@ void ForEachCodes(const CodebookValues& values, size_t first, size_t count, floa
   Table table_room;
   std::span<const float> table;
   size_t group = SIZE_MAX;
-  std::array<uint8_t, kBlock> codes;
   const auto run = [&](const std::byte* units, size_t unit, size_t unit_count) {
     size_t i = unit * kernels::kCodesInUnit;
     const size_t end = std::min(count, i + unit_count * kernels::kCodesInUnit);
@@ -68,8 +75,7 @@ void ForEachCodes(const CodebookValues& values, size_t first, size_t count, floa
         table = ReadTable(values, book, group, scale, table_room);
       }
       const size_t n = std::min({end - i, kBlock, (group + 1) * group_size - (first + i)});
-      kernels::UnpackBits(units, book.bits(), std::span(codes).first(n));
-      use(i, std::span<const uint8_t>(codes).first(n), table);
+      use(i, n, Codes{units, book.bits(), table});
       units += kernels::PackedBytes(n, book.bits());
       i += n;
     }
@@ -112,14 +118,22 @@ bool CodebookIsWithin(const CodebookValues& values, float limit) {
 }
 
 void DecodeCodebook(const CodebookValues& values, size_t first, float scale, std::span<float> out) {
-  ForEachCodes(values, first, out.size(), scale, [&](size_t i, auto codes, auto table) {
-    kernels::LookUp(codes, table, out.subspan(i, codes.size()));
+  std::array<uint8_t, kBlock> room;
+  ForEachCodes(values, first, out.size(), scale, [&](size_t i, size_t n, const Codes& codes) {
+    const auto part = out.subspan(i, n);
+    if (codes.bits == 1) return kernels::FromSigns(codes.units, codes.table.first<2>(), part);
+    kernels::UnpackBits(codes.units, codes.bits, std::span(room).first(n));
+    kernels::LookUp(std::span(room).first(n), codes.table, part);
   });
 }
 
 void DecodeCodebookAdd(const CodebookValues& values, float scale, std::span<float> sum) {
-  ForEachCodes(values, 0, sum.size(), scale, [&](size_t i, auto codes, auto table) {
-    kernels::LookUpAdd(codes, table, sum.subspan(i, codes.size()));
+  std::array<uint8_t, kBlock> room;
+  ForEachCodes(values, 0, sum.size(), scale, [&](size_t i, size_t n, const Codes& codes) {
+    const auto part = sum.subspan(i, n);
+    if (codes.bits == 1) return kernels::AddFromSigns(codes.units, codes.table.first<2>(), part);
+    kernels::UnpackBits(codes.units, codes.bits, std::span(room).first(n));
+    kernels::LookUpAdd(std::span(room).first(n), codes.table, part);
   });
 }
 

@@ -18,7 +18,17 @@ class Int8Codec final : public CodebookCodec {
   // The range has 0 in it, which is a code then: what is exactly 0 stays so.
   void Fit(std::span<const float> values, Codebook::Head& head,
            std::span<float> numbers) const override {
-    const auto [least, most] = kernels::RangeWithZero(values);
+    SetNumbers(kernels::RangeWithZero(values), head, numbers);
+  }
+
+  void AddAndFit(std::span<const float> gradient, std::span<float> values, Codebook::Head& head,
+                 std::span<float> numbers) const override {
+    SetNumbers(kernels::AddAndRangeWithZero(gradient, values), head, numbers);
+  }
+
+  static void SetNumbers(const kernels::Range& range, Codebook::Head& head,
+                         std::span<float> numbers) {
+    const auto [least, most] = range;
     const float step = most / kLargestCode - least / kLargestCode;
     const float zero = step > 0 ? std::clamp(-least / step + 0.5f, 0.0f, kLargestCode) : 0.0f;
     numbers[0] = step;

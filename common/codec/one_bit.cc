@@ -14,15 +14,23 @@ class OneBitCodec final : public CodebookCodec {
  private:
   void Fit(std::span<const float> values, Codebook::Head&,
            std::span<float> numbers) const override {
-    // Of either sign; a value whose sign bit is set counts as negative, as its code does.
-    const kernels::SignSums sums = kernels::SumBySign(values);
-    const auto mean = [](double sum, size_t count) {
-      return count == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(count));
+    SetNumbers(kernels::SumBySign(values), values.size(), numbers);
+  }
+
+  void AddAndFit(std::span<const float> gradient, std::span<float> values, Codebook::Head&,
+                 std::span<float> numbers) const override {
+    SetNumbers(kernels::AddAndSumBySign(gradient, values), values.size(), numbers);
+  }
+
+  // Of either sign; a value whose sign bit is set counts as negative, as its code does.
+  void SetNumbers(const kernels::SignSums& sums, size_t count, std::span<float> numbers) const {
+    const auto mean = [](double sum, size_t of) {
+      return of == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(of));
     };
     if (id() == CodecId::kOneBitSign) {
-      numbers[0] = mean(sums.positive - sums.negative, values.size());
+      numbers[0] = mean(sums.positive - sums.negative, count);
     } else {
-      numbers[0] = mean(sums.positive, values.size() - sums.negative_count);
+      numbers[0] = mean(sums.positive, count - sums.negative_count);
       numbers[1] = mean(sums.negative, sums.negative_count);
     }
   }

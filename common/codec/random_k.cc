@@ -6,6 +6,7 @@
 #include "common/codec/drawn_indices.h"
 #include "common/codec/sparse_head.h"
 #include "common/codec/top_k.h"
+#include "kernels/add.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
@@ -41,7 +42,7 @@ class RandomKCodec final : public Codec {
                         const Turn& turn, CodecMemory&, std::span<std::byte> out) const override {
     const SparseHead head = Head(residual.size(), turn.shared_draw);
     const std::vector<uint32_t> indices = Indices(head, residual.size());
-    for (size_t i = 0; i < residual.size(); ++i) residual[i] += gradient[i];
+    kernels::Add(gradient, residual);
     std::vector<float> sent(head.sent_count), lost(head.sent_count);
     kernels::Gather(residual, indices, sent);
     PutSparseHead(head, out.data());

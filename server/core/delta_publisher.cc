@@ -1,12 +1,12 @@
 #include "server/core/delta_publisher.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "common/byte_chain.h"
 #include "common/codec/entries.h"
 #include "common/value_hash.h"
+#include "kernels/add.h"
 #include "kernels/differ.h"
 
 namespace thinwire {
@@ -76,7 +76,7 @@ PublishedDelta DeltaPublisher::Through(Version version, std::span<const float> m
   // An encoder with feedback adds what it is given to a residual: here masters to -published.
   const auto negated = std::make_unique_for_overwrite<float[]>(masters.size());
   const std::span residual(negated.get(), masters.size());
-  std::ranges::transform(published_, residual.begin(), std::negate<>());
+  kernels::Negate(published_, residual);
   // The version is all that a random codec draws from: a replay draws the same.
   const Turn turn = {.shared_draw = version.value, .own_draw = version.value};
   PublishedDelta delta = {.kind = PublishedDelta::Kind::kAdd};
