@@ -1,5 +1,5 @@
 // One worker's arithmetic, apart from the wire: a forward and backward pass of each built-in model
-// at batch 32, on one thread.
+// at batch 32, on one thread, and of two of them in bf16.
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
 
@@ -18,9 +18,10 @@ namespace {
 constexpr int64_t kBatch = 32;
 constexpr int64_t kClasses = 10;
 
-void TrainStep(benchmark::State& state, const std::string& name,
-               const std::vector<int64_t>& shape) {
+void TrainStep(benchmark::State& state, const std::string& name, const std::vector<int64_t>& shape,
+               const std::string& precision = "fp32") {
   Task task;
+  task.set_precision(precision);
   task.set_model(name);
   task.set_device("cpu");
   const auto model = MakeModel(task, shape, kClasses).value();
@@ -30,7 +31,7 @@ void TrainStep(benchmark::State& state, const std::string& name,
   for (int64_t i = 0; i < kBatch; ++i) labels.push_back(i % kClasses);
   for (auto _ : state) {
     const auto result = model->Train(
-        {.x = x, .labels = labels}, [](uint32_t) { return absl::OkStatus(); },
+        {.x = x, .labels = labels}, /*loss_scale=*/1, [](uint32_t) { return absl::OkStatus(); },
         [](uint32_t, std::span<const float> gradient, std::shared_ptr<const void>) {
           benchmark::DoNotOptimize(gradient.data());
         });
@@ -41,8 +42,11 @@ void TrainStep(benchmark::State& state, const std::string& name,
 BENCHMARK_CAPTURE(TrainStep, softmax, "softmax", {1, 28, 28})->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(TrainStep, mlp, "mlp", {1, 28, 28})->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(TrainStep, cnn, "cnn", {1, 28, 28})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, cnn_bf16, "cnn", {1, 28, 28}, "bf16")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(TrainStep, cnn_cifar10, "cnn", {3, 32, 32})->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(TrainStep, resnet20, "resnet20", {1, 28, 28})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, resnet20_bf16, "resnet20", {1, 28, 28}, "bf16")
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(TrainStep, resnet20_cifar10, "resnet20", {3, 32, 32})
     ->Unit(benchmark::kMillisecond);
 

@@ -31,6 +31,12 @@ void AddTraffic(const ClientStatistics& statistics, Json& line) {
   line["received_bytes"] = statistics.received_bytes;
 }
 
+void AddLossScale(const std::optional<LossScale>& loss_scale, Json& line) {
+  if (!loss_scale) return;
+  line["loss_scale"] = loss_scale->value();
+  line["overflowed_steps"] = loss_scale->overflow_count();
+}
+
 }  // namespace
 
 void EventLog::Joined(Step step) {
@@ -48,6 +54,7 @@ void EventLog::Stepped(const StepEvent& event) {
   line["seconds"] = absl::ToDoubleSeconds(event.elapsed);
   AddTraffic(event.statistics, line);
   line["late_pushes"] = event.statistics.late_pushes;
+  AddLossScale(event.loss_scale, line);
   line["waiting"] = event.waiting;
   Write(line);
 }
@@ -94,6 +101,7 @@ void EventLog::Done(const DoneEvent& event) {
   line["lost_put_backs"] = statistics.lost_put_backs;
   line["differing_replicas"] = statistics.differing_replicas;
   line["reconnects"] = statistics.reconnects;
+  AddLossScale(event.loss_scale, line);
   for (const GroupCodec& group : event.push_codecs) {
     line["push_codecs"].push_back(
         {{"group", group.group}, {"codec", group.codec}, {"reason", group.reason}});

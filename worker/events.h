@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "client/options.h"
 #include "common/ids.h"
+#include "worker/loss_scale.h"
 #include "worker/model.h"
 
 namespace thinwire {
@@ -30,6 +31,7 @@ struct StepEvent {
   uint64_t examples = 0;   // all that were trained on
   absl::Duration elapsed;  // of training
   ClientStatistics statistics;
+  std::optional<LossScale> loss_scale;  // where the loss is scaled
   std::string waiting;
 };
 
@@ -49,6 +51,7 @@ struct DoneEvent {
   BatchResult last_train;           // of the last epoch
   std::optional<BatchResult> test;  // by the evaluator alone
   ClientStatistics statistics;
+  std::optional<LossScale> loss_scale;  // where the loss is scaled
   std::vector<GroupCodec> push_codecs;  // as last chosen; empty where they are not chosen
 };
 

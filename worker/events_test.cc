@@ -102,6 +102,22 @@ TEST(EventLogTest, ChosenPushCodecsAreToldWithTheirReasons) {
   EXPECT_EQ(codecs[0], (json{{"group", "matrices"}, {"codec", "bf16"}, {"reason", "thin wire"}}));
 }
 
+TEST(EventLogTest, TheLossScaleIsToldWhereThereIsOne) {
+  std::ostringstream out;
+  EventLog log(out, WorkerId{0});
+  log.Stepped({});
+  EXPECT_FALSE(json::parse(out.str()).contains("loss_scale"));
+  LossScale scale({.first = 1024});
+  scale.Overflowed();
+  for (const auto& tell : {+[](EventLog&to, LossScale s) { to.Stepped({.loss_scale = s}); },
+                           +[](EventLog&to, LossScale s) { to.Done({.loss_scale = s}); }}) {
+    out.str("");
+    tell(log, scale);
+    EXPECT_EQ(json::parse(out.str())["loss_scale"], 512);
+    EXPECT_EQ(json::parse(out.str())["overflowed_steps"], 1);
+  }
+}
+
 TEST(EventLogTest, MessageThatIsNotUtf8StaysJson) {
   std::ostringstream out;
   EventLog(out, WorkerId{0}).Failed(absl::NotFoundError("no file \xff"));

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +24,11 @@
 #include "common/ids.h"
 #include "proto/config.pb.h"
 #include "proto/config_text.h"
+#include "proto/loss_scaling.h"
 #include "worker/client_options.h"
 #include "worker/datasets/load.h"
 #include "worker/events.h"
+#include "worker/loss_scale_file.h"
 #include "worker/model.h"
 #include "worker/models/factory.h"
 #include "worker/sampler.h"
@@ -61,6 +64,13 @@ int ExitCode(const absl::Status& status) {
   }
 }
 
+std::optional<LossScalePlace> LossScaleFile(const WorkerConfig& config) {
+  if (config.residual_file().empty()) return std::nullopt;
+  return LossScalePlace{.path = config.residual_file() + ".loss_scale",
+                        .job = config.job(),
+                        .worker = WorkerId{config.worker()}};
+}
+
 absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Termination& termination,
                                       EventLog& events) {
   const Task& task = config.task();
@@ -88,7 +98,9 @@ absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Terminat
   SteadyClock clock;
   Trainer trainer({.worker = WorkerId{config.worker()},
                    .epochs = task.epochs(),
-                   .delay = absl::Seconds(config.delay_seconds())},
+                   .delay = absl::Seconds(config.delay_seconds()),
+                   .loss_scaling = LossScalingOf(task),
+                   .loss_scale_file = LossScaleFile(config)},
                   {.client = **client,
                    .model = **model,
                    .train = examples,

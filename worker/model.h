@@ -44,8 +44,9 @@ class Model {
  public:
   // Returns when the tensor's parameters may be read.
   using Gate = std::function<absl::Status(uint32_t tensor)>;
-  // Takes a tensor's final gradient of the batch's mean loss, which nobody changes before the next
-  // Train. OWNER keeps its memory alive; without one it may be gone by then.
+  // Takes a tensor's final gradient of the batch's mean loss, times the loss scale, which nobody
+  // changes before the next Train. OWNER keeps its memory alive; without one it may be gone by
+  // then.
   using Sink = std::function<void(uint32_t tensor, std::span<const float> gradient,
                                   std::shared_ptr<const void> owner)>;
 
@@ -59,9 +60,10 @@ class Model {
   // tensor's length.
   virtual void Bind(uint32_t tensor, std::span<float> memory) = 0;
 
-  // Forward and backward. The sink gets every tensor once, an unused one with zeros. Errors: the
-  // gate's, or InvalidArgument if the batch does not fit the model.
-  virtual absl::StatusOr<BatchResult> Train(const Batch& batch, const Gate& gate,
+  // Forward and backward. The sink gets every tensor once, an unused one with zeros. What is
+  // returned is without the scale. Errors: the gate's, or InvalidArgument if the batch does not fit
+  // the model.
+  virtual absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale, const Gate& gate,
                                             const Sink& sink) = 0;
   // Forward alone, in evaluation mode.
   virtual absl::StatusOr<BatchResult> Evaluate(const Batch& batch) = 0;

@@ -35,6 +35,7 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
     largest = std::max(largest, tensor.value_count());
   }
   zeros_.resize(largest);
+  if (options_.loss_scaling) loss_scale_.emplace(*options_.loss_scaling);
 }
 
 absl::StatusOr<Trainer::Ending> Trainer::Run() {
@@ -69,7 +70,7 @@ absl::StatusOr<Trainer::Ending> Trainer::Loop() {
     step = next;
   }
   if (*step < end_) {
-    SaveResiduals();
+    SaveOrTell();
     return Ending::kStopped;
   }
   // A worker that came back after the end has not tested yet.
@@ -91,8 +92,10 @@ absl::StatusOr<Step> Trainer::Join() {
   parts_.events.Joined(*step);
   LOG(INFO) << "joined at step " << *step << " of " << end_;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
+  absl::Status status = RestoreLossScale();
+  if (!status.ok()) return status;
   // Now, so that a path that cannot be written is known before anything is owed.
-  absl::Status status = parts_.client.SaveResiduals();
+  status = Save();
   if (!status.ok()) return status;
   status = parts_.client.WaitAll();
   if (!status.ok()) return status;
@@ -118,10 +121,12 @@ absl::Status Trainer::RecomputeBuffers(Step step) {
 absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   const absl::Duration before = stopwatch_.elapsed();
   const auto examples = parts_.sampler.Batch(step);
-  parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()));
+  parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()),
+                          loss_scale_ ? loss_scale_->value() : 1);
   absl::Status status = examples.empty() ? GiveNothing() : Compute(examples);
   if (status.ok()) status = parts_.client.EndStep();
   if (!status.ok()) return status;
+  if (!examples.empty()) MoveLossScale(step);
   absl::StatusOr<Step> next = parts_.client.NextStep();
   if (!next.ok()) return next;
   ++steps_;
@@ -133,7 +138,8 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
 absl::Status Trainer::Compute(std::span<const uint32_t> examples) {
   bool slept = false;
   const absl::StatusOr<BatchResult> result = parts_.model.Train(
-      batches_.Gather(examples), [this](uint32_t i) { return parts_.client.WaitTensor(i); },
+      batches_.Gather(examples), loss_scale_ ? loss_scale_->value() : 1,
+      [this](uint32_t i) { return parts_.client.WaitTensor(i); },
       [&](uint32_t i, std::span<const float> gradient, std::shared_ptr<const void> owner) {
         if (!slept) absl::SleepFor(options_.delay);
         slept = true;
@@ -159,8 +165,34 @@ absl::Status Trainer::GiveNothing() {
   return absl::OkStatus();
 }
 
+void Trainer::MoveLossScale(Step step) {
+  if (!loss_scale_) return;
+  // Every shard of the step is encoded: so it is known which were not finite.
+  const uint64_t count = parts_.client.statistics().nonfinite_gradients;
+  if (count == nonfinite_gradients_) {
+    loss_scale_->Good();
+    return;
+  }
+  const float before = loss_scale_->value();
+  loss_scale_->Overflowed();
+  LOG(INFO) << "step " << step << ": " << count - nonfinite_gradients_
+            << " shards of the gradient are not finite; loss scale " << before << " -> "
+            << loss_scale_->value();
+  nonfinite_gradients_ = count;
+}
+
+absl::Status Trainer::RestoreLossScale() {
+  if (!loss_scale_ || !options_.loss_scale_file) return absl::OkStatus();
+  const absl::StatusOr<LossScale::State> saved = ReadLossScale(*options_.loss_scale_file);
+  if (absl::IsNotFound(saved.status())) return absl::OkStatus();
+  if (!saved.ok()) return saved.status();
+  loss_scale_->Restore(*saved);
+  LOG(INFO) << options_.loss_scale_file->path << ": loss scale " << loss_scale_->value();
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::FinishEpoch(uint64_t epoch) {
-  SaveResiduals();
+  SaveOrTell();
   if (evaluates()) {
     const absl::Status status = Test();
     if (!status.ok()) return status;
@@ -175,10 +207,16 @@ absl::Status Trainer::FinishEpoch(uint64_t epoch) {
   return absl::OkStatus();
 }
 
-// No reason to end a run that learns: the older file is known to be old when it is read.
-void Trainer::SaveResiduals() {
+absl::Status Trainer::Save() {
   const absl::Status saved = parts_.client.SaveResiduals();
-  if (!saved.ok()) LOG(ERROR) << "the residuals were not saved: " << saved.message();
+  if (!saved.ok() || !loss_scale_ || !options_.loss_scale_file) return saved;
+  return WriteLossScale(*options_.loss_scale_file, loss_scale_->state());
+}
+
+// No reason to end a run that learns: the older file is known to be old when it is read.
+void Trainer::SaveOrTell() {
+  const absl::Status saved = Save();
+  if (!saved.ok()) LOG(ERROR) << "what is owed was not saved: " << saved.message();
 }
 
 absl::Status Trainer::Test() {
@@ -210,6 +248,7 @@ void Trainer::TellStep(Step step) {
                          .examples = examples_,
                          .elapsed = stopwatch_.elapsed(),
                          .statistics = parts_.client.statistics(),
+                         .loss_scale = loss_scale_,
                          .waiting = parts_.client.waiting()});
   since_line_ = {};
 }
@@ -222,6 +261,7 @@ void Trainer::TellDone() {
                       .last_train = epoch_train_.examples > 0 ? epoch_train_ : last_train_,
                       .test = test_,
                       .statistics = parts_.client.statistics(),
+                      .loss_scale = loss_scale_,
                       .push_codecs = parts_.client.choices()});
 }
 

@@ -9,8 +9,12 @@
 // number, normally worker 0: it tests with its own replica and buffers. In async and ssp that is at
 // its own pace.
 //
-// What the worker owes is saved (Client::SaveResiduals) when it has joined, after every epoch and
-// when it is stopped.
+// Where the loss is scaled (loss_scale.h), a step that had a shard of its gradient go with weight
+// 0, for it was not finite, halves the scale of the next. Its other shards count: each is judged by
+// itself (docs/decisions/0055).
+//
+// What the worker owes (Client::SaveResiduals), and its loss scale, are saved when it has joined,
+// after every epoch and when it is stopped.
 //
 // Reported times are of training: from the first parameters on, without evaluation.
 #ifndef THINWIRE_WORKER_TRAINER_H_
@@ -28,9 +32,12 @@
 #include "client/client.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "proto/loss_scaling.h"
 #include "worker/batch_buffer.h"
 #include "worker/datasets/dataset.h"
 #include "worker/events.h"
+#include "worker/loss_scale.h"
+#include "worker/loss_scale_file.h"
 #include "worker/model.h"
 #include "worker/sampler.h"
 #include "worker/stopwatch.h"
@@ -41,6 +48,8 @@ struct TrainerOptions {
   WorkerId worker;
   uint64_t epochs = 1;
   absl::Duration delay;  // added to every step before its first gradient, to play a slow machine
+  std::optional<LossScaling> loss_scaling;        // nothing: the loss is not scaled
+  std::optional<LossScalePlace> loss_scale_file;  // where the loss scale outlives the process
 };
 
 // All outlive the trainer.
@@ -79,7 +88,12 @@ class Trainer {
   absl::StatusOr<Step> TrainStep(Step step);
   absl::Status Compute(std::span<const uint32_t> examples);
   absl::Status GiveNothing();
-  void SaveResiduals();
+  // The loss scale of the next step, by what became of STEP's gradient.
+  void MoveLossScale(Step step);
+  absl::Status RestoreLossScale();
+  // Both what is owed and the loss scale.
+  absl::Status Save();
+  void SaveOrTell();
   absl::Status Test();
   bool evaluates() const;
   void TellStep(Step step);
@@ -91,6 +105,8 @@ class Trainer {
   Stopwatch stopwatch_;
   BatchBuffer batches_;
   std::vector<float> zeros_;
+  std::optional<LossScale> loss_scale_;
+  uint64_t nonfinite_gradients_ = 0;  // the client's count, when the loss scale was last moved
 
   uint64_t steps_ = 0;
   uint64_t examples_ = 0;

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -33,7 +35,7 @@ class DecayModel final : public Model {
   std::span<const float> initial(uint32_t) const override { return initial_; }
   void Bind(uint32_t tensor, std::span<float> memory) override { bound_[tensor] = memory; }
 
-  absl::StatusOr<BatchResult> Train(const Batch& batch, const Gate& gate,
+  absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale, const Gate& gate,
                                     const Sink& sink) override {
     for (uint32_t i : {0u, 1u}) {
       const absl::Status status = gate(i);
@@ -41,9 +43,11 @@ class DecayModel final : public Model {
     }
     if (train_error_) return absl::InvalidArgumentError("no such layer");
     trained.emplace_back(batch.labels.begin(), batch.labels.end());
+    loss_scales.push_back(loss_scale);
     for (uint32_t i : {1u, 0u}) {
       gradients_[i].assign(bound_[i].begin(), bound_[i].end());
-      for (float& g : gradients_[i]) g /= 2;
+      for (float& g : gradients_[i]) g = g / 2 * loss_scale;
+      if (i == 0 && loss_scale > largest_scale_) gradients_[i][2] = -INFINITY;
       sink(i, gradients_[i], nullptr);
     }
     return BatchResult{.loss_sum = static_cast<double>(batch.labels.size()),
@@ -60,8 +64,11 @@ class DecayModel final : public Model {
     return absl::OkStatus();
   }
   void FailInTraining() { train_error_ = true; }
+  // The gradient of the first tensor overflows at a larger loss scale.
+  void OverflowAbove(float largest_scale) { largest_scale_ = largest_scale; }
 
   std::vector<std::vector<int64_t>> trained;  // labels
+  std::vector<float> loss_scales;             // of every Train
   std::vector<float> evaluated;               // the first parameter
   int reset_count = 0;
   int update_count = 0;
@@ -72,6 +79,7 @@ class DecayModel final : public Model {
   std::span<float> bound_[2];
   std::vector<float> gradients_[2];
   bool train_error_ = false;
+  float largest_scale_ = INFINITY;
 };
 
 // A server of a job that others are in.
@@ -128,6 +136,8 @@ class TrainerTest : public ::testing::Test {
     // So many heartbeats are answered before training begins.
     int heartbeats = 0;
     std::string residual_file = "";
+    std::optional<LossScaling> loss_scaling = std::nullopt;
+    std::string loss_scale_file = "";
   };
 
   absl::StatusOr<Trainer::Ending> Run(const Job& job) {
@@ -143,18 +153,23 @@ class TrainerTest : public ::testing::Test {
                      .batch_size = job.batch_size});
     EventLog events(out_, WorkerId{job.worker});
     int asked = 0;
-    Trainer trainer({.worker = WorkerId{job.worker}, .epochs = job.epochs},
-                    {.client = *client,
-                     .model = model_,
-                     .train = train,
-                     .test = test_,
-                     .sampler = sampler,
-                     .events = events,
-                     .clock = clock_,
-                     .stop = [&] {
-                       while (shared_.heartbeat_count < job.heartbeats) std::this_thread::yield();
-                       return asked++ >= job.stop_after;
-                     }});
+    TrainerOptions trainer_options = {
+        .worker = WorkerId{job.worker}, .epochs = job.epochs, .loss_scaling = job.loss_scaling};
+    if (!job.loss_scale_file.empty()) {
+      trainer_options.loss_scale_file = {job.loss_scale_file, "train", WorkerId{job.worker}};
+    }
+    Trainer trainer(trainer_options, {.client = *client,
+                                      .model = model_,
+                                      .train = train,
+                                      .test = test_,
+                                      .sampler = sampler,
+                                      .events = events,
+                                      .clock = clock_,
+                                      .stop = [&] {
+                                        while (shared_.heartbeat_count < job.heartbeats)
+                                          std::this_thread::yield();
+                                        return asked++ >= job.stop_after;
+                                      }});
     return trainer.Run();
   }
 
@@ -260,6 +275,75 @@ TEST_F(TrainerTest, ResidualsAreSavedWhenItIsStopped) {
 TEST_F(TrainerTest, AResidualFileThatCannotBeWrittenEndsTheRunBeforeItBegins) {
   const auto ending = Run({.residual_file = residual_file_ + ".none/file"});
   EXPECT_TRUE(absl::IsNotFound(ending.status())) << ending.status();
+  EXPECT_THAT(model_.trained, SizeIs(0));
+}
+
+// The gradients are too large for fp32 until the scale has been halved.
+TEST_F(TrainerTest, AnOverflowHalvesTheScaleAndTrainingGoesOn) {
+  ASSERT_TRUE(Run({.loss_scaling = LossScaling{.first = 0x1p127f, .largest = 0x1p127f}}).ok());
+  EXPECT_THAT(model_.loss_scales,
+              ElementsAre(0x1p127f, 0x1p126f, 0x1p126f, 0x1p126f, 0x1p126f, 0x1p126f));
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 4, 1.0f / 32)) << "halved by all but one step";
+  for (const PushEntry& push : server_.pushes()) {
+    EXPECT_EQ(push.examples == 0, push.step == Step{0}) << push.step;
+  }
+  const json done = Events("done")[0];
+  EXPECT_EQ(done["loss_scale"], 0x1p126f);
+  EXPECT_EQ(done["overflowed_steps"], 1);
+  EXPECT_EQ(done["nonfinite_gradients"], partition_.shard_count());
+}
+
+TEST_F(TrainerTest, AShardThatOverflowsLeavesTheOthersOfItsStep) {
+  model_.OverflowAbove(1024);
+  ASSERT_TRUE(Run({.loss_scaling = LossScaling{.first = 4096}}).ok());
+  const ShardId w = partition_.ShardsOfTensor(0)[0];
+  const ShardId b = partition_.ShardsOfTensor(1)[0];
+  ASSERT_NE(w, b);
+  // Of six steps the first two were too large.
+  EXPECT_EQ(server_.masters(w)[0], 1.0f / 16);
+  EXPECT_EQ(server_.masters(b)[0], 1.0f / 64);
+  EXPECT_EQ(Events("done")[0]["overflowed_steps"], 2);
+  EXPECT_EQ(Events("done")[0]["nonfinite_gradients"], 2);
+  EXPECT_EQ(Events("done")[0]["loss_scale"], 1024);
+}
+
+TEST_F(TrainerTest, TheScaleDoublesAfterGoodSteps) {
+  ASSERT_TRUE(Run({.loss_scaling = LossScaling{.first = 8, .interval = 2}}).ok());
+  EXPECT_THAT(model_.loss_scales, ElementsAre(8, 8, 16, 16, 32, 32));
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64)) << "as without a scale";
+  EXPECT_EQ(Events("done")[0]["loss_scale"], 64);
+}
+
+TEST_F(TrainerTest, AStepWithoutExamplesIsNoGoodOne) {
+  ASSERT_TRUE(Run({.examples = 3,
+                   .worker = 1,
+                   .workers = 2,
+                   .batch_size = 1,
+                   .epochs = 1,
+                   .loss_scaling = LossScaling{.first = 8, .interval = 2}})
+                  .ok());
+  EXPECT_EQ(Events("done")[0]["steps"], 2);
+  EXPECT_EQ(Events("done")[0]["loss_scale"], 8);
+}
+
+TEST_F(TrainerTest, TheLossScaleOutlivesTheProcess) {
+  model_.OverflowAbove(1024);
+  const LossScaling scaling = {.first = 4096, .interval = 3};
+  const std::string file = residual_file_ + ".loss_scale";
+  // Two overflows and a good step, then two more good steps of the next process.
+  ASSERT_TRUE(Run({.stop_after = 3, .loss_scaling = scaling, .loss_scale_file = file}).ok());
+  model_.loss_scales.clear();
+  model_.OverflowAbove(INFINITY);
+  shared_.frontier = 3;
+  ASSERT_TRUE(Run({.loss_scaling = scaling, .loss_scale_file = file}).ok());
+  EXPECT_THAT(model_.loss_scales, ElementsAre(1024, 1024, 2048));
+}
+
+TEST_F(TrainerTest, AnothersLossScaleEndsTheRunBeforeItBegins) {
+  const std::string file = residual_file_ + ".loss_scale";
+  ASSERT_TRUE(WriteLossScale({file, "another", WorkerId{0}}, {}).ok());
+  const auto ending = Run({.loss_scaling = LossScaling{}, .loss_scale_file = file});
+  EXPECT_TRUE(absl::IsFailedPrecondition(ending.status())) << ending.status();
   EXPECT_THAT(model_.trained, SizeIs(0));
 }
 

@@ -26,12 +26,12 @@ struct BoundModel {
     for (uint32_t i = 0; i < replica.size(); ++i) model->Bind(i, replica[i]);
   }
 
-  absl::StatusOr<BatchResult> Train(const Batch& batch) {
+  absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale = 1) {
     gated.clear();
     sunk.clear();
     gradients.assign(replica.size(), {});
     return model->Train(
-        batch,
+        batch, loss_scale,
         [this](uint32_t i) {
           gated.push_back(i);
           return absl::OkStatus();

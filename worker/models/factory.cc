@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/did_you_mean.h"
+#include "common/partition.h"
 #include "worker/models/plain_networks.h"
 #include "worker/models/resnet20.h"
 #include "worker/models/torch_model.h"
@@ -53,6 +54,33 @@ absl::StatusOr<Network> MakeNetwork(const Task& task, std::span<const int64_t> e
   return UnknownWord("model", name, kNames);
 }
 
+absl::StatusOr<at::ScalarType> ParsePrecision(const std::string& name) {
+  if (name == "fp32") return at::kFloat;
+  if (name == "bf16") return at::kBFloat16;
+  if (name == "fp16") return at::kHalf;
+  static constexpr std::string_view kNames[] = {"fp32", "bf16", "fp16"};
+  return UnknownWord("precision", name, kNames);
+}
+
+// Nothing tells beforehand which operators LibTorch has in which precision, so it is tried: one
+// step on two examples of zeros.
+absl::Status TryPrecision(const Task& task, std::span<const int64_t> example_shape, bool on_cpu,
+                          Model& model) {
+  const std::vector<int64_t> shape(example_shape.begin(), example_shape.end());
+  const std::vector<float> zeros(2 * TensorShape{.name = "x", .shape = shape}.value_count());
+  const std::vector<int64_t> labels(2);
+  const absl::StatusOr<BatchResult> tried = model.Train(
+      {.x = zeros, .labels = labels}, /*loss_scale=*/1, [](uint32_t) { return absl::OkStatus(); },
+      [](uint32_t, std::span<const float>, std::shared_ptr<const void>) {});
+  if (!tried.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "precision: want ", on_cpu ? "fp32 or bf16, on a CPU" : "another, such as fp32", ", got ",
+        task.precision(), "; ", TorchVersion(), ": ", std::string(tried.status().message())));
+  }
+  model.ResetBuffers();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string TorchVersion() { return "LibTorch " TORCH_VERSION; }
@@ -67,11 +95,18 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const Task& task,
                                                  int64_t class_count) {
   const absl::StatusOr<at::Device> device = ParseDevice(task.device());
   if (!device.ok()) return device.status();
+  const absl::StatusOr<at::ScalarType> precision = ParsePrecision(task.precision());
+  if (!precision.ok()) return precision.status();
   absl::StatusOr<Network> network = MakeNetwork(task, example_shape, class_count);
   if (!network.ok()) return network.status();
-  return std::make_unique<TorchModel>(
+  auto model = std::make_unique<TorchModel>(
       *std::move(network), std::vector<int64_t>(example_shape.begin(), example_shape.end()),
-      class_count, *device);
+      class_count, *device, *precision);
+  if (*precision != at::kFloat) {
+    const absl::Status tried = TryPrecision(task, example_shape, device->is_cpu(), *model);
+    if (!tried.ok()) return tried;
+  }
+  return model;
 }
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// The model that a Task names, on the device that it names.
+// The model that a Task names, on the device and in the precision that it names.
 #ifndef THINWIRE_WORKER_MODELS_FACTORY_H_
 #define THINWIRE_WORKER_MODELS_FACTORY_H_
 
@@ -20,8 +20,9 @@ std::string TorchVersion();
 // model.
 void UseThreads(uint32_t threads);
 
-// Errors: InvalidArgument that lists the models or devices there are, says why the model does not
-// fit the examples, or what a TorchScript file lacks; NotFound for its file.
+// Errors: InvalidArgument that lists the models, devices or precisions there are, says why the
+// model does not fit the examples, what LibTorch lacks for the precision, or what a TorchScript
+// file lacks; NotFound for its file.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const Task& task,
                                                  std::span<const int64_t> example_shape,
                                                  int64_t class_count);

@@ -28,8 +28,10 @@ Task TaskOf(const std::string& model, uint64_t seed = 1) {
 }
 
 BoundModel Make(const std::string& name, std::vector<int64_t> shape, int64_t classes,
-                uint64_t seed = 1) {
-  return BoundModel(MakeModel(TaskOf(name, seed), shape, classes).value());
+                uint64_t seed = 1, const std::string& precision = "fp32") {
+  Task task = TaskOf(name, seed);
+  task.set_precision(precision);
+  return BoundModel(MakeModel(task, shape, classes).value());
 }
 
 uint64_t ValueCount(const Model& model) {
@@ -40,7 +42,9 @@ uint64_t ValueCount(const Model& model) {
 
 class BuiltInModelTest : public ::testing::TestWithParam<const char*> {
  protected:
-  BoundModel Small(uint64_t seed = 1) { return Make(GetParam(), {1, 8, 8}, 3, seed); }
+  BoundModel Small(uint64_t seed = 1, const std::string& precision = "fp32") {
+    return Make(GetParam(), {1, 8, 8}, 3, seed, precision);
+  }
   const ToyBatch toy_{6, 64, 3};
 };
 
@@ -114,6 +118,58 @@ TEST_P(BuiltInModelTest, LossFallsOnAToyProblem) {
   EXPECT_EQ(after.examples, 6);
 }
 
+TEST_P(BuiltInModelTest, ScaledLossScalesTheGradientsExactlyAndNothingElse) {
+  BoundModel plain = Small();
+  BoundModel scaled = Small();
+  const BatchResult want = plain.Train(toy_.batch()).value();
+  EXPECT_EQ(scaled.Train(toy_.batch(), 0x1p16f).value(), want);
+  for (size_t t = 0; t < plain.gradients.size(); ++t) {
+    for (float& g : plain.gradients[t]) g *= 0x1p16f;
+    EXPECT_EQ(scaled.gradients[t], plain.gradients[t]) << t;
+  }
+}
+
+TEST_P(BuiltInModelTest, InBf16GradientsAreNearThoseOfFp32) {
+  BoundModel exact = Small();
+  BoundModel rounded = Small(1, "bf16");
+  EXPECT_EQ(rounded.replica, exact.replica) << "first values are fp32";
+  const double loss = exact.Train(toy_.batch())->loss_sum;
+  EXPECT_NEAR(rounded.Train(toy_.batch())->loss_sum, loss, 0.02 * loss);
+  double squares = 0, squared_difference = 0;
+  for (size_t t = 0; t < exact.gradients.size(); ++t) {
+    for (size_t i = 0; i < exact.gradients[t].size(); ++i) {
+      squares += std::pow(double{exact.gradients[t][i]}, 2);
+      squared_difference +=
+          std::pow(double{exact.gradients[t][i]} - double{rounded.gradients[t][i]}, 2);
+    }
+  }
+  EXPECT_GT(squared_difference, 0) << "it did compute in another precision";
+  // Twenty layers, each rounded to eight bits and normalised over few values.
+  EXPECT_LT(squared_difference, 0.1 * squares);
+}
+
+TEST_P(BuiltInModelTest, LossFallsInBf16) {
+  BoundModel bound = Small(1, "bf16");
+  const double before = bound.model->Evaluate(toy_.batch())->loss_sum;
+  for (int i = 0; i < 25; ++i) {
+    ASSERT_TRUE(bound.Train(toy_.batch(), 1024).ok());
+    bound.Descend(0.1f / 1024);
+  }
+  const BatchResult after = bound.Train(toy_.batch()).value();
+  EXPECT_LT(after.loss_sum, before / 2);
+  EXPECT_EQ(after.correct, 6);
+}
+
+TEST_P(BuiltInModelTest, APrecisionThatLibTorchLacksIsRefusedAtTheStart) {
+  Task task = TaskOf(GetParam());
+  task.set_precision("fp16");
+  const auto model = MakeModel(task, std::vector<int64_t>{1, 8, 8}, 3);
+  if (model.ok()) GTEST_SKIP() << TorchVersion() << " has fp16 on a CPU";
+  EXPECT_TRUE(absl::IsInvalidArgument(model.status()));
+  EXPECT_THAT(model.status().message(),
+              HasSubstr("precision: want fp32 or bf16, on a CPU, got fp16; LibTorch"));
+}
+
 TEST_P(BuiltInModelTest, SeedDecidesTheFirstValues) {
   const BoundModel bound = Small(5);
   EXPECT_EQ(bound.replica, Small(5).replica);
@@ -124,7 +180,7 @@ TEST_P(BuiltInModelTest, FailedGateEndsTheStepWithoutAGradient) {
   BoundModel bound = Small();
   uint32_t asked = 0;
   const auto result = bound.model->Train(
-      toy_.batch(),
+      toy_.batch(), /*loss_scale=*/1,
       [&](uint32_t) {
         return ++asked < 2 ? absl::OkStatus() : absl::UnavailableError("server 1 is gone");
       },
@@ -215,6 +271,21 @@ TEST(Resnet20Test, UpdatedBuffersMakeEvaluationAgreeWithTraining) {
   EXPECT_NEAR(bound.model->Evaluate(toy.batch())->loss_sum, training, 0.1 * training);
 }
 
+TEST(Resnet20Test, BuffersOfAModelInBf16AreFp32SumsAndBeginAfresh) {
+  BoundModel exact = Make("resnet20", {1, 8, 8}, 3);
+  BoundModel rounded = Make("resnet20", {1, 8, 8}, 3, 1, "bf16");
+  const ToyBatch toy(6, 64, 3);
+  // Whether the precision works was tried before: that has moved nothing.
+  const double fresh = exact.model->Evaluate(toy.batch())->loss_sum;
+  EXPECT_NEAR(rounded.model->Evaluate(toy.batch())->loss_sum, fresh, 0.02 * fresh);
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(exact.model->UpdateBuffers(toy.batch()).ok());
+    ASSERT_TRUE(rounded.model->UpdateBuffers(toy.batch()).ok());
+  }
+  const double moved = exact.model->Evaluate(toy.batch())->loss_sum;
+  EXPECT_NEAR(rounded.model->Evaluate(toy.batch())->loss_sum, moved, 0.05 * moved);
+}
+
 TEST(CnnTest, EvaluationLeavesNoTrace) {
   BoundModel bound = Make("cnn", {1, 8, 8}, 3);
   EXPECT_FALSE(bound.model->has_buffers());
@@ -235,6 +306,13 @@ TEST(FactoryTest, ConvolutionsWantImages) {
                   HasSubstr("want examples of [channels, height, width]"));
     }
   }
+}
+
+TEST(FactoryTest, UnknownPrecisionIsRefused) {
+  Task task = TaskOf("softmax");
+  task.set_precision("fp8");
+  EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
+              HasSubstr("precision: want fp32, bf16 or fp16, got \"fp8\""));
 }
 
 TEST(FactoryTest, UnknownDeviceIsRefused) {

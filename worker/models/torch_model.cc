@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "worker/models/autocast.h"
 #include "worker/models/torch_error.h"
 
 namespace thinwire {
@@ -25,10 +26,11 @@ std::span<float> Span(const at::Tensor& floats) {
 }  // namespace
 
 TorchModel::TorchModel(Network network, std::vector<int64_t> example_shape, int64_t class_count,
-                       at::Device device)
+                       at::Device device, at::ScalarType precision)
     : example_shape_(std::move(example_shape)),
       class_count_(class_count),
       device_(device),
+      precision_(precision),
       network_(std::move(network)),
       bound_(network_.parameters.size()),
       delivered_(network_.parameters.size()) {
@@ -94,11 +96,13 @@ absl::StatusOr<at::Tensor> TorchModel::Forward(const at::Tensor& x, bool trainin
   gate_status_ = absl::OkStatus();
   at::Tensor logits;
   try {
+    const Autocast autocast(device_.type(), precision_);
     logits = network_.forward(x, training, [&](uint32_t i) { return Read(i, gate); });
   } catch (const std::exception& error) {
     if (gate_status_.ok()) return TorchError(absl::StrCat(network_.name, ": forward"), error);
   }
   if (!gate_status_.ok()) return gate_status_;
+  if (logits.scalar_type() == precision_) logits = logits.to(at::kFloat);
   if (logits.dim() != 2 || logits.size(0) != x.size(0) || logits.size(1) != class_count_ ||
       logits.scalar_type() != at::kFloat) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -138,14 +142,14 @@ absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
   return status;
 }
 
-absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, const Gate& gate,
-                                              const Sink& sink) {
+absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, float loss_scale,
+                                              const Gate& gate, const Sink& sink) {
   const absl::StatusOr<Tensors> tensors = Load(batch);
   if (!tensors.ok()) return tensors.status();
   const absl::StatusOr<at::Tensor> logits = Forward(tensors->x, /*training=*/true, &gate);
   if (!logits.ok()) return logits.status();
   const at::Tensor loss = at::cross_entropy_loss(*logits, tensors->labels);
-  const absl::Status status = Backward(loss, sink);
+  const absl::Status status = Backward(loss_scale == 1 ? loss : loss * loss_scale, sink);
   if (!status.ok()) return status;
   return BatchResult{.loss_sum = loss.item<double>() * static_cast<double>(batch.labels.size()),
                      .correct = CountCorrect(logits->detach(), tensors->labels),

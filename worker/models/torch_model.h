@@ -4,6 +4,9 @@
 // no step copies parameters. On a CUDA device a parameter is copied there after its gate, and its
 // gradient back before the sink. Gradients come out of hooks that autograd calls as soon as one is
 // final, so the sink is called from within backward, on a CUDA device from a thread of LibTorch's.
+//
+// In a precision below fp32 every forward runs under autocast (autocast.h); its logits become fp32
+// before the loss, and gradients of parameters are fp32 in any case.
 #ifndef THINWIRE_WORKER_MODELS_TORCH_MODEL_H_
 #define THINWIRE_WORKER_MODELS_TORCH_MODEL_H_
 
@@ -25,14 +28,14 @@ namespace thinwire {
 class TorchModel final : public Model {
  public:
   TorchModel(Network network, std::vector<int64_t> example_shape, int64_t class_count,
-             at::Device device);
+             at::Device device, at::ScalarType precision);
   TorchModel(const TorchModel&) = delete;
   TorchModel& operator=(const TorchModel&) = delete;
 
   const std::vector<TensorShape>& tensors() const override { return tensors_; }
   std::span<const float> initial(uint32_t tensor) const override;
   void Bind(uint32_t tensor, std::span<float> memory) override;
-  absl::StatusOr<BatchResult> Train(const Batch& batch, const Gate& gate,
+  absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale, const Gate& gate,
                                     const Sink& sink) override;
   absl::StatusOr<BatchResult> Evaluate(const Batch& batch) override;
   bool has_buffers() const override { return !network_.buffers.empty(); }
@@ -46,8 +49,8 @@ class TorchModel final : public Model {
   };
 
   absl::StatusOr<Tensors> Load(const Batch& batch) const;
-  // Logits, checked. Errors: the gate's; InvalidArgument for what LibTorch throws, or logits of
-  // another shape.
+  // Logits in fp32, checked. Errors: the gate's; InvalidArgument for what LibTorch throws, or
+  // logits of another shape.
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& x, bool training, const Gate* gate);
   at::Tensor Read(uint32_t parameter, const Gate* gate);
   void Deliver(uint32_t parameter, const at::Tensor& gradient);
@@ -57,6 +60,7 @@ class TorchModel final : public Model {
   const std::vector<int64_t> example_shape_;
   const int64_t class_count_;
   const at::Device device_;
+  const at::ScalarType precision_;
   std::vector<TensorShape> tensors_;
   std::vector<at::Tensor> initial_;          // on the CPU
   std::vector<at::Tensor> initial_buffers_;  // copies

@@ -53,8 +53,10 @@ std::string Save(const std::string& name, const torch::jit::Module& module) {
   return PathOf(name);
 }
 
-absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& path) {
+absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& path,
+                                            const std::string& precision = "fp32") {
   Task task;
+  task.set_precision(precision);
   task.set_model("torchscript");
   task.set_model_file(path);
   task.set_device("cpu");
@@ -74,6 +76,20 @@ TEST(TorchScriptTest, LossFalls) {
   BoundModel bound(Load(Save("falls", DenseModule())).value());
   const ToyBatch toy(6, 4, kClasses);
   const double before = bound.Train(toy.batch())->loss_sum;
+  for (int i = 0; i < 40; ++i) {
+    bound.Descend(0.5f);
+    ASSERT_TRUE(bound.Train(toy.batch()).ok());
+  }
+  EXPECT_LT(bound.Train(toy.batch())->loss_sum, before / 2);
+}
+
+TEST(TorchScriptTest, LossFallsInBf16) {
+  const std::string path = Save("bf16", DenseModule());
+  BoundModel exact(Load(path).value());
+  BoundModel bound(Load(path, "bf16").value());
+  const ToyBatch toy(6, 4, kClasses);
+  const double before = bound.Train(toy.batch())->loss_sum;
+  EXPECT_NE(before, exact.Train(toy.batch())->loss_sum) << "it did compute in another precision";
   for (int i = 0; i < 40; ++i) {
     bound.Descend(0.5f);
     ASSERT_TRUE(bound.Train(toy.batch()).ok());
