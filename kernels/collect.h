@@ -17,7 +17,7 @@ namespace thinwire::kernels {
 // What a room for COUNT values must hold: whole vectors are written at its end.
 inline constexpr size_t kCollectPadding = 128;
 
-inline uint32_t MagnitudeBits(float value) { return std::bit_cast<uint32_t>(value) & 0x7FFFFFFF; }
+constexpr uint32_t MagnitudeBits(float value) { return std::bit_cast<uint32_t>(value) & 0x7FFFFFFF; }
 
 // A few values of an array, and the index of each. REQUIRES: as many of one as
 // of the other.

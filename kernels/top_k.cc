@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
 
+#include "kernels/collect_from.h"
 #include "kernels/kth_largest.h"
 
 namespace thinwire::kernels {
@@ -21,32 +21,14 @@ constexpr size_t kSampleValues = kRunValues * kSampleRuns;
 // Below this many values a sample saves nothing.
 constexpr size_t kSampledFrom = 4 * kSampleValues;
 
-// How far below the k-th the next selection collects, in parts of the k-th:
-// less leaves no room for the k-th to fall, more is not worth it.
-constexpr float kSmallestMargin = 1.0f / 256;
-constexpr float kLargestMargin = 1.0f / 14;
-
 // A magnitude to collect from, and how many values to make room for.
 struct Guess {
   uint32_t smallest = 1;
   size_t room = 0;
 };
 
-// So much room that the k-th may rise by a third in one selection, as it does
-// at first.
 Guess GuessFromLast(uint32_t collect_from, size_t count, size_t k) {
-  return {.smallest = std::min(collect_from, 0x7FFFFFFFu), .room = std::min(count, 8 * k + 4096)};
-}
-
-// Where the next selection should collect from, given that this one found FOUND
-// values from SMALLEST up and KTH to be the k-th: so that it finds about twice
-// k, were it to see the same values.
-uint32_t CollectFrom(uint32_t smallest, size_t found, uint32_t kth_bits, size_t k) {
-  const float kth = std::bit_cast<float>(kth_bits);
-  const float margin = kth - std::bit_cast<float>(smallest);
-  const float wanted = static_cast<float>(k + 64) / static_cast<float>(found - k + 1);
-  const float next = kth - std::clamp(margin * wanted, kSmallestMargin * kth, kLargestMargin * kth);
-  return std::max(MagnitudeBits(next), 1u);
+  return {.smallest = std::min(collect_from, 0x7FFFFFFFu), .room = RoomForCandidates(count, k)};
 }
 
 // A guess that is too high costs more than one that collects some values too

@@ -7,28 +7,28 @@ namespace {
 struct AddOp {
   template <int N>
   __device__ Few<float, N> Load(size_t i) const {
-    Few<float, N> sum = LoadFew<float, N>(residual + i);
-    const Few<float, N> added = LoadFew<float, N>(gradient + i);
-    for (int j = 0; j < N; ++j) sum.at[j] += added.at[j];
-    return sum;
+    Few<float, N> total = LoadFew<float, N>(sum + i);
+    const Few<float, N> added = LoadFew<float, N>(values + i);
+    for (int j = 0; j < N; ++j) total.at[j] += added.at[j];
+    return total;
   }
   template <int N>
-  __device__ void Store(size_t i, const Few<float, N>& sum) const {
-    StoreFew(sum, residual + i);
+  __device__ void Store(size_t i, const Few<float, N>& total) const {
+    StoreFew(total, sum + i);
   }
   bool aligned() const {
     constexpr size_t kBytes = kWidth * sizeof(float);
-    return BeginsAt(gradient, kBytes) && BeginsAt(residual, kBytes);
+    return BeginsAt(values, kBytes) && BeginsAt(sum, kBytes);
   }
 
-  const float* gradient;
-  float* residual;
+  const float* values;
+  float* sum;
 };
 
 }  // namespace
 
-Status Add(std::span<const float> gradient, std::span<float> residual, const Stream& stream) {
-  return ForAll("add", AddOp{gradient.data(), residual.data()}, residual.size(), stream);
+Status Add(std::span<const float> values, std::span<float> sum, const Stream& stream) {
+  return ForAll("add", AddOp{values.data(), sum.data()}, sum.size(), stream);
 }
 
 }  // namespace thinwire::kernels::cuda

@@ -10,8 +10,8 @@
 
 namespace thinwire::kernels::cuda {
 
-// residual += gradient. REQUIRES: equal lengths.
-Status Add(std::span<const float> gradient, std::span<float> residual, const Stream& stream);
+// REQUIRES: what kernels/add.h does.
+Status Add(std::span<const float> values, std::span<float> sum, const Stream& stream);
 
 }  // namespace thinwire::kernels::cuda
 

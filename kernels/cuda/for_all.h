@@ -16,13 +16,9 @@
 #include "kernels/cuda/few.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/cuda/tile.h"
 
 namespace thinwire::kernels::cuda {
-
-inline constexpr int kWidth = 4;
-inline constexpr int kInFlight = 4;
-inline constexpr unsigned kTileThreads = 256;
-inline constexpr size_t kTileValues = size_t{kTileThreads} * kWidth * kInFlight;
 
 // One block for each tile.
 constexpr Grid OneBlockATile(size_t count) {

@@ -57,10 +57,11 @@ _nvcc_archive = rule(
     },
 )
 
-def cuda_library(name, hdrs, src = None, deps = [], host_deps = []):
+def cuda_library(name, hdrs, src = None, deps = [], host_deps = [], testonly = False):
     """deps are cuda_libraries, host_deps anything else; src is a .cu, a .cc, or None for headers that need neither."""
     native.cc_library(
         name = name + "_headers",
+        testonly = testonly,
         hdrs = hdrs,
         deps = [dep + "_headers" for dep in deps] + host_deps,
     )
@@ -68,6 +69,7 @@ def cuda_library(name, hdrs, src = None, deps = [], host_deps = []):
     if CUDA_TOOLKIT:
         native.cc_library(
             name = name,
+            testonly = testonly,
             srcs = _compiled(name, src),
             linkstatic = True,
             deps = [":" + name + "_headers", "//kernels/cuda:device_code", "@cuda//:runtime"] + deps,

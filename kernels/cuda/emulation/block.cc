@@ -43,16 +43,19 @@ void Block::RunGrid(unsigned block_count, unsigned thread_count, uint64_t seed,
   }
 }
 
+void Block::Prepare(Thread& thread) {
+  thread.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
+  getcontext(&thread.context);
+  thread.context.uc_stack.ss_sp = thread.stack.get();
+  thread.context.uc_stack.ss_size = kStackBytes;
+  thread.context.uc_link = nullptr;
+  makecontext(&thread.context, ThreadMain, 0);
+}
+
 void Block::Reserve(unsigned thread_count) {
   while (threads_.size() < thread_count) {
-    auto thread = std::make_unique<Thread>();
-    thread->stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
-    getcontext(&thread->context);
-    thread->context.uc_stack.ss_sp = thread->stack.get();
-    thread->context.uc_stack.ss_size = kStackBytes;
-    thread->context.uc_link = nullptr;
-    makecontext(&thread->context, ThreadMain, 0);
-    threads_.push_back(std::move(thread));
+    threads_.push_back(std::make_unique<Thread>());
+    Prepare(*threads_.back());
   }
 }
 
@@ -89,10 +92,16 @@ void Block::RunBlock(unsigned thread_count, uint64_t seed) {
 
 void Block::RunUntilItWaits(unsigned thread) {
   place_.thread.x = thread;
-  swapcontext(&scheduler_, &threads_[thread]->context);
+  if (_setjmp(scheduler_) != 0) return;
+  Thread& next = *threads_[thread];
+  if (next.begun) _longjmp(next.at, 1);
+  next.begun = true;
+  setcontext(&next.context);
 }
 
-void Block::Suspend() { swapcontext(&threads_[place_.thread.x]->context, &scheduler_); }
+void Block::Suspend() {
+  if (_setjmp(threads_[place_.thread.x]->at) == 0) _longjmp(scheduler_, 1);
+}
 
 // Whether there were threads, and all that have not ended wait for the block.
 bool Block::ReleaseBlock(unsigned thread_count) {

@@ -11,6 +11,7 @@
 #ifndef THINWIRE_KERNELS_CUDA_EMULATION_BLOCK_H_
 #define THINWIRE_KERNELS_CUDA_EMULATION_BLOCK_H_
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <array>
@@ -53,17 +54,22 @@ class Block {
  private:
   enum class State { kReady, kAtBlock, kAtWarp, kDone };
 
+  // Begins by its context, and goes on by a jump, which unlike a change of contexts asks nothing of
+  // the kernel of the operating system.
   struct Thread {
-    ucontext_t context = {};
+    ucontext_t context;
+    jmp_buf at;
+    bool begun = false;
     std::unique_ptr<char[]> stack;
     State state = State::kDone;
     WarpOp op = WarpOp::kSync;
     unsigned mask = 0;
     uint64_t given = 0;
-    LaneValues received = {};
+    LaneValues received;
   };
 
   static Block& running();
+  static void Prepare(Thread& thread);
   static void ThreadMain();
 
   void Reserve(unsigned thread_count);
@@ -73,7 +79,7 @@ class Block {
   void FinishExchange(unsigned warp);
   bool ReleaseBlock(unsigned thread_count);
 
-  ucontext_t scheduler_;
+  jmp_buf scheduler_;
   std::vector<std::unique_ptr<Thread>> threads_;
   Place place_;
   const std::function<void()>* kernel_ = nullptr;
