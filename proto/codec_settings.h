@@ -9,7 +9,7 @@
 
 namespace thinwire {
 
-// Sets what COMPRESSION says of twobit, qsgd, onebit and the indices of topk. Errors:
+// Sets what COMPRESSION says of twobit, qsgd, onebit, and the indices and least count of topk. Errors:
 // InvalidArgument.
 absl::Status SetCodecSettings(const Compression& compression, CodecSpec& spec);
 

@@ -15,12 +15,14 @@ TEST(CodecSettingsTest, AConfigurationThatSaysNothingMeansTheDefaults) {
 TEST(CodecSettingsTest, EverySettingArrives) {
   Compression compression;
   compression.set_topk_indices("golomb_rice");
+  compression.set_topk_least(16);
   compression.set_twobit_threshold(0.25);
   compression.set_qsgd_levels(15);
   compression.set_onebit_group(64);
   CodecSpec spec;
   ASSERT_TRUE(SetCodecSettings(compression, spec).ok());
-  EXPECT_EQ(spec, (CodecSpec{.indices = IndexCoder::kGolombRice,
+  EXPECT_EQ(spec, (CodecSpec{.least_sent = 16,
+                             .indices = IndexCoder::kGolombRice,
                              .twobit_threshold = 0.25,
                              .qsgd_levels = 15,
                              .onebit_group = 64}));

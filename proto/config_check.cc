@@ -1,21 +1,15 @@
 #include "proto/config_check.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <limits>
-#include <span>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/codec/codec_names.h"
-#include "common/did_you_mean.h"
 #include "common/partition.h"
+#include "proto/compression_check.h"
 #include "proto/diverging_pairs.h"
-#include "proto/pull_choice.h"
 
 namespace thinwire {
 namespace {
@@ -24,59 +18,6 @@ namespace {
 constexpr uint32_t kMostWorkers = 65536;
 // As server/core/schedule.cc has it.
 constexpr double kLargestPower = 1e6;
-
-// Writes the problems down.
-class Findings {
- public:
-  Findings(const FieldPlaces& places, CheckScope scope) : places_(places), scope_(scope) {}
-
-  bool whole() const { return scope_ == CheckScope::kWhole; }
-
-  void Add(const std::string& field, const std::string& text) {
-    const std::string name = field.substr(0, field.find('['));
-    auto place = places_.find(field);
-    if (place == places_.end()) place = places_.find(name);
-    const std::string where = place == places_.end() ? "" : absl::StrCat(place->second, ": ");
-    problems_.push_back(absl::StrCat(where, "field \"", name, "\"", text));
-  }
-
-  template <typename Value>
-  void Want(bool holds, const std::string& field, const std::string& wanted, const Value& got) {
-    if (!holds) Add(field, absl::StrCat(": want ", wanted, ", got ", got));
-  }
-
-  void WantName(const std::string& field, const std::string& got,
-                std::span<const std::string_view> known) {
-    for (std::string_view name : known) {
-      if (name == got) return;
-    }
-    const std::string nearest = DidYouMean(got, known);
-    Add(field,
-        absl::StrCat(": want one of ",
-                     absl::StrJoin(std::vector<std::string>(known.begin(), known.end()), ", "),
-                     ", got \"", got, "\"",
-                     nearest.empty() ? "" : absl::StrCat("; did you mean \"", nearest, "\"?")));
-  }
-
-  void WantAtLeast(uint64_t least, const std::string& field, uint64_t got,
-                   uint64_t most = std::numeric_limits<uint64_t>::max()) {
-    Want(got >= least, field, absl::StrCat("at least ", least), got);
-    Want(got <= most, field, absl::StrCat("at most ", most), got);
-  }
-
-  // Beyond a year no duration is meant.
-  void WantSeconds(const std::string& field, double got) {
-    Want(got > 0 && got <= 365 * 86400.0, field, "a number of seconds above 0, at most a year",
-         got);
-  }
-
-  std::vector<std::string> Take() { return std::move(problems_); }
-
- private:
-  const FieldPlaces& places_;
-  const CheckScope scope_;
-  std::vector<std::string> problems_;
-};
 
 void CheckConsistency(const Consistency& c, Findings& findings) {
   findings.WantName("mode", c.mode(), kModeNames);
@@ -99,16 +40,10 @@ void CheckConsistency(const Consistency& c, Findings& findings) {
                 absl::StrCat("less than workers (", c.workers(), ")"), c.backup());
 }
 
-bool IsPart(double value) { return value >= 0 && value <= 1; }
-
-void WantDensity(const std::string& field, double got, Findings& findings) {
-  findings.Want(got > 0 && got <= 1, field, "a number above 0 and at most 1", got);
-}
-
 void CheckDecay(const Optimization& o, Findings& findings) {
   for (int i = 0; i < o.decay_at_size(); ++i) {
     const std::string field = absl::StrCat("decay_at[", i, "]");
-    findings.Want(IsPart(o.decay_at(i)), field, "a number from 0 to 1", o.decay_at(i));
+    findings.WantPart(field, o.decay_at(i));
     if (i > 0) {
       findings.Want(o.decay_at(i) >= o.decay_at(i - 1), field,
                     absl::StrCat("no less than the one before (", o.decay_at(i - 1), ")"),
@@ -139,13 +74,13 @@ void CheckOptimization(const Optimization& o, Findings& findings) {
                 "a number above 0 that a float holds", o.epsilon());
   not_negative("weight_decay", o.weight_decay());
   findings.WantName("schedule", o.schedule(), kScheduleNames);
-  findings.Want(IsPart(o.warmup()), "warmup", "a number from 0 to 1", o.warmup());
+  findings.WantPart("warmup", o.warmup());
   CheckDecay(o, findings);
-  findings.Want(IsPart(o.decay_factor()), "decay_factor", "a number from 0 to 1", o.decay_factor());
+  findings.WantPart("decay_factor", o.decay_factor());
   findings.Want(o.power() >= 0 && o.power() <= kLargestPower, "power", "a number from 0 to 1000000",
                 o.power());
   findings.WantName("gradient_selection", o.gradient_selection(), kGradientSelectionNames);
-  WantDensity("selection_density", o.selection_density(), findings);
+  findings.WantDensity("selection_density", o.selection_density());
   findings.WantName("selection_rest", o.selection_rest(), kSelectionRestNames);
   if (!findings.whole()) return;
   const double unset = Optimization::default_instance().selection_density();
@@ -155,64 +90,6 @@ void CheckOptimization(const Optimization& o, Findings& findings) {
   findings.Want(o.selection_rest() == "server" || o.gradient_selection() == "gtopk",
                 "selection_rest", "server, for workers is of gradient_selection gtopk only",
                 absl::StrCat("workers with ", o.gradient_selection()));
-}
-
-// Whole parameters, or what changed of them.
-void CheckPull(const std::string& pull, Findings& findings) {
-  if (pull == "delta") return;
-  const PullChoice choice = ParsePull(pull);
-  findings.WantName("pull", choice.codec, choice.deltas ? CodecNames() : ParameterCodecNames());
-}
-
-// A codec, or a rule by which to choose one.
-void CheckPush(const Compression& c, Findings& findings) {
-  std::vector<std::string_view> names(CodecNames().begin(), CodecNames().end());
-  names.insert(names.end(), std::begin(kPushRuleNames), std::end(kPushRuleNames));
-  findings.WantName("push", c.push(), names);
-  for (int i = 0; i < c.auto_codecs_size(); ++i) {
-    findings.WantName(absl::StrCat("auto_codecs[", i, "]"), c.auto_codecs(i), CodecNames());
-  }
-  if (!findings.whole()) return;
-  const bool chosen = std::ranges::count(kPushRuleNames, c.push()) > 0;
-  findings.Want(chosen || c.auto_codecs_size() == 0, "auto_codecs",
-                "nothing, for it is of push auto and fastest only",
-                absl::StrCat("it with ", c.push()));
-  const auto unset = [&](const std::string& field, double part) {
-    findings.Want(!chosen || part == 0, field, absl::StrCat("0 with push ", c.push()), part);
-  };
-  unset("density_warmup", c.density_warmup());
-  unset("first_push_part", c.first_push_part());
-}
-
-void CheckCompression(const Compression& c, Findings& findings) {
-  const auto part = [&](const std::string& field, double value) {
-    findings.Want(IsPart(value), field, "a number from 0 to 1", value);
-  };
-  CheckPush(c, findings);
-  CheckPull(c.pull(), findings);
-  WantDensity("density", c.density(), findings);
-  findings.WantName("topk_values", c.topk_values(), DenseCodecNames());
-  findings.WantAtLeast(0, "shard_size", c.shard_size(), kLargestShardSize);
-  findings.WantName("topk_indices", c.topk_indices(), kIndexCoderNames);
-  part("density_warmup", c.density_warmup());
-  WantDensity("warmup_density", c.warmup_density(), findings);
-  findings.Want(c.correction_momentum() >= 0 && c.correction_momentum() < 1, "correction_momentum",
-                "a number from 0 to below 1", c.correction_momentum());
-  findings.Want(c.gradient_clip() >= 0 && c.gradient_clip() <= std::numeric_limits<float>::max(),
-                "gradient_clip", "a number of 0 or more that a float holds", c.gradient_clip());
-  findings.WantName("first_push", c.first_push(), CodecNames());
-  part("first_push_part", c.first_push_part());
-  WantDensity("pull_density", c.pull_density(), findings);
-  using Float = std::numeric_limits<float>;
-  findings.Want(c.twobit_threshold() >= Float::min() && c.twobit_threshold() <= Float::max(),
-                "twobit_threshold", "a number above 0 that a float holds", c.twobit_threshold());
-  findings.WantAtLeast(1, "qsgd_levels", c.qsgd_levels(), 127);
-  findings.Want(c.onebit_group() % 8 == 0, "onebit_group", "a multiple of 8", c.onebit_group());
-  findings.WantName("pull_topk_values", c.pull_topk_values(), DenseCodecNames());
-  if (!findings.whole()) return;
-  // What is corrected is the momentum of values that wait in the residual.
-  findings.Want(!c.momentum_correction() || c.error_feedback(), "error_feedback",
-                "true, for momentum_correction needs it", "false");
 }
 
 void CheckPairs(const Consistency& consistency, const Optimization& optimization,

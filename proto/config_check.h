@@ -10,7 +10,6 @@
 #ifndef THINWIRE_PROTO_CONFIG_CHECK_H_
 #define THINWIRE_PROTO_CONFIG_CHECK_H_
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "proto/config.pb.h"
+#include "proto/findings.h"
 
 namespace thinwire {
 
@@ -27,21 +27,11 @@ inline constexpr std::string_view kModeNames[] = {"sync", "backup", "ssp", "asyn
 inline constexpr std::string_view kOptimizerNames[] = {"sgd",  "momentum", "nesterov",
                                                        "adam", "adamw",    "adagrad"};
 inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine"};
-inline constexpr std::string_view kPushRuleNames[] = {"auto", "fastest"};
 inline constexpr std::string_view kGradientSelectionNames[] = {"none", "gtopk"};
 inline constexpr std::string_view kSelectionRestNames[] = {"server", "workers"};
 inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",
                                                    "torchscript"};
 inline constexpr std::string_view kDatasetNames[] = {"fashion_mnist", "cifar10", "safetensors"};
-
-// Where fields were set: by the field's name, an element of a repeated one as "decay_at[1]". The
-// place is whatever the person can look at: "job.textproto:7:5", "--decay_at".
-using FieldPlaces = std::map<std::string, std::string>;
-
-enum class CheckScope {
-  kFields,  // each field by itself: sensible even if other fields could not be read
-  kWhole,   // also what fields must be to one another
-};
 
 // One line per problem, in the fields' order; empty if there is none.
 std::vector<std::string> ConfigProblems(const ServerConfig& config, const FieldPlaces& places,

@@ -107,6 +107,7 @@ TEST(ConfigCheckTest, ANumberOutsideItsRangeIsRefused) {
                            "compression { qsgd_levels: 128 }",
                            "compression { qsgd_levels: 0 }",
                            "compression { onebit_group: 12 }",
+                           "compression { topk_least: 0 }",
                            "optimization { learning_rate: nan }",
                            "optimization { momentum: 1 }",
                            "optimization { beta1: -0.1 }",

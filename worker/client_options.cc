@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "common/codec/codec_names.h"
 #include "proto/codec_settings.h"
-#include "proto/config_check.h"
+#include "proto/compression_check.h"
 #include "proto/pull_choice.h"
 
 namespace thinwire {

@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<const Codec>> MakeSparseCodec(const CodecSpec& sp
   absl::StatusOr<std::unique_ptr<const Codec>> values = MakeCodec(of_values);
   if (!values.ok()) return values.status();
   if (spec.id == CodecId::kTopK) {
-    return MakeTopKCodec(spec.density, spec.indices, *std::move(values));
+    return MakeTopKCodec(spec.density, spec.least_sent, spec.indices, *std::move(values));
   }
   return MakeRandomKCodec(spec.density, spec.unbiased, *std::move(values));
 }

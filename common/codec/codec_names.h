@@ -48,6 +48,7 @@ enum class IndexCoder : uint8_t { kEliasFano = 0, kGolombRice = 1 };
 struct CodecSpec {
   CodecId id = CodecId::kFp32;
   double density = 0.01;            // topk, randomk: the part of the values that is sent, in (0, 1]
+  uint32_t least_sent = 1;          // topk: however low the density; at least 1
   CodecId values = CodecId::kFp32;  // topk, randomk: a dense codec
   IndexCoder indices = IndexCoder::kEliasFano;  // topk
   // randomk: sends values n/k times as large, so that the mean is right without error feedback.

@@ -49,9 +49,9 @@ absl::StatusOr<uint64_t> ReadVarint(const ByteChain& payload, size_t offset, Cod
 
 }  // namespace
 
-size_t SentCount(double density, size_t count) {
+size_t SentCount(double density, size_t count, size_t least) {
   const auto rounded = static_cast<size_t>(std::llround(density * static_cast<double>(count)));
-  return std::min(count, std::max<size_t>(rounded, 1));
+  return std::min(count, std::max(rounded, least));
 }
 
 size_t SparseHeadBytes(const SparseHead& head) {

@@ -26,8 +26,8 @@ struct SparseHead {
   bool operator==(const SparseHead&) const = default;
 };
 
-// k = round(density * count), at least 1 and at most COUNT.
-size_t SentCount(double density, size_t count);
+// k = round(density * count), at least LEAST and at most COUNT. REQUIRES: least >= 1.
+size_t SentCount(double density, size_t count, size_t least = 1);
 
 // The bytes of the head, which is where the values begin.
 size_t SparseHeadBytes(const SparseHead& head);

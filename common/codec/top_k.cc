@@ -16,8 +16,8 @@ namespace {
 
 class TopKCodec final : public Codec {
  public:
-  TopKCodec(double density, IndexCoder coder, std::unique_ptr<const Codec> values)
-      : density_(density), coder_(coder), values_(std::move(values)) {}
+  TopKCodec(double density, size_t least, IndexCoder coder, std::unique_ptr<const Codec> values)
+      : density_(density), least_(least), coder_(coder), values_(std::move(values)) {}
 
   CodecId id() const override { return CodecId::kTopK; }
   bool lossless() const override { return density_ == 1.0 && values_->lossless(); }
@@ -28,7 +28,7 @@ class TopKCodec final : public Codec {
   size_t Encode(std::span<const float> values, const Turn& turn,
                 std::span<std::byte> out) const override {
     if (SendsDense(values.size())) return values_->Encode(values, turn, out);
-    std::vector<uint32_t> indices(SentCount(density_, values.size()));
+    std::vector<uint32_t> indices(SentCount(density_, values.size(), least_));
     std::vector<float> sent(indices.size());
     uint32_t collect_from = 0;
     kernels::SelectTopK(values, {indices, sent}, collect_from);
@@ -43,7 +43,7 @@ class TopKCodec final : public Codec {
     if (SendsDense(residual.size())) {
       return values_->EncodeFeedback(gradient, residual, turn, memory, out);
     }
-    std::vector<uint32_t> indices(SentCount(density_, residual.size()));
+    std::vector<uint32_t> indices(SentCount(density_, residual.size(), least_));
     std::vector<float> sent(indices.size());
     std::vector<float> lost(indices.size());  // of what is sent: the residual has the rest
     kernels::AddAndSelectTopK(gradient, residual, {indices, sent}, memory.collect_from);
@@ -61,7 +61,7 @@ class TopKCodec final : public Codec {
 
   // At most.
   size_t SparseBytes(size_t count) const {
-    const size_t sent_count = SentCount(density_, count);
+    const size_t sent_count = SentCount(density_, count, least_);
     return SparseHeadBytes(Head(sent_count)) + values_->MaxPayloadBytes(sent_count) +
            MaxIndexBytes(coder_, sent_count, count);
   }
@@ -76,19 +76,22 @@ class TopKCodec final : public Codec {
   }
 
   const double density_;
+  const size_t least_;
   const IndexCoder coder_;
   const std::unique_ptr<const Codec> values_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const Codec>> MakeTopKCodec(double density, IndexCoder coder,
+absl::StatusOr<std::unique_ptr<const Codec>> MakeTopKCodec(double density, size_t least,
+                                                           IndexCoder coder,
                                                            std::unique_ptr<const Codec> values) {
   if (!(density > 0 && density <= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("topk density: want above 0 and at most 1, got ", density));
   }
-  return std::make_unique<TopKCodec>(density, coder, std::move(values));
+  if (least < 1) return absl::InvalidArgumentError("topk least_sent: want at least 1, got 0");
+  return std::make_unique<TopKCodec>(density, least, coder, std::move(values));
 }
 
 }  // namespace thinwire

@@ -58,13 +58,16 @@ TEST(TopKCodecTest, WhatIsRememberedChangesNoByte) {
   }
 }
 
-TEST(TopKCodecTest, TheCountIsRoundedAndAtLeastOne) {
+TEST(TopKCodecTest, TheCountIsRoundedAndAtLeastOneOrTheLeast) {
   const auto sent_count = [](double density, size_t count) { return SentCount(density, count); };
   EXPECT_EQ(sent_count(0.01, 3), 1u);
   EXPECT_EQ(sent_count(0.01, 249), 2u);
   EXPECT_EQ(sent_count(0.01, 250), 3u);
   EXPECT_EQ(sent_count(1.0, 100), 100u);
   EXPECT_EQ(sent_count(0.5, 0), 0u);
+  EXPECT_EQ(SentCount(0.01, 249, 16), 16u);
+  EXPECT_EQ(SentCount(0.01, 5000, 16), 50u);
+  EXPECT_EQ(SentCount(0.01, 9, 16), 9u);
 }
 
 // The bytes of docs/codecs.md: 2 of 64 values, so l = 5, and indices 4 and 41 are 00100 and 01001

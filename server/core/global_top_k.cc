@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
+#include "common/codec/sparse_head.h"
 #include "kernels/sparse.h"
 #include "kernels/top_k.h"
 
@@ -19,8 +19,7 @@ void GlobalTopK::Take(const Accumulator& accumulator, float scale) {
       for (size_t i = 0; i < sum.size(); ++i) rest_[first + i] += scale * sum[i];
     });
   }
-  const auto wanted = std::llround(density_ * static_cast<double>(rest_.size()));
-  indices_.resize(std::min(rest_.size(), std::max<size_t>(1, wanted)));
+  indices_.resize(SentCount(density_, rest_.size()));
   values_.resize(indices_.size());
   kernels::SelectTopK(rest_, {indices_, values_}, collect_from_);
   // A value that nobody sent is no entry, though k be larger than what there is.
