@@ -10,7 +10,7 @@ namespace {
 // master -= slot, slot += gradient: shows that slots begin at zero and stay.
 class SlottedOptimizer final : public Optimizer {
  public:
-  SlottedOptimizer() : Optimizer({.slots = {1}}) {}
+  SlottedOptimizer() : Optimizer(1) {}
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
     for (size_t i = 0; i < sum.size(); ++i) {

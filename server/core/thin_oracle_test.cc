@@ -67,7 +67,6 @@ class Model {
       if (thinning_.lazy_slots && gradient[i] == 0) continue;
       double missed = static_cast<double>(number - 1 - last_[i]);
       if (!thinning_.lazy_slots) missed = 0;
-      velocity_[i] *= std::pow(kMomentum, missed);
       masters_[i] *= std::pow(1 - rate * kWeightDecay, missed);
       velocity_[i] = kMomentum * velocity_[i] + gradient[i] + kWeightDecay * masters_[i];
       masters_[i] -= rate * velocity_[i];

@@ -8,7 +8,7 @@ namespace {
 class Adagrad final : public Optimizer {
  public:
   explicit Adagrad(const OptimizerSpec& spec)
-      : Optimizer({.slots = {1}, .weight_decay = spec.weight_decay}),
+      : Optimizer(1, spec.weight_decay),
         epsilon_(static_cast<float>(spec.epsilon)),
         weight_decay_(static_cast<float>(spec.weight_decay)) {}
 

@@ -9,7 +9,7 @@ namespace {
 class Adam final : public Optimizer {
  public:
   explicit Adam(const OptimizerSpec& spec)
-      : Optimizer({.slots = {spec.beta1, spec.beta2}, .weight_decay = spec.weight_decay}),
+      : Optimizer(2, spec.weight_decay),
         moments_(spec),
         weight_decay_(static_cast<float>(spec.weight_decay)) {}
 

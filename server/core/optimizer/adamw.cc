@@ -9,9 +9,7 @@ namespace {
 class AdamW final : public Optimizer {
  public:
   explicit AdamW(const OptimizerSpec& spec)
-      : Optimizer({.slots = {spec.beta1, spec.beta2}, .weight_decay = spec.weight_decay}),
-        moments_(spec),
-        weight_decay_(spec.weight_decay) {}
+      : Optimizer(2, spec.weight_decay), moments_(spec), weight_decay_(spec.weight_decay) {}
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

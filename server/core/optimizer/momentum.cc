@@ -8,7 +8,7 @@ namespace {
 class Momentum final : public Optimizer {
  public:
   explicit Momentum(const OptimizerSpec& spec)
-      : Optimizer({.slots = {spec.momentum}, .weight_decay = spec.weight_decay}),
+      : Optimizer(1, spec.weight_decay),
         momentum_(static_cast<float>(spec.momentum)),
         weight_decay_(static_cast<float>(spec.weight_decay)),
         nesterov_(spec.name == "nesterov") {}

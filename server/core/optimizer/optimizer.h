@@ -20,8 +20,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -46,20 +44,13 @@ struct Update {
   uint64_t number = 1;       // of this shard's updates, from 1 (the version after it)
 };
 
-// What an update does to a value without a gradient, where it only decays: it multiplies each slot
-// by its factor, and the master by 1 - learning_rate * weight_decay.
-struct Decays {
-  std::vector<double> slots;  // from 0 to 1, one for each slot
-  double weight_decay = 0;
-};
-
 // Immutable, thread-safe: what changes is the shard's.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  const Decays& decays() const { return decays_; }
-  int slot_count() const { return static_cast<int>(decays_.slots.size()); }
+  int slot_count() const { return slot_count_; }
+  double weight_decay() const { return weight_decay_; }
   // Applies one update in a single pass over the arrays, which are a shard's or, in calls of their
   // own, a few thousand of its values at a time. REQUIRES: slots.size() == slot_count(), every span
   // as long as sum and apart from the others, update.number >= 1.
@@ -67,10 +58,12 @@ class Optimizer {
                      std::span<const std::span<float>> slots) const = 0;
 
  protected:
-  explicit Optimizer(Decays decays = {}) : decays_(std::move(decays)) {}
+  explicit Optimizer(int slot_count = 0, double weight_decay = 0)
+      : slot_count_(slot_count), weight_decay_(weight_decay) {}
 
  private:
-  const Decays decays_;
+  const int slot_count_;
+  const double weight_decay_;
 };
 
 // Errors: InvalidArgument for an unknown name (lists those there are and suggests a near one) or a

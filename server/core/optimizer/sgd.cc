@@ -8,8 +8,7 @@ namespace {
 class Sgd final : public Optimizer {
  public:
   explicit Sgd(const OptimizerSpec& spec)
-      : Optimizer({.weight_decay = spec.weight_decay}),
-        weight_decay_(static_cast<float>(spec.weight_decay)) {}
+      : Optimizer(0, spec.weight_decay), weight_decay_(static_cast<float>(spec.weight_decay)) {}
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

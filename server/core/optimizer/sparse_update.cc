@@ -14,33 +14,14 @@ namespace {
 // So few that all of a block's arrays stay in the first cache.
 constexpr size_t kBlockValues = 512;
 
-// VALUES[j] times factor^MISSED[j].
-class Decay {
- public:
-  explicit Decay(double factor) : none_(factor == 1), powers_(factor) {}
-
-  void MakeUp(std::span<const uint32_t> missed, std::span<float> values) const {
-    if (none_) return;
-    for (size_t j = 0; j < values.size(); ++j) {
-      values[j] *= static_cast<float>(powers_.Of(missed[j]));
-    }
-  }
-
- private:
-  const bool none_;
-  const PowerTable powers_;
-};
-
 // An array of the shard, brought together for a block's indices and put back.
 class Gathered {
  public:
-  explicit Gathered(std::span<float> whole, double factor)
-      : whole_(whole), decay_(factor), block_(kBlockValues) {}
+  explicit Gathered(std::span<float> whole) : whole_(whole), block_(kBlockValues) {}
 
-  std::span<float> Take(std::span<const uint32_t> indices, std::span<const uint32_t> missed) {
+  std::span<float> Take(std::span<const uint32_t> indices) {
     const auto block = std::span(block_).first(indices.size());
     kernels::Gather(whole_, indices, block);
-    decay_.MakeUp(missed, block);
     return block;
   }
   void PutBack(std::span<const uint32_t> indices) const {
@@ -49,9 +30,15 @@ class Gathered {
 
  private:
   const std::span<float> whole_;
-  const Decay decay_;
   std::vector<float> block_;
 };
+
+// VALUES[j] times DECAY^MISSED[j].
+void MakeUp(const PowerTable& decay, std::span<const uint32_t> missed, std::span<float> values) {
+  for (size_t j = 0; j < values.size(); ++j) {
+    values[j] *= static_cast<float>(decay.Of(missed[j]));
+  }
+}
 
 // Writes how many updates before NUMBER had no entry for each of INDICES, and that NUMBER has one.
 void Miss(uint32_t number, std::span<const uint32_t> indices, std::span<uint32_t> last,
@@ -67,22 +54,19 @@ void Miss(uint32_t number, std::span<const uint32_t> indices, std::span<uint32_t
 void ApplySparse(const Optimizer& optimizer, const Update& update,
                  std::span<const uint32_t> indices, std::span<const float> sums,
                  const LazyArrays& arrays) {
-  const Decays& decays = optimizer.decays();
-  Gathered masters(arrays.masters, 1 - update.learning_rate * decays.weight_decay);
-  std::vector<Gathered> slots;
-  slots.reserve(arrays.slots.size());
-  for (size_t s = 0; s < arrays.slots.size(); ++s) {
-    slots.emplace_back(arrays.slots[s], decays.slots[s]);
-  }
+  const PowerTable decay(1 - update.learning_rate * optimizer.weight_decay());
+  Gathered masters(arrays.masters);
+  std::vector<Gathered> slots(arrays.slots.begin(), arrays.slots.end());
   std::array<uint32_t, kBlockValues> missed_room;
   std::vector<std::span<float>> slot_blocks(slots.size());
   for (size_t first = 0; first < indices.size(); first += kBlockValues) {
     const auto block = indices.subspan(first, std::min(kBlockValues, indices.size() - first));
     const auto missed = std::span(missed_room).first(block.size());
     Miss(static_cast<uint32_t>(update.number), block, arrays.last, missed);
-    const std::span<float> masters_block = masters.Take(block, missed);
+    const std::span<float> masters_block = masters.Take(block);
+    if (optimizer.weight_decay() != 0) MakeUp(decay, missed, masters_block);
     std::ranges::transform(slots, slot_blocks.begin(),
-                           [&](Gathered& slot) { return slot.Take(block, missed); });
+                           [&](Gathered& slot) { return slot.Take(block); });
     optimizer.Apply(update, sums.subspan(first, block.size()), masters_block, slot_blocks);
     masters.PutBack(block);
     for (const Gathered& slot : slots) slot.PutBack(block);

@@ -1,17 +1,15 @@
 // An update that has entries for a few of a shard's values: slots advance and masters move there
-// and nowhere else. What the updates without an entry would have decayed is made up for when one
-// comes:
+// and nowhere else. The weight decay of the updates without an entry is made up for when one comes:
 //
 //   missed = number - 1 - last                                 of the value, 0 if it had the update
-//   slot = decay^missed * slot                                 before
-//   x    = (1 - learning_rate * weight_decay)^missed * x
+//   x      = (1 - learning_rate * weight_decay)^missed * x     before
 //   then x and slots as the optimizer's formula has them;  last = number
 //
-// So a slot stands where updates without a gradient would have left it, as in Keras' Adam with
-// sparse gradients; but the moves that it would have given the master meanwhile are left out, as in
-// LazyAdam of TensorFlow Addons, and with them the reason to send that value to anybody. Weight
-// decay: Carpenter 2008, Lazy Sparse Stochastic Gradient Descent for Regularized Multinomial
-// Logistic Regression. docs/optimizers.md has what it means for each optimizer.
+// For a slot time passes with the entries of its value, as in LazyAdam of TensorFlow Addons and
+// SparseAdam of PyTorch: an entry is a gradient that was summed up over the updates since the last
+// one, and follows that one as a gradient follows another (docs/decisions/0047). Weight decay:
+// Carpenter 2008, Lazy Sparse Stochastic Gradient Descent for Regularized Multinomial Logistic
+// Regression. docs/optimizers.md has what it means for each optimizer.
 //
 // An update with an entry for every value has the bits of Optimizer::Apply. Thread-safe: touches
 // nothing but its arguments.
