@@ -48,39 +48,71 @@ uint64_t WordAt(std::span<const std::byte> bytes, size_t byte) {
   return word;
 }
 
-// Writes the low BITS bits of number after number, and what is left over at the end.
+// Puts the low BITS bits of number after number, a word at a time.
 class LowWriter {
  public:
-  LowWriter(int bits, std::byte* out) : bits_(bits), mask_((uint64_t{1} << bits) - 1), out_(out) {}
+  LowWriter(int bits, std::byte* out)
+      : bits_(static_cast<unsigned>(bits)), mask_((uint64_t{1} << bits) - 1), out_(out) {}
 
   void Put(uint32_t number) {
-    pending_ |= (number & mask_) << pending_bits_;
-    for (pending_bits_ += bits_; pending_bits_ >= 8; pending_bits_ -= 8) {
-      *out_++ = static_cast<std::byte>(pending_);
-      pending_ >>= 8;
-    }
+    const uint64_t low = number & mask_;
+    word_ |= low << used_;
+    used_ += bits_;
+    if (used_ < 64) return;
+    std::memcpy(out_, &word_, kWordBytes);
+    out_ += kWordBytes;
+    used_ -= 64;
+    word_ = low >> (bits_ - used_);
   }
   void Finish() {
-    if (pending_bits_ > 0) *out_ = static_cast<std::byte>(pending_);
+    const uint64_t word = word_;
+    std::memcpy(out_, &word, (used_ + 7) / 8);
   }
 
  private:
-  const int bits_;
+  const unsigned bits_;
   const uint64_t mask_;
   std::byte* out_;
-  uint64_t pending_ = 0;
-  int pending_bits_ = 0;
+  uint64_t word_ = 0;
+  unsigned used_ = 0;  // bits of the word: below 64
+};
+
+// Sets bits that rise, all others of BYTES being 0.
+class BitWriter {
+ public:
+  explicit BitWriter(std::span<std::byte> bytes) : bytes_(bytes) {
+    std::ranges::fill(bytes, std::byte{0});
+  }
+
+  void Set(size_t bit) {
+    const size_t at = bit / 64 * kWordBytes;
+    if (at != at_) {
+      std::memcpy(bytes_.data() + at_, &word_, kWordBytes);  // whole: another is behind it
+      at_ = at;
+      word_ = 0;
+    }
+    word_ |= uint64_t{1} << (bit % 64);
+  }
+  void Finish() {
+    const uint64_t word = word_;
+    std::memcpy(bytes_.data() + at_, &word, std::min(kWordBytes, bytes_.size() - at_));
+  }
+
+ private:
+  const std::span<std::byte> bytes_;
+  size_t at_ = 0;  // the byte where the word goes
+  uint64_t word_ = 0;
 };
 
 // Returns the bytes that are in use.
 template <IndexCoder kCoder>
 size_t EncodeWith(std::span<const uint32_t> indices, size_t universe, std::byte* out) {
+  if (indices.empty()) return 0;
   const size_t most = MaxIndexBytes(kCoder, indices.size(), universe);
   const int low_bits = LowBits(kCoder, indices.size(), universe);
   const size_t low_bytes = LowBytes(kCoder, indices.size(), universe);
-  std::fill_n(out, most, std::byte{0});
-  std::byte* const upper = out + low_bytes;
   LowWriter low(low_bits, out);
+  BitWriter upper({out + low_bytes, most - low_bytes});
   size_t bit = 0;
   uint32_t first_gap = 0;  // the smallest index that the next can be
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -93,10 +125,11 @@ size_t EncodeWith(std::span<const uint32_t> indices, size_t universe, std::byte*
       bit = (number >> low_bits) + i;
     }
     low.Put(number);
-    upper[bit / 8] |= std::byte{1} << (bit % 8);
+    upper.Set(bit);
   }
   low.Finish();
-  return kCoder == IndexCoder::kGolombRice && !indices.empty() ? low_bytes + bit / 8 + 1 : most;
+  upper.Finish();
+  return kCoder == IndexCoder::kGolombRice ? low_bytes + bit / 8 + 1 : most;
 }
 
 absl::Status WantsBytes(size_t count, size_t universe, absl::string_view want, size_t got) {
@@ -157,8 +190,8 @@ IndexReader::IndexReader(IndexCoder coder, std::span<const std::byte> code, size
                          size_t universe)
     : coder_(coder),
       low_bits_(LowBits(coder, count, universe)),
-      low_(code.first(LowBytes(coder, count, universe))),
-      upper_(code.subspan(low_.size())),
+      code_(code),
+      upper_(code.subspan(LowBytes(coder, count, universe))),
       word_(WordAt(upper_, 0)) {}
 
 bool IndexReader::FindBit() {
@@ -173,39 +206,51 @@ bool IndexReader::FindBit() {
 bool IndexReader::MoreBits() { return FindBit(); }
 
 size_t IndexReader::Next(std::span<uint32_t> out) {
-  return coder_ == IndexCoder::kEliasFano ? NextOf<IndexCoder::kEliasFano>(out)
-                                          : NextOf<IndexCoder::kGolombRice>(out);
+  // Behind the low part there is a word that may be read with it, but in the shortest codes.
+  const auto low_at = [&](size_t bit) {
+    uint64_t word;
+    std::memcpy(&word, code_.data() + bit / 8, kWordBytes);
+    return word >> (bit % 8);
+  };
+  const auto checked_low_at = [&](size_t bit) { return WordAt(code_, bit / 8) >> (bit % 8); };
+  const bool elias_fano = coder_ == IndexCoder::kEliasFano;
+  if (upper_.size() < kWordBytes) {
+    return elias_fano ? NextOf<IndexCoder::kEliasFano>(out, checked_low_at)
+                      : NextOf<IndexCoder::kGolombRice>(out, checked_low_at);
+  }
+  return elias_fano ? NextOf<IndexCoder::kEliasFano>(out, low_at)
+                    : NextOf<IndexCoder::kGolombRice>(out, low_at);
 }
 
-template <IndexCoder kCoder>
-size_t IndexReader::NextOf(std::span<uint32_t> out) {
+template <IndexCoder kCoder, typename LowAt>
+size_t IndexReader::NextOf(std::span<uint32_t> out, const LowAt& low_at) {
+  const bool gaps = kCoder == IndexCoder::kGolombRice;
   const auto low_bits = static_cast<size_t>(low_bits_);
   const uint64_t low_mask = (uint64_t{1} << low_bits) - 1;
-  const size_t before = next_;
-  size_t low_bit = before * low_bits;
-  size_t bit = last_bit_;
+  size_t low_bit = next_ * low_bits;
+  size_t after_last = after_last_;
   uint64_t least = least_;
   size_t filled = 0;
   while (filled < out.size() && FindBit()) {
-    // The set bits of one word, in registers. The number-th of all set bits is not below number.
+    // The set bits of one word, in registers.
     uint64_t word = word_;
+    const size_t first_bit = upper_byte_ * 8;
     for (; word != 0 && filled < out.size(); word &= word - 1, ++filled, low_bit += low_bits) {
-      const size_t after_last = before + filled == 0 ? 0 : bit + 1;
-      bit = upper_byte_ * 8 + static_cast<size_t>(std::countr_zero(word));
-      const uint64_t low = (WordAt(low_, low_bit / 8) >> (low_bit % 8)) & low_mask;
-      const bool gaps = kCoder == IndexCoder::kGolombRice;
-      const uint64_t upper = gaps ? bit - after_last : bit - (before + filled);
+      const size_t bit = first_bit + static_cast<size_t>(std::countr_zero(word));
+      // The number-th of all set bits is not below number.
+      const uint64_t upper = bit - (gaps ? after_last : next_ + filled);
+      after_last = bit + 1;
       // A hostile one may stand for more than 32 bits.
-      const uint64_t index =
-          std::min<uint64_t>((gaps ? least : 0) + (upper << low_bits | low), UINT32_MAX);
+      const uint64_t number = upper << low_bits | (low_at(low_bit) & low_mask);
+      const uint64_t index = std::min<uint64_t>(gaps ? least + number : number, UINT32_MAX);
       out[filled] = static_cast<uint32_t>(index);
       least = index + 1;
     }
     word_ = word;
   }
-  last_bit_ = bit;
+  after_last_ = after_last;
   least_ = least;
-  next_ = before + filled;
+  next_ += filled;
   return filled;
 }
 

@@ -48,22 +48,23 @@ class IndexReader {
   // Whether a set bit of the upper part has not been read.
   bool MoreBits();
   // Whether the last bit that was read lies in the last byte.
-  bool AtLastByte() const { return last_bit_ / 8 + 1 == upper_.size(); }
+  bool AtLastByte() const { return (after_last_ + 7) / 8 == upper_.size(); }
 
  private:
-  template <IndexCoder kCoder>
-  size_t NextOf(std::span<uint32_t> out);
+  // LOW_AT gives the low bits from a bit of the code on, with others behind them.
+  template <IndexCoder kCoder, typename LowAt>
+  size_t NextOf(std::span<uint32_t> out, const LowAt& low_at);
   bool FindBit();  // makes word_ not 0
 
   const IndexCoder coder_;
   const int low_bits_;
-  const std::span<const std::byte> low_;
+  const std::span<const std::byte> code_;
   const std::span<const std::byte> upper_;
   size_t upper_byte_ = 0;  // of word_
   uint64_t word_ = 0;      // the bits of the upper part that have not been read, from upper_byte_
   size_t next_ = 0;        // the number of the next index
   uint64_t least_ = 0;     // that the next index can be: the last + 1
-  size_t last_bit_ = 0;    // where the last index's bit was in the upper part
+  size_t after_last_ = 0;  // where the bits of the upper part begin that have not been read
 };
 
 // Whether CODE is what EncodeIndices writes for some COUNT indices below UNIVERSE. Errors:
