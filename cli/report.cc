@@ -62,6 +62,8 @@ ordered_json WorkerJson(const WorkerRow& row) {
           {"lost_put_backs", row.counts.lost_put_backs},
           {"differing_replicas", row.counts.differing_replicas},
           {"reconnects", row.counts.reconnects},
+          {"loss_scale", OrNull(row.loss_scale)},
+          {"overflowed_steps", row.counts.overflowed_steps},
           {"push_codecs", CodecsJson(row)}};
 }
 
@@ -147,6 +149,16 @@ std::string PushesText(const ServerTotals& totals) {
                       totals.repeated_pushes, " repeated, ", totals.refused_pushes, " refused");
 }
 
+void AddLossScales(const RunRecord& record, std::string& table) {
+  for (const WorkerRow& row : record.workers()) {
+    if (!row.loss_scale) continue;
+    AddRow(absl::StrCat("worker ", row.worker.value).c_str(),
+           absl::StrFormat("loss scale %.0f, steps that overflowed: %u", *row.loss_scale,
+                           row.counts.overflowed_steps),
+           table);
+  }
+}
+
 }  // namespace
 
 ordered_json ReportJson(const RunResult& result) {
@@ -196,6 +208,7 @@ std::string ReportTable(const RunResult& result) {
     AddRow("train loss", absl::StrFormat("%.4f", *loss), table);
   if (const auto accuracy = record.test_accuracy())
     AddRow("test accuracy", absl::StrFormat("%.4f", *accuracy), table);
+  AddLossScales(record, table);
   AddRow("pushed",
          TrafficText(counts.push_bytes_raw, counts.push_bytes_encoded, compression.push()), table);
   for (const WorkerRow& row : record.workers()) {

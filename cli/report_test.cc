@@ -114,6 +114,22 @@ TEST(ReportTest, ChosenPushCodecsAreToldOfEveryWorker) {
               HasSubstr("worker 0             matrices pushed in bf16, at 10.0 MB/s"));
 }
 
+TEST(ReportTest, LossScalesAreToldOfTheWorkersThatHaveOne) {
+  RunResult result = Result();
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("loss scale")));
+  WorkerEvent done;
+  done.kind = WorkerEvent::Kind::kDone;
+  done.loss_scale = 32768;
+  done.counts.overflowed_steps = 3;
+  result.record.Apply(done);
+  const ordered_json rows = ReportJson(result)["worker_rows"];
+  EXPECT_EQ(rows[0]["loss_scale"], 32768);
+  EXPECT_EQ(rows[0]["overflowed_steps"], 3);
+  EXPECT_TRUE(rows[1]["loss_scale"].is_null());
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("worker 0             loss scale 32768, steps that overflowed: 3"));
+}
+
 TEST(ReportTest, ALossThatIsNoNumberMakesNoBadJson) {
   RunResult result = Result();
   WorkerEvent step;

@@ -62,6 +62,7 @@ void RunRecord::Apply(const WorkerEvent& event) {
   row.step = event.step;
   row.seconds = event.seconds;
   row.train_loss = event.train_loss;
+  row.loss_scale = event.loss_scale;
   row.counts = event.counts;
 }
 

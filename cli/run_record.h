@@ -29,6 +29,7 @@ struct WorkerRow {
   double median_step_seconds = 0;
   bool evaluator = false;
   std::optional<double> test_accuracy;  // the final one
+  std::optional<double> loss_scale;     // where the loss is scaled
   WorkerCounts counts;
   std::vector<ChosenCodec> push_codecs;  // once done, where they were chosen
   std::string waiting;

@@ -118,6 +118,7 @@ void ReadCounts(Members& members, WorkerCounts& counts) {
   members.Read("lost_put_backs", counts.lost_put_backs);
   members.Read("differing_replicas", counts.differing_replicas);
   members.Read("reconnects", counts.reconnects);
+  members.Read("overflowed_steps", counts.overflowed_steps);
 }
 
 }  // namespace
@@ -138,6 +139,7 @@ WorkerCounts& WorkerCounts::operator+=(const WorkerCounts& other) {
   lost_put_backs += other.lost_put_backs;
   differing_replicas += other.differing_replicas;
   reconnects += other.reconnects;
+  overflowed_steps += other.overflowed_steps;
   return *this;
 }
 
@@ -171,6 +173,7 @@ absl::StatusOr<WorkerEvent> ParseWorkerEvent(const std::string& line) {
   members.Read(done ? "final_test_accuracy" : "test_accuracy", event.test_accuracy);
   members.Read("test_loss", event.test_loss);
   members.Read("evaluator", event.evaluator);
+  members.Read("loss_scale", event.loss_scale);
   members.Read(*kind == Kind::kStep      ? "waiting"
                : *kind == Kind::kWaiting ? "text"
                                          : "message",

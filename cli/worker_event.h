@@ -2,7 +2,8 @@
 // {"event":"step","worker":0,"step":41,...}
 //
 //   joined    step
-//   step      step epoch loss examples seconds late_pushes waiting, and the byte counts so far
+//   step      step epoch loss examples seconds late_pushes waiting, the byte counts so far, and
+//             loss_scale and overflowed_steps where the loss is scaled
 //   epoch     epoch train_loss seconds, the byte counts so far, and from the worker that evaluates
 //             test_accuracy and test_loss
 //   waiting   text: whom it waits for
@@ -38,6 +39,7 @@ struct WorkerCounts {
   uint64_t lost_put_backs = 0;
   uint64_t differing_replicas = 0;
   uint64_t reconnects = 0;
+  uint64_t overflowed_steps = 0;  // where the loss is scaled
 
   WorkerCounts& operator+=(const WorkerCounts& other);
   bool operator==(const WorkerCounts&) const = default;
@@ -67,6 +69,7 @@ struct WorkerEvent {
   std::optional<double> test_accuracy;  // of the epoch, or the final one
   std::optional<double> test_loss;
   bool evaluator = false;
+  std::optional<double> loss_scale;  // where the loss is scaled
   WorkerCounts counts;
   std::vector<ChosenCodec> push_codecs;
   std::string text;  // waiting, error; step: whom it waits for

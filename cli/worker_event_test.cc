@@ -50,6 +50,16 @@ TEST(WorkerEventTest, DoneHasTheTotals) {
   EXPECT_EQ(event.counts.accepted_pushes, 7);
 }
 
+TEST(WorkerEventTest, ALossScaleIsThereOnlyWhereTheLossIsScaled) {
+  for (const char* kind : {"step", "done"}) {
+    const std::string head = std::string(R"({"event":")") + kind + R"(","worker":0)";
+    const WorkerEvent event = Parse(head + R"(,"loss_scale":32768.0,"overflowed_steps":3})");
+    EXPECT_EQ(event.loss_scale, 32768);
+    EXPECT_EQ(event.counts.overflowed_steps, 3);
+    EXPECT_EQ(Parse(head + "}").loss_scale, std::nullopt);
+  }
+}
+
 TEST(WorkerEventTest, DoneHasTheChosenPushCodecs) {
   const WorkerEvent event = Parse(
       R"({"event":"done","worker":0,"push_codecs":[{"group":"matrices","codec":"bf16","reason":"thin"}]})");

@@ -1,0 +1,141 @@
+// Training in mixed precision and with a scaled loss: real processes, real sockets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/daemons.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kValues = 8;
+constexpr double kFirstScale = 1024;
+
+// EXAMPLES of two classes, told apart by which half is bright; of the one numbered PLANTED every
+// value is infinite. As a safetensors file.
+std::string TwoClasses(int examples, int planted) {
+  std::vector<float> x;
+  std::vector<uint8_t> y;
+  uint32_t noise = 12345;
+  for (int i = 0; i < examples; ++i) {
+    y.push_back(static_cast<uint8_t>(i % 2));
+    for (int k = 0; k < kValues; ++k) {
+      noise = noise * 1664525 + 1013904223;
+      const float dim = static_cast<float>(noise >> 8) * 0x1p-24f - 0.5f;
+      const float bright = 2 * k / kValues == i % 2 ? 1.5f : 0;
+      x.push_back(i == planted ? std::numeric_limits<float>::infinity() : bright + dim);
+    }
+  }
+  const size_t split = x.size() * sizeof(float);
+  const std::string header =
+      absl::StrCat(R"({"x":{"dtype":"F32","shape":[)", examples, ",", kValues,
+                   R"(],"data_offsets":[0,)", split, R"(]},"y":{"dtype":"U8","shape":[)", examples,
+                   R"(],"data_offsets":[)", split, ",", split + y.size(), "]}}");
+  const uint64_t length = header.size();
+  std::string file(reinterpret_cast<const char*>(&length), sizeof(length));
+  file += header;
+  file.append(reinterpret_cast<const char*>(x.data()), split);
+  file.append(reinterpret_cast<const char*>(y.data()), y.size());
+  return file;
+}
+
+class PrecisionTest : public testing::Test {
+ protected:
+  nlohmann::json Train(const std::string& config) {
+    const std::string report = absl::StrCat(daemons_.folder(), "/report.json");
+    const Finished run = daemons_.Run(
+        "cli/thinwire",
+        {"train", "--config", daemons_.Write("train.textproto", config), "--report", report});
+    EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
+    std::ifstream file(report);
+    return nlohmann::json::parse(file, nullptr, false);
+  }
+
+  // A Task on the two classes; each epoch has the planted example once.
+  std::string PlantedTask(int epochs) {
+    const auto write = [&](const char* name, int examples, int planted) {
+      std::ofstream(daemons_.folder() + "/" + name, std::ios::binary)
+          << TwoClasses(examples, planted);
+    };
+    write("train.safetensors", 400, 117);
+    write("test.safetensors", 100, -1);
+    return absl::StrCat("task { model: 'softmax' dataset: 'safetensors' data_dir: '",
+                        daemons_.folder(), "' batch_size: 10 seed: 7 loss_scale: ", kFirstScale,
+                        " epochs: ", epochs, " }");
+  }
+
+  Daemons daemons_;
+};
+
+TEST_F(PrecisionTest, AConvolutionalNetworkLearnsInBf16) {
+  const nlohmann::json report = Train(R"(
+    servers: 2
+    consistency { workers: 2 lease_seconds: 5 }
+    optimization { optimizer: "momentum" learning_rate: 0.02 }
+    compression { push: "fp8_e5m2" pull: "bf16" }
+    task { model: "cnn" precision: "bf16" train_examples: 4000 test_examples: 1000 epochs: 2 seed: 7 }
+  )");
+  ASSERT_FALSE(report.is_discarded());
+  EXPECT_EQ(report["config"]["task"]["precision"], "bf16");
+  EXPECT_GT(report["final_test_accuracy"], 0.6);
+  for (const auto& row : report["worker_rows"]) {
+    EXPECT_TRUE(row["loss_scale"].is_null()) << "bf16 has the range of fp32";
+    EXPECT_EQ(row["nonfinite_gradients"], 0);
+  }
+}
+
+TEST_F(PrecisionTest, APlantedOverflowIsCountedAndRecoveredFrom) {
+  constexpr int kEpochs = 3;
+  const nlohmann::json report =
+      Train(absl::StrCat("consistency { workers: 2 lease_seconds: 5 } "
+                         "optimization { learning_rate: 0.1 } ",
+                         PlantedTask(kEpochs)));
+  ASSERT_FALSE(report.is_discarded());
+  EXPECT_GT(report["final_test_accuracy"], 0.9);
+  uint64_t overflowed = 0;
+  for (const auto& row : report["worker_rows"]) {
+    const auto steps = row["overflowed_steps"].get<uint64_t>();
+    EXPECT_EQ(row["loss_scale"], kFirstScale / std::exp2(steps));
+    EXPECT_EQ(row["nonfinite_gradients"], 2 * steps) << "weights and biases";
+    overflowed += steps;
+  }
+  EXPECT_EQ(overflowed, kEpochs);
+}
+
+TEST_F(PrecisionTest, ATerminatedWorkersLossScaleIsTheNextOnes) {
+  const std::string server = daemons_.StartServer(
+      "server", "consistency { workers: 1 lease_seconds: 2 } optimization { learning_rate: 0.1 }");
+  ASSERT_NE(server, "");
+  const std::string config =
+      absl::StrCat("servers: '", server, "' delay_seconds: 0.02 residual_file: '",
+                   daemons_.folder(), "/residuals' ", PlantedTask(/*epochs=*/1000));
+  daemons_.StartWorker("first", config);
+  ASSERT_TRUE(daemons_.WaitForEvent("first", IsEvent("epoch")).has_value());
+  daemons_.Signal("first", SIGTERM);
+  const std::optional<nlohmann::json> done = daemons_.WaitForEvent("first", IsEvent("done"));
+  ASSERT_TRUE(done.has_value());
+  const double scale = (*done)["loss_scale"];
+  EXPECT_LT(scale, kFirstScale);
+  EXPECT_EQ(daemons_.WaitForEnd("first").exit, ExitStatus{.code = 75});
+
+  daemons_.StartWorker("second", config);
+  const std::optional<nlohmann::json> step = daemons_.WaitForEvent("second", IsEvent("step"));
+  ASSERT_TRUE(step.has_value());
+  EXPECT_LE((*step)["loss_scale"], scale);
+  daemons_.Signal("second", SIGTERM);
+  EXPECT_THAT(daemons_.WaitForEnd("second").log,
+              HasSubstr(absl::StrCat("/residuals.loss_scale: loss scale ", scale)));
+}
+
+}  // namespace
+}  // namespace thinwire
