@@ -24,7 +24,7 @@
 
 #include "bench/fastest.h"
 #include "common/codec/codec.h"
-#include "common/codec/entries.h"
+#include "common/codec/moves.h"
 #include "common/value_hash.h"
 #include "server/core/delta_publisher.h"
 
@@ -102,8 +102,10 @@ void MeasureApply(benchmark::State& state, const Setting& setting) {
     const auto delta = shards.publishers[shard].Answer(Version{0})[0];
     if (delta->kind == PublishedDelta::Kind::kAdd) {
       DecodePayloadAdd(delta->payload, 1.0f, replicas[shard]);
+    } else if (delta->kind == PublishedDelta::Kind::kMove) {
+      ApplyMoves(delta->payload, replicas[shard]);
     } else {
-      ReplaceEntries(delta->payload, replicas[shard]);
+      DecodePayload(delta->payload, replicas[shard]);
     }
     shard = (shard + 1) % kShards;
   });

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/splitter.h"
 #include "common/codec/codec.h"
-#include "common/codec/entries.h"
+#include "common/codec/moves.h"
 #include "common/value_hash.h"
 #include "kernels/copy_past_cache.h"
 #include "proto/parameter_service.pb.h"
@@ -53,13 +53,20 @@ ByteChain Replica::SeedPayload(ShardId shard) const {
 absl::StatusOr<Replica::Merged> Replica::Merge(const ParametersEntry& entry) {
   Held& held = shards_[entry.shard.value];
   const size_t count = partition_.value_count(entry.shard);
+  if (!Parameters::Kind_IsValid(static_cast<int>(entry.kind))) {
+    return absl::InvalidArgumentError(absl::StrCat("shard ", entry.shard.value,
+                                                   ": want a kind of 0 to ", Parameters::Kind_MAX,
+                                                   ", got ", entry.kind));
+  }
   const bool full = entry.kind == Parameters::FULL;
   if (!full) {
     if (!held.filled) return Merged::kNeedsFull;
     if (entry.version <= held.version) return Merged::kDone;
     if (held.version != entry.base_version) return Merged::kNeedsFull;
   }
-  if (absl::Status s = CheckPayload(entry.payload, count); !s.ok()) {
+  const absl::Status s = entry.kind == Parameters::MOVE ? CheckMoves(entry.payload, count)
+                                                        : CheckPayload(entry.payload, count);
+  if (!s.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("shard ", entry.shard.value, ": ", s.message()));
   }
   const uint64_t hash = Apply(entry);
@@ -85,8 +92,8 @@ uint64_t Replica::Apply(const ParametersEntry& entry) {
   }
   if (entry.kind == Parameters::ADD) {
     DecodePayloadAdd(entry.payload, 1, values);
-  } else if (entry.kind == Parameters::REPLACE) {
-    ReplaceEntries(entry.payload, values);
+  } else if (entry.kind == Parameters::MOVE) {
+    ApplyMoves(entry.payload, values);
   } else {
     DecodeWhole(entry.payload, values);
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
-#include "common/codec/entries.h"
+#include "common/codec/moves.h"
 #include "common/value_hash.h"
 #include "proto/parameter_service.pb.h"
 
@@ -97,21 +97,22 @@ TEST_F(ReplicaTest, ADeltaIsAddedToItsBaseAlone) {
   EXPECT_EQ(replica_.held_version(vectors_), Version{0});
 }
 
-TEST_F(ReplicaTest, ADeltaThatReplacesPutsItsEntriesInPlace) {
+TEST_F(ReplicaTest, ADeltaThatMovesBringsItsValuesToTheNewOnes) {
   ASSERT_TRUE(
       replica_.Merge({.shard = vectors_, .version = Version{4}, .payload = Fp32({1, 2, 3})}).ok());
-  const ParametersEntry delta{.shard = vectors_,
-                              .version = Version{5},
-                              .base_version = Version{4},
-                              .kind = Parameters::REPLACE,
-                              .published_hash = HashValues(Floats{1, 2, 9}),
-                              .payload = EncodeEntries(Floats{7, 8, 9}, std::vector<uint32_t>{2})};
+  const ParametersEntry delta{
+      .shard = vectors_,
+      .version = Version{5},
+      .base_version = Version{4},
+      .kind = Parameters::MOVE,
+      .published_hash = HashValues(Floats{1, 2, 9}),
+      .payload = EncodeMoves(Floats{1, 2, 3}, Floats{1, 2, 9}, std::vector<uint32_t>{2})};
   EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kDone);
   EXPECT_EQ(Tensor(2), Floats{9});
   EXPECT_EQ(*replica_.Merge({.shard = vectors_,
                              .version = Version{5},
                              .base_version = Version{5},
-                             .kind = Parameters::REPLACE}),
+                             .kind = Parameters::MOVE}),
             Replica::Merged::kDone)
       << "nothing changed";
   EXPECT_EQ(*replica_.Merge({.shard = vectors_,
@@ -121,6 +122,13 @@ TEST_F(ReplicaTest, ADeltaThatReplacesPutsItsEntriesInPlace) {
             Replica::Merged::kDone)
       << "held already";
   EXPECT_EQ(Tensor(1), (Floats{1, 2}));
+}
+
+TEST_F(ReplicaTest, AKindThatIsNotKnownIsNoWholeAnswer) {
+  const auto merged = replica_.Merge(
+      {.shard = vectors_, .version = Version{4}, .kind = 3, .payload = Fp32({1, 2, 3})});
+  EXPECT_EQ(std::string(merged.status().message()), "shard 0: want a kind of 0 to 2, got 3");
+  EXPECT_FALSE(replica_.holds(vectors_));
 }
 
 TEST_F(ReplicaTest, AReplicaThatDiffersIsHeldNoLonger) {

@@ -3,7 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include "common/codec/codec.h"
 #include "common/codec/dense.h"
 #include "common/codec/index_code.h"
 #include "common/codec/sparse_head.h"
@@ -20,13 +19,9 @@ size_t ValueBytes(size_t entry_count) { return 1 + DenseBytes(CodecId::kFp32, en
 
 }  // namespace
 
-size_t EntriesPayloadBytes(size_t entry_count, size_t count) {
-  return SparseHeadBytes(Head(entry_count)) + ValueBytes(entry_count) +
-         MaxIndexBytes(kCoder, entry_count, count);
-}
-
 ByteChain EncodeEntries(std::span<const float> values, std::span<const uint32_t> indices) {
-  const size_t size = EntriesPayloadBytes(indices.size(), values.size());
+  const size_t size = SparseHeadBytes(Head(indices.size())) + ValueBytes(indices.size()) +
+                      MaxIndexBytes(kCoder, indices.size(), values.size());
   auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
   PutSparseHead(Head(indices.size()), bytes.get());
   std::byte* const entry_bytes = bytes.get() + SparseHeadBytes(Head(indices.size()));
@@ -36,13 +31,6 @@ ByteChain EncodeEntries(std::span<const float> values, std::span<const uint32_t>
   EncodeDense(CodecId::kFp32, entries, entry_bytes + 1);
   EncodeIndices(kCoder, indices, values.size(), entry_bytes + ValueBytes(indices.size()));
   return ByteChain({bytes.get(), size}, bytes);
-}
-
-void ReplaceEntries(const ByteChain& payload, std::span<float> values) {
-  if (!PayloadIsSparse(payload)) return DecodePayload(payload, values);
-  ForEachSent(payload, values.size(), [&](auto indices, auto entries) {
-    kernels::Scatter(indices, entries, 1.0f, values);
-  });
 }
 
 }  // namespace thinwire

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/byte_chain.h"
-#include "common/codec/entries.h"
+#include "common/codec/moves.h"
 #include "common/value_hash.h"
 #include "kernels/add.h"
 #include "kernels/differ.h"
@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// More entries than this part of the values take more bytes than all of the values.
+// Where more than this part of the values changed the whole is little larger, and less work.
 constexpr double kSparsePart = 0.95;
 
 size_t WholeBytes(size_t count) { return 1 + count * sizeof(float); }
@@ -61,15 +61,16 @@ std::optional<PublishedDelta> DeltaPublisher::Exactly(std::span<const float> mas
   const size_t room = most + kernels::kDifferPadding;
   const auto indices = std::make_unique_for_overwrite<uint32_t[]>(room);
   const auto count = kernels::CollectDifferent(masters, published_, {indices.get(), room});
-  if (!count.has_value() ||
-      EntriesPayloadBytes(*count, masters.size()) >= WholeBytes(masters.size())) {
+  if (!count.has_value()) {
     std::ranges::copy(masters, published_.begin());
     return std::nullopt;
   }
   const std::span<const uint32_t> changed(indices.get(), *count);
+  PublishedDelta delta = {.kind = PublishedDelta::Kind::kMove,
+                          .payload = EncodeMoves(published_, masters, changed)};
   for (const uint32_t i : changed) published_[i] = masters[i];
-  return PublishedDelta{.kind = PublishedDelta::Kind::kReplace,
-                        .payload = EncodeEntries(masters, changed)};
+  if (delta.payload.size() >= WholeBytes(masters.size())) return std::nullopt;
+  return delta;
 }
 
 PublishedDelta DeltaPublisher::Through(Version version, std::span<const float> masters) {
@@ -92,11 +93,10 @@ DeltaChain DeltaPublisher::Answer(std::optional<Version> held) {
   if (held.has_value()) chain = log_->Since(*held);
   if (!chain.has_value()) return {Whole()};
   if (!chain->empty()) return *std::move(chain);
-  return {
-      std::make_shared<const PublishedDelta>(PublishedDelta{.kind = PublishedDelta::Kind::kReplace,
-                                                            .base = version(),
-                                                            .version = version(),
-                                                            .hash = hash_})};
+  return {std::make_shared<const PublishedDelta>(PublishedDelta{.kind = PublishedDelta::Kind::kMove,
+                                                                .base = version(),
+                                                                .version = version(),
+                                                                .hash = hash_})};
 }
 
 const std::shared_ptr<const PublishedDelta>& DeltaPublisher::Whole() {

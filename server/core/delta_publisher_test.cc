@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "common/codec/entries.h"
+#include "common/codec/moves.h"
 #include "common/value_hash.h"
 
 namespace thinwire {
@@ -43,11 +43,15 @@ struct Reader {
         return;
       }
     }
+    if (delta.kind == PublishedDelta::Kind::kMove) {
+      ASSERT_TRUE(CheckMoves(delta.payload, values.size()).ok());
+      return ApplyMoves(delta.payload, values);
+    }
     ASSERT_TRUE(CheckPayload(delta.payload, values.size()).ok());
     if (delta.kind == PublishedDelta::Kind::kAdd) {
       DecodePayloadAdd(delta.payload, 1, values);
     } else {
-      ReplaceEntries(delta.payload, values);
+      DecodePayload(delta.payload, values);
     }
   }
 };
@@ -115,7 +119,7 @@ TEST(DeltaPublisherTest, AnExactStepIsAsThinAsWhatChanged) {
   publisher.Publish(Version{1}, masters);
   const DeltaChain chain = publisher.Answer(Version{0});
   ASSERT_EQ(chain.size(), 1);
-  EXPECT_EQ(chain[0]->kind, PublishedDelta::Kind::kReplace);
+  EXPECT_EQ(chain[0]->kind, PublishedDelta::Kind::kMove);
   EXPECT_LT(Bytes(chain), 20);
   EXPECT_EQ(publisher.Answer(Version{0})[0], chain[0]) << "made once, however many read";
 }

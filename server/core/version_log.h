@@ -26,13 +26,13 @@ namespace thinwire {
 // What brings a reader from BASE to VERSION. The numbers of the kinds are those of the wire.
 struct PublishedDelta {
   enum class Kind : uint8_t {
-    kFull = 0,     // the values of VERSION, whatever the reader held
-    kAdd = 1,      // to be added
-    kReplace = 2,  // to be put in the places that the payload has entries for
+    kFull = 0,  // the values of VERSION, whatever the reader held
+    kAdd = 1,   // to be added
+    kMove = 2,  // by so many floats each value that the payload names (common/codec/moves.h)
   };
 
   Kind kind = Kind::kFull;
-  Version base;  // of kAdd and kReplace
+  Version base;  // of kAdd and kMove
   Version version;
   uint64_t hash = 0;  // HashValues of VERSION; 0: was not computed
   ByteChain payload;  // empty if base is version: nothing changed
