@@ -1,5 +1,6 @@
 #include "proto/config_check.h"
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 
@@ -10,6 +11,7 @@
 #include "common/partition.h"
 #include "proto/compression_check.h"
 #include "proto/diverging_pairs.h"
+#include "proto/loss_scaling.h"
 
 namespace thinwire {
 namespace {
@@ -110,6 +112,18 @@ bool IsDevice(const std::string& device) {
   return device == "auto" || device == "cpu";
 }
 
+void CheckLossScale(const Task& t, Findings& findings) {
+  const uint32_t scale = t.loss_scale();
+  findings.Want(scale == 0 || (std::has_single_bit(scale) && scale <= kLargestLossScale),
+                "loss_scale", "0 or a power of two up to 16777216", scale);
+  findings.WantAtLeast(1, "loss_scale_interval", t.loss_scale_interval());
+  if (!findings.whole()) return;
+  const uint32_t unset = Task::default_instance().loss_scale_interval();
+  findings.Want(t.loss_scale_interval() == unset || LossScalingOf(t).has_value(),
+                "loss_scale_interval", "nothing, for it is of precision fp16 or a loss_scale only",
+                absl::StrCat("it with precision ", t.precision()));
+}
+
 void CheckTask(const Task& t, Findings& findings) {
   findings.WantName("model", t.model(), kModelNames);
   findings.WantName("dataset", t.dataset(), kDatasetNames);
@@ -119,6 +133,8 @@ void CheckTask(const Task& t, Findings& findings) {
   findings.Want(IsDevice(t.device()), "device", "auto, cpu or cuda:N",
                 absl::StrCat("\"", t.device(), "\""));
   findings.WantAtLeast(1, "threads", t.threads(), 1024);
+  findings.WantName("precision", t.precision(), kPrecisionNames);
+  CheckLossScale(t, findings);
   if (!findings.whole()) return;
   if (t.model() == "torchscript") {
     findings.Want(!t.model_file().empty(), "model_file", "a file, for model torchscript", "\"\"");

@@ -32,6 +32,7 @@ inline constexpr std::string_view kSelectionRestNames[] = {"server", "workers"};
 inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",
                                                    "torchscript"};
 inline constexpr std::string_view kDatasetNames[] = {"fashion_mnist", "cifar10", "safetensors"};
+inline constexpr std::string_view kPrecisionNames[] = {"fp32", "bf16", "fp16"};
 
 // One line per problem, in the fields' order; empty if there is none.
 std::vector<std::string> ConfigProblems(const ServerConfig& config, const FieldPlaces& places,

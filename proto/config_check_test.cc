@@ -174,6 +174,24 @@ TEST(ConfigCheckTest, AWorkerKnowsItsServers) {
   EXPECT_NE(error("servers: 'a:1' worker: 3 workers: 3"), "");
 }
 
+TEST(ConfigCheckTest, APrecisionHasANameAndALossScaleIsAPowerOfTwo) {
+  EXPECT_EQ(ErrorOf("task { precision: 'bf16' loss_scale: 1024 loss_scale_interval: 10 }"), "");
+  EXPECT_EQ(ErrorOf("task { precision: 'fp16' loss_scale_interval: 10 }"), "");
+  EXPECT_EQ(ErrorOf("task { loss_scale: 1 }"), "");
+  EXPECT_EQ(ErrorOf("task { loss_scale: 16777216 }"), "");
+  EXPECT_EQ(ErrorOf("task { precision: 'bf61' }"),
+            "field \"precision\": want one of fp32, bf16, fp16, got \"bf61\"; did you mean "
+            "\"bf16\"?");
+  EXPECT_EQ(ErrorOf("task { loss_scale: 3 }"),
+            "field \"loss_scale\": want 0 or a power of two up to 16777216, got 3");
+  EXPECT_THAT(ErrorOf("task { loss_scale: 33554432 }"), HasSubstr("up to 16777216, got 33554432"));
+  EXPECT_EQ(ErrorOf("task { loss_scale: 2 loss_scale_interval: 0 }"),
+            "field \"loss_scale_interval\": want at least 1, got 0");
+  EXPECT_EQ(ErrorOf("task { precision: 'bf16' loss_scale_interval: 10 }"),
+            "field \"loss_scale_interval\": want nothing, for it is of precision fp16 or a "
+            "loss_scale only, got it with precision bf16");
+}
+
 TEST(ConfigCheckTest, AStragglerIsAWorkerAndADelay) {
   EXPECT_EQ(ParseStraggler("3:50ms").value(), (Straggler{WorkerId{3}, absl::Milliseconds(50)}));
   for (const char* text : {"", "3", "3:", ":50ms", "3:50", "3:-1s", "x:1s", "3:2h", "3:inf"}) {
