@@ -3,14 +3,15 @@
 #ifndef THINWIRE_KERNELS_CUDA_TWIN_TEST_H_
 #define THINWIRE_KERNELS_CUDA_TWIN_TEST_H_
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -42,7 +43,7 @@ class DeviceArray {
   DeviceArray(const std::vector<T>& values, const Stream& stream, size_t offset = 0)
       : stream_(stream), offset_(offset), count_(values.size()) {
     std::vector<T> all(offset + count_ + kGuard);
-    std::memset(all.data(), kPattern, all.size() * sizeof(T));
+    Fill(all, kPattern);
     std::copy(values.begin(), values.end(), all.begin() + static_cast<ptrdiff_t>(offset));
     EXPECT_TRUE(buffer_.Allocate(all.size()).ok());
     EXPECT_TRUE(CopyToDevice(all, buffer_.span(), stream).ok());
@@ -62,21 +63,25 @@ class DeviceArray {
     EXPECT_TRUE(CopyToHost(std::span<const T>(buffer_.span()), std::span(all), stream_).ok());
     const Status status = stream_.Wait();
     EXPECT_TRUE(status.ok()) << status.message();
-    std::vector<T> guard(kGuard), values(count_);
-    std::memset(guard.data(), kPattern, kGuard * sizeof(T));
-    EXPECT_EQ(std::memcmp(all.data() + offset_ + count_, guard.data(), kGuard * sizeof(T)), 0)
+    const auto behind = std::as_bytes(std::span(all)).subspan((offset_ + count_) * sizeof(T));
+    EXPECT_TRUE(std::ranges::all_of(behind, [](std::byte b) { return b == kPattern; }))
         << "behind " << count_ << " values something was written";
+    std::vector<T> values(count_);
     std::copy_n(all.begin() + static_cast<ptrdiff_t>(offset_), count_, values.begin());
     return values;
   }
 
  private:
   static constexpr size_t kGuard = 64;
-  static constexpr int kPattern = 0x5C;
+  static constexpr std::byte kPattern{0x5C};
+
+  static void Fill(std::vector<T>& values, std::byte byte) {
+    std::ranges::fill(std::as_writable_bytes(std::span(values)), byte);
+  }
 
   static std::vector<T> Noise(size_t count) {
     std::vector<T> values(count);
-    std::memset(values.data(), 0xEE, count * sizeof(T));
+    Fill(values, std::byte{0xEE});
     return values;
   }
 

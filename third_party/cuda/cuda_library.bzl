@@ -99,6 +99,7 @@ def _emulated(name, src, deps):
         name = name + "_emulated",
         testonly = True,
         srcs = srcs,
+        linkstatic = True,
         textual_hdrs = [src] if src else [],
         copts = ["-Wno-unknown-pragmas"],  # how far nvcc unrolls
         local_defines = ["THINWIRE_CUDA_EMULATION"],
@@ -107,16 +108,51 @@ def _emulated(name, src, deps):
     )
 
 def cuda_test(name, srcs, deps, host_deps = []):
-    """Compiles the cases once. name runs them on the emulation; name_cases is for a test that runs them on a GPU."""
+    """Runs the cases of srcs on the emulation. They are compiled once, for cuda_gpu_test too."""
     native.cc_library(
         name = name + "_cases",
         testonly = True,
         srcs = srcs,
+        linkstatic = True,
         deps = [dep + "_headers" for dep in deps] + host_deps + ["//third_party/system:gtest"],
         alwayslink = True,
     )
     native.cc_test(
         name = name,
         size = "small",
+        linkstatic = True,
         deps = [":" + name + "_cases", "//third_party/system:gtest_main"] + [dep + "_emulated" for dep in deps],
+    )
+
+def cuda_gpu_test(name, tests, deps):
+    """Runs the cases of some cuda_tests on a GPU, in one program."""
+    if CUDA_TOOLKIT:
+        native.cc_test(
+            name = name,
+            size = "large",
+            linkstatic = True,
+            deps = [test + "_cases" for test in tests] + deps + ["//third_party/system:gtest_main"],
+        )
+
+def cuda_binary(name, srcs, deps, host_deps = []):
+    """A program for a GPU, which starts on a machine without one, too; name_emulated is for trying its own logic."""
+    native.cc_library(
+        name = name + "_main",
+        testonly = True,
+        srcs = srcs,
+        linkstatic = True,
+        deps = [dep + "_headers" for dep in deps] + host_deps,
+    )
+    if CUDA_TOOLKIT:
+        native.cc_binary(
+            name = name,
+            testonly = True,
+            # Of the libraries only those it calls: a host with a GPU may have few.
+            linkopts = ["-Wl,--as-needed"],
+            deps = [":" + name + "_main"] + deps,
+        )
+    native.cc_binary(
+        name = name + "_emulated",
+        testonly = True,
+        deps = [":" + name + "_main"] + [dep + "_emulated" for dep in deps],
     )

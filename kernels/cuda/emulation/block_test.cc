@@ -1,0 +1,146 @@
+#include "kernels/cuda/emulation/block.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "gtest/gtest.h"
+#include "kernels/cuda/emulation/device.h"
+
+namespace thinwire::kernels::cuda {
+namespace {
+
+constexpr unsigned kAll = ~0u;
+
+void RunBlocks(unsigned blocks, unsigned threads, const std::function<void()>& kernel,
+               uint64_t seed = 1) {
+  Block::RunGrid(blocks, threads, seed, kernel);
+}
+
+TEST(BlockTest, EveryThreadOfEveryBlockRunsOnce) {
+  std::vector<int> runs(7 * 96);
+  RunBlocks(7, 96, [&] {
+    EXPECT_EQ(blockDim.x, 96u);
+    EXPECT_EQ(gridDim.x, 7u);
+    ++runs[blockIdx.x * blockDim.x + threadIdx.x];
+  });
+  EXPECT_EQ(runs, std::vector<int>(7 * 96, 1));
+}
+
+TEST(BlockTest, TheOrderIsDrawn) {
+  std::set<std::vector<unsigned>> orders;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    std::vector<unsigned> order;
+    RunBlocks(
+        4, 2, [&] { order.push_back(blockIdx.x * 2 + threadIdx.x); }, seed);
+    orders.insert(order);
+  }
+  EXPECT_GT(orders.size(), 10u);
+}
+
+TEST(BlockTest, NobodyPassesAWaitBeforeAllHaveComeThere) {
+  int arrived = 0;
+  RunBlocks(1, 128, [&] {
+    ++arrived;
+    __syncthreads();
+    EXPECT_EQ(arrived, 128);
+    __syncthreads();
+    if (threadIdx.x == 0) arrived = 0;
+    __syncthreads();
+    EXPECT_EQ(arrived, 0);
+  });
+}
+
+TEST(BlockTest, ThreadsThatHaveEndedAreNotWaitedFor) {
+  int passed = 0;
+  RunBlocks(1, 64, [&] {
+    if (threadIdx.x >= 40) return;
+    __syncthreads();
+    ++passed;
+  });
+  EXPECT_EQ(passed, 40);
+}
+
+TEST(BlockTest, AMissingWaitShows) {
+  // Each thread reads its neighbour's word, which is written only if that one came first.
+  std::set<int> results;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    int words[64] = {}, read = 0;
+    RunBlocks(
+        1, 64,
+        [&] {
+          words[threadIdx.x] = 1;
+          read += words[(threadIdx.x + 1) % 64];
+        },
+        seed);
+    results.insert(read);
+  }
+  EXPECT_FALSE(results.contains(64));
+}
+
+TEST(WarpTest, ExchangesAreThoseOfTheLanesNamed) {
+  RunBlocks(2, 64, [] {
+    const unsigned lane = threadIdx.x % 32;
+    EXPECT_EQ(__ballot_sync(kAll, lane % 3 == 0), 0x49249249u);
+    EXPECT_EQ(__shfl_sync(kAll, 2.5 * lane, 3), 7.5);
+    EXPECT_EQ(__shfl_up_sync(kAll, lane, 4), lane < 4 ? lane : lane - 4);
+    EXPECT_EQ(__shfl_xor_sync(kAll, uint64_t{lane} << 40, 1), uint64_t{lane ^ 1} << 40);
+    EXPECT_EQ(__reduce_add_sync(kAll, lane), 496u);
+    EXPECT_EQ(__reduce_max_sync(kAll, 100 - lane), 100u);
+    if (lane >= 8) return;
+    EXPECT_EQ(__ballot_sync(0xFF, true), 0xFFu);
+    EXPECT_TRUE(__any_sync(0xFF, lane == 7));
+    __syncwarp(0xFF);
+  });
+}
+
+TEST(WarpTest, SumsAcrossABlock) {
+  unsigned sum = 0;
+  RunBlocks(3, 256, [&] {
+    const unsigned of_warp = __reduce_add_sync(kAll, threadIdx.x);
+    if (threadIdx.x % 32 == 0) atomicAdd(&sum, of_warp);
+  });
+  EXPECT_EQ(sum, 3 * 255 * 128u);
+}
+
+using WarpDeathTest = testing::Test;
+
+TEST(WarpDeathTest, LanesThatMeetDifferentExchangesAreFoundOut) {
+  EXPECT_DEATH(RunBlocks(1, 32,
+                         [] {
+                           if (threadIdx.x < 16) {
+                             __ballot_sync(kAll, true);
+                           } else {
+                             __reduce_add_sync(kAll, 1);
+                           }
+                         }),
+               "meets another exchange");
+}
+
+TEST(WarpDeathTest, ALaneThatHasEndedIsNotWaitedForInSilence) {
+  EXPECT_DEATH(RunBlocks(1, 32,
+                         [] {
+                           if (threadIdx.x == 5) return;
+                           __syncwarp();
+                         }),
+               "a lane that has ended|threads that do not come");
+}
+
+TEST(WarpDeathTest, AThreadIsInItsMask) {
+  EXPECT_DEATH(RunBlocks(1, 32, [] { __syncwarp(1); }), "not in its mask");
+}
+
+TEST(WarpDeathTest, AWaitThatOnlySomeComeToIsFoundOut) {
+  EXPECT_DEATH(RunBlocks(1, 64,
+                         [] {
+                           if (threadIdx.x < 32) {
+                             __syncthreads();
+                           } else if (threadIdx.x < 63) {
+                             __syncwarp();
+                           }
+                         }),
+               "a lane that has ended|threads that do not come");
+}
+
+}  // namespace
+}  // namespace thinwire::kernels::cuda

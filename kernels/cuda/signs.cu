@@ -1,0 +1,70 @@
+#include <bit>
+#include <cstdint>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/signs.h"
+
+namespace thinwire::kernels::cuda {
+namespace {
+
+constexpr unsigned kLanes = 32;
+constexpr unsigned kAllLanes = ~0u;
+
+// A thread has a value, and the bits of a warp are four bytes, which its first lanes write.
+__device__ bool PutSign(float value, size_t i, size_t count, std::byte* bits) {
+  const bool sign = std::bit_cast<uint32_t>(value) >> 31 != 0;
+  const unsigned signs = __ballot_sync(kAllLanes, i < count && sign);
+  const unsigned lane = threadIdx.x % kLanes;
+  const size_t first = i - lane;
+  if (lane < kLanes / 8 && first + lane * 8 < count) {
+    bits[first / 8 + lane] = static_cast<std::byte>(signs >> (lane * 8));
+  }
+  return sign;
+}
+
+__global__ void PutKernel(const float* values, size_t count, std::byte* bits) {
+  const size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  PutSign(i < count ? values[i] : 0.0f, i, count, bits);
+}
+
+__global__ void TakeKernel(const float* entries, float* values, size_t count, std::byte* bits) {
+  const size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const float value = i < count ? values[i] : 0.0f;
+  const bool sign = PutSign(value, i, count, bits);
+  if (i < count) values[i] = value - entries[sign ? 1 : 0];
+}
+
+__global__ void FromKernel(const std::byte* bits, const float* entries, float* out, size_t count,
+                           bool adds) {
+  const size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const float entry = entries[static_cast<unsigned>(bits[i / 8]) >> (i % 8) & 1];
+  out[i] = adds ? out[i] + entry : entry;
+}
+
+}  // namespace
+
+Status PutSigns(std::span<const float> values, std::byte* bits, const Stream& stream) {
+  return Launch("put signs", PutKernel, OneThreadEach(values.size()), stream, values.data(),
+                values.size(), bits);
+}
+
+Status TakeSigns(std::span<const float, 2> entries, std::span<float> values, std::byte* bits,
+                 const Stream& stream) {
+  return Launch("take signs", TakeKernel, OneThreadEach(values.size()), stream, entries.data(),
+                values.data(), values.size(), bits);
+}
+
+Status FromSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> out,
+                 const Stream& stream) {
+  return Launch("decode signs", FromKernel, OneThreadEach(out.size()), stream, bits, entries.data(),
+                out.data(), out.size(), false);
+}
+
+Status AddFromSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> sum,
+                    const Stream& stream) {
+  return Launch("decode signs and add", FromKernel, OneThreadEach(sum.size()), stream, bits,
+                entries.data(), sum.data(), sum.size(), true);
+}
+
+}  // namespace thinwire::kernels::cuda
