@@ -121,8 +121,7 @@ absl::Status Trainer::RecomputeBuffers(Step step) {
 absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   const absl::Duration before = stopwatch_.elapsed();
   const auto examples = parts_.sampler.Batch(step);
-  parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()),
-                          loss_scale_ ? loss_scale_->value() : 1);
+  parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()), loss_scale());
   absl::Status status = examples.empty() ? GiveNothing() : Compute(examples);
   if (status.ok()) status = parts_.client.EndStep();
   if (!status.ok()) return status;
@@ -138,7 +137,7 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
 absl::Status Trainer::Compute(std::span<const uint32_t> examples) {
   bool slept = false;
   const absl::StatusOr<BatchResult> result = parts_.model.Train(
-      batches_.Gather(examples), loss_scale_ ? loss_scale_->value() : 1,
+      batches_.Gather(examples), loss_scale(),
       [this](uint32_t i) { return parts_.client.WaitTensor(i); },
       [&](uint32_t i, std::span<const float> gradient, std::shared_ptr<const void> owner) {
         if (!slept) absl::SleepFor(options_.delay);

@@ -88,6 +88,7 @@ class Trainer {
   absl::StatusOr<Step> TrainStep(Step step);
   absl::Status Compute(std::span<const uint32_t> examples);
   absl::Status GiveNothing();
+  float loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
   // The loss scale of the next step, by what became of STEP's gradient.
   void MoveLossScale(Step step);
   absl::Status RestoreLossScale();
