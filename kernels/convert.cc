@@ -5,6 +5,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/convert.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which includes this file again.
 #include "kernels/format_lanes-inl.h"
@@ -26,6 +27,15 @@ typename Format::Code LoadCode(const std::byte* codes, size_t i) {
 template <typename Format>
 void StoreCode(typename Format::Code code, std::byte* codes, size_t i) {
   std::memcpy(codes + i * sizeof(code), &code, sizeof(code));
+}
+
+// A scaled shard is encoded by blocks that a pass over each has just brought to the first cache,
+// and the memory would rest meanwhile: so what the next pass begins with is asked for. Beyond the
+// end of an array that does nothing.
+template <typename Format>
+HWY_INLINE void AskAhead(const float* values) {
+  constexpr size_t kBlock = 2048;
+  if constexpr (Format::kScaled) hwy::Prefetch(values + kBlock);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -56,6 +66,7 @@ void EncodeAll(std::span<const float> values, float unit, std::byte* codes) {
   const Floats df;
   const auto inverses = hn::Set(df, inverse);
   for (; i + hn::Lanes(df) <= values.size(); i += hn::Lanes(df)) {
+    AskAhead<Format>(values.data() + i);
     StoreUnits<Format>(hn::LoadU(df, values.data() + i), inverses, codes, i);
   }
 #endif
@@ -75,6 +86,8 @@ void EncodeFeedbackAll(std::span<const float> gradient, std::span<float> residua
   const auto units = hn::Set(df, unit), inverses = hn::Set(df, inverse);
   for (; i + hn::Lanes(df) <= gradient.size(); i += hn::Lanes(df)) {
     float* at = residual.data() + i;
+    AskAhead<Format>(at);
+    AskAhead<Format>(gradient.data() + i);
     const auto value = hn::Add(hn::LoadU(df, at), hn::LoadU(df, gradient.data() + i));
     auto sent = StoreUnits<Format>(value, inverses, codes, i);
     if constexpr (Format::kScaled) sent = hn::Mul(sent, units);
