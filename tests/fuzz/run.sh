@@ -43,5 +43,6 @@ for family in $("$work/write_seeds" "$work/seeds"); do
   fuzz "$family" 1200 tests/fuzz/payload_fuzz.cc -DTHINWIRE_FUZZ_FAMILY=$number
   number=$((number + 1))
 done
+fuzz moves 600 tests/fuzz/moves_fuzz.cc
 object proto/frame.cc proto/wire_format.cc
 fuzz frame 600 proto/frame_fuzz.cc
