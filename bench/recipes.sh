@@ -69,7 +69,7 @@ case $mode in
 esac
 
 recipe_flags() {
-  local thousandth="--push topk --density 0.001 --topk_least 16 --topk_values fp8_e5m2 --topk_indices golomb_rice"
+  local thousandth="--push topk --density 0.001 --topk_least 32 --topk_values fp8_e5m2 --topk_indices golomb_rice"
   local dgc="--optimizer sgd --momentum_correction --density_warmup 0.2"
   case $1 in
     fp32) echo "--push fp32 --pull fp32" ;;
