@@ -1,4 +1,5 @@
 #include "kernels/cuda/add.h"
+
 #include "kernels/cuda/for_all.h"
 
 namespace thinwire::kernels::cuda {

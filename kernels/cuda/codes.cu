@@ -1,6 +1,7 @@
+#include "kernels/cuda/codes.h"
+
 #include <bit>
 
-#include "kernels/cuda/codes.h"
 #include "kernels/cuda/for_all.h"
 
 namespace thinwire::kernels::cuda {

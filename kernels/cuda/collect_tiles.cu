@@ -1,5 +1,6 @@
-#include "kernels/collect.h"
 #include "kernels/cuda/collect_tiles.h"
+
+#include "kernels/collect.h"
 #include "kernels/cuda/few.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/tile.h"

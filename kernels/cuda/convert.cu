@@ -1,4 +1,5 @@
 #include "kernels/cuda/convert.h"
+
 #include "kernels/cuda/encode_few.h"
 #include "kernels/cuda/for_all.h"
 

@@ -1,4 +1,5 @@
 #include "kernels/cuda/draws.h"
+
 #include "kernels/cuda/launch.h"
 #include "kernels/mix_bits.h"
 

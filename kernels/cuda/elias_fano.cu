@@ -1,4 +1,5 @@
 #include "kernels/cuda/elias_fano.h"
+
 #include "kernels/cuda/launch.h"
 
 namespace thinwire::kernels::cuda {

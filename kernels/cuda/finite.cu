@@ -1,4 +1,5 @@
 #include "kernels/cuda/finite.h"
+
 #include "kernels/cuda/for_all.h"
 
 namespace thinwire::kernels::cuda {

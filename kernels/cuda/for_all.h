@@ -20,11 +20,6 @@
 
 namespace thinwire::kernels::cuda {
 
-// One block for each tile.
-constexpr Grid OneBlockATile(size_t count) {
-  return {(count + kTileValues - 1) / kTileValues, kTileThreads};
-}
-
 // The calling block's tile of COUNT values.
 template <typename Op>
 __device__ void ForTile(Op& op, size_t count, bool aligned) {

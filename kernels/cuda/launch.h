@@ -3,23 +3,12 @@
 #ifndef THINWIRE_KERNELS_CUDA_LAUNCH_H_
 #define THINWIRE_KERNELS_CUDA_LAUNCH_H_
 
-#include <cstddef>
-
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/status.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/cuda/tile.h"
 
 namespace thinwire::kernels::cuda {
-
-struct Grid {
-  size_t block_count = 0;
-  unsigned thread_count = 0;  // of a block
-};
-
-// So many blocks of THREAD_COUNT that each of COUNT things gets a thread.
-constexpr Grid OneThreadEach(size_t count, unsigned thread_count = 256) {
-  return {(count + thread_count - 1) / thread_count, thread_count};
-}
 
 // ATTEMPT is what an error says. No block: nothing is launched.
 template <typename... Parameters, typename... Arguments>
@@ -31,7 +20,8 @@ Status Launch(const char* attempt, void (*kernel)(Parameters...), const Grid& gr
   emulation::Launch(stream.handle(), blocks, grid.thread_count,
                     [=] { kernel(static_cast<Parameters>(arguments)...); });
 #else
-  // clang-format off: it takes the launch for templates
+  // The formatter takes the launch for templates.
+  // clang-format off
   kernel<<<blocks, grid.thread_count, 0, stream.handle()>>>(static_cast<Parameters>(arguments)...);
   // clang-format on
 #endif

@@ -1,9 +1,10 @@
+#include "kernels/cuda/magnitude.h"
+
 #include <bit>
 #include <cstdint>
 
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/for_all.h"
-#include "kernels/cuda/magnitude.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

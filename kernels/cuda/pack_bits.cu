@@ -1,5 +1,6 @@
-#include "kernels/cuda/launch.h"
 #include "kernels/cuda/pack_bits.h"
+
+#include "kernels/cuda/launch.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

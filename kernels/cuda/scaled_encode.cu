@@ -1,10 +1,11 @@
+#include "kernels/cuda/scaled_encode.h"
+
 #include <bit>
 #include <cstdint>
 
 #include "kernels/cuda/encode_few.h"
 #include "kernels/cuda/for_all.h"
 #include "kernels/cuda/magnitude.h"
-#include "kernels/cuda/scaled_encode.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

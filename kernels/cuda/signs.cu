@@ -1,8 +1,9 @@
+#include "kernels/cuda/signs.h"
+
 #include <bit>
 #include <cstdint>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/signs.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

@@ -1,7 +1,8 @@
+#include "kernels/cuda/sparse.h"
+
 #include <cstddef>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/sparse.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

@@ -1,15 +1,17 @@
+#include "kernels/cuda/sums.h"
+
 #include <bit>
 #include <cstdint>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/sums.h"
 
 namespace thinwire::kernels::cuda {
 namespace {
 
 constexpr unsigned kParts = 16;
-// Rows of a value for each part that are on their way at once.
-constexpr int kRows = 16;
+// Rows of a value for each part that are on their way at once: a warp alone waits for memory longer
+// than it adds.
+constexpr int kRows = 64;
 constexpr unsigned kRangeThreads = 256;
 
 // The end of a block's group, which begins at FIRST.

@@ -1,3 +1,5 @@
+#include "kernels/cuda/top_k.h"
+
 #include <algorithm>
 
 #include "kernels/collect_from.h"
@@ -7,7 +9,6 @@
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/tile.h"
-#include "kernels/cuda/top_k.h"
 #include "kernels/cuda/top_k_workspace.h"
 
 namespace thinwire::kernels::cuda {
