@@ -107,7 +107,7 @@ def _emulated(name, src, deps):
                [dep + "_emulated" for dep in deps],
     )
 
-def cuda_test(name, srcs, deps, host_deps = []):
+def cuda_test(name, srcs, deps, host_deps = [], size = "small"):
     """Runs the cases of srcs on the emulation. They are compiled once, for cuda_gpu_test too."""
     native.cc_library(
         name = name + "_cases",
@@ -119,7 +119,7 @@ def cuda_test(name, srcs, deps, host_deps = []):
     )
     native.cc_test(
         name = name,
-        size = "small",
+        size = size,
         linkstatic = True,
         deps = [":" + name + "_cases", "//third_party/system:gtest_main"] + [dep + "_emulated" for dep in deps],
     )
