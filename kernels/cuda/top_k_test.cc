@@ -93,6 +93,13 @@ TEST_F(TopKTwinTest, TheSetOfEveryKindOfValuesIsTheCpus) {
   });
 }
 
+// More tiles than one block sums up at once.
+TEST_F(TopKTwinTest, TheSetOfVeryManyValuesIsTheCpus) {
+  const std::vector<float> values = ValuesOf(Kind::kRandom, (size_t{1} << 24) + 5000, 3);
+  const Selected want = OnCpu(nullptr, values, values.size() / 1000);
+  ExpectSame(OnDevice(nullptr, values, values.size() / 1000, want.collect_from), want);
+}
+
 TEST_F(TopKTwinTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
   std::vector<float> values(30'000, 1.0f);
   for (size_t i = 0; i < values.size(); i += 3) values[i] = -1.0f;

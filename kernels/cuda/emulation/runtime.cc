@@ -31,7 +31,7 @@ struct CUevent_st {
 
 namespace {
 
-constexpr size_t kDeviceBytes = 64 << 20;
+constexpr size_t kDeviceBytes = 256 << 20;
 constexpr size_t kAlignment = 256;
 constexpr int kNoise = 0xA5;
 
