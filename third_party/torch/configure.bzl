@@ -6,10 +6,16 @@ cc_library(
     copts = [],
     includes = [{includes}],
     hdrs = {headers},
-    linkopts = [{linkopts}],
+    linkopts = [{linkopts}]{search},
     visibility = ["//visibility:public"],
 )
 """
+
+# A program that travels is told where LibTorch is when it starts; what LibTorch itself needs is there, too.
+_SEARCH = """ + select({{
+        "@thinwire//third_party/system:static": ["-Wl,--allow-shlib-undefined"],
+        "//conditions:default": ["-Wl,-rpath,{root}/lib"],
+    }})"""
 
 def _quoted(words):
     return ", ".join(["\"%s\"" % w for w in words])
@@ -25,7 +31,7 @@ def _torch_configure_impl(ctx):
                 ctx.symlink(root + "/include/" + folder, "include/" + folder)
         includes = ["include", "include/torch/csrc/api/include"]
         headers = "glob([\"include/**/*.h\", \"include/**/*.hpp\"])"
-        linkopts = ["-L%s/lib" % root, "-Wl,-rpath,%s/lib" % root]
+        linkopts = ["-L%s/lib" % root]
         if ctx.path(root + "/lib/libtorch_cuda.so").exists:
             linkopts += ["-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--as-needed"]
     else:
@@ -39,6 +45,7 @@ def _torch_configure_impl(ctx):
         includes = _quoted(includes),
         headers = headers,
         linkopts = _quoted(linkopts),
+        search = _SEARCH.format(root = root) if root else "",
     ))
 
 torch_configure = repository_rule(
