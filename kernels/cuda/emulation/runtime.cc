@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -37,15 +39,21 @@ constexpr int kNoise = 0xA5;
 
 // A program has one device, which its streams and its last error belong to.
 struct Device {
+  std::mutex mu;
   std::set<CUstream_st*> streams;
   cudaError_t last_error = cudaSuccess;
   uint64_t launch_count = 0;
+  std::optional<uint64_t> whole_count;  // of kernels and copies before it breaks, if it will
+
+  bool broken() const { return whole_count == 0u; }
 };
 
 Device& TheDevice() {
   static Device device;
   return device;
 }
+
+std::unique_lock<std::mutex> Lock() { return std::unique_lock(TheDevice().mu); }
 
 cudaError_t Remembered(cudaError_t error) {
   if (error != cudaSuccess) TheDevice().last_error = error;
@@ -54,6 +62,8 @@ cudaError_t Remembered(cudaError_t error) {
 
 cudaError_t Enqueue(cudaStream_t stream, std::function<void()> work) {
   if (!TheDevice().streams.contains(stream)) return Remembered(cudaErrorInvalidResourceHandle);
+  if (TheDevice().broken()) return Remembered(cudaErrorLaunchFailure);
+  if (TheDevice().whole_count.has_value()) --*TheDevice().whole_count;
   stream->waiting.push_back(std::move(work));
   return cudaSuccess;
 }
@@ -89,11 +99,16 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "invalid resource handle";
     case cudaErrorNotReady:
       return "device not ready";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
   }
   return "unrecognized error code";
 }
 
-cudaError_t cudaGetLastError() { return std::exchange(TheDevice().last_error, cudaSuccess); }
+cudaError_t cudaGetLastError() {
+  const auto lock = Lock();
+  return std::exchange(TheDevice().last_error, cudaSuccess);
+}
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
@@ -104,6 +119,7 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
+  const auto lock = Lock();
   return device == 0 ? cudaSuccess : Remembered(cudaErrorInvalidDevice);
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -115,58 +131,75 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void** memory, size_t bytes) { return Allocate(memory, bytes); }
-cudaError_t cudaFree(void* memory) { return Free(memory); }
-cudaError_t cudaMallocHost(void** memory, size_t bytes) { return Allocate(memory, bytes); }
-cudaError_t cudaFreeHost(void* memory) { return Free(memory); }
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  const auto lock = Lock();
+  return Allocate(memory, bytes);
+}
+cudaError_t cudaFree(void* memory) {
+  const auto lock = Lock();
+  return Free(memory);
+}
+cudaError_t cudaMallocHost(void** memory, size_t bytes) { return cudaMalloc(memory, bytes); }
+cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
+  const auto lock = Lock();
   return Enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t stream) {
+  const auto lock = Lock();
   return Enqueue(stream, [=] { std::memset(to, byte, bytes); });
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  const auto lock = Lock();
   *stream = new CUstream_st;
   TheDevice().streams.insert(*stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const auto lock = Lock();
   if (TheDevice().streams.erase(stream) == 0) return Remembered(cudaErrorInvalidResourceHandle);
   stream->RunUntil(stream->launched_count());
   delete stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const auto lock = Lock();
   if (!TheDevice().streams.contains(stream)) return Remembered(cudaErrorInvalidResourceHandle);
   stream->RunUntil(stream->launched_count());
-  return cudaSuccess;
+  return TheDevice().broken() ? Remembered(cudaErrorLaunchFailure) : cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const auto lock = Lock();
   if (event->stream == nullptr) return cudaSuccess;
   return Enqueue(stream, [other = event->stream, mark = event->mark] { other->RunUntil(mark); });
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  const auto lock = Lock();
   *event = new CUevent_st;
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const auto lock = Lock();
   delete event;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const auto lock = Lock();
   if (!TheDevice().streams.contains(stream)) return Remembered(cudaErrorInvalidResourceHandle);
   *event = {stream, stream->launched_count()};
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const auto lock = Lock();
   if (event->stream != nullptr) event->stream->RunUntil(event->mark);
-  return cudaSuccess;
+  return TheDevice().broken() ? Remembered(cudaErrorLaunchFailure) : cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const auto lock = Lock();
   const bool reached = event->stream == nullptr || event->stream->run_count >= event->mark;
   return reached ? cudaSuccess : cudaErrorNotReady;
 }
@@ -182,10 +215,16 @@ namespace thinwire::kernels::cuda::emulation {
 
 void Launch(cudaStream_t stream, unsigned block_count, unsigned thread_count,
             std::function<void()> kernel) {
+  const auto lock = Lock();
   const uint64_t seed = ++TheDevice().launch_count;
   (void)Enqueue(stream, [=, kernel = std::move(kernel)] {
     Block::RunGrid(block_count, thread_count, seed, kernel);
   });
+}
+
+void BreakAfter(std::optional<uint64_t> count) {
+  const auto lock = Lock();
+  TheDevice().whole_count = count;
 }
 
 }  // namespace thinwire::kernels::cuda::emulation

@@ -1,12 +1,14 @@
 // The part of the CUDA runtime that thinwire uses, on the host: the memory of the device is the
 // heap's, filled with noise, and what is launched on a stream runs only when somebody waits for it,
 // so a host that reads too early is found out. Names and meanings are NVIDIA's. Only tests use it.
-// Not thread-safe.
+// Thread-safe: one call at a time.
 #ifndef THINWIRE_KERNELS_CUDA_EMULATION_RUNTIME_H_
 #define THINWIRE_KERNELS_CUDA_EMULATION_RUNTIME_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "kernels/cuda/emulation/device.h"
 
@@ -22,6 +24,7 @@ enum cudaError_t {
   cudaErrorInvalidDevice = 101,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
+  cudaErrorLaunchFailure = 719,
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2 };
@@ -64,6 +67,10 @@ namespace thinwire::kernels::cuda::emulation {
 // What <<<block_count, thread_count, 0, stream>>> does.
 void Launch(cudaStream_t stream, unsigned block_count, unsigned thread_count,
             std::function<void()> kernel);
+
+// After COUNT more kernels and copies the device breaks: from then on whatever is asked of a stream
+// is an error, as after a kernel that wrote where it must not. Nothing: it is whole again.
+void BreakAfter(std::optional<uint64_t> count);
 
 }  // namespace thinwire::kernels::cuda::emulation
 
