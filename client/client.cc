@@ -6,15 +6,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/codec_tuner.h"
+#include "client/device.h"
 #include "client/exchange.h"
 #include "client/loop.h"
 #include "client/membership.h"
+#include "client/parameter_memory.h"
 #include "client/push_encoder.h"
 #include "client/rendezvous.h"
 #include "client/replica.h"
 #include "client/report.h"
 #include "client/residual_file.h"
 #include "client/residual_start.h"
+#include "client/shard_encoder.h"
 #include "client/starting_step.h"
 #include "common/clock.h"
 
@@ -25,16 +28,17 @@ namespace thinwire {
 // says that it stands still.
 class Client::State {
  public:
-  State(ClientOptions options, Partition partition, Transport& transport)
+  State(ClientOptions options, Partition partition, Transport& transport, const Device* device)
       : options_(std::move(options)),
         partition_(std::move(partition)),
         transport_(transport),
-        replica_(partition_),
+        device_(device),
         rendezvous_(partition_) {}
 
   ~State() {
     if (loop_ == nullptr) return;
     loop_->Run([this] { exchange_->Stop(); });
+    if (arrivals_ != nullptr) arrivals_->Stop();
     loop_->Stop();
   }
 
@@ -45,14 +49,18 @@ class Client::State {
   absl::Status Leave();
   void BeginStep(Step step, uint32_t examples, float scale);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
+  void Ready(uint32_t tensor, const DeviceGradient& gradient);
 
   const Partition& partition() const { return partition_; }
-  client::Replica& replica() { return replica_; }
+  client::Replica& replica() { return *replica_; }
   client::Rendezvous& rendezvous() { return rendezvous_; }
   const client::Report& report() const { return report_; }
   const std::string& residual_start() const { return residual_start_; }
 
  private:
+  absl::Status CheckOptions() const;
+  absl::Status MakeEncoder();
+  absl::Status MakeReplica();
   absl::Status CheckInitial(std::span<const std::span<const float>> initial) const;
   JoinRequest MakeJoinRequest() const;
   client::ResidualOwner owner() const { return {.job = options_.job, .worker = options_.worker}; }
@@ -64,13 +72,16 @@ class Client::State {
   const ClientOptions options_;
   const Partition partition_;
   Transport& transport_;
+  const Device* const device_;  // null: the host's memory
   SteadyClock clock_;
-  client::Replica replica_;
+  std::unique_ptr<client::Replica> replica_;
   client::Rendezvous rendezvous_;
   client::Report report_;
   std::unique_ptr<client::CodecTuner> tuner_;  // if the push codecs are chosen
   std::unique_ptr<client::PushEncoder> encoder_;
   std::shared_ptr<client::Loop> loop_;  // from Join on, as is what lives there
+  // Waits for gradients that the device still computes. From Join on, if there is a device.
+  std::unique_ptr<client::Loop> arrivals_;
   std::unique_ptr<client::Exchange> exchange_;
   Incarnation incarnation_;
   std::string residual_start_;
@@ -78,6 +89,13 @@ class Client::State {
 };
 
 absl::Status Client::State::Init() {
+  if (absl::Status s = CheckOptions(); !s.ok()) return s;
+  if (absl::Status s = device_ == nullptr ? absl::OkStatus() : device_->Use(); !s.ok()) return s;
+  if (absl::Status s = MakeEncoder(); !s.ok()) return s;
+  return MakeReplica();
+}
+
+absl::Status Client::State::CheckOptions() const {
   // NaN is neither.
   if (!(options_.gradient_clip >= 0)) {
     return absl::InvalidArgumentError(
@@ -88,15 +106,6 @@ absl::Status Client::State::Init() {
         absl::StrCat("correction momentum: want a number from 0 to below 1, got ",
                      options_.correction.momentum));
   }
-  if (options_.choose.has_value()) {
-    auto tuner = client::CodecTuner::Make(partition_, options_, clock_);
-    if (!tuner.ok()) return tuner.status();
-    tuner_ = *std::move(tuner);
-    report_.set_choices(tuner_->choices());
-  }
-  auto encoder = client::PushEncoder::Make(partition_, options_, tuner_.get());
-  if (!encoder.ok()) return encoder.status();
-  encoder_ = *std::move(encoder);
   if (options_.pull.has_value() && !CarriesParameters(*options_.pull)) {
     return absl::InvalidArgumentError(absl::StrCat("pull: want a codec of parameters, got ",
                                                    std::string(CodecName(*options_.pull))));
@@ -108,6 +117,36 @@ absl::Status Client::State::Init() {
                      absl::FormatDuration(options_.silence), " and ",
                      absl::FormatDuration(options_.heartbeat_interval)));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Client::State::MakeEncoder() {
+  if (options_.choose.has_value()) {
+    auto tuner = client::CodecTuner::Make(partition_, options_, clock_);
+    if (!tuner.ok()) return tuner.status();
+    tuner_ = *std::move(tuner);
+    report_.set_choices(tuner_->choices());
+  }
+  std::unique_ptr<client::ShardEncoder> shards;  // null: of the host
+  if (device_ != nullptr) {
+    auto made = device_->MakeEncoder(partition_, options_);
+    if (!made.ok()) return made.status();
+    shards = *std::move(made);
+  }
+  auto encoder = client::PushEncoder::Make(partition_, options_, tuner_.get(), std::move(shards));
+  if (!encoder.ok()) return encoder.status();
+  encoder_ = *std::move(encoder);
+  return absl::OkStatus();
+}
+
+absl::Status Client::State::MakeReplica() {
+  if (device_ == nullptr) {
+    replica_ = std::make_unique<client::Replica>(partition_);
+    return absl::OkStatus();
+  }
+  auto memory = device_->MakeParameters(partition_);
+  if (!memory.ok()) return memory.status();
+  replica_ = std::make_unique<client::Replica>(partition_, *std::move(memory));
   return absl::OkStatus();
 }
 
@@ -166,7 +205,7 @@ absl::StatusOr<Step> Client::State::Join(std::span<const std::span<const float>>
   if (absl::Status s = CheckInitial(initial); !s.ok()) return s;
   absl::StatusOr<std::optional<client::SavedResiduals>> saved = ReadSaved();
   if (!saved.ok()) return saved.status();
-  replica_.Fill(initial);
+  if (absl::Status s = replica_->Fill(initial); !s.ok()) return s;
   client::Membership membership(transport_, clock_, options_.silence);
   absl::StatusOr<std::vector<JoinReply>> replies = membership.JoinAll(MakeJoinRequest());
   if (!replies.ok()) return replies.status();
@@ -181,12 +220,19 @@ absl::StatusOr<Step> Client::State::Join(std::span<const std::span<const float>>
                                                                          .partition = partition_,
                                                                          .transport = transport_,
                                                                          .loop = loop_,
-                                                                         .replica = replica_,
+                                                                         .replica = *replica_,
                                                                          .encoder = *encoder_,
                                                                          .tuner = tuner_.get(),
                                                                          .rendezvous = rendezvous_,
                                                                          .report = report_},
                                                  *std::move(replies));
+  if (device_ != nullptr) {
+    absl::Status used;
+    arrivals_ = std::make_unique<client::Loop>(clock_);
+    loop_->Run([&] { used = device_->Use(); });
+    if (used.ok()) arrivals_->Run([&] { used = device_->Use(); });
+    if (!used.ok()) return used;
+  }
   loop_->Post([this, first] { exchange_->Start(first); });
   return first;
 }
@@ -204,8 +250,10 @@ absl::Status Client::State::SaveResiduals() {
   if (absl::Status s = puts_back ? rendezvous_.WaitAll() : absl::OkStatus(); !s.ok()) return s;
   // Every verdict is in, and what is put back with the parameters of the next step: so the loop
   // leaves the encoder alone until that begins.
-  return client::WriteResiduals(options_.residual_file, owner(), partition_, next_,
-                                encoder_->residuals());
+  absl::StatusOr<std::vector<client::ShardResidualsView>> residuals;
+  loop_->Run([&] { residuals = encoder_->residuals(); });
+  if (!residuals.ok()) return residuals.status();
+  return client::WriteResiduals(options_.residual_file, owner(), partition_, next_, *residuals);
 }
 
 void Client::State::BeginStep(Step step, uint32_t examples, float scale) {
@@ -217,6 +265,15 @@ void Client::State::Ready(uint32_t tensor, std::span<const float> gradient,
                           std::shared_ptr<const void> owner) {
   loop_->Post([this, tensor, gradient, owner = std::move(owner)]() mutable {
     exchange_->Ready(tensor, gradient, std::move(owner));
+  });
+}
+
+void Client::State::Ready(uint32_t tensor, const DeviceGradient& gradient) {
+  // Else the loop would stand still until the device has come so far.
+  arrivals_->Post([this, tensor, gradient] {
+    const absl::Status arrived = device_->Wait(gradient.written);
+    if (arrived.ok()) return Ready(tensor, gradient.values, gradient.owner);
+    loop_->Post([this, arrived] { exchange_->Fail(arrived); });
   });
 }
 
@@ -238,11 +295,12 @@ absl::Status Client::State::Leave() {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
                                                      std::vector<TensorShape> tensors,
-                                                     Transport& transport) {
+                                                     Transport& transport, const Device* device) {
   absl::StatusOr<Partition> partition =
       Partition::Make(std::move(tensors), options.shard_size, options.server_count);
   if (!partition.ok()) return partition.status();
-  auto state = std::make_unique<State>(std::move(options), *std::move(partition), transport);
+  auto state =
+      std::make_unique<State>(std::move(options), *std::move(partition), transport, device);
   if (absl::Status s = state->Init(); !s.ok()) return s;
   return std::unique_ptr<Client>(new Client(std::move(state)));
 }
@@ -263,6 +321,9 @@ absl::Status Client::WaitAll() { return state_->rendezvous().WaitAll(); }
 void Client::Ready(uint32_t tensor, std::span<const float> gradient,
                    std::shared_ptr<const void> owner) {
   state_->Ready(tensor, gradient, std::move(owner));
+}
+void Client::Ready(uint32_t tensor, const DeviceGradient& gradient) {
+  state_->Ready(tensor, gradient);
 }
 absl::Status Client::EndStep() { return state_->rendezvous().WaitEncoded(); }
 absl::StatusOr<Step> Client::NextStep() { return state_->NextStep(); }

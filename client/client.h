@@ -2,16 +2,19 @@
 // sends them in the partition's order while backward still runs, resends after a reconnect, merges
 // what comes back into the replica, and turns every silence into an error that names the server.
 //
-//   auto client = Client::Make(options, tensors, transport);      // bind the model to
-//   client->replica(i) Step step = client->Join(initial); while (step < last) {
+//   auto client = Client::Make(options, tensors, transport);   // bind the model to replica(i)
+//   Step step = client->Join(initial);
+//   while (step < last) {
 //     client->BeginStep(step, examples);
 //     for each layer, first to last:   client->WaitTensor(i);  forward
 //     for each layer, last to first:   backward;  client->Ready(i, gradient)
 //     client->EndStep();               // every gradient is encoded
-//     step = client->NextStep();       // every verdict is in: step + 1, or further after a late
-//     push
+//     step = client->NextStep();       // every verdict is in: step + 1, after a late push more
 //   }
 //   client->Leave();
+//
+// With a Device gradients come from there, and the replica lies there: the host's memory holds what
+// the wire does. Then a tensor's parameters may be read by whatever is launched after WaitTensor.
 //
 // The replica's memory stays where it is for the client's life. Parameters of the next step are
 // decoded into it as they come, a shard only after its own gradient is encoded; so a layer's values
@@ -29,6 +32,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/device.h"
 #include "client/options.h"
 #include "client/transport.h"
 #include "common/ids.h"
@@ -36,18 +40,27 @@
 
 namespace thinwire {
 
+// A gradient in the memory of a client's device.
+struct DeviceGradient {
+  std::span<const float> values;
+  std::shared_ptr<const void> owner;  // of the values and of the event
+  CUevent_st* written;                // marks that the values are there
+};
+
 class Client {
  public:
-  // Errors: InvalidArgument for options or tensors that make no partition or codec.
+  // With a DEVICE, which outlives the client, the tensors lie there. Errors: InvalidArgument for
+  // options or tensors that make no partition or codec; the device's.
   static absl::StatusOr<std::unique_ptr<Client>> Make(ClientOptions options,
                                                       std::vector<TensorShape> tensors,
-                                                      Transport& transport);
+                                                      Transport& transport,
+                                                      const Device* device = nullptr);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   const Partition& partition() const;
-  // The parameters of one tensor, row-major.
+  // The parameters of one tensor, row-major, in the device's memory if there is one.
   std::span<float> replica(uint32_t tensor);
 
   // Joins every server, seeds what has no values with INITIAL (one span per tensor), and reads.
@@ -75,6 +88,9 @@ class Client {
   // then it also stands still until NextStep returns, and is let go when nobody reads it any more.
   void Ready(uint32_t tensor, std::span<const float> gradient,
              std::shared_ptr<const void> owner = nullptr);
+  // The same of a gradient on the device, where it stays until EndStep returns. Of a step of weight
+  // 0 nothing is read, and both will do.
+  void Ready(uint32_t tensor, const DeviceGradient& gradient);
 
   // Returns when every shard is encoded, and what has no owner may be written again. REQUIRES:
   // Ready was called for every tensor.

@@ -116,16 +116,26 @@ void Exchange::BeginStep(Step step, uint32_t examples, float scale) {
 void Exchange::Ready(uint32_t tensor, std::span<const float> gradient,
                      std::shared_ptr<const void> owner) {
   if (stopped_) return;
-  clip_.Ready(tensor, gradient);
+  if (clip_.clips()) {
+    // Of a step of weight 0 no value is looked at.
+    const absl::StatusOr<double> squares =
+        examples_ > 0 ? parts_.encoder.SumOfSquares(gradient) : absl::StatusOr<double>(0);
+    if (!squares.ok()) return Fail(squares.status());
+    clip_.Ready(tensor, *squares);
+  }
   gradients_.Ready(tensor, gradient, std::move(owner));
   EncodeSoon();
 }
 
-void Exchange::EncodeSoon() {
-  if (encode_posted_ || !gradients_.NextIsReady() || !clip_.known()) return;
+bool Exchange::MayBegin() {
   // No further ahead of the wire than a message: so what is sent was just written, and the buffers
   // of a few messages serve a whole model.
-  if (OutboxOf(gradients_.next()).unsent_bytes() >= kMessageBytes) return;
+  return parts_.encoder.may_begin() && gradients_.NextIsReady() && clip_.known() &&
+         OutboxOf(gradients_.next()).unsent_bytes() < kMessageBytes;
+}
+
+void Exchange::EncodeSoon() {
+  if (encode_posted_ || !(parts_.encoder.may_finish() || MayBegin())) return;
   encode_posted_ = true;
   // One shard at a time, so that what comes meanwhile is not kept waiting.
   parts_.loop->Post([this] {
@@ -134,36 +144,47 @@ void Exchange::EncodeSoon() {
   });
 }
 
+// The next shard is begun before the last one is waited for.
 void Exchange::EncodeOne() {
-  const ShardId shard = gradients_.next();
-  const auto [gradient, owner] = gradients_.Take();
-  PushEntry push{.shard = shard,
-                 .step = verdicts_.step(),
-                 .examples = examples_,
-                 .computed_version = parts_.replica.held_version(shard)};
-  // What may be put back is kept for longer than its owner promised to leave it alone.
-  if (!Encode(gradient, push, put_backs_.Keeps(shard) ? nullptr : owner)) {
-    parts_.report.Count(&ClientStatistics::nonfinite_gradients);
+  const absl::Time begin = parts_.loop->Now();
+  if (MayBegin()) {
+    if (absl::Status s = BeginPush(); !s.ok()) return Fail(std::move(s));
   }
+  if (parts_.encoder.may_finish() && !MayBegin()) {
+    absl::StatusOr<PushEncoder::Encoded> encoded = parts_.encoder.Finish();
+    if (!encoded.ok()) return Fail(encoded.status());
+    if (parts_.tuner != nullptr) parts_.tuner->meter().Encoded(parts_.loop->Now() - begin);
+    SendPush(*std::move(encoded));
+  }
+  EncodeSoon();
+}
+
+absl::Status Exchange::BeginPush() {
+  const ShardId shard = gradients_.next();
+  ShardGradient gradient = gradients_.Take();
+  // What may be put back is kept for longer than its owner promised to leave it alone.
+  if (put_backs_.Keeps(shard)) gradient.may_lend = false;
+  return parts_.encoder.Begin({.shard = shard,
+                               .step = verdicts_.step(),
+                               .examples = examples_,
+                               .computed_version = parts_.replica.held_version(shard)},
+                              gradient, clip_.factor());
+}
+
+void Exchange::SendPush(PushEncoder::Encoded encoded) {
+  PushEntry& push = encoded.push;
+  const ShardId shard = push.shard;
+  if (!encoded.finite) parts_.report.Count(&ClientStatistics::nonfinite_gradients);
   if (push.examples > 0) {
-    parts_.report.Count(&ClientStatistics::push_bytes_raw, gradient.size_bytes());
+    parts_.report.Count(&ClientStatistics::push_bytes_raw,
+                        parts_.partition.value_count(shard) * sizeof(float));
     parts_.report.Count(&ClientStatistics::push_bytes_encoded, push.payload.size());
   }
   parts_.rendezvous.Expect(shard);
   reading_ = push.step + 1;
   OutboxOf(shard).Push(std::move(push));
   peers_[parts_.partition.server(shard).value].link->Pump();
-  if (gradients_.done()) parts_.rendezvous.Encoded();
-  EncodeSoon();
-}
-
-bool Exchange::Encode(std::span<const float> gradient, PushEntry& push,
-                      const std::shared_ptr<const void>& owner) {
-  if (parts_.tuner == nullptr) return parts_.encoder.Encode(gradient, push, owner, clip_.factor());
-  const absl::Time begin = parts_.loop->Now();
-  const bool finite = parts_.encoder.Encode(gradient, push, owner, clip_.factor());
-  parts_.tuner->meter().Encoded(parts_.loop->Now() - begin);
-  return finite;
+  if (gradients_.done() && !parts_.encoder.may_finish()) parts_.rendezvous.Encoded();
 }
 
 void Exchange::OnFrame(ServerId server, const ByteChain& bytes) {
@@ -223,7 +244,9 @@ void Exchange::OnVerdict(ServerId server, const VerdictEntry& verdict) {
     parts_.encoder.Accepted(*push);
     PutBack(put_backs_.Accepted(*push));
   }
-  if (verdict.kind == PushVerdict::LATE) parts_.encoder.Late(*push);
+  if (verdict.kind == PushVerdict::LATE) {
+    if (absl::Status s = parts_.encoder.Late(*push); !s.ok()) return Fail(std::move(s));
+  }
   verdicts_.Add(verdict.kind == PushVerdict::LATE, verdict.frontier);
   if (verdicts_.complete()) FinishStep();
 }

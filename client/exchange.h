@@ -64,6 +64,8 @@ class Exchange {
   void Start(Step first);
   void BeginStep(Step step, uint32_t examples, float scale);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
+  // Ends every wait with STATUS, for good. REQUIRES: not OK.
+  void Fail(absl::Status status);
   // Ends streams and heartbeats.
   void Stop();
 
@@ -87,9 +89,10 @@ class Exchange {
   void ReadShard(ShardId shard, Step step);
   ByteChain NextFrame(ServerId server);
   void EncodeSoon();
+  bool MayBegin();
   void EncodeOne();
-  bool Encode(std::span<const float> gradient, PushEntry& push,
-              const std::shared_ptr<const void>& owner);
+  absl::Status BeginPush();
+  void SendPush(PushEncoder::Encoded encoded);
 
   void OnFrame(ServerId server, const ByteChain& bytes);
   void OnVerdict(ServerId server, const VerdictEntry& verdict);
@@ -106,7 +109,6 @@ class Exchange {
   void Tick();
   std::string Awaited(ServerId server) const;
   void FailLost(const Hearing::Loss& loss);
-  void Fail(absl::Status status);
 
   const Parts parts_;
   const Incarnation incarnation_;

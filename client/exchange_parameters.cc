@@ -1,6 +1,8 @@
 // The part of Exchange that takes the parameters that came, and what came with them.
 #include <glog/logging.h>
 
+#include <utility>
+
 #include "client/exchange.h"
 #include "client/membership.h"
 
@@ -15,7 +17,10 @@ void Exchange::OnParameters(ServerId server, const ParametersEntry& entry) {
     Fail(WithServer(parts_.transport, server, absl::InternalError(status.message())));
   };
   const absl::StatusOr<Replica::Merged> merged = parts_.replica.Merge(entry);
-  if (!merged.ok()) return fail(merged.status());
+  if (absl::IsInvalidArgument(merged.status()) || absl::IsDataLoss(merged.status())) {
+    return fail(merged.status());
+  }
+  if (!merged.ok()) return Fail(merged.status());  // this machine's own
   if (*merged != Replica::Merged::kDone) {
     if (*merged == Replica::Merged::kDiffers) {
       LOG(ERROR) << "shard " << entry.shard << ": version " << entry.version
@@ -39,7 +44,10 @@ void Exchange::OnParameters(ServerId server, const ParametersEntry& entry) {
 }
 
 void Exchange::PutBack(const PutBacks::Outcome& outcome) {
-  if (outcome.push.has_value()) parts_.encoder.PutBack(*outcome.push, outcome.taken);
+  if (outcome.push.has_value()) {
+    absl::Status put_back = parts_.encoder.PutBack(*outcome.push, outcome.taken);
+    if (!put_back.ok()) return Fail(std::move(put_back));
+  }
   if (outcome.lost) parts_.report.Count(&ClientStatistics::lost_put_backs);
 }
 

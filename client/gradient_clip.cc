@@ -7,9 +7,8 @@
 #include <numeric>
 
 namespace thinwire::client {
-namespace {
 
-// In eight sums, so that no addition waits for the last one; the same on every machine.
+// In eight sums, so that no addition waits for the last one.
 double SumOfSquares(std::span<const float> values) {
   std::array<double, 8> sums{};
   size_t i = 0;
@@ -23,20 +22,18 @@ double SumOfSquares(std::span<const float> values) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-}  // namespace
-
 GradientClip::GradientClip(double gradient_clip, uint32_t worker_count, size_t tensor_count)
     : limit_(gradient_clip / std::sqrt(static_cast<double>(std::max(worker_count, 1u)))),
       squares_(tensor_count) {}
 
-void GradientClip::Ready(uint32_t tensor, std::span<const float> gradient) {
-  if (limit_ == 0) return;
-  squares_[tensor] = SumOfSquares(gradient);
+void GradientClip::Ready(uint32_t tensor, double squares) {
+  if (!clips()) return;
+  squares_[tensor] = squares;
   ++ready_count_;
 }
 
 float GradientClip::factor() const {
-  if (limit_ == 0) return 1 / scale_;
+  if (!clips()) return 1 / scale_;
   const double norm = std::sqrt(std::accumulate(squares_.begin(), squares_.end(), 0.0)) / scale_;
   if (!std::isfinite(norm)) return std::numeric_limits<float>::quiet_NaN();
   return static_cast<float>(std::min(1.0, limit_ / norm) / scale_);

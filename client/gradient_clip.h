@@ -19,6 +19,9 @@
 
 namespace thinwire::client {
 
+// Of the squares of VALUES, the same on every machine. Pure: thread-safe.
+double SumOfSquares(std::span<const float> values);
+
 // Not thread-safe.
 class GradientClip {
  public:
@@ -30,11 +33,13 @@ class GradientClip {
     scale_ = scale;
     ready_count_ = 0;
   }
-  // Once per tensor and step.
-  void Ready(uint32_t tensor, std::span<const float> gradient);
+  // Whether the norm is asked for.
+  bool clips() const { return limit_ != 0; }
+  // Once per tensor and step. SQUARES is the sum of its values' squares.
+  void Ready(uint32_t tensor, double squares);
 
   // Whether factor() is known: always where nothing is clipped, else when all tensors are ready.
-  bool known() const { return limit_ == 0 || ready_count_ == squares_.size(); }
+  bool known() const { return !clips() || ready_count_ == squares_.size(); }
   // What to multiply every value with; NaN if the norm is asked for and not finite. REQUIRES:
   // known().
   float factor() const;

@@ -2,23 +2,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/codec/dense.h"
+#include "client/host_shard_encoder.h"
 #include "common/mix_bits.h"
 #include "common/vector_shards.h"
-#include "kernels/finite.h"
-#include "kernels/scale.h"
 
 namespace thinwire::client {
 namespace {
-
-// What vectors go in where matrices go in MATRICES.
-CodecSpec VectorSpec(const CodecSpec& matrices) {
-  const CodecId id = IsDense(matrices.id) ? matrices.id : matrices.values;
-  return {.id = CarriesParameters(id) ? id : CodecId::kFp8E5m2};
-}
 
 // All workers share a step's draw of a shard, and none shares its own.
 Turn TurnOf(const PushEntry& entry, WorkerId worker) {
@@ -28,115 +21,112 @@ Turn TurnOf(const PushEntry& entry, WorkerId worker) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(const Partition& partition,
-                                                               const ClientOptions& options,
-                                                               const CodecTuner* tuner) {
+absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(
+    const Partition& partition, const ClientOptions& options, const CodecTuner* tuner,
+    std::unique_ptr<ShardEncoder> shards) {
   absl::StatusOr<PushSchedule> schedule =
       PushSchedule::Make(options.push, options.warmup, options.planned_steps);
   if (!schedule.ok()) return schedule.status();
+  if (shards == nullptr) shards = std::make_unique<HostShardEncoder>(partition, options);
   return std::unique_ptr<PushEncoder>(
-      new PushEncoder(partition, options, tuner, *std::move(schedule)));
+      new PushEncoder(partition, options, tuner, *std::move(schedule), std::move(shards)));
 }
 
 PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& options,
-                         const CodecTuner* tuner, PushSchedule schedule)
-    : worker_(options.worker), tuner_(tuner), schedule_(std::move(schedule)) {
-  shards_.reserve(partition.shard_count());
+                         const CodecTuner* tuner, PushSchedule schedule,
+                         std::unique_ptr<ShardEncoder> shards)
+    : worker_(options.worker),
+      corrects_(options.correction.enabled),
+      tuner_(tuner),
+      schedule_(std::move(schedule)),
+      shards_(std::move(shards)),
+      most_begun_(shards_->most_begun()) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    const ShardId shard{s};
-    shards_.push_back(
-        {.is_vector = HoldsVectors(partition, shard),
-         .feedback = ErrorFeedback(partition.value_count(shard), options.error_feedback),
-         .correction = MomentumCorrection(options.correction)});
+    memory_.push_back({.is_vector = HoldsVectors(partition, ShardId{s})});
   }
 }
 
-const Codec& PushEncoder::CodecOf(ShardId shard, Step step) {
-  if (tuner_ != nullptr) return tuner_->CodecOf(shard);
+PushEncoder::ShardCodec PushEncoder::CodecOf(ShardId shard, Step step) {
+  if (tuner_ != nullptr) return {.codec = tuner_->CodecOf(shard)};
   const CodecSpec spec = schedule_.At(step);
   if (matrix_codec_ == nullptr || spec != spec_) {
     spec_ = spec;
     matrix_codec_ = MakeCodec(spec).value();
     vector_codec_ = MakeCodec(VectorSpec(spec)).value();
   }
-  return shards_[shard.value].is_vector ? *vector_codec_ : *matrix_codec_;
+  if (memory_[shard.value].is_vector) return {VectorSpec(spec), *vector_codec_};
+  return {spec, *matrix_codec_};
 }
 
-std::optional<std::span<const float>> PushEncoder::Scaled(std::span<const float> gradient,
-                                                          float factor) {
-  if (factor == 1) {
-    if (!kernels::AllFinite(gradient)) return std::nullopt;
-    return gradient;
-  }
-  scaled_.resize(gradient.size());
-  if (!kernels::ScaleFinite(factor, gradient, scaled_)) return std::nullopt;
-  return scaled_;
+absl::Status PushEncoder::Begin(PushEntry push, const ShardGradient& gradient, float factor) {
+  push.late_examples = memory_[push.shard.value].late_examples;
+  push.payload = ByteChain();
+  begun_.push_back(push);
+  if (push.examples == 0) return absl::OkStatus();
+  const auto [spec, codec] = CodecOf(push.shard, push.step);
+  return shards_->Begin({.shard = push.shard,
+                         .gradient = gradient,
+                         .factor = factor,
+                         .spec = spec,
+                         .codec = codec,
+                         .turn = TurnOf(push, worker_)});
 }
 
-bool PushEncoder::Encode(std::span<const float> gradient, PushEntry& entry,
-                         const std::shared_ptr<const void>& owner, float factor) {
-  ShardMemory& memory = shards_[entry.shard.value];
-  entry.late_examples = memory.late_examples;
-  entry.payload = ByteChain();
-  if (entry.examples == 0) return true;
-  const std::optional<std::span<const float>> finite = Scaled(gradient, factor);
-  if (!finite.has_value()) {
-    entry.examples = 0;
-    return false;
+absl::StatusOr<PushEncoder::Encoded> PushEncoder::Finish() {
+  Encoded encoded = {.push = std::move(begun_.front())};
+  begun_.pop_front();
+  if (encoded.push.examples == 0) return encoded;
+  absl::StatusOr<std::optional<ByteChain>> payload = shards_->Finish();
+  if (!payload.ok()) return payload.status();
+  encoded.finite = payload->has_value();
+  if (encoded.finite) {
+    encoded.push.payload = **std::move(payload);
+  } else {
+    encoded.push.examples = 0;
   }
-  const Codec& codec = CodecOf(entry.shard, entry.step);
-  const std::span<const float> values = memory.correction.Correct(*finite, direction_);
-  if (owner != nullptr && values.data() == gradient.data() && memory.feedback.SendsAsItIs(codec)) {
-    entry.payload = LendFp32(gradient, owner);
-    return true;
-  }
-  const std::shared_ptr<const BufferPool::Buffer> buffer =
-      pool_.Take(codec.MaxPayloadBytes(values.size()));
-  const size_t size = memory.feedback.Encode(codec, values, TurnOf(entry, worker_), buffer->span());
-  entry.payload = ByteChain(buffer->span().first(size), buffer);
-  memory.correction.Sent(entry.payload);
-  return true;
+  return encoded;
 }
 
 void PushEncoder::Accepted(const PushEntry& push) {
   // A push of weight 0 brought nothing, so what was owed still is.
-  if (push.examples > 0) shards_[push.shard.value].late_examples = 0;
+  if (push.examples > 0) memory_[push.shard.value].late_examples = 0;
 }
 
-void PushEncoder::Late(const PushEntry& push) {
-  if (push.examples == 0) return;
-  ShardMemory& memory = shards_[push.shard.value];
-  memory.feedback.GiveBack(push.payload);
-  const uint32_t room = std::numeric_limits<uint32_t>::max() - memory.late_examples;
-  memory.late_examples += std::min(push.examples, room);
+absl::Status PushEncoder::Late(const PushEntry& push) {
+  if (push.examples == 0) return absl::OkStatus();
+  uint32_t& late = memory_[push.shard.value].late_examples;
+  late += std::min(push.examples, std::numeric_limits<uint32_t>::max() - late);
+  return shards_->GiveBack(push.shard, push.payload, {});
 }
 
-void PushEncoder::PutBack(const PushEntry& push, std::span<const uint32_t> taken) {
-  shards_[push.shard.value].feedback.GiveBack(push.payload, taken);
+absl::Status PushEncoder::PutBack(const PushEntry& push, std::span<const uint32_t> taken) {
+  return shards_->GiveBack(push.shard, push.payload, taken);
 }
 
-std::vector<ShardResidualsView> PushEncoder::residuals() const {
+absl::StatusOr<std::vector<ShardResidualsView>> PushEncoder::residuals() const {
+  const absl::StatusOr<std::vector<Owed>> owed = shards_->owed();
+  if (!owed.ok()) return owed.status();
   std::vector<ShardResidualsView> residuals;
-  for (const ShardMemory& memory : shards_) {
-    residuals.push_back({.residual = memory.feedback.residual(),
-                         .momentum = memory.correction.momentum(),
-                         .late_examples = memory.late_examples});
+  for (size_t s = 0; s < owed->size(); ++s) {
+    residuals.push_back({.residual = (*owed)[s].residual,
+                         .momentum = (*owed)[s].momentum,
+                         .late_examples = memory_[s].late_examples});
   }
   return residuals;
 }
 
 absl::Status PushEncoder::Restore(SavedResiduals saved) {
-  for (size_t s = 0; s < shards_.size(); ++s) {
-    ShardMemory& memory = shards_[s];
+  for (size_t s = 0; s < memory_.size(); ++s) {
     auto& [residual, momentum, late_examples] = saved.shards[s];
-    if (!momentum.empty() && !memory.correction.enabled()) {
+    if (!momentum.empty() && !corrects_) {
       return absl::FailedPreconditionError(
           absl::StrCat("shard ", s, ": want no momentum, for there is no momentum correction; got ",
                        momentum.size(), " values of it"));
     }
-    memory.feedback.Restore(std::move(residual));
-    memory.correction.Restore(std::move(momentum));
-    memory.late_examples = late_examples;
+    const absl::Status restored = shards_->Restore(ShardId{static_cast<uint32_t>(s)},
+                                                   std::move(residual), std::move(momentum));
+    if (!restored.ok()) return restored;
+    memory_[s].late_examples = late_examples;
   }
   return absl::OkStatus();
 }

@@ -24,13 +24,26 @@ Floats Decode(const PushEntry& push, size_t count) {
   return values;
 }
 
+// Begins PUSH of GRADIENT and finishes it, in place.
+bool Encode(PushEncoder& encoder, std::span<const float> gradient, PushEntry& push,
+            const std::shared_ptr<const void>& owner = nullptr, float factor = 1) {
+  const Segment whole = {.tensor = 0, .offset = 0, .count = gradient.size()};
+  const ShardGradient shard = {{&whole, 1}, {&gradient, 1}, owner};
+  EXPECT_TRUE(encoder.may_begin());
+  EXPECT_TRUE(encoder.Begin(push, shard, factor).ok());
+  EXPECT_TRUE(encoder.may_finish());
+  PushEncoder::Encoded encoded = *encoder.Finish();
+  push = std::move(encoded.push);
+  return encoded.finite;
+}
+
 Floats ResidualOf(const PushEncoder& encoder) {
-  const std::span<const float> residual = encoder.residuals()[kShard.value].residual;
+  const std::span<const float> residual = (*encoder.residuals())[kShard.value].residual;
   return {residual.begin(), residual.end()};
 }
 
 Floats MomentumOf(const PushEncoder& encoder) {
-  const std::span<const float> momentum = encoder.residuals()[kShard.value].momentum;
+  const std::span<const float> momentum = (*encoder.residuals())[kShard.value].momentum;
   return {momentum.begin(), momentum.end()};
 }
 
@@ -46,12 +59,12 @@ TEST(PushEncoderTest, WhatIsNotFiniteLeavesTheResidualAsItWas) {
   const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
   const auto encoder = *PushEncoder::Make(partition, {.push = {.id = CodecId::kFp8E5m2}});
   PushEntry push{.shard = kShard, .examples = 8};
-  ASSERT_TRUE(encoder->Encode(Floats{1.1f, 2.2f, 3.3f, 4.4f}, push));
+  ASSERT_TRUE(Encode(*encoder, Floats{1.1f, 2.2f, 3.3f, 4.4f}, push));
   EXPECT_FALSE(push.payload.empty());
   const Floats before = ResidualOf(*encoder);
   ASSERT_EQ(before.size(), 4u);
   PushEntry bad{.shard = kShard, .examples = 8};
-  EXPECT_FALSE(encoder->Encode(Floats{1, kNan, 3, 4}, bad));
+  EXPECT_FALSE(Encode(*encoder, Floats{1, kNan, 3, 4}, bad));
   EXPECT_EQ(bad.examples, 0u);
   EXPECT_TRUE(bad.payload.empty());
   EXPECT_EQ(ResidualOf(*encoder), before);
@@ -63,14 +76,14 @@ TEST(PushEncoderTest, ExamplesAreOwedUntilValuesAreAccepted) {
   const Floats gradient = {1, 2, 3, 4};
   const auto push = [&](uint32_t examples) {
     PushEntry entry{.shard = kShard, .examples = examples};
-    encoder->Encode(gradient, entry);
+    Encode(*encoder, gradient, entry);
     return entry;
   };
-  encoder->Late(push(8));
+  ASSERT_TRUE(encoder->Late(push(8)).ok());
   PushEntry second = push(5);
   EXPECT_EQ(second.late_examples, 8u);
   EXPECT_EQ(Decode(second, 4), (Floats{2, 4, 6, 8}));
-  encoder->Late(second);
+  ASSERT_TRUE(encoder->Late(second).ok());
   const PushEntry empty = push(0);
   encoder->Accepted(empty);
   const PushEntry third = push(7);
@@ -93,9 +106,9 @@ TEST(PushEncoderTest, ProducedIsAppliedPlusResidual) {
       Floats gradient(kCount);
       for (size_t i = 0; i < kCount; ++i) produced[i] += gradient[i] = normal(random);
       PushEntry push{.shard = kShard, .examples = 1};
-      ASSERT_TRUE(encoder->Encode(gradient, push));
+      ASSERT_TRUE(Encode(*encoder, gradient, push));
       if (step % 7 == 3) {
-        encoder->Late(push);
+        ASSERT_TRUE(encoder->Late(push).ok());
         continue;
       }
       encoder->Accepted(push);
@@ -115,10 +128,10 @@ TEST(PushEncoderTest, WhereMatricesGoSparselyVectorsGoDense) {
   const auto encoder = *PushEncoder::Make(
       partition, {.push = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp16}});
   PushEntry matrix{.shard = partition.ShardsOfTensor(0)[0], .examples = 1};
-  ASSERT_TRUE(encoder->Encode(Floats(2000, 1), matrix));
+  ASSERT_TRUE(Encode(*encoder, Floats(2000, 1), matrix));
   EXPECT_EQ(PayloadCodec(matrix.payload), CodecId::kTopK);
   PushEntry vector{.shard = partition.ShardsOfTensor(1)[0], .examples = 1};
-  ASSERT_TRUE(encoder->Encode(Floats(50, 1), vector));
+  ASSERT_TRUE(Encode(*encoder, Floats(50, 1), vector));
   EXPECT_EQ(PayloadCodec(vector.payload), CodecId::kFp16);
 }
 
@@ -127,16 +140,16 @@ TEST(PushEncoderTest, WhatGoesAsItIsIsLentIfItHasAnOwner) {
   const auto encoder = *PushEncoder::Make(partition, {.push = {.id = CodecId::kFp32}});
   const auto gradient = std::make_shared<std::vector<float>>(4000, 0.5f);
   PushEntry copied{.shard = ShardId{0}, .examples = 8};
-  ASSERT_TRUE(encoder->Encode(*gradient, copied));
+  ASSERT_TRUE(Encode(*encoder, *gradient, copied));
   PushEntry lent{.shard = ShardId{0}, .examples = 8};
-  ASSERT_TRUE(encoder->Encode(*gradient, lent, gradient));
+  ASSERT_TRUE(Encode(*encoder, *gradient, lent, gradient));
   EXPECT_EQ(lent.payload, copied.payload);
   EXPECT_EQ(lent.payload.pieces().back().bytes.data(),
             reinterpret_cast<const std::byte*>(gradient->data()));
   EXPECT_EQ(gradient.use_count(), 2);
-  encoder->Late(lent);  // from now on there is a residual to be added
+  ASSERT_TRUE(encoder->Late(lent).ok());  // from now on there is a residual to be added
   PushEntry next{.shard = ShardId{0}, .examples = 8};
-  ASSERT_TRUE(encoder->Encode(*gradient, next, gradient));
+  ASSERT_TRUE(Encode(*encoder, *gradient, next, gradient));
   std::vector<float> sent(4000);
   DecodePayload(next.payload, sent);
   EXPECT_EQ(sent, std::vector<float>(4000, 1.0f));
@@ -185,10 +198,10 @@ TEST(PushEncoderTest, WithMomentumCorrectionProducedIsAppliedPlusResidual) {
         const Floats gradient = Gauss(kCount, step);
         plain.Take(gradient);
         PushEntry push{.shard = kShard, .step = Step{step}, .examples = 1};
-        ASSERT_TRUE(encoder->Encode(gradient, push));
+        ASSERT_TRUE(Encode(*encoder, gradient, push));
         plain.Sent(push.payload);
         if (step % 7 == 3) {
-          encoder->Late(push);
+          ASSERT_TRUE(encoder->Late(push).ok());
         } else {
           encoder->Accepted(push);
           const Floats values = Decode(push, kCount);
@@ -211,15 +224,15 @@ TEST(PushEncoderTest, WhatIsNotFiniteLeavesTheMomentumAsItWas) {
   options.correction.enabled = true;
   const auto encoder = *PushEncoder::Make(partition, options);
   PushEntry push{.shard = kShard, .examples = 8};
-  ASSERT_TRUE(encoder->Encode(Floats{1, 2, 3, 4}, push));
+  ASSERT_TRUE(Encode(*encoder, Floats{1, 2, 3, 4}, push));
   EXPECT_EQ(MomentumOf(*encoder), (Floats{1, 2, 3, 0}));
   PushEntry bad{.shard = kShard, .step = Step{1}, .examples = 8};
-  EXPECT_FALSE(encoder->Encode(Floats{1, kNan, 3, 4}, bad));
+  EXPECT_FALSE(Encode(*encoder, Floats{1, kNan, 3, 4}, bad));
   PushEntry unclippable{.shard = kShard, .step = Step{2}, .examples = 8};
-  EXPECT_FALSE(encoder->Encode(Floats{1, 2, 3, 4}, unclippable, nullptr, kNan));
+  EXPECT_FALSE(Encode(*encoder, Floats{1, 2, 3, 4}, unclippable, nullptr, kNan));
   EXPECT_EQ(unclippable.examples, 0u);
   PushEntry empty{.shard = kShard, .step = Step{3}, .examples = 0};
-  EXPECT_TRUE(encoder->Encode(Floats{1, 2, 3, 4}, empty));
+  EXPECT_TRUE(Encode(*encoder, Floats{1, 2, 3, 4}, empty));
   EXPECT_EQ(MomentumOf(*encoder), (Floats{1, 2, 3, 0}));
   EXPECT_EQ(ResidualOf(*encoder), (Floats{1, 2, 3, 0}));
 }
@@ -236,7 +249,7 @@ TEST(PushEncoderTest, VectorsHavePlainMomentum) {
     for (size_t i = 0; i < 2; ++i) want[i] = 0.5f * want[i] + static_cast<float>(i + step);
     PushEntry push{.shard = kShard, .step = Step{step}, .examples = 1};
     const Floats gradient = {static_cast<float>(step), static_cast<float>(1 + step)};
-    ASSERT_TRUE(encoder->Encode(gradient, push));
+    ASSERT_TRUE(Encode(*encoder, gradient, push));
     EXPECT_EQ(Decode(push, 2), want);
   }
 }
@@ -246,7 +259,7 @@ TEST(PushEncoderTest, TheFactorComesBeforeEverything) {
   const auto gradient = std::make_shared<Floats>(Floats{1, 2, 3, 4});
   const auto encoder = *PushEncoder::Make(partition, {});
   PushEntry push{.shard = kShard, .examples = 1};
-  ASSERT_TRUE(encoder->Encode(*gradient, push, gradient, 0.5f));
+  ASSERT_TRUE(Encode(*encoder, *gradient, push, gradient, 0.5f));
   EXPECT_EQ(Decode(push, 4), (Floats{0.5, 1, 1.5, 2}));
   EXPECT_EQ(gradient.use_count(), 1) << "what goes is not what the owner has";
 }
@@ -265,14 +278,14 @@ TEST(PushEncoderTest, APowerOfTwoThatIsTakenOutLeavesEveryBitAsItWouldBe) {
     for (float& value : large) value *= 0x1p20f;
     PushEntry want{.shard = kShard, .step = Step{step}, .examples = 1};
     PushEntry got = want;
-    ASSERT_TRUE(plain->Encode(gradient, want));
-    ASSERT_TRUE(scaled->Encode(large, got, nullptr, 0x1p-20f));
+    ASSERT_TRUE(Encode(*plain, gradient, want));
+    ASSERT_TRUE(Encode(*scaled, large, got, nullptr, 0x1p-20f));
     EXPECT_EQ(Decode(got, 2000), Decode(want, 2000));
     EXPECT_EQ(ResidualOf(*scaled), ResidualOf(*plain));
     EXPECT_EQ(MomentumOf(*scaled), MomentumOf(*plain));
   }
   PushEntry bad{.shard = kShard, .step = Step{5}, .examples = 1};
-  EXPECT_FALSE(scaled->Encode(Floats(2000, INFINITY), bad, nullptr, 0x1p-20f));
+  EXPECT_FALSE(Encode(*scaled, Floats(2000, INFINITY), bad, nullptr, 0x1p-20f));
   EXPECT_EQ(bad.examples, 0u);
   EXPECT_EQ(ResidualOf(*scaled), ResidualOf(*plain));
   EXPECT_EQ(MomentumOf(*scaled), MomentumOf(*plain));
@@ -288,7 +301,7 @@ TEST(PushEncoderTest, EveryStepHasItsCodecAndItsDensity) {
   const auto encoded = [&](uint32_t tensor, uint64_t step) {
     const ShardId shard = partition.ShardsOfTensor(tensor)[0];
     PushEntry push{.shard = shard, .step = Step{step}, .examples = 1};
-    EXPECT_TRUE(encoder->Encode(Gauss(partition.value_count(shard), 1), push));
+    EXPECT_TRUE(Encode(*encoder, Gauss(partition.value_count(shard), 1), push));
     return push.payload;
   };
   const auto sent_count = [&](const ByteChain& payload) {
@@ -311,16 +324,17 @@ TEST(PushEncoderTest, ARestoredOneGoesOnBitForBit) {
   options.correction = {.enabled = true, .nesterov = true};
   const auto push = [&](PushEncoder& encoder, ShardId shard, uint32_t step) {
     PushEntry entry{.shard = shard, .step = Step{step}, .examples = 3};
-    EXPECT_TRUE(encoder.Encode(Gauss(partition.value_count(shard), step), entry));
+    EXPECT_TRUE(Encode(encoder, Gauss(partition.value_count(shard), step), entry));
     return entry;
   };
   const auto first = *PushEncoder::Make(partition, options);
   for (uint32_t step = 0; step < 5; ++step) {
-    for (const ShardId shard : {ShardId{0}, ShardId{1}}) first->Late(push(*first, shard, step));
+    for (const ShardId shard : {ShardId{0}, ShardId{1}})
+      ASSERT_TRUE(first->Late(push(*first, shard, step)).ok());
   }
   const std::string path = ::testing::TempDir() + "/residuals";
   const ResidualOwner owner = {.job = "train", .worker = WorkerId{1}};
-  ASSERT_TRUE(WriteResiduals(path, owner, partition, Step{5}, first->residuals()).ok());
+  ASSERT_TRUE(WriteResiduals(path, owner, partition, Step{5}, *first->residuals()).ok());
   const auto second = *PushEncoder::Make(partition, options);
   ASSERT_TRUE(second->Restore(*ReadResiduals(path, owner, partition)).ok());
   for (uint32_t step = 5; step < 10; ++step) {
@@ -350,16 +364,16 @@ TEST(PushEncoderTest, WhatWasNotTakenGoesBackIntoTheResidualOnly) {
         partition, {.push = {.id = CodecId::kTopK, .density = density, .values = CodecId::kFp8E5m2},
                     .correction = {.enabled = true}});
     PushEntry push{.shard = kShard, .examples = 8};
-    ASSERT_TRUE(encoder->Encode(Floats{1, -9, 3.3f, 5, 0.5f, 0.25f}, push));
+    ASSERT_TRUE(Encode(*encoder, Floats{1, -9, 3.3f, 5, 0.5f, 0.25f}, push));
     encoder->Accepted(push);
     Floats want = ResidualOf(*encoder);
     const Floats momentum = MomentumOf(*encoder);
     const Floats sent = Decode(push, 6);
     for (const size_t i : {0u, 2u, 3u, 4u}) want[i] += sent[i];
-    encoder->PutBack(push, std::vector<uint32_t>{1, 5});
+    ASSERT_TRUE(encoder->PutBack(push, std::vector<uint32_t>{1, 5}).ok());
     EXPECT_EQ(ResidualOf(*encoder), want);
     EXPECT_EQ(MomentumOf(*encoder), momentum);
-    EXPECT_EQ(encoder->residuals()[0].late_examples, 0u);
+    EXPECT_EQ((*encoder->residuals())[0].late_examples, 0u);
   }
 }
 

@@ -27,6 +27,11 @@ absl::Status CheckCodec(CodecSpec spec, double density) {
 
 }  // namespace
 
+CodecSpec VectorSpec(const CodecSpec& matrices) {
+  const CodecId id = IsDense(matrices.id) ? matrices.id : matrices.values;
+  return {.id = CarriesParameters(id) ? id : CodecId::kFp8E5m2};
+}
+
 absl::StatusOr<PushSchedule> PushSchedule::Make(const CodecSpec& push, const PushWarmup& warmup,
                                                 uint64_t planned_steps) {
   absl::Status status = CheckCodec(push, push.density);

@@ -33,6 +33,9 @@ struct PushWarmup {
 
 namespace client {
 
+// What vectors go in where matrices go in MATRICES: dense, and in a byte at least.
+CodecSpec VectorSpec(const CodecSpec& matrices);
+
 // Immutable.
 class PushSchedule {
  public:

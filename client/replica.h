@@ -1,5 +1,5 @@
-// Replica: the parameters as this worker holds them, and the version of each shard. Answers are
-// decoded straight into the tensors' memory.
+// Replica: the parameters as this worker holds them, and the version of each shard. Their values
+// are a ParameterMemory's.
 //
 //   full      all of a shard's values
 //   add       is added to them, and only to those of the version it names as its base
@@ -10,11 +10,14 @@
 #ifndef THINWIRE_CLIENT_REPLICA_H_
 #define THINWIRE_CLIENT_REPLICA_H_
 
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/parameter_memory.h"
 #include "common/byte_chain.h"
 #include "common/ids.h"
 #include "common/partition.h"
@@ -31,16 +34,19 @@ class Replica {
     kDiffers,    // not what the server has: nothing of the shard is held any more
   };
 
-  // Zeros. PARTITION outlives the replica.
+  // Zeros in the host's memory. PARTITION outlives the replica.
   explicit Replica(const Partition& partition);
+  Replica(const Partition& partition, std::unique_ptr<ParameterMemory> memory);
 
-  std::span<float> tensor(uint32_t tensor) { return tensors_[tensor]; }
+  std::span<float> tensor(uint32_t tensor) { return memory_->tensor(tensor); }
 
-  // REQUIRES: one span per tensor, each of its length.
-  void Fill(std::span<const std::span<const float>> values);
+  // REQUIRES: one span per tensor, each of its length. Errors: the memory's.
+  absl::Status Fill(std::span<const std::span<const float>> values) {
+    return memory_->Fill(values);
+  }
 
-  // An fp32 payload of a shard's values.
-  ByteChain SeedPayload(ShardId shard) const;
+  // An fp32 payload of what SHARD was filled with. REQUIRES: nothing was merged into it yet.
+  ByteChain SeedPayload(ShardId shard) const { return memory_->SeedPayload(shard); }
 
   // 0 until parameters came.
   Version held_version(ShardId shard) const { return shards_[shard.value].version; }
@@ -49,7 +55,7 @@ class Replica {
   bool holds(ShardId shard) const { return shards_[shard.value].filled; }
 
   // Errors: InvalidArgument "shard 3: fp32 payload of ..."; DataLoss if full values differ from
-  // what the server says they are.
+  // what the server says they are; the memory's.
   absl::StatusOr<Merged> Merge(const ParametersEntry& entry);
 
   // Holds nothing of SHARD from now on, so that it is answered in full.
@@ -61,17 +67,9 @@ class Replica {
     bool filled = false;
   };
 
-  // Returns the hash of the new values, where one came with ENTRY.
-  uint64_t Apply(const ParametersEntry& entry);
-
-  void DecodeWhole(const ByteChain& payload, std::span<float> values);
-
   const Partition& partition_;
-  const bool past_cache_;  // whether whole answers are written past the cache
-  std::vector<std::vector<float>> memory_;
-  std::vector<std::span<float>> tensors_;
+  const std::unique_ptr<ParameterMemory> memory_;
   std::vector<Held> shards_;
-  std::vector<float> scratch_;
 };
 
 }  // namespace thinwire::client

@@ -164,7 +164,7 @@ TEST_F(ReplicaTest, APayloadOfTheWrongLengthChangesNothing) {
 TEST_F(ReplicaTest, ASeedCarriesTheValues) {
   const Floats w = {1, 2, 3, 4, 5, 6}, a = {7, 8}, b = {9};
   const std::vector<std::span<const float>> values = {w, a, b};
-  replica_.Fill(values);
+  ASSERT_TRUE(replica_.Fill(values).ok());
   EXPECT_EQ(replica_.SeedPayload(matrix_), Fp32(w));
   EXPECT_EQ(replica_.SeedPayload(vectors_), Fp32({7, 8, 9}));
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/splitter.h"
-
 namespace thinwire::client {
 
 StepGradients::StepGradients(const Partition& partition)
@@ -31,10 +29,9 @@ void StepGradients::Ready(uint32_t tensor, std::span<const float> gradient,
   for (const ShardId shard : shards_of_tensor_[tensor]) --missing_of_shard_[shard.value];
 }
 
-StepGradients::Values StepGradients::Take() {
+ShardGradient StepGradients::Take() {
   const std::vector<Segment>& segments = partition_.segments(ShardId{next_++});
-  Values taken{Gather(segments, gradients_, scratch_), nullptr};
-  // What was gathered from several tensors lies in scratch.
+  ShardGradient taken = {.segments = segments, .tensors = gradients_};
   if (segments.size() == 1) taken.owner = owners_[segments[0].tensor];
   if (done()) std::ranges::fill(owners_, nullptr);
   return taken;

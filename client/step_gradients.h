@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "client/shard_encoder.h"
 #include "common/ids.h"
 #include "common/partition.h"
 
@@ -30,12 +31,8 @@ class StepGradients {
   // The shard whose turn it is. REQUIRES: !done().
   ShardId next() const { return ShardId{next_}; }
   bool NextIsReady() const { return !done() && missing_of_shard_[next_] == 0; }
-  struct Values {
-    std::span<const float> values;  // valid until the next call, or for as long as the owner is
-    std::shared_ptr<const void> owner;
-  };
-  // The values of next(), whose turn is then over. REQUIRES: NextIsReady().
-  Values Take();
+  // The gradient of next(), whose turn is then over. REQUIRES: NextIsReady().
+  ShardGradient Take();
   // Every shard was taken.
   bool done() const { return next_ == partition_.shard_count(); }
 
@@ -48,7 +45,6 @@ class StepGradients {
   std::vector<uint32_t> missing_of_shard_;  // tensors that are not ready
   std::vector<std::span<const float>> gradients_;
   std::vector<std::shared_ptr<const void>> owners_;  // of the gradients
-  std::vector<float> scratch_;
 };
 
 }  // namespace thinwire::client

@@ -1,0 +1,43 @@
+// HostParameters: the ParameterMemory of the host. Answers are decoded straight into the tensors.
+#ifndef THINWIRE_CLIENT_HOST_PARAMETERS_H_
+#define THINWIRE_CLIENT_HOST_PARAMETERS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/parameter_memory.h"
+#include "common/partition.h"
+
+namespace thinwire::client {
+
+// Not thread-safe.
+class HostParameters final : public ParameterMemory {
+ public:
+  // Zeros. PARTITION outlives this.
+  explicit HostParameters(const Partition& partition);
+
+  std::span<float> tensor(uint32_t tensor) override { return tensors_[tensor]; }
+  absl::Status Fill(std::span<const std::span<const float>> values) override;
+  ByteChain SeedPayload(ShardId shard) const override;
+  absl::StatusOr<uint64_t> Apply(const ParametersEntry& entry) override;
+
+ private:
+  void DecodeWhole(const ByteChain& payload, std::span<float> values);
+
+  const Partition& partition_;
+  const bool past_cache_;  // whether whole answers are written past the cache
+  std::vector<std::vector<float>> memory_;
+  std::vector<std::span<float>> tensors_;
+  std::vector<float> scratch_;
+};
+
+// The fp32 payload of the values that SEGMENTS name of TENSORS.
+ByteChain Fp32Payload(std::span<const Segment> segments,
+                      std::span<const std::span<const float>> tensors);
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_HOST_PARAMETERS_H_
