@@ -3,8 +3,7 @@
 //   low part     the low l bits of number i at bit i l;  l = floor(log2(universe / count))
 //   upper part   bit (index >> l) + i is set for each i
 //
-// Each byte of either part finds the indices that it holds bits of by itself, so nothing is cleared
-// first and no two threads write to one word. Thread-safe.
+// Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_ELIAS_FANO_H_
 #define THINWIRE_KERNELS_CUDA_ELIAS_FANO_H_
 

@@ -1,0 +1,81 @@
+#include "kernels/cuda/golomb_rice.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/cuda/twin_test.h"
+
+namespace thinwire::kernels::cuda {
+namespace {
+
+constexpr uint32_t kBefore = 17;
+
+class GolombRiceTest : public TwinTest {
+ protected:
+  // By the definition, a bit at a time.
+  static std::vector<std::byte> ByDefinition(const std::vector<uint32_t>& indices,
+                                             size_t universe) {
+    if (indices.empty()) return {};
+    size_t low_bits = 0;
+    while ((size_t{1} << low_bits) < universe * 481 / (indices.size() * 1000)) ++low_bits;
+    const size_t low_bytes = (indices.size() * low_bits + 7) / 8;
+    std::vector<std::byte> code(low_bytes);
+    const auto set = [&](size_t bit) {
+      if (bit / 8 >= code.size()) code.resize(bit / 8 + 1);
+      code[bit / 8] |= std::byte{1} << (bit % 8);
+    };
+    size_t sum = 0;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const uint32_t gap = i == 0 ? indices[0] : indices[i] - indices[i - 1] - 1;
+      for (size_t b = 0; b < low_bits; ++b) {
+        if ((gap >> b & 1) != 0) set(i * low_bits + b);
+      }
+      sum += gap >> low_bits;
+      set(low_bytes * 8 + sum + i);
+    }
+    return code;
+  }
+
+  void ExpectDefined(const std::vector<uint32_t>& indices, size_t universe) {
+    const std::vector<std::byte> want = ByDefinition(indices, universe);
+    DeviceArray<uint32_t> device_indices(indices, stream_);
+    DeviceArray<uint32_t> words(GolombRiceWords(indices.size()), stream_), size(1, stream_);
+    DeviceArray<std::byte> code(want.size(), stream_, 1);
+    Expect(EncodeGolombRice(device_indices.span(), universe, words.span(),
+                            {code.data(), size.data(), kBefore}, stream_));
+    ASSERT_EQ(size.Read()[0], kBefore + want.size());
+    ASSERT_EQ(code.Read(), want) << indices.size() << " of " << universe;
+  }
+};
+
+TEST_F(GolombRiceTest, TheBytesAreThoseOfTheDefinition) {
+  std::mt19937 random(1);
+  for (const size_t universe : {1, 2, 100, 4096, 4097, 1 << 20}) {
+    for (const size_t part : {1, 2, 3, 10, 100, 1000}) {
+      std::vector<uint32_t> all(universe);
+      std::iota(all.begin(), all.end(), 0u);
+      std::vector<uint32_t> indices;
+      std::ranges::sample(all, std::back_inserter(indices), static_cast<ptrdiff_t>(universe / part),
+                          random);
+      ExpectDefined(indices, universe);
+    }
+  }
+}
+
+TEST_F(GolombRiceTest, MoreTilesThanOneBlockHasThreadsAreSummedUp) {
+  std::vector<uint32_t> indices(2'200'000);
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<uint32_t>(7 * i + i % 5);
+  ExpectDefined(indices, 7 * indices.size());
+}
+
+TEST_F(GolombRiceTest, IndicesMayCrowdAtEitherEnd) {
+  std::vector<uint32_t> first(1000), last(1000);
+  std::iota(first.begin(), first.end(), 0u);
+  std::iota(last.begin(), last.end(), 0xFFFFFFFFu - 1000);
+  ExpectDefined(first, 0xFFFFFFFF);
+  ExpectDefined(last, 0xFFFFFFFF);
+  ExpectDefined({0xFFFFFFFE}, 0xFFFFFFFF);
+}
+
+}  // namespace
+}  // namespace thinwire::kernels::cuda
