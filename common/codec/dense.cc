@@ -9,34 +9,13 @@
 #include "common/codec/scale_byte.h"
 #include "common/codec/scaled_encode.h"
 #include "common/codec/value_runs.h"
+#include "common/codec/with_format.h"
 #include "kernels/convert.h"
 #include "kernels/finite.h"
 #include "kernels/number_format.h"
 
 namespace thinwire {
 namespace {
-
-// What f gives for an object of the codec's number format.
-template <typename F>
-auto WithFormat(CodecId id, const F& f) {
-  switch (id) {
-    case CodecId::kFp16:
-      return f(kernels::Fp16());
-    case CodecId::kBf16:
-      return f(kernels::Bf16());
-    case CodecId::kFp8E5m2:
-      return f(kernels::Fp8E5m2());
-    case CodecId::kFp8E4m3:
-      return f(kernels::Fp8E4m3());
-    default:
-      return f(kernels::Fp32());
-  }
-}
-
-template <typename Format>
-constexpr size_t kScaleBytes = Format::kScaled ? 1 : 0;
-template <typename Format>
-constexpr size_t kCodeBytes = sizeof(typename Format::Code);
 
 template <typename Format>
 float UnitOf(const DenseValues& values) {
