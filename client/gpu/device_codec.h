@@ -12,9 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "client/gpu/dense_encode.h"
+#include "client/gpu/sparse_encode.h"
 #include "common/codec/codec.h"
 #include "kernels/cuda/status.h"
 #include "kernels/cuda/stream.h"
@@ -43,7 +46,7 @@ class DeviceCodec {
   // one word for each shard, 0 at first, by which topk finds sooner what it found before; none is
   // needed without a residual.
   //
-  // REQUIRES: all spans and words are on the device; the values are finite and fewer than 2^31;
+  // REQUIRES: all spans and words are on the device; the values are finite and fewer than 2^30;
   // WORKSPACE begins at a multiple of 256 and has WorkspaceBytes(count), OUT has
   // MaxPayloadBytes(count).
   kernels::cuda::Status Encode(std::span<const float> gradient, std::span<float> residual,
@@ -54,8 +57,11 @@ class DeviceCodec {
  private:
   DeviceCodec(const CodecSpec& spec, std::unique_ptr<const Codec> twin);
 
-  const CodecSpec spec_;
+  bool SendsDense(size_t count) const;
+
   const std::unique_ptr<const Codec> twin_;
+  const DenseEncoder dense_;  // of all values, or of those that are sent
+  const std::optional<SparseEncoder> sparse_;
 };
 
 }  // namespace thinwire::client::gpu

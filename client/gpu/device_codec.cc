@@ -1,0 +1,71 @@
+#include "client/gpu/device_codec.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/codebook.h"
+#include "kernels/cuda/in_order.h"
+#include "kernels/cuda/put_head.h"
+
+namespace thinwire::client::gpu {
+namespace {
+
+namespace cuda = kernels::cuda;
+
+CodecSpec OfValues(CodecSpec spec) {
+  if (!IsDense(spec.id)) spec.id = spec.values;
+  return spec;
+}
+
+std::optional<SparseEncoder> Sparse(const CodecSpec& spec) {
+  if (IsDense(spec.id)) return std::nullopt;
+  return SparseEncoder(spec);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const DeviceCodec>> DeviceCodec::Make(const CodecSpec& spec) {
+  absl::StatusOr<std::unique_ptr<const Codec>> twin = MakeCodec(spec);
+  if (!twin.ok()) return twin.status();
+  if (Codebook::IsOf(OfValues(spec).id)) {
+    return absl::UnimplementedError(absl::StrCat("device: want a number format of the values, got ",
+                                                 std::string(CodecName(OfValues(spec).id))));
+  }
+  return std::unique_ptr<const DeviceCodec>(new DeviceCodec(spec, *std::move(twin)));
+}
+
+DeviceCodec::DeviceCodec(const CodecSpec& spec, std::unique_ptr<const Codec> twin)
+    : twin_(std::move(twin)), dense_(OfValues(spec)), sparse_(Sparse(spec)) {}
+
+// The twin sends the dense payload of a shard where that is the shorter.
+bool DeviceCodec::SendsDense(size_t count) const {
+  if (!sparse_.has_value()) return true;
+  return sparse_->FallsBack() && MaxPayloadBytes(count) == dense_.PayloadBytes(count);
+}
+
+bool DeviceCodec::HasOneLength(size_t count) const {
+  return SendsDense(count) || sparse_->HasOneLength();
+}
+
+size_t DeviceCodec::WorkspaceBytes(size_t count) const {
+  return SendsDense(count) ? dense_.WorkspaceBytes(count) : sparse_->WorkspaceBytes(count, dense_);
+}
+
+size_t DeviceCodec::CodesOffset(size_t count) const {
+  return SendsDense(count) ? dense_.CodesOffset(count) : sparse_->CodesOffset(count, dense_);
+}
+
+cuda::Status DeviceCodec::Encode(std::span<const float> gradient, std::span<float> residual,
+                                 const Turn& turn, uint32_t* collect_from,
+                                 std::span<std::byte> workspace, std::span<std::byte> out,
+                                 uint32_t* size, const cuda::Stream& stream) const {
+  const DeviceCall call = {gradient, residual, turn, workspace.data(), out.data(), stream};
+  const size_t count = gradient.size();
+  if (!SendsDense(count)) return sparse_->Encode(dense_, call, collect_from, size);
+  const auto length = static_cast<uint32_t>(dense_.PayloadBytes(count));
+  return cuda::InOrder([&] { return PutHead(dense_.head(), call.out, length, size, stream); },
+                       [&] { return dense_.EncodeBody(call); });
+}
+
+}  // namespace thinwire::client::gpu

@@ -1,0 +1,134 @@
+#include "client/gpu/device_codec.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/codec/codebook.h"
+#include "common/codec/codec.h"
+#include "common/codec/codec_cases.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/twin_test.h"
+
+namespace thinwire::client::gpu {
+namespace {
+
+using kernels::cuda::DeviceArray;
+using kernels::cuda::ExpectSameBits;
+using kernels::cuda::Kind;
+using kernels::cuda::ValuesOf;
+
+class DeviceCodecTest : public kernels::cuda::TwinTest,
+                        public testing::WithParamInterface<CodecSpec> {
+ protected:
+  void SetUp() override {
+    TwinTest::SetUp();
+    auto made = DeviceCodec::Make(GetParam());
+    ASSERT_TRUE(made.ok()) << made.status();
+    codec_ = *std::move(made);
+  }
+
+  // A shard on the device, and its twin on the host.
+  struct Shard {
+    explicit Shard(size_t count, const kernels::cuda::Stream& stream)
+        : residual(count), device_residual(residual, stream), collect_from({0}, stream) {}
+
+    std::vector<float> residual;
+    CodecMemory memory;
+    DeviceArray<float> device_residual;
+    DeviceArray<uint32_t> collect_from;
+  };
+
+  // Encodes GRADIENT on both, into SHARD's residuals if there is one.
+  void ExpectTheTwins(const std::vector<float>& gradient, const Turn& turn, Shard* shard) {
+    const size_t count = gradient.size();
+    std::vector<std::byte> want(codec_->MaxPayloadBytes(count));
+    want.resize(shard == nullptr ? codec_->twin().Encode(gradient, turn, want)
+                                 : codec_->twin().EncodeFeedback(gradient, shard->residual, turn,
+                                                                 shard->memory, want));
+    // As odd an address as there is.
+    DeviceArray<float> device_gradient(gradient, stream_, turn.own_draw % 4);
+    DeviceArray<std::byte> workspace(codec_->WorkspaceBytes(count), stream_);
+    DeviceArray<std::byte> out(codec_->MaxPayloadBytes(count), stream_, turn.own_draw % 16);
+    DeviceArray<uint32_t> size(1, stream_);
+    Expect(codec_->Encode(device_gradient.span(),
+                          shard == nullptr ? std::span<float>() : shard->device_residual.span(),
+                          turn, shard == nullptr ? nullptr : shard->collect_from.data(),
+                          workspace.span(), out.span(), size.data(), stream_));
+    std::vector<std::byte> got = out.Read();
+    workspace.Read();  // finds out who wrote behind it
+    ASSERT_EQ(size.Read()[0], want.size());
+    if (codec_->HasOneLength(count)) {
+      ASSERT_EQ(want.size(), got.size());
+    }
+    got.resize(want.size());
+    const auto differ = std::ranges::mismatch(got, want).in1 - got.begin();
+    ASSERT_EQ(got, want) << "from byte " << differ << " on";
+    if (shard != nullptr) ExpectSameBits(shard->device_residual.Read(), shard->residual);
+  }
+
+  std::unique_ptr<const DeviceCodec> codec_;
+};
+
+TEST_P(DeviceCodecTest, APayloadWithoutFeedbackIsTheTwins) {
+  uint64_t draw = 0;
+  for (const Kind kind : {Kind::kRandom, Kind::kEqual, Kind::kDenormal}) {
+    for (const size_t count : {0, 1, 7, 31, 32, 33, 511, 4095, 4096, 4097}) {
+      SCOPED_TRACE(testing::Message() << count << " of kind " << static_cast<int>(kind));
+      ++draw;
+      ExpectTheTwins(ValuesOf(kind, count, static_cast<uint32_t>(draw)), {5 * draw, draw}, nullptr);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(DeviceCodecTest, FeedbackGoesOnAsTheTwins) {
+  for (const size_t count : {0, 1, 31, 32, 33, 4095, 4097}) {
+    Shard shard(count, stream_);
+    for (uint32_t step = 1; step <= 8; ++step) {
+      SCOPED_TRACE(testing::Message() << "step " << step << " of " << count << " values");
+      ExpectTheTwins(Laplace(count, step), {3 * step, step}, &shard);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(DeviceCodecTest, FeedbackOfEqualAndOfDenormalValuesIsTheTwins) {
+  for (const Kind kind : {Kind::kEqual, Kind::kDenormal}) {
+    Shard shard(1000, stream_);
+    for (uint32_t step = 1; step <= 4; ++step) {
+      ExpectTheTwins(ValuesOf(kind, 1000, step), {3 * step, step}, &shard);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(DeviceCodecTest, ALargeShardIsTheTwins) {
+  constexpr size_t kCount = 100'003;
+  Shard shard(kCount, stream_);
+  for (uint32_t step = 1; step <= 3; ++step) {
+    ExpectTheTwins(StudentT3(kCount, step), {step, step}, &shard);
+    if (HasFatalFailure()) return;
+  }
+}
+
+std::vector<CodecSpec> Specs() {
+  std::vector<CodecSpec> specs = AllCodecSpecs();
+  std::erase_if(specs, [](const CodecSpec& spec) {
+    return Codebook::IsOf(IsDense(spec.id) ? spec.id : spec.values);
+  });
+  return specs;
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, DeviceCodecTest, testing::ValuesIn(Specs()),
+                         [](const auto& param) { return SpecName(param.param); });
+
+TEST(DeviceCodecSpecTest, ASpecThatHasNoCodecHasNoneOnTheDevice) {
+  const auto made = DeviceCodec::Make({.id = CodecId::kTopK, .density = 2});
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument) << made.status();
+}
+
+}  // namespace
+}  // namespace thinwire::client::gpu

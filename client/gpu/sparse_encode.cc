@@ -1,0 +1,138 @@
+#include "client/gpu/sparse_encode.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/codec/index_code.h"
+#include "kernels/cuda/add.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/draws.h"
+#include "kernels/cuda/elias_fano.h"
+#include "kernels/cuda/golomb_rice.h"
+#include "kernels/cuda/in_order.h"
+#include "kernels/cuda/layout.h"
+#include "kernels/cuda/put_head.h"
+#include "kernels/cuda/scale.h"
+#include "kernels/cuda/sparse.h"
+#include "kernels/cuda/top_k.h"
+
+namespace thinwire::client::gpu {
+
+namespace cuda = kernels::cuda;
+using cuda::Status;
+
+// What a call of COUNT values of which K are sent leaves for its next launch.
+struct SparseEncoder::Workspace {
+  Workspace(const SparseEncoder& encoder, const DenseEncoder& dense, size_t count, size_t k,
+            std::byte* memory) {
+    cuda::Layout layout(memory);
+    indices = layout.Place<uint32_t>(k);
+    sent = layout.Place<float>(k);
+    lost = layout.Place<float>(k);
+    collect_from = layout.Place<uint32_t>(1);
+    index_words = layout.Place<uint32_t>(encoder.UsesGolombRice() ? cuda::GolombRiceWords(k) : 0);
+    values = layout.Place<std::byte>(dense.WorkspaceBytes(k));
+    if (encoder.spec_.id == CodecId::kTopK) {
+      selection = layout.Place<std::byte>(cuda::TopKWorkspaceBytes(count, k));
+    }
+    bytes = layout.bytes();
+  }
+
+  std::span<uint32_t> indices;
+  std::span<float> sent, lost;
+  std::span<uint32_t> collect_from;  // of a shard that nothing is remembered of
+  std::span<uint32_t> index_words;
+  std::span<std::byte> values, selection;
+  size_t bytes = 0;
+};
+
+SparseHead SparseEncoder::Head(size_t count, uint64_t draw) const {
+  if (spec_.id == CodecId::kRandomK) {
+    return {.id = spec_.id, .sent_count = SentCount(spec_.density, count), .draw = draw};
+  }
+  return {.id = spec_.id,
+          .sent_count = SentCount(spec_.density, count, spec_.least_sent),
+          .coder = spec_.indices};
+}
+
+size_t SparseEncoder::CodesOffset(size_t count, const DenseEncoder& values) const {
+  const SparseHead head = Head(count, 0);
+  return SparseHeadBytes(head) + values.CodesOffset(head.sent_count);
+}
+
+size_t SparseEncoder::WorkspaceBytes(size_t count, const DenseEncoder& values) const {
+  return Workspace(*this, values, count, Head(count, 0).sent_count, nullptr).bytes;
+}
+
+Status SparseEncoder::Choose(const DeviceCall& call, uint32_t* collect_from,
+                             const Workspace& work) const {
+  const cuda::Stream& stream = call.stream;
+  const bool feedback = !call.residual.empty();
+  if (spec_.id == CodecId::kTopK) {
+    const kernels::IndexedValues top = {work.indices, work.sent};
+    if (feedback) {
+      return AddAndSelectTopK(call.gradient, call.residual, top, collect_from, work.selection,
+                              stream);
+    }
+    return cuda::InOrder([&] { return Clear(std::as_writable_bytes(work.collect_from), stream); },
+                         [&] {
+                           return SelectTopK(call.gradient, top, work.collect_from.data(),
+                                             work.selection, stream);
+                         });
+  }
+  const std::span<const float> from = feedback ? call.residual : call.gradient;
+  const bool scales = spec_.unbiased && !feedback;
+  return cuda::InOrder(
+      [&] { return feedback ? Add(call.gradient, call.residual, stream) : Status(); },
+      [&] { return DrawIndices(call.turn.shared_draw, from.size(), work.indices, stream); },
+      [&] { return Gather(from, work.indices, work.sent, stream); },
+      [&] {
+        const auto factor = static_cast<float>(from.size()) / static_cast<float>(work.sent.size());
+        return scales ? Scale(factor, work.sent, stream) : Status();
+      });
+}
+
+Status SparseEncoder::CodeIndices(const DeviceCall& call, size_t offset, const Workspace& work,
+                                  uint32_t* size) const {
+  if (spec_.id == CodecId::kRandomK) return {};
+  const size_t universe = call.gradient.size();
+  std::byte* const out = call.out + offset;
+  if (!UsesGolombRice()) return EncodeEliasFano(work.indices, universe, out, call.stream);
+  const cuda::GolombRiceCode code = {out, size, static_cast<uint32_t>(offset)};
+  return EncodeGolombRice(work.indices, universe, work.index_words, code, call.stream);
+}
+
+Status SparseEncoder::Encode(const DenseEncoder& values, const DeviceCall& call,
+                             uint32_t* collect_from, uint32_t* size) const {
+  const size_t count = call.gradient.size();
+  const SparseHead head = Head(count, call.turn.shared_draw);
+  const Workspace work(*this, values, count, head.sent_count, call.workspace);
+  const bool feedback = !call.residual.empty();
+  const size_t values_offset = SparseHeadBytes(head);
+  const size_t indices_offset = values_offset + values.PayloadBytes(head.sent_count);
+  const bool topk = spec_.id == CodecId::kTopK;
+  const size_t most =
+      indices_offset + (topk ? MaxIndexBytes(spec_.indices, head.sent_count, count) : 0);
+  std::array<std::byte, cuda::kMostHeadBytes> head_bytes;
+  PutSparseHead(head, head_bytes.data());
+  std::ranges::copy(values.head(), head_bytes.begin() + static_cast<ptrdiff_t>(values_offset));
+  const auto whole_head = std::span(head_bytes).first(values_offset + values.head().size());
+  const DeviceCall of_values = {work.sent,
+                                feedback ? work.lost : std::span<float>(),
+                                call.turn,
+                                work.values.data(),
+                                call.out + values_offset,
+                                call.stream};
+  return cuda::InOrder(
+      [&] { return PutHead(whole_head, call.out, static_cast<uint32_t>(most), size, call.stream); },
+      [&] { return Choose(call, collect_from, work); },
+      [&] { return Clear(std::as_writable_bytes(of_values.residual), call.stream); },
+      [&] { return values.EncodeBody(of_values); },
+      [&] { return CodeIndices(call, indices_offset, work, size); },
+      [&] {
+        if (!feedback) return Status();
+        return Scatter(work.indices, work.lost, 1.0f, call.residual, call.stream);
+      });
+}
+
+}  // namespace thinwire::client::gpu
