@@ -32,7 +32,8 @@ absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string
     std::error_code error;
     const std::filesystem::path real = std::filesystem::canonical(self, error);
     if (error) return absl::NotFoundError(absl::StrCat(self, ": ", error.message()));
-    folder = real.parent_path().parent_path().string();
+    folder = real.parent_path().string();
+    if (!FindProgram(folder, "server").ok()) folder = real.parent_path().parent_path().string();
   }
   const auto server = FindProgram(folder, "server");
   if (!server.ok()) return server.status();

@@ -18,8 +18,8 @@ struct Programs {
 };
 
 // BIN_DIR holds server/server and worker/worker, as bazel-bin does, or server and worker
-// themselves; if it is empty it is the folder above SELF's. Errors: NotFound that names what was
-// looked for.
+// themselves; if it is empty it is SELF's folder where that has a server, else the one above.
+// Errors: NotFound that names what was looked for.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);
 
 // REQUIRES: CheckTrainConfig passed.

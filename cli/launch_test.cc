@@ -69,6 +69,18 @@ TEST(LaunchTest, ProgramsAreFoundBesideThisOneOrWhereToldTo) {
             absl::StatusCode::kNotFound);
 }
 
+TEST(LaunchTest, ProgramsOfOneFolderFindEachOther) {
+  const auto dir = *TempDir::Make(testing::TempDir());
+  for (const char* name : {"thinwire", "server", "worker"}) {
+    ASSERT_TRUE(dir->WriteFile(name, "").ok());
+    std::filesystem::permissions(dir->PathOf(name), std::filesystem::perms::owner_all);
+  }
+  const auto found = FindPrograms(dir->PathOf("thinwire"), "");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->server, std::filesystem::canonical(dir->PathOf("server")).string());
+  EXPECT_EQ(found->worker, std::filesystem::canonical(dir->PathOf("worker")).string());
+}
+
 TEST(LaunchTest, AMissingProgramIsNamedWithThePlaceLookedAt) {
   const auto dir = *TempDir::Make(testing::TempDir());
   EXPECT_THAT(std::string(FindPrograms("", dir->path()).status().message()),
