@@ -20,6 +20,7 @@
 #   bench/race.sh --rate none            the hosts' links unshaped
 #   bench/race.sh --congestion bbr       another control of TCP than reno: shares are less even, and the slower worker
 #                                        of a round keeps the other waiting
+#   bench/race.sh --socket_buffer 0      sockets as large as the kernel likes, not 128 KiB: the same effect
 #   bench/race.sh --topologies apart --codecs "fp32/fp8_e5m2 fp8_e4m3/fp8_e5m2 auto"    auto beside fixed push codecs
 #
 # Wants root, iproute2, and the programs of bazel-bin (or --bin_dir): bazel build //server //bench:race_worker
@@ -42,6 +43,7 @@ rate=1gbit
 compute=0
 threads=0
 congestion=reno
+socket_buffer=131072
 
 while [ $# -gt 0 ]; do
   case $1 in
@@ -61,11 +63,14 @@ while [ $# -gt 0 ]; do
     --compute) compute=$2 ;;
     --threads) threads=$2 ;;
     --congestion) congestion=$2 ;;
+    --socket_buffer) socket_buffer=$2 ;;
     *) echo "race.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
   esac
   shift 2
 done
 
+[[ $socket_buffer =~ ^[0-9]+$ ]] ||
+  { echo "race.sh: --socket_buffer: want bytes, or 0 for the kernel's choice, got $socket_buffer" >&2; exit 64; }
 for program in server/server bench/race_worker bench/raw_wire; do
   [ -x "$bin_dir/$program" ] && continue
   echo "race.sh: no program $bin_dir/$program; bazel build //server //bench:race_worker //bench:raw_wire" >&2
@@ -135,10 +140,18 @@ make_host() {
     ip -n "$prefix-switch" link add "port$1" type veth peer name eth0 netns "$host" &&
     ip -n "$prefix-switch" link set "port$1" master switch up &&
     ip -n "$host" address add "10.77.0.$1/24" dev eth0 &&
-    ip netns exec "$host" sysctl -qw "net.ipv4.tcp_congestion_control=$congestion" &&
+    ip netns exec "$host" sysctl -qw "net.ipv4.tcp_congestion_control=$congestion" "${buffer_limits[@]}" &&
     ip -n "$host" link set eth0 up && ip -n "$host" link set lo up &&
     shape "$prefix-switch" "port$1" && shape "$host" eth0
 }
+
+# Where no link is the bottleneck, buffers must not be it.
+buffer_limits=()
+if [ "$socket_buffer" != 0 ] && [ "$rate" != none ]; then
+  for side in rmem wmem; do
+    buffer_limits+=("net.ipv4.tcp_$side=4096 $socket_buffer $socket_buffer")
+  done
+fi
 
 # Hosts 1 to COUNT.
 make_network() {
