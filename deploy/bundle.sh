@@ -7,7 +7,7 @@
 #   deploy/bundle.sh --torch DIR --out FOLDER     the bundle goes to FOLDER and FOLDER.tar.xz; out/bundle
 #   deploy/bundle.sh --torch DIR --limit_mb 60    packed, it must not be larger
 #
-# The torch package need not be installed here: pip install --no-deps --target DIR torch==2.11.0, then --torch DIR/torch.
+# The torch package need not be installed: `pip install --no-deps --target DIR torch==2.11.0`, then --torch DIR/torch.
 # $BAZEL is the command of Bazel with its startup options, $BAZEL_FLAGS what else its builds are told.
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
@@ -40,6 +40,12 @@ out=$(readlink -m "$out")
 [ ! -e "$out" ] || fail "$out: want a folder that is not there yet"
 images=/usr/share/datasets/fashion-mnist
 [ -d $images ] || fail "want $images, found none; deploy/install_packages.sh installs it"
+# Debian's packages of which something travels.
+packages=(
+  dataset-fashion-mnist libabsl-dev libbenchmark-dev libboost1.74-dev libc-ares-dev libcli11-dev libgflags2.2
+  libgoogle-glog0v6 libgrpc-dev libgtest-dev libhwy1 libisal2 liblzma5 libprotobuf-dev libre2-dev libssl-dev libunwind8
+  nlohmann-json3-dev zlib1g-dev
+)
 
 read -ra bazel <<<"${BAZEL:-bazel}"
 read -ra flags <<<"${BAZEL_FLAGS:-}"
@@ -68,9 +74,12 @@ for name in "${!programs[@]}"; do
 done
 for file in "$root"/configs/fashion_mnist*.textproto "$images"/*.gz; do arguments+=(--share "$file"); done
 python3 deploy/bundle/layout.py "${arguments[@]}" --torch_package "$torch"
+for package in "${packages[@]}"; do
+  install -D -m 644 "/usr/share/doc/$package/copyright" "$out/share/copyright/$package"
+done
 
 tar -C "$(dirname "$out")" --sort=name --owner=0 --group=0 --numeric-owner -cf - "$(basename "$out")" |
-  xz -T0 -6 >"$out.tar.xz"
+  xz -9 >"$out.tar.xz"
 bytes=$(stat -c %s "$out.tar.xz")
 printf '%s: %d.%d MB\n' "$out.tar.xz" $((bytes / 1000000)) $((bytes / 100000 % 10))
 [ "$bytes" -le $((limit_mb * 1000000)) ] || fail "$out.tar.xz: want at most $limit_mb MB, got $bytes bytes" 1

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import re
 import subprocess
 
@@ -27,8 +28,13 @@ def check_at_least(what, wanted, found):
 
 
 def check_libraries(asked):
-    """glibc and libstdc++."""
-    check_at_least("glibc", asked["glibc"], os.confstr("CS_GNU_LIBC_VERSION").split()[1])
+    """The processor, glibc and libstdc++."""
+    if platform.machine() != "x86_64":
+        raise Unfit(f"want an x86_64 processor, found {platform.machine()}")
+    name, version = platform.libc_ver()
+    if name != "glibc":
+        raise Unfit(f"want glibc {asked['glibc']} or newer, found {name or 'another C library'}")
+    check_at_least("glibc", asked["glibc"], version)
     try:
         ctypes.CDLL("libstdc++.so.6")
     except OSError as error:
@@ -68,14 +74,20 @@ def gpus():
     return text, names
 
 
-def choose_device(wanted, asked, driver, names):
-    """What `auto` is, and whether a GPU that is WANTED is there."""
+def choose_gpu(wanted, asked, driver, names):
+    """The number of the GPU that WANTED (auto, cpu or cuda:N) is; None for the CPU."""
     if wanted == "cpu" or (wanted == "auto" and not names):
-        return "cpu"
+        return None
     number = 0 if wanted == "auto" else int(wanted.split(":")[1])
     if driver is None:
         raise Unfit(f"device {wanted}: want a driver for CUDA {asked['torch_cuda']}, found no libcuda.so.1")
     check_at_least("a driver for CUDA", asked["torch_cuda"] or "0", driver)
     if number >= len(names):
         raise Unfit(f"device {wanted}: want one of this machine's GPUs, found {len(names)}")
-    return f"cuda:{number}"
+    return number
+
+
+def visible(number, environment):
+    """What CUDA_VISIBLE_DEVICES must say for one GPU of those that ENVIRONMENT shows."""
+    shown = environment.get("CUDA_VISIBLE_DEVICES", "")
+    return shown.split(",")[number] if shown else str(number)

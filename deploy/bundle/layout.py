@@ -7,6 +7,7 @@
 """
 
 import argparse
+import functools
 import pathlib
 import re
 import shutil
@@ -22,20 +23,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = ["run.sh", "run.py", "host.py", "lines.py", "torch_floor.py"]
 
 
+@functools.lru_cache(maxsize=None)
 def needed(path):
-    """The shared libraries that PATH names."""
+    """The shared libraries that the file PATH names, which nobody changes any more."""
     said = subprocess.run(["readelf", "--dynamic", "--wide", path], capture_output=True, text=True, check=True).stdout
     return re.findall(r"\(NEEDED\).*\[(.*)\]", said)
 
 
 def newest(paths, family):
     """The newest version of a FAMILY of symbols, such as GLIBC, that PATHS ask for: "2.36"; "0" if none does."""
-    versions = {(0,)}
-    for path in paths:
-        said = subprocess.run(["readelf", "--version-info", "--wide", path], capture_output=True, text=True, check=True)
-        for found in re.findall(rf"Name: {family}_([\d.]+)", said.stdout):
-            versions.add(tuple(int(part) for part in found.split(".")))
-    return ".".join(str(part) for part in max(versions))
+    said = subprocess.run(["readelf", "--version-info", "--wide", *paths], capture_output=True, text=True, check=True)
+    found = re.findall(rf"Name: {family}_([\d.]+)", said.stdout)
+    return max(found, key=lambda version: [int(part) for part in version.split(".")], default="0")
 
 
 def system_libraries():
@@ -120,7 +119,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True, help="the bundle's folder; must not exist")
     parser.add_argument("--program", action="append", required=True, metavar="NAME=FILE")
     parser.add_argument("--share", action="append", default=[], type=pathlib.Path, metavar="FILE")
-    parser.add_argument("--torch_package", required=True, type=pathlib.Path, help="whose LibTorch the worker was built for")
+    parser.add_argument("--torch_package", required=True, type=pathlib.Path, help="that the worker was built for")
     parser.add_argument("--revision", default="unknown")
     asked = parser.parse_args()
     if asked.out.exists():

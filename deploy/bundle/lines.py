@@ -37,17 +37,17 @@ def asked_for(name, value):
 
 
 def figure_rows(figures):
-    """One row per figure, and how many times torch takes as long as the selection of thinwire."""
+    """One row per figure, and how much longer torch takes for the same selection."""
     rows = [(name, f"{value:g}", asked_for(name, value)) for name, value in figures.items()]
     for name, value in figures.items():
         torchs = figures.get(name.replace("gpu.", "torch."))
         if name.startswith("gpu.topk_ef.") and name.endswith(" us") and torchs:
-            rows.append((f"{name[:-3]}, times faster than torch.topk with the same around it", f"{torchs / value:.2f}", ""))
+            rows.append((f"{name[:-3]}, times faster than torch.topk_ef", f"{torchs / value:.2f}", ""))
     return rows
 
 
 def tests_row(name, report, gpu):
-    """The row of a GoogleTest program from its JSON report, and whether no case failed. With a GPU most must have run."""
+    """The row of a GoogleTest program from its JSON report, and whether no case failed; with a GPU most must run."""
     results = [
         "failed" if case.get("failures") else "skipped" if case["result"] == "SKIPPED" else "passed"
         for suite in report["testsuites"]

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -51,10 +52,17 @@ class Report:
     def output(self, name):
         return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
 
+    def failed(self, name, log, code):
+        """A row for what ended with CODE, with the last line it said."""
+        said = self.output(log).strip().splitlines()
+        text = " ".join(said[-1].split()) if said else "nothing said"
+        self.add((name, f"ended with {code}: {text}", "a result: NO"), good=False)
+
     def write(self, about):
         text = about + "\n" + lines.table(self.rows)
         (self.folder / "table.md").write_text(text, encoding="utf-8")
-        (self.folder / "rows.json").write_text(json.dumps({"about": about, "good": self.good, "rows": self.rows}, indent=1))
+        rows = {"about": about, "good": self.good, "rows": self.rows}
+        (self.folder / "rows.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         return text
 
 
@@ -64,61 +72,59 @@ def run_tests(report, device, environment):
         code = report.run(program.name, [program, f"--gtest_output=json:{result}"], environment, 900)
         read = lines.read_json(result)
         if read is None:
-            report.add((program.name, f"no result: {code}", "none failed: NO"), good=False)
+            report.failed(program.name, program.name, code)
         else:
             row, good = lines.tests_row(program.name, read, gpu=device != "cpu")
             report.add(row, good and code == 0)
 
 
 def run_benchmarks(report, device, environment):
-    figures = {}
     commands = {"torch_floor": [sys.executable, BUNDLE / "torch_floor.py", device]}
     if device != "cpu":
         commands = {"bench_gpu": [BUNDLE / "bin" / "bench_gpu"], **commands}
-        environment = {**environment, "CUDA_VISIBLE_DEVICES": device.split(":")[1]}
-        commands["torch_floor"][-1] = "cuda:0"
+    figures = {}
     for name, command in commands.items():
         code = report.run(name, command, environment, 900)
-        figures.update(lines.measured(report.output(name)))
-        if code != 0:
-            said = report.output(name).strip().splitlines()
-            report.add((name, f"ended with {code}: {said[-1] if said else 'nothing said'}", "0: NO"), good=False)
+        found = lines.measured(report.output(name))
+        figures.update(found)
+        if code != 0 or not found:
+            report.failed(name, name, code)
     for row in lines.figure_rows(figures):
         report.add(row)
 
 
 def train(report, asked, device, environment):
+    share = BUNDLE / "share"
     examples = FEW_EXAMPLES if device == "cpu" else []
     epochs = asked.epochs or (1 if device == "cpu" else 4)
     for mode in asked.modes.split():
-        name = f"resnet20 {mode}"
         result = report.folder / f"train_{mode}.json"
-        command = [BUNDLE / "bin" / "thinwire", "train", "--config", BUNDLE / "share" / "fashion_mnist_resnet20.textproto"]
-        command += ["--data_dir", BUNDLE / "share", "--device", device, "--epochs", str(epochs), "--mode", mode]
-        command += [*MODES[mode], *examples, *asked.more, "--report", result]
+        command = [BUNDLE / "bin" / "thinwire", "train", "--config", share / "fashion_mnist_resnet20.textproto"]
+        command += ["--data_dir", share, "--device", device, "--epochs", str(epochs), "--mode", mode, *MODES[mode]]
+        command += [*examples, *asked.more, "--report", result]
         code = report.run(f"train_{mode}", command, environment, 3600)
         read = lines.read_json(result)
         if read is None or code != 0:
-            said = report.output(f"train_{mode}").strip().splitlines()
-            report.add((name, f"ended with {code}: {said[-1] if said else 'nothing said'}", "0: NO"), good=False)
+            report.failed(f"resnet20 {mode}", f"train_{mode}", code)
         else:
-            report.add(*lines.training_row(f"{name}, push {read['push']}", read))
+            report.add(*lines.training_row(f"resnet20 {mode}, push {read['push']}", read))
 
 
 def arguments(words):
     parser = argparse.ArgumentParser(prog="run.sh", description=__doc__)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda:N; auto is cuda:0 where there is a GPU")
-    parser.add_argument("--torch", type=pathlib.Path, help="the folder of the torch package; else what Python would import")
+    torch = os.environ.get("THINWIRE_TORCH")
+    about = "the folder of the torch package; else $THINWIRE_TORCH, else what Python would import"
+    parser.add_argument("--torch", type=pathlib.Path, default=torch and pathlib.Path(torch), help=about)
     parser.add_argument("--out", type=pathlib.Path, default="bundle_report", help="the folder of the reports")
     parser.add_argument("--modes", default=" ".join(MODES), help="in which to train, between blanks")
-    parser.add_argument("--epochs", type=int, default=0, help="of training; 0: 4 on a GPU, on a CPU one of few examples")
+    parser.add_argument("--epochs", type=int, default=0, help="0: 4 on a GPU, on a CPU one of few examples")
     parser.add_argument("more", nargs="*", metavar="-- FLAG", help="flags of thinwire train, such as -- --push topk")
     asked = parser.parse_args(words)
     for mode in asked.modes.split():
         if mode not in MODES:
             parser.error(f"--modes: want some of {', '.join(MODES)}, got {mode}")
-    number = asked.device.removeprefix("cuda:")
-    if asked.device not in ("auto", "cpu") and not (asked.device != number and number.isdigit()):
+    if not re.fullmatch(r"auto|cpu|cuda:\d+", asked.device):
         parser.error(f"--device: want auto, cpu or cuda:N, got {asked.device}")
     return asked
 
@@ -140,14 +146,17 @@ def main(words):
         requirements = host.read_requirements(BUNDLE)
         host.check_libraries(requirements)
         driver, names = host.gpus()
-        device = host.choose_device(asked.device, requirements, driver, names)
+        number = host.choose_gpu(asked.device, requirements, driver, names)
         worker = host.check_worker(BUNDLE, environment)
     except host.Unfit as unfit:
         print(f"run.sh: {unfit}", file=sys.stderr)
         return 78
     asked.out.mkdir(parents=True, exist_ok=True)
-    about = f"thinwire {requirements['revision']}, {worker}, device {device}: {', '.join(names) or 'no GPU'}, driver for "
-    about += f"CUDA {driver or '-'}, {os.cpu_count()} CPU cores\n"
+    device, place = "cpu", "on the CPU"
+    if number is not None:  # the only one that the programs see
+        environment["CUDA_VISIBLE_DEVICES"] = host.visible(number, environment)
+        device, place = "cuda:0", f"on {names[number]} (driver for CUDA {driver})"
+    about = f"{worker}, revision {requirements['revision']}, {os.cpu_count()} CPU cores, {place}\n"
     print(about, flush=True)
     report = Report(asked.out)
     run_tests(report, device, environment)

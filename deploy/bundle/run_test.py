@@ -11,10 +11,10 @@ ASKED = {"torch_cuda": "13.0"}
 
 class DeviceTest(unittest.TestCase):
     def test_auto_is_the_first_gpu_or_the_cpu(self):
-        self.assertEqual(host.choose_device("auto", ASKED, "13.1", ["H100"]), "cuda:0")
-        self.assertEqual(host.choose_device("auto", ASKED, None, []), "cpu")
-        self.assertEqual(host.choose_device("cpu", ASKED, "13.1", ["H100"]), "cpu")
-        self.assertEqual(host.choose_device("cuda:1", ASKED, "13.0", ["H100", "H100"]), "cuda:1")
+        self.assertEqual(host.choose_gpu("auto", ASKED, "13.1", ["H100"]), 0)
+        self.assertEqual(host.choose_gpu("cuda:1", ASKED, "13.0", ["H100", "H100"]), 1)
+        self.assertIsNone(host.choose_gpu("auto", ASKED, None, []))
+        self.assertIsNone(host.choose_gpu("cpu", ASKED, "13.1", ["H100"]))
 
     def test_a_gpu_that_is_not_there_says_what_was_wanted(self):
         for driver, names, message in [
@@ -23,8 +23,12 @@ class DeviceTest(unittest.TestCase):
             ("13.0", ["H100"], "device cuda:1: want one of this machine's GPUs, found 1"),
         ]:
             with self.assertRaises(host.Unfit) as unfit:
-                host.choose_device("cuda:1", ASKED, driver, names)
+                host.choose_gpu("cuda:1", ASKED, driver, names)
             self.assertEqual(str(unfit.exception), message)
+
+    def test_programs_see_the_chosen_gpu_of_those_that_are_shown(self):
+        self.assertEqual(host.visible(1, {}), "1")
+        self.assertEqual(host.visible(1, {"CUDA_VISIBLE_DEVICES": "4,7"}), "7")
 
     def test_versions_are_numbers_not_texts(self):
         host.check_at_least("glibc", "2.9", "2.36")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the worker of this bundle with the host's LibTorch: the `torch` Python package in the folder $THINWIRE_TORCH, or
-# else the one that $PYTHON, or python3, would import.
+# Starts the worker of this bundle with the host's LibTorch: the `torch` Python package in the folder $THINWIRE_TORCH,
+# or else the one that $PYTHON, or python3, would import.
 bundle=$(dirname "$(readlink -f "$0")")/..
 . "$bundle/share/requirements"
 wanted="LibTorch ${torch%.*} with CUDA ${torch_cuda:-none}"
