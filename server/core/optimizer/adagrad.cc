@@ -8,14 +8,12 @@ namespace {
 class Adagrad final : public Optimizer {
  public:
   explicit Adagrad(const OptimizerSpec& spec)
-      : Optimizer(1, spec.weight_decay),
-        epsilon_(static_cast<float>(spec.epsilon)),
-        weight_decay_(static_cast<float>(spec.weight_decay)) {}
+      : Optimizer(1, spec.weight_decay), epsilon_(static_cast<float>(spec.epsilon)) {}
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
     kernels::UpdateAdagrad({.gradient_scale = update.gradient_scale,
-                            .weight_decay = weight_decay_,
+                            .weight_decay = static_cast<float>(weight_decay()),
                             .learning_rate = update.learning_rate,
                             .epsilon = epsilon_},
                            sum, masters, slots[0]);
@@ -23,7 +21,6 @@ class Adagrad final : public Optimizer {
 
  private:
   const float epsilon_;
-  const float weight_decay_;
 };
 
 }  // namespace

@@ -8,21 +8,17 @@ namespace {
 
 class Adam final : public Optimizer {
  public:
-  explicit Adam(const OptimizerSpec& spec)
-      : Optimizer(2, spec.weight_decay),
-        moments_(spec),
-        weight_decay_(static_cast<float>(spec.weight_decay)) {}
+  explicit Adam(const OptimizerSpec& spec) : Optimizer(2, spec.weight_decay), moments_(spec) {}
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
     kernels::AdamStep step = moments_.StepFor(update);
-    step.weight_decay = weight_decay_;
+    step.weight_decay = static_cast<float>(weight_decay());
     kernels::UpdateAdam(step, sum, masters, slots[0], slots[1]);
   }
 
  private:
   const AdamMoments moments_;
-  const float weight_decay_;
 };
 
 }  // namespace

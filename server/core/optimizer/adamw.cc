@@ -8,19 +8,17 @@ namespace {
 
 class AdamW final : public Optimizer {
  public:
-  explicit AdamW(const OptimizerSpec& spec)
-      : Optimizer(2, spec.weight_decay), moments_(spec), weight_decay_(spec.weight_decay) {}
+  explicit AdamW(const OptimizerSpec& spec) : Optimizer(2, spec.weight_decay), moments_(spec) {}
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
     kernels::AdamStep step = moments_.StepFor(update);
-    step.shrink = static_cast<float>(1 - update.learning_rate * weight_decay_);
+    step.shrink = static_cast<float>(1 - update.learning_rate * weight_decay());
     kernels::UpdateAdam(step, sum, masters, slots[0], slots[1]);
   }
 
  private:
   const AdamMoments moments_;
-  const double weight_decay_;
 };
 
 }  // namespace

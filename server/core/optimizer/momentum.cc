@@ -10,13 +10,12 @@ class Momentum final : public Optimizer {
   explicit Momentum(const OptimizerSpec& spec)
       : Optimizer(1, spec.weight_decay),
         momentum_(static_cast<float>(spec.momentum)),
-        weight_decay_(static_cast<float>(spec.weight_decay)),
         nesterov_(spec.name == "nesterov") {}
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
     kernels::UpdateMomentum({.gradient_scale = update.gradient_scale,
-                             .weight_decay = weight_decay_,
+                             .weight_decay = static_cast<float>(weight_decay()),
                              .learning_rate = update.learning_rate,
                              .momentum = momentum_,
                              .nesterov = nesterov_},
@@ -25,7 +24,6 @@ class Momentum final : public Optimizer {
 
  private:
   const float momentum_;
-  const float weight_decay_;
   const bool nesterov_;
 };
 
