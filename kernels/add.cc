@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which includes this file again.
 #include "hwy/highway.h"
+#include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -14,22 +15,16 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 void AddAll(std::span<const float> values, std::span<float> sum) {
-  const hn::ScalableTag<float> d;
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= sum.size(); i += hn::Lanes(d)) {
+  ForEachVector(sum.size(), [&](auto d, size_t i) HWY_ATTR {
     float* const at = sum.data() + i;
     hn::StoreU(hn::Add(hn::LoadU(d, at), hn::LoadU(d, values.data() + i)), d, at);
-  }
-  for (; i < sum.size(); ++i) sum[i] += values[i];
+  });
 }
 
 void NegateAll(std::span<const float> values, std::span<float> out) {
-  const hn::ScalableTag<float> d;
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= out.size(); i += hn::Lanes(d)) {
+  ForEachVector(out.size(), [&](auto d, size_t i) HWY_ATTR {
     hn::StoreU(hn::Neg(hn::LoadU(d, values.data() + i)), d, out.data() + i);
-  }
-  for (; i < out.size(); ++i) out[i] = -values[i];
+  });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which includes this file again.
 #include "hwy/highway.h"
+#include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -16,7 +17,6 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
-using OneFloat = hn::CappedTag<float, 1>;
 
 // A table of up to as many vectors stays in registers.
 constexpr size_t kMostVectors = 4;
@@ -90,16 +90,6 @@ HWY_INLINE void StoreSigned(D, Indices<D> count, hn::Vec<D> value, int bits, uin
   const auto code = hn::Or(count, hn::BitCast(di, hn::ShiftLeftSame(sign, bits - 1)));
   const hn::Rebind<uint8_t, D> narrow;
   hn::StoreU(hn::DemoteTo(narrow, code), narrow, codes);
-}
-
-// Calls at(d, i) for each vector's first index, then for each of the rest with a tag of one lane.
-template <typename At>
-HWY_INLINE void ForEachVector(size_t count, const At& at) {
-  const Floats d;
-  const OneFloat one;
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) at(d, i);
-  for (; i < count; ++i) at(one, i);
 }
 
 void CodesAll(std::span<const float> values, std::span<const float> thresholds, int bits,

@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which includes this file again.
 #include "hwy/highway.h"
+#include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -50,16 +51,6 @@ class Collector {
   float *const values_;
   size_t count_ = 0;
 };
-
-// STEP handles the vector at an index, for a tag.
-template <class Step>
-HWY_INLINE void ForEachVector(size_t count, const Step &step) {
-  const hn::ScalableTag<float> df;
-  const hn::CappedTag<float, 1> one;
-  size_t i = 0;
-  for (; i + hn::Lanes(df) <= count; i += hn::Lanes(df)) step(df, i);
-  for (; i < count; ++i) step(one, i);
-}
 
 std::optional<size_t> CollectAll(std::span<const float> values, uint32_t smallest,
                                  const IndexedValues &found) {

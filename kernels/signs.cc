@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which includes this file again.
 #include "hwy/highway.h"
+#include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -53,16 +54,6 @@ HWY_INLINE hn::Mask<D> SignsOf(D d, hn::Vec<D> values) {
 template <class D>
 HWY_INLINE hn::Vec<D> Entries(D d, std::span<const float, 2> entries, hn::Mask<D> signs) {
   return hn::IfThenElse(signs, hn::Set(d, entries[1]), hn::Set(d, entries[0]));
-}
-
-// Calls at(d, i) for each vector's first index, then for each of the rest with a tag of one lane.
-template <typename At>
-HWY_INLINE void ForEachVector(size_t count, const At& at) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) at(d, i);
-  for (; i < count; ++i) at(one, i);
 }
 
 void PutAll(std::span<const float> values, std::byte* bits) {
