@@ -4,7 +4,7 @@
 # trains ResNet-20, and prints a table (docs/bundle.md).
 #
 #   deploy/bundle.sh --torch DIR                  the torch package's folder, of the version that the host has
-#   deploy/bundle.sh --torch DIR --out FOLDER     the bundle goes to FOLDER and FOLDER.tar.xz; out/bundle
+#   deploy/bundle.sh --torch DIR --out FOLDER     to FOLDER, out/bundle, and FOLDER.tar.xz; an older one is replaced
 #   deploy/bundle.sh --torch DIR --limit_mb 60    packed, it must not be larger
 #
 # The torch package need not be installed: `pip install --no-deps --target DIR torch==2.11.0`, then --torch DIR/torch.
@@ -37,7 +37,8 @@ done
 [[ $limit_mb =~ ^[0-9]+$ ]] || fail "--limit_mb: want a number of megabytes, got $limit_mb" 64
 torch=$(readlink -f "$torch")
 out=$(readlink -m "$out")
-[ ! -e "$out" ] || fail "$out: want a folder that is not there yet"
+[ ! -e "$out" ] || [ -f "$out/share/requirements" ] ||
+  fail "--out $out: want a folder that is not there yet, or an older bundle"
 images=/usr/share/datasets/fashion-mnist
 [ -d $images ] || fail "want $images, found none; deploy/install_packages.sh installs it"
 # Debian's packages of which something travels.
@@ -67,6 +68,7 @@ done
 "${bazel[@]}" build "${flags[@]}" "${programs[@]}"
 bin=$("${bazel[@]}" info "${flags[@]}" bazel-bin 2>/dev/null)
 
+rm -rf "$out" "$out.tar.xz"
 arguments=(--out "$out" --revision "$(git describe --always --dirty 2>/dev/null || echo unknown)")
 for name in "${!programs[@]}"; do
   label=${programs[$name]#//}

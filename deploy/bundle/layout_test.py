@@ -11,8 +11,8 @@ import unittest
 
 import layout
 
-THINWIRE, SERVER, WORKER, CONFIG = (pathlib.Path(name).resolve() for name in sys.argv[1:5])
-del sys.argv[1:5]
+THINWIRE, SERVER, WORKER, CONFIG, BUNDLE_SH = (pathlib.Path(name).resolve() for name in sys.argv[1:6])
+del sys.argv[1:6]
 DATA = "/usr/share/datasets/fashion-mnist"
 
 
@@ -110,6 +110,26 @@ class LayoutTest(unittest.TestCase):
         said = self.run_in(self.bundle / "run.sh", "--device", "cpu", "--torch", self.folder / "nowhere")
         self.assertEqual(said.returncode, 78)
         self.assertRegex(said.stderr, r"^run\.sh: worker: want LibTorch .* found none at .*\n$")
+
+    def test_what_cannot_become_a_bundle_is_said_before_anything_is_built(self):
+        full = self.folder / "full"
+        (full / "include" / "torch").mkdir(parents=True)
+        write_torch(full, self.version, "")
+        parts = "with version.py, include/torch and lib/"
+        for flags, code, message in [
+            ([], 64, "want --torch DIR, the folder of a torch package; --help tells how to get one"),
+            (["--torch"], 64, "--torch: want a value, got none"),
+            (["--touch", "x"], 64, "--touch: unknown; --help tells the flags"),
+            (["--torch", self.torch], 69, f"--torch {self.torch}: want a torch package {parts}"),
+            (["--torch", full, "--limit_mb", "x"], 64, "--limit_mb: want a number of megabytes, got x"),
+            (
+                ["--torch", full, "--out", self.torch],
+                69,
+                f"--out {self.torch}: want a folder that is not there yet, or an older bundle",
+            ),
+        ]:
+            said = self.run_in(BUNDLE_SH, *flags, BAZEL="false")
+            self.assertEqual((said.returncode, said.stderr), (code, f"bundle.sh: {message}\n"))
 
 
 if __name__ == "__main__":
