@@ -1,14 +1,13 @@
 """Finds the CUDA toolkit, 12 or newer: in $CUDA_HOME if that is set, else in /usr/local/cuda, else where nvcc on the
 PATH is. Where there is none, CUDA_TOOLKIT is empty and everything but the GPU's own targets is built."""
 
-# The runtime in the program is the program's: LibTorch brings one of its own.
 _RUNTIME = """
 cc_library(
     name = "runtime",
     hdrs = glob(["include/*.h", "include/*.hpp", "include/crt/**"]),
     srcs = ["lib/libcudart_static.a"],
     includes = ["include"],
-    linkopts = ["-lpthread", "-ldl", "-lrt", "-Wl,--exclude-libs,libcudart_static.a"],
+    linkopts = ["-lpthread", "-ldl", "-lrt"],
     visibility = ["//visibility:public"],
 )
 """
