@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/codec/codebook.h"
 #include "common/codec/value_runs.h"
 #include "kernels/codes.h"
 #include "kernels/pack_bits.h"
@@ -24,28 +23,6 @@ void Copy(const ByteChain& chain, size_t offset, std::span<std::byte> out) {
   if (!out.empty()) chain.Sub(offset, out.size()).CopyTo(out);
 }
 
-absl::StatusOr<Codebook> ReadBook(const CodebookValues& values) {
-  const size_t want = Codebook::HeadBytes(values.id);
-  if (values.payload.size() < values.offset + want) {
-    return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(values.id)),
-                                                   " head: want ", want, " bytes, got ",
-                                                   values.payload.size() - values.offset));
-  }
-  Codebook::Head head = {};
-  Copy(values.payload, values.offset, std::span(head).first(want));
-  return Codebook::Read(values.id, head);
-}
-
-// scale * the values of a group's codes.
-std::span<const float> ReadTable(const CodebookValues& values, const Codebook& book, size_t group,
-                                 float scale, Table& table) {
-  std::array<float, Codebook::kMostNumbers> room;
-  const auto numbers = std::span(room).first(book.number_count());
-  Copy(values.payload, values.offset + book.NumbersOffset(group), std::as_writable_bytes(numbers));
-  book.FillTable(numbers, scale, table);
-  return std::span<const float>(table).first(book.table_size());
-}
-
 // Some codes that share a table, in one piece.
 struct Codes {
   const std::byte* units;
@@ -58,13 +35,13 @@ struct Codes {
 template <typename Use>
 void ForEachCodes(const CodebookValues& values, size_t first, size_t count, float scale,
                   const Use& use) {
-  const Codebook book = ReadBook(values).value();
+  const Codebook book = ReadCodebook(values).value();
   const size_t unit_bytes = static_cast<size_t>(book.bits());
   const size_t first_unit = first / kernels::kCodesInUnit;
   const size_t codes_offset = values.offset + book.CodesOffset(values.count);
   const size_t group_size = book.group(values.count);
   Table table_room;
-  std::span<const float> table;
+  const std::span<float> table = std::span(table_room).first(book.table_size());
   size_t group = SIZE_MAX;
   const auto run = [&](const std::byte* units, size_t unit, size_t unit_count) {
     size_t i = unit * kernels::kCodesInUnit;
@@ -72,7 +49,7 @@ void ForEachCodes(const CodebookValues& values, size_t first, size_t count, floa
     while (i < end) {
       if (group != (first + i) / group_size) {
         group = (first + i) / group_size;
-        table = ReadTable(values, book, group, scale, table_room);
+        ReadCodebookTable(values, book, group, scale, table);
       }
       const size_t n = std::min({end - i, kBlock, (group + 1) * group_size - (first + i)});
       use(i, n, Codes{units, book.bits(), table});
@@ -86,8 +63,28 @@ void ForEachCodes(const CodebookValues& values, size_t first, size_t count, floa
 
 }  // namespace
 
+absl::StatusOr<Codebook> ReadCodebook(const CodebookValues& values) {
+  const size_t want = Codebook::HeadBytes(values.id);
+  if (values.payload.size() < values.offset + want) {
+    return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(values.id)),
+                                                   " head: want ", want, " bytes, got ",
+                                                   values.payload.size() - values.offset));
+  }
+  Codebook::Head head = {};
+  Copy(values.payload, values.offset, std::span(head).first(want));
+  return Codebook::Read(values.id, head);
+}
+
+void ReadCodebookTable(const CodebookValues& values, const Codebook& book, size_t group,
+                       float scale, std::span<float> table) {
+  std::array<float, Codebook::kMostNumbers> room;
+  const auto numbers = std::span(room).first(book.number_count());
+  Copy(values.payload, values.offset + book.NumbersOffset(group), std::as_writable_bytes(numbers));
+  book.FillTable(numbers, scale, table);
+}
+
 absl::StatusOr<size_t> CodebookBytes(const CodebookValues& values) {
-  const absl::StatusOr<Codebook> book = ReadBook(values);
+  const absl::StatusOr<Codebook> book = ReadCodebook(values);
   if (!book.ok()) return book.status();
   return book->BodyBytes(values.count);
 }
@@ -95,7 +92,7 @@ absl::StatusOr<size_t> CodebookBytes(const CodebookValues& values) {
 absl::Status CheckCodebookValues(const CodebookValues& values) {
   const size_t codes_in_last = values.count % kernels::kCodesInUnit;
   if (codes_in_last == 0) return absl::OkStatus();
-  const Codebook book = ReadBook(values).value();
+  const Codebook book = ReadCodebook(values).value();
   const size_t end = values.offset + book.BodyBytes(values.count);
   uint64_t unit = 0;
   Copy(values.payload, end - static_cast<size_t>(book.bits()),
@@ -106,11 +103,13 @@ absl::Status CheckCodebookValues(const CodebookValues& values) {
 }
 
 bool CodebookIsWithin(const CodebookValues& values, float limit) {
-  const Codebook book = ReadBook(values).value();
+  const Codebook book = ReadCodebook(values).value();
   const size_t group_size = book.group(values.count);
-  Table table;
+  Table table_room;
+  const std::span<float> table = std::span(table_room).first(book.table_size());
   for (size_t first = 0; first < values.count; first += group_size) {
-    for (const float entry : ReadTable(values, book, first / group_size, 1.0f, table)) {
+    ReadCodebookTable(values, book, first / group_size, 1.0f, table);
+    for (const float entry : table) {
       if (!(std::abs(entry) <= limit)) return false;
     }
   }

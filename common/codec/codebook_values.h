@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/byte_chain.h"
+#include "common/codec/codebook.h"
 #include "common/codec/codec_names.h"
 
 namespace thinwire {
@@ -21,6 +22,8 @@ struct CodebookValues {
   size_t count;
 };
 
+// Errors: InvalidArgument if the body's head is none.
+absl::StatusOr<Codebook> ReadCodebook(const CodebookValues& values);
 // The bytes that the body must have. Errors: InvalidArgument if its head is none.
 absl::StatusOr<size_t> CodebookBytes(const CodebookValues& values);
 // What the length cannot tell: that the codes which the last unit lacks are 0. Errors:
@@ -28,6 +31,10 @@ absl::StatusOr<size_t> CodebookBytes(const CodebookValues& values);
 absl::Status CheckCodebookValues(const CodebookValues& values);
 
 // The rest REQUIRE that CheckCodebookValues passed.
+
+// scale * the value of each code of a group. REQUIRES: table.size() == book.table_size().
+void ReadCodebookTable(const CodebookValues& values, const Codebook& book, size_t group,
+                       float scale, std::span<float> table);
 
 // Whether all that a code could stand for is finite and of a magnitude up to LIMIT.
 bool CodebookIsWithin(const CodebookValues& values, float limit);

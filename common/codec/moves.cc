@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/index_code.h"
+#include "kernels/float_order.h"
 
 namespace thinwire {
 namespace {
@@ -21,25 +22,16 @@ constexpr int kLargestOrder = 31;
 // Of the numbers that are coded, 0 to 2^32 - 2, each with 2^order added.
 constexpr int kMostBits = 33;
 
-uint32_t Number(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return bits >> 31 == 0 ? bits : bits ^ 0x7FFFFFFF;
-}
-
-// Its own inverse, since the sign stays.
-float Valued(uint32_t number) {
-  return std::bit_cast<float>(number >> 31 == 0 ? number : number ^ 0x7FFFFFFF);
-}
-
 // Small for a move by few numbers, either way. REQUIRES: the move is not 0.
 uint32_t Coded(float from, float to) {
-  const auto move = static_cast<int32_t>(Number(to) - Number(from));
+  const auto move = static_cast<int32_t>(kernels::NumberOfFloat(to) - kernels::NumberOfFloat(from));
   return ((static_cast<uint32_t>(move) << 1) ^ static_cast<uint32_t>(move >> 31)) - 1;
 }
 
-float Moved(float from, uint32_t coded) {
+// What Coded made a number of.
+uint32_t MoveOf(uint32_t coded) {
   const uint32_t zigzag = coded + 1;
-  return Valued(Number(from) + ((zigzag >> 1) ^ (0 - (zigzag & 1))));
+  return (zigzag >> 1) ^ (0 - (zigzag & 1));
 }
 
 // The bits of a code.
@@ -237,19 +229,34 @@ absl::Status CheckMoves(const ByteChain& payload, size_t count) {
                                    parts.codes().size(), " bytes, which are more"));
 }
 
-void ApplyMoves(const ByteChain& payload, std::span<float> values) {
-  const Parts parts(payload, values.size());
-  IndexReader reader(kCoder, parts.indices(), parts.entry_count, values.size());
+size_t MoveCount(const ByteChain& payload) {
+  uint32_t entry_count = 0;
+  payload.Sub(0, sizeof(entry_count)).CopyTo(std::as_writable_bytes(std::span(&entry_count, 1)));
+  return entry_count;
+}
+
+void ForEachMove(const ByteChain& payload, size_t count, MovesFunction block) {
+  const Parts parts(payload, count);
+  IndexReader reader(kCoder, parts.indices(), parts.entry_count, count);
   BitReader codes(parts.codes());
-  std::array<uint32_t, 1024> indices;
+  std::array<uint32_t, 1024> indices, moves;
   for (size_t first = 0; first < parts.entry_count; first += indices.size()) {
-    const auto block =
-        std::span(indices).first(std::min(indices.size(), parts.entry_count - first));
-    reader.Next(block);
-    for (const uint32_t index : block) {
-      values[index] = Moved(values[index], codes.Next(parts.order).value_or(0));
+    const size_t n = std::min(indices.size(), parts.entry_count - first);
+    reader.Next(std::span(indices).first(n));
+    for (uint32_t& move : std::span(moves).first(n)) {
+      move = MoveOf(codes.Next(parts.order).value_or(0));
     }
+    block(std::span(indices).first(n), std::span(moves).first(n));
   }
+}
+
+void ApplyMoves(const ByteChain& payload, std::span<float> values) {
+  ForEachMove(payload, values.size(), [&](auto indices, auto moves) {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      float& value = values[indices[i]];
+      value = kernels::FloatOfNumber(kernels::NumberOfFloat(value) + moves[i]);
+    }
+  });
 }
 
 }  // namespace thinwire

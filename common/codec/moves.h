@@ -1,8 +1,8 @@
 // Moves: what changed of an array, exactly, in fewer bytes than the new values.
 //
-// Floats in the order of their values have numbers, (..., -1 for -0.0, 0 for 0.0, 1 for the
-// smallest above it, ...), and a value that an update changed a little moved by far fewer of them
-// than there are. With the old value at hand the move is all there is to know of the new one:
+// Floats have numbers in the order of their values (kernels/float_order.h), and a value that an
+// update changed a little moved by far fewer of them than there are. With the old value at hand the
+// move is all there is to know of the new one:
 //
 //   number(v) = bits(v) if the sign is clear, else bits(v) xor 0x7FFFFFFF, as a 32-bit integer
 //   move      = number(new) - number(old), modulo 2^32
@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "common/byte_chain.h"
 
@@ -36,6 +37,16 @@ ByteChain EncodeMoves(std::span<const float> from, std::span<const float> to,
 // Whether PAYLOAD is one of an array of COUNT values. Allocates nothing that grows with a number
 // read from it. Errors: InvalidArgument that says what was wanted and what came.
 absl::Status CheckMoves(const ByteChain& payload, size_t count);
+
+// How many values PAYLOAD moves. REQUIRES: CheckMoves passed.
+size_t MoveCount(const ByteChain& payload);
+
+// Calls block(indices, moves) for all of them, indices rising, some at a time; a value's number
+// grows by its move, modulo 2^32. They live until the call returns. REQUIRES: CheckMoves(payload,
+// count) passed.
+using MovesFunction =
+    absl::FunctionRef<void(std::span<const uint32_t> indices, std::span<const uint32_t> moves)>;
+void ForEachMove(const ByteChain& payload, size_t count, MovesFunction block);
 
 // Moves VALUES. REQUIRES: CheckMoves(payload, values.size()) passed.
 void ApplyMoves(const ByteChain& payload, std::span<float> values);

@@ -5,15 +5,12 @@
 
 #include "common/codec/codebook_codec.h"
 #include "common/codec/codebook_codecs.h"
+#include "common/codec/table_fit.h"
 #include "common/mix_bits.h"
 #include "kernels/sums.h"
 
 namespace thinwire {
 namespace {
-
-constexpr int kIterations = 8;
-constexpr size_t kLeastSample = 4096;
-constexpr size_t kSamplesPerEntry = 128;
 
 // Rising, by their bits: one pass for each of a float's bytes.
 void SortMagnitudes(std::vector<uint32_t>& magnitudes) {
@@ -27,9 +24,8 @@ void SortMagnitudes(std::vector<uint32_t>& magnitudes) {
   }
 }
 
-// Magnitudes of VALUES, rising: all, or of each of as many equal parts one that is drawn.
-std::vector<float> SortedSample(std::span<const float> values, size_t most) {
-  const size_t count = std::min(values.size(), most);
+// COUNT magnitudes of VALUES, rising: of each of as many equal parts one that is drawn.
+std::vector<float> SortedSample(std::span<const float> values, size_t count) {
   std::vector<uint32_t> bits(count);
   for (size_t i = 0; i < count; ++i) {
     const size_t begin = i * values.size() / count, end = (i + 1) * values.size() / count;
@@ -82,13 +78,13 @@ class TableCodec final : public CodebookCodec {
       return;
     }
     const std::vector<float> sample =
-        SortedSample(values, std::max(kLeastSample, kSamplesPerEntry * numbers.size()));
+        SortedSample(values, TableSampleCount(values.size(), numbers.size()));
     for (size_t j = 0; j < numbers.size(); ++j) {
       numbers[j] = Percentile(
           sample, 0.99 * static_cast<double>(j + 1) / static_cast<double>(numbers.size()));
     }
     if (id() < CodecId::kLloyd1) return;
-    for (int i = 0; i < kIterations; ++i) Refine(sample, numbers);
+    for (int i = 0; i < kLloydIterations; ++i) Refine(sample, numbers);
   }
 };
 
