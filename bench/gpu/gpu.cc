@@ -9,15 +9,22 @@
 //                                     top 0.1 %, and taking them out of the residual, once the
 //                                     residual has settled
 //   us gpu.topk_ef.1mi 20             the same in microseconds
+//   ratio gpu.push.topk_fp8.64mi 0.7  the time of moving 12 bytes a value and the payload's over
+//   that
+//                                     of a whole push: error feedback and every byte of a payload
+//   us gpu.push.topk_fp8.1mi 30       the same in microseconds
 //
 // Sizes that the memory of the device does not hold are left out.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "client/gpu/device_codec.h"
+#include "common/codec/codec_names.h"
 #include "kernels/cuda/accumulate_momentum.h"
 #include "kernels/cuda/buffer.h"
 #include "kernels/cuda/codes.h"
@@ -152,7 +159,7 @@ void BenchPasses(const std::string& size, size_t n, std::span<const float> gradi
   };
   report("finite", 4, [&] { Must(AllFinite(gradient, answer.data(), stream)); });
   report("int8.codes", 5,
-         [&] { Must(CodesOfSteps(gradient, 0.02f, 128.0f, codes.span(), stream)); });
+         [&] { Must(CodesOfSteps(gradient, few.span().first<2>(), codes.span(), stream)); });
   report("table_4.codes", 5,
          [&] { Must(CodesOfMagnitudes(gradient, few.span().first(7), 4, codes.span(), stream)); });
   report("table_4.look_up", 5, [&] { Must(LookUp(codes.span(), few.span(), residual, stream)); });
@@ -163,27 +170,69 @@ void BenchPasses(const std::string& size, size_t n, std::span<const float> gradi
   report("fp8_e4m3.scaled", 9, [&] { Must(EncodeScaled(gradient, scaled, stream)); });
 }
 
-// Error feedback until it has settled, then measured.
-void BenchTopK(const char* size, size_t n, std::span<const float> gradients, Bench& bench) {
+// Error feedback until it has settled, then measured: RUN with another gradient each time. BYTES
+// are what no way of doing it moves less than.
+void BenchFeedback(const std::string& name, size_t n, size_t bytes,
+                   std::span<const float> gradients, Bench& bench,
+                   const std::function<void(std::span<const float>)>& run) {
+  size_t step = 0;
+  const auto run_next = [&] { run(gradients.subspan(step++ % kGradients * kGradientShift, n)); };
+  for (int i = 0; i < kSettlingSteps; ++i) run_next();
+  const double seconds = bench.Seconds(run_next);
+  std::printf("ratio gpu.%s %.2f\n", name.c_str(), bench.FloorSeconds(1, bytes) / seconds);
+  std::printf("us gpu.%s %.1f\n", name.c_str(), seconds * 1e6);
+}
+
+DeviceBuffer<float> Zeros(size_t count, const Stream& stream) {
+  DeviceBuffer<float> zeros = Room<float>(count);
+  Must(Clear(std::as_writable_bytes(zeros.span()), stream));
+  return zeros;
+}
+
+void BenchTopK(const std::string& size, size_t n, std::span<const float> gradients, Bench& bench) {
   const size_t k = n / 1000;
-  DeviceBuffer<float> residual = Room<float>(n), top = Room<float>(k), zeros = Room<float>(k);
+  const Stream& stream = bench.stream();
+  DeviceBuffer<float> residual = Zeros(n, stream), zeros = Zeros(k, stream), top = Room<float>(k);
   DeviceBuffer<uint32_t> indices = Room<uint32_t>(k), collect_from = Room<uint32_t>(1);
   DeviceBuffer<std::byte> workspace = Room<std::byte>(TopKWorkspaceBytes(n, k));
-  const Stream& stream = bench.stream();
-  Must(Clear(std::as_writable_bytes(residual.span()), stream));
-  Must(Clear(std::as_writable_bytes(zeros.span()), stream));
   Must(Clear(std::as_writable_bytes(collect_from.span()), stream));
-  size_t step = 0;
-  const auto run = [&] {
-    const auto gradient = gradients.subspan(step++ % kGradients * kGradientShift, n);
+  BenchFeedback("topk_ef." + size, n, 12 * n, gradients, bench, [&](auto gradient) {
     Must(AddAndSelectTopK(gradient, residual.span(), {indices.span(), top.span()},
                           collect_from.data(), workspace.span(), stream));
     Must(Scatter(indices.span(), zeros.span(), 1.0f, residual.span(), stream));
-  };
-  for (int i = 0; i < kSettlingSteps; ++i) run();
-  const double seconds = bench.Seconds(run);
-  std::printf("ratio gpu.topk_ef.%s %.2f\n", size, bench.FloorSeconds(12, n) / seconds);
-  std::printf("us gpu.topk_ef.%s %.1f\n", size, seconds * 1e6);
+  });
+}
+
+// A whole push of one shard: from its gradient and residual to its payload.
+void BenchPush(const std::string& name, const CodecSpec& spec, size_t n,
+               std::span<const float> gradients, Bench& bench) {
+  const std::unique_ptr<const client::gpu::DeviceCodec> codec =
+      *client::gpu::DeviceCodec::Make(spec);
+  const Stream& stream = bench.stream();
+  DeviceBuffer<float> residual = Zeros(n, stream);
+  DeviceBuffer<uint32_t> words = Room<uint32_t>(2);
+  Must(Clear(std::as_writable_bytes(words.span()), stream));
+  DeviceBuffer<std::byte> workspace = Room<std::byte>(codec->WorkspaceBytes(n));
+  // The codes begin at a multiple of 16 bytes.
+  const size_t shift = (16 - codec->CodesOffset(n) % 16) % 16;
+  const size_t payload_bytes = codec->MaxPayloadBytes(n);
+  DeviceBuffer<std::byte> out = Room<std::byte>(shift + payload_bytes);
+  BenchFeedback("push." + name, n, 12 * n + payload_bytes, gradients, bench, [&](auto gradient) {
+    Must(codec->Encode(gradient, residual.span(), Turn(), &words.data()[0], workspace.span(),
+                       out.span().subspan(shift), &words.data()[1], stream));
+  });
+}
+
+void BenchPushes(const std::string& size, size_t n, std::span<const float> gradients,
+                 Bench& bench) {
+  const CodecSpec top_k = {.id = CodecId::kTopK, .density = 0.001, .values = CodecId::kFp8E4m3};
+  BenchPush("topk_fp8." + size, top_k, n, gradients, bench);
+  BenchPush("fp8_e4m3." + size, {.id = CodecId::kFp8E4m3}, n, gradients, bench);
+  BenchPush("int8." + size, {.id = CodecId::kInt8}, n, gradients, bench);
+  BenchPush("onebit_512." + size, {.id = CodecId::kOneBit, .onebit_group = 512}, n, gradients,
+            bench);
+  BenchPush("table_4." + size, *ParseCodec("table_4"), n, gradients, bench);
+  BenchPush("qsgd." + size, {.id = CodecId::kQsgd}, n, gradients, bench);
 }
 
 void BenchSize(const char* name, size_t n, Bench& bench) {
@@ -198,6 +247,7 @@ void BenchSize(const char* name, size_t n, Bench& bench) {
   Must(bench.stream().Wait());
   bench.MeasureCopy(n);
   BenchTopK(name, n, gradients.span(), bench);
+  BenchPushes(name, n, gradients.span(), bench);
   DeviceBuffer<float> residual = Room<float>(n);
   Must(Clear(std::as_writable_bytes(residual.span()), bench.stream()));
   const auto gradient = std::span<const float>(gradients.span()).first(n);

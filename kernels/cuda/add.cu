@@ -8,10 +8,7 @@ namespace {
 struct AddOp {
   template <int N>
   __device__ Few<float, N> Load(size_t i) const {
-    Few<float, N> total = LoadFew<float, N>(sum + i);
-    const Few<float, N> added = LoadFew<float, N>(values + i);
-    for (int j = 0; j < N; ++j) total.at[j] += added.at[j];
-    return total;
+    return LoadSum<N>(sum + i, values + i);
   }
   template <int N>
   __device__ void Store(size_t i, const Few<float, N>& total) const {

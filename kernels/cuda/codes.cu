@@ -17,7 +17,7 @@ __device__ uint32_t Truncated(float place, float most) {
   return static_cast<uint32_t>(positive < most ? positive : most);
 }
 
-// A Rule gives one value its code. Those that draw know which value it is.
+// A Rule gives one value its code.
 template <typename Rule>
 struct CodesOp {
   template <int N>
@@ -27,7 +27,7 @@ struct CodesOp {
   template <int N>
   __device__ void Store(size_t i, const Few<float, N>& value) const {
     Few<uint8_t, N> few;
-    for (int j = 0; j < N; ++j) few.at[j] = rule(value.at[j], i + static_cast<size_t>(j));
+    for (int j = 0; j < N; ++j) few.at[j] = rule(value.at[j]);
     StoreFew(few, codes + i);
   }
   bool aligned() const {
@@ -47,7 +47,7 @@ Status GiveCodes(const char* attempt, std::span<const float> values, std::span<u
 
 // The thresholds, 2^(bits-1) - 1 of them, are searched in halves.
 struct MagnitudeRule {
-  __device__ uint8_t operator()(float value, size_t) const {
+  __device__ uint8_t operator()(float value) const {
     const float magnitude = std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0x7FFFFFFF);
     uint32_t count = 0;
     for (uint32_t half = 1u << (bits - 1) >> 1; half > 0; half /= 2) {
@@ -61,24 +61,13 @@ struct MagnitudeRule {
 };
 
 struct StepRule {
-  __device__ uint8_t operator()(float value, size_t) const {
+  __device__ uint8_t operator()(float value) const {
+    const float step = step_and_zero[0], zero = step_and_zero[1];
+    if (!(step > 0)) return static_cast<uint8_t>(zero);
     return static_cast<uint8_t>(Truncated(value / step + (zero + 0.5f), 255.0f));
   }
 
-  float step;
-  float zero;
-};
-
-struct LevelRule {
-  __device__ uint8_t operator()(float value, size_t i) const {
-    const float magnitude = std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0x7FFFFFFF);
-    const float place = magnitude / levels.largest * levels.count;
-    const float drawn = place + static_cast<float>(draws[i]) * 0x1p-16f;
-    return WithSign(Truncated(drawn, levels.count), value, levels.bits);
-  }
-
-  Levels levels;
-  const uint16_t* draws;
+  const float* step_and_zero;
 };
 
 struct LookUpOp {
@@ -105,6 +94,7 @@ struct CodesAndSum {
   Few<float, N> sum;
 };
 
+template <bool kTakes>
 struct LookUpAddOp : LookUpOp {
   template <int N>
   __device__ CodesAndSum<N> Load(size_t i) const {
@@ -112,7 +102,10 @@ struct LookUpAddOp : LookUpOp {
   }
   template <int N>
   __device__ void Store(size_t i, CodesAndSum<N> at) const {
-    for (int j = 0; j < N; ++j) at.sum.at[j] += table[at.code.at[j]];
+    for (int j = 0; j < N; ++j) {
+      const float entry = table[at.code.at[j]];
+      at.sum.at[j] = kTakes ? at.sum.at[j] - entry : at.sum.at[j] + entry;
+    }
     StoreFew(at.sum, out + i);
   }
 };
@@ -125,15 +118,9 @@ Status CodesOfMagnitudes(std::span<const float> values, std::span<const float> t
                    MagnitudeRule{thresholds.data(), bits}, stream);
 }
 
-Status CodesOfSteps(std::span<const float> values, float step, float zero, std::span<uint8_t> codes,
-                    const Stream& stream) {
-  return GiveCodes("give codes of steps", values, codes, StepRule{step, zero}, stream);
-}
-
-Status CodesOfLevels(std::span<const float> values, const Levels& levels,
-                     std::span<const uint16_t> draws, std::span<uint8_t> codes,
-                     const Stream& stream) {
-  return GiveCodes("give codes of levels", values, codes, LevelRule{levels, draws.data()}, stream);
+Status CodesOfSteps(std::span<const float> values, std::span<const float, 2> step_and_zero,
+                    std::span<uint8_t> codes, const Stream& stream) {
+  return GiveCodes("give codes of steps", values, codes, StepRule{step_and_zero.data()}, stream);
 }
 
 Status LookUp(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> out,
@@ -143,8 +130,14 @@ Status LookUp(std::span<const uint8_t> codes, std::span<const float> table, std:
 
 Status LookUpAdd(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> sum,
                  const Stream& stream) {
-  return ForAll("look up and add", LookUpAddOp{{codes.data(), table.data(), sum.data()}},
+  return ForAll("look up and add", LookUpAddOp<false>{{codes.data(), table.data(), sum.data()}},
                 sum.size(), stream);
+}
+
+Status LookUpTake(std::span<const uint8_t> codes, std::span<const float> table,
+                  std::span<float> values, const Stream& stream) {
+  return ForAll("look up and take", LookUpAddOp<true>{{codes.data(), table.data(), values.data()}},
+                values.size(), stream);
 }
 
 }  // namespace thinwire::kernels::cuda

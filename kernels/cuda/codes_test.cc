@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/codes.h"
 #include "kernels/cuda/twin_test.h"
 
 namespace thinwire::kernels::cuda {
@@ -43,44 +44,40 @@ TEST_F(CodesTwinTest, StepsGetTheCpusCodes) {
     std::vector<uint8_t> want(values.size());
     kernels::CodesOfSteps(values, step, zero, want);
     DeviceArray<float> device_values(values, stream_);
+    DeviceArray<float> step_and_zero({step, zero}, stream_);
     DeviceArray<uint8_t> got(values.size(), stream_, seed % 2);
-    Expect(CodesOfSteps(device_values.span(), step, zero, got.span(), stream_));
+    Expect(
+        CodesOfSteps(device_values.span(), step_and_zero.span().first<2>(), got.span(), stream_));
     ASSERT_EQ(got.Read(), want);
   });
 }
 
-TEST_F(CodesTwinTest, LevelsGetTheCpusCodes) {
-  ForEachCase([&](const std::vector<float>& values, uint32_t seed) {
-    std::mt19937 random(seed);
-    std::vector<uint16_t> draws(values.size());
-    for (uint16_t& draw : draws) draw = static_cast<uint16_t>(random());
-    // Also where all are 0.
-    const Levels levels{.largest = seed % 5 == 0 ? 0.0f : 3000.0f, .count = 7, .bits = 4};
-    std::vector<uint8_t> want(values.size());
-    kernels::CodesOfLevels(values, levels, draws, want);
-    DeviceArray<float> device_values(values, stream_);
-    DeviceArray<uint16_t> device_draws(draws, stream_);
-    DeviceArray<uint8_t> got(values.size(), stream_);
-    Expect(CodesOfLevels(device_values.span(), levels, device_draws.span(), got.span(), stream_));
-    ASSERT_EQ(got.Read(), want);
-  });
+TEST_F(CodesTwinTest, WithoutAStepAllCodesAreTheZero) {
+  DeviceArray<float> values({1.0f, -2.0f, 0.0f}, stream_), step_and_zero({0.0f, 7.0f}, stream_);
+  DeviceArray<uint8_t> got(3, stream_);
+  Expect(CodesOfSteps(values.span(), step_and_zero.span().first<2>(), got.span(), stream_));
+  EXPECT_EQ(got.Read(), std::vector<uint8_t>(3, 7));
 }
 
-TEST_F(CodesTwinTest, LooksUpAndAddsWhatTheCpuDoes) {
+TEST_F(CodesTwinTest, LooksUpAddsAndTakesWhatTheCpuDoes) {
   for (const size_t size : {1, 2, 16, 100, 256}) {
     const std::vector<float> table = ValuesOf(Kind::kSpecial, size, 3);
     DeviceArray<float> device_table(table, stream_);
     for (const size_t count : {0, 1, 4095, 4096, 4097, 9000}) {
       const std::vector<uint8_t> codes = RandomCodes(count, size, 5);
-      std::vector<float> want = ValuesOf(Kind::kRandom, count, 9);
+      std::vector<float> want = ValuesOf(Kind::kRandom, count, 9), taken = want;
       DeviceArray<uint8_t> device_codes(codes, stream_);
       DeviceArray<float> out(count, stream_), sum(want, stream_, count % 2);
+      DeviceArray<float> rest(want, stream_, count % 2);
       Expect(LookUpAdd(device_codes.span(), device_table.span(), sum.span(), stream_));
       kernels::LookUpAdd(codes, table, want);
       ExpectSameBits(sum.Read(), want);
       Expect(LookUp(device_codes.span(), device_table.span(), out.span(), stream_));
       kernels::LookUp(codes, table, want);
       ExpectSameBits(out.Read(), want);
+      Expect(LookUpTake(device_codes.span(), device_table.span(), rest.span(), stream_));
+      for (size_t i = 0; i < count; ++i) taken[i] -= want[i];
+      ExpectSameBits(rest.Read(), taken);
     }
   }
 }

@@ -46,11 +46,7 @@ template <typename Format>
 struct EncodeFeedbackOp {
   template <int N>
   __device__ Few<float, N> Load(size_t i) const {
-    const Few<float, N> before = LoadFew<float, N>(residual + i);
-    const Few<float, N> added = LoadFew<float, N>(gradient + i);
-    Few<float, N> sum;
-    for (int j = 0; j < N; ++j) sum.at[j] = before.at[j] + added.at[j];
-    return sum;
+    return LoadSum<N>(residual + i, gradient + i);
   }
   template <int N>
   __device__ void Store(size_t i, const Few<float, N>& value) const {

@@ -8,17 +8,6 @@ namespace {
 
 using DrawsTest = TwinTest;
 
-TEST_F(DrawsTest, EachWordOfTheCounterIsFourDraws) {
-  for (const size_t count : {0, 1, 3, 4, 5, 1023, 4096, 100'001}) {
-    DeviceArray<uint16_t> draws(count, stream_);
-    Expect(Draw(77, draws.span(), stream_));
-    const std::vector<uint16_t> got = draws.Read();
-    for (size_t i = 0; i < count; ++i) {
-      ASSERT_EQ(got[i], static_cast<uint16_t>(MixBits(77 + i / 4) >> (16 * (i % 4))));
-    }
-  }
-}
-
 TEST_F(DrawsTest, EachPartHasOneOfTheIndices) {
   for (const size_t universe : {1, 10, 4097, 1 << 20}) {
     for (const size_t count : {size_t{1}, universe / 3, universe}) {

@@ -15,7 +15,7 @@ struct alignas(sizeof(T) * N) Few {
   T at[N];
 };
 
-// REQUIRES, for both: N is 1, or the address is a multiple of the size of all N.
+// REQUIRES, for the three: N is 1, or the address is a multiple of the size of all N.
 template <typename T, int N>
 __device__ Few<T, N> LoadFew(const T* from) {
   return *reinterpret_cast<const Few<T, N>*>(from);
@@ -26,7 +26,16 @@ __device__ void StoreFew(const Few<T, N>& few, T* to) {
   *reinterpret_cast<Few<T, N>*>(to) = few;
 }
 
-// The same from number I of an array at any address. One alone is moved byte by byte.
+// A sum of two arrays: a residual and a gradient.
+template <int N>
+__device__ Few<float, N> LoadSum(const float* a, const float* b) {
+  Few<float, N> sum = LoadFew<float, N>(a);
+  const Few<float, N> added = LoadFew<float, N>(b);
+  for (int j = 0; j < N; ++j) sum.at[j] += added.at[j];
+  return sum;
+}
+
+// LoadFew and StoreFew from number I of an array at any address. One alone is moved byte by byte.
 template <typename T, int N>
 __device__ Few<T, N> LoadFewBytes(const std::byte* array, size_t i) {
   const std::byte* from = array + i * sizeof(T);

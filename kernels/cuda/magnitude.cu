@@ -13,11 +13,7 @@ namespace {
 struct LargestOp {
   template <int N>
   __device__ Few<float, N> Load(size_t i) const {
-    Few<float, N> value = LoadFew<float, N>(a + i);
-    if (b == nullptr) return value;
-    const Few<float, N> other = LoadFew<float, N>(b + i);
-    for (int j = 0; j < N; ++j) value.at[j] += other.at[j];
-    return value;
+    return b == nullptr ? LoadFew<float, N>(a + i) : LoadSum<N>(a + i, b + i);
   }
   template <int N>
   __device__ void Store(size_t, const Few<float, N>& value) {

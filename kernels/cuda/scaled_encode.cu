@@ -49,10 +49,7 @@ struct EncodeScaledOp {
 struct EncodeScaledFeedbackOp {
   template <int N>
   __device__ Few<float, N> Load(size_t i) const {
-    Few<float, N> value = LoadFew<float, N>(residual + i);
-    const Few<float, N> added = LoadFew<float, N>(gradient + i);
-    for (int j = 0; j < N; ++j) value.at[j] += added.at[j];
-    return value;
+    return LoadSum<N>(residual + i, gradient + i);
   }
   template <int N>
   __device__ void Store(size_t i, const Few<float, N>& value) const {

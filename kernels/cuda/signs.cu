@@ -28,18 +28,32 @@ __global__ void PutKernel(const float* values, size_t count, std::byte* bits) {
   PutSign(i < count ? values[i] : 0.0f, i, count, bits);
 }
 
-__global__ void TakeKernel(const float* entries, float* values, size_t count, std::byte* bits) {
+// Two for each group of values.
+struct Entries {
+  __device__ float operator()(size_t i, bool sign) const {
+    const uint32_t number = static_cast<uint32_t>(i) / group;
+    return entries[2 * size_t{number} + (sign ? 1 : 0)];
+  }
+  const float* entries;
+  uint32_t group;
+};
+
+Entries EntriesOf(std::span<const float> entries, size_t group) {
+  return {entries.data(), static_cast<uint32_t>(group < UINT32_MAX ? group : UINT32_MAX)};
+}
+
+__global__ void TakeKernel(Entries entries, float* values, size_t count, std::byte* bits) {
   const size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const float value = i < count ? values[i] : 0.0f;
   const bool sign = PutSign(value, i, count, bits);
-  if (i < count) values[i] = value - entries[sign ? 1 : 0];
+  if (i < count) values[i] = value - entries(i, sign);
 }
 
-__global__ void FromKernel(const std::byte* bits, const float* entries, float* out, size_t count,
+__global__ void FromKernel(const std::byte* bits, Entries entries, float* out, size_t count,
                            bool adds) {
   const size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  const float entry = entries[static_cast<unsigned>(bits[i / 8]) >> (i % 8) & 1];
+  const float entry = entries(i, (static_cast<unsigned>(bits[i / 8]) >> (i % 8) & 1) != 0);
   out[i] = adds ? out[i] + entry : entry;
 }
 
@@ -50,22 +64,22 @@ Status PutSigns(std::span<const float> values, std::byte* bits, const Stream& st
                 values.size(), bits);
 }
 
-Status TakeSigns(std::span<const float, 2> entries, std::span<float> values, std::byte* bits,
-                 const Stream& stream) {
-  return Launch("take signs", TakeKernel, OneThreadEach(values.size()), stream, entries.data(),
-                values.data(), values.size(), bits);
+Status TakeSigns(std::span<const float> entries, size_t group, std::span<float> values,
+                 std::byte* bits, const Stream& stream) {
+  return Launch("take signs", TakeKernel, OneThreadEach(values.size()), stream,
+                EntriesOf(entries, group), values.data(), values.size(), bits);
 }
 
-Status FromSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> out,
-                 const Stream& stream) {
-  return Launch("decode signs", FromKernel, OneThreadEach(out.size()), stream, bits, entries.data(),
-                out.data(), out.size(), false);
+Status FromSigns(const std::byte* bits, std::span<const float> entries, size_t group,
+                 std::span<float> out, const Stream& stream) {
+  return Launch("decode signs", FromKernel, OneThreadEach(out.size()), stream, bits,
+                EntriesOf(entries, group), out.data(), out.size(), false);
 }
 
-Status AddFromSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> sum,
-                    const Stream& stream) {
+Status AddFromSigns(const std::byte* bits, std::span<const float> entries, size_t group,
+                    std::span<float> sum, const Stream& stream) {
   return Launch("decode signs and add", FromKernel, OneThreadEach(sum.size()), stream, bits,
-                entries.data(), sum.data(), sum.size(), true);
+                EntriesOf(entries, group), sum.data(), sum.size(), true);
 }
 
 }  // namespace thinwire::kernels::cuda

@@ -1,0 +1,151 @@
+#include "kernels/cuda/levels.h"
+
+#include <bit>
+
+#include "kernels/cuda/few.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/mix_bits.h"
+#include "kernels/pack_bits.h"
+
+namespace thinwire::kernels::cuda {
+namespace {
+
+// A block has a group, a thread a unit of eight codes.
+constexpr unsigned kThreads = kLevelGroup / kCodesInUnit;
+constexpr size_t kDrawsInWord = 4;
+
+constexpr Grid OneBlockAGroup(size_t count) {
+  return {(count + kLevelGroup - 1) / kLevelGroup, kThreads};
+}
+
+__device__ uint32_t MagnitudeOf(float value) { return std::bit_cast<uint32_t>(value) & 0x7FFFFFFF; }
+
+// What code C without its sign stands for.
+__device__ float Entry(uint32_t c, float largest, float levels) {
+  const auto level = static_cast<float>(c);
+  return largest * ((level < levels ? level : levels) / levels);
+}
+
+__device__ uint32_t LevelOf(float value, float largest, float levels, uint32_t draw) {
+  const float place = std::bit_cast<float>(MagnitudeOf(value)) / largest * levels;
+  const float drawn = place + static_cast<float>(draw) * 0x1p-16f;
+  // A NaN, where all values are 0, is at level 0.
+  const float positive = drawn > 0.0f ? drawn : 0.0f;
+  return static_cast<uint32_t>(positive < levels ? positive : levels);
+}
+
+// The eight values from number FIRST, as far as there are, zeros behind; or their sums.
+struct Unit {
+  float at[kCodesInUnit];
+};
+
+__device__ Unit LoadUnit(const float* gradient, const float* residual, size_t count, size_t first) {
+  Unit unit;
+#pragma unroll
+  for (size_t j = 0; j < kCodesInUnit; ++j) {
+    const size_t i = first + j;
+    unit.at[j] = i >= count ? 0.0f : residual == nullptr ? gradient[i] : residual[i] + gradient[i];
+  }
+  return unit;
+}
+
+__device__ float LargestOfGroup(const Unit& unit) {
+  __shared__ uint32_t largest_of_warp[kThreads / 32];
+  uint32_t largest = 0;
+#pragma unroll
+  for (size_t j = 0; j < kCodesInUnit; ++j) {
+    const uint32_t magnitude = MagnitudeOf(unit.at[j]);
+    if (magnitude > largest) largest = magnitude;
+  }
+  largest = __reduce_max_sync(~0u, largest);
+  if (threadIdx.x % 32 == 0) largest_of_warp[threadIdx.x / 32] = largest;
+  __syncthreads();
+  for (unsigned w = 0; w < kThreads / 32; ++w) {
+    if (largest_of_warp[w] > largest) largest = largest_of_warp[w];
+  }
+  return std::bit_cast<float>(largest);
+}
+
+__device__ void PutUnit(uint64_t word, int bits, std::byte* to) {
+  for (int b = 0; b < bits; ++b) to[b] = static_cast<std::byte>(word >> (8 * b));
+}
+
+__device__ uint64_t TakeUnit(int bits, const std::byte* from) {
+  uint64_t word = 0;
+  for (int b = 0; b < bits; ++b) word |= static_cast<uint64_t>(from[b]) << (8 * b);
+  return word;
+}
+
+__global__ void EncodeKernel(const float* gradient, float* residual, size_t count, LevelCode code,
+                             LevelBytes out) {
+  const size_t first = blockIdx.x * kLevelGroup + threadIdx.x * kCodesInUnit;
+  const Unit unit = LoadUnit(gradient, residual, count, first);
+  const float largest = LargestOfGroup(unit);
+  if (threadIdx.x == 0) {
+    StoreFewBytes(Few<uint32_t, 1>{{std::bit_cast<uint32_t>(largest)}}, out.numbers, blockIdx.x);
+  }
+  if (first >= count) return;
+  const auto levels = static_cast<float>(code.levels);
+  uint64_t word = 0, draws = 0;
+#pragma unroll
+  for (size_t j = 0; j < kCodesInUnit; ++j) {
+    if (j % kDrawsInWord == 0) draws = MixBits(code.draw + (first + j) / kDrawsInWord);
+    if (first + j >= count) break;
+    const float value = unit.at[j];
+    const uint32_t level =
+        LevelOf(value, largest, levels, static_cast<uint32_t>(draws >> (16 * (j % 4)) & 0xFFFF));
+    const uint32_t sign = std::bit_cast<uint32_t>(value) >> 31;
+    word |= uint64_t{level | sign << (code.bits - 1)} << (static_cast<int>(j) * code.bits);
+    if (residual == nullptr) continue;
+    const float sent = Entry(level, largest, levels);
+    residual[first + j] = value - (sign != 0 ? -sent : sent);
+  }
+  PutUnit(word, code.bits, out.codes + first / kCodesInUnit * static_cast<size_t>(code.bits));
+}
+
+__global__ void DecodeKernel(LevelBytes from, LevelCode code, float scale, float* out, size_t count,
+                             bool adds) {
+  const size_t first = blockIdx.x * kLevelGroup + threadIdx.x * kCodesInUnit;
+  if (first >= count) return;
+  const float largest =
+      std::bit_cast<float>(LoadFewBytes<uint32_t, 1>(from.numbers, blockIdx.x).at[0]);
+  const auto levels = static_cast<float>(code.levels);
+  const uint64_t word =
+      TakeUnit(code.bits, from.codes + first / kCodesInUnit * static_cast<size_t>(code.bits));
+  const uint32_t sign = 1u << (code.bits - 1);
+  for (size_t j = 0; j < kCodesInUnit && first + j < count; ++j) {
+    const auto c =
+        static_cast<uint32_t>(word >> (static_cast<int>(j) * code.bits)) & (2 * sign - 1);
+    const float magnitude = scale * Entry(c & (sign - 1), largest, levels);
+    const float value = (c & sign) != 0 ? -magnitude : magnitude;
+    out[first + j] = adds ? out[first + j] + value : value;
+  }
+}
+
+}  // namespace
+
+Status EncodeLevels(std::span<const float> values, const LevelCode& code, const LevelBytes& out,
+                    const Stream& stream) {
+  return Launch("encode levels", EncodeKernel, OneBlockAGroup(values.size()), stream, values.data(),
+                nullptr, values.size(), code, out);
+}
+
+Status EncodeLevelsFeedback(std::span<const float> gradient, std::span<float> residual,
+                            const LevelCode& code, const LevelBytes& out, const Stream& stream) {
+  return Launch("encode levels with feedback", EncodeKernel, OneBlockAGroup(gradient.size()),
+                stream, gradient.data(), residual.data(), gradient.size(), code, out);
+}
+
+Status DecodeLevels(const LevelBytes& from, const LevelCode& code, float scale,
+                    std::span<float> out, const Stream& stream) {
+  return Launch("decode levels", DecodeKernel, OneBlockAGroup(out.size()), stream, from, code,
+                scale, out.data(), out.size(), false);
+}
+
+Status DecodeLevelsAdd(const LevelBytes& from, const LevelCode& code, float scale,
+                       std::span<float> sum, const Stream& stream) {
+  return Launch("decode levels and add", DecodeKernel, OneBlockAGroup(sum.size()), stream, from,
+                code, scale, sum.data(), sum.size(), true);
+}
+
+}  // namespace thinwire::kernels::cuda
