@@ -29,19 +29,38 @@ Status EncodeNumbers(CodecId id, const DeviceCall& call) {
   });
 }
 
+std::optional<CodebookEncoder> OfCodebook(const CodecSpec& spec) {
+  if (!Codebook::IsOf(spec.id)) return std::nullopt;
+  return CodebookEncoder(spec);
+}
+
 }  // namespace
 
 DenseEncoder::DenseEncoder(const CodecSpec& spec)
-    : id_(spec.id), head_({static_cast<std::byte>(spec.id)}) {}
+    : id_(spec.id), codebook_(OfCodebook(spec)), head_({static_cast<std::byte>(spec.id)}) {
+  if (!codebook_.has_value()) return;
+  const std::vector<std::byte> settings = codebook_->Head();
+  head_.insert(head_.end(), settings.begin(), settings.end());
+}
 
-size_t DenseEncoder::PayloadBytes(size_t count) const { return 1 + DenseBytes(id_, count); }
+size_t DenseEncoder::PayloadBytes(size_t count) const {
+  if (codebook_.has_value()) return 1 + codebook_->book().BodyBytes(count);
+  return 1 + DenseBytes(id_, count);
+}
 
-size_t DenseEncoder::CodesOffset(size_t) const {
+size_t DenseEncoder::CodesOffset(size_t count) const {
+  if (codebook_.has_value()) return 1 + codebook_->book().CodesOffset(count);
   return 1 + WithFormat(id_, []<typename Format>(Format) { return kScaleBytes<Format>; });
 }
 
-size_t DenseEncoder::WorkspaceBytes(size_t) const { return sizeof(float); }
+size_t DenseEncoder::WorkspaceBytes(size_t count) const {
+  return codebook_.has_value() ? codebook_->WorkspaceBytes(count) : sizeof(float);
+}
 
-Status DenseEncoder::EncodeBody(const DeviceCall& call) const { return EncodeNumbers(id_, call); }
+Status DenseEncoder::EncodeBody(const DeviceCall& call) const {
+  if (!codebook_.has_value()) return EncodeNumbers(id_, call);
+  return codebook_->Encode(
+      {call.gradient, call.residual, call.turn, call.workspace, call.out + 1, call.stream});
+}
 
 }  // namespace thinwire::client::gpu

@@ -7,10 +7,11 @@
 #define THINWIRE_CLIENT_GPU_DENSE_ENCODE_H_
 
 #include <cstddef>
-#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "client/gpu/codebook_encode.h"
 #include "client/gpu/device_call.h"
 #include "common/codec/codec.h"
 #include "kernels/cuda/status.h"
@@ -34,6 +35,7 @@ class DenseEncoder {
 
  private:
   const CodecId id_;
+  const std::optional<CodebookEncoder> codebook_;  // else a number format
   std::vector<std::byte> head_;
 };
 

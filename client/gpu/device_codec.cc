@@ -1,12 +1,9 @@
 #include "client/gpu/device_codec.h"
 
-#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/codec/codebook.h"
 #include "kernels/cuda/in_order.h"
-#include "kernels/cuda/put_head.h"
+#include "kernels/cuda/put_bytes.h"
 
 namespace thinwire::client::gpu {
 namespace {
@@ -28,10 +25,6 @@ std::optional<SparseEncoder> Sparse(const CodecSpec& spec) {
 absl::StatusOr<std::unique_ptr<const DeviceCodec>> DeviceCodec::Make(const CodecSpec& spec) {
   absl::StatusOr<std::unique_ptr<const Codec>> twin = MakeCodec(spec);
   if (!twin.ok()) return twin.status();
-  if (Codebook::IsOf(OfValues(spec).id)) {
-    return absl::UnimplementedError(absl::StrCat("device: want a number format of the values, got ",
-                                                 std::string(CodecName(OfValues(spec).id))));
-  }
   return std::unique_ptr<const DeviceCodec>(new DeviceCodec(spec, *std::move(twin)));
 }
 

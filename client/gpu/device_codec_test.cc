@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/codebook.h"
 #include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
 #include "gtest/gtest.h"
@@ -33,7 +32,9 @@ class DeviceCodecTest : public kernels::cuda::TwinTest,
   // A shard on the device, and its twin on the host.
   struct Shard {
     explicit Shard(size_t count, const kernels::cuda::Stream& stream)
-        : residual(count), device_residual(residual, stream), collect_from({0}, stream) {}
+        : residual(count),
+          device_residual(residual, stream),
+          collect_from(std::vector<uint32_t>(1), stream) {}
 
     std::vector<float> residual;
     CodecMemory memory;
@@ -59,6 +60,7 @@ class DeviceCodecTest : public kernels::cuda::TwinTest,
                           workspace.span(), out.span(), size.data(), stream_));
     std::vector<std::byte> got = out.Read();
     workspace.Read();  // finds out who wrote behind it
+    if (shard != nullptr) shard->collect_from.Read();
     ASSERT_EQ(size.Read()[0], want.size());
     if (codec_->HasOneLength(count)) {
       ASSERT_EQ(want.size(), got.size());
@@ -85,7 +87,7 @@ TEST_P(DeviceCodecTest, APayloadWithoutFeedbackIsTheTwins) {
 }
 
 TEST_P(DeviceCodecTest, FeedbackGoesOnAsTheTwins) {
-  for (const size_t count : {0, 1, 31, 32, 33, 4095, 4097}) {
+  for (const size_t count : {0, 1, 31, 33, 4097}) {
     Shard shard(count, stream_);
     for (uint32_t step = 1; step <= 8; ++step) {
       SCOPED_TRACE(testing::Message() << "step " << step << " of " << count << " values");
@@ -106,23 +108,16 @@ TEST_P(DeviceCodecTest, FeedbackOfEqualAndOfDenormalValuesIsTheTwins) {
 }
 
 TEST_P(DeviceCodecTest, ALargeShardIsTheTwins) {
-  constexpr size_t kCount = 100'003;
-  Shard shard(kCount, stream_);
+  // The emulation is slow where there are very many groups.
+  const size_t count = GetParam().onebit_group > 0 ? 10'003 : 100'003;
+  Shard shard(count, stream_);
   for (uint32_t step = 1; step <= 3; ++step) {
-    ExpectTheTwins(StudentT3(kCount, step), {step, step}, &shard);
+    ExpectTheTwins(StudentT3(count, step), {step, step}, &shard);
     if (HasFatalFailure()) return;
   }
 }
 
-std::vector<CodecSpec> Specs() {
-  std::vector<CodecSpec> specs = AllCodecSpecs();
-  std::erase_if(specs, [](const CodecSpec& spec) {
-    return Codebook::IsOf(IsDense(spec.id) ? spec.id : spec.values);
-  });
-  return specs;
-}
-
-INSTANTIATE_TEST_SUITE_P(Codecs, DeviceCodecTest, testing::ValuesIn(Specs()),
+INSTANTIATE_TEST_SUITE_P(Codecs, DeviceCodecTest, testing::ValuesIn(AllCodecSpecs()),
                          [](const auto& param) { return SpecName(param.param); });
 
 TEST(DeviceCodecSpecTest, ASpecThatHasNoCodecHasNoneOnTheDevice) {

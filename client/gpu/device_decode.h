@@ -6,7 +6,7 @@
 //   payload          staged
 //   number format    its codes
 //   codebook         the table of each group, or in qsgd its one number; the packed codes
-//   topk, randomk    the indices, 4 bytes each; its values, staged like a payload of their own
+//   topk, randomk    the indices and the decoded values, 8 bytes for each that was sent
 //
 // The caller copies it from pinned memory, which must stay until the copy is done:
 //
@@ -20,8 +20,11 @@
 #define THINWIRE_CLIENT_GPU_DEVICE_DECODE_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 
+#include "client/gpu/dense_decode.h"
 #include "common/byte_chain.h"
 #include "kernels/cuda/status.h"
 #include "kernels/cuda/stream.h"
@@ -38,7 +41,7 @@ class DeviceDecoder {
   // On the device, for one call at a time.
   size_t workspace_bytes() const;
 
-  // REQUIRES: staged.size() == staged_bytes().
+  // REQUIRES: staged.size() == staged_bytes(), from a multiple of 16 bytes on.
   void Stage(std::span<std::byte> staged) const;
 
   // REQUIRES, for both: STAGED is what Stage wrote and, like WORKSPACE of workspace_bytes(), lies
@@ -52,9 +55,18 @@ class DeviceDecoder {
                                   std::span<float> sum, const kernels::cuda::Stream& stream) const;
 
  private:
+  // Of a sparse payload, on the device.
+  struct Entries {
+    std::span<const uint32_t> indices;
+    std::span<const float> values;
+  };
+  Entries EntriesOf(std::span<const std::byte> staged) const;
+
   const ByteChain& payload_;
   const size_t count_;
   const float scale_;
+  const std::optional<DenseDecoder> dense_;  // else it is sparse
+  const size_t sent_count_;
 };
 
 }  // namespace thinwire::client::gpu

@@ -26,12 +26,15 @@ class DeviceMoves {
   // REQUIRES: staged.size() == staged_bytes(), from a multiple of 4 bytes on.
   void Stage(std::span<std::byte> staged) const;
 
-  // REQUIRES: STAGED is what Stage wrote and lies on the device from a multiple of 256 bytes on;
-  // VALUES are COUNT there.
+  // REQUIRES: STAGED is what Stage wrote, of staged_bytes(), and lies on the device from a multiple
+  // of 256 bytes on; VALUES are COUNT there.
   kernels::cuda::Status Apply(std::span<const std::byte> staged, std::span<float> values,
                               const kernels::cuda::Stream& stream) const;
 
  private:
+  // Whether a number for every value is the shorter.
+  bool MovesAll() const { return count_ < 2 * entry_count_; }
+
   const ByteChain& payload_;
   const size_t count_;
   const size_t entry_count_;

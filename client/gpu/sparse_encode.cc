@@ -11,7 +11,7 @@
 #include "kernels/cuda/golomb_rice.h"
 #include "kernels/cuda/in_order.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/cuda/put_head.h"
+#include "kernels/cuda/put_bytes.h"
 #include "kernels/cuda/scale.h"
 #include "kernels/cuda/sparse.h"
 #include "kernels/cuda/top_k.h"
@@ -113,7 +113,7 @@ Status SparseEncoder::Encode(const DenseEncoder& values, const DeviceCall& call,
   const bool topk = spec_.id == CodecId::kTopK;
   const size_t most =
       indices_offset + (topk ? MaxIndexBytes(spec_.indices, head.sent_count, count) : 0);
-  std::array<std::byte, cuda::kMostHeadBytes> head_bytes;
+  std::array<std::byte, cuda::kMostBytesPut> head_bytes;
   PutSparseHead(head, head_bytes.data());
   std::ranges::copy(values.head(), head_bytes.begin() + static_cast<ptrdiff_t>(values_offset));
   const auto whole_head = std::span(head_bytes).first(values_offset + values.head().size());

@@ -1,0 +1,226 @@
+#include "client/gpu/codebook_encode.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "common/codec/table_fit.h"
+#include "kernels/cuda/add.h"
+#include "kernels/cuda/codes.h"
+#include "kernels/cuda/even_steps.h"
+#include "kernels/cuda/in_order.h"
+#include "kernels/cuda/layout.h"
+#include "kernels/cuda/levels.h"
+#include "kernels/cuda/log_entries.h"
+#include "kernels/cuda/pack_bits.h"
+#include "kernels/cuda/put_bytes.h"
+#include "kernels/cuda/sign_means.h"
+#include "kernels/cuda/signed_table.h"
+#include "kernels/cuda/signs.h"
+#include "kernels/cuda/sorted_sample.h"
+#include "kernels/cuda/sums.h"
+#include "kernels/cuda/table_entries.h"
+#include "kernels/cuda/tile.h"
+
+namespace thinwire::client::gpu {
+
+namespace cuda = kernels::cuda;
+using cuda::Status;
+
+namespace {
+
+size_t Parts(size_t count, size_t part) { return part == 0 ? 0 : (count + part - 1) / part; }
+
+// The settings of a codec where its payloads have them.
+Codebook::Head SettingsOf(const CodecSpec& spec) {
+  Codebook::Head head = {};
+  if (spec.id == CodecId::kOneBit || spec.id == CodecId::kOneBitSign) {
+    std::memcpy(head.data(), &spec.onebit_group, sizeof(spec.onebit_group));
+  } else if (spec.id == CodecId::kQsgd) {
+    head[0] = static_cast<std::byte>(spec.qsgd_levels);
+  }
+  return head;
+}
+
+}  // namespace
+
+// What a call of COUNT values leaves for its next launch.
+struct CodebookEncoder::Workspace {
+  Workspace(const CodebookEncoder& encoder, size_t count, std::byte* memory) {
+    const Codebook& book = encoder.book_;
+    cuda::Layout layout(memory);
+    const size_t groups = Parts(count, book.group(count));
+    table = layout.Place<float>(std::max(2 * groups, book.table_size()));
+    if (encoder.FitsMeans()) sums = layout.Place<kernels::SignSums>(groups);
+    if (encoder.FitsTable()) {
+      sample = layout.Place<float>(TableSampleCount(count, book.number_count()));
+      sample_words = layout.Place<uint32_t>(2 * TableSampleCount(count, book.number_count()));
+    }
+    if (encoder.id_ == CodecId::kInt8) {
+      ranges = layout.Place<kernels::Range>(Parts(count, cuda::kTileValues));
+    }
+    few = layout.Place<float>(2);
+    words = layout.Place<uint32_t>(2);
+    if (book.bits() > 1) {
+      magnitudes = layout.Place<float>(book.table_size() / 2);
+      thresholds = layout.Place<float>(book.table_size() / 2);
+      codes = layout.Place<uint8_t>(count);
+    }
+    bytes = layout.bytes();
+  }
+
+  std::span<float> table;  // of one group all; of several two entries each
+  std::span<float> magnitudes, thresholds, few, sample;
+  std::span<uint32_t> sample_words, words;
+  std::span<kernels::SignSums> sums;
+  std::span<kernels::Range> ranges;
+  std::span<uint8_t> codes;
+  size_t bytes = 0;
+};
+
+CodebookEncoder::CodebookEncoder(const CodecSpec& spec)
+    : id_(spec.id),
+      threshold_(static_cast<float>(spec.twobit_threshold)),
+      levels_(static_cast<int>(spec.qsgd_levels)),
+      settings_(SettingsOf(spec)),
+      book_(Codebook::Read(spec.id, settings_).value()) {}
+
+std::vector<std::byte> CodebookEncoder::Head() const {
+  std::vector<std::byte> head(settings_.begin(), settings_.begin() + book_.head_bytes());
+  return head;
+}
+
+size_t CodebookEncoder::WorkspaceBytes(size_t count) const {
+  return Workspace(*this, count, nullptr).bytes;
+}
+
+bool CodebookEncoder::FitsMeans() const {
+  return id_ == CodecId::kOneBit || id_ == CodecId::kOneBitSign || id_ == CodecId::kLloyd1;
+}
+
+bool CodebookEncoder::FitsTable() const { return id_ >= CodecId::kTable1 && !FitsMeans(); }
+
+std::byte* CodebookEncoder::Packed(const DeviceCall& call) const {
+  return call.out + book_.CodesOffset(call.gradient.size());
+}
+
+Status CodebookEncoder::Encode(const DeviceCall& call) const {
+  if (call.gradient.empty()) return {};
+  if (id_ == CodecId::kQsgd) return EncodeLevels(call);
+  const Workspace work(*this, call.gradient.size(), call.workspace);
+  const bool feedback = !call.residual.empty();
+  const std::span<const float> values = feedback ? call.residual : call.gradient;
+  return cuda::InOrder(
+      [&] { return feedback ? Add(call.gradient, call.residual, call.stream) : Status(); },
+      [&] { return Fit(call, values, work); },
+      [&] {
+        return book_.bits() == 1 ? PutSigns(call, values, work) : PutCodes(call, values, work);
+      });
+}
+
+Status CodebookEncoder::Fit(const DeviceCall& call, std::span<const float> values,
+                            const Workspace& work) const {
+  if (FitsMeans()) return FitMeans(call, values, work);
+  if (FitsTable()) return FitTable(call, values, work);
+  if (id_ == CodecId::kInt8) return FitSteps(call, values, work);
+  if (id_ == CodecId::kLog4) return FitRatios(call, values, work);
+  return FitThreshold(call, work);
+}
+
+Status CodebookEncoder::FitMeans(const DeviceCall& call, std::span<const float> values,
+                                 const Workspace& work) const {
+  const cuda::Groups groups = {values.size(), book_.group(values.size())};
+  const auto entries = work.table.first(2 * work.sums.size());
+  return cuda::InOrder(
+      [&] { return SumBySign(values, groups.group, work.sums, call.stream); },
+      [&] {
+        if (id_ == CodecId::kOneBit) {
+          return MeansBySign(work.sums, groups, Numbers(call), entries, call.stream);
+        }
+        return MeanMagnitudes(work.sums, groups, Numbers(call), entries, call.stream);
+      });
+}
+
+Status CodebookEncoder::FitSteps(const DeviceCall& call, std::span<const float> values,
+                                 const Workspace& work) const {
+  const cuda::Steps steps = {call.out, Numbers(call), work.few.first<2>(), work.table.first<256>()};
+  return cuda::InOrder(
+      [&] { return RangeWithZero(values, cuda::kTileValues, work.ranges, call.stream); },
+      [&] { return EvenSteps(work.ranges, steps, call.stream); });
+}
+
+Status CodebookEncoder::FitTable(const DeviceCall& call, std::span<const float> values,
+                                 const Workspace& work) const {
+  const bool refines = id_ >= CodecId::kLloyd1;
+  // Of one bit the magnitude is in no other place.
+  const auto magnitudes = book_.bits() == 1 ? work.few.first(1) : work.magnitudes;
+  return cuda::InOrder(
+      [&] { return SortedSample(values, work.sample, work.sample_words, call.stream); },
+      [&] { return Percentiles(work.sample, magnitudes, call.stream); },
+      [&] {
+        if (!refines) return Status();
+        return RefineEntries(work.sample, kLloydIterations, magnitudes, call.stream);
+      },
+      [&] {
+        return SignedTable(magnitudes, Numbers(call), work.table, work.thresholds, call.stream);
+      });
+}
+
+Status CodebookEncoder::FitRatios(const DeviceCall& call, std::span<const float> values,
+                                  const Workspace& work) const {
+  return cuda::InOrder(
+      [&] {
+        return LogEntries(values, work.words.first<2>(), call.out, work.magnitudes.first<8>(),
+                          call.stream);
+      },
+      [&] {
+        return SignedTable(work.magnitudes, nullptr, work.table, work.thresholds, call.stream);
+      });
+}
+
+// What the host knows: 0 and the threshold, with either sign, and where the second begins.
+Status CodebookEncoder::FitThreshold(const DeviceCall& call, const Workspace& work) const {
+  const std::array<float, 4> table = {0.0f, threshold_, -0.0f, -threshold_};
+  const auto put = [&](std::span<const float> from, std::byte* to) {
+    return cuda::PutBytes(std::as_bytes(from), to, call.stream);
+  };
+  return cuda::InOrder([&] { return put(table, std::as_writable_bytes(work.table).data()); },
+                       [&] {
+                         return put(std::span(table).subspan(1, 1),
+                                    std::as_writable_bytes(work.thresholds).data());
+                       },
+                       [&] { return put(std::span(table).subspan(1, 1), Numbers(call)); });
+}
+
+Status CodebookEncoder::PutSigns(const DeviceCall& call, std::span<const float> values,
+                                 const Workspace& work) const {
+  if (call.residual.empty()) return cuda::PutSigns(values, Packed(call), call.stream);
+  return TakeSigns(work.table, book_.group(values.size()), call.residual, Packed(call),
+                   call.stream);
+}
+
+Status CodebookEncoder::PutCodes(const DeviceCall& call, std::span<const float> values,
+                                 const Workspace& work) const {
+  const auto thresholds = work.thresholds.first(work.thresholds.size() - 1);
+  return cuda::InOrder(
+      [&] {
+        if (id_ == CodecId::kInt8) {
+          return CodesOfSteps(values, work.few.first<2>(), work.codes, call.stream);
+        }
+        return CodesOfMagnitudes(values, thresholds, book_.bits(), work.codes, call.stream);
+      },
+      [&] { return PackBits(work.codes, book_.bits(), Packed(call), call.stream); },
+      [&] {
+        if (call.residual.empty()) return Status();
+        return LookUpTake(work.codes, work.table, call.residual, call.stream);
+      });
+}
+
+Status CodebookEncoder::EncodeLevels(const DeviceCall& call) const {
+  const cuda::LevelCode code = {levels_, book_.bits(), call.turn.own_draw};
+  const cuda::LevelBytes out = {Numbers(call), Packed(call)};
+  if (call.residual.empty()) return cuda::EncodeLevels(call.gradient, code, out, call.stream);
+  return EncodeLevelsFeedback(call.gradient, call.residual, code, out, call.stream);
+}
+
+}  // namespace thinwire::client::gpu

@@ -1,0 +1,56 @@
+// DenseDecoder: decodes dense payloads into values on the device; DeviceDecoder (device_decode.h)
+// says how it is used and what is staged. Immutable. Thread-safe.
+#ifndef THINWIRE_CLIENT_GPU_DENSE_DECODE_H_
+#define THINWIRE_CLIENT_GPU_DENSE_DECODE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "common/byte_chain.h"
+#include "common/codec/codebook.h"
+#include "common/codec/codec.h"
+#include "kernels/cuda/status.h"
+#include "kernels/cuda/stream.h"
+
+namespace thinwire::client::gpu {
+
+class DenseDecoder {
+ public:
+  // Of scale * the COUNT values of PAYLOAD, which the decoder borrows. REQUIRES: it is dense, and
+  // CheckPayload(payload, count) passed.
+  DenseDecoder(const ByteChain& payload, size_t count, float scale);
+
+  size_t staged_bytes() const { return TableBytes() + code_bytes_; }
+  size_t workspace_bytes() const;
+  void Stage(std::span<std::byte> staged) const;
+
+  // out = the values, or out += them
+  kernels::cuda::Status Decode(std::span<const std::byte> staged, std::span<std::byte> workspace,
+                               std::span<float> out, bool adds,
+                               const kernels::cuda::Stream& stream) const;
+
+ private:
+  size_t GroupCount() const;
+  size_t TableFloats() const;  // that are staged
+  size_t TableBytes() const;   // up to where the codes are
+  void StageTables(std::span<float> tables) const;
+  kernels::cuda::Status DecodeNumbers(const std::byte* codes, std::span<float> out, bool adds,
+                                      const kernels::cuda::Stream& stream) const;
+  kernels::cuda::Status DecodeLevels(const std::byte* numbers, const std::byte* codes,
+                                     std::span<float> out, bool adds,
+                                     const kernels::cuda::Stream& stream) const;
+
+  const ByteChain& payload_;
+  const CodecId id_;
+  const size_t count_;
+  const float scale_;
+  const std::optional<Codebook> book_;  // else a number format
+  size_t codes_offset_ = 0;             // in the payload, as far as its end
+  size_t code_bytes_ = 0;
+};
+
+}  // namespace thinwire::client::gpu
+
+#endif  // THINWIRE_CLIENT_GPU_DENSE_DECODE_H_
