@@ -26,9 +26,10 @@ FEW_EXAMPLES = ["--train_examples", "1024", "--test_examples", "512"]
 
 
 class Report:
-    """Rows of the table, and whether all of them are good."""
+    """Rows of the table, and whether all of them are good; written anew with each row."""
 
-    def __init__(self, folder):
+    def __init__(self, about, folder):
+        self.about = about
         self.folder = folder
         self.rows = []
         self.good = True
@@ -37,6 +38,9 @@ class Report:
         self.rows.append(row)
         self.good = self.good and good
         print(" | ".join(part for part in row if part), flush=True)
+        table = {"about": self.about, "good": self.good, "rows": self.rows}
+        (self.folder / "rows.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        (self.folder / "table.md").write_text(self.text(), encoding="utf-8")
 
     def run(self, name, command, environment, seconds):
         """Runs COMMAND with what it says in NAME.log; the exit code, or what became of it in words."""
@@ -58,17 +62,14 @@ class Report:
         text = " ".join(said[-1].split()) if said else "nothing said"
         self.add((name, f"ended with {code}: {text}", "a result: NO"), good=False)
 
-    def write(self, about):
-        text = about + "\n" + lines.table(self.rows)
-        (self.folder / "table.md").write_text(text, encoding="utf-8")
-        rows = {"about": about, "good": self.good, "rows": self.rows}
-        (self.folder / "rows.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-        return text
+    def text(self):
+        return f"{self.about}\n\n{lines.table(self.rows)}"
 
 
 def run_tests(report, device, environment):
     for program in sorted((BUNDLE / "bin").glob("*gpu_test")):
         result = report.folder / f"{program.name}.json"
+        result.unlink(missing_ok=True)
         code = report.run(program.name, [program, f"--gtest_output=json:{result}"], environment, 900)
         read = lines.read_json(result)
         if read is None:
@@ -99,6 +100,7 @@ def train(report, asked, device, environment):
     epochs = asked.epochs or (1 if device == "cpu" else 4)
     for mode in asked.modes.split():
         result = report.folder / f"train_{mode}.json"
+        result.unlink(missing_ok=True)
         command = [BUNDLE / "bin" / "thinwire", "train", "--config", share / "fashion_mnist_resnet20.textproto"]
         command += ["--data_dir", share, "--device", device, "--epochs", str(epochs), "--mode", mode, *MODES[mode]]
         command += [*examples, *asked.more, "--report", result]
@@ -156,13 +158,13 @@ def main(words):
     if number is not None:  # the only one that the programs see
         environment["CUDA_VISIBLE_DEVICES"] = host.visible(number, environment)
         device, place = "cuda:0", f"on {names[number]} (driver for CUDA {driver})"
-    about = f"{worker}, revision {requirements['revision']}, {os.cpu_count()} CPU cores, {place}\n"
-    print(about, flush=True)
-    report = Report(asked.out)
+    about = f"{worker}, revision {requirements['revision']}, {os.cpu_count()} CPU cores, {place}"
+    print(about + "\n", flush=True)
+    report = Report(about, asked.out)
     run_tests(report, device, environment)
     run_benchmarks(report, device, environment)
     train(report, asked, device, environment)
-    print("\n" + report.write(about) + f"\nEverything that was said is in {asked.out}.")
+    print(f"\n{report.text()}\nEverything that was said is in {asked.out}.")
     return 0 if report.good else 1
 
 
