@@ -449,7 +449,7 @@ TEST_F(ClientTest, OptionsOutOfRangeAreRefused) {
   correction.correction.momentum = 1;
   EXPECT_EQ(error(correction), "correction momentum: want a number from 0 to below 1, got 1");
   ClientOptions warmup;
-  warmup.warmup.density_part = 0.5;
+  warmup.warmup.density.part = 0.5;
   EXPECT_THAT(error(warmup), HasSubstr("want the planned steps of the run, got 0"));
 }
 

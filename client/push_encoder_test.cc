@@ -296,7 +296,8 @@ TEST(PushEncoderTest, EveryStepHasItsCodecAndItsDensity) {
   ClientOptions options;
   options.push = {.id = CodecId::kTopK, .density = 0.001, .values = CodecId::kFp16};
   options.planned_steps = 100;
-  options.warmup = {.density_part = 0.5, .first_part = 0.1, .first = {.id = CodecId::kFp8E5m2}};
+  options.warmup = {
+      .density = {.part = 0.5}, .first_part = 0.1, .first = {.id = CodecId::kFp8E5m2}};
   const auto encoder = *PushEncoder::Make(partition, options);
   const auto encoded = [&](uint32_t tensor, uint64_t step) {
     const ShardId shard = partition.ShardsOfTensor(tensor)[0];

@@ -1,9 +1,6 @@
 #include "client/push_schedule.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
-#include "common/repeatable_math.h"
 
 namespace thinwire::client {
 namespace {
@@ -35,9 +32,9 @@ CodecSpec VectorSpec(const CodecSpec& matrices) {
 absl::StatusOr<PushSchedule> PushSchedule::Make(const CodecSpec& push, const PushWarmup& warmup,
                                                 uint64_t planned_steps) {
   absl::Status status = CheckCodec(push, push.density);
-  if (status.ok()) status = CheckPart("density warm-up", warmup.density_part, planned_steps);
+  if (status.ok()) status = CheckPart("density warm-up", warmup.density.part, planned_steps);
   if (status.ok()) status = CheckPart("first codec", warmup.first_part, planned_steps);
-  if (status.ok() && warmup.density_part > 0) status = CheckCodec(push, warmup.density);
+  if (status.ok() && warmup.density.part > 0) status = CheckCodec(push, warmup.density.first);
   if (status.ok() && warmup.first_part > 0) status = CheckCodec(warmup.first, push.density);
   if (!status.ok()) return status;
   return PushSchedule(push, warmup, planned_steps);
@@ -47,16 +44,8 @@ CodecSpec PushSchedule::At(Step step) const {
   if (planned_steps_ == 0) return push_;
   const double progress = static_cast<double>(step.value) / static_cast<double>(planned_steps_);
   CodecSpec spec = progress < warmup_.first_part ? warmup_.first : push_;
-  if (!IsDense(spec.id)) spec.density = DensityAt(progress);
+  if (!IsDense(spec.id)) spec.density = warmup_.density.At(progress, push_.density);
   return spec;
-}
-
-double PushSchedule::DensityAt(double progress) const {
-  if (progress >= warmup_.density_part) return push_.density;
-  const double done = progress / warmup_.density_part;
-  const double density = Power(warmup_.density, 1 - done) * Power(push_.density, done);
-  const auto [least, most] = std::minmax(warmup_.density, push_.density);
-  return std::clamp(density, least, most);  // whatever rounding made of it
 }
 
 }  // namespace thinwire::client

@@ -17,7 +17,7 @@ TEST(PushScheduleTest, WithoutAWarmUpEveryStepHasTheSameCodec) {
 }
 
 TEST(PushScheduleTest, DensityFallsByTheSameFactorInEveryStep) {
-  const PushSchedule schedule = *PushSchedule::Make(kSparse, {.density_part = 0.5}, 100);
+  const PushSchedule schedule = *PushSchedule::Make(kSparse, {.density = {.part = 0.5}}, 100);
   EXPECT_DOUBLE_EQ(schedule.At(Step{0}).density, 0.1);
   EXPECT_NEAR(schedule.At(Step{25}).density, 0.01, 1e-12);
   for (uint64_t step = 0; step < 50; ++step) {
@@ -30,7 +30,7 @@ TEST(PushScheduleTest, DensityFallsByTheSameFactorInEveryStep) {
 
 // 10 % falling to 0.1 % over a fifth of the run is 0.51 % of it on the whole (docs/training.md).
 TEST(PushScheduleTest, MeanDensityIsTheIntegralOfTheFall) {
-  const PushSchedule schedule = *PushSchedule::Make(kSparse, {.density_part = 0.2}, 10000);
+  const PushSchedule schedule = *PushSchedule::Make(kSparse, {.density = {.part = 0.2}}, 10000);
   double sum = 0;
   for (uint64_t step = 0; step < 10000; ++step) sum += schedule.At(Step{step}).density;
   const double fall = (0.1 - 0.001) / std::log(100.0);
@@ -48,7 +48,7 @@ TEST(PushScheduleTest, FirstPartHasItsOwnCodec) {
 
 TEST(PushScheduleTest, ASparseFirstPartHasTheDensityOfTheStep) {
   const PushWarmup warmup = {
-      .density_part = 1, .first_part = 0.5, .first = {.id = CodecId::kTopK, .density = 1}};
+      .density = {.part = 1}, .first_part = 0.5, .first = {.id = CodecId::kTopK, .density = 1}};
   const PushSchedule schedule = *PushSchedule::Make({.density = 0.001}, warmup, 100);
   EXPECT_NEAR(schedule.At(Step{25}).density, std::pow(0.1, 0.75) * std::pow(0.001, 0.25), 1e-12);
   EXPECT_EQ(schedule.At(Step{50}).id, CodecId::kFp32);
@@ -56,7 +56,7 @@ TEST(PushScheduleTest, ASparseFirstPartHasTheDensityOfTheStep) {
 
 TEST(PushScheduleTest, AWarmUpIntoOneIsNeverAboveIt) {
   const PushSchedule schedule = *PushSchedule::Make({.id = CodecId::kTopK, .density = 1},
-                                                    {.density_part = 1, .density = 1}, 7);
+                                                    {.density = {.part = 1, .first = 1}}, 7);
   for (uint64_t step = 0; step < 8; ++step) EXPECT_LE(schedule.At(Step{step}).density, 1);
 }
 
@@ -64,12 +64,12 @@ TEST(PushScheduleTest, RefusesWhatIsNoPartOfARunOrNoCodec) {
   const auto error = [](const CodecSpec& push, const PushWarmup& warmup, uint64_t steps) {
     return std::string(PushSchedule::Make(push, warmup, steps).status().message());
   };
-  EXPECT_EQ(error(kSparse, {.density_part = 1.5}, 9),
+  EXPECT_EQ(error(kSparse, {.density = {.part = 1.5}}, 9),
             "density warm-up: want a part of the run from 0 to 1, got 1.5");
   EXPECT_NE(error(kSparse, {.first_part = std::numeric_limits<double>::quiet_NaN()}, 9), "");
-  EXPECT_EQ(error(kSparse, {.density_part = 0.5}, 0),
+  EXPECT_EQ(error(kSparse, {.density = {.part = 0.5}}, 0),
             "density warm-up 0.5: want the planned steps of the run, got 0");
-  EXPECT_NE(error(kSparse, {.density_part = 0.5, .density = 0}, 9), "");
+  EXPECT_NE(error(kSparse, {.density = {.part = 0.5, .first = 0}}, 9), "");
   EXPECT_NE(error({.id = CodecId::kTopK, .density = 2}, {}, 9), "");
   const CodecSpec nested = {.id = CodecId::kTopK, .values = CodecId::kTopK};
   EXPECT_NE(error(kSparse, {.first_part = 0.5, .first = nested}, 9), "");

@@ -108,11 +108,13 @@ class ServerExchange final : public Exchange {
  public:
   ServerExchange(size_t value_count, size_t worker_count, size_t k)
       : value_count_(value_count),
-        density_(static_cast<double>(k) / static_cast<double>(value_count)),
-        codec_(MakeCodec({.id = CodecId::kTopK, .density = density_}).value()),
+        k_(k),
+        codec_(MakeCodec({.id = CodecId::kTopK,
+                          .density = static_cast<double>(k) / static_cast<double>(value_count)})
+                   .value()),
         residuals_(worker_count, ErrorFeedback(value_count, true)),
         accumulator_(value_count, true),
-        selection_(value_count, density_) {}
+        selection_(value_count) {}
 
   std::vector<float> Step(std::span<const std::vector<float>> gradients) override {
     selected_ = 0;
@@ -125,7 +127,7 @@ class ServerExchange final : public Exchange {
       });
       accumulator_.Fold({WorkerId{static_cast<uint32_t>(w)}, 1, 0, payload});
     }
-    selection_.Take(accumulator_, 1 / static_cast<float>(gradients.size()));
+    selection_.Take(accumulator_, 1 / static_cast<float>(gradients.size()), k_);
     accumulator_.Clear();
     std::vector<float> average(value_count_);
     for (size_t j = 0; j < selection_.indices().size(); ++j) {
@@ -148,7 +150,7 @@ class ServerExchange final : public Exchange {
 
  private:
   const size_t value_count_;
-  const double density_;
+  const size_t k_;
   const std::unique_ptr<const Codec> codec_;
   std::vector<ErrorFeedback> residuals_;
   Accumulator accumulator_;

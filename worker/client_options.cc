@@ -58,10 +58,10 @@ absl::Status SetPush(const Compression& compression, ClientOptions& options) {
   const absl::StatusOr<CodecSpec> first = PushCodec(compression.first_push(), compression);
   if (!first.ok()) return first.status();
   options.push = *push;
-  options.warmup = {.density_part = compression.density_warmup(),
-                    .density = compression.warmup_density(),
-                    .first_part = compression.first_push_part(),
-                    .first = *first};
+  options.warmup = {
+      .density = {.part = compression.density_warmup(), .first = compression.warmup_density()},
+      .first_part = compression.first_push_part(),
+      .first = *first};
   options.correction = {.enabled = compression.momentum_correction(),
                         .momentum = static_cast<float>(compression.correction_momentum()),
                         .nesterov = compression.correction_nesterov(),

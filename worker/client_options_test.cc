@@ -22,7 +22,7 @@ TEST(ClientOptionsTest, DefaultsPushAndPullFp32) {
   EXPECT_EQ(options.pull, CodecId::kFp32);
   EXPECT_TRUE(options.error_feedback);
   EXPECT_FALSE(options.correction.enabled);
-  EXPECT_EQ(options.warmup.density_part, 0);
+  EXPECT_EQ(options.warmup.density.part, 0);
   EXPECT_EQ(options.warmup.first_part, 0);
   EXPECT_EQ(options.gradient_clip, 0);
   EXPECT_EQ(options.residual_file, "");
@@ -51,8 +51,8 @@ TEST(ClientOptionsTest, SparseTrainingIsPassedOn) {
       residual_file: "/r/w0")");
   const CodecSpec push = {.id = CodecId::kTopK, .density = 0.001, .values = CodecId::kFp8E5m2};
   EXPECT_EQ(options.push, push);
-  EXPECT_EQ(options.warmup.density_part, 0.2);
-  EXPECT_EQ(options.warmup.density, 0.25);
+  EXPECT_EQ(options.warmup.density.part, 0.2);
+  EXPECT_EQ(options.warmup.density.first, 0.25);
   EXPECT_EQ(options.warmup.first_part, 0.1);
   EXPECT_EQ(options.warmup.first, push);
   EXPECT_EQ(options.correction,

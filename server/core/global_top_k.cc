@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 
-#include "common/codec/sparse_head.h"
 #include "kernels/sparse.h"
 #include "kernels/top_k.h"
 
 namespace thinwire {
 
-void GlobalTopK::Take(const Accumulator& accumulator, float scale) {
+void GlobalTopK::Take(const Accumulator& accumulator, float scale, size_t count) {
   if (accumulator.sparse()) {
     accumulator.ForEachEntry([&](std::span<const uint32_t> indices, std::span<const float> sums) {
       kernels::ScatterAdd(indices, sums, scale, rest_);
@@ -19,8 +18,8 @@ void GlobalTopK::Take(const Accumulator& accumulator, float scale) {
       for (size_t i = 0; i < sum.size(); ++i) rest_[first + i] += scale * sum[i];
     });
   }
-  indices_.resize(SentCount(density_, rest_.size()));
-  values_.resize(indices_.size());
+  indices_.resize(count);
+  values_.resize(count);
   kernels::SelectTopK(rest_, {indices_, values_}, collect_from_);
   // A value that nobody sent is no entry, though k be larger than what there is.
   std::erase_if(indices_, [&](uint32_t index) { return rest_[index] == 0; });

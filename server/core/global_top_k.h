@@ -2,7 +2,7 @@
 // Shi et al. 2019, arXiv 1901.04359).
 //
 //   v = rest + sum / weight          the average gradient and what earlier ones left
-//   taken = the k values of largest magnitude that are not 0, k = max(1, round(density * n))
+//   taken = the k values of largest magnitude that are not 0
 //   rest = v without them
 //
 // The rest is in the unit of the averages and has no weight of its own, so no mass is lost or made,
@@ -32,13 +32,12 @@ enum class SelectionRest { kServer, kWorkers };
 
 class GlobalTopK {
  public:
-  // Takes DENSITY of the values. REQUIRES: 0 < density <= 1.
-  GlobalTopK(size_t value_count, double density, SelectionRest rest = SelectionRest::kServer)
-      : density_(density), keeper_(rest), rest_(value_count) {}
+  explicit GlobalTopK(size_t value_count, SelectionRest rest = SelectionRest::kServer)
+      : keeper_(rest), rest_(value_count) {}
 
-  // Adds SCALE times the sum of ACCUMULATOR, and takes the largest out. REQUIRES: it may give its
-  // sum.
-  void Take(const Accumulator& accumulator, float scale);
+  // Adds SCALE times the sum of ACCUMULATOR, and takes the COUNT largest out. REQUIRES: it may give
+  // its sum; 1 <= count <= value_count.
+  void Take(const Accumulator& accumulator, float scale, size_t count);
 
   // What the last Take took: indices, rising, and their values.
   std::span<const uint32_t> indices() const { return indices_; }
@@ -50,7 +49,6 @@ class GlobalTopK {
   std::span<const float> rest() const { return rest_; }
 
  private:
-  const double density_;
   const SelectionRest keeper_;
   std::vector<float> rest_;
   std::vector<uint32_t> indices_;

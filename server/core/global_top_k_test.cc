@@ -25,62 +25,62 @@ std::vector<T> Copy(std::span<const T> values) {
 }
 
 TEST(GlobalTopKTest, TheLargestAreTakenAndTheRestStays) {
-  GlobalTopK selection(4, 0.5);
+  GlobalTopK selection(4);
   Accumulator accumulator(4);
   accumulator.Fold(Of(2, 2, {4, -8, 2, 6}));
-  selection.Take(accumulator, ScaleOf(accumulator));
+  selection.Take(accumulator, ScaleOf(accumulator), 2);
   EXPECT_EQ(Copy(selection.indices()), (std::vector<uint32_t>{1, 3}));
   EXPECT_EQ(Copy(selection.values()), (std::vector<float>{-4, 3}));
   EXPECT_EQ(Copy(selection.rest()), (std::vector<float>{2, 0, 1, 0}));
 }
 
 TEST(GlobalTopKTest, TheRestComesWithALaterGradientWhateverItsWeight) {
-  GlobalTopK selection(2, 0.5);
+  GlobalTopK selection(2);
   Accumulator accumulator(2);
   accumulator.Fold(Of(1, 0, {3, 4}));
-  selection.Take(accumulator, ScaleOf(accumulator));
+  selection.Take(accumulator, ScaleOf(accumulator), 1);
   accumulator.Clear();
   accumulator.Fold(Of(100, 100, {2, 0}));
-  selection.Take(accumulator, ScaleOf(accumulator));
+  selection.Take(accumulator, ScaleOf(accumulator), 1);
   EXPECT_EQ(Copy(selection.indices()), std::vector<uint32_t>{0});
   EXPECT_EQ(Copy(selection.values()), std::vector<float>{4});
 }
 
 TEST(GlobalTopKTest, ARestThatTheWorkersKeepIsForgotten) {
-  GlobalTopK selection(2, 0.5, SelectionRest::kWorkers);
+  GlobalTopK selection(2, SelectionRest::kWorkers);
   Accumulator accumulator(2);
   accumulator.Fold(Of(1, 0, {3, 4}));
-  selection.Take(accumulator, ScaleOf(accumulator));
+  selection.Take(accumulator, ScaleOf(accumulator), 1);
   EXPECT_EQ(Copy(selection.values()), std::vector<float>{4});
   EXPECT_EQ(Copy(selection.rest()), (std::vector<float>{0, 0}));
   accumulator.Clear();
   accumulator.Fold(Of(1, 0, {2, 0}));
-  selection.Take(accumulator, ScaleOf(accumulator));
+  selection.Take(accumulator, ScaleOf(accumulator), 1);
   EXPECT_EQ(Copy(selection.values()), std::vector<float>{2});
 }
 
 TEST(GlobalTopKTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
-  GlobalTopK selection(3, 0.3);
+  GlobalTopK selection(3);
   Accumulator accumulator(3);
   accumulator.Fold(Of(1, 0, {1, -2, 2}));
-  selection.Take(accumulator, 1);
+  selection.Take(accumulator, 1, 1);
   EXPECT_EQ(Copy(selection.indices()), std::vector<uint32_t>{1});
 }
 
 TEST(GlobalTopKTest, AValueThatNobodySentIsNotTaken) {
-  GlobalTopK selection(4, 1);
+  GlobalTopK selection(4);
   Accumulator accumulator(4);
   accumulator.Fold(Of(1, 0, {0, 5, 0, -1}));
-  selection.Take(accumulator, 1);
+  selection.Take(accumulator, 1, 4);
   EXPECT_EQ(Copy(selection.indices()), (std::vector<uint32_t>{1, 3}));
 }
 
 TEST(GlobalTopKTest, BlocksHaveWhatWasTakenAndZeros) {
   constexpr size_t kValues = 2 * kDecodedBlock + 100;
-  GlobalTopK selection(kValues, 0.01);
+  GlobalTopK selection(kValues);
   Accumulator accumulator(kValues);
   accumulator.Fold({WorkerId{0}, 1, 0, Fp32Payload(Gauss(kValues, 1))});
-  selection.Take(accumulator, 1);
+  selection.Take(accumulator, 1, 42);
   std::vector<float> want(kValues);
   for (size_t j = 0; j < selection.indices().size(); ++j) {
     want[selection.indices()[j]] = selection.values()[j];
@@ -97,7 +97,7 @@ TEST(GlobalTopKTest, BlocksHaveWhatWasTakenAndZeros) {
 TEST(GlobalTopKTest, WhatWasTakenAndTheRestAreTheSumOfTheAverages) {
   constexpr size_t kValues = 500;
   const auto topk = MakeCodec({.id = CodecId::kTopK, .density = 0.1}).value();
-  GlobalTopK selection(kValues, 0.02);
+  GlobalTopK selection(kValues);
   Accumulator accumulator(kValues, true);
   std::vector<double> given(kValues), taken(kValues);
   for (uint32_t update = 0; update < 200; ++update) {
@@ -113,7 +113,7 @@ TEST(GlobalTopKTest, WhatWasTakenAndTheRestAreTheSumOfTheAverages) {
     }
     const double weight = static_cast<double>(accumulator.weight());
     for (size_t i = 0; i < kValues; ++i) given[i] += sum[i] / weight;
-    selection.Take(accumulator, ScaleOf(accumulator));
+    selection.Take(accumulator, ScaleOf(accumulator), 10);
     accumulator.Clear();
     ASSERT_EQ(selection.indices().size(), 10u);
     for (size_t j = 0; j < 10; ++j) taken[selection.indices()[j]] += selection.values()[j];

@@ -34,13 +34,12 @@ absl::Status CheckNumbers(const ScheduleSpec& spec) {
   return status;
 }
 
-double Progress(uint64_t examples, uint64_t planned_examples) {
-  if (planned_examples == 0) return 0;
+}  // namespace
+
+double PlanProgress(uint64_t examples, uint64_t planned_examples) {
   if (examples >= planned_examples) return 1;
   return static_cast<double>(examples) / static_cast<double>(planned_examples);
 }
-
-}  // namespace
 
 absl::StatusOr<Schedule> Schedule::Make(const ScheduleSpec& spec) {
   const auto* name = std::find(std::begin(kNames), std::end(kNames), spec.name);
@@ -50,7 +49,7 @@ absl::StatusOr<Schedule> Schedule::Make(const ScheduleSpec& spec) {
 }
 
 double Schedule::Rate(uint64_t examples, uint64_t planned_examples) const {
-  const double p = Progress(examples, planned_examples);
+  const double p = planned_examples == 0 ? 0 : PlanProgress(examples, planned_examples);
   if (planned_examples != 0 && p < spec_.warmup) return spec_.learning_rate * p / spec_.warmup;
   switch (kind_) {
     case Kind::kConstant:

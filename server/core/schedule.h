@@ -20,6 +20,9 @@
 
 namespace thinwire {
 
+// p. REQUIRES: planned_examples > 0.
+double PlanProgress(uint64_t examples, uint64_t planned_examples);
+
 struct ScheduleSpec {
   std::string name = "constant";
   double learning_rate = 0.01;

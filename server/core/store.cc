@@ -41,6 +41,7 @@ void Store::Apply(Accumulator& accumulator) {
       .learning_rate = static_cast<float>(schedule_.Rate(examples_, planned_examples_)),
       .gradient_scale = static_cast<float>(1.0 / static_cast<double>(accumulator.weight())),
       .number = version_.value,
+      .progress = planned_examples_ == 0 ? 1 : PlanProgress(examples_, planned_examples_),
   };
   const auto buffer_before = buffer_;
   const std::span<const float> before = masters_;

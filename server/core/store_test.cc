@@ -68,6 +68,25 @@ TEST(StoreTest, WhatWasLentStaysAsItWasAndTheNextUpdateGoesElsewhere) {
   EXPECT_EQ(store.masters().data(), first) << "the reader has let go";
 }
 
+TEST(StoreTest, AnUpdateKnowsHowFarTheRunIs) {
+  const Schedule schedule = ConstantRate();
+  for (const uint64_t planned_examples : {0, 8}) {
+    const RecordingOptimizer optimizer;
+    Store store(1, planned_examples, optimizer, schedule);
+    store.Seed(Fp32Payload({0}));
+    Accumulator accumulator(1);
+    for (const uint32_t examples : {6, 6, 6}) {
+      accumulator.Fold({WorkerId{0}, examples, 0, Fp32Payload({1})});
+      store.Apply(accumulator);
+    }
+    const auto progress = [&](size_t i) { return optimizer.updates()[i].update.progress; };
+    EXPECT_EQ(progress(0), planned_examples == 0 ? 1 : 0)
+        << "nothing planned is nothing to warm up";
+    EXPECT_EQ(progress(1), planned_examples == 0 ? 1 : 0.75);
+    EXPECT_EQ(progress(2), 1);
+  }
+}
+
 TEST(StoreTest, AnUpdateDividesByAllThatWasWeighed) {
   const PlainDescent optimizer;
   const Schedule schedule = ConstantRate();

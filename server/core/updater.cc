@@ -5,16 +5,18 @@
 
 #include "common/codec/codec.h"
 #include "common/codec/index_list.h"
+#include "common/codec/sparse_head.h"
 #include "server/core/optimizer/sparse_update.h"
 
 namespace thinwire {
 
 Updater::Updater(size_t value_count, const Optimizer& optimizer, const Thinning& thinning)
     : optimizer_(optimizer),
+      thinning_(thinning),
       slots_(optimizer.slot_count(), std::vector<float>(value_count)),
       last_(thinning.lazy_slots ? value_count : 0) {
   if (!thinning.selection_density.has_value()) return;
-  selection_.emplace(value_count, *thinning.selection_density, thinning.selection_rest);
+  selection_.emplace(value_count, thinning.selection_rest);
   if (thinning.selection_rest == SelectionRest::kWorkers) {
     taken_list_ = EncodeIndexList({}, value_count);
   }
@@ -24,7 +26,7 @@ void Updater::Apply(const Update& update, const Accumulator& accumulator,
                     std::span<const float> before, std::span<float> masters) {
   Update chosen = update;
   if (selection_.has_value()) {
-    selection_->Take(accumulator, update.gradient_scale);
+    selection_->Take(accumulator, update.gradient_scale, SelectedCount(update.progress));
     chosen.gradient_scale = 1;
     if (!taken_list_.empty()) taken_list_ = EncodeIndexList(taken(), masters.size());
   }
@@ -35,6 +37,11 @@ void Updater::Apply(const Update& update, const Accumulator& accumulator,
   }
   CollectEntries(accumulator);
   ApplyAtEntries(chosen, indices_, sums_, masters);
+}
+
+size_t Updater::SelectedCount(double progress) const {
+  const double density = thinning_.selection_warmup.At(progress, *thinning_.selection_density);
+  return SentCount(density, selection_->rest().size(), thinning_.selection_least);
 }
 
 void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulator,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/byte_chain.h"
+#include "common/density_warmup.h"
 #include "server/core/accumulator.h"
 #include "server/core/global_top_k.h"
 #include "server/core/optimizer/optimizer.h"
@@ -28,6 +29,8 @@ namespace thinwire {
 struct Thinning {
   bool lazy_slots = false;
   std::optional<double> selection_density;  // gTop-k
+  size_t selection_least = 1;               // values, however low the density
+  DensityWarmup selection_warmup;           // as that of what is pushed
   SelectionRest selection_rest = SelectionRest::kServer;
 
   // Whether a sum of sparse gradients is worth keeping as such.
@@ -59,8 +62,11 @@ class Updater {
   void ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
                       std::span<const float> sums, std::span<float> masters);
   void CollectEntries(const Accumulator& accumulator);
+  // How many values a selection takes.
+  size_t SelectedCount(double progress) const;
 
   const Optimizer& optimizer_;
+  const Thinning thinning_;
   std::vector<std::vector<float>> slots_;
   std::vector<uint32_t> last_;  // with lazy slots, as ApplySparse has it; else empty
   std::optional<GlobalTopK> selection_;

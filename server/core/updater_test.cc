@@ -35,9 +35,9 @@ class Rounds {
         updater_(kValues, optimizer, thinning),
         masters_(Gauss(kValues, 1)) {}
 
-  void Round(const ByteChain& one, const ByteChain& other) {
+  void Round(const ByteChain& one, const ByteChain& other, double progress = 1) {
     Fold(one, other);
-    updater_.Apply(NextUpdate(), accumulator_, masters_, masters_);
+    updater_.Apply(NextUpdate(progress), accumulator_, masters_, masters_);
     accumulator_.Clear();
   }
   // The same, with the new masters in another array.
@@ -57,8 +57,11 @@ class Rounds {
     accumulator_.Fold({WorkerId{0}, 3, 0, one});
     accumulator_.Fold({WorkerId{1}, 1, 2, other});
   }
-  Update NextUpdate() {
-    return {.learning_rate = 0.1f, .gradient_scale = 1 / 6.0f, .number = ++number_};
+  Update NextUpdate(double progress = 1) {
+    return {.learning_rate = 0.1f,
+            .gradient_scale = 1 / 6.0f,
+            .number = ++number_,
+            .progress = progress};
   }
 
   Accumulator accumulator_;
@@ -121,6 +124,25 @@ TEST(UpdaterTest, ASelectionAndLazySlotsMoveWhatWasTaken) {
     EXPECT_EQ(WhereTheyDiffer(rounds.masters(), before),
               std::vector<uint32_t>(rounds.taken().begin(), rounds.taken().end()));
   }
+}
+
+TEST(UpdaterTest, ASelectionWarmsUpAsThePushesDo) {
+  const auto optimizer = Momentum();
+  Rounds rounds(*optimizer,
+                {.selection_density = 0.01, .selection_warmup = {.part = 0.5, .first = 0.25}});
+  rounds.Round(Fp32(1), Fp32(2), 0);
+  EXPECT_EQ(rounds.taken().size(), kValues / 4);
+  rounds.Round(Fp32(3), Fp32(4), 0.25);
+  EXPECT_EQ(rounds.taken().size(), kValues / 20) << "0.25^.5 * 0.01^.5";
+  rounds.Round(Fp32(5), Fp32(6), 0.5);
+  EXPECT_EQ(rounds.taken().size(), kValues / 100);
+}
+
+TEST(UpdaterTest, ASelectionTakesTheLeastHoweverLowItsDensity) {
+  const auto optimizer = Momentum();
+  Rounds rounds(*optimizer, {.selection_density = 0.0001, .selection_least = 32});
+  rounds.Round(Fp32(1), Fp32(2));
+  EXPECT_EQ(rounds.taken().size(), 32u);
 }
 
 TEST(UpdaterTest, WithoutMemoryOfGradientsLazySlotsChangeNothingInASelection) {

@@ -79,7 +79,7 @@ ScheduleSpec ScheduleSpecOf(const Optimization& config) {
   return spec;
 }
 
-absl::StatusOr<Thinning> ThinningOf(const Optimization& config) {
+absl::StatusOr<Thinning> ThinningOf(const Optimization& config, const Compression& compression) {
   Thinning thinning{.lazy_slots = config.lazy_slots()};
   if (config.gradient_selection() == "none") return thinning;
   if (config.gradient_selection() != "gtopk") {
@@ -92,6 +92,16 @@ absl::StatusOr<Thinning> ThinningOf(const Optimization& config) {
                  absl::StrCat("want a number above 0 and at most 1, got ", density));
   }
   thinning.selection_density = density;
+  thinning.selection_least = compression.topk_least();
+  const double part = compression.density_warmup(), first = compression.warmup_density();
+  if (!(part >= 0 && part <= 1)) {
+    return Wrong("density_warmup", absl::StrCat("want a part of the run from 0 to 1, got ", part));
+  }
+  if (!(first > 0 && first <= 1)) {
+    return Wrong("warmup_density",
+                 absl::StrCat("want a number above 0 and at most 1, got ", first));
+  }
+  thinning.selection_warmup = {.part = part, .first = first};
   if (config.selection_rest() == "server") return thinning;
   if (config.selection_rest() != "workers") {
     return Wrong("selection_rest", absl::StrCat("want one of server, workers, got \"",
@@ -135,7 +145,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch e
   if (!optimizer.ok()) return optimizer.status();
   auto schedule = Schedule::Make(ScheduleSpecOf(config.optimization()));
   if (!schedule.ok()) return schedule.status();
-  const auto thinning = ThinningOf(config.optimization());
+  const auto thinning = ThinningOf(config.optimization(), config.compression());
   if (!thinning.ok()) return thinning.status();
   if (thinning->selection_rest == SelectionRest::kWorkers &&
       config.consistency().mode() != "sync") {

@@ -23,7 +23,7 @@ namespace thinwire {
 absl::StatusOr<Rule> RuleOf(const Consistency& config);
 OptimizerSpec OptimizerSpecOf(const Optimization& config);
 ScheduleSpec ScheduleSpecOf(const Optimization& config);
-absl::StatusOr<Thinning> ThinningOf(const Optimization& config);
+absl::StatusOr<Thinning> ThinningOf(const Optimization& config, const Compression& compression);
 // Nothing if the workers pull masters.
 absl::StatusOr<std::optional<PublishOptions>> PublishOptionsOf(const Compression& config);
 

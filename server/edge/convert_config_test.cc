@@ -93,8 +93,8 @@ std::optional<PublishOptions> PublishOf(const std::string& text) {
   return PublishOptionsOf(config).value();
 }
 
-Thinning ThinningIn(const std::string& text) {
-  return ThinningOf(Parsed<Optimization>(text)).value();
+Thinning ThinningIn(const std::string& text, const std::string& compression = "") {
+  return ThinningOf(Parsed<Optimization>(text), Parsed<Compression>(compression)).value();
 }
 
 TEST(ThinningOfTest, UpdatesAreWholeUnlessSaidOtherwise) { EXPECT_EQ(ThinningIn(""), Thinning()); }
@@ -105,11 +105,17 @@ TEST(ThinningOfTest, EveryFieldArrives) {
             Thinning{.selection_density = 0.25});
   EXPECT_EQ(ThinningIn("gradient_selection: 'gtopk' selection_rest: 'workers'"),
             (Thinning{.selection_density = 0.001, .selection_rest = SelectionRest::kWorkers}));
+  EXPECT_EQ(ThinningIn("gradient_selection: 'gtopk'",
+                       "topk_least: 32 density_warmup: 0.2 warmup_density: 0.5"),
+            (Thinning{.selection_density = 0.001,
+                      .selection_least = 32,
+                      .selection_warmup = {.part = 0.2, .first = 0.5}}));
 }
 
 TEST(ThinningOfTest, MistakesAreNamed) {
-  const auto told = [](const std::string& text) {
-    return std::string(ThinningOf(Parsed<Optimization>(text)).status().message());
+  const auto told = [](const std::string& text, const std::string& compression = "") {
+    const auto thinning = ThinningOf(Parsed<Optimization>(text), Parsed<Compression>(compression));
+    return std::string(thinning.status().message());
   };
   EXPECT_EQ(told("gradient_selection: 'topk'"),
             "field \"gradient_selection\": want one of none, gtopk, got \"topk\"");
@@ -117,6 +123,10 @@ TEST(ThinningOfTest, MistakesAreNamed) {
             "field \"selection_density\": want a number above 0 and at most 1, got 0");
   EXPECT_EQ(told("gradient_selection: 'gtopk' selection_rest: 'peers'"),
             "field \"selection_rest\": want one of server, workers, got \"peers\"");
+  EXPECT_EQ(told("gradient_selection: 'gtopk'", "density_warmup: 2"),
+            "field \"density_warmup\": want a part of the run from 0 to 1, got 2");
+  EXPECT_EQ(told("gradient_selection: 'gtopk'", "warmup_density: 0"),
+            "field \"warmup_density\": want a number above 0 and at most 1, got 0");
 }
 
 TEST(PublishOptionsOfTest, PullSaysWhatIsPublished) {

@@ -42,6 +42,7 @@ struct Update {
   float learning_rate = 0;
   float gradient_scale = 1;  // gradient = gradient_scale * sum: one over the weight that was folded
   uint64_t number = 1;       // of this shard's updates, from 1 (the version after it)
+  double progress = 1;       // of the run, 0 to 1; 1 where nothing is planned
 };
 
 // Immutable, thread-safe: what changes is the shard's.

@@ -1,0 +1,17 @@
+#include "common/density_warmup.h"
+
+#include <algorithm>
+
+#include "common/repeatable_math.h"
+
+namespace thinwire {
+
+double DensityWarmup::At(double progress, double last) const {
+  if (progress >= part) return last;
+  const double done = progress / part;
+  const auto [least, most] = std::minmax(first, last);
+  // Whatever rounding made of it.
+  return std::clamp(Power(first, 1 - done) * Power(last, done), least, most);
+}
+
+}  // namespace thinwire
