@@ -15,24 +15,31 @@ struct BufferPool::Free {
   size_t allocated_count ABSL_GUARDED_BY(mu) = 0;
 };
 
-BufferPool::BufferPool() : free_(std::make_shared<Free>()) {}
+BufferPool::BufferPool()
+    : BufferPool([](size_t size) {
+        return Memory(std::make_unique_for_overwrite<std::byte[]>(size).release(),
+                      [](std::byte* bytes) { delete[] bytes; });
+      }) {}
+
+BufferPool::BufferPool(Allocate allocate)
+    : allocate_(std::move(allocate)), free_(std::make_shared<Free>()) {}
 
 std::shared_ptr<const BufferPool::Buffer> BufferPool::Take(size_t size) {
   std::unique_ptr<Buffer> buffer;
   {
     absl::MutexLock lock(&free_->mu);
     std::vector<std::unique_ptr<Buffer>>& row = free_->by_size[size];
-    if (row.empty()) {
-      ++free_->allocated_count;
-    } else {
+    if (!row.empty()) {
       buffer = std::move(row.back());
       row.pop_back();
     }
   }
   if (buffer == nullptr) {
-    buffer = std::make_unique<Buffer>();
-    buffer->bytes = std::make_unique_for_overwrite<std::byte[]>(size);
-    buffer->size = size;
+    Memory bytes = allocate_(size);
+    if (bytes == nullptr) return nullptr;
+    buffer = std::make_unique<Buffer>(std::move(bytes), size);
+    absl::MutexLock lock(&free_->mu);
+    ++free_->allocated_count;
   }
   auto give_back = [free = free_](Buffer* used) {
     absl::MutexLock lock(&free->mu);

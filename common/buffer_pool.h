@@ -5,6 +5,7 @@
 #define THINWIRE_COMMON_BUFFER_POOL_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -13,16 +14,24 @@ namespace thinwire {
 // Thread-safe.
 class BufferPool {
  public:
+  // With what gives it back.
+  using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
+  // Null where there is none of that SIZE.
+  using Allocate = std::function<Memory(size_t size)>;
+
   struct Buffer {
-    std::unique_ptr<std::byte[]> bytes;
+    Memory bytes;
     size_t size = 0;
 
     std::span<std::byte> span() const { return {bytes.get(), size}; }
   };
 
+  // Of the heap, or of memory from elsewhere.
   BufferPool();
+  explicit BufferPool(Allocate allocate);
 
-  // A buffer of at least SIZE bytes, of any content. It returns to the pool with its last owner.
+  // A buffer of at least SIZE bytes, of any content; null where there is no memory. It returns to
+  // the pool with its last owner.
   std::shared_ptr<const Buffer> Take(size_t size);
 
   // How many buffers were ever allocated.
@@ -30,6 +39,7 @@ class BufferPool {
 
  private:
   struct Free;
+  const Allocate allocate_;
   std::shared_ptr<Free> free_;
 };
 

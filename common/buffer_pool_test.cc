@@ -34,5 +34,26 @@ TEST(BufferPoolTest, ASliceOutlivesThePool) {
   EXPECT_EQ(slice.At(3), std::byte{7});
 }
 
+TEST(BufferPoolTest, MemoryFromElsewhereGoesBackThereAndMayRunOut) {
+  int out = 0;
+  const auto own = [&](size_t size) -> BufferPool::Memory {
+    if (size > 100) return nullptr;
+    ++out;
+    return {new std::byte[size], [&out](std::byte* bytes) {
+              --out;
+              delete[] bytes;
+            }};
+  };
+  {
+    BufferPool pool(own);
+    EXPECT_EQ(pool.Take(101), nullptr);
+    EXPECT_NE(pool.Take(100), nullptr);
+    EXPECT_NE(pool.Take(100), nullptr);
+    EXPECT_EQ(out, 1);
+    EXPECT_EQ(pool.allocated_count(), 1u);
+  }
+  EXPECT_EQ(out, 0);
+}
+
 }  // namespace
 }  // namespace thinwire
