@@ -20,6 +20,7 @@
 //                                          values written, over that of r += g alone: at least 1
 //   ratio codec.topk_ef.nth_element 12     the time of the same by std::nth_element over that
 //   ns codec.topk.scatter_add 3.2          a value added at a place that is in memory
+//   ns codec.topk.scatter_add.again 1.0    at one in an array that the last push was added to
 //   ns codec.elias_fano.decode 1.2         an index
 #include <benchmark/benchmark.h>
 
@@ -99,11 +100,13 @@ std::vector<Sent> SentOf(const CodecSpec& spec, const std::vector<Floats>& shard
   return all;
 }
 
-void MeasureScatterAdd(benchmark::State& state, const CodecSpec& spec) {
+// To sums that are in memory, or to one that a push just before was added to, as in a round of
+// many.
+void MeasureScatterAdd(benchmark::State& state, const CodecSpec& spec, bool again) {
   std::vector<Floats> sums = Gradients();
   const std::vector<Sent> sent = SentOf(spec, sums);
   MeasurePairs(state, [&](size_t shard, size_t partner) {
-    kernels::ScatterAdd(sent[partner].indices, sent[partner].values, 0.5f, sums[shard]);
+    kernels::ScatterAdd(sent[partner].indices, sent[partner].values, 0.5f, sums[again ? 0 : shard]);
   });
 }
 
@@ -242,7 +245,9 @@ void Register() {
   for (const auto& [suffix, spec] : kDensities) {
     RegisterBenchmark(("codec.topk.encode" + suffix).c_str(), MeasureEncode, spec);
     RegisterBenchmark(("codec.topk.decode_add" + suffix).c_str(), MeasureDecodeAdd, spec);
-    RegisterBenchmark(("codec.topk.scatter_add" + suffix).c_str(), MeasureScatterAdd, spec);
+    RegisterBenchmark(("codec.topk.scatter_add" + suffix).c_str(), MeasureScatterAdd, spec, false);
+    RegisterBenchmark(("codec.topk.scatter_add.again" + suffix).c_str(), MeasureScatterAdd, spec,
+                      true);
     for (const IndexCoder coder : kIndexCoders) {
       const std::string name = NameOf(coder);
       RegisterBenchmark((name + ".encode" + suffix).c_str(), MeasureEncodeIndices, coder, spec);
@@ -271,8 +276,9 @@ void PrintRatios(const FastestReporter& reporter) {
     reporter.PrintRatio(select, select, "loop.add");
     reporter.PrintRatio(nth_element, nth_element, select);
     for (const std::string name :
-         {"codec.topk.decode_add", "codec.topk.scatter_add", "codec.elias_fano.encode",
-          "codec.elias_fano.decode", "codec.golomb_rice.encode", "codec.golomb_rice.decode"}) {
+         {"codec.topk.decode_add", "codec.topk.scatter_add", "codec.topk.scatter_add.again",
+          "codec.elias_fano.encode", "codec.elias_fano.decode", "codec.golomb_rice.encode",
+          "codec.golomb_rice.decode"}) {
       reporter.PrintNanosecondsEach(name + suffix, static_cast<double>(SentCount(spec)));
     }
   }
