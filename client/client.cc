@@ -49,9 +49,10 @@ class Client::State {
   absl::Status Leave();
   void BeginStep(Step step, uint32_t examples, float scale);
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
-  void Ready(uint32_t tensor, const DeviceGradient& gradient);
+  void Ready(uint32_t tensor, TensorGradient gradient);
 
   const Partition& partition() const { return partition_; }
+  const Device* device() const { return device_; }
   client::Replica& replica() { return *replica_; }
   client::Rendezvous& rendezvous() { return rendezvous_; }
   const client::Report& report() const { return report_; }
@@ -268,10 +269,13 @@ void Client::State::Ready(uint32_t tensor, std::span<const float> gradient,
   });
 }
 
-void Client::State::Ready(uint32_t tensor, const DeviceGradient& gradient) {
+void Client::State::Ready(uint32_t tensor, TensorGradient gradient) {
+  if (gradient.wait == nullptr) {
+    return Ready(tensor, gradient.values, std::move(gradient.owner));
+  }
   // Else the loop would stand still until the device has come so far.
-  arrivals_->Post([this, tensor, gradient] {
-    const absl::Status arrived = device_->Wait(gradient.written);
+  arrivals_->Post([this, tensor, gradient = std::move(gradient)] {
+    const absl::Status arrived = gradient.wait();
     if (arrived.ok()) return Ready(tensor, gradient.values, gradient.owner);
     loop_->Post([this, arrived] { exchange_->Fail(arrived); });
   });
@@ -309,6 +313,7 @@ Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Client::~Client() = default;
 
 const Partition& Client::partition() const { return state_->partition(); }
+const Device* Client::device() const { return state_->device(); }
 std::span<float> Client::replica(uint32_t tensor) { return state_->replica().tensor(tensor); }
 absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initial) {
   return state_->Join(initial);
@@ -322,8 +327,8 @@ void Client::Ready(uint32_t tensor, std::span<const float> gradient,
                    std::shared_ptr<const void> owner) {
   state_->Ready(tensor, gradient, std::move(owner));
 }
-void Client::Ready(uint32_t tensor, const DeviceGradient& gradient) {
-  state_->Ready(tensor, gradient);
+void Client::Ready(uint32_t tensor, TensorGradient gradient) {
+  state_->Ready(tensor, std::move(gradient));
 }
 absl::Status Client::EndStep() { return state_->rendezvous().WaitEncoded(); }
 absl::StatusOr<Step> Client::NextStep() { return state_->NextStep(); }

@@ -34,18 +34,12 @@
 #include "absl/status/statusor.h"
 #include "client/device.h"
 #include "client/options.h"
+#include "client/tensor_gradient.h"
 #include "client/transport.h"
 #include "common/ids.h"
 #include "common/partition.h"
 
 namespace thinwire {
-
-// A gradient in the memory of a client's device.
-struct DeviceGradient {
-  std::span<const float> values;
-  std::shared_ptr<const void> owner;  // of the values and of the event
-  CUevent_st* written;                // marks that the values are there
-};
 
 class Client {
  public:
@@ -60,7 +54,9 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   const Partition& partition() const;
-  // The parameters of one tensor, row-major, in the device's memory if there is one.
+  // Where the tensors lie; null: in the host's memory.
+  const Device* device() const;
+  // The parameters of one tensor, row-major.
   std::span<float> replica(uint32_t tensor);
 
   // Joins every server, seeds what has no values with INITIAL (one span per tensor), and reads.
@@ -86,11 +82,11 @@ class Client {
   // The tensor's gradient is final and stays valid until EndStep returns. Thread-safe; once per
   // tensor and step. With an OWNER, who keeps its memory alive, it may be sent from where it lies:
   // then it also stands still until NextStep returns, and is let go when nobody reads it any more.
+  // It lies where the replica does; of a step of weight 0 it is not read.
   void Ready(uint32_t tensor, std::span<const float> gradient,
              std::shared_ptr<const void> owner = nullptr);
-  // The same of a gradient on the device, where it stays until EndStep returns. Of a step of weight
-  // 0 nothing is read, and both will do.
-  void Ready(uint32_t tensor, const DeviceGradient& gradient);
+  // The same of a gradient that a device may still be computing.
+  void Ready(uint32_t tensor, TensorGradient gradient);
 
   // Returns when every shard is encoded, and what has no owner may be written again. REQUIRES:
   // Ready was called for every tensor.

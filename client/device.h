@@ -13,8 +13,6 @@
 #include "client/shard_encoder.h"
 #include "common/partition.h"
 
-struct CUevent_st;  // NVIDIA's: a mark in a stream
-
 namespace thinwire {
 
 // Thread-safe, but what it makes is not.
@@ -28,8 +26,6 @@ class Device {
   // Makes the device the calling thread's: to be called before anything else, in each thread that
   // uses what the device makes.
   virtual absl::Status Use() const = 0;
-  // Returns when what ran before EVENT has run. Errors: what went wrong on the device.
-  virtual absl::Status Wait(CUevent_st* event) const = 0;
 
   // PARTITION outlives what is made, and so does the device.
   virtual absl::StatusOr<std::unique_ptr<client::ParameterMemory>> MakeParameters(

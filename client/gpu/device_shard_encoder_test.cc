@@ -1,0 +1,197 @@
+// A push encoder whose shards are on a GPU gives the pushes of the one on the host, byte for byte.
+#include "client/gpu/device_shard_encoder.h"
+
+#include <cmath>
+#include <deque>
+#include <string>
+
+#include "client/gpu/gpu.h"
+#include "client/push_encoder.h"
+#include "client/residual_file.h"
+#include "kernels/cuda/twin_test.h"
+
+namespace thinwire::client::gpu {
+namespace {
+
+using Floats = std::vector<float>;
+
+// Shards of matrices and one that all vectors share.
+const std::vector<TensorShape>& Model() {
+  static const std::vector<TensorShape> model = {
+      {"w", {100, 80}}, {"b", {80}}, {"v", {60, 90}}, {"c", {60}}};
+  return model;
+}
+
+// Of one step, on the host and on the device.
+class Gradients {
+ public:
+  Gradients(uint64_t step, const kernels::cuda::Stream& stream) {
+    std::mt19937 random(static_cast<uint32_t>(step));
+    std::normal_distribution<float> normal;
+    for (const TensorShape& t : Model()) {
+      Floats& values = values_.emplace_back(t.value_count());
+      for (float& v : values) v = normal(random);
+    }
+    if (step % 4 == 3) values_[step % 8 == 3 ? 0 : 3][17] = step % 8 == 3 ? NAN : INFINITY;
+    for (const Floats& values : values_) {
+      host_.push_back(values);
+      device_.push_back(arrays_.emplace_back(values, stream).span());
+    }
+  }
+
+  ShardGradient OnHost(const Partition& partition, ShardId shard) const {
+    return {.segments = partition.segments(shard), .tensors = host_};
+  }
+  ShardGradient OnDevice(const Partition& partition, ShardId shard) const {
+    return {.segments = partition.segments(shard), .tensors = device_};
+  }
+
+ private:
+  std::vector<Floats> values_;
+  std::deque<kernels::cuda::DeviceArray<float>> arrays_;
+  std::vector<std::span<const float>> host_, device_;
+};
+
+class DeviceShardEncoderTest : public kernels::cuda::TwinTest {
+ protected:
+  std::unique_ptr<PushEncoder> OnHost() { return *PushEncoder::Make(partition_, options_); }
+  std::unique_ptr<PushEncoder> OnDevice() {
+    const auto gpu = *Gpu::Open(0);
+    return *PushEncoder::Make(partition_, options_, nullptr,
+                              *gpu->MakeEncoder(partition_, options_));
+  }
+
+  // A step of both, the device one shard ahead; the pushes are equal, and then judged.
+  void RunStep(uint64_t step, PushEncoder& host, PushEncoder& device) {
+    const Gradients gradients(step, stream_);
+    const float factor = step % 3 == 1 ? 0.37f : 1;
+    std::deque<PushEncoder::Encoded> want;
+    const auto finish = [&] {
+      const auto got = device.Finish();
+      ASSERT_TRUE(got.ok()) << got.status();
+      ASSERT_EQ(got->finite, want.front().finite) << "step " << step;
+      ASSERT_EQ(got->push, want.front().push) << "step " << step << " shard " << got->push.shard;
+      Judge(got->push, host, device);
+      want.pop_front();
+    };
+    for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
+      const PushEntry push{
+          .shard = ShardId{s}, .step = Step{step}, .examples = step % 5 == 4 ? 0u : 16u};
+      Expect(host.Begin(push, gradients.OnHost(partition_, push.shard), factor));
+      want.push_back(*host.Finish());
+      if (!device.may_begin()) finish();
+      Expect(device.Begin(push, gradients.OnDevice(partition_, push.shard), factor));
+    }
+    while (device.may_finish()) finish();
+  }
+
+  // Some come late, and of some a part is put back.
+  void Judge(const PushEntry& push, PushEncoder& host, PushEncoder& device) {
+    const uint64_t draw = push.step.value * 3 + push.shard.value;
+    if (draw % 5 == 0) {
+      Expect(host.Late(push));
+      Expect(device.Late(push));
+      return;
+    }
+    host.Accepted(push);
+    device.Accepted(push);
+    if (draw % 7 != 0 || push.payload.empty()) return;
+    const std::vector<uint32_t> taken = {0, 3, 17, 18, 100};
+    Expect(host.PutBack(push, taken));
+    Expect(device.PutBack(push, taken));
+  }
+
+  void ExpectSameOwed(PushEncoder& host, PushEncoder& device) {
+    const auto want = *host.residuals();
+    const auto got = device.residuals();
+    ASSERT_TRUE(got.ok()) << got.status();
+    for (size_t s = 0; s < want.size(); ++s) {
+      EXPECT_EQ((*got)[s].late_examples, want[s].late_examples);
+      kernels::cuda::ExpectSameBits(Copy((*got)[s].residual), Copy(want[s].residual));
+      kernels::cuda::ExpectSameBits(Copy((*got)[s].momentum), Copy(want[s].momentum));
+    }
+  }
+
+  static Floats Copy(std::span<const float> values) { return {values.begin(), values.end()}; }
+  static void Expect(const absl::Status& status) { ASSERT_TRUE(status.ok()) << status; }
+
+  const Partition partition_ = *Partition::Make(Model(), 4096, 1);
+  ClientOptions options_{.planned_steps = 16};
+};
+
+class EveryCodecTest : public DeviceShardEncoderTest,
+                       public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(EveryCodecTest, PushesAndWhatIsOwedAreTheHosts) {
+  options_.push = *ParseCodec(GetParam());
+  options_.push.density = 0.05;
+  options_.push.values = CodecId::kFp8E4m3;
+  for (const bool keeps_error : {true, false}) {
+    options_.error_feedback = keeps_error;
+    const auto host = OnHost(), device = OnDevice();
+    for (uint64_t step = 0; step < 10; ++step) RunStep(step, *host, *device);
+    ExpectSameOwed(*host, *device);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, EveryCodecTest,
+                         ::testing::Values("fp32", "bf16", "fp8_e5m2", "fp8_e4m3", "table_4",
+                                           "onebit", "int8", "topk", "randomk"),
+                         [](const auto& test) { return std::string(test.param); });
+
+// Deep gradient compression: momentum that is masked, and a warm-up of density and codec.
+TEST_F(DeviceShardEncoderTest, MomentumIsCorrectedAndMaskedAsOnTheHost) {
+  options_.push = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2};
+  options_.warmup = {.density = {.part = 0.6}, .first_part = 0.2, .first = {.id = CodecId::kFp8E5m2}};
+  for (const bool nesterov : {false, true}) {
+    options_.correction = {.enabled = true, .nesterov = nesterov};
+    const auto host = OnHost(), device = OnDevice();
+    for (uint64_t step = 0; step < 14; ++step) RunStep(step, *host, *device);
+    ExpectSameOwed(*host, *device);
+  }
+}
+
+TEST_F(DeviceShardEncoderTest, EitherGoesOnFromTheOthersFile) {
+  options_.push = {.id = CodecId::kTopK, .density = 0.02, .values = CodecId::kFp8E4m3};
+  options_.correction = {.enabled = true};
+  const auto host = OnHost(), device = OnDevice();
+  for (uint64_t step = 0; step < 4; ++step) RunStep(step, *host, *device);
+  const ResidualOwner owner = {.job = "train", .worker = WorkerId{1}};
+  const auto go_on = [&](PushEncoder& from, PushEncoder& to) {
+    const std::string path = ::testing::TempDir() + "/residuals";
+    Expect(WriteResiduals(path, owner, partition_, Step{4}, *from.residuals()));
+    Expect(to.Restore(*ReadResiduals(path, owner, partition_)));
+  };
+  const auto later_host = OnHost(), later_device = OnDevice();
+  go_on(*host, *later_device);
+  go_on(*device, *later_host);
+  for (uint64_t step = 4; step < 8; ++step) RunStep(step, *later_host, *later_device);
+  ExpectSameOwed(*later_host, *later_device);
+}
+
+TEST_F(DeviceShardEncoderTest, ASumOfSquaresIsTheHostsButForRounding) {
+  const Gradients gradients(1, stream_);
+  const auto host = OnHost(), device = OnDevice();
+  const ShardId shard{0};
+  const uint32_t tensor = partition_.segments(shard)[0].tensor;
+  const double want = *host->SumOfSquares(gradients.OnHost(partition_, shard).tensors[tensor]);
+  EXPECT_NEAR(*device->SumOfSquares(gradients.OnDevice(partition_, shard).tensors[tensor]), want,
+              1e-12 * want);
+}
+
+// The pool's memory is pinned, and comes back when nobody reads a payload any more.
+TEST_F(DeviceShardEncoderTest, APayloadOutlivesItsEncoder) {
+  options_.push = {.id = CodecId::kFp8E5m2};
+  const Gradients gradients(1, stream_);
+  const PushEntry push{.shard = ShardId{0}, .examples = 1};
+  const auto host = OnHost();
+  Expect(host->Begin(push, gradients.OnHost(partition_, push.shard)));
+  auto device = OnDevice();
+  Expect(device->Begin(push, gradients.OnDevice(partition_, push.shard)));
+  const auto got = device->Finish();
+  device.reset();
+  EXPECT_EQ(got->push.payload, host->Finish()->push.payload);
+}
+
+}  // namespace
+}  // namespace thinwire::client::gpu
