@@ -32,8 +32,8 @@ void TrainStep(benchmark::State& state, const std::string& name, const std::vect
   for (auto _ : state) {
     const auto result = model->Train(
         {.x = x, .labels = labels}, /*loss_scale=*/1, [](uint32_t) { return absl::OkStatus(); },
-        [](uint32_t, std::span<const float> gradient, std::shared_ptr<const void>) {
-          benchmark::DoNotOptimize(gradient.data());
+        [](uint32_t, const TensorGradient& gradient) {
+          benchmark::DoNotOptimize(gradient.values.data());
         });
     CHECK(result.ok()) << result.status();
   }

@@ -41,6 +41,7 @@ ordered_json WorkerJson(const WorkerRow& row) {
   return {{"worker", row.worker.value},
           {"state", StateName(row.state)},
           {"reason", row.reason},
+          {"device", row.device},
           {"steps", row.step},
           {"seconds", row.seconds},
           {"median_step_seconds", row.median_step_seconds},

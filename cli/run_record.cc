@@ -33,6 +33,7 @@ void RunRecord::Apply(const WorkerEvent& event) {
     case Kind::kJoined:
       row.state = State::kTraining;
       row.step = event.step;
+      row.device = event.device;
       return;
     case Kind::kWaiting:
       row.waiting = event.text;

@@ -21,7 +21,8 @@ struct WorkerRow {
 
   WorkerId worker;
   State state = State::kStarting;
-  uint64_t step = 0;  // the last one told; once done: how many it made
+  std::string device;  // where its model computes
+  uint64_t step = 0;   // the last one told; once done: how many it made
   uint64_t epoch = 0;
   uint64_t examples = 0;
   double train_loss = 0;  // of the last step; once done: the final one

@@ -162,6 +162,7 @@ absl::StatusOr<WorkerEvent> ParseWorkerEvent(const std::string& line) {
   event.worker = WorkerId{static_cast<uint32_t>(worker)};
   const bool done = *kind == Kind::kDone;
   members.Read(done ? "steps" : "step", event.step);
+  members.Read("device", event.device);
   members.Read("epoch", event.epoch);
   members.Read("examples", event.examples);
   members.Read("seconds", event.seconds);

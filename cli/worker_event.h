@@ -1,7 +1,7 @@
 // WorkerEvent: a line of a worker's standard output, one JSON object:
 // {"event":"step","worker":0,"step":41,...}
 //
-//   joined    step
+//   joined    step device
 //   step      step epoch loss examples seconds late_pushes waiting, the byte counts so far, and
 //             loss_scale and overflowed_steps where the loss is scaled
 //   epoch     epoch train_loss seconds, the byte counts so far, and from the worker that evaluates
@@ -60,7 +60,8 @@ struct WorkerEvent {
 
   Kind kind = Kind::kJoined;
   WorkerId worker;
-  uint64_t step = 0;  // done: how many it made
+  uint64_t step = 0;   // done: how many it made
+  std::string device;  // joined: where its model computes
   uint64_t epoch = 0;
   uint64_t examples = 0;  // so far
   double seconds = 0;     // so far; epoch: of that epoch

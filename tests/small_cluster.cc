@@ -115,7 +115,8 @@ void SmallCluster::Tick() {
   }
 }
 
-SmallWorker::SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions options)
+SmallWorker::SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions options,
+                         const Device* device)
     : number_(number) {
   std::vector<InProcessServer*> servers;
   for (uint32_t s = 0; s < kServers; ++s) {
@@ -128,7 +129,7 @@ SmallWorker::SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions o
   options.shard_size = kLeastShardSize;
   options.silence = absl::Minutes(2);
   options.heartbeat_interval = absl::Milliseconds(20);
-  client_ = *Client::Make(options, Model(), *transport_);
+  client_ = *Client::Make(options, Model(), *transport_, device);
 }
 
 Step SmallWorker::Join() {

@@ -59,7 +59,8 @@ class SmallCluster {
 // thread-safe; it ends before its cluster.
 class SmallWorker {
  public:
-  SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions options = {});
+  SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions options = {},
+              const Device* device = nullptr);
 
   Client& client() { return *client_; }
 

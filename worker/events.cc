@@ -39,9 +39,10 @@ void AddLossScale(const std::optional<LossScale>& loss_scale, Json& line) {
 
 }  // namespace
 
-void EventLog::Joined(Step step) {
+void EventLog::Joined(Step step, const std::string& device) {
   Json line = Line("joined", worker_);
   line["step"] = step.value;
+  line["device"] = device;
   Write(line);
 }
 

@@ -61,7 +61,8 @@ class EventLog {
   // OUT outlives the log. Each line is flushed.
   EventLog(std::ostream& out, WorkerId worker) : worker_(worker), out_(out) {}
 
-  void Joined(Step step);
+  // DEVICE is where the model computes, for a person.
+  void Joined(Step step, const std::string& device);
   void Stepped(const StepEvent& event);
   void FinishedEpoch(const EpochEvent& event);
   // TEXT is Client::waiting(); empty when nothing is waited for any more.

@@ -14,8 +14,8 @@ using nlohmann::json;
 
 TEST(EventLogTest, JoinedIsOneLine) {
   std::ostringstream out;
-  EventLog(out, WorkerId{3}).Joined(Step{17});
-  EXPECT_EQ(out.str(), "{\"event\":\"joined\",\"worker\":3,\"step\":17}\n");
+  EventLog(out, WorkerId{3}).Joined(Step{17}, "cpu");
+  EXPECT_EQ(out.str(), "{\"event\":\"joined\",\"worker\":3,\"step\":17,\"device\":\"cpu\"}\n");
 }
 
 TEST(EventLogTest, StepGivesMeansAndBytes) {

@@ -17,8 +17,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/client.h"
+#include "client/device.h"
+#include "client/gpu/open_gpu.h"
 #include "client/grpc_transport.h"
 #include "common/clock.h"
 #include "common/ids.h"
@@ -71,10 +74,37 @@ std::optional<LossScalePlace> LossScaleFile(const WorkerConfig& config) {
                         .worker = WorkerId{config.worker()}};
 }
 
+// Where a worker computes.
+struct TrainingDevice {
+  std::unique_ptr<const Device> gpu;  // null: the client's tensors lie in the host's memory
+  std::string name;                   // for a person
+};
+
+// Errors: a device that was asked for and is not there, and what is missing.
+absl::StatusOr<TrainingDevice> OpenDevice(const Task& task) {
+  const absl::StatusOr<std::optional<int>> number = CudaDeviceOf(task);
+  if (!number.ok()) return number.status();
+  if (!number->has_value()) return TrainingDevice{.name = "cpu"};
+  absl::StatusOr<std::unique_ptr<const Device>> gpu = OpenGpu(**number);
+  if (gpu.ok()) {
+    const std::string name = (*gpu)->name();
+    return TrainingDevice{.gpu = *std::move(gpu), .name = name};
+  }
+  const std::string why(gpu.status().message());
+  if (task.device() != "auto") {
+    return absl::FailedPreconditionError(
+        absl::StrCat("device: want ", task.device(), ", but ", why));
+  }
+  LOG(WARNING) << "gradients and parameters are copied through the host: " << why;
+  return TrainingDevice{.name = absl::StrCat("cuda:", **number, ", through the host")};
+}
+
 absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Termination& termination,
                                       EventLog& events) {
   const Task& task = config.task();
   UseThreads(task.threads());
+  const absl::StatusOr<TrainingDevice> device = OpenDevice(task);
+  if (!device.ok()) return device.status();
   const absl::StatusOr<Datasets> datasets = LoadDatasets(task);
   if (!datasets.ok()) return datasets.status();
   const Dataset& examples = datasets->train;
@@ -93,11 +123,12 @@ absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Terminat
   GrpcTransport transport({config.servers().begin(), config.servers().end()},
                           grpc::InsecureChannelCredentials());
   const absl::StatusOr<std::unique_ptr<Client>> client =
-      Client::Make(*std::move(options), (*model)->tensors(), transport);
+      Client::Make(*std::move(options), (*model)->tensors(), transport, device->gpu.get());
   if (!client.ok()) return client.status();
   SteadyClock clock;
   Trainer trainer({.worker = WorkerId{config.worker()},
                    .epochs = task.epochs(),
+                   .device = device->name,
                    .delay = absl::Seconds(config.delay_seconds()),
                    .loss_scaling = LossScalingOf(task),
                    .loss_scale_file = LossScaleFile(config)},

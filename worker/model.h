@@ -10,12 +10,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/tensor_gradient.h"
 #include "common/partition.h"
 
 namespace thinwire {
@@ -45,10 +45,11 @@ class Model {
   // Returns when the tensor's parameters may be read.
   using Gate = std::function<absl::Status(uint32_t tensor)>;
   // Takes a tensor's final gradient of the batch's mean loss, times the loss scale, which nobody
-  // changes before the next Train. OWNER keeps its memory alive; without one it may be gone by
-  // then.
-  using Sink = std::function<void(uint32_t tensor, std::span<const float> gradient,
-                                  std::shared_ptr<const void> owner)>;
+  // changes before the next Train. It lies where the tensor's parameters do. Its owner keeps its
+  // memory alive; without one it may be gone by then.
+  using Sink = std::function<void(uint32_t tensor, TensorGradient gradient)>;
+  // The device is the one that the model computes on.
+  enum class Place { kHost, kDevice };
 
   virtual ~Model() = default;
 
@@ -56,9 +57,9 @@ class Model {
   virtual const std::vector<TensorShape>& tensors() const = 0;
   virtual std::span<const float> initial(uint32_t tensor) const = 0;
 
-  // From now on the tensor's parameters are at MEMORY, which outlives the model. REQUIRES: the
-  // tensor's length.
-  virtual void Bind(uint32_t tensor, std::span<float> memory) = 0;
+  // From now on the tensor's parameters are at MEMORY, at PLACE, which outlives the model.
+  // REQUIRES: the tensor's length.
+  virtual void Bind(uint32_t tensor, std::span<float> memory, Place place) = 0;
 
   // Forward and backward. The sink gets every tensor once, an unused one with zeros. What is
   // returned is without the scale. Errors: the gate's, or InvalidArgument if the batch does not fit

@@ -83,14 +83,16 @@ absl::StatusOr<Trainer::Ending> Trainer::Loop() {
 
 absl::StatusOr<Step> Trainer::Join() {
   std::vector<std::span<const float>> initial;
+  const auto place =
+      parts_.client.device() == nullptr ? Model::Place::kHost : Model::Place::kDevice;
   for (uint32_t i = 0; i < parts_.model.tensors().size(); ++i) {
     initial.push_back(parts_.model.initial(i));
-    parts_.model.Bind(i, parts_.client.replica(i));
+    parts_.model.Bind(i, parts_.client.replica(i), place);
   }
   const absl::StatusOr<Step> step = parts_.client.Join(initial);
   if (!step.ok()) return step.status();
-  parts_.events.Joined(*step);
-  LOG(INFO) << "joined at step " << *step << " of " << end_;
+  parts_.events.Joined(*step, options_.device);
+  LOG(INFO) << "joined at step " << *step << " of " << end_ << ", on " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
   absl::Status status = RestoreLossScale();
   if (!status.ok()) return status;
@@ -139,10 +141,10 @@ absl::Status Trainer::Compute(std::span<const uint32_t> examples) {
   const absl::StatusOr<BatchResult> result = parts_.model.Train(
       batches_.Gather(examples), loss_scale(),
       [this](uint32_t i) { return parts_.client.WaitTensor(i); },
-      [&](uint32_t i, std::span<const float> gradient, std::shared_ptr<const void> owner) {
+      [&](uint32_t i, TensorGradient gradient) {
         if (!slept) absl::SleepFor(options_.delay);
         slept = true;
-        parts_.client.Ready(i, gradient, std::move(owner));
+        parts_.client.Ready(i, std::move(gradient));
       });
   if (!result.ok()) return result.status();
   examples_ += result->examples;

@@ -24,6 +24,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -47,6 +48,7 @@ namespace thinwire {
 struct TrainerOptions {
   WorkerId worker;
   uint64_t epochs = 1;
+  std::string device = "cpu";  // where the model computes, for a person
   absl::Duration delay;  // added to every step before its first gradient, to play a slow machine
   std::optional<LossScaling> loss_scaling;        // nothing: the loss is not scaled
   std::optional<LossScalePlace> loss_scale_file;  // where the loss scale outlives the process

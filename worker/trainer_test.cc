@@ -33,7 +33,7 @@ class DecayModel final : public Model {
  public:
   const std::vector<TensorShape>& tensors() const override { return tensors_; }
   std::span<const float> initial(uint32_t) const override { return initial_; }
-  void Bind(uint32_t tensor, std::span<float> memory) override { bound_[tensor] = memory; }
+  void Bind(uint32_t tensor, std::span<float> memory, Place) override { bound_[tensor] = memory; }
 
   absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale, const Gate& gate,
                                     const Sink& sink) override {
@@ -48,7 +48,7 @@ class DecayModel final : public Model {
       gradients_[i].assign(bound_[i].begin(), bound_[i].end());
       for (float& g : gradients_[i]) g = g / 2 * loss_scale;
       if (i == 0 && loss_scale > largest_scale_) gradients_[i][2] = -INFINITY;
-      sink(i, gradients_[i], nullptr);
+      sink(i, {.values = gradients_[i]});
     }
     return BatchResult{.loss_sum = static_cast<double>(batch.labels.size()),
                        .examples = batch.labels.size()};

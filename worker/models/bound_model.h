@@ -18,12 +18,13 @@ struct BoundModel {
   std::vector<uint32_t> sunk;
   std::vector<std::vector<float>> gradients;
 
-  explicit BoundModel(std::unique_ptr<Model> m) : model(std::move(m)) {
+  explicit BoundModel(std::unique_ptr<Model> m, Model::Place place = Model::Place::kHost)
+      : model(std::move(m)) {
     for (uint32_t i = 0; i < model->tensors().size(); ++i) {
       const auto values = model->initial(i);
       replica.emplace_back(values.begin(), values.end());
     }
-    for (uint32_t i = 0; i < replica.size(); ++i) model->Bind(i, replica[i]);
+    for (uint32_t i = 0; i < replica.size(); ++i) model->Bind(i, replica[i], place);
   }
 
   absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale = 1) {
@@ -36,9 +37,9 @@ struct BoundModel {
           gated.push_back(i);
           return absl::OkStatus();
         },
-        [this](uint32_t i, std::span<const float> gradient, std::shared_ptr<const void>) {
+        [this](uint32_t i, const TensorGradient& gradient) {
           sunk.push_back(i);
-          gradients[i].assign(gradient.begin(), gradient.end());
+          gradients[i].assign(gradient.values.begin(), gradient.values.end());
         });
   }
 

@@ -1,9 +1,11 @@
 #include "worker/models/factory.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <torch/cuda.h>
 #include <torch/version.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +25,16 @@
 namespace thinwire {
 namespace {
 
+// Why there is no CUDA device of a number that is at least DEVICE_COUNT.
+std::string WhyNot(size_t device_count) {
+  if (!at::Context::hasCUDART()) return absl::StrCat(TorchVersion(), " was built without CUDA");
+  if (device_count == 0) {
+    return absl::StrCat(TorchVersion(),
+                        " sees no GPU: there is no driver, or none that is new enough");
+  }
+  return absl::StrCat(TorchVersion(), " sees ", device_count, " CUDA devices, from cuda:0 on");
+}
+
 absl::StatusOr<at::Device> ParseDevice(const std::string& name) {
   const size_t device_count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
   if (name == "cpu") return at::Device(at::kCPU);
@@ -34,8 +46,8 @@ absl::StatusOr<at::Device> ParseDevice(const std::string& name) {
         absl::StrCat("device: want auto, cpu or cuda:N, got \"", name, "\""));
   }
   if (index >= device_count) {
-    return absl::InvalidArgumentError(absl::StrCat("device: want one of the ", device_count,
-                                                   " CUDA devices that LibTorch sees, got ", name));
+    return absl::InvalidArgumentError(
+        absl::StrCat("device: got ", name, ", but ", WhyNot(device_count)));
   }
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
@@ -71,7 +83,7 @@ absl::Status TryPrecision(const Task& task, std::span<const int64_t> example_sha
   const std::vector<int64_t> labels(2);
   const absl::StatusOr<BatchResult> tried = model.Train(
       {.x = zeros, .labels = labels}, /*loss_scale=*/1, [](uint32_t) { return absl::OkStatus(); },
-      [](uint32_t, std::span<const float>, std::shared_ptr<const void>) {});
+      [](uint32_t, const TensorGradient&) {});
   if (!tried.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "precision: want ", on_cpu ? "fp32 or bf16, on a CPU" : "another, such as fp32", ", got ",
@@ -82,6 +94,12 @@ absl::Status TryPrecision(const Task& task, std::span<const int64_t> example_sha
 }
 
 }  // namespace
+
+absl::StatusOr<std::optional<int>> CudaDeviceOf(const Task& task) {
+  const absl::StatusOr<at::Device> device = ParseDevice(task.device());
+  if (!device.ok()) return device.status();
+  return device->is_cpu() ? std::nullopt : std::optional<int>(device->index());
+}
 
 std::string TorchVersion() { return "LibTorch " TORCH_VERSION; }
 

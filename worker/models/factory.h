@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -19,6 +20,10 @@ std::string TorchVersion();
 // How many threads LibTorch's arithmetic takes in this process. Call it once, before the first
 // model.
 void UseThreads(uint32_t threads);
+
+// The number of the CUDA device that the model of TASK computes on; nothing: the CPU. Errors:
+// InvalidArgument for a device that there is not, which says what is missing.
+absl::StatusOr<std::optional<int>> CudaDeviceOf(const Task& task);
 
 // Errors: InvalidArgument that lists the models, devices or precisions there are, says why the
 // model does not fit the examples, what LibTorch lacks for the precision, or what a TorchScript

@@ -184,7 +184,7 @@ TEST_P(BuiltInModelTest, FailedGateEndsTheStepWithoutAGradient) {
       [&](uint32_t) {
         return ++asked < 2 ? absl::OkStatus() : absl::UnavailableError("server 1 is gone");
       },
-      [&](uint32_t i, std::span<const float>, std::shared_ptr<const void>) {
+      [&](uint32_t i, const TensorGradient&) {
         ADD_FAILURE() << "gradient of " << i;
       });
   EXPECT_EQ(result.status(), absl::UnavailableError("server 1 is gone"));
@@ -325,7 +325,7 @@ TEST(FactoryTest, UnknownDeviceIsRefused) {
   }
   task.set_device("cuda:4096");
   EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
-              HasSubstr("CUDA devices that LibTorch sees, got cuda:4096"));
+              HasSubstr("device: got cuda:4096, but LibTorch "));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/models/autocast.h"
+#include "worker/models/launched.h"
 #include "worker/models/torch_error.h"
 
 namespace thinwire {
@@ -18,7 +19,7 @@ uint64_t CountCorrect(const at::Tensor& logits, const at::Tensor& labels) {
   return static_cast<uint64_t>(logits.argmax(1).eq(labels).sum().item<int64_t>());
 }
 
-// REQUIRES: FLOATS is fp32 and contiguous on the CPU.
+// REQUIRES: FLOATS is fp32 and contiguous.
 std::span<float> Span(const at::Tensor& floats) {
   return {floats.data_ptr<float>(), static_cast<size_t>(floats.numel())};
 }
@@ -49,10 +50,12 @@ TorchModel::TorchModel(Network network, std::vector<int64_t> example_shape, int6
 
 std::span<const float> TorchModel::initial(uint32_t tensor) const { return Span(initial_[tensor]); }
 
-void TorchModel::Bind(uint32_t tensor, std::span<float> memory) {
+void TorchModel::Bind(uint32_t tensor, std::span<float> memory, Place place) {
   CHECK_EQ(memory.size(), tensors_[tensor].value_count());
-  bound_[tensor] = at::from_blob(memory.data(), tensors_[tensor].shape, at::kFloat);
-  if (device_.is_cpu()) network_.parameters[tensor].set_data(bound_[tensor]);
+  const at::Device device = place == Place::kDevice ? device_ : at::Device(at::kCPU);
+  bound_[tensor] = at::from_blob(memory.data(), tensors_[tensor].shape,
+                                 at::TensorOptions(at::kFloat).device(device));
+  if (device == device_) network_.parameters[tensor].set_data(bound_[tensor]);
 }
 
 absl::StatusOr<TorchModel::Tensors> TorchModel::Load(const Batch& batch) const {
@@ -83,7 +86,7 @@ at::Tensor TorchModel::Read(uint32_t parameter, const Gate* gate) {
   // After a failed gate the rest of the forward runs on whatever is there, and its result is
   // dropped: an operator of autograd cannot be left halfway without an exception.
   if (gate != nullptr && gate_status_.ok()) gate_status_ = (*gate)(parameter);
-  if (!device_.is_cpu() && bound_[parameter].defined()) {
+  if (bound_[parameter].defined() && bound_[parameter].device() != device_) {
     c10::NoGradGuard no_gradient;
     tensor.copy_(bound_[parameter]);
   }
@@ -114,12 +117,14 @@ absl::StatusOr<at::Tensor> TorchModel::Forward(const at::Tensor& x, bool trainin
 
 void TorchModel::Deliver(uint32_t parameter, const at::Tensor& gradient) {
   if (sink_ == nullptr) return;
+  const at::Tensor& bound = bound_[parameter];
+  const at::Device device = bound.defined() ? bound.device() : at::Device(at::kCPU);
   const at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
   // A tensor of its own in every step: who sends it from where it lies may take longer than the
   // step.
-  const auto owner = std::make_shared<const at::Tensor>(dense.detach().to(at::kCPU).contiguous());
+  const auto owner = std::make_shared<const at::Tensor>(dense.detach().to(device).contiguous());
   delivered_[parameter] = true;
-  (*sink_)(parameter, Span(*owner), owner);
+  (*sink_)(parameter, {.values = Span(*owner), .owner = owner, .wait = WaitForLaunched(device)});
 }
 
 absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
@@ -136,7 +141,7 @@ absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
   }
   // What this batch did not use; last first, like the others.
   for (uint32_t i = static_cast<uint32_t>(tensors_.size()); status.ok() && i-- > 0;) {
-    if (!delivered_[i]) Deliver(i, at::zeros(tensors_[i].shape));
+    if (!delivered_[i]) Deliver(i, at::zeros(tensors_[i].shape, device_));
   }
   sink_ = nullptr;
   return status;

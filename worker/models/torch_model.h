@@ -1,9 +1,10 @@
 // TorchModel: a Model whose arithmetic is a Network in LibTorch.
 //
-// On the CPU a parameter is the client's memory itself: Bind swaps the tensor's storage once, and
-// no step copies parameters. On a CUDA device a parameter is copied there after its gate, and its
-// gradient back before the sink. Gradients come out of hooks that autograd calls as soon as one is
-// final, so the sink is called from within backward, on a CUDA device from a thread of LibTorch's.
+// A parameter is the client's memory itself, on the CPU or on the model's device: Bind swaps the
+// tensor's storage once, and no step copies parameters. Only where a model on a CUDA device is
+// bound to memory of the host, a parameter is copied after its gate, and its gradient back before
+// the sink. Gradients come out of hooks that autograd calls as soon as one is final, so the sink is
+// called from within backward, on a CUDA device from a thread of LibTorch's.
 //
 // In a precision below fp32 every forward runs under autocast (autocast.h); its logits become fp32
 // before the loss, and gradients of parameters are fp32 in any case.
@@ -34,7 +35,7 @@ class TorchModel final : public Model {
 
   const std::vector<TensorShape>& tensors() const override { return tensors_; }
   std::span<const float> initial(uint32_t tensor) const override;
-  void Bind(uint32_t tensor, std::span<float> memory) override;
+  void Bind(uint32_t tensor, std::span<float> memory, Place place) override;
   absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale, const Gate& gate,
                                     const Sink& sink) override;
   absl::StatusOr<BatchResult> Evaluate(const Batch& batch) override;

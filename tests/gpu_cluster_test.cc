@@ -1,0 +1,87 @@
+// A job with a worker on a GPU ends where the same job on hosts alone does.
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "client/gpu/gpu.h"
+#include "kernels/cuda/device.h"
+#include "server/core/delta_publisher.h"
+#include "server/core/rule.h"
+#include "tests/gpu_worker.h"
+
+namespace thinwire {
+namespace {
+
+constexpr Step kLast{8};
+
+struct Mode {
+  std::string name;
+  CodecSpec push;
+  std::optional<PublishOptions> publish;
+  double gradient_clip = 0;
+  CorrectionOptions correction;
+};
+
+ClientOptions OptionsOf(const Mode& mode) {
+  ClientOptions options;
+  options.worker_count = 2;
+  options.push = mode.push;
+  if (mode.publish.has_value()) options.pull = std::nullopt;
+  options.gradient_clip = mode.gradient_clip;
+  options.correction = mode.correction;
+  return options;
+}
+
+class GpuClusterTest : public ::testing::TestWithParam<Mode> {
+ protected:
+  void SetUp() override {
+    if (kernels::cuda::DeviceCount() == 0) GTEST_SKIP() << "this machine has no GPU";
+    gpu_ = *client::gpu::Gpu::Open(0);
+  }
+
+  // What the servers have when worker 0, with a GPU or without, and worker 1 have trained.
+  Tensors Train(bool with_gpu) {
+    SmallCluster cluster(Rule::Sync(2, /*ordered_fold=*/true), GetParam().publish);
+    const ClientOptions options = OptionsOf(GetParam());
+    SmallWorker other(cluster, 1, options);
+    std::thread train_other([&] { other.Train(kLast, /*faults=*/false); });
+    Tensors parameters;
+    if (with_gpu) {
+      GpuWorker worker(cluster, 0, options, *gpu_);
+      EXPECT_TRUE(worker.Train(worker.Join(), kLast).ok());
+      parameters = worker.Parameters();
+      EXPECT_EQ(worker.client().statistics().differing_replicas, 0u);
+      EXPECT_TRUE(worker.client().Leave().ok());
+    } else {
+      SmallWorker worker(cluster, 0, options);
+      worker.Train(kLast, /*faults=*/false);
+      parameters = worker.Parameters();
+      EXPECT_TRUE(worker.client().Leave().ok());
+    }
+    train_other.join();
+    EXPECT_EQ(other.Parameters(), parameters) << "all replicas are alike";
+    EXPECT_TRUE(other.client().Leave().ok());
+    return cluster.Masters();
+  }
+
+  std::unique_ptr<const client::gpu::Gpu> gpu_;
+};
+
+TEST_P(GpuClusterTest, TheMastersAreThoseOfHostsAlone) {
+  EXPECT_EQ(Train(/*with_gpu=*/true), Train(/*with_gpu=*/false));
+}
+
+constexpr CodecSpec kTopK = {.id = CodecId::kTopK, .density = 0.05, .values = CodecId::kFp8E5m2};
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, GpuClusterTest,
+    ::testing::Values(Mode{.name = "Fp32"}, Mode{.name = "Fp8", .push = {.id = CodecId::kFp8E4m3}},
+                      Mode{.name = "TopK", .push = kTopK, .correction = {.enabled = true}},
+                      Mode{
+                          .name = "Clipped", .push = {.id = CodecId::kFp8E5m2}, .gradient_clip = 1},
+                      Mode{.name = "Delta", .push = kTopK, .publish = PublishOptions{}}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace thinwire

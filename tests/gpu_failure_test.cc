@@ -1,0 +1,71 @@
+// What goes wrong on a GPU ends the client's waits with a status: no crash, and nobody hangs. Only
+// an emulated GPU breaks when it is told to.
+#include <memory>
+#include <string>
+
+#include "client/gpu/gpu.h"
+#include "client/in_process_transport.h"
+#include "gmock/gmock.h"
+#include "kernels/cuda/emulation/runtime.h"
+#include "server/core/rule.h"
+#include "tests/gpu_worker.h"
+#include "tests/job_server.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+class GpuFailureTest : public ::testing::Test {
+ protected:
+  ~GpuFailureTest() override { kernels::cuda::emulation::BreakAfter(std::nullopt); }
+
+  std::unique_ptr<const client::gpu::Gpu> gpu_ = *client::gpu::Gpu::Open(0);
+};
+
+TEST_F(GpuFailureTest, ADeviceThatBreaksWhereverItDoesIsAFailureThatSaysSo) {
+  ClientOptions options;
+  options.push = {.id = CodecId::kTopK, .density = 0.05, .values = CodecId::kFp8E5m2};
+  options.correction.enabled = true;
+  for (uint64_t count = 0; count < 400; count += 1 + count / 3) {
+    SmallCluster cluster(Rule::Async(1));
+    GpuWorker worker(cluster, 0, options, *gpu_);
+    const Step first = worker.Join();
+    kernels::cuda::emulation::BreakAfter(count);
+    const absl::Status trained = worker.Train(first, Step{1000});
+    EXPECT_THAT(trained.message(), HasSubstr("CUDA: ")) << count;
+    EXPECT_THAT(trained.message(), HasSubstr("unspecified launch failure")) << count;
+    EXPECT_EQ(worker.client().WaitAll(), trained) << "for good";
+    EXPECT_EQ(worker.client().Leave(), trained);
+    kernels::cuda::emulation::BreakAfter(std::nullopt);
+  }
+}
+
+TEST_F(GpuFailureTest, ADeviceThatIsBrokenBeforeTheJoinRefusesIt) {
+  SmallCluster cluster(Rule::Async(1));
+  GpuWorker worker(cluster, 0, {}, *gpu_);
+  kernels::cuda::emulation::BreakAfter(0);
+  const Tensors initial = InitialValues();
+  const std::vector<std::span<const float>> spans(initial.begin(), initial.end());
+  EXPECT_THAT(worker.client().Join(spans).status().message(),
+              HasSubstr("CUDA: copy to the device"));
+}
+
+TEST_F(GpuFailureTest, AModelThatIsTooLargeIsSaidToBe) {
+  SmallCluster cluster(Rule::Async(1));
+  JobServer servers[] = {JobServer(cluster.job(0)), JobServer(cluster.job(1))};
+  InProcessTransport transport({&servers[0], &servers[1]});
+  const auto client =
+      Client::Make({.server_count = 2}, {{"w", {1 << 20, 1 << 10}}}, transport, gpu_.get());
+  EXPECT_TRUE(absl::IsResourceExhausted(client.status())) << client.status();
+  EXPECT_EQ(client.status().message(), "CUDA: allocate on the device: out of memory");
+}
+
+TEST_F(GpuFailureTest, AGpuThatThereIsNotIsRefused) {
+  const auto none = client::gpu::Gpu::Open(7);
+  EXPECT_TRUE(absl::IsFailedPrecondition(none.status()));
+  EXPECT_EQ(none.status().message(), "cuda:7: want a GPU below 1, the number that CUDA can use");
+}
+
+}  // namespace
+}  // namespace thinwire

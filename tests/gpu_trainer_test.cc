@@ -1,0 +1,87 @@
+// A model of LibTorch whose parameters and gradients lie on a device learns what it learns on the
+// host. LibTorch's CPU plays the device: it reads and writes the memory of an emulated GPU, which
+// no real one would let it.
+#include <memory>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "client/client.h"
+#include "client/gpu/gpu.h"
+#include "client/in_process_transport.h"
+#include "common/clock.h"
+#include "gtest/gtest.h"
+#include "proto/config.pb.h"
+#include "server/core/rule.h"
+#include "tests/job_server.h"
+#include "tests/small_cluster.h"
+#include "worker/events.h"
+#include "worker/models/factory.h"
+#include "worker/sampler.h"
+#include "worker/trainer.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint32_t kClasses = 3;
+
+// The label is where an example is bright.
+Dataset Bright(uint32_t count) {
+  Dataset dataset = {.example_shape = {12}, .class_count = kClasses};
+  for (uint32_t i = 0; i < count; ++i) {
+    dataset.labels.push_back(i % kClasses);
+    for (uint32_t k = 0; k < 12; ++k) {
+      const float dim = static_cast<float>((i * 7 + k * 5) % 11) / 16;
+      dataset.floats.push_back(k / 4 == i % kClasses ? 1 + dim : dim);
+    }
+  }
+  return dataset;
+}
+
+// The replica at the end, and what the worker told.
+std::pair<Tensors, std::string> Train(const Device* device) {
+  SmallCluster cluster(Rule::Sync(1));
+  JobServer servers[] = {JobServer(cluster.job(0)), JobServer(cluster.job(1))};
+  InProcessTransport transport({&servers[0], &servers[1]});
+  const Dataset examples = Bright(64);
+  Task task;
+  task.set_model("mlp");
+  task.set_device("cpu");
+  const auto model = *MakeModel(task, examples.example_shape, kClasses);
+  ClientOptions options = {
+      .server_count = 2,
+      .push = {.id = CodecId::kTopK, .density = 0.1, .values = CodecId::kFp8E5m2}};
+  options.correction.enabled = true;
+  const auto client = *Client::Make(std::move(options), model->tensors(), transport, device);
+  Sampler sampler({.example_count = 64, .workers = 1, .batch_size = 16});
+  std::ostringstream told;
+  EventLog events(told, WorkerId{0});
+  SteadyClock clock;
+  Trainer trainer({.epochs = 3, .device = "a device"}, {.client = *client,
+                                                        .model = *model,
+                                                        .train = examples,
+                                                        .test = examples,
+                                                        .sampler = sampler,
+                                                        .events = events,
+                                                        .clock = clock,
+                                                        .stop = [] { return false; }});
+  const auto ending = trainer.Run();
+  EXPECT_TRUE(ending.ok()) << ending.status();
+  Tensors replica;
+  for (uint32_t t = 0; t < model->tensors().size(); ++t) {
+    replica.emplace_back(client->replica(t).begin(), client->replica(t).end());
+  }
+  return {replica, told.str()};
+}
+
+TEST(GpuTrainerTest, TheModelLearnsWhatItLearnsOnTheHost) {
+  const auto gpu = *client::gpu::Gpu::Open(0);
+  const auto [on_gpu, told] = Train(gpu.get());
+  const auto [on_host, told_by_host] = Train(nullptr);
+  EXPECT_EQ(on_gpu, on_host);
+  EXPECT_NE(told.find("\"device\":\"a device\""), std::string::npos) << told;
+  EXPECT_NE(told.find("\"final_test_accuracy\":1.0"), std::string::npos) << told;
+}
+
+}  // namespace
+}  // namespace thinwire
