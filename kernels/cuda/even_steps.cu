@@ -1,8 +1,6 @@
 #include "kernels/cuda/even_steps.h"
 
-#include <bit>
 #include <cfloat>
-#include <cmath>
 #include <cstdint>
 
 #include "kernels/cuda/few.h"
@@ -63,7 +61,7 @@ __global__ void StepsKernel(const Range* ranges, size_t count, Out out) {
   out.step_and_zero[0] = step;
   out.step_and_zero[1] = zero;
   *out.zero_byte = static_cast<std::byte>(static_cast<uint32_t>(zero));
-  StoreFewBytes(Few<uint32_t, 1>{{std::bit_cast<uint32_t>(step)}}, out.step_bytes, 0);
+  PutFloat(step, out.step_bytes, 0);
 }
 
 }  // namespace

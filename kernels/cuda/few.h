@@ -2,6 +2,7 @@
 #ifndef THINWIRE_KERNELS_CUDA_FEW_H_
 #define THINWIRE_KERNELS_CUDA_FEW_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -56,6 +57,14 @@ __device__ void StoreFewBytes(const Few<T, N>& few, std::byte* array, size_t i) 
   } else {
     for (size_t b = 0; b < sizeof(T); ++b) to[b] = static_cast<std::byte>(few.at[0] >> (8 * b));
   }
+}
+
+// The same of one float.
+__device__ inline void PutFloat(float value, std::byte* array, size_t i) {
+  StoreFewBytes(Few<uint32_t, 1>{{std::bit_cast<uint32_t>(value)}}, array, i);
+}
+__device__ inline float TakeFloat(const std::byte* array, size_t i) {
+  return std::bit_cast<float>(LoadFewBytes<uint32_t, 1>(array, i).at[0]);
 }
 
 // Whether ARRAY begins at a multiple of BYTES.

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/few.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/packed_unit.h"
 #include "kernels/mix_bits.h"
 #include "kernels/pack_bits.h"
 
@@ -66,23 +67,13 @@ __device__ float LargestOfGroup(const Unit& unit) {
   return std::bit_cast<float>(largest);
 }
 
-__device__ void PutUnit(uint64_t word, int bits, std::byte* to) {
-  for (int b = 0; b < bits; ++b) to[b] = static_cast<std::byte>(word >> (8 * b));
-}
-
-__device__ uint64_t TakeUnit(int bits, const std::byte* from) {
-  uint64_t word = 0;
-  for (int b = 0; b < bits; ++b) word |= static_cast<uint64_t>(from[b]) << (8 * b);
-  return word;
-}
-
 __global__ void EncodeKernel(const float* gradient, float* residual, size_t count, LevelCode code,
                              LevelBytes out) {
   const size_t first = blockIdx.x * kLevelGroup + threadIdx.x * kCodesInUnit;
   const Unit unit = LoadUnit(gradient, residual, count, first);
   const float largest = LargestOfGroup(unit);
   if (threadIdx.x == 0) {
-    StoreFewBytes(Few<uint32_t, 1>{{std::bit_cast<uint32_t>(largest)}}, out.numbers, blockIdx.x);
+    PutFloat(largest, out.numbers, blockIdx.x);
   }
   if (first >= count) return;
   const auto levels = static_cast<float>(code.levels);
@@ -100,18 +91,16 @@ __global__ void EncodeKernel(const float* gradient, float* residual, size_t coun
     const float sent = Entry(level, largest, levels);
     residual[first + j] = value - (sign != 0 ? -sent : sent);
   }
-  PutUnit(word, code.bits, out.codes + first / kCodesInUnit * static_cast<size_t>(code.bits));
+  PutUnit(word, code.bits, out.codes, first / kCodesInUnit);
 }
 
 __global__ void DecodeKernel(LevelBytes from, LevelCode code, float scale, float* out, size_t count,
                              bool adds) {
   const size_t first = blockIdx.x * kLevelGroup + threadIdx.x * kCodesInUnit;
   if (first >= count) return;
-  const float largest =
-      std::bit_cast<float>(LoadFewBytes<uint32_t, 1>(from.numbers, blockIdx.x).at[0]);
+  const float largest = TakeFloat(from.numbers, blockIdx.x);
   const auto levels = static_cast<float>(code.levels);
-  const uint64_t word =
-      TakeUnit(code.bits, from.codes + first / kCodesInUnit * static_cast<size_t>(code.bits));
+  const uint64_t word = TakeUnit(from.codes, code.bits, first / kCodesInUnit);
   const uint32_t sign = 1u << (code.bits - 1);
   for (size_t j = 0; j < kCodesInUnit && first + j < count; ++j) {
     const auto c =

@@ -1,6 +1,7 @@
 #include "kernels/cuda/pack_bits.h"
 
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/packed_unit.h"
 
 namespace thinwire::kernels::cuda {
 namespace {
@@ -13,20 +14,13 @@ __global__ void PackKernel(const uint8_t* codes, size_t count, int bits, std::by
   for (size_t j = 0; j < kCodesInUnit && unit * kCodesInUnit + j < count; ++j) {
     word |= uint64_t{codes[unit * kCodesInUnit + j]} << (static_cast<int>(j) * bits);
   }
-  for (int b = 0; b < bits; ++b) {
-    packed[unit * static_cast<size_t>(bits) + static_cast<size_t>(b)] =
-        static_cast<std::byte>(word >> (8 * b));
-  }
+  PutUnit(word, bits, packed, unit);
 }
 
 __global__ void UnpackKernel(const std::byte* packed, size_t count, int bits, uint8_t* codes) {
   const size_t unit = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (unit * kCodesInUnit >= count) return;
-  uint64_t word = 0;
-  for (int b = 0; b < bits; ++b) {
-    const std::byte byte = packed[unit * static_cast<size_t>(bits) + static_cast<size_t>(b)];
-    word |= static_cast<uint64_t>(byte) << (8 * b);
-  }
+  const uint64_t word = TakeUnit(packed, bits, unit);
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   for (size_t j = 0; j < kCodesInUnit && unit * kCodesInUnit + j < count; ++j) {
     codes[unit * kCodesInUnit + j] =

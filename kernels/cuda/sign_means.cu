@@ -1,8 +1,5 @@
 #include "kernels/cuda/sign_means.h"
 
-#include <bit>
-#include <cstdint>
-
 #include "kernels/cuda/few.h"
 #include "kernels/cuda/launch.h"
 
@@ -11,10 +8,6 @@ namespace {
 
 __device__ float MeanOf(double sum, size_t of) {
   return of == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(of));
-}
-
-__device__ void PutFloat(float value, std::byte* array, size_t i) {
-  StoreFewBytes(Few<uint32_t, 1>{{std::bit_cast<uint32_t>(value)}}, array, i);
 }
 
 // A thread for each group.

@@ -1,8 +1,5 @@
 #include "kernels/cuda/signed_table.h"
 
-#include <bit>
-#include <cstdint>
-
 #include "kernels/cuda/few.h"
 #include "kernels/cuda/launch.h"
 
@@ -17,9 +14,7 @@ __global__ void SignedTableKernel(const float* magnitudes, size_t half, std::byt
   table[i] = mine;
   table[half + i] = -mine;
   if (i + 1 < half) thresholds[i] = 0.5f * mine + 0.5f * magnitudes[i + 1];
-  if (numbers != nullptr) {
-    StoreFewBytes(Few<uint32_t, 1>{{std::bit_cast<uint32_t>(mine)}}, numbers, i);
-  }
+  if (numbers != nullptr) PutFloat(mine, numbers, i);
 }
 
 }  // namespace
