@@ -1,5 +1,6 @@
 // DeviceCodec: a codec (common/codec/codec.h) whose gradients, residuals and payloads lie on a GPU.
-// It writes the payloads that the codec of the same spec writes, and leaves the same residuals.
+// It writes the payloads that the codec of the same spec writes, and leaves the same residuals, but
+// for the sign of a zero in fp8_e4m3 (kernels/cuda/scaled_encode.h).
 //
 // A call launches and returns: the host neither waits nor learns anything of the values, so a
 // payload's length is left on the device, too. With topk and golomb_rice it depends on the values;

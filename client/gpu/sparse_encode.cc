@@ -46,22 +46,41 @@ struct SparseEncoder::Workspace {
   size_t bytes = 0;
 };
 
-SparseHead SparseEncoder::Head(size_t count, uint64_t draw) const {
-  if (spec_.id == CodecId::kRandomK) {
-    return {.id = spec_.id, .sent_count = SentCount(spec_.density, count), .draw = draw};
+SparseEncoder::Parts SparseEncoder::PartsOf(size_t count, uint64_t draw,
+                                            const DenseEncoder& values) const {
+  Parts parts = {.head = {.id = spec_.id}};
+  size_t index_bytes = 0;
+  if (spec_.id == CodecId::kTopK) {
+    parts.head.sent_count = SentCount(spec_.density, count, spec_.least_sent);
+    parts.head.coder = spec_.indices;
+    index_bytes = MaxIndexBytes(spec_.indices, parts.head.sent_count, count);
+  } else {
+    parts.head.sent_count = SentCount(spec_.density, count);
+    parts.head.draw = draw;
   }
-  return {.id = spec_.id,
-          .sent_count = SentCount(spec_.density, count, spec_.least_sent),
-          .coder = spec_.indices};
+  parts.values = SparseHeadBytes(parts.head);
+  parts.indices = parts.values + values.PayloadBytes(parts.head.sent_count);
+  parts.end = parts.indices + index_bytes;
+  return parts;
 }
 
 size_t SparseEncoder::CodesOffset(size_t count, const DenseEncoder& values) const {
-  const SparseHead head = Head(count, 0);
-  return SparseHeadBytes(head) + values.CodesOffset(head.sent_count);
+  const Parts parts = PartsOf(count, 0, values);
+  return parts.values + values.CodesOffset(parts.head.sent_count);
 }
 
 size_t SparseEncoder::WorkspaceBytes(size_t count, const DenseEncoder& values) const {
-  return Workspace(*this, values, count, Head(count, 0).sent_count, nullptr).bytes;
+  return Workspace(*this, values, count, PartsOf(count, 0, values).head.sent_count, nullptr).bytes;
+}
+
+// The payload's, and that of the values within it, which is right behind.
+Status SparseEncoder::PutHeads(const Parts& parts, const DenseEncoder& values,
+                               const DeviceCall& call, uint32_t* size) const {
+  std::array<std::byte, cuda::kMostBytesPut> bytes;
+  PutSparseHead(parts.head, bytes.data());
+  std::ranges::copy(values.head(), bytes.begin() + static_cast<ptrdiff_t>(parts.values));
+  return PutHead(std::span(bytes).first(parts.values + values.head().size()), call.out,
+                 static_cast<uint32_t>(parts.end), size, call.stream);
 }
 
 Status SparseEncoder::Choose(const DeviceCall& call, uint32_t* collect_from,
@@ -105,34 +124,20 @@ Status SparseEncoder::CodeIndices(const DeviceCall& call, size_t offset, const W
 Status SparseEncoder::Encode(const DenseEncoder& values, const DeviceCall& call,
                              uint32_t* collect_from, uint32_t* size) const {
   const size_t count = call.gradient.size();
-  const SparseHead head = Head(count, call.turn.shared_draw);
-  const Workspace work(*this, values, count, head.sent_count, call.workspace);
-  const bool feedback = !call.residual.empty();
-  const size_t values_offset = SparseHeadBytes(head);
-  const size_t indices_offset = values_offset + values.PayloadBytes(head.sent_count);
-  const bool topk = spec_.id == CodecId::kTopK;
-  const size_t most =
-      indices_offset + (topk ? MaxIndexBytes(spec_.indices, head.sent_count, count) : 0);
-  std::array<std::byte, cuda::kMostBytesPut> head_bytes;
-  PutSparseHead(head, head_bytes.data());
-  std::ranges::copy(values.head(), head_bytes.begin() + static_cast<ptrdiff_t>(values_offset));
-  const auto whole_head = std::span(head_bytes).first(values_offset + values.head().size());
-  const DeviceCall of_values = {work.sent,
-                                feedback ? work.lost : std::span<float>(),
-                                call.turn,
-                                work.values.data(),
-                                call.out + values_offset,
-                                call.stream};
-  return cuda::InOrder(
-      [&] { return PutHead(whole_head, call.out, static_cast<uint32_t>(most), size, call.stream); },
-      [&] { return Choose(call, collect_from, work); },
-      [&] { return Clear(std::as_writable_bytes(of_values.residual), call.stream); },
-      [&] { return values.EncodeBody(of_values); },
-      [&] { return CodeIndices(call, indices_offset, work, size); },
-      [&] {
-        if (!feedback) return Status();
-        return Scatter(work.indices, work.lost, 1.0f, call.residual, call.stream);
-      });
+  const Parts parts = PartsOf(count, call.turn.shared_draw, values);
+  const Workspace work(*this, values, count, parts.head.sent_count, call.workspace);
+  const auto lost = call.residual.empty() ? std::span<float>() : work.lost;
+  const DeviceCall of_values = {
+      work.sent, lost, call.turn, work.values.data(), call.out + parts.values, call.stream};
+  return cuda::InOrder([&] { return PutHeads(parts, values, call, size); },
+                       [&] { return Choose(call, collect_from, work); },
+                       [&] { return Clear(std::as_writable_bytes(lost), call.stream); },
+                       [&] { return values.EncodeBody(of_values); },
+                       [&] { return CodeIndices(call, parts.indices, work, size); },
+                       [&] {
+                         const auto indices = std::span(work.indices).first(lost.size());
+                         return Scatter(indices, lost, 1.0f, call.residual, call.stream);
+                       });
 }
 
 }  // namespace thinwire::client::gpu

@@ -41,11 +41,20 @@ class SparseEncoder {
 
  private:
   struct Workspace;
+  // Where the parts of a payload begin.
+  struct Parts {
+    SparseHead head;
+    size_t values = 0;
+    size_t indices = 0;
+    size_t end = 0;  // at most
+  };
 
-  SparseHead Head(size_t count, uint64_t draw) const;
+  Parts PartsOf(size_t count, uint64_t draw, const DenseEncoder& values) const;
   bool UsesGolombRice() const {
     return spec_.id == CodecId::kTopK && spec_.indices == IndexCoder::kGolombRice;
   }
+  kernels::cuda::Status PutHeads(const Parts& parts, const DenseEncoder& values,
+                                 const DeviceCall& call, uint32_t* size) const;
   // Chooses, and gathers what is to be sent.
   kernels::cuda::Status Choose(const DeviceCall& call, uint32_t* collect_from,
                                const Workspace& work) const;
