@@ -67,6 +67,7 @@ def training_row(name, report):
     good = learned and not report["workers_lost"] and not report["servers_lost"] and not report["interrupted"]
     accuracy = report["final_test_accuracy"]
     parts = [
+        " and ".join(sorted({worker["device"] for worker in report["worker_rows"]})),
         "no loss" if loss is None else f"train loss {loss:.4f}",
         "no accuracy" if accuracy is None else f"test accuracy {accuracy:.4f}",
         f"{report['steps']} steps",

@@ -76,15 +76,15 @@ class LinesTest(unittest.TestCase):
             "median_step_seconds": 0.02,
             "seconds": 10.0,
             "push_bytes_encoded": 5_000_000,
+            "worker_rows": [{"device": "cuda:0"}, {"device": "cuda:0"}],
             "workers_lost": [],
             "servers_lost": [],
             "interrupted": False,
         }
         row, good = lines.training_row("resnet20 sync", report)
         self.assertTrue(good)
-        self.assertEqual(
-            row[1], "train loss 0.2500, test accuracy 0.9000, 469 steps, 20.0 ms a step, 10.0 s, 5.0 MB pushed"
-        )
+        text = "cuda:0, train loss 0.2500, test accuracy 0.9000, 469 steps, 20.0 ms a step, 10.0 s, 5.0 MB pushed"
+        self.assertEqual(row[1], text)
         self.assertFalse(lines.training_row("", {**report, "workers_lost": [{"worker": 1}]})[1])
         self.assertFalse(lines.training_row("", {**report, "final_train_loss": None})[1])
 
