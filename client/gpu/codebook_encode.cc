@@ -69,7 +69,7 @@ struct CodebookEncoder::Workspace {
     bytes = layout.bytes();
   }
 
-  std::span<float> table;  // of one group all; of several two entries each
+  std::span<float> table;  // of one bit that of each group; else there is one group
   std::span<float> magnitudes, thresholds, few, sample;
   std::span<uint32_t> sample_words, words;
   std::span<kernels::SignSums> sums;
@@ -86,12 +86,11 @@ CodebookEncoder::CodebookEncoder(const CodecSpec& spec)
       book_(Codebook::Read(spec.id, settings_).value()) {}
 
 std::vector<std::byte> CodebookEncoder::Head() const {
-  std::vector<std::byte> head(settings_.begin(), settings_.begin() + book_.head_bytes());
-  return head;
+  return {settings_.begin(), settings_.begin() + static_cast<ptrdiff_t>(book_.head_bytes())};
 }
 
 size_t CodebookEncoder::WorkspaceBytes(size_t count) const {
-  return Workspace(*this, count, nullptr).bytes;
+  return id_ == CodecId::kQsgd ? 0 : Workspace(*this, count, nullptr).bytes;
 }
 
 bool CodebookEncoder::FitsMeans() const {

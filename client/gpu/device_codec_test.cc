@@ -76,20 +76,20 @@ class DeviceCodecTest : public kernels::cuda::TwinTest,
 
 TEST_P(DeviceCodecTest, APayloadWithoutFeedbackIsTheTwins) {
   uint64_t draw = 0;
-  for (const Kind kind : {Kind::kRandom, Kind::kEqual, Kind::kDenormal}) {
-    for (const size_t count : {0, 1, 7, 31, 32, 33, 511, 4095, 4096, 4097}) {
-      SCOPED_TRACE(testing::Message() << count << " of kind " << static_cast<int>(kind));
-      ++draw;
-      ExpectTheTwins(ValuesOf(kind, count, static_cast<uint32_t>(draw)), {5 * draw, draw}, nullptr);
-      if (HasFatalFailure()) return;
-    }
+  for (const size_t count : {0, 1, 7, 31, 32, 33, 4095, 4096, 4097}) {
+    SCOPED_TRACE(testing::Message() << count << " values");
+    ++draw;
+    ExpectTheTwins(ValuesOf(Kind::kRandom, count, static_cast<uint32_t>(draw)), {5 * draw, draw},
+                   nullptr);
+    if (HasFatalFailure()) return;
   }
 }
 
 TEST_P(DeviceCodecTest, FeedbackGoesOnAsTheTwins) {
-  for (const size_t count : {0, 1, 31, 33, 4097}) {
+  for (const size_t count : {0, 1, 33, 600}) {
     Shard shard(count, stream_);
-    for (uint32_t step = 1; step <= 8; ++step) {
+    const uint32_t steps = count < 600 ? 3 : 20;
+    for (uint32_t step = 1; step <= steps; ++step) {
       SCOPED_TRACE(testing::Message() << "step " << step << " of " << count << " values");
       ExpectTheTwins(Laplace(count, step), {3 * step, step}, &shard);
       if (HasFatalFailure()) return;
@@ -99,9 +99,9 @@ TEST_P(DeviceCodecTest, FeedbackGoesOnAsTheTwins) {
 
 TEST_P(DeviceCodecTest, FeedbackOfEqualAndOfDenormalValuesIsTheTwins) {
   for (const Kind kind : {Kind::kEqual, Kind::kDenormal}) {
-    Shard shard(1000, stream_);
-    for (uint32_t step = 1; step <= 4; ++step) {
-      ExpectTheTwins(ValuesOf(kind, 1000, step), {3 * step, step}, &shard);
+    Shard shard(500, stream_);
+    for (uint32_t step = 1; step <= 3; ++step) {
+      ExpectTheTwins(ValuesOf(kind, 500, step), {3 * step, step}, &shard);
       if (HasFatalFailure()) return;
     }
   }
@@ -109,7 +109,7 @@ TEST_P(DeviceCodecTest, FeedbackOfEqualAndOfDenormalValuesIsTheTwins) {
 
 TEST_P(DeviceCodecTest, ALargeShardIsTheTwins) {
   // The emulation is slow where there are very many groups.
-  const size_t count = GetParam().onebit_group > 0 ? 10'003 : 100'003;
+  const size_t count = GetParam().onebit_group > 0 ? 3'001 : 20'003;
   Shard shard(count, stream_);
   for (uint32_t step = 1; step <= 3; ++step) {
     ExpectTheTwins(StudentT3(count, step), {step, step}, &shard);
