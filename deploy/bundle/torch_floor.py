@@ -49,7 +49,7 @@ def measure(name, count, device):
 
     copied = torch.empty_like(gradient)
     copy = microseconds(lambda: copied.copy_(gradient), device)
-    print(f"gb/s torch.copy.{name} {8e-3 * count / copy:.0f}")
+    print(f"gb/s torch.copy.{name} {8e-3 * count / copy:.1f}")
     print(f"us torch.topk.{name} {microseconds(lambda: torch.topk(gradient.abs(), k, sorted=False), device):.1f}")
     print(f"us torch.topk_ef.{name} {microseconds(top_k_with_feedback, device):.1f}", flush=True)
 
