@@ -7,6 +7,7 @@
 #include "common/codec/table_fit.h"
 #include "kernels/cuda/add.h"
 #include "kernels/cuda/codes.h"
+#include "kernels/cuda/copy.h"
 #include "kernels/cuda/even_steps.h"
 #include "kernels/cuda/in_order.h"
 #include "kernels/cuda/layout.h"
@@ -21,6 +22,7 @@
 #include "kernels/cuda/sums.h"
 #include "kernels/cuda/table_entries.h"
 #include "kernels/cuda/tile.h"
+#include "kernels/pack_bits.h"
 
 namespace thinwire::client::gpu {
 
@@ -64,7 +66,7 @@ struct CodebookEncoder::Workspace {
     if (book.bits() > 1) {
       magnitudes = layout.Place<float>(book.table_size() / 2);
       thresholds = layout.Place<float>(book.table_size() / 2);
-      codes = layout.Place<uint8_t>(count);
+      codes = layout.Place<uint8_t>(book.bits() == 8 ? 0 : count);
     }
     bytes = layout.bytes();
   }
@@ -201,17 +203,26 @@ Status CodebookEncoder::PutSigns(const DeviceCall& call, std::span<const float> 
 Status CodebookEncoder::PutCodes(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const {
   const auto thresholds = work.thresholds.first(work.thresholds.size() - 1);
+  const size_t count = values.size();
+  // A code of eight bits is a byte: it goes at once where it belongs.
+  const bool packs = book_.bits() < 8;
+  const std::span<uint8_t> codes =
+      packs ? work.codes : std::span(reinterpret_cast<uint8_t*>(Packed(call)), count);
   return cuda::InOrder(
       [&] {
         if (id_ == CodecId::kInt8) {
-          return CodesOfSteps(values, work.few.first<2>(), work.codes, call.stream);
+          return CodesOfSteps(values, work.few.first<2>(), codes, call.stream);
         }
-        return CodesOfMagnitudes(values, thresholds, book_.bits(), work.codes, call.stream);
+        return CodesOfMagnitudes(values, thresholds, book_.bits(), codes, call.stream);
       },
-      [&] { return PackBits(work.codes, book_.bits(), Packed(call), call.stream); },
+      [&] {
+        if (packs) return PackBits(codes, book_.bits(), Packed(call), call.stream);
+        const std::span packed(Packed(call), kernels::PackedBytes(count, book_.bits()));
+        return Clear(packed.subspan(count), call.stream);
+      },
       [&] {
         if (call.residual.empty()) return Status();
-        return LookUpTake(work.codes, work.table, call.residual, call.stream);
+        return LookUpTake(codes, work.table, call.residual, call.stream);
       });
 }
 

@@ -60,9 +60,9 @@ size_t DenseDecoder::TableBytes() const {
   return (TableFloats() * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-size_t DenseDecoder::workspace_bytes() const {
-  const bool unpacks = book_.has_value() && book_->bits() > 1 && id_ != CodecId::kQsgd;
-  return unpacks ? count_ : 0;
+bool DenseDecoder::Unpacks() const {
+  const int bits = book_.has_value() ? book_->bits() : 0;
+  return bits > 1 && bits < 8 && id_ != CodecId::kQsgd;
 }
 
 void DenseDecoder::Stage(std::span<std::byte> staged) const {
@@ -100,8 +100,11 @@ Status DenseDecoder::Decode(std::span<const std::byte> staged, std::span<std::by
     return adds ? AddFromSigns(codes, tables, group, out, stream)
                 : FromSigns(codes, tables, group, out, stream);
   }
-  const std::span<uint8_t> unpacked = {reinterpret_cast<uint8_t*>(workspace.data()), count_};
-  return cuda::InOrder([&] { return UnpackBits(codes, book_->bits(), unpacked, stream); },
+  const std::span<uint8_t> room = {reinterpret_cast<uint8_t*>(workspace.data()), workspace_bytes()};
+  // A code of eight bits is a byte already.
+  const std::span<const uint8_t> unpacked = {
+      Unpacks() ? room.data() : reinterpret_cast<const uint8_t*>(codes), count_};
+  return cuda::InOrder([&] { return UnpackBits(codes, book_->bits(), room, stream); },
                        [&] {
                          return adds ? LookUpAdd(unpacked, tables, out, stream)
                                      : LookUp(unpacked, tables, out, stream);

@@ -23,7 +23,7 @@ class DenseDecoder {
   DenseDecoder(const ByteChain& payload, size_t count, float scale);
 
   size_t staged_bytes() const { return TableBytes() + code_bytes_; }
-  size_t workspace_bytes() const;
+  size_t workspace_bytes() const { return Unpacks() ? count_ : 0; }
   void Stage(std::span<std::byte> staged) const;
 
   // out = the values, or out += them
@@ -32,6 +32,7 @@ class DenseDecoder {
                                const kernels::cuda::Stream& stream) const;
 
  private:
+  bool Unpacks() const;  // codes to a byte each
   size_t GroupCount() const;
   size_t TableFloats() const;  // that are staged
   size_t TableBytes() const;   // up to where the codes are
