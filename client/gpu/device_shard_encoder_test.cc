@@ -142,7 +142,8 @@ INSTANTIATE_TEST_SUITE_P(Codecs, EveryCodecTest,
 // Deep gradient compression: momentum that is masked, and a warm-up of density and codec.
 TEST_F(DeviceShardEncoderTest, MomentumIsCorrectedAndMaskedAsOnTheHost) {
   options_.push = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2};
-  options_.warmup = {.density = {.part = 0.6}, .first_part = 0.2, .first = {.id = CodecId::kFp8E5m2}};
+  options_.warmup = {
+      .density = {.part = 0.6}, .first_part = 0.2, .first = {.id = CodecId::kFp8E5m2}};
   for (const bool nesterov : {false, true}) {
     options_.correction = {.enabled = true, .nesterov = nesterov};
     const auto host = OnHost(), device = OnDevice();
@@ -167,6 +168,20 @@ TEST_F(DeviceShardEncoderTest, EitherGoesOnFromTheOthersFile) {
   go_on(*device, *later_host);
   for (uint64_t step = 4; step < 8; ++step) RunStep(step, *later_host, *later_device);
   ExpectSameOwed(*later_host, *later_device);
+}
+
+// Its speed is the host's, so the host encodes what is copied there.
+TEST_F(DeviceShardEncoderTest, WhereTheCodecIsChosenGradientsAreCopied) {
+  options_.push = {.id = CodecId::kFp8E4m3};
+  options_.choose = ChoiceRule::kAuto;
+  const auto host = OnHost(), device = OnDevice();
+  for (uint64_t step = 0; step < 10; ++step) RunStep(step, *host, *device);
+  ExpectSameOwed(*host, *device);
+  const Gradients gradients(1, stream_);
+  const ShardId shard{0};
+  const uint32_t tensor = partition_.segments(shard)[0].tensor;
+  EXPECT_EQ(*device->SumOfSquares(gradients.OnDevice(partition_, shard).tensors[tensor]),
+            *host->SumOfSquares(gradients.OnHost(partition_, shard).tensors[tensor]));
 }
 
 TEST_F(DeviceShardEncoderTest, ASumOfSquaresIsTheHostsButForRounding) {
