@@ -8,6 +8,7 @@
 #include "client/codec_tuner.h"
 #include "client/device.h"
 #include "client/exchange.h"
+#include "client/join_request.h"
 #include "client/loop.h"
 #include "client/membership.h"
 #include "client/parameter_memory.h"
@@ -22,6 +23,25 @@
 #include "common/clock.h"
 
 namespace thinwire {
+
+namespace {
+
+absl::Status CheckInitial(std::span<const TensorShape> tensors,
+                          std::span<const std::span<const float>> initial) {
+  if (initial.size() != tensors.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("initial: want ", tensors.size(), " tensors, got ", initial.size()));
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (initial[i].size() == tensors[i].value_count()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("initial ", tensors[i].name, ": want ",
+                                                   tensors[i].value_count(), " values, got ",
+                                                   initial[i].size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 // The training thread's side. What the loop's side (exchange) works with is constant or has its own
 // synchronization; the replica is written by the loop, and read by the trainer where the rendezvous
@@ -59,11 +79,8 @@ class Client::State {
   const std::string& residual_start() const { return residual_start_; }
 
  private:
-  absl::Status CheckOptions() const;
   absl::Status MakeEncoder();
   absl::Status MakeReplica();
-  absl::Status CheckInitial(std::span<const std::span<const float>> initial) const;
-  JoinRequest MakeJoinRequest() const;
   client::ResidualOwner owner() const { return {.job = options_.job, .worker = options_.worker}; }
   // Nothing where there is no file.
   absl::StatusOr<std::optional<client::SavedResiduals>> ReadSaved() const;
@@ -90,35 +107,10 @@ class Client::State {
 };
 
 absl::Status Client::State::Init() {
-  if (absl::Status s = CheckOptions(); !s.ok()) return s;
+  if (absl::Status s = CheckOptions(options_); !s.ok()) return s;
   if (absl::Status s = device_ == nullptr ? absl::OkStatus() : device_->Use(); !s.ok()) return s;
   if (absl::Status s = MakeEncoder(); !s.ok()) return s;
   return MakeReplica();
-}
-
-absl::Status Client::State::CheckOptions() const {
-  // NaN is neither.
-  if (!(options_.gradient_clip >= 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("gradient_clip: want a number of 0 or more, got ", options_.gradient_clip));
-  }
-  if (!(options_.correction.momentum >= 0 && options_.correction.momentum < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("correction momentum: want a number from 0 to below 1, got ",
-                     options_.correction.momentum));
-  }
-  if (options_.pull.has_value() && !CarriesParameters(*options_.pull)) {
-    return absl::InvalidArgumentError(absl::StrCat("pull: want a codec of parameters, got ",
-                                                   std::string(CodecName(*options_.pull))));
-  }
-  if (options_.silence <= absl::ZeroDuration() ||
-      options_.heartbeat_interval <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("silence and heartbeat_interval: want more than 0 s, got ",
-                     absl::FormatDuration(options_.silence), " and ",
-                     absl::FormatDuration(options_.heartbeat_interval)));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Client::State::MakeEncoder() {
@@ -146,49 +138,15 @@ absl::Status Client::State::MakeReplica() {
     return absl::OkStatus();
   }
   auto memory = device_->MakeParameters(partition_);
-  if (!memory.ok()) return memory.status();
-  replica_ = std::make_unique<client::Replica>(partition_, *std::move(memory));
-  return absl::OkStatus();
-}
-
-absl::Status Client::State::CheckInitial(std::span<const std::span<const float>> initial) const {
-  const std::vector<TensorShape>& tensors = partition_.tensors();
-  if (initial.size() != tensors.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("initial: want ", tensors.size(), " tensors, got ", initial.size()));
-  }
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (initial[i].size() == tensors[i].value_count()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("initial ", tensors[i].name, ": want ",
-                                                   tensors[i].value_count(), " values, got ",
-                                                   initial[i].size()));
-  }
-  return absl::OkStatus();
-}
-
-JoinRequest Client::State::MakeJoinRequest() const {
-  JoinRequest request;
-  request.set_job(options_.job);
-  request.set_worker(options_.worker.value);
-  for (const TensorShape& shape : partition_.tensors()) {
-    Tensor* tensor = request.add_tensors();
-    tensor->set_name(shape.name);
-    for (const int64_t dimension : shape.shape) tensor->add_shape(dimension);
-  }
-  // As it was asked for, so that the servers compute the same one.
-  request.set_shard_size(options_.shard_size);
-  request.set_servers(options_.server_count);
-  request.set_partition_hash(partition_.hash());
-  request.set_planned_examples(options_.planned_examples);
-  return request;
+  if (memory.ok()) replica_ = std::make_unique<client::Replica>(partition_, *std::move(memory));
+  return memory.status();
 }
 
 absl::StatusOr<std::optional<client::SavedResiduals>> Client::State::ReadSaved() const {
   if (options_.residual_file.empty()) return std::nullopt;
   auto saved = client::ReadResiduals(options_.residual_file, owner(), partition_);
   if (absl::IsNotFound(saved.status())) return std::nullopt;
-  if (!saved.ok()) return saved.status();
-  return *std::move(saved);
+  return saved;
 }
 
 absl::Status Client::State::StartResiduals(std::optional<client::SavedResiduals> saved,
@@ -203,12 +161,13 @@ absl::Status Client::State::StartResiduals(std::optional<client::SavedResiduals>
 
 absl::StatusOr<Step> Client::State::Join(std::span<const std::span<const float>> initial) {
   if (loop_ != nullptr) return absl::FailedPreconditionError("a client joins once");
-  if (absl::Status s = CheckInitial(initial); !s.ok()) return s;
+  if (absl::Status s = CheckInitial(partition_.tensors(), initial); !s.ok()) return s;
   absl::StatusOr<std::optional<client::SavedResiduals>> saved = ReadSaved();
   if (!saved.ok()) return saved.status();
   if (absl::Status s = replica_->Fill(initial); !s.ok()) return s;
   client::Membership membership(transport_, clock_, options_.silence);
-  absl::StatusOr<std::vector<JoinReply>> replies = membership.JoinAll(MakeJoinRequest());
+  absl::StatusOr<std::vector<JoinReply>> replies =
+      membership.JoinAll(client::MakeJoinRequest(options_, partition_));
   if (!replies.ok()) return replies.status();
   const Step first = client::StartingStep(*replies);
   incarnation_ = Incarnation{replies->front().incarnation()};
@@ -270,9 +229,7 @@ void Client::State::Ready(uint32_t tensor, std::span<const float> gradient,
 }
 
 void Client::State::Ready(uint32_t tensor, TensorGradient gradient) {
-  if (gradient.wait == nullptr) {
-    return Ready(tensor, gradient.values, std::move(gradient.owner));
-  }
+  if (gradient.wait == nullptr) return Ready(tensor, gradient.values, std::move(gradient.owner));
   // Else the loop would stand still until the device has come so far.
   arrivals_->Post([this, tensor, gradient = std::move(gradient)] {
     const absl::Status arrived = gradient.wait();

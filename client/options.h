@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/codec_choice.h"
 #include "client/momentum_correction.h"
@@ -40,6 +41,10 @@ struct ClientOptions {
   absl::Duration heartbeat_interval =
       absl::Milliseconds(500);  // at most; also what keeps gRPC's threads awake
 };
+
+// Errors: InvalidArgument for a number outside its range, or parameters in a codec that carries
+// none. What a codec's settings may be its maker says.
+absl::Status CheckOptions(const ClientOptions& options);
 
 // Since the client was made. Raw bytes are 4 per value that was pushed or read; encoded bytes are
 // payloads.
