@@ -9,7 +9,7 @@ cd "$(dirname "$(readlink -f "$0")")"
 cat >&2 <<'TEXT'
 thinwire tests, on Debian 12:
   1. installs what is missing from Debian's packages   about a minute, nothing if all is there
-  2. builds everything                                 about 15 minutes on two cores, seconds after that
+  2. builds everything                                 about 12 minutes on two cores, seconds after that
   3. runs the tests                                    about 6 minutes; results of unchanged targets are kept
 TEXT
 
