@@ -2,8 +2,7 @@
 
 #include "client/gpu/device_segments.h"
 #include "client/gpu/device_status.h"
-#include "client/gpu/reserve.h"
-#include "kernels/cuda/copy.h"
+#include "kernels/cuda/in_order.h"
 
 namespace thinwire::client::gpu {
 
@@ -18,17 +17,11 @@ absl::StatusOr<std::unique_ptr<CopyingShardEncoder>> CopyingShardEncoder::Make(
 
 absl::StatusOr<std::span<const float>> CopyingShardEncoder::Copy(
     std::span<const Segment> segments, std::span<const std::span<const float>> tensors) {
-  cuda::Status status = Reserve(CountOf(segments), copied_);
-  size_t count = 0;
-  for (const Segment& s : segments) {
-    if (!status.ok()) return ToStatus(status);
-    const auto from = tensors[s.tensor].subspan(s.offset, s.count);
-    status = cuda::CopyToHost(from, copied_.span().subspan(count, s.count), stream_);
-    count += s.count;
-  }
-  if (status.ok()) status = stream_.Wait();
+  const cuda::Status status =
+      cuda::InOrder([&] { return GatherToHost(segments, tensors, copied_, stream_); },
+                    [&] { return stream_.Wait(); });
   if (!status.ok()) return ToStatus(status);
-  return copied_.span().first(count);
+  return copied_.span().first(CountOf(segments));
 }
 
 absl::Status CopyingShardEncoder::Begin(const Work& work) {

@@ -15,11 +15,17 @@ namespace thinwire::client::gpu {
 size_t CountOf(std::span<const Segment> segments);
 
 // TO begins with the values that SEGMENTS name of TENSORS, one segment after the other. REQUIRES,
-// for both: as Gather and Scatter of client/splitter.h.
+// for all: as Gather and Scatter of client/splitter.h.
 kernels::cuda::Status GatherOnDevice(std::span<const Segment> segments,
                                      std::span<const std::span<const float>> tensors,
                                      kernels::cuda::DeviceBuffer<float>& to,
                                      const kernels::cuda::Stream& stream);
+
+// The same on the host, once the stream has come so far.
+kernels::cuda::Status GatherToHost(std::span<const Segment> segments,
+                                   std::span<const std::span<const float>> tensors,
+                                   kernels::cuda::PinnedBuffer<float>& to,
+                                   const kernels::cuda::Stream& stream);
 
 kernels::cuda::Status ScatterOnDevice(std::span<const float> values,
                                       std::span<const Segment> segments,
