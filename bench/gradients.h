@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "bench/fastest.h"
+#include "common/float_array.h"
 
 namespace thinwire {
 
 inline constexpr size_t kShardValues = 256 * 1024;
 inline constexpr size_t kShards = 128;
 
-using Floats = std::vector<float>;
+using Floats = FloatArray;
 
 // Nearly normal, cheaply: the sum of four uniform draws.
 inline std::vector<Floats> Gradients() {
@@ -49,6 +50,16 @@ void MeasurePairs(benchmark::State& state, const Call& call) {
 template <typename Call>
 void MeasureEachShard(benchmark::State& state, const Call& call) {
   MeasurePairs(state, [&](size_t shard, size_t) { call(shard); });
+}
+
+// The same for what may be lucky or not with a shard: the fastest turn through all of them counts,
+// and what is kept is a shard's part of it.
+template <typename Call>
+void MeasureTurns(benchmark::State& state, const Call& call) {
+  MeasureFastest(state, [&] {
+    for (size_t shard = 0; shard < kShards; ++shard) call(shard);
+  });
+  state.counters[kFastest] = state.counters[kFastest] / kShards;
 }
 
 }  // namespace thinwire

@@ -24,7 +24,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -33,6 +32,7 @@
 
 #include "bench/fastest.h"
 #include "common/codec/codec.h"
+#include "common/float_array.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/schedule.h"
 
@@ -115,28 +115,8 @@ void MeasureShard(benchmark::State& state, const Setting& setting) {
   });
 }
 
-// Floats that begin a page: arrays that lie some 32 or 64 bytes apart, modulo a page, cost the loop
-// up to a fifth, and it must not have bad luck.
-class Floats {
- public:
-  explicit Floats(size_t count)
-      : values_(static_cast<float*>(std::aligned_alloc(kPage, RoundUp(count * sizeof(float))))) {
-    std::fill_n(values_.get(), count, 0.0f);
-  }
-
-  float* get() const { return values_.get(); }
-
- private:
-  static constexpr size_t kPage = 4096;
-
-  static size_t RoundUp(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-  struct Free {
-    void operator()(float* values) const { std::free(values); }
-  };
-
-  std::unique_ptr<float, Free> values_;
-};
-
+// They begin with pages: arrays that lie some 32 or 64 bytes apart, modulo a page, cost the loop up
+// to a fifth, and it must not have bad luck.
 struct Arrays {
   explicit Arrays(const Setting& setting)
       : payload(Payload(setting.codec, setting.value_count).ToVector()),
@@ -150,19 +130,19 @@ struct Arrays {
   const std::vector<std::byte> payload;
   const size_t count;
   const int slot_count;
-  Floats sum;
-  Floats masters;
-  Floats first;
-  Floats second;
+  FloatArray sum;
+  FloatArray masters;
+  FloatArray first;
+  FloatArray second;
 };
 
 template <typename Code, int kSlots>
 void PlainLoop(Arrays& arrays) {
   const std::byte* const codes = arrays.payload.data() + 1;
-  float* const __restrict sum = arrays.sum.get();
-  float* const __restrict masters = arrays.masters.get();
-  float* const __restrict first = arrays.first.get();
-  float* const __restrict second = arrays.second.get();
+  float* const __restrict sum = arrays.sum.data();
+  float* const __restrict masters = arrays.masters.data();
+  float* const __restrict first = arrays.first.data();
+  float* const __restrict second = arrays.second.data();
   const size_t count = arrays.count;
   for (size_t i = 0; i < count; ++i) {
     Code code;
@@ -178,8 +158,8 @@ void PlainLoop(Arrays& arrays) {
 void PlainSparseLoop(Arrays& arrays) {
   uint32_t bytes = 0;
   for (std::byte byte : arrays.payload) bytes += static_cast<uint32_t>(byte);
-  float* const __restrict sum = arrays.sum.get();
-  float* const __restrict masters = arrays.masters.get();
+  float* const __restrict sum = arrays.sum.data();
+  float* const __restrict masters = arrays.masters.data();
   const float value = static_cast<float>(bytes);
   for (size_t i = 0; i < arrays.count; ++i) {
     sum[i] = value;
@@ -193,10 +173,10 @@ void PlainLazyLoop(Arrays& arrays) {
   uint32_t bytes = 0;
   for (std::byte byte : arrays.payload) bytes += static_cast<uint32_t>(byte);
   const float value = static_cast<float>(bytes);
-  float* const __restrict masters = arrays.masters.get();
-  float* const __restrict first = arrays.first.get();
-  float* const __restrict second = arrays.second.get();
-  float* const __restrict last = arrays.sum.get();
+  float* const __restrict masters = arrays.masters.data();
+  float* const __restrict first = arrays.first.data();
+  float* const __restrict second = arrays.second.data();
+  float* const __restrict last = arrays.sum.data();
   for (size_t i = 0; i < arrays.count; i += kDistance) {
     float direction = value;
     if constexpr (kSlots > 0) direction = first[i] = 0.9f * first[i] + direction;

@@ -28,7 +28,7 @@ uint64_t BytesOf(const Partition& partition) {
 HostParameters::HostParameters(const Partition& partition)
     : partition_(partition), past_cache_(BytesOf(partition) > kCachedBytes) {
   for (const TensorShape& t : partition.tensors()) memory_.emplace_back(t.value_count());
-  for (std::vector<float>& m : memory_) tensors_.push_back(m);
+  for (FloatArray& m : memory_) tensors_.push_back(m);
 }
 
 absl::Status HostParameters::Fill(std::span<const std::span<const float>> values) {

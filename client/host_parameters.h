@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/parameter_memory.h"
+#include "common/float_array.h"
 #include "common/partition.h"
 
 namespace thinwire::client {
@@ -29,7 +30,7 @@ class HostParameters final : public ParameterMemory {
 
   const Partition& partition_;
   const bool past_cache_;  // whether whole answers are written past the cache
-  std::vector<std::vector<float>> memory_;
+  std::vector<FloatArray> memory_;
   std::vector<std::span<float>> tensors_;
   std::vector<float> scratch_;
 };

@@ -80,8 +80,8 @@ absl::StatusOr<std::vector<Owed>> HostShardEncoder::owed() {
 
 absl::Status HostShardEncoder::Restore(ShardId shard, std::vector<float> residual,
                                        std::vector<float> momentum) {
-  shards_[shard.value].feedback.Restore(std::move(residual));
-  shards_[shard.value].correction.Restore(std::move(momentum));
+  shards_[shard.value].feedback.Restore(residual);
+  shards_[shard.value].correction.Restore(momentum);
   return absl::OkStatus();
 }
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "common/byte_chain.h"
+#include "common/float_array.h"
 
 namespace thinwire {
 
@@ -52,11 +53,11 @@ class MomentumCorrection {
   // u; empty while it is zero.
   std::span<const float> momentum() const { return u_; }
   // Goes on from what momentum() was.
-  void Restore(std::vector<float> momentum) { u_ = std::move(momentum); }
+  void Restore(std::span<const float> momentum) { u_.assign(momentum.begin(), momentum.end()); }
 
  private:
   CorrectionOptions options_;
-  std::vector<float> u_;
+  FloatArray u_;
 };
 
 }  // namespace client

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
+#include "common/float_array.h"
 
 namespace thinwire {
 
@@ -45,7 +46,9 @@ class ErrorFeedback {
   void GiveBack(const ByteChain& payload, std::span<const uint32_t> taken);
 
   // Goes on from what residual() was. REQUIRES: empty, or `count` values.
-  void Restore(std::vector<float> residual) { residual_ = std::move(residual); }
+  void Restore(std::span<const float> residual) {
+    residual_.assign(residual.begin(), residual.end());
+  }
 
   // Empty while it is zero, else `count` values.
   std::span<const float> residual() const { return residual_; }
@@ -53,7 +56,7 @@ class ErrorFeedback {
  private:
   const size_t count_;
   const bool keep_error_;
-  std::vector<float> residual_;
+  FloatArray residual_;
   CodecMemory memory_;
 };
 

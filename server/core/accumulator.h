@@ -29,6 +29,7 @@
 #include "absl/functional/function_ref.h"
 #include "common/byte_chain.h"
 #include "common/codec/codec.h"
+#include "common/float_array.h"
 #include "common/ids.h"
 #include "server/core/index_set.h"
 
@@ -92,7 +93,7 @@ class Accumulator {
   bool IsKeptSparse(const Gradient& gradient) const;
 
   const bool keep_sparse_;
-  std::vector<float> sum_;
+  FloatArray sum_;
   IndexSet entries_;
   Form form_ = Form::kNothing;
   std::optional<Gradient> lone_;  // none unless form_ is kNothing

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
+#include "common/float_array.h"
 #include "common/ids.h"
 #include "server/core/version_log.h"
 
@@ -62,7 +63,7 @@ class DeltaPublisher {
   const PublishOptions options_;
   std::unique_ptr<const Codec> codec_;  // null: exactly
   CodecMemory memory_;
-  std::vector<float> published_;
+  FloatArray published_;
   std::shared_ptr<const VersionLog> log_;
   std::shared_ptr<const PublishedDelta> whole_;  // of version(), if a reader needed it
   uint64_t step_count_ = 0;

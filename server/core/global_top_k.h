@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
+#include "common/float_array.h"
 #include "server/core/accumulator.h"
 
 namespace thinwire {
@@ -50,7 +51,7 @@ class GlobalTopK {
 
  private:
   const SelectionRest keeper_;
-  std::vector<float> rest_;
+  FloatArray rest_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;
   uint32_t collect_from_ = 0;  // kernels/top_k.h

@@ -20,7 +20,7 @@ Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& opt
 
 void Store::TakeBuffer() {
   buffer_ = pool_.Take(value_count_ * sizeof(float));
-  // Memory from new[] is aligned for any type, and floats need no constructor.
+  // Memory of arrays is aligned for any type, and floats need no constructor.
   masters_ = {reinterpret_cast<float*>(buffer_->bytes.get()), value_count_};
 }
 

@@ -15,6 +15,7 @@
 
 #include "common/buffer_pool.h"
 #include "common/byte_chain.h"
+#include "common/float_array.h"
 #include "common/ids.h"
 #include "server/core/accumulator.h"
 #include "server/core/optimizer/optimizer.h"
@@ -54,7 +55,7 @@ class Store {
   bool seeded_ = false;
   Version version_;
   uint64_t examples_ = 0;  // of all updates so far: where the schedule is
-  BufferPool pool_;
+  BufferPool pool_{AllocateArray};
   std::shared_ptr<const BufferPool::Buffer> buffer_;  // where the masters lie
   bool lent_ = false;                                 // the buffer, to a reader
   std::span<float> masters_;

@@ -13,7 +13,7 @@ namespace thinwire {
 Updater::Updater(size_t value_count, const Optimizer& optimizer, const Thinning& thinning)
     : optimizer_(optimizer),
       thinning_(thinning),
-      slots_(optimizer.slot_count(), std::vector<float>(value_count)),
+      slots_(optimizer.slot_count(), FloatArray(value_count)),
       last_(thinning.lazy_slots ? value_count : 0) {
   if (!thinning.selection_density.has_value()) return;
   selection_.emplace(value_count, thinning.selection_rest);

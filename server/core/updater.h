@@ -19,6 +19,7 @@
 
 #include "common/byte_chain.h"
 #include "common/density_warmup.h"
+#include "common/float_array.h"
 #include "server/core/accumulator.h"
 #include "server/core/global_top_k.h"
 #include "server/core/optimizer/optimizer.h"
@@ -67,7 +68,7 @@ class Updater {
 
   const Optimizer& optimizer_;
   const Thinning thinning_;
-  std::vector<std::vector<float>> slots_;
+  std::vector<FloatArray> slots_;
   std::vector<uint32_t> last_;  // with lazy slots, as ApplySparse has it; else empty
   std::optional<GlobalTopK> selection_;
   ByteChain taken_list_;
