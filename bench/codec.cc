@@ -18,7 +18,9 @@
 //                                          r += g alone: at least 1
 //   ratio codec.topk_ef.select 1.2         the time of exact top-k with error feedback, indices and
 //                                          values written, over that of r += g alone: at least 1
-//   ratio codec.topk_ef.nth_element 12     the time of the same by std::nth_element over that
+//   ratio codec.topk_ef.nth_element 12     the time of the same by std::nth_element over that: of
+//   the
+//                                          magnitudes; with .keys of what orders the ties, too
 //   ns codec.topk.scatter_add 3.2          a value added at a place that is in memory
 //   ns codec.topk.scatter_add.again 1.0    at one in an array that the last push was added to
 //   ns codec.elias_fano.decode 1.2         an index
@@ -47,6 +49,7 @@ namespace {
 const std::vector<std::pair<std::string, CodecSpec>> kDensities = {
     {"", {.id = CodecId::kTopK, .density = 0.001}},
     {".hundredth", {.id = CodecId::kTopK, .density = 0.01}}};
+constexpr int kTurns = 8;  // through all shards, where only the sum of them says something
 using Bytes = std::vector<std::byte>;
 
 std::vector<Bytes> Payloads(const Codec& codec, const std::vector<Floats>& shards) {
@@ -131,6 +134,7 @@ void MeasureDecodeIndices(benchmark::State& state, IndexCoder coder, const Codec
   });
 }
 
+template <bool kByTurns = false>
 void MeasureFeedback(benchmark::State& state, const CodecSpec& spec) {
   const auto codec = MakeCodec(spec).value();
   const std::vector<Floats> shards = Gradients();
@@ -141,6 +145,7 @@ void MeasureFeedback(benchmark::State& state, const CodecSpec& spec) {
     feedbacks[shard].Encode(*codec, shards[shard], Turn(), payloads[shard]);
   };
   for (size_t shard = 0; shard < kShards; ++shard) encode(shard);  // they get their memory
+  if (kByTurns) return MeasureTurns(state, encode);
   MeasureEachShard(state, encode);
 }
 
@@ -182,13 +187,38 @@ size_t SentCount(const CodecSpec& spec) {
   return static_cast<size_t>(std::llround(spec.density * kShardValues));
 }
 
-// The same set by the standard library, from the keys that define it (kernels/top_k.h).
+// As many by the standard library: the k-th of a copy of the magnitudes, then a pass that collects
+// what reaches it. Those equal to the k-th may be too many, which nothing here looks at.
 void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
+  const std::vector<Floats> gradients = Gradients();
+  std::vector<Floats> residuals = gradients;
+  Floats magnitudes(kShardValues);
+  const auto kth = magnitudes.begin() + static_cast<std::ptrdiff_t>(SentCount(spec)) - 1;
+  Sent sent;
+  MeasureTurns(state, [&](size_t shard) {
+    Floats& residual = residuals[shard];
+    for (size_t i = 0; i < kShardValues; ++i) {
+      residual[i] += gradients[shard][i];
+      magnitudes[i] = std::fabs(residual[i]);
+    }
+    std::nth_element(magnitudes.begin(), kth, magnitudes.end(), std::greater());
+    sent.indices.clear();
+    sent.values.clear();
+    for (uint32_t i = 0; i < kShardValues; ++i) {
+      if (std::fabs(residual[i]) < *kth) continue;
+      sent.indices.push_back(i);
+      sent.values.push_back(std::exchange(residual[i], 0.0f));
+    }
+  });
+}
+
+// The same set by the standard library, from the keys that define it (kernels/top_k.h).
+void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;
   std::vector<uint64_t> keys(kShardValues);
   const auto end = keys.begin() + static_cast<std::ptrdiff_t>(SentCount(spec));
-  MeasureEachShard(state, [&](size_t shard) {
+  MeasureTurns(state, [&](size_t shard) {
     Floats& residual = residuals[shard];
     for (uint32_t i = 0; i < kShardValues; ++i) {
       residual[i] += gradients[shard][i];
@@ -240,7 +270,7 @@ void Register() {
   for (const auto& [name, spec] : Codecs()) {
     RegisterBenchmark((name + ".encode").c_str(), MeasureEncode, spec);
     RegisterBenchmark((name + ".decode_add").c_str(), MeasureDecodeAdd, spec);
-    RegisterBenchmark((name + ".feedback").c_str(), MeasureFeedback, spec);
+    RegisterBenchmark((name + ".feedback").c_str(), MeasureFeedback<>, spec);
   }
   for (const auto& [suffix, spec] : kDensities) {
     RegisterBenchmark(("codec.topk.encode" + suffix).c_str(), MeasureEncode, spec);
@@ -253,8 +283,13 @@ void Register() {
       RegisterBenchmark((name + ".encode" + suffix).c_str(), MeasureEncodeIndices, coder, spec);
       RegisterBenchmark((name + ".decode" + suffix).c_str(), MeasureDecodeIndices, coder, spec);
     }
-    RegisterBenchmark(("codec.topk_ef.select" + suffix).c_str(), MeasureFeedback, spec);
-    RegisterBenchmark(("codec.topk_ef.nth_element" + suffix).c_str(), MeasureNthElement, spec);
+    RegisterBenchmark(("codec.topk_ef.select" + suffix).c_str(), MeasureFeedback<>, spec);
+    const auto measure_turns = [&suffix, &spec](const std::string& name, auto* measure) {
+      RegisterBenchmark((name + suffix).c_str(), measure, spec)->Iterations(kTurns);
+    };
+    measure_turns("codec.topk_ef.select.turn", MeasureFeedback<true>);
+    measure_turns("codec.topk_ef.nth_element", MeasureNthElement);
+    measure_turns("codec.topk_ef.nth_element.keys", MeasureNthElementOfKeys);
   }
 }
 
@@ -272,9 +307,10 @@ void PrintRatios(const FastestReporter& reporter) {
   }
   for (const auto& [suffix, spec] : kDensities) {
     const std::string select = "codec.topk_ef.select" + suffix;
-    const std::string nth_element = "codec.topk_ef.nth_element" + suffix;
     reporter.PrintRatio(select, select, "loop.add");
-    reporter.PrintRatio(nth_element, nth_element, select);
+    for (const std::string name : {"codec.topk_ef.nth_element", "codec.topk_ef.nth_element.keys"}) {
+      reporter.PrintRatio(name + suffix, name + suffix, "codec.topk_ef.select.turn" + suffix);
+    }
     for (const std::string name :
          {"codec.topk.decode_add", "codec.topk.scatter_add", "codec.topk.scatter_add.again",
           "codec.elias_fano.encode", "codec.elias_fano.decode", "codec.golomb_rice.encode",
