@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "common/codec/table_fit.h"
 #include "kernels/cuda/add.h"
@@ -31,17 +30,9 @@ using cuda::Status;
 
 namespace {
 
-size_t Parts(size_t count, size_t part) { return part == 0 ? 0 : (count + part - 1) / part; }
-
-// The settings of a codec where its payloads have them.
-Codebook::Head SettingsOf(const CodecSpec& spec) {
-  Codebook::Head head = {};
-  if (spec.id == CodecId::kOneBit || spec.id == CodecId::kOneBitSign) {
-    std::memcpy(head.data(), &spec.onebit_group, sizeof(spec.onebit_group));
-  } else if (spec.id == CodecId::kQsgd) {
-    head[0] = static_cast<std::byte>(spec.qsgd_levels);
-  }
-  return head;
+Codebook::Head HeadOf(const CodecSpec& spec) {
+  return Codebook::HeadOf(spec.id,
+                          spec.id == CodecId::kQsgd ? spec.qsgd_levels : spec.onebit_group);
 }
 
 }  // namespace
@@ -51,7 +42,7 @@ struct CodebookEncoder::Workspace {
   Workspace(const CodebookEncoder& encoder, size_t count, std::byte* memory) {
     const Codebook& book = encoder.book_;
     cuda::Layout layout(memory);
-    const size_t groups = Parts(count, book.group(count));
+    const size_t groups = book.group_count(count);
     table = layout.Place<float>(std::max(2 * groups, book.table_size()));
     if (encoder.FitsMeans()) sums = layout.Place<kernels::SignSums>(groups);
     if (encoder.FitsTable()) {
@@ -59,7 +50,7 @@ struct CodebookEncoder::Workspace {
       sample_words = layout.Place<uint32_t>(2 * TableSampleCount(count, book.number_count()));
     }
     if (encoder.id_ == CodecId::kInt8) {
-      ranges = layout.Place<kernels::Range>(Parts(count, cuda::kTileValues));
+      ranges = layout.Place<kernels::Range>((count + cuda::kTileValues - 1) / cuda::kTileValues);
     }
     few = layout.Place<float>(2);
     words = layout.Place<uint32_t>(2);
@@ -84,7 +75,7 @@ CodebookEncoder::CodebookEncoder(const CodecSpec& spec)
     : id_(spec.id),
       threshold_(static_cast<float>(spec.twobit_threshold)),
       levels_(static_cast<int>(spec.qsgd_levels)),
-      settings_(SettingsOf(spec)),
+      settings_(HeadOf(spec)),
       book_(Codebook::Read(spec.id, settings_).value()) {}
 
 std::vector<std::byte> CodebookEncoder::Head() const {

@@ -38,21 +38,14 @@ DenseDecoder::DenseDecoder(const ByteChain& payload, size_t count, float scale)
       count_(count),
       scale_(scale),
       book_(BookOf(payload, id_, count)) {
-  codes_offset_ = book_.has_value()
-                      ? 1 + book_->CodesOffset(count)
-                      : 1 + WithFormat(id_, []<typename F>(F) { return kScaleBytes<F>; });
+  codes_offset_ = book_.has_value() ? 1 + book_->CodesOffset(count) : 1 + ScaleBytes(id_);
   code_bytes_ = payload.size() - codes_offset_;
-}
-
-size_t DenseDecoder::GroupCount() const {
-  const size_t group = std::max<size_t>(1, book_->group(count_));
-  return (count_ + group - 1) / group;
 }
 
 size_t DenseDecoder::TableFloats() const {
   if (!book_.has_value()) return 0;
-  if (id_ == CodecId::kQsgd) return GroupCount();
-  if (book_->bits() == 1) return kOneBitEntries * GroupCount();
+  if (id_ == CodecId::kQsgd) return book_->group_count(count_);
+  if (book_->bits() == 1) return kOneBitEntries * book_->group_count(count_);
   return book_->table_size();
 }
 
@@ -81,7 +74,7 @@ void DenseDecoder::StageTables(std::span<float> tables) const {
   }
   std::array<float, kernels::kLargestTable> room;
   const std::span<float> table = std::span(room).first(book_->table_size());
-  for (size_t g = 0; g < GroupCount(); ++g) {
+  for (size_t g = 0; g < book_->group_count(count_); ++g) {
     ReadCodebookTable({id_, payload_, 1, count_}, *book_, g, scale_, table);
     std::ranges::copy(table, tables.begin() + static_cast<ptrdiff_t>(g * table.size()));
   }

@@ -32,8 +32,7 @@ class DenseDecoder {
                                const kernels::cuda::Stream& stream) const;
 
  private:
-  bool Unpacks() const;  // codes to a byte each
-  size_t GroupCount() const;
+  bool Unpacks() const;        // codes to a byte each
   size_t TableFloats() const;  // that are staged
   size_t TableBytes() const;   // up to where the codes are
   void StageTables(std::span<float> tables) const;

@@ -50,7 +50,7 @@ size_t DenseEncoder::PayloadBytes(size_t count) const {
 
 size_t DenseEncoder::CodesOffset(size_t count) const {
   if (codebook_.has_value()) return 1 + codebook_->book().CodesOffset(count);
-  return 1 + WithFormat(id_, []<typename Format>(Format) { return kScaleBytes<Format>; });
+  return 1 + ScaleBytes(id_);
 }
 
 size_t DenseEncoder::WorkspaceBytes(size_t count) const {

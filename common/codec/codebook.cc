@@ -47,6 +47,13 @@ size_t Codebook::HeadBytes(CodecId id) {
   return id == CodecId::kInt8 || id == CodecId::kQsgd ? 1 : 0;
 }
 
+Codebook::Head Codebook::HeadOf(CodecId id, uint32_t setting) {
+  Head head = {};
+  if (IsOneBit(id)) std::memcpy(head.data(), &setting, sizeof(setting));
+  if (id == CodecId::kQsgd) head[0] = static_cast<std::byte>(std::min(setting, uint32_t{255}));
+  return head;
+}
+
 absl::StatusOr<Codebook> Codebook::Read(CodecId id, const Head& head) {
   if (IsOneBit(id) && Word(head) % kernels::kCodesInUnit != 0) {
     return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(id)),
@@ -93,10 +100,12 @@ size_t Codebook::NumbersOffset(size_t group_number) const {
   return head_bytes() + group_number * number_count_ * sizeof(float);
 }
 
-size_t Codebook::CodesOffset(size_t count) const {
-  if (count == 0) return NumbersOffset(0);
-  return NumbersOffset(group_ == 0 ? 1 : (count + group_ - 1) / group_);
+size_t Codebook::group_count(size_t count) const {
+  if (count == 0) return 0;
+  return group_ == 0 ? 1 : (count + group_ - 1) / group_;
 }
+
+size_t Codebook::CodesOffset(size_t count) const { return NumbersOffset(group_count(count)); }
 
 size_t Codebook::BodyBytes(size_t count) const {
   return CodesOffset(count) + kernels::PackedBytes(count, bits_);

@@ -37,6 +37,9 @@ class Codebook {
   static bool IsOf(CodecId id);  // whether the codec has one
   // REQUIRES, for both: IsOf(id). The bytes of the head beyond its length count for nothing.
   static size_t HeadBytes(CodecId id);
+  // A head with what is chosen of the codec: the group of one bit, the levels of qsgd, at most 255;
+  // of others zeros.
+  static Head HeadOf(CodecId id, uint32_t setting);
   // Errors: InvalidArgument for a head that is none.
   static absl::StatusOr<Codebook> Read(CodecId id, const Head& head);
 
@@ -44,8 +47,9 @@ class Codebook {
   int bits() const { return bits_; }
   size_t table_size() const { return size_t{1} << bits_; }
   size_t number_count() const { return number_count_; }  // of a group
-  // The values that share a table. REQUIRES: the shard has COUNT values, as for the next two.
+  // The values that share a table. REQUIRES: the shard has COUNT values, as below.
   size_t group(size_t count) const { return group_ == 0 ? count : group_; }
+  size_t group_count(size_t count) const;
   size_t NumbersOffset(size_t group_number) const;  // in the body
   size_t CodesOffset(size_t count) const;
   size_t BodyBytes(size_t count) const;

@@ -1,4 +1,3 @@
-#include <cstring>
 
 #include "common/codec/codebook_codec.h"
 #include "common/codec/codebook_codecs.h"
@@ -39,8 +38,7 @@ class OneBitCodec final : public CodebookCodec {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Codec>> MakeOneBitCodec(CodecId id, uint32_t group) {
-  Codebook::Head head;
-  std::memcpy(head.data(), &group, sizeof(group));
+  const Codebook::Head head = Codebook::HeadOf(id, group);
   const absl::StatusOr<Codebook> book = Codebook::Read(id, head);
   if (!book.ok()) return book.status();
   return std::make_unique<OneBitCodec>(id, head);

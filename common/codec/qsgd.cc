@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -49,7 +48,7 @@ class QsgdCodec final : public CodebookCodec {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Codec>> MakeQsgdCodec(uint32_t levels) {
-  const Codebook::Head head = {static_cast<std::byte>(std::min(levels, uint32_t{255}))};
+  const Codebook::Head head = Codebook::HeadOf(CodecId::kQsgd, levels);
   const absl::StatusOr<Codebook> book = Codebook::Read(CodecId::kQsgd, head);
   if (!book.ok()) return book.status();
   return std::make_unique<QsgdCodec>(head);

@@ -32,6 +32,9 @@ template <typename Format>
 inline constexpr size_t kScaleBytes = Format::kScaled ? 1 : 0;
 template <typename Format>
 inline constexpr size_t kCodeBytes = sizeof(typename Format::Code);
+inline size_t ScaleBytes(CodecId id) {
+  return WithFormat(id, []<typename Format>(Format) { return kScaleBytes<Format>; });
+}
 
 }  // namespace thinwire
 
