@@ -16,25 +16,30 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr size_t kParts = 16;
-
 // Two vectors of sums at most are held at a time: one addition need not wait for the last.
-using Doubles = hn::CappedTag<double, kParts / 2>;
+using Doubles = hn::CappedTag<double, kSumParts / 2>;
 using HalfFloats = hn::Rebind<float, Doubles>;
 using OneFloat = hn::CappedTag<float, 1>;
 
 // So many values are gone through at once that they stay in the first cache where not all parts are
 // summed up together.
 constexpr size_t kBlock = 2048;
-static_assert(kBlock % kParts == 0);
+static_assert(kBlock % kSumParts == 0 && kSumRun % kBlock == 0);
 
 struct Parts {
-  std::array<double, kParts> positive = {};
-  std::array<double, kParts> negative = {};
+  std::array<double, kSumParts> positive = {};
+  std::array<double, kSumParts> negative = {};
   size_t negative_count = 0;
+
+  SignSums Sum() const {
+    SignSums sums = {.negative_count = negative_count};
+    for (const double part : positive) sums.positive += part;
+    for (const double part : negative) sums.negative += part;
+    return sums;
+  }
 };
 
-// What VALUE gives for numbers BEGIN to END, a multiple of kParts, to the parts from number PART
+// What VALUE gives for numbers BEGIN to END, a multiple of kSumParts, to the parts from number PART
 // of which two vectors have one each.
 template <typename Value>
 HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& value,
@@ -55,7 +60,7 @@ HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& v
     to_negative = hn::Add(to_negative, hn::PromoteTo(d, hn::IfThenElseZero(mask, values)));
     count += hn::CountTrue(di, below);
   };
-  for (size_t i = begin + part; i < end; i += kParts) {
+  for (size_t i = begin + part; i < end; i += kSumParts) {
     add(value(df, i), positive0, negative0);
     add(value(df, i + lanes), positive1, negative1);
   }
@@ -66,26 +71,37 @@ HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& v
   parts.negative_count += count;
 }
 
-// VALUE gives the values at an index, as a vector of the tag's lanes, and is asked for each once.
+// Of numbers FIRST, a multiple of kSumParts, to END. VALUE gives the values at an index, as a
+// vector of the tag's lanes, and is asked for each once.
 template <typename Value>
-HWY_INLINE SignSums SumOf(size_t count, const Value& value) {
+HWY_INLINE SignSums SumOfRun(size_t first, size_t end, const Value& value) {
   Parts parts;
-  const size_t whole = count - count % kParts;
-  for (size_t begin = 0; begin < whole; begin += kBlock) {
-    const size_t end = std::min(whole, begin + kBlock);
-    for (size_t part = 0; part < kParts; part += 2 * hn::Lanes(Doubles())) {
-      AddColumns(begin, end, part, value, parts);
+  const size_t whole = end - end % kSumParts;
+  for (size_t begin = first; begin < whole; begin += kBlock) {
+    const size_t block_end = std::min(whole, begin + kBlock);
+    for (size_t part = 0; part < kSumParts; part += 2 * hn::Lanes(Doubles())) {
+      AddColumns(begin, block_end, part, value, parts);
     }
   }
-  for (size_t i = whole; i < count; ++i) {
+  for (size_t i = whole; i < end; ++i) {
     const float v = hn::GetLane(value(OneFloat(), i));
-    (std::signbit(v) ? parts.negative : parts.positive)[i % kParts] += v;
+    (std::signbit(v) ? parts.negative : parts.positive)[i % kSumParts] += v;
     parts.negative_count += std::signbit(v);
   }
-  SignSums sums = {.negative_count = parts.negative_count};
-  for (const double part : parts.positive) sums.positive += part;
-  for (const double part : parts.negative) sums.negative += part;
-  return sums;
+  return parts.Sum();
+}
+
+template <typename Value>
+HWY_INLINE SignSums SumOf(size_t count, const Value& value) {
+  Parts runs;
+  for (size_t first = 0; first < count; first += kSumRun) {
+    const SignSums run = SumOfRun(first, std::min(count, first + kSumRun), value);
+    const size_t part = first / kSumRun % kSumParts;
+    runs.positive[part] += run.positive;
+    runs.negative[part] += run.negative;
+    runs.negative_count += run.negative_count;
+  }
+  return runs.Sum();
 }
 
 template <typename Value>

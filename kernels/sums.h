@@ -1,7 +1,9 @@
 // What a table of few entries is fitted to: the sums of the values of either sign, and their range.
 //
-// A sum is that of 16 partial ones, value i being added to number i mod 16, in double: the same on
-// every machine, however wide its vectors are. Vectors: Highway. Pure functions: thread-safe.
+// A sum of up to 4,096 values, a run, is that of 16 partial ones, value i being added to number
+// i mod 16, in double; and so are the runs added, run r to number r mod 16. That is the same on
+// every machine, however wide its vectors and however many its threads are. Vectors: Highway. Pure
+// functions: thread-safe.
 #ifndef THINWIRE_KERNELS_SUMS_H_
 #define THINWIRE_KERNELS_SUMS_H_
 
@@ -9,6 +11,9 @@
 #include <span>
 
 namespace thinwire::kernels {
+
+inline constexpr size_t kSumRun = 4096;
+inline constexpr size_t kSumParts = 16;
 
 // A value whose sign bit is set counts as negative, also a zero.
 struct SignSums {

@@ -23,29 +23,41 @@ std::vector<float> Values(size_t count, std::mt19937& random) {
 std::vector<size_t> Counts() {
   std::vector<size_t> counts(100);
   std::iota(counts.begin(), counts.end(), size_t{0});
-  for (const size_t many : {2047, 2048, 2049, 4096, 5000}) counts.push_back(many);
+  for (const size_t many : {2047, 2048, 2049, 4095, 4096, 4097, 5000, 8192, 70'000})
+    counts.push_back(many);
   return counts;
 }
 
-TEST(SumsTest, EachValueIsAddedToThePartOfItsNumber) {
+// What ADDED gives for each number below COUNT, in 16 parts.
+template <typename Added>
+double SumInParts(size_t count, const Added& added) {
+  double parts[16] = {}, sum = 0;
+  for (size_t i = 0; i < count; ++i) parts[i % 16] += added(i);
+  for (const double part : parts) sum += part;
+  return sum;
+}
+
+double SumInRuns(const std::vector<float>& values, bool negative) {
+  return SumInParts((values.size() + 4095) / 4096, [&](size_t run) {
+    const size_t first = run * 4096;
+    return SumInParts(std::min<size_t>(4096, values.size() - first), [&](size_t i) {
+      const float value = values[first + i];
+      return std::signbit(value) == negative ? value : 0.0;
+    });
+  });
+}
+
+TEST(SumsTest, EachValueIsAddedToThePartOfItsNumberAndOfItsRuns) {
   OnEveryTarget([] {
     std::mt19937 random(1);
     for (size_t count : Counts()) {
       std::vector<float> values = Values(count, random);
       if (count > 3) values[3] = -0.0f;
-      double positive[16] = {}, negative[16] = {};
-      size_t negative_count = 0;
-      for (size_t i = 0; i < count; ++i) {
-        (std::signbit(values[i]) ? negative : positive)[i % 16] += values[i];
-        negative_count += std::signbit(values[i]);
-      }
-      double want_positive = 0, want_negative = 0;
-      for (const double part : positive) want_positive += part;
-      for (const double part : negative) want_negative += part;
       const SignSums sums = SumBySign(values);
-      ASSERT_EQ(sums.positive, want_positive);
-      ASSERT_EQ(sums.negative, want_negative);
-      ASSERT_EQ(sums.negative_count, negative_count);
+      ASSERT_EQ(sums.positive, SumInRuns(values, false));
+      ASSERT_EQ(sums.negative, SumInRuns(values, true));
+      ASSERT_EQ(sums.negative_count,
+                std::ranges::count_if(values, [](float value) { return std::signbit(value); }));
     }
   });
 }

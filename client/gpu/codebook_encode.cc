@@ -44,7 +44,10 @@ struct CodebookEncoder::Workspace {
     cuda::Layout layout(memory);
     const size_t groups = book.group_count(count);
     table = layout.Place<float>(std::max(2 * groups, book.table_size()));
-    if (encoder.FitsMeans()) sums = layout.Place<kernels::SignSums>(groups);
+    if (encoder.FitsMeans()) {
+      sums = layout.Place<kernels::SignSums>(groups);
+      runs = layout.Place<kernels::SignSums>(groups * cuda::SumRuns(book.group(count)));
+    }
     if (encoder.FitsTable()) {
       sample = layout.Place<float>(TableSampleCount(count, book.number_count()));
       sample_words = layout.Place<uint32_t>(2 * TableSampleCount(count, book.number_count()));
@@ -65,7 +68,7 @@ struct CodebookEncoder::Workspace {
   std::span<float> table;  // of one bit that of each group; else there is one group
   std::span<float> magnitudes, thresholds, few, sample;
   std::span<uint32_t> sample_words, words;
-  std::span<kernels::SignSums> sums;
+  std::span<kernels::SignSums> sums, runs;
   std::span<kernels::Range> ranges;
   std::span<uint8_t> codes;
   size_t bytes = 0;
@@ -124,7 +127,7 @@ Status CodebookEncoder::FitMeans(const DeviceCall& call, std::span<const float> 
   const cuda::Groups groups = {values.size(), book_.group(values.size())};
   const auto entries = work.table.first(2 * work.sums.size());
   return cuda::InOrder(
-      [&] { return SumBySign(values, groups.group, work.sums, call.stream); },
+      [&] { return SumBySign(values, groups.group, work.runs, work.sums, call.stream); },
       [&] {
         if (id_ == CodecId::kOneBit) {
           return MeansBySign(work.sums, groups, Numbers(call), entries, call.stream);

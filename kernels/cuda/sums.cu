@@ -3,15 +3,17 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/cuda/in_order.h"
 #include "kernels/cuda/launch.h"
 
 namespace thinwire::kernels::cuda {
 namespace {
 
-constexpr unsigned kParts = 16;
+constexpr unsigned kParts = kSumParts;
 // Rows of a value for each part that are on their way at once: a warp alone waits for memory longer
 // than it adds.
 constexpr int kRows = 64;
+constexpr int kRunRows = 8;
 constexpr unsigned kRangeThreads = 256;
 
 // The end of a block's group, which begins at FIRST.
@@ -19,35 +21,61 @@ __device__ size_t EndOfGroup(size_t first, size_t group, size_t count) {
   return count - first < group ? count : first + group;
 }
 
-// A warp for each group: lanes 0 to 15 are the parts of what is positive, 16 to 31 of the rest.
-__global__ void SumKernel(const float* values, size_t count, size_t group, SignSums* sums) {
-  const size_t first = blockIdx.x * group;
-  const size_t end = EndOfGroup(first, group, count);
-  const unsigned part = threadIdx.x % kParts;
-  const bool negative_lane = threadIdx.x >= kParts;
+// A warp's lanes: 0 to 15 are the parts of what is positive, 16 to 31 of the rest.
+__device__ unsigned Part() { return threadIdx.x % kParts; }
+__device__ bool IsNegativeLane() { return threadIdx.x >= kParts; }
+
+// The sum of the parts, and of the count that the lanes of a sign have.
+__device__ SignSums SumOfParts(double sum, size_t negative_count) {
+  SignSums result;
+  for (unsigned p = 0; p < kParts; ++p) {
+    result.positive += __shfl_sync(~0u, sum, static_cast<int>(p));
+    result.negative += __shfl_sync(~0u, sum, static_cast<int>(kParts + p));
+    result.negative_count += __shfl_sync(~0u, negative_count, static_cast<int>(kParts + p));
+  }
+  return result;
+}
+
+// A warp for each run of each group, which has RUNS of them; the last may have fewer, and sums of
+// nothing.
+__global__ void SumRunKernel(const float* values, size_t count, size_t group, size_t runs,
+                             SignSums* sums) {
+  const size_t first_of_group = blockIdx.x / runs * group;
+  const size_t end_of_group = EndOfGroup(first_of_group, group, count);
+  const size_t first = first_of_group + blockIdx.x % runs * kSumRun;
+  const size_t end = first < end_of_group ? EndOfGroup(first, kSumRun, end_of_group) : first;
   double sum = 0;
   unsigned mine_count = 0;
   for (size_t row = first; row < end; row += kRows * kParts) {
     float value[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const size_t i = row + static_cast<size_t>(r) * kParts + part;
+      const size_t i = row + static_cast<size_t>(r) * kParts + Part();
       // A zero of the other sign is nobody's.
-      value[r] = i < end ? values[i] : (negative_lane ? 0.0f : -0.0f);
+      value[r] = i < end ? values[i] : (IsNegativeLane() ? 0.0f : -0.0f);
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const bool mine = (std::bit_cast<uint32_t>(value[r]) >> 31 != 0) == negative_lane;
+      const bool mine = (std::bit_cast<uint32_t>(value[r]) >> 31 != 0) == IsNegativeLane();
       sum += mine ? static_cast<double>(value[r]) : 0.0;
       mine_count += mine ? 1 : 0;
     }
   }
-  SignSums result;
-  for (unsigned p = 0; p < kParts; ++p) {
-    result.positive += __shfl_sync(~0u, sum, static_cast<int>(p));
-    result.negative += __shfl_sync(~0u, sum, static_cast<int>(kParts + p));
+  const SignSums result = SumOfParts(sum, mine_count);
+  if (threadIdx.x == 0) sums[blockIdx.x] = result;
+}
+
+// A warp for each group.
+__global__ void SumGroupKernel(const SignSums* run_sums, size_t runs, SignSums* sums) {
+  const SignSums* const of_group = run_sums + blockIdx.x * runs;
+  double sum = 0;
+  size_t negative_count = 0;
+#pragma unroll kRunRows
+  for (size_t r = Part(); r < runs; r += kParts) {
+    sum += IsNegativeLane() ? of_group[r].negative : of_group[r].positive;
+    negative_count += of_group[r].negative_count;
   }
-  result.negative_count = __reduce_add_sync(~0u, negative_lane ? mine_count : 0);
+  const SignSums result = SumOfParts(sum, negative_count);
   if (threadIdx.x == 0) sums[blockIdx.x] = result;
 }
 
@@ -85,10 +113,20 @@ __global__ void RangeKernel(const float* values, size_t count, size_t group, Ran
 
 }  // namespace
 
-Status SumBySign(std::span<const float> values, size_t group, std::span<SignSums> sums,
-                 const Stream& stream) {
-  return Launch("sum by sign", SumKernel, {sums.size(), 2 * kParts}, stream, values.data(),
-                values.size(), group, sums.data());
+Status SumBySign(std::span<const float> values, size_t group, std::span<SignSums> runs,
+                 std::span<SignSums> sums, const Stream& stream) {
+  const size_t run_count = SumRuns(group);
+  const std::span<SignSums> run_sums = run_count > 1 ? runs : sums;
+  return InOrder(
+      [&] {
+        return Launch("sum by sign", SumRunKernel, {sums.size() * run_count, 2 * kParts}, stream,
+                      values.data(), values.size(), group, run_count, run_sums.data());
+      },
+      [&] {
+        if (run_count <= 1) return Status();
+        return Launch("sum the runs", SumGroupKernel, {sums.size(), 2 * kParts}, stream,
+                      run_sums.data(), run_count, sums.data());
+      });
 }
 
 Status RangeWithZero(std::span<const float> values, size_t group, std::span<Range> ranges,

@@ -17,9 +17,10 @@ class SumsTwinTest : public TwinTest {
   void ExpectTheCpus(const std::vector<float>& values, size_t group) {
     const size_t groups = (values.size() + group - 1) / group;
     DeviceArray<float> device_values(values, stream_);
+    DeviceArray<SignSums> device_runs(groups * SumRuns(group), stream_);
     DeviceArray<SignSums> device_sums(groups, stream_);
     DeviceArray<Range> device_ranges(groups, stream_);
-    Expect(SumBySign(device_values.span(), group, device_sums.span(), stream_));
+    Expect(SumBySign(device_values.span(), group, device_runs.span(), device_sums.span(), stream_));
     Expect(RangeWithZero(device_values.span(), group, device_ranges.span(), stream_));
     const std::vector<SignSums> sums = device_sums.Read();
     const std::vector<Range> ranges = device_ranges.Read();
@@ -45,6 +46,13 @@ TEST_F(SumsTwinTest, OneGroupsAreTheCpusToTheBit) {
 TEST_F(SumsTwinTest, EachGroupsAreTheCpusToTheBit) {
   const std::vector<float> values = ValuesOf(Kind::kRandom, 1'000, 4);
   for (const size_t group : {1, 15, 16, 17, 255, 256, 257, 784, 999, 1'000, 1'001}) {
+    ExpectTheCpus(values, group);
+  }
+}
+
+TEST_F(SumsTwinTest, GroupsOfManyRunsAreTheCpusToTheBit) {
+  const std::vector<float> values = ValuesOf(Kind::kRandom, 200'000, 5);
+  for (const size_t group : {4'096, 4'097, 8'192, 65'536, 70'000, 199'999, 200'000}) {
     ExpectTheCpus(values, group);
   }
 }
