@@ -115,7 +115,7 @@ absl::Status Client::State::Init() {
 
 absl::Status Client::State::MakeEncoder() {
   if (options_.choose.has_value()) {
-    auto tuner = client::CodecTuner::Make(partition_, options_, clock_);
+    auto tuner = client::CodecTuner::Make(partition_, options_, device_, clock_);
     if (!tuner.ok()) return tuner.status();
     tuner_ = *std::move(tuner);
     report_.set_choices(tuner_->choices());

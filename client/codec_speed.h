@@ -1,21 +1,29 @@
-// What a codec costs on this machine: a start-up benchmark of a millisecond or two. An array of
-// random numbers, as large as a shard, is encoded with error feedback and decoded into a sum, a few
-// times; the fastest time of each counts, since whatever disturbs only adds.
+// What codecs cost on this machine: a start-up benchmark of a millisecond or two for each. Random
+// numbers, as many as a shard has and where gradients lie, are encoded as the client encodes them,
+// until the payload is in the host's memory, and decoded into a sum, as a server does. The fastest
+// of a few times counts, since whatever disturbs only adds.
 #ifndef THINWIRE_CLIENT_CODEC_SPEED_H_
 #define THINWIRE_CLIENT_CODEC_SPEED_H_
 
-#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/codec_choice.h"
+#include "client/device.h"
+#include "client/options.h"
 #include "common/clock.h"
 #include "common/codec/codec_names.h"
 
 namespace thinwire::client {
 
-// VALUES: in the array, at least 1. Encoding into fp32 costs nothing: what goes as it is goes from
-// where it lies. Errors: InvalidArgument for a spec that makes no codec.
-absl::StatusOr<CodecCost> MeasureCodec(const CodecSpec& spec, size_t values, Clock& clock);
+// Of each of SPECS, of shards of so many VALUES. OPTIONS say what is done beside encoding. DEVICE:
+// null for the host's memory. Errors: InvalidArgument for a spec that makes no codec; the device's.
+// REQUIRES: values is 1 to kLargestShardSize.
+absl::StatusOr<std::vector<CodecCost>> MeasureCodecs(std::span<const CodecSpec> specs,
+                                                     uint64_t values, const ClientOptions& options,
+                                                     const Device* device, Clock& clock);
 
 }  // namespace thinwire::client
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "absl/time/time.h"
+#include "common/partition.h"
 
 namespace thinwire::client {
 namespace {
@@ -18,35 +21,43 @@ class TickingClock final : public Clock {
   absl::Time now_ = absl::UnixEpoch();
 };
 
-TEST(CodecSpeedTest, TimesAreOfOneValue) {
+absl::StatusOr<CodecCost> Measure(const CodecSpec& spec) {
   TickingClock clock;
-  const CodecCost cost = *MeasureCodec({.id = CodecId::kFp8E5m2}, kValues, clock);
+  const auto costs = MeasureCodecs({&spec, 1}, kValues, ClientOptions(), /*device=*/nullptr, clock);
+  if (!costs.ok()) return costs.status();
+  return costs->front();
+}
+
+TEST(CodecSpeedTest, TimesAreOfOneValue) {
+  const CodecCost cost = *Measure({.id = CodecId::kFp8E5m2});
   EXPECT_EQ(cost.spec.id, CodecId::kFp8E5m2);
   EXPECT_DOUBLE_EQ(cost.encode_seconds, 1e-3 / kValues);
   EXPECT_DOUBLE_EQ(cost.decode_seconds, 1e-3 / kValues);
 }
 
 TEST(CodecSpeedTest, BytesAreThoseOfThePayload) {
-  TickingClock clock;
-  const auto bytes = [&](const CodecSpec& spec) {
-    return MeasureCodec(spec, kValues, clock)->bytes;
-  };
+  const auto bytes = [](const CodecSpec& spec) { return Measure(spec)->bytes; };
   EXPECT_NEAR(bytes({.id = CodecId::kFp32}), 4, .01);
   EXPECT_NEAR(bytes({.id = CodecId::kBf16}), 2, .01);
   EXPECT_NEAR(bytes({.id = CodecId::kFp8E4m3}), 1, .01);
   EXPECT_LT(bytes({.id = CodecId::kTopK, .density = .01}), .1);
 }
 
-TEST(CodecSpeedTest, RawIsSentFromWhereItLies) {
+// What one codec leaves does not go into the measurement of the next.
+TEST(CodecSpeedTest, CodecsAreMeasuredOneAfterTheOther) {
   TickingClock clock;
-  const CodecCost cost = *MeasureCodec({.id = CodecId::kFp32}, kValues, clock);
-  EXPECT_EQ(cost.encode_seconds, 0);
-  EXPECT_GT(cost.decode_seconds, 0);
+  const std::vector<CodecSpec> specs = {
+      {.id = CodecId::kOneBit}, {.id = CodecId::kTopK, .density = .01}, {.id = CodecId::kFp32}};
+  const auto costs = *MeasureCodecs(specs, kLargestShardSize, ClientOptions(), nullptr, clock);
+  ASSERT_EQ(costs.size(), 3u);
+  for (size_t i = 0; i < specs.size(); ++i) EXPECT_EQ(costs[i].spec, specs[i]);
+  EXPECT_LT(costs[0].bytes, .14);
+  EXPECT_LT(costs[1].bytes, .1);
+  EXPECT_NEAR(costs[2].bytes, 4, .01);
 }
 
 TEST(CodecSpeedTest, ASpecThatMakesNoCodecIsAnError) {
-  TickingClock clock;
-  EXPECT_FALSE(MeasureCodec({.id = CodecId::kTopK, .density = 2}, kValues, clock).ok());
+  EXPECT_FALSE(Measure({.id = CodecId::kTopK, .density = 2}).ok());
 }
 
 }  // namespace

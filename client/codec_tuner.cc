@@ -43,17 +43,14 @@ std::vector<CodecSpec> Candidates(const ClientOptions& options, Kind kind) {
 // Costs of candidates for shards of VALUES. A server folds the pushes of all workers, and shares
 // them with the other servers.
 absl::StatusOr<std::vector<CodecCost>> Measure(const std::vector<CodecSpec>& candidates,
-                                               const ClientOptions& options, uint64_t values,
-                                               Clock& clock) {
+                                               uint64_t values, const ClientOptions& options,
+                                               const Device* device, Clock& clock) {
   const double share = std::max(
       1.0, static_cast<double>(options.worker_count) / static_cast<double>(options.server_count));
-  std::vector<CodecCost> costs;
-  for (const CodecSpec& spec : candidates) {
-    absl::StatusOr<CodecCost> cost = MeasureCodec(spec, values, clock);
-    if (!cost.ok()) return cost.status();
-    cost->decode_seconds *= share;
-    costs.push_back(*std::move(cost));
-  }
+  absl::StatusOr<std::vector<CodecCost>> costs =
+      MeasureCodecs(candidates, values, options, device, clock);
+  if (!costs.ok()) return costs.status();
+  for (CodecCost& cost : *costs) cost.decode_seconds *= share;
   return costs;
 }
 
@@ -61,7 +58,7 @@ absl::StatusOr<std::vector<CodecCost>> Measure(const std::vector<CodecSpec>& can
 
 absl::StatusOr<std::unique_ptr<CodecTuner>> CodecTuner::Make(const Partition& partition,
                                                              const ClientOptions& options,
-                                                             Clock& clock) {
+                                                             const Device* device, Clock& clock) {
   std::map<Kind, uint64_t> largest;
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     uint64_t& values = largest[KindOf(partition, ShardId{s})];
@@ -70,7 +67,7 @@ absl::StatusOr<std::unique_ptr<CodecTuner>> CodecTuner::Make(const Partition& pa
   std::unique_ptr<CodecTuner> tuner(new CodecTuner);
   std::map<Kind, uint32_t> places;
   for (const auto& [kind, values] : largest) {
-    auto costs = Measure(Candidates(options, kind), options, values, clock);
+    auto costs = Measure(Candidates(options, kind), values, options, device, clock);
     if (!costs.ok()) return costs.status();
     places[kind] = static_cast<uint32_t>(tuner->groups_.size());
     CodecChoice choice(*options.choose, *std::move(costs));

@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/codec_choice.h"
+#include "client/device.h"
 #include "client/options.h"
 #include "client/wire_meter.h"
 #include "common/clock.h"
@@ -31,13 +32,15 @@ namespace thinwire::client {
 // Not thread-safe.
 class CodecTuner {
  public:
-  // Errors: InvalidArgument for a candidate that makes no codec. REQUIRES: options.choose.
+  // DEVICE: where gradients lie, null for the host's memory. Errors: those of MeasureCodecs.
+  // REQUIRES: options.choose.
   static absl::StatusOr<std::unique_ptr<CodecTuner>> Make(const Partition& partition,
                                                           const ClientOptions& options,
-                                                          Clock& clock);
+                                                          const Device* device, Clock& clock);
 
   // Of the pushes of SHARD in this step.
-  const Codec& CodecOf(ShardId shard) const { return *groups_[group_of_[shard.value]].codec; }
+  const CodecSpec& SpecOf(ShardId shard) const { return GroupOf(shard).choice.spec(); }
+  const Codec& CodecOf(ShardId shard) const { return *GroupOf(shard).codec; }
   // Is to be told of everything that is sent in a step, and judged.
   WireMeter& meter() { return meter_; }
   // The step is over, every push judged. Whether any choice changed, or its first reason.
@@ -53,6 +56,8 @@ class CodecTuner {
   };
 
   CodecTuner() = default;
+
+  const Group& GroupOf(ShardId shard) const { return groups_[group_of_[shard.value]]; }
 
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;  // per shard

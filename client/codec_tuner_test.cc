@@ -21,7 +21,7 @@ class CodecTunerTest : public testing::Test {
     ClientOptions options;
     options.choose = rule;
     options.candidates = std::move(candidates);
-    return *CodecTuner::Make(partition_, options, clock_);
+    return *CodecTuner::Make(partition_, options, /*device=*/nullptr, clock_);
   }
 
   // A step whose pushes take the wire so many seconds.
@@ -87,7 +87,7 @@ TEST_F(CodecTunerTest, ACandidateThatMakesNoCodecIsAnError) {
   ClientOptions options;
   options.choose = ChoiceRule::kAuto;
   options.candidates = {{.id = CodecId::kTopK, .density = 2}};
-  EXPECT_FALSE(CodecTuner::Make(partition_, options, clock_).ok());
+  EXPECT_FALSE(CodecTuner::Make(partition_, options, /*device=*/nullptr, clock_).ok());
 }
 
 }  // namespace

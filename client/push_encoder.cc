@@ -47,7 +47,7 @@ PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& option
 }
 
 PushEncoder::ShardCodec PushEncoder::CodecOf(ShardId shard, Step step) {
-  if (tuner_ != nullptr) return {.codec = tuner_->CodecOf(shard)};
+  if (tuner_ != nullptr) return {tuner_->SpecOf(shard), tuner_->CodecOf(shard)};
   const CodecSpec spec = schedule_.At(step);
   if (matrix_codec_ == nullptr || spec != spec_) {
     spec_ = spec;

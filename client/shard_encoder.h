@@ -47,8 +47,8 @@ class ShardEncoder {
     ShardId shard;
     ShardGradient gradient;
     float factor = 1;
-    CodecSpec spec;      // of CODEC, where it is not chosen as the run goes
-    const Codec& codec;  // at least until Finish
+    CodecSpec spec;
+    const Codec& codec;  // of SPEC; at least until Finish
     Turn turn;
   };
 

@@ -3,8 +3,11 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "client/codec_speed.h"
 #include "client/gpu/gpu.h"
+#include "common/clock.h"
 #include "kernels/cuda/device.h"
 #include "server/core/delta_publisher.h"
 #include "server/core/rule.h"
@@ -14,6 +17,7 @@ namespace thinwire {
 namespace {
 
 constexpr Step kLast{8};
+constexpr CodecSpec kTopK = {.id = CodecId::kTopK, .density = 0.05, .values = CodecId::kFp8E5m2};
 
 struct Mode {
   std::string name;
@@ -72,7 +76,49 @@ TEST_P(GpuClusterTest, TheMastersAreThoseOfHostsAlone) {
   EXPECT_EQ(Train(/*with_gpu=*/true), Train(/*with_gpu=*/false));
 }
 
-constexpr CodecSpec kTopK = {.id = CodecId::kTopK, .density = 0.05, .values = CodecId::kFp8E5m2};
+class GpuChoiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (kernels::cuda::DeviceCount() == 0) GTEST_SKIP() << "this machine has no GPU";
+    gpu_ = *client::gpu::Gpu::Open(0);
+  }
+
+  std::unique_ptr<const client::gpu::Gpu> gpu_;
+  const std::vector<CodecSpec> candidates_ = {
+      {.id = CodecId::kFp8E5m2}, {.id = CodecId::kOneBit}, kTopK};
+};
+
+TEST_F(GpuChoiceTest, CodecsAreMeasuredWhereGradientsLie) {
+  SteadyClock clock;
+  constexpr uint64_t kValues = 70000;
+  const auto measure = [&](const Device* device) {
+    return *client::MeasureCodecs(candidates_, kValues, ClientOptions(), device, clock);
+  };
+  const auto on_gpu = measure(gpu_.get()), on_host = measure(nullptr);
+  ASSERT_EQ(on_gpu.size(), candidates_.size());
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    EXPECT_EQ(on_gpu[i].spec, candidates_[i]);
+    EXPECT_EQ(on_gpu[i].bytes, on_host[i].bytes) << "of the same payload";
+    EXPECT_GT(on_gpu[i].encode_seconds, 0);
+  }
+}
+
+TEST_F(GpuChoiceTest, AWorkerChoosesAsItGoes) {
+  SmallCluster cluster(Rule::Sync(2, /*ordered_fold=*/true));
+  ClientOptions options;
+  options.worker_count = 2;
+  options.choose = ChoiceRule::kAuto;
+  options.candidates = candidates_;
+  SmallWorker other(cluster, 1, options);
+  std::thread train_other([&] { other.Train(kLast, /*faults=*/false); });
+  GpuWorker worker(cluster, 0, options, *gpu_);
+  EXPECT_TRUE(worker.Train(worker.Join(), kLast).ok());
+  train_other.join();
+  EXPECT_EQ(other.Parameters(), worker.Parameters()) << "all replicas are alike";
+  EXPECT_FALSE(worker.client().choices().empty());
+  EXPECT_TRUE(worker.client().Leave().ok());
+  EXPECT_TRUE(other.client().Leave().ok());
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, GpuClusterTest,

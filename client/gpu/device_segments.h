@@ -21,12 +21,6 @@ kernels::cuda::Status GatherOnDevice(std::span<const Segment> segments,
                                      kernels::cuda::DeviceBuffer<float>& to,
                                      const kernels::cuda::Stream& stream);
 
-// The same on the host, once the stream has come so far.
-kernels::cuda::Status GatherToHost(std::span<const Segment> segments,
-                                   std::span<const std::span<const float>> tensors,
-                                   kernels::cuda::PinnedBuffer<float>& to,
-                                   const kernels::cuda::Stream& stream);
-
 kernels::cuda::Status ScatterOnDevice(std::span<const float> values,
                                       std::span<const Segment> segments,
                                       std::span<const std::span<float>> tensors,

@@ -65,8 +65,7 @@ absl::StatusOr<const DeviceCodec*> DeviceShardEncoder::CodecOf(const CodecSpec& 
   }
   absl::StatusOr<std::unique_ptr<const DeviceCodec>> codec = DeviceCodec::Make(spec);
   if (!codec.ok()) return codec.status();
-  // A step has two: of matrices, and of vectors.
-  if (codecs_.size() == 2) codecs_.pop_front();
+  if (codecs_.size() == kCodecs) codecs_.pop_front();
   codecs_.emplace_back(spec, *std::move(codec));
   return codecs_.back().second.get();
 }

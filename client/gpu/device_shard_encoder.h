@@ -45,7 +45,7 @@ class DeviceShardEncoder final : public ShardEncoder {
                                                                   const ClientOptions& options);
 
   size_t most_begun() const override { return kSlots; }
-  // Errors, beside the device's: Unimplemented for a codec that has no twin on a GPU.
+  // Errors, beside the device's: those of MakeCodec.
   absl::Status Begin(const Work& work) override;
   absl::StatusOr<std::optional<ByteChain>> Finish() override;
   absl::Status GiveBack(ShardId shard, const ByteChain& payload,
@@ -57,6 +57,8 @@ class DeviceShardEncoder final : public ShardEncoder {
 
  private:
   static constexpr size_t kSlots = 2;
+  static constexpr size_t kCodecs =
+      3;  // as many as a step has at most, one of each group of tensors
 
   struct ShardMemory {
     size_t count;

@@ -170,20 +170,6 @@ TEST_F(DeviceShardEncoderTest, EitherGoesOnFromTheOthersFile) {
   ExpectSameOwed(*later_host, *later_device);
 }
 
-// Its speed is the host's, so the host encodes what is copied there.
-TEST_F(DeviceShardEncoderTest, WhereTheCodecIsChosenGradientsAreCopied) {
-  options_.push = {.id = CodecId::kFp8E4m3};
-  options_.choose = ChoiceRule::kAuto;
-  const auto host = OnHost(), device = OnDevice();
-  for (uint64_t step = 0; step < 10; ++step) RunStep(step, *host, *device);
-  ExpectSameOwed(*host, *device);
-  const Gradients gradients(1, stream_);
-  const ShardId shard{0};
-  const uint32_t tensor = partition_.segments(shard)[0].tensor;
-  EXPECT_EQ(*device->SumOfSquares(gradients.OnDevice(partition_, shard).tensors[tensor]),
-            *host->SumOfSquares(gradients.OnHost(partition_, shard).tensors[tensor]));
-}
-
 TEST_F(DeviceShardEncoderTest, ASumOfSquaresIsTheHostsButForRounding) {
   const Gradients gradients(1, stream_);
   const auto host = OnHost(), device = OnDevice();

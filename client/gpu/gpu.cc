@@ -1,35 +1,14 @@
 #include "client/gpu/gpu.h"
 
-#include <glog/logging.h>
-
 #include "absl/strings/str_cat.h"
-#include "client/gpu/copying_shard_encoder.h"
-#include "client/gpu/device_codec.h"
 #include "client/gpu/device_parameters.h"
 #include "client/gpu/device_shard_encoder.h"
 #include "client/gpu/device_status.h"
-#include "client/push_schedule.h"
 #include "kernels/cuda/device.h"
 
 namespace thinwire::client::gpu {
 
 namespace cuda = kernels::cuda;
-
-namespace {
-
-// Empty, or why the pushes of OPTIONS are not encoded on a GPU, for a person.
-std::string WhyOnHost(const ClientOptions& options) {
-  if (options.choose.has_value()) return "the push codec is chosen as the run goes";
-  for (const CodecSpec& spec : {options.push, options.warmup.first}) {
-    for (const CodecSpec& part : {spec, VectorSpec(spec)}) {
-      const absl::Status made = DeviceCodec::Make(part).status();
-      if (absl::IsUnimplemented(made)) return std::string(made.message());
-    }
-  }
-  return "";
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<const Gpu>> Gpu::Open(int number) {
   const int count = cuda::DeviceCount();
@@ -57,10 +36,6 @@ absl::StatusOr<std::unique_ptr<ParameterMemory>> Gpu::MakeParameters(
 
 absl::StatusOr<std::unique_ptr<ShardEncoder>> Gpu::MakeEncoder(const Partition& partition,
                                                                const ClientOptions& options) const {
-  if (const std::string why = WhyOnHost(options); !why.empty()) {
-    LOG(WARNING) << name_ << ": gradients are copied to the host and encoded there: " << why;
-    return CopyingShardEncoder::Make(partition, options);
-  }
   return DeviceShardEncoder::Make(partition, options);
 }
 

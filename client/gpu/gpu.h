@@ -25,8 +25,6 @@ class Gpu final : public Device {
   absl::Status Use() const override;
   absl::StatusOr<std::unique_ptr<ParameterMemory>> MakeParameters(
       const Partition& partition) const override;
-  // Where a push goes in a codec that has no twin here, or is chosen as the run goes, gradients are
-  // copied to the host, and the log says so.
   absl::StatusOr<std::unique_ptr<ShardEncoder>> MakeEncoder(
       const Partition& partition, const ClientOptions& options) const override;
 
