@@ -229,6 +229,7 @@ void BenchPushes(const std::string& size, size_t n, std::span<const float> gradi
   BenchPush("topk_fp8." + size, top_k, n, gradients, bench);
   BenchPush("fp8_e4m3." + size, {.id = CodecId::kFp8E4m3}, n, gradients, bench);
   BenchPush("int8." + size, {.id = CodecId::kInt8}, n, gradients, bench);
+  BenchPush("onebit." + size, {.id = CodecId::kOneBit}, n, gradients, bench);
   BenchPush("onebit_512." + size, {.id = CodecId::kOneBit, .onebit_group = 512}, n, gradients,
             bench);
   BenchPush("table_4." + size, *ParseCodec("table_4"), n, gradients, bench);
