@@ -47,18 +47,18 @@ HWY_INLINE hn::Vec<Floats> LoadUnits(const std::byte* codes, size_t i, hn::Vec<F
 }
 
 // Returns what the codes decode to, in units.
-template <typename Format>
+template <typename Format, bool kWithin = false>
 HWY_INLINE hn::Vec<Floats> StoreUnits(hn::Vec<Floats> value, hn::Vec<Floats> inverse,
                                       std::byte* codes, size_t i) {
   if constexpr (Format::kScaled) value = hn::Mul(value, inverse);
   hn::Vec<Floats> rounded;
-  const auto code = EncodeLanes<Format>(value, rounded);
+  const auto code = EncodeLanes<Format, kWithin>(value, rounded);
   StoreCodes<Format>(code, codes + i * sizeof(typename Format::Code));
   return rounded;
 }
 #endif
 
-template <typename Format>
+template <typename Format, bool kWithin = false>
 void EncodeAll(std::span<const float> values, float unit, std::byte* codes) {
   const float inverse = 1.0f / unit;
   size_t i = 0;
@@ -67,7 +67,7 @@ void EncodeAll(std::span<const float> values, float unit, std::byte* codes) {
   const auto inverses = hn::Set(df, inverse);
   for (; i + hn::Lanes(df) <= values.size(); i += hn::Lanes(df)) {
     AskAhead<Format>(values.data() + i);
-    StoreUnits<Format>(hn::LoadU(df, values.data() + i), inverses, codes, i);
+    StoreUnits<Format, kWithin>(hn::LoadU(df, values.data() + i), inverses, codes, i);
   }
 #endif
   for (; i < values.size(); ++i) {
@@ -173,6 +173,10 @@ THINWIRE_CONVERT(Fp8E5m2)
 THINWIRE_CONVERT(Fp8E4m3)
 #undef THINWIRE_CONVERT
 
+void EncodeWithinFp8E4m3(std::span<const float> values, float unit, std::byte* codes) {
+  EncodeAll<Fp8E4m3, /*kWithin=*/true>(values, unit, codes);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace thinwire::kernels
 HWY_AFTER_NAMESPACE();
@@ -215,6 +219,12 @@ THINWIRE_CONVERT(Bf16)
 THINWIRE_CONVERT(Fp8E5m2)
 THINWIRE_CONVERT(Fp8E4m3)
 #undef THINWIRE_CONVERT
+
+HWY_EXPORT(EncodeWithinFp8E4m3);
+template <>
+void EncodeWithin<Fp8E4m3>(std::span<const float> values, float unit, std::byte* codes) {
+  HWY_DYNAMIC_DISPATCH(EncodeWithinFp8E4m3)(values, unit, codes);
+}
 
 }  // namespace thinwire::kernels
 #endif  // HWY_ONCE

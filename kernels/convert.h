@@ -27,6 +27,11 @@ namespace thinwire::kernels {
 template <typename Format>
 void Encode(std::span<const float> values, float unit, std::byte* codes);
 
+// The same, faster, of values that no code is too small for: of fp8_e4m3, whose unit is chosen so.
+// REQUIRES: none is larger than unit times the format's largest, or a NaN.
+template <typename Format>
+void EncodeWithin(std::span<const float> values, float unit, std::byte* codes);
+
 // REQUIRES: residual.size() == gradient.size().
 template <typename Format>
 void EncodeFeedback(std::span<const float> gradient, std::span<float> residual, float unit,

@@ -1,5 +1,6 @@
 #include "kernels/convert.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -87,6 +88,22 @@ TYPED_TEST(ConvertTest, EncodesAsTheScalarFormulaDoes) {
     Encode<TypeParam>(values, TestFixture::kUnit, got.data() + offset);
     ASSERT_EQ(got, want);
   });
+}
+
+TYPED_TEST(ConvertTest, EncodesWithinAsItEncodes) {
+  if constexpr (TypeParam::kScaled) {
+    constexpr float kMost = TestFixture::kUnit * DecodeValue<TypeParam>(TypeParam::kMaxFinite);
+    this->OnManyArrays([&](std::vector<float> values, size_t offset) {
+      for (float& value : values) {
+        value = std::isnan(value) ? -kMost : std::clamp(value, -kMost, kMost);
+      }
+      std::vector<std::byte> bytes(offset + values.size());
+      EncodeWithin<TypeParam>(values, this->kUnit, bytes.data() + offset);
+      ASSERT_EQ(bytes, this->EncodedOneByOne(values, offset));
+    });
+  } else {
+    GTEST_SKIP() << "a format without a scale has no such function";
+  }
 }
 
 TYPED_TEST(ConvertTest, FeedbackLeavesWhatTheCodesLack) {

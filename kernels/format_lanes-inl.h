@@ -78,8 +78,9 @@ HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude, hn::Vec<Floats>& ro
   }
 }
 
-// The codes of VALUES, and in ROUNDED what they decode to (of a NaN: anything).
-template <typename Format>
+// The codes of VALUES, and in ROUNDED what they decode to (of a NaN: anything). kWithin: REQUIRES
+// that none is larger than the format's largest, or a NaN.
+template <typename Format, bool kWithin = false>
 HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values, hn::Vec<Floats>& rounded) {
   const Ints di;
   const auto bits = hn::BitCast(di, values);
@@ -94,8 +95,10 @@ HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values, hn::Vec<Floats>& ro
     const auto magnitude = hn::And(bits, hn::Set(di, 0x7FFFFFFF));
     const auto sign = hn::And(hn::ShiftRight<kSignShift>(bits),
                               hn::Set(di, static_cast<int32_t>(kSignBit<Format>)));
-    auto code = RoundLanes<Format>(hn::Min(magnitude, hn::Set(di, kLargest)), rounded);
+    const auto held = kWithin ? magnitude : hn::Min(magnitude, hn::Set(di, kLargest));
+    auto code = RoundLanes<Format>(held, rounded);
     rounded = hn::CopySignToAbs(rounded, values);
+    if constexpr (kWithin) return hn::Or(code, sign);
     if constexpr (Format::kKeepsInfinity) {
       const auto infinite = hn::Eq(magnitude, infinity);
       code = hn::IfThenElse(infinite, hn::Set(di, static_cast<int32_t>(Format::kInfinity)), code);

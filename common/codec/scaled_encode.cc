@@ -28,20 +28,27 @@ void ForEachBlock(size_t count, const Block& block) {
   }
 }
 
+constexpr float kLargestCode = kernels::DecodeValue<Format>(Format::kMaxFinite);
+
 }  // namespace
 
 void EncodeScaled(std::span<const float> values, std::byte* out) {
   std::byte* const codes = out + 1;
   uint8_t scale = kSmallestScaleByte;
   size_t grown_at = 0;
+  auto* encode = kernels::EncodeWithin<Format>;
   ForEachBlock(values.size(), [&](size_t first, size_t n) {
     const auto block = values.subspan(first, n);
-    const uint8_t wanted = ScaleByteFor(kernels::LargestMagnitude(block));
+    const float largest = kernels::LargestMagnitude(block);
+    const uint8_t wanted = ScaleByteFor(largest);
     if (wanted > scale) grown_at = first;
     scale = std::max(scale, wanted);
-    kernels::Encode<Format>(block, UnitOfScaleByte(scale), codes + first);
+    const float unit = UnitOfScaleByte(scale);
+    // Beyond the largest unit, or not finite.
+    if (!(largest <= kLargestCode * unit)) encode = kernels::Encode<Format>;
+    encode(block, unit, codes + first);
   });
-  kernels::Encode<Format>(values.first(grown_at), UnitOfScaleByte(scale), codes);
+  encode(values.first(grown_at), UnitOfScaleByte(scale), codes);
   *out = std::byte{scale};
 }
 
