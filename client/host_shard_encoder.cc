@@ -78,8 +78,8 @@ absl::StatusOr<std::vector<Owed>> HostShardEncoder::owed() {
   return owed;
 }
 
-absl::Status HostShardEncoder::Restore(ShardId shard, std::vector<float> residual,
-                                       std::vector<float> momentum) {
+absl::Status HostShardEncoder::Restore(ShardId shard, std::span<const float> residual,
+                                       std::span<const float> momentum) {
   shards_[shard.value].feedback.Restore(residual);
   shards_[shard.value].correction.Restore(momentum);
   return absl::OkStatus();

@@ -123,8 +123,8 @@ absl::Status PushEncoder::Restore(SavedResiduals saved) {
           absl::StrCat("shard ", s, ": want no momentum, for there is no momentum correction; got ",
                        momentum.size(), " values of it"));
     }
-    const absl::Status restored = shards_->Restore(ShardId{static_cast<uint32_t>(s)},
-                                                   std::move(residual), std::move(momentum));
+    const absl::Status restored =
+        shards_->Restore(ShardId{static_cast<uint32_t>(s)}, residual, momentum);
     if (!restored.ok()) return restored;
     memory_[s].late_examples = late_examples;
   }

@@ -73,8 +73,8 @@ class ShardEncoder {
   // begun.
   virtual absl::StatusOr<std::vector<Owed>> owed() = 0;
   // Goes on from what owed() was of SHARD.
-  virtual absl::Status Restore(ShardId shard, std::vector<float> residual,
-                               std::vector<float> momentum) = 0;
+  virtual absl::Status Restore(ShardId shard, std::span<const float> residual,
+                               std::span<const float> momentum) = 0;
 };
 
 }  // namespace thinwire::client

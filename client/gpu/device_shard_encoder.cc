@@ -226,8 +226,8 @@ cuda::Status DeviceShardEncoder::CopyOwed() {
   return stream_.Wait();
 }
 
-absl::Status DeviceShardEncoder::Restore(ShardId shard, std::vector<float> residual,
-                                         std::vector<float> momentum) {
+absl::Status DeviceShardEncoder::Restore(ShardId shard, std::span<const float> residual,
+                                         std::span<const float> momentum) {
   ShardMemory& memory = shards_[shard.value];
   memory.owes = !residual.empty();
   return ToStatus(cuda::InOrder(

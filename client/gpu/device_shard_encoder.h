@@ -52,8 +52,8 @@ class DeviceShardEncoder final : public ShardEncoder {
                         std::span<const uint32_t> taken) override;
   absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) override;
   absl::StatusOr<std::vector<Owed>> owed() override;
-  absl::Status Restore(ShardId shard, std::vector<float> residual,
-                       std::vector<float> momentum) override;
+  absl::Status Restore(ShardId shard, std::span<const float> residual,
+                       std::span<const float> momentum) override;
 
  private:
   static constexpr size_t kSlots = 2;
