@@ -37,13 +37,18 @@ ClientOptions OptionsOf(const Mode& mode) {
   return options;
 }
 
-class GpuClusterTest : public ::testing::TestWithParam<Mode> {
+class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (kernels::cuda::DeviceCount() == 0) GTEST_SKIP() << "this machine has no GPU";
     gpu_ = *client::gpu::Gpu::Open(0);
   }
 
+  std::unique_ptr<const client::gpu::Gpu> gpu_;
+};
+
+class GpuClusterTest : public GpuTest, public ::testing::WithParamInterface<Mode> {
+ protected:
   // What the servers have when worker 0, with a GPU or without, and worker 1 have trained.
   Tensors Train(bool with_gpu) {
     SmallCluster cluster(Rule::Sync(2, /*ordered_fold=*/true), GetParam().publish);
@@ -68,22 +73,14 @@ class GpuClusterTest : public ::testing::TestWithParam<Mode> {
     EXPECT_TRUE(other.client().Leave().ok());
     return cluster.Masters();
   }
-
-  std::unique_ptr<const client::gpu::Gpu> gpu_;
 };
 
 TEST_P(GpuClusterTest, TheMastersAreThoseOfHostsAlone) {
   EXPECT_EQ(Train(/*with_gpu=*/true), Train(/*with_gpu=*/false));
 }
 
-class GpuChoiceTest : public ::testing::Test {
+class GpuChoiceTest : public GpuTest {
  protected:
-  void SetUp() override {
-    if (kernels::cuda::DeviceCount() == 0) GTEST_SKIP() << "this machine has no GPU";
-    gpu_ = *client::gpu::Gpu::Open(0);
-  }
-
-  std::unique_ptr<const client::gpu::Gpu> gpu_;
   const std::vector<CodecSpec> candidates_ = {
       {.id = CodecId::kFp8E5m2}, {.id = CodecId::kOneBit}, kTopK};
 };
