@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "absl/base/config.h"
 #include "common/huge_page_arena.h"
 
 namespace thinwire {
@@ -11,12 +12,7 @@ namespace {
 constexpr size_t kLeastArray = size_t{64} << 10;
 
 // AddressSanitizer knows where an array of the heap ends.
-#if defined(__has_feature)
-#define THINWIRE_HAS_FEATURE(name) __has_feature(name)
-#else
-#define THINWIRE_HAS_FEATURE(name) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || THINWIRE_HAS_FEATURE(address_sanitizer)
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
 constexpr bool kFromHeap = true;
 #else
 constexpr bool kFromHeap = false;

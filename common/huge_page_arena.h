@@ -16,18 +16,13 @@
 namespace thinwire {
 
 // Gives out ranges of mappings that are whole huge pages, the first that fits, and gives a mapping
-// back to the system when nothing of it is used. Made for arrays that live as long as a job.
+// back to the system when nothing of it is used. What is used when it ends stays
+// mapped. Made for arrays that live as long as a job.
 class HugePageArena {
  public:
   static constexpr size_t kHugePage = size_t{2} << 20;
   static constexpr size_t kPage = 4096;               // where ranges begin
   static constexpr size_t kMapping = 16 * kHugePage;  // at least
-
-  HugePageArena() = default;
-  // What was not given back stays mapped.
-  ~HugePageArena() = default;
-  HugePageArena(const HugePageArena&) = delete;
-  HugePageArena& operator=(const HugePageArena&) = delete;
 
   // BYTES, of any content, at a page's begin. Throws std::bad_alloc, as new does. REQUIRES:
   // bytes > 0.

@@ -1,5 +1,7 @@
 #include "common/codec/error_feedback.h"
 
+#include <vector>
+
 #include "kernels/sparse.h"
 
 namespace thinwire {

@@ -15,8 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "common/codec/codec.h"
 #include "common/float_array.h"

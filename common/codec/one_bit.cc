@@ -1,4 +1,3 @@
-
 #include "common/codec/codebook_codec.h"
 #include "common/codec/codebook_codecs.h"
 #include "kernels/sums.h"

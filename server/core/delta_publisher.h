@@ -18,7 +18,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "common/codec/codec.h"
 #include "common/float_array.h"
