@@ -53,7 +53,7 @@ struct CodebookEncoder::Workspace {
       sample_words = layout.Place<uint32_t>(2 * TableSampleCount(count, book.number_count()));
     }
     if (encoder.id_ == CodecId::kInt8) {
-      ranges = layout.Place<kernels::Range>((count + cuda::kTileValues - 1) / cuda::kTileValues);
+      ranges = layout.Place<kernels::Range>(cuda::OneBlockATile(count).block_count);
     }
     few = layout.Place<float>(2);
     words = layout.Place<uint32_t>(2);
