@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,7 @@
 #include "bench/gradients.h"
 #include "common/codec/error_feedback.h"
 #include "common/codec/index_code.h"
+#include "common/huge_page_arena.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
@@ -324,6 +326,8 @@ void PrintRatios(const FastestReporter& reporter) {
 }  // namespace thinwire
 
 int main(int argc, char** argv) {
+  thinwire::HugePageArena arena;
+  std::pmr::set_default_resource(&arena);  // of all arrays measured here
   if (!thinwire::InitializeBenchmarks(argc, argv)) return 1;
   thinwire::Register();
   thinwire::FastestReporter reporter;

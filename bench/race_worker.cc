@@ -29,6 +29,7 @@
 #include "client/client.h"
 #include "client/grpc_transport.h"
 #include "common/clock.h"
+#include "common/huge_page_arena.h"
 #include "proto/config.pb.h"
 #include "proto/config_text.h"
 #include "worker/client_options.h"
@@ -139,6 +140,8 @@ absl::StatusOr<nlohmann::ordered_json> Race(const WorkerConfig& config, const Ra
   if (!options.ok()) return options.status();
   GrpcTransport transport({config.servers().begin(), config.servers().end()},
                           grpc::InsecureChannelCredentials());
+  HugePageArena arena;
+  options->memory = &arena;
   const absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Make(*std::move(options), *tensors, transport);
   if (!client.ok()) return client.status();

@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "bench/fastest.h"
 #include "common/codec/codec.h"
 #include "common/float_array.h"
+#include "common/huge_page_arena.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/schedule.h"
 
@@ -255,6 +257,8 @@ void Measure(const std::vector<Setting>& settings) {
 }  // namespace thinwire
 
 int main(int argc, char** argv) {
+  thinwire::HugePageArena arena;
+  std::pmr::set_default_resource(&arena);  // of all arrays measured here
   if (!thinwire::InitializeBenchmarks(argc, argv)) return 1;
   thinwire::Measure(thinwire::Settings());
   return 0;

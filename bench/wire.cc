@@ -37,6 +37,7 @@
 #include "client/client.h"
 #include "client/grpc_transport.h"
 #include "common/clock.h"
+#include "common/huge_page_arena.h"
 
 namespace thinwire {
 namespace {
@@ -67,6 +68,7 @@ class Trainer {
     }
     ClientOptions options;
     options.worker = WorkerId{worker};
+    options.memory = &arena_;
     client_ = *Client::Make(options, tensors, transport_);
     const std::vector<std::span<const float>> initial(kLayers, *gradients_[0]);
     step_ = *client_->Join(initial);
@@ -83,6 +85,7 @@ class Trainer {
   }
 
  private:
+  HugePageArena arena_;
   GrpcTransport transport_;
   std::vector<std::shared_ptr<const std::vector<float>>> gradients_;
   std::unique_ptr<Client> client_;

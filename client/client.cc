@@ -134,7 +134,7 @@ absl::Status Client::State::MakeEncoder() {
 
 absl::Status Client::State::MakeReplica() {
   if (device_ == nullptr) {
-    replica_ = std::make_unique<client::Replica>(partition_);
+    replica_ = std::make_unique<client::Replica>(partition_, options_.memory);
     return absl::OkStatus();
   }
   auto memory = device_->MakeParameters(partition_);

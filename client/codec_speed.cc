@@ -84,7 +84,7 @@ class Workbench {
 
   absl::Status Open(const ClientOptions& options, const Device* device) {
     if (device == nullptr) {
-      memory_ = std::make_shared<HostParameters>(partition_);
+      memory_ = std::make_shared<HostParameters>(partition_, options.memory);
       encoder_ = std::make_unique<HostShardEncoder>(partition_, options);
     } else {
       auto memory = device->MakeParameters(partition_);

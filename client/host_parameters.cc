@@ -25,9 +25,9 @@ uint64_t BytesOf(const Partition& partition) {
 
 }  // namespace
 
-HostParameters::HostParameters(const Partition& partition)
+HostParameters::HostParameters(const Partition& partition, std::pmr::memory_resource* memory)
     : partition_(partition), past_cache_(BytesOf(partition) > kCachedBytes) {
-  for (const TensorShape& t : partition.tensors()) memory_.emplace_back(t.value_count());
+  for (const TensorShape& t : partition.tensors()) memory_.emplace_back(t.value_count(), memory);
   for (FloatArray& m : memory_) tensors_.push_back(m);
 }
 

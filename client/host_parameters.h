@@ -3,6 +3,7 @@
 #define THINWIRE_CLIENT_HOST_PARAMETERS_H_
 
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -17,8 +18,9 @@ namespace thinwire::client {
 // Not thread-safe.
 class HostParameters final : public ParameterMemory {
  public:
-  // Zeros. PARTITION outlives this.
-  explicit HostParameters(const Partition& partition);
+  // Zeros. PARTITION and MEMORY, which holds the tensors, outlive this.
+  explicit HostParameters(const Partition& partition,
+                          std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   std::span<float> tensor(uint32_t tensor) override { return tensors_[tensor]; }
   absl::Status Fill(std::span<const std::span<const float>> values) override;

@@ -17,6 +17,7 @@
 #ifndef THINWIRE_CLIENT_MOMENTUM_CORRECTION_H_
 #define THINWIRE_CLIENT_MOMENTUM_CORRECTION_H_
 
+#include <memory_resource>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,7 +41,10 @@ namespace client {
 // Not thread-safe.
 class MomentumCorrection {
  public:
-  explicit MomentumCorrection(const CorrectionOptions& options) : options_(options) {}
+  // The momentum lies in MEMORY, which outlives this.
+  explicit MomentumCorrection(const CorrectionOptions& options,
+                              std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : options_(options), u_(memory) {}
 
   // Takes GRADIENT in, and returns what to add to the residual in its place: GRADIENT itself, u, or
   // SCRATCH; valid until any of them changes. In one pass over the shard, which leaves u in the

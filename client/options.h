@@ -3,6 +3,7 @@
 #define THINWIRE_CLIENT_OPTIONS_H_
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct ClientOptions {
   CorrectionOptions correction;  // momentum at the worker
   double gradient_clip = 0;      // the largest norm of all workers' gradient; 0: not clipped
   std::string residual_file;  // what a worker owes outlives its process there; empty: it does not
+  // Holds the arrays with an element per parameter: replica, residuals, momentum. Outlives the
+  // client.
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();
   absl::Duration silence = absl::Seconds(10);  // a server silent for longer is an error
   absl::Duration heartbeat_interval =
       absl::Milliseconds(500);  // at most; also what keeps gRPC's threads awake

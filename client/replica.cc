@@ -10,8 +10,8 @@
 
 namespace thinwire::client {
 
-Replica::Replica(const Partition& partition)
-    : Replica(partition, std::make_unique<HostParameters>(partition)) {}
+Replica::Replica(const Partition& partition, std::pmr::memory_resource* memory)
+    : Replica(partition, std::make_unique<HostParameters>(partition, memory)) {}
 
 Replica::Replica(const Partition& partition, std::unique_ptr<ParameterMemory> memory)
     : partition_(partition), memory_(std::move(memory)), shards_(partition.shard_count()) {}

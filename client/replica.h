@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -34,8 +35,9 @@ class Replica {
     kDiffers,    // not what the server has: nothing of the shard is held any more
   };
 
-  // Zeros in the host's memory. PARTITION outlives the replica.
-  explicit Replica(const Partition& partition);
+  // Zeros in the host's memory, in MEMORY. PARTITION and MEMORY outlive the replica.
+  explicit Replica(const Partition& partition,
+                   std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   Replica(const Partition& partition, std::unique_ptr<ParameterMemory> memory);
 
   std::span<float> tensor(uint32_t tensor) { return memory_->tensor(tensor); }

@@ -15,10 +15,10 @@ struct BufferPool::Free {
   size_t allocated_count ABSL_GUARDED_BY(mu) = 0;
 };
 
-BufferPool::BufferPool()
-    : BufferPool([](size_t size) {
-        return Memory(std::make_unique_for_overwrite<std::byte[]>(size).release(),
-                      [](std::byte* bytes) { delete[] bytes; });
+BufferPool::BufferPool(std::pmr::memory_resource* memory)
+    : BufferPool([memory](size_t size) {
+        return Memory(static_cast<std::byte*>(memory->allocate(size)),
+                      [memory, size](std::byte* bytes) { memory->deallocate(bytes, size); });
       }) {}
 
 BufferPool::BufferPool(Allocate allocate)

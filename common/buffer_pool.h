@@ -1,12 +1,15 @@
-// BufferPool: buffers for bytes that others send, used again once their last slice is gone, so that
-// a step like the one before it allocates none. gRPC may still hold a slice when the verdict is in,
-// on threads of its own, and even when the pool is gone: the memory lives as long as its last user.
+// BufferPool: byte buffers that are reused when their last slice is released, so that repeated
+// steps allocate nothing.
+//
+// gRPC may release a slice on its own threads, after the verdict of its push and even after the
+// pool is destroyed. The buffer is returned to the pool if the pool exists, and freed otherwise.
 #ifndef THINWIRE_COMMON_BUFFER_POOL_H_
 #define THINWIRE_COMMON_BUFFER_POOL_H_
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <span>
 
 namespace thinwire {
@@ -14,9 +17,9 @@ namespace thinwire {
 // Thread-safe.
 class BufferPool {
  public:
-  // With what gives it back.
+  // Bytes and the function that frees them.
   using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
-  // Null where there is none of that SIZE.
+  // Returns null if there is no memory of SIZE bytes.
   using Allocate = std::function<Memory(size_t size)>;
 
   struct Buffer {
@@ -26,15 +29,16 @@ class BufferPool {
     std::span<std::byte> span() const { return {bytes.get(), size}; }
   };
 
-  // Of the heap, or of memory from elsewhere.
-  BufferPool();
+  // MEMORY outlives every buffer, not only the pool.
+  explicit BufferPool(std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  // For memory that can run out, such as pinned memory.
   explicit BufferPool(Allocate allocate);
 
-  // A buffer of at least SIZE bytes, of any content; null where there is no memory. It returns to
-  // the pool with its last owner.
+  // Returns a buffer of SIZE bytes with undefined content, or null if there is no memory. The
+  // buffer returns to the pool when its last owner releases it.
   std::shared_ptr<const Buffer> Take(size_t size);
 
-  // How many buffers were ever allocated.
+  // Returns how many buffers were ever allocated.
   size_t allocated_count() const;
 
  private:

@@ -1,43 +1,21 @@
-// FloatArray: a std::vector<float> in huge pages, for what is held for every value of a shard:
-// masters, slots, sums and residuals.
+// FloatArray: a vector of floats in memory that its owner chooses: masters, slots, sums, residuals
+// and momenta.
 //
-// A pass over such arrays, and far more a few values added at scattered places, wait for the
-// processor to find the pages; a huge page is found once for 512 small ones.
+// Programs pass a HugePageArena (common/huge_page_arena.h) down to the classes that hold such
+// arrays, because a pass over a shard, and even more a few additions at scattered places, spend
+// much of their time on address translation. Tests use the default resource.
+//
+// A copied FloatArray takes the default resource, whatever its source has, unless the copy
+// constructor gets another. Moving keeps the resource. The resource must outlive the array.
 #ifndef THINWIRE_COMMON_FLOAT_ARRAY_H_
 #define THINWIRE_COMMON_FLOAT_ARRAY_H_
 
-#include <cstddef>
+#include <memory_resource>
 #include <vector>
-
-#include "common/buffer_pool.h"
 
 namespace thinwire {
 
-// From the process's arena if an array is large enough to gain by it, else from the heap.
-void* TakeArray(size_t bytes);
-void GiveBackArray(void* array, size_t bytes);
-
-template <typename T>
-struct HugePageAllocator {
-  using value_type = T;
-
-  HugePageAllocator() = default;
-  template <typename U>
-  HugePageAllocator(const HugePageAllocator<U>&) {}  // NOLINT: allocators convert
-
-  T* allocate(size_t count) { return static_cast<T*>(TakeArray(count * sizeof(T))); }
-  void deallocate(T* array, size_t count) { GiveBackArray(array, count * sizeof(T)); }
-
-  template <typename U>
-  bool operator==(const HugePageAllocator<U>&) const {
-    return true;
-  }
-};
-
-using FloatArray = std::vector<float, HugePageAllocator<float>>;
-
-// For a BufferPool of arrays.
-BufferPool::Memory AllocateArray(size_t bytes);
+using FloatArray = std::pmr::vector<float>;
 
 }  // namespace thinwire
 

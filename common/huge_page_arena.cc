@@ -18,8 +18,8 @@ size_t RoundUp(size_t bytes, size_t unit) {
 }  // namespace
 
 HugePageArena::Ranges::iterator HugePageArena::Map(size_t bytes) {
-  const size_t length = std::max(RoundUp(bytes, kHugePage), kMapping);
-  // One more, to cut the range out that begins with a huge page.
+  const size_t length = std::max(RoundUp(bytes, kHugePage), kSmallestMapping);
+  // mmap aligns to small pages only. One huge page more leaves room to cut out an aligned range.
   const size_t around = length + kHugePage;
   void* const mapped =
       mmap(nullptr, around, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -28,13 +28,16 @@ HugePageArena::Ranges::iterator HugePageArena::Map(size_t bytes) {
   const size_t before = -reinterpret_cast<uintptr_t>(from) % kHugePage;
   if (before > 0) munmap(from, before);
   if (before < kHugePage) munmap(from + before + length, kHugePage - before);
-  // Where there are none, small ones do.
+  // A refusal is harmless: the pages stay small.
   madvise(from + before, length, MADV_HUGEPAGE);
   mappings_.emplace(from + before, length);
   return free_.emplace(from + before, length).first;
 }
 
-void* HugePageArena::Take(size_t bytes) {
+void* HugePageArena::do_allocate(size_t bytes, size_t alignment) {
+  if (ComesFromHeap(bytes, alignment)) {
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
   bytes = RoundUp(bytes, kPage);
   absl::MutexLock lock(&mu_);
   auto range = std::ranges::find_if(free_, [&](const auto& free) { return free.second >= bytes; });
@@ -45,7 +48,10 @@ void* HugePageArena::Take(size_t bytes) {
   return from;
 }
 
-void HugePageArena::GiveBack(void* array, size_t bytes) {
+void HugePageArena::do_deallocate(void* array, size_t bytes, size_t alignment) {
+  if (ComesFromHeap(bytes, alignment)) {
+    return std::pmr::new_delete_resource()->deallocate(array, bytes, alignment);
+  }
   absl::MutexLock lock(&mu_);
   const auto range = free_.emplace(static_cast<std::byte*>(array), RoundUp(bytes, kPage)).first;
   const auto next = std::next(range);

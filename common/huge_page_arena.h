@@ -1,45 +1,66 @@
-// HugePageArena: memory from mappings that are whole huge pages.
+// HugePageArena: a memory resource for large arrays that live as long as a job, backed by huge
+// pages.
 //
-// The kernel is asked for huge pages with madvise and may say no: then pages are small, and nothing
-// else differs. Arrays share pages: one of a default shard is half of one.
+// It maps whole huge pages and asks the kernel for them with madvise. If the kernel has none, the
+// pages are small and nothing else changes. Arrays share huge pages: a shard of default size fills
+// half of one.
 //
 // Thread-safe.
 #ifndef THINWIRE_COMMON_HUGE_PAGE_ARENA_H_
 #define THINWIRE_COMMON_HUGE_PAGE_ARENA_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory_resource>
 
+#include "absl/base/config.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
 namespace thinwire {
 
-// Gives out ranges of mappings that are whole huge pages, the first that fits, and gives a mapping
-// back to the system when nothing of it is used. What is used when it ends stays
-// mapped. Made for arrays that live as long as a job.
-class HugePageArena {
+// Allocates by first fit, on page boundaries. A mapping returns to the system as soon as none of it
+// is in use. Arrays that are still allocated when the arena is destroyed stay mapped.
+//
+// allocate() throws std::bad_alloc if there is no memory.
+class HugePageArena final : public std::pmr::memory_resource {
  public:
   static constexpr size_t kHugePage = size_t{2} << 20;
-  static constexpr size_t kPage = 4096;               // where ranges begin
-  static constexpr size_t kMapping = 16 * kHugePage;  // at least
+  static constexpr size_t kPage = 4096;
+  static constexpr size_t kSmallestMapping = 16 * kHugePage;
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
+  // Everything comes from the heap, where AddressSanitizer sees the bounds of every array.
+  static constexpr size_t kSmallestArray = SIZE_MAX;
+#else
+  // The processor's translation cache holds the few small pages of a smaller array.
+  static constexpr size_t kSmallestArray = size_t{64} << 10;
+#endif
 
-  // BYTES, of any content, at a page's begin. Throws std::bad_alloc, as new does. REQUIRES:
-  // bytes > 0.
-  void* Take(size_t bytes);
-  // REQUIRES: Take(bytes) gave it.
-  void GiveBack(void* array, size_t bytes);
+  // Arrays of fewer than SMALLEST_ARRAY bytes come from the heap.
+  explicit HugePageArena(size_t smallest_array = kSmallestArray)
+      : smallest_array_(smallest_array) {}
 
   size_t mapped_bytes() const;
 
  private:
-  using Ranges = std::map<std::byte*, size_t>;  // from where, how long
+  using Ranges = std::map<std::byte*, size_t>;  // start -> length in bytes
 
+  void* do_allocate(size_t bytes, size_t alignment) override;
+  void do_deallocate(void* array, size_t bytes, size_t alignment) override;
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+
+  bool ComesFromHeap(size_t bytes, size_t alignment) const {
+    return bytes < smallest_array_ || alignment > kPage;
+  }
   Ranges::iterator Map(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const size_t smallest_array_;
   mutable absl::Mutex mu_;
   Ranges mappings_ ABSL_GUARDED_BY(mu_);
-  Ranges free_ ABSL_GUARDED_BY(mu_);  // no two of a mapping touch
+  Ranges free_ ABSL_GUARDED_BY(mu_);  // adjacent free ranges of one mapping are merged
 };
 
 }  // namespace thinwire

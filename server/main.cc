@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/codec/codec_names.h"
+#include "common/huge_page_arena.h"
 #include "proto/config.pb.h"
 #include "proto/config_check.h"
 #include "proto/config_text.h"
@@ -88,8 +89,11 @@ absl::Status Serve(const thinwire::ServerConfig& config) {
   if (!status.ok()) return status;
   StopSignals signals;
   thinwire::SteadyClock clock;
+  // Never destroyed: a thread of gRPC may release masters that it has sent after this function
+  // returns.
+  static thinwire::HugePageArena& arena = *new thinwire::HugePageArena;
   const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
-  auto job = thinwire::MakeJob(config, epoch, clock);
+  auto job = thinwire::MakeJob(config, epoch, clock, &arena);
   if (!job.ok()) return job.status();
   auto listener = thinwire::Listener::Start(**job, config.listen());
   if (!listener.ok()) return listener.status();

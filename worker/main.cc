@@ -24,6 +24,7 @@
 #include "client/gpu/open_gpu.h"
 #include "client/grpc_transport.h"
 #include "common/clock.h"
+#include "common/huge_page_arena.h"
 #include "common/ids.h"
 #include "proto/config.pb.h"
 #include "proto/config_text.h"
@@ -122,6 +123,8 @@ absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Terminat
   if (!options.ok()) return options.status();
   GrpcTransport transport({config.servers().begin(), config.servers().end()},
                           grpc::InsecureChannelCredentials());
+  HugePageArena arena;
+  options->memory = &arena;
   const absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Make(*std::move(options), (*model)->tensors(), transport, device->gpu.get());
   if (!client.ok()) return client.status();

@@ -12,7 +12,7 @@ size_t ErrorFeedback::Encode(const Codec& codec, std::span<const float> gradient
   if (residual_.empty() && leaves_nothing) return codec.Encode(gradient, turn, out);
   residual_.resize(count_);
   const size_t length = codec.EncodeFeedback(gradient, residual_, turn, memory_, out);
-  if (leaves_nothing) FloatArray().swap(residual_);  // gives the memory back
+  if (leaves_nothing) FloatArray(residual_.get_allocator()).swap(residual_);  // frees the memory
   return length;
 }
 

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 
 #include "common/codec/codec.h"
@@ -23,8 +24,10 @@ namespace thinwire {
 
 class ErrorFeedback {
  public:
-  // For a shard of COUNT values.
-  ErrorFeedback(size_t count, bool keep_error) : count_(count), keep_error_(keep_error) {}
+  // For a shard of COUNT values. The residual lies in MEMORY, which outlives this.
+  ErrorFeedback(size_t count, bool keep_error,
+                std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : count_(count), keep_error_(keep_error), residual_(memory) {}
 
   // Encodes residual + GRADIENT with CODEC, which may be another one at each call, as it is done on
   // TURN. Returns the payload's length. REQUIRES: gradient.size() == count, all finite; out.size()

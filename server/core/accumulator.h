@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <vector>
 
@@ -45,8 +46,12 @@ struct Gradient {
 
 class Accumulator {
  public:
-  explicit Accumulator(size_t value_count, bool keep_sparse = false)
-      : keep_sparse_(keep_sparse), sum_(value_count), entries_(keep_sparse ? value_count : 0) {}
+  // The sum lies in MEMORY, which outlives the accumulator.
+  explicit Accumulator(size_t value_count, bool keep_sparse = false,
+                       std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : keep_sparse_(keep_sparse),
+        sum_(value_count, memory),
+        entries_(keep_sparse ? value_count : 0) {}
 
   // Counts GRADIENT and folds it.
   void Fold(Gradient gradient);

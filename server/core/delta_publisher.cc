@@ -27,7 +27,8 @@ ByteChain Written(size_t most_bytes, const Encode& encode) {
 
 }  // namespace
 
-DeltaPublisher::DeltaPublisher(const PublishOptions& options) : options_(options) {
+DeltaPublisher::DeltaPublisher(const PublishOptions& options, std::pmr::memory_resource* memory)
+    : options_(options), published_(memory) {
   if (options.codec.has_value()) codec_ = MakeCodec(*options.codec).value();
 }
 

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 
@@ -37,8 +38,10 @@ class DeltaPublisher {
   // One version in so many goes with its hash.
   static constexpr uint64_t kHashEvery = 16;
 
-  // REQUIRES: MakeCodec accepts the codec.
-  explicit DeltaPublisher(const PublishOptions& options);
+  // The published values lie in MEMORY, which outlives the publisher. REQUIRES: MakeCodec accepts
+  // the codec.
+  explicit DeltaPublisher(const PublishOptions& options,
+                          std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   // The first values. Everything below REQUIRES that they came.
   void Start(Version version, std::span<const float> masters);

@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -33,8 +34,10 @@ enum class SelectionRest { kServer, kWorkers };
 
 class GlobalTopK {
  public:
-  explicit GlobalTopK(size_t value_count, SelectionRest rest = SelectionRest::kServer)
-      : keeper_(rest), rest_(value_count) {}
+  // The rest lies in MEMORY, which outlives the selection.
+  explicit GlobalTopK(size_t value_count, SelectionRest rest = SelectionRest::kServer,
+                      std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : keeper_(rest), rest_(value_count, memory) {}
 
   // Adds SCALE times the sum of ACCUMULATOR, and takes the COUNT largest out. REQUIRES: it may give
   // its sum; 1 <= count <= value_count.

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,6 +39,9 @@ struct ShardOptions {
   uint64_t planned_examples = 0;
   Thinning thinning;
   std::optional<PublishOptions> publish;  // none: readers get masters only
+  // Holds the arrays with an element per value: masters, slots, sums, published values. Outlives
+  // the shard and every reader of its masters.
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
 
 class Shard {

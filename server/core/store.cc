@@ -9,18 +9,19 @@
 namespace thinwire {
 
 Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
-             const Schedule& schedule, const Thinning& thinning)
+             const Schedule& schedule, const Thinning& thinning, std::pmr::memory_resource* memory)
     : value_count_(value_count),
       planned_examples_(planned_examples),
       schedule_(schedule),
-      updater_(value_count, optimizer, thinning) {
+      pool_(memory),
+      updater_(value_count, optimizer, thinning, memory) {
   TakeBuffer();
   std::ranges::fill(masters_, 0.0f);
 }
 
 void Store::TakeBuffer() {
   buffer_ = pool_.Take(value_count_ * sizeof(float));
-  // Memory of arrays is aligned for any type, and floats need no constructor.
+  // The memory is aligned for any type, and floats need no constructor.
   masters_ = {reinterpret_cast<float*>(buffer_->bytes.get()), value_count_};
 }
 

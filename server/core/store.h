@@ -11,11 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <span>
 
 #include "common/buffer_pool.h"
 #include "common/byte_chain.h"
-#include "common/float_array.h"
 #include "common/ids.h"
 #include "server/core/accumulator.h"
 #include "server/core/optimizer/optimizer.h"
@@ -27,8 +27,10 @@ namespace thinwire {
 class Store {
  public:
   // PLANNED_EXAMPLES is the length of the schedule. OPTIMIZER and SCHEDULE outlive the store.
+  // MEMORY holds the masters and slots, and outlives every reader of the masters.
   Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
-        const Schedule& schedule, const Thinning& thinning = {});
+        const Schedule& schedule, const Thinning& thinning = {},
+        std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   // Takes the first values; once seeded, changes nothing. REQUIRES: CheckPayload passed.
   void Seed(const ByteChain& payload);
@@ -55,7 +57,7 @@ class Store {
   bool seeded_ = false;
   Version version_;
   uint64_t examples_ = 0;  // of all updates so far: where the schedule is
-  BufferPool pool_{AllocateArray};
+  BufferPool pool_;
   std::shared_ptr<const BufferPool::Buffer> buffer_;  // where the masters lie
   bool lent_ = false;                                 // the buffer, to a reader
   std::span<float> masters_;

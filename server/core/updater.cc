@@ -10,13 +10,13 @@
 
 namespace thinwire {
 
-Updater::Updater(size_t value_count, const Optimizer& optimizer, const Thinning& thinning)
-    : optimizer_(optimizer),
-      thinning_(thinning),
-      slots_(optimizer.slot_count(), FloatArray(value_count)),
-      last_(thinning.lazy_slots ? value_count : 0) {
+Updater::Updater(size_t value_count, const Optimizer& optimizer, const Thinning& thinning,
+                 std::pmr::memory_resource* memory)
+    : optimizer_(optimizer), thinning_(thinning), last_(thinning.lazy_slots ? value_count : 0) {
+  // A copied FloatArray would leave MEMORY.
+  for (int i = 0; i < optimizer.slot_count(); ++i) slots_.emplace_back(value_count, memory);
   if (!thinning.selection_density.has_value()) return;
-  selection_.emplace(value_count, thinning.selection_rest);
+  selection_.emplace(value_count, thinning.selection_rest, memory);
   if (thinning.selection_rest == SelectionRest::kWorkers) {
     taken_list_ = EncodeIndexList({}, value_count);
   }

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -42,8 +43,9 @@ struct Thinning {
 
 class Updater {
  public:
-  // OPTIMIZER outlives it.
-  Updater(size_t value_count, const Optimizer& optimizer, const Thinning& thinning);
+  // OPTIMIZER and MEMORY outlive the updater; slots and selection lie in MEMORY.
+  Updater(size_t value_count, const Optimizer& optimizer, const Thinning& thinning,
+          std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   // Makes MASTERS of BEFORE, the masters before the update: the same array, or one apart from it.
   // REQUIRES: both have value_count values; ACCUMULATOR may give its sum, and gives sparse ones

@@ -132,8 +132,8 @@ absl::StatusOr<std::optional<PublishOptions>> PublishOptionsOf(const Compression
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch epoch,
-                                             Clock& clock) {
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch epoch, Clock& clock,
+                                             std::pmr::memory_resource* memory) {
   if (config.servers() == 0) return Wrong("servers", "want at least 1, got 0");
   if (config.server() >= config.servers()) {
     return Wrong("server", absl::StrCat("want a number below servers, ", config.servers(), ", got ",
@@ -165,6 +165,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch e
   options.start_timeout = absl::Seconds(config.consistency().start_timeout_seconds());
   options.epoch = epoch;
   options.thread_count = config.threads();
+  options.memory = memory;
   if (options.lease <= absl::ZeroDuration()) {
     return Wrong("lease_seconds",
                  absl::StrCat("want more than 0, got ", config.consistency().lease_seconds()));

@@ -4,6 +4,7 @@
 #define THINWIRE_SERVER_EDGE_CONVERT_CONFIG_H_
 
 #include <memory>
+#include <memory_resource>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -27,8 +28,11 @@ absl::StatusOr<Thinning> ThinningOf(const Optimization& config, const Compressio
 // Nothing if the workers pull masters.
 absl::StatusOr<std::optional<PublishOptions>> PublishOptionsOf(const Compression& config);
 
-// A job that nothing has joined yet. CLOCK outlives it. EPOCH is of this start of the server.
-absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch epoch, Clock& clock);
+// A job that nothing has joined yet. CLOCK and MEMORY (JobOptions::memory) outlive it. EPOCH is of
+// this start of the server.
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(
+    const ServerConfig& config, Epoch epoch, Clock& clock,
+    std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
 }  // namespace thinwire
 

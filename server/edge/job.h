@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,9 @@ struct JobOptions {
   Epoch epoch;
   Generation generation{1};
   uint32_t thread_count = 0;  // that run the shards; 0: one per core
+  // Holds the shards' arrays. gRPC may read masters after the job is gone: outlives all of gRPC's
+  // calls.
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
 
 class JobControl;

@@ -29,7 +29,8 @@ ShardOptions ShardOptionsOf(const JobOptions& options) {
   return {.rule = options.rule,
           .generation = options.generation,
           .thinning = options.thinning,
-          .publish = options.publish};
+          .publish = options.publish,
+          .memory = options.memory};
 }
 
 absl::Status Stopping() { return absl::UnavailableError("this server is stopping"); }
