@@ -1,6 +1,6 @@
-// Fastest: how the benchmarks of arithmetic measure. They keep the fastest call of each benchmark,
-// since a mean has the machine's other work in it, and print `ratio NAME VALUE` below
-// google-benchmark's table.
+// Timing by the fastest call, used by the benchmarks of arithmetic. A mean would include the time
+// that other processes take from the machine; the fastest call does not. Below google-benchmark's
+// table the reporter prints lines `ratio NAME VALUE` and `ns NAME VALUE`.
 #ifndef THINWIRE_BENCH_FASTEST_H_
 #define THINWIRE_BENCH_FASTEST_H_
 
@@ -17,7 +17,8 @@ namespace thinwire {
 
 inline constexpr char kFastest[] = "fastest_us";
 
-// Runs CALL once per iteration and counts the fastest, in microseconds.
+// Runs CALL once per iteration and stores the fastest time, in microseconds, in the counter
+// kFastest.
 template <typename Call>
 void MeasureFastest(benchmark::State& state, const Call& call) {
   using Clock = std::chrono::steady_clock;
@@ -31,7 +32,7 @@ void MeasureFastest(benchmark::State& state, const Call& call) {
   state.counters[kFastest] = std::chrono::duration<double, std::micro>(fastest).count();
 }
 
-// Prints the table and remembers the fastest call of every benchmark.
+// Prints google-benchmark's table and stores the fastest call of every benchmark.
 class FastestReporter : public benchmark::ConsoleReporter {
  public:
   FastestReporter() : ConsoleReporter(OO_Tabular) {}
@@ -47,7 +48,7 @@ class FastestReporter : public benchmark::ConsoleReporter {
     benchmark::ConsoleReporter::ReportRuns(runs);
   }
 
-  // `ratio NAME time(over) / time(under)`, if both ran.
+  // Prints `ratio NAME time(OVER) / time(UNDER)` if both benchmarks ran.
   void PrintRatio(const std::string& name, const std::string& over,
                   const std::string& under) const {
     const auto above = fastest_.find(over), below = fastest_.find(under);
@@ -55,7 +56,8 @@ class FastestReporter : public benchmark::ConsoleReporter {
     std::printf("ratio %s %.2f\n", name.c_str(), above->second / below->second);
   }
 
-  // `ns NAME time / COUNT`, if it ran: what each of the COUNT things that a call handles takes.
+  // Prints `ns NAME time / COUNT` if the benchmark NAME ran. COUNT is the number of items that one
+  // call handles.
   void PrintNanosecondsEach(const std::string& name, double count) const {
     const auto call = fastest_.find(name);
     if (call == fastest_.end()) return;
@@ -66,8 +68,9 @@ class FastestReporter : public benchmark::ConsoleReporter {
   std::map<std::string, double> fastest_;
 };
 
-// Takes the command line, each benchmark being run long enough to find a quiet moment unless a flag
-// says otherwise. False after a flag that is unknown, which was told.
+// Passes the command line to google-benchmark. Each benchmark runs for at least 0.1 s unless a flag
+// says otherwise, long enough to contain calls without interruption. Returns false after an unknown
+// flag, which google-benchmark has reported.
 inline bool InitializeBenchmarks(int argc, char** argv) {
   std::vector<std::string> flags = {argv[0], "--benchmark_min_time=0.1"};
   flags.insert(flags.end(), argv + 1, argv + argc);

@@ -1,18 +1,18 @@
 #!/bin/bash
-# Kills daemons of a real cluster with kill -9 and measures what the others notice: two servers, four workers, one
-# process each. Prints a markdown table and one line `seconds faults.NAME VALUE` for each case:
+# Kills a process of a real cluster with kill -9 and measures the effect on the other processes. The cluster has two
+# servers and four workers, one process each. Prints a markdown table and one line `seconds faults.NAME VALUE` per case:
 #
-#   sync, backup, async   a worker is killed: the longest time after that in which some other worker told no step.
-#                         Workers tell at most five steps a second, so 0.2 s is nothing. Want: sync within the lease
-#                         and 1 s, the others at once.
-#   server                a server is killed: the time until the last worker has exited, and what they said. Want:
-#                         within silence_seconds and 1 s.
+#   sync, backup, async   A worker is killed. The figure is the longest time without a step event from any other worker
+#                         afterwards. Workers report at most five steps per second, so 0.2 s means no delay. Limit: the
+#                         lease plus the tolerance in sync, the tolerance in backup and async.
+#   server                A server is killed. The figure is the time until the last worker has exited. The table shows
+#                         their messages. Limit: silence_seconds plus the tolerance.
 #
 #   bench/faults.sh                      about a minute
 #   bench/faults.sh --lease 2 --silence 4 --cases "sync server"
 #
-# Reads the programs of bazel-bin (or --bin_dir). Leaves no process and no file, also when interrupted. The exit code is
-# 1 if a case fails or takes longer than wanted, --tolerance seconds (1) allowed.
+# The programs come from bazel-bin (or --bin_dir). The script leaves no process and no file behind, even if it is
+# interrupted. The exit code is 1 if a case fails or exceeds its limit. --tolerance (1 second) is part of each limit.
 set -u
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
@@ -28,21 +28,21 @@ while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
   esac
-  [ $# -ge 2 ] || { echo "faults.sh: $1: want a value, got none" >&2; exit 64; }
+  [ $# -ge 2 ] || { echo "faults.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
   case $1 in
     --bin_dir) bin_dir=$2 ;;
     --cases) cases=$2 ;;
     --lease) lease=$2 ;;
     --silence) silence=$2 ;;
     --tolerance) tolerance=$2 ;;
-    *) echo "faults.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
+    *) echo "faults.sh: $1: unknown flag (expected one of those that --help lists)" >&2; exit 64 ;;
   esac
   shift 2
 done
 
 for program in server worker; do
   [ -x "$bin_dir/$program/$program" ] && continue
-  echo "faults.sh: no program $bin_dir/$program/$program; bazel build //server //worker" >&2
+  echo "faults.sh: $bin_dir/$program/$program: not found (build it with: bazel build //server //worker)" >&2
   exit 69
 done
 
@@ -60,11 +60,11 @@ import threading
 import time
 
 BIN, CASES, LEASE, SILENCE, TOLERANCE = sys.argv[1], sys.argv[2].split(), *map(float, sys.argv[3:])
-SERVERS, WORKERS, VICTIM = 2, 4, 3
-PATIENCE = 60
+SERVERS, WORKERS, KILLED_WORKER = 2, 4, 3
+TIMEOUT = 60  # seconds without a line from any process
 MODES = {"sync": 'mode: "sync"', "backup": 'mode: "backup" backup: 1', "async": 'mode: "async"',
          "server": 'mode: "sync"'}
-WANTED = {"sync": LEASE, "backup": 0, "async": 0, "server": SILENCE}
+LIMITS = {"sync": LEASE, "backup": 0, "async": 0, "server": SILENCE}
 
 
 class Failed(Exception):
@@ -76,13 +76,13 @@ def die_with_parent():
 
 
 class Cluster:
-    """Daemons, and their lines with the time at which each came."""
+    """The server and worker processes, and a queue of their output lines with arrival times."""
 
     def __init__(self, folder):
         self.folder, self.processes, self.lines, self.step = folder, {}, queue.Queue(), {}
 
     def train(self, mode):
-        """Starts a job and waits until every worker is well under way."""
+        """Starts a job and waits until every worker has finished 20 steps."""
         addresses = []
         for server in range(SERVERS):
             self.start("server", server, f'job: "faults" server: {server} servers: {SERVERS} '
@@ -113,25 +113,25 @@ class Cluster:
         for line in process.stdout:
             self.lines.put((time.monotonic(), name, line.strip()))
         process.wait()
-        self.lines.put((time.monotonic(), name, ""))  # its end
+        self.lines.put((time.monotonic(), name, ""))  # end of the process
 
-    def next(self, wanted, patience=PATIENCE):
-        """The next line that is wanted: (time, name, line); None after PATIENCE."""
-        until = time.monotonic() + patience
+    def next(self, matches, timeout=TIMEOUT):
+        """Returns the next matching line as (time, name, line), or None after a TIMEOUT shorter than the default."""
+        until = time.monotonic() + timeout
         while True:
             try:
                 at, name, line = self.lines.get(timeout=max(0, until - time.monotonic()))
             except queue.Empty:
-                if patience < PATIENCE:
+                if timeout < TIMEOUT:
                     return None
-                raise Failed(f"nothing came within {PATIENCE} s") from None
+                raise Failed(f"no output from any process within {TIMEOUT} s") from None
             if line.startswith("{"):
                 event = json.loads(line)
                 if event["event"] == "step":
                     self.step[name] = event["step"]
             if line == "" and self.processes[name].returncode not in (69, -9):
-                raise Failed(f"{name} ended with {self.processes[name].returncode}")
-            if wanted(name, line):
+                raise Failed(f"{name} exited with {self.processes[name].returncode}")
+            if matches(name, line):
                 return at, name, line
 
     def kill(self, name):
@@ -146,10 +146,10 @@ class Cluster:
 
 
 def worker_dies(cluster):
-    """Seconds, and what was said meanwhile."""
-    killed = cluster.kill(f"worker {VICTIM}")
-    last = {f"worker {w}": killed for w in range(WORKERS) if w != VICTIM}
-    longest, said, until = 0, set(), killed + LEASE + TOLERANCE + 2
+    """Kills a worker. Returns the longest gap between steps of another worker, and the texts of "waiting" events."""
+    killed = cluster.kill(f"worker {KILLED_WORKER}")
+    last = {f"worker {w}": killed for w in range(WORKERS) if w != KILLED_WORKER}
+    longest, messages, until = 0, set(), killed + LEASE + TOLERANCE + 2
     while time.monotonic() < until:
         came = cluster.next(lambda name, line: name in last and line.startswith("{"), until - time.monotonic())
         if came is None:
@@ -157,56 +157,57 @@ def worker_dies(cluster):
         at, name, line = came
         event = json.loads(line)
         if event["event"] == "waiting" and event["text"]:
-            said.add(event["text"].split(": ", 1)[-1])
+            messages.add(event["text"].split(": ", 1)[-1])
         if event["event"] == "step" and at > last[name]:
             longest, last[name] = max(longest, at - last[name]), at
-    return max([longest] + [until - at for at in last.values()]), said
+    return max([longest] + [until - at for at in last.values()]), messages
 
 
 def server_dies(cluster):
+    """Kills a server. Returns the time until the last worker has exited, and the last error message."""
     killed = cluster.kill("server 1")
-    left, said, told, last = {f"worker {w}" for w in range(WORKERS)}, set(), killed, killed
-    while left:
-        at, name, line = cluster.next(lambda name, line: name in left and (line == "" or '"error"' in line))
+    running, messages, reported, last = {f"worker {w}" for w in range(WORKERS)}, set(), killed, killed
+    while running:
+        at, name, line = cluster.next(lambda name, line: name in running and (line == "" or '"error"' in line))
         if line:
-            # One of the workers' messages stands for all: they differ in number and time only.
-            said = {json.loads(line)["message"].split(";")[0]}
-            told = at
+            # The messages of the workers differ only in number and time; the table shows the last one.
+            messages = {json.loads(line)["message"].split(";")[0]}
+            reported = at
         else:
-            left.remove(name)
+            running.remove(name)
             last = max(last, at)
-    return last - killed, {f"after {told - killed:.2f} s, the last: {text}" for text in said}
+    return last - killed, {f"last message, after {reported - killed:.2f} s: {text}" for text in messages}
 
 
-def stopped(number, frame):
+def on_signal(number, frame):
     raise SystemExit(128 + number)
 
 
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-    signal.signal(number, stopped)
-figures, ended_well = [], True
-print("| killed | mode | seconds | want at most | what the others said |\n|---|---|---|---|---|", flush=True)
+    signal.signal(number, on_signal)
+figures, passed = [], True
+print("| killed | mode | seconds | limit | messages of the other processes |\n|---|---|---|---|---|", flush=True)
 for case in CASES:
     if case not in MODES:
-        sys.exit(f"faults.sh: case {case}: want {', '.join(MODES)}")
+        sys.exit(f"faults.sh: --cases: unknown case (expected {', '.join(MODES)}, got {case})")
     with tempfile.TemporaryDirectory() as folder:
         cluster = Cluster(folder)
         try:
             cluster.train(case)
-            seconds, said = (server_dies if case == "server" else worker_dies)(cluster)
+            seconds, messages = (server_dies if case == "server" else worker_dies)(cluster)
         except Failed as failure:
             print(f"| {case} | failed: {failure} | | | |", flush=True)
-            ended_well = False
+            passed = False
             continue
         finally:
             cluster.stop()
-    most = WANTED[case] + TOLERANCE
-    ended_well = ended_well and seconds <= most
+    limit = LIMITS[case] + TOLERANCE
+    passed = passed and seconds <= limit
     figures.append((case, seconds))
     print("| %s | %s | %.2f | %.2f | %s |" % (
-        "a server" if case == "server" else "a worker", "sync" if case == "server" else case, seconds, most,
-        "; ".join(sorted(said)) or "nothing"), flush=True)
+        "a server" if case == "server" else "a worker", "sync" if case == "server" else case, seconds, limit,
+        "; ".join(sorted(messages)) or "none"), flush=True)
 for case, seconds in figures:
     print(f"seconds faults.{case} {seconds:.2f}")
-sys.exit(0 if ended_well else 1)
+sys.exit(0 if passed else 1)
 PYTHON

@@ -1,5 +1,5 @@
-// The arrays that benchmarks of codecs run over: 128 shards of 256 Ki values, so that each call
-// finds its own in memory and not in a cache.
+// Input arrays for codec benchmarks: 128 shards of 256 Ki values. Together they exceed the caches,
+// so each call reads its shard from memory.
 #ifndef THINWIRE_BENCH_GRADIENTS_H_
 #define THINWIRE_BENCH_GRADIENTS_H_
 
@@ -19,7 +19,8 @@ inline constexpr size_t kShards = 128;
 
 using Floats = FloatArray;
 
-// Nearly normal, cheaply: the sum of four uniform draws.
+// Returns kShards arrays of approximately normal values. Each value is the sum of four uniform
+// draws, which is cheaper than an exact normal distribution.
 inline std::vector<Floats> Gradients() {
   std::vector<Floats> shards(kShards, Floats(kShardValues));
   uint64_t state = 1;
@@ -34,8 +35,9 @@ inline std::vector<Floats> Gradients() {
   return shards;
 }
 
-// Calls CALL with the number of each shard in turn, and that of a partner, another one each time
-// round: what a sparse payload touched of a shard is in no cache when a partner touches it.
+// Measures CALL(shard, partner) over all shards in turn. PARTNER is another shard, a different one
+// in each pass: the entries of PARTNER's sparse payload are then in no cache when they are applied
+// to SHARD.
 template <typename Call>
 void MeasurePairs(benchmark::State& state, const Call& call) {
   size_t shard = 0, partner = 0;
@@ -46,14 +48,15 @@ void MeasurePairs(benchmark::State& state, const Call& call) {
   });
 }
 
-// Calls CALL with the number of each shard in turn.
+// Measures CALL(shard) over all shards in turn.
 template <typename Call>
 void MeasureEachShard(benchmark::State& state, const Call& call) {
   MeasurePairs(state, [&](size_t shard, size_t) { call(shard); });
 }
 
-// The same for what may be lucky or not with a shard: the fastest turn through all of them counts,
-// and what is kept is a shard's part of it.
+// Measures passes of CALL(shard) over all shards and stores the time per shard of the fastest pass.
+// For calls whose time depends on the shard's values: the fastest single call would be that of the
+// most favourable shard.
 template <typename Call>
 void MeasureTurns(benchmark::State& state, const Call& call) {
   MeasureFastest(state, [&] {

@@ -1,13 +1,14 @@
-// What idleness costs: a step of a small model (push, verdict, parameters) that begins when nothing
-// was sent for 1.05 s, as after a long backward pass, against steps back to back; the real client
-// and a real server in a process of its own, over loopback gRPC.
+// Measures the latency that an idle connection adds to a step. A step of a small model (push,
+// verdict, parameters) starts after 1.05 s without traffic, as after a long backward pass, and is
+// compared with steps back to back. The client and the server are the real ones, in two processes
+// over loopback gRPC.
 //
-// gRPC 1.51's threads sleep 100 ms at a time after a second without events. The client's heartbeats
-// every 500 ms keep those of both processes awake; a client with a heartbeat every 3 s shows what
-// they save.
+// The threads of gRPC 1.51 sleep for 100 ms at a time after a second without events. The client's
+// heartbeats every 500 ms keep the threads of both processes awake. A client with a heartbeat every
+// 3 s shows the delay without them.
 //
-//   ratio idle.added_ms                 the median step after idleness - the median back to back
-//   ratio idle.added_ms.rare_heartbeats the same of the client whose heartbeats are rare
+//   ratio idle.added_ms                 median step after idling - median step back to back
+//   ratio idle.added_ms.rare_heartbeats the same difference with a heartbeat every 3 s
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
 #include <grpcpp/grpcpp.h>
@@ -34,10 +35,10 @@ constexpr int kIdleSteps = 13;
 constexpr int kBusySteps = 300;
 constexpr int kWarmSteps = 20;
 
-// A worker of a model of 256 KiB, and its server.
-class Trainer {
+// A worker that trains a model of 256 KiB against one server.
+class SmallModelWorker {
  public:
-  Trainer(const std::string& address, absl::Duration heartbeat_interval)
+  SmallModelWorker(const std::string& address, absl::Duration heartbeat_interval)
       : transport_({address}, grpc::InsecureChannelCredentials()) {
     ClientOptions options;
     options.heartbeat_interval = heartbeat_interval;
@@ -64,15 +65,16 @@ class Trainer {
 
 using Medians = std::map<std::string, double>;  // milliseconds
 
-// Steps with IDLE before each.
-void TimeSteps(benchmark::State& state, Trainer& trainer, absl::Duration idle, double& median) {
+// Times steps with a pause of IDLE before each, and stores their MEDIAN in milliseconds.
+void TimeSteps(benchmark::State& state, SmallModelWorker& worker, absl::Duration idle,
+               double& median) {
   SteadyClock clock;
   std::vector<double> times;
-  for (int i = 0; i < kWarmSteps; ++i) trainer.Step();
+  for (int i = 0; i < kWarmSteps; ++i) worker.Step();
   for (auto _ : state) {
     absl::SleepFor(idle);
     const absl::Time begin = clock.Now();
-    trainer.Step();
+    worker.Step();
     times.push_back(absl::ToDoubleMilliseconds(clock.Now() - begin));
     state.SetIterationTime(times.back() / 1e3);
   }
@@ -84,8 +86,8 @@ void Add(const std::string& name, const ServerProcess& server, absl::Duration he
          absl::Duration idle, Medians& medians) {
   benchmark::RegisterBenchmark(name.c_str(),
                                [=, &server, &medians](benchmark::State& state) {
-                                 Trainer trainer(server.address(), heartbeat_interval);
-                                 TimeSteps(state, trainer, idle, medians[name]);
+                                 SmallModelWorker worker(server.address(), heartbeat_interval);
+                                 TimeSteps(state, worker, idle, medians[name]);
                                })
       ->Iterations(idle > absl::ZeroDuration() ? kIdleSteps : kBusySteps)
       ->UseManualTime()
@@ -93,7 +95,7 @@ void Add(const std::string& name, const ServerProcess& server, absl::Duration he
 }
 
 void Run(int argc, char** argv) {
-  const auto serve = [](int to) { ServeJob(to, 1); };
+  const auto serve = [](int pipe) { ServeJob(pipe, 1); };
   const ServerProcess busy(serve), idle(serve), rare(serve);
   Medians medians;
   Add("back_to_back", busy, absl::Milliseconds(500), absl::ZeroDuration(), medians);

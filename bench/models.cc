@@ -1,5 +1,5 @@
-// One worker's arithmetic, apart from the wire: a forward and backward pass of each built-in model
-// at batch 32, on one thread, and of two of them in bf16.
+// Measures a worker's computation without the network: a forward and backward pass of each built-in
+// model with batch size 32 on one thread, and of two models also in bf16.
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
 

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Trains the same job in every mode with every push codec, one run after the other, and prints a markdown table of
-# test accuracy and of bytes pushed. Every run sees the same number of epochs; each mode has a rate of its own, which
-# the table shows.
+# Trains the same job in every mode with every push codec, one run after another, and prints a markdown table of test
+# accuracy and pushed bytes. All runs have the same number of epochs. Each mode has its own learning rate; the table
+# shows it.
 #
 #   bench/modes.sh                                       all modes and codecs
 #   bench/modes.sh --modes "sync async" --codecs "fp32 topk" --epochs 1
-#   bench/modes.sh --train_examples 6000 --json DIR      quicker; keeps the reports in DIR
+#   bench/modes.sh --train_examples 6000 --json DIR      faster; keeps the reports in DIR
 #
-# Reads the programs of bazel-bin (or --bin_dir). Runs that fail are shown as such; the exit code is then 1.
+# The programs come from bazel-bin (or --bin_dir). Failed runs appear in the table; the exit code is then 1.
 set -u
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
@@ -25,11 +25,11 @@ rate_sync=0.06
 rate_backup=0.06
 rate_ssp=0.04
 rate_async=0.04
-# Stale gradients act as momentum of their own (Mitliagkas et al. 2016, "Asynchrony begets momentum"): with four workers
-# and 0.9 at the servers an asynchronous run may collapse, so these two modes take less of it.
+# Stale gradients act like additional momentum (Mitliagkas et al. 2016, "Asynchrony begets momentum"). With four workers
+# and a momentum of 0.9 at the servers an asynchronous run may diverge; these two modes use less.
 momentum_ssp=0.5
 momentum_async=0.5
-# A sparse push in sync and backup: dense slots go on moving what was sent once, so it takes less momentum too.
+# Sparse pushes in sync and backup: dense slots keep moving a parameter after its entry, so momentum is lower here too.
 rate_topk=0.15
 momentum_topk=0.5
 
@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
   esac
-  [ $# -ge 2 ] || { echo "modes.sh: $1: want a value, got none" >&2; exit 64; }
+  [ $# -ge 2 ] || { echo "modes.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
   case $1 in
     --bin_dir) bin_dir=$2 ;;
     --config) config=$2 ;;
@@ -55,20 +55,20 @@ while [ $# -gt 0 ]; do
     --momentum_async) momentum_async=$2 ;;
     --rate_topk) rate_topk=$2 ;;
     --momentum_topk) momentum_topk=$2 ;;
-    *) echo "modes.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
+    *) echo "modes.sh: $1: unknown flag (expected one of those that --help lists)" >&2; exit 64 ;;
   esac
   shift 2
 done
 
 thinwire=$bin_dir/cli/thinwire
-[ -x "$thinwire" ] || { echo "modes.sh: no program $thinwire; bazel build //cli:thinwire //server //worker" >&2; exit 69; }
+[ -x "$thinwire" ] || { echo "modes.sh: $thinwire: not found (build it with: bazel build //cli:thinwire //server //worker)" >&2; exit 69; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 reports=${json:-$work}
 mkdir -p "$reports"
 
-# The flags of a MODE with a CODEC.
+# Prints the flags for a MODE with a CODEC.
 mode_flags() {
   case $1/$2 in
     sync/topk) echo "--mode sync --momentum $momentum_topk --learning_rate $rate_topk"; return ;;
@@ -79,11 +79,11 @@ mode_flags() {
     backup) echo "--mode backup --backup 1 --learning_rate $rate_backup" ;;
     ssp) echo "--mode ssp --slack 4 --momentum $momentum_ssp --learning_rate $rate_ssp" ;;
     async) echo "--mode async --momentum $momentum_async --learning_rate $rate_async" ;;
-    *) echo "modes.sh: mode $1: want sync, backup, ssp or async" >&2; exit 64 ;;
+    *) echo "modes.sh: --modes: unknown mode (expected sync, backup, ssp or async, got $1)" >&2; exit 64 ;;
   esac
 }
 
-# Reads REPORT and prints a table's row.
+# Reads a report and prints its table row. Arguments: mode, codec, path of the report.
 row() {
   python3 - "$@" <<'PYTHON'
 import json
@@ -104,7 +104,7 @@ print("| %s | %s | %g, %g | %s | %.1f | %.1f | %.1f | %.2f | %d | %.1f |" % (
 PYTHON
 }
 
-echo "| mode | push | rate, momentum | test accuracy | pushed MB | less than fp32 | pulled MB | staleness | late pushes | seconds |"
+echo "| mode | push | rate, momentum | test accuracy | pushed MB | times smaller than fp32 | pulled MB | staleness | late pushes | seconds |"
 echo "|---|---|---|---|---|---|---|---|---|---|"
 failed=0
 for mode in $modes; do

@@ -1,32 +1,34 @@
 #!/bin/bash
-# Races the codecs over a thin wire: real servers and synthetic workers on hosts of their own, which are network
-# namespaces that a switch joins by links of 1 Gbit/s each way. Prints for each topology and codec
+# Times training rounds with each codec over a slow network. Real servers and synthetic workers run on separate hosts:
+# network namespaces, joined by a switch, with links of 1 Gbit/s in each direction. Prints for each topology and codec
 #
 #   race TOPOLOGY CODEC MEDIAN_MS FLOOR_MS RATIO
 #
-# the median round (from the first gradient until every worker has all the parameters of the next step), the least it
-# could take, and their ratio. The floor is the payload bytes of the busiest link, of its busier direction, at the
-# goodput that bare gRPC streams reach over that link both ways at once, measured in the same run; a codec both ways:
+# the median round (from the first gradient until every worker has all parameters of the next step), its lower bound, and
+# their ratio. The lower bound (floor) is the time that the busiest link needs for its payload bytes in the busier
+# direction, at the goodput of raw gRPC streams over that link in both directions at once, measured in the same run.
 #
-#   raw fp32/fp32      fp8 fp8_e5m2/fp8_e5m2     onebit onebit/delta_onebit     topk_1 top 1 %/what changed
-#   bf16 bf16/bf16     auto auto/fp8_e5m2        table_4 table_4/delta_table_4  topk_01 top 0.1 %/what changed
+# Codecs, as push/pull:
+#   raw fp32/fp32      fp8 fp8_e5m2/fp8_e5m2     onebit onebit/delta_onebit     topk_1 top 1 %/delta
+#   bf16 bf16/bf16     auto auto/fp8_e5m2        table_4 table_4/delta_table_4  topk_01 top 0.1 %/delta
 #
-#   apart     each server on a host of its own
-#   together  a server beside each worker: half of what two hosts exchange stays inside them, as in a ring all-reduce
+# Topologies:
+#   apart     every server and every worker has its own host
+#   together  each host has a worker and a server; as in a ring all-reduce, a part of the traffic stays inside the hosts
 #
 #   bench/race.sh                        both topologies, all codecs: some minutes
 #   bench/race.sh --quick                raw, fp8 and topk_1, apart, in under a minute
 #   bench/race.sh --rate 100mbit --mb 10 --codecs "raw fp8" --topologies apart --workers 4 --servers 2 --compute 0.05
-#   bench/race.sh --rate none            the hosts' links unshaped
-#   bench/race.sh --congestion bbr       another control of TCP than reno: shares are less even, and the slower worker
-#                                        of a round keeps the other waiting
-#   bench/race.sh --socket_buffer 0      sockets as large as the kernel likes, not 128 KiB: the same effect
-#   bench/race.sh --topologies apart --codecs "fp32/fp8_e5m2 fp8_e4m3/fp8_e5m2 auto"    auto beside fixed push codecs
+#   bench/race.sh --rate none            links without a rate limit
+#   bench/race.sh --congestion bbr       another TCP congestion control than reno; the workers then share a link less
+#                                        evenly, and the slower worker of a round delays the other
+#   bench/race.sh --socket_buffer 0      the kernel's socket buffers instead of 128 KiB, with the same effect
+#   bench/race.sh --topologies apart --codecs "fp32/fp8_e5m2 fp8_e4m3/fp8_e5m2 auto"    auto and fixed push codecs
 #
-# Wants root, iproute2, and the programs of bazel-bin (or --bin_dir): bazel build //server //bench:race_worker
-# //bench:raw_wire. Everything is in namespaces named twrace-PID-...; they and the processes in them go when the script
-# ends, also when it is interrupted, and what a killed run left goes when the next begins. The exit code is 1 if a race
-# fails; those that succeed are printed all the same.
+# Needs root, iproute2, and the programs of bazel-bin (or --bin_dir): bazel build //server //bench:race_worker
+# //bench:raw_wire. All processes run in namespaces named twrace-PID-... The script removes them when it ends, also after
+# an interrupt; the next run removes those of a killed run. The exit code is 1 if a race fails; results of the other races
+# are printed nevertheless.
 set -u
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
@@ -50,7 +52,7 @@ while [ $# -gt 0 ]; do
     --help | -h) usage; exit 0 ;;
     --quick) topologies=apart codecs="raw fp8 topk_1" rounds=4; shift; continue ;;
   esac
-  [ $# -ge 2 ] || { echo "race.sh: $1: want a value, got none" >&2; exit 64; }
+  [ $# -ge 2 ] || { echo "race.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
   case $1 in
     --bin_dir) bin_dir=$2 ;;
     --topologies) topologies=$2 ;;
@@ -64,22 +66,22 @@ while [ $# -gt 0 ]; do
     --threads) threads=$2 ;;
     --congestion) congestion=$2 ;;
     --socket_buffer) socket_buffer=$2 ;;
-    *) echo "race.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
+    *) echo "race.sh: $1: unknown flag (expected one of those that --help lists)" >&2; exit 64 ;;
   esac
   shift 2
 done
 
 [[ $socket_buffer =~ ^[0-9]+$ ]] ||
-  { echo "race.sh: --socket_buffer: want bytes, or 0 for the kernel's choice, got $socket_buffer" >&2; exit 64; }
+  { echo "race.sh: --socket_buffer: not a size (expected bytes, or 0 for the kernel's default, got $socket_buffer)" >&2; exit 64; }
 for program in server/server bench/race_worker bench/raw_wire; do
   [ -x "$bin_dir/$program" ] && continue
-  echo "race.sh: no program $bin_dir/$program; bazel build //server //bench:race_worker //bench:raw_wire" >&2
+  echo "race.sh: $bin_dir/$program: not found (build it with: bazel build //server //bench:race_worker //bench:raw_wire)" >&2
   exit 69
 done
-[ "$(id -u)" = 0 ] || { echo "race.sh: want root, to make network namespaces" >&2; exit 69; }
+[ "$(id -u)" = 0 ] || { echo "race.sh: cannot create network namespaces (expected root, got user $(id -un))" >&2; exit 69; }
 export PATH=$PATH:/usr/sbin:/sbin
 
-# push, pull and settings of a codec, as fields of Compression.
+# Prints the push codec, the pull codec and their settings as fields of the message Compression.
 compression() {
   case $1 in
     raw) echo 'push: "fp32" pull: "fp32"' ;;
@@ -96,14 +98,14 @@ compression() {
 }
 for codec in $codecs; do
   compression "$codec" > /dev/null && continue
-  echo "race.sh: $codec: want raw, bf16, fp8, onebit, table_4, topk_1, topk_01, auto, fastest, or PUSH/PULL" >&2
+  echo "race.sh: --codecs: unknown codec (expected raw, bf16, fp8, onebit, table_4, topk_1, topk_01, auto, fastest or PUSH/PULL, got $codec)" >&2
   exit 64
 done
 
 prefix=twrace-$$
 work=$(mktemp -d)
 
-# The namespaces of the run with this PID, and all that runs in them.
+# Removes the namespaces of the run with this PID and kills the processes in them.
 remove_namespaces() {
   local name
   for name in $(ip netns list 2> /dev/null | awk '{print $1}' | grep "^twrace-$1-"); do
@@ -114,7 +116,7 @@ remove_namespaces() {
 
 clean_up() {
   trap '' INT TERM
-  exec 2> /dev/null  # where bash would tell what was killed
+  exec 2> /dev/null  # bash would report the killed processes there
   remove_namespaces $$
   wait
   rm -rf "$work"
@@ -127,13 +129,13 @@ for pid in $(ip netns list 2> /dev/null | sed -n 's/^twrace-\([0-9]*\)-.*/\1/p' 
   grep -qs race.sh "/proc/$pid/cmdline" || remove_namespaces "$pid"
 done
 
-# What leaves either end of a link leaves it at the rate. The bucket holds two segments of the largest size that the
-# kernel hands over at once; the queue is that of a switch.
+# Limits the rate at which a device sends. Arguments: namespace, device. The token bucket holds two segments of the
+# largest size that the kernel passes down at once; the queue is as long as that of a typical switch.
 shape() {
   [ "$rate" = none ] || tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" burst 128kb latency 20ms
 }
 
-# Host NUMBER, with the address 10.77.0.NUMBER, at the switch.
+# Creates a host with the address 10.77.0.NUMBER and connects it to the switch. Argument: NUMBER.
 make_host() {
   local host=$prefix-h$1
   ip netns add "$host" &&
@@ -145,7 +147,7 @@ make_host() {
     shape "$prefix-switch" "port$1" && shape "$host" eth0
 }
 
-# Where no link is the bottleneck, buffers must not be it.
+# Without a rate limit the links are not the bottleneck, and small buffers must not become one.
 buffer_limits=()
 if [ "$socket_buffer" != 0 ] && [ "$rate" != none ]; then
   for side in rmem wmem; do
@@ -153,7 +155,7 @@ if [ "$socket_buffer" != 0 ] && [ "$rate" != none ]; then
   done
 fi
 
-# Hosts 1 to COUNT.
+# Creates the switch and hosts 1 to COUNT. Argument: COUNT.
 make_network() {
   local i
   ip netns add "$prefix-switch" && ip -n "$prefix-switch" link add switch type bridge &&
@@ -161,26 +163,26 @@ make_network() {
   for i in $(seq "$1"); do make_host "$i" || return 1; done
 }
 
-# Runs a command on host NUMBER.
+# Runs a command on a host. Arguments: number of the host, command.
 on() {
   local host=$prefix-h$1
   shift
   exec ip netns exec "$host" "$@"
 }
 
-# Waits until LOG says where its program, PID, listens.
+# Waits until a program has printed its address. Arguments: file of its output, its PID.
 await_listening() {
   for _ in $(seq 200); do
     grep -qs '^listening ' "$1" && return
     kill -0 "$2" 2> /dev/null || break
     sleep 0.05
   done
-  echo "race.sh: a server did not start: $(tail -n 1 "$1.err")" >&2
+  echo "race.sh: a server did not start; the last line of its log: $(tail -n 1 "$1.err")" >&2
   return 1
 }
 
-# Bytes per second each way, over the link of host 1, while all the given hosts exchange with it: the best of three
-# times, since whatever else runs only takes from it.
+# Prints the goodput of host 1's link in bytes per second in each direction while all given hosts exchange data with it.
+# This is the best of three measurements, because other load can only lower the goodput. Arguments: numbers of the hosts.
 measure_goodput() {
   local bytes=$((mb * 500000 / $#)) host pids server best=0
   [ "$bytes" -ge 16777216 ] || bytes=16777216
@@ -203,11 +205,12 @@ measure_goodput() {
   [ "$best" != 0 ] && echo "$best"
 }
 
-# One job: NAME, the hosts of its servers and of its workers. Leaves the workers' lines in $work/result.
+# Runs one job. Arguments: fields of Compression, numbers of the server hosts, numbers of the worker hosts. Writes the
+# output lines of the workers to $work/result.
 run_job() {
   local fields=$1 server_hosts=$2 worker_hosts=$3 addresses="" pids="" daemons="" number=0 host ok=1
   local all_servers all_workers warm_rounds=2
-  # A rule needs some rounds to choose.
+  # The automatic choice of a codec needs some rounds.
   case $fields in *auto*) warm_rounds=6 ;; esac
   all_servers=$(echo $server_hosts | wc -w) all_workers=$(echo $worker_hosts | wc -w)
   for host in $server_hosts; do
@@ -239,8 +242,8 @@ CONFIG
   cat "$work"/worker-*.out > "$work/result"
 }
 
-# The line of a race, from the workers' lines and the goodput.
-tell() {
+# Prints the result line of a race. Arguments: topology, codec, goodput.
+print_result() {
   python3 - "$1" "$2" "$3" "$servers_of_race" "$work/result" << 'PYTHON'
 import json
 import statistics
@@ -253,13 +256,14 @@ count, servers = len(workers), int(servers)
 push = sum(w["push_bytes"] for w in workers) / count
 pull = sum(w["pull_bytes"] for w in workers) / count
 if topology == "apart":
-    # A worker's link carries what it pushes one way and pulls the other; a server's, its share of all workers'.
+    # A worker's link carries its pushes in one direction and its pulls in the other. A server's link carries the server's
+    # share of the pushes and pulls of all workers.
     busiest = max(push, pull) * max(1, count / servers)
 else:
-    # A host sends its worker's pushes to the other servers, and its server's answers to the other workers.
+    # A host sends the pushes of its worker to the other servers and the answers of its server to the other workers.
     busiest = (push + pull) * (1 - 1 / count)
 floor = busiest / float(goodput)
-# A round is over when the slowest worker has its parameters.
+# A round ends when the slowest worker has its parameters.
 median = statistics.median(map(max, zip(*(w["seconds"] for w in workers))))
 for chosen in workers[0]["push_codecs"]:
     print("choice %s %s %s: %s, %s" % (topology, codec, chosen["group"], chosen["codec"], chosen["reason"]))
@@ -267,7 +271,7 @@ print("race %s %s %.1f %.1f %.2f" % (topology, codec, 1e3 * median, 1e3 * floor,
 PYTHON
 }
 
-# Matrices of 4 MiB, four shards of the largest size each.
+# Matrices of 4 MiB, which are four shards of the largest size each.
 tensors="$(((mb * 1000000 + 2097152) / 4194304))*1024x1024"
 [ "$mb" -ge 10 ] || tensors="10*$((mb * 25))x1000"
 failed=0
@@ -284,14 +288,14 @@ for topology in $topologies; do
       worker_hosts=$server_hosts
       hosts=$workers measured=$(seq 2 "$workers") servers_of_race=$workers
       ;;
-    *) echo "race.sh: $topology: want apart or together" >&2; exit 64 ;;
+    *) echo "race.sh: --topologies: unknown topology (expected apart or together, got $topology)" >&2; exit 64 ;;
   esac
-  make_network "$hosts" || { echo "race.sh: could not make the network" >&2; exit 69; }
-  goodput=$(measure_goodput $measured) || { echo "race.sh: could not measure the link" >&2; exit 1; }
+  make_network "$hosts" || { echo "race.sh: cannot create the network namespaces" >&2; exit 69; }
+  goodput=$(measure_goodput $measured) || { echo "race.sh: cannot measure the goodput of the link" >&2; exit 1; }
   echo "goodput $topology $(awk "BEGIN { printf \"%.1f\", $goodput * 8 / 1e6 }") Mbit/s each way"
   for codec in $codecs; do
     if run_job "$(compression "$codec")" "$server_hosts" "$worker_hosts"; then
-      tell "$topology" "$codec" "$goodput"
+      print_result "$topology" "$codec" "$goodput"
     else
       echo "race $topology $codec failed"
       failed=1

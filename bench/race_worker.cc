@@ -1,13 +1,14 @@
-// race_worker: a worker that trains nothing. It pushes gradients of the sizes it is told, fixed
-// random numbers, and times its rounds: from the first gradient until every parameter of the next
-// step is there. bench/race.sh runs it beside real servers.
+// race_worker: a synthetic worker without a model. It pushes gradients of given sizes, filled with
+// fixed random numbers, and times its rounds. A round lasts from the first gradient until all
+// parameters of the next step have arrived. bench/race.sh runs it with real servers.
 //
 //   race_worker --config worker.textproto --tensors 25*1024x1024,25*1024 --rounds 8
 //
-// Prints one JSON line: the rounds' seconds, and the payload bytes of one round each way.
+// Prints one JSON line: the seconds of each round, and the payload bytes of one round in each
+// direction.
 //
-// Of each tensor there is one long array; every round reads it from another place, so that what a
-// sparse codec sends changes from round to round as it would in training.
+// The gradients of a tensor are slices of one long array. Each round uses another slice, because in
+// training a sparse codec also selects other entries in each round.
 #include <glog/logging.h>
 #include <grpcpp/security/credentials.h>
 
@@ -30,6 +31,7 @@
 #include "client/grpc_transport.h"
 #include "common/clock.h"
 #include "common/huge_page_arena.h"
+#include "common/status_macros.h"
 #include "proto/config.pb.h"
 #include "proto/config_text.h"
 #include "worker/client_options.h"
@@ -43,11 +45,11 @@ constexpr int kUnavailable = 69;
 struct RaceOptions {
   std::string tensors = "25*1024x1024";
   uint32_t rounds = 8;
-  uint32_t warm_rounds = 2;  // fill pools, windows and residuals; not told
+  uint32_t warm_rounds = 2;  // not timed; they fill memory pools, windows and residuals
   double compute_seconds = 0;
 };
 
-// "25*1024x1024,4*100": 25 matrices and 4 vectors.
+// Parses a list of tensors. "25*1024x1024,4*100" stands for 25 matrices and 4 vectors.
 absl::StatusOr<std::vector<TensorShape>> ParseTensors(const std::string& text) {
   std::vector<TensorShape> tensors;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
@@ -60,8 +62,8 @@ absl::StatusOr<std::vector<TensorShape>> ParseTensors(const std::string& text) {
       ok = ok && absl::SimpleAtoi(side, &tensor.shape.back());
     }
     if (!ok) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensors: want such as 25*1024x1024,4*100, got ", text));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--tensors: not a list of shapes (expected such as 25*1024x1024,4*100, got ", text, ")"));
     }
     for (uint32_t i = 0; i < count; ++i) {
       tensor.name = absl::StrCat("t", tensors.size());
@@ -71,13 +73,14 @@ absl::StatusOr<std::vector<TensorShape>> ParseTensors(const std::string& text) {
   return tensors;
 }
 
-// A step's gradients of all tensors, other ones for each step.
+// Gradients of all tensors; consecutive steps have different values.
 class Gradients {
  public:
   Gradients(const std::vector<TensorShape>& tensors, uint32_t seed) {
     std::minstd_rand random(seed + 1);
     std::normal_distribution<float> normal(0, 1e-3f);
-    // Numbers are dear to draw: each array repeats a stretch of a length that no shard has.
+    // Drawing random numbers is slow. Each array repeats kDrawn numbers; no shard has that length,
+    // so no two shards have equal values.
     std::vector<float> drawn(kDrawn);
     for (float& value : drawn) value = normal(random);
     for (const TensorShape& tensor : tensors) {
@@ -106,7 +109,8 @@ class Gradients {
   std::vector<size_t> counts_;
 };
 
-// One round: the step after STEP.
+// Runs one round and returns the step to run next. COMPUTE is the simulated duration of the
+// backward pass; the gradients become ready at even intervals within it.
 absl::StatusOr<Step> Round(Client& client, const Gradients& gradients, Step step,
                            absl::Duration compute) {
   client.BeginStep(step, 1);
@@ -115,10 +119,9 @@ absl::StatusOr<Step> Round(Client& client, const Gradients& gradients, Step step
     if (share > absl::ZeroDuration()) absl::SleepFor(share);
     client.Ready(t, gradients.At(step, t), gradients.owner(t));
   }
-  if (absl::Status status = client.EndStep(); !status.ok()) return status;
-  const absl::StatusOr<Step> next = client.NextStep();
-  if (!next.ok()) return next;
-  if (absl::Status status = client.WaitAll(); !status.ok()) return status;
+  RETURN_IF_ERROR(client.EndStep());
+  ASSIGN_OR_RETURN(const Step next, client.NextStep());
+  RETURN_IF_ERROR(client.WaitAll());
   return next;
 }
 
@@ -132,43 +135,39 @@ nlohmann::ordered_json ChoicesJson(const Client& client) {
 }
 
 absl::StatusOr<nlohmann::ordered_json> Race(const WorkerConfig& config, const RaceOptions& race) {
-  absl::StatusOr<std::vector<TensorShape>> tensors = ParseTensors(race.tensors);
-  if (!tensors.ok()) return tensors.status();
+  ASSIGN_OR_RETURN(const std::vector<TensorShape> tensors, ParseTensors(race.tensors));
   const uint64_t steps = race.warm_rounds + race.rounds;
-  absl::StatusOr<ClientOptions> options =
-      MakeClientOptions(config, {.examples = steps * config.workers(), .steps = steps});
-  if (!options.ok()) return options.status();
+  ASSIGN_OR_RETURN(
+      ClientOptions options,
+      MakeClientOptions(config, {.examples = steps * config.workers(), .steps = steps}));
   GrpcTransport transport({config.servers().begin(), config.servers().end()},
                           grpc::InsecureChannelCredentials());
   HugePageArena arena;
-  options->memory = &arena;
-  const absl::StatusOr<std::unique_ptr<Client>> client =
-      Client::Make(*std::move(options), *tensors, transport);
-  if (!client.ok()) return client.status();
-  const Gradients gradients(*tensors, config.worker());
-  // Every worker brings the same parameters.
-  const Gradients parameters(*tensors, 0);
+  options.memory = &arena;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
+                   Client::Make(std::move(options), tensors, transport));
+  const Gradients gradients(tensors, config.worker());
+  // All workers use the same initial parameters.
+  const Gradients parameters(tensors, 0);
   std::vector<std::span<const float>> initial;
-  for (size_t t = 0; t < tensors->size(); ++t) initial.push_back(parameters.At(Step{0}, t));
-  absl::StatusOr<Step> step = (*client)->Join(initial);
-  if (!step.ok()) return step.status();
-  if (absl::Status status = (*client)->WaitAll(); !status.ok()) return status;
+  for (size_t t = 0; t < tensors.size(); ++t) initial.push_back(parameters.At(Step{0}, t));
+  ASSIGN_OR_RETURN(Step step, client->Join(initial));
+  RETURN_IF_ERROR(client->WaitAll());
 
   SteadyClock clock;
   ClientStatistics warm;
   std::vector<double> seconds;
   for (uint64_t i = 0; i < steps; ++i) {
-    if (i == race.warm_rounds) warm = (*client)->statistics();
+    if (i == race.warm_rounds) warm = client->statistics();
     const absl::Time begin = clock.Now();
-    step = Round(**client, gradients, *step, absl::Seconds(race.compute_seconds));
-    if (!step.ok()) return step.status();
+    ASSIGN_OR_RETURN(step, Round(*client, gradients, step, absl::Seconds(race.compute_seconds)));
     if (i >= race.warm_rounds) seconds.push_back(absl::ToDoubleSeconds(clock.Now() - begin));
   }
-  const ClientStatistics all = (*client)->statistics();
-  if (absl::Status status = (*client)->Leave(); !status.ok()) return status;
+  const ClientStatistics all = client->statistics();
+  RETURN_IF_ERROR(client->Leave());
   return nlohmann::ordered_json{
       {"worker", config.worker()},
-      {"push_codecs", ChoicesJson(**client)},
+      {"push_codecs", ChoicesJson(*client)},
       {"seconds", seconds},
       {"push_bytes", (all.push_bytes_encoded - warm.push_bytes_encoded) / race.rounds},
       {"pull_bytes", (all.pull_bytes_encoded - warm.pull_bytes_encoded) / race.rounds}};
@@ -195,17 +194,20 @@ int Run(const std::string& config_path, const RaceOptions& race) {
 int main(int argc, char** argv) {
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
-  CLI::App app("A worker that pushes gradients of given sizes and times its rounds.");
+  CLI::App app("A synthetic worker that pushes gradients of given sizes and times its rounds.");
   std::string config_path;
   thinwire::RaceOptions race;
-  app.add_option("--config", config_path, "A WorkerConfig in protobuf's text format")->required();
-  app.add_option("--tensors", race.tensors, "Such as 25*1024x1024,4*100")->capture_default_str();
-  app.add_option("--rounds", race.rounds, "Rounds that are timed")
+  app.add_option("--config", config_path, "File with a WorkerConfig in protobuf text format")
+      ->required();
+  app.add_option("--tensors", race.tensors, "Shapes of the tensors, such as 25*1024x1024,4*100")
+      ->capture_default_str();
+  app.add_option("--rounds", race.rounds, "Number of timed rounds")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1000000u));
-  app.add_option("--warm_rounds", race.warm_rounds, "Rounds before them")->capture_default_str();
+  app.add_option("--warm_rounds", race.warm_rounds, "Number of untimed rounds before them")
+      ->capture_default_str();
   app.add_option("--compute_seconds", race.compute_seconds,
-                 "How long the gradients of a round take")
+                 "Simulated duration of a round's backward pass")
       ->capture_default_str();
   try {
     app.parse(argc, argv);

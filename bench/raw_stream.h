@@ -1,6 +1,6 @@
-// What gRPC itself can carry: memory sent through a bare generic stream, message by message, as raw
-// slices from where it lies; the server answers every message with the next one of as large a
-// memory of its own. The measure that the wire of thinwire is held against.
+// A gRPC stream without protocol, the baseline for thinwire's network benchmarks. The client sends
+// a block of memory over a generic stream, message by message, as slices that refer to the memory
+// without a copy. The server answers every message with a message from a block of the same size.
 #ifndef THINWIRE_BENCH_RAW_STREAM_H_
 #define THINWIRE_BENCH_RAW_STREAM_H_
 
@@ -18,10 +18,11 @@
 
 namespace thinwire {
 
-// Thread-safe. Serves from its making to its end.
+// Thread-safe. Serves from construction to destruction.
 class RawServer {
  public:
-  // MEMORY_BYTES: a multiple of MESSAGE_BYTES. LISTEN: host:port, where port 0 takes a free one.
+  // LISTEN is host:port; port 0 chooses a free port. REQUIRES: MEMORY_BYTES is a multiple of
+  // MESSAGE_BYTES.
   RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes,
             const std::string& listen = "127.0.0.1:0");
   ~RawServer();
@@ -36,11 +37,13 @@ class RawServer {
   std::string address_;
 };
 
-// A memory that is sent message by message, over and over.
+// A block of memory that is cut into messages. Not thread-safe.
 class RawMemory {
  public:
   RawMemory(size_t bytes, size_t message_bytes) : memory_(bytes, 1), message_(message_bytes) {}
 
+  // Returns the next message, the first one again after the last. It refers to this object's
+  // memory.
   grpc::ByteBuffer Next();
 
  private:
@@ -56,7 +59,7 @@ class RawStream final : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::
             int window_bytes);
   ~RawStream() override;
 
-  // Sends COUNT messages and returns when as many have come.
+  // Sends COUNT messages and blocks until COUNT messages have arrived.
   void Exchange(int count);
 
  private:

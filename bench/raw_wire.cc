@@ -1,12 +1,13 @@
-// What a link carries both ways at once: a RawStream between two processes, for scripts that set up
-// the link (bench/race.sh).
+// Measures the goodput of a link in both directions at once with a RawStream between two processes.
+// bench/race.sh sets up the link.
 //
-//   raw_wire serve HOST:PORT         prints "listening HOST:PORT", serves until it is killed
-//   raw_wire send HOST:PORT BYTES    prints "sent BYTES BEGIN END": that so many went either way
-//                                    between these seconds of the machine's monotonic clock
+//   raw_wire serve HOST:PORT         prints "listening HOST:PORT" and serves until it is killed
+//   raw_wire send HOST:PORT BYTES    prints "sent BYTES BEGIN END": this many bytes went in each
+//                                    direction between the times BEGIN and END, in seconds of the
+//                                    machine's monotonic clock
 //
-// Several senders at a time share the link; the clock is the same for all, so their sum over the
-// whole time can be told.
+// Several senders can share a link. All use the same clock, so the caller can add up their bytes
+// over the common period.
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,11 +22,11 @@
 namespace thinwire {
 namespace {
 
-// Small, so that waiting for the first answer is nothing beside the whole.
+// Small, so that the delay of the first answer is negligible.
 constexpr size_t kMessage = size_t{256} << 10;
 constexpr size_t kMemory = 64 * kMessage;
 constexpr int kWindow = 2 << 20;
-// Fill pools, windows and buffers; not timed.
+// These messages fill memory pools, windows and buffers and are not timed.
 constexpr int kWarmMessages = 16;
 
 int Serve(const std::string& address) {
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
   if (verb == "send" && argc == 4 && absl::SimpleAtoi(argv[3], &bytes)) {
     return thinwire::Send(argv[2], bytes);
   }
-  std::fputs("want: raw_wire serve HOST:PORT, or raw_wire send HOST:PORT BYTES\n", stderr);
+  std::fputs("raw_wire: wrong arguments (expected serve HOST:PORT, or send HOST:PORT BYTES)\n",
+             stderr);
   return 64;
 }

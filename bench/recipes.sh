@@ -1,14 +1,13 @@
 #!/bin/bash
-# Trains the same job by recipes of compression in both directions, each with several seeds, and prints a markdown table
-# of test accuracy (mean, and the spread as standard deviation) and of how many times fewer bytes crossed the wire than
-# fp32 would have taken: over the whole run, and in its last epoch, when any warm-up is over. Bytes are whole messages,
-# with headers, verdicts and dense vectors.
+# Trains the same job with combinations of push and pull compression (recipes), each with several seeds, and prints a
+# markdown table: test accuracy (mean and standard deviation), and the compression factor relative to fp32 over the whole
+# run and in its last epoch, after any warm-up. Bytes are whole messages with headers, verdicts and dense vectors.
 #
 #   bench/recipes.sh                                        all recipes, seeds 1 2 3, six epochs, sync
 #   bench/recipes.sh --recipes "fp32 topk_001_dgc" --seeds 1
 #   bench/recipes.sh --mode async --epochs 2 --train_examples 6000 --json DIR
 #
-# Reads the programs of bazel-bin (or --bin_dir). Runs that fail are shown as such; the exit code is then 1.
+# The programs come from bazel-bin (or --bin_dir). Failed runs appear in the table; the exit code is then 1.
 set -u
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
@@ -31,7 +30,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
   esac
-  [ $# -ge 2 ] || { echo "recipes.sh: $1: want a value, got none" >&2; exit 64; }
+  [ $# -ge 2 ] || { echo "recipes.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
   case $1 in
     --bin_dir) bin_dir=$2 ;;
     --config) config=$2 ;;
@@ -43,33 +42,34 @@ while [ $# -gt 0 ]; do
     --train_examples) train_examples=$2 ;;
     --model) model=$2 ;;
     --json) json=$2 ;;
-    --more) more=$2 ;;  # flags for every run
-    *) echo "recipes.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
+    --more) more=$2 ;;  # additional flags for every run
+    *) echo "recipes.sh: $1: unknown flag (expected one of those that --help lists)" >&2; exit 64 ;;
   esac
   shift 2
 done
 
 thinwire=$bin_dir/cli/thinwire
-[ -x "$thinwire" ] || { echo "recipes.sh: no program $thinwire; bazel build //cli:thinwire //server //worker" >&2; exit 69; }
+[ -x "$thinwire" ] || { echo "recipes.sh: $thinwire: not found (build it with: bazel build //cli:thinwire //server //worker)" >&2; exit 69; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 reports=${json:-$work}
 mkdir -p "$reports"
 
-# What all runs share. Weight decay moves every value at every step, which a thin pull cannot send.
+# Flags of all runs. Weight decay is off: it changes every value at every step, and deltas of a sparse update would not
+# be small.
 shared="--learning_rate 0.05 --momentum 0.9 --weight_decay 0 --schedule cosine --shard_size 262144"
 case $mode in
   sync) shared+=" --mode sync" ;;
   backup) shared+=" --mode backup --backup 1" ;;
-  # Staleness is a momentum of its own.
+  # Lower momentum, because stale gradients act like additional momentum.
   ssp) shared+=" --mode ssp --slack 4 --momentum 0.5 --correction_momentum 0.5" ;;
   async) shared+=" --mode async --momentum 0.5 --correction_momentum 0.5" ;;
-  *) echo "recipes.sh: --mode $mode: want sync, backup, ssp or async" >&2; exit 64 ;;
+  *) echo "recipes.sh: --mode: unknown mode (expected sync, backup, ssp or async, got $mode)" >&2; exit 64 ;;
 esac
 
-# What waits is applied late, all at once: a momentum of its own. With batch normalisation the optimizer's beside it is too
-# much of it (docs/training.md); the rate is the same in the long run.
+# Residuals are applied late and all at once, which acts like additional momentum. With batch normalization a momentum of
+# 0.9 on top of that is too much (docs/training.md). The long-term step size, rate / (1 - momentum), is unchanged.
 thin=""
 [ "$model" = resnet20 ] && thin="--momentum 0.5 --correction_momentum 0.5 --learning_rate 0.25"
 
@@ -92,11 +92,11 @@ recipe_flags() {
     fp32_slow) echo "--push fp32 --pull fp32 --learning_rate 0.02" ;;
     onebit) echo "--push onebit --first_push fp8_e5m2 --first_push_part 0.2 --pull fp32 --learning_rate 0.02" ;;
     onebit_delta) echo "--push onebit --first_push fp8_e5m2 --first_push_part 0.2 --pull delta_onebit --learning_rate 0.02" ;;
-    *) echo "recipes.sh: recipe $1: unknown" >&2; exit 64 ;;
+    *) echo "recipes.sh: --recipes: unknown recipe (expected one of the default list, got $1)" >&2; exit 64 ;;
   esac
 }
 
-# Reads the reports of one RECIPE and prints a table's row.
+# Reads the reports of one recipe and prints its table row. Arguments: recipe, paths of the reports.
 row() {
   python3 - "$@" <<'PYTHON'
 import json
@@ -111,7 +111,7 @@ for path in paths:
 
 
 def saved(raw, wire):
-    """How many times fewer: over the run, and in the last epoch."""
+    """Returns the compression factors over the whole run and in the last epoch, as two table cells."""
     whole, last = [], []
     for r in reports:
         whole.append(r[raw] / max(r[wire], 1))
@@ -129,7 +129,7 @@ print("| %s | %.2f | %.2f | %s | %s | %.0f |" % (
 PYTHON
 }
 
-echo "| recipe | accuracy | spread | pushed, times less | last epoch | pulled, times less | last epoch | seconds |"
+echo "| recipe | accuracy | deviation | push, times smaller | last epoch | pull, times smaller | last epoch | seconds |"
 echo "|---|---|---|---|---|---|---|---|"
 failed=0
 for recipe in $recipes; do
@@ -143,7 +143,7 @@ for recipe in $recipes; do
       > /dev/null 2> "$work/log"; then
       done_reports+=("$report")
     else
-      echo "recipes.sh: $recipe, seed $seed failed:" >&2
+      echo "recipes.sh: $recipe, seed $seed: failed; the last lines of its log:" >&2
       tail -n 5 "$work/log" >&2
       failed=1
     fi

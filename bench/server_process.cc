@@ -40,12 +40,12 @@ ServerProcess::~ServerProcess() {
   waitpid(pid_, nullptr, 0);
 }
 
-void Announce(int to, const std::string& address) {
-  CHECK_EQ(write(to, address.data(), address.size()), static_cast<ssize_t>(address.size()));
+void Announce(int pipe, const std::string& address) {
+  CHECK_EQ(write(pipe, address.data(), address.size()), static_cast<ssize_t>(address.size()));
   while (true) pause();
 }
 
-void ServeJob(int to, uint32_t workers) {
+void ServeJob(int pipe, uint32_t workers) {
   SteadyClock clock;
   JobOptions options;
   options.rule = Rule::Sync(workers);
@@ -53,7 +53,7 @@ void ServeJob(int to, uint32_t workers) {
   Job job(options, *MakeOptimizer({.name = "sgd"}), *Schedule::Make({}), clock);
   job.StartTicking(absl::Seconds(1));
   const auto listener = *Listener::Start(job, "127.0.0.1:0");
-  Announce(to, listener->address());
+  Announce(pipe, listener->address());
 }
 
 double CoreSeconds(pid_t process) {

@@ -1,8 +1,8 @@
-// ServerProcess: a server in a process of its own, as in a real job, so that it shares neither
-// allocator nor threads with what is measured against it.
+// ServerProcess runs a server in a child process, as in a real job. The server shares neither
+// allocator nor threads with the benchmark.
 //
-// Every ServerProcess of a program is made before the program first uses gRPC: a process that has
-// begun to must not fork.
+// A program must create all its ServerProcess objects before it first uses gRPC, because gRPC does
+// not support fork() afterwards.
 #ifndef THINWIRE_BENCH_SERVER_PROCESS_H_
 #define THINWIRE_BENCH_SERVER_PROCESS_H_
 
@@ -15,10 +15,12 @@
 
 namespace thinwire {
 
-// Not thread-safe. The process ends with the object, and with whoever made it.
+// Not thread-safe. The child is killed when the object is destroyed or when the parent process
+// ends.
 class ServerProcess {
  public:
-  // SERVE is called in the new process with where to Announce; it never returns.
+  // Starts the child and blocks until it announces its address. The child calls SERVE with a file
+  // descriptor for Announce(); SERVE must not return.
   explicit ServerProcess(absl::FunctionRef<void(int)> serve);
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;
@@ -32,13 +34,15 @@ class ServerProcess {
   std::string address_;
 };
 
-// Tells the maker where the server listens, and waits for the end.
-[[noreturn]] void Announce(int to, const std::string& address);
+// Sends the server's ADDRESS to the parent through the file descriptor PIPE, then waits to be
+// killed.
+[[noreturn]] void Announce(int pipe, const std::string& address);
 
-// Serves a sync job of WORKERS that steps by plain gradient descent.
-[[noreturn]] void ServeJob(int to, uint32_t workers);
+// Serves a sync job with this many WORKERS and plain gradient descent. Call it in SERVE with the
+// file descriptor that SERVE received.
+[[noreturn]] void ServeJob(int pipe, uint32_t workers);
 
-// What the process has used of all cores.
+// Returns the CPU time that PROCESS has used on all cores, in seconds.
 double CoreSeconds(pid_t process);
 
 }  // namespace thinwire

@@ -1,24 +1,25 @@
-// What a shard's fold and optimizer step cost beside a plain loop of a fold's traffic.
+// Compares the fold and the optimizer step of a shard with a plain loop that has the same memory
+// traffic.
 //
-// Each benchmark gives one accepted push to Shard::Apply: judge, scan, decode, fold, optimizer
-// step; in sync with one worker also the closing of the round. The plain loop beside it is one
-// loop, which the compiler vectorises, that
+// Each benchmark passes one accepted push to Shard::Apply: judge, scan, decode, fold, optimizer
+// step, and in sync mode with one worker also the end of the round. The plain loop is a single
+// loop, vectorized by the compiler, that
 //
-//   reads    the payload's bytes once and the masters
-//   writes   the folded sum and the masters
-//   reads and writes   each of the optimizer's slots
+//   reads              the payload's bytes and the masters, once each
+//   writes             the folded sum and the masters
+//   reads and writes   each slot of the optimizer
 //
-// and does the arithmetic of SGD on the payload's codes as if they were plain numbers. It does not
-// scan for what is not finite, and it writes a sum, which a shard does not where the push is an
-// update by itself: a ratio may be below 1. For topk, which has fewer codes than
-// values, it adds up the payload's bytes first and then passes over sum and masters. For lazy slots
-// (shard.lazy_momentum.topk) it adds up the bytes and then visits, at even distances, as many
-// values as were sent, in their masters, their slots and the number of their last update, with no
-// decay made up for.
+// and does the arithmetic of SGD with the payload's codes taken as plain numbers. A ratio may be
+// below 1: the loop always writes a sum, which a shard does not if a single push makes an update.
+// The loop does not scan for non-finite values. For topk, which has fewer codes than values, it
+// adds up the payload's bytes and then runs over sum and masters. For lazy slots
+// (shard.lazy_momentum.topk) it adds up the bytes and then visits as many values as were sent, at
+// even distances: their masters, their slots and the number of their last update. It does not apply
+// the decay of missed updates.
 //
-// After the table, one line for each pair: `ratio shard.fold_sgd.fp32 1.2` is the shard's time over
-// the plain loop's, the fastest call of each, for 262144 values in async mode. The names of
-// the other settings have more words: shard.fold_sgd.fp32.sync, shard.fold_sgd.fp32.small.
+// After the table, the benchmark prints one line per pair. `ratio shard.fold_sgd.fp32 1.2` is the
+// shard's time divided by the loop's, the fastest call of each, for 262144 values in async mode.
+// Other settings have longer names: shard.fold_sgd.fp32.sync, shard.fold_sgd.fp32.small.
 #include "server/core/shard.h"
 
 #include <benchmark/benchmark.h>
@@ -42,7 +43,7 @@ namespace thinwire {
 namespace {
 
 constexpr size_t kLargestShard = 262144;
-constexpr size_t kSmallShard = 27000;  // the default for the cnn's 215 K values on one server
+constexpr size_t kSmallShard = 27000;  // default shard size of the cnn (215 K values), one server
 constexpr uint32_t kExamples = 32;
 constexpr float kRate = 1e-3f;
 
@@ -74,10 +75,10 @@ ByteChain Payload(CodecId id, size_t value_count) {
   return ByteChain(std::move(bytes));
 }
 
-// A seeded, open shard with worker 0 live at step 0, and its next push.
-class Pushes {
+// A seeded and open shard in which worker 0 is live at step 0, with the worker's next push.
+class ShardWithPush {
  public:
-  explicit Pushes(const Setting& setting)
+  explicit ShardWithPush(const Setting& setting)
       : optimizer_(MakeOptimizer({.name = setting.optimizer}).value()),
         schedule_(Schedule::Make({.learning_rate = kRate}).value()),
         shard_({.value_count = setting.value_count,
@@ -95,8 +96,8 @@ class Pushes {
     push_.payload = Payload(setting.codec, setting.value_count);
   }
 
-  // Whether the push was accepted and made an update.
-  bool Next() {
+  // Applies the next push. Returns whether it was accepted and caused an update.
+  bool Push() {
     const Version before = shard_.version();
     const Effects effects = shard_.Apply(push_);
     ++push_.step;
@@ -111,14 +112,14 @@ class Pushes {
 };
 
 void MeasureShard(benchmark::State& state, const Setting& setting) {
-  Pushes pushes(setting);
+  ShardWithPush shard(setting);
   MeasureFastest(state, [&] {
-    if (!pushes.Next()) state.SkipWithError("a push made no update");
+    if (!shard.Push()) state.SkipWithError("a push caused no update");
   });
 }
 
-// They begin with pages: arrays that lie some 32 or 64 bytes apart, modulo a page, cost the loop up
-// to a fifth, and it must not have bad luck.
+// The arrays of the plain loop. Each begins at a page boundary. Arrays whose addresses differ by 32
+// or 64 bytes modulo the page size would slow the loop by up to 20 %.
 struct Arrays {
   explicit Arrays(const Setting& setting)
       : payload(Payload(setting.codec, setting.value_count).ToVector()),
@@ -171,7 +172,7 @@ void PlainSparseLoop(Arrays& arrays) {
 
 template <int kSlots>
 void PlainLazyLoop(Arrays& arrays) {
-  constexpr size_t kDistance = 100;  // at topk's default density
+  constexpr size_t kDistance = 100;  // matches topk's default density
   uint32_t bytes = 0;
   for (std::byte byte : arrays.payload) bytes += static_cast<uint32_t>(byte);
   const float value = static_cast<float>(bytes);
@@ -205,7 +206,7 @@ void RunPlainLoop(const Setting& setting, Arrays& arrays) {
     case CodecId::kFp8E5m2:
     case CodecId::kFp8E4m3:
       return PlainLoop<uint8_t, 0>(arrays);
-    default:  // of the sparse settings
+    default:  // sparse codecs
       return PlainSparseLoop(arrays);
   }
 }
@@ -235,14 +236,14 @@ std::vector<Setting> Settings() {
   settings.push_back({.optimizer = "momentum",
                       .codec = CodecId::kTopK,
                       .thinning = {.lazy_slots = true, .selection_density = 0.001}});
-  // Beside which the lazy ones are to be seen.
+  // Dense slots, for comparison with the lazy ones.
   settings.push_back({.optimizer = "momentum", .codec = CodecId::kTopK});
   return settings;
 }
 
 void Measure(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
-    // Each beside its plain loop, so that both see the same machine.
+    // Each shard benchmark runs right after its plain loop, under the same machine load.
     benchmark::RegisterBenchmark((setting.Name() + ".plain").c_str(), MeasurePlainLoop, setting);
     benchmark::RegisterBenchmark(setting.Name().c_str(), MeasureShard, setting);
   }

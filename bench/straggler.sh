@@ -1,15 +1,15 @@
 #!/bin/bash
-# What one slow worker costs: the same job in sync and with a backup worker, undisturbed and with a straggler. Prints a
-# table and two ratios: of the median step of backup with the straggler to that without it, and the same of sync.
+# Measures the cost of one slow worker. Runs the same job in sync and with a backup worker, each without and with a
+# straggler. Prints a table and, for both modes, the ratio of the median step with the straggler to that without it.
 #
 #   bench/straggler.sh                                   about two minutes
 #   bench/straggler.sh --delay 500ms --train_examples 6000 --json DIR
 #
-# Every worker waits --pace in each step, as it would for a GPU of its own; so the workers do not slow each other down
-# by sharing this machine's cores, and the median step is that of the slowest worker waited for. The last worker, when it
-# is the straggler, waits --delay more.
+# Every worker sleeps for --pace in each step, as if it waited for its own GPU. The workers then hardly compete for the
+# cores of this machine, and the median step is determined by the slowest worker that the mode waits for. The straggler is
+# the last worker; it sleeps for --pace plus --delay.
 #
-# Reads the programs of bazel-bin (or --bin_dir). The exit code is 1 if a run fails.
+# The programs come from bazel-bin (or --bin_dir). The exit code is 1 if a run fails.
 set -u
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
   esac
-  [ $# -ge 2 ] || { echo "straggler.sh: $1: want a value, got none" >&2; exit 64; }
+  [ $# -ge 2 ] || { echo "straggler.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
   case $1 in
     --bin_dir) bin_dir=$2 ;;
     --config) config=$2 ;;
@@ -44,23 +44,23 @@ while [ $# -gt 0 ]; do
     --delay) delay=$2 ;;
     --rate) rate=$2 ;;
     --json) json=$2 ;;
-    *) echo "straggler.sh: $1: unknown; --help tells the flags" >&2; exit 64 ;;
+    *) echo "straggler.sh: $1: unknown flag (expected one of those that --help lists)" >&2; exit 64 ;;
   esac
   shift 2
 done
 
 milliseconds() {
   case $1 in
-    *[!0-9ms]* | ms) echo "straggler.sh: $1: want milliseconds such as 40ms" >&2; exit 64 ;;
+    *[!0-9ms]* | ms) echo "straggler.sh: not a duration (expected milliseconds such as 40ms, got $1)" >&2; exit 64 ;;
     *ms) echo "${1%ms}" ;;
-    *) echo "straggler.sh: $1: want milliseconds such as 40ms" >&2; exit 64 ;;
+    *) echo "straggler.sh: not a duration (expected milliseconds such as 40ms, got $1)" >&2; exit 64 ;;
   esac
 }
 pace=$(milliseconds "$pace") && delay=$(milliseconds "$delay") || exit 64
 
 thinwire=$bin_dir/cli/thinwire
 [ -x "$thinwire" ] || {
-  echo "straggler.sh: no program $thinwire; bazel build //cli:thinwire //server //worker" >&2
+  echo "straggler.sh: $thinwire: not found (build it with: bazel build //cli:thinwire //server //worker)" >&2
   exit 69
 }
 
@@ -72,7 +72,7 @@ trap 'exit 143' TERM
 reports=${json:-$work}
 mkdir -p "$reports" || exit 78
 
-# Trains in MODE with the last worker DELAY milliseconds slower; leaves MODE-DELAY.json.
+# Trains in MODE with the last worker DELAY milliseconds slower. Arguments: MODE, DELAY. Writes MODE-DELAY.json.
 train() {
   local mode=$1 extra=$2 flags=() worker
   [ "$mode" = backup ] && flags+=(--backup 1)
@@ -88,7 +88,7 @@ train() {
   wait "$child" || failed=1
   child=""
   [ $failed = 0 ] && return
-  echo "straggler.sh: $mode with a straggler of ${extra}ms failed:" >&2
+  echo "straggler.sh: $mode with a straggler of ${extra}ms: failed; the last lines of its log:" >&2
   tail -n 5 "$work/log" >&2
   exit 1
 }
@@ -105,7 +105,7 @@ import sys
 
 folder, delay = sys.argv[1], int(sys.argv[2])
 runs = {}
-print("| mode | straggler | median step ms | steps | test accuracy | late pushes | of all | seconds |")
+print("| mode | straggler | median step ms | steps | test accuracy | late pushes | share of all pushes | seconds |")
 print("|---|---|---|---|---|---|---|---|")
 for mode in ("sync", "backup"):
     for extra in (0, delay):

@@ -1,19 +1,18 @@
-// What the wire costs: a model of 100 MB in fp32 pushed and pulled over loopback gRPC, by one
-// worker and by two, against one real server in a process of its own; beside the same bytes both
-// ways through a bare generic stream, and beside memcpy. All in one run, since a machine is never
-// twice the same. Goodput counts values: 4 bytes each, once per direction.
+// Measures the cost of the wire protocol. One worker, then two workers, push and pull a model of
+// 100 MB in fp32 over loopback gRPC; a real server runs in its own process. The same bytes also go
+// through a raw gRPC stream and through memcpy, in the same run, because figures of different runs
+// are not comparable. Goodput counts values: 4 bytes each, once per direction.
 //
-// The bare stream has the traffic of a step: 100 MB of its own on either side, sent from where they
-// lie in messages of 1 MiB, each answered by one of its size as soon as it has come, writes and
-// reads independent of each other, the same windows. What it does not have is a use for the bytes:
-// nobody checks, folds or keeps them.
+// The raw stream has the traffic of a step: 100 MB in each direction, sent without a copy in
+// messages of 1 MiB. Each message is answered at once by one of the same size; writes and reads are
+// independent, and the windows are the same. Neither side checks, folds or stores the bytes.
 //
-//   ratio wire.fp32.1worker    thinwire's goodput / that of the raw slices; 2workers: both
-//   workers'.
-//                              The median of five rounds, each by its fastest calls
-//   ratio wire.memcpy          the raw slices' goodput / memcpy's
-//   ... .cores                 the same per second of a core, both processes together: what a
-//                              machine that others keep busy distorts least
+//   ratio wire.fp32.1worker    thinwire's goodput / the raw stream's: median of five rounds,
+//                              each by its fastest calls
+//   ratio wire.fp32.2workers   the same for the total of two workers
+//   ratio wire.memcpy          the raw stream's goodput / memcpy's
+//   ratio wire.NAME.cores      the same ratio per second of CPU time of both processes, which other
+//                              load on the machine distorts least
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
 #include <grpcpp/grpcpp.h>
@@ -46,20 +45,20 @@ constexpr int64_t kValues = 26214400;
 constexpr int64_t kBytes = 4 * kValues;
 constexpr size_t kMessage = size_t{1} << 20;
 constexpr int kWindow = 2 << 20;
-constexpr size_t kLayers = 25;  // of 4 MiB each, four shards of the largest size
+constexpr size_t kLayers = 25;  // 4 MiB each, four shards of the largest size
 constexpr int kRounds = 5;
 constexpr int kIterations = 8;
-constexpr int kWarmCount = 2;  // calls that are not timed: they fill pools and windows
+constexpr int kWarmCount = 2;  // untimed calls that fill memory pools and windows
 
-void ServeRaw(int to) {
+void ServeRaw(int pipe) {
   const RawServer server(kBytes, kMessage, kWindow);
-  Announce(to, server.address());
+  Announce(pipe, server.address());
 }
 
-// One worker of a job, with a gradient for every layer.
-class Trainer {
+// A worker with a constant gradient for every layer.
+class FixedGradientWorker {
  public:
-  Trainer(const std::string& address, uint32_t worker)
+  FixedGradientWorker(const std::string& address, uint32_t worker)
       : transport_({address}, grpc::InsecureChannelCredentials()) {
     std::vector<TensorShape> tensors;
     for (size_t i = 0; i < kLayers; ++i) {
@@ -74,7 +73,7 @@ class Trainer {
     step_ = *client_->Join(initial);
   }
 
-  // Pushes every gradient and waits for every parameter of the next step.
+  // Pushes all gradients and blocks until all parameters of the next step have arrived.
   void Step() {
     client_->BeginStep(step_, 32);
     CHECK(client_->WaitAll().ok());
@@ -92,19 +91,19 @@ class Trainer {
   thinwire::Step step_;
 };
 
-// By the name of a kind, one figure a round.
+// Benchmark name -> one figure per round.
 using Rounds = std::map<std::string, std::vector<double>>;
 
-// Of the fastest call of each kind in each round, so that a busy machine's bad moments do not
-// count: its seconds, and the core seconds of the call that used fewest, of this process and its
-// server together.
+// The fastest call of each benchmark in each round, which excludes moments when other processes
+// slow the machine. CPU time is the sum of this process and its server, for the call that used
+// least.
 struct Fastest {
   Rounds seconds;
   Rounds core_seconds;
 };
 
-// The median over the rounds of OVER's figure by UNDER's: what the machine is like changes from
-// round to round, and within one hardly.
+// Returns the median over the rounds of OVER's figure divided by UNDER's. Both figures of a round
+// see nearly the same machine load; figures of different rounds do not.
 double MedianRatio(const std::vector<double>& over, const std::vector<double>& under) {
   std::vector<double> ratios;
   std::ranges::transform(over, under, std::back_inserter(ratios), std::divides<>());
@@ -112,7 +111,8 @@ double MedianRatio(const std::vector<double>& over, const std::vector<double>& u
   return ratios[ratios.size() / 2];
 }
 
-// Times WORK, which SERVER takes part in, once per iteration, for 2 * BYTES.
+// Times WORK once per iteration; SERVER is the server process that takes part in it. BYTES is the
+// goodput of one call in each direction.
 template <typename Work>
 void Time(benchmark::State& state, Fastest& fastest, const std::string& name, pid_t server,
           int64_t bytes, const Work& work) {
@@ -136,13 +136,13 @@ void Time(benchmark::State& state, Fastest& fastest, const std::string& name, pi
 
 void TimeWorkers(benchmark::State& state, Fastest& fastest, const ServerProcess& server,
                  uint32_t workers) {
-  std::vector<std::unique_ptr<Trainer>> trainers;
+  std::vector<std::unique_ptr<FixedGradientWorker>> members;
   for (uint32_t w = 0; w < workers; ++w)
-    trainers.push_back(std::make_unique<Trainer>(server.address(), w));
+    members.push_back(std::make_unique<FixedGradientWorker>(server.address(), w));
   const auto step = [&] {
     std::vector<std::thread> threads;
-    for (uint32_t w = 1; w < workers; ++w) threads.emplace_back([&, w] { trainers[w]->Step(); });
-    trainers[0]->Step();
+    for (uint32_t w = 1; w < workers; ++w) threads.emplace_back([&, w] { members[w]->Step(); });
+    members[0]->Step();
     for (std::thread& t : threads) t.join();
   };
   Time(state, fastest, absl::StrCat("workers", workers), server.pid(), workers * kBytes, step);
@@ -164,15 +164,15 @@ void TimeMemcpy(benchmark::State& state, Fastest& fastest) {
 }
 
 void Run(int argc, char** argv) {
-  // All servers first: a process that has begun to use gRPC must not fork.
+  // All servers start first: gRPC does not support fork() once it is in use.
   const ServerProcess raw(ServeRaw);
   std::vector<std::unique_ptr<ServerProcess>> ones, twos;
   for (int r = 0; r < kRounds; ++r) {
-    ones.push_back(std::make_unique<ServerProcess>([](int to) { ServeJob(to, 1); }));
-    twos.push_back(std::make_unique<ServerProcess>([](int to) { ServeJob(to, 2); }));
+    ones.push_back(std::make_unique<ServerProcess>([](int pipe) { ServeJob(pipe, 1); }));
+    twos.push_back(std::make_unique<ServerProcess>([](int pipe) { ServeJob(pipe, 2); }));
   }
   Fastest fastest;
-  // The kinds take turns, so that each meets the machine's good and bad minutes.
+  // The benchmarks alternate, so that slow changes of the machine load affect all of them.
   for (int r = 0; r < kRounds; ++r) {
     const auto add = [](const std::string& name, auto time) {
       benchmark::RegisterBenchmark(name.c_str(), time)
