@@ -1,10 +1,10 @@
-// Prints what the README of this folder says about gTop-k: mass and loss on the toy quadratic.
+// Prints the gTop-k table of the README in this folder: lost mass and final loss on the toy
+// problem.
 #include <cstdio>
 #include <memory>
 #include <vector>
 
-#include "experiments/exchange.h"
-#include "experiments/toy_quadratic.h"
+#include "experiments/aggregation.h"
 #include "experiments/toy_run.h"
 
 namespace thinwire {
@@ -15,26 +15,26 @@ constexpr double kRates[] = {0.32, 0.04, 0.02, 0.01, 0.005};
 
 struct Row {
   const char* name;
-  std::unique_ptr<Exchange> (*make)(const ToySettings& settings);
+  std::unique_ptr<Aggregation> (*make)(const ToySettings& settings);
 };
 
 const Row kRows[] = {
-    {"dense", [](const ToySettings& s) { return MakeDenseExchange(s.value_count); }},
-    {"tree, put back",
+    {"dense", [](const ToySettings& s) { return MakeDenseAggregation(s.value_count); }},
+    {"tree, returned",
      [](const ToySettings& s) {
-       return MakeTreeExchange(s.value_count, s.worker_count, kSelected);
+       return MakeTreeAggregation(s.value_count, s.worker_count, kSelected);
      }},
-    {"exact sum, put back",
+    {"exact sum, returned",
      [](const ToySettings& s) {
-       return MakeExactExchange(s.value_count, s.worker_count, kSelected);
+       return MakeExactAggregation(s.value_count, s.worker_count, kSelected);
      }},
-    {"rest at the server",
+    {"kept at the server",
      [](const ToySettings& s) {
-       return MakeServerExchange(s.value_count, s.worker_count, kSelected);
+       return MakeServerAggregation(s.value_count, s.worker_count, kSelected);
      }},
 };
 
-// The run at the rate, of those above, that ends at the smallest loss.
+// Returns the outcome with the smallest final loss over kRates and stores its rate in BEST_RATE.
 ToyOutcome BestRun(const Row& row, ToySettings settings, double& best_rate) {
   ToyOutcome best{.loss = 1e300};
   for (const double rate : kRates) {
@@ -48,14 +48,13 @@ ToyOutcome BestRun(const Row& row, ToySettings settings, double& best_rate) {
 }
 
 void PrintTable() {
-  std::printf("%-20s %3s %5s %7s %11s %8s %9s\n", "exchange", "P", "sigma", "rate", "loss",
+  std::printf("%-20s %3s %5s %7s %11s %8s %9s\n", "aggregation", "P", "sigma", "rate", "loss",
               "leak %", "missing");
   for (const size_t workers : {4, 8, 32}) {
     for (const double sigma : {0.0, 1.0}) {
       const ToySettings settings = {.worker_count = workers, .sigma = sigma};
-      const std::vector<double> start(settings.value_count);
       std::printf("%-20s %3zu %5.1f %7s %11.5f\n", "(start)", workers, sigma, "",
-                  ToyQuadratic(settings.value_count, workers, sigma, settings.seed).Loss(start));
+                  ToyStartLoss(settings));
       for (const Row& row : kRows) {
         double rate = 0;
         const ToyOutcome outcome = BestRun(row, settings, rate);

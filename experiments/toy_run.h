@@ -1,12 +1,20 @@
-// A run of plain gradient descent on the toy quadratic with one exchange, and what it says of the
-// exchange. A pure function of its settings.
+// RunToy runs plain gradient descent on a toy problem with one aggregation method and reports the
+// final loss and the lost mass. The result is a pure function of the settings.
+//
+// Each worker has a quadratic loss with its own minimum, and the mean over workers is minimized:
+//
+//   f_w(x) = sum over i of steepness_i (x_i - minimum_wi)^2 / 2
+//   gradient_wi = steepness_i (x_i - minimum_wi) + sigma * noise
+//
+// steepness_i is log-uniform from 0.1 to 1. minimum_wi = common_i + own_wi, both with mean 0 and
+// standard deviation 1. One seed determines all random numbers, on every machine.
 #ifndef THINWIRE_EXPERIMENTS_TOY_RUN_H_
 #define THINWIRE_EXPERIMENTS_TOY_RUN_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "experiments/exchange.h"
+#include "experiments/aggregation.h"
 
 namespace thinwire {
 
@@ -20,13 +28,17 @@ struct ToySettings {
 };
 
 struct ToyOutcome {
-  double loss = 0;  // in the end
-  double leak = 0;  // of the magnitudes selected, the part that was lost, on average over the steps
-  // given - applied - owed, over given: the sums of their magnitudes, in the end
+  double loss = 0;  // final loss, minus the smallest possible loss
+  double leak = 0;  // lost fraction of the selected magnitudes, averaged over the steps
+  // Sum of the magnitudes of (gradients - applied - pending), relative to that of the gradients, at
+  // the end of the run.
   double missing = 0;
 };
 
-ToyOutcome RunToy(const ToySettings& settings, Exchange& exchange);
+ToyOutcome RunToy(const ToySettings& settings, Aggregation& aggregation);
+
+// Returns the loss at the start of a run, minus the smallest possible loss.
+double ToyStartLoss(const ToySettings& settings);
 
 }  // namespace thinwire
 

@@ -1,4 +1,4 @@
-#include "experiments/exchange.h"
+#include "experiments/aggregation.h"
 
 #include <cmath>
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace thinwire {
 namespace {
 
-class DenseExchange final : public Exchange {
+class DenseAggregation final : public Aggregation {
  public:
-  explicit DenseExchange(size_t value_count) : value_count_(value_count) {}
+  explicit DenseAggregation(size_t value_count) : value_count_(value_count) {}
 
   std::vector<float> Step(std::span<const std::vector<float>> gradients) override {
     std::vector<double> sum(value_count_);
@@ -30,18 +30,19 @@ class DenseExchange final : public Exchange {
     return average;
   }
   double selected() const override { return 0; }
-  std::vector<double> Owed() const override { return std::vector<double>(value_count_); }
+  std::vector<double> Pending() const override { return std::vector<double>(value_count_); }
 
  private:
   const size_t value_count_;
 };
 
-// Selection with the rest put back to the workers, whatever merges what they selected.
-class PutBackExchange final : public Exchange {
+// Returns unselected values to the residuals of the workers. MERGE combines the selected values of
+// all workers and keeps the K largest.
+class ReturningAggregation final : public Aggregation {
  public:
   using Merge = Entries (*)(std::vector<Entries> selected, size_t k);
 
-  PutBackExchange(size_t value_count, size_t worker_count, size_t k, Merge merge)
+  ReturningAggregation(size_t value_count, size_t worker_count, size_t k, Merge merge)
       : k_(k), merge_(merge), residuals_(worker_count, std::vector<float>(value_count)) {}
 
   std::vector<float> Step(std::span<const std::vector<float>> gradients) override {
@@ -66,18 +67,18 @@ class PutBackExchange final : public Exchange {
 
   double selected() const override { return selected_; }
 
-  std::vector<double> Owed() const override {
-    std::vector<double> owed(residuals_[0].size());
+  std::vector<double> Pending() const override {
+    std::vector<double> pending(residuals_[0].size());
     for (const auto& residual : residuals_) {
-      for (size_t i = 0; i < owed.size(); ++i) {
-        owed[i] += residual[i] / static_cast<double>(residuals_.size());
+      for (size_t i = 0; i < pending.size(); ++i) {
+        pending[i] += residual[i] / static_cast<double>(residuals_.size());
       }
     }
-    return owed;
+    return pending;
   }
 
  private:
-  // Takes the k largest out of RESIDUAL + GRADIENT.
+  // Adds GRADIENT to RESIDUAL, removes the k largest values from RESIDUAL and returns them.
   Entries Select(std::span<const float> gradient, std::span<float> residual) const {
     std::vector<uint32_t> indices(k_);
     std::vector<float> values(k_);
@@ -94,7 +95,7 @@ class PutBackExchange final : public Exchange {
   double selected_ = 0;
 };
 
-// Everybody's, added up before anything is pruned.
+// Adds the selected values of all workers, then keeps the K largest sums.
 Entries ExactSum(std::vector<Entries> selected, size_t k) {
   Entries sum;
   for (const Entries& entries : selected) {
@@ -103,10 +104,10 @@ Entries ExactSum(std::vector<Entries> selected, size_t k) {
   return MergeLargest(sum, {}, k);
 }
 
-// As thinwire's workers and servers do it, with their own classes.
-class ServerExchange final : public Exchange {
+// The method of thinwire, with the classes of its workers and servers.
+class ServerAggregation final : public Aggregation {
  public:
-  ServerExchange(size_t value_count, size_t worker_count, size_t k)
+  ServerAggregation(size_t value_count, size_t worker_count, size_t k)
       : value_count_(value_count),
         k_(k),
         codec_(MakeCodec({.id = CodecId::kTopK,
@@ -138,14 +139,14 @@ class ServerExchange final : public Exchange {
 
   double selected() const override { return selected_; }
 
-  std::vector<double> Owed() const override {
-    std::vector<double> owed(selection_.rest().begin(), selection_.rest().end());
+  std::vector<double> Pending() const override {
+    std::vector<double> pending(selection_.rest().begin(), selection_.rest().end());
     for (const ErrorFeedback& residual : residuals_) {
       for (size_t i = 0; i < residual.residual().size(); ++i) {
-        owed[i] += residual.residual()[i] / static_cast<double>(residuals_.size());
+        pending[i] += residual.residual()[i] / static_cast<double>(residuals_.size());
       }
     }
-    return owed;
+    return pending;
   }
 
  private:
@@ -160,20 +161,23 @@ class ServerExchange final : public Exchange {
 
 }  // namespace
 
-std::unique_ptr<Exchange> MakeDenseExchange(size_t value_count) {
-  return std::make_unique<DenseExchange>(value_count);
+std::unique_ptr<Aggregation> MakeDenseAggregation(size_t value_count) {
+  return std::make_unique<DenseAggregation>(value_count);
 }
 
-std::unique_ptr<Exchange> MakeTreeExchange(size_t value_count, size_t worker_count, size_t k) {
-  return std::make_unique<PutBackExchange>(value_count, worker_count, k, PeerTree);
+std::unique_ptr<Aggregation> MakeTreeAggregation(size_t value_count, size_t worker_count,
+                                                 size_t k) {
+  return std::make_unique<ReturningAggregation>(value_count, worker_count, k, PeerTree);
 }
 
-std::unique_ptr<Exchange> MakeExactExchange(size_t value_count, size_t worker_count, size_t k) {
-  return std::make_unique<PutBackExchange>(value_count, worker_count, k, ExactSum);
+std::unique_ptr<Aggregation> MakeExactAggregation(size_t value_count, size_t worker_count,
+                                                  size_t k) {
+  return std::make_unique<ReturningAggregation>(value_count, worker_count, k, ExactSum);
 }
 
-std::unique_ptr<Exchange> MakeServerExchange(size_t value_count, size_t worker_count, size_t k) {
-  return std::make_unique<ServerExchange>(value_count, worker_count, k);
+std::unique_ptr<Aggregation> MakeServerAggregation(size_t value_count, size_t worker_count,
+                                                   size_t k) {
+  return std::make_unique<ServerAggregation>(value_count, worker_count, k);
 }
 
 }  // namespace thinwire
