@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds thinwire, and trains a small CNN on Fashion-MNIST with 2 servers and 4 workers.
-# Arguments go to `thinwire train`: ./quickstart.sh --mode async --push topk
+# Installs missing packages, builds thinwire, and trains a small CNN on Fashion-MNIST with 2 servers and 4 workers.
+# Arguments are passed to `thinwire train`: ./quickstart.sh --mode async --push topk
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 
@@ -13,9 +13,9 @@ done
 
 cat >&2 <<'TEXT'
 thinwire quickstart, on Debian 12:
-  1. installs what is missing from Debian's packages   about a minute, nothing if all is there
-  2. builds the daemons                                about 8 minutes on two cores, seconds after that
-  3. trains: 2 servers, 4 workers, sync, fp8 gradients about a minute
+  1. installs missing Debian packages                        about a minute, skipped if none is missing
+  2. builds the programs                                     about 8 minutes on two cores, later seconds
+  3. trains with 2 servers, 4 workers, sync, fp8 gradients   about a minute
 TEXT
 
 deploy/install_packages.sh

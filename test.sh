@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything, and runs all tests. Ends with the line `N passed, N failed`, which counts
-# test cases; the exit status is 0 if and only if none failed.
-#   ./test.sh                 all of them
-#   ./test.sh --config=asan //common/...   arguments replace the targets and go to `bazel test`
+# Installs missing packages, builds everything and runs all tests. The last line is `N passed, N failed`, counted in test
+# cases. The exit code is 0 if and only if no case failed.
+#   ./test.sh                              all tests
+#   ./test.sh --config=asan //common/...   arguments are passed to `bazel test` instead of the target //...
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 
 cat >&2 <<'TEXT'
 thinwire tests, on Debian 12:
-  1. installs what is missing from Debian's packages   about a minute, nothing if all is there
-  2. builds everything                                 about 12 minutes on two cores, seconds after that
-  3. runs the tests                                    about 6 minutes; results of unchanged targets are kept
+  1. installs missing Debian packages   about a minute, skipped if none is missing
+  2. builds everything                  about 12 minutes on two cores, later seconds
+  3. runs the tests                     about 6 minutes; results of unchanged targets are cached
 TEXT
 
 deploy/install_packages.sh

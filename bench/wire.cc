@@ -9,7 +9,7 @@
 //
 //   ratio wire.fp32.1worker    thinwire's goodput / the raw stream's: median of five rounds,
 //                              each by its fastest calls
-//   ratio wire.fp32.2workers   the same for the total of two workers
+//   ratio wire.fp32.2workers   total goodput of two workers / the raw stream's
 //   ratio wire.memcpy          the raw stream's goodput / memcpy's
 //   ratio wire.NAME.cores      the same ratio per second of CPU time of both processes, which other
 //                              load on the machine distorts least

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that thinwire is built from, and nothing if they are all there. Root or sudo; asks nothing.
+# Installs the Debian packages that the build needs, or nothing if all are installed. Needs root or sudo; not interactive.
 set -euo pipefail
 
 packages=(
@@ -20,13 +20,13 @@ if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then
-    echo "install_packages.sh: want root or sudo to install ${missing[*]}" >&2
+    echo "install_packages.sh: cannot install ${missing[*]} (expected root or sudo, got neither)" >&2
     exit 1
   fi
   as_root=(sudo -n)
 fi
 if ! command -v apt-get >/dev/null; then
-  echo "install_packages.sh: want Debian 12 with apt-get, found neither; needed are ${missing[*]}" >&2
+  echo "install_packages.sh: cannot install ${missing[*]} (expected Debian 12 with apt-get, got no apt-get)" >&2
   exit 1
 fi
 
@@ -39,6 +39,6 @@ install() {
 }
 if ! install >"$log" 2>&1; then
   tail -n 20 "$log" >&2
-  echo "install_packages.sh: apt-get failed; its last lines stand above" >&2
+  echo "install_packages.sh: apt-get failed; its last output lines are above" >&2
   exit 1
 fi

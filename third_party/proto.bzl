@@ -1,14 +1,14 @@
-"""proto_cc: one C++ library from .proto files, made by the protoc and grpc_cpp_plugin on the PATH."""
+"""proto_cc generates a C++ library from .proto files with the protoc and grpc_cpp_plugin on the PATH."""
 
 def proto_cc(name, srcs, deps = [], grpc = False, visibility = None):
-    """Makes a cc_library NAME of the messages (and with grpc = True the services) in SRCS.
+    """Defines a cc_library NAME with the messages (and with grpc = True the services) in SRCS.
 
     Args:
-      name: the library.
-      srcs: .proto files of this package; an import names its file from the workspace's root.
-      deps: proto_cc libraries whose files these import.
-      grpc: whether the files hold services.
-      visibility: as everywhere.
+      name: name of the library.
+      srcs: .proto files of this package. Imports use paths relative to the workspace root.
+      deps: proto_cc libraries with the imported files.
+      grpc: True if the files define services.
+      visibility: visibility of the library.
     """
     stems = [s[:-len(".proto")] for s in srcs]
     headers = [s + ".pb.h" for s in stems]

@@ -1,4 +1,4 @@
-"""What a bundle asks of its host: glibc, the C++ runtime, LibTorch, and for a GPU its driver."""
+"""Checks the requirements of a bundle on its host: glibc, the C++ runtime, LibTorch, and the GPU driver."""
 
 import ctypes
 import os
@@ -8,55 +8,56 @@ import subprocess
 
 
 class Unfit(Exception):
-    """What was wanted and what was found, in one line."""
+    """The host does not meet a requirement. The message is one line with the expected and the actual version."""
 
 
 def numbers(version):
-    """"2.36" as (2, 36)."""
+    """Returns "2.36" as (2, 36)."""
     return tuple(int(part) for part in version.split("."))
 
 
 def read_requirements(bundle):
-    """Name -> value of share/requirements, which layout.py wrote."""
+    """Returns the requirements, name -> value, that layout.py wrote to share/requirements."""
     lines = (bundle / "share" / "requirements").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 
-def check_at_least(what, wanted, found):
-    if numbers(found) < numbers(wanted):
-        raise Unfit(f"want {what} {wanted} or newer, found {found}")
+def check_at_least(what, expected, found):
+    """Raises Unfit if version FOUND of WHAT is older than EXPECTED."""
+    if numbers(found) < numbers(expected):
+        raise Unfit(f"{what}: too old (expected {expected} or newer, got {found})")
 
 
-def check_libraries(asked):
-    """The processor, glibc and libstdc++."""
+def check_libraries(requirements):
+    """Checks the processor, glibc and libstdc++."""
     if platform.machine() != "x86_64":
-        raise Unfit(f"want an x86_64 processor, found {platform.machine()}")
+        raise Unfit(f"processor: not supported (expected x86_64, got {platform.machine()})")
     name, version = platform.libc_ver()
     if name != "glibc":
-        raise Unfit(f"want glibc {asked['glibc']} or newer, found {name or 'another C library'}")
-    check_at_least("glibc", asked["glibc"], version)
+        raise Unfit(f"C library: not supported (expected glibc, got {name or 'another library'})")
+    check_at_least("glibc", requirements["glibc"], version)
     try:
         ctypes.CDLL("libstdc++.so.6")
     except OSError as error:
-        raise Unfit(f"want libstdc++.so.6, found none: {error}") from error
+        raise Unfit(f"libstdc++.so.6: cannot be loaded: {error}") from error
     with open("/proc/self/maps", encoding="utf-8") as maps:
         path = re.search(r"\S*/libstdc\+\+\.so\.6\S*", maps.read()).group(0)
     with open(path, "rb") as library:
         versions = re.findall(rb"GLIBCXX_([\d.]+)\0", library.read())
     found = max((version.decode() for version in versions), key=numbers)
-    check_at_least(f"libstdc++ (of {path}) GLIBCXX", asked["glibcxx"], found)
+    check_at_least(f"{path}: GLIBCXX", requirements["glibcxx"], found)
 
 
 def check_worker(bundle, environment):
-    """Whether the worker starts with the host's LibTorch; what it says of itself."""
-    said = subprocess.run([bundle / "bin" / "worker", "--version"], env=environment, capture_output=True, text=True)
-    if said.returncode != 0:
-        raise Unfit((said.stderr.strip() or f"bin/worker --version: exit code {said.returncode}").splitlines()[-1])
-    return said.stdout.strip()
+    """Returns the version line of the worker. Raises Unfit if it does not start with the host's LibTorch."""
+    result = subprocess.run([bundle / "bin" / "worker", "--version"], env=environment, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise Unfit((result.stderr.strip() or f"bin/worker --version: exit code {result.returncode}").splitlines()[-1])
+    return result.stdout.strip()
 
 
 def gpus():
-    """(CUDA version of the driver, names of the GPUs); (None, []) without a driver."""
+    """Returns the CUDA version of the driver and the names of the GPUs; (None, []) without a driver."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -74,20 +75,21 @@ def gpus():
     return text, names
 
 
-def choose_gpu(wanted, asked, driver, names):
-    """The number of the GPU that WANTED (auto, cpu or cuda:N) is; None for the CPU."""
-    if wanted == "cpu" or (wanted == "auto" and not names):
+def choose_gpu(device, requirements, driver, names):
+    """Returns the number of the GPU for DEVICE (auto, cpu or cuda:N), or None for the CPU."""
+    if device == "cpu" or (device == "auto" and not names):
         return None
-    number = 0 if wanted == "auto" else int(wanted.split(":")[1])
+    number = 0 if device == "auto" else int(device.split(":")[1])
+    cuda = requirements["torch_cuda"]
     if driver is None:
-        raise Unfit(f"device {wanted}: want a driver for CUDA {asked['torch_cuda']}, found no libcuda.so.1")
-    check_at_least("a driver for CUDA", asked["torch_cuda"] or "0", driver)
+        raise Unfit(f"--device {device}: no GPU driver (expected one for CUDA {cuda}, got no libcuda.so.1)")
+    check_at_least("CUDA version of the GPU driver", cuda or "0", driver)
     if number >= len(names):
-        raise Unfit(f"device {wanted}: want one of this machine's GPUs, found {len(names)}")
+        raise Unfit(f"--device {device}: no such GPU (expected a number below {len(names)}, got {number})")
     return number
 
 
 def visible(number, environment):
-    """What CUDA_VISIBLE_DEVICES must say for one GPU of those that ENVIRONMENT shows."""
+    """Returns the value of CUDA_VISIBLE_DEVICES that selects GPU NUMBER among the GPUs visible in ENVIRONMENT."""
     shown = environment.get("CUDA_VISIBLE_DEVICES", "")
     return shown.split(",")[number] if shown else str(number)

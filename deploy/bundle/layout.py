@@ -1,9 +1,9 @@
-"""Lays a bundle out: programs, the shared libraries they need, and what else travels.
+"""Creates the folder of a bundle: programs, the shared libraries they need, scripts and data.
 
-    bundle/run.sh          and the scripts beside it
+    bundle/run.sh          entry point, with the scripts it uses beside it
     bundle/bin/NAME        programs; bin/worker starts libexec/worker with the host's LibTorch
-    bundle/lib/            every shared library but the host's own: glibc, the C++ runtime, LibTorch, the driver
-    bundle/share/          what is asked of the host (requirements), configurations, data
+    bundle/lib/            all shared libraries except the host's: glibc, the C++ runtime, LibTorch, the GPU driver
+    bundle/share/          requirements on the host, configurations, data
 """
 
 import argparse
@@ -14,8 +14,8 @@ import shutil
 import subprocess
 import sys
 
-# What a bundle takes from its host.
-HOSTS_OWN = re.compile(
+# Libraries that the host provides.
+HOST_LIBRARIES = re.compile(
     r"(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libstdc\+\+|libgcc_s|libcuda|libtorch\w*|libc10\w*)"
     r"\.so[.\d]*"
 )
@@ -25,61 +25,61 @@ SCRIPTS = ["run.sh", "run.py", "host.py", "lines.py", "torch_floor.py"]
 
 @functools.lru_cache(maxsize=None)
 def needed(path):
-    """The shared libraries that the file PATH names, which nobody changes any more."""
-    said = subprocess.run(["readelf", "--dynamic", "--wide", path], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"\(NEEDED\).*\[(.*)\]", said)
+    """Returns the shared libraries that the file PATH needs. Cached; the file must not change afterwards."""
+    output = subprocess.run(["readelf", "--dynamic", "--wide", path], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", output)
 
 
 def newest(paths, family):
-    """The newest version of a FAMILY of symbols, such as GLIBC, that PATHS ask for: "2.36"; "0" if none does."""
-    said = subprocess.run(["readelf", "--version-info", "--wide", *paths], capture_output=True, text=True, check=True)
-    found = re.findall(rf"Name: {family}_([\d.]+)", said.stdout)
+    """Returns the newest symbol version of a FAMILY such as GLIBC that the files PATHS need: "2.36"; "0" for none."""
+    result = subprocess.run(["readelf", "--version-info", "--wide", *paths], capture_output=True, text=True, check=True)
+    found = re.findall(rf"Name: {family}_([\d.]+)", result.stdout)
     return max(found, key=lambda version: [int(part) for part in version.split(".")], default="0")
 
 
 def system_libraries():
-    """Name -> file, as the loader of this machine finds them."""
-    said = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    """Returns name -> file of the shared libraries that the loader of this machine finds."""
+    output = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     found = {}
-    for name, path in re.findall(r"^\s+(\S+) \(libc6,x86-64.*\) => (\S+)$", said, re.MULTILINE):
+    for name, path in re.findall(r"^\s+(\S+) \(libc6,x86-64.*\) => (\S+)$", output, re.MULTILINE):
         found.setdefault(name, pathlib.Path(path))
     return found
 
 
 def missing(folder):
-    """The libraries that something in bin/, libexec/ or lib/ needs and that neither lib/ nor a host has, sorted."""
-    lacking = set()
+    """Returns, sorted, "LIBRARY of FILE" for each needed library that neither lib/ nor the host provides."""
+    found = set()
     for path in binaries(folder):
         for name in needed(path):
-            if not HOSTS_OWN.fullmatch(name) and not (folder / "lib" / name).exists():
-                lacking.add(f"{name} of {path.relative_to(folder)}")
-    return sorted(lacking)
+            if not HOST_LIBRARIES.fullmatch(name) and not (folder / "lib" / name).exists():
+                found.add(f"{name} of {path.relative_to(folder)}")
+    return sorted(found)
 
 
 def binaries(folder):
-    """The ELF files of a bundle."""
+    """Returns the ELF files of a bundle."""
     files = [path for part in ("bin", "libexec", "lib") for path in sorted((folder / part).glob("*"))]
     return [path for path in files if path.read_bytes()[:4] == b"\x7fELF"]
 
 
 def copy_libraries(folder, libraries):
-    """Copies what the binaries need, and what that needs. Whatever is not among LIBRARIES stays missing."""
-    to_do = binaries(folder)
-    while to_do:
-        for name in needed(to_do.pop()):
+    """Copies the direct and indirect dependencies of the binaries that are among LIBRARIES to lib/."""
+    unchecked = binaries(folder)
+    while unchecked:
+        for name in needed(unchecked.pop()):
             target = folder / "lib" / name
-            if not HOSTS_OWN.fullmatch(name) and not target.exists() and name in libraries:
+            if not HOST_LIBRARIES.fullmatch(name) and not target.exists() and name in libraries:
                 shutil.copyfile(libraries[name], target)
-                to_do.append(target)
+                unchecked.append(target)
 
 
 def torch_versions(package):
-    """Of a torch package and of its CUDA: ("2.11.0", "13.0"), the latter empty if it has none."""
+    """Returns the versions of a torch package and of its CUDA: ("2.11.0", "13.0"); the latter is "" without CUDA."""
     text = (package / "version.py").read_text()
     version = re.search(r"^__version__ = '([^'+]+)", text, re.MULTILINE)
     cuda = re.search(r"^cuda\b.*= '([^']+)'", text, re.MULTILINE)
     if not version:
-        sys.exit(f"layout.py: {package}/version.py: want a line __version__ = '...', found none")
+        sys.exit(f"layout.py: {package}/version.py: no version (expected a line __version__ = '...', got none)")
     return version.group(1), cuda.group(1) if cuda else ""
 
 
@@ -91,7 +91,7 @@ def copy_program(source, target):
 
 
 def lay_out(folder, programs, share, torch, torch_cuda, revision):
-    """Fills the empty FOLDER; PROGRAMS are (name, file). The libraries that are missing then, as `missing` says."""
+    """Creates the bundle in FOLDER; PROGRAMS are (name, file). Returns missing(FOLDER)."""
     for part in ("bin", "libexec", "lib", "share"):
         (folder / part).mkdir(parents=True)
     for name, source in programs:
@@ -103,33 +103,33 @@ def lay_out(folder, programs, share, torch, torch_cuda, revision):
     for source in share:
         shutil.copyfile(source, folder / "share" / source.name)
     elf = binaries(folder)
-    asked = {
+    requirements = {
         "glibc": newest(elf, "GLIBC"),
         "glibcxx": newest(elf, "GLIBCXX"),
         "torch": torch,
         "torch_cuda": torch_cuda,
         "revision": revision,
     }
-    (folder / "share" / "requirements").write_text("".join(f"{name}={value}\n" for name, value in asked.items()))
+    (folder / "share" / "requirements").write_text("".join(f"{name}={value}\n" for name, value in requirements.items()))
     return missing(folder)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="the bundle's folder; must not exist")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the bundle; must not exist")
     parser.add_argument("--program", action="append", required=True, metavar="NAME=FILE")
     parser.add_argument("--share", action="append", default=[], type=pathlib.Path, metavar="FILE")
-    parser.add_argument("--torch_package", required=True, type=pathlib.Path, help="that the worker was built for")
+    parser.add_argument("--torch_package", required=True, type=pathlib.Path, help="folder of the torch package of the build")
     parser.add_argument("--revision", default="unknown")
-    asked = parser.parse_args()
-    if asked.out.exists():
-        sys.exit(f"layout.py: {asked.out}: want a folder that is not there yet")
-    programs = [tuple(program.split("=", 1)) for program in asked.program]
-    torch, torch_cuda = torch_versions(asked.torch_package)
-    lacking = lay_out(asked.out, programs, asked.share, torch, torch_cuda, asked.revision)
-    for name in lacking:
-        print(f"layout.py: found no {name}", file=sys.stderr)
-    sys.exit(1 if lacking else 0)
+    flags = parser.parse_args()
+    if flags.out.exists():
+        sys.exit(f"layout.py: --out: folder exists (expected a new folder, got {flags.out})")
+    programs = [tuple(program.split("=", 1)) for program in flags.program]
+    torch, torch_cuda = torch_versions(flags.torch_package)
+    not_found = lay_out(flags.out, programs, flags.share, torch, torch_cuda, flags.revision)
+    for name in not_found:
+        print(f"layout.py: shared library not found: {name}", file=sys.stderr)
+    sys.exit(1 if not_found else 0)
 
 
 if __name__ == "__main__":

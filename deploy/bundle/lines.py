@@ -1,10 +1,10 @@
-"""What the programs of a bundle print, read into rows (name, value, asked for), and the table of rows."""
+"""Converts the output of a bundle's programs to table rows (name, measured value, target), and prints the table."""
 
 import json
 import math
 
-# The figures asked for on an H100 (docs/performance.md): a bound, and whether a value may be larger.
-ASKED = {
+# Targets on an H100 (docs/performance.md): figure -> (bound, whether larger values are better).
+TARGETS = {
     **{
         f"gpu.{name}.{size}.{way} ratio": (0.8, True)
         for name in ("fp8_e5m2", "fp8_e4m3")
@@ -18,7 +18,7 @@ ASKED = {
 
 
 def measured(text):
-    """{"gpu.topk_ef.1mi us": 20.0} from lines such as "us gpu.topk_ef.1mi 20.0"; other lines are left out."""
+    """Returns {"gpu.topk_ef.1mi us": 20.0} for lines such as "us gpu.topk_ef.1mi 20.0". Ignores other lines."""
     figures = {}
     for line in text.splitlines():
         words = line.split()
@@ -27,27 +27,30 @@ def measured(text):
     return figures
 
 
-def asked_for(name, value):
-    """"0.8 or more: yes" for a figure that something is asked of, else ""."""
-    if name not in ASKED:
+def target(name, value):
+    """Returns "0.8 or more: yes" for a figure with a target, else ""."""
+    if name not in TARGETS:
         return ""
-    bound, may_be_larger = ASKED[name]
-    met = value >= bound if may_be_larger else value <= bound
-    return f"{bound:g} or {'more' if may_be_larger else 'less'}: {'yes' if met else 'NO'}"
+    bound, larger_is_better = TARGETS[name]
+    met = value >= bound if larger_is_better else value <= bound
+    return f"{bound:g} or {'more' if larger_is_better else 'less'}: {'yes' if met else 'NO'}"
 
 
 def figure_rows(figures):
-    """One row per figure, and how much longer torch takes for the same selection."""
-    rows = [(name, f"{value:g}", asked_for(name, value)) for name, value in figures.items()]
+    """Returns one row per figure, and a row with the speedup over torch for each selection."""
+    rows = [(name, f"{value:g}", target(name, value)) for name, value in figures.items()]
     for name, value in figures.items():
-        torchs = figures.get(name.replace("gpu.", "torch."))
-        if name.startswith("gpu.topk_ef.") and name.endswith(" us") and torchs:
-            rows.append((f"{name[:-3]}, times faster than torch.topk_ef", f"{torchs / value:.2f}", ""))
+        torch_time = figures.get(name.replace("gpu.", "torch."))
+        if name.startswith("gpu.topk_ef.") and name.endswith(" us") and torch_time:
+            rows.append((f"{name[:-3]}, times faster than torch.topk_ef", f"{torch_time / value:.2f}", ""))
     return rows
 
 
 def tests_row(name, report, gpu):
-    """The row of a GoogleTest program from its JSON report, and whether no case failed; with a GPU most must run."""
+    """Returns the row of a GoogleTest program from its JSON report, and whether it passed.
+
+    A program passes if no case failed and, with a GPU, more cases ran than were skipped.
+    """
     results = [
         "failed" if case.get("failures") else "skipped" if case["result"] == "SKIPPED" else "passed"
         for suite in report["testsuites"]
@@ -61,10 +64,10 @@ def tests_row(name, report, gpu):
 
 
 def training_row(name, report):
-    """The row of a run of `thinwire train` from its JSON report, and whether every worker ended well."""
+    """Returns the row of a `thinwire train` run from its JSON report, and whether all processes finished."""
     loss = report["final_train_loss"]
-    learned = loss is not None and math.isfinite(loss)
-    good = learned and not report["workers_lost"] and not report["servers_lost"] and not report["interrupted"]
+    finite = loss is not None and math.isfinite(loss)
+    good = finite and not report["workers_lost"] and not report["servers_lost"] and not report["interrupted"]
     accuracy = report["final_test_accuracy"]
     parts = [
         " and ".join(sorted({worker["device"] for worker in report["worker_rows"]})),
@@ -79,13 +82,13 @@ def training_row(name, report):
 
 
 def table(rows):
-    """A markdown table."""
-    lines = ["| what | measured | asked for |", "|---|---|---|"]
+    """Returns a markdown table."""
+    lines = ["| figure | measured | target |", "|---|---|---|"]
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
 
 
 def read_json(path):
-    """None if PATH is no JSON, for a program that died."""
+    """Returns the content of PATH, or None if it is not JSON because its program crashed."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""Runs the GPU tests and benchmarks of a bundle, trains ResNet-20 by its worker against its servers on this machine in
-every mode, prints a table, and writes it with everything that was said to a folder. Exit code 0: nothing failed; 1:
-something did; 78: this machine lacks what the bundle asks for."""
+"""Runs the GPU tests and benchmarks of a bundle and trains ResNet-20 on this machine in every mode. Prints a table and
+writes it, with the output of all programs, to a folder. Exit code 0: everything passed; 1: something failed; 78: this
+machine does not meet a requirement of the bundle."""
 
 import argparse
 import json
@@ -14,22 +14,23 @@ import host
 import lines
 
 BUNDLE = pathlib.Path(__file__).resolve().parent
-# Stale gradients act as momentum of their own, and an update of theirs is one worker's batch (docs/training.md).
+# ssp and async use less momentum, because stale gradients act like additional momentum, and a lower rate, because an
+# update has the gradient of one worker's batch (docs/training.md).
 MODES = {
     "sync": [],
     "backup": ["--backup", "1"],
     "ssp": ["--slack", "4", "--momentum", "0.5", "--learning_rate", "0.05"],
     "async": ["--momentum", "0.5", "--learning_rate", "0.05"],
 }
-# A GPU trains on all examples; a CPU only shows that it works.
+# A CPU uses few examples, enough to show that training works. A GPU uses all.
 FEW_EXAMPLES = ["--train_examples", "1024", "--test_examples", "512"]
 
 
 class Report:
-    """Rows of the table, and whether all of them are good; written anew with each row."""
+    """The rows of the table, and whether all of them passed. The files are rewritten with each row."""
 
     def __init__(self, about, folder):
-        self.about = about
+        self.about = about  # one line about the machine and the build
         self.folder = folder
         self.rows = []
         self.good = True
@@ -43,7 +44,7 @@ class Report:
         (self.folder / "table.md").write_text(self.text(), encoding="utf-8")
 
     def run(self, name, command, environment, seconds):
-        """Runs COMMAND with what it says in NAME.log; the exit code, or what became of it in words."""
+        """Runs COMMAND with its output in NAME.log. Returns the exit code, or a text for a timeout or a signal."""
         with open(self.folder / f"{name}.log", "w", encoding="utf-8") as log:
             try:
                 code = subprocess.run(
@@ -57,10 +58,10 @@ class Report:
         return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
 
     def failed(self, name, log, code):
-        """A row for what ended with CODE, with the last line it said."""
-        said = self.output(log).strip().splitlines()
-        text = " ".join(said[-1].split()) if said else "nothing said"
-        self.add((name, f"ended with {code}: {text}", "a result: NO"), good=False)
+        """Adds a row for a program that ended with CODE, with the last line of its output."""
+        output = self.output(log).strip().splitlines()
+        text = " ".join(output[-1].split()) if output else "no output"
+        self.add((name, f"ended with {code}: {text}", "result: NO"), good=False)
 
     def text(self):
         return f"{self.about}\n\n{lines.table(self.rows)}"
@@ -94,16 +95,16 @@ def run_benchmarks(report, device, environment):
         report.add(row)
 
 
-def train(report, asked, device, environment):
+def train(report, flags, device, environment):
     share = BUNDLE / "share"
     examples = FEW_EXAMPLES if device == "cpu" else []
-    epochs = asked.epochs or (1 if device == "cpu" else 4)
-    for mode in asked.modes.split():
+    epochs = flags.epochs or (1 if device == "cpu" else 4)
+    for mode in flags.modes.split():
         result = report.folder / f"train_{mode}.json"
         result.unlink(missing_ok=True)
         command = [BUNDLE / "bin" / "thinwire", "train", "--config", share / "fashion_mnist_resnet20.textproto"]
         command += ["--data_dir", share, "--device", device, "--epochs", str(epochs), "--mode", mode, *MODES[mode]]
-        command += [*examples, *asked.more, "--report", result]
+        command += [*examples, *flags.more, "--report", result]
         code = report.run(f"train_{mode}", command, environment, 3600)
         read = lines.read_json(result)
         if read is None or code != 0:
@@ -114,57 +115,57 @@ def train(report, asked, device, environment):
 
 def arguments(words):
     parser = argparse.ArgumentParser(prog="run.sh", description=__doc__)
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda:N; auto is cuda:0 where there is a GPU")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda:N; auto is cuda:0 if there is a GPU")
     torch = os.environ.get("THINWIRE_TORCH")
-    about = "the folder of the torch package; else $THINWIRE_TORCH, else what Python would import"
+    about = "folder of the torch package; default: $THINWIRE_TORCH, else the package that Python imports"
     parser.add_argument("--torch", type=pathlib.Path, default=torch and pathlib.Path(torch), help=about)
-    parser.add_argument("--out", type=pathlib.Path, default="bundle_report", help="the folder of the reports")
-    parser.add_argument("--modes", default=" ".join(MODES), help="in which to train, between blanks")
-    parser.add_argument("--epochs", type=int, default=0, help="0: 4 on a GPU, on a CPU one of few examples")
-    parser.add_argument("more", nargs="*", metavar="-- FLAG", help="flags of thinwire train, such as -- --push topk")
-    asked = parser.parse_args(words)
-    for mode in asked.modes.split():
+    parser.add_argument("--out", type=pathlib.Path, default="bundle_report", help="folder for the reports")
+    parser.add_argument("--modes", default=" ".join(MODES), help="training modes, separated by blanks")
+    parser.add_argument("--epochs", type=int, default=0, help="training epochs; 0: 4 on a GPU, 1 with few examples on a CPU")
+    parser.add_argument("more", nargs="*", metavar="-- FLAG", help="flags for thinwire train, such as -- --push topk")
+    flags = parser.parse_args(words)
+    for mode in flags.modes.split():
         if mode not in MODES:
-            parser.error(f"--modes: want some of {', '.join(MODES)}, got {mode}")
-    if not re.fullmatch(r"auto|cpu|cuda:\d+", asked.device):
-        parser.error(f"--device: want auto, cpu or cuda:N, got {asked.device}")
-    return asked
+            parser.error(f"--modes: unknown mode (expected {', '.join(MODES)}, got {mode})")
+    if not re.fullmatch(r"auto|cpu|cuda:\d+", flags.device):
+        parser.error(f"--device: unknown device (expected auto, cpu or cuda:N, got {flags.device})")
+    return flags
 
 
-def environment_of(asked):
-    """What the programs see: the torch package that was chosen, if one was."""
+def environment_of(flags):
+    """Returns the environment of the programs, with the chosen torch package if there is one."""
     environment = dict(os.environ)
-    if asked.torch:
-        torch = asked.torch.resolve()
+    if flags.torch:
+        torch = flags.torch.resolve()
         environment["THINWIRE_TORCH"] = str(torch)
         environment["PYTHONPATH"] = str(torch.parent)
     return environment
 
 
 def main(words):
-    asked = arguments(words)
-    environment = environment_of(asked)
+    flags = arguments(words)
+    environment = environment_of(flags)
     try:
         requirements = host.read_requirements(BUNDLE)
         host.check_libraries(requirements)
         driver, names = host.gpus()
-        number = host.choose_gpu(asked.device, requirements, driver, names)
+        number = host.choose_gpu(flags.device, requirements, driver, names)
         worker = host.check_worker(BUNDLE, environment)
     except host.Unfit as unfit:
         print(f"run.sh: {unfit}", file=sys.stderr)
         return 78
-    asked.out.mkdir(parents=True, exist_ok=True)
+    flags.out.mkdir(parents=True, exist_ok=True)
     device, place = "cpu", "on the CPU"
-    if number is not None:  # the only one that the programs see
+    if number is not None:  # the programs see only this GPU
         environment["CUDA_VISIBLE_DEVICES"] = host.visible(number, environment)
         device, place = "cuda:0", f"on {names[number]} (driver for CUDA {driver})"
     about = f"{worker}, revision {requirements['revision']}, {os.cpu_count()} CPU cores, {place}"
     print(about + "\n", flush=True)
-    report = Report(about, asked.out)
+    report = Report(about, flags.out)
     run_tests(report, device, environment)
     run_benchmarks(report, device, environment)
-    train(report, asked, device, environment)
-    print(f"\n{report.text()}\nEverything that was said is in {asked.out}.")
+    train(report, flags, device, environment)
+    print(f"\n{report.text()}\nThe output of all programs is in {flags.out}.")
     return 0 if report.good else 1
 
 

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Runs what this bundle brings and prints a table: ./run.sh --help. Wants python3, or what $PYTHON says.
+# Runs the tests, benchmarks and training runs of this bundle and prints a table; see ./run.sh --help. Needs python3, or
+# the interpreter named by $PYTHON.
 PYTHON=${PYTHON:-python3}
 export PYTHON
 if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
-  echo "run.sh: want Python 3.9 or newer, $PYTHON is none; PYTHON says which" >&2
+  echo "run.sh: $PYTHON: cannot be used (expected Python 3.9 or newer; \$PYTHON names the interpreter)" >&2
   exit 69
 fi
 exec "$PYTHON" "$(dirname "$(readlink -f "$0")")/run.py" "$@"

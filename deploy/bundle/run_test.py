@@ -1,4 +1,4 @@
-"""What run.py makes of its host and of what programs print."""
+"""Tests for run.py and its modules: checks of the host, and table rows from program output."""
 
 import unittest
 
@@ -6,38 +6,38 @@ import host
 import lines
 import run
 
-ASKED = {"torch_cuda": "13.0"}
+REQUIREMENTS = {"torch_cuda": "13.0"}
 
 
 class DeviceTest(unittest.TestCase):
     def test_auto_is_the_first_gpu_or_the_cpu(self):
-        self.assertEqual(host.choose_gpu("auto", ASKED, "13.1", ["H100"]), 0)
-        self.assertEqual(host.choose_gpu("cuda:1", ASKED, "13.0", ["H100", "H100"]), 1)
-        self.assertIsNone(host.choose_gpu("auto", ASKED, None, []))
-        self.assertIsNone(host.choose_gpu("cpu", ASKED, "13.1", ["H100"]))
+        self.assertEqual(host.choose_gpu("auto", REQUIREMENTS, "13.1", ["H100"]), 0)
+        self.assertEqual(host.choose_gpu("cuda:1", REQUIREMENTS, "13.0", ["H100", "H100"]), 1)
+        self.assertIsNone(host.choose_gpu("auto", REQUIREMENTS, None, []))
+        self.assertIsNone(host.choose_gpu("cpu", REQUIREMENTS, "13.1", ["H100"]))
 
-    def test_a_gpu_that_is_not_there_says_what_was_wanted(self):
+    def test_missing_gpu_or_driver_is_a_one_line_error(self):
         for driver, names, message in [
-            (None, [], "device cuda:1: want a driver for CUDA 13.0, found no libcuda.so.1"),
-            ("12.8", ["A100", "A100"], "want a driver for CUDA 13.0 or newer, found 12.8"),
-            ("13.0", ["H100"], "device cuda:1: want one of this machine's GPUs, found 1"),
+            (None, [], "--device cuda:1: no GPU driver (expected one for CUDA 13.0, got no libcuda.so.1)"),
+            ("12.8", ["A100", "A100"], "CUDA version of the GPU driver: too old (expected 13.0 or newer, got 12.8)"),
+            ("13.0", ["H100"], "--device cuda:1: no such GPU (expected a number below 1, got 1)"),
         ]:
             with self.assertRaises(host.Unfit) as unfit:
-                host.choose_gpu("cuda:1", ASKED, driver, names)
+                host.choose_gpu("cuda:1", REQUIREMENTS, driver, names)
             self.assertEqual(str(unfit.exception), message)
 
-    def test_programs_see_the_chosen_gpu_of_those_that_are_shown(self):
+    def test_chosen_gpu_is_numbered_among_the_visible_ones(self):
         self.assertEqual(host.visible(1, {}), "1")
         self.assertEqual(host.visible(1, {"CUDA_VISIBLE_DEVICES": "4,7"}), "7")
 
-    def test_versions_are_numbers_not_texts(self):
+    def test_versions_are_compared_as_numbers(self):
         host.check_at_least("glibc", "2.9", "2.36")
         with self.assertRaises(host.Unfit):
             host.check_at_least("glibc", "2.36", "2.9")
 
 
 class LinesTest(unittest.TestCase):
-    def test_figures_are_the_lines_of_three_words(self):
+    def test_figures_come_from_lines_with_three_words(self):
         text = "# NVIDIA H100\ngb/s gpu.copy 2800\nus gpu.topk_ef.1mi 31.5\nratio gpu.topk_ef.64mi 0.65\nnoise\n"
         figures = {"gpu.copy gb/s": 2800.0, "gpu.topk_ef.1mi us": 31.5, "gpu.topk_ef.64mi ratio": 0.65}
         self.assertEqual(lines.measured(text), figures)
@@ -50,25 +50,25 @@ class LinesTest(unittest.TestCase):
             ],
         )
 
-    def test_a_selection_stands_beside_torchs(self):
+    def test_selection_gets_a_row_with_the_speedup_over_torch(self):
         rows = lines.figure_rows({"gpu.topk_ef.1mi us": 30.0, "torch.topk_ef.1mi us": 120.0})
         self.assertEqual(rows[-1][1], "4.00")
 
-    def test_cases_are_counted_by_what_became_of_them(self):
+    def test_cases_are_counted_by_result(self):
         cases = [{"result": "COMPLETED"}, {"result": "SKIPPED"}, {"result": "COMPLETED", "failures": [{}]}]
         report = {"testsuites": [{"testsuite": cases}]}
         row, good = lines.tests_row("gpu_test", report, gpu=False)
         self.assertEqual(row, ("gpu_test", "1 passed, 1 failed, 1 skipped", "none failed: NO"))
         self.assertFalse(good)
 
-    def test_with_a_gpu_its_tests_are_not_skipped(self):
+    def test_with_a_gpu_most_cases_must_run(self):
         report = {"testsuites": [{"testsuite": [{"result": "COMPLETED"}, {"result": "SKIPPED"}]}]}
         self.assertTrue(lines.tests_row("gpu_test", report, gpu=False)[1])
         row, good = lines.tests_row("gpu_test", report, gpu=True)
         self.assertEqual(row[2], "none failed, most ran: NO")
         self.assertFalse(good)
 
-    def test_a_training_is_good_if_it_learned_and_lost_nobody(self):
+    def test_training_passes_if_the_loss_is_finite_and_no_process_was_lost(self):
         report = {
             "final_train_loss": 0.25,
             "final_test_accuracy": 0.9,
@@ -90,9 +90,9 @@ class LinesTest(unittest.TestCase):
 
 
 class ArgumentsTest(unittest.TestCase):
-    def test_flags_for_the_training_come_after_two_dashes(self):
-        asked = run.arguments(["--device", "cuda:1", "--", "--push", "topk"])
-        self.assertEqual((asked.device, asked.more), ("cuda:1", ["--push", "topk"]))
+    def test_flags_after_two_dashes_go_to_training(self):
+        flags = run.arguments(["--device", "cuda:1", "--", "--push", "topk"])
+        self.assertEqual((flags.device, flags.more), ("cuda:1", ["--push", "topk"]))
 
 
 if __name__ == "__main__":

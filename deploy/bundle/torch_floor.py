@@ -1,8 +1,9 @@
-"""How fast torch.topk and a copy are on this machine, as lines "us torch.topk.64mi 812.0", to stand beside bench_gpu's.
+"""Measures torch.topk and a copy on this machine, for comparison with bench_gpu. Prints lines "us torch.topk.64mi 81.0".
 
-    torch.copy       GB/s that a copy reads and writes
-    torch.topk       the k = n / 1000 largest magnitudes of n values
-    torch.topk_ef    the same of residual + gradient, and what was taken leaves the residual
+    torch.copy       bytes read and written by a copy, in GB/s
+    torch.topk       selection of the k = n / 1000 largest magnitudes of n values
+    torch.topk_ef    selection with error feedback: adds the gradient to the residual, selects the k largest magnitudes
+                     and removes them from the residual
 """
 
 import statistics
@@ -16,7 +17,7 @@ SAMPLES = 21
 
 
 def microseconds(run, device):
-    """The median of several times of RUN."""
+    """Returns the median time of a call of RUN in microseconds."""
     samples = []
     for sample in range(SAMPLES + 3):
         if device.type == "cuda":
@@ -30,7 +31,7 @@ def microseconds(run, device):
             begin = time.perf_counter()
             run()
             taken = (time.perf_counter() - begin) * 1e6
-        if sample >= 3:  # the first ones find nothing in place
+        if sample >= 3:  # the first three calls only warm up
             samples.append(taken)
     return statistics.median(samples)
 
@@ -60,7 +61,7 @@ def main():
     print(f"# torch {torch.__version__}, {torch.cuda.get_device_name(device) if device.type == 'cuda' else 'cpu'}")
     for name, count in sizes.items():
         if device.type == "cuda" and torch.cuda.mem_get_info(device)[0] < 8 * 4 * count:
-            print(f"# {name}: want eight arrays of {count * 4 // MI} MiB on the device")
+            print(f"# {name}: skipped (expected room for eight arrays of {count * 4 // MI} MiB on the device)")
             continue
         measure(name, count, device)
 

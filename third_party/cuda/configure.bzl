@@ -1,5 +1,5 @@
-"""Finds the CUDA toolkit, 12 or newer: in $CUDA_HOME if that is set, else in /usr/local/cuda, else where nvcc on the
-PATH is. Where there is none, CUDA_TOOLKIT is empty and everything but the GPU's own targets is built."""
+"""Finds the CUDA toolkit, version 12 or newer: in $CUDA_HOME if that is set, else in /usr/local/cuda, else in the folder
+of the nvcc on the PATH. Without a toolkit, CUDA_TOOLKIT is empty and the targets for a GPU do not exist."""
 
 _RUNTIME = """
 cc_library(
@@ -12,7 +12,7 @@ cc_library(
 )
 """
 
-_TOOLKIT = """# Where the toolkit is, empty if there is none, and its version.
+_TOOLKIT = """# Folder and version of the toolkit; both are empty if there is none.
 CUDA_TOOLKIT = "{root}"
 CUDA_VERSION = "{version}"
 """
@@ -25,13 +25,13 @@ def _candidates(ctx):
     return ["/usr/local/cuda"] + ([str(on_path.realpath.dirname.dirname)] if on_path else [])
 
 def _version(ctx, root):
-    """What nvcc says ("13.0"), empty if it is not there or does not run."""
+    """Returns the version that nvcc prints ("13.0"), or "" if nvcc does not exist or does not run."""
     if not ctx.path(root + "/bin/nvcc").exists:
         return ""
-    said = ctx.execute([root + "/bin/nvcc", "--version"])
-    if said.return_code != 0 or "release " not in said.stdout:
+    result = ctx.execute([root + "/bin/nvcc", "--version"])
+    if result.return_code != 0 or "release " not in result.stdout:
         return ""
-    return said.stdout.split("release ")[1].split(",")[0]
+    return result.stdout.split("release ")[1].split(",")[0]
 
 def _library(ctx, root):
     for folder in ["lib64", "lib", "targets/x86_64-linux/lib"]:

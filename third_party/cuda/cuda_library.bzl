@@ -1,14 +1,15 @@
-"""cuda_library: one source for two machines.
+"""cuda_library compiles a CUDA source for a GPU and for the emulation on the host.
 
-    name            for a GPU: the source compiled by nvcc, or by g++ if it has no kernel. Not there without a toolkit.
-    name_emulated   for tests without a GPU: the same source compiled by g++ on kernels/cuda/emulation
-    name_headers    the headers alone, which need no toolkit: for what is compiled once and linked with either
+    name            for a GPU: the source compiled by nvcc, or by g++ if it has no kernel. Exists only with a toolkit.
+    name_emulated   for tests without a GPU: the same source compiled by g++ with kernels/cuda/emulation
+    name_headers    the headers alone, which need no toolkit. Code that is compiled once and linked with either of the
+                    two libraries depends on this target.
 """
 
 load("@cuda//:toolkit.bzl", "CUDA_TOOLKIT", "CUDA_VERSION")
 
-# Every product and sum is rounded on its own and denormals are kept, as on the CPU. Ampere and Hopper, and for whatever
-# comes later the code that its driver compiles.
+# Products and sums are rounded separately and denormals are kept, as on the CPU. The libraries contain machine code for
+# Ampere and Hopper, and PTX that the driver of a newer GPU compiles.
 _FLAGS = [
     "-std=c++20",
     "-O3",
@@ -22,11 +23,11 @@ _FLAGS = [
     "-Xcompiler=-Wall,-fPIC,-ffp-contract=off",
 ]
 
-# Where nvcc cannot call a constexpr function on the device it may say nothing and compile a trap.
+# nvcc may silently compile a trap instead of a constexpr function that cannot run on the device.
 _COMMAND = """
 keep=$(mktemp -d) && trap 'rm -rf "$keep"' EXIT
 {nvcc} {flags} --keep --keep-dir "$keep" -I. -lib -o {out} {src} || exit 1
-if grep -n 'trap;' "$keep"/*.ptx; then echo '{src}: want no trap in the code for the device' >&2; exit 1; fi
+if grep -n 'trap;' "$keep"/*.ptx; then echo '{src}: device code contains a trap (expected none)' >&2; exit 1; fi
 """
 
 def _nvcc_archive_impl(ctx):
@@ -37,7 +38,7 @@ def _nvcc_archive_impl(ctx):
         outputs = [out],
         mnemonic = "Nvcc",
         progress_message = "Compiling %s by nvcc %s" % (ctx.file.src.short_path, CUDA_VERSION),
-        # The version is an input, too: another toolkit at the same place makes other code.
+        # The version is an input: another toolkit in the same folder generates other code.
         env = {"CUDA_VERSION": CUDA_VERSION},
         use_default_shell_env = True,
         command = _COMMAND.format(
@@ -58,7 +59,7 @@ _nvcc_archive = rule(
 )
 
 def cuda_library(name, hdrs, src = None, deps = [], host_deps = [], testonly = False):
-    """deps are cuda_libraries, host_deps anything else; src is a .cu, a .cc, or None for headers that need neither."""
+    """deps are cuda_library targets and host_deps all other targets. src is a .cu or .cc file, or None for headers only."""
     native.cc_library(
         name = name + "_headers",
         testonly = testonly,
@@ -101,14 +102,14 @@ def _emulated(name, src, deps):
         srcs = srcs,
         linkstatic = True,
         textual_hdrs = [src] if src else [],
-        copts = ["-Wno-unknown-pragmas"],  # how far nvcc unrolls
+        copts = ["-Wno-unknown-pragmas"],  # unroll pragmas of nvcc
         local_defines = ["THINWIRE_CUDA_EMULATION"],
         deps = [":" + name + "_headers", "//kernels/cuda:device_code", "//kernels/cuda/emulation:runtime"] +
                [dep + "_emulated" for dep in deps],
     )
 
 def cuda_test(name, srcs, deps, host_deps = [], size = "small"):
-    """Runs the cases of srcs on the emulation. They are compiled once, for cuda_gpu_test too."""
+    """Runs the test cases of srcs on the emulation. cuda_gpu_test links the same object files."""
     native.cc_library(
         name = name + "_cases",
         testonly = True,
@@ -125,7 +126,7 @@ def cuda_test(name, srcs, deps, host_deps = [], size = "small"):
     )
 
 def cuda_gpu_test(name, tests, deps):
-    """Runs the cases of some cuda_tests on a GPU, in one program."""
+    """Runs the test cases of several cuda_test targets on a GPU, in one program."""
     if CUDA_TOOLKIT:
         native.cc_test(
             name = name,
@@ -135,7 +136,7 @@ def cuda_gpu_test(name, tests, deps):
         )
 
 def cuda_binary(name, srcs, deps, host_deps = []):
-    """A program for a GPU, which starts on a machine without one, too; name_emulated is for trying its own logic."""
+    """A program for a GPU that also starts on a machine without one. name_emulated serves to test the host code."""
     native.cc_library(
         name = name + "_main",
         testonly = True,
@@ -147,7 +148,7 @@ def cuda_binary(name, srcs, deps, host_deps = []):
         native.cc_binary(
             name = name,
             testonly = True,
-            # Of the libraries only those it calls: a host with a GPU may have few.
+            # Link only the libraries it calls: a host with a GPU may have few of them.
             linkopts = ["-Wl,--as-needed"],
             deps = [":" + name + "_main"] + deps,
         )

@@ -1,8 +1,8 @@
-"""libraries: what links some of Debian's libraries. Usually they are shared; with --define=libraries=static (the config
-`bundle`) they become a part of the program, which hides their names from what else it loads."""
+"""libraries returns link flags for Debian libraries. The default is shared libraries. With --define=libraries=static (the
+config `bundle`) they are linked statically, and their symbols are hidden from other libraries in the process."""
 
 def libraries(names):
-    """NAMES, each before those it needs."""
+    """NAMES without "lib"; a library stands before the libraries it needs."""
     archives = ["lib%s.a" % name for name in names]
     words = ["--start-group"] + ["-l:" + archive for archive in archives] + ["--end-group"]
     return select({

@@ -1,4 +1,5 @@
-"""Finds LibTorch: $THINWIRE_TORCH (a folder with include/ and lib/, such as the `torch` Python package), or Debian's."""
+"""Finds LibTorch: in $THINWIRE_TORCH (a folder with include/ and lib/, such as the `torch` Python package) if that is set,
+else Debian's."""
 
 _TARGET = """
 cc_library(
@@ -11,7 +12,7 @@ cc_library(
 )
 """
 
-# A program that travels is told where LibTorch is when it starts; what LibTorch itself needs is there, too.
+# A program of a bundle gets the folder of LibTorch when it starts; the libraries that LibTorch needs are there, too.
 _SEARCH = """ + select({{
         "@thinwire//third_party/system:static": ["-Wl,--allow-shlib-undefined"],
         "//conditions:default": ["-Wl,-rpath,{root}/lib"],
@@ -24,8 +25,8 @@ def _torch_configure_impl(ctx):
     root = ctx.os.environ.get("THINWIRE_TORCH", "")
     if root:
         if not ctx.path(root + "/include/torch").exists:
-            fail("THINWIRE_TORCH=%s: want a folder with include/torch and lib, found no include/torch" % root)
-        # Only LibTorch's own folders: the Python package's include/ also holds an old protobuf.
+            fail("THINWIRE_TORCH: no include/torch (expected a folder with include/torch and lib, got %s)" % root)
+        # Use only LibTorch's own folders: include/ of the Python package also contains an old protobuf.
         for folder in ["ATen", "c10", "torch", "caffe2"]:
             if ctx.path(root + "/include/" + folder).exists:
                 ctx.symlink(root + "/include/" + folder, "include/" + folder)
@@ -35,7 +36,7 @@ def _torch_configure_impl(ctx):
         if ctx.path(root + "/lib/libtorch_cuda.so").exists:
             linkopts += ["-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--as-needed"]
     else:
-        # The headers are in /usr/include; only the folder of the C++ API must be named.
+        # The headers are in /usr/include, except the folder of the C++ API.
         ctx.symlink("/usr/include/torch/csrc/api/include", "api")
         includes = ["api"]
         headers = "glob([\"api/**/*.h\"])"

@@ -1,4 +1,4 @@
-"""Hands on Bazel's native C++ rules under the names that Bazel's own files load."""
+"""Exports Bazel's native C++ rules under the names that Bazel's own files load."""
 
 cc_binary = native.cc_binary
 cc_import = native.cc_import

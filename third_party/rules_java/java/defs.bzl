@@ -1,4 +1,4 @@
-"""Hands on Bazel's native Java rules under the names that Bazel's own files load."""
+"""Exports Bazel's native Java rules under the names that Bazel's own files load."""
 
 java_binary = native.java_binary
 java_import = native.java_import
