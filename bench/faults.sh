@@ -127,8 +127,8 @@ class Cluster:
                 raise Failed(f"no output from any process within {TIMEOUT} s") from None
             if line.startswith("{"):
                 event = json.loads(line)
-                if event["event"] == "step":
-                    self.step[name] = event["step"]
+                if "step" in event:
+                    self.step[name] = int(event["step"]["step"])
             if line == "" and self.processes[name].returncode not in (69, -9):
                 raise Failed(f"{name} exited with {self.processes[name].returncode}")
             if matches(name, line):
@@ -156,9 +156,9 @@ def worker_dies(cluster):
             break
         at, name, line = came
         event = json.loads(line)
-        if event["event"] == "waiting" and event["text"]:
-            messages.add(event["text"].split(": ", 1)[-1])
-        if event["event"] == "step" and at > last[name]:
+        if "waiting" in event and event["waiting"]["text"]:
+            messages.add(event["waiting"]["text"].split(": ", 1)[-1])
+        if "step" in event and at > last[name]:
             longest, last[name] = max(longest, at - last[name]), at
     return max([longest] + [until - at for at in last.values()]), messages
 
@@ -171,7 +171,7 @@ def server_dies(cluster):
         at, name, line = cluster.next(lambda name, line: name in running and (line == "" or '"error"' in line))
         if line:
             # The messages of the workers differ only in number and time; the table shows the last one.
-            messages = {json.loads(line)["message"].split(";")[0]}
+            messages = {json.loads(line)["error"]["message"].split(";")[0]}
             reported = at
         else:
             running.remove(name)

@@ -155,22 +155,22 @@ absl::StatusOr<nlohmann::ordered_json> Race(const WorkerConfig& config, const Ra
   RETURN_IF_ERROR(client->WaitAll());
 
   SteadyClock clock;
-  ClientStatistics warm;
+  WorkerCounters warm;
   std::vector<double> seconds;
   for (uint64_t i = 0; i < steps; ++i) {
-    if (i == race.warm_rounds) warm = client->statistics();
+    if (i == race.warm_rounds) warm = client->counters();
     const absl::Time begin = clock.Now();
     ASSIGN_OR_RETURN(step, Round(*client, gradients, step, absl::Seconds(race.compute_seconds)));
     if (i >= race.warm_rounds) seconds.push_back(absl::ToDoubleSeconds(clock.Now() - begin));
   }
-  const ClientStatistics all = client->statistics();
+  const WorkerCounters all = client->counters();
   RETURN_IF_ERROR(client->Leave());
   return nlohmann::ordered_json{
       {"worker", config.worker()},
       {"push_codecs", ChoicesJson(*client)},
       {"seconds", seconds},
-      {"push_bytes", (all.push_bytes_encoded - warm.push_bytes_encoded) / race.rounds},
-      {"pull_bytes", (all.pull_bytes_encoded - warm.pull_bytes_encoded) / race.rounds}};
+      {"push_bytes", (all.push_bytes_encoded() - warm.push_bytes_encoded()) / race.rounds},
+      {"pull_bytes", (all.pull_bytes_encoded() - warm.pull_bytes_encoded()) / race.rounds}};
 }
 
 int Run(const std::string& config_path, const RaceOptions& race) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_code.h"
+#include "common/exit_code.h"
 
 namespace thinwire {
 

@@ -14,7 +14,7 @@
 
 #include "cli/config_command.h"
 #include "cli/console.h"
-#include "cli/exit_code.h"
+#include "common/exit_code.h"
 #include "cli/field_docs.h"
 #include "cli/field_flags.h"
 #include "cli/train_command.h"

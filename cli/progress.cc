@@ -43,9 +43,9 @@ std::string Progress::Line(const RunRecord& record, std::optional<double> stalen
   if (const auto accuracy = record.test_accuracy())
     absl::StrAppendFormat(&line, "  accuracy %.4f", *accuracy);
   absl::StrAppendFormat(&line, "  %.0f samples/s", rate);
-  const WorkerCounts counts = record.Totals();
-  const std::string saving = SavingText(counts.push_bytes_raw, counts.push_bytes_encoded);
-  absl::StrAppend(&line, "  pushed ", BytesText(counts.push_bytes_encoded));
+  const WorkerCounters totals = record.Totals();
+  const std::string saving = SavingText(totals.push_bytes_raw(), totals.push_bytes_encoded());
+  absl::StrAppend(&line, "  pushed ", BytesText(totals.push_bytes_encoded()));
   if (!saving.empty()) absl::StrAppend(&line, " (", saving, ")");
   if (staleness) absl::StrAppendFormat(&line, "  staleness %.1f", *staleness);
   const uint32_t lost = record.CountOf(WorkerRow::State::kLost);

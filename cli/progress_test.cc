@@ -9,21 +9,20 @@ const absl::Time kStart = absl::UnixEpoch();
 
 WorkerEvent Step(uint32_t worker, uint64_t step, uint64_t examples) {
   WorkerEvent event;
-  event.kind = WorkerEvent::Kind::kStep;
-  event.worker = WorkerId{worker};
-  event.step = step;
-  event.examples = examples;
-  event.seconds = 1;
-  event.train_loss = 0.5;
-  event.counts.push_bytes_raw = 40'000'000;
-  event.counts.push_bytes_encoded = 10'000'000;
+  event.set_worker(worker);
+  event.mutable_step()->set_step(step);
+  event.mutable_step()->set_examples(examples);
+  event.mutable_step()->set_loss(0.5);
+  event.mutable_step()->mutable_counters()->set_push_bytes_raw(40'000'000);
+  event.mutable_step()->mutable_counters()->set_push_bytes_encoded(10'000'000);
   return event;
 }
 
 TEST(ProgressTest, BeforeTheFirstStepItCountsTheWorkers) {
   RunRecord record(4);
   WorkerEvent joined;
-  joined.worker = WorkerId{2};
+  joined.set_worker(2);
+  joined.mutable_joined();
   record.Apply(joined);
   EXPECT_EQ(Progress(false).Line(record, std::nullopt, kStart),
             "starting: 1 of 4 workers are here");
@@ -36,8 +35,7 @@ TEST(ProgressTest, TheLineTellsStepLossAccuracyRateBytesAndStaleness) {
   record.Apply(Step(0, 41, 1000));
   record.Apply(Step(1, 39, 600));
   WorkerEvent epoch;
-  epoch.kind = WorkerEvent::Kind::kEpoch;
-  epoch.test_accuracy = 0.8741;
+  epoch.mutable_epoch()->set_test_accuracy(0.8741);
   record.Apply(epoch);
   EXPECT_EQ(progress.Line(record, 1.25, kStart + absl::Seconds(2)),
             "step 39-41  epoch 0  loss 0.500  accuracy 0.8741  800 samples/s  pushed 20.0 MB (4.0x "
@@ -70,8 +68,7 @@ TEST(ProgressTest, TheLostAndTheWaitedForAreTold) {
   record.Apply(Step(0, 7, 10));
   record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 0, .signal = 9}, false);
   WorkerEvent waiting;
-  waiting.kind = WorkerEvent::Kind::kWaiting;
-  waiting.text = "step 8: waits for worker 1";
+  waiting.mutable_waiting()->set_text("step 8: waits for worker 1");
   record.Apply(waiting);
   const std::string line = Progress(false).Line(record, std::nullopt, kStart);
   EXPECT_NE(line.find("lost 1 worker  worker 0: step 8: waits for worker 1"), std::string::npos)

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/field_value.h"
 #include "cli/progress.h"
+#include "proto/counters.h"
 
 namespace thinwire {
 namespace {
@@ -20,62 +21,44 @@ ordered_json OrNull(const std::optional<Value>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-void AddTraffic(const WorkerCounts& counts, ordered_json& json) {
-  json["push_bytes_raw"] = counts.push_bytes_raw;
-  json["push_bytes_encoded"] = counts.push_bytes_encoded;
-  json["pull_bytes_raw"] = counts.pull_bytes_raw;
-  json["pull_bytes_encoded"] = counts.pull_bytes_encoded;
-  json["sent_bytes"] = counts.sent_bytes;
-  json["received_bytes"] = counts.received_bytes;
+void AddToJson(const WorkerCounters& counters, ordered_json& json) {
+  ForEachCounter(counters, [&](const std::string& name, uint64_t value) { json[name] = value; });
 }
 
 ordered_json CodecsJson(const WorkerRow& row) {
   ordered_json codecs = ordered_json::array();
-  for (const ChosenCodec& chosen : row.push_codecs) {
-    codecs.push_back({{"group", chosen.group}, {"codec", chosen.codec}, {"reason", chosen.reason}});
+  for (const WorkerEvent::PushCodec& chosen : row.push_codecs) {
+    codecs.push_back(
+        {{"group", chosen.group()}, {"codec", chosen.codec()}, {"reason", chosen.reason()}});
   }
   return codecs;
 }
 
 ordered_json WorkerJson(const WorkerRow& row) {
-  return {{"worker", row.worker.value},
-          {"state", StateName(row.state)},
-          {"reason", row.reason},
-          {"device", row.device},
-          {"steps", row.step},
-          {"seconds", row.seconds},
-          {"median_step_seconds", row.median_step_seconds},
-          {"final_train_loss", row.train_loss},
-          {"final_test_accuracy", OrNull(row.test_accuracy)},
-          {"evaluator", row.evaluator},
-          {"push_bytes_raw", row.counts.push_bytes_raw},
-          {"push_bytes_encoded", row.counts.push_bytes_encoded},
-          {"pull_bytes_raw", row.counts.pull_bytes_raw},
-          {"pull_bytes_encoded", row.counts.pull_bytes_encoded},
-          {"sent_bytes", row.counts.sent_bytes},
-          {"received_bytes", row.counts.received_bytes},
-          {"accepted_pushes", row.counts.accepted_pushes},
-          {"late_pushes", row.counts.late_pushes},
-          {"repeated_pushes", row.counts.repeated_pushes},
-          {"refused_pushes", row.counts.refused_pushes},
-          {"nonfinite_gradients", row.counts.nonfinite_gradients},
-          {"jumped_steps", row.counts.jumped_steps},
-          {"lost_put_backs", row.counts.lost_put_backs},
-          {"differing_replicas", row.counts.differing_replicas},
-          {"reconnects", row.counts.reconnects},
-          {"loss_scale", OrNull(row.loss_scale)},
-          {"overflowed_steps", row.counts.overflowed_steps},
-          {"push_codecs", CodecsJson(row)}};
+  ordered_json json = {{"worker", row.worker.value},
+                       {"state", StateName(row.state)},
+                       {"reason", row.reason},
+                       {"device", row.device},
+                       {"steps", row.step},
+                       {"seconds", row.seconds},
+                       {"median_step_seconds", row.median_step_seconds},
+                       {"final_train_loss", OrNull(row.train_loss)},
+                       {"final_test_accuracy", OrNull(row.test_accuracy)},
+                       {"evaluator", row.evaluator},
+                       {"loss_scale", OrNull(row.loss_scale)},
+                       {"push_codecs", CodecsJson(row)}};
+  AddToJson(row.counters, json);
+  return json;
 }
 
 ordered_json EpochsJson(const RunRecord& record) {
   ordered_json rows = ordered_json::array();
   for (const auto& [epoch, row] : record.epochs()) {
     rows.push_back({{"epoch", epoch},
-                    {"train_loss", row.train_loss},
+                    {"train_loss", OrNull(row.train_loss)},
                     {"test_accuracy", OrNull(row.test_accuracy)},
                     {"test_loss", OrNull(row.test_loss)}});
-    AddTraffic(row.counts, rows.back());
+    AddToJson(row.counters, rows.back());
   }
   return rows;
 }
@@ -97,31 +80,21 @@ ordered_json LostServersJson(const RunRecord& record) {
   return rows;
 }
 
-// The servers' counts, where they could be asked; else what the workers were told.
-void AddCounts(const RunResult& result, ordered_json& report) {
-  if (!result.totals) {
-    const WorkerCounts counts = result.record.Totals();
-    report["accepted_pushes"] = counts.accepted_pushes;
-    report["late_pushes"] = counts.late_pushes;
-    report["repeated_pushes"] = counts.repeated_pushes;
-    report["refused_pushes"] = counts.refused_pushes;
-    report["staleness"] = nullptr;
-    return;
-  }
-  const ServerTotals& totals = *result.totals;
-  report["accepted_pushes"] = totals.accepted_pushes;
-  report["late_pushes"] = totals.late_pushes;
-  report["repeated_pushes"] = totals.repeated_pushes;
-  report["refused_pushes"] = totals.refused_pushes;
-  report["fenced_pushes"] = totals.fenced_pushes;
-  report["stale_pushes"] = totals.stale_pushes;
-  report["early_pushes"] = totals.early_pushes;
-  report["lease_expirations"] = totals.lease_expirations;
-  report["split_steps"] = totals.split_steps;
+// Adds the workers' totals, and the servers' totals if they are known. A counter that both have,
+// such as accepted_pushes, is the servers' one.
+void AddCounters(const RunResult& result, ordered_json& report) {
+  AddToJson(result.record.Totals(), report);
+  report["staleness"] = nullptr;
+  if (!result.totals) return;
+  result.totals->ForEachCounter(
+      [&](const std::string& name, uint64_t value) { report[name] = value; });
   ordered_json histogram = ordered_json::object();
-  for (const auto& [value, pushes] : totals.staleness) histogram[absl::StrCat(value)] = pushes;
-  report["staleness"] = {
-      {"mean", totals.mean_staleness()}, {"max", totals.max_staleness()}, {"histogram", histogram}};
+  for (const auto& [value, pushes] : result.totals->staleness) {
+    histogram[absl::StrCat(value)] = pushes;
+  }
+  report["staleness"] = {{"mean", result.totals->mean_staleness()},
+                         {"max", result.totals->max_staleness()},
+                         {"histogram", histogram}};
 }
 
 void AddRow(const char* name, const std::string& value, std::string& table) {
@@ -146,8 +119,10 @@ std::string WorkersText(const RunRecord& record) {
 }
 
 std::string PushesText(const ServerTotals& totals) {
-  return absl::StrCat(totals.accepted_pushes, " accepted, ", totals.late_pushes, " late, ",
-                      totals.repeated_pushes, " repeated, ", totals.refused_pushes, " refused");
+  const StatusReply& counters = totals.counters;
+  return absl::StrCat(counters.accepted_pushes(), " accepted, ", counters.late_pushes(), " late, ",
+                      counters.repeated_pushes(), " repeated, ", counters.refused_pushes(),
+                      " refused");
 }
 
 void AddLossScales(const RunRecord& record, std::string& table) {
@@ -155,7 +130,7 @@ void AddLossScales(const RunRecord& record, std::string& table) {
     if (!row.loss_scale) continue;
     AddRow(absl::StrCat("worker ", row.worker.value).c_str(),
            absl::StrFormat("loss scale %.0f, steps that overflowed: %u", *row.loss_scale,
-                           row.counts.overflowed_steps),
+                           row.counters.overflowed_steps()),
            table);
   }
 }
@@ -165,7 +140,6 @@ void AddLossScales(const RunRecord& record, std::string& table) {
 ordered_json ReportJson(const RunResult& result) {
   const TrainConfig& config = result.config;
   const RunRecord& record = result.record;
-  const WorkerCounts counts = record.Totals();
   ordered_json report = {{"mode", config.consistency().mode()},
                          {"workers", config.consistency().workers()},
                          {"servers", config.servers()},
@@ -177,8 +151,7 @@ ordered_json ReportJson(const RunResult& result) {
                          {"median_step_seconds", record.median_step_seconds()},
                          {"final_train_loss", OrNull(record.train_loss())},
                          {"final_test_accuracy", OrNull(record.test_accuracy())}};
-  AddTraffic(counts, report);
-  AddCounts(result, report);
+  AddCounters(result, report);
   report["final_parameters_crc32c"] = OrNull(result.parameters_crc32c);
   report["interrupted"] = result.interrupted;
   report["workers_lost"] = LostJson(record);
@@ -193,7 +166,7 @@ ordered_json ReportJson(const RunResult& result) {
 
 std::string ReportTable(const RunResult& result) {
   const RunRecord& record = result.record;
-  const WorkerCounts counts = record.Totals();
+  const WorkerCounters totals = record.Totals();
   const Compression& compression = result.config.compression();
   std::string table =
       absl::StrFormat("%s, workers %u, servers %u\n", result.config.consistency().mode(),
@@ -211,15 +184,18 @@ std::string ReportTable(const RunResult& result) {
     AddRow("test accuracy", absl::StrFormat("%.4f", *accuracy), table);
   AddLossScales(record, table);
   AddRow("pushed",
-         TrafficText(counts.push_bytes_raw, counts.push_bytes_encoded, compression.push()), table);
+         TrafficText(totals.push_bytes_raw(), totals.push_bytes_encoded(), compression.push()),
+         table);
   for (const WorkerRow& row : record.workers()) {
-    for (const ChosenCodec& chosen : row.push_codecs) {
+    for (const WorkerEvent::PushCodec& chosen : row.push_codecs) {
       AddRow(absl::StrCat("worker ", row.worker.value).c_str(),
-             absl::StrCat(chosen.group, " pushed in ", chosen.codec, ", ", chosen.reason), table);
+             absl::StrCat(chosen.group(), " pushed in ", chosen.codec(), ", ", chosen.reason()),
+             table);
     }
   }
   AddRow("pulled",
-         TrafficText(counts.pull_bytes_raw, counts.pull_bytes_encoded, compression.pull()), table);
+         TrafficText(totals.pull_bytes_raw(), totals.pull_bytes_encoded(), compression.pull()),
+         table);
   if (result.totals) {
     AddRow("pushes (shards)", PushesText(*result.totals), table);
     AddRow("staleness",
@@ -231,7 +207,8 @@ std::string ReportTable(const RunResult& result) {
     AddRow("parameters crc32c", absl::StrFormat("%08x", *result.parameters_crc32c), table);
   }
   for (const auto& [epoch, row] : record.epochs()) {
-    std::string text = absl::StrFormat("train loss %.4f", row.train_loss);
+    std::string text =
+        row.train_loss ? absl::StrFormat("train loss %.4f", *row.train_loss) : "no train loss";
     if (row.test_accuracy) absl::StrAppendFormat(&text, ", test accuracy %.4f", *row.test_accuracy);
     AddRow(absl::StrCat("epoch ", epoch).c_str(), text, table);
   }

@@ -25,25 +25,26 @@ RunResult Result() {
                    .parameters_crc32c = 0xDEADBEEF,
                    .problems = {},
                    .interrupted = false};
-  result.totals->accepted_pushes = 30;
+  result.totals->counters.set_accepted_pushes(30);
   result.totals->staleness = {{0, 20}, {3, 10}};
-  WorkerEvent done;
-  done.kind = WorkerEvent::Kind::kDone;
-  done.step = 100;
-  done.seconds = 12.5;
-  done.median_step_seconds = 0.1;
-  done.train_loss = 0.25;
-  done.test_accuracy = 0.88;
-  done.evaluator = true;
-  done.counts.push_bytes_raw = 4'000'000;
-  done.counts.push_bytes_encoded = 1'000'000;
-  result.record.Apply(done);
+  WorkerEvent event;
+  WorkerEvent::Done& done = *event.mutable_done();
+  done.set_steps(100);
+  done.set_seconds(12.5);
+  done.set_median_step_seconds(0.1);
+  done.set_final_train_loss(0.25);
+  done.set_final_test_accuracy(0.88);
+  done.set_evaluator(true);
+  done.mutable_counters()->set_push_bytes_raw(4'000'000);
+  done.mutable_counters()->set_push_bytes_encoded(1'000'000);
+  done.mutable_counters()->set_accepted_pushes(29);
+  done.mutable_counters()->set_reconnects(2);
+  result.record.Apply(event);
   result.record.WorkerEnded(WorkerId{0}, ExitStatus{}, false);
   result.record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 0, .signal = 9}, false);
   WorkerEvent epoch;
-  epoch.kind = WorkerEvent::Kind::kEpoch;
-  epoch.train_loss = 0.5;
-  epoch.test_accuracy = 0.8;
+  epoch.mutable_epoch()->set_train_loss(0.5);
+  epoch.mutable_epoch()->set_test_accuracy(0.8);
   result.record.Apply(epoch);
   return result;
 }
@@ -59,7 +60,8 @@ TEST(ReportTest, TheJsonHasTheRunInNumbers) {
   EXPECT_EQ(report["final_train_loss"], 0.25);
   EXPECT_EQ(report["final_test_accuracy"], 0.88);
   EXPECT_EQ(report["push_bytes_encoded"], 1'000'000);
-  EXPECT_EQ(report["accepted_pushes"], 30);
+  EXPECT_EQ(report["accepted_pushes"], 30) << "as the servers counted";
+  EXPECT_EQ(report["reconnects"], 2) << "as the workers counted";
   EXPECT_EQ(report["staleness"],
             (ordered_json{{"mean", 1.0}, {"max", 3}, {"histogram", {{"0", 20}, {"3", 10}}}}));
   EXPECT_EQ(report["final_parameters_crc32c"], 0xDEADBEEF);
@@ -83,6 +85,7 @@ TEST(ReportTest, WhatIsNotKnownIsNull) {
   result.record = RunRecord(2);
   const ordered_json report = ReportJson(result);
   EXPECT_TRUE(report["staleness"].is_null());
+  EXPECT_EQ(report["accepted_pushes"], 0);
   EXPECT_TRUE(report["final_parameters_crc32c"].is_null());
   EXPECT_TRUE(report["final_test_accuracy"].is_null());
 }
@@ -102,8 +105,10 @@ TEST(ReportTest, TheTableTellsThePerson) {
 TEST(ReportTest, ChosenPushCodecsAreToldOfEveryWorker) {
   RunResult result = Result();
   WorkerEvent done;
-  done.kind = WorkerEvent::Kind::kDone;
-  done.push_codecs = {{"matrices", "bf16", "at 10.0 MB/s: ..."}};
+  WorkerEvent::PushCodec& codec = *done.mutable_done()->add_push_codecs();
+  codec.set_group("matrices");
+  codec.set_codec("bf16");
+  codec.set_reason("at 10.0 MB/s: ...");
   result.record.Apply(done);
   const ordered_json report = ReportJson(result);
   EXPECT_EQ(report["worker_rows"][0]["push_codecs"],
@@ -118,9 +123,8 @@ TEST(ReportTest, LossScalesAreToldOfTheWorkersThatHaveOne) {
   RunResult result = Result();
   EXPECT_THAT(ReportTable(result), Not(HasSubstr("loss scale")));
   WorkerEvent done;
-  done.kind = WorkerEvent::Kind::kDone;
-  done.loss_scale = 32768;
-  done.counts.overflowed_steps = 3;
+  done.mutable_done()->set_loss_scale(32768);
+  done.mutable_done()->mutable_counters()->set_overflowed_steps(3);
   result.record.Apply(done);
   const ordered_json rows = ReportJson(result)["worker_rows"];
   EXPECT_EQ(rows[0]["loss_scale"], 32768);
@@ -133,9 +137,7 @@ TEST(ReportTest, LossScalesAreToldOfTheWorkersThatHaveOne) {
 TEST(ReportTest, ALossThatIsNoNumberMakesNoBadJson) {
   RunResult result = Result();
   WorkerEvent step;
-  step.kind = WorkerEvent::Kind::kStep;
-  step.seconds = 1;
-  step.train_loss = std::numeric_limits<double>::quiet_NaN();
+  step.mutable_step()->set_loss(std::numeric_limits<double>::quiet_NaN());
   result.record.Apply(step);
   const std::string path = testing::TempDir() + "/report.json";
   ASSERT_TRUE(WriteReport(path, ReportJson(result)).ok());

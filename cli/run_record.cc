@@ -1,24 +1,14 @@
 #include "cli/run_record.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/counters.h"
 
 namespace thinwire {
 namespace {
 
-using Kind = WorkerEvent::Kind;
 using State = WorkerRow::State;
-
-void ApplyEpoch(const WorkerEvent& event, EpochRow& row) {
-  row.epoch = event.epoch;
-  row.train_loss = (row.train_loss * row.told_count + event.train_loss) / (row.told_count + 1);
-  ++row.told_count;
-  if (event.test_accuracy) row.test_accuracy = event.test_accuracy;
-  if (event.test_loss) row.test_loss = event.test_loss;
-  row.counts += event.counts;
-}
 
 }  // namespace
 
@@ -27,44 +17,69 @@ RunRecord::RunRecord(uint32_t worker_count) : workers_(worker_count) {
 }
 
 void RunRecord::Apply(const WorkerEvent& event) {
-  if (event.worker.value >= workers_.size()) return;
-  WorkerRow& row = workers_[event.worker.value];
-  switch (event.kind) {
-    case Kind::kJoined:
+  if (event.worker() >= workers_.size()) return;
+  WorkerRow& row = workers_[event.worker()];
+  switch (event.event_case()) {
+    case WorkerEvent::kJoined:
       row.state = State::kTraining;
-      row.step = event.step;
-      row.device = event.device;
+      row.step = event.joined().step();
+      row.device = event.joined().device();
       return;
-    case Kind::kWaiting:
-      row.waiting = event.text;
+    case WorkerEvent::kStep:
+      return ApplyStep(event.step(), row);
+    case WorkerEvent::kEpoch:
+      return ApplyEpoch(event.epoch());
+    case WorkerEvent::kWaiting:
+      row.waiting = event.waiting().text();
       return;
-    case Kind::kError:
-      row.reason = event.text;
+    case WorkerEvent::kDone:
+      return ApplyDone(event.done(), row);
+    case WorkerEvent::kError:
+      row.reason = event.error().message();
       return;
-    case Kind::kEpoch:
-      ApplyEpoch(event, epochs_[event.epoch]);
+    case WorkerEvent::EVENT_NOT_SET:
       return;
-    case Kind::kStep:
-      row.state = State::kTraining;
-      row.epoch = event.epoch;
-      row.examples = event.examples;
-      row.waiting = event.text;
-      break;
-    case Kind::kDone:
-      row.state = State::kDone;
-      row.median_step_seconds = event.median_step_seconds;
-      row.evaluator = event.evaluator;
-      row.test_accuracy = event.test_accuracy;
-      row.push_codecs = event.push_codecs;
-      row.waiting.clear();
-      if (event.evaluator && event.test_accuracy) final_test_accuracy_ = event.test_accuracy;
-      break;
   }
-  row.step = event.step;
-  row.seconds = event.seconds;
-  row.train_loss = event.train_loss;
-  row.loss_scale = event.loss_scale;
-  row.counts = event.counts;
+}
+
+void RunRecord::ApplyStep(const WorkerEvent::Step& step, WorkerRow& row) {
+  row.state = State::kTraining;
+  row.step = step.step();
+  row.epoch = step.epoch();
+  row.examples = step.examples();
+  if (step.has_loss()) row.train_loss = step.loss();
+  row.seconds = step.seconds();
+  if (step.has_loss_scale()) row.loss_scale = step.loss_scale();
+  row.counters = step.counters();
+  row.waiting = step.waiting();
+}
+
+void RunRecord::ApplyEpoch(const WorkerEvent::Epoch& event) {
+  EpochRow& row = epochs_[event.epoch()];
+  row.epoch = event.epoch();
+  if (event.has_train_loss()) {
+    const double sum = row.train_loss.value_or(0) * row.loss_count + event.train_loss();
+    row.train_loss = sum / ++row.loss_count;
+  }
+  if (event.has_test_accuracy()) row.test_accuracy = event.test_accuracy();
+  if (event.has_test_loss()) row.test_loss = event.test_loss();
+  AddCounters(event.counters(), row.counters);
+}
+
+void RunRecord::ApplyDone(const WorkerEvent::Done& done, WorkerRow& row) {
+  row.state = State::kDone;
+  row.step = done.steps();
+  row.examples = done.examples();
+  if (done.has_final_train_loss()) row.train_loss = done.final_train_loss();
+  row.seconds = done.seconds();
+  row.median_step_seconds = done.median_step_seconds();
+  row.evaluator = done.evaluator();
+  if (done.has_final_test_accuracy()) row.test_accuracy = done.final_test_accuracy();
+  if (row.evaluator && row.test_accuracy) final_test_accuracy_ = row.test_accuracy;
+  if (done.has_loss_scale()) row.loss_scale = done.loss_scale();
+  row.counters = done.counters();
+  row.push_codecs.assign(done.push_codecs().begin(), done.push_codecs().end());
+  row.waiting.clear();
 }
 
 void RunRecord::WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stopped) {
@@ -86,10 +101,10 @@ uint32_t RunRecord::CountOf(State state) const {
       workers_.begin(), workers_.end(), [&](const WorkerRow& row) { return row.state == state; }));
 }
 
-WorkerCounts RunRecord::Totals() const {
-  WorkerCounts total;
-  for (const WorkerRow& row : workers_) total += row.counts;
-  return total;
+WorkerCounters RunRecord::Totals() const {
+  WorkerCounters totals;
+  for (const WorkerRow& row : workers_) AddCounters(row.counters, totals);
+  return totals;
 }
 
 uint64_t RunRecord::examples() const {
@@ -114,8 +129,8 @@ std::optional<double> RunRecord::train_loss() const {
   double sum = 0;
   int count = 0;
   for (const WorkerRow& row : workers_) {
-    if (row.seconds == 0 || row.state == State::kLost) continue;
-    sum += row.train_loss;
+    if (!row.train_loss || row.state == State::kLost) continue;
+    sum += *row.train_loss;
     ++count;
   }
   if (count == 0) return std::nullopt;

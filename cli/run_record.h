@@ -1,5 +1,5 @@
-// RunRecord: all that a training run has told so far: rows of workers, rows of epochs, what went
-// wrong. The progress line, the table and the report are three ways to read it.
+// RunRecord collects what a training run has reported so far: one row per worker, one per epoch,
+// and the failures. The progress line, the final table and the report file are three views of it.
 #ifndef THINWIRE_CLI_RUN_RECORD_H_
 #define THINWIRE_CLI_RUN_RECORD_H_
 
@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "cli/process.h"
-#include "cli/worker_event.h"
 #include "common/ids.h"
+#include "proto/worker_event.pb.h"
 
 namespace thinwire {
 
@@ -22,28 +21,28 @@ struct WorkerRow {
   WorkerId worker;
   State state = State::kStarting;
   std::string device;  // where its model computes
-  uint64_t step = 0;   // the last one told; once done: how many it made
+  uint64_t step = 0;   // the last reported one; once done, the number of steps it took
   uint64_t epoch = 0;
   uint64_t examples = 0;
-  double train_loss = 0;  // of the last step; once done: the final one
+  std::optional<double> train_loss;  // the last reported one; once done, that of the last epoch
   double seconds = 0;
   double median_step_seconds = 0;
   bool evaluator = false;
-  std::optional<double> test_accuracy;  // the final one
-  std::optional<double> loss_scale;     // where the loss is scaled
-  WorkerCounts counts;
-  std::vector<ChosenCodec> push_codecs;  // once done, where they were chosen
-  std::string waiting;
-  std::string reason;  // kLost, kStopped: how it ended, and its last error
+  std::optional<double> test_accuracy;  // of the final parameters
+  std::optional<double> loss_scale;     // unset if the loss is not scaled
+  WorkerCounters counters;
+  std::vector<WorkerEvent::PushCodec> push_codecs;  // once done, if the client chose them
+  std::string waiting;                              // empty if the worker waits for nobody
+  std::string reason;  // of a lost or stopped worker: how its process ended, and its last error
 };
 
 struct EpochRow {
   uint64_t epoch = 0;
-  double train_loss = 0;  // the mean over the workers that told it
-  uint32_t told_count = 0;
+  std::optional<double> train_loss;  // mean over the workers that reported one
+  uint32_t loss_count = 0;           // of those workers
   std::optional<double> test_accuracy;
   std::optional<double> test_loss;
-  WorkerCounts counts;  // the sum over the workers that told it, each until its end of the epoch
+  WorkerCounters counters;  // the sum over the workers, each at its end of the epoch
 };
 
 struct LostServer {
@@ -56,40 +55,46 @@ class RunRecord {
  public:
   explicit RunRecord(uint32_t worker_count);
 
-  // An event of a worker that the run does not have changes nothing.
+  // Ignores events whose worker is not below `worker_count`.
   void Apply(const WorkerEvent& event);
-  // The worker's process has ended. STOPPED: it had been told to stop.
+  // Records that the worker's process ended. `stopped`: it had been asked to stop.
   void WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stopped);
   void ServerEnded(ServerId server, const ExitStatus& exit);
 
   const std::vector<WorkerRow>& workers() const { return workers_; }
-  // By epoch; those nobody has told are left out.
+  // The epochs that at least one worker has finished, by number.
   const std::map<uint64_t, EpochRow>& epochs() const { return epochs_; }
   const std::vector<LostServer>& lost_servers() const { return lost_servers_; }
 
   uint32_t CountOf(WorkerRow::State state) const;
-  WorkerCounts Totals() const;
-  uint64_t examples() const;  // of all workers
-  uint64_t steps() const;     // the most of any worker
-  double seconds() const;     // the most of any worker
-  // The mean over the workers that have told one; none before any has.
+  // The sum of all workers' counters.
+  WorkerCounters Totals() const;
+  uint64_t examples() const;  // the sum over the workers
+  uint64_t steps() const;     // the largest of any worker
+  double seconds() const;     // the largest of any worker
+  // The mean over the workers that reported a loss and are not lost; nothing if there are none.
   std::optional<double> train_loss() const;
-  // The final one of the last worker that evaluated at its end, or the last epoch's: when the
-  // evaluator leaves before the others, the next worker takes over.
+  // The result of the last worker that evaluated the final parameters, else that of the last
+  // evaluated epoch. Several workers may evaluate: when the evaluator leaves first, the next worker
+  // takes over.
   std::optional<double> test_accuracy() const;
-  // The median of the done workers' medians; 0 if none is done.
+  // The median of the done workers' medians; 0 if no worker is done.
   double median_step_seconds() const;
-  // Whom somebody waits for, as one of the waiting says it; empty if nobody waits.
+  // "worker 0: step 41: waits for worker 3" for the first worker that waits; empty if none does.
   std::string waiting() const;
 
  private:
+  void ApplyStep(const WorkerEvent::Step& step, WorkerRow& row);
+  void ApplyEpoch(const WorkerEvent::Epoch& event);
+  void ApplyDone(const WorkerEvent::Done& done, WorkerRow& row);
+
   std::vector<WorkerRow> workers_;
   std::map<uint64_t, EpochRow> epochs_;
   std::vector<LostServer> lost_servers_;
   std::optional<double> final_test_accuracy_;
 };
 
-// "done", "lost".
+// Returns "done", "lost" and so on.
 const char* StateName(WorkerRow::State state);
 
 }  // namespace thinwire

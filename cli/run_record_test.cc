@@ -5,31 +5,33 @@
 namespace thinwire {
 namespace {
 
-using Kind = WorkerEvent::Kind;
 using State = WorkerRow::State;
 
-WorkerEvent Event(Kind kind, uint32_t worker) {
+WorkerEvent Of(uint32_t worker) {
   WorkerEvent event;
-  event.kind = kind;
-  event.worker = WorkerId{worker};
-  event.seconds = 1;
+  event.set_worker(worker);
   return event;
 }
 
 WorkerEvent Done(uint32_t worker, double median, double loss) {
-  WorkerEvent event = Event(Kind::kDone, worker);
-  event.step = 10 + worker;
-  event.median_step_seconds = median;
-  event.train_loss = loss;
-  event.counts.push_bytes_encoded = 100;
+  WorkerEvent event = Of(worker);
+  WorkerEvent::Done& done = *event.mutable_done();
+  done.set_steps(10 + worker);
+  done.set_seconds(1);
+  done.set_median_step_seconds(median);
+  done.set_final_train_loss(loss);
+  done.mutable_counters()->set_push_bytes_encoded(100);
   return event;
 }
 
 TEST(RunRecordTest, AWorkerStartsTrainsAndIsDone) {
   RunRecord record(2);
   EXPECT_EQ(record.CountOf(State::kStarting), 2);
-  record.Apply(Event(Kind::kJoined, 1));
+  WorkerEvent joined = Of(1);
+  joined.mutable_joined()->set_device("cpu");
+  record.Apply(joined);
   EXPECT_EQ(record.workers()[1].state, State::kTraining);
+  EXPECT_EQ(record.workers()[1].device, "cpu");
   record.Apply(Done(1, 0.1, 0.5));
   record.WorkerEnded(WorkerId{1}, ExitStatus{}, false);
   EXPECT_EQ(record.workers()[1].state, State::kDone);
@@ -39,8 +41,8 @@ TEST(RunRecordTest, AWorkerStartsTrainsAndIsDone) {
 TEST(RunRecordTest, AKilledWorkerIsLostWithItsReason) {
   RunRecord record(2);
   record.WorkerEnded(WorkerId{0}, ExitStatus{.code = 0, .signal = 9}, false);
-  WorkerEvent error = Event(Kind::kError, 1);
-  error.text = "server 1 (127.0.0.1:5) is silent";
+  WorkerEvent error = Of(1);
+  error.mutable_error()->set_message("server 1 (127.0.0.1:5) is silent");
   record.Apply(error);
   record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 69, .signal = 0}, false);
   EXPECT_EQ(record.CountOf(State::kLost), 2);
@@ -48,13 +50,13 @@ TEST(RunRecordTest, AKilledWorkerIsLostWithItsReason) {
   EXPECT_EQ(record.workers()[1].reason, "exit code 69: server 1 (127.0.0.1:5) is silent");
 }
 
-TEST(RunRecordTest, AWorkerThatWasToldToStopIsNotLost) {
+TEST(RunRecordTest, AWorkerThatWasAskedToStopIsNotLost) {
   RunRecord record(1);
   record.WorkerEnded(WorkerId{0}, ExitStatus{.code = 75, .signal = 0}, true);
   EXPECT_EQ(record.workers()[0].state, State::kStopped);
 }
 
-TEST(RunRecordTest, ExitWithoutDoneIsLostEvenWithCodeZero) {
+TEST(RunRecordTest, AWorkerThatExitsWithoutDoneIsLostEvenWithCodeZero) {
   RunRecord record(1);
   record.WorkerEnded(WorkerId{0}, ExitStatus{}, false);
   EXPECT_EQ(record.workers()[0].state, State::kLost);
@@ -68,64 +70,93 @@ TEST(RunRecordTest, TotalsAreSumsAndTheMedianIsOfMedians) {
   EXPECT_DOUBLE_EQ(record.median_step_seconds(), 0.2);
   record.Apply(Done(3, 0.3, 4));
   EXPECT_DOUBLE_EQ(record.median_step_seconds(), 0.25);
-  EXPECT_EQ(record.Totals().push_bytes_encoded, 400);
+  EXPECT_EQ(record.Totals().push_bytes_encoded(), 400);
   EXPECT_DOUBLE_EQ(*record.train_loss(), 2.5);
 }
 
-TEST(RunRecordTest, AnEpochsTrafficIsTheSumOverItsWorkers) {
+TEST(RunRecordTest, AStepReplacesTheCountersAndKeepsTheLastLoss) {
+  RunRecord record(1);
+  WorkerEvent event = Of(0);
+  WorkerEvent::Step& step = *event.mutable_step();
+  step.set_loss(0.5);
+  step.set_loss_scale(1024);
+  step.mutable_counters()->set_overflowed_steps(2);
+  record.Apply(event);
+  step.clear_loss();
+  step.mutable_counters()->set_overflowed_steps(3);
+  record.Apply(event);
+  EXPECT_EQ(record.workers()[0].train_loss, 0.5);
+  EXPECT_EQ(record.workers()[0].loss_scale, 1024);
+  EXPECT_EQ(record.workers()[0].counters.overflowed_steps(), 3);
+}
+
+TEST(RunRecordTest, AnEpochsCountersAreTheSumOverItsWorkers) {
   RunRecord record(2);
   for (const uint32_t worker : {0, 1}) {
-    WorkerEvent event = Event(Kind::kEpoch, worker);
-    event.epoch = 3;
-    event.counts.sent_bytes = 100 + worker;
-    event.counts.pull_bytes_raw = 7;
+    WorkerEvent event = Of(worker);
+    event.mutable_epoch()->set_epoch(3);
+    event.mutable_epoch()->mutable_counters()->set_sent_bytes(100 + worker);
+    event.mutable_epoch()->mutable_counters()->set_pull_bytes_raw(7);
     record.Apply(event);
   }
-  EXPECT_EQ(record.epochs().at(3).counts.sent_bytes, 201);
-  EXPECT_EQ(record.epochs().at(3).counts.pull_bytes_raw, 14);
+  EXPECT_EQ(record.epochs().at(3).counters.sent_bytes(), 201);
+  EXPECT_EQ(record.epochs().at(3).counters.pull_bytes_raw(), 14);
+}
+
+TEST(RunRecordTest, AnEpochsLossIsTheMeanOverTheWorkersThatHaveOne) {
+  RunRecord record(3);
+  for (const uint32_t worker : {0, 1, 2}) {
+    WorkerEvent event = Of(worker);
+    event.mutable_epoch();
+    // Worker 1 had no example in this epoch.
+    if (worker != 1) event.mutable_epoch()->set_train_loss(2 + worker);
+    record.Apply(event);
+  }
+  EXPECT_DOUBLE_EQ(*record.epochs().at(0).train_loss, 3);
 }
 
 TEST(RunRecordTest, TheAccuracyIsTheEvaluatorsOrTheLastEpochs) {
   RunRecord record(2);
   EXPECT_FALSE(record.test_accuracy());
-  for (uint64_t epoch : {0, 1}) {
-    WorkerEvent event = Event(Kind::kEpoch, 0);
-    event.epoch = epoch;
-    event.train_loss = 2;
-    event.test_accuracy = 0.5 + 0.1 * static_cast<double>(epoch);
+  for (uint32_t epoch : {0, 1}) {
+    WorkerEvent event = Of(0);
+    event.mutable_epoch()->set_epoch(epoch);
+    event.mutable_epoch()->set_test_accuracy(0.5 + 0.1 * epoch);
     record.Apply(event);
-    WorkerEvent other = Event(Kind::kEpoch, 1);
-    other.epoch = epoch;
-    other.train_loss = 4;
+    WorkerEvent other = Of(1);
+    other.mutable_epoch()->set_epoch(epoch);
     record.Apply(other);
   }
   EXPECT_DOUBLE_EQ(*record.test_accuracy(), 0.6);
-  EXPECT_DOUBLE_EQ(record.epochs().at(1).train_loss, 3);
   WorkerEvent done = Done(0, 0.1, 1);
-  done.evaluator = true;
-  done.test_accuracy = 0.9;
+  done.mutable_done()->set_evaluator(true);
+  done.mutable_done()->set_final_test_accuracy(0.9);
   record.Apply(done);
   EXPECT_DOUBLE_EQ(*record.test_accuracy(), 0.9);
-  // Worker 0 has left, so worker 1 evaluates its own end, which is the job's.
-  done.worker = WorkerId{1};
-  done.test_accuracy = 0.91;
+  // Worker 0 has left, so worker 1 evaluates the final parameters after its own last step.
+  done.set_worker(1);
+  done.mutable_done()->set_final_test_accuracy(0.91);
   record.Apply(done);
   EXPECT_DOUBLE_EQ(*record.test_accuracy(), 0.91);
 }
 
 TEST(RunRecordTest, WaitingLastsUntilTheNextStep) {
   RunRecord record(2);
-  WorkerEvent waiting = Event(Kind::kWaiting, 1);
-  waiting.text = "step 4: waits for worker 0";
+  WorkerEvent waiting = Of(1);
+  waiting.mutable_waiting()->set_text("step 4: waits for worker 0");
   record.Apply(waiting);
   EXPECT_EQ(record.waiting(), "worker 1: step 4: waits for worker 0");
-  record.Apply(Event(Kind::kStep, 1));
+  WorkerEvent step = Of(1);
+  step.mutable_step();
+  record.Apply(step);
   EXPECT_EQ(record.waiting(), "");
 }
 
-TEST(RunRecordTest, AWorkerThatIsNotOursIsPassedOver) {
+TEST(RunRecordTest, EventsOfUnknownWorkersAreIgnored) {
   RunRecord record(1);
-  record.Apply(Event(Kind::kJoined, 7));
+  WorkerEvent joined = Of(7);
+  joined.mutable_joined();
+  record.Apply(joined);
   EXPECT_EQ(record.CountOf(State::kStarting), 1);
 }
 

@@ -71,7 +71,7 @@ TEST(ServerCallsTest, TheChecksumIsOfAllServersInTheOrderOfNames) {
   ServerCalls calls({first.address(), second.address()});
   const auto statuses = calls.Status(kPatience);
   ASSERT_TRUE(statuses.ok()) << statuses.status();
-  EXPECT_EQ(TotalsOf(*statuses).accepted_pushes, 14);
+  EXPECT_EQ(TotalsOf(*statuses).counters.accepted_pushes(), 14);
   const std::string whole = "aaaabbbbBBBB";
   const auto crc = calls.MastersCrc32c(*statuses, kPatience);
   ASSERT_TRUE(crc.ok()) << crc.status();

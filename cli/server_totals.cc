@@ -1,6 +1,16 @@
 #include "cli/server_totals.h"
 
+#include "proto/counters.h"
+
 namespace thinwire {
+
+void ServerTotals::ForEachCounter(
+    const std::function<void(const std::string& name, uint64_t value)>& visit) const {
+  thinwire::ForEachCounter(counters, [&](const std::string& name, uint64_t value) {
+    // These two uint64 fields of StatusReply identify a server's state; they count nothing.
+    if (name != "generation" && name != "epoch") visit(name, value);
+  });
+}
 
 double ServerTotals::mean_staleness() const {
   double sum = 0;
@@ -19,17 +29,11 @@ uint64_t ServerTotals::max_staleness() const {
 ServerTotals TotalsOf(std::span<const StatusReply> replies) {
   ServerTotals totals;
   for (const StatusReply& reply : replies) {
-    totals.accepted_pushes += reply.accepted_pushes();
-    totals.late_pushes += reply.late_pushes();
-    totals.repeated_pushes += reply.repeated_pushes();
-    totals.refused_pushes += reply.refused_pushes();
-    totals.fenced_pushes += reply.fenced_pushes();
-    totals.stale_pushes += reply.stale_pushes();
-    totals.early_pushes += reply.early_pushes();
-    totals.lease_expirations += reply.lease_expirations();
-    totals.split_steps += reply.split_steps();
+    AddCounters(reply, totals.counters);
     for (const auto& [value, pushes] : reply.staleness()) totals.staleness[value] += pushes;
   }
+  totals.counters.clear_generation();
+  totals.counters.clear_epoch();
   return totals;
 }
 

@@ -1,30 +1,29 @@
-// ServerTotals: what the servers counted, over all of them.
+// ServerTotals sums what the servers of a run counted.
 #ifndef THINWIRE_CLI_SERVER_TOTALS_H_
 #define THINWIRE_CLI_SERVER_TOTALS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
+#include <string>
 
 #include "proto/control.pb.h"
 
 namespace thinwire {
 
-// Pushes are counted per shard.
 struct ServerTotals {
-  uint64_t accepted_pushes = 0;
-  uint64_t late_pushes = 0;
-  uint64_t repeated_pushes = 0;
-  uint64_t refused_pushes = 0;
-  uint64_t fenced_pushes = 0;
-  uint64_t stale_pushes = 0;
-  uint64_t early_pushes = 0;
-  uint64_t lease_expirations = 0;
-  uint64_t split_steps = 0;
-  std::map<uint64_t, uint64_t> staleness;  // staleness -> accepted pushes
+  // The sums of the counters of StatusReply, such as accepted_pushes. Its other fields are unset.
+  StatusReply counters;
+  // The number of accepted pushes per staleness.
+  std::map<uint64_t, uint64_t> staleness;
 
-  // Over the accepted pushes; 0 without any.
+  // Calls `visit` with the name and the sum of each counter, in the order of control.proto.
+  void ForEachCounter(
+      const std::function<void(const std::string& name, uint64_t value)>& visit) const;
+  // The mean over the accepted pushes; 0 if there are none.
   double mean_staleness() const;
+  // The largest staleness of an accepted push; 0 if there are none.
   uint64_t max_staleness() const;
 };
 

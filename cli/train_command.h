@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/console.h"
-#include "cli/exit_code.h"
+#include "common/exit_code.h"
 #include "cli/field_flags.h"
 #include "proto/config.pb.h"
 

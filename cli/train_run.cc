@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/worker_event_json.h"
 
 namespace thinwire {
 namespace {
@@ -208,17 +209,18 @@ void TrainRun::HandleLine(const ProcessEvent& event) {
   const auto worker_event = ParseWorkerEvent(event.text);
   if (!worker_event.ok()) {
     console_.Note(absl::StrCat(event.name, ": ", event.text));
-  } else if (WorkerOf(event.name) == worker_event->worker) {
+  } else if (WorkerOf(event.name) == WorkerId{worker_event->worker()}) {
     HandleWorkerEvent(*worker_event);
   }
 }
 
 void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
   result_.record.Apply(event);
-  if (event.kind == WorkerEvent::Kind::kEpoch && event.test_accuracy) {
-    console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f (%s)", event.epoch,
-                                  event.train_loss, *event.test_accuracy, NameOf(event.worker)));
-  }
+  const WorkerEvent::Epoch& epoch = event.epoch();
+  if (!epoch.has_test_accuracy()) return;
+  console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f (%s)", epoch.epoch(),
+                                epoch.train_loss(), epoch.test_accuracy(),
+                                NameOf(WorkerId{event.worker()})));
 }
 
 void TrainRun::HandleExit(const ProcessEvent& event) {

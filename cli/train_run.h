@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cli/console.h"
-#include "cli/exit_code.h"
+#include "common/exit_code.h"
 #include "cli/launch.h"
 #include "cli/process_set.h"
 #include "cli/progress.h"

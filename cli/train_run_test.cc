@@ -25,8 +25,8 @@ class TrainRunTest : public testing::Test {
   static constexpr char kNumber[] = "n=$(sed -n 's/^worker: //p' \"$2\"); ";
   static constexpr char kDone[] =
       "echo "
-      "'{\"event\":\"done\",\"worker\":'${n:-0}',\"steps\":5,\"seconds\":1,\"final_train_loss\":0."
-      "5}'; ";
+      "'{\"worker\":'${n:-0}',\"done\":{\"steps\":\"5\",\"seconds\":1,\"final_train_loss\":0.5}}';"
+      " ";
 
   void SetUp() override {
     signals_ = std::move(*Signals::Block());
@@ -89,8 +89,7 @@ TEST_F(TrainRunTest, ALostServerEndsTheRunOnceTheWorkersHaveNoticed) {
       "echo listening 127.0.0.1:1; [ -e \"$2.dies\" ] || exec sleep 1000; exec sleep 0";
   ASSERT_TRUE(dir_->WriteFile("server-1.textproto.dies", "").ok());
   const std::string worker =
-      "echo '{\"event\":\"error\",\"worker\":'${n:-0}',\"message\":\"server 1 is silent\"}'; exit "
-      "69";
+      "echo '{\"worker\":'${n:-0}',\"error\":{\"message\":\"server 1 is silent\"}}'; exit 69";
   EXPECT_EQ(Run(server, worker), ExitCode::kUnavailable);
   EXPECT_EQ(run_->result().record.CountOf(State::kLost), 2);
   EXPECT_THAT(messages_.str(), HasSubstr("is lost: exit code 69: server 1 is silent"));

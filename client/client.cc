@@ -295,6 +295,6 @@ absl::Status Client::Leave() { return state_->Leave(); }
 std::vector<WorkerId> Client::live() const { return state_->report().live(); }
 std::vector<GroupCodec> Client::choices() const { return state_->report().choices(); }
 std::string Client::waiting() const { return state_->report().waiting(); }
-ClientStatistics Client::statistics() const { return state_->report().statistics(); }
+WorkerCounters Client::counters() const { return state_->report().counters(); }
 
 }  // namespace thinwire

@@ -38,6 +38,7 @@
 #include "client/transport.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "proto/worker_event.pb.h"
 
 namespace thinwire {
 
@@ -114,8 +115,9 @@ class Client {
   std::string waiting() const;
   // What the groups of tensors are pushed in now, where that is chosen; else empty. Thread-safe.
   std::vector<GroupCodec> choices() const;
+  // The counters since the client was made, without those that the worker adds (overflowed_steps).
   // Thread-safe.
-  ClientStatistics statistics() const;
+  WorkerCounters counters() const;
 
  private:
   class State;

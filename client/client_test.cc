@@ -100,13 +100,13 @@ TEST_F(ClientTest, ParametersEqualAPlainComputation) {
   ASSERT_TRUE(client_->WaitAll().ok());
   for (uint32_t t = 0; t < expected.size(); ++t) EXPECT_EQ(Replica(t), expected[t]) << t;
 
-  const ClientStatistics statistics = client_->statistics();
-  EXPECT_EQ(statistics.accepted_pushes, 5 * partition_.shard_count());
-  EXPECT_EQ(statistics.push_bytes_raw, 5 * 4 * partition_.value_count());
-  EXPECT_EQ(statistics.pull_bytes_raw, 6 * 4 * partition_.value_count());
-  EXPECT_EQ(statistics.push_bytes_encoded,
-            statistics.push_bytes_raw + 5 * partition_.shard_count());
-  EXPECT_EQ(statistics.reconnects, 0u);
+  const WorkerCounters counters = client_->counters();
+  EXPECT_EQ(counters.accepted_pushes(), 5 * partition_.shard_count());
+  EXPECT_EQ(counters.push_bytes_raw(), 5 * 4 * partition_.value_count());
+  EXPECT_EQ(counters.pull_bytes_raw(), 6 * 4 * partition_.value_count());
+  EXPECT_EQ(counters.push_bytes_encoded(),
+            counters.push_bytes_raw() + 5 * partition_.shard_count());
+  EXPECT_EQ(counters.reconnects(), 0u);
   EXPECT_EQ(servers_[0]->seed_count() + servers_[1]->seed_count(),
             static_cast<int>(partition_.shard_count()));
   ASSERT_TRUE(client_->Leave().ok());
@@ -145,9 +145,9 @@ TEST_F(ClientTest, LostRepliesAndRepeatedFramesCountOnce) {
   for (uint32_t t = 0; t < expected.size(); ++t) EXPECT_EQ(Replica(t), expected[t]) << t;
   EXPECT_EQ(servers_[0]->pushes().size() + servers_[1]->pushes().size(),
             20 * partition_.shard_count());
-  EXPECT_GE(client_->statistics().reconnects, 20u);
-  EXPECT_GE(client_->statistics().repeated_pushes, 1u);
-  EXPECT_EQ(client_->statistics().accepted_pushes, 20 * partition_.shard_count());
+  EXPECT_GE(client_->counters().reconnects(), 20u);
+  EXPECT_GE(client_->counters().repeated_pushes(), 1u);
+  EXPECT_EQ(client_->counters().accepted_pushes(), 20 * partition_.shard_count());
 }
 
 TEST_F(ClientTest, AModelOfManyMessagesIsPushedWholeWhateverIsLost) {
@@ -174,7 +174,7 @@ TEST_F(ClientTest, AModelOfManyMessagesIsPushedWholeWhateverIsLost) {
   ASSERT_TRUE(client->WaitAll().ok());
   EXPECT_EQ(std::vector<float>(client->replica(0).begin(), client->replica(0).end()),
             std::vector<float>(partition.value_count(), 1 - 6));
-  EXPECT_EQ(client->statistics().accepted_pushes, 6 * partition.shard_count());
+  EXPECT_EQ(client->counters().accepted_pushes(), 6 * partition.shard_count());
 }
 
 TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
@@ -197,8 +197,8 @@ TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
   EXPECT_EQ(step, Step{9}) << "the largest frontier of any verdict";
   step = *Train(step, gradients);
   step = *Train(step, gradients);
-  EXPECT_EQ(client_->statistics().late_pushes, 1u);
-  EXPECT_EQ(client_->statistics().jumped_steps, 1u);
+  EXPECT_EQ(client_->counters().late_pushes(), 1u);
+  EXPECT_EQ(client_->counters().jumped_steps(), 1u);
 
   std::vector<PushEntry> of_late;
   for (const PushEntry& push : ServerOf(late).pushes()) {
@@ -259,7 +259,7 @@ TEST_F(ClientTest, AGradientThatIsNotFiniteGoesWithWeightZero) {
   auto gradients = Values(1, 0.5);
   gradients[2][0] = std::numeric_limits<float>::infinity();
   step = *Train(step, gradients);
-  EXPECT_EQ(client_->statistics().nonfinite_gradients, 1u);
+  EXPECT_EQ(client_->counters().nonfinite_gradients(), 1u);
   gradients[2][0] = 1;
   step = *Train(step, gradients);
   ASSERT_TRUE(client_->WaitAll().ok());
@@ -308,7 +308,7 @@ TEST_F(ClientTest, AShortOutageIsWaitedOut) {
     EXPECT_TRUE(client_->WaitAll().ok());
     trained.Notify();
   });
-  while (client_->statistics().reconnects < 3) std::this_thread::yield();
+  while (client_->counters().reconnects() < 3) std::this_thread::yield();
   EXPECT_FALSE(trained.HasBeenNotified());
   transport_.Refuse(ServerId{1}, false);
   trainer.join();
@@ -409,7 +409,7 @@ TEST_F(ClientTest, WhereTheNormIsNotFiniteNothingIsSent) {
   gradients[2][5] = std::numeric_limits<float>::infinity();
   ASSERT_TRUE(Train(step, gradients).ok());
   ASSERT_TRUE(client_->WaitAll().ok());
-  EXPECT_EQ(client_->statistics().nonfinite_gradients, partition_.shard_count());
+  EXPECT_EQ(client_->counters().nonfinite_gradients(), partition_.shard_count());
   for (uint32_t t = 0; t < initial_.size(); ++t) EXPECT_EQ(Replica(t), initial_[t]);
 }
 
@@ -478,11 +478,11 @@ TEST_F(ClientTest, WhatARoundDidNotTakeIsPushedAgainUnlessItsAnswerWasMissed) {
   const auto gradients = Values(2, 1);
   step = *Train(step, gradients);
   ASSERT_TRUE(client_->WaitAll().ok());
-  EXPECT_EQ(client_->statistics().lost_put_backs, 0u);
+  EXPECT_EQ(client_->counters().lost_gtopk_returns(), 0u);
   missed = true;
   step = *Train(step, gradients);
   ASSERT_TRUE(client_->WaitAll().ok());
-  EXPECT_EQ(client_->statistics().lost_put_backs, partition_.shard_count());
+  EXPECT_EQ(client_->counters().lost_gtopk_returns(), partition_.shard_count());
   step = *Train(step, gradients);
   for (const auto& server : servers_) {
     for (const PushEntry& push : server->pushes()) {

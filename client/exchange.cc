@@ -101,7 +101,7 @@ ByteChain Exchange::NextFrame(ServerId server) {
   }
   EncodeSoon();  // there is room for more
   ByteChain bytes = WriteFrame(frame);
-  parts_.report.Count(&ClientStatistics::sent_bytes, bytes.size());
+  parts_.report.Count(WorkerCounters::kSentBytesFieldNumber, bytes.size());
   return bytes;
 }
 
@@ -174,11 +174,11 @@ absl::Status Exchange::BeginPush() {
 void Exchange::SendPush(PushEncoder::Encoded encoded) {
   PushEntry& push = encoded.push;
   const ShardId shard = push.shard;
-  if (!encoded.finite) parts_.report.Count(&ClientStatistics::nonfinite_gradients);
+  if (!encoded.finite) parts_.report.Count(WorkerCounters::kNonfiniteGradientsFieldNumber);
   if (push.examples > 0) {
-    parts_.report.Count(&ClientStatistics::push_bytes_raw,
+    parts_.report.Count(WorkerCounters::kPushBytesRawFieldNumber,
                         parts_.partition.value_count(shard) * sizeof(float));
-    parts_.report.Count(&ClientStatistics::push_bytes_encoded, push.payload.size());
+    parts_.report.Count(WorkerCounters::kPushBytesEncodedFieldNumber, push.payload.size());
   }
   parts_.rendezvous.Expect(shard);
   reading_ = push.step + 1;
@@ -189,7 +189,7 @@ void Exchange::SendPush(PushEncoder::Encoded encoded) {
 
 void Exchange::OnFrame(ServerId server, const ByteChain& bytes) {
   hearing_.StreamSpoke(server, parts_.loop->Now());
-  parts_.report.Count(&ClientStatistics::received_bytes, bytes.size());
+  parts_.report.Count(WorkerCounters::kReceivedBytesFieldNumber, bytes.size());
   const absl::StatusOr<ServerFrame> frame = ParseServerFrame(bytes);
   if (!frame.ok()) {
     Fail(WithServer(parts_.transport, server, absl::InternalError(frame.status().message())));
@@ -254,18 +254,18 @@ void Exchange::OnVerdict(ServerId server, const VerdictEntry& verdict) {
 void Exchange::CountVerdict(const VerdictEntry& verdict) {
   Report& report = parts_.report;
   if (verdict.again || verdict.kind == PushVerdict::REPEAT) {
-    report.Count(&ClientStatistics::repeated_pushes);
+    report.Count(WorkerCounters::kRepeatedPushesFieldNumber);
   }
-  if (verdict.kind == PushVerdict::ACCEPT) report.Count(&ClientStatistics::accepted_pushes);
-  if (verdict.kind == PushVerdict::LATE) report.Count(&ClientStatistics::late_pushes);
-  if (verdict.kind == PushVerdict::REFUSED) report.Count(&ClientStatistics::refused_pushes);
+  if (verdict.kind == PushVerdict::ACCEPT) report.Count(WorkerCounters::kAcceptedPushesFieldNumber);
+  if (verdict.kind == PushVerdict::LATE) report.Count(WorkerCounters::kLatePushesFieldNumber);
+  if (verdict.kind == PushVerdict::REFUSED) report.Count(WorkerCounters::kRefusedPushesFieldNumber);
 }
 
 void Exchange::FinishStep() {
   if (parts_.tuner != nullptr) Tune();
   const Step next = verdicts_.next();
   if (next > verdicts_.step() + 1) {
-    parts_.report.Count(&ClientStatistics::jumped_steps);
+    parts_.report.Count(WorkerCounters::kJumpedStepsFieldNumber);
     reading_ = next;
     for (uint32_t s = 0; s < parts_.partition.shard_count(); ++s) {
       parts_.rendezvous.Expect(ShardId{s});

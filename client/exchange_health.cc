@@ -11,7 +11,7 @@
 namespace thinwire::client {
 
 void Exchange::OnLost(ServerId server, const absl::Status& status) {
-  parts_.report.Count(&ClientStatistics::reconnects);
+  parts_.report.Count(WorkerCounters::kReconnectsFieldNumber);
   if (parts_.tuner != nullptr) parts_.tuner->meter().Lost();
   hearing_.StreamLost(server, parts_.loop->Now(), status);
   // A server that was restarted turns the stream down too, and so does one that has fenced this

@@ -25,19 +25,19 @@ void Exchange::OnParameters(ServerId server, const ParametersEntry& entry) {
     if (*merged == Replica::Merged::kDiffers) {
       LOG(ERROR) << "shard " << entry.shard << ": version " << entry.version
                  << " is not here what it is at the server: reading all of it";
-      parts_.report.Count(&ClientStatistics::differing_replicas);
+      parts_.report.Count(WorkerCounters::kDifferingReplicasFieldNumber);
     }
     parts_.replica.Forget(entry.shard);
     outbox.Read(entry.shard, entry.step);
     peers_[server.value].link->Pump();
     return;
   }
-  parts_.report.Count(&ClientStatistics::pull_bytes_encoded, entry.payload.size());
+  parts_.report.Count(WorkerCounters::kPullBytesEncodedFieldNumber, entry.payload.size());
   if (entry.more) return;
   const auto put_back = put_backs_.Answered(entry, parts_.partition.value_count(entry.shard));
   if (!put_back.ok()) return fail(put_back.status());
   PutBack(*put_back);
-  parts_.report.Count(&ClientStatistics::pull_bytes_raw,
+  parts_.report.Count(WorkerCounters::kPullBytesRawFieldNumber,
                       parts_.partition.value_count(entry.shard) * sizeof(float));
   if (waits_.Clear(entry.shard)) parts_.report.set_waiting(waits_.Text());
   parts_.rendezvous.Arrive(entry.shard);
@@ -48,7 +48,7 @@ void Exchange::PutBack(const PutBacks::Outcome& outcome) {
     absl::Status put_back = parts_.encoder.PutBack(*outcome.push, outcome.taken);
     if (!put_back.ok()) return Fail(std::move(put_back));
   }
-  if (outcome.lost) parts_.report.Count(&ClientStatistics::lost_put_backs);
+  if (outcome.lost) parts_.report.Count(WorkerCounters::kLostGtopkReturnsFieldNumber);
 }
 
 }  // namespace thinwire::client

@@ -1,4 +1,4 @@
-// What a client is told, and what it counts.
+// What a client is told.
 #ifndef THINWIRE_CLIENT_OPTIONS_H_
 #define THINWIRE_CLIENT_OPTIONS_H_
 
@@ -50,27 +50,7 @@ struct ClientOptions {
 // none. What a codec's settings may be its maker says.
 absl::Status CheckOptions(const ClientOptions& options);
 
-// Since the client was made. Raw bytes are 4 per value that was pushed or read; encoded bytes are
-// payloads.
-struct ClientStatistics {
-  uint64_t push_bytes_raw = 0;
-  uint64_t push_bytes_encoded = 0;
-  uint64_t pull_bytes_raw = 0;
-  uint64_t pull_bytes_encoded = 0;
-  uint64_t sent_bytes = 0;  // of whole messages of the data streams, as the next
-  uint64_t received_bytes = 0;
-  uint64_t accepted_pushes = 0;  // per shard, as all counts of pushes
-  uint64_t late_pushes = 0;
-  uint64_t repeated_pushes = 0;
-  uint64_t refused_pushes = 0;
-  uint64_t nonfinite_gradients = 0;  // shards pushed with weight 0
-  uint64_t jumped_steps = 0;
-  uint64_t lost_put_backs = 0;      // pushes whose rest a selection gave back, but too late
-  uint64_t differing_replicas = 0;  // shards found to differ from the server's, and read anew
-  uint64_t reconnects = 0;
-};
-
-// What the pushes of a group of tensors go in, where that is chosen, and why.
+// The push codec of one group of tensors, where the client chooses it.
 struct GroupCodec {
   std::string group;  // matrices, convolutions or vectors
   std::string codec;

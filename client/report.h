@@ -1,5 +1,5 @@
-// Report: what other threads may ask about a client at any time: its counts, who is live, what its
-// pushes go in, and whom it waits for.
+// Report: what other threads may ask about a client at any time: its counters, who is live, what
+// its pushes go in, and whom it waits for.
 #ifndef THINWIRE_CLIENT_REPORT_H_
 #define THINWIRE_CLIENT_REPORT_H_
 
@@ -11,16 +11,18 @@
 #include "absl/synchronization/mutex.h"
 #include "client/options.h"
 #include "common/ids.h"
+#include "proto/counters.h"
+#include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
 
 // Thread-safe.
 class Report {
  public:
-  // Adds N to one of the counts.
-  void Count(uint64_t ClientStatistics::*count, uint64_t n = 1) {
+  // Adds N to a counter, named by its field number: Count(WorkerCounters::kReconnectsFieldNumber).
+  void Count(int field_number, uint64_t n = 1) {
     absl::MutexLock lock(&mu_);
-    statistics_.*count += n;
+    counters_.Add(field_number, n);
   }
   void set_live(std::vector<WorkerId> live) {
     absl::MutexLock lock(&mu_);
@@ -35,9 +37,11 @@ class Report {
     waiting_ = std::move(waiting);
   }
 
-  ClientStatistics statistics() const {
+  WorkerCounters counters() const {
+    WorkerCounters counters;
     absl::MutexLock lock(&mu_);
-    return statistics_;
+    counters_.CopyTo(counters);
+    return counters;
   }
   std::vector<WorkerId> live() const {
     absl::MutexLock lock(&mu_);
@@ -54,7 +58,7 @@ class Report {
 
  private:
   mutable absl::Mutex mu_;
-  ClientStatistics statistics_ ABSL_GUARDED_BY(mu_);
+  CounterArray counters_ ABSL_GUARDED_BY(mu_){*WorkerCounters::descriptor()};
   std::vector<WorkerId> live_ ABSL_GUARDED_BY(mu_);
   std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);

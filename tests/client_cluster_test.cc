@@ -52,11 +52,11 @@ TEST_P(EveryPushCountsTest, FinalParametersEqualAPlainComputation) {
   }
   EXPECT_EQ(cluster.Masters(), expected);
   for (auto& worker : workers) {
-    const ClientStatistics statistics = worker->client().statistics();
-    EXPECT_EQ(statistics.accepted_pushes, kLast.value * worker->client().partition().shard_count());
-    EXPECT_EQ(statistics.late_pushes, 0u);
+    const WorkerCounters counters = worker->client().counters();
+    EXPECT_EQ(counters.accepted_pushes(), kLast.value * worker->client().partition().shard_count());
+    EXPECT_EQ(counters.late_pushes(), 0u);
     if (GetParam().faults) {
-      EXPECT_GT(statistics.reconnects, 0u);
+      EXPECT_GT(counters.reconnects(), 0u);
     }
   }
 }
@@ -100,7 +100,7 @@ TEST(BackupTest, AStragglersMassComesBackWithItsExamples) {
 
   EXPECT_EQ(a.Parameters(), expected);
   EXPECT_EQ(late.Parameters(), expected);
-  EXPECT_EQ(late.client().statistics().late_pushes,
+  EXPECT_EQ(late.client().counters().late_pushes(),
             kRounds * late.client().partition().shard_count());
 }
 
@@ -119,7 +119,7 @@ TEST(BackupTest, AStragglerJumpsToTheOpenRoundAtOnce) {
   }
   late.Push(late_step, Gradient(2, 0));
   EXPECT_EQ(late.Next(), Step{5});
-  EXPECT_EQ(late.client().statistics().jumped_steps, 1u);
+  EXPECT_EQ(late.client().counters().jumped_steps(), 1u);
   EXPECT_EQ(late.Parameters(), a.Parameters());
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/worker_event_json.h"
 
 namespace thinwire {
 
@@ -52,15 +53,14 @@ void Daemons::StartWorker(const std::string& name, std::string_view config) {
 
 void Daemons::Signal(const std::string& name, int number) { set_->Signal(name, number); }
 
-std::optional<nlohmann::json> Daemons::WaitForEvent(const std::string& name, const Wanted& wanted) {
+std::optional<WorkerEvent> Daemons::WaitForEvent(const std::string& name, const Wanted& wanted) {
   Record& record = records_[name];
-  std::optional<nlohmann::json> found;
+  std::optional<WorkerEvent> found;
   const auto look = [&] {
     while (!found && !record.unread.empty()) {
-      auto event =
-          nlohmann::json::parse(record.unread.front(), nullptr, /*allow_exceptions=*/false);
+      auto event = ParseWorkerEvent(record.unread.front());
       record.unread.pop_front();
-      if (event.is_object() && wanted(event)) found = std::move(event);
+      if (event.ok() && wanted(*event)) found = *std::move(event);
     }
     return found.has_value() || record.exit.has_value();
   };
@@ -123,15 +123,13 @@ void Daemons::Complain(const std::string& what) const {
   ADD_FAILURE() << what << logs;
 }
 
-Daemons::Wanted IsEvent(std::string kind) {
-  return [kind = std::move(kind)](const nlohmann::json& event) {
-    return event.value("event", "") == kind;
-  };
+Daemons::Wanted IsEvent(WorkerEvent::EventCase kind) {
+  return [kind](const WorkerEvent& event) { return event.event_case() == kind; };
 }
 
 Daemons::Wanted IsStep(uint64_t at_least) {
-  return [at_least](const nlohmann::json& event) {
-    return event.value("event", "") == "step" && event.value("step", uint64_t{0}) >= at_least;
+  return [at_least](const WorkerEvent& event) {
+    return event.has_step() && event.step().step() >= at_least;
   };
 }
 

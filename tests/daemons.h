@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "cli/process_set.h"
 #include "cli/signals.h"
 #include "cli/temp_dir.h"
+#include "proto/worker_event.pb.h"
 
 namespace thinwire {
 
@@ -50,10 +50,10 @@ class Daemons {
              std::vector<std::string> arguments);
   void Signal(const std::string& name, int number);
 
-  // The first line of NAME's output, from where the last wait for it stopped, that is a JSON object
-  // for which WANTED holds; nothing and a test failure if NAME ends or patience runs out first.
-  using Wanted = std::function<bool(const nlohmann::json&)>;
-  std::optional<nlohmann::json> WaitForEvent(const std::string& name, const Wanted& wanted);
+  // The first event in NAME's output, from where the last wait for it stopped, for which WANTED
+  // holds; nothing and a test failure if NAME ends or patience runs out first.
+  using Wanted = std::function<bool(const WorkerEvent&)>;
+  std::optional<WorkerEvent> WaitForEvent(const std::string& name, const Wanted& wanted);
   // Waits until NAME has ended.
   Finished WaitForEnd(const std::string& name);
   // All three at once.
@@ -80,8 +80,8 @@ class Daemons {
   int file_count_ = 0;
 };
 
-// WANTED for events of a kind, of at least a step: {"event":"step","step":41}.
-Daemons::Wanted IsEvent(std::string kind);
+// WANTED for events of a kind, and for step events of at least a step.
+Daemons::Wanted IsEvent(WorkerEvent::EventCase kind);
 Daemons::Wanted IsStep(uint64_t at_least);
 
 }  // namespace thinwire

@@ -45,15 +45,15 @@ TEST_P(DeltaClusterTest, ReplicasAreWhatWasPublished) {
   const Tensors last_of_a = a.Parameters(), last_of_b = b.Parameters();
   for (SmallWorker* worker : {&a, &b}) {
     EXPECT_TRUE(worker->client().Leave().ok());
-    const ClientStatistics statistics = worker->client().statistics();
-    EXPECT_EQ(statistics.differing_replicas, 0u);
+    const WorkerCounters counters = worker->client().counters();
+    EXPECT_EQ(counters.differing_replicas(), 0u);
     // Who jumped over steps has not read for them.
-    if (statistics.jumped_steps == 0) {
-      EXPECT_GE(statistics.pull_bytes_raw,
+    if (counters.jumped_steps() == 0) {
+      EXPECT_GE(counters.pull_bytes_raw(),
                 kLast.value * sizeof(float) * worker->client().partition().value_count());
     }
     if (publish.log_bytes != 0) {
-      EXPECT_LT(statistics.pull_bytes_encoded, statistics.pull_bytes_raw / 2);
+      EXPECT_LT(counters.pull_bytes_encoded(), counters.pull_bytes_raw() / 2);
     }
   }
   // A new process holds nothing and is given everything.
@@ -100,8 +100,8 @@ TEST(DeltaReadersTest, MastersAreReadBesideDeltas) {
   a.Train(Step{10}, false);
   other.join();
   EXPECT_EQ(a.Parameters(), b.Parameters());
-  EXPECT_LT(a.client().statistics().pull_bytes_encoded,
-            b.client().statistics().pull_bytes_encoded / 3);
+  EXPECT_LT(a.client().counters().pull_bytes_encoded(),
+            b.client().counters().pull_bytes_encoded() / 3);
 }
 
 TEST(DeltaReadersTest, AReplicaThatWasDamagedIsReadAnew) {
@@ -116,7 +116,7 @@ TEST(DeltaReadersTest, AReplicaThatWasDamagedIsReadAnew) {
     worker.Push(step, Gradient(0, step.value));
   }
   EXPECT_EQ(worker.Parameters(), cluster.Masters());
-  EXPECT_EQ(worker.client().statistics().differing_replicas, 1u);
+  EXPECT_EQ(worker.client().counters().differing_replicas(), 1u);
 }
 
 TEST(DeltaReadersTest, AJobThatPublishesNoneSaysSo) {

@@ -62,7 +62,7 @@ class FaultsTest : public testing::Test {
   }
 
   void ExpectDone(uint32_t worker) {
-    EXPECT_TRUE(daemons_.WaitForEvent(WorkerName(worker), IsEvent("done")).has_value());
+    EXPECT_TRUE(daemons_.WaitForEvent(WorkerName(worker), IsEvent(WorkerEvent::kDone)).has_value());
     const Finished end = daemons_.WaitForEnd(WorkerName(worker));
     EXPECT_EQ(end.exit, ExitStatus()) << end.log;
   }
@@ -100,9 +100,9 @@ TEST_F(FaultsTest, WhoIsWaitedForIsNamed) {
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.Signal("worker1", SIGSTOP);
-  const auto waiting = daemons_.WaitForEvent("worker0", IsEvent("waiting"));
+  const auto waiting = daemons_.WaitForEvent("worker0", IsEvent(WorkerEvent::kWaiting));
   ASSERT_TRUE(waiting.has_value());
-  EXPECT_THAT(waiting->value("text", ""), HasSubstr("worker 1"));
+  EXPECT_THAT(waiting->waiting().text(), HasSubstr("worker 1"));
   daemons_.Signal("worker1", SIGCONT);
   ExpectDone(0);
   ExpectDone(1);
@@ -116,9 +116,9 @@ TEST_F(FaultsTest, ARestartedWorkerGoesOnWhereTheOthersAre) {
   daemons_.Signal("worker1", SIGKILL);
   daemons_.WaitForEnd("worker1");
   StartWorker(job, 1);
-  const auto joined = daemons_.WaitForEvent("worker1", IsEvent("joined"));
+  const auto joined = daemons_.WaitForEvent("worker1", IsEvent(WorkerEvent::kJoined));
   ASSERT_TRUE(joined.has_value());
-  EXPECT_GT(joined->value("step", 0), 5);
+  EXPECT_GT(joined->joined().step(), 5);
   ExpectDone(0);
   ExpectDone(1);
   ExpectDone(2);
@@ -130,9 +130,9 @@ TEST_F(FaultsTest, AKilledServerIsNamedByEveryWorker) {
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
   daemons_.Signal("server1", SIGKILL);
   for (uint32_t w = 0; w < job.workers; ++w) {
-    const auto error = daemons_.WaitForEvent(WorkerName(w), IsEvent("error"));
+    const auto error = daemons_.WaitForEvent(WorkerName(w), IsEvent(WorkerEvent::kError));
     ASSERT_TRUE(error.has_value());
-    EXPECT_THAT(error->value("message", ""),
+    EXPECT_THAT(error->error().message(),
                 HasSubstr(absl::StrCat("server 1 (", addresses_[1], ")")));
     const Finished end = daemons_.WaitForEnd(WorkerName(w));
     EXPECT_EQ(end.exit, ExitStatus{.code = 69}) << end.log;
@@ -166,12 +166,12 @@ TEST_F(FaultsTest, WhatATerminatedWorkerOwesIsRestoredAndWhatAKilledOneOwesIsLos
   EXPECT_THAT(daemons_.WaitForEnd("worker0").log, HasSubstr("residuals: no file yet"));
 
   StartWorker(job, 0);
-  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent("step")).has_value());
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent(WorkerEvent::kStep)).has_value());
   daemons_.Signal("worker0", SIGKILL);
   EXPECT_THAT(daemons_.WaitForEnd("worker0").log, HasSubstr(", restored"));
 
   StartWorker(job, 0);
-  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent("step")).has_value());
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent(WorkerEvent::kStep)).has_value());
   daemons_.Signal("worker0", SIGTERM);
   const Finished end = daemons_.WaitForEnd("worker0");
   EXPECT_THAT(end.log, HasSubstr("still owed is lost"));

@@ -60,7 +60,7 @@ class GpuClusterTest : public GpuTest, public ::testing::WithParamInterface<Mode
       GpuWorker worker(cluster, 0, options, *gpu_);
       EXPECT_TRUE(worker.Train(worker.Join(), kLast).ok());
       parameters = worker.Parameters();
-      EXPECT_EQ(worker.client().statistics().differing_replicas, 0u);
+      EXPECT_EQ(worker.client().counters().differing_replicas(), 0u);
       EXPECT_TRUE(worker.client().Leave().ok());
     } else {
       SmallWorker worker(cluster, 0, options);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -120,18 +121,20 @@ TEST_F(PrecisionTest, ATerminatedWorkersLossScaleIsTheNextOnes) {
       absl::StrCat("servers: '", server, "' delay_seconds: 0.02 residual_file: '",
                    daemons_.folder(), "/residuals' ", PlantedTask(/*epochs=*/1000));
   daemons_.StartWorker("first", config);
-  ASSERT_TRUE(daemons_.WaitForEvent("first", IsEvent("epoch")).has_value());
+  ASSERT_TRUE(daemons_.WaitForEvent("first", IsEvent(WorkerEvent::kEpoch)).has_value());
   daemons_.Signal("first", SIGTERM);
-  const std::optional<nlohmann::json> done = daemons_.WaitForEvent("first", IsEvent("done"));
+  const std::optional<WorkerEvent> done =
+      daemons_.WaitForEvent("first", IsEvent(WorkerEvent::kDone));
   ASSERT_TRUE(done.has_value());
-  const double scale = (*done)["loss_scale"];
+  const double scale = done->done().loss_scale();
   EXPECT_LT(scale, kFirstScale);
   EXPECT_EQ(daemons_.WaitForEnd("first").exit, ExitStatus{.code = 75});
 
   daemons_.StartWorker("second", config);
-  const std::optional<nlohmann::json> step = daemons_.WaitForEvent("second", IsEvent("step"));
+  const std::optional<WorkerEvent> step =
+      daemons_.WaitForEvent("second", IsEvent(WorkerEvent::kStep));
   ASSERT_TRUE(step.has_value());
-  EXPECT_LE((*step)["loss_scale"], scale);
+  EXPECT_LE(step->step().loss_scale(), scale);
   daemons_.Signal("second", SIGTERM);
   EXPECT_THAT(daemons_.WaitForEnd("second").log,
               HasSubstr(absl::StrCat("/residuals.loss_scale: loss scale ", scale)));

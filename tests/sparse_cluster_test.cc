@@ -111,7 +111,7 @@ TEST_F(SparseClusterTest, LatePushesOfCorrectedMomentumAreAppliedOrStillOwed) {
     }
   }
   EXPECT_GT(largest, 1) << "something was applied at all";
-  EXPECT_EQ(sparse.client().statistics().late_pushes,
+  EXPECT_EQ(sparse.client().counters().late_pushes(),
             kRounds * 2 / 3 * sparse.client().partition().shard_count());
 }
 

@@ -29,6 +29,7 @@
 #include "proto/config.pb.h"
 #include "proto/config_text.h"
 #include "proto/loss_scaling.h"
+#include "proto/worker_event.pb.h"
 #include "worker/client_options.h"
 #include "worker/datasets/load.h"
 #include "worker/events.h"
@@ -155,7 +156,9 @@ int Run(const std::string& config_path, const Termination& termination) {
   EventLog events(std::cout, WorkerId{config->worker()});
   const absl::StatusOr<Trainer::Ending> ending = Train(*config, termination, events);
   if (!ending.ok()) {
-    events.Failed(ending.status());
+    WorkerEvent error;
+    error.mutable_error()->set_message(std::string(ending.status().message()));
+    events.Write(error);
     LOG(ERROR) << ending.status().message();
     return ExitCode(ending.status());
   }

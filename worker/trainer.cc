@@ -22,6 +22,14 @@ absl::Duration Median(std::vector<float> seconds) {
   return absl::Seconds(*middle);
 }
 
+// REQUIRES of both: an example.
+double MeanLoss(const BatchResult& result) {
+  return result.loss_sum / static_cast<double>(result.examples);
+}
+double Accuracy(const BatchResult& result) {
+  return static_cast<double>(result.correct) / static_cast<double>(result.examples);
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
@@ -43,7 +51,11 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
   {
     // Waits are told while they last, and none after the end.
     WaitWatch watch([this] { return parts_.client.waiting(); },
-                    [this](const std::string& text) { parts_.events.Waits(text); });
+                    [this](const std::string& text) {
+                      WorkerEvent event;
+                      event.mutable_waiting()->set_text(text);
+                      parts_.events.Write(event);
+                    });
     ending = Loop();
   }
   if (!ending.ok()) return ending;
@@ -91,7 +103,10 @@ absl::StatusOr<Step> Trainer::Join() {
   }
   const absl::StatusOr<Step> step = parts_.client.Join(initial);
   if (!step.ok()) return step.status();
-  parts_.events.Joined(*step, options_.device);
+  WorkerEvent joined;
+  joined.mutable_joined()->set_step(step->value);
+  joined.mutable_joined()->set_device(options_.device);
+  parts_.events.Write(joined);
   LOG(INFO) << "joined at step " << *step << " of " << end_ << ", on " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
   absl::Status status = RestoreLossScale();
@@ -169,7 +184,7 @@ absl::Status Trainer::GiveNothing() {
 void Trainer::MoveLossScale(Step step) {
   if (!loss_scale_) return;
   // Every shard of the step is encoded: so it is known which were not finite.
-  const uint64_t count = parts_.client.statistics().nonfinite_gradients;
+  const uint64_t count = parts_.client.counters().nonfinite_gradients();
   if (count == nonfinite_gradients_) {
     loss_scale_->Good();
     return;
@@ -198,11 +213,17 @@ absl::Status Trainer::FinishEpoch(uint64_t epoch) {
     const absl::Status status = Test();
     if (!status.ok()) return status;
   }
-  parts_.events.FinishedEpoch({.epoch = epoch,
-                               .train = epoch_train_,
-                               .test = test_,
-                               .elapsed = stopwatch_.elapsed(),
-                               .statistics = parts_.client.statistics()});
+  WorkerEvent event;
+  WorkerEvent::Epoch& finished = *event.mutable_epoch();
+  finished.set_epoch(static_cast<uint32_t>(epoch));
+  if (epoch_train_.examples > 0) finished.set_train_loss(MeanLoss(epoch_train_));
+  if (test_) {
+    finished.set_test_accuracy(Accuracy(*test_));
+    finished.set_test_loss(MeanLoss(*test_));
+  }
+  finished.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
+  *finished.mutable_counters() = Counters();
+  parts_.events.Write(event);
   last_train_ = epoch_train_;
   epoch_train_ = {};
   return absl::OkStatus();
@@ -243,27 +264,49 @@ void Trainer::TellStep(Step step) {
   const absl::Time now = parts_.clock.Now();
   if (last_line_ && now - *last_line_ < kBetweenLines) return;
   last_line_ = now;
-  parts_.events.Stepped({.step = step,
-                         .epoch = parts_.sampler.epoch(step),
-                         .since_last = since_line_,
-                         .examples = examples_,
-                         .elapsed = stopwatch_.elapsed(),
-                         .statistics = parts_.client.statistics(),
-                         .loss_scale = loss_scale_,
-                         .waiting = parts_.client.waiting()});
+  WorkerEvent event;
+  WorkerEvent::Step& progress = *event.mutable_step();
+  progress.set_step(step.value);
+  progress.set_epoch(static_cast<uint32_t>(parts_.sampler.epoch(step)));
+  if (since_line_.examples > 0) progress.set_loss(MeanLoss(since_line_));
+  progress.set_examples(examples_);
+  progress.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
+  *progress.mutable_counters() = Counters();
+  if (loss_scale_) progress.set_loss_scale(loss_scale_->value());
+  progress.set_waiting(parts_.client.waiting());
+  parts_.events.Write(event);
   since_line_ = {};
 }
 
 void Trainer::TellDone() {
-  parts_.events.Done({.steps = steps_,
-                      .examples = examples_,
-                      .elapsed = stopwatch_.elapsed(),
-                      .median_step = Median(step_seconds_),
-                      .last_train = epoch_train_.examples > 0 ? epoch_train_ : last_train_,
-                      .test = test_,
-                      .statistics = parts_.client.statistics(),
-                      .loss_scale = loss_scale_,
-                      .push_codecs = parts_.client.choices()});
+  WorkerEvent event;
+  WorkerEvent::Done& done = *event.mutable_done();
+  done.set_steps(steps_);
+  done.set_examples(examples_);
+  done.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
+  done.set_median_step_seconds(absl::ToDoubleSeconds(Median(step_seconds_)));
+  const BatchResult& last = epoch_train_.examples > 0 ? epoch_train_ : last_train_;
+  if (last.examples > 0) done.set_final_train_loss(MeanLoss(last));
+  done.set_evaluator(test_.has_value());
+  if (test_) {
+    done.set_final_test_accuracy(Accuracy(*test_));
+    done.set_final_test_loss(MeanLoss(*test_));
+  }
+  *done.mutable_counters() = Counters();
+  if (loss_scale_) done.set_loss_scale(loss_scale_->value());
+  for (const GroupCodec& choice : parts_.client.choices()) {
+    WorkerEvent::PushCodec& codec = *done.add_push_codecs();
+    codec.set_group(choice.group);
+    codec.set_codec(choice.codec);
+    codec.set_reason(choice.reason);
+  }
+  parts_.events.Write(event);
+}
+
+WorkerCounters Trainer::Counters() const {
+  WorkerCounters counters = parts_.client.counters();
+  if (loss_scale_) counters.set_overflowed_steps(loss_scale_->overflow_count());
+  return counters;
 }
 
 }  // namespace thinwire

@@ -34,6 +34,7 @@
 #include "common/clock.h"
 #include "common/ids.h"
 #include "proto/loss_scaling.h"
+#include "proto/worker_event.pb.h"
 #include "worker/batch_buffer.h"
 #include "worker/datasets/dataset.h"
 #include "worker/events.h"
@@ -101,6 +102,8 @@ class Trainer {
   bool evaluates() const;
   void TellStep(Step step);
   void TellDone();
+  // The client's counters and those of the trainer.
+  WorkerCounters Counters() const;
 
   const TrainerOptions options_;
   const TrainerParts parts_;

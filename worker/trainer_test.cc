@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -18,11 +17,12 @@
 #include "client/in_process_transport.h"
 #include "client/residual_file.h"
 #include "proto/parameter_service.pb.h"
+#include "proto/worker_event.pb.h"
+#include "proto/worker_event_json.h"
 
 namespace thinwire {
 namespace {
 
-using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -173,14 +173,20 @@ class TrainerTest : public ::testing::Test {
     return trainer.Run();
   }
 
-  std::vector<json> Events(const std::string& kind) const {
-    std::vector<json> events;
+  // The events of a kind that the worker wrote.
+  std::vector<WorkerEvent> Events(WorkerEvent::EventCase kind) const {
+    std::vector<WorkerEvent> events;
     std::istringstream lines(out_.str());
     for (std::string line; std::getline(lines, line);) {
-      json event = json::parse(line);
-      if (event["event"] == kind) events.push_back(std::move(event));
+      WorkerEvent event = ParseWorkerEvent(line).value();
+      if (event.event_case() == kind) events.push_back(std::move(event));
     }
     return events;
+  }
+  WorkerEvent::Done Done() const {
+    const std::vector<WorkerEvent> events = Events(WorkerEvent::kDone);
+    EXPECT_THAT(events, SizeIs(1));
+    return events.empty() ? WorkerEvent::Done() : events[0].done();
   }
 
   DecayModel model_;
@@ -223,25 +229,24 @@ TEST_F(TrainerTest, EvaluationSeesWhatTheLastStepMade) {
 
 TEST_F(TrainerTest, EventsTellTheWholeRun) {
   ASSERT_TRUE(Run({}).ok());
-  ASSERT_THAT(Events("joined"), SizeIs(1));
-  EXPECT_EQ(Events("joined")[0]["step"], 0);
+  ASSERT_THAT(Events(WorkerEvent::kJoined), SizeIs(1));
+  EXPECT_EQ(Events(WorkerEvent::kJoined)[0].joined().step(), 0);
   // The clock stands still, so only the first step is told.
-  ASSERT_THAT(Events("step"), SizeIs(1));
-  EXPECT_EQ(Events("step")[0]["examples"], 4);
-  const std::vector<json> epochs = Events("epoch");
+  ASSERT_THAT(Events(WorkerEvent::kStep), SizeIs(1));
+  EXPECT_EQ(Events(WorkerEvent::kStep)[0].step().examples(), 4);
+  const std::vector<WorkerEvent> epochs = Events(WorkerEvent::kEpoch);
   ASSERT_THAT(epochs, SizeIs(2));
   for (uint64_t i : {0, 1}) {
-    EXPECT_EQ(epochs[i]["epoch"], i);
-    EXPECT_EQ(epochs[i]["train_loss"], 1);
-    EXPECT_EQ(epochs[i]["test_accuracy"], 0.25);
+    EXPECT_EQ(epochs[i].epoch().epoch(), i);
+    EXPECT_EQ(epochs[i].epoch().train_loss(), 1);
+    EXPECT_EQ(epochs[i].epoch().test_accuracy(), 0.25);
   }
-  ASSERT_THAT(Events("done"), SizeIs(1));
-  const json done = Events("done")[0];
-  EXPECT_EQ(done["steps"], 6);
-  EXPECT_EQ(done["examples"], 20);
-  EXPECT_EQ(done["evaluator"], true);
-  EXPECT_EQ(done["final_test_accuracy"], 0.25);
-  EXPECT_EQ(done["accepted_pushes"], 6 * partition_.shard_count());
+  const WorkerEvent::Done done = Done();
+  EXPECT_EQ(done.steps(), 6);
+  EXPECT_EQ(done.examples(), 20);
+  EXPECT_EQ(done.evaluator(), true);
+  EXPECT_EQ(done.final_test_accuracy(), 0.25);
+  EXPECT_EQ(done.counters().accepted_pushes(), 6 * partition_.shard_count());
 }
 
 TEST_F(TrainerTest, ShareThatEndsEarlyPushesWeightZero) {
@@ -251,15 +256,15 @@ TEST_F(TrainerTest, ShareThatEndsEarlyPushesWeightZero) {
   ASSERT_THAT(pushes, SizeIs(2 * partition_.shard_count()));
   for (const PushEntry& push : pushes) EXPECT_EQ(push.examples, push.step == Step{0} ? 1 : 0);
   EXPECT_THAT(model_.trained, SizeIs(1));
-  EXPECT_EQ(Events("done")[0]["steps"], 2);
+  EXPECT_EQ(Done().steps(), 2);
 }
 
 TEST_F(TrainerTest, StopLeavesAfterTheStepAtHand) {
   EXPECT_EQ(Run({.stop_after = 2}).value(), Trainer::Ending::kStopped);
   EXPECT_THAT(model_.trained, SizeIs(2));
   EXPECT_EQ(server_.leave_count(), 1);
-  EXPECT_EQ(Events("done")[0]["steps"], 2);
-  EXPECT_EQ(Events("done")[0]["evaluator"], false);
+  EXPECT_EQ(Done().steps(), 2);
+  EXPECT_EQ(Done().evaluator(), false);
 }
 
 TEST_F(TrainerTest, ResidualsAreSavedWhenAnEpochIsDone) {
@@ -287,10 +292,10 @@ TEST_F(TrainerTest, AnOverflowHalvesTheScaleAndTrainingGoesOn) {
   for (const PushEntry& push : server_.pushes()) {
     EXPECT_EQ(push.examples == 0, push.step == Step{0}) << push.step;
   }
-  const json done = Events("done")[0];
-  EXPECT_EQ(done["loss_scale"], 0x1p126f);
-  EXPECT_EQ(done["overflowed_steps"], 1);
-  EXPECT_EQ(done["nonfinite_gradients"], partition_.shard_count());
+  const WorkerEvent::Done done = Done();
+  EXPECT_EQ(done.loss_scale(), 0x1p126f);
+  EXPECT_EQ(done.counters().overflowed_steps(), 1);
+  EXPECT_EQ(done.counters().nonfinite_gradients(), partition_.shard_count());
 }
 
 TEST_F(TrainerTest, AShardThatOverflowsLeavesTheOthersOfItsStep) {
@@ -302,16 +307,16 @@ TEST_F(TrainerTest, AShardThatOverflowsLeavesTheOthersOfItsStep) {
   // Of six steps the first two were too large.
   EXPECT_EQ(server_.masters(w)[0], 1.0f / 16);
   EXPECT_EQ(server_.masters(b)[0], 1.0f / 64);
-  EXPECT_EQ(Events("done")[0]["overflowed_steps"], 2);
-  EXPECT_EQ(Events("done")[0]["nonfinite_gradients"], 2);
-  EXPECT_EQ(Events("done")[0]["loss_scale"], 1024);
+  EXPECT_EQ(Done().counters().overflowed_steps(), 2);
+  EXPECT_EQ(Done().counters().nonfinite_gradients(), 2);
+  EXPECT_EQ(Done().loss_scale(), 1024);
 }
 
 TEST_F(TrainerTest, TheScaleDoublesAfterGoodSteps) {
   ASSERT_TRUE(Run({.loss_scaling = LossScaling{.first = 8, .interval = 2}}).ok());
   EXPECT_THAT(model_.loss_scales, ElementsAre(8, 8, 16, 16, 32, 32));
   EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64)) << "as without a scale";
-  EXPECT_EQ(Events("done")[0]["loss_scale"], 64);
+  EXPECT_EQ(Done().loss_scale(), 64);
 }
 
 TEST_F(TrainerTest, AStepWithoutExamplesIsNoGoodOne) {
@@ -322,8 +327,8 @@ TEST_F(TrainerTest, AStepWithoutExamplesIsNoGoodOne) {
                    .epochs = 1,
                    .loss_scaling = LossScaling{.first = 8, .interval = 2}})
                   .ok());
-  EXPECT_EQ(Events("done")[0]["steps"], 2);
-  EXPECT_EQ(Events("done")[0]["loss_scale"], 8);
+  EXPECT_EQ(Done().steps(), 2);
+  EXPECT_EQ(Done().loss_scale(), 8);
 }
 
 TEST_F(TrainerTest, TheLossScaleOutlivesTheProcess) {
@@ -351,7 +356,7 @@ TEST_F(TrainerTest, OnlyTheLowestLiveWorkerEvaluates) {
   shared_.others = {0, 2};
   ASSERT_TRUE(Run({.worker = 1, .workers = 3, .heartbeats = 3}).ok());
   EXPECT_THAT(model_.evaluated, SizeIs(0));
-  EXPECT_FALSE(Events("epoch").back().contains("test_accuracy"));
+  EXPECT_FALSE(Events(WorkerEvent::kEpoch).back().epoch().has_test_accuracy());
 }
 
 TEST_F(TrainerTest, NextWorkerEvaluatesWhenTheLowestIsGone) {
@@ -369,7 +374,7 @@ TEST_F(TrainerTest, FirstJoinKeepsItsBuffers) {
 TEST_F(TrainerTest, LaterJoinRecomputesBuffersAndGoesOnWhereTheJobIs) {
   shared_.frontier = 4;
   ASSERT_TRUE(Run({}).ok());
-  EXPECT_EQ(Events("joined")[0]["step"], 4);
+  EXPECT_EQ(Events(WorkerEvent::kJoined)[0].joined().step(), 4);
   EXPECT_EQ(model_.reset_count, 1);
   EXPECT_EQ(model_.update_count, 50);
   EXPECT_THAT(model_.trained, SizeIs(2));
@@ -379,7 +384,7 @@ TEST_F(TrainerTest, JoinAfterTheEndOnlyEvaluates) {
   shared_.frontier = 6;
   ASSERT_EQ(Run({}).value(), Trainer::Ending::kFinished);
   EXPECT_THAT(model_.trained, SizeIs(0));
-  EXPECT_EQ(Events("done")[0]["final_test_accuracy"], 0.25);
+  EXPECT_EQ(Done().final_test_accuracy(), 0.25);
 }
 
 TEST_F(TrainerTest, JumpOverTheEndOfAnEpochFinishesIt) {
@@ -392,17 +397,17 @@ TEST_F(TrainerTest, JumpOverTheEndOfAnEpochFinishesIt) {
   });
   ASSERT_TRUE(Run({}).ok());
   // Steps 0, 1, 4 and 5 of two epochs of 3.
-  EXPECT_EQ(Events("done")[0]["steps"], 4);
-  const std::vector<json> epochs = Events("epoch");
+  EXPECT_EQ(Done().steps(), 4);
+  const std::vector<WorkerEvent> epochs = Events(WorkerEvent::kEpoch);
   ASSERT_THAT(epochs, SizeIs(2));
-  EXPECT_EQ(epochs[0]["epoch"], 0);
-  EXPECT_EQ(epochs[1]["epoch"], 1);
+  EXPECT_EQ(epochs[0].epoch().epoch(), 0);
+  EXPECT_EQ(epochs[1].epoch().epoch(), 1);
 }
 
 TEST_F(TrainerTest, ModelsErrorEndsTheRun) {
   model_.FailInTraining();
   EXPECT_EQ(Run({}).status(), absl::InvalidArgumentError("no such layer"));
-  EXPECT_THAT(Events("done"), SizeIs(0));
+  EXPECT_THAT(Events(WorkerEvent::kDone), SizeIs(0));
 }
 
 }  // namespace
