@@ -61,7 +61,7 @@ TEST_F(TrainCommandTest, AFileThatCannotBeReadWholeIsCheckedAllTheSame) {
 
 TEST_F(TrainCommandTest, ARunLeavesATableAReportAndNothingElse) {
   Script("server", "echo listening 127.0.0.1:1; exec sleep 1000");
-  Script("worker", "echo '{\"event\":\"done\",\"worker\":0,\"steps\":5,\"seconds\":1}'");
+  Script("worker", "echo '{\"worker\":0,\"done\":{\"steps\":\"5\",\"seconds\":1}}'");
   TrainConfig config;
   config.set_report(dir_->PathOf("report.json"));
   std::filesystem::create_directory(dir_->PathOf("tmp"));
@@ -82,7 +82,7 @@ TEST_F(TrainCommandTest, ARunLeavesATableAReportAndNothingElse) {
 
 TEST_F(TrainCommandTest, ATableThatCannotBeWrittenIsTold) {
   Script("server", "echo listening 127.0.0.1:1; exec sleep 1000");
-  Script("worker", "echo '{\"event\":\"done\",\"worker\":0,\"steps\":5,\"seconds\":1}'");
+  Script("worker", "echo '{\"worker\":0,\"done\":{\"steps\":\"5\",\"seconds\":1}}'");
   TrainConfig config;
   config.set_report(dir_->PathOf("report.json"));
   std::ostringstream messages;
