@@ -14,7 +14,7 @@
 #include "client/gpu/device_call.h"
 #include "common/codec/codebook.h"
 #include "common/codec/codec.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::client::gpu {
 
@@ -50,7 +50,7 @@ class CodebookEncoder {
                                  const Workspace& work) const;
   kernels::cuda::Status PutCodes(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const;
-  kernels::cuda::Status EncodeLevels(const DeviceCall& call) const;
+  kernels::cuda::Status EncodeQsgd(const DeviceCall& call) const;
 
   bool FitsMeans() const;
   bool FitsTable() const;

@@ -11,8 +11,8 @@
 #include "common/byte_chain.h"
 #include "common/codec/codebook.h"
 #include "common/codec/codec.h"
-#include "kernels/cuda/status.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 
@@ -38,9 +38,9 @@ class DenseDecoder {
   void StageTables(std::span<float> tables) const;
   kernels::cuda::Status DecodeNumbers(const std::byte* codes, std::span<float> out, bool adds,
                                       const kernels::cuda::Stream& stream) const;
-  kernels::cuda::Status DecodeLevels(const std::byte* numbers, const std::byte* codes,
-                                     std::span<float> out, bool adds,
-                                     const kernels::cuda::Stream& stream) const;
+  kernels::cuda::Status DecodeQsgd(const std::byte* numbers, const std::byte* codes,
+                                   std::span<float> out, bool adds,
+                                   const kernels::cuda::Stream& stream) const;
 
   const ByteChain& payload_;
   const CodecId id_;

@@ -2,8 +2,8 @@
 
 #include "common/codec/dense.h"
 #include "common/codec/with_format.h"
-#include "kernels/cuda/convert.h"
-#include "kernels/cuda/scaled_encode.h"
+#include "kernels/cuda/ops/convert.h"
+#include "kernels/cuda/ops/scaled_encode.h"
 
 namespace thinwire::client::gpu {
 namespace {

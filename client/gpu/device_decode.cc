@@ -5,9 +5,9 @@
 
 #include "common/codec/codec.h"
 #include "common/codec/sparse_head.h"
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/in_order.h"
-#include "kernels/cuda/sparse.h"
+#include "kernels/cuda/ops/sparse.h"
+#include "kernels/cuda/runtime/in_order.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace thinwire::client::gpu {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "common/codec/moves.h"
-#include "kernels/cuda/move.h"
+#include "kernels/cuda/ops/ulp_delta.h"
 
 namespace thinwire::client::gpu {
 
@@ -38,8 +38,8 @@ cuda::Status DeviceMoves::Apply(std::span<const std::byte> staged, std::span<flo
                                 const cuda::Stream& stream) const {
   const std::span<const uint32_t> words = {reinterpret_cast<const uint32_t*>(staged.data()),
                                            staged.size() / sizeof(uint32_t)};
-  if (MovesAll()) return cuda::Move(words, values, stream);
-  return cuda::MoveAt(words.first(entry_count_), words.subspan(entry_count_), values, stream);
+  if (MovesAll()) return cuda::AddUlps(words, values, stream);
+  return cuda::AddUlpsAt(words.first(entry_count_), words.subspan(entry_count_), values, stream);
 }
 
 }  // namespace thinwire::client::gpu

@@ -15,7 +15,7 @@
 #include "client/gpu/device_call.h"
 #include "common/codec/codec.h"
 #include "common/codec/sparse_head.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::client::gpu {
 
