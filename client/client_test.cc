@@ -444,10 +444,12 @@ TEST_F(ClientTest, OptionsOutOfRangeAreRefused) {
   };
   ClientOptions clip;
   clip.gradient_clip = -1;
-  EXPECT_EQ(error(clip), "gradient_clip: want a number of 0 or more, got -1");
+  EXPECT_EQ(error(clip),
+            "gradient_clip: out of range (expected 0 to 3.4e38, the largest float, got -1)");
   ClientOptions correction;
   correction.correction.momentum = 1;
-  EXPECT_EQ(error(correction), "correction momentum: want a number from 0 to below 1, got 1");
+  EXPECT_EQ(error(correction),
+            "correction_momentum: out of range (expected at least 0 and below 1, got 1)");
   ClientOptions warmup;
   warmup.warmup.density.part = 0.5;
   EXPECT_THAT(error(warmup), HasSubstr("want the planned steps of the run, got 0"));

@@ -22,12 +22,9 @@
 #include <vector>
 
 #include "common/codec/codec_names.h"
+#include "common/spec/push_spec.h"
 
-namespace thinwire {
-
-enum class ChoiceRule { kAuto, kFastest };
-
-namespace client {
+namespace thinwire::client {
 
 // What a codec costs for one value, seconds on this machine. DECODE is all that the server does for
 // this worker's value.
@@ -73,7 +70,6 @@ class CodecChoice {
   std::string reason_ = "nothing measured yet";
 };
 
-}  // namespace client
-}  // namespace thinwire
+}  // namespace thinwire::client
 
 #endif  // THINWIRE_CLIENT_CODEC_CHOICE_H_

@@ -24,19 +24,9 @@
 
 #include "common/byte_chain.h"
 #include "common/float_array.h"
+#include "common/spec/push_spec.h"
 
-namespace thinwire {
-
-struct CorrectionOptions {
-  bool enabled = false;
-  float momentum = 0.9f;
-  bool nesterov = false;
-  bool factor_masking = true;
-
-  bool operator==(const CorrectionOptions&) const = default;
-};
-
-namespace client {
+namespace thinwire::client {
 
 // Not thread-safe.
 class MomentumCorrection {
@@ -64,7 +54,6 @@ class MomentumCorrection {
   FloatArray u_;
 };
 
-}  // namespace client
-}  // namespace thinwire
+}  // namespace thinwire::client
 
 #endif  // THINWIRE_CLIENT_MOMENTUM_CORRECTION_H_

@@ -10,11 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "client/codec_choice.h"
-#include "client/momentum_correction.h"
-#include "client/push_schedule.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
+#include "common/spec/push_spec.h"
 
 namespace thinwire {
 
@@ -46,8 +44,7 @@ struct ClientOptions {
       absl::Milliseconds(500);  // at most; also what keeps gRPC's threads awake
 };
 
-// Errors: InvalidArgument for a number outside its range, or parameters in a codec that carries
-// none. What a codec's settings may be its maker says.
+// Errors: InvalidArgument with every problem of OPTIONS.
 absl::Status CheckOptions(const ClientOptions& options);
 
 // The push codec of one group of tensors, where the client chooses it.

@@ -15,19 +15,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/codec/codec.h"
-#include "common/density_warmup.h"
 #include "common/ids.h"
+#include "common/spec/push_spec.h"
 
-namespace thinwire {
-
-// How a run begins otherwise than it goes on. Parts are of the planned steps, 0 to 1.
-struct PushWarmup {
-  DensityWarmup density;
-  double first_part = 0;
-  CodecSpec first;  // its density is the schedule's
-};
-
-namespace client {
+namespace thinwire::client {
 
 // What vectors go in where matrices go in MATRICES: dense, and in a byte at least.
 CodecSpec VectorSpec(const CodecSpec& matrices);
@@ -52,7 +43,6 @@ class PushSchedule {
   uint64_t planned_steps_;
 };
 
-}  // namespace client
-}  // namespace thinwire
+}  // namespace thinwire::client
 
 #endif  // THINWIRE_CLIENT_PUSH_SCHEDULE_H_
