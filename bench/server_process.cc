@@ -9,8 +9,8 @@
 
 #include "common/clock.h"
 #include "server/core/optimizer/optimizer.h"
+#include "server/core/optimizer/schedule.h"
 #include "server/core/rule.h"
-#include "server/core/schedule.h"
 #include "server/edge/job.h"
 #include "server/edge/listener.h"
 

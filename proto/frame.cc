@@ -56,7 +56,7 @@ void EachField(auto& visit, Is<ParametersEntry> auto& parameters) {
   visit(6, parameters.frontier.value);
   visit(7, parameters.more);
   visit(8, parameters.published_hash);
-  visit(9, parameters.taken);
+  visit(9, parameters.selected);
   visit(15, parameters.payload);
 }
 

@@ -145,7 +145,7 @@ ServerFrame FrameOf(const ServerMessage& message) {
                                 {p.frontier()},
                                 p.more(),
                                 p.published_hash(),
-                                ChainOf(p.taken()),
+                                ChainOf(p.selected()),
                                 ChainOf(p.payload())});
   }
   for (const Waiting& w : message.waits()) {

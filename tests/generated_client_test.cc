@@ -238,13 +238,13 @@ TEST_F(GeneratedClientTest, AnUnknownCodecEndsItsStreamAlone) {
 TEST_F(GeneratedClientTest, AnUnknownShardEndsItsStreamAlone) {
   WorkerMessage message = PushAll(0, 1);
   message.mutable_pushes(0)->set_shard(99);
-  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "shard 99: want a shard below");
+  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "shard 99: does not exist");
 }
 
 TEST_F(GeneratedClientTest, AnotherEpochEndsItsStreamAlone) {
   WorkerMessage message = PushAll(0, 1);
   message.set_epoch(1);
-  ExpectEnd(message, grpc::StatusCode::FAILED_PRECONDITION, "epoch: this server's is 12345");
+  ExpectEnd(message, grpc::StatusCode::FAILED_PRECONDITION, "(expected 12345");
 }
 
 TEST_F(GeneratedClientTest, AnotherGenerationIsStale) {
@@ -269,7 +269,7 @@ TEST_F(GeneratedClientTest, ANanIsRefusedAndTheStreamGoesOn) {
 
 TEST_F(GeneratedClientTest, AMessageBeyondTheLimitIsRefused) {
   WorkerMessage message = Message();
-  message.add_seeds()->set_payload(std::string(kMostMessageBytes + 1, '\0'));
+  message.add_seeds()->set_payload(std::string(kMaxMessageBytes + 1, '\0'));
   ExpectEnd(message, grpc::StatusCode::RESOURCE_EXHAUSTED, "");
 }
 

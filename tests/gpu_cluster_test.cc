@@ -9,7 +9,7 @@
 #include "client/gpu/gpu.h"
 #include "common/clock.h"
 #include "kernels/cuda/runtime/device.h"
-#include "server/core/delta_publisher.h"
+#include "server/core/publish/delta_publisher.h"
 #include "server/core/rule.h"
 #include "tests/gpu_worker.h"
 

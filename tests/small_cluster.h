@@ -13,9 +13,9 @@
 #include "client/in_process_transport.h"
 #include "common/clock.h"
 #include "common/ids.h"
-#include "server/core/delta_publisher.h"
+#include "server/core/publish/delta_publisher.h"
 #include "server/core/rule.h"
-#include "server/core/updater.h"
+#include "server/core/update/updater.h"
 #include "server/edge/job.h"
 #include "tests/job_server.h"
 

@@ -5,13 +5,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/did_you_mean.h"
-#include "server/core/optimizer/adagrad.h"
-#include "server/core/optimizer/adam.h"
-#include "server/core/optimizer/adamw.h"
-#include "server/core/optimizer/momentum.h"
-#include "server/core/optimizer/sgd.h"
 
 namespace thinwire {
+
+// Each is defined in the source that implements the optimizer. REQUIRES: the numbers of SPEC are
+// within their ranges.
+std::unique_ptr<const Optimizer> MakeSgd(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeMomentum(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeAdam(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeAdamW(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeAdagrad(const OptimizerSpec& spec);
+
 namespace {
 
 // Written so that a NaN is out of every range.
@@ -38,6 +42,7 @@ absl::Status CheckNumbers(const OptimizerSpec& spec) {
   return absl::OkStatus();
 }
 
+// One row per optimizer.
 struct Maker {
   std::string_view name;
   std::unique_ptr<const Optimizer> (*make)(const OptimizerSpec& spec);
