@@ -472,7 +472,7 @@ TEST_F(ClientTest, WhatARoundDidNotTakeIsPushedAgainUnlessItsAnswerWasMissed) {
     server->set_answer([&](ParametersEntry& answer) {
       const size_t count = partition_.value_count(answer.shard);
       answer.frontier = missed ? answer.step + 1 : answer.step;
-      answer.taken = EncodeIndexList(std::vector<uint32_t>{0}, count);
+      answer.selected = EncodeIndexList(std::vector<uint32_t>{0}, count);
     });
   }
   Make({});
@@ -501,12 +501,12 @@ TEST_F(ClientTest, WhatARoundDidNotTakeIsPushedAgainUnlessItsAnswerWasMissed) {
 
 TEST_F(ClientTest, AListOfTakenIndicesThatIsNoneEndsTheRunAndNamesServerAndShard) {
   servers_[1]->set_answer(
-      [](ParametersEntry& answer) { answer.taken = ByteChain(std::vector<std::byte>(2)); });
+      [](ParametersEntry& answer) { answer.selected = ByteChain(std::vector<std::byte>(2)); });
   Make({});
   ASSERT_TRUE(Join().ok());
   const absl::Status status = client_->WaitAll();
   EXPECT_THAT(std::string(status.message()), HasSubstr("server 1"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr(": taken: list of indices below "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(": selected: list of indices below "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("shard "));
 }
 

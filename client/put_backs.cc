@@ -27,15 +27,15 @@ absl::StatusOr<PutBacks::Outcome> PutBacks::Answered(const ParametersEntry& entr
                                                      size_t value_count) {
   Slot& slot = slots_[entry.shard.value];
   std::vector<uint32_t> taken;
-  if (!entry.taken.empty()) {
-    auto decoded = DecodeIndexList(entry.taken, value_count);
+  if (!entry.selected.empty()) {
+    auto decoded = DecodeIndexList(entry.selected, value_count);
     if (!decoded.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("shard ", entry.shard.value, ": taken: ", decoded.status().message()));
+          absl::StrCat("shard ", entry.shard.value, ": selected: ", decoded.status().message()));
     }
     taken = *std::move(decoded);
   }
-  slot.keeps = !entry.taken.empty();
+  slot.keeps = !entry.selected.empty();
   slot.frontier = entry.frontier;
   slot.taken = std::move(taken);
   if (!slot.push.has_value()) return Outcome();

@@ -20,7 +20,7 @@ ParametersEntry Answer(uint64_t frontier, const Indices& taken) {
   return {.shard = kShard,
           .step = Step{frontier},
           .frontier = Step{frontier},
-          .taken = EncodeIndexList(taken, kValues)};
+          .selected = EncodeIndexList(taken, kValues)};
 }
 
 PushEntry Push(uint64_t step, uint32_t examples = 8) {
@@ -86,7 +86,7 @@ TEST_F(PutBacksTest, NothingIsKeptWhereAnswersHaveNoListOrThePushHadNoWeight) {
   put_backs_.Accepted(Push(0));
   EXPECT_FALSE(put_backs_.pending());
   ParametersEntry without_list = Answer(1, {});
-  without_list.taken = ByteChain();
+  without_list.selected = ByteChain();
   Answered(without_list);
   EXPECT_FALSE(put_backs_.Keeps(kShard));
   Answered(Answer(1, {}));
@@ -101,11 +101,11 @@ TEST_F(PutBacksTest, AListThatIsNoneIsAnErrorThatNamesTheShard) {
        {EncodeIndexList(Indices{kValues}, kValues + 1), EncodeIndexList(Indices{61, 60}, kValues),
         EncodeIndexList(Indices{1, 2}, 50 * kValues), ByteChain(std::vector<std::byte>(3))}) {
     ParametersEntry entry = Answer(1, {});
-    entry.taken = list;
+    entry.selected = list;
     const auto outcome = put_backs_.Answered(entry, kValues);
     EXPECT_TRUE(absl::IsInvalidArgument(outcome.status()));
     EXPECT_THAT(std::string(outcome.status().message()),
-                HasSubstr("shard 3: taken: list of indices below 100: "));
+                HasSubstr("shard 3: selected: list of indices below 100: "));
   }
   EXPECT_TRUE(Answered(Answer(1, {5})).push.has_value()) << "as if they had not come";
 }
