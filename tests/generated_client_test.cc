@@ -220,7 +220,7 @@ TEST_F(GeneratedClientTest, ATruncatedMessageEndsItsStreamAlone) {
   // a raw stream would be the same for the server.
   WorkerMessage message = Message();
   message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(6, "\x7a\x20");
-  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "want 32 bytes");
+  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "expected 32 more bytes");
 }
 
 TEST_F(GeneratedClientTest, AWrongLengthEndsItsStreamAlone) {
