@@ -288,7 +288,7 @@ TEST_F(JobTest, OnlyTheLeadAssignsIncarnations) {
 TEST_F(JobTest, AWorkerSeedsReadsAndPushes) {
   Make(Rule::Sync(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   for (int i = 0; i < 2; ++i) {
     const ParametersEntry first = wire.NextParameters();
@@ -314,7 +314,7 @@ TEST_F(JobTest, AWorkerSeedsReadsAndPushes) {
 TEST_F(JobTest, ARepeatedPushGetsItsVerdictAgain) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   wire.Send(PushOf(0, 1, 0, 0.5));
   EXPECT_FALSE(wire.NextVerdict().again);
@@ -327,7 +327,7 @@ TEST_F(JobTest, ARepeatedPushGetsItsVerdictAgain) {
 TEST_F(JobTest, ANonFinitePushIsRefusedAndItsStreamContinues) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   wire.Send(PushOf(0, 0, 0, std::nanf("")));
   EXPECT_EQ(wire.NextVerdict().kind, static_cast<uint32_t>(Verdict::kRefused));
@@ -339,21 +339,21 @@ TEST_F(JobTest, AMalformedFrameEndsOnlyItsStream) {
   Make(Rule::Async(2));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   ASSERT_TRUE(Join(RequestOf(1)).ok());
-  Wire good(*job_);
+  TestStream good(*job_);
   good.Send(SeedAndRead(0));
   {
-    Wire other(*job_);
+    TestStream other(*job_);
     other.Send(SeedAndRead(1));
     EXPECT_EQ(other.NextParameters().step, Step{0});
   }
   {
-    Wire bad(*job_);
+    TestStream bad(*job_);
     const ByteChain whole = WriteFrame(PushOf(1, 0, 0, 1));
     bad.Send(whole.Sub(0, whole.size() - 1));
     EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
   }
   {
-    Wire bad(*job_);
+    TestStream bad(*job_);
     WorkerFrame frame = PushOf(1, 0, 0, 1);
     frame.pushes.push_back(frame.pushes[0]);
     frame.pushes[1].shard = {9};
@@ -363,14 +363,14 @@ TEST_F(JobTest, AMalformedFrameEndsOnlyItsStream) {
     EXPECT_EQ(Status().accepted_pushes(), 0u);  // the valid entry before it does not count either
   }
   {
-    Wire bad(*job_);
+    TestStream bad(*job_);
     WorkerFrame frame = PushOf(1, 0, 0, 1);
     frame.epoch = {1};
     bad.Send(frame);
     EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
   }
   {
-    Wire bad(*job_);
+    TestStream bad(*job_);
     bad.Send(Frame(1));
     bad.Send(Frame(0));
     EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
@@ -381,11 +381,11 @@ TEST_F(JobTest, AMalformedFrameEndsOnlyItsStream) {
 
 TEST_F(JobTest, AStreamOfAnUnknownProcessIsEnded) {
   Make(Rule::Async(2));
-  Wire early(*job_);
+  TestStream early(*job_);
   early.Send(Frame(0));
   EXPECT_EQ(early.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire unknown(*job_);
+  TestStream unknown(*job_);
   unknown.Send(Frame(1));
   EXPECT_EQ(unknown.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
 }
@@ -394,7 +394,7 @@ TEST_F(JobTest, ReadersOfOneVersionShareItsBytes) {
   Make(Rule::Sync(2));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   ASSERT_TRUE(Join(RequestOf(1)).ok());
-  Wire first(*job_), second(*job_);
+  TestStream first(*job_), second(*job_);
   first.Send(SeedAndRead(0));
   second.Send(SeedAndRead(1));
   const ParametersEntry a = first.NextParameters();
@@ -406,7 +406,7 @@ TEST_F(JobTest, ReadersOfOneVersionShareItsBytes) {
 TEST_F(JobTest, ANewProcessTakesOverAfterTheLeaseAndFencesTheOldOne) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire old_process(*job_);
+  TestStream old_process(*job_);
   old_process.Send(SeedAndRead(0));
   old_process.NextParameters();
   clock_.Advance(absl::Seconds(1));
@@ -447,7 +447,7 @@ TEST_F(JobTest, AWaitingReadIsNotifiedAndReleasedWhenTheOtherWorkerExpires) {
   Make(Rule::Sync(2));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   ASSERT_TRUE(Join(RequestOf(1)).ok());
-  Wire w0(*job_), w1(*job_);
+  TestStream w0(*job_), w1(*job_);
   w0.Send(SeedAndRead(0));
   w1.Send(SeedAndRead(1));
   w0.NextParameters();
@@ -474,7 +474,7 @@ TEST_F(JobTest, AWaitingReadIsNotifiedAndReleasedWhenTheOtherWorkerExpires) {
 TEST_F(JobTest, TrainingBeginsWithTheLiveWorkersAfterTheStartTimeout) {
   Make(Rule::Sync(2));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   AdvanceAndTick(absl::Seconds(3));
   const WaitingEntry waiting = wire.NextWaiting();
@@ -495,7 +495,7 @@ TEST_F(JobTest, AServerSendsItsMastersAfterTheLastWorkerLeft) {
   EXPECT_EQ(before.Get().status().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   {
-    Wire wire(*job_);
+    TestStream wire(*job_);
     wire.Send(SeedAndRead(0));
     wire.AwaitRead();
   }
@@ -517,7 +517,7 @@ TEST_F(JobTest, AServerSendsItsMastersAfterTheLastWorkerLeft) {
 TEST_F(JobTest, StopRefusesJoinsAndEndsStreams) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   wire.Send(PushOf(0, 0, 0, 1));
   absl::Notification stopped;

@@ -41,7 +41,7 @@ TEST(ScheduleTest, AWarmUpOfTheWholeRunReachesTheScheduleAtItsEnd) {
 }
 
 TEST(ScheduleTest, StepFallsAtEachPointAndStaysThere) {
-  // Not in order: how many points are passed is all that counts.
+  // The order of decay_at does not matter.
   const Schedule schedule =
       Made({.name = "step", .learning_rate = 1, .decay_at = {0.75, 0.5, 1}, .decay_factor = 0.25});
   EXPECT_EQ(schedule.Rate(0, kPlanned), 1);
