@@ -1,20 +1,24 @@
-// How fast the CUDA twins are, each against the bandwidth of a copy on the same device in the same
-// run. Times are the device's own, the median of several.
+// Measures CUDA kernels against the memory bandwidth of a copy on the same GPU in the same run.
+// Times are GPU times, each the median of 21 runs. A ratio of 1 means that a kernel needs no more
+// time than a copy of as many bytes.
 //
-//   gb/s gpu.copy 2800                what a copy reads and writes
-//   ratio gpu.fp8_e5m2.64mi.encode 0.9   bytes read and written a second over those of a copy of as
-//                                     many floats
-//   ratio gpu.topk_ef.64mi 0.8        the time of moving 12 bytes a value (read gradient and
-//                                     residual, write residual) over that of adding, selecting the
-//                                     top 0.1 %, and taking them out of the residual, once the
-//                                     residual has settled
-//   us gpu.topk_ef.1mi 20             the same in microseconds
-//   ratio gpu.push.topk_fp8.64mi 0.7  the time of moving 12 bytes a value and the payload's over
-//   that
-//                                     of a whole push: error feedback and every byte of a payload
-//   us gpu.push.topk_fp8.1mi 30       the same in microseconds
+//   gb/s gpu.copy 2800
+//       bytes read plus bytes written per second by a device-to-device copy
+//   ratio gpu.fp8_e5m2.64mi.encode 0.9
+//       for 64 Mi values: the time to copy as many bytes, divided by the time of the kernel
+//   ratio gpu.topk_ef.64mi 0.8
+//       the time to copy 12 bytes per value (read gradient and residual, write residual), divided
+//       by the time to add the gradient, select the top 0.1 % and subtract them from the residual,
+//       after 100 steps of error feedback
+//   us gpu.topk_ef.1mi 20
+//       the latter time in microseconds
+//   ratio gpu.push.topk_fp8.64mi 0.7
+//       the time to copy 12 bytes per value and the payload, divided by the time of a whole push:
+//       from gradient and residual to the complete payload
+//   us gpu.push.topk_fp8.1mi 30
+//       the latter time in microseconds
 //
-// Sizes that the memory of the device does not hold are left out.
+// Skips sizes that do not fit the GPU's memory.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
