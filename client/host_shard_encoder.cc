@@ -6,8 +6,8 @@
 #include "client/gradient_clip.h"
 #include "client/splitter.h"
 #include "common/codec/dense.h"
+#include "kernels/arithmetic.h"
 #include "kernels/finite.h"
-#include "kernels/scale.h"
 
 namespace thinwire::client {
 
