@@ -28,7 +28,7 @@ TEST(DatasetTest, EachChannelHasItsOwnScaling) {
   EXPECT_THAT(x, ElementsAre(FloatNear(-1.2, 1e-5), FloatNear(-0.4, 1e-5), 35, 45));
 }
 
-TEST(DatasetTest, FloatsAreCopiedAsTheyAre) {
+TEST(DatasetTest, FloatsAreCopiedUnchanged) {
   const Dataset dataset = {
       .example_shape = {2}, .class_count = 2, .labels = {0, 1}, .floats = {1, 2, -3, 4}};
   std::vector<float> x(2);
@@ -44,7 +44,7 @@ TEST(DatasetTest, TruncateKeepsTheFirstExamples) {
   EXPECT_THAT(dataset.bytes, ElementsAre(0, 255, 10, 20));
 }
 
-TEST(DatasetTest, TruncateToNothingOrToMoreKeepsAll) {
+TEST(DatasetTest, TruncatingToZeroOrMoreThanAllKeepsAll) {
   Dataset dataset = TwoImages();
   dataset.Truncate(0);
   dataset.Truncate(3);
