@@ -16,7 +16,7 @@ Dataset TwoImages() {
           .class_count = 3,
           .labels = {2, 0},
           .bytes = {0, 255, 10, 20, 51, 102, 30, 40},
-          .scalings = {Scaling::Normalising(0.5, 0.25), {.scale = 1, .shift = 5}}};
+          .scalings = {Scaling::Normalizing(0.5, 0.25), {.scale = 1, .shift = 5}}};
 }
 
 TEST(DatasetTest, EachChannelHasItsOwnScaling) {
