@@ -13,8 +13,41 @@ ARROWS = {
     "server/core": {"common", "kernels"},
     "server/edge": {"server/core", "proto", "common"},
     "server": {"server/edge", "server/core", "proto", "common"},
-    "client": {"proto", "common", "kernels"},
-    "worker": {"client", "proto", "common"},
+    "client/options": {"common"},
+    "client/transport": {"client/options", "proto", "common"},
+    "client/replica": {"proto", "common", "kernels"},
+    "client/encode": {"client/options", "client/replica", "proto", "common", "kernels"},
+    "client/testing": {"client/transport", "proto", "common"},
+    "client/exchange": {
+        "client/options",
+        "client/transport",
+        "client/replica",
+        "client/encode",
+        "client/testing",
+        "proto",
+        "common",
+    },
+    "client/gpu": {"client/options", "client/replica", "client/encode", "proto", "common", "kernels"},
+    "client": {
+        "client/options",
+        "client/transport",
+        "client/replica",
+        "client/encode",
+        "client/exchange",
+        "client/testing",
+        "proto",
+        "common",
+    },
+    "worker": {
+        "client",
+        "client/options",
+        "client/transport",
+        "client/encode",
+        "client/gpu",
+        "client/testing",
+        "proto",
+        "common",
+    },
     "cli": {"proto", "common"},
 }
 FREE = {"tests", "bench", "experiments"}
@@ -30,9 +63,9 @@ ROOT = pathlib.Path(sys.argv.pop(1)).resolve().parent
 
 
 def room(path):
-    """The room of a path from the root: server/core and server/edge are rooms of their own."""
+    """The room of a path from the root. The folders of server and client are rooms of their own."""
     parts = path.split("/")
-    if parts[0] == "server" and len(parts) > 2:
+    if parts[0] in ("server", "client") and len(parts) > 2:
         return "/".join(parts[:2])
     return parts[0]
 
