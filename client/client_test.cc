@@ -446,11 +446,12 @@ TEST_F(ClientTest, OptionsOutOfRangeAreRefused) {
   };
   ClientOptions clip;
   clip.gradient_clip = -1;
-  EXPECT_EQ(error(clip), "gradient_clip: must not be negative (expected 0 or more, got -1)");
+  EXPECT_EQ(error(clip),
+            "gradient_clip: out of range (expected 0 to 3.4e38, the largest float, got -1)");
   ClientOptions correction;
   correction.correction.momentum = 1;
   EXPECT_EQ(error(correction),
-            "correction.momentum: out of range (expected 0 or more and below 1, got 1)");
+            "correction_momentum: out of range (expected at least 0 and below 1, got 1)");
   ClientOptions warmup;
   warmup.warmup.density.part = 0.5;
   EXPECT_THAT(error(warmup), HasSubstr("(expected planned steps, got 0)"));

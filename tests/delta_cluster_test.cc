@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "client/client.h"
+#include "common/spec/rule.h"
 #include "server/core/delta_publisher.h"
-#include "server/core/rule.h"
 #include "tests/small_cluster.h"
 
 namespace thinwire {

@@ -13,7 +13,7 @@
 #include "client/client.h"
 #include "client/encode/residual_file.h"
 #include "common/partition.h"
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
 #include "tests/small_cluster.h"
 
 namespace thinwire {

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "client/options/client_options.h"
 #include "common/codec/codec_names.h"
+#include "common/spec/push_spec.h"
 
 namespace thinwire::client {
 

@@ -23,9 +23,9 @@
 #include <utility>
 #include <vector>
 
-#include "client/options/client_options.h"
 #include "common/byte_chain.h"
 #include "common/float_array.h"
+#include "common/spec/push_spec.h"
 
 namespace thinwire::client {
 

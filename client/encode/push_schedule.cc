@@ -33,8 +33,8 @@ CodecSpec VectorSpec(const CodecSpec& matrices) {
 absl::StatusOr<PushSchedule> PushSchedule::Make(const CodecSpec& push, const PushWarmup& warmup,
                                                 uint64_t planned_steps) {
   RETURN_IF_ERROR(CheckCodec(push, push.density));
-  RETURN_IF_ERROR(CheckPart("warmup.density.part", warmup.density.part, planned_steps));
-  RETURN_IF_ERROR(CheckPart("warmup.first_part", warmup.first_part, planned_steps));
+  RETURN_IF_ERROR(CheckPart("density_warmup", warmup.density.part, planned_steps));
+  RETURN_IF_ERROR(CheckPart("first_push_part", warmup.first_part, planned_steps));
   if (warmup.density.part > 0) RETURN_IF_ERROR(CheckCodec(push, warmup.density.first));
   if (warmup.first_part > 0) RETURN_IF_ERROR(CheckCodec(warmup.first, push.density));
   return PushSchedule(push, warmup, planned_steps);

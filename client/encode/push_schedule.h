@@ -14,9 +14,9 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "client/options/client_options.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
+#include "common/spec/push_spec.h"
 
 namespace thinwire {
 

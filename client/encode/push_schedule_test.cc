@@ -66,10 +66,10 @@ TEST(PushScheduleTest, InvalidFractionsAndCodecsAreRefused) {
     return std::string(PushSchedule::Make(push, warmup, steps).status().message());
   };
   EXPECT_EQ(error(kSparse, {.density = {.part = 1.5}}, 9),
-            "warmup.density.part: not a fraction of the run (expected 0 to 1, got 1.5)");
+            "density_warmup: not a fraction of the run (expected 0 to 1, got 1.5)");
   EXPECT_NE(error(kSparse, {.first_part = std::numeric_limits<double>::quiet_NaN()}, 9), "");
   EXPECT_EQ(error(kSparse, {.density = {.part = 0.5}}, 0),
-            "warmup.density.part 0.5: length of the run unknown (expected planned steps, got 0)");
+            "density_warmup 0.5: length of the run unknown (expected planned steps, got 0)");
   EXPECT_NE(error(kSparse, {.density = {.part = 0.5, .first = 0}}, 9), "");
   EXPECT_NE(error({.id = CodecId::kTopK, .density = 2}, {}, 9), "");
   const CodecSpec nested = {.id = CodecId::kTopK, .values = CodecId::kTopK};

@@ -11,31 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/codec/codec.h"
-#include "common/density_warmup.h"
 #include "common/ids.h"
+#include "common/spec/push_spec.h"
 
 namespace thinwire {
-
-// How a client chooses push codecs at run time (client/encode/codec_choice.h).
-enum class ChoiceRule { kAuto, kFastest };
-
-// Momentum at the worker (client/encode/momentum_correction.h).
-struct CorrectionOptions {
-  bool enabled = false;
-  float momentum = 0.9f;
-  bool nesterov = false;
-  bool factor_masking = true;
-
-  bool operator==(const CorrectionOptions&) const = default;
-};
-
-// The first part of a run, where it uses another codec or another density than later
-// (client/encode/push_schedule.h). Parts are fractions of the planned steps, 0 to 1.
-struct PushWarmup {
-  DensityWarmup density;
-  double first_part = 0;
-  CodecSpec first;  // the codec of the first part; PushSchedule sets its density
-};
 
 struct ClientOptions {
   std::string job = "train";
@@ -58,16 +37,16 @@ struct ClientOptions {
   CorrectionOptions correction;
   double gradient_clip = 0;   // limit on the norm of all workers' gradients together; 0: no limit
   std::string residual_file;  // where SaveResiduals writes; empty: residuals are not saved
-  // Holds the arrays with one element per parameter: replica, residuals and momentum. Must outlive the
-  // client.
+  // Holds the arrays with one element per parameter: replica, residuals and momentum. Must outlive
+  // the client.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
   absl::Duration silence = absl::Seconds(10);  // the client fails if a server is silent for longer
   // The longest time between two heartbeats. Heartbeats also keep gRPC's threads from sleeping.
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
 };
 
-// Checks the ranges of the numbers in OPTIONS, and that `pull` is a codec for parameters.
-// PushSchedule::Make checks the push codecs. Errors: InvalidArgument.
+// Validates the options of pushes, `pull` and the durations. Errors: InvalidArgument with every
+// problem.
 absl::Status CheckOptions(const ClientOptions& options);
 
 // The push codec that a client chose for a group of tensors, and why.

@@ -23,15 +23,10 @@
 #include "common/codec/codec.h"
 #include "common/float_array.h"
 #include "common/ids.h"
+#include "common/spec/publish_options.h"
 #include "server/core/version_log.h"
 
 namespace thinwire {
-
-struct PublishOptions {
-  std::optional<CodecSpec> codec;  // none: exactly what changed
-  size_t log_bytes = size_t{4} << 20;
-  uint32_t every = 0;  // kPush: so many updates are published together; 0: the live workers' number
-};
 
 class DeltaPublisher {
  public:

@@ -24,7 +24,7 @@ void GlobalTopK::Take(const Accumulator& accumulator, float scale, size_t count)
   // A value that nobody sent is no entry, though k be larger than what there is.
   std::erase_if(indices_, [&](uint32_t index) { return rest_[index] == 0; });
   std::erase(values_, 0.0f);
-  if (keeper_ == SelectionRest::kWorkers) {
+  if (keeper_ == UnselectedOwner::kWorkers) {
     std::ranges::fill(rest_, 0.0f);
   } else {
     for (const uint32_t index : indices_) rest_[index] = 0;

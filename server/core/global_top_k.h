@@ -25,17 +25,15 @@
 
 #include "common/codec/codec.h"
 #include "common/float_array.h"
+#include "common/spec/sparse_update_spec.h"
 #include "server/core/accumulator.h"
 
 namespace thinwire {
 
-// Who keeps what was not taken.
-enum class SelectionRest { kServer, kWorkers };
-
 class GlobalTopK {
  public:
   // The rest lies in MEMORY, which outlives the selection.
-  explicit GlobalTopK(size_t value_count, SelectionRest rest = SelectionRest::kServer,
+  explicit GlobalTopK(size_t value_count, UnselectedOwner rest = UnselectedOwner::kServer,
                       std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : keeper_(rest), rest_(value_count, memory) {}
 
@@ -53,7 +51,7 @@ class GlobalTopK {
   std::span<const float> rest() const { return rest_; }
 
  private:
-  const SelectionRest keeper_;
+  const UnselectedOwner keeper_;
   FloatArray rest_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;

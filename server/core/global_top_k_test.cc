@@ -47,7 +47,7 @@ TEST(GlobalTopKTest, TheRestComesWithALaterGradientWhateverItsWeight) {
 }
 
 TEST(GlobalTopKTest, ARestThatTheWorkersKeepIsForgotten) {
-  GlobalTopK selection(2, SelectionRest::kWorkers);
+  GlobalTopK selection(2, UnselectedOwner::kWorkers);
   Accumulator accumulator(2);
   accumulator.Fold(Of(1, 0, {3, 4}));
   selection.Take(accumulator, ScaleOf(accumulator), 1);

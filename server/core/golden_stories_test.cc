@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/string_view.h"
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
 #include "server/core/testing/story.h"
 
 namespace thinwire {

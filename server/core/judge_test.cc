@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {

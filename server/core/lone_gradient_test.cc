@@ -39,10 +39,10 @@ ByteChain InPieces(const std::vector<std::byte>& bytes) {
   return chain;
 }
 
-class LoneGradientTest : public testing::TestWithParam<std::tuple<std::string, CodecSpec>> {
+class LoneGradientTest : public testing::TestWithParam<std::tuple<OptimizerKind, CodecSpec>> {
  protected:
   LoneGradientTest()
-      : optimizer_(MakeOptimizer({.name = std::get<0>(GetParam()), .weight_decay = 0.125}).value()),
+      : optimizer_(MakeOptimizer({.kind = std::get<0>(GetParam()), .weight_decay = 0.125}).value()),
         codec_(MakeCodec(std::get<1>(GetParam())).value()) {}
 
   // The bits of the masters after worker 0's pushes; the others push nothing.
@@ -87,14 +87,16 @@ TEST_P(LoneGradientTest, GivesTheBitsOfTheSum) {
   EXPECT_EQ(MastersAfter(Rule::Async(1)), from_sum);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LoneGradientTest,
-                         testing::Combine(testing::Values("sgd", "momentum", "nesterov", "adam",
-                                                          "adamw", "adagrad"),
-                                          testing::ValuesIn(AllCodecSpecs())),
-                         [](const auto& param) {
-                           return std::get<0>(param.param) + "_" +
-                                  SpecName(std::get<1>(param.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, LoneGradientTest,
+    testing::Combine(testing::Values(OptimizerKind::kSgd, OptimizerKind::kMomentum,
+                                     OptimizerKind::kNesterov, OptimizerKind::kAdam,
+                                     OptimizerKind::kAdamW, OptimizerKind::kAdagrad),
+                     testing::ValuesIn(AllCodecSpecs())),
+    [](const auto& param) {
+      return std::string(Traits(std::get<0>(param.param)).name) + "_" +
+             SpecName(std::get<1>(param.param));
+    });
 
 }  // namespace
 }  // namespace thinwire

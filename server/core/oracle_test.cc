@@ -9,8 +9,8 @@
 #include <optional>
 #include <sstream>
 
+#include "common/spec/rule.h"
 #include "server/core/delta_publisher.h"
-#include "server/core/rule.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
 #include "server/core/testing/histories.h"
@@ -121,7 +121,8 @@ class OracleTest : public testing::Test {
     ++seen_[effects.judgement->again ? "again" : verdict.str()];
   }
 
-  const Schedule schedule_ = Schedule::Make({.name = "polynomial", .learning_rate = 1}).value();
+  const Schedule schedule_ =
+      Schedule::Make({.kind = ScheduleKind::kPolynomial, .learning_rate = 1}).value();
   std::ostringstream told_;  // the history at hand
   std::map<std::string, int> seen_;
 };

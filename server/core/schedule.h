@@ -13,32 +13,19 @@
 #define THINWIRE_SERVER_CORE_SCHEDULE_H_
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/spec/schedule_spec.h"
 
 namespace thinwire {
 
 // p. REQUIRES: planned_examples > 0.
 double PlanProgress(uint64_t examples, uint64_t planned_examples);
 
-struct ScheduleSpec {
-  std::string name = "constant";
-  double learning_rate = 0.01;
-  double warmup = 0;
-  std::vector<double> decay_at = {};
-  double decay_factor = 0.1;
-  double power = 1;
-
-  bool operator==(const ScheduleSpec&) const = default;
-};
-
 // Immutable.
 class Schedule {
  public:
-  // Errors: InvalidArgument for an unknown name (lists those there are) or a number out of its
-  // range.
+  // Errors: InvalidArgument with the problems of SPEC.
   static absl::StatusOr<Schedule> Make(const ScheduleSpec& spec);
 
   // The rate for the update that follows EXAMPLES accepted ones. PLANNED_EXAMPLES 0: progress stays
@@ -46,11 +33,8 @@ class Schedule {
   double Rate(uint64_t examples, uint64_t planned_examples) const;
 
  private:
-  enum class Kind { kConstant, kStep, kPolynomial, kCosine };
+  explicit Schedule(const ScheduleSpec& spec) : spec_(spec) {}
 
-  Schedule(Kind kind, const ScheduleSpec& spec) : kind_(kind), spec_(spec) {}
-
-  Kind kind_;
   ScheduleSpec spec_;
 };
 

@@ -20,9 +20,9 @@ struct Shard::State {
         rule(options.rule),
         generation(options.generation),
         progress(options.rule.workers),
-        accumulator(options.value_count, options.thinning.WantsSparse(), options.memory),
-        store(options.value_count, options.planned_examples, optimizer, schedule, options.thinning,
-              options.memory),
+        accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
+        store(options.value_count, options.planned_examples, optimizer, schedule,
+              options.sparse_updates, options.memory),
         publish_every(options.publish.value_or(PublishOptions()).every) {
     if (options.publish.has_value()) deltas.emplace(*options.publish, options.memory);
   }

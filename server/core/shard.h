@@ -21,11 +21,11 @@
 
 #include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/spec/rule.h"
 #include "server/core/delta_publisher.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/rule.h"
 #include "server/core/schedule.h"
 #include "server/core/updater.h"
 #include "server/core/version_log.h"
@@ -37,7 +37,7 @@ struct ShardOptions {
   Rule rule;
   Generation generation;
   uint64_t planned_examples = 0;
-  Thinning thinning;
+  SparseUpdateSpec sparse_updates;
   std::optional<PublishOptions> publish;  // none: readers get masters only
   // Holds the arrays with an element per value: masters, slots, sums, published values. Outlives
   // the shard and every reader of its masters.

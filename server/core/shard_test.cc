@@ -49,7 +49,8 @@ TEST_F(ShardTest, EveryAnswerOfARoundFindsWhatTheRoundTook) {
   ShardOptions options;
   options.value_count = 4;
   options.rule = Rule::Sync(2);
-  options.thinning = {.selection_density = 0.5, .selection_rest = SelectionRest::kWorkers};
+  options.sparse_updates = {.selection_density = 0.5,
+                            .unselected_owner = UnselectedOwner::kWorkers};
   shard_ = std::make_unique<Shard>(options, optimizer_, schedule_);
   const auto taken = [this] { return DecodeIndexList(shard_->taken_list(), 4).value(); };
   const FakeWorker a{WorkerId{0}}, b{WorkerId{1}};

@@ -9,12 +9,13 @@
 namespace thinwire {
 
 Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
-             const Schedule& schedule, const Thinning& thinning, std::pmr::memory_resource* memory)
+             const Schedule& schedule, const SparseUpdateSpec& sparse_updates,
+             std::pmr::memory_resource* memory)
     : value_count_(value_count),
       planned_examples_(planned_examples),
       schedule_(schedule),
       pool_(memory),
-      updater_(value_count, optimizer, thinning, memory) {
+      updater_(value_count, optimizer, sparse_updates, memory) {
   TakeBuffer();
   std::ranges::fill(masters_, 0.0f);
 }

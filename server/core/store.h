@@ -29,13 +29,13 @@ class Store {
   // PLANNED_EXAMPLES is the length of the schedule. OPTIMIZER and SCHEDULE outlive the store.
   // MEMORY holds the masters and slots, and outlives every reader of the masters.
   Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
-        const Schedule& schedule, const Thinning& thinning = {},
+        const Schedule& schedule, const SparseUpdateSpec& sparse_updates = {},
         std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   // Takes the first values; once seeded, changes nothing. REQUIRES: CheckPayload passed.
   void Seed(const ByteChain& payload);
   // Makes one update of all that ACCUMULATOR counted, and clears it. REQUIRES: seeded(), and it may
-  // give its sum, sparse only if the thinning wants that.
+  // give its sum, sparse only if sparse_updates.WantsSparse().
   void Apply(Accumulator& accumulator);
 
   bool seeded() const { return seeded_; }

@@ -103,7 +103,7 @@ TEST(StoreTest, AnUpdateDividesByAllThatWasWeighed) {
 TEST(StoreTest, TheRateFollowsTheExamplesAcceptedBefore) {
   const RecordingOptimizer optimizer;
   const Schedule schedule =
-      Schedule::Make({.name = "polynomial", .learning_rate = 1, .power = 1}).value();
+      Schedule::Make({.kind = ScheduleKind::kPolynomial, .learning_rate = 1, .power = 1}).value();
   Store store(1, 8, optimizer, schedule);
   Accumulator accumulator(1);
   for (int i = 0; i < 3; ++i) {

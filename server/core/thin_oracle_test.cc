@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/codec/index_list.h"
+#include "common/spec/rule.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/rule.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
 #include "server/core/testing/histories.h"
@@ -23,7 +23,7 @@ namespace thinwire {
 namespace {
 
 constexpr size_t kValues = 24;
-constexpr int kHistories = 2000;  // of each thinning
+constexpr int kHistories = 2000;  // of each spec
 constexpr int kEvents = 60;
 constexpr uint64_t kPlannedExamples = 200;
 constexpr double kMomentum = 0.75;
@@ -56,17 +56,17 @@ Event Widened(Event event) {
 // Momentum with weight decay.
 class Model {
  public:
-  explicit Model(const Thinning& thinning) : thinning_(thinning) {}
+  explicit Model(const SparseUpdateSpec& sparse_updates) : spec_(sparse_updates) {}
 
   void Apply(const Oracle::Expected& update, uint64_t number, float rate) {
     const auto scale = static_cast<float>(1.0 / static_cast<double>(update.weight));
     std::vector<float> gradient(kValues);
     for (size_t i = 0; i < kValues; ++i) gradient[i] = scale * static_cast<float>(update.sum[i]);
-    if (thinning_.selection_density.has_value()) gradient = Selected(gradient);
+    if (spec_.selection_density.has_value()) gradient = Selected(gradient);
     for (size_t i = 0; i < kValues; ++i) {
-      if (thinning_.lazy_slots && gradient[i] == 0) continue;
+      if (spec_.lazy_slots && gradient[i] == 0) continue;
       double missed = static_cast<double>(number - 1 - last_[i]);
-      if (!thinning_.lazy_slots) missed = 0;
+      if (!spec_.lazy_slots) missed = 0;
       masters_[i] *= std::pow(1 - rate * kWeightDecay, missed);
       velocity_[i] = kMomentum * velocity_[i] + gradient[i] + kWeightDecay * masters_[i];
       masters_[i] -= rate * velocity_[i];
@@ -89,18 +89,18 @@ class Model {
     std::ranges::stable_sort(
         order, [&](size_t a, size_t b) { return std::abs(rest_[a]) > std::abs(rest_[b]); });
     std::vector<float> selected(kValues);
-    const auto taken = static_cast<size_t>(std::lround(*thinning_.selection_density * kValues));
+    const auto taken = static_cast<size_t>(std::lround(*spec_.selection_density * kValues));
     taken_.clear();
     for (size_t j = 0; j < taken; ++j) {
       selected[order[j]] = std::exchange(rest_[order[j]], 0.0f);
       if (selected[order[j]] != 0) taken_.push_back(static_cast<uint32_t>(order[j]));
     }
     std::ranges::sort(taken_);
-    if (thinning_.selection_rest == SelectionRest::kWorkers) rest_.assign(kValues, 0.0f);
+    if (spec_.unselected_owner == UnselectedOwner::kWorkers) rest_.assign(kValues, 0.0f);
     return selected;
   }
 
-  const Thinning thinning_;
+  const SparseUpdateSpec spec_;
   std::vector<double> masters_ = std::vector<double>(kValues, 100);
   std::vector<double> velocity_ = std::vector<double>(kValues);
   std::vector<uint64_t> last_ = std::vector<uint64_t>(kValues);
@@ -109,10 +109,10 @@ class Model {
 };
 
 // In sync only, where THINNING wants that.
-Rule DrawRule(const Thinning& thinning, Dice& dice) {
+Rule DrawRule(const SparseUpdateSpec& sparse_updates, Dice& dice) {
   const uint32_t workers = 1 + static_cast<uint32_t>(dice.Below(4));
   const uint32_t fold_every = 1 + static_cast<uint32_t>(dice.Below(4));
-  const bool sync = thinning.selection_rest == SelectionRest::kWorkers;
+  const bool sync = sparse_updates.unselected_owner == UnselectedOwner::kWorkers;
   switch (dice.Below(sync ? 2 : 5)) {
     case 0:
       return Rule::Sync(workers);
@@ -129,10 +129,10 @@ Rule DrawRule(const Thinning& thinning, Dice& dice) {
 
 class ThinOracleTest : public testing::Test {
  protected:
-  void RunHistories(const Thinning& thinning, uint64_t first_seed) {
+  void RunHistories(const SparseUpdateSpec& sparse_updates, uint64_t first_seed) {
     for (int i = 0; i < kHistories; ++i) {
       Dice dice(first_seed + i);
-      RunHistory(DrawRule(thinning, dice), thinning, first_seed + i);
+      RunHistory(DrawRule(sparse_updates, dice), sparse_updates, first_seed + i);
       if (HasFailure()) FAIL() << "seed " << first_seed + i << "\n" << told_.str();
     }
     std::cout << updates_ << " updates\n";
@@ -140,17 +140,17 @@ class ThinOracleTest : public testing::Test {
   }
 
  private:
-  void RunHistory(const Rule& rule, const Thinning& thinning, uint64_t seed) {
+  void RunHistory(const Rule& rule, const SparseUpdateSpec& sparse_updates, uint64_t seed) {
     told_.str("");
     told_ << rule << "\n";
     ShardOptions options;
     options.value_count = kValues;
     options.rule = rule;
     options.planned_examples = kPlannedExamples;
-    options.thinning = thinning;
+    options.sparse_updates = sparse_updates;
     Shard shard(options, *optimizer_, schedule_);
     Oracle oracle(options);
-    Model model(thinning);
+    Model model(sparse_updates);
     History history(rule, seed);
     size_t applied = 0;
     for (int i = 0; i < kEvents && !HasFailure(); ++i) {
@@ -164,7 +164,7 @@ class ThinOracleTest : public testing::Test {
                     static_cast<float>(schedule_.Rate(update.examples_before, kPlannedExamples)));
       }
       if (shard.seeded()) CompareMasters(shard.masters(), model.masters());
-      if (thinning.selection_rest == SelectionRest::kWorkers) {
+      if (sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
         EXPECT_EQ(DecodeIndexList(shard.taken_list(), kValues).value(), model.taken());
       } else {
         EXPECT_TRUE(shard.taken_list().empty());
@@ -180,9 +180,11 @@ class ThinOracleTest : public testing::Test {
   }
 
   const std::unique_ptr<const Optimizer> optimizer_ =
-      MakeOptimizer({.name = "momentum", .momentum = kMomentum, .weight_decay = kWeightDecay})
+      MakeOptimizer(
+          {.kind = OptimizerKind::kMomentum, .momentum = kMomentum, .weight_decay = kWeightDecay})
           .value();
-  const Schedule schedule_ = Schedule::Make({.name = "polynomial", .learning_rate = 0.5}).value();
+  const Schedule schedule_ =
+      Schedule::Make({.kind = ScheduleKind::kPolynomial, .learning_rate = 0.5}).value();
   std::ostringstream told_;  // the history at hand
   int updates_ = 0;
 };
@@ -198,7 +200,8 @@ TEST_F(ThinOracleTest, AgreesOnASelectionWithLazySlots) {
 }
 
 TEST_F(ThinOracleTest, AgreesOnASelectionWhoseRestGoesBackToTheWorkers) {
-  RunHistories({.selection_density = 0.125, .selection_rest = SelectionRest::kWorkers}, 5000000);
+  RunHistories({.selection_density = 0.125, .unselected_owner = UnselectedOwner::kWorkers},
+               5000000);
 }
 
 }  // namespace

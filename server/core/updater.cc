@@ -10,14 +10,16 @@
 
 namespace thinwire {
 
-Updater::Updater(size_t value_count, const Optimizer& optimizer, const Thinning& thinning,
-                 std::pmr::memory_resource* memory)
-    : optimizer_(optimizer), thinning_(thinning), last_(thinning.lazy_slots ? value_count : 0) {
+Updater::Updater(size_t value_count, const Optimizer& optimizer,
+                 const SparseUpdateSpec& sparse_updates, std::pmr::memory_resource* memory)
+    : optimizer_(optimizer),
+      spec_(sparse_updates),
+      last_(sparse_updates.lazy_slots ? value_count : 0) {
   // A copied FloatArray would leave MEMORY.
   for (int i = 0; i < optimizer.slot_count(); ++i) slots_.emplace_back(value_count, memory);
-  if (!thinning.selection_density.has_value()) return;
-  selection_.emplace(value_count, thinning.selection_rest, memory);
-  if (thinning.selection_rest == SelectionRest::kWorkers) {
+  if (!sparse_updates.selection_density.has_value()) return;
+  selection_.emplace(value_count, sparse_updates.unselected_owner, memory);
+  if (sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
     taken_list_ = EncodeIndexList({}, value_count);
   }
 }
@@ -40,8 +42,8 @@ void Updater::Apply(const Update& update, const Accumulator& accumulator,
 }
 
 size_t Updater::SelectedCount(double progress) const {
-  const double density = thinning_.selection_warmup.At(progress, *thinning_.selection_density);
-  return SentCount(density, selection_->rest().size(), thinning_.selection_least);
+  const double density = spec_.selection_warmup.At(progress, *spec_.selection_density);
+  return SentCount(density, selection_->rest().size(), spec_.selection_least);
 }
 
 void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulator,

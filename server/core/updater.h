@@ -19,37 +19,23 @@
 #include <vector>
 
 #include "common/byte_chain.h"
-#include "common/density_warmup.h"
 #include "common/float_array.h"
+#include "common/spec/sparse_update_spec.h"
 #include "server/core/accumulator.h"
 #include "server/core/global_top_k.h"
 #include "server/core/optimizer/optimizer.h"
 
 namespace thinwire {
 
-// How an update is kept thin.
-struct Thinning {
-  bool lazy_slots = false;
-  std::optional<double> selection_density;  // gTop-k
-  size_t selection_least = 1;               // values, however low the density
-  DensityWarmup selection_warmup;           // as that of what is pushed
-  SelectionRest selection_rest = SelectionRest::kServer;
-
-  // Whether a sum of sparse gradients is worth keeping as such.
-  bool WantsSparse() const { return lazy_slots || selection_density.has_value(); }
-
-  bool operator==(const Thinning&) const = default;
-};
-
 class Updater {
  public:
   // OPTIMIZER and MEMORY outlive the updater; slots and selection lie in MEMORY.
-  Updater(size_t value_count, const Optimizer& optimizer, const Thinning& thinning,
+  Updater(size_t value_count, const Optimizer& optimizer, const SparseUpdateSpec& sparse_updates,
           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   // Makes MASTERS of BEFORE, the masters before the update: the same array, or one apart from it.
   // REQUIRES: both have value_count values; ACCUMULATOR may give its sum, and gives sparse ones
-  // only if the thinning wants them.
+  // only if sparse_updates.WantsSparse().
   void Apply(const Update& update, const Accumulator& accumulator, std::span<const float> before,
              std::span<float> masters);
 
@@ -69,7 +55,7 @@ class Updater {
   size_t SelectedCount(double progress) const;
 
   const Optimizer& optimizer_;
-  const Thinning thinning_;
+  const SparseUpdateSpec spec_;
   std::vector<FloatArray> slots_;
   std::vector<uint32_t> last_;  // with lazy slots, as ApplySparse has it; else empty
   std::optional<GlobalTopK> selection_;

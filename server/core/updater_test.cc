@@ -14,11 +14,13 @@ namespace {
 constexpr size_t kValues = 3000;
 constexpr uint64_t kUpdates = 5;
 
-const Thinning kLazy = {.lazy_slots = true};
-const Thinning kSelected = {.selection_density = 0.01};
-const Thinning kBoth = {.lazy_slots = true, .selection_density = 0.01};
+const SparseUpdateSpec kLazy = {.lazy_slots = true};
+const SparseUpdateSpec kSelected = {.selection_density = 0.01};
+const SparseUpdateSpec kBoth = {.lazy_slots = true, .selection_density = 0.01};
 
-std::unique_ptr<const Optimizer> Momentum() { return MakeOptimizer({.name = "momentum"}).value(); }
+std::unique_ptr<const Optimizer> Momentum() {
+  return MakeOptimizer({.kind = OptimizerKind::kMomentum}).value();
+}
 
 ByteChain TopK(uint32_t seed) {
   const auto codec = MakeCodec({.id = CodecId::kTopK, .density = 0.02}).value();
@@ -30,9 +32,9 @@ ByteChain Fp32(uint32_t seed) { return Fp32Payload(Laplace(kValues, seed)); }
 // A shard's masters, updated by rounds of gradients of two workers.
 class Rounds {
  public:
-  explicit Rounds(const Optimizer& optimizer, const Thinning& thinning)
-      : accumulator_(kValues, thinning.WantsSparse()),
-        updater_(kValues, optimizer, thinning),
+  explicit Rounds(const Optimizer& optimizer, const SparseUpdateSpec& sparse_updates)
+      : accumulator_(kValues, sparse_updates.WantsSparse()),
+        updater_(kValues, optimizer, sparse_updates),
         masters_(Gauss(kValues, 1)) {}
 
   void Round(const ByteChain& one, const ByteChain& other, double progress = 1) {
@@ -158,9 +160,9 @@ TEST(UpdaterTest, WithoutMemoryOfGradientsLazySlotsChangeNothingInASelection) {
 
 TEST(UpdaterTest, TheNewMastersMayLieElsewhere) {
   const auto optimizer = Momentum();
-  for (const Thinning& thinning : {Thinning(), kLazy, kSelected, kBoth}) {
-    Rounds in_place(*optimizer, thinning);
-    Rounds elsewhere(*optimizer, thinning);
+  for (const SparseUpdateSpec& sparse_updates : {SparseUpdateSpec(), kLazy, kSelected, kBoth}) {
+    Rounds in_place(*optimizer, sparse_updates);
+    Rounds elsewhere(*optimizer, sparse_updates);
     for (uint32_t t = 0; t < kUpdates; ++t) {
       in_place.Round(TopK(2 * t), TopK(2 * t + 1));
       elsewhere.RoundElsewhere(TopK(2 * t), TopK(2 * t + 1));

@@ -14,8 +14,8 @@
 
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/spec/rule.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/rule.h"
 #include "server/core/schedule.h"
 #include "server/core/shard.h"
 #include "server/edge/shard_host.h"

@@ -39,7 +39,7 @@ TEST(HostedModelTest, ASelectionLeavesVectorsAlone) {
   const PlainDescent optimizer;
   const Schedule schedule = ConstantRate();
   ShardOptions options;
-  options.thinning.selection_density = 0.02;
+  options.sparse_updates.selection_density = 0.02;
   const HostedModel model(Partition::Make({{"w", {20, 10}}, {"b", {30}}}, 0, 1).value(),
                           ServerId{0}, options, optimizer, schedule, pool);
   EXPECT_EQ(MovedByOnePush(model, pool), (std::map<size_t, size_t>{{200, 4}, {30, 30}}));

@@ -22,10 +22,10 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/spec/rule.h"
 #include "proto/control.pb.h"
 #include "server/core/delta_publisher.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/rule.h"
 #include "server/core/schedule.h"
 #include "server/core/updater.h"
 #include "server/edge/session.h"
@@ -37,7 +37,7 @@ struct JobOptions {
   ServerId server;  // 0 leads
   uint32_t server_count = 1;
   Rule rule;
-  Thinning thinning;
+  SparseUpdateSpec sparse_updates;
   std::optional<PublishOptions> publish;  // none: workers read the masters only
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);

@@ -28,7 +28,7 @@ absl::Status CheckWorker(uint32_t worker, const Rule& rule) {
 ShardOptions ShardOptionsOf(const JobOptions& options) {
   return {.rule = options.rule,
           .generation = options.generation,
-          .thinning = options.thinning,
+          .sparse_updates = options.sparse_updates,
           .publish = options.publish,
           .memory = options.memory};
 }

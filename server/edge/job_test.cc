@@ -163,7 +163,7 @@ class JobTest : public testing::Test {
     options.thread_count = 2;
     ScheduleSpec schedule;
     schedule.learning_rate = 0.5;
-    job_ = std::make_unique<Job>(options, MakeOptimizer({.name = "sgd"}).value(),
+    job_ = std::make_unique<Job>(options, MakeOptimizer({}).value(),
                                  Schedule::Make(schedule).value(), clock_);
   }
 

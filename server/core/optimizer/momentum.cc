@@ -10,7 +10,7 @@ class Momentum final : public Optimizer {
   explicit Momentum(const OptimizerSpec& spec)
       : Optimizer(1, spec.weight_decay),
         momentum_(static_cast<float>(spec.momentum)),
-        nesterov_(spec.name == "nesterov") {}
+        nesterov_(spec.kind == OptimizerKind::kNesterov) {}
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

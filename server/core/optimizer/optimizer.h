@@ -18,24 +18,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
+#include "common/spec/optimizer_spec.h"
 
 namespace thinwire {
-
-// As config.proto's Optimization, without the schedule.
-struct OptimizerSpec {
-  std::string name = "sgd";  // sgd, momentum, nesterov, adam, adamw, adagrad
-  double momentum = 0.9;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0;
-
-  bool operator==(const OptimizerSpec&) const = default;
-};
 
 // One update's numbers.
 struct Update {
@@ -67,8 +54,7 @@ class Optimizer {
   const double weight_decay_;
 };
 
-// Errors: InvalidArgument for an unknown name (lists those there are and suggests a near one) or a
-// number out of its range, also one that this optimizer does not use.
+// Errors: InvalidArgument with the problems of SPEC.
 absl::StatusOr<std::unique_ptr<const Optimizer>> MakeOptimizer(const OptimizerSpec& spec);
 
 }  // namespace thinwire

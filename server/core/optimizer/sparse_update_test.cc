@@ -183,9 +183,12 @@ TEST_P(SparseUpdateTest, TheNumberOfTheLastUpdateMayGoRound) {
 
 std::vector<OptimizerSpec> Specs() {
   std::vector<OptimizerSpec> specs;
-  for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad"}) {
+  for (size_t kind = 0; kind < std::size(kOptimizers); ++kind) {
     for (double decay : {0.0, 0.125}) {
-      specs.push_back({.name = name, .beta1 = 0.875, .beta2 = 0.98, .weight_decay = decay});
+      specs.push_back({.kind = static_cast<OptimizerKind>(kind),
+                       .beta1 = 0.875,
+                       .beta2 = 0.98,
+                       .weight_decay = decay});
     }
   }
   return specs;
@@ -194,7 +197,8 @@ std::vector<OptimizerSpec> Specs() {
 INSTANTIATE_TEST_SUITE_P(AllOptimizers, SparseUpdateTest, testing::ValuesIn(Specs()),
                          [](const auto& param) {
                            const OptimizerSpec& spec = param.param;
-                           return spec.name + (spec.weight_decay == 0 ? "" : "WithDecay");
+                           return std::string(Traits(spec.kind).name) +
+                                  (spec.weight_decay == 0 ? "" : "WithDecay");
                          });
 
 }  // namespace

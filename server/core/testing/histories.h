@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
+#include "common/spec/rule.h"
 #include "server/core/event.h"
-#include "server/core/rule.h"
 #include "server/core/shard.h"
 
 namespace thinwire {

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/progress.h"
-#include "server/core/rule.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
 

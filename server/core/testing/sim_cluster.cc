@@ -51,7 +51,7 @@ SimCluster::SimCluster(const Rule& rule, uint64_t seed)
   ShardOptions options;
   options.value_count = kSimValues;
   options.rule = rule;
-  options.thinning.lazy_slots = lazy_slots_;
+  options.sparse_updates.lazy_slots = lazy_slots_;
   options.publish = publish_;
   for (uint32_t i = 0; i < shard_count_; ++i) {
     optimizers_.push_back(std::make_unique<RecordingOptimizer>());

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
 #include "server/core/testing/histories.h"

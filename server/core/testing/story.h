@@ -19,7 +19,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
 
 namespace thinwire {
 
