@@ -83,7 +83,7 @@ class ServerLink::OpenStream final : public StreamObserver {
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   ByteChain ready_ ABSL_GUARDED_BY(mu_);
   // Declared last, so that it is destroyed first and makes no calls while the other members are.
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<FrameStream> stream_;
 };
 
 ServerLink::ServerLink(const ExchangeParts& parts, ServerId server, const JoinReply& reply,

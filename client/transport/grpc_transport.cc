@@ -53,7 +53,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
 }
 
 // One Exchange call. Thread-safe.
-class GrpcStream final : public Stream,
+class GrpcStream final : public FrameStream,
                          private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   GrpcStream(std::shared_ptr<grpc::Channel> channel, StreamObserver& observer)
@@ -148,7 +148,7 @@ std::string GrpcTransport::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (", servers_[server.value].address, ")");
 }
 
-std::unique_ptr<Stream> GrpcTransport::Open(ServerId server, StreamObserver& observer) {
+std::unique_ptr<FrameStream> GrpcTransport::Open(ServerId server, StreamObserver& observer) {
   return std::make_unique<GrpcStream>(servers_[server.value].data, observer);
 }
 

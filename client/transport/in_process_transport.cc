@@ -18,7 +18,7 @@ absl::Status TimedOut(absl::Duration timeout) {
 
 // The worker's end of a stream. The loop assigns its number when it connects the stream, and only
 // the loop reads and writes it.
-class InProcessTransport::InProcessStream final : public Stream {
+class InProcessTransport::InProcessStream final : public FrameStream {
  public:
   InProcessStream(InProcessTransport& transport, ServerId server, StreamObserver& observer)
       : transport_(transport), number_(std::make_shared<uint64_t>(0)) {
@@ -70,7 +70,7 @@ std::string InProcessTransport::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (in process)");
 }
 
-std::unique_ptr<Stream> InProcessTransport::Open(ServerId server, StreamObserver& observer) {
+std::unique_ptr<FrameStream> InProcessTransport::Open(ServerId server, StreamObserver& observer) {
   return std::make_unique<InProcessStream>(*this, server, observer);
 }
 

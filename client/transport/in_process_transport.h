@@ -53,7 +53,7 @@ class InProcessTransport final : public Transport {
   ~InProcessTransport() override;
 
   std::string NameOf(ServerId server) const override;
-  std::unique_ptr<Stream> Open(ServerId server, StreamObserver& observer) override;
+  std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) override;
   absl::StatusOr<JoinReply> Join(ServerId server, const JoinRequest& request,
                                  absl::Duration timeout) override;
   absl::StatusOr<LeaveReply> Leave(ServerId server, const LeaveRequest& request,

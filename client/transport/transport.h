@@ -35,11 +35,11 @@ class StreamObserver {
   virtual void OnClosed(absl::Status status) = 0;
 };
 
-class Stream {
+class FrameStream {
  public:
   // Ends the stream. No call reaches the observer after the destructor returns. REQUIRES: not
   // called from within the observer.
-  virtual ~Stream() = default;
+  virtual ~FrameStream() = default;
   // Sends FRAME; does nothing if the stream has ended. REQUIRES: OnWritten was called for the last
   // frame.
   virtual void Write(ByteChain frame) = 0;
@@ -60,7 +60,7 @@ class Transport {
 
   // Opens a stream. If the server cannot be reached, OnClosed reports it. OBSERVER must outlive the
   // stream.
-  virtual std::unique_ptr<Stream> Open(ServerId server, StreamObserver& observer) = 0;
+  virtual std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) = 0;
 
   // Blocks until the server answers. Errors: gRPC's codes; DeadlineExceeded after TIMEOUT.
   virtual absl::StatusOr<JoinReply> Join(ServerId server, const JoinRequest& request,
