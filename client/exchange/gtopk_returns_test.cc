@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/encode/shard_encoder.h"
+#include "common/codec/codec.h"
 #include "common/codec/index_list.h"
 
 namespace thinwire::client {
@@ -60,11 +61,16 @@ ParametersEntry Parameters(uint64_t frontier, const Indices& selected) {
           .taken = EncodeIndexList(selected, kValues)};
 }
 
+// All values of the push are its step.
 PushEntry Push(uint64_t step, uint32_t examples = 8) {
+  const std::vector<float> values(kValues, static_cast<float>(step));
+  const auto fp32 = *MakeCodec({.id = CodecId::kFp32});
+  std::vector<std::byte> payload(fp32->MaxPayloadBytes(kValues));
+  payload.resize(fp32->Encode(values, Turn(), payload));
   return {.shard = kShard,
           .step = Step{step},
           .examples = examples,
-          .payload = ByteChain(std::vector<std::byte>(5 + step))};
+          .payload = ByteChain(std::move(payload))};
 }
 
 class GtopkReturnsTest : public ::testing::Test {
