@@ -211,8 +211,8 @@ TEST_F(ClientTest, ALatePushJumpsOnceAndItsValuesAndExamplesAreSentLater) {
   EXPECT_EQ(of_late[4].late_examples, 0u);
   const size_t count = partition_.value_count(late);
   std::vector<float> once(count), twice(count);
-  DecodePayload(of_late[2].payload, once);
-  DecodePayload(of_late[3].payload, twice);
+  DecodePayload(CheckPayload(of_late[2].payload, count).value(), once);
+  DecodePayload(CheckPayload(of_late[3].payload, count).value(), twice);
   for (size_t i = 0; i < count; ++i) ASSERT_EQ(twice[i], 2 * once[i]) << i;
 }
 
@@ -436,7 +436,8 @@ TEST_F(ClientTest, AChosenPushCodecIsReportedWithItsReason) {
   const PushEntry last = ServerOf(ShardId{0}).pushes().back();
   const bool vector =
       partition_.tensors()[partition_.segments(last.shard)[0].tensor].shape.size() < 2;
-  EXPECT_EQ(CodecName(PayloadCodec(last.payload)), chosen[vector ? 1 : 0].codec);
+  const auto payload = CheckPayload(last.payload, partition_.value_count(last.shard)).value();
+  EXPECT_EQ(CodecName(PayloadCodec(payload)), chosen[vector ? 1 : 0].codec);
   EXPECT_TRUE(client_->Leave().ok());
 }
 
@@ -474,7 +475,7 @@ TEST_F(ClientTest, UnselectedValuesArePushedAgainUnlessTheirListIsMissed) {
     server->set_answer([&](ParametersEntry& answer) {
       const size_t count = partition_.value_count(answer.shard);
       answer.frontier = missed ? answer.step + 1 : answer.step;
-      answer.taken = EncodeIndexList(std::vector<uint32_t>{0}, count);
+      answer.selected = EncodeIndexList(std::vector<uint32_t>{0}, count);
     });
   }
   Make({});
@@ -492,7 +493,7 @@ TEST_F(ClientTest, UnselectedValuesArePushedAgainUnlessTheirListIsMissed) {
     for (const PushEntry& push : server->pushes()) {
       const size_t count = partition_.value_count(push.shard);
       std::vector<float> values(count);
-      DecodePayload(push.payload, values);
+      DecodePayload(CheckPayload(push.payload, count).value(), values);
       const Segment& segment = partition_.segments(push.shard)[0];
       const float* gradient = &gradients[segment.tensor][segment.offset];
       EXPECT_EQ(values[0], gradient[0]);
@@ -503,12 +504,12 @@ TEST_F(ClientTest, UnselectedValuesArePushedAgainUnlessTheirListIsMissed) {
 
 TEST_F(ClientTest, AMalformedListOfSelectedIndicesIsAFailureThatNamesServerAndShard) {
   servers_[1]->set_answer(
-      [](ParametersEntry& answer) { answer.taken = ByteChain(std::vector<std::byte>(2)); });
+      [](ParametersEntry& answer) { answer.selected = ByteChain(std::vector<std::byte>(2)); });
   Make({});
   ASSERT_TRUE(Join().ok());
   const absl::Status status = client_->WaitAll();
   EXPECT_THAT(std::string(status.message()), HasSubstr("server 1"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr(": taken: "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(": selected: "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("shard "));
 }
 

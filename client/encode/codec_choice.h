@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "common/spec/push_spec.h"
 
 namespace thinwire::client {

@@ -14,6 +14,7 @@
 #include "client/replica/parameter_memory.h"
 #include "common/byte_chain.h"
 #include "common/codec/codec.h"
+#include "common/codec/payload.h"
 #include "common/partition.h"
 #include "common/status_macros.h"
 
@@ -64,11 +65,12 @@ class Workbench {
       payload = ByteChain();  // releases its buffer for reuse
       return Encode(spec, *codec, payload);
     };
+    ASSIGN_OR_RETURN(const double encode_seconds, FastestSeconds(clock, encode));
+    const CheckedPayload checked = EncodedPayload(payload, sum_.size());
     const auto decode = [&] {
-      DecodePayloadAdd(payload, 1, sum_);
+      DecodePayloadAdd(checked, 1, sum_);
       return absl::OkStatus();
     };
-    ASSIGN_OR_RETURN(const double encode_seconds, FastestSeconds(clock, encode));
     ASSIGN_OR_RETURN(const double decode_seconds, FastestSeconds(clock, decode));
     const auto count = static_cast<double>(sum_.size());
     return CodecCost{.spec = spec,

@@ -14,7 +14,7 @@
 #include "client/encode/device.h"
 #include "client/options/client_options.h"
 #include "common/clock.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 
 namespace thinwire::client {
 

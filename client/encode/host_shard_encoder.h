@@ -32,7 +32,7 @@ class HostShardEncoder final : public ShardEncoder {
   // gradient has an owner.
   absl::Status Begin(const Work& work) override;
   absl::StatusOr<std::optional<ByteChain>> Finish() override;
-  absl::Status GiveBack(ShardId shard, const ByteChain& payload,
+  absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                         std::span<const uint32_t> selected) override;
   absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) override;
   absl::StatusOr<std::vector<ShardFeedback>> feedback() override;

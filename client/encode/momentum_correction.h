@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/byte_chain.h"
+#include "common/codec/payload.h"
 #include "common/float_array.h"
 #include "common/spec/push_spec.h"
 
@@ -43,7 +43,7 @@ class MomentumCorrection {
   // call.
   std::span<const float> Correct(std::span<const float> gradient, std::vector<float>& scratch);
   // Masks u at the entries of PAYLOAD, which was encoded from the residual.
-  void Sent(const ByteChain& payload);
+  void Sent(const CheckedPayload& payload);
 
   bool enabled() const { return options_.enabled; }
   // Returns u; empty while all of it is zero.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
+#include "common/codec/payload.h"
 
 namespace thinwire::client {
 namespace {
@@ -14,15 +15,15 @@ namespace {
 using Floats = std::vector<float>;
 
 // Returns VALUES encoded with SPEC.
-ByteChain Encoded(const CodecSpec& spec, const Floats& values) {
+CheckedPayload Encoded(const CodecSpec& spec, const Floats& values) {
   const auto codec = *MakeCodec(spec);
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, Turn{}, bytes));
-  return ByteChain(std::move(bytes));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
+  return CheckPayload(ByteChain(std::move(bytes)), values.size()).value();
 }
 
 // Returns a sparse payload with entries at the 2 largest of VALUES.
-ByteChain TopTwo(const Floats& values) {
+CheckedPayload TopTwo(const Floats& values) {
   return Encoded({.id = CodecId::kTopK, .density = 2.0 / static_cast<double>(values.size())},
                  values);
 }

@@ -81,6 +81,7 @@ class PushEncoder {
 
  private:
   struct Shard {
+    size_t value_count;
     bool is_vector;
     uint32_t late_examples = 0;
   };
@@ -93,6 +94,8 @@ class PushEncoder {
               PushSchedule schedule, std::unique_ptr<ShardEncoder> shards);
 
   ShardCodec CodecOf(ShardId shard, Step step);
+  // Adds the values of PUSH, except those at the indices SELECTED, to the residual.
+  absl::Status GiveBack(const PushEntry& push, std::span<const uint32_t> selected);
 
   const WorkerId worker_;
   const bool corrects_momentum_;

@@ -21,6 +21,7 @@
 #include "client/encode/gradient.h"
 #include "common/byte_chain.h"
 #include "common/codec/codec.h"
+#include "common/codec/payload.h"
 #include "common/ids.h"
 
 namespace thinwire::client {
@@ -39,7 +40,7 @@ class ShardEncoder {
     float factor = 1;
     CodecSpec spec;
     const Codec& codec;  // made from SPEC
-    Turn turn;
+    RandomKeys keys;
   };
 
   virtual ~ShardEncoder() = default;
@@ -55,7 +56,7 @@ class ShardEncoder {
 
   // Adds decode(PAYLOAD) to the residual of SHARD, except at the indices SELECTED, which are
   // ascending. REQUIRES: PAYLOAD was encoded from SHARD.
-  virtual absl::Status GiveBack(ShardId shard, const ByteChain& payload,
+  virtual absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                                 std::span<const uint32_t> selected) = 0;
 
   // Returns the sum of the squares of GRADIENT's values; not finite if one of them is not.

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 
 namespace thinwire::client {
 
@@ -34,15 +34,15 @@ absl::Status GtopkReturns::OnAccepted(const PushEntry& push) {
 absl::Status GtopkReturns::OnParameters(const ParametersEntry& entry) {
   Slot& slot = slots_[entry.shard.value];
   std::vector<uint32_t> selected;
-  if (!entry.taken.empty()) {
-    auto decoded = DecodeIndexList(entry.taken, partition_.value_count(entry.shard));
+  if (!entry.selected.empty()) {
+    auto decoded = DecodeIndexList(entry.selected, partition_.value_count(entry.shard));
     if (!decoded.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("shard ", entry.shard.value, ": taken: ", decoded.status().message()));
+          absl::StrCat("shard ", entry.shard.value, ": selected: ", decoded.status().message()));
     }
     selected = *std::move(decoded);
   }
-  slot.keeps = !entry.taken.empty();
+  slot.keeps = !entry.selected.empty();
   slot.frontier = entry.frontier;
   slot.selected = std::move(selected);
   if (!slot.push.has_value()) return absl::OkStatus();

@@ -42,8 +42,8 @@ class GtopkReturns {
   // Keeps PUSH, or returns its unselected values if its list has arrived. Call once per push.
   // Errors: the encoder's.
   absl::Status OnAccepted(const PushEntry& push);
-  // Handles the last entry of a shard's parameters. Errors: InvalidArgument "shard 3: taken: ..."
-  // for a malformed list, and nothing changes; the encoder's.
+  // Handles the last entry of a shard's parameters. Errors: InvalidArgument "shard 3: selected:
+  // ..." for a malformed list, and nothing changes; the encoder's.
   absl::Status OnParameters(const ParametersEntry& entry);
 
  private:

@@ -10,7 +10,7 @@
 
 #include "client/encode/shard_encoder.h"
 #include "common/codec/codec.h"
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 
 namespace thinwire::client {
 namespace {
@@ -37,9 +37,9 @@ class RecordingEncoder final : public ShardEncoder {
   size_t most_begun() const override { return 1; }
   absl::Status Begin(const Work&) override { return absl::OkStatus(); }
   absl::StatusOr<std::optional<ByteChain>> Finish() override { return std::nullopt; }
-  absl::Status GiveBack(ShardId shard, const ByteChain& payload,
+  absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                         std::span<const uint32_t> selected) override {
-    returned_.push_back({shard, payload, Indices(selected.begin(), selected.end())});
+    returned_.push_back({shard, payload.bytes(), Indices(selected.begin(), selected.end())});
     return absl::OkStatus();
   }
   absl::StatusOr<double> SumOfSquares(std::span<const float>) override { return 0; }
@@ -58,7 +58,7 @@ ParametersEntry Parameters(uint64_t frontier, const Indices& selected) {
   return {.shard = kShard,
           .step = Step{frontier},
           .frontier = Step{frontier},
-          .taken = EncodeIndexList(selected, kValues)};
+          .selected = EncodeIndexList(selected, kValues)};
 }
 
 // All values of the push are its step.
@@ -66,7 +66,7 @@ PushEntry Push(uint64_t step, uint32_t examples = 8) {
   const std::vector<float> values(kValues, static_cast<float>(step));
   const auto fp32 = *MakeCodec({.id = CodecId::kFp32});
   std::vector<std::byte> payload(fp32->MaxPayloadBytes(kValues));
-  payload.resize(fp32->Encode(values, Turn(), payload));
+  payload.resize(fp32->Encode(values, RandomKeys(), payload));
   return {.shard = kShard,
           .step = Step{step},
           .examples = examples,
@@ -147,7 +147,7 @@ TEST_F(GtopkReturnsTest, NothingIsKeptWithoutListsOrForPushesOfWeightZero) {
   Accept(Push(0));
   EXPECT_FALSE(returns_.pending());
   ParametersEntry without_list = Parameters(1, {});
-  without_list.taken = ByteChain();
+  without_list.selected = ByteChain();
   Arrive(without_list);
   EXPECT_FALSE(returns_.Keeps(kShard));
   Arrive(Parameters(1, {}));
@@ -163,10 +163,10 @@ TEST_F(GtopkReturnsTest, AMalformedListIsAnErrorThatNamesTheShard) {
        {EncodeIndexList(Indices{kValues}, kValues + 1), EncodeIndexList(Indices{61, 60}, kValues),
         EncodeIndexList(Indices{1, 2}, 50 * kValues), ByteChain(std::vector<std::byte>(3))}) {
     ParametersEntry entry = Parameters(1, {});
-    entry.taken = list;
+    entry.selected = list;
     const absl::Status status = returns_.OnParameters(entry);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("shard 3: taken: "));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("shard 3: selected: "));
   }
   EXPECT_TRUE(TakeReturned().empty());
   Arrive(Parameters(1, {5}));

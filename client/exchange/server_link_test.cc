@@ -24,7 +24,7 @@ class ServerLinkTest : public ExchangeFixture {
       pushes_.BeginStep(Step{step}, 1, 1);
       for (const ShardId shard : shards_) {
         std::vector<std::byte> payload(fp32_->MaxPayloadBytes(4096));
-        payload.resize(fp32_->Encode(zeros, Turn(), payload));
+        payload.resize(fp32_->Encode(zeros, RandomKeys(), payload));
         links_[0]->queue().Push({.shard = shard,
                                  .step = Step{step},
                                  .examples = 1,

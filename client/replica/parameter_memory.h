@@ -6,14 +6,26 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/byte_chain.h"
+#include "common/codec/delta/ulp_delta.h"
+#include "common/codec/payload.h"
 #include "common/ids.h"
-#include "proto/frame.h"
 
 namespace thinwire::client {
+
+// The checked content of a ParametersEntry.
+struct ParameterChange {
+  ShardId shard;
+  // A payload holds the new values of the shard or, with `adds`, values to add to it. A UlpDelta
+  // changes some of the values.
+  std::variant<CheckedPayload, UlpDelta> values;
+  bool adds = false;
+  bool wants_hash = false;  // whether to compute the hash of the new values
+};
 
 class ParameterMemory {
  public:
@@ -28,9 +40,9 @@ class ParameterMemory {
   // for SHARD.
   virtual ByteChain SeedPayload(ShardId shard) const = 0;
 
-  // Applies ENTRY to its shard. Returns the hash of the new values if ENTRY carries a hash to
-  // compare with, else 0. REQUIRES: the payload was checked.
-  virtual absl::StatusOr<uint64_t> Apply(const ParametersEntry& entry) = 0;
+  // Applies CHANGE to its shard. Returns the hash of the new values if CHANGE wants it, else 0.
+  // REQUIRES: CHANGE has the shard's number of values.
+  virtual absl::StatusOr<uint64_t> Apply(const ParameterChange& change) = 0;
 };
 
 }  // namespace thinwire::client
