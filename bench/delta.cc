@@ -28,7 +28,7 @@
 #include "common/codec/moves.h"
 #include "common/huge_page_arena.h"
 #include "common/value_hash.h"
-#include "server/core/delta_publisher.h"
+#include "server/core/publish/delta_publisher.h"
 
 namespace thinwire {
 namespace {
@@ -101,7 +101,7 @@ void MeasureApply(benchmark::State& state, const Setting& setting) {
   std::vector<Floats> replicas(kShards, Floats(kShardValues, 0.5f));
   size_t shard = 0;
   MeasureFastest(state, [&] {
-    const auto delta = shards.publishers[shard].Answer(Version{0})[0];
+    const auto delta = shards.publishers[shard].DeltasSince(Version{0})[0];
     if (delta->kind == PublishedDelta::Kind::kAdd) {
       DecodePayloadAdd(delta->payload, 1.0f, replicas[shard]);
     } else if (delta->kind == PublishedDelta::Kind::kMove) {

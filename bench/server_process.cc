@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/spec/rule.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/schedule.h"
+#include "server/core/optimizer/schedule.h"
 #include "server/edge/job.h"
 #include "server/edge/listener.h"
 

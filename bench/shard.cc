@@ -37,7 +37,7 @@
 #include "common/float_array.h"
 #include "common/huge_page_arena.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/schedule.h"
+#include "server/core/optimizer/schedule.h"
 
 namespace thinwire {
 namespace {

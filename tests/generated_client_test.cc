@@ -69,7 +69,8 @@ class GeneratedStream {
         return Entry();
       }
       EXPECT_EQ(message.epoch(), kEpoch);
-      for (const PushVerdict& verdict : message.verdicts()) verdicts_.emplace(verdict.shard(), verdict);
+      for (const PushVerdict& verdict : message.verdicts())
+        verdicts_.emplace(verdict.shard(), verdict);
       for (const Parameters& p : message.parameters()) parameters_.emplace(p.shard(), p);
     }
     const auto first = entries.lower_bound(shard);
@@ -220,7 +221,7 @@ TEST_F(GeneratedClientTest, ATruncatedMessageEndsItsStreamAlone) {
   // a raw stream would be the same for the server.
   WorkerMessage message = Message();
   message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(6, "\x7a\x20");
-  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "want 32 bytes");
+  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "expected 32 more bytes");
 }
 
 TEST_F(GeneratedClientTest, AWrongLengthEndsItsStreamAlone) {
@@ -238,13 +239,13 @@ TEST_F(GeneratedClientTest, AnUnknownCodecEndsItsStreamAlone) {
 TEST_F(GeneratedClientTest, AnUnknownShardEndsItsStreamAlone) {
   WorkerMessage message = PushAll(0, 1);
   message.mutable_pushes(0)->set_shard(99);
-  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "shard 99: want a shard below");
+  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "shard 99: does not exist");
 }
 
 TEST_F(GeneratedClientTest, AnotherEpochEndsItsStreamAlone) {
   WorkerMessage message = PushAll(0, 1);
   message.set_epoch(1);
-  ExpectEnd(message, grpc::StatusCode::FAILED_PRECONDITION, "epoch: this server's is 12345");
+  ExpectEnd(message, grpc::StatusCode::FAILED_PRECONDITION, "(expected 12345");
 }
 
 TEST_F(GeneratedClientTest, AnotherGenerationIsStale) {
@@ -269,7 +270,7 @@ TEST_F(GeneratedClientTest, ANanIsRefusedAndTheStreamGoesOn) {
 
 TEST_F(GeneratedClientTest, AMessageBeyondTheLimitIsRefused) {
   WorkerMessage message = Message();
-  message.add_seeds()->set_payload(std::string(kMostMessageBytes + 1, '\0'));
+  message.add_seeds()->set_payload(std::string(kMaxMessageBytes + 1, '\0'));
   ExpectEnd(message, grpc::StatusCode::RESOURCE_EXHAUSTED, "");
 }
 

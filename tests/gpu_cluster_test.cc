@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/spec/rule.h"
 #include "kernels/cuda/runtime/device.h"
-#include "server/core/delta_publisher.h"
+#include "server/core/publish/delta_publisher.h"
 #include "tests/gpu_worker.h"
 
 namespace thinwire {

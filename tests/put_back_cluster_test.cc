@@ -17,8 +17,8 @@
 #include "common/codec/codec.h"
 #include "common/partition.h"
 #include "common/spec/rule.h"
-#include "server/core/delta_publisher.h"
-#include "server/core/updater.h"
+#include "server/core/publish/delta_publisher.h"
+#include "server/core/update/updater.h"
 #include "tests/small_cluster.h"
 
 namespace thinwire {

@@ -9,7 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/schedule.h"
+#include "server/core/optimizer/schedule.h"
 
 namespace thinwire {
 namespace {

@@ -14,8 +14,8 @@
 #include "common/clock.h"
 #include "common/ids.h"
 #include "common/spec/rule.h"
-#include "server/core/delta_publisher.h"
-#include "server/core/updater.h"
+#include "server/core/publish/delta_publisher.h"
+#include "server/core/update/updater.h"
 #include "server/edge/job.h"
 #include "tests/job_server.h"
 

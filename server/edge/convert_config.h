@@ -12,10 +12,10 @@
 #include "common/ids.h"
 #include "common/spec/rule.h"
 #include "proto/config.pb.h"
-#include "server/core/delta_publisher.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/schedule.h"
-#include "server/core/updater.h"
+#include "server/core/optimizer/schedule.h"
+#include "server/core/publish/delta_publisher.h"
+#include "server/core/update/updater.h"
 #include "server/edge/job.h"
 
 namespace thinwire {

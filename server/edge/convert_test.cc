@@ -109,10 +109,10 @@ TEST_F(ConvertTest, AShardsSeedsComeBeforeItsPushesBeforeItsReads) {
 TEST_F(ConvertTest, AShardThatIsNotHereIsRefused) {
   WorkerFrame frame = Frame();
   frame.reads.push_back({{2}, {}, {}, kFp32});
-  EXPECT_EQ(ErrorOf(frame), "shard 2: want a shard below 2");
+  EXPECT_EQ(ErrorOf(frame), "shard 2: does not exist (expected a shard below 2)");
   frame.reads[0].shard = elsewhere_;
-  EXPECT_EQ(ErrorOf(frame),
-            "shard " + std::to_string(elsewhere_.value) + ": lives on server 0, this is server 1");
+  EXPECT_EQ(ErrorOf(frame), "shard " + std::to_string(elsewhere_.value) +
+                                ": lives on another server (expected server 1, got server 0)");
 }
 
 TEST_F(ConvertTest, APayloadOfAnotherLengthIsRefused) {
@@ -125,12 +125,12 @@ TEST_F(ConvertTest, APayloadOfAnotherLengthIsRefused) {
 TEST_F(ConvertTest, APushOfWeightZeroHasNoPayload) {
   EXPECT_TRUE(Events(WithPush(0, ByteChain())).ok());
   EXPECT_EQ(ErrorOf(WithPush(0, Payload({1, 2, 3, 4}))),
-            prefix_ + "want no payload in a push of weight 0, got 17 bytes");
+            prefix_ + "payload: must be empty in a push of weight 0 (got 17 bytes)");
 }
 
 TEST_F(ConvertTest, ParametersAreReadInADenseCodec) {
   EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 6)),
-            prefix_ + "read codec: want one of parameters, got topk");
+            prefix_ + "read_codec: cannot carry parameters (expected a dense codec, got topk)");
   EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 77)).find(prefix_ + "read codec: codec 77"),
             0u);
   EXPECT_NE(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 0)), "none");
@@ -140,8 +140,9 @@ TEST_F(ConvertTest, DeltasAreReadWhereTheJobPublishesThem) {
   WorkerFrame frame = WithPush(8, Payload({1, 2, 3, 4}), kReadDeltas);
   frame.pushes[0].held_version = {12};
   frame.reads.push_back({here_, {1}, {12}, kReadPublished});
-  EXPECT_EQ(ErrorOf(frame),
-            prefix_ + "read codec 64: want one of parameters, for this job publishes no deltas");
+  EXPECT_EQ(
+      ErrorOf(frame),
+      prefix_ + "read_codec: this job does not publish deltas (expected a dense codec, got 64)");
   publishes_ = true;
   const auto groups = Events(frame).value();
   EXPECT_EQ(std::get<PushEvent>(groups[0].events.at(0)).read_form, ReadForm::Since(Version{12}));
@@ -152,9 +153,9 @@ TEST_F(ConvertTest, DeltasAreReadWhereTheJobPublishesThem) {
 TEST_F(ConvertTest, ASeedIsFiniteFp32) {
   WorkerFrame frame = Frame();
   frame.seeds.push_back({here_, Payload({1, 2, 3, 4}, CodecId::kBf16)});
-  EXPECT_EQ(ErrorOf(frame), prefix_ + "want a seed in fp32, got bf16");
+  EXPECT_EQ(ErrorOf(frame), prefix_ + "seed: must be fp32 (got bf16)");
   frame.seeds[0].payload = Payload({1, 2, std::numeric_limits<float>::infinity(), 4});
-  EXPECT_EQ(ErrorOf(frame), prefix_ + "want a finite seed, got a NaN or an infinity");
+  EXPECT_EQ(ErrorOf(frame), prefix_ + "seed: has a NaN or an infinity");
 }
 
 TEST_F(ConvertTest, ASeedOfAnotherGenerationIsLeftOut) {
@@ -186,7 +187,7 @@ TEST(PartitionOfTest, ASmallRequestForAHugeModelIsRefused) {
   request.mutable_tensors(0)->set_shape(0, int64_t{1} << 36);
   const absl::Status status = PartitionOf(request, 2).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(status.message().find("want at most 65536 shards"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("expected at most 65536"), std::string::npos) << status;
 }
 
 TEST(PartitionOfTest, ANegativeShapeIsRefused) {

@@ -42,9 +42,9 @@ std::vector<float> ValuesOf(const ByteChain& payload, size_t count) {
 }
 
 // The worker's end of a stream, without a network.
-class Wire {
+class TestStream {
  public:
-  explicit Wire(Job& job) {
+  explicit TestStream(Job& job) {
     StreamLink link;
     link.read = [this] {
       absl::MutexLock lock(&mu_);
@@ -64,11 +64,11 @@ class Wire {
     session_ = job.Open(std::move(link));
     session_->Start();
   }
-  ~Wire() {
+  ~TestStream() {
     session_->OnBroken();
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(
-        +[](Wire* w) { return w->end_.has_value(); }, this));
+        +[](TestStream* w) { return w->end_.has_value(); }, this));
   }
 
   // Gives the server a frame when it asks for one.
@@ -76,7 +76,7 @@ class Wire {
     {
       absl::MutexLock lock(&mu_);
       mu_.Await(absl::Condition(
-          +[](Wire* w) { return w->reads_ > 0; }, this));
+          +[](TestStream* w) { return w->reads_ > 0; }, this));
       --reads_;
     }
     session_->OnFrame(bytes);
@@ -87,12 +87,12 @@ class Wire {
   void AwaitRead() {
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(
-        +[](Wire* w) { return w->reads_ > 0; }, this));
+        +[](TestStream* w) { return w->reads_ > 0; }, this));
   }
   absl::Status AwaitEnd() {
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(
-        +[](Wire* w) { return w->end_.has_value(); }, this));
+        +[](TestStream* w) { return w->end_.has_value(); }, this));
     return *end_;
   }
   // The next entry of a kind; frames that have none are passed over, and their other entries
@@ -107,7 +107,7 @@ class Wire {
     absl::MutexLock lock(&mu_);
     while (queue.empty()) {
       mu_.Await(absl::Condition(
-          +[](Wire* w) { return !w->frames_.empty(); }, this));
+          +[](TestStream* w) { return !w->frames_.empty(); }, this));
       const ServerFrame frame = std::move(frames_.front());
       frames_.pop_front();
       verdicts_.insert(verdicts_.end(), frame.verdicts.begin(), frame.verdicts.end());
@@ -270,7 +270,7 @@ TEST_F(JobTest, AJoinThatDoesNotBelongHereIsRefused) {
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   EXPECT_EQ(
       Join(RequestOf(2)).status(),
-      absl::InvalidArgumentError("worker 2: the job has 2 workers, want a number below that"));
+      absl::InvalidArgumentError("worker: not a worker of this job (expected below 2, got 2)"));
   JoinRequest other_job = RequestOf(1);
   other_job.set_job("other");
   EXPECT_EQ(Join(other_job).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -359,7 +359,8 @@ TEST_F(JobTest, AMalformedFrameEndsItsStreamAndHarmsNobodyElse) {
     frame.pushes.push_back(frame.pushes[0]);
     frame.pushes[1].shard = {9};
     bad.Send(frame);
-    EXPECT_EQ(bad.AwaitEnd(), absl::InvalidArgumentError("shard 9: want a shard below 2"));
+    EXPECT_EQ(bad.AwaitEnd(),
+              absl::InvalidArgumentError("shard 9: does not exist (expected a shard below 2)"));
     EXPECT_EQ(Status().accepted_pushes(), 0u);  // the good entry before it did not count either
   }
   {

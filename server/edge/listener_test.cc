@@ -44,7 +44,7 @@ TEST_F(ListenerTest, ErrorsArriveWithTheirCodesAndWords) {
   JoinReply reply;
   const grpc::Status status = control_->Join(&context, request, &reply);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(status.error_message(), "worker 7: the job has 1 workers, want a number below that");
+  EXPECT_EQ(status.error_message(), "worker: not a worker of this job (expected below 1, got 7)");
 }
 
 TEST_F(ListenerTest, MastersBeforeTheFirstJoinAreAnError) {

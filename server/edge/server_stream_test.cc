@@ -63,7 +63,7 @@ TEST(ServerStreamTest, AnOrderlyEndSaysWhatIsLeft) {
   const auto stream = wire.Open();
   stream->AddVerdict(OfShard(1));
   stream->AddVerdict(OfShard(2));
-  stream->EndWhenSaid(absl::OkStatus());
+  stream->EndAfterFlush(absl::OkStatus());
   stream->AddVerdict(OfShard(3));
   stream->OnWritten(true);
   EXPECT_FALSE(wire.end.has_value());
@@ -78,7 +78,7 @@ TEST(ServerStreamTest, NothingIsAskedOfTheWireAfterTheEnd) {
   stream->End(absl::OkStatus());
   stream->End(absl::InternalError("second"));
   stream->AddVerdict(OfShard(1));
-  stream->ReadOn();
+  stream->AllowRead();
   EXPECT_EQ(wire.end, absl::OkStatus());
   EXPECT_TRUE(wire.frames.empty());
   EXPECT_EQ(wire.reads, 0);
@@ -97,10 +97,10 @@ TEST(ServerStreamTest, ABrokenWriteEndsTheStream) {
 TEST(ServerStreamTest, APeerThatNeverReadsIsNotReadFrom) {
   Wire wire;
   const auto stream = wire.Open();
-  stream->ReadOn();
+  stream->AllowRead();
   EXPECT_EQ(wire.reads, 1);
   for (size_t i = 0; i <= kMostEntries; ++i) stream->AddVerdict(OfShard(1));
-  stream->ReadOn();
+  stream->AllowRead();
   EXPECT_EQ(wire.reads, 1);
   stream->OnWritten(true);
   EXPECT_EQ(wire.reads, 2);

@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-Published OfBytes(size_t bytes, uint64_t version) {
+EncodedParameters OfBytes(size_t bytes, uint64_t version) {
   return {Version{version}, Step{version}, ByteChain(std::vector<std::byte>(bytes))};
 }
 
@@ -49,7 +49,7 @@ TEST(StreamOutboxTest, WhatARoundTookGoesWithItsVersion) {
   slots.Put(CodecId::kFp32, {Version{2}, Step{3}, list(20), list(7)});
   const ServerFrame frame = outbox.Next();
   EXPECT_EQ(frame.parameters[0].frontier, Step{3});
-  EXPECT_EQ(frame.parameters[0].taken, list(7));
+  EXPECT_EQ(frame.parameters[0].selected, list(7));
 }
 
 PublishedDelta Delta(uint64_t base, uint64_t version) {
@@ -98,12 +98,12 @@ TEST(StreamOutboxTest, WhatARoundTookGoesWithTheLastOfItsDeltas) {
   slots.PutLog(Log(3, 6), Step{10}, list(8));
   ServerFrame frame = outbox.Next();
   ASSERT_EQ(frame.parameters.size(), 2u);
-  EXPECT_TRUE(frame.parameters[0].taken.empty());
-  EXPECT_EQ(frame.parameters[1].taken, list(8));
+  EXPECT_TRUE(frame.parameters[0].selected.empty());
+  EXPECT_EQ(frame.parameters[1].selected, list(8));
 
   outbox.AddAnswer({0}, {9}, ReadForm::Published(), slots,
                    {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}, list(7)});
-  EXPECT_EQ(outbox.Next().parameters[0].taken, list(7));
+  EXPECT_EQ(outbox.Next().parameters[0].selected, list(7));
 }
 
 TEST(StreamOutboxTest, WhereNoLogLeadsOnAReaderGetsWhatItWasReleasedWith) {
@@ -151,9 +151,9 @@ TEST(StreamOutboxTest, AnAnswerTakesBackTheWaitNotice) {
   StreamOutbox outbox;
   WaitingEntry wait;
   wait.shard = {4};
-  outbox.AddWait(wait);
+  outbox.AddWaiting(wait);
   outbox.AddAnswer({4}, {1}, CodecId::kFp32, slots);
-  outbox.AddWait(wait);
+  outbox.AddWaiting(wait);
   EXPECT_EQ(outbox.entry_count(), 1u);
   EXPECT_TRUE(outbox.Next().waits.empty());
 }
@@ -162,9 +162,9 @@ TEST(StreamOutboxTest, AWaitNoticeIsReplacedByItsSuccessor) {
   StreamOutbox outbox;
   WaitingEntry wait;
   wait.shard = {4};
-  outbox.AddWait(wait);
+  outbox.AddWaiting(wait);
   wait.frontier = {9};
-  outbox.AddWait(wait);
+  outbox.AddWaiting(wait);
   EXPECT_EQ(outbox.Next().waits, std::vector<WaitingEntry>{wait});
 }
 

@@ -3,15 +3,18 @@
 #include <cstddef>
 #include <iterator>
 
-#include "absl/status/status.h"
 #include "common/status_macros.h"
-#include "server/core/optimizer/adagrad.h"
-#include "server/core/optimizer/adam.h"
-#include "server/core/optimizer/adamw.h"
-#include "server/core/optimizer/momentum.h"
-#include "server/core/optimizer/sgd.h"
 
 namespace thinwire {
+
+// Each is defined in the source that implements the optimizer. REQUIRES: the numbers of SPEC are
+// within their ranges.
+std::unique_ptr<const Optimizer> MakeSgd(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeMomentum(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeAdam(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeAdamW(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeAdagrad(const OptimizerSpec& spec);
+
 namespace {
 
 using Factory = std::unique_ptr<const Optimizer> (*)(const OptimizerSpec& spec);
