@@ -24,7 +24,7 @@ PARTS = {
 UNRESTRICTED = {"tests", "bench", "experiments"}
 # Pairs of folders that still include each other.
 BOTH_WAYS = [{"worker", "worker/models"}]
-# What a part may reach through the parts that it includes, beyond its own list: an implementation detail of those parts.
+# Every part may reach these through the parts that it includes, as their implementation detail.
 TRANSITIVE = {"kernels"}
 
 # Anything that could make a replay differ from the run, or a decision depend on more than the events.

@@ -27,7 +27,7 @@ namespace {
 constexpr size_t kValues = 2 * kDecodedBlock + 777;
 constexpr uint64_t kSteps = 3;
 
-// Returns BYTES in pieces whose lengths are multiples of no code and no block.
+// Returns BYTES in pieces whose boundaries fall inside codes and blocks.
 ByteChain InPieces(const std::vector<std::byte>& bytes) {
   const auto owner = std::make_shared<std::vector<std::byte>>(bytes);
   ByteChain chain;

@@ -36,7 +36,7 @@ JoinRequest Request() {
   return request;
 }
 
-// Two shards of four values, one on each server.
+// Two shards with four values each, one per server.
 class ConvertTest : public testing::Test {
  protected:
   absl::StatusOr<std::vector<ShardEvents>> Events(WorkerFrame frame) const {
@@ -74,7 +74,7 @@ class ConvertTest : public testing::Test {
   const std::string prefix_ = "shard " + std::to_string(here_.value) + ": ";
 };
 
-TEST_F(ConvertTest, APushKeepsAllItSays) {
+TEST_F(ConvertTest, APushKeepsAllItsFields) {
   WorkerFrame frame = WithPush(8, Payload({1, 2, 3, 4}), 3);
   frame.pushes[0].step = {5};
   frame.pushes[0].late_examples = 7;
@@ -94,7 +94,7 @@ TEST_F(ConvertTest, APushKeepsAllItSays) {
   EXPECT_EQ(push.payload, Payload({1, 2, 3, 4}));
 }
 
-TEST_F(ConvertTest, AShardsSeedsComeBeforeItsPushesBeforeItsReads) {
+TEST_F(ConvertTest, OrdersSeedsBeforePushesBeforeReads) {
   WorkerFrame frame = WithPush(1, Payload({1, 2, 3, 4}));
   frame.reads.push_back({here_, {1}, {0}, kFp32});
   frame.seeds.push_back({here_, Payload({0, 0, 0, 0})});
@@ -106,7 +106,7 @@ TEST_F(ConvertTest, AShardsSeedsComeBeforeItsPushesBeforeItsReads) {
   EXPECT_TRUE(std::holds_alternative<ReadEvent>(groups[0].events[2]));
 }
 
-TEST_F(ConvertTest, AShardThatIsNotHereIsRefused) {
+TEST_F(ConvertTest, AShardOfAnotherServerIsRefused) {
   WorkerFrame frame = Frame();
   frame.reads.push_back({{2}, {}, {}, kFp32});
   EXPECT_EQ(ErrorOf(frame), "shard 2: does not exist (expected a shard below 2)");
@@ -136,7 +136,7 @@ TEST_F(ConvertTest, ParametersAreReadInADenseCodec) {
   EXPECT_NE(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 0)), "none");
 }
 
-TEST_F(ConvertTest, DeltasAreReadWhereTheJobPublishesThem) {
+TEST_F(ConvertTest, DeltasAreValidOnlyIfTheJobPublishesThem) {
   WorkerFrame frame = WithPush(8, Payload({1, 2, 3, 4}), kReadDeltas);
   frame.pushes[0].held_version = {12};
   frame.reads.push_back({here_, {1}, {12}, kReadPublished});
@@ -158,25 +158,25 @@ TEST_F(ConvertTest, ASeedIsFiniteFp32) {
   EXPECT_EQ(ErrorOf(frame), prefix_ + "seed: has a NaN or an infinity");
 }
 
-TEST_F(ConvertTest, ASeedOfAnotherGenerationIsLeftOut) {
+TEST_F(ConvertTest, ASeedOfAnotherGenerationIsIgnored) {
   WorkerFrame frame = Frame();
   frame.seeds.push_back({here_, Payload({1, 2, 3, 4})});
   frame.generation = {9};
   EXPECT_TRUE(Events(frame).value().empty());
 }
 
-TEST_F(ConvertTest, ANonFinitePushIsForCoreToJudge) {
+TEST_F(ConvertTest, ANonFinitePushPasses) {
   EXPECT_TRUE(Events(WithPush(8, Payload({1, 2, std::nanf(""), 4}))).ok());
 }
 
-TEST(PartitionOfTest, TheWorkersHashMustBeOurs) {
+TEST(PartitionOfTest, AnotherHashIsRefused) {
   JoinRequest request = Request();
   EXPECT_TRUE(PartitionOf(request, 2).ok());
   request.set_partition_hash(request.partition_hash() + 1);
   EXPECT_EQ(PartitionOf(request, 2).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(PartitionOfTest, TheWorkersServersMustBeOurs) {
+TEST(PartitionOfTest, AnotherNumberOfServersIsRefused) {
   const absl::Status status = PartitionOf(Request(), 3).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(), "servers: the job has 3, the worker expects 2");

@@ -20,7 +20,7 @@ TEST_F(MembershipTest, TheFirstProcessIsIncarnationOne) {
   EXPECT_EQ(membership_.Live(), std::vector<WorkerId>{kW});
 }
 
-TEST_F(MembershipTest, ANewcomerWaitsUntilTheOldProcessIsHeardAndIsRefused) {
+TEST_F(MembershipTest, ANewProcessIsRefusedWhenTheOldOneSendsAMessage) {
   ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_EQ(membership_.Assign(kW, At(3), At(3)).value(), std::nullopt);
   EXPECT_EQ(membership_.Renew(kW, {1}, At(5)), LeaseState::kRenewed);
@@ -29,7 +29,7 @@ TEST_F(MembershipTest, ANewcomerWaitsUntilTheOldProcessIsHeardAndIsRefused) {
   EXPECT_EQ(refused.message(), "worker 1: is in use; its process sent a message 1s ago");
 }
 
-TEST_F(MembershipTest, ANewcomerTakesOverWhenTheLeaseIsOver) {
+TEST_F(MembershipTest, ANewProcessTakesOverWhenTheLeaseEnds) {
   ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_EQ(membership_.Assign(kW, At(3), At(10)).value(), std::nullopt);
   EXPECT_EQ(*membership_.Assign(kW, At(3), At(11)).value(), Incarnation{2});
@@ -37,7 +37,7 @@ TEST_F(MembershipTest, ANewcomerTakesOverWhenTheLeaseIsOver) {
   EXPECT_EQ(membership_.Renew(kW, {2}, At(12)), LeaseState::kRenewed);
 }
 
-TEST_F(MembershipTest, ALeaverFreesItsNumberAtOnce) {
+TEST_F(MembershipTest, AProcessThatLeavesFreesItsNumberAtOnce) {
   ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_TRUE(membership_.Leave(kW, {1}).ok());
   EXPECT_TRUE(membership_.Leave(kW, {1}).ok());
@@ -46,7 +46,7 @@ TEST_F(MembershipTest, ALeaverFreesItsNumberAtOnce) {
   EXPECT_EQ(*membership_.Assign(kW, At(1), At(1)).value(), Incarnation{2});
 }
 
-TEST_F(MembershipTest, ALeaseRunsOutOnceAndASignOfLifeBringsItBack) {
+TEST_F(MembershipTest, ALeaseExpiresOnceAndAMessageRenewsIt) {
   ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_TRUE(membership_.Expire(At(10)).empty());
   EXPECT_EQ(membership_.Expire(At(11)), (std::vector<Membership::Process>{{kW, Incarnation{1}}}));
@@ -57,7 +57,7 @@ TEST_F(MembershipTest, ALeaseRunsOutOnceAndASignOfLifeBringsItBack) {
   EXPECT_EQ(membership_.Live(), std::vector<WorkerId>{kW});
 }
 
-TEST_F(MembershipTest, AnotherServerTakesTheIncarnationItIsTold) {
+TEST_F(MembershipTest, AnotherServerAdoptsTheAssignedIncarnation) {
   EXPECT_TRUE(membership_.Adopt(kW, {5}, At(0)).ok());
   EXPECT_TRUE(membership_.Adopt(kW, {5}, At(1)).ok());
   const absl::Status older = membership_.Adopt(kW, {4}, At(1));
@@ -68,7 +68,7 @@ TEST_F(MembershipTest, AnotherServerTakesTheIncarnationItIsTold) {
   EXPECT_EQ(membership_.of(kW).incarnation, Incarnation{7});
 }
 
-TEST_F(MembershipTest, AnUnknownProcessIsNobody) {
+TEST_F(MembershipTest, AnUnknownProcessHasNoLease) {
   EXPECT_EQ(membership_.Renew(kW, {1}, At(0)), LeaseState::kUnknown);
   EXPECT_EQ(membership_.Leave(kW, {1}).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(membership_.Expire(At(100)).empty());

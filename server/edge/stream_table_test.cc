@@ -10,7 +10,7 @@ namespace {
 
 constexpr WorkerId kW{1};
 
-// A stream that notes how it ended.
+// A stream that records its final status.
 std::shared_ptr<ServerStream> StreamInto(std::optional<absl::Status>& end) {
   return std::make_shared<ServerStream>(
       StreamLink{[] {}, [](const ByteChain&) {}, [&end](const absl::Status& s) { end = s; }},
@@ -42,14 +42,14 @@ TEST(StreamTableTest, ASecondStreamOfAProcessEndsTheFirst) {
   ASSERT_TRUE(table.Register(kW, {1}, second).ok());
   EXPECT_EQ(first_end->code(), absl::StatusCode::kAborted);
   EXPECT_EQ(table.Find(kW, {1}), second);
-  // The first one's end does not take the second one away.
+  // Removing the first stream keeps the second.
   table.Remove(first.get());
   EXPECT_EQ(table.Find(kW, {1}), second);
   table.Remove(second.get());
   EXPECT_EQ(table.Find(kW, {1}), nullptr);
 }
 
-TEST(StreamTableTest, AFencedProcessMaySpeakButIsNotFound) {
+TEST(StreamTableTest, AFencedProcessIsRegisteredButNotFound) {
   StreamTable table(2);
   std::optional<absl::Status> old_end, new_end;
   const auto old_stream = StreamInto(old_end);
