@@ -177,7 +177,7 @@ TEST_F(FaultsTest, WhatATerminatedWorkerOwesIsRestoredAndWhatAKilledOneOwesIsLos
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent(WorkerEvent::kStep)).has_value());
   daemons_.Signal("worker0", SIGTERM);
   const Finished end = daemons_.WaitForEnd("worker0");
-  EXPECT_THAT(end.log, HasSubstr("still owed is lost"));
+  EXPECT_THAT(end.log, HasSubstr("of this worker left are lost"));
   EXPECT_EQ(end.exit, ExitStatus{.code = 75});
 }
 

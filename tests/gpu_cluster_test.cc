@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/codec_speed.h"
+#include "client/encode/codec_speed.h"
 #include "client/gpu/gpu.h"
 #include "common/clock.h"
 #include "common/spec/rule.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "client/gpu/gpu.h"
-#include "client/in_process_transport.h"
+#include "client/transport/in_process_transport.h"
 #include "common/spec/rule.h"
 #include "gmock/gmock.h"
 #include "kernels/cuda/emulation/runtime.h"

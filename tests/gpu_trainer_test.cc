@@ -8,7 +8,7 @@
 
 #include "client/client.h"
 #include "client/gpu/gpu.h"
-#include "client/in_process_transport.h"
+#include "client/transport/in_process_transport.h"
 #include "common/clock.h"
 #include "common/spec/rule.h"
 #include "gtest/gtest.h"

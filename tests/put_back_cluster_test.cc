@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "client/client.h"
-#include "client/residual_file.h"
+#include "client/encode/residual_file.h"
 #include "common/codec/codec.h"
 #include "common/partition.h"
 #include "common/spec/rule.h"

@@ -10,7 +10,7 @@
 
 #include "absl/time/time.h"
 #include "client/client.h"
-#include "client/in_process_transport.h"
+#include "client/transport/in_process_transport.h"
 #include "common/clock.h"
 #include "common/ids.h"
 #include "common/spec/rule.h"

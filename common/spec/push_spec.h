@@ -19,7 +19,7 @@
 
 namespace thinwire {
 
-// How the push codec is chosen at run time; client/codec_choice.h has the formula.
+// How the push codec is chosen at run time; client/encode/codec_choice.h has the formula.
 enum class ChoiceRule : uint8_t {
   kAuto,     // follows the measured network speed during the whole run
   kFastest,  // takes the fastest codec after the first step, for good
