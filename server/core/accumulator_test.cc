@@ -141,10 +141,11 @@ TEST(AccumulatorTest, TurnsGiveTheSameBitsWhateverTheArrival) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// A topk payload in which VALUES are sent and nothing else.
-ByteChain TopKPayload(const std::vector<float>& values, size_t sent_count) {
+// Returns the topk payload of the SENT_COUNT largest VALUES.
+CheckedPayload TopKPayload(const std::vector<float>& values, size_t sent_count) {
   const double density = static_cast<double>(sent_count) / static_cast<double>(values.size());
-  return ByteChain(Encoded(*MakeCodec({.id = CodecId::kTopK, .density = density}).value(), values));
+  const auto codec = MakeCodec({.id = CodecId::kTopK, .density = density}).value();
+  return CheckPayload(ByteChain(Encoded(*codec, values)), values.size()).value();
 }
 
 Gradient SparseOf(uint32_t worker, uint32_t examples, const std::vector<float>& values,

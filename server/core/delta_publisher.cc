@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/byte_chain.h"
-#include "common/codec/moves.h"
+#include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"
 #include "kernels/add.h"
 #include "kernels/differ.h"
@@ -67,8 +67,8 @@ std::optional<PublishedDelta> DeltaPublisher::Exactly(std::span<const float> mas
     return std::nullopt;
   }
   const std::span<const uint32_t> changed(indices.get(), *count);
-  PublishedDelta delta = {.kind = PublishedDelta::Kind::kMove,
-                          .payload = EncodeMoves(published_, masters, changed)};
+  PublishedDelta delta = {.kind = PublishedDelta::Kind::kUlpDelta,
+                          .payload = EncodeUlpDelta(published_, masters, changed)};
   for (const uint32_t i : changed) published_[i] = masters[i];
   if (delta.payload.size() >= WholeBytes(masters.size())) return std::nullopt;
   return delta;
@@ -80,12 +80,12 @@ PublishedDelta DeltaPublisher::Through(Version version, std::span<const float> m
   const std::span residual(negated.get(), masters.size());
   kernels::Negate(published_, residual);
   // The version is all that a random codec draws from: a replay draws the same.
-  const Turn turn = {.shared_draw = version.value, .own_draw = version.value};
+  const RandomKeys keys = {.shared = version.value, .per_worker = version.value};
   PublishedDelta delta = {.kind = PublishedDelta::Kind::kAdd};
   delta.payload = Written(codec_->MaxPayloadBytes(masters.size()), [&](std::span<std::byte> room) {
-    return codec_->EncodeFeedback(masters, residual, turn, memory_, room);
+    return codec_->EncodeFeedback(masters, residual, keys, memory_, room);
   });
-  DecodePayloadAdd(delta.payload, 1.0f, published_);
+  DecodePayloadAdd(EncodedPayload(delta.payload, masters.size()), 1.0f, published_);
   return delta;
 }
 
@@ -94,10 +94,11 @@ DeltaChain DeltaPublisher::Answer(std::optional<Version> held) {
   if (held.has_value()) chain = log_->Since(*held);
   if (!chain.has_value()) return {Whole()};
   if (!chain->empty()) return *std::move(chain);
-  return {std::make_shared<const PublishedDelta>(PublishedDelta{.kind = PublishedDelta::Kind::kMove,
-                                                                .base = version(),
-                                                                .version = version(),
-                                                                .hash = hash_})};
+  return {
+      std::make_shared<const PublishedDelta>(PublishedDelta{.kind = PublishedDelta::Kind::kUlpDelta,
+                                                            .base = version(),
+                                                            .version = version(),
+                                                            .hash = hash_})};
 }
 
 const std::shared_ptr<const PublishedDelta>& DeltaPublisher::Whole() {
@@ -108,7 +109,7 @@ const std::shared_ptr<const PublishedDelta>& DeltaPublisher::Whole() {
       .version = version(),
       .hash = hash_,
       .payload = Written(WholeBytes(published_.size()), [&](std::span<std::byte> room) {
-        return fp32->Encode(published_, Turn(), room);
+        return fp32->Encode(published_, RandomKeys(), room);
       })});
   return whole_;
 }

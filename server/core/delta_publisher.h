@@ -2,7 +2,7 @@
 // them in steps that are small on the wire.
 //
 //   through a codec C   D = C(masters - published);  published += decode(D)       kind kAdd
-//   exactly             D = how far each value moved;  published = masters           kind kMove
+//   exactly             D = how far each value moved;  published = masters           kind kUlpDelta
 //
 // So what a step loses is in the next one's difference, and every reader who applies the steps in
 // order holds `published` bit by bit. A reader that the log cannot bring to the newest version, or

@@ -11,15 +11,15 @@
 #include <ostream>
 #include <variant>
 
-#include "common/byte_chain.h"
+#include "common/codec/payload.h"
 #include "common/ids.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
 
-// The first values, an fp32 payload that CheckPayload passed. Only the first one counts.
+// The first values, in fp32. Only the first SeedEvent counts.
 struct SeedEvent {
-  ByteChain payload;
+  CheckedPayload payload;
 };
 
 // A worker's new process. An incarnation that is not newer than the known one changes nothing (a
@@ -47,8 +47,7 @@ struct PushEvent {
   uint32_t late_examples = 0;  // of the late pushes whose values are in this one
   Version computed_version;
   ReadForm read_form;
-  ByteChain payload;  // CheckPayload passed; empty if examples is 0. Let go as soon as it is folded
-                      // or turned down.
+  CheckedPayload payload;  // empty if examples is 0; freed when the push is folded or refused
 };
 
 // The lease ran out: takes the worker out of the live, never out of the table; its waiting read

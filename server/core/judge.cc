@@ -38,7 +38,7 @@ Ruling Judge(const Standing& standing, const PushEvent& push) {
   }
   if (push.examples == 0) return {Verdict::kAccept};
   const float largest = LargestAccepted(push.examples, standing.most_folded);
-  const bool within = PayloadIsWithin(push.payload, standing.value_count, largest);
+  const bool within = PayloadIsWithin(push.payload, largest);
   return {within ? Verdict::kAccept : Verdict::kRefused};
 }
 

@@ -30,7 +30,6 @@ struct Standing {
   Step frontier;
   uint64_t slack = 0;
   bool open = false;
-  size_t value_count = 0;
   uint32_t most_folded = 1;  // gradients that one update is made from
 };
 
@@ -50,8 +49,8 @@ std::optional<Verdict> JudgeSender(const Standing& standing, Generation generati
 // MOST_FOLDED such gradients cannot overflow. REQUIRES: neither is 0.
 float LargestAccepted(uint32_t examples, uint32_t most_folded);
 
-// All rows; the payload is looked at in row 6 alone. REQUIRES: CheckPayload(push.payload,
-// standing.value_count) passed, or push.examples is 0.
+// Applies all rows; only row 6 reads the payload. REQUIRES: push.payload has the shard's values, or
+// push.examples is 0.
 Ruling Judge(const Standing& standing, const PushEvent& push);
 
 }  // namespace thinwire

@@ -24,7 +24,6 @@ Standing AtFive() {
   standing.frontier = Step{5};
   standing.slack = 1;
   standing.open = true;
-  standing.value_count = 1;
   return standing;
 }
 

@@ -16,8 +16,7 @@ namespace thinwire {
 // An event changes the table of workers (Take); then what follows from the table is done (Settle).
 struct Shard::State {
   State(const ShardOptions& options, const Optimizer& optimizer, const Schedule& schedule)
-      : value_count(options.value_count),
-        rule(options.rule),
+      : rule(options.rule),
         generation(options.generation),
         progress(options.rule.workers),
         accumulator(options.value_count, options.thinning.WantsSparse(), options.memory),
@@ -53,7 +52,6 @@ struct Shard::State {
   // How many live workers open the shard.
   uint32_t wanted() const { return open_asked ? 1 : rule.workers; }
 
-  const size_t value_count;
   const Rule rule;
   const Generation generation;
 
@@ -220,7 +218,6 @@ Standing Shard::State::StandingOf(WorkerId worker) const {
           .frontier = progress.frontier(),
           .slack = rule.slack,
           .open = open,
-          .value_count = value_count,
           .most_folded = rule.MostFolded()};
 }
 

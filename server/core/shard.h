@@ -61,7 +61,8 @@ class Shard {
   ByteChain Encoded(CodecId codec);
 
   // What the newest update took of its gradients, for every answer to carry: an index list
-  // (common/codec/index_list.h), empty unless a selection gives the rest back to the workers.
+  // (common/codec/sparse/index_list.h), empty unless a selection gives the rest back to the
+  // workers.
   const ByteChain& taken_list() const;
 
   // The rest of these REQUIRE that options.publish was set, and seeded().

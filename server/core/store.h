@@ -16,6 +16,7 @@
 
 #include "common/buffer_pool.h"
 #include "common/byte_chain.h"
+#include "common/codec/payload.h"
 #include "common/ids.h"
 #include "server/core/accumulator.h"
 #include "server/core/optimizer/optimizer.h"
@@ -32,8 +33,8 @@ class Store {
         const Schedule& schedule, const Thinning& thinning = {},
         std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-  // Takes the first values; once seeded, changes nothing. REQUIRES: CheckPayload passed.
-  void Seed(const ByteChain& payload);
+  // Takes the first values; once seeded, changes nothing. REQUIRES: PAYLOAD has value_count values.
+  void Seed(const CheckedPayload& payload);
   // Makes one update of all that ACCUMULATOR counted, and clears it. REQUIRES: seeded(), and it may
   // give its sum, sparse only if the thinning wants that.
   void Apply(Accumulator& accumulator);

@@ -55,8 +55,8 @@ class Updater {
 
   // With a selection, the indices that the last update took, rising.
   std::span<const uint32_t> taken() const { return selection_->indices(); }
-  // The same as an index list (common/codec/index_list.h) if the rest goes back to the workers, a
-  // list of none before the first update; else empty.
+  // The same as an index list (common/codec/sparse/index_list.h) if the rest goes back to the
+  // workers, a list of none before the first update; else empty.
   const ByteChain& taken_list() const { return taken_list_; }
 
  private:

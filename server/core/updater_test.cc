@@ -20,12 +20,12 @@ const Thinning kBoth = {.lazy_slots = true, .selection_density = 0.01};
 
 std::unique_ptr<const Optimizer> Momentum() { return MakeOptimizer({.name = "momentum"}).value(); }
 
-ByteChain TopK(uint32_t seed) {
+CheckedPayload TopK(uint32_t seed) {
   const auto codec = MakeCodec({.id = CodecId::kTopK, .density = 0.02}).value();
-  return ByteChain(Encoded(*codec, Laplace(kValues, seed)));
+  return CheckPayload(ByteChain(Encoded(*codec, Laplace(kValues, seed))), kValues).value();
 }
 
-ByteChain Fp32(uint32_t seed) { return Fp32Payload(Laplace(kValues, seed)); }
+CheckedPayload Fp32(uint32_t seed) { return Fp32Payload(Laplace(kValues, seed)); }
 
 // A shard's masters, updated by rounds of gradients of two workers.
 class Rounds {
@@ -35,13 +35,13 @@ class Rounds {
         updater_(kValues, optimizer, thinning),
         masters_(Gauss(kValues, 1)) {}
 
-  void Round(const ByteChain& one, const ByteChain& other, double progress = 1) {
+  void Round(const CheckedPayload& one, const CheckedPayload& other, double progress = 1) {
     Fold(one, other);
     updater_.Apply(NextUpdate(progress), accumulator_, masters_, masters_);
     accumulator_.Clear();
   }
   // The same, with the new masters in another array.
-  void RoundElsewhere(const ByteChain& one, const ByteChain& other) {
+  void RoundElsewhere(const CheckedPayload& one, const CheckedPayload& other) {
     Fold(one, other);
     std::vector<float> elsewhere(kValues, 1e9f);
     updater_.Apply(NextUpdate(), accumulator_, masters_, elsewhere);
@@ -53,7 +53,7 @@ class Rounds {
   std::span<const uint32_t> taken() const { return updater_.taken(); }
 
  private:
-  void Fold(const ByteChain& one, const ByteChain& other) {
+  void Fold(const CheckedPayload& one, const CheckedPayload& other) {
     accumulator_.Fold({WorkerId{0}, 3, 0, one});
     accumulator_.Fold({WorkerId{1}, 1, 2, other});
   }

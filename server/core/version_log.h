@@ -28,11 +28,12 @@ struct PublishedDelta {
   enum class Kind : uint8_t {
     kFull = 0,  // the values of VERSION, whatever the reader held
     kAdd = 1,   // to be added
-    kMove = 2,  // by so many floats each value that the payload names (common/codec/moves.h)
+    kUlpDelta =
+        2,  // by so many floats each value that the payload names (common/codec/delta/ulp_delta.h)
   };
 
   Kind kind = Kind::kFull;
-  Version base;  // of kAdd and kMove
+  Version base;  // of kAdd and kUlpDelta
   Version version;
   uint64_t hash = 0;  // HashValues of VERSION; 0: was not computed
   ByteChain payload;  // empty if base is version: nothing changed

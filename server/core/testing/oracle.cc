@@ -34,7 +34,7 @@ Judgement Oracle::JudgePush(const Moment& now) const {
   const std::optional<size_t> last_push = chronicle_.LastFreshPush(now.worker);
   const Moment* last = last_push.has_value() ? &chronicle_.moments()[*last_push] : nullptr;
   const std::vector<float> values =
-      now.push.examples > 0 ? Values(now.push.payload, options_.value_count) : std::vector<float>{};
+      now.push.examples > 0 ? Values(now.push.payload) : std::vector<float>{};
   const double sums_share = std::numeric_limits<float>::max() / 2.0 / options_.rule.MostFolded();
   const bool finite = std::all_of(values.begin(), values.end(), [&](float v) {
     return std::abs(double{v}) * now.push.examples <= sums_share;
@@ -93,7 +93,7 @@ void Oracle::UpdateFromGifts() {
   }
   for (const size_t gift : chronicle_.PendingGifts()) {
     const PushEvent& push = chronicle_.at(gift).push;
-    const std::vector<float> values = Values(push.payload, options_.value_count);
+    const std::vector<float> values = Values(push.payload);
     for (size_t i = 0; i < values.size(); ++i) update.sum[i] += double{values[i]} * push.examples;
     update.weight += uint64_t{push.examples} + push.late_examples;
     chronicle_.at(gift).update = updates_.size() + 1;

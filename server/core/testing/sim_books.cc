@@ -13,7 +13,7 @@ namespace {
 
 // What a payload of the simulation amounts to is its first value.
 uint64_t Amount(const PushEvent& push) {
-  return push.examples == 0 ? 0 : static_cast<uint64_t>(Values(push.payload, kSimValues)[0]);
+  return push.examples == 0 ? 0 : static_cast<uint64_t>(Values(push.payload)[0]);
 }
 
 GradientName NameOf(const PushEvent& push) { return {push.worker, push.incarnation, push.step}; }
@@ -64,7 +64,7 @@ void ShardBooks::EnterUpdates(const RecordingOptimizer& optimizer) {
   bool sparse = lazy_slots_;
   for (const auto& [name, push] : pending_) {
     sparse = sparse && PayloadIsSparse(push.payload);
-    const std::vector<float> values = Values(push.payload, kSimValues);
+    const std::vector<float> values = Values(push.payload);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i] * push.examples;
     weight += push.examples + push.late_examples;
     applied_ += Amount(push);

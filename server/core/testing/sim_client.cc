@@ -171,7 +171,7 @@ void SimClient::HearVerdict(PerShard& shard, ShardBooks& books, const Judgement&
   if (judgement.verdict == Verdict::kLate) {
     late_ = true;
     if (push.examples == 0) return;
-    shard.residual += static_cast<uint64_t>(Values(push.payload, kSimValues)[0]);
+    shard.residual += static_cast<uint64_t>(Values(push.payload)[0]);
     shard.late_examples += push.examples;
   } else if (judgement.verdict == Verdict::kAccept && push.examples != 0) {
     shard.late_examples = 0;
