@@ -84,8 +84,8 @@ TEST(UpdaterTest, WithLazySlotsOnlyTheUnionOfThePushesMoves) {
   for (uint32_t t = 0; t < kUpdates; ++t) {
     const std::vector<float> before = rounds.masters();
     rounds.Round(TopK(2 * t), TopK(2 * t + 1));
-    std::vector<float> pushed = Values(TopK(2 * t), kValues);
-    const std::vector<float> other = Values(TopK(2 * t + 1), kValues);
+    std::vector<float> pushed = Values(TopK(2 * t));
+    const std::vector<float> other = Values(TopK(2 * t + 1));
     for (size_t i = 0; i < kValues; ++i) pushed[i] = pushed[i] != 0 || other[i] != 0;
     EXPECT_EQ(WhereTheyDiffer(rounds.masters(), before),
               WhereTheyDiffer(pushed, std::vector<float>(kValues)));
@@ -98,7 +98,7 @@ TEST(UpdaterTest, DensePushesWithLazySlotsMakeTheUpdatesOfDenseSlots) {
   Rounds dense(*optimizer, {});
   for (uint32_t t = 0; t < kUpdates; ++t) {
     // One of them may be sparse.
-    const ByteChain other = t % 2 == 0 ? TopK(50 + t) : Fp32(50 + t);
+    const CheckedPayload other = t % 2 == 0 ? TopK(50 + t) : Fp32(50 + t);
     lazy.Round(Fp32(t), other);
     dense.Round(Fp32(t), other);
     EXPECT_EQ(lazy.masters(), dense.masters());
