@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/host_shard_encoder.h"
-#include "common/vector_shards.h"
 #include "kernels/mix_bits.h"
 
 namespace thinwire::client {
@@ -43,7 +42,7 @@ PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& option
       most_begun_(shards_->most_begun()) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     memory_.push_back({.value_count = partition.value_count(ShardId{s}),
-                       .is_vector = HoldsVectors(partition, ShardId{s})});
+                       .is_vector = partition.HoldsVectors(ShardId{s})});
   }
 }
 

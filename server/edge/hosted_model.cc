@@ -2,8 +2,6 @@
 
 #include <optional>
 
-#include "common/vector_shards.h"
-
 namespace thinwire {
 
 HostedModel::HostedModel(Partition partition, ServerId self, ShardOptions options,
@@ -13,7 +11,7 @@ HostedModel::HostedModel(Partition partition, ServerId self, ShardOptions option
   const std::optional<double> density = options.thinning.selection_density;
   for (ShardId shard : partition_.ShardsOf(self)) {
     options.value_count = partition_.value_count(shard);
-    options.thinning.selection_density = HoldsVectors(partition_, shard) ? std::nullopt : density;
+    options.thinning.selection_density = partition_.HoldsVectors(shard) ? std::nullopt : density;
     hosts_.push_back(std::make_unique<ShardHost>(shard, options, optimizer, schedule, pool));
     by_shard_[shard.value] = hosts_.back().get();
   }

@@ -1,13 +1,13 @@
-#include "common/mix_bits.h"
+#include "kernels/mix_bits.h"
 
 #include <bit>
 
 #include "gtest/gtest.h"
 
-namespace thinwire {
+namespace thinwire::kernels {
 namespace {
 
-// SplitMix64's first outputs from seed 0 are those of its published implementation.
+// The first outputs of the published implementation of SplitMix64 for seed 0.
 TEST(MixBitsTest, GivesTheNumbersOfSplitMix64) {
   constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
   EXPECT_EQ(MixBits(0), 0xE220A8397B1DCDAFu);
@@ -24,4 +24,4 @@ TEST(MixBitsTest, OneBitOfTheInputFlipsHalfOfTheOutput) {
 }
 
 }  // namespace
-}  // namespace thinwire
+}  // namespace thinwire::kernels
