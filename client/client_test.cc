@@ -14,7 +14,7 @@
 #include "client/fake_server.h"
 #include "client/in_process_transport.h"
 #include "common/codec/codec.h"
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire {
@@ -211,8 +211,8 @@ TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
   EXPECT_EQ(of_late[4].late_examples, 0u);
   const size_t count = partition_.value_count(late);
   std::vector<float> once(count), twice(count);
-  DecodePayload(of_late[2].payload, once);
-  DecodePayload(of_late[3].payload, twice);
+  DecodePayload(CheckPayload(of_late[2].payload, count).value(), once);
+  DecodePayload(CheckPayload(of_late[3].payload, count).value(), twice);
   for (size_t i = 0; i < count; ++i) ASSERT_EQ(twice[i], 2 * once[i]) << i;
 }
 
@@ -434,7 +434,8 @@ TEST_F(ClientTest, AChosenPushCodecIsToldWithItsReason) {
   const PushEntry last = ServerOf(ShardId{0}).pushes().back();
   const bool vector =
       partition_.tensors()[partition_.segments(last.shard)[0].tensor].shape.size() < 2;
-  EXPECT_EQ(CodecName(PayloadCodec(last.payload)), chosen[vector ? 1 : 0].codec);
+  const auto payload = CheckPayload(last.payload, partition_.value_count(last.shard)).value();
+  EXPECT_EQ(CodecName(PayloadCodec(payload)), chosen[vector ? 1 : 0].codec);
   EXPECT_TRUE(client_->Leave().ok());
 }
 
@@ -488,7 +489,7 @@ TEST_F(ClientTest, WhatARoundDidNotTakeIsPushedAgainUnlessItsAnswerWasMissed) {
     for (const PushEntry& push : server->pushes()) {
       const size_t count = partition_.value_count(push.shard);
       std::vector<float> values(count);
-      DecodePayload(push.payload, values);
+      DecodePayload(CheckPayload(push.payload, count).value(), values);
       const Segment& segment = partition_.segments(push.shard)[0];
       const float* gradient = &gradients[segment.tensor][segment.offset];
       EXPECT_EQ(values[0], gradient[0]);

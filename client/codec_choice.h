@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 
 namespace thinwire {
 

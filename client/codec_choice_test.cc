@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 
 namespace thinwire::client {
 namespace {

@@ -14,7 +14,7 @@
 #include "client/device.h"
 #include "client/options.h"
 #include "common/clock.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 
 namespace thinwire::client {
 

@@ -124,8 +124,10 @@ void FakeServer::Frame(uint64_t stream, const ByteChain& bytes) {
 void FakeServer::Take(const SeedEntry& seed) {
   Shard& shard = shards_.at(seed.shard);
   ++seed_count_;
-  if (shard.seeded || !CheckPayload(seed.payload, shard.masters.size()).ok()) return;
-  DecodePayload(seed.payload, shard.masters);
+  if (shard.seeded) return;
+  const auto payload = CheckPayload(seed.payload, shard.masters.size());
+  if (!payload.ok()) return;
+  DecodePayload(*payload, shard.masters);
   shard.seeded = true;
 }
 
@@ -141,8 +143,9 @@ void FakeServer::Take(const PushEntry& push, ServerFrame& reply) {
     verdict.shard = push.shard;
     verdict.step = push.step;
     const bool accept = verdict.kind == PushVerdict::ACCEPT && push.examples > 0;
-    if (accept && CheckPayload(push.payload, shard.masters.size()).ok()) {
-      DecodePayloadAdd(push.payload, -1, shard.masters);
+    const auto payload = CheckPayload(push.payload, shard.masters.size());
+    if (accept && payload.ok()) {
+      DecodePayloadAdd(*payload, -1, shard.masters);
       ++shard.version;
     }
     shard.last = verdict;
@@ -168,7 +171,7 @@ void FakeServer::Take(const ReadEntry& read, ServerFrame& reply) {
   ++answer_count_;
   const auto codec = *MakeCodec({.id = static_cast<CodecId>(read.read_codec)});
   std::vector<std::byte> payload(codec->MaxPayloadBytes(shard.masters.size()));
-  payload.resize(codec->Encode(shard.masters, Turn(), payload));
+  payload.resize(codec->Encode(shard.masters, RandomKeys(), payload));
   reply.parameters.push_back({.shard = read.shard,
                               .step = read.step,
                               .version = shard.version,

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "client/splitter.h"
 #include "common/codec/codec.h"
-#include "common/codec/moves.h"
 #include "common/value_hash.h"
 #include "kernels/copy_past_cache.h"
-#include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {
 namespace {
@@ -43,8 +42,8 @@ ByteChain HostParameters::SeedPayload(ShardId shard) const {
   return Fp32Payload(partition_.segments(shard), tensors);
 }
 
-absl::StatusOr<uint64_t> HostParameters::Apply(const ParametersEntry& entry) {
-  const std::vector<Segment>& segments = partition_.segments(entry.shard);
+absl::StatusOr<uint64_t> HostParameters::Apply(const ParameterChange& change) {
+  const std::vector<Segment>& segments = partition_.segments(change.shard);
   std::span<float> values = InPlace(segments, tensors_);
   const bool in_place = !values.empty();
   if (!in_place) {
@@ -52,20 +51,20 @@ absl::StatusOr<uint64_t> HostParameters::Apply(const ParametersEntry& entry) {
     Gather(segments, tensors, scratch_);
     values = scratch_;
   }
-  if (entry.kind == Parameters::ADD) {
-    DecodePayloadAdd(entry.payload, 1, values);
-  } else if (entry.kind == Parameters::MOVE) {
-    ApplyMoves(entry.payload, values);
+  if (const auto* delta = std::get_if<UlpDelta>(&change.values)) {
+    delta->Apply(values);
+  } else if (const auto& payload = std::get<CheckedPayload>(change.values); change.adds) {
+    DecodePayloadAdd(payload, 1, values);
   } else {
-    DecodeWhole(entry.payload, values);
+    DecodeWhole(payload, values);
   }
   if (!in_place) Scatter(scratch_, segments, tensors_);
-  return entry.published_hash != 0 ? HashValues(values) : 0;
+  return change.wants_hash ? HashValues(values) : 0;
 }
 
-void HostParameters::DecodeWhole(const ByteChain& payload, std::span<float> values) {
+void HostParameters::DecodeWhole(const CheckedPayload& payload, std::span<float> values) {
   if (!past_cache_) return DecodePayload(payload, values);
-  DecodePayloadInBlocks(payload, 1, values.size(), [&](size_t first, auto block) {
+  DecodePayloadInBlocks(payload, 1, [&](size_t first, auto block) {
     kernels::CopyPastCache(block, values.subspan(first, block.size()));
   });
 }
@@ -76,7 +75,7 @@ ByteChain Fp32Payload(std::span<const Segment> segments,
   const std::span<const float> values = Gather(segments, tensors, scratch);
   const std::unique_ptr<const Codec> fp32 = *MakeCodec({.id = CodecId::kFp32});
   std::vector<std::byte> payload(fp32->MaxPayloadBytes(values.size()));
-  payload.resize(fp32->Encode(values, Turn(), payload));
+  payload.resize(fp32->Encode(values, RandomKeys(), payload));
   return ByteChain(std::move(payload));
 }
 

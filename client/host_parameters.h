@@ -25,10 +25,10 @@ class HostParameters final : public ParameterMemory {
   std::span<float> tensor(uint32_t tensor) override { return tensors_[tensor]; }
   absl::Status Fill(std::span<const std::span<const float>> values) override;
   ByteChain SeedPayload(ShardId shard) const override;
-  absl::StatusOr<uint64_t> Apply(const ParametersEntry& entry) override;
+  absl::StatusOr<uint64_t> Apply(const ParameterChange& change) override;
 
  private:
-  void DecodeWhole(const ByteChain& payload, std::span<float> values);
+  void DecodeWhole(const CheckedPayload& payload, std::span<float> values);
 
   const Partition& partition_;
   const bool past_cache_;  // whether whole answers are written past the cache

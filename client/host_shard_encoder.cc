@@ -5,7 +5,7 @@
 
 #include "client/gradient_clip.h"
 #include "client/splitter.h"
-#include "common/codec/dense.h"
+#include "common/codec/payload.h"
 #include "kernels/finite.h"
 #include "kernels/scale.h"
 
@@ -50,9 +50,11 @@ ByteChain HostShardEncoder::Encode(const Work& work, std::span<const float> grad
   }
   const std::shared_ptr<const BufferPool::Buffer> buffer =
       pool_.Take(work.codec.MaxPayloadBytes(values.size()));
-  const size_t size = memory.feedback.Encode(work.codec, values, work.turn, buffer->span());
+  const size_t size = memory.feedback.Encode(work.codec, values, work.keys, buffer->span());
   ByteChain payload(buffer->span().first(size), buffer);
-  memory.correction.Sent(payload);
+  if (memory.correction.enabled()) {
+    memory.correction.Sent(EncodedPayload(payload, values.size()));
+  }
   return payload;
 }
 
@@ -60,7 +62,7 @@ absl::StatusOr<std::optional<ByteChain>> HostShardEncoder::Finish() {
   return std::exchange(begun_, std::nullopt);
 }
 
-absl::Status HostShardEncoder::GiveBack(ShardId shard, const ByteChain& payload,
+absl::Status HostShardEncoder::GiveBack(ShardId shard, const CheckedPayload& payload,
                                         std::span<const uint32_t> taken) {
   shards_[shard.value].feedback.GiveBack(payload, taken);
   return absl::OkStatus();

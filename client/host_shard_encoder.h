@@ -28,7 +28,7 @@ class HostShardEncoder final : public ShardEncoder {
   // Does it all. With an owner, what goes as it is goes without a copy.
   absl::Status Begin(const Work& work) override;
   absl::StatusOr<std::optional<ByteChain>> Finish() override;
-  absl::Status GiveBack(ShardId shard, const ByteChain& payload,
+  absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                         std::span<const uint32_t> taken) override;
   absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) override;
   absl::StatusOr<std::vector<Owed>> owed() override;

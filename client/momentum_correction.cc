@@ -1,6 +1,5 @@
 #include "client/momentum_correction.h"
 
-#include "common/codec/codec.h"
 #include "kernels/accumulate_momentum.h"
 
 namespace thinwire::client {
@@ -18,12 +17,11 @@ std::span<const float> MomentumCorrection::Correct(std::span<const float> gradie
   return scratch;
 }
 
-void MomentumCorrection::Sent(const ByteChain& payload) {
+void MomentumCorrection::Sent(const CheckedPayload& payload) {
   if (!options_.enabled || !options_.factor_masking || !PayloadIsSparse(payload)) return;
-  ForEachSent(payload, u_.size(),
-              [this](std::span<const uint32_t> indices, std::span<const float>) {
-                for (const uint32_t index : indices) u_[index] = 0;
-              });
+  ForEachPayloadEntry(payload, [this](std::span<const uint32_t> indices, std::span<const float>) {
+    for (const uint32_t index : indices) u_[index] = 0;
+  });
 }
 
 }  // namespace thinwire::client

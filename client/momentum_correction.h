@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/byte_chain.h"
+#include "common/codec/payload.h"
 #include "common/float_array.h"
 
 namespace thinwire {
@@ -51,7 +51,7 @@ class MomentumCorrection {
   // cache for the codec's. REQUIRES: finite values, always as many.
   std::span<const float> Correct(std::span<const float> gradient, std::vector<float>& scratch);
   // PAYLOAD is what was made of the residual.
-  void Sent(const ByteChain& payload);
+  void Sent(const CheckedPayload& payload);
 
   bool enabled() const { return options_.enabled; }
   // u; empty while it is zero.

@@ -14,15 +14,15 @@ namespace {
 using Floats = std::vector<float>;
 
 // What SPEC makes of VALUES.
-ByteChain Encoded(const CodecSpec& spec, const Floats& values) {
+CheckedPayload Encoded(const CodecSpec& spec, const Floats& values) {
   const auto codec = *MakeCodec(spec);
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, Turn{}, bytes));
-  return ByteChain(std::move(bytes));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
+  return CheckPayload(ByteChain(std::move(bytes)), values.size()).value();
 }
 
 // A sparse payload with entries at the 2 largest.
-ByteChain TopTwo(const Floats& values) {
+CheckedPayload TopTwo(const Floats& values) {
   return Encoded({.id = CodecId::kTopK, .density = 2.0 / static_cast<double>(values.size())},
                  values);
 }

@@ -56,7 +56,7 @@ TEST_F(OutboxTest, DeltasAreReadOfWhatIsHeldAndElseTheWhole) {
   outbox_.Push(PushOf(4, 7));
   const auto values = *MakeCodec({.id = CodecId::kFp32});
   std::vector<std::byte> payload(values->MaxPayloadBytes(4096));
-  values->Encode(std::vector<float>(4096), Turn(), payload);
+  values->Encode(std::vector<float>(4096), RandomKeys(), payload);
   ASSERT_TRUE(replica_
                   .Merge({.shard = ShardId{2},
                           .version = Version{0},

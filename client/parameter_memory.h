@@ -6,14 +6,26 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/byte_chain.h"
+#include "common/codec/delta/ulp_delta.h"
+#include "common/codec/payload.h"
 #include "common/ids.h"
-#include "proto/frame.h"
 
 namespace thinwire::client {
+
+// What a ParametersEntry changes, checked.
+struct ParameterChange {
+  ShardId shard;
+  // The new values of the shard or, with `adds`, values to be added to it; or the ULP changes of
+  // some values.
+  std::variant<CheckedPayload, UlpDelta> values;
+  bool adds = false;
+  bool wants_hash = false;  // of the new values
+};
 
 class ParameterMemory {
  public:
@@ -26,9 +38,9 @@ class ParameterMemory {
   // An fp32 payload of what SHARD was filled with. REQUIRES: nothing was applied to it yet.
   virtual ByteChain SeedPayload(ShardId shard) const = 0;
 
-  // Brings a shard to what ENTRY says. Returns the hash of the new values, where one came with
-  // ENTRY, else 0. REQUIRES: its payload was checked.
-  virtual absl::StatusOr<uint64_t> Apply(const ParametersEntry& entry) = 0;
+  // Applies CHANGE to its shard. Returns the hash of the new values if CHANGE wants it, else 0.
+  // REQUIRES: CHANGE has the shard's number of values.
+  virtual absl::StatusOr<uint64_t> Apply(const ParameterChange& change) = 0;
 };
 
 }  // namespace thinwire::client

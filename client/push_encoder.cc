@@ -7,16 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/host_shard_encoder.h"
-#include "common/mix_bits.h"
-#include "common/vector_shards.h"
+#include "kernels/mix_bits.h"
 
 namespace thinwire::client {
 namespace {
 
-// All workers share a step's draw of a shard, and none shares its own.
-Turn TurnOf(const PushEntry& entry, WorkerId worker) {
-  const uint64_t shared = MixBits(MixBits(entry.step.value) + entry.shard.value);
-  return {.shared_draw = shared, .own_draw = MixBits(shared + worker.value + 1)};
+// Returns the keys of a shard at a step: `shared` is the same for all workers, `per_worker` is not.
+RandomKeys KeysOf(const PushEntry& entry, WorkerId worker) {
+  const uint64_t shared = kernels::MixBits(kernels::MixBits(entry.step.value) + entry.shard.value);
+  return {.shared = shared, .per_worker = kernels::MixBits(shared + worker.value + 1)};
 }
 
 }  // namespace
@@ -42,7 +41,8 @@ PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& option
       shards_(std::move(shards)),
       most_begun_(shards_->most_begun()) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    memory_.push_back({.is_vector = HoldsVectors(partition, ShardId{s})});
+    memory_.push_back({.value_count = partition.value_count(ShardId{s}),
+                       .is_vector = partition.HoldsVectors(ShardId{s})});
   }
 }
 
@@ -69,7 +69,7 @@ absl::Status PushEncoder::Begin(PushEntry push, const ShardGradient& gradient, f
                          .factor = factor,
                          .spec = spec,
                          .codec = codec,
-                         .turn = TurnOf(push, worker_)});
+                         .keys = KeysOf(push, worker_)});
 }
 
 absl::StatusOr<PushEncoder::Encoded> PushEncoder::Finish() {
@@ -96,11 +96,16 @@ absl::Status PushEncoder::Late(const PushEntry& push) {
   if (push.examples == 0) return absl::OkStatus();
   uint32_t& late = memory_[push.shard.value].late_examples;
   late += std::min(push.examples, std::numeric_limits<uint32_t>::max() - late);
-  return shards_->GiveBack(push.shard, push.payload, {});
+  return GiveBack(push, {});
+}
+
+absl::Status PushEncoder::GiveBack(const PushEntry& push, std::span<const uint32_t> taken) {
+  const size_t count = memory_[push.shard.value].value_count;
+  return shards_->GiveBack(push.shard, EncodedPayload(push.payload, count), taken);
 }
 
 absl::Status PushEncoder::PutBack(const PushEntry& push, std::span<const uint32_t> taken) {
-  return shards_->GiveBack(push.shard, push.payload, taken);
+  return GiveBack(push, taken);
 }
 
 absl::StatusOr<std::vector<ShardResidualsView>> PushEncoder::residuals() const {

@@ -77,6 +77,7 @@ class PushEncoder {
 
  private:
   struct Shard {
+    size_t value_count;
     bool is_vector;
     uint32_t late_examples = 0;
   };
@@ -89,6 +90,8 @@ class PushEncoder {
               PushSchedule schedule, std::unique_ptr<ShardEncoder> shards);
 
   ShardCodec CodecOf(ShardId shard, Step step);
+  // Adds the values of PUSH to its shard's residual, except at the indices TAKEN.
+  absl::Status GiveBack(const PushEntry& push, std::span<const uint32_t> taken);
 
   const WorkerId worker_;
   const bool corrects_;  // momentum

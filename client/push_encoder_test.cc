@@ -20,7 +20,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Floats Decode(const PushEntry& push, size_t count) {
   Floats values(count);
-  DecodePayload(push.payload, values);
+  DecodePayload(CheckPayload(push.payload, count).value(), values);
   return values;
 }
 
@@ -129,10 +129,10 @@ TEST(PushEncoderTest, WhereMatricesGoSparselyVectorsGoDense) {
       partition, {.push = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp16}});
   PushEntry matrix{.shard = partition.ShardsOfTensor(0)[0], .examples = 1};
   ASSERT_TRUE(Encode(*encoder, Floats(2000, 1), matrix));
-  EXPECT_EQ(PayloadCodec(matrix.payload), CodecId::kTopK);
+  EXPECT_EQ(PayloadCodec(CheckPayload(matrix.payload, 2000).value()), CodecId::kTopK);
   PushEntry vector{.shard = partition.ShardsOfTensor(1)[0], .examples = 1};
   ASSERT_TRUE(Encode(*encoder, Floats(50, 1), vector));
-  EXPECT_EQ(PayloadCodec(vector.payload), CodecId::kFp16);
+  EXPECT_EQ(PayloadCodec(CheckPayload(vector.payload, 50).value()), CodecId::kFp16);
 }
 
 TEST(PushEncoderTest, WhatGoesAsItIsIsLentIfItHasAnOwner) {
@@ -151,7 +151,7 @@ TEST(PushEncoderTest, WhatGoesAsItIsIsLentIfItHasAnOwner) {
   PushEntry next{.shard = ShardId{0}, .examples = 8};
   ASSERT_TRUE(Encode(*encoder, *gradient, next, gradient));
   std::vector<float> sent(4000);
-  DecodePayload(next.payload, sent);
+  DecodePayload(CheckPayload(next.payload, sent.size()).value(), sent);
   EXPECT_EQ(sent, std::vector<float>(4000, 1.0f));
 }
 
@@ -169,7 +169,7 @@ class PlainCorrection {
   }
   void Sent(const ByteChain& payload) {
     if (!options_.factor_masking) return;
-    ForEachSent(payload, u_.size(), [&](auto indices, auto) {
+    ForEachPayloadEntry(CheckPayload(payload, u_.size()).value(), [&](auto indices, auto) {
       for (const uint32_t index : indices) u_[index] = 0;
     });
   }
@@ -303,11 +303,11 @@ TEST(PushEncoderTest, EveryStepHasItsCodecAndItsDensity) {
     const ShardId shard = partition.ShardsOfTensor(tensor)[0];
     PushEntry push{.shard = shard, .step = Step{step}, .examples = 1};
     EXPECT_TRUE(Encode(*encoder, Gauss(partition.value_count(shard), 1), push));
-    return push.payload;
+    return CheckPayload(push.payload, partition.value_count(shard)).value();
   };
-  const auto sent_count = [&](const ByteChain& payload) {
+  const auto sent_count = [&](const CheckedPayload& payload) {
     size_t count = 0;
-    ForEachSent(payload, 10000, [&](auto indices, auto) { count += indices.size(); });
+    ForEachPayloadEntry(payload, [&](auto indices, auto) { count += indices.size(); });
     return count;
   };
   EXPECT_EQ(PayloadCodec(encoded(0, 9)), CodecId::kFp8E5m2);

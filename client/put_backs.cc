@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 
 namespace thinwire::client {
 

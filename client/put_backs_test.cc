@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 
 namespace thinwire::client {
 namespace {

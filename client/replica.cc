@@ -4,11 +4,30 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/host_parameters.h"
-#include "common/codec/codec.h"
-#include "common/codec/moves.h"
+#include "common/codec/delta/ulp_delta.h"
+#include "common/codec/payload.h"
+#include "common/status_macros.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {
+namespace {
+
+// Checks the payload of ENTRY, whose shard has COUNT values. Errors: InvalidArgument.
+absl::StatusOr<ParameterChange> CheckedChange(const ParametersEntry& entry, size_t count) {
+  const bool wants_hash = entry.published_hash != 0;
+  if (entry.kind == Parameters::MOVE) {
+    ASSIGN_OR_RETURN(UlpDelta delta, UlpDelta::Check(entry.payload, count));
+    return ParameterChange{
+        .shard = entry.shard, .values = std::move(delta), .wants_hash = wants_hash};
+  }
+  ASSIGN_OR_RETURN(CheckedPayload payload, CheckPayload(entry.payload, count));
+  return ParameterChange{.shard = entry.shard,
+                         .values = std::move(payload),
+                         .adds = entry.kind == Parameters::ADD,
+                         .wants_hash = wants_hash};
+}
+
+}  // namespace
 
 Replica::Replica(const Partition& partition, std::pmr::memory_resource* memory)
     : Replica(partition, std::make_unique<HostParameters>(partition, memory)) {}
@@ -30,12 +49,12 @@ absl::StatusOr<Replica::Merged> Replica::Merge(const ParametersEntry& entry) {
     if (entry.version <= held.version) return Merged::kDone;
     if (held.version != entry.base_version) return Merged::kNeedsFull;
   }
-  const absl::Status s = entry.kind == Parameters::MOVE ? CheckMoves(entry.payload, count)
-                                                        : CheckPayload(entry.payload, count);
-  if (!s.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("shard ", entry.shard.value, ": ", s.message()));
+  const absl::StatusOr<ParameterChange> change = CheckedChange(entry, count);
+  if (!change.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shard ", entry.shard.value, ": ", change.status().message()));
   }
-  const absl::StatusOr<uint64_t> hash = memory_->Apply(entry);
+  const absl::StatusOr<uint64_t> hash = memory_->Apply(*change);
   if (!hash.ok()) return hash.status();
   if (*hash != entry.published_hash) {
     Forget(entry.shard);

@@ -3,7 +3,8 @@
 //
 //   full      all of a shard's values
 //   add       is added to them, and only to those of the version it names as its base
-//   move      the same, but moves each value that changed by so many floats (common/codec/moves.h)
+//   move      the same, but moves each value that changed by so many floats
+//   (common/codec/delta/ulp_delta.h)
 //
 // A server that publishes deltas says now and then what the values hash to. A replica that is found
 // to differ is held no longer, so that it is read anew and not trained on.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
-#include "common/codec/moves.h"
+#include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"
 #include "proto/parameter_service.pb.h"
 
@@ -21,7 +21,7 @@ using Floats = std::vector<float>;
 ByteChain Fp32(const Floats& values) {
   const auto codec = *MakeCodec({.id = CodecId::kFp32});
   std::vector<std::byte> payload(codec->MaxPayloadBytes(values.size()));
-  payload.resize(codec->Encode(values, Turn(), payload));
+  payload.resize(codec->Encode(values, RandomKeys(), payload));
   return ByteChain(std::move(payload));
 }
 
@@ -106,7 +106,7 @@ TEST_F(ReplicaTest, ADeltaThatMovesBringsItsValuesToTheNewOnes) {
       .base_version = Version{4},
       .kind = Parameters::MOVE,
       .published_hash = HashValues(Floats{1, 2, 9}),
-      .payload = EncodeMoves(Floats{1, 2, 3}, Floats{1, 2, 9}, std::vector<uint32_t>{2})};
+      .payload = EncodeUlpDelta(Floats{1, 2, 3}, Floats{1, 2, 9}, std::vector<uint32_t>{2})};
   EXPECT_EQ(*replica_.Merge(delta), Replica::Merged::kDone);
   EXPECT_EQ(Tensor(2), Floats{9});
   EXPECT_EQ(*replica_.Merge({.shard = vectors_,

@@ -49,7 +49,7 @@ class ShardEncoder {
     float factor = 1;
     CodecSpec spec;
     const Codec& codec;  // of SPEC; at least until Finish
-    Turn turn;
+    RandomKeys keys;
   };
 
   virtual ~ShardEncoder() = default;
@@ -62,8 +62,9 @@ class ShardEncoder {
   // factor * gradient is not finite.
   virtual absl::StatusOr<std::optional<ByteChain>> Finish() = 0;
 
-  // residual += decode(payload), but at TAKEN, which rises. REQUIRES: a payload of the shard's.
-  virtual absl::Status GiveBack(ShardId shard, const ByteChain& payload,
+  // Adds the decoded PAYLOAD to the residual, except at the indices TAKEN, which ascend. REQUIRES:
+  // a payload of SHARD.
+  virtual absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                                 std::span<const uint32_t> taken) = 0;
 
   // Of a gradient's values; not finite where one of them is not.

@@ -84,7 +84,7 @@ struct ParametersEntry {
   Step frontier;
   bool more = false;
   uint64_t published_hash = 0;
-  ByteChain selected;  // common/codec/index_list.h; empty: nothing is given back to the workers
+  ByteChain selected;  // common/codec/sparse/index_list.h; empty: nothing is given back to the workers
   ByteChain payload;
   bool operator==(const ParametersEntry&) const = default;
 };

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "common/vector_shards.h"
 #include "server/edge/convert.h"
 
 namespace thinwire {
@@ -27,7 +26,7 @@ HostedModel::HostedModel(Partition partition, ServerId self, ShardOptions option
   const std::optional<double> density = options.thinning.selection_density;
   for (ShardId shard : partition_.ShardsOf(self)) {
     options.value_count = partition_.value_count(shard);
-    options.thinning.selection_density = HoldsVectors(partition_, shard) ? std::nullopt : density;
+    options.thinning.selection_density = partition_.HoldsVectors(shard) ? std::nullopt : density;
     hosts_.push_back(std::make_unique<ShardHost>(shard, options, shared));
     by_shard_[shard.value] = hosts_.back().get();
   }

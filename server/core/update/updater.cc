@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "common/codec/codec.h"
-#include "common/codec/index_list.h"
-#include "common/codec/sparse_head.h"
+#include "common/codec/sparse/index_list.h"
+#include "common/codec/sparse/sparse_payload.h"
 #include "server/core/optimizer/sparse_update.h"
 
 namespace thinwire {
@@ -41,7 +41,7 @@ void Updater::Apply(const Update& update, const Accumulator& accumulator,
 
 size_t Updater::SelectedCount(double progress) const {
   const double density = thinning_.selection_warmup.At(progress, *thinning_.selection_density);
-  return SentCount(density, selection_->remainder().size(), thinning_.selection_least);
+  return SparseEntryCount(density, selection_->remainder().size(), thinning_.selection_least);
 }
 
 void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulator,
