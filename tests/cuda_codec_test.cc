@@ -6,15 +6,15 @@
 #include "common/codec/sparse/drawn_indices.h"
 #include "common/codec/sparse/index_code.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/draws.h"
-#include "kernels/cuda/elias_fano.h"
-#include "kernels/cuda/scaled_encode.h"
-#include "kernels/cuda/twin_test.h"
+#include "kernels/cuda/ops/index_code.h"
+#include "kernels/cuda/ops/scaled_encode.h"
+#include "kernels/cuda/ops/stratified_sample.h"
+#include "kernels/cuda/ops/twin_cases.h"
 
 namespace thinwire::kernels::cuda {
 namespace {
 
-using CudaCodecTest = TwinTest;
+using CudaCodecTest = CudaTest;
 
 // COUNT rising ones below UNIVERSE.
 std::vector<uint32_t> RisingIndices(size_t count, size_t universe, uint32_t seed) {

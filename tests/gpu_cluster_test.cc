@@ -8,7 +8,7 @@
 #include "client/codec_speed.h"
 #include "client/gpu/gpu.h"
 #include "common/clock.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 #include "server/core/delta_publisher.h"
 #include "server/core/rule.h"
 #include "tests/gpu_worker.h"

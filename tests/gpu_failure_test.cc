@@ -58,7 +58,7 @@ TEST_F(GpuFailureTest, AModelThatIsTooLargeIsSaidToBe) {
   const auto client =
       Client::Make({.server_count = 2}, {{"w", {1 << 20, 1 << 10}}}, transport, gpu_.get());
   EXPECT_TRUE(absl::IsResourceExhausted(client.status())) << client.status();
-  EXPECT_EQ(client.status().message(), "CUDA: allocate on the device: out of memory");
+  EXPECT_EQ(client.status().message(), "CUDA: allocate device memory: out of memory");
 }
 
 TEST_F(GpuFailureTest, AGpuThatThereIsNotIsRefused) {

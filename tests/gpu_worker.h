@@ -11,10 +11,8 @@
 #include "client/client.h"
 #include "client/tensor_gradient.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/buffer.h"
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/event.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/stream.h"
 #include "tests/small_cluster.h"
 
 namespace thinwire {

@@ -4,23 +4,21 @@
 #include <array>
 
 #include "common/codec/codebook/fitted_table.h"
-#include "kernels/cuda/add.h"
-#include "kernels/cuda/codes.h"
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/even_steps.h"
-#include "kernels/cuda/in_order.h"
-#include "kernels/cuda/layout.h"
-#include "kernels/cuda/levels.h"
-#include "kernels/cuda/log_entries.h"
-#include "kernels/cuda/pack_bits.h"
-#include "kernels/cuda/put_bytes.h"
-#include "kernels/cuda/sign_means.h"
-#include "kernels/cuda/signed_table.h"
-#include "kernels/cuda/signs.h"
-#include "kernels/cuda/sorted_sample.h"
-#include "kernels/cuda/sums.h"
-#include "kernels/cuda/table_entries.h"
-#include "kernels/cuda/tile.h"
+#include "kernels/cuda/block/tile.h"
+#include "kernels/cuda/ops/affine_table.h"
+#include "kernels/cuda/ops/arithmetic.h"
+#include "kernels/cuda/ops/codebook_entries.h"
+#include "kernels/cuda/ops/codes.h"
+#include "kernels/cuda/ops/pack_bits.h"
+#include "kernels/cuda/ops/qsgd.h"
+#include "kernels/cuda/ops/reductions.h"
+#include "kernels/cuda/ops/sign_means.h"
+#include "kernels/cuda/ops/signs.h"
+#include "kernels/cuda/ops/stratified_sample.h"
+#include "kernels/cuda/ops/write_bytes.h"
+#include "kernels/cuda/runtime/in_order.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/workspace_layout.h"
 #include "kernels/pack_bits.h"
 
 namespace thinwire::client::gpu {
@@ -32,26 +30,26 @@ using cuda::Status;
 struct CodebookEncoder::Workspace {
   Workspace(const CodebookEncoder& encoder, size_t count, std::byte* memory) {
     const CodebookShape& shape = encoder.shape_;
-    cuda::Layout layout(memory);
+    cuda::WorkspaceLayout layout(memory);
     const size_t groups = shape.GroupCount(count);
-    table = layout.Place<float>(std::max(2 * groups, shape.table_size()));
+    table = layout.Append<float>(std::max(2 * groups, shape.table_size()));
     if (encoder.FitsMeans()) {
-      sums = layout.Place<kernels::SignSums>(groups);
-      runs = layout.Place<kernels::SignSums>(groups * cuda::SumRuns(shape.GroupSize(count)));
+      sums = layout.Append<kernels::SignSums>(groups);
+      runs = layout.Append<kernels::SignSums>(groups * cuda::SumRuns(shape.GroupSize(count)));
     }
     if (encoder.FitsTable()) {
-      sample = layout.Place<float>(TableSampleCount(count, shape.number_count));
-      sample_words = layout.Place<uint32_t>(2 * TableSampleCount(count, shape.number_count));
+      sample = layout.Append<float>(TableSampleCount(count, shape.number_count));
+      sample_words = layout.Append<uint32_t>(2 * TableSampleCount(count, shape.number_count));
     }
     if (encoder.fit_ == CodebookFit::kEvenSteps) {
-      ranges = layout.Place<kernels::Range>(cuda::OneBlockATile(count).block_count);
+      ranges = layout.Append<kernels::Range>(cuda::OneBlockPerTile(count).block_count);
     }
-    few = layout.Place<float>(2);
-    words = layout.Place<uint32_t>(2);
+    few = layout.Append<float>(2);
+    words = layout.Append<uint32_t>(2);
     if (shape.bits > 1) {
-      magnitudes = layout.Place<float>(shape.table_size() / 2);
-      thresholds = layout.Place<float>(shape.table_size() / 2);
-      codes = layout.Place<uint8_t>(shape.bits == 8 ? 0 : count);
+      magnitudes = layout.Append<float>(shape.table_size() / 2);
+      thresholds = layout.Append<float>(shape.table_size() / 2);
+      codes = layout.Append<uint8_t>(shape.bits == 8 ? 0 : count);
     }
     bytes = layout.bytes();
   }
@@ -91,7 +89,7 @@ std::byte* CodebookEncoder::Packed(const DeviceCall& call) const {
 
 Status CodebookEncoder::Encode(const DeviceCall& call) const {
   if (call.gradient.empty()) return {};
-  if (fit_ == CodebookFit::kRandomLevels) return EncodeLevels(call);
+  if (fit_ == CodebookFit::kRandomLevels) return EncodeQsgd(call);
   const Workspace work(*this, call.gradient.size(), call.workspace);
   const bool feedback = !call.residual.empty();
   const std::span<const float> values = feedback ? call.residual : call.gradient;
@@ -128,10 +126,11 @@ Status CodebookEncoder::FitMeans(const DeviceCall& call, std::span<const float> 
 
 Status CodebookEncoder::FitSteps(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const {
-  const cuda::Steps steps = {call.out, Numbers(call), work.few.first<2>(), work.table.first<256>()};
+  const cuda::AffineTable steps = {call.out, Numbers(call), work.few.first<2>(),
+                                   work.table.first<256>()};
   return cuda::InOrder(
       [&] { return RangeWithZero(values, cuda::kTileValues, work.ranges, call.stream); },
-      [&] { return EvenSteps(work.ranges, steps, call.stream); });
+      [&] { return FitAffineTable(work.ranges, steps, call.stream); });
 }
 
 Status CodebookEncoder::FitTable(const DeviceCall& call, std::span<const float> values,
@@ -147,7 +146,7 @@ Status CodebookEncoder::FitTable(const DeviceCall& call, std::span<const float> 
         return RefineEntries(work.sample, kLloydIterations, magnitudes, call.stream);
       },
       [&] {
-        return SignedTable(magnitudes, Numbers(call), work.table, work.thresholds, call.stream);
+        return MakeSignedTable(magnitudes, Numbers(call), work.table, work.thresholds, call.stream);
       });
 }
 
@@ -155,11 +154,11 @@ Status CodebookEncoder::FitRatios(const DeviceCall& call, std::span<const float>
                                   const Workspace& work) const {
   return cuda::InOrder(
       [&] {
-        return LogEntries(values, work.words.first<2>(), call.out, work.magnitudes.first<8>(),
-                          call.stream);
+        return FitLogEntries(values, work.words.first<2>(), call.out, work.magnitudes.first<8>(),
+                             call.stream);
       },
       [&] {
-        return SignedTable(work.magnitudes, nullptr, work.table, work.thresholds, call.stream);
+        return MakeSignedTable(work.magnitudes, nullptr, work.table, work.thresholds, call.stream);
       });
 }
 
@@ -167,7 +166,7 @@ Status CodebookEncoder::FitRatios(const DeviceCall& call, std::span<const float>
 Status CodebookEncoder::FitThreshold(const DeviceCall& call, const Workspace& work) const {
   const std::array<float, 4> table = {0.0f, settings_.number, -0.0f, -settings_.number};
   const auto put = [&](std::span<const float> from, std::byte* to) {
-    return cuda::PutBytes(std::as_bytes(from), to, call.stream);
+    return cuda::WriteBytes(std::as_bytes(from), to, call.stream);
   };
   return cuda::InOrder([&] { return put(table, std::as_writable_bytes(work.table).data()); },
                        [&] {
@@ -179,9 +178,9 @@ Status CodebookEncoder::FitThreshold(const DeviceCall& call, const Workspace& wo
 
 Status CodebookEncoder::PutSigns(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const {
-  if (call.residual.empty()) return cuda::PutSigns(values, Packed(call), call.stream);
-  return TakeSigns(work.table, shape_.GroupSize(values.size()), call.residual, Packed(call),
-                   call.stream);
+  if (call.residual.empty()) return cuda::PackSigns(values, Packed(call), call.stream);
+  return PackSignsSubtract(work.table, shape_.GroupSize(values.size()), call.residual, Packed(call),
+                           call.stream);
 }
 
 Status CodebookEncoder::PutCodes(const DeviceCall& call, std::span<const float> values,
@@ -206,16 +205,16 @@ Status CodebookEncoder::PutCodes(const DeviceCall& call, std::span<const float> 
       },
       [&] {
         if (call.residual.empty()) return Status();
-        return LookUpTake(codes, work.table, call.residual, call.stream);
+        return LookUpSubtract(codes, work.table, call.residual, call.stream);
       });
 }
 
-Status CodebookEncoder::EncodeLevels(const DeviceCall& call) const {
+Status CodebookEncoder::EncodeQsgd(const DeviceCall& call) const {
   const int levels = std::to_integer<int>(settings_.head[0]);
-  const cuda::LevelCode code = {levels, shape_.bits, call.keys.per_worker};
-  const cuda::LevelBytes out = {Numbers(call), Packed(call)};
-  if (call.residual.empty()) return cuda::EncodeLevels(call.gradient, code, out, call.stream);
-  return EncodeLevelsFeedback(call.gradient, call.residual, code, out, call.stream);
+  const cuda::QsgdCode code = {levels, shape_.bits, call.keys.per_worker};
+  const cuda::QsgdPayload out = {Numbers(call), Packed(call)};
+  if (call.residual.empty()) return cuda::EncodeQsgd(call.gradient, code, out, call.stream);
+  return EncodeQsgdFeedback(call.gradient, call.residual, code, out, call.stream);
 }
 
 }  // namespace thinwire::client::gpu

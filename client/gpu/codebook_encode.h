@@ -14,7 +14,7 @@
 
 #include "client/gpu/device_call.h"
 #include "common/codec/codebook/codebook.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::client::gpu {
 
@@ -51,7 +51,7 @@ class CodebookEncoder {
                                  const Workspace& work) const;
   kernels::cuda::Status PutCodes(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const;
-  kernels::cuda::Status EncodeLevels(const DeviceCall& call) const;
+  kernels::cuda::Status EncodeQsgd(const DeviceCall& call) const;
 
   // Whether a group's number is the mean of some magnitudes, or percentiles that may be refined.
   bool FitsMeans() const;

@@ -7,12 +7,12 @@
 #include "common/codec/dense/number_formats.h"
 #include "common/codec/dense/scaled_encode.h"
 #include "kernels/codes.h"
-#include "kernels/cuda/codes.h"
-#include "kernels/cuda/convert.h"
-#include "kernels/cuda/in_order.h"
-#include "kernels/cuda/levels.h"
-#include "kernels/cuda/pack_bits.h"
-#include "kernels/cuda/signs.h"
+#include "kernels/cuda/ops/codes.h"
+#include "kernels/cuda/ops/convert.h"
+#include "kernels/cuda/ops/pack_bits.h"
+#include "kernels/cuda/ops/qsgd.h"
+#include "kernels/cuda/ops/signs.h"
+#include "kernels/cuda/runtime/in_order.h"
 
 namespace thinwire::client::gpu {
 
@@ -88,13 +88,13 @@ Status DenseDecoder::Decode(std::span<const std::byte> staged, std::span<std::by
   if (count_ == 0) return {};
   const std::byte* const codes = staged.data() + TableBytes();
   if (format_ == nullptr) return DecodeNumbers(codes, out, adds, stream);
-  if (HasRandomLevels()) return DecodeLevels(staged.data(), codes, out, adds, stream);
+  if (HasRandomLevels()) return DecodeQsgd(staged.data(), codes, out, adds, stream);
   const std::span<const float> tables = {reinterpret_cast<const float*>(staged.data()),
                                          TableFloats()};
   if (shape_.bits == 1) {
     const size_t group = shape_.GroupSize(count_);
-    return adds ? AddFromSigns(codes, tables, group, out, stream)
-                : FromSigns(codes, tables, group, out, stream);
+    return adds ? UnpackSignsAdd(codes, tables, group, out, stream)
+                : UnpackSigns(codes, tables, group, out, stream);
   }
   const std::span<uint8_t> room = {reinterpret_cast<uint8_t*>(workspace.data()), workspace_bytes()};
   // A code of eight bits is a byte already.
@@ -120,14 +120,13 @@ Status DenseDecoder::DecodeNumbers(const std::byte* codes, std::span<float> out,
   });
 }
 
-Status DenseDecoder::DecodeLevels(const std::byte* numbers, const std::byte* codes,
-                                  std::span<float> out, bool adds,
-                                  const cuda::Stream& stream) const {
-  const cuda::LevelCode code = {std::to_integer<int>(head_[0]), shape_.bits};
+Status DenseDecoder::DecodeQsgd(const std::byte* numbers, const std::byte* codes,
+                                std::span<float> out, bool adds, const cuda::Stream& stream) const {
+  const cuda::QsgdCode code = {std::to_integer<int>(head_[0]), shape_.bits};
   // They are only read.
-  const cuda::LevelBytes from = {const_cast<std::byte*>(numbers), const_cast<std::byte*>(codes)};
-  return adds ? cuda::DecodeLevelsAdd(from, code, scale_, out, stream)
-              : cuda::DecodeLevels(from, code, scale_, out, stream);
+  const cuda::QsgdPayload from = {const_cast<std::byte*>(numbers), const_cast<std::byte*>(codes)};
+  return adds ? cuda::DecodeQsgdAdd(from, code, scale_, out, stream)
+              : cuda::DecodeQsgd(from, code, scale_, out, stream);
 }
 
 }  // namespace thinwire::client::gpu

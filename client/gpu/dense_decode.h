@@ -9,8 +9,8 @@
 
 #include "common/codec/codebook/codebook.h"
 #include "common/codec/payload.h"
-#include "kernels/cuda/status.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 
@@ -36,9 +36,9 @@ class DenseDecoder {
   void StageTables(std::span<float> tables) const;
   kernels::cuda::Status DecodeNumbers(const std::byte* codes, std::span<float> out, bool adds,
                                       const kernels::cuda::Stream& stream) const;
-  kernels::cuda::Status DecodeLevels(const std::byte* numbers, const std::byte* codes,
-                                     std::span<float> out, bool adds,
-                                     const kernels::cuda::Stream& stream) const;
+  kernels::cuda::Status DecodeQsgd(const std::byte* numbers, const std::byte* codes,
+                                   std::span<float> out, bool adds,
+                                   const kernels::cuda::Stream& stream) const;
 
   bool HasRandomLevels() const;
 

@@ -2,8 +2,8 @@
 
 #include "common/codec/dense/dense.h"
 #include "common/codec/dense/number_formats.h"
-#include "kernels/cuda/convert.h"
-#include "kernels/cuda/scaled_encode.h"
+#include "kernels/cuda/ops/convert.h"
+#include "kernels/cuda/ops/scaled_encode.h"
 
 namespace thinwire::client::gpu {
 namespace {

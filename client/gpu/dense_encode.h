@@ -14,7 +14,7 @@
 #include "client/gpu/codebook_encode.h"
 #include "client/gpu/device_call.h"
 #include "common/codec/codec.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::client::gpu {
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "common/codec/codec.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 

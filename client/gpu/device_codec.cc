@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/in_order.h"
-#include "kernels/cuda/put_bytes.h"
+#include "kernels/cuda/ops/write_bytes.h"
+#include "kernels/cuda/runtime/in_order.h"
 
 namespace thinwire::client::gpu {
 namespace {
@@ -65,7 +65,7 @@ cuda::Status DeviceCodec::Encode(std::span<const float> gradient, std::span<floa
   const size_t count = gradient.size();
   if (!SendsDense(count)) return sparse_->Encode(dense_, call, collect_from, size);
   const auto length = static_cast<uint32_t>(dense_.PayloadBytes(count));
-  return cuda::InOrder([&] { return PutHead(dense_.head(), call.out, length, size, stream); },
+  return cuda::InOrder([&] { return WriteHead(dense_.head(), call.out, length, size, stream); },
                        [&] { return dense_.EncodeBody(call); });
 }
 

@@ -20,8 +20,8 @@
 #include "client/gpu/dense_encode.h"
 #include "client/gpu/sparse_encode.h"
 #include "common/codec/codec.h"
-#include "kernels/cuda/status.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 

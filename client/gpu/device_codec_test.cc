@@ -9,7 +9,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/twin_test.h"
+#include "kernels/cuda/ops/twin_cases.h"
 
 namespace thinwire::client::gpu {
 namespace {
@@ -19,11 +19,11 @@ using kernels::cuda::ExpectSameBits;
 using kernels::cuda::Kind;
 using kernels::cuda::ValuesOf;
 
-class DeviceCodecTest : public kernels::cuda::TwinTest,
+class DeviceCodecTest : public kernels::cuda::CudaTest,
                         public testing::WithParamInterface<CodecSpec> {
  protected:
   void SetUp() override {
-    TwinTest::SetUp();
+    CudaTest::SetUp();
     auto made = DeviceCodec::Make(GetParam());
     ASSERT_TRUE(made.ok()) << made.status();
     codec_ = *std::move(made);

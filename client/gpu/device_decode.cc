@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/in_order.h"
-#include "kernels/cuda/sparse.h"
+#include "kernels/cuda/ops/sparse.h"
+#include "kernels/cuda/runtime/in_order.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace thinwire::client::gpu {
 

@@ -26,8 +26,8 @@
 
 #include "client/gpu/dense_decode.h"
 #include "common/codec/payload.h"
-#include "kernels/cuda/status.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 

@@ -7,7 +7,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/twin_test.h"
+#include "kernels/cuda/ops/twin_cases.h"
 
 namespace thinwire::client::gpu {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using kernels::cuda::DeviceArray;
 using kernels::cuda::ExpectSameBits;
 
-class DeviceDecodeTest : public kernels::cuda::TwinTest,
+class DeviceDecodeTest : public kernels::cuda::CudaTest,
                          public testing::WithParamInterface<CodecSpec> {
  protected:
   // In two pieces, so that a value straddles them.

@@ -8,8 +8,8 @@
 #include "client/host_parameters.h"
 #include "client/splitter.h"
 #include "common/value_hash.h"
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/in_order.h"
+#include "kernels/cuda/runtime/in_order.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace thinwire::client::gpu {
 

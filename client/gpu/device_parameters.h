@@ -17,9 +17,9 @@
 #include "client/gpu/payload_stage.h"
 #include "client/parameter_memory.h"
 #include "common/partition.h"
-#include "kernels/cuda/buffer.h"
-#include "kernels/cuda/status.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 

@@ -7,7 +7,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"
-#include "kernels/cuda/twin_test.h"
+#include "kernels/cuda/ops/twin_cases.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire::client::gpu {
@@ -23,10 +23,10 @@ ByteChain Encoded(const CodecSpec& spec, const Floats& values) {
   return ByteChain(std::move(payload));
 }
 
-class DeviceParametersTest : public kernels::cuda::TwinTest {
+class DeviceParametersTest : public kernels::cuda::CudaTest {
  protected:
   void SetUp() override {
-    TwinTest::SetUp();
+    CudaTest::SetUp();
     if (IsSkipped()) return;
     device_ = std::make_unique<Replica>(partition_, *DeviceParameters::Make(partition_));
     for (const TensorShape& t : partition_.tensors()) {

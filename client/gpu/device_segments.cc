@@ -1,7 +1,7 @@
 #include "client/gpu/device_segments.h"
 
 #include "client/gpu/reserve.h"
-#include "kernels/cuda/copy.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace thinwire::client::gpu {
 

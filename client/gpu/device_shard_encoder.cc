@@ -7,10 +7,10 @@
 #include "client/gpu/pinned_pool.h"
 #include "client/gpu/reserve.h"
 #include "common/codec/codec.h"
-#include "kernels/cuda/accumulate_momentum.h"
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/in_order.h"
-#include "kernels/cuda/sparse.h"
+#include "kernels/cuda/ops/accumulate_momentum.h"
+#include "kernels/cuda/ops/sparse.h"
+#include "kernels/cuda/runtime/in_order.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace thinwire::client::gpu {
 

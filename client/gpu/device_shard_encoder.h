@@ -30,10 +30,9 @@
 #include "client/shard_encoder.h"
 #include "common/buffer_pool.h"
 #include "common/partition.h"
-#include "kernels/cuda/buffer.h"
-#include "kernels/cuda/event.h"
-#include "kernels/cuda/status.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 

@@ -8,7 +8,7 @@
 #include "client/gpu/gpu.h"
 #include "client/push_encoder.h"
 #include "client/residual_file.h"
-#include "kernels/cuda/twin_test.h"
+#include "kernels/cuda/ops/twin_cases.h"
 
 namespace thinwire::client::gpu {
 namespace {
@@ -52,7 +52,7 @@ class Gradients {
   std::vector<std::span<const float>> host_, device_;
 };
 
-class DeviceShardEncoderTest : public kernels::cuda::TwinTest {
+class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
  protected:
   std::unique_ptr<PushEncoder> OnHost() { return *PushEncoder::Make(partition_, options_); }
   std::unique_ptr<PushEncoder> OnDevice() {

@@ -3,7 +3,7 @@
 #define THINWIRE_CLIENT_GPU_DEVICE_STATUS_H_
 
 #include "absl/status/status.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::client::gpu {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/cuda/move.h"
+#include "kernels/cuda/ops/ulp_delta.h"
 
 namespace thinwire::client::gpu {
 
@@ -34,9 +34,9 @@ cuda::Status DeviceUlpDelta::Apply(std::span<const std::byte> staged, std::span<
                                    const cuda::Stream& stream) const {
   const std::span<const uint32_t> words = {reinterpret_cast<const uint32_t*>(staged.data()),
                                            staged.size() / sizeof(uint32_t)};
-  if (StagesAll()) return cuda::Move(words, values, stream);
-  return cuda::MoveAt(words.first(delta_.entry_count()), words.subspan(delta_.entry_count()),
-                      values, stream);
+  if (StagesAll()) return cuda::AddUlps(words, values, stream);
+  return cuda::AddUlpsAt(words.first(delta_.entry_count()), words.subspan(delta_.entry_count()),
+                         values, stream);
 }
 
 }  // namespace thinwire::client::gpu

@@ -12,8 +12,8 @@
 #include <span>
 
 #include "common/codec/delta/ulp_delta.h"
-#include "kernels/cuda/status.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 

@@ -4,7 +4,7 @@
 
 #include "common/codec/delta/ulp_delta.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/twin_test.h"
+#include "kernels/cuda/ops/twin_cases.h"
 
 namespace thinwire::client::gpu {
 namespace {
@@ -14,7 +14,7 @@ using kernels::cuda::ExpectSameBits;
 using kernels::cuda::Kind;
 using kernels::cuda::ValuesOf;
 
-class DeviceUlpDeltaTest : public kernels::cuda::TwinTest {
+class DeviceUlpDeltaTest : public kernels::cuda::CudaTest {
  protected:
   // What moves each EVERY-th of COUNT values to quite another one, and the bytes of it.
   void ExpectMoved(size_t count, size_t every) {

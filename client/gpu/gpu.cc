@@ -4,7 +4,7 @@
 #include "client/gpu/device_parameters.h"
 #include "client/gpu/device_shard_encoder.h"
 #include "client/gpu/device_status.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace thinwire::client::gpu {
 

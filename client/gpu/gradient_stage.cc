@@ -3,11 +3,11 @@
 #include "client/gpu/device_segments.h"
 #include "client/gpu/device_status.h"
 #include "client/gpu/reserve.h"
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/finite.h"
-#include "kernels/cuda/in_order.h"
-#include "kernels/cuda/scale.h"
-#include "kernels/cuda/sum_of_squares.h"
+#include "kernels/cuda/ops/arithmetic.h"
+#include "kernels/cuda/ops/finite.h"
+#include "kernels/cuda/ops/reductions.h"
+#include "kernels/cuda/runtime/in_order.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace thinwire::client::gpu {
 

@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "client/shard_encoder.h"
-#include "kernels/cuda/buffer.h"
-#include "kernels/cuda/status.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 

@@ -3,8 +3,8 @@
 #include "client/gpu/device_decode.h"
 #include "client/gpu/device_ulp_delta.h"
 #include "client/gpu/reserve.h"
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/in_order.h"
+#include "kernels/cuda/runtime/in_order.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace thinwire::client::gpu {
 

@@ -11,9 +11,9 @@
 
 #include "common/codec/delta/ulp_delta.h"
 #include "common/codec/payload.h"
-#include "kernels/cuda/buffer.h"
-#include "kernels/cuda/status.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "kernels/cuda/buffer.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace thinwire::client::gpu {
 

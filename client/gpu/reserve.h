@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "kernels/cuda/buffer.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::client::gpu {
 

@@ -4,17 +4,15 @@
 #include <array>
 
 #include "common/codec/sparse/index_code.h"
-#include "kernels/cuda/add.h"
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/draws.h"
-#include "kernels/cuda/elias_fano.h"
-#include "kernels/cuda/golomb_rice.h"
-#include "kernels/cuda/in_order.h"
-#include "kernels/cuda/layout.h"
-#include "kernels/cuda/put_bytes.h"
-#include "kernels/cuda/scale.h"
-#include "kernels/cuda/sparse.h"
-#include "kernels/cuda/top_k.h"
+#include "kernels/cuda/ops/arithmetic.h"
+#include "kernels/cuda/ops/index_code.h"
+#include "kernels/cuda/ops/sparse.h"
+#include "kernels/cuda/ops/stratified_sample.h"
+#include "kernels/cuda/ops/top_k.h"
+#include "kernels/cuda/ops/write_bytes.h"
+#include "kernels/cuda/runtime/in_order.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/workspace_layout.h"
 
 namespace thinwire::client::gpu {
 
@@ -25,15 +23,15 @@ using cuda::Status;
 struct SparseEncoder::Workspace {
   Workspace(const SparseEncoder& encoder, const DenseEncoder& dense, size_t count, size_t k,
             std::byte* memory) {
-    cuda::Layout layout(memory);
-    indices = layout.Place<uint32_t>(k);
-    sent = layout.Place<float>(k);
-    lost = layout.Place<float>(k);
-    collect_from = layout.Place<uint32_t>(1);
-    index_words = layout.Place<uint32_t>(encoder.UsesGolombRice() ? cuda::GolombRiceWords(k) : 0);
-    values = layout.Place<std::byte>(dense.WorkspaceBytes(k));
+    cuda::WorkspaceLayout layout(memory);
+    indices = layout.Append<uint32_t>(k);
+    sent = layout.Append<float>(k);
+    lost = layout.Append<float>(k);
+    collect_from = layout.Append<uint32_t>(1);
+    index_words = layout.Append<uint32_t>(encoder.UsesGolombRice() ? cuda::GolombRiceWords(k) : 0);
+    values = layout.Append<std::byte>(dense.WorkspaceBytes(k));
     if (encoder.CodesIndices()) {
-      selection = layout.Place<std::byte>(cuda::TopKWorkspaceBytes(count, k));
+      selection = layout.Append<std::byte>(cuda::TopKWorkspaceBytes(count, k));
     }
     bytes = layout.bytes();
   }
@@ -76,11 +74,11 @@ size_t SparseEncoder::WorkspaceBytes(size_t count, const DenseEncoder& values) c
 // The payload's, and that of the values within it, which is right behind.
 Status SparseEncoder::PutHeads(const Parts& parts, const DenseEncoder& values,
                                const DeviceCall& call, uint32_t* size) const {
-  std::array<std::byte, cuda::kMostBytesPut> bytes;
+  std::array<std::byte, cuda::kMaxWriteBytes> bytes;
   parts.head.Put(bytes.data());
   std::ranges::copy(values.head(), bytes.begin() + static_cast<ptrdiff_t>(parts.values));
-  return PutHead(std::span(bytes).first(parts.values + values.head().size()), call.out,
-                 static_cast<uint32_t>(parts.end), size, call.stream);
+  return WriteHead(std::span(bytes).first(parts.values + values.head().size()), call.out,
+                   static_cast<uint32_t>(parts.end), size, call.stream);
 }
 
 Status SparseEncoder::Choose(const DeviceCall& call, uint32_t* collect_from,

@@ -16,7 +16,7 @@
 #include "client/gpu/device_call.h"
 #include "common/codec/codec.h"
 #include "common/codec/sparse/sparse_payload.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::client::gpu {
 

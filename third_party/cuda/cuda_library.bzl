@@ -73,7 +73,7 @@ def cuda_library(name, hdrs, src = None, deps = [], host_deps = [], testonly = F
             testonly = testonly,
             srcs = _compiled(name, src),
             linkstatic = True,
-            deps = [":" + name + "_headers", "//kernels/cuda:device_code", "@cuda//:runtime"] + deps,
+            deps = [":" + name + "_headers", "//kernels/cuda/runtime:runtime", "@cuda//:runtime"] + deps,
         )
 
 def _compiled(name, src):
@@ -82,7 +82,7 @@ def _compiled(name, src):
     _nvcc_archive(
         name = name + "_archive",
         src = src,
-        deps = [":" + name + "_headers", "//kernels/cuda:device_code"],
+        deps = [":" + name + "_headers", "//kernels/cuda/runtime:runtime"],
     )
     return [":" + name + "_archive"]
 
@@ -104,7 +104,7 @@ def _emulated(name, src, deps):
         textual_hdrs = [src] if src else [],
         copts = ["-Wno-unknown-pragmas"],  # unroll pragmas of nvcc
         local_defines = ["THINWIRE_CUDA_EMULATION"],
-        deps = [":" + name + "_headers", "//kernels/cuda:device_code", "//kernels/cuda/emulation:runtime"] +
+        deps = [":" + name + "_headers", "//kernels/cuda/runtime:runtime", "//kernels/cuda/emulation:runtime"] +
                [dep + "_emulated" for dep in deps],
     )
 

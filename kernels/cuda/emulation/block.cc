@@ -9,7 +9,7 @@
 namespace thinwire::kernels::cuda::emulation {
 namespace {
 
-// No power of two: the ends of the stacks would all want the same few lines of the cache.
+// Not a power of two, because the tops of the stacks would then share a few cache sets.
 constexpr size_t kStackBytes = (64 << 10) + 13 * 64;
 
 [[noreturn]] void Fail(const char* what, const Place& place) {
@@ -19,8 +19,8 @@ constexpr size_t kStackBytes = (64 << 10) + 13 * 64;
 
 }  // namespace
 
-// A kernel calls these without an object, as it does on a GPU; so the block that runs is one for
-// the program, and its stacks are made once.
+// Kernels access their block without an object, as on a GPU, so the program has a single running
+// block. It keeps its stacks.
 Block& Block::running() {
   static Block block;
   return block;
@@ -87,7 +87,7 @@ void Block::RunBlock(unsigned thread_count, uint64_t seed) {
   }
   for (unsigned t = 0; t < thread_count; ++t) {
     place_.thread.x = t;
-    if (threads_[t]->state != State::kDone) Fail("waits for threads that do not come", place_);
+    if (threads_[t]->state != State::kDone) Fail("waits for threads that never arrive", place_);
   }
 }
 
@@ -104,7 +104,8 @@ void Block::Suspend() {
   if (_setjmp(threads_[place_.thread.x]->at) == 0) _longjmp(scheduler_, 1);
 }
 
-// Whether there were threads, and all that have not ended wait for the block.
+// Releases the threads if all that have not ended wait at the block barrier. Returns whether it
+// released any.
 bool Block::ReleaseBlock(unsigned thread_count) {
   bool any = false;
   for (unsigned t = 0; t < thread_count; ++t) {
@@ -126,7 +127,8 @@ void Block::WaitForBlock() {
 const LaneValues& Block::Exchange(WarpOp op, unsigned mask, uint64_t value) {
   Block& block = running();
   Thread& self = *block.threads_[block.place_.thread.x];
-  if ((mask >> block.place_.thread.x % kLanes & 1) == 0) Fail("is not in its mask", block.place_);
+  if ((mask >> block.place_.thread.x % kLanes & 1) == 0)
+    Fail("is not in its own mask", block.place_);
   self.state = State::kAtWarp;
   self.op = op;
   self.mask = mask;
@@ -136,18 +138,19 @@ const LaneValues& Block::Exchange(WarpOp op, unsigned mask, uint64_t value) {
   return self.received;
 }
 
-// If all lanes of the running thread's mask are there.
+// Completes the exchange if all lanes in the running thread's mask have arrived.
 void Block::FinishExchange(unsigned warp) {
   const Thread& last = *threads_[place_.thread.x];
   LaneValues values = {};
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     if ((last.mask >> lane & 1) == 0) continue;
     const unsigned t = warp * kLanes + lane;
-    if (t >= place_.block_size.x) Fail("waits for a lane that is not there", place_);
+    if (t >= place_.block_size.x) Fail("waits for a lane outside the block", place_);
     const Thread& other = *threads_[t];
     if (other.state == State::kDone) Fail("waits for a lane that has ended", place_);
     if (other.state != State::kAtWarp) return;
-    if (other.op != last.op || other.mask != last.mask) Fail("meets another exchange", place_);
+    if (other.op != last.op || other.mask != last.mask)
+      Fail("executes a different warp operation than another lane", place_);
     values[lane] = other.given;
   }
   for (unsigned lane = 0; lane < kLanes; ++lane) {

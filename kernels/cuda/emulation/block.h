@@ -1,13 +1,14 @@
-// Block: runs the blocks of a kernel on the host, one after the other, in an order that is drawn.
+// Block executes the blocks of a CUDA kernel on the host, one block after the other, in random
+// order.
 //
-// Each thread is a fiber with a stack of its own. It runs until it waits for its warp or its block;
-// the fibers take turns in an order that is drawn for each block, too. So a kernel that forgets to
-// wait, or hopes that blocks run side by side or in order, gives other results or hangs. A warp's
-// exchange checks that all lanes it names come to the same one, and threads that wait for each
-// other in vain end the program with a sentence. What it cannot show: two threads that write
-// between two waits to one place without atomics, if the order drawn hides it.
+// Each thread of a block is a fiber with its own stack, which runs until it waits for its warp or
+// its block. The order in which the fibers run is random too. A kernel that lacks a barrier, or
+// depends on concurrent or ordered blocks, therefore computes different results or deadlocks. A
+// warp operation checks that all lanes in its mask execute the same operation. On a deadlock the
+// program aborts with a message. Not detected: two threads that write to the same place between two
+// barriers without atomics, if the random order hides it.
 //
-// Only tests use it. Not thread-safe.
+// Used only by tests. Not thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_EMULATION_BLOCK_H_
 #define THINWIRE_KERNELS_CUDA_EMULATION_BLOCK_H_
 
@@ -28,34 +29,35 @@ enum class WarpOp { kSync, kBallot, kShuffle, kReduce };
 inline constexpr unsigned kLanes = 32;
 using LaneValues = std::array<uint64_t, kLanes>;
 
-// Only one dimension is used.
+// CUDA's dim3; the kernels use only one dimension.
 struct Dimension {
   unsigned x = 0;
 };
 
-// What a thread knows of where it is.
+// The built-in variables of a CUDA thread: threadIdx, blockIdx, blockDim and gridDim.
 struct Place {
   Dimension thread, block, block_size, grid_size;
 };
 
 class Block {
  public:
-  // Runs KERNEL for every thread of every block. SEED draws the orders.
+  // Runs KERNEL in every thread of every block. SEED determines the order of blocks and threads.
   static void RunGrid(unsigned block_count, unsigned thread_count, uint64_t seed,
                       const std::function<void()>& kernel);
 
-  // The rest are for the thread that runs.
+  // The functions below are called by the running thread.
 
   static const Place& place();
+  // Waits until all threads of the block that have not ended call it: __syncthreads().
   static void WaitForBlock();
-  // Gives VALUE to the lanes in MASK and returns theirs, good until the next exchange.
+  // Waits until all lanes in MASK call it with the same OP and MASK. Returns the VALUE of every
+  // lane; the reference is valid until the thread's next exchange.
   static const LaneValues& Exchange(WarpOp op, unsigned mask, uint64_t value);
 
  private:
   enum class State { kReady, kAtBlock, kAtWarp, kDone };
 
-  // Begins by its context, and goes on by a jump, which unlike a change of contexts asks nothing of
-  // the kernel of the operating system.
+  // A fiber. It starts with setcontext() and continues with longjmp(), which needs no system call.
   struct Thread {
     ucontext_t context;
     jmp_buf at;

@@ -27,7 +27,7 @@ TEST(BlockTest, EveryThreadOfEveryBlockRunsOnce) {
   EXPECT_EQ(runs, std::vector<int>(7 * 96, 1));
 }
 
-TEST(BlockTest, TheOrderIsDrawn) {
+TEST(BlockTest, RunsThreadsAndBlocksInRandomOrder) {
   std::set<std::vector<unsigned>> orders;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     std::vector<unsigned> order;
@@ -38,7 +38,7 @@ TEST(BlockTest, TheOrderIsDrawn) {
   EXPECT_GT(orders.size(), 10u);
 }
 
-TEST(BlockTest, NobodyPassesAWaitBeforeAllHaveComeThere) {
+TEST(BlockTest, NoThreadPassesABarrierBeforeAllArrive) {
   int arrived = 0;
   RunBlocks(1, 128, [&] {
     ++arrived;
@@ -51,7 +51,7 @@ TEST(BlockTest, NobodyPassesAWaitBeforeAllHaveComeThere) {
   });
 }
 
-TEST(BlockTest, ThreadsThatHaveEndedAreNotWaitedFor) {
+TEST(BlockTest, ABarrierIgnoresThreadsThatHaveEnded) {
   int passed = 0;
   RunBlocks(1, 64, [&] {
     if (threadIdx.x >= 40) return;
@@ -61,8 +61,9 @@ TEST(BlockTest, ThreadsThatHaveEndedAreNotWaitedFor) {
   EXPECT_EQ(passed, 40);
 }
 
-TEST(BlockTest, AMissingWaitShows) {
-  // Each thread reads its neighbour's word, which is written only if that one came first.
+TEST(BlockTest, AMissingBarrierChangesResults) {
+  // Each thread reads its neighbor's word, which has its final value only if the neighbor ran
+  // first.
   std::set<int> results;
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     int words[64] = {}, read = 0;
@@ -78,7 +79,7 @@ TEST(BlockTest, AMissingWaitShows) {
   EXPECT_FALSE(results.contains(64));
 }
 
-TEST(WarpTest, ExchangesAreThoseOfTheLanesNamed) {
+TEST(WarpTest, WarpOperationsExchangeTheLanesInTheirMask) {
   RunBlocks(2, 64, [] {
     const unsigned lane = threadIdx.x % 32;
     EXPECT_EQ(__ballot_sync(kAll, lane % 3 == 0), 0x49249249u);
@@ -97,15 +98,15 @@ TEST(WarpTest, ExchangesAreThoseOfTheLanesNamed) {
 TEST(WarpTest, SumsAcrossABlock) {
   unsigned sum = 0;
   RunBlocks(3, 256, [&] {
-    const unsigned of_warp = __reduce_add_sync(kAll, threadIdx.x);
-    if (threadIdx.x % 32 == 0) atomicAdd(&sum, of_warp);
+    const unsigned warp_sum = __reduce_add_sync(kAll, threadIdx.x);
+    if (threadIdx.x % 32 == 0) atomicAdd(&sum, warp_sum);
   });
   EXPECT_EQ(sum, 3 * 255 * 128u);
 }
 
 using WarpDeathTest = testing::Test;
 
-TEST(WarpDeathTest, LanesThatMeetDifferentExchangesAreFoundOut) {
+TEST(WarpDeathTest, DifferentOperationsInOneWarpAbort) {
   EXPECT_DEATH(RunBlocks(1, 32,
                          [] {
                            if (threadIdx.x < 16) {
@@ -114,23 +115,23 @@ TEST(WarpDeathTest, LanesThatMeetDifferentExchangesAreFoundOut) {
                              __reduce_add_sync(kAll, 1);
                            }
                          }),
-               "meets another exchange");
+               "executes a different warp operation");
 }
 
-TEST(WarpDeathTest, ALaneThatHasEndedIsNotWaitedForInSilence) {
+TEST(WarpDeathTest, WaitingForALaneThatHasEndedAborts) {
   EXPECT_DEATH(RunBlocks(1, 32,
                          [] {
                            if (threadIdx.x == 5) return;
                            __syncwarp();
                          }),
-               "a lane that has ended|threads that do not come");
+               "a lane that has ended|threads that never arrive");
 }
 
-TEST(WarpDeathTest, AThreadIsInItsMask) {
-  EXPECT_DEATH(RunBlocks(1, 32, [] { __syncwarp(1); }), "not in its mask");
+TEST(WarpDeathTest, AThreadOutsideItsMaskAborts) {
+  EXPECT_DEATH(RunBlocks(1, 32, [] { __syncwarp(1); }), "not in its own mask");
 }
 
-TEST(WarpDeathTest, AWaitThatOnlySomeComeToIsFoundOut) {
+TEST(WarpDeathTest, ABarrierThatSomeThreadsNeverReachAborts) {
   EXPECT_DEATH(RunBlocks(1, 64,
                          [] {
                            if (threadIdx.x < 32) {
@@ -139,7 +140,7 @@ TEST(WarpDeathTest, AWaitThatOnlySomeComeToIsFoundOut) {
                              __syncwarp();
                            }
                          }),
-               "a lane that has ended|threads that do not come");
+               "a lane that has ended|threads that never arrive");
 }
 
 }  // namespace

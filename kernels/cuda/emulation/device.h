@@ -1,6 +1,6 @@
-// The words of CUDA C++ that the kernels use, for g++: a kernel compiled with them runs on Block.
-// What a word means is NVIDIA's CUDA C++ Programming Guide, chapters "C++ Language Extensions" and
-// "Warp ... Functions". Only tests use it. Not thread-safe.
+// The device side of CUDA C++ for g++: the keywords, built-in variables and warp functions that the
+// kernels use, executed by Block. Semantics: NVIDIA's CUDA C++ Programming Guide, "C++ Language
+// Extensions". Used only by tests. Not thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_EMULATION_DEVICE_H_
 #define THINWIRE_KERNELS_CUDA_EMULATION_DEVICE_H_
 
@@ -14,10 +14,10 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
-// One block runs at a time, so its shared memory may be the program's.
+// Only one block runs at a time, so static variables can serve as its shared memory.
 #define __shared__ static
 
-// Constants of every thread on a GPU; here the block that runs sets them before each thread's turn.
+// Block sets these before it resumes a thread.
 #define threadIdx (::thinwire::kernels::cuda::emulation::Block::place().thread)
 #define blockIdx (::thinwire::kernels::cuda::emulation::Block::place().block)
 #define blockDim (::thinwire::kernels::cuda::emulation::Block::place().block_size)
@@ -43,7 +43,7 @@ inline unsigned __ballot_sync(unsigned mask, bool vote) {
 
 inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
 
-// The value of another lane of the warp; where there is none, one's own.
+// Returns the VALUE of lane LANE of the warp, or the caller's own if there is no such lane.
 template <typename T>
 T FromLane(WarpOp op, unsigned mask, T value, int lane) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
@@ -79,15 +79,15 @@ inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
 }
 inline unsigned __reduce_max_sync(unsigned mask, unsigned value) {
   const auto& all = Block::Exchange(WarpOp::kReduce, mask, value);
-  unsigned most = 0;
+  unsigned largest = 0;
   for (unsigned lane = 0; lane < 32; ++lane) {
     const auto other = static_cast<unsigned>(all[lane]);
-    if ((mask >> lane & 1) != 0 && other > most) most = other;
+    if ((mask >> lane & 1) != 0 && other > largest) largest = other;
   }
-  return most;
+  return largest;
 }
 
-// Threads take turns only where they wait for each other.
+// Fibers switch only at barriers and warp operations, so plain code is atomic.
 template <typename T>
 T atomicAdd(T* to, T value) {
   const T before = *to;

@@ -9,23 +9,23 @@
 #include <set>
 #include <utility>
 
-// Work in its order, and how much of it has run.
+// A queue of launches, and the number that have run.
 struct CUstream_st {
   void RunUntil(size_t end) {
     while (run_count < end) {
-      const std::function<void()> next = std::move(waiting.front());
-      waiting.pop_front();
+      const std::function<void()> next = std::move(pending.front());
+      pending.pop_front();
       next();
       ++run_count;
     }
   }
-  size_t launched_count() const { return run_count + waiting.size(); }
+  size_t launched_count() const { return run_count + pending.size(); }
 
-  std::deque<std::function<void()>> waiting;
+  std::deque<std::function<void()>> pending;
   size_t run_count = 0;
 };
 
-// Where in a stream it was recorded.
+// A position in a stream.
 struct CUevent_st {
   CUstream_st* stream = nullptr;
   size_t mark = 0;
@@ -37,15 +37,15 @@ constexpr size_t kDeviceBytes = 256 << 20;
 constexpr size_t kAlignment = 256;
 constexpr int kNoise = 0xA5;
 
-// A program has one device, which its streams and its last error belong to.
+// The only device of the program.
 struct Device {
   std::mutex mu;
   std::set<CUstream_st*> streams;
   cudaError_t last_error = cudaSuccess;
   uint64_t launch_count = 0;
-  std::optional<uint64_t> whole_count;  // of kernels and copies before it breaks, if it will
+  std::optional<uint64_t> launches_until_break;  // kernels and copies; nullopt: never breaks
 
-  bool broken() const { return whole_count == 0u; }
+  bool broken() const { return launches_until_break == 0u; }
 };
 
 Device& TheDevice() {
@@ -55,28 +55,28 @@ Device& TheDevice() {
 
 std::unique_lock<std::mutex> Lock() { return std::unique_lock(TheDevice().mu); }
 
-cudaError_t Remembered(cudaError_t error) {
+cudaError_t RecordError(cudaError_t error) {
   if (error != cudaSuccess) TheDevice().last_error = error;
   return error;
 }
 
 cudaError_t Enqueue(cudaStream_t stream, std::function<void()> work) {
-  if (!TheDevice().streams.contains(stream)) return Remembered(cudaErrorInvalidResourceHandle);
-  if (TheDevice().broken()) return Remembered(cudaErrorLaunchFailure);
-  if (TheDevice().whole_count.has_value()) --*TheDevice().whole_count;
-  stream->waiting.push_back(std::move(work));
+  if (!TheDevice().streams.contains(stream)) return RecordError(cudaErrorInvalidResourceHandle);
+  if (TheDevice().broken()) return RecordError(cudaErrorLaunchFailure);
+  if (TheDevice().launches_until_break.has_value()) --*TheDevice().launches_until_break;
+  stream->pending.push_back(std::move(work));
   return cudaSuccess;
 }
 
 cudaError_t Allocate(void** memory, size_t bytes) {
   *memory = nullptr;
-  if (bytes > kDeviceBytes) return Remembered(cudaErrorMemoryAllocation);
-  if (posix_memalign(memory, kAlignment, bytes) != 0) return Remembered(cudaErrorMemoryAllocation);
+  if (bytes > kDeviceBytes) return RecordError(cudaErrorMemoryAllocation);
+  if (posix_memalign(memory, kAlignment, bytes) != 0) return RecordError(cudaErrorMemoryAllocation);
   std::memset(*memory, kNoise, bytes);
   return cudaSuccess;
 }
 
-// As NVIDIA's does, it waits for all that may be using the memory.
+// Like NVIDIA's cudaFree, first completes all launches, which may use the memory.
 cudaError_t Free(void* memory) {
   for (CUstream_st* stream : TheDevice().streams) stream->RunUntil(stream->launched_count());
   std::free(memory);
@@ -120,7 +120,7 @@ cudaError_t cudaGetDevice(int* device) {
 }
 cudaError_t cudaSetDevice(int device) {
   const auto lock = Lock();
-  return device == 0 ? cudaSuccess : Remembered(cudaErrorInvalidDevice);
+  return device == 0 ? cudaSuccess : RecordError(cudaErrorInvalidDevice);
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::strcpy(properties->name, "emulation");
@@ -160,16 +160,16 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const auto lock = Lock();
-  if (TheDevice().streams.erase(stream) == 0) return Remembered(cudaErrorInvalidResourceHandle);
+  if (TheDevice().streams.erase(stream) == 0) return RecordError(cudaErrorInvalidResourceHandle);
   stream->RunUntil(stream->launched_count());
   delete stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const auto lock = Lock();
-  if (!TheDevice().streams.contains(stream)) return Remembered(cudaErrorInvalidResourceHandle);
+  if (!TheDevice().streams.contains(stream)) return RecordError(cudaErrorInvalidResourceHandle);
   stream->RunUntil(stream->launched_count());
-  return TheDevice().broken() ? Remembered(cudaErrorLaunchFailure) : cudaSuccess;
+  return TheDevice().broken() ? RecordError(cudaErrorLaunchFailure) : cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const auto lock = Lock();
@@ -189,14 +189,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const auto lock = Lock();
-  if (!TheDevice().streams.contains(stream)) return Remembered(cudaErrorInvalidResourceHandle);
+  if (!TheDevice().streams.contains(stream)) return RecordError(cudaErrorInvalidResourceHandle);
   *event = {stream, stream->launched_count()};
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const auto lock = Lock();
   if (event->stream != nullptr) event->stream->RunUntil(event->mark);
-  return TheDevice().broken() ? Remembered(cudaErrorLaunchFailure) : cudaSuccess;
+  return TheDevice().broken() ? RecordError(cudaErrorLaunchFailure) : cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const auto lock = Lock();
@@ -205,7 +205,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (cudaEventQuery(begin) != cudaSuccess || cudaEventQuery(end) != cudaSuccess) {
-    return Remembered(cudaErrorNotReady);
+    return RecordError(cudaErrorNotReady);
   }
   *milliseconds = 0;
   return cudaSuccess;
@@ -224,7 +224,7 @@ void Launch(cudaStream_t stream, unsigned block_count, unsigned thread_count,
 
 void BreakAfter(std::optional<uint64_t> count) {
   const auto lock = Lock();
-  TheDevice().whole_count = count;
+  TheDevice().launches_until_break = count;
 }
 
 }  // namespace thinwire::kernels::cuda::emulation

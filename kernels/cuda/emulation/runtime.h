@@ -1,7 +1,7 @@
-// The part of the CUDA runtime that thinwire uses, on the host: the memory of the device is the
-// heap's, filled with noise, and what is launched on a stream runs only when somebody waits for it,
-// so a host that reads too early is found out. Names and meanings are NVIDIA's. Only tests use it.
-// Thread-safe: one call at a time.
+// The part of the CUDA runtime API that thinwire uses, on the host. Names and semantics are
+// NVIDIA's. Device memory is heap memory filled with noise. A launched kernel or copy runs only
+// when the host waits for its stream, so code that reads a result too early fails its test. Used
+// only by tests. Thread-safe: calls are serialized.
 #ifndef THINWIRE_KERNELS_CUDA_EMULATION_RUNTIME_H_
 #define THINWIRE_KERNELS_CUDA_EMULATION_RUNTIME_H_
 
@@ -64,12 +64,12 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 
 namespace thinwire::kernels::cuda::emulation {
 
-// What <<<block_count, thread_count, 0, stream>>> does.
+// Launches KERNEL, as KERNEL<<<block_count, thread_count, 0, stream>>> does.
 void Launch(cudaStream_t stream, unsigned block_count, unsigned thread_count,
             std::function<void()> kernel);
 
-// After COUNT more kernels and copies the device breaks: from then on whatever is asked of a stream
-// is an error, as after a kernel that wrote where it must not. Nothing: it is whole again.
+// Breaks the device after COUNT more kernels and copies: from then on every stream operation fails,
+// as after an illegal memory access. Without COUNT, repairs the device.
 void BreakAfter(std::optional<uint64_t> count);
 
 }  // namespace thinwire::kernels::cuda::emulation

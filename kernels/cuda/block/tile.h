@@ -1,0 +1,37 @@
+// Launch shapes. Elementwise kernels give each block of 256 threads one tile of 4096 values; a
+// thread handles four packs of four adjacent values and keeps all four loads in flight. Other
+// kernels use one thread per item.
+#ifndef THINWIRE_KERNELS_CUDA_BLOCK_TILE_H_
+#define THINWIRE_KERNELS_CUDA_BLOCK_TILE_H_
+
+#include <cstddef>
+
+namespace thinwire::kernels::cuda {
+
+inline constexpr int kPackSize = 4;        // values per load or store
+inline constexpr int kPacksPerThread = 4;  // loads in flight
+inline constexpr unsigned kTileThreads = 256;
+inline constexpr size_t kTileValues = size_t{kTileThreads} * kPackSize * kPacksPerThread;
+
+// The shape of a launch.
+struct Grid {
+  size_t block_count = 0;
+  unsigned thread_count = 0;  // per block
+
+  bool operator==(const Grid&) const = default;
+};
+
+// Returns the shape with one block for each tile of COUNT values.
+constexpr Grid OneBlockPerTile(size_t count) {
+  return {(count + kTileValues - 1) / kTileValues, kTileThreads};
+}
+
+// Returns the shape with at least one thread for each of COUNT items, in blocks of THREAD_COUNT
+// threads.
+constexpr Grid OneThreadPerItem(size_t count, unsigned thread_count = 256) {
+  return {(count + thread_count - 1) / thread_count, thread_count};
+}
+
+}  // namespace thinwire::kernels::cuda
+
+#endif  // THINWIRE_KERNELS_CUDA_BLOCK_TILE_H_

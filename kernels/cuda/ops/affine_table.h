@@ -1,0 +1,36 @@
+// The table of the int8 codec on the GPU: 256 evenly spaced values from the least to the largest
+// value of an array, one of them exactly 0.
+//
+//   step = most / 255 - least / 255
+//   zero = trunc(-least / step + 0.5), clamped to 0 .. 255     the code of 0
+//   table[c] = step * (c - zero)
+//
+// CPU twin with the same bits: common/codec (int8). Thread-safe.
+#ifndef THINWIRE_KERNELS_CUDA_OPS_AFFINE_TABLE_H_
+#define THINWIRE_KERNELS_CUDA_OPS_AFFINE_TABLE_H_
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "kernels/sums.h"
+
+namespace thinwire::kernels::cuda {
+
+// Destinations in GPU memory.
+struct AffineTable {
+  std::byte* zero_byte;               // the code of 0
+  std::byte* step_bytes;              // a float at any address
+  std::span<float, 2> step_and_zero;  // as CodesOfSteps() expects them
+  std::span<float, 256> table;
+};
+
+// Writes the table for the union of RANGES, the ranges of the groups of an array (RangeWithZero in
+// reductions.h). If all values are 0, the step and the table are 0. REQUIRES: all ranges are
+// finite.
+Status FitAffineTable(std::span<const Range> ranges, const AffineTable& out, const Stream& stream);
+
+}  // namespace thinwire::kernels::cuda
+
+#endif  // THINWIRE_KERNELS_CUDA_OPS_AFFINE_TABLE_H_

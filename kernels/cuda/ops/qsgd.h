@@ -1,0 +1,56 @@
+// QSGD (Alistarh et al. 2017) on the GPU: each group of 512 values is quantized to evenly spaced
+// levels of its largest magnitude with stochastic rounding, in one pass from values to packed
+// codes, and back.
+//
+//   a = the group's largest magnitude
+//   c = trunc(|v| / a * levels + draw / 2^16), at most levels;  0 for a NaN and if a = 0
+//   code = c | sign << (bits - 1), which decodes to +-a (c / levels)
+//
+// The random draw of value i is the (i mod 4)-th 16 bits of MixBits(seed + i / 4). CPU twin with
+// the same bits: common/codec (qsgd). Thread-safe.
+#ifndef THINWIRE_KERNELS_CUDA_OPS_QSGD_H_
+#define THINWIRE_KERNELS_CUDA_OPS_QSGD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
+
+namespace thinwire::kernels::cuda {
+
+inline constexpr size_t kQsgdGroup = 512;
+
+// REQUIRES: 1 <= levels < 2^(bits - 1); bits <= 8.
+struct QsgdCode {
+  int levels;
+  int bits;
+  uint64_t draw = 0;  // the seed; unused for decoding
+};
+
+// The parts of a payload in GPU memory, at any address.
+struct QsgdPayload {
+  std::byte* numbers;  // a float per group: its largest magnitude
+  std::byte* codes;    // packed as in kernels/pack_bits.h
+};
+
+Status EncodeQsgd(std::span<const float> values, const QsgdCode& code, const QsgdPayload& out,
+                  const Stream& stream);
+
+// Encodes v = residual + gradient and sets residual to v minus its decoded code. REQUIRES:
+// gradient.size() == residual.size().
+Status EncodeQsgdFeedback(std::span<const float> gradient, std::span<float> residual,
+                          const QsgdCode& code, const QsgdPayload& out, const Stream& stream);
+
+// Computes out = scale * decoded value.
+Status DecodeQsgd(const QsgdPayload& from, const QsgdCode& code, float scale, std::span<float> out,
+                  const Stream& stream);
+
+// Computes sum += scale * decoded value.
+Status DecodeQsgdAdd(const QsgdPayload& from, const QsgdCode& code, float scale,
+                     std::span<float> sum, const Stream& stream);
+
+}  // namespace thinwire::kernels::cuda
+
+#endif  // THINWIRE_KERNELS_CUDA_OPS_QSGD_H_

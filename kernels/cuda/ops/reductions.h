@@ -1,0 +1,53 @@
+// Reductions of arrays on the GPU. Results go to GPU memory.
+//
+//   SumBySign               sums of the positive and the negative values of each group
+//   RangeWithZero           least and largest of each group's values and 0
+//   LargestMagnitude        max |values|, 0 for an empty array; a NaN is larger than infinity
+//   LargestMagnitudeOfSum   max |a + b|
+//   SumOfSquares            sum of values^2, in double
+//
+// A group has GROUP values; the last may be shorter. CPU twins with the same bits: kernels/sums.h
+// and kernels/magnitude.h. SumOfSquares has no twin: it adds in an order that depends only on the
+// length and on the array's alignment to 16 bytes, so it is the same on every GPU and differs from
+// other orders by rounding only. Thread-safe.
+#ifndef THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
+#define THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "kernels/sums.h"
+
+namespace thinwire::kernels::cuda {
+
+// The sum of a group is the sum over runs of kSumRun values, in the order that kernels/sums.h
+// defines.
+constexpr size_t SumRuns(size_t group) { return (group + kSumRun - 1) / kSumRun; }
+
+// RUNS is workspace for SumRuns(group) values per group; it may be empty if a group has one run.
+// REQUIRES: group > 0; sums.size() is the number of groups.
+Status SumBySign(std::span<const float> values, size_t group, std::span<SignSums> runs,
+                 std::span<SignSums> sums, const Stream& stream);
+
+// REQUIRES: group > 0; ranges.size() is the number of groups.
+Status RangeWithZero(std::span<const float> values, size_t group, std::span<Range> ranges,
+                     const Stream& stream);
+
+Status LargestMagnitude(std::span<const float> values, float* largest, const Stream& stream);
+
+// REQUIRES: a.size() == b.size().
+Status LargestMagnitudeOfSum(std::span<const float> a, std::span<const float> b, float* largest,
+                             const Stream& stream);
+
+// Returns the size of the workspace of SumOfSquares() for COUNT values.
+size_t PartialSumsOfSquares(size_t count);
+
+// PARTIAL is workspace. REQUIRES: partial.size() == PartialSumsOfSquares(values.size()).
+Status SumOfSquares(std::span<const float> values, std::span<double> partial, double* sum,
+                    const Stream& stream);
+
+}  // namespace thinwire::kernels::cuda
+
+#endif  // THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
