@@ -3,9 +3,9 @@
 //
 //   payload = codec id (1 byte) | body
 //
-// A payload comes from a peer as bytes. CheckPayload accepts it, and then the functions below read
-// it without further checks and never out of bounds; or it returns an error that says what is
-// wrong. NaN and infinity are well-formed: PayloadIsFinite and PayloadIsWithin find them.
+// A payload comes from a peer as bytes. CheckPayload accepts or refuses it. The functions below
+// read an accepted payload without further checks and never out of bounds. NaN and infinity are
+// well-formed: PayloadIsFinite and PayloadIsWithin find them.
 //
 // The bytes may lie in several pieces, and values may straddle them. Dense payloads are decoded in
 // place; the indices of a topk payload in several pieces are copied together first.
@@ -37,7 +37,7 @@ class CheckedPayload {
   CheckedPayload() = default;
 
   const ByteChain& bytes() const { return bytes_; }
-  // Whether there is no payload.
+  // True for a default-constructed object.
   bool empty() const { return bytes_.empty(); }
   size_t count() const { return count_; }
   // REQUIRES, for the functions below: !empty().

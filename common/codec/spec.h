@@ -31,8 +31,8 @@ struct CodecSpec {
   bool unbiased = false;
   double twobit_threshold = 0.5;  // a positive number that a float can hold
   uint32_t qsgd_levels = 7;       // 1 to 127
-  uint32_t onebit_group =
-      0;  // onebit, onebit_sign: values that share scales, a multiple of 8; 0: all
+  // onebit, onebit_sign: the number of values that share scales, a multiple of 8; 0: all values.
+  uint32_t onebit_group = 0;
 
   // Returns the problems of all settings, including settings that codec `id` does not use. Empty if
   // the spec is valid.

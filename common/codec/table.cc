@@ -119,7 +119,7 @@ std::vector<CodecRow> Rows() {
   };
 }
 
-// The rows and what look-ups need.
+// The rows, and indices for look-ups.
 struct Table {
   Table() : rows(Rows()) {
     for (const CodecRow& row : rows) {

@@ -2,12 +2,11 @@
 // codec is a new row, its own source, its id (family/codec_id.h) and its value in proto/job.proto;
 // docs/codecs.md describes the payloads.
 //
-//   parameters   fp32 fp16 bf16 fp8_e5m2 fp8_e4m3 int8   gradients, deltas, sparse values, and
-//   whole parameters dense        onebit onebit_sign table_1 .. table_8 lloyd_1 .. lloyd_8 twobit
-//   qsgd log_4
-//                                                        gradients, deltas and sparse values
-//   sparse       topk randomk                            gradients and deltas; they send some of
-//   the values
+//   codecs                                               may carry
+//   topk randomk                                         gradients, deltas
+//   onebit onebit_sign table_1 .. table_8 lloyd_1 ..     and the values of a sparse payload
+//     lloyd_8 twobit qsgd log_4
+//   fp32 fp16 bf16 fp8_e5m2 fp8_e4m3 int8                and whole parameters
 //
 // Constants: thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_TABLE_H_
@@ -36,10 +35,10 @@ struct CodecRow {
   CodecId id = CodecId::kFp32;
   std::string_view name;  // as in job files and reports
   CodecFamily family = CodecFamily::kDense;
-  // Whether servers may send whole parameters in it. Every codec may carry gradients and deltas,
+  // True if servers may send whole parameters in it. Every codec may carry gradients and deltas,
   // and every codec with `values` may carry the values of a sparse payload.
   bool carries_parameters = false;
-  // Whether a GPU can encode with it (client/gpu/device_codec.h).
+  // True if a GPU can encode with it (client/gpu/device_codec.h).
   bool has_device_encoder = false;
 
   // The payload format: its head, size, check and decoder. Exactly one of `values` and `sparse` is
@@ -47,13 +46,13 @@ struct CodecRow {
   const ValueFormat* values = nullptr;       // dense and codebook family
   const CodebookFormat* codebook = nullptr;  // codebook family: the same object as `values`
   const SparseFormat* sparse = nullptr;      // sparse family
-  // What a spec sets of the codec; codebook family only. Null if the codec has no settings.
+  // Returns the settings in a spec. Codebook family only; null if the codec has no settings.
   CodebookSettings (*settings)(const CodecSpec& spec) = nullptr;
   // Makes the encoder. REQUIRES: spec.Validate() found no problem.
   absl::StatusOr<std::unique_ptr<const Codec>> (*make)(const CodecRow& row,
                                                        const CodecSpec& spec) = nullptr;
 
-  // Whether a payload holds a value for every index.
+  // True if a payload has a value for every index.
   bool dense() const { return values != nullptr; }
   // Returns the settings of SPEC, defaults if the codec has none.
   CodebookSettings SettingsOf(const CodecSpec& spec) const {

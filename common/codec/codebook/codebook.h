@@ -62,13 +62,14 @@ enum class CodebookFit {
   kRandomLevels,   // the largest magnitude; codes are rounded at random
 };
 
-// What a codec spec sets of a codebook codec: its head, and the number of a kFixed codec.
+// The settings of a codebook codec that come from the codec spec: its head, and the number of a
+// kFixed codec.
 struct CodebookSettings {
   CodebookHead head = {};
   float number = 0;
 };
 
-// The table of one group, and what it was computed from.
+// The table of one group, with the head and the numbers that it was computed from.
 struct FittedTable {
   const CodebookHead& head;
   std::span<const float> numbers;

@@ -7,11 +7,11 @@
 //   number(v)  = bits(v) if the sign bit is clear, else bits(v) xor 0x7FFFFFFF, as a 32-bit integer
 //   difference = number(new) - number(old), modulo 2^32: the distance in units in the last place
 //
-//   payload = k (4) | order (1) | k indices (elias_fano of index_code.h) | codes
-//   code    = exponential Golomb code of 2 |difference| - 1 - (difference < 0), from the lowest bit
-//   of each byte:
-//             with q = that number + 2^order and w the bits of q: w - 1 - order zeros, a one, then
-//             the w - 1 low bits of q; zeros fill the last byte
+//   payload = k (4) | order (1) | k indices (elias_fano of index_code.h) | k codes
+//
+// Entry i's code is the exponential Golomb code of u = 2 |difference| - 1 - (difference < 0). Let q
+// = u + 2^order, and w the number of bits of q. The code has w - 1 - order zeros, a one, and the w
+// - 1 low bits of q, from the lowest bit of each byte on. Zeros fill the last byte.
 //
 // The encoder chooses the order with the shortest codes. In training a difference takes 23 to 28
 // bits, where fp32 takes 32 (docs/deltas.md). (Golomb 1966; Teuhola 1978.)

@@ -22,8 +22,7 @@ struct RandomKeys {
   uint64_t per_worker = 0;  // another one for each worker
 };
 
-// What a codec remembers of one shard from one call to the next. It changes the speed, never the
-// bytes.
+// State of one shard that a codec keeps between calls. It changes the speed, never the bytes.
 struct CodecMemory {
   uint32_t collect_from = 0;  // topk: the collection threshold of kernels/top_k.h
 };

@@ -1,13 +1,13 @@
 // A code of k ascending indices below n: some low bits of each number, and its upper bits in unary.
 //
-//   low part     k l bits: bits i l to i l + l - 1 are the low l bits of number i; zeros fill the
-//   last byte upper part   bit (upper of number i) + i is set for each i; zeros fill the last byte
+//   low part     bits i l to i l + l - 1 are the low l bits of number i
+//   upper part   bit (upper of number i) + i is set for each i
 //
 //   coder         number i             upper of number i              l
 //   elias_fano    index i              number >> l                    floor(log2(n/k))
-//   golomb_rice   gap before index i   the sum of gap >> l up to i    the least with 2^l >= .481
-//   n/k
+//   golomb_rice   gap before index i   the sum of gap >> l up to i    the least, 2^l >= .481 n/k
 //
+// Zeros fill the last byte of each part.
 // A gap is the number of skipped indices. The upper part of elias_fano has k + ((n-1) >> l) + 1
 // bits; that of golomb_rice ends with its last set bit. Bits count from the lowest of the first
 // byte. With k = 0 there are no bytes. At k/n = .001 an index takes 11.95 and 11.49 bits; its
