@@ -29,7 +29,7 @@
 #include "common/codec/delta/ulp_delta.h"
 #include "common/huge_page_arena.h"
 #include "common/value_hash.h"
-#include "server/core/delta_publisher.h"
+#include "server/core/publish/delta_publisher.h"
 
 namespace thinwire {
 namespace {
@@ -103,7 +103,7 @@ void MeasureApply(benchmark::State& state, const Setting& setting) {
   std::vector<CheckedPayload> payloads;
   std::vector<UlpDelta> ulp_deltas;
   for (DeltaPublisher& publisher : shards.publishers) {
-    const auto delta = publisher.Answer(Version{0})[0];
+    const auto delta = publisher.DeltasSince(Version{0})[0];
     if (delta->kind == PublishedDelta::Kind::kUlpDelta) {
       ulp_deltas.push_back(UlpDelta::Check(delta->payload, kShardValues).value());
     } else {

@@ -27,7 +27,6 @@ class DeviceDecodeTest : public kernels::cuda::CudaTest,
   }
 
   void ExpectTheHosts(const CheckedPayload& payload, const std::vector<float>& start, float scale) {
-    const size_t count = start.size();
     std::vector<float> decoded = start, sum = start;
     DecodePayloadScaled(payload, scale, decoded);
     DecodePayloadAdd(payload, scale, sum);

@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/gpu/payload_stage.h"
-#include "client/parameter_memory.h"
+#include "client/replica/parameter_memory.h"
 #include "common/partition.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/status.h"

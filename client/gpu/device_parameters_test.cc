@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "client/replica.h"
+#include "client/replica/replica.h"
 #include "common/codec/codec.h"
 #include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"

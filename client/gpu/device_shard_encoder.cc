@@ -203,9 +203,9 @@ absl::StatusOr<double> DeviceShardEncoder::SumOfSquares(std::span<const float> g
   return gradients_.SumOfSquares(gradient);
 }
 
-absl::StatusOr<std::vector<Owed>> DeviceShardEncoder::owed() {
+absl::StatusOr<std::vector<ShardFeedback>> DeviceShardEncoder::feedback() {
   if (absl::Status s = ToStatus(CopyOwed()); !s.ok()) return s;
-  std::vector<Owed> owed;
+  std::vector<ShardFeedback> owed;
   for (const auto& [residual, momentum] : on_host_) owed.push_back({residual, momentum});
   return owed;
 }

@@ -22,12 +22,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/encode/shard_encoder.h"
 #include "client/gpu/device_codec.h"
 #include "client/gpu/gradient_stage.h"
 #include "client/gpu/payload_stage.h"
-#include "client/momentum_correction.h"
-#include "client/options.h"
-#include "client/shard_encoder.h"
+#include "client/options/client_options.h"
 #include "common/buffer_pool.h"
 #include "common/partition.h"
 #include "kernels/cuda/runtime/memory.h"
@@ -50,7 +49,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                         std::span<const uint32_t> taken) override;
   absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) override;
-  absl::StatusOr<std::vector<Owed>> owed() override;
+  absl::StatusOr<std::vector<ShardFeedback>> feedback() override;
   absl::Status Restore(ShardId shard, std::span<const float> residual,
                        std::span<const float> momentum) override;
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/family/code_runs.h"
 #include "common/status_macros.h"
-#include "kernels/add.h"
+#include "kernels/arithmetic.h"
 #include "kernels/codes.h"
 #include "kernels/pack_bits.h"
 #include "kernels/signs.h"

@@ -7,7 +7,7 @@
 
 #include "common/codec/codebook/codebook_formats.h"
 #include "kernels/mix_bits.h"
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "common/codec/codebook/codebook_formats.h"
 #include "kernels/codes.h"
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

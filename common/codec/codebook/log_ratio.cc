@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "common/codec/codebook/codebook_formats.h"
-#include "kernels/magnitude.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/codebook/codebook_formats.h"
 #include "kernels/pack_bits.h"
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/codebook/codebook_formats.h"
 #include "kernels/codes.h"
-#include "kernels/magnitude.h"
+#include "kernels/reductions.h"
 #include "kernels/mix_bits.h"
 
 namespace thinwire {

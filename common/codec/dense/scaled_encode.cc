@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/convert.h"
-#include "kernels/magnitude.h"
 #include "kernels/number_format.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

@@ -5,7 +5,7 @@
 #include "common/codec/sparse/drawn_indices.h"
 #include "common/codec/sparse/sparse_encoders.h"
 #include "common/codec/sparse/sparse_payload.h"
-#include "kernels/add.h"
+#include "kernels/arithmetic.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
