@@ -1,4 +1,5 @@
 #include <random>
+#include <string>
 #include <vector>
 
 #include "common/codec/codec.h"
@@ -113,7 +114,8 @@ TEST(TopKCodecTest, HostileHeadsAreRefused) {
   const std::string place = "topk payload of 10 values: ";
   EXPECT_EQ(error({6}), place + "head too short (got 1 bytes)");
   EXPECT_EQ(error({6, 2, 6}), place + "values in a sparse codec (expected a dense one, got topk)");
-  EXPECT_EQ(error({6, 2, 0}), place + "codec: unknown number (expected 1 to 29, got 0)");
+  EXPECT_EQ(error({6, 2, 0}), place + "codec: unknown number (expected 1 to " +
+                                  std::to_string(CodecNames().size()) + ", got 0)");
   EXPECT_EQ(error({6, 2}), place + "no values (expected a codec id, got 0 bytes)");
   EXPECT_EQ(error({6, 0x80}), place + "head too short (got 2 bytes)");
   EXPECT_EQ(error({6, 0x81, 0}), place + "k takes too many bytes (expected 1, got 2)");
