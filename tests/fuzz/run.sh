@@ -34,7 +34,7 @@ fuzz() {
   echo "fuzz $1 $(grep 'DONE' "$work/log" | tr -s '\t ' ' ')"
 }
 
-object $(ls common/byte_chain.cc common/codec/*.cc common/codec/*/*.cc kernels/*.cc tests/fuzz/payload_input.cc |
+object $(ls common/byte_chain.cc common/problems.cc common/codec/*.cc common/codec/*/*.cc kernels/*.cc tests/fuzz/payload_input.cc |
   grep -v -e _test.cc -e codec/error_feedback -e kernels/update_ -e kernels/accumulate_ -e kernels/differ)
 "$clang" "${flags[@]}" -fsanitize=fuzzer-no-link tests/fuzz/write_seeds.cc "${objects[@]}" \
   "${libs[@]}" -o "$work/write_seeds"
