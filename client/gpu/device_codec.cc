@@ -57,12 +57,12 @@ size_t DeviceCodec::CodesOffset(size_t count) const {
 }
 
 cuda::Status DeviceCodec::Encode(std::span<const float> gradient, std::span<float> residual,
-                                 const RandomKeys& keys, uint32_t* collect_from,
+                                 const RandomKeys& keys, uint32_t* threshold,
                                  std::span<std::byte> workspace, std::span<std::byte> out,
                                  uint32_t* size, const cuda::Stream& stream) const {
   const DeviceCall call = {gradient, residual, keys, workspace.data(), out.data(), stream};
   const size_t count = gradient.size();
-  if (!SendsDense(count)) return sparse_->Encode(dense_, call, collect_from, size);
+  if (!SendsDense(count)) return sparse_->Encode(dense_, call, threshold, size);
   const auto length = static_cast<uint32_t>(dense_.PayloadBytes(count));
   RETURN_IF_CUDA_ERROR(WriteHead(dense_.head(), call.out, length, size, stream));
   return dense_.EncodeBody(call);

@@ -46,14 +46,14 @@ class DeviceCodec {
 
   // Launches the encoding of v = residual + gradient to OUT and sets the residual to v minus the
   // decoded payload. If RESIDUAL is empty, encodes the gradient. Writes the length of the payload
-  // to SIZE. COLLECT_FROM is one word per shard, initially 0, with which topk predicts its next
+  // to SIZE. THRESHOLD is one word per shard, initially 0, with which topk predicts its next
   // threshold; it may be null if RESIDUAL is empty.
   //
   // REQUIRES: all arrays and words are in GPU memory; the values are finite and fewer than 2^30;
   // WORKSPACE has WorkspaceBytes(count) bytes and begins at a multiple of 256; OUT has
   // MaxPayloadBytes(count) bytes.
   kernels::cuda::Status Encode(std::span<const float> gradient, std::span<float> residual,
-                               const RandomKeys& keys, uint32_t* collect_from,
+                               const RandomKeys& keys, uint32_t* threshold,
                                std::span<std::byte> workspace, std::span<std::byte> out,
                                uint32_t* size, const kernels::cuda::Stream& stream) const;
 

@@ -35,12 +35,12 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
     explicit Shard(size_t count, const kernels::cuda::Stream& stream)
         : residual(count),
           device_residual(residual, stream),
-          collect_from(std::vector<uint32_t>(1), stream) {}
+          threshold(std::vector<uint32_t>(1), stream) {}
 
     std::vector<float> residual;
     CodecMemory memory;
     DeviceArray<float> device_residual;
-    DeviceArray<uint32_t> collect_from;
+    DeviceArray<uint32_t> threshold;
   };
 
   // Encodes GRADIENT on the GPU and on the host, with the residuals of SHARD unless it is null, and
@@ -58,11 +58,11 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
     DeviceArray<uint32_t> size(1, stream_);
     Expect(codec_->Encode(device_gradient.span(),
                           shard == nullptr ? std::span<float>() : shard->device_residual.span(),
-                          keys, shard == nullptr ? nullptr : shard->collect_from.data(),
+                          keys, shard == nullptr ? nullptr : shard->threshold.data(),
                           workspace.span(), out.span(), size.data(), stream_));
     std::vector<std::byte> got = out.Read();
     workspace.Read();  // checks that no kernel wrote behind it
-    if (shard != nullptr) shard->collect_from.Read();
+    if (shard != nullptr) shard->threshold.Read();
     ASSERT_EQ(size.Read()[0], want.size());
     if (codec_->HasOneLength(count)) {
       ASSERT_EQ(want.size(), got.size());

@@ -61,8 +61,8 @@ cuda::Status DeviceShardEncoder::Open() {
   }
   RETURN_IF_CUDA_ERROR(gradients_.Open());
   RETURN_IF_CUDA_ERROR(stream_.Open());
-  RETURN_IF_CUDA_ERROR(collect_from_.Allocate(shards_.size()));
-  return cuda::Clear(std::as_writable_bytes(collect_from_.span()), stream_);
+  RETURN_IF_CUDA_ERROR(thresholds_.Allocate(shards_.size()));
+  return cuda::Clear(std::as_writable_bytes(thresholds_.span()), stream_);
 }
 
 absl::StatusOr<const DeviceCodec*> DeviceShardEncoder::CodecOf(const CodecSpec& spec) {
@@ -138,7 +138,7 @@ cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& wo
   memory.has_residual = leaves_residual;
   const auto payload = slot.payload.span().subspan(offset, slot.out->size);
   RETURN_IF_CUDA_ERROR(codec.Encode(values, residual, work.keys,
-                                    &collect_from_.data()[work.shard.value], workspace_.span(),
+                                    &thresholds_.data()[work.shard.value], workspace_.span(),
                                     payload, slot.size.data(), stream_));
   RETURN_IF_CUDA_ERROR(cuda::CopyBytesToHost(payload, slot.out->span(), stream_));
   RETURN_IF_CUDA_ERROR(cuda::CopyToHost(slot.size.span(), slot.size_on_host.span(), stream_));

@@ -62,7 +62,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   // The feedback state of a shard.
   struct ShardMemory {
     size_t count;
-    bool has_residual = false;  // false: the residual is zero, whatever its array contains
+    bool has_residual = false;  // false: the residual is zero and its array is not used
     kernels::cuda::DeviceBuffer<float> residual;
     kernels::cuda::DeviceBuffer<float> momentum;  // empty: zero
   };
@@ -106,7 +106,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   GradientStage gradients_;
   kernels::cuda::Stream stream_;
   std::vector<ShardMemory> shards_;
-  kernels::cuda::DeviceBuffer<uint32_t> collect_from_;  // DeviceCodec::Encode, per shard
+  kernels::cuda::DeviceBuffer<uint32_t> thresholds_;  // DeviceCodec::Encode, per shard
   std::array<Slot, kSlots> slots_;
   size_t oldest_ = 0;
   size_t begun_count_ = 0;

@@ -1,5 +1,5 @@
-// OpenGpu() returns a GPU as the Device of a client. It is declared with and without the CUDA
-// toolkit: target :gpu implements it with CUDA, target :open_gpu with whatever this build has.
+// OpenGpu() returns a GPU as the Device of a client. Target :gpu needs the CUDA toolkit; target
+// :open_gpu also builds without it, and then OpenGpu() returns an error.
 #ifndef THINWIRE_CLIENT_GPU_GPU_H_
 #define THINWIRE_CLIENT_GPU_GPU_H_
 

@@ -27,7 +27,7 @@ struct SparseEncoder::Workspace {
     indices = layout.Append<uint32_t>(k);
     sent = layout.Append<float>(k);
     errors = layout.Append<float>(k);
-    collect_from = layout.Append<uint32_t>(1);
+    threshold = layout.Append<uint32_t>(1);
     index_words = layout.Append<uint32_t>(encoder.UsesGolombRice() ? cuda::GolombRiceWords(k) : 0);
     values = layout.Append<std::byte>(dense.WorkspaceBytes(k));
     if (encoder.CodesIndices()) {
@@ -37,8 +37,8 @@ struct SparseEncoder::Workspace {
   }
 
   std::span<uint32_t> indices;
-  std::span<float> sent, errors;     // the sent values and their encoding errors
-  std::span<uint32_t> collect_from;  // used without a residual, where nothing is remembered
+  std::span<float> sent, errors;  // the sent values and their encoding errors
+  std::span<uint32_t> threshold;  // used without a residual, because then there is no prediction
   std::span<uint32_t> index_words;
   std::span<std::byte> values, selection;
   size_t bytes = 0;
@@ -80,15 +80,15 @@ Status SparseEncoder::WriteHeads(const Parts& parts, const DenseEncoder& values,
                    static_cast<uint32_t>(parts.end), size, call.stream);
 }
 
-Status SparseEncoder::SelectLargest(const DeviceCall& call, uint32_t* collect_from,
+Status SparseEncoder::SelectLargest(const DeviceCall& call, uint32_t* threshold,
                                     const Workspace& work) const {
   const kernels::IndexedValues top = {work.indices, work.sent};
   if (!call.residual.empty()) {
-    return AddAndSelectTopK(call.gradient, call.residual, top, collect_from, work.selection,
+    return AddAndSelectTopK(call.gradient, call.residual, top, threshold, work.selection,
                             call.stream);
   }
-  RETURN_IF_CUDA_ERROR(Clear(std::as_writable_bytes(work.collect_from), call.stream));
-  return SelectTopK(call.gradient, top, work.collect_from.data(), work.selection, call.stream);
+  RETURN_IF_CUDA_ERROR(Clear(std::as_writable_bytes(work.threshold), call.stream));
+  return SelectTopK(call.gradient, top, work.threshold.data(), work.selection, call.stream);
 }
 
 Status SparseEncoder::SelectRandom(const DeviceCall& call, const Workspace& work) const {
@@ -113,13 +113,13 @@ Status SparseEncoder::EncodeIndices(const DeviceCall& call, size_t offset, const
 }
 
 Status SparseEncoder::Encode(const DenseEncoder& values, const DeviceCall& call,
-                             uint32_t* collect_from, uint32_t* size) const {
+                             uint32_t* threshold, uint32_t* size) const {
   const size_t count = call.gradient.size();
   const Parts parts = PartsOf(count, call.keys.shared, values);
   const Workspace work(*this, values, count, parts.head.entry_count, call.workspace);
   const auto errors = call.residual.empty() ? std::span<float>() : work.errors;
   RETURN_IF_CUDA_ERROR(WriteHeads(parts, values, call, size));
-  RETURN_IF_CUDA_ERROR(CodesIndices() ? SelectLargest(call, collect_from, work)
+  RETURN_IF_CUDA_ERROR(CodesIndices() ? SelectLargest(call, threshold, work)
                                       : SelectRandom(call, work));
   // The sent values are encoded with a residual of their own, which then holds their errors.
   RETURN_IF_CUDA_ERROR(Clear(std::as_writable_bytes(errors), call.stream));

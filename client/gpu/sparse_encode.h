@@ -36,11 +36,11 @@ class SparseEncoder {
   size_t CodesOffset(size_t count, const DenseEncoder& values) const;
   size_t WorkspaceBytes(size_t count, const DenseEncoder& values) const;
 
-  // Launches the encoding of the payload to call.out and of its length to SIZE. COLLECT_FROM is the
+  // Launches the encoding of the payload to call.out and of its length to SIZE. THRESHOLD is the
   // shard's threshold prediction (kernels/cuda/ops/top_k.h); it is not used without a residual.
   // REQUIRES: the gradient is not empty; the shard does not fall back to a dense payload.
   kernels::cuda::Status Encode(const DenseEncoder& values, const DeviceCall& call,
-                               uint32_t* collect_from, uint32_t* size) const;
+                               uint32_t* threshold, uint32_t* size) const;
 
  private:
   struct Workspace;
@@ -60,7 +60,7 @@ class SparseEncoder {
   kernels::cuda::Status WriteHeads(const Parts& parts, const DenseEncoder& values,
                                    const DeviceCall& call, uint32_t* size) const;
   // Select the indices to send and gather their values.
-  kernels::cuda::Status SelectLargest(const DeviceCall& call, uint32_t* collect_from,
+  kernels::cuda::Status SelectLargest(const DeviceCall& call, uint32_t* threshold,
                                       const Workspace& work) const;
   kernels::cuda::Status SelectRandom(const DeviceCall& call, const Workspace& work) const;
   kernels::cuda::Status EncodeIndices(const DeviceCall& call, size_t offset, const Workspace& work,
