@@ -55,7 +55,8 @@ class DenseDecoder {
   bool HasRandomLevels() const;
   // Returns whether the GPU first unpacks the codes to a byte each.
   bool Unpacks() const;
-  // Return the staged size of the tables, and its multiple of 16 bytes, at which the codes begin.
+  // Return the number of floats in the staged tables, and the offset of the staged codes, which
+  // follow the tables at a multiple of 16 bytes.
   size_t TableFloats() const;
   size_t TableBytes() const;
   void StageTables(std::span<float> tables) const;
