@@ -75,7 +75,7 @@ std::pair<Tensors, std::string> Train(const Device* device) {
 }
 
 TEST(GpuTrainerTest, TheModelLearnsWhatItLearnsOnTheHost) {
-  const auto gpu = *client::gpu::Gpu::Open(0);
+  const auto gpu = *OpenGpu(0);
   const auto [on_gpu, told] = Train(gpu.get());
   const auto [on_host, told_by_host] = Train(nullptr);
   EXPECT_EQ(on_gpu, on_host);
