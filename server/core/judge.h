@@ -20,14 +20,14 @@
 #include "common/ids.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/core/progress.h"
+#include "server/core/worker_table.h"
 
 namespace thinwire {
 
 // The state of the shard and of the pushing worker that the verdict depends on.
 struct JudgeInput {
   Generation generation;
-  WorkerProgress worker;
+  WorkerRow worker;
   Step frontier;
   uint64_t slack = 0;
   bool open = false;

@@ -1,8 +1,8 @@
 // Shard is the state machine of one parameter shard: it takes events and returns effects. It has no
 // other input or output.
 //
-//   Progress         which workers are live, and how far: next, frontier, waiting reads
-//   (progress.h) Judge            the verdict of a push (judge.h) Accumulator      accepted
+//   WorkerTable      which workers are live, and how far: next, frontier, waiting reads
+//   (worker_table.h) Judge            the verdict of a push (judge.h) Accumulator      accepted
 //   gradients that are not yet part of an update                (update/accumulator.h) Store update
 //   -> masters, by the optimizer                                  (update/store.h, optimizer/)
 //   Publisher        masters -> payloads for readers, once per version and codec

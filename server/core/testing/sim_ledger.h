@@ -24,9 +24,9 @@
 #include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/core/progress.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
+#include "server/core/worker_table.h"
 
 namespace thinwire {
 
