@@ -3,8 +3,8 @@
 //
 //   1  another generation, or an incarnation that never joined this shard   kStale
 //   2  an older incarnation, or one that has left                           kFenced
-//   3  the step of the last push that finished a step                       the stored verdict,
-//   with `again`
+//   3  the step of the last push that finished a step                       its verdict, with
+//   `again`
 //      a step below it                                                      kRepeat
 //   4  step < max(next, frontier)                                           kLate
 //   5  step > frontier + slack, or the shard is not open                    kEarly
