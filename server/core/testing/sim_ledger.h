@@ -2,7 +2,6 @@
 // countable claims of the rule, after each event and at the end:
 //
 //   produced = in updates + accepted and pending + in residuals at the end + lost with processes
-//   that died
 //
 // It also checks that every replica equals the values that its shard published under that version,
 // bit by bit.
