@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "proto/config.pb.h"
-#include "worker/model.h"
 #include "worker/models/factory.h"
+#include "worker/models/model.h"
 
 namespace thinwire {
 namespace {

@@ -6,9 +6,9 @@ namespace thinwire {
 
 void Console::Note(const std::string& text) { Write(text); }
 
-void Console::Warning(const std::string& text) { Write(Painted("33", "warning: ") + text); }
+void Console::Warning(const std::string& text) { Write(Colored("33", "warning: ") + text); }
 
-void Console::Error(const std::string& text) { Write(Painted("31", "error: ") + text); }
+void Console::Error(const std::string& text) { Write(Colored("31", "error: ") + text); }
 
 void Console::Progress(const std::string& line) {
   if (!options_.terminal) {
@@ -32,7 +32,7 @@ void Console::Write(const std::string& text) {
   }
 }
 
-std::string Console::Painted(const char* color, const std::string& word) const {
+std::string Console::Colored(const char* color, const std::string& word) const {
   if (!options_.color) return word;
   return absl::StrCat("\033[", color, "m", word, "\033[0m");
 }

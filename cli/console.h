@@ -1,5 +1,6 @@
-// Console: what a person reads on standard error. On a terminal the last line is the progress,
-// rewritten in place; elsewhere progress is a plain line now and then. Messages go above it.
+// Console writes to a person's standard error. On a terminal the last line shows the progress and
+// is rewritten in place, with messages above it. Elsewhere the progress is a plain line every few
+// seconds.
 #ifndef THINWIRE_CLI_CONSOLE_H_
 #define THINWIRE_CLI_CONSOLE_H_
 
@@ -13,17 +14,17 @@ namespace thinwire {
 
 struct ConsoleOptions {
   bool terminal = false;
-  bool color = false;    // only on a terminal, and not with NO_COLOR
-  size_t columns = 100;  // a longer progress line is cut
+  bool color = false;
+  size_t columns = 100;  // longer progress lines are truncated
 };
 
 // Not thread-safe.
 class Console {
  public:
-  // OUT outlives the console.
+  // `out` must outlive the console.
   Console(std::ostream& out, const ConsoleOptions& options) : out_(out), options_(options) {}
 
-  // How often Progress is worth calling.
+  // The interval at which to call Progress().
   absl::Duration interval() const {
     return options_.terminal ? absl::Milliseconds(500) : absl::Seconds(5);
   }
@@ -32,16 +33,17 @@ class Console {
   void Warning(const std::string& text);
   void Error(const std::string& text);
   void Progress(const std::string& line);
-  // Leaves the last progress line where it is.
+  // Ends the progress line and leaves it on the screen.
   void EndProgress();
 
  private:
   void Write(const std::string& text);
-  std::string Painted(const char* color, const std::string& word) const;
+  // Returns the word between escape sequences if colors are on.
+  std::string Colored(const char* color, const std::string& word) const;
 
   std::ostream& out_;
   const ConsoleOptions options_;
-  std::string progress_;  // that is on the terminal now
+  std::string progress_;  // the line on the terminal; empty if there is none
 };
 
 }  // namespace thinwire

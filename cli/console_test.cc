@@ -7,7 +7,7 @@
 namespace thinwire {
 namespace {
 
-TEST(ConsoleTest, WithoutATerminalEverythingIsAPlainLine) {
+TEST(ConsoleTest, WithoutATerminalEveryMessageIsAPlainLine) {
   std::ostringstream out;
   Console console(out, {.terminal = false, .color = false, .columns = 4});
   console.Progress("step 1");
@@ -26,7 +26,7 @@ TEST(ConsoleTest, OnATerminalTheProgressIsRewrittenAndMessagesGoAboveIt) {
   EXPECT_EQ(out.str(), "\r\033[Kstep 1\r\033[Khello\nstep 1\n");
 }
 
-TEST(ConsoleTest, ColorIsAChoice) {
+TEST(ConsoleTest, ColorsAreOptional) {
   std::ostringstream out;
   Console(out, {.terminal = true, .color = true, .columns = 80}).Error("lost");
   EXPECT_EQ(out.str(), "\033[31merror: \033[0mlost\n");

@@ -14,12 +14,12 @@
 
 #include "cli/config_command.h"
 #include "cli/console.h"
-#include "common/exit_code.h"
 #include "cli/field_docs.h"
 #include "cli/field_flags.h"
 #include "cli/train_command.h"
 #include "cli/version.h"
 #include "common/did_you_mean.h"
+#include "common/exit_code.h"
 #include "proto/config.pb.h"
 
 namespace thinwire {

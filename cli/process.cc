@@ -12,6 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
@@ -31,16 +32,16 @@ struct ChildFiles {
   int input;
   int output;
   int error;
-  int failure;  // gets the errno if the program cannot be run
+  int failure;  // receives the errno if the program cannot be run
 };
 
-// Between fork and exec of a program with threads only plain system calls are safe: nothing here
-// allocates.
+// Runs in the child between fork and exec. In a program with threads only system calls are safe
+// there, so nothing here allocates.
 [[noreturn]] void RunChild(char* const* arguments, const ChildFiles& files, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have ended before the kernel was asked.
+  // The parent may have ended before prctl.
   if (getppid() != parent) _exit(127);
   setpgid(0, 0);
   signal(SIGPIPE, SIG_DFL);
@@ -53,7 +54,7 @@ struct ChildFiles {
   _exit(127);
 }
 
-// 0 once the program runs, else why it does not.
+// Blocks until the program has started and returns 0, or the errno of the failure.
 int ReadFailure(int fd) {
   int error = 0;
   ssize_t count;
@@ -80,9 +81,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   open.push_back(input);
   Pipe pipes[3];  // output, errors, failure
   for (Pipe& pipe : pipes) {
-    auto made = MakePipe();
-    if (!made.ok()) return made.status();
-    pipe = *made;
+    ASSIGN_OR_RETURN(pipe, MakePipe());
     open.insert(open.end(), {pipe.read, pipe.write});
   }
   std::vector<char*> words;
@@ -95,7 +94,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   if (pid < 0) return absl::ErrnoToStatus(errno, "fork");
   if (pid == 0)
     RunChild(words.data(), {input, pipes[0].write, pipes[1].write, pipes[2].write}, parent);
-  setpgid(pid, pid);  // the child does it too; whoever comes first, a signal to the group finds it
+  // The child calls this too. Whichever call comes first, the group exists before the next signal.
+  setpgid(pid, pid);
   std::move(close_open).Cancel();
   for (int fd : {input, pipes[0].write, pipes[1].write, pipes[2].write}) close(fd);
   const int failure = ReadFailure(pipes[2].read);
@@ -119,7 +119,7 @@ Process::~Process() {
 }
 
 void Process::Signal(int number) {
-  // A pid that was waited for may be another's by now.
+  // After waitpid() the pid may belong to another process.
   if (!exit_) kill(-pid_, number);
 }
 
@@ -129,7 +129,7 @@ std::optional<ExitStatus> Process::Poll() {
       ended.si_pid != pid_) {
     return exit_;
   }
-  // What it started and left behind, while its number still is nobody else's.
+  // Kill the remaining descendants before waitpid() releases the pid for reuse.
   kill(-pid_, SIGKILL);
   int status = 0;
   waitpid(pid_, &status, 0);

@@ -1,8 +1,9 @@
-// Process: a child that cannot outlive its parent. It has a process group of its own, so that a
-// terminal's Ctrl-C reaches it only through its parent, and the kernel kills it when the thread
-// that started it ends, however it ends.
+// Process is a child process that cannot outlive its parent: the kernel kills it when the thread
+// that started it ends, for whatever reason. It has its own process group, so a terminal's Ctrl-C
+// reaches it only through its parent.
 //
-// Its standard input is empty; its output and its errors are pipes that never block the reader.
+// Its standard input is empty. Its standard output and standard error are pipes with non-blocking
+// read ends.
 #ifndef THINWIRE_CLI_PROCESS_H_
 #define THINWIRE_CLI_PROCESS_H_
 
@@ -18,13 +19,13 @@
 
 namespace thinwire {
 
-// How a process ended.
+// The way a process ended.
 struct ExitStatus {
-  int code = 0;    // of a process that ended by itself
-  int signal = 0;  // that killed it, or 0
+  int code = 0;    // if no signal killed it
+  int signal = 0;  // the signal that killed it, or 0
 
   bool ok() const { return code == 0 && signal == 0; }
-  // "exit code 69", "killed by signal 9 (Killed)".
+  // Returns "exit code 69" or "killed by signal 9 (Killed)".
   std::string ToString() const;
   bool operator==(const ExitStatus&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const ExitStatus& s) {
@@ -32,13 +33,13 @@ struct ExitStatus {
   }
 };
 
-// Not thread-safe; the starting thread must live as long as the process.
+// Not thread-safe. The thread that calls Start() must live as long as the process.
 class Process {
  public:
-  // Runs ARGUMENTS, the first of which is the program's path. Errors: NotFound, PermissionDenied
-  // and others of the system, with the program's name.
+  // Starts a program; the first argument is its path. Errors: NotFound, PermissionDenied and other
+  // system errors, with the path.
   static absl::StatusOr<std::unique_ptr<Process>> Start(const std::vector<std::string>& arguments);
-  // Kills what still runs.
+  // Kills the process if it is running.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -47,9 +48,9 @@ class Process {
   int output_fd() const { return output_fd_; }
   int error_fd() const { return error_fd_; }
 
-  // Sends a signal to the process and what it started; nothing once it has ended.
+  // Sends a signal to the process and its descendants; does nothing after its end.
   void Signal(int number);
-  // How it ended, if it has.
+  // Returns how the process ended, or nothing if it is running. Does not block.
   std::optional<ExitStatus> Poll();
 
  private:

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,15 +12,16 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
 
-// What is there; OPEN turns false at the end.
+// Reads the available bytes without blocking. Sets `open` to false at the end of the pipe.
 std::string ReadAvailable(int fd, bool& open) {
   std::string bytes;
   char buffer[1 << 14];
-  // Bounded, so that one chatty child does not starve the others.
+  // The limit keeps one child with much output from starving the others.
   while (open && bytes.size() < (1 << 18)) {
     const ssize_t count = read(fd, buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
@@ -34,84 +36,100 @@ std::string ReadAvailable(int fd, bool& open) {
 }
 
 int PollMilliseconds(absl::Duration timeout) {
-  const absl::Duration held = std::clamp(timeout, absl::ZeroDuration(), absl::Hours(1));
-  return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(held, absl::Milliseconds(1))));
+  const absl::Duration bounded = std::clamp(timeout, absl::ZeroDuration(), absl::Hours(1));
+  return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(bounded, absl::Milliseconds(1))));
 }
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<Signals>> Signals::Block() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, number);
+  if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) return absl::InternalError("pthread_sigmask");
+  signal(SIGPIPE, SIG_IGN);
+  const int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, "signalfd");
+  return std::unique_ptr<Signals>(new Signals(fd));
+}
+
+Signals::~Signals() { close(fd_); }
+
+std::vector<int> Signals::Take() {
+  std::vector<int> numbers;
+  signalfd_siginfo received;
+  while (read(fd_, &received, sizeof(received)) == sizeof(received)) {
+    numbers.push_back(static_cast<int>(received.ssi_signo));
+  }
+  return numbers;
+}
+
+std::vector<std::string> LineSplitter::Take(std::string_view bytes) {
+  std::vector<std::string> lines;
+  for (char c : bytes) {
+    if (c != '\n') line_.push_back(c);
+    if (c == '\n' || line_.size() >= kMaxLineBytes) lines.push_back(std::exchange(line_, {}));
+  }
+  return lines;
+}
+
+std::vector<std::string> LineSplitter::TakeUnterminated() {
+  if (line_.empty()) return {};
+  return {std::exchange(line_, {})};
+}
 
 ProcessSet::ProcessSet(Signals& signals, std::string log_dir)
     : signals_(signals), log_dir_(std::move(log_dir)) {}
 
 ProcessSet::~ProcessSet() {
-  // All at once, then the children's destructors wait for one after the other.
+  // Kill all children first; their destructors then wait for one after the other.
   SignalAll(SIGKILL);
 }
 
 absl::Status ProcessSet::Start(const std::string& name, const std::vector<std::string>& arguments) {
-  auto process = Process::Start(arguments);
-  if (!process.ok()) return process.status();
-  children_[name].process = std::move(*process);
+  ASSIGN_OR_RETURN(children_[name].process, Process::Start(arguments));
   return absl::OkStatus();
 }
 
 std::vector<ProcessEvent> ProcessSet::Wait(absl::Duration timeout) {
   std::vector<pollfd> files = {{signals_.fd(), POLLIN, 0}};
   for (const auto& [name, child] : children_) {
-    if (child.output_open) files.push_back({child.process->output_fd(), POLLIN, 0});
-    if (child.errors_open) files.push_back({child.process->error_fd(), POLLIN, 0});
+    if (child.output.open) files.push_back({child.process->output_fd(), POLLIN, 0});
+    if (child.errors.open) files.push_back({child.process->error_fd(), POLLIN, 0});
   }
   std::vector<ProcessEvent> events;
   if (poll(files.data(), files.size(), PollMilliseconds(timeout)) <= 0) return events;
-  for (auto& [name, child] : children_) {
-    ReadOutput(name, child, events);
-    ReadErrors(name, child, events);
-  }
+  for (auto& [name, child] : children_) ReadPipes(name, child, events);
   for (int number : signals_.Take()) {
-    if (number != SIGCHLD) {
-      events.push_back({.kind = ProcessEvent::Kind::kSignal,
-                        .name = "",
-                        .text = "",
-                        .exit = {},
-                        .signal = number});
-    }
+    if (number == SIGCHLD) continue;
+    ProcessEvent event;
+    event.kind = ProcessEvent::Kind::kSignal;
+    event.signal = number;
+    events.push_back(std::move(event));
   }
   Reap(events);
   return events;
 }
 
-void ProcessSet::ReadOutput(const std::string& name, Child& child,
-                            std::vector<ProcessEvent>& events) {
-  if (!child.output_open) return;
-  const std::string bytes = ReadAvailable(child.process->output_fd(), child.output_open);
-  std::vector<std::string> lines = child.output.Take(bytes);
-  if (!child.output_open) {
-    for (std::string& line : child.output.TakeRest()) lines.push_back(std::move(line));
-  }
-  for (std::string& line : lines) {
-    ProcessEvent event;
-    event.name = name;
-    event.text = std::move(line);
-    events.push_back(std::move(event));
-  }
-}
-
-void ProcessSet::ReadErrors(const std::string& name, Child& child,
-                            std::vector<ProcessEvent>& events) {
-  if (!child.errors_open) return;
-  const std::string bytes = ReadAvailable(child.process->error_fd(), child.errors_open);
-  std::vector<std::string> lines = child.errors.Take(bytes);
-  if (!child.errors_open) {
-    for (std::string& line : child.errors.TakeRest()) lines.push_back(std::move(line));
-  }
-  for (std::string& line : lines) {
-    KeepLog(name, line);
-    ProcessEvent event;
-    event.kind = ProcessEvent::Kind::kLog;
-    event.name = name;
-    event.text = std::move(line);
-    events.push_back(std::move(event));
-  }
+void ProcessSet::ReadPipes(const std::string& name, Child& child,
+                           std::vector<ProcessEvent>& events) {
+  const auto read_lines = [&](int fd, Pipe& pipe, ProcessEvent::Kind kind) {
+    if (!pipe.open) return;
+    std::vector<std::string> lines = pipe.splitter.Take(ReadAvailable(fd, pipe.open));
+    if (!pipe.open) {
+      for (std::string& line : pipe.splitter.TakeUnterminated()) lines.push_back(std::move(line));
+    }
+    for (std::string& line : lines) {
+      if (kind == ProcessEvent::Kind::kLog) KeepLog(name, line);
+      ProcessEvent event;
+      event.kind = kind;
+      event.name = name;
+      event.text = std::move(line);
+      events.push_back(std::move(event));
+    }
+  };
+  read_lines(child.process->output_fd(), child.output, ProcessEvent::Kind::kLine);
+  read_lines(child.process->error_fd(), child.errors, ProcessEvent::Kind::kLog);
 }
 
 void ProcessSet::Reap(std::vector<ProcessEvent>& events) {
@@ -122,10 +140,9 @@ void ProcessSet::Reap(std::vector<ProcessEvent>& events) {
       ++it;
       continue;
     }
-    // What it wrote last; a grandchild may hold the pipes open for ever, so their end is not waited
-    // for.
-    ReadOutput(name, child, events);
-    ReadErrors(name, child, events);
+    // Read the last output, but do not wait for the pipes to close: a grandchild may hold them
+    // open.
+    ReadPipes(name, child, events);
     ProcessEvent event;
     event.kind = ProcessEvent::Kind::kExit;
     event.name = name;
@@ -159,7 +176,7 @@ std::vector<std::string> ProcessSet::Tail(const std::string& name) const {
   return {tail->second.begin(), tail->second.end()};
 }
 
-bool IsComplaint(const std::string& log_line) {
+bool IsWarningOrError(const std::string& log_line) {
   // glog: W1120 23:20:21.123456 ...
   if (log_line.size() > 5 && std::string("WEF").find(log_line[0]) != std::string::npos &&
       std::all_of(log_line.begin() + 1, log_line.begin() + 5, absl::ascii_isdigit)) {

@@ -13,10 +13,11 @@ namespace thinwire {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::SizeIs;
 
-// Long enough that only a hang meets it.
-constexpr absl::Duration kPatience = absl::Seconds(60);
+// Only a hanging test reaches this timeout.
+constexpr absl::Duration kTimeout = absl::Seconds(60);
 
 class ProcessSetTest : public testing::Test {
  protected:
@@ -31,11 +32,11 @@ class ProcessSetTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status;
   }
 
-  // All events of a kind until every child has ended.
+  // Returns all events of a kind until every child has ended.
   std::vector<ProcessEvent> AllOf(ProcessEvent::Kind kind) {
     std::vector<ProcessEvent> all;
     while (set_->running_count() > 0) {
-      const auto events = set_->Wait(kPatience);
+      const auto events = set_->Wait(kTimeout);
       if (events.empty()) continue;
       for (const auto& event : events) {
         if (event.kind == kind) all.push_back(event);
@@ -44,10 +45,10 @@ class ProcessSetTest : public testing::Test {
     return all;
   }
 
-  // The next event of a kind.
+  // Returns the next event of a kind.
   ProcessEvent Next(ProcessEvent::Kind kind) {
     while (true) {
-      for (const auto& event : set_->Wait(kPatience)) {
+      for (const auto& event : set_->Wait(kTimeout)) {
         if (event.kind == kind) return event;
       }
     }
@@ -58,11 +59,11 @@ class ProcessSetTest : public testing::Test {
   std::unique_ptr<ProcessSet> set_;
 };
 
-TEST_F(ProcessSetTest, LinesComeBeforeTheExitAndNameTheirProcess) {
+TEST_F(ProcessSetTest, LinesPrecedeTheExitAndNameTheirProcess) {
   Shell("worker 1", "echo one; printf two; exit 7");
   std::vector<ProcessEvent> events;
   while (set_->running_count() > 0) {
-    for (auto& event : set_->Wait(kPatience)) events.push_back(event);
+    for (auto& event : set_->Wait(kTimeout)) events.push_back(event);
   }
   ASSERT_THAT(events, SizeIs(3));
   EXPECT_EQ(events[0].text, "one");
@@ -82,7 +83,7 @@ TEST_F(ProcessSetTest, TheLogIsKeptInAFileAndItsTailInMemory) {
   EXPECT_THAT(text.str(), testing::StartsWith("line 1\nline 2\n"));
 }
 
-TEST_F(ProcessSetTest, ASignalToOneLeavesTheOthers) {
+TEST_F(ProcessSetTest, ASignalToOneChildDoesNotAffectTheOthers) {
   Shell("a", "echo ready; exec sleep 1000");
   Shell("b", "echo ready; read line; exec sleep 1000");
   Next(ProcessEvent::Kind::kLine);
@@ -94,24 +95,40 @@ TEST_F(ProcessSetTest, ASignalToOneLeavesTheOthers) {
   EXPECT_TRUE(set_->running("b"));
 }
 
-TEST_F(ProcessSetTest, AnInterruptOfThisProgramIsAnEvent) {
+TEST_F(ProcessSetTest, AnInterruptOfThisProcessIsAnEvent) {
   raise(SIGINT);
   EXPECT_EQ(Next(ProcessEvent::Kind::kSignal).signal, SIGINT);
 }
 
-TEST_F(ProcessSetTest, AnExitWhosePipeAnotherHoldsIsStillSeen) {
+TEST_F(ProcessSetTest, AnExitIsReportedEvenIfAGrandchildHoldsThePipes) {
   Shell("a", "sleep 1000 & exit 0");
   EXPECT_THAT(AllOf(ProcessEvent::Kind::kExit), SizeIs(1));
 }
 
-TEST(IsComplaintTest, WarningsAndErrorsAreNoNotes) {
-  EXPECT_TRUE(IsComplaint("W1120 23:20:21.1 12 edge.cc:7] slow"));
-  EXPECT_TRUE(IsComplaint("E1120 23:20:21.1 12 edge.cc:7] lost"));
-  EXPECT_TRUE(IsComplaint("WARNING: slow"));
-  EXPECT_TRUE(IsComplaint("worker: error: server 1 is silent"));
-  EXPECT_FALSE(IsComplaint("I1120 23:20:21.1 12 edge.cc:7] worker 3 joined"));
-  EXPECT_FALSE(IsComplaint("Waiting for 3 workers"));
-  EXPECT_FALSE(IsComplaint(""));
+TEST(LineSplitterTest, ALineMayArriveInPieces) {
+  LineSplitter splitter;
+  EXPECT_THAT(splitter.Take("listening 127"), IsEmpty());
+  EXPECT_THAT(splitter.Take(".0.0.1:4\n\nsecond\nth"),
+              ElementsAre("listening 127.0.0.1:4", "", "second"));
+  EXPECT_THAT(splitter.TakeUnterminated(), ElementsAre("th"));
+  EXPECT_THAT(splitter.TakeUnterminated(), IsEmpty());
+}
+
+TEST(LineSplitterTest, AnEndlessLineIsSplit) {
+  LineSplitter splitter;
+  const std::string bytes(LineSplitter::kMaxLineBytes + 10, 'x');
+  EXPECT_THAT(splitter.Take(bytes), ElementsAre(SizeIs(LineSplitter::kMaxLineBytes)));
+  EXPECT_THAT(splitter.TakeUnterminated(), ElementsAre(SizeIs(10)));
+}
+
+TEST(IsWarningOrErrorTest, GlogAndPlainMessagesAreRecognized) {
+  EXPECT_TRUE(IsWarningOrError("W1120 23:20:21.1 12 edge.cc:7] slow"));
+  EXPECT_TRUE(IsWarningOrError("E1120 23:20:21.1 12 edge.cc:7] lost"));
+  EXPECT_TRUE(IsWarningOrError("WARNING: slow"));
+  EXPECT_TRUE(IsWarningOrError("worker: error: server 1 is silent"));
+  EXPECT_FALSE(IsWarningOrError("I1120 23:20:21.1 12 edge.cc:7] worker 3 joined"));
+  EXPECT_FALSE(IsWarningOrError("Waiting for 3 workers"));
+  EXPECT_FALSE(IsWarningOrError(""));
 }
 
 }  // namespace

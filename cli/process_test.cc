@@ -29,14 +29,14 @@ std::unique_ptr<Process> Shell(const std::string& script) {
   return std::move(*process);
 }
 
-// Waits for the end of the output, which comes with the end of the process.
+// Blocks until the process ends.
 ExitStatus EndOf(Process& process) {
   siginfo_t ended;
   waitid(P_PID, static_cast<id_t>(process.pid()), &ended, WEXITED | WNOWAIT);
   return *process.Poll();
 }
 
-TEST(ProcessTest, OutputAndErrorsComeApart) {
+TEST(ProcessTest, OutputAndErrorsAreSeparate) {
   auto process = Shell("echo out; echo err >&2; cat; exit 3");
   EXPECT_EQ(ReadAll(process->output_fd()), "out\n");
   EXPECT_EQ(ReadAll(process->error_fd()), "err\n");
@@ -44,20 +44,21 @@ TEST(ProcessTest, OutputAndErrorsComeApart) {
   EXPECT_EQ(EndOf(*process).ToString(), "exit code 3");
 }
 
-TEST(ProcessTest, ASignalReachesAlsoWhatTheProcessStarted) {
+TEST(ProcessTest, ASignalReachesTheDescendantsOfTheProcess) {
   auto process = Shell("sleep 1000 & echo ready; wait");
   pollfd wait{process->output_fd(), POLLIN, 0};
   poll(&wait, 1, -1);
   EXPECT_FALSE(process->Poll());
   process->Signal(SIGKILL);
   EXPECT_EQ(ReadAll(process->output_fd()),
-            "ready\n");  // the end comes when the sleeper is gone too
+            "ready\n");  // the pipe closes when the sleeping descendant has ended too
   EXPECT_EQ(EndOf(*process).ToString(), "killed by signal 9 (Killed)");
 }
 
-TEST(ProcessTest, ItHasAGroupOfItsOwn) {
+TEST(ProcessTest, ItHasItsOwnProcessGroup) {
   auto process = Shell("cat");
-  EXPECT_EQ(getpgid(process->pid()) == process->pid() || process->Poll().has_value(), true);
+  // `cat` ends at once, because its input is empty.
+  EXPECT_TRUE(getpgid(process->pid()) == process->pid() || process->Poll().has_value());
 }
 
 TEST(ProcessTest, AMissingProgramIsAnErrorThatNamesIt) {
@@ -67,7 +68,7 @@ TEST(ProcessTest, AMissingProgramIsAnErrorThatNamesIt) {
               testing::HasSubstr("/nowhere/server: cannot be run"));
 }
 
-TEST(ProcessTest, BlockedSignalsOfTheParentAreNotTheChilds) {
+TEST(ProcessTest, TheChildDoesNotInheritBlockedSignals) {
   sigset_t term;
   sigemptyset(&term);
   sigaddset(&term, SIGTERM);
@@ -80,7 +81,7 @@ TEST(ProcessTest, BlockedSignalsOfTheParentAreNotTheChilds) {
   sigprocmask(SIG_UNBLOCK, &term, nullptr);
 }
 
-TEST(ProcessTest, AKilledParentTakesItsChildAlong) {
+TEST(ProcessTest, TheChildOfAKilledParentIsKilled) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   int told[2];
   ASSERT_EQ(pipe(told), 0);
@@ -95,7 +96,7 @@ TEST(ProcessTest, AKilledParentTakesItsChildAlong) {
   ASSERT_EQ(read(told[0], &child, sizeof(child)), static_cast<ssize_t>(sizeof(child)));
   waitpid(parent, nullptr, 0);
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);  // orphans of the subreaper's children are its own
+  ASSERT_EQ(waitpid(child, &status, 0), child);  // a subreaper adopts orphaned descendants
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 

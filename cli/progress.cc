@@ -10,10 +10,10 @@ namespace {
 
 constexpr absl::Duration kRateWindow = absl::Seconds(10);
 
-// "41", or "35-41" of workers that are apart.
-std::string StepsText(const RunRecord& record, bool in_rounds) {
+// Returns "41", or "35-41" if the workers are at different steps.
+std::string StepsText(const RunRecord& record, bool by_round) {
   uint64_t least = record.steps();
-  if (in_rounds) return absl::StrCat(least);
+  if (by_round) return absl::StrCat(least);
   for (const WorkerRow& row : record.workers()) {
     if (row.state == WorkerRow::State::kTraining) least = std::min(least, row.step);
   }
@@ -24,7 +24,7 @@ std::string StepsText(const RunRecord& record, bool in_rounds) {
 std::string StartText(const RunRecord& record) {
   const uint32_t starting = record.CountOf(WorkerRow::State::kStarting);
   std::string text = absl::StrCat("starting: ", record.workers().size() - starting, " of ",
-                                  record.workers().size(), " workers are here");
+                                  record.workers().size(), " workers have joined");
   if (!record.waiting().empty()) absl::StrAppend(&text, "  ", record.waiting());
   return text;
 }
@@ -39,27 +39,27 @@ std::string Progress::Line(const RunRecord& record, std::optional<double> stalen
   uint64_t epoch = 0;
   for (const WorkerRow& row : record.workers()) epoch = std::max(epoch, row.epoch);
   std::string line =
-      absl::StrFormat("step %s  epoch %u  loss %.3f", StepsText(record, in_rounds_), epoch, *loss);
+      absl::StrFormat("step %s  epoch %u  loss %.3f", StepsText(record, by_round_), epoch, *loss);
   if (const auto accuracy = record.test_accuracy())
     absl::StrAppendFormat(&line, "  accuracy %.4f", *accuracy);
-  absl::StrAppendFormat(&line, "  %.0f samples/s", rate);
+  absl::StrAppendFormat(&line, "  %.0f examples/s", rate);
   const WorkerCounters totals = record.Totals();
   const std::string saving = SavingText(totals.push_bytes_raw(), totals.push_bytes_encoded());
   absl::StrAppend(&line, "  pushed ", BytesText(totals.push_bytes_encoded()));
   if (!saving.empty()) absl::StrAppend(&line, " (", saving, ")");
   if (staleness) absl::StrAppendFormat(&line, "  staleness %.1f", *staleness);
   const uint32_t lost = record.CountOf(WorkerRow::State::kLost);
-  if (lost > 0) absl::StrAppend(&line, "  lost ", lost, lost == 1 ? " worker" : " workers");
+  if (lost > 0) absl::StrAppend(&line, "  ", lost, lost == 1 ? " worker lost" : " workers lost");
   if (!record.waiting().empty()) absl::StrAppend(&line, "  ", record.waiting());
   return line;
 }
 
 double Progress::Rate(uint64_t examples, absl::Time now) {
-  seen_.emplace_back(now, examples);
-  while (seen_.size() > 2 && now - seen_.front().first > kRateWindow) seen_.pop_front();
-  const double seconds = absl::ToDoubleSeconds(now - seen_.front().first);
+  examples_.emplace_back(now, examples);
+  while (examples_.size() > 2 && now - examples_.front().first > kRateWindow) examples_.pop_front();
+  const double seconds = absl::ToDoubleSeconds(now - examples_.front().first);
   if (seconds <= 0) return 0;
-  return static_cast<double>(examples - std::min(examples, seen_.front().second)) / seconds;
+  return static_cast<double>(examples - std::min(examples, examples_.front().second)) / seconds;
 }
 
 std::string BytesText(uint64_t bytes) {
@@ -71,7 +71,7 @@ std::string BytesText(uint64_t bytes) {
 
 std::string SavingText(uint64_t raw, uint64_t encoded) {
   if (encoded == 0 || raw < encoded + encoded / 20) return "";
-  return absl::StrFormat("%.1fx less than fp32",
+  return absl::StrFormat("%.1fx smaller than fp32",
                          static_cast<double>(raw) / static_cast<double>(encoded));
 }
 

@@ -18,17 +18,17 @@ WorkerEvent Step(uint32_t worker, uint64_t step, uint64_t examples) {
   return event;
 }
 
-TEST(ProgressTest, BeforeTheFirstStepItCountsTheWorkers) {
+TEST(ProgressTest, BeforeTheFirstStepTheLineCountsTheJoinedWorkers) {
   RunRecord record(4);
   WorkerEvent joined;
   joined.set_worker(2);
   joined.mutable_joined();
   record.Apply(joined);
   EXPECT_EQ(Progress(false).Line(record, std::nullopt, kStart),
-            "starting: 1 of 4 workers are here");
+            "starting: 1 of 4 workers have joined");
 }
 
-TEST(ProgressTest, TheLineTellsStepLossAccuracyRateBytesAndStaleness) {
+TEST(ProgressTest, TheLineHasStepLossAccuracyRateBytesAndStaleness) {
   RunRecord record(2);
   Progress progress(false);
   progress.Line(record, std::nullopt, kStart);
@@ -37,13 +37,14 @@ TEST(ProgressTest, TheLineTellsStepLossAccuracyRateBytesAndStaleness) {
   WorkerEvent epoch;
   epoch.mutable_epoch()->set_test_accuracy(0.8741);
   record.Apply(epoch);
-  EXPECT_EQ(progress.Line(record, 1.25, kStart + absl::Seconds(2)),
-            "step 39-41  epoch 0  loss 0.500  accuracy 0.8741  800 samples/s  pushed 20.0 MB (4.0x "
-            "less than fp32)  "
-            "staleness 1.2");
+  EXPECT_EQ(
+      progress.Line(record, 1.25, kStart + absl::Seconds(2)),
+      "step 39-41  epoch 0  loss 0.500  accuracy 0.8741  800 examples/s  pushed 20.0 MB (4.0x "
+      "smaller than fp32)  "
+      "staleness 1.2");
 }
 
-TEST(ProgressTest, InRoundsTheNewestLineTellsTheStepOfAll) {
+TEST(ProgressTest, ByRoundTheLargestReportedStepIsShown) {
   RunRecord record(2);
   record.Apply(Step(0, 41, 1000));
   record.Apply(Step(1, 39, 600));
@@ -51,7 +52,7 @@ TEST(ProgressTest, InRoundsTheNewestLineTellsTheStepOfAll) {
   EXPECT_TRUE(line.starts_with("step 41  epoch 0")) << line;
 }
 
-TEST(ProgressTest, TheRateIsOfTheLastSeconds) {
+TEST(ProgressTest, TheRateCoversTheLastTenSeconds) {
   RunRecord record(1);
   Progress progress(false);
   for (int second = 0; second <= 30; ++second) {
@@ -59,11 +60,12 @@ TEST(ProgressTest, TheRateIsOfTheLastSeconds) {
     progress.Line(record, std::nullopt, kStart + absl::Seconds(second));
   }
   record.Apply(Step(0, 1, 1100));
-  EXPECT_NE(progress.Line(record, std::nullopt, kStart + absl::Seconds(31)).find("  100 samples/s"),
-            std::string::npos);
+  EXPECT_NE(
+      progress.Line(record, std::nullopt, kStart + absl::Seconds(31)).find("  100 examples/s"),
+      std::string::npos);
 }
 
-TEST(ProgressTest, TheLostAndTheWaitedForAreTold) {
+TEST(ProgressTest, LostAndWaitingWorkersAreShown) {
   RunRecord record(2);
   record.Apply(Step(0, 7, 10));
   record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 0, .signal = 9}, false);
@@ -71,7 +73,7 @@ TEST(ProgressTest, TheLostAndTheWaitedForAreTold) {
   waiting.mutable_waiting()->set_text("step 8: waits for worker 1");
   record.Apply(waiting);
   const std::string line = Progress(false).Line(record, std::nullopt, kStart);
-  EXPECT_NE(line.find("lost 1 worker  worker 0: step 8: waits for worker 1"), std::string::npos)
+  EXPECT_NE(line.find("1 worker lost  worker 0: step 8: waits for worker 1"), std::string::npos)
       << line;
 }
 
@@ -81,8 +83,8 @@ TEST(ProgressTest, BytesHaveAUnit) {
   EXPECT_EQ(BytesText(2'500'000'000), "2.50 GB");
 }
 
-TEST(ProgressTest, ASavingIsToldWhereThereIsOne) {
-  EXPECT_EQ(SavingText(4000, 1000), "4.0x less than fp32");
+TEST(ProgressTest, ASavingIsShownOnlyIfThereIsOne) {
+  EXPECT_EQ(SavingText(4000, 1000), "4.0x smaller than fp32");
   EXPECT_EQ(SavingText(0, 0), "");
   EXPECT_EQ(SavingText(1000, 1001), "");
 }

@@ -129,7 +129,7 @@ void AddLossScales(const RunRecord& record, std::string& table) {
   for (const WorkerRow& row : record.workers()) {
     if (!row.loss_scale) continue;
     AddRow(absl::StrCat("worker ", row.worker.value).c_str(),
-           absl::StrFormat("loss scale %.0f, steps that overflowed: %u", *row.loss_scale,
+           absl::StrFormat("loss scale %.0f, %u overflowed steps", *row.loss_scale,
                            row.counters.overflowed_steps()),
            table);
   }
@@ -169,13 +169,13 @@ std::string ReportTable(const RunResult& result) {
   const WorkerCounters totals = record.Totals();
   const Compression& compression = result.config.compression();
   std::string table =
-      absl::StrFormat("%s, workers %u, servers %u\n", result.config.consistency().mode(),
+      absl::StrFormat("%s, %u workers, %u servers\n", result.config.consistency().mode(),
                       result.config.consistency().workers(), result.config.servers());
   AddRow("workers", WorkersText(record), table);
   AddRow("steps", absl::StrCat(record.steps()), table);
   std::string time = absl::StrFormat("%.1f s", record.seconds());
   if (const double step = record.median_step_seconds(); step > 0) {
-    absl::StrAppendFormat(&time, ", %.1f ms a step", step * 1e3);
+    absl::StrAppendFormat(&time, ", %.1f ms per step", step * 1e3);
   }
   AddRow("time", time, table);
   if (const auto loss = record.train_loss())
@@ -189,7 +189,7 @@ std::string ReportTable(const RunResult& result) {
   for (const WorkerRow& row : record.workers()) {
     for (const WorkerEvent::PushCodec& chosen : row.push_codecs) {
       AddRow(absl::StrCat("worker ", row.worker.value).c_str(),
-             absl::StrCat(chosen.group(), " pushed in ", chosen.codec(), ", ", chosen.reason()),
+             absl::StrCat(chosen.group(), " pushed as ", chosen.codec(), ": ", chosen.reason()),
              table);
     }
   }
@@ -197,9 +197,9 @@ std::string ReportTable(const RunResult& result) {
          TrafficText(totals.pull_bytes_raw(), totals.pull_bytes_encoded(), compression.pull()),
          table);
   if (result.totals) {
-    AddRow("pushes (shards)", PushesText(*result.totals), table);
+    AddRow("shard pushes", PushesText(*result.totals), table);
     AddRow("staleness",
-           absl::StrFormat("%.2f on average, %u at most", result.totals->mean_staleness(),
+           absl::StrFormat("mean %.2f, max %u", result.totals->mean_staleness(),
                            result.totals->max_staleness()),
            table);
   }
@@ -219,7 +219,7 @@ std::string ReportTable(const RunResult& result) {
 absl::Status WriteReport(const std::string& path, const ordered_json& report) {
   std::ofstream out(path, std::ios::binary);
   out << report.dump(2, ' ', false, ordered_json::error_handler_t::replace) << '\n' << std::flush;
-  if (!out) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": the report cannot be written"));
+  if (!out) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot write the report"));
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// Report: a finished run as JSON for programs and as a table for people. docs/configuration.md
-// lists the fields.
+// The report of a finished training run: JSON for programs and a table for people.
+// docs/configuration.md describes the fields.
 #ifndef THINWIRE_CLI_REPORT_H_
 #define THINWIRE_CLI_REPORT_H_
 
@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "cli/run_record.h"
-#include "cli/server_totals.h"
 #include "proto/config.pb.h"
 
 namespace thinwire {
@@ -19,16 +18,16 @@ namespace thinwire {
 struct RunResult {
   TrainConfig config;
   RunRecord record;
-  std::optional<ServerTotals> totals;  // if every server answered at the end
+  std::optional<ServerTotals> totals;  // set if every server replied at the end
   std::optional<uint32_t> parameters_crc32c;
-  std::vector<std::string> problems;  // what went wrong, for a person
-  bool interrupted = false;
+  std::vector<std::string> problems;  // error messages
+  bool interrupted = false;           // by a signal
 };
 
 nlohmann::ordered_json ReportJson(const RunResult& result);
 std::string ReportTable(const RunResult& result);
 
-// Errors: of the system, with PATH.
+// Errors: the system's, with the path.
 absl::Status WriteReport(const std::string& path, const nlohmann::ordered_json& report);
 
 }  // namespace thinwire

@@ -49,7 +49,7 @@ RunResult Result() {
   return result;
 }
 
-TEST(ReportTest, TheJsonHasTheRunInNumbers) {
+TEST(ReportTest, TheJsonHasTheFiguresOfTheRun) {
   const ordered_json report = ReportJson(Result());
   EXPECT_EQ(report["mode"], "ssp");
   EXPECT_EQ(report["servers"], 2);
@@ -70,7 +70,7 @@ TEST(ReportTest, TheJsonHasTheRunInNumbers) {
   EXPECT_EQ(report["config"]["task"]["batch_size"], 32);
 }
 
-TEST(ReportTest, TheLostAreNamedWithTheReason) {
+TEST(ReportTest, LostWorkersAreNamedWithTheirReasons) {
   const ordered_json report = ReportJson(Result());
   ASSERT_EQ(report["workers_lost"].size(), 1);
   EXPECT_EQ(report["workers_lost"][0]["worker"], 1);
@@ -78,7 +78,7 @@ TEST(ReportTest, TheLostAreNamedWithTheReason) {
   EXPECT_EQ(report["worker_rows"][1]["state"], "lost");
 }
 
-TEST(ReportTest, WhatIsNotKnownIsNull) {
+TEST(ReportTest, UnknownValuesAreNull) {
   RunResult result = Result();
   result.totals.reset();
   result.parameters_crc32c.reset();
@@ -90,19 +90,19 @@ TEST(ReportTest, WhatIsNotKnownIsNull) {
   EXPECT_TRUE(report["final_test_accuracy"].is_null());
 }
 
-TEST(ReportTest, TheTableTellsThePerson) {
+TEST(ReportTest, TheTableShowsTheFiguresOfTheRun) {
   RunResult result = Result();
   result.problems = {"worker 1: killed by signal 9 (Killed)"};
   const std::string table = ReportTable(result);
   EXPECT_THAT(table, HasSubstr("1 of 2 done, 1 lost"));
   EXPECT_THAT(table, HasSubstr("test accuracy        0.8800"));
-  EXPECT_THAT(table, HasSubstr("1.0 MB as fp8_e5m2 (4.0x less than fp32)"));
+  EXPECT_THAT(table, HasSubstr("1.0 MB as fp8_e5m2 (4.0x smaller than fp32)"));
   EXPECT_THAT(table, HasSubstr("deadbeef"));
   EXPECT_THAT(table, HasSubstr("problem              worker 1: killed by signal 9"));
   EXPECT_THAT(table, Not(HasSubstr("pulled")));
 }
 
-TEST(ReportTest, ChosenPushCodecsAreToldOfEveryWorker) {
+TEST(ReportTest, ChosenPushCodecsAreShownForEveryWorker) {
   RunResult result = Result();
   WorkerEvent done;
   WorkerEvent::PushCodec& codec = *done.mutable_done()->add_push_codecs();
@@ -116,10 +116,10 @@ TEST(ReportTest, ChosenPushCodecsAreToldOfEveryWorker) {
                 {{{"group", "matrices"}, {"codec", "bf16"}, {"reason", "at 10.0 MB/s: ..."}}})));
   EXPECT_TRUE(report["worker_rows"][1]["push_codecs"].empty());
   EXPECT_THAT(ReportTable(result),
-              HasSubstr("worker 0             matrices pushed in bf16, at 10.0 MB/s"));
+              HasSubstr("worker 0             matrices pushed as bf16: at 10.0 MB/s"));
 }
 
-TEST(ReportTest, LossScalesAreToldOfTheWorkersThatHaveOne) {
+TEST(ReportTest, LossScalesAreShownForTheWorkersThatHaveOne) {
   RunResult result = Result();
   EXPECT_THAT(ReportTable(result), Not(HasSubstr("loss scale")));
   WorkerEvent done;
@@ -131,10 +131,10 @@ TEST(ReportTest, LossScalesAreToldOfTheWorkersThatHaveOne) {
   EXPECT_EQ(rows[0]["overflowed_steps"], 3);
   EXPECT_TRUE(rows[1]["loss_scale"].is_null());
   EXPECT_THAT(ReportTable(result),
-              HasSubstr("worker 0             loss scale 32768, steps that overflowed: 3"));
+              HasSubstr("worker 0             loss scale 32768, 3 overflowed steps"));
 }
 
-TEST(ReportTest, ALossThatIsNoNumberMakesNoBadJson) {
+TEST(ReportTest, ALossThatIsNotANumberIsNull) {
   RunResult result = Result();
   WorkerEvent step;
   step.mutable_step()->set_loss(std::numeric_limits<double>::quiet_NaN());
@@ -145,7 +145,7 @@ TEST(ReportTest, ALossThatIsNoNumberMakesNoBadJson) {
   EXPECT_TRUE(ordered_json::parse(in)["final_train_loss"].is_null());
 }
 
-TEST(ReportTest, AReportThatCannotBeWrittenIsAnErrorWithItsPath) {
+TEST(ReportTest, AnErrorOfWritingTheReportHasThePath) {
   EXPECT_THAT(std::string(WriteReport("/nowhere/r.json", {}).message()),
               HasSubstr("/nowhere/r.json"));
 }

@@ -4,13 +4,16 @@
 #define THINWIRE_CLI_RUN_RECORD_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cli/process.h"
 #include "common/ids.h"
+#include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {
@@ -96,6 +99,23 @@ class RunRecord {
 
 // Returns "done", "lost" and so on.
 const char* StateName(WorkerRow::State state);
+
+struct ServerTotals {
+  // The sums of the counters of StatusReply, such as accepted_pushes. Its other fields are unset.
+  StatusReply counters;
+  // The number of accepted pushes per staleness.
+  std::map<uint64_t, uint64_t> staleness;
+
+  // Calls `visit` with the name and the sum of each counter, in the order of control.proto.
+  void ForEachCounter(
+      const std::function<void(const std::string& name, uint64_t value)>& visit) const;
+  // The mean over the accepted pushes; 0 if there are none.
+  double mean_staleness() const;
+  // The largest staleness of an accepted push; 0 if there are none.
+  uint64_t max_staleness() const;
+};
+
+ServerTotals TotalsOf(std::span<const StatusReply> replies);
 
 }  // namespace thinwire
 

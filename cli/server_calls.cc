@@ -3,19 +3,21 @@
 #include <grpcpp/grpcpp.h>
 
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "cli/masters_sum.h"
+#include "common/crc32c.h"
+#include "common/status_macros.h"
 #include "proto/control.grpc.pb.h"
 
 namespace thinwire {
 namespace {
 
-constexpr absl::Duration kAskTimeout = absl::Seconds(5);
+constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
 
 absl::Status ToStatus(const grpc::Status& status, const std::string& name) {
   if (status.ok()) return absl::OkStatus();
@@ -31,6 +33,34 @@ std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {
 
 }  // namespace
 
+absl::Status MastersChecksum::Add(const MastersChunk& chunk) {
+  if (chunk.values().size() % sizeof(float) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "masters of ", chunk.tensor(), ": wrong length (expected a multiple of 4 bytes, got ",
+        chunk.values().size(), ")"));
+  }
+  tensors_[chunk.tensor()].emplace(chunk.offset(), chunk.values());
+  value_count_ += chunk.values().size() / sizeof(float);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> MastersChecksum::Crc32c() const {
+  uint32_t crc = 0;
+  for (const auto& [tensor, pieces] : tensors_) {
+    uint64_t next = 0;
+    for (const auto& [offset, bytes] : pieces) {
+      if (offset != next) {
+        return absl::DataLossError(absl::StrCat("masters of ", tensor,
+                                                ": gap or overlap (expected value ", next, ", got ",
+                                                offset, ")"));
+      }
+      crc = thinwire::Crc32c(std::as_bytes(std::span(bytes)), crc);
+      next += bytes.size() / sizeof(float);
+    }
+  }
+  return crc;
+}
+
 struct ServerCalls::Server {
   Server(size_t number, const std::string& address)
       : name(absl::StrCat("server ", number, " (", address, ")")),
@@ -40,7 +70,7 @@ struct ServerCalls::Server {
     absl::MutexLock lock(&mu);
     if (context != nullptr) return;
     context = std::make_unique<grpc::ClientContext>();
-    context->set_deadline(absl::ToChronoTime(absl::Now() + kAskTimeout));
+    context->set_deadline(absl::ToChronoTime(absl::Now() + kStatusTimeout));
     stub->async()->Status(context.get(), &request, &reply, [this](grpc::Status status) {
       absl::MutexLock answered(&mu);
       if (status.ok()) latest = reply;
@@ -48,7 +78,8 @@ struct ServerCalls::Server {
     });
   }
 
-  void GiveUp() {
+  // Cancels the pending call and blocks until its callback has run.
+  void Cancel() {
     absl::MutexLock lock(&mu);
     if (context != nullptr) context->TryCancel();
     mu.Await(absl::Condition(
@@ -60,8 +91,8 @@ struct ServerCalls::Server {
   const StatusRequest request;
 
   absl::Mutex mu;
-  std::unique_ptr<grpc::ClientContext> context ABSL_GUARDED_BY(mu);  // of the call that is out
-  StatusReply reply;                                                 // of the call that is out
+  std::unique_ptr<grpc::ClientContext> context ABSL_GUARDED_BY(mu);  // null if no call is pending
+  StatusReply reply;                                                 // of the pending call
   std::optional<StatusReply> latest ABSL_GUARDED_BY(mu);
 };
 
@@ -72,7 +103,7 @@ ServerCalls::ServerCalls(const std::vector<std::string>& addresses) {
 }
 
 ServerCalls::~ServerCalls() {
-  for (const auto& server : servers_) server->GiveUp();
+  for (const auto& server : servers_) server->Cancel();
 }
 
 void ServerCalls::AskStatus() {
@@ -94,9 +125,8 @@ absl::StatusOr<std::vector<StatusReply>> ServerCalls::Status(absl::Duration time
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     StatusReply reply;
-    const absl::Status status =
-        ToStatus(server->stub->Status(&context, StatusRequest(), &reply), server->name);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(
+        ToStatus(server->stub->Status(&context, StatusRequest(), &reply), server->name));
     replies.push_back(std::move(reply));
   }
   return replies;
@@ -104,26 +134,26 @@ absl::StatusOr<std::vector<StatusReply>> ServerCalls::Status(absl::Duration time
 
 absl::StatusOr<uint32_t> ServerCalls::MastersCrc32c(const std::vector<StatusReply>& statuses,
                                                     absl::Duration timeout) {
-  MastersSum sum;
+  MastersChecksum checksum;
   for (const auto& server : servers_) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     const auto reader = server->stub->Masters(&context, MastersRequest());
     MastersChunk chunk;
-    absl::Status added;
-    while (reader->Read(&chunk)) added.Update(sum.Add(chunk));
-    added.Update(ToStatus(reader->Finish(), server->name));
-    if (!added.ok()) return added;
+    absl::Status status;
+    while (reader->Read(&chunk)) status.Update(checksum.Add(chunk));
+    status.Update(ToStatus(reader->Finish(), server->name));
+    RETURN_IF_ERROR(status);
   }
-  uint64_t wanted = 0;
+  uint64_t expected = 0;
   for (const StatusReply& status : statuses) {
-    for (const ShardStatus& shard : status.shards()) wanted += shard.values();
+    for (const ShardStatus& shard : status.shards()) expected += shard.values();
   }
-  if (sum.value_count() != wanted) {
-    return absl::DataLossError(
-        absl::StrCat("masters: want ", wanted, " values, got ", sum.value_count()));
+  if (checksum.value_count() != expected) {
+    return absl::DataLossError(absl::StrCat("masters: wrong number of values (expected ", expected,
+                                            ", got ", checksum.value_count(), ")"));
   }
-  return sum.Crc32c();
+  return checksum.Crc32c();
 }
 
 }  // namespace thinwire

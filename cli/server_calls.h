@@ -1,38 +1,64 @@
-// ServerCalls: what a training run asks its servers over the control service.
+// ServerCalls asks the servers of a training run for their status and their parameters, over the
+// Control service (proto/control.proto).
 #ifndef THINWIRE_CLI_SERVER_CALLS_H_
 #define THINWIRE_CLI_SERVER_CALLS_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "cli/server_totals.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {
 
-// Not thread-safe; calls run on threads of gRPC.
+// MastersChecksum computes the checksum of a whole model from pieces that arrive in any order:
+//
+//   CRC-32C of the masters of all tensors, fp32 little-endian and row-major, with the tensors in
+//   the order of their names
+//
+// Not thread-safe.
+class MastersChecksum {
+ public:
+  // Errors: InvalidArgument if the bytes are not a whole number of fp32 values.
+  absl::Status Add(const MastersChunk& chunk);
+
+  uint64_t value_count() const { return value_count_; }
+  // Errors: DataLoss if the pieces of a tensor overlap or have a gap, with its name and the
+  // position.
+  absl::StatusOr<uint32_t> Crc32c() const;
+
+ private:
+  // By tensor name: the bytes by their offset in values.
+  std::map<std::string, std::multimap<uint64_t, std::string>> tensors_;
+  uint64_t value_count_ = 0;
+};
+
+// Not thread-safe. The calls run on gRPC's threads.
 class ServerCalls {
  public:
-  // HOST:PORT of every server.
+  // `addresses` has HOST:PORT of every server, in their order.
   explicit ServerCalls(const std::vector<std::string>& addresses);
-  // Gives up the calls that are still out.
+  // Cancels the pending calls.
   ~ServerCalls();
   ServerCalls(const ServerCalls&) = delete;
   ServerCalls& operator=(const ServerCalls&) = delete;
 
-  // Asks every server for its status that is not being asked already; does not wait.
+  // Starts a status call to every server that has none pending. Does not block.
   void AskStatus();
-  // The newest answers of AskStatus, one per server that has ever answered.
+  // Returns the latest replies to AskStatus(), one per server that has ever replied.
   std::vector<StatusReply> latest() const;
 
-  // Asks and waits. Errors: of the first server that does not answer within TIMEOUT, named.
+  // Asks every server for its status and blocks until all have replied. Errors: that of the first
+  // server that fails or does not reply within `timeout`, with its number and address.
   absl::StatusOr<std::vector<StatusReply>> Status(absl::Duration timeout);
-  // The checksum of all masters (masters_sum.h). Errors: as Status; DataLoss if the servers' pieces
-  // make no whole or their count is not that of STATUSES' shards.
+
+  // Returns the checksum of all masters. Errors: as Status(); DataLoss if the servers' pieces do
+  // not make up the shards of `statuses`.
   absl::StatusOr<uint32_t> MastersCrc32c(const std::vector<StatusReply>& statuses,
                                          absl::Duration timeout);
 

@@ -17,13 +17,13 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-// Long enough that only a hang meets it.
-constexpr absl::Duration kPatience = absl::Seconds(60);
+// Only a hanging test reaches this timeout.
+constexpr absl::Duration kTimeout = absl::Seconds(60);
 
-// A server that holds one tensor.
-class FakeServer final : public Control::Service {
+// A server with the masters of one tensor.
+class FakeControlServer final : public Control::Service {
  public:
-  FakeServer(std::string tensor, std::string values)
+  FakeControlServer(std::string tensor, std::string values)
       : tensor_(std::move(tensor)), values_(std::move(values)) {
     int port = 0;
     grpc::ServerBuilder builder;
@@ -65,37 +65,37 @@ class FakeServer final : public Control::Service {
   std::string address_;
 };
 
-TEST(ServerCallsTest, TheChecksumIsOfAllServersInTheOrderOfNames) {
-  FakeServer first("b", "bbbbBBBB");
-  FakeServer second("a", "aaaa");
+TEST(ServerCallsTest, TheChecksumCoversAllServersInTheOrderOfTensorNames) {
+  FakeControlServer first("b", "bbbbBBBB");
+  FakeControlServer second("a", "aaaa");
   ServerCalls calls({first.address(), second.address()});
-  const auto statuses = calls.Status(kPatience);
+  const auto statuses = calls.Status(kTimeout);
   ASSERT_TRUE(statuses.ok()) << statuses.status();
-  EXPECT_EQ(TotalsOf(*statuses).counters.accepted_pushes(), 14);
+  EXPECT_EQ((*statuses)[1].accepted_pushes(), 7);
   const std::string whole = "aaaabbbbBBBB";
-  const auto crc = calls.MastersCrc32c(*statuses, kPatience);
+  const auto crc = calls.MastersCrc32c(*statuses, kTimeout);
   ASSERT_TRUE(crc.ok()) << crc.status();
   EXPECT_EQ(*crc, Crc32c(std::as_bytes(std::span(whole))));
 }
 
 TEST(ServerCallsTest, AMissingPieceIsAnError) {
-  FakeServer server("a", "aaaa");
+  FakeControlServer server("a", "aaaa");
   server.extra_values = 1;
   ServerCalls calls({server.address()});
-  EXPECT_EQ(calls.MastersCrc32c(*calls.Status(kPatience), kPatience).status().message(),
-            "masters: want 2 values, got 1");
+  EXPECT_EQ(calls.MastersCrc32c(*calls.Status(kTimeout), kTimeout).status().message(),
+            "masters: wrong number of values (expected 2, got 1)");
 }
 
-TEST(ServerCallsTest, AServerThatIsGoneIsNamed) {
-  FakeServer server("a", "aaaa");
+TEST(ServerCallsTest, AnUnreachableServerIsNamed) {
+  FakeControlServer server("a", "aaaa");
   server.Stop();
   ServerCalls calls({server.address()});
-  EXPECT_THAT(std::string(calls.Status(kPatience).status().message()),
+  EXPECT_THAT(std::string(calls.Status(kTimeout).status().message()),
               HasSubstr("server 0 (" + server.address()));
 }
 
-TEST(ServerCallsTest, AskingDoesNotWaitForTheAnswer) {
-  FakeServer server("a", "aaaa");
+TEST(ServerCallsTest, AskStatusDoesNotBlock) {
+  FakeControlServer server("a", "aaaa");
   ServerCalls calls({server.address()});
   EXPECT_THAT(calls.latest(), SizeIs(0));
   calls.AskStatus();
@@ -104,9 +104,45 @@ TEST(ServerCallsTest, AskingDoesNotWaitForTheAnswer) {
   EXPECT_EQ(calls.latest()[0].accepted_pushes(), 7);
 }
 
-TEST(ServerCallsTest, WhatIsStillAskedIsGivenUpAtTheEnd) {
-  // Nothing listens there: the call may be out when its owner goes.
-  ServerCalls({"127.0.0.1:1"}).AskStatus();
+TEST(ServerCallsTest, TheDestructorCancelsPendingCalls) {
+  // Nothing listens on port 1, so the call is pending until it is cancelled or has failed.
+  auto calls = std::make_unique<ServerCalls>(std::vector<std::string>{"127.0.0.1:1"});
+  calls->AskStatus();
+  EXPECT_THAT(calls->latest(), SizeIs(0));
+  calls.reset();
+}
+
+MastersChunk Chunk(const std::string& tensor, uint64_t offset, const std::string& values) {
+  MastersChunk chunk;
+  chunk.set_tensor(tensor);
+  chunk.set_offset(offset);
+  chunk.set_values(values);
+  return chunk;
+}
+
+TEST(MastersChecksumTest, PiecesMayArriveInAnyOrder) {
+  MastersChecksum checksum;
+  ASSERT_TRUE(checksum.Add(Chunk("b", 0, "bbbb")).ok());
+  ASSERT_TRUE(checksum.Add(Chunk("a", 2, "3333")).ok());
+  ASSERT_TRUE(checksum.Add(Chunk("a", 0, "11112222")).ok());
+  const std::string whole = "111122223333bbbb";
+  EXPECT_EQ(*checksum.Crc32c(), Crc32c(std::as_bytes(std::span(whole))));
+  EXPECT_EQ(checksum.value_count(), 4);
+}
+
+TEST(MastersChecksumTest, AGapAndAnOverlapAreErrors) {
+  MastersChecksum gap;
+  ASSERT_TRUE(gap.Add(Chunk("a", 1, "1111")).ok());
+  EXPECT_EQ(gap.Crc32c().status().message(),
+            "masters of a: gap or overlap (expected value 0, got 1)");
+  MastersChecksum overlap;
+  ASSERT_TRUE(overlap.Add(Chunk("a", 0, "11112222")).ok());
+  ASSERT_TRUE(overlap.Add(Chunk("a", 1, "2222")).ok());
+  EXPECT_FALSE(overlap.Crc32c().ok());
+}
+
+TEST(MastersChecksumTest, APartOfAValueIsAnError) {
+  EXPECT_FALSE(MastersChecksum().Add(Chunk("a", 0, "111")).ok());
 }
 
 }  // namespace

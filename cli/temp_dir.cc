@@ -14,7 +14,7 @@ namespace thinwire {
 absl::StatusOr<std::unique_ptr<TempDir>> TempDir::Make(const std::string& parent) {
   std::string path = parent + "/thinwire-XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(parent, ": no folder can be made in it"));
+    return absl::ErrnoToStatus(errno, absl::StrCat(parent, ": cannot create a directory"));
   }
   return std::unique_ptr<TempDir>(new TempDir(path));
 }

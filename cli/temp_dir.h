@@ -1,4 +1,4 @@
-// TempDir: a private folder that goes when its owner goes.
+// TempDir is a private directory that exists as long as its object.
 #ifndef THINWIRE_CLI_TEMP_DIR_H_
 #define THINWIRE_CLI_TEMP_DIR_H_
 
@@ -13,15 +13,16 @@ namespace thinwire {
 // Not thread-safe.
 class TempDir {
  public:
-  // Below PARENT, readable by this user alone.
+  // Creates a directory in `parent` that only this user can access. Errors: the system's.
   static absl::StatusOr<std::unique_ptr<TempDir>> Make(const std::string& parent);
-  // Removes the folder and all in it.
+  // Removes the directory and its contents.
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
 
   const std::string& path() const { return path_; }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
+  // Errors: the system's, with the path.
   absl::Status WriteFile(const std::string& name, const std::string& text) const;
 
  private:

@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-TEST(TempDirTest, ItIsPrivateAndGoesWithItsOwner) {
+TEST(TempDirTest, TheDirectoryIsPrivateAndRemovedWithItsObject) {
   auto dir = TempDir::Make(testing::TempDir());
   ASSERT_TRUE(dir.ok()) << dir.status();
   const std::string path = (*dir)->path();
@@ -21,7 +21,7 @@ TEST(TempDirTest, ItIsPrivateAndGoesWithItsOwner) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST(TempDirTest, AParentThatIsNotThereIsAnError) {
+TEST(TempDirTest, AMissingParentIsAnError) {
   EXPECT_EQ(TempDir::Make("/nowhere").status().code(), absl::StatusCode::kNotFound);
 }
 

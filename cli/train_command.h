@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "cli/console.h"
-#include "common/exit_code.h"
 #include "cli/field_flags.h"
+#include "common/exit_code.h"
 #include "proto/config.pb.h"
 
 namespace thinwire {

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/status_macros.h"
 #include "proto/worker_event_json.h"
 
 namespace thinwire {
@@ -18,8 +19,8 @@ using google::protobuf::TextFormat;
 using State = WorkerRow::State;
 
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
-// Between the moment a server's silence is certain and the moment its workers have said so.
-constexpr absl::Duration kNoticeTime = absl::Seconds(10);
+// The time that workers get to report a lost server after `silence_seconds`.
+constexpr absl::Duration kReportTime = absl::Seconds(10);
 
 std::string ConfigText(const google::protobuf::Message& config) {
   std::string text;
@@ -27,11 +28,11 @@ std::string ConfigText(const google::protobuf::Message& config) {
   return text;
 }
 
-bool InRounds(const TrainConfig& config) {
+bool ByRound(const TrainConfig& config) {
   return config.consistency().mode() == "sync" || config.consistency().mode() == "backup";
 }
 
-// The 3 of "worker 3".
+// Returns the 3 of "worker 3" for start "worker ".
 std::optional<uint32_t> NumberOf(const std::string& name, const std::string& start) {
   uint32_t number = 0;
   if (!name.starts_with(start) || !absl::SimpleAtoi(name.substr(start.size()), &number))
@@ -54,7 +55,7 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
               .parameters_crc32c = std::nullopt,
               .problems = {},
               .interrupted = false},
-      progress_(InRounds(setting.config)),
+      progress_(ByRound(setting.config)),
       addresses_(setting.config.servers()),
       next_progress_(clock.Now() + console.interval()) {}
 
@@ -70,19 +71,15 @@ ExitCode TrainRun::Run() {
   if (calls_ != nullptr && result_.record.lost_servers().empty() && signal_ == 0) AskServers();
   StopServers();
   result_.interrupted = signal_ != 0;
-  return Verdict();
+  return Result();
 }
 
 absl::Status TrainRun::StartServers() {
   for (uint32_t i = 0; i < setting_.config.servers(); ++i) {
     const std::string file = absl::StrCat("server-", i, ".textproto");
-    absl::Status status =
-        dir_.WriteFile(file, ConfigText(ServerConfigOf(setting_.config, ServerId{i})));
-    if (status.ok()) {
-      status = processes_.Start(NameOf(ServerId{i}),
-                                {setting_.programs.server, "--config", dir_.PathOf(file)});
-    }
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(dir_.WriteFile(file, ConfigText(ServerConfigOf(setting_.config, ServerId{i}))));
+    RETURN_IF_ERROR(processes_.Start(NameOf(ServerId{i}),
+                                     {setting_.programs.server, "--config", dir_.PathOf(file)}));
   }
   return absl::OkStatus();
 }
@@ -116,20 +113,20 @@ void TrainRun::AwaitServers() {
   Watch(done, clock_.Now() + setting_.start_timeout);
   if (done()) return;
   const std::string name = NameOf(ServerId{static_cast<uint32_t>(silent())});
-  Fail(absl::StrCat(name, ": want \"listening HOST:PORT\" within ",
-                    absl::FormatDuration(setting_.start_timeout), ", got nothing"));
+  Fail(absl::StrCat(name, ": not listening after ", absl::FormatDuration(setting_.start_timeout),
+                    " (expected \"listening HOST:PORT\" on its standard output)"));
   ShowTail(name);
 }
 
 void TrainRun::AwaitWorkers() {
   const auto done = [this] { return running_workers() == 0; };
   while (!done()) {
-    std::optional<absl::Time> deadline = stop_by_ ? stop_by_ : give_up_by_;
-    Watch([&] { return done() || (stop_by_ ? stop_by_ : give_up_by_) != deadline; }, deadline);
-    if (done() || (stop_by_ ? stop_by_ : give_up_by_) != deadline) continue;
-    // The deadline has passed: first word, then force.
-    const int number = stop_by_ ? SIGKILL : SIGTERM;
-    stop_by_ = clock_.Now() + setting_.grace;
+    std::optional<absl::Time> deadline = kill_at_ ? kill_at_ : stop_at_;
+    Watch([&] { return done() || (kill_at_ ? kill_at_ : stop_at_) != deadline; }, deadline);
+    if (done() || (kill_at_ ? kill_at_ : stop_at_) != deadline) continue;
+    // The deadline has passed: stop the workers first, kill them at the next deadline.
+    const int number = kill_at_ ? SIGKILL : SIGTERM;
+    kill_at_ = clock_.Now() + setting_.grace;
     for (const WorkerRow& row : result_.record.workers())
       processes_.Signal(NameOf(row.worker), number);
   }
@@ -141,7 +138,7 @@ void TrainRun::AskServers() {
   result_.totals = TotalsOf(*statuses);
   const bool sealed =
       std::all_of(statuses->begin(), statuses->end(), [](const auto& s) { return s.sealed(); });
-  if (!sealed) return;  // no worker ever joined: there are no masters
+  if (!sealed) return;  // no worker ever joined, so there are no parameters
   const auto crc = calls_->MastersCrc32c(*statuses, kAnswerTimeout);
   if (!crc.ok()) return Fail(std::string(crc.status().message()));
   result_.parameters_crc32c = *crc;
@@ -154,12 +151,12 @@ void TrainRun::StopServers() {
   Watch(done, clock_.Now() + setting_.grace);
   if (done()) return;
   console_.Warning(absl::StrCat(processes_.running_count(), " processes did not stop within ",
-                                absl::FormatDuration(setting_.grace), " and are killed"));
+                                absl::FormatDuration(setting_.grace), "; killing them"));
   processes_.SignalAll(SIGKILL);
   Watch(done, std::nullopt);
 }
 
-ExitCode TrainRun::Verdict() const {
+ExitCode TrainRun::Result() const {
   if (signal_ != 0) return signal_ == SIGINT ? ExitCode::kInterrupted : ExitCode::kPreempted;
   const bool all_done =
       result_.record.CountOf(State::kDone) > 0 && result_.record.lost_servers().empty();
@@ -167,7 +164,7 @@ ExitCode TrainRun::Verdict() const {
   const auto of_config = [](const ExitStatus& end) {
     return end.code == static_cast<int>(ExitCode::kConfig);
   };
-  if (std::any_of(ends_.begin(), ends_.end(), of_config)) return ExitCode::kConfig;
+  if (std::any_of(failures_.begin(), failures_.end(), of_config)) return ExitCode::kConfig;
   return ExitCode::kUnavailable;
 }
 
@@ -187,7 +184,7 @@ void TrainRun::Handle(const ProcessEvent& event) {
     case ProcessEvent::Kind::kLine:
       return HandleLine(event);
     case ProcessEvent::Kind::kLog:
-      if (IsComplaint(event.text)) console_.Note(absl::StrCat(event.name, ": ", event.text));
+      if (IsWarningOrError(event.text)) console_.Note(absl::StrCat(event.name, ": ", event.text));
       return;
     case ProcessEvent::Kind::kExit:
       return HandleExit(event);
@@ -226,11 +223,11 @@ void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
 void TrainRun::HandleExit(const ProcessEvent& event) {
   if (const auto server = ServerOf(event.name); server && !stopping_servers_) {
     result_.record.ServerEnded(*server, event.exit);
-    ends_.push_back(event.exit);
-    Fail(absl::StrCat(event.name, " is lost: ", event.exit.ToString()));
+    failures_.push_back(event.exit);
+    Fail(absl::StrCat(event.name, " lost: ", event.exit.ToString()));
     ShowTail(event.name);
-    if (running_workers() > 0 && !give_up_by_) {
-      give_up_by_ = clock_.Now() + absl::Seconds(setting_.config.silence_seconds()) + kNoticeTime;
+    if (running_workers() > 0 && !stop_at_) {
+      stop_at_ = clock_.Now() + absl::Seconds(setting_.config.silence_seconds()) + kReportTime;
     }
   }
   const auto worker = WorkerOf(event.name);
@@ -238,22 +235,22 @@ void TrainRun::HandleExit(const ProcessEvent& event) {
   result_.record.WorkerEnded(*worker, event.exit, signal_ != 0);
   const WorkerRow& row = result_.record.workers()[worker->value];
   if (row.state != State::kLost) return;
-  ends_.push_back(event.exit);
-  Fail(absl::StrCat(event.name, " is lost: ", row.reason));
-  // A worker that could say why needs no log.
+  failures_.push_back(event.exit);
+  Fail(absl::StrCat(event.name, " lost: ", row.reason));
+  // The log is shown only if the worker has not reported an error itself.
   if (row.reason == event.exit.ToString()) ShowTail(event.name);
 }
 
 void TrainRun::HandleSignal(int number) {
   if (signal_ != 0) {
-    console_.Warning("a second signal: everything is killed");
+    console_.Warning("second signal: killing all processes");
     processes_.SignalAll(SIGKILL);
     return;
   }
   signal_ = number;
-  stop_by_ = clock_.Now() + setting_.grace;
+  kill_at_ = clock_.Now() + setting_.grace;
   console_.Note(
-      absl::StrCat(number == SIGINT ? "interrupted" : "told to stop", ": the workers are stopped"));
+      absl::StrCat(number == SIGINT ? "interrupted" : "terminated", ": stopping the workers"));
   for (const WorkerRow& row : result_.record.workers())
     processes_.Signal(NameOf(row.worker), SIGTERM);
 }
@@ -276,7 +273,7 @@ void TrainRun::Fail(const std::string& problem) {
 void TrainRun::ShowTail(const std::string& name) {
   const std::vector<std::string> tail = processes_.Tail(name);
   if (tail.empty()) return;
-  console_.Note(absl::StrCat("the last lines of ", name, ":"));
+  console_.Note(absl::StrCat("last lines of ", name, ":"));
   for (const std::string& line : tail) console_.Note("  " + line);
 }
 

@@ -1,11 +1,13 @@
-// TrainRun: a whole cluster on this machine, from the first server's start to the last one's end.
+// TrainRun runs a whole cluster on this machine, from the start of the first server to the end of
+// the last one.
 //
-//   servers start -> all listen -> workers start -> ... -> every worker has ended -> servers are
-//   asked -> servers stop
+//   start the servers -> all listen -> start the workers -> all workers have ended -> ask the
+//   servers for their counters and the checksum of the parameters -> stop the servers
 //
-// A lost worker is noted and the others go on; a lost server ends the run as soon as the workers
-// have noticed. After SIGINT or SIGTERM workers are stopped first, then servers; what does not stop
-// within a grace is killed, and so is everything at a second signal.
+// If a worker is lost, the run records it and the other workers continue. If a server is lost, the
+// run ends once the workers have noticed. SIGINT or SIGTERM stops the workers, then the servers; a
+// process that does not stop within the grace period is killed. A second signal kills all processes
+// at once.
 #ifndef THINWIRE_CLI_TRAIN_RUN_H_
 #define THINWIRE_CLI_TRAIN_RUN_H_
 
@@ -17,34 +19,34 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cli/console.h"
-#include "common/exit_code.h"
 #include "cli/launch.h"
 #include "cli/process_set.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/server_calls.h"
-#include "cli/signals.h"
 #include "cli/temp_dir.h"
 #include "common/clock.h"
+#include "common/exit_code.h"
 #include "proto/config.pb.h"
 
 namespace thinwire {
 
 struct TrainSetting {
-  TrainConfig config;  // CheckTrainConfig passed
+  TrainConfig config;  // checked
   Programs programs;
-  absl::Duration start_timeout = absl::Seconds(60);  // for a server to listen
-  absl::Duration grace = absl::Seconds(10);          // between SIGTERM and SIGKILL
+  absl::Duration start_timeout = absl::Seconds(60);  // until all servers listen
+  absl::Duration grace = absl::Seconds(10);          // from SIGTERM to SIGKILL
 };
 
-// Not thread-safe; for one run.
+// Not thread-safe. An object runs once.
 class TrainRun {
  public:
-  // All but SETTING outlive the run. DIR takes the processes' configurations and logs.
+  // All arguments except `setting` must outlive the run. The configurations and logs of the
+  // processes are written to `dir`.
   TrainRun(const TrainSetting& setting, Signals& signals, const TempDir& dir, Console& console,
            Clock& clock);
 
-  // Returns when no process is left.
+  // Blocks until all processes have ended.
   ExitCode Run();
 
   const RunResult& result() const { return result_; }
@@ -54,11 +56,12 @@ class TrainRun {
   absl::Status StartWorkers();
   void AwaitServers();
   void AwaitWorkers();
+  // Gets the servers' counters and the checksum of the parameters.
   void AskServers();
   void StopServers();
-  ExitCode Verdict() const;
+  ExitCode Result() const;
 
-  // Handles what happens until DONE or until the deadline, if there is one.
+  // Handles events until done() returns true or the deadline, if any, has passed.
   template <typename Done>
   void Watch(Done done, std::optional<absl::Time> deadline);
   void Handle(const ProcessEvent& event);
@@ -67,10 +70,12 @@ class TrainRun {
   void HandleExit(const ProcessEvent& event);
   void HandleSignal(int number);
   void ShowProgress();
+  // Shows and records an error.
   void Fail(const std::string& problem);
+  // Shows the last lines of a process's log.
   void ShowTail(const std::string& name);
 
-  // The number in "worker 3", if NAME is a worker's.
+  // Returns the 3 of "worker 3", or nothing if the name is not that of a worker (server).
   std::optional<WorkerId> WorkerOf(const std::string& name) const;
   std::optional<ServerId> ServerOf(const std::string& name) const;
   uint32_t running_workers() const;
@@ -82,13 +87,14 @@ class TrainRun {
   ProcessSet processes_;
   RunResult result_;
   Progress progress_;
-  std::vector<std::string> addresses_;  // of the servers; empty: not told yet
+  std::vector<std::string> addresses_;  // of the servers; empty until reported
   std::unique_ptr<ServerCalls> calls_;
-  std::vector<ExitStatus> ends_;          // of processes that failed
-  std::optional<absl::Time> stop_by_;     // workers that run then are killed
-  std::optional<absl::Time> give_up_by_;  // workers of a lost server that run then are stopped
+  std::vector<ExitStatus> failures_;   // how lost processes ended
+  std::optional<absl::Time> kill_at_;  // when to kill the remaining workers
+  std::optional<absl::Time>
+      stop_at_;  // after the loss of a server: when to stop the remaining workers
   absl::Time next_progress_;
-  int signal_ = 0;
+  int signal_ = 0;  // the one received; 0: none
   bool stopping_servers_ = false;
 };
 

@@ -16,12 +16,12 @@ using testing::HasSubstr;
 using testing::SizeIs;
 using State = WorkerRow::State;
 
-// Servers and workers are shell scripts: what the run does with processes is real, and nobody
-// answers its calls.
+// Servers and workers are shell scripts, so the processes are real but nothing answers the run's
+// calls.
 class TrainRunTest : public testing::Test {
  protected:
   static constexpr char kServer[] = "echo listening 127.0.0.1:1; exec sleep 1000";
-  // Every worker finds its number in its configuration.
+  // A worker script reads its number from its configuration.
   static constexpr char kNumber[] = "n=$(sed -n 's/^worker: //p' \"$2\"); ";
   static constexpr char kDone[] =
       "echo "
@@ -58,22 +58,22 @@ class TrainRunTest : public testing::Test {
   std::unique_ptr<TrainRun> run_;
 };
 
-TEST_F(TrainRunTest, WhenAllWorkersAreDoneTheRunIsGood) {
+TEST_F(TrainRunTest, TheRunSucceedsWhenAllWorkersAreDone) {
   EXPECT_EQ(Run(kServer, kDone), ExitCode::kOk);
   EXPECT_EQ(run_->result().record.CountOf(State::kDone), 2);
   EXPECT_EQ(run_->result().record.steps(), 5);
 }
 
-TEST_F(TrainRunTest, WorkersGetTheAddressesOfTheServers) {
+TEST_F(TrainRunTest, TheWorkersReceiveTheServersAddresses) {
   const std::string check = "grep -q 'servers: \"127.0.0.1:1\"' \"$2\" || exit 9; ";
   EXPECT_EQ(Run(kServer, check + kDone), ExitCode::kOk) << messages_.str();
 }
 
-TEST_F(TrainRunTest, ALostWorkerIsToldAndTheOthersGoOn) {
+TEST_F(TrainRunTest, ALostWorkerIsReportedAndTheOthersContinue) {
   EXPECT_EQ(Run(kServer, absl::StrCat("[ \"$n\" = 1 ] && kill -9 $$; ", kDone)), ExitCode::kOk);
   EXPECT_EQ(StateOf(0), State::kDone);
   EXPECT_EQ(StateOf(1), State::kLost);
-  EXPECT_THAT(messages_.str(), HasSubstr("worker 1 is lost: killed by signal 9 (Killed)"));
+  EXPECT_THAT(messages_.str(), HasSubstr("worker 1 lost: killed by signal 9 (Killed)"));
 }
 
 TEST_F(TrainRunTest, TheLastLinesOfALostWorkerAreShown) {
@@ -81,10 +81,10 @@ TEST_F(TrainRunTest, TheLastLinesOfALostWorkerAreShown) {
             ExitCode::kUnavailable);
   EXPECT_THAT(messages_.str(), HasSubstr("worker 0: error: no such folder\n"));
   EXPECT_THAT(messages_.str(),
-              HasSubstr("the last lines of worker 0:\n  reading\n  error: no such folder\n"));
+              HasSubstr("last lines of worker 0:\n  reading\n  error: no such folder\n"));
 }
 
-TEST_F(TrainRunTest, ALostServerEndsTheRunOnceTheWorkersHaveNoticed) {
+TEST_F(TrainRunTest, ALostServerEndsTheRunOnceTheWorkersHaveReportedIt) {
   const std::string server =
       "echo listening 127.0.0.1:1; [ -e \"$2.dies\" ] || exec sleep 1000; exec sleep 0";
   ASSERT_TRUE(dir_->WriteFile("server-1.textproto.dies", "").ok());
@@ -92,24 +92,23 @@ TEST_F(TrainRunTest, ALostServerEndsTheRunOnceTheWorkersHaveNoticed) {
       "echo '{\"worker\":'${n:-0}',\"error\":{\"message\":\"server 1 is silent\"}}'; exit 69";
   EXPECT_EQ(Run(server, worker), ExitCode::kUnavailable);
   EXPECT_EQ(run_->result().record.CountOf(State::kLost), 2);
-  EXPECT_THAT(messages_.str(), HasSubstr("is lost: exit code 69: server 1 is silent"));
+  EXPECT_THAT(messages_.str(), HasSubstr("lost: exit code 69: server 1 is silent"));
 }
 
-TEST_F(TrainRunTest, AServerThatDoesNotStartIsNamedWithItsWords) {
+TEST_F(TrainRunTest, AServerThatDoesNotStartIsNamedWithItsLog) {
   EXPECT_EQ(Run("echo 'cannot bind' >&2; exit 69", kDone), ExitCode::kUnavailable);
-  EXPECT_THAT(messages_.str(), HasSubstr("is lost: exit code 69"));
+  EXPECT_THAT(messages_.str(), HasSubstr("lost: exit code 69"));
   EXPECT_THAT(messages_.str(), HasSubstr("  cannot bind\n"));
 }
 
-TEST_F(TrainRunTest, AProcessThatDislikesItsConfigurationMakesTheRunDoSo) {
+TEST_F(TrainRunTest, AConfigurationErrorOfAProcessIsTheExitCodeOfTheRun) {
   EXPECT_EQ(Run("exit 78", kDone), ExitCode::kConfig);
 }
 
-TEST_F(TrainRunTest, AServerThatSaysNothingIsNotWaitedForForEver) {
+TEST_F(TrainRunTest, WaitingForAServerToListenHasATimeout) {
   setting_.start_timeout = absl::ZeroDuration();
   EXPECT_EQ(Run("exec sleep 1000", kDone), ExitCode::kUnavailable);
-  EXPECT_THAT(messages_.str(),
-              HasSubstr("server 0: want \"listening HOST:PORT\" within 0, got nothing"));
+  EXPECT_THAT(messages_.str(), HasSubstr("server 0: not listening after 0"));
 }
 
 TEST_F(TrainRunTest, AMissingProgramIsAnError) {
@@ -126,22 +125,22 @@ TEST_F(TrainRunTest, ATerminatedRunStopsItsWorkersInOrder) {
   EXPECT_TRUE(run_->result().interrupted);
 }
 
-TEST_F(TrainRunTest, AnInterruptReachesTheWorkersThatTrain) {
-  // The first worker interrupts the run, as Ctrl-C would; both then stop when they are told.
+TEST_F(TrainRunTest, AnInterruptStopsTheTrainingWorkers) {
+  // The first worker interrupts the run, as Ctrl-C would; both workers then stop on SIGTERM.
   const std::string worker = absl::StrCat("trap 'exit 75' TERM; [ \"$n\" = 1 ] || kill -INT ",
                                           getpid(), "; while :; do sleep 0.05; done");
   EXPECT_EQ(Run(kServer, worker), ExitCode::kInterrupted);
   EXPECT_EQ(run_->result().record.CountOf(State::kStopped), 2);
 }
 
-TEST_F(TrainRunTest, WhatIgnoresItsSignalIsKilled) {
+TEST_F(TrainRunTest, AProcessThatIgnoresItsSignalIsKilled) {
   setting_.grace = absl::Milliseconds(100);
   EXPECT_EQ(Run("trap '' TERM; echo listening 127.0.0.1:1; while :; do sleep 0.05; done", kDone),
             ExitCode::kOk);
-  EXPECT_THAT(messages_.str(), HasSubstr("did not stop within 100ms and are killed"));
+  EXPECT_THAT(messages_.str(), HasSubstr("did not stop within 100ms; killing them"));
 }
 
-TEST_F(TrainRunTest, AWorkerCannotSpeakForAnother) {
+TEST_F(TrainRunTest, AWorkerCannotReportForAnother) {
   EXPECT_EQ(Run(kServer, "[ \"$n\" = 1 ] || n=1; " + std::string(kDone)), ExitCode::kOk);
   EXPECT_EQ(StateOf(0), State::kLost);
   EXPECT_EQ(StateOf(1), State::kDone);

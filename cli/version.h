@@ -1,4 +1,5 @@
-// Version: what this program was built from and what it can speak.
+// Version information of this build. It has a source of its own because that source is compiled
+// again after every commit (revision.h).
 #ifndef THINWIRE_CLI_VERSION_H_
 #define THINWIRE_CLI_VERSION_H_
 
@@ -6,7 +7,7 @@
 
 namespace thinwire {
 
-// "thinwire 4f1c2d3e5a6b\ncodecs: fp32 fp16 ...".
+// Returns "thinwire 4f1c2d3e5a6b\ncodecs: fp32 fp16 ...".
 std::string VersionText();
 
 }  // namespace thinwire

@@ -17,7 +17,6 @@
 
 #include "absl/time/time.h"
 #include "cli/process_set.h"
-#include "cli/signals.h"
 #include "cli/temp_dir.h"
 #include "proto/worker_event.pb.h"
 

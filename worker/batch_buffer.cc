@@ -1,6 +1,9 @@
 #include "worker/batch_buffer.h"
 
+#include <algorithm>
 #include <numeric>
+
+#include "common/status_macros.h"
 
 namespace thinwire {
 
@@ -19,6 +22,20 @@ Batch BatchBuffer::GatherRun(uint32_t begin, uint32_t count) {
   run_.resize(count);
   std::iota(run_.begin(), run_.end(), begin);
   return Gather(run_);
+}
+
+absl::StatusOr<BatchResult> Evaluate(Model& model, const Dataset& dataset) {
+  // Large enough for efficient kernels, small enough that the activations stay in the cache.
+  constexpr uint32_t kBatch = 250;
+  BatchBuffer buffer(dataset);
+  BatchResult sum;
+  const auto count = static_cast<uint32_t>(dataset.example_count());
+  for (uint32_t begin = 0; begin < count; begin += kBatch) {
+    ASSIGN_OR_RETURN(const BatchResult result,
+                     model.Evaluate(buffer.GatherRun(begin, std::min(kBatch, count - begin))));
+    sum += result;
+  }
+  return sum;
 }
 
 }  // namespace thinwire

@@ -1,4 +1,5 @@
-// BatchBuffer: gathers examples of a data set into the batch that a model takes.
+// BatchBuffer copies examples of a data set into the batch that a model takes. Evaluate() runs a
+// model over a whole data set, batch by batch.
 #ifndef THINWIRE_WORKER_BATCH_BUFFER_H_
 #define THINWIRE_WORKER_BATCH_BUFFER_H_
 
@@ -6,21 +7,22 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "worker/datasets/dataset.h"
-#include "worker/model.h"
+#include "worker/models/model.h"
 
 namespace thinwire {
 
 // Not thread-safe.
 class BatchBuffer {
  public:
-  // DATASET outlives the buffer.
+  // `dataset` must outlive the buffer.
   explicit BatchBuffer(const Dataset& dataset) : dataset_(dataset) {}
 
-  // The views are valid until the next call. REQUIRES: every example is below
-  // dataset.example_count().
+  // Returns a batch of the numbered examples, in the given order. It is valid until the next call.
+  // REQUIRES: every number is below dataset.example_count().
   Batch Gather(std::span<const uint32_t> examples);
-  // The same for COUNT examples from BEGIN.
+  // As Gather(), for the `count` examples that begin with `begin`.
   Batch GatherRun(uint32_t begin, uint32_t count);
 
  private:
@@ -29,6 +31,9 @@ class BatchBuffer {
   std::vector<float> x_;
   std::vector<int64_t> labels_;
 };
+
+// Evaluates the model on every example of the data set once. Errors: those of Model::Evaluate().
+absl::StatusOr<BatchResult> Evaluate(Model& model, const Dataset& dataset);
 
 }  // namespace thinwire
 

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
 
 namespace thinwire {
 namespace {
@@ -19,6 +23,41 @@ TEST(EventLogTest, EveryEventIsALineWithTheWorkersNumber) {
   EXPECT_EQ(out.str(),
             "{\"worker\":3,\"joined\":{\"step\":\"17\",\"device\":\"\"}}\n"
             "{\"worker\":3,\"error\":{\"message\":\"server 1: gone\"}}\n");
+}
+
+TEST(WaitReporterTest, EveryChangeIsReportedOnce) {
+  // The results of consecutive calls.
+  const std::vector<std::string> texts = {"", "", "a", "a", "b", "", "", "a", "end", "end"};
+  size_t calls = 0;
+  absl::Notification sampled_all;
+  std::ostringstream out;
+  EventLog log(out, WorkerId{0});
+  {
+    WaitReporter reporter(
+        log,
+        [&] {
+          const std::string text = texts[std::min(calls, texts.size() - 1)];
+          if (++calls == texts.size()) sampled_all.Notify();
+          return text;
+        },
+        absl::Microseconds(10));
+    sampled_all.WaitForNotification();
+  }
+  std::string expected;
+  for (const char* text : {"a", "b", "", "a", "end"}) {
+    expected += std::string("{\"worker\":0,\"waiting\":{\"text\":\"") + text + "\"}}\n";
+  }
+  EXPECT_EQ(out.str(), expected);
+}
+
+TEST(WaitReporterTest, ItStopsWithoutWaitingForTheInterval) {
+  std::ostringstream out;
+  EventLog log(out, WorkerId{0});
+  {
+    WaitReporter reporter(
+        log, [] { return std::string("x"); }, absl::InfiniteDuration());
+  }
+  EXPECT_EQ(out.str(), "") << "the text is not sampled before the interval has passed";
 }
 
 }  // namespace

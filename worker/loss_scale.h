@@ -1,18 +1,33 @@
-// LossScale: the factor that a worker's loss is multiplied by, moved by what becomes of its steps
-// (dynamic loss scaling; proto/loss_scaling.h says where it begins and what it is for).
+// LossScale is the factor by which a worker multiplies its loss, so that small gradients do not
+// underflow in low precision (dynamic loss scaling, Micikevicius et al. 2018, section 3.2;
+// proto/loss_scaling.h has its settings).
 //
-//   after                                        scale                       good steps
-//   a step whose gradient was finite             as it was                   one more
-//   the INTERVAL-th of those in a row            doubled, at most LARGEST    0
-//   a step with a value that was not finite      halved, at least 1          0
+//   after                                              scale                       good steps
+//   a step whose gradients are finite                  unchanged                   one more
+//   `interval` such steps in a row                     doubles, at most `largest`  0
+//   a step with a gradient that is not finite          halves, at least 1          0
 //
-// It is always a power of two, so that taking it out of a gradient loses nothing. What is not
-// finite at 1 is the model's doing or the data's: below 1 the gradients would only vanish.
+// The scale is a power of two, so dividing it out of a gradient is exact. At a scale of 1 a
+// gradient that is not finite comes from the model or the data; a smaller scale would only lose
+// gradients.
+//
+// The scale outlives the process in a file of its own beside the residual file. It is saved
+// together with the residuals and restored even if they are not (docs/decisions/0056): it is a
+// tuned setting.
+//
+//   8 bytes "TWSCALE1" | job length u32 | job | worker u32 | scale f32 | good steps u64 |
+//   CRC-32C of all preceding bytes, u32
+//
+// Little-endian.
 #ifndef THINWIRE_WORKER_LOSS_SCALE_H_
 #define THINWIRE_WORKER_LOSS_SCALE_H_
 
 #include <cstdint>
+#include <string>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/ids.h"
 #include "proto/loss_scaling.h"
 
 namespace thinwire {
@@ -20,7 +35,7 @@ namespace thinwire {
 // Not thread-safe.
 class LossScale {
  public:
-  // What outlives the process (loss_scale_file.h).
+  // The part that outlives the process.
   struct State {
     float value = 1;
     uint64_t good_steps = 0;  // in a row
@@ -34,14 +49,16 @@ class LossScale {
 
   float value() const { return state_.value; }
   const State& state() const { return state_; }
-  // Steps that overflowed, of this process.
+  // The number of overflowed steps in this process.
   uint64_t overflow_count() const { return overflow_count_; }
 
-  // After a step with a gradient.
+  // Updates the scale after a step whose gradients are all finite.
   void Good();
+  // Updates the scale after a step with a gradient that is not finite.
   void Overflowed();
 
-  // Goes on from what state() was, within the bounds. REQUIRES: a power of two of at least 1.
+  // Continues from an earlier process's state(). A value above the largest scale becomes the
+  // largest scale. REQUIRES: state.value is a power of two and at least 1.
   void Restore(const State& state);
 
  private:
@@ -49,6 +66,20 @@ class LossScale {
   State state_;
   uint64_t overflow_count_ = 0;
 };
+
+// A worker's loss-scale file, and its owner.
+struct LossScaleFile {
+  std::string path;
+  std::string job;
+  WorkerId worker;
+};
+
+// Replaces the file atomically. Errors: the system's; the old file then remains.
+absl::Status WriteLossScale(const LossScaleFile& file, const LossScale::State& state);
+
+// Errors: NotFound if there is no file; FailedPrecondition if it belongs to another worker or job;
+// DataLoss if it is damaged or its scale is not a power of two of at least 1.
+absl::StatusOr<LossScale::State> ReadLossScale(const LossScaleFile& file);
 
 }  // namespace thinwire
 

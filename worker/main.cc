@@ -33,9 +33,9 @@
 #include "worker/client_options.h"
 #include "worker/datasets/load.h"
 #include "worker/events.h"
-#include "worker/loss_scale_file.h"
-#include "worker/model.h"
+#include "worker/loss_scale.h"
 #include "worker/models/factory.h"
+#include "worker/models/model.h"
 #include "worker/sampler.h"
 #include "worker/termination.h"
 #include "worker/trainer.h"
@@ -69,11 +69,11 @@ int ExitCode(const absl::Status& status) {
   }
 }
 
-std::optional<LossScalePlace> LossScaleFile(const WorkerConfig& config) {
+std::optional<LossScaleFile> LossScaleFileOf(const WorkerConfig& config) {
   if (config.residual_file().empty()) return std::nullopt;
-  return LossScalePlace{.path = config.residual_file() + ".loss_scale",
-                        .job = config.job(),
-                        .worker = WorkerId{config.worker()}};
+  return LossScaleFile{.path = config.residual_file() + ".loss_scale",
+                       .job = config.job(),
+                       .worker = WorkerId{config.worker()}};
 }
 
 // Where a worker computes.
@@ -135,7 +135,7 @@ absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Terminat
                    .device = device->name,
                    .delay = absl::Seconds(config.delay_seconds()),
                    .loss_scaling = LossScalingOf(task),
-                   .loss_scale_file = LossScaleFile(config)},
+                   .loss_scale_file = LossScaleFileOf(config)},
                   {.client = **client,
                    .model = **model,
                    .train = examples,

@@ -35,8 +35,8 @@ std::span<const uint32_t> Sampler::Batch(Step step) {
                                    std::min(end, size) - std::min(begin, size));
 }
 
-// Fisher and Yates's shuffle with a generator that the standard defines bit by bit; std::shuffle
-// and the standard's distributions may differ between libraries, and so would the workers'
+// A Fisher-Yates shuffle with a generator that the C++ standard defines bit by bit. std::shuffle
+// and the standard distributions differ between libraries, which would give the workers different
 // permutations.
 void Sampler::Shuffle(uint64_t epoch) {
   const uint32_t seed[] = {static_cast<uint32_t>(options_.seed),
@@ -47,7 +47,7 @@ void Sampler::Shuffle(uint64_t epoch) {
   std::vector<uint32_t> permutation(options_.example_count);
   std::iota(permutation.begin(), permutation.end(), 0u);
   for (uint64_t i = permutation.size() - 1; i > 0; --i) {
-    // The remainder favours small numbers by less than 2^-32.
+    // The modulo is biased toward small numbers by less than 2^-32.
     std::swap(permutation[i], permutation[random() % (i + 1)]);
   }
   share_.clear();

@@ -1,15 +1,15 @@
-// Sampler: which examples a worker takes at each step. Every epoch permutes all examples anew from
-// (seed, epoch), the same way at every worker; worker w of W takes places w, w + W, w + 2W, ... of
-// it, batch by batch:
+// Sampler deals the examples of every epoch to the workers. Each epoch permutes all examples with a
+// generator seeded by (seed, epoch), in the same way at every worker. Worker w of W takes positions
+// w, w + W, w + 2W, ... of the permutation, `batch_size` of them per step:
 //
 //   permutation of 10, 3 workers, batches of 2      7 2 9 | 0 4 1 | 8 3 5 | 6
 //   worker 0   steps [7 0] [8 6]                    steps_per_epoch = ceil(ceil(10 / 3) / 2) = 2
 //   worker 1         [2 4] [3]
 //   worker 2         [9 1] [5]
 //
-// So the workers' shares differ by at most one example, together they are the whole set in every
-// epoch, and what a worker does at a step depends on nothing that happened before. A share that
-// ends early leaves its last batch empty.
+// The shares of an epoch differ by at most one example and together hold every example once. A
+// worker whose share ends early has an empty last batch. A step's batch depends only on the options
+// and the step, so a restarted worker continues at the job's step.
 #ifndef THINWIRE_WORKER_SAMPLER_H_
 #define THINWIRE_WORKER_SAMPLER_H_
 
@@ -33,13 +33,14 @@ struct SamplerOptions {
 // Not thread-safe.
 class Sampler {
  public:
-  // REQUIRES: no option is 0 but worker and seed; worker < workers; example_count < 2^32.
+  // REQUIRES: example_count, workers and batch_size are positive; worker < workers;
+  // example_count < 2^32.
   explicit Sampler(const SamplerOptions& options);
 
   uint64_t steps_per_epoch() const { return steps_per_epoch_; }
   uint64_t epoch(Step step) const { return step.value / steps_per_epoch_; }
 
-  // The examples of STEP, possibly none. Valid until the next call.
+  // Returns the example numbers of the step's batch, which may be empty. Valid until the next call.
   std::span<const uint32_t> Batch(Step step);
 
  private:
@@ -48,7 +49,7 @@ class Sampler {
   const SamplerOptions options_;
   const uint64_t steps_per_epoch_;
   std::optional<uint64_t> shuffled_epoch_;
-  std::vector<uint32_t> share_;  // this worker's, in the order of the shuffled epoch
+  std::vector<uint32_t> share_;  // this worker's examples of shuffled_epoch_, in order
 };
 
 }  // namespace thinwire

@@ -31,7 +31,7 @@ std::vector<uint32_t> EpochOf(Sampler& sampler, uint64_t epoch) {
   return examples;
 }
 
-TEST(SamplerTest, WorkersTogetherTakeEveryExampleOnceInEveryEpoch) {
+TEST(SamplerTest, TheWorkersTogetherTakeEveryExampleOncePerEpoch) {
   for (uint64_t examples : {1, 2, 9, 10, 11, 100}) {
     for (uint32_t workers : {1, 2, 3, 7}) {
       for (uint32_t batch : {1, 4, 200}) {
@@ -62,7 +62,7 @@ TEST(SamplerTest, EveryWorkerHasTheSameNumberOfSteps) {
   EXPECT_EQ(Make(60'000, 0, 4, 32).steps_per_epoch(), 469);
 }
 
-TEST(SamplerTest, ShareThatEndsEarlyLeavesAnEmptyBatch) {
+TEST(SamplerTest, AShareThatEndsEarlyLeavesAnEmptyBatch) {
   // 3 examples for 2 workers: one share of 2 and one of 1.
   Sampler first = Make(3, 0, 2, 1);
   Sampler second = Make(3, 1, 2, 1);
@@ -71,19 +71,19 @@ TEST(SamplerTest, ShareThatEndsEarlyLeavesAnEmptyBatch) {
   EXPECT_THAT(second.Batch(Step{2}), SizeIs(1));
 }
 
-TEST(SamplerTest, WorkerWithoutAnExampleHasOnlyEmptyBatches) {
+TEST(SamplerTest, AWorkerWithoutExamplesHasOnlyEmptyBatches) {
   Sampler sampler = Make(2, 2, 3, 8);
   EXPECT_THAT(EpochOf(sampler, 0), IsEmpty());
 }
 
-TEST(SamplerTest, EpochsAndSeedsDifferInTheirOrder) {
+TEST(SamplerTest, EpochsAndSeedsHaveDifferentOrders) {
   Sampler sampler = Make(50, 0, 1, 10);
   Sampler other = Make(50, 0, 1, 10, /*seed=*/2);
   EXPECT_NE(EpochOf(sampler, 0), EpochOf(sampler, 1));
   EXPECT_NE(EpochOf(sampler, 0), EpochOf(other, 0));
 }
 
-TEST(SamplerTest, StepsMayBeAskedForInAnyOrder) {
+TEST(SamplerTest, BatchesDoNotDependOnTheOrderOfCalls) {
   Sampler straight = Make(50, 1, 2, 4);
   std::vector<std::vector<uint32_t>> batches;
   for (uint64_t t = 0; t < 3 * straight.steps_per_epoch(); ++t) {
@@ -96,7 +96,7 @@ TEST(SamplerTest, StepsMayBeAskedForInAnyOrder) {
   }
 }
 
-TEST(SamplerTest, OrderIsTheSameOnEveryMachine) {
+TEST(SamplerTest, TheOrderIsTheSameOnEveryMachine) {
   Sampler sampler = Make(8, 0, 1, 8, /*seed=*/7);
   EXPECT_THAT(sampler.Batch(Step{0}), ElementsAreArray({2, 0, 5, 4, 1, 7, 6, 3}));
 }

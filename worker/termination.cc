@@ -22,10 +22,10 @@ void Termination::Await() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
     if (requested_.exchange(true)) {
-      LOG(ERROR) << "signal " << signal << " for the second time: ending at once";
+      LOG(ERROR) << "signal " << signal << " received twice: ending at once";
       _exit(128 + signal);
     }
-    LOG(WARNING) << "signal " << signal << ": leaving after this step";
+    LOG(WARNING) << "signal " << signal << ": leaving after the current step";
     Await();
   });
 }

@@ -1,6 +1,6 @@
-// Termination: the operating system's wish that this process end (SIGTERM, SIGINT). The first one
-// is noted, for the trainer to finish its step and leave in order; a second one ends the process at
-// once.
+// Termination handles SIGTERM and SIGINT. The first signal sets a flag, so that the trainer
+// finishes its step and leaves in order. A second signal ends the process at once with code 128 +
+// signal.
 #ifndef THINWIRE_WORKER_TERMINATION_H_
 #define THINWIRE_WORKER_TERMINATION_H_
 
@@ -11,8 +11,9 @@
 
 namespace thinwire {
 
-// Of a whole process: make one, first thing in main. It catches signals rather than block them:
-// OpenBLAS starts its threads before main, and a signal that they do not block would kill.
+// Create one object per process, at the beginning of main. It installs handlers instead of blocking
+// the signals: OpenBLAS starts threads before main that do not block them, and a signal delivered
+// to such a thread would kill the process.
 class Termination {
  public:
   Termination();
@@ -20,7 +21,7 @@ class Termination {
   Termination(const Termination&) = delete;
   Termination& operator=(const Termination&) = delete;
 
-  // Thread-safe.
+  // Whether a signal has arrived. Thread-safe.
   bool requested() const { return requested_; }
 
  private:

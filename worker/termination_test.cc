@@ -12,8 +12,8 @@
 namespace thinwire {
 namespace {
 
-// A thread from before main, such as OpenBLAS's: it does not block the signal.
-TEST(TerminationTest, SignalIsNotedWhicheverThreadGetsIt) {
+// OpenBLAS's threads start before main and do not block the signal.
+TEST(TerminationTest, ASignalToAnyThreadIsARequest) {
   absl::Notification ended;
   std::thread earlier([&] { ended.WaitForNotification(); });
   const absl::Cleanup end = [&] {
@@ -26,7 +26,7 @@ TEST(TerminationTest, SignalIsNotedWhicheverThreadGetsIt) {
   while (!termination.requested()) std::this_thread::yield();
 }
 
-TEST(TerminationDeathTest, SecondSignalEndsTheProcess) {
+TEST(TerminationDeathTest, ASecondSignalEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
@@ -36,7 +36,7 @@ TEST(TerminationDeathTest, SecondSignalEndsTheProcess) {
         kill(getpid(), SIGTERM);
         while (true) pause();
       },
-      ::testing::ExitedWithCode(128 + SIGTERM), "for the second time");
+      ::testing::ExitedWithCode(128 + SIGTERM), "received twice");
 }
 
 }  // namespace

@@ -3,16 +3,17 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/clock.h"
-#include "worker/evaluate.h"
-#include "worker/wait_watch.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
 
-constexpr absl::Duration kBetweenLines = absl::Milliseconds(200);
-// A running moment keeps 0.9 of itself per batch: after 50 nothing of the start is left.
+constexpr absl::Duration kReportInterval = absl::Milliseconds(200);
+// A running moment keeps 0.9 of its value per batch, so 50 batches leave 0.5 % of the initial
+// value.
 constexpr uint64_t kBufferBatches = 50;
 
 absl::Duration Median(std::vector<float> seconds) {
@@ -20,14 +21,6 @@ absl::Duration Median(std::vector<float> seconds) {
   const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
   return absl::Seconds(*middle);
-}
-
-// REQUIRES of both: an example.
-double MeanLoss(const BatchResult& result) {
-  return result.loss_sum / static_cast<double>(result.examples);
-}
-double Accuracy(const BatchResult& result) {
-  return static_cast<double>(result.correct) / static_cast<double>(result.examples);
 }
 
 }  // namespace
@@ -49,47 +42,33 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
 absl::StatusOr<Trainer::Ending> Trainer::Run() {
   absl::StatusOr<Ending> ending = Ending::kFinished;
   {
-    // Waits are told while they last, and none after the end.
-    WaitWatch watch([this] { return parts_.client.waiting(); },
-                    [this](const std::string& text) {
-                      WorkerEvent event;
-                      event.mutable_waiting()->set_text(text);
-                      parts_.events.Write(event);
-                    });
+    const WaitReporter reporter(parts_.events, [this] { return parts_.client.waiting(); });
     ending = Loop();
   }
   if (!ending.ok()) return ending;
   stopwatch_.Stop();
-  // Every verdict is in: what was learned stands, also where the leave goes wrong.
+  // All pushes have verdicts, so the result is valid even if leaving fails: report it in any case.
   const absl::Status left = parts_.client.Leave();
-  TellDone();
-  if (!left.ok()) return left;
+  ReportDone();
+  RETURN_IF_ERROR(left);
   return ending;
 }
 
 absl::StatusOr<Trainer::Ending> Trainer::Loop() {
-  absl::StatusOr<Step> step = Join();
-  if (!step.ok()) return step.status();
-  while (*step < end_ && !parts_.stop()) {
-    absl::StatusOr<Step> next = TrainStep(*step);
-    if (!next.ok()) return next.status();
-    TellStep(*step);
-    const uint64_t epoch = parts_.sampler.epoch(*step);
-    if (parts_.sampler.epoch(*next) > epoch) {
-      const absl::Status status = FinishEpoch(epoch);
-      if (!status.ok()) return status;
-    }
+  ASSIGN_OR_RETURN(Step step, Join());
+  while (step < end_ && !parts_.stop()) {
+    ASSIGN_OR_RETURN(const Step next, TrainStep(step));
+    ReportStep(step);
+    const uint64_t epoch = parts_.sampler.epoch(step);
+    if (parts_.sampler.epoch(next) > epoch) RETURN_IF_ERROR(FinishEpoch(epoch));
     step = next;
   }
-  if (*step < end_) {
-    SaveOrTell();
+  if (step < end_) {
+    SaveOrLog();
     return Ending::kStopped;
   }
-  // A worker that came back after the end has not tested yet.
-  if (!test_ && evaluates()) {
-    const absl::Status status = Test();
-    if (!status.ok()) return status;
-  }
+  // A worker that rejoined after the last step has not evaluated yet.
+  if (!test_ && evaluates()) RETURN_IF_ERROR(Test());
   return Ending::kFinished;
 }
 
@@ -101,25 +80,18 @@ absl::StatusOr<Step> Trainer::Join() {
     initial.push_back(parts_.model.initial(i));
     parts_.model.Bind(i, parts_.client.replica(i), place);
   }
-  const absl::StatusOr<Step> step = parts_.client.Join(initial);
-  if (!step.ok()) return step.status();
-  WorkerEvent joined;
-  joined.mutable_joined()->set_step(step->value);
-  joined.mutable_joined()->set_device(options_.device);
-  parts_.events.Write(joined);
-  LOG(INFO) << "joined at step " << *step << " of " << end_ << ", on " << options_.device;
+  ASSIGN_OR_RETURN(const Step step, parts_.client.Join(initial));
+  WorkerEvent event;
+  event.mutable_joined()->set_step(step.value);
+  event.mutable_joined()->set_device(options_.device);
+  parts_.events.Write(std::move(event));
+  LOG(INFO) << "joined at step " << step << " of " << end_ << ", device " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
-  absl::Status status = RestoreLossScale();
-  if (!status.ok()) return status;
-  // Now, so that a path that cannot be written is known before anything is owed.
-  status = Save();
-  if (!status.ok()) return status;
-  status = parts_.client.WaitAll();
-  if (!status.ok()) return status;
-  if (*step > Step{0} && parts_.model.has_buffers()) {
-    status = RecomputeBuffers(*step);
-    if (!status.ok()) return status;
-  }
+  RETURN_IF_ERROR(RestoreLossScale());
+  // A file that cannot be written must fail now, before there are residuals to lose.
+  RETURN_IF_ERROR(Save());
+  RETURN_IF_ERROR(parts_.client.WaitAll());
+  if (step > Step{0} && parts_.model.has_buffers()) RETURN_IF_ERROR(RecomputeBuffers(step));
   stopwatch_.Start();
   return step;
 }
@@ -129,8 +101,7 @@ absl::Status Trainer::RecomputeBuffers(Step step) {
   for (uint64_t i = 0; i < kBufferBatches; ++i) {
     const auto examples = parts_.sampler.Batch(step + i);
     if (examples.empty()) continue;
-    const absl::Status status = parts_.model.UpdateBuffers(batches_.Gather(examples));
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(parts_.model.UpdateBuffers(batches_.Gather(examples)));
   }
   return absl::OkStatus();
 }
@@ -139,40 +110,37 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   const absl::Duration before = stopwatch_.elapsed();
   const auto examples = parts_.sampler.Batch(step);
   parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()), loss_scale());
-  absl::Status status = examples.empty() ? GiveNothing() : Compute(examples);
-  if (status.ok()) status = parts_.client.EndStep();
-  if (!status.ok()) return status;
-  if (!examples.empty()) MoveLossScale(step);
-  absl::StatusOr<Step> next = parts_.client.NextStep();
-  if (!next.ok()) return next;
+  RETURN_IF_ERROR(examples.empty() ? PushZeros() : PushGradients(examples));
+  RETURN_IF_ERROR(parts_.client.EndStep());
+  if (!examples.empty()) UpdateLossScale(step);
+  ASSIGN_OR_RETURN(const Step next, parts_.client.NextStep());
   ++steps_;
   test_.reset();
   step_seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(stopwatch_.elapsed() - before)));
   return next;
 }
 
-absl::Status Trainer::Compute(std::span<const uint32_t> examples) {
-  bool slept = false;
-  const absl::StatusOr<BatchResult> result = parts_.model.Train(
-      batches_.Gather(examples), loss_scale(),
-      [this](uint32_t i) { return parts_.client.WaitTensor(i); },
-      [&](uint32_t i, TensorGradient gradient) {
-        if (!slept) absl::SleepFor(options_.delay);
-        slept = true;
-        parts_.client.Ready(i, std::move(gradient));
-      });
-  if (!result.ok()) return result.status();
-  examples_ += result->examples;
-  since_line_ += *result;
-  epoch_train_ += *result;
+absl::Status Trainer::PushGradients(std::span<const uint32_t> examples) {
+  bool delayed = false;
+  ASSIGN_OR_RETURN(const BatchResult result,
+                   parts_.model.Train(
+                       batches_.Gather(examples), loss_scale(),
+                       [this](uint32_t i) { return parts_.client.WaitTensor(i); },
+                       [&](uint32_t i, TensorGradient gradient) {
+                         if (!delayed) absl::SleepFor(options_.delay);
+                         delayed = true;
+                         parts_.client.Ready(i, std::move(gradient));
+                       }));
+  examples_ += result.examples;
+  since_report_ += result;
+  epoch_train_ += result;
   return absl::OkStatus();
 }
 
-// A worker whose share of the epoch is used up takes its steps all the same, with weight 0, so that
-// the others need not know.
-absl::Status Trainer::GiveNothing() {
-  const absl::Status status = parts_.client.WaitAll();
-  if (!status.ok()) return status;
+// A worker without examples for this step still takes it, with weight 0, so that all workers take
+// the same steps.
+absl::Status Trainer::PushZeros() {
+  RETURN_IF_ERROR(parts_.client.WaitAll());
   absl::SleepFor(options_.delay);
   for (auto i = static_cast<uint32_t>(parts_.model.tensors().size()); i-- > 0;) {
     const uint64_t count = parts_.model.tensors()[i].value_count();
@@ -181,9 +149,46 @@ absl::Status Trainer::GiveNothing() {
   return absl::OkStatus();
 }
 
-void Trainer::MoveLossScale(Step step) {
+absl::Status Trainer::FinishEpoch(uint64_t epoch) {
+  SaveOrLog();
+  if (evaluates()) RETURN_IF_ERROR(Test());
+  WorkerEvent event;
+  WorkerEvent::Epoch& finished = *event.mutable_epoch();
+  finished.set_epoch(static_cast<uint32_t>(epoch));
+  if (epoch_train_.examples > 0) finished.set_train_loss(epoch_train_.mean_loss());
+  if (test_) {
+    finished.set_test_accuracy(test_->accuracy());
+    finished.set_test_loss(test_->mean_loss());
+  }
+  finished.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
+  *finished.mutable_counters() = Counters();
+  parts_.events.Write(std::move(event));
+  last_train_ = epoch_train_;
+  epoch_train_ = {};
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Test() {
+  // The next step's parameters are the result of the last step.
+  RETURN_IF_ERROR(parts_.client.WaitAll());
+  stopwatch_.Stop();
+  const absl::StatusOr<BatchResult> result = Evaluate(parts_.model, parts_.test);
+  stopwatch_.Start();
+  RETURN_IF_ERROR(result.status());
+  test_ = *result;
+  return absl::OkStatus();
+}
+
+bool Trainer::evaluates() const {
+  const std::vector<WorkerId> live = parts_.client.live();
+  // The list is empty before the first heartbeat is answered.
+  const WorkerId lowest = live.empty() ? WorkerId{0} : *std::min_element(live.begin(), live.end());
+  return options_.worker == lowest;
+}
+
+void Trainer::UpdateLossScale(Step step) {
   if (!loss_scale_) return;
-  // Every shard of the step is encoded: so it is known which were not finite.
+  // EndStep() has encoded every shard of the step, so the client has counted all non-finite shards.
   const uint64_t count = parts_.client.counters().nonfinite_gradients();
   if (count == nonfinite_gradients_) {
     loss_scale_->Good();
@@ -191,9 +196,8 @@ void Trainer::MoveLossScale(Step step) {
   }
   const float before = loss_scale_->value();
   loss_scale_->Overflowed();
-  LOG(INFO) << "step " << step << ": " << count - nonfinite_gradients_
-            << " shards of the gradient are not finite; loss scale " << before << " -> "
-            << loss_scale_->value();
+  LOG(INFO) << "step " << step << ": gradients of " << count - nonfinite_gradients_
+            << " shards are not finite; loss scale " << before << " -> " << loss_scale_->value();
   nonfinite_gradients_ = count;
 }
 
@@ -201,84 +205,44 @@ absl::Status Trainer::RestoreLossScale() {
   if (!loss_scale_ || !options_.loss_scale_file) return absl::OkStatus();
   const absl::StatusOr<LossScale::State> saved = ReadLossScale(*options_.loss_scale_file);
   if (absl::IsNotFound(saved.status())) return absl::OkStatus();
-  if (!saved.ok()) return saved.status();
+  RETURN_IF_ERROR(saved.status());
   loss_scale_->Restore(*saved);
   LOG(INFO) << options_.loss_scale_file->path << ": loss scale " << loss_scale_->value();
   return absl::OkStatus();
 }
 
-absl::Status Trainer::FinishEpoch(uint64_t epoch) {
-  SaveOrTell();
-  if (evaluates()) {
-    const absl::Status status = Test();
-    if (!status.ok()) return status;
-  }
-  WorkerEvent event;
-  WorkerEvent::Epoch& finished = *event.mutable_epoch();
-  finished.set_epoch(static_cast<uint32_t>(epoch));
-  if (epoch_train_.examples > 0) finished.set_train_loss(MeanLoss(epoch_train_));
-  if (test_) {
-    finished.set_test_accuracy(Accuracy(*test_));
-    finished.set_test_loss(MeanLoss(*test_));
-  }
-  finished.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
-  *finished.mutable_counters() = Counters();
-  parts_.events.Write(event);
-  last_train_ = epoch_train_;
-  epoch_train_ = {};
-  return absl::OkStatus();
-}
-
 absl::Status Trainer::Save() {
-  const absl::Status saved = parts_.client.SaveResiduals();
-  if (!saved.ok() || !loss_scale_ || !options_.loss_scale_file) return saved;
+  RETURN_IF_ERROR(parts_.client.SaveResiduals());
+  if (!loss_scale_ || !options_.loss_scale_file) return absl::OkStatus();
   return WriteLossScale(*options_.loss_scale_file, loss_scale_->state());
 }
 
-// No reason to end a run that learns: the older file is known to be old when it is read.
-void Trainer::SaveOrTell() {
+// Training continues after a failed save: the old file states its step, so a reader recognizes it
+// as out of date.
+void Trainer::SaveOrLog() {
   const absl::Status saved = Save();
-  if (!saved.ok()) LOG(ERROR) << "what is owed was not saved: " << saved.message();
+  if (!saved.ok()) LOG(ERROR) << "residuals and loss scale not saved: " << saved.message();
 }
 
-absl::Status Trainer::Test() {
-  // The parameters of the next step are the ones that the last step made.
-  const absl::Status status = parts_.client.WaitAll();
-  if (!status.ok()) return status;
-  stopwatch_.Stop();
-  const absl::StatusOr<BatchResult> result = Evaluate(parts_.model, parts_.test);
-  stopwatch_.Start();
-  if (!result.ok()) return result.status();
-  test_ = *result;
-  return absl::OkStatus();
-}
-
-bool Trainer::evaluates() const {
-  const std::vector<WorkerId> live = parts_.client.live();
-  // Before the first heartbeat's answer nobody is known to be live.
-  const WorkerId lowest = live.empty() ? WorkerId{0} : *std::min_element(live.begin(), live.end());
-  return options_.worker == lowest;
-}
-
-void Trainer::TellStep(Step step) {
+void Trainer::ReportStep(Step step) {
   const absl::Time now = parts_.clock.Now();
-  if (last_line_ && now - *last_line_ < kBetweenLines) return;
-  last_line_ = now;
+  if (last_report_ && now - *last_report_ < kReportInterval) return;
+  last_report_ = now;
   WorkerEvent event;
   WorkerEvent::Step& progress = *event.mutable_step();
   progress.set_step(step.value);
   progress.set_epoch(static_cast<uint32_t>(parts_.sampler.epoch(step)));
-  if (since_line_.examples > 0) progress.set_loss(MeanLoss(since_line_));
+  if (since_report_.examples > 0) progress.set_loss(since_report_.mean_loss());
   progress.set_examples(examples_);
   progress.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
   *progress.mutable_counters() = Counters();
   if (loss_scale_) progress.set_loss_scale(loss_scale_->value());
   progress.set_waiting(parts_.client.waiting());
-  parts_.events.Write(event);
-  since_line_ = {};
+  parts_.events.Write(std::move(event));
+  since_report_ = {};
 }
 
-void Trainer::TellDone() {
+void Trainer::ReportDone() {
   WorkerEvent event;
   WorkerEvent::Done& done = *event.mutable_done();
   done.set_steps(steps_);
@@ -286,11 +250,11 @@ void Trainer::TellDone() {
   done.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
   done.set_median_step_seconds(absl::ToDoubleSeconds(Median(step_seconds_)));
   const BatchResult& last = epoch_train_.examples > 0 ? epoch_train_ : last_train_;
-  if (last.examples > 0) done.set_final_train_loss(MeanLoss(last));
+  if (last.examples > 0) done.set_final_train_loss(last.mean_loss());
   done.set_evaluator(test_.has_value());
   if (test_) {
-    done.set_final_test_accuracy(Accuracy(*test_));
-    done.set_final_test_loss(MeanLoss(*test_));
+    done.set_final_test_accuracy(test_->accuracy());
+    done.set_final_test_loss(test_->mean_loss());
   }
   *done.mutable_counters() = Counters();
   if (loss_scale_) done.set_loss_scale(loss_scale_->value());
@@ -300,7 +264,7 @@ void Trainer::TellDone() {
     codec.set_codec(choice.codec);
     codec.set_reason(choice.reason);
   }
-  parts_.events.Write(event);
+  parts_.events.Write(std::move(event));
 }
 
 WorkerCounters Trainer::Counters() const {

@@ -1,22 +1,24 @@
-// Trainer: a worker's loop (client/client.h) around a model and its data.
+// Trainer runs a worker's training loop over a client (client/client.h), a model and a data set.
 //
-//   join, wait for the parameters, and if this is a later join recompute the model's buffers
-//   for each step:         batch -> BeginStep -> Train (gates wait, the sink pushes) -> EndStep ->
-//   NextStep when an epoch is done: the evaluator tests the replica leave
+//   join, and wait for the parameters; when joining a running job, recompute the model's buffers
+//   per step     gather a batch, BeginStep, Train (gates wait for parameters, the sink pushes
+//                gradients), EndStep, NextStep
+//   per epoch    save residuals and loss scale; the evaluator tests its replica
+//   leave
 //
-// A step belongs to the epoch step / steps_per_epoch; a worker that jumps over steps may jump over
-// an epoch's end, and that epoch is done then. The evaluator is the live worker with the lowest
-// number, normally worker 0: it tests with its own replica and buffers. In async and ssp that is at
-// its own pace.
+// A step belongs to epoch step / steps_per_epoch. When the job is ahead, NextStep skips steps; if
+// it skips the last step of an epoch, the worker finishes that epoch then. The evaluator is the
+// live worker with the lowest number, normally worker 0. It evaluates its own replica and buffers
+// when it reaches the end of an epoch itself, which in the async and ssp modes is not a common
+// moment.
 //
-// Where the loss is scaled (loss_scale.h), a step that had a shard of its gradient go with weight
-// 0, for it was not finite, halves the scale of the next. Its other shards count: each is judged by
-// itself (docs/decisions/0055).
+// If the loss is scaled (loss_scale.h), a step in which some shard's gradient was not finite halves
+// the scale of the next step. Such a shard is pushed with weight 0; the other shards of the step
+// count (docs/decisions/0055).
 //
-// What the worker owes (Client::SaveResiduals), and its loss scale, are saved when it has joined,
-// after every epoch and when it is stopped.
-//
-// Reported times are of training: from the first parameters on, without evaluation.
+// Residuals (Client::SaveResiduals) and the loss scale are saved after joining, after every epoch
+// and when the worker is stopped. Reported times begin with the first parameters and exclude
+// evaluation.
 #ifndef THINWIRE_WORKER_TRAINER_H_
 #define THINWIRE_WORKER_TRAINER_H_
 
@@ -39,23 +41,47 @@
 #include "worker/datasets/dataset.h"
 #include "worker/events.h"
 #include "worker/loss_scale.h"
-#include "worker/loss_scale_file.h"
-#include "worker/model.h"
+#include "worker/models/model.h"
 #include "worker/sampler.h"
-#include "worker/stopwatch.h"
 
 namespace thinwire {
+
+// Stopwatch measures time while it runs. It is stopped at first. Not thread-safe.
+class Stopwatch {
+ public:
+  // `clock` must outlive the stopwatch.
+  explicit Stopwatch(Clock& clock) : clock_(clock) {}
+
+  void Start() {
+    started_ = clock_.Now();
+    running_ = true;
+  }
+  void Stop() {
+    before_ = elapsed();
+    running_ = false;
+  }
+  // The total time between Start() and Stop() calls, up to now.
+  absl::Duration elapsed() const {
+    return running_ ? before_ + (clock_.Now() - started_) : before_;
+  }
+
+ private:
+  Clock& clock_;
+  absl::Time started_;
+  absl::Duration before_;
+  bool running_ = false;
+};
 
 struct TrainerOptions {
   WorkerId worker;
   uint64_t epochs = 1;
   std::string device = "cpu";  // where the model computes, for a person
-  absl::Duration delay;  // added to every step before its first gradient, to play a slow machine
-  std::optional<LossScaling> loss_scaling;        // nothing: the loss is not scaled
-  std::optional<LossScalePlace> loss_scale_file;  // where the loss scale outlives the process
+  absl::Duration delay;        // before each step's first gradient; simulates a slow machine
+  std::optional<LossScaling> loss_scaling;       // unset: the loss is not scaled
+  std::optional<LossScaleFile> loss_scale_file;  // unset: the loss scale ends with the process
 };
 
-// All outlive the trainer.
+// All objects must outlive the trainer.
 struct TrainerParts {
   Client& client;
   Model& model;
@@ -64,7 +90,7 @@ struct TrainerParts {
   Sampler& sampler;
   EventLog& events;
   Clock& clock;
-  // Asked between steps: whether to leave early.
+  // Called before each step; true makes the worker leave early.
   std::function<bool()> stop;
 };
 
@@ -73,55 +99,59 @@ class Trainer {
  public:
   enum class Ending {
     kFinished,
-    kStopped,  // left early, in order
+    kStopped,  // `stop` returned true; the worker left in order
   };
 
   Trainer(const TrainerOptions& options, const TrainerParts& parts);
 
-  // The whole run, once. Errors: the client's and the model's.
+  // Trains until the last step or until `stop` returns true. Call it once. Errors: the client's and
+  // the model's.
   absl::StatusOr<Ending> Run();
 
  private:
-  // All of Run but the last event.
+  // Run() without leaving the job and reporting `done`.
   absl::StatusOr<Ending> Loop();
   absl::StatusOr<Step> Join();
-  absl::Status FinishEpoch(uint64_t epoch);
-  // Training's batches from STEP on, through the model in training mode, without a gradient.
+  // Runs the training batches from `step` on through the model in training mode, without gradients.
   absl::Status RecomputeBuffers(Step step);
+  // Returns the next step.
   absl::StatusOr<Step> TrainStep(Step step);
-  absl::Status Compute(std::span<const uint32_t> examples);
-  absl::Status GiveNothing();
-  float loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
-  // The loss scale of the next step, by what became of STEP's gradient.
-  void MoveLossScale(Step step);
-  absl::Status RestoreLossScale();
-  // Both what is owed and the loss scale.
-  absl::Status Save();
-  void SaveOrTell();
+  absl::Status PushGradients(std::span<const uint32_t> examples);
+  absl::Status PushZeros();
+  absl::Status FinishEpoch(uint64_t epoch);
   absl::Status Test();
   bool evaluates() const;
-  void TellStep(Step step);
-  void TellDone();
-  // The client's counters and those of the trainer.
+
+  float loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
+  void UpdateLossScale(Step step);
+  absl::Status RestoreLossScale();
+  // Saves the residuals and the loss scale.
+  absl::Status Save();
+  // As Save(), but logs an error.
+  void SaveOrLog();
+
+  void ReportStep(Step step);
+  void ReportDone();
+  // The client's counters and the trainer's own.
   WorkerCounters Counters() const;
 
   const TrainerOptions options_;
   const TrainerParts parts_;
-  const Step end_;  // the first step that is not taken
+  const Step end_;  // one past the last step
   Stopwatch stopwatch_;
   BatchBuffer batches_;
-  std::vector<float> zeros_;
+  std::vector<float> zeros_;  // as long as the largest tensor
   std::optional<LossScale> loss_scale_;
-  uint64_t nonfinite_gradients_ = 0;  // the client's count, when the loss scale was last moved
+  uint64_t nonfinite_gradients_ = 0;  // the client's counter at the last UpdateLossScale()
 
   uint64_t steps_ = 0;
   uint64_t examples_ = 0;
   std::vector<float> step_seconds_;
-  BatchResult since_line_;
-  std::optional<absl::Time> last_line_;
-  BatchResult epoch_train_;          // of the epoch at hand
-  BatchResult last_train_;           // of the last epoch that had a step
-  std::optional<BatchResult> test_;  // of the replica as it stands
+  BatchResult since_report_;
+  std::optional<absl::Time> last_report_;
+  BatchResult epoch_train_;          // of the current epoch
+  BatchResult last_train_;           // of the last finished epoch
+  std::optional<BatchResult> test_;  // of the current replica
 };
 
 }  // namespace thinwire

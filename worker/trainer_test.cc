@@ -27,8 +27,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// Two tensors that are drawn to zero: gradient = parameter / 2. Its loss is 1 an example, so that
-// sums are counts.
+// A model of two tensors with gradient = parameter / 2, so each step halves the parameters. Its
+// loss is 1 per example, so that loss sums are example counts.
 class DecayModel final : public Model {
  public:
   const std::vector<TensorShape>& tensors() const override { return tensors_; }
@@ -64,12 +64,12 @@ class DecayModel final : public Model {
     return absl::OkStatus();
   }
   void FailInTraining() { train_error_ = true; }
-  // The gradient of the first tensor overflows at a larger loss scale.
+  // Makes the first tensor's gradient overflow at a loss scale above `largest_scale`.
   void OverflowAbove(float largest_scale) { largest_scale_ = largest_scale; }
 
-  std::vector<std::vector<int64_t>> trained;  // labels
-  std::vector<float> loss_scales;             // of every Train
-  std::vector<float> evaluated;               // the first parameter
+  std::vector<std::vector<int64_t>> trained;  // the labels of each batch
+  std::vector<float> loss_scales;             // of each Train()
+  std::vector<float> evaluated;               // the first parameter at each Evaluate()
   int reset_count = 0;
   int update_count = 0;
 
@@ -82,7 +82,7 @@ class DecayModel final : public Model {
   float largest_scale_ = INFINITY;
 };
 
-// A server of a job that others are in.
+// A server of a job that other workers have joined.
 class SharedServer final : public InProcessServer {
  public:
   explicit SharedServer(FakeServer& server) : server_(server) {}
@@ -106,7 +106,7 @@ class SharedServer final : public InProcessServer {
     return server_.Leave(request);
   }
 
-  // Set before the client is made.
+  // Set these before the client is created.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
   std::atomic<int> heartbeat_count = 0;
@@ -133,7 +133,7 @@ class TrainerTest : public ::testing::Test {
     uint32_t batch_size = 4;
     uint64_t epochs = 2;
     int stop_after = 1'000'000;
-    // So many heartbeats are answered before training begins.
+    // Training begins after this many heartbeats have been answered.
     int heartbeats = 0;
     std::string residual_file = "";
     std::optional<LossScaling> loss_scaling = std::nullopt;
@@ -173,7 +173,7 @@ class TrainerTest : public ::testing::Test {
     return trainer.Run();
   }
 
-  // The events of a kind that the worker wrote.
+  // Returns the worker's events of a kind, in order.
   std::vector<WorkerEvent> Events(WorkerEvent::EventCase kind) const {
     std::vector<WorkerEvent> events;
     std::istringstream lines(out_.str());
@@ -190,7 +190,7 @@ class TrainerTest : public ::testing::Test {
   }
 
   DecayModel model_;
-  // The step that the residuals in the file have not gone through.
+  // Returns the next step of the saved residuals.
   absl::StatusOr<Step> SavedStep(const std::string& path) const {
     const auto saved = client::ReadResiduals(path, {.job = ClientOptions().job}, partition_);
     if (!saved.ok()) return saved.status();
@@ -221,17 +221,17 @@ TEST_F(TrainerTest, EveryEpochTakesEveryExampleOnce) {
   EXPECT_EQ(server_.leave_count(), 1);
 }
 
-TEST_F(TrainerTest, EvaluationSeesWhatTheLastStepMade) {
+TEST_F(TrainerTest, EvaluationSeesTheResultOfTheLastStep) {
   ASSERT_TRUE(Run({}).ok());
-  // Each step halves the parameters: three steps to an epoch.
+  // An epoch has three steps, and each halves the parameters.
   EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64));
 }
 
-TEST_F(TrainerTest, EventsTellTheWholeRun) {
+TEST_F(TrainerTest, EventsDescribeTheWholeRun) {
   ASSERT_TRUE(Run({}).ok());
   ASSERT_THAT(Events(WorkerEvent::kJoined), SizeIs(1));
   EXPECT_EQ(Events(WorkerEvent::kJoined)[0].joined().step(), 0);
-  // The clock stands still, so only the first step is told.
+  // The clock stands still, so only the first step is reported.
   ASSERT_THAT(Events(WorkerEvent::kStep), SizeIs(1));
   EXPECT_EQ(Events(WorkerEvent::kStep)[0].step().examples(), 4);
   const std::vector<WorkerEvent> epochs = Events(WorkerEvent::kEpoch);
@@ -249,8 +249,8 @@ TEST_F(TrainerTest, EventsTellTheWholeRun) {
   EXPECT_EQ(done.counters().accepted_pushes(), 6 * partition_.shard_count());
 }
 
-TEST_F(TrainerTest, ShareThatEndsEarlyPushesWeightZero) {
-  // Worker 1 has one of 3 examples, and two steps.
+TEST_F(TrainerTest, AWorkerWithoutExamplesPushesWeightZero) {
+  // Worker 1 has one of the 3 examples and takes two steps.
   ASSERT_TRUE(Run({.examples = 3, .worker = 1, .workers = 2, .batch_size = 1, .epochs = 1}).ok());
   const std::vector<PushEntry> pushes = server_.pushes();
   ASSERT_THAT(pushes, SizeIs(2 * partition_.shard_count()));
@@ -259,7 +259,7 @@ TEST_F(TrainerTest, ShareThatEndsEarlyPushesWeightZero) {
   EXPECT_EQ(Done().steps(), 2);
 }
 
-TEST_F(TrainerTest, StopLeavesAfterTheStepAtHand) {
+TEST_F(TrainerTest, AStoppedWorkerLeavesAfterTheCurrentStep) {
   EXPECT_EQ(Run({.stop_after = 2}).value(), Trainer::Ending::kStopped);
   EXPECT_THAT(model_.trained, SizeIs(2));
   EXPECT_EQ(server_.leave_count(), 1);
@@ -267,28 +267,30 @@ TEST_F(TrainerTest, StopLeavesAfterTheStepAtHand) {
   EXPECT_EQ(Done().evaluator(), false);
 }
 
-TEST_F(TrainerTest, ResidualsAreSavedWhenAnEpochIsDone) {
+TEST_F(TrainerTest, ResidualsAreSavedAfterAnEpoch) {
   ASSERT_TRUE(Run({.residual_file = residual_file_}).ok());
   EXPECT_EQ(*SavedStep(residual_file_), Step{6});
 }
 
-TEST_F(TrainerTest, ResidualsAreSavedWhenItIsStopped) {
+TEST_F(TrainerTest, ResidualsAreSavedWhenTheWorkerIsStopped) {
   ASSERT_TRUE(Run({.stop_after = 2, .residual_file = residual_file_}).ok());
   EXPECT_EQ(*SavedStep(residual_file_), Step{2});
 }
 
-TEST_F(TrainerTest, AResidualFileThatCannotBeWrittenEndsTheRunBeforeItBegins) {
+TEST_F(TrainerTest, AResidualFileThatCannotBeWrittenFailsTheRunBeforeTraining) {
   const auto ending = Run({.residual_file = residual_file_ + ".none/file"});
   EXPECT_TRUE(absl::IsNotFound(ending.status())) << ending.status();
   EXPECT_THAT(model_.trained, SizeIs(0));
 }
 
-// The gradients are too large for fp32 until the scale has been halved.
-TEST_F(TrainerTest, AnOverflowHalvesTheScaleAndTrainingGoesOn) {
+// The first step's gradients overflow fp32; at half the scale they fit.
+TEST_F(TrainerTest, AnOverflowHalvesTheScaleAndTrainingContinues) {
   ASSERT_TRUE(Run({.loss_scaling = LossScaling{.first = 0x1p127f, .largest = 0x1p127f}}).ok());
   EXPECT_THAT(model_.loss_scales,
               ElementsAre(0x1p127f, 0x1p126f, 0x1p126f, 0x1p126f, 0x1p126f, 0x1p126f));
-  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 4, 1.0f / 32)) << "halved by all but one step";
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 4, 1.0f / 32))
+      << "every step but the first halved the parameters";
+  ASSERT_THAT(server_.pushes(), SizeIs(6 * partition_.shard_count()));
   for (const PushEntry& push : server_.pushes()) {
     EXPECT_EQ(push.examples == 0, push.step == Step{0}) << push.step;
   }
@@ -298,13 +300,13 @@ TEST_F(TrainerTest, AnOverflowHalvesTheScaleAndTrainingGoesOn) {
   EXPECT_EQ(done.counters().nonfinite_gradients(), partition_.shard_count());
 }
 
-TEST_F(TrainerTest, AShardThatOverflowsLeavesTheOthersOfItsStep) {
+TEST_F(TrainerTest, AnOverflowedShardDoesNotAffectTheOtherShardsOfItsStep) {
   model_.OverflowAbove(1024);
   ASSERT_TRUE(Run({.loss_scaling = LossScaling{.first = 4096}}).ok());
   const ShardId w = partition_.ShardsOfTensor(0)[0];
   const ShardId b = partition_.ShardsOfTensor(1)[0];
   ASSERT_NE(w, b);
-  // Of six steps the first two were too large.
+  // The first two of six steps overflowed.
   EXPECT_EQ(server_.masters(w)[0], 1.0f / 16);
   EXPECT_EQ(server_.masters(b)[0], 1.0f / 64);
   EXPECT_EQ(Done().counters().overflowed_steps(), 2);
@@ -312,14 +314,14 @@ TEST_F(TrainerTest, AShardThatOverflowsLeavesTheOthersOfItsStep) {
   EXPECT_EQ(Done().loss_scale(), 1024);
 }
 
-TEST_F(TrainerTest, TheScaleDoublesAfterGoodSteps) {
+TEST_F(TrainerTest, TheScaleDoublesAfterAnIntervalOfGoodSteps) {
   ASSERT_TRUE(Run({.loss_scaling = LossScaling{.first = 8, .interval = 2}}).ok());
   EXPECT_THAT(model_.loss_scales, ElementsAre(8, 8, 16, 16, 32, 32));
-  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64)) << "as without a scale";
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64)) << "the same as without scaling";
   EXPECT_EQ(Done().loss_scale(), 64);
 }
 
-TEST_F(TrainerTest, AStepWithoutExamplesIsNoGoodOne) {
+TEST_F(TrainerTest, AStepWithoutExamplesDoesNotCountAsGood) {
   ASSERT_TRUE(Run({.examples = 3,
                    .worker = 1,
                    .workers = 2,
@@ -335,7 +337,7 @@ TEST_F(TrainerTest, TheLossScaleOutlivesTheProcess) {
   model_.OverflowAbove(1024);
   const LossScaling scaling = {.first = 4096, .interval = 3};
   const std::string file = residual_file_ + ".loss_scale";
-  // Two overflows and a good step, then two more good steps of the next process.
+  // Two overflows and a good step, then two more good steps in the next process.
   ASSERT_TRUE(Run({.stop_after = 3, .loss_scaling = scaling, .loss_scale_file = file}).ok());
   model_.loss_scales.clear();
   model_.OverflowAbove(INFINITY);
@@ -344,7 +346,7 @@ TEST_F(TrainerTest, TheLossScaleOutlivesTheProcess) {
   EXPECT_THAT(model_.loss_scales, ElementsAre(1024, 1024, 2048));
 }
 
-TEST_F(TrainerTest, AnothersLossScaleEndsTheRunBeforeItBegins) {
+TEST_F(TrainerTest, TheLossScaleFileOfAnotherJobFailsTheRunBeforeTraining) {
   const std::string file = residual_file_ + ".loss_scale";
   ASSERT_TRUE(WriteLossScale({file, "another", WorkerId{0}}, {}).ok());
   const auto ending = Run({.loss_scaling = LossScaling{}, .loss_scale_file = file});
@@ -359,19 +361,19 @@ TEST_F(TrainerTest, OnlyTheLowestLiveWorkerEvaluates) {
   EXPECT_FALSE(Events(WorkerEvent::kEpoch).back().epoch().has_test_accuracy());
 }
 
-TEST_F(TrainerTest, NextWorkerEvaluatesWhenTheLowestIsGone) {
+TEST_F(TrainerTest, TheNextWorkerEvaluatesWhenTheLowestIsGone) {
   shared_.others = {2};
   ASSERT_TRUE(Run({.worker = 1, .workers = 3, .heartbeats = 3}).ok());
   EXPECT_THAT(model_.evaluated, SizeIs(2));
 }
 
-TEST_F(TrainerTest, FirstJoinKeepsItsBuffers) {
+TEST_F(TrainerTest, AWorkerOfANewJobKeepsItsBuffers) {
   ASSERT_TRUE(Run({}).ok());
   EXPECT_EQ(model_.reset_count, 0);
   EXPECT_EQ(model_.update_count, 0);
 }
 
-TEST_F(TrainerTest, LaterJoinRecomputesBuffersAndGoesOnWhereTheJobIs) {
+TEST_F(TrainerTest, AWorkerOfARunningJobRecomputesBuffersAndStartsAtTheJobsStep) {
   shared_.frontier = 4;
   ASSERT_TRUE(Run({}).ok());
   EXPECT_EQ(Events(WorkerEvent::kJoined)[0].joined().step(), 4);
@@ -380,14 +382,14 @@ TEST_F(TrainerTest, LaterJoinRecomputesBuffersAndGoesOnWhereTheJobIs) {
   EXPECT_THAT(model_.trained, SizeIs(2));
 }
 
-TEST_F(TrainerTest, JoinAfterTheEndOnlyEvaluates) {
+TEST_F(TrainerTest, AWorkerThatJoinsAfterTheLastStepOnlyEvaluates) {
   shared_.frontier = 6;
   ASSERT_EQ(Run({}).value(), Trainer::Ending::kFinished);
   EXPECT_THAT(model_.trained, SizeIs(0));
   EXPECT_EQ(Done().final_test_accuracy(), 0.25);
 }
 
-TEST_F(TrainerTest, JumpOverTheEndOfAnEpochFinishesIt) {
+TEST_F(TrainerTest, SkippingTheLastStepOfAnEpochFinishesIt) {
   server_.set_judge([](const PushEntry& push) {
     VerdictEntry verdict = {.shard = push.shard, .step = push.step};
     const bool late = push.step == Step{1};
@@ -396,7 +398,7 @@ TEST_F(TrainerTest, JumpOverTheEndOfAnEpochFinishesIt) {
     return verdict;
   });
   ASSERT_TRUE(Run({}).ok());
-  // Steps 0, 1, 4 and 5 of two epochs of 3.
+  // The worker takes steps 0, 1, 4 and 5 of two epochs with 3 steps each.
   EXPECT_EQ(Done().steps(), 4);
   const std::vector<WorkerEvent> epochs = Events(WorkerEvent::kEpoch);
   ASSERT_THAT(epochs, SizeIs(2));
@@ -404,10 +406,26 @@ TEST_F(TrainerTest, JumpOverTheEndOfAnEpochFinishesIt) {
   EXPECT_EQ(epochs[1].epoch().epoch(), 1);
 }
 
-TEST_F(TrainerTest, ModelsErrorEndsTheRun) {
+TEST_F(TrainerTest, AnErrorOfTheModelEndsTheRun) {
   model_.FailInTraining();
   EXPECT_EQ(Run({}).status(), absl::InvalidArgumentError("no such layer"));
   EXPECT_THAT(Events(WorkerEvent::kDone), SizeIs(0));
+}
+
+TEST(StopwatchTest, ItCountsOnlyWhileItRuns) {
+  ManualClock clock;
+  Stopwatch watch(clock);
+  clock.Advance(absl::Seconds(5));
+  EXPECT_EQ(watch.elapsed(), absl::ZeroDuration());
+  watch.Start();
+  clock.Advance(absl::Seconds(2));
+  EXPECT_EQ(watch.elapsed(), absl::Seconds(2));
+  watch.Stop();
+  clock.Advance(absl::Seconds(30));
+  EXPECT_EQ(watch.elapsed(), absl::Seconds(2));
+  watch.Start();
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(watch.elapsed(), absl::Seconds(3));
 }
 
 }  // namespace

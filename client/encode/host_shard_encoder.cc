@@ -6,8 +6,8 @@
 #include "client/encode/gradient_clip.h"
 #include "client/replica/shard_values.h"
 #include "common/codec/payload.h"
+#include "kernels/arithmetic.h"
 #include "kernels/finite.h"
-#include "kernels/scale.h"
 
 namespace thinwire::client {
 

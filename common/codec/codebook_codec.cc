@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/add.h"
+#include "kernels/arithmetic.h"
 #include "kernels/codes.h"
 #include "kernels/pack_bits.h"
 #include "kernels/signs.h"

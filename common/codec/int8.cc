@@ -3,7 +3,7 @@
 #include "common/codec/codebook_codec.h"
 #include "common/codec/codebook_codecs.h"
 #include "kernels/codes.h"
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "common/codec/codebook_codec.h"
 #include "common/codec/codebook_codecs.h"
-#include "kernels/magnitude.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

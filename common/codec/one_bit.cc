@@ -1,6 +1,6 @@
 #include "common/codec/codebook_codec.h"
 #include "common/codec/codebook_codecs.h"
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

@@ -6,7 +6,7 @@
 #include "common/codec/codebook_codecs.h"
 #include "common/mix_bits.h"
 #include "kernels/codes.h"
-#include "kernels/magnitude.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

@@ -6,7 +6,7 @@
 #include "common/codec/drawn_indices.h"
 #include "common/codec/sparse_head.h"
 #include "common/codec/top_k.h"
-#include "kernels/add.h"
+#include "kernels/arithmetic.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {

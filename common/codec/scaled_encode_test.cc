@@ -9,8 +9,8 @@
 #include "common/codec/scale_byte.h"
 #include "gtest/gtest.h"
 #include "kernels/convert.h"
-#include "kernels/magnitude.h"
 #include "kernels/number_format.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

@@ -7,7 +7,7 @@
 #include "common/codec/codebook_codecs.h"
 #include "common/codec/table_fit.h"
 #include "common/mix_bits.h"
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 namespace thinwire {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 #include "worker/datasets/read_file.h"
 
 namespace thinwire {
@@ -19,18 +20,19 @@ absl::Status Append(const std::string& path, Dataset& dataset) {
   if (absl::IsNotFound(file.status())) {
     return absl::NotFoundError(
         absl::StrCat(file.status().message(),
-                     "; want the folder cifar-10-batches-bin of CIFAR-10's binary version"));
+                     " (expected the folder cifar-10-batches-bin of CIFAR-10's binary version)"));
   }
-  if (!file.ok()) return file.status();
+  RETURN_IF_ERROR(file.status());
   if (file->empty() || file->size() % kRowBytes != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": want rows of ", kRowBytes, " bytes, got ", file->size(), " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": wrong length (expected a multiple of ",
+                                                   kRowBytes, " bytes, got ", file->size(), ")"));
   }
   for (size_t at = 0; at < file->size(); at += kRowBytes) {
     const auto row = file->begin() + static_cast<ptrdiff_t>(at);
     if (*row >= kClassCount) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": label of row ", at / kRowBytes, ": want 0 to 9, got ", int{*row}));
+      return absl::InvalidArgumentError(absl::StrCat(path, ": label of row ", at / kRowBytes,
+                                                     ": out of range (expected 0 to 9, got ",
+                                                     int{*row}, ")"));
     }
     dataset.labels.push_back(*row);
     dataset.bytes.insert(dataset.bytes.end(), row + 1, row + kRowBytes);
@@ -41,20 +43,19 @@ absl::Status Append(const std::string& path, Dataset& dataset) {
 }  // namespace
 
 absl::StatusOr<Dataset> LoadCifar10(const std::string& folder, Part part) {
-  // Of the 50,000 training images, per channel.
+  // Mean and standard deviation of each channel over the 50,000 training images.
   Dataset dataset = {
       .example_shape = {3, 32, 32},
       .class_count = kClassCount,
-      .scalings = {Scaling::Normalising(0.4914, 0.2470), Scaling::Normalising(0.4822, 0.2435),
-                   Scaling::Normalising(0.4465, 0.2616)}};
+      .scalings = {Scaling::Normalizing(0.4914, 0.2470), Scaling::Normalizing(0.4822, 0.2435),
+                   Scaling::Normalizing(0.4465, 0.2616)}};
   std::vector<std::string> names = {"test_batch.bin"};
   if (part == Part::kTrain) {
     names.clear();
     for (int i = 1; i <= 5; ++i) names.push_back(absl::StrCat("data_batch_", i, ".bin"));
   }
   for (const std::string& name : names) {
-    const absl::Status status = Append(absl::StrCat(folder, "/", name), dataset);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(Append(absl::StrCat(folder, "/", name), dataset));
   }
   return dataset;
 }

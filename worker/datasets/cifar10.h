@@ -1,4 +1,4 @@
-// CIFAR-10 in its binary form: five training batches and a test batch, rows of
+// CIFAR-10's binary version: five training files and a test file of rows
 //
 //   label (1 byte, 0 to 9)   red (1024 bytes)   green (1024)   blue (1024)
 #ifndef THINWIRE_WORKER_DATASETS_CIFAR10_H_
@@ -11,9 +11,9 @@
 
 namespace thinwire {
 
-// data_batch_1.bin to data_batch_5.bin or test_batch.bin out of FOLDER: [3, 32, 32] bytes, 10
-// classes. A file may hold any number of rows. Errors: NotFound (naming the file and what the
-// folder should be), InvalidArgument.
+// Loads data_batch_1.bin to data_batch_5.bin, or test_batch.bin: [3, 32, 32] bytes and 10 classes.
+// A file may have any number of rows. Errors: NotFound with the missing file and the expected
+// folder; InvalidArgument for an invalid file.
 absl::StatusOr<Dataset> LoadCifar10(const std::string& folder, Part part);
 
 }  // namespace thinwire

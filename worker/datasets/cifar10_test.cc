@@ -21,7 +21,7 @@ std::string FreshFolder(const std::string& name) {
   return folder;
 }
 
-// A row whose red, green and blue planes hold one value each.
+// Returns a row whose red, green and blue planes each repeat one value.
 std::string Row(int label, int red, int green, int blue) {
   return std::string(1, static_cast<char>(label)) + std::string(1024, static_cast<char>(red)) +
          std::string(1024, static_cast<char>(green)) + std::string(1024, static_cast<char>(blue));
@@ -31,7 +31,7 @@ void Write(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-TEST(Cifar10Test, FiveBatchesFollowEachOther) {
+TEST(Cifar10Test, TheFiveTrainingFilesAreConcatenated) {
   const std::string folder = FreshFolder("train");
   for (int i = 1; i <= 5; ++i) {
     Write(folder + "/data_batch_" + std::to_string(i) + ".bin",
@@ -47,13 +47,13 @@ TEST(Cifar10Test, FiveBatchesFollowEachOther) {
   EXPECT_NEAR(x[3071], (64 / 255.0 - 0.4465) / 0.2616, 1e-5);
 }
 
-TEST(Cifar10Test, TestBatchIsItsOwnFile) {
+TEST(Cifar10Test, TheTestPartHasItsOwnFile) {
   const std::string folder = FreshFolder("test");
   Write(folder + "/test_batch.bin", Row(7, 1, 2, 3));
   EXPECT_THAT(LoadCifar10(folder, Part::kTest).value().labels, ElementsAre(7));
 }
 
-TEST(Cifar10Test, MissingBatchIsNamed) {
+TEST(Cifar10Test, AMissingFileIsNamed) {
   const std::string folder = FreshFolder("missing");
   Write(folder + "/data_batch_1.bin", Row(0, 0, 0, 0));
   const auto dataset = LoadCifar10(folder, Part::kTrain);
@@ -61,20 +61,20 @@ TEST(Cifar10Test, MissingBatchIsNamed) {
   EXPECT_THAT(dataset.status().message(), HasSubstr(folder + "/data_batch_2.bin"));
 }
 
-TEST(Cifar10Test, ShortRowIsRefused) {
+TEST(Cifar10Test, AShortRowIsRefused) {
   const std::string folder = FreshFolder("short");
   Write(folder + "/test_batch.bin", Row(0, 0, 0, 0).substr(1));
   EXPECT_THAT(LoadCifar10(folder, Part::kTest).status().message(),
-              HasSubstr("want rows of 3073 bytes, got 3072 bytes"));
+              HasSubstr("expected a multiple of 3073 bytes, got 3072"));
   Write(folder + "/test_batch.bin", "");
   EXPECT_TRUE(absl::IsInvalidArgument(LoadCifar10(folder, Part::kTest).status()));
 }
 
-TEST(Cifar10Test, LabelOutOfRangeIsRefused) {
+TEST(Cifar10Test, ALabelOutOfRangeIsRefused) {
   const std::string folder = FreshFolder("label");
   Write(folder + "/test_batch.bin", Row(3, 0, 0, 0) + Row(10, 0, 0, 0));
   EXPECT_THAT(LoadCifar10(folder, Part::kTest).status().message(),
-              HasSubstr("label of row 1: want 0 to 9, got 10"));
+              HasSubstr("label of row 1: out of range (expected 0 to 9, got 10)"));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace thinwire {
 
-Scaling Scaling::Normalising(double mean, double deviation) {
+Scaling Scaling::Normalizing(double mean, double deviation) {
   return {.scale = static_cast<float>(1 / (255 * deviation)),
           .shift = static_cast<float>(-mean / deviation)};
 }

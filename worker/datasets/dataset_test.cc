@@ -16,7 +16,7 @@ Dataset TwoImages() {
           .class_count = 3,
           .labels = {2, 0},
           .bytes = {0, 255, 10, 20, 51, 102, 30, 40},
-          .scalings = {Scaling::Normalising(0.5, 0.25), {.scale = 1, .shift = 5}}};
+          .scalings = {Scaling::Normalizing(0.5, 0.25), {.scale = 1, .shift = 5}}};
 }
 
 TEST(DatasetTest, EachChannelHasItsOwnScaling) {
@@ -28,7 +28,7 @@ TEST(DatasetTest, EachChannelHasItsOwnScaling) {
   EXPECT_THAT(x, ElementsAre(FloatNear(-1.2, 1e-5), FloatNear(-0.4, 1e-5), 35, 45));
 }
 
-TEST(DatasetTest, FloatsAreCopiedAsTheyAre) {
+TEST(DatasetTest, FloatsAreCopiedUnchanged) {
   const Dataset dataset = {
       .example_shape = {2}, .class_count = 2, .labels = {0, 1}, .floats = {1, 2, -3, 4}};
   std::vector<float> x(2);
@@ -44,7 +44,7 @@ TEST(DatasetTest, TruncateKeepsTheFirstExamples) {
   EXPECT_THAT(dataset.bytes, ElementsAre(0, 255, 10, 20));
 }
 
-TEST(DatasetTest, TruncateToNothingOrToMoreKeepsAll) {
+TEST(DatasetTest, TruncatingToZeroOrMoreThanAllKeepsAll) {
   Dataset dataset = TwoImages();
   dataset.Truncate(0);
   dataset.Truncate(3);

@@ -5,14 +5,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 #include "worker/datasets/read_file.h"
 
 namespace thinwire {
 namespace {
 
-constexpr uint32_t kUnsignedBytes = 0x0800;  // the type in the magic number, above the dimensions
+constexpr uint32_t kUnsignedBytes = 0x0800;  // the type bits of the magic number
 constexpr uint32_t kClassCount = 10;
-// Of Fashion-MNIST's 60,000 training images.
+// Over Fashion-MNIST's 60,000 training images.
 constexpr double kMean = 0.2860;
 constexpr double kDeviation = 0.3530;
 
@@ -27,11 +28,11 @@ absl::StatusOr<IdxArray> ReadIdx(const std::string& folder, const std::string& s
   if (!std::filesystem::exists(path) && std::filesystem::exists(unpacked)) path = unpacked;
   absl::StatusOr<std::vector<uint8_t>> file = ReadFile(path);
   if (absl::IsNotFound(file.status())) {
-    return absl::NotFoundError(
-        absl::StrCat(file.status().message(),
-                     "; Fashion-MNIST's four files are in Debian's package dataset-fashion-mnist"));
+    return absl::NotFoundError(absl::StrCat(
+        file.status().message(),
+        " (Debian's package dataset-fashion-mnist has the four files of Fashion-MNIST)"));
   }
-  if (!file.ok()) return file.status();
+  RETURN_IF_ERROR(file.status());
   return ParseIdx(*std::move(file), dimensions, path);
 }
 
@@ -41,27 +42,28 @@ absl::StatusOr<IdxArray> ParseIdx(std::vector<uint8_t> file, uint32_t dimensions
                                   const std::string& name) {
   const size_t header_bytes = 4 + 4 * size_t{dimensions};
   if (file.size() < header_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": want an IDX header of ", header_bytes,
-                                                   " bytes, got a file of ", file.size()));
+    return absl::InvalidArgumentError(absl::StrCat(name, ": IDX header too short (expected ",
+                                                   header_bytes, " bytes, got ", file.size(), ")"));
   }
-  const uint32_t want = kUnsignedBytes | dimensions;
+  const uint32_t expected = kUnsignedBytes | dimensions;
   const uint32_t magic = BigEndian(file);
-  if (magic != want) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": want magic number 0x", absl::Hex(want),
-                                                   ", got 0x", absl::Hex(magic)));
+  if (magic != expected) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": wrong magic number (expected 0x",
+                                                   absl::Hex(expected), ", got 0x",
+                                                   absl::Hex(magic), ")"));
   }
   IdxArray array;
   uint64_t count = 1;
   for (uint32_t i = 0; i < dimensions; ++i) {
     const uint32_t dimension = BigEndian(std::span(file).subspan(4 + 4 * i));
-    // Held below 2^33 at each step, so that no product overflows.
+    // Stop multiplying above the file limit, so that no product overflows.
     count = count > kLargestFileBytes ? count : count * dimension;
     array.shape.push_back(dimension);
   }
   if (count == 0 || count != file.size() - header_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": want ", count,
-                                                   " bytes (at least one) after the header, got ",
-                                                   file.size() - header_bytes));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": wrong length after the header (expected ", count,
+                     " bytes, at least one, got ", file.size() - header_bytes, ")"));
   }
   file.erase(file.begin(), file.begin() + static_cast<ptrdiff_t>(header_bytes));
   array.bytes = std::move(file);
@@ -70,24 +72,24 @@ absl::StatusOr<IdxArray> ParseIdx(std::vector<uint8_t> file, uint32_t dimensions
 
 absl::StatusOr<Dataset> LoadFashionMnist(const std::string& folder, Part part) {
   const std::string stem = part == Part::kTrain ? "train" : "t10k";
-  absl::StatusOr<IdxArray> images = ReadIdx(folder, absl::StrCat(stem, "-images-idx3-ubyte"), 3);
-  if (!images.ok()) return images.status();
-  absl::StatusOr<IdxArray> labels = ReadIdx(folder, absl::StrCat(stem, "-labels-idx1-ubyte"), 1);
-  if (!labels.ok()) return labels.status();
-  if (images->shape[0] != labels->shape[0]) {
-    return absl::InvalidArgumentError(absl::StrCat(folder, ": want as many labels as images in ",
-                                                   stem, "-*, got ", labels->shape[0], " and ",
-                                                   images->shape[0]));
+  ASSIGN_OR_RETURN(IdxArray images, ReadIdx(folder, absl::StrCat(stem, "-images-idx3-ubyte"), 3));
+  ASSIGN_OR_RETURN(const IdxArray labels,
+                   ReadIdx(folder, absl::StrCat(stem, "-labels-idx1-ubyte"), 1));
+  if (images.shape[0] != labels.shape[0]) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, "/", stem, "-*: different numbers of labels and images (expected ",
+                     images.shape[0], " labels, got ", labels.shape[0], ")"));
   }
-  Dataset dataset = {.example_shape = {1, images->shape[1], images->shape[2]},
+  Dataset dataset = {.example_shape = {1, images.shape[1], images.shape[2]},
                      .class_count = kClassCount,
-                     .labels = {labels->bytes.begin(), labels->bytes.end()},
-                     .bytes = std::move(images->bytes),
-                     .scalings = {Scaling::Normalising(kMean, kDeviation)}};
+                     .labels = {labels.bytes.begin(), labels.bytes.end()},
+                     .bytes = std::move(images.bytes),
+                     .scalings = {Scaling::Normalizing(kMean, kDeviation)}};
   for (size_t i = 0; i < dataset.labels.size(); ++i) {
     if (dataset.labels[i] < static_cast<int32_t>(kClassCount)) continue;
     return absl::InvalidArgumentError(absl::StrCat(folder, ": label ", i, " of ", stem,
-                                                   ": want 0 to 9, got ", dataset.labels[i]));
+                                                   ": out of range (expected 0 to 9, got ",
+                                                   dataset.labels[i], ")"));
   }
   return dataset;
 }

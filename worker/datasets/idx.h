@@ -1,8 +1,7 @@
-// IDX: the file format of MNIST and its kin. Fashion-MNIST is two such pairs of files, packed by
-// gzip.
+// IDX is the file format of MNIST. Fashion-MNIST has two pairs of such files, compressed by gzip.
 //
-//   images   00 00 08 03   count rows columns   (big-endian, 4 bytes each)   count * rows * columns
-//   bytes labels   00 00 08 01   count                                             count bytes
+//   images   00 00 08 03 | count | rows | columns (big-endian u32 each) | count * rows * columns
+//   bytes labels   00 00 08 01 | count (big-endian u32) | count bytes
 #ifndef THINWIRE_WORKER_DATASETS_IDX_H_
 #define THINWIRE_WORKER_DATASETS_IDX_H_
 
@@ -23,14 +22,15 @@ struct IdxArray {
   bool operator==(const IdxArray&) const = default;
 };
 
-// Takes an IDX file of unsigned bytes with DIMENSIONS dimensions apart. NAME is how errors call it.
-// Errors: InvalidArgument if it is another kind of file, or not as long as its header says.
+// Parses an IDX file of unsigned bytes. `name` is the file's name in error messages. Errors:
+// InvalidArgument if the file has another type, another number of dimensions, or a length that does
+// not match its header.
 absl::StatusOr<IdxArray> ParseIdx(std::vector<uint8_t> file, uint32_t dimensions,
                                   const std::string& name);
 
-// Fashion-MNIST out of FOLDER, the files as Debian's package dataset-fashion-mnist lays them out,
-// also unpacked: [1, 28, 28] bytes, 10 classes. Errors: NotFound (a file, naming the package),
-// InvalidArgument.
+// Loads Fashion-MNIST, [1, 28, 28] bytes and 10 classes, from a folder with the files of Debian's
+// package dataset-fashion-mnist, compressed or not. Errors: NotFound with the missing file and the
+// package; InvalidArgument for an invalid file.
 absl::StatusOr<Dataset> LoadFashionMnist(const std::string& folder, Part part);
 
 }  // namespace thinwire

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/did_you_mean.h"
+#include "common/status_macros.h"
 #include "worker/datasets/cifar10.h"
 #include "worker/datasets/idx.h"
 #include "worker/datasets/safetensors.h"
@@ -31,21 +32,19 @@ absl::StatusOr<Dataset> LoadPart(const Task& task, Part part) {
 }  // namespace
 
 absl::StatusOr<Datasets> LoadDatasets(const Task& task) {
-  absl::StatusOr<Dataset> train = LoadPart(task, Part::kTrain);
-  if (!train.ok()) return train.status();
-  train->Truncate(task.train_examples());
-  absl::StatusOr<Dataset> test = LoadPart(task, Part::kTest);
-  if (!test.ok()) return test.status();
-  test->Truncate(task.test_examples());
-  if (train->example_shape != test->example_shape) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(task.data_dir(), ": want test examples of the training examples' shape [",
-                     absl::StrJoin(train->example_shape, ", "), "], got [",
-                     absl::StrJoin(test->example_shape, ", "), "]"));
+  ASSIGN_OR_RETURN(Dataset train, LoadPart(task, Part::kTrain));
+  train.Truncate(task.train_examples());
+  ASSIGN_OR_RETURN(Dataset test, LoadPart(task, Part::kTest));
+  test.Truncate(task.test_examples());
+  if (train.example_shape != test.example_shape) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        task.data_dir(), ": test and training examples have different shapes (expected [",
+        absl::StrJoin(train.example_shape, ", "), "], got [",
+        absl::StrJoin(test.example_shape, ", "), "])"));
   }
-  const uint32_t class_count = std::max(train->class_count, test->class_count);
-  train->class_count = test->class_count = class_count;
-  return Datasets{.train = *std::move(train), .test = *std::move(test)};
+  const uint32_t class_count = std::max(train.class_count, test.class_count);
+  train.class_count = test.class_count = class_count;
+  return Datasets{.train = std::move(train), .test = std::move(test)};
 }
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// The training and the test part of the data set that a Task names.
+// Loads the training and test parts of a Task's data set.
 #ifndef THINWIRE_WORKER_DATASETS_LOAD_H_
 #define THINWIRE_WORKER_DATASETS_LOAD_H_
 
@@ -13,8 +13,8 @@ struct Datasets {
   Dataset test;
 };
 
-// Both have the same example shape and class count. Errors: InvalidArgument that lists the data
-// sets there are, or those of the file formats.
+// Loads both parts; they have the same example shape and number of classes. Errors: InvalidArgument
+// for an unknown data set, with the list of known ones; the errors of the file formats.
 absl::StatusOr<Datasets> LoadDatasets(const Task& task);
 
 }  // namespace thinwire

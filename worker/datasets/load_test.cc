@@ -20,7 +20,7 @@ std::string FreshFolder(const std::string& name) {
   return folder;
 }
 
-// EXAMPLES examples of VALUES zeros with labels 0, 1, ...
+// Writes `examples` examples of `values` zeros with labels 0, 1, ...
 void WriteSafetensors(const std::string& path, int examples, int values) {
   const int x_bytes = examples * values * 4;
   std::string header = R"({"x": {"dtype": "F32", "shape": [)" + std::to_string(examples) + ", " +
@@ -43,14 +43,14 @@ Task SafetensorsTask(const std::string& folder) {
   return task;
 }
 
-TEST(LoadTest, UnknownDatasetListsThoseThereAre) {
+TEST(LoadTest, AnUnknownDatasetIsRefusedWithTheListOfDatasets) {
   Task task;
   task.set_dataset("mnist");
   EXPECT_THAT(LoadDatasets(task).status().message(),
               HasSubstr("want fashion_mnist, cifar10 or safetensors, got \"mnist\""));
 }
 
-TEST(LoadTest, ClassesAreThoseOfBothParts) {
+TEST(LoadTest, TheClassCountCoversBothParts) {
   const std::string folder = FreshFolder("classes");
   WriteSafetensors(folder + "/train.safetensors", 3, 2);
   WriteSafetensors(folder + "/test.safetensors", 5, 2);
@@ -59,15 +59,15 @@ TEST(LoadTest, ClassesAreThoseOfBothParts) {
   EXPECT_EQ(datasets.test.class_count, 5);
 }
 
-TEST(LoadTest, ShapesMustAgree) {
+TEST(LoadTest, TheShapesOfBothPartsMustAgree) {
   const std::string folder = FreshFolder("shapes");
   WriteSafetensors(folder + "/train.safetensors", 3, 2);
   WriteSafetensors(folder + "/test.safetensors", 3, 4);
   EXPECT_THAT(LoadDatasets(SafetensorsTask(folder)).status().message(),
-              HasSubstr("shape [2], got [4]"));
+              HasSubstr("(expected [2], got [4])"));
 }
 
-TEST(LoadTest, ExamplesAreCutToWhatIsAskedFor) {
+TEST(LoadTest, ExamplesAreTruncatedToTheConfiguredNumber) {
   const std::string folder = FreshFolder("cut");
   WriteSafetensors(folder + "/train.safetensors", 9, 2);
   WriteSafetensors(folder + "/test.safetensors", 5, 2);

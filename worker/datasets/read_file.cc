@@ -20,11 +20,11 @@ struct CloseGzip {
 
 }  // namespace
 
-absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path, uint64_t most_bytes) {
+absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path, uint64_t max_bytes) {
   std::unique_ptr<gzFile_s, CloseGzip> file(gzopen(path.c_str(), "rb"));
   if (file == nullptr) {
     const int error = errno;
-    return absl::ErrnoToStatus(error, absl::StrCat(path, ": cannot open"));
+    return absl::ErrnoToStatus(error, absl::StrCat(path, ": cannot be opened"));
   }
   gzbuffer(file.get(), kChunkBytes);
   std::vector<uint8_t> bytes;
@@ -36,21 +36,21 @@ absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path, uint64_t 
       int code = Z_OK;
       const char* reason = gzerror(file.get(), &code);
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": cannot read on after ", before,
+          absl::StrCat(path, ": read error after ", before,
                        " bytes: ", code == Z_ERRNO ? std::strerror(errno) : reason));
     }
     bytes.resize(before + static_cast<size_t>(got));
-    if (bytes.size() > most_bytes) {
+    if (bytes.size() > max_bytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": want at most ", most_bytes, " bytes, got more"));
+          absl::StrCat(path, ": file too large (expected at most ", max_bytes, " bytes)"));
     }
     if (got == 0) break;
   }
-  // A file that ends in the middle of its gzip stream is told only by closing it.
+  // Only gzclose reports a gzip stream that is cut short.
   const int closed = gzclose_r(file.release());
   if (closed == Z_BUF_ERROR) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ends after ", bytes.size(),
-                                                   " bytes, in the middle of its gzip stream"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": gzip stream cut short after ", bytes.size(), " bytes"));
   }
   return bytes;
 }

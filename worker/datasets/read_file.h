@@ -1,4 +1,4 @@
-// Reads a whole file, whether gzip has packed it or not.
+// Reads a whole file, decompressing it if it is a gzip file.
 #ifndef THINWIRE_WORKER_DATASETS_READ_FILE_H_
 #define THINWIRE_WORKER_DATASETS_READ_FILE_H_
 
@@ -12,11 +12,11 @@ namespace thinwire {
 
 inline constexpr uint64_t kLargestFileBytes = uint64_t{4} << 30;
 
-// The file's bytes, unpacked if they are gzip's. Errors: NotFound, InvalidArgument (packed wrongly,
-// or more than MOST_BYTES unpacked), all with the path. Memory grows with what is read, not with
-// what a header claims.
+// Returns the file's bytes, decompressed. Memory grows with the bytes read; no size in a header is
+// trusted. Errors, all with the path: NotFound; InvalidArgument if the compressed stream is damaged
+// or the decompressed file has more than `max_bytes` bytes.
 absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path,
-                                              uint64_t most_bytes = kLargestFileBytes);
+                                              uint64_t max_bytes = kLargestFileBytes);
 
 }  // namespace thinwire
 

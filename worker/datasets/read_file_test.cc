@@ -21,7 +21,7 @@ void WriteGzip(const std::string& path, const std::string& text) {
   gzclose(file);
 }
 
-TEST(ReadFileTest, ReadsPlainAndPackedFilesAlike) {
+TEST(ReadFileTest, PlainAndCompressedFilesReadAlike) {
   const std::string text(3'000'000, 'x');
   std::ofstream(PathOf("plain")) << text;
   WriteGzip(PathOf("packed.gz"), text);
@@ -29,13 +29,13 @@ TEST(ReadFileTest, ReadsPlainAndPackedFilesAlike) {
   EXPECT_EQ(ReadFile(PathOf("packed.gz")).value(), std::vector<uint8_t>(text.begin(), text.end()));
 }
 
-TEST(ReadFileTest, MissingFileIsNamed) {
+TEST(ReadFileTest, AMissingFileIsNamed) {
   const auto bytes = ReadFile(PathOf("missing"));
   EXPECT_TRUE(absl::IsNotFound(bytes.status())) << bytes.status();
   EXPECT_THAT(bytes.status().message(), HasSubstr(PathOf("missing")));
 }
 
-TEST(ReadFileTest, GzipStreamCutShortIsRefused) {
+TEST(ReadFileTest, AGzipStreamCutShortIsRefused) {
   const std::string path = PathOf("cut.gz");
   std::string text;
   for (int i = 0; i < 20'000; ++i) text += std::to_string(i * 7919);
@@ -46,7 +46,7 @@ TEST(ReadFileTest, GzipStreamCutShortIsRefused) {
   EXPECT_THAT(bytes.status().message(), HasSubstr(path));
 }
 
-TEST(ReadFileTest, DamagedGzipStreamIsRefused) {
+TEST(ReadFileTest, ADamagedGzipStreamIsRefused) {
   const std::string path = PathOf("damaged.gz");
   WriteGzip(path, std::string(100'000, 'y') + "z");
   {
@@ -57,12 +57,12 @@ TEST(ReadFileTest, DamagedGzipStreamIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(ReadFile(path).status()));
 }
 
-TEST(ReadFileTest, BombIsRefusedAtTheLimit) {
+TEST(ReadFileTest, ADecompressionBombIsRefusedAtTheLimit) {
   const std::string path = PathOf("bomb.gz");
   WriteGzip(path, std::string(8'000'000, '\0'));
   const auto bytes = ReadFile(path, 1'000'000);
   EXPECT_TRUE(absl::IsInvalidArgument(bytes.status())) << bytes.status();
-  EXPECT_THAT(bytes.status().message(), HasSubstr("want at most 1000000 bytes"));
+  EXPECT_THAT(bytes.status().message(), HasSubstr("expected at most 1000000 bytes"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// BoundModel: a model over memory of its own, for tests that play the client.
+// BoundModel binds a model to memory of its own, for tests without a client.
 #ifndef THINWIRE_WORKER_MODELS_BOUND_MODEL_H_
 #define THINWIRE_WORKER_MODELS_BOUND_MODEL_H_
 
@@ -7,15 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "worker/model.h"
+#include "worker/models/model.h"
 
 namespace thinwire {
 
 struct BoundModel {
   std::unique_ptr<Model> model;
-  std::vector<std::vector<float>> replica;  // bound, with the initial values
-  std::vector<uint32_t> gated;              // by the last Train, in order
-  std::vector<uint32_t> sunk;
+  std::vector<std::vector<float>> replica;  // the bound parameters
+  std::vector<uint32_t> gated;  // tensors in the order of their gates in the last Train()
+  std::vector<uint32_t> sunk;   // tensors in the order of their gradients
   std::vector<std::vector<float>> gradients;
 
   explicit BoundModel(std::unique_ptr<Model> m, Model::Place place = Model::Place::kHost)
@@ -43,7 +43,7 @@ struct BoundModel {
         });
   }
 
-  // replica -= rate * gradients
+  // Takes a gradient descent step: replica -= rate * gradients.
   void Descend(float rate) {
     for (size_t i = 0; i < replica.size(); ++i) {
       for (size_t k = 0; k < replica[i].size(); ++k) replica[i][k] -= rate * gradients[i][k];
@@ -51,12 +51,12 @@ struct BoundModel {
   }
 };
 
-// A batch that a model can learn: the label is where an example is bright.
+// A batch that a model can learn: an example is bright in the part that belongs to its label.
 struct ToyBatch {
   std::vector<float> x;
   std::vector<int64_t> labels;
 
-  // COUNT examples of VALUES values each, with CLASSES classes.
+  // Makes `count` examples with `values` values each.
   ToyBatch(int64_t count, int64_t values, int64_t classes) {
     uint32_t noise = 12345;
     for (int64_t i = 0; i < count; ++i) {

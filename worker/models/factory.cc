@@ -17,22 +17,22 @@
 #include "absl/strings/strip.h"
 #include "common/did_you_mean.h"
 #include "common/partition.h"
-#include "worker/models/plain_networks.h"
-#include "worker/models/resnet20.h"
+#include "common/status_macros.h"
+#include "worker/models/built_in.h"
 #include "worker/models/torch_model.h"
 #include "worker/models/torchscript.h"
 
 namespace thinwire {
 namespace {
 
-// Why there is no CUDA device of a number that is at least DEVICE_COUNT.
-std::string WhyNot(size_t device_count) {
+// Returns why LibTorch has no CUDA device with a number of at least `device_count`.
+std::string MissingDeviceReason(size_t device_count) {
   if (!at::Context::hasCUDART()) return absl::StrCat(TorchVersion(), " was built without CUDA");
   if (device_count == 0) {
-    return absl::StrCat(TorchVersion(),
-                        " sees no GPU: there is no driver, or none that is new enough");
+    return absl::StrCat(TorchVersion(), " finds no GPU: the driver is missing or too old");
   }
-  return absl::StrCat(TorchVersion(), " sees ", device_count, " CUDA devices, from cuda:0 on");
+  return absl::StrCat(TorchVersion(), " finds ", device_count,
+                      " CUDA devices, starting with cuda:0");
 }
 
 absl::StatusOr<at::Device> ParseDevice(const std::string& name) {
@@ -43,11 +43,11 @@ absl::StatusOr<at::Device> ParseDevice(const std::string& name) {
   uint32_t index = 0;
   if (!absl::ConsumePrefix(&number, "cuda:") || !absl::SimpleAtoi(number, &index)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("device: want auto, cpu or cuda:N, got \"", name, "\""));
+        absl::StrCat("device: unknown device (expected auto, cpu or cuda:N, got \"", name, "\")"));
   }
   if (index >= device_count) {
     return absl::InvalidArgumentError(
-        absl::StrCat("device: got ", name, ", but ", WhyNot(device_count)));
+        absl::StrCat("device: ", name, " is not available: ", MissingDeviceReason(device_count)));
   }
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
@@ -74,20 +74,21 @@ absl::StatusOr<at::ScalarType> ParsePrecision(const std::string& name) {
   return UnknownWord("precision", name, kNames);
 }
 
-// Nothing tells beforehand which operators LibTorch has in which precision, so it is tried: one
+// LibTorch does not say in advance which operators support which precision, so this runs a training
 // step on two examples of zeros.
 absl::Status TryPrecision(const Task& task, std::span<const int64_t> example_shape, bool on_cpu,
                           Model& model) {
   const std::vector<int64_t> shape(example_shape.begin(), example_shape.end());
   const std::vector<float> zeros(2 * TensorShape{.name = "x", .shape = shape}.value_count());
   const std::vector<int64_t> labels(2);
-  const absl::StatusOr<BatchResult> tried = model.Train(
+  const absl::StatusOr<BatchResult> result = model.Train(
       {.x = zeros, .labels = labels}, /*loss_scale=*/1, [](uint32_t) { return absl::OkStatus(); },
       [](uint32_t, const TensorGradient&) {});
-  if (!tried.ok()) {
+  if (!result.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "precision: want ", on_cpu ? "fp32 or bf16, on a CPU" : "another, such as fp32", ", got ",
-        task.precision(), "; ", TorchVersion(), ": ", std::string(tried.status().message())));
+        "precision: not supported by ", TorchVersion(), " for this model and device (expected ",
+        on_cpu ? "fp32 or bf16" : "another precision, such as fp32", ", got ", task.precision(),
+        "): ", std::string(result.status().message())));
   }
   model.ResetBuffers();
   return absl::OkStatus();
@@ -96,9 +97,8 @@ absl::Status TryPrecision(const Task& task, std::span<const int64_t> example_sha
 }  // namespace
 
 absl::StatusOr<std::optional<int>> CudaDeviceOf(const Task& task) {
-  const absl::StatusOr<at::Device> device = ParseDevice(task.device());
-  if (!device.ok()) return device.status();
-  return device->is_cpu() ? std::nullopt : std::optional<int>(device->index());
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(task.device()));
+  return device.is_cpu() ? std::nullopt : std::optional<int>(device.index());
 }
 
 std::string TorchVersion() { return "LibTorch " TORCH_VERSION; }
@@ -111,18 +111,14 @@ void UseThreads(uint32_t threads) {
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const Task& task,
                                                  std::span<const int64_t> example_shape,
                                                  int64_t class_count) {
-  const absl::StatusOr<at::Device> device = ParseDevice(task.device());
-  if (!device.ok()) return device.status();
-  const absl::StatusOr<at::ScalarType> precision = ParsePrecision(task.precision());
-  if (!precision.ok()) return precision.status();
-  absl::StatusOr<Network> network = MakeNetwork(task, example_shape, class_count);
-  if (!network.ok()) return network.status();
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(task.device()));
+  ASSIGN_OR_RETURN(const at::ScalarType precision, ParsePrecision(task.precision()));
+  ASSIGN_OR_RETURN(Network network, MakeNetwork(task, example_shape, class_count));
   auto model = std::make_unique<TorchModel>(
-      *std::move(network), std::vector<int64_t>(example_shape.begin(), example_shape.end()),
-      class_count, *device, *precision);
-  if (*precision != at::kFloat) {
-    const absl::Status tried = TryPrecision(task, example_shape, device->is_cpu(), *model);
-    if (!tried.ok()) return tried;
+      std::move(network), std::vector<int64_t>(example_shape.begin(), example_shape.end()),
+      class_count, device, precision);
+  if (precision != at::kFloat) {
+    RETURN_IF_ERROR(TryPrecision(task, example_shape, device.is_cpu(), *model));
   }
   return model;
 }

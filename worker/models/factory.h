@@ -1,4 +1,4 @@
-// The model that a Task names, on the device and in the precision that it names.
+// Creates the model of a Task, on the task's device and in its precision.
 #ifndef THINWIRE_WORKER_MODELS_FACTORY_H_
 #define THINWIRE_WORKER_MODELS_FACTORY_H_
 
@@ -10,24 +10,24 @@
 
 #include "absl/status/statusor.h"
 #include "proto/config.pb.h"
-#include "worker/model.h"
+#include "worker/models/model.h"
 
 namespace thinwire {
 
-// "LibTorch 1.13.1".
+// Returns, for example, "LibTorch 1.13.1".
 std::string TorchVersion();
 
-// How many threads LibTorch's arithmetic takes in this process. Call it once, before the first
-// model.
+// Sets the number of threads that LibTorch computes with. Call it once per process, before creating
+// a model.
 void UseThreads(uint32_t threads);
 
-// The number of the CUDA device that the model of TASK computes on; nothing: the CPU. Errors:
-// InvalidArgument for a device that there is not, which says what is missing.
+// Returns the number of the task's CUDA device, or nothing for the CPU. Errors: InvalidArgument if
+// the device does not exist; the message gives the reason.
 absl::StatusOr<std::optional<int>> CudaDeviceOf(const Task& task);
 
-// Errors: InvalidArgument that lists the models, devices or precisions there are, says why the
-// model does not fit the examples, what LibTorch lacks for the precision, or what a TorchScript
-// file lacks; NotFound for its file.
+// Errors: InvalidArgument for an unknown model, device or precision, a model that does not fit the
+// examples, a precision that LibTorch does not support for the model, or an invalid TorchScript
+// file; NotFound if that file is missing.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const Task& task,
                                                  std::span<const int64_t> example_shape,
                                                  int64_t class_count);

@@ -1,4 +1,4 @@
-// What every built-in model must do, and what each alone must.
+// Tests that every built-in model must pass, and tests of single models.
 #include "worker/models/factory.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ class BuiltInModelTest : public ::testing::TestWithParam<const char*> {
   const ToyBatch toy_{6, 64, 3};
 };
 
-TEST_P(BuiltInModelTest, EveryTensorIsGatedOnceInForwardOrder) {
+TEST_P(BuiltInModelTest, EveryTensorIsGatedOnce) {
   BoundModel bound = Small();
   ASSERT_TRUE(bound.Train(toy_.batch()).ok());
   std::vector<uint32_t> want(bound.replica.size());
@@ -60,7 +60,7 @@ TEST_P(BuiltInModelTest, EveryTensorIsGatedOnceInForwardOrder) {
 TEST_P(BuiltInModelTest, EveryGradientReachesTheSinkOnceLastLayerFirst) {
   BoundModel bound = Small();
   ASSERT_TRUE(bound.Train(toy_.batch()).ok());
-  // Tensors of one layer, whose names differ in the last part, may come in any order.
+  // The gradients of one layer's tensors, whose names share a prefix, may arrive in any order.
   const auto layer = [&](uint32_t i) {
     const std::string& name = bound.model->tensors()[i].name;
     return name.substr(0, name.rfind('.'));
@@ -78,7 +78,7 @@ TEST_P(BuiltInModelTest, EveryGradientReachesTheSinkOnceLastLayerFirst) {
   EXPECT_EQ(std::set<uint32_t>(bound.sunk.begin(), bound.sunk.end()).size(), bound.sunk.size());
 }
 
-TEST_P(BuiltInModelTest, GradientIsTheSlopeOfTheMeanLoss) {
+TEST_P(BuiltInModelTest, TheGradientIsTheSlopeOfTheMeanLoss) {
   BoundModel bound = Small();
   ASSERT_TRUE(bound.Train(toy_.batch()).ok());
   const auto gradients = bound.gradients;
@@ -86,7 +86,7 @@ TEST_P(BuiltInModelTest, GradientIsTheSlopeOfTheMeanLoss) {
   for (const auto& gradient : gradients) {
     for (float g : gradient) squares += static_cast<double>(g) * g;
   }
-  // Along the gradient the loss changes by its squared length per unit.
+  // Along the gradient the slope of the loss is the squared norm of the gradient.
   const float by = static_cast<float>(1e-3 / std::sqrt(squares));
   bound.Descend(by);
   const double below = bound.Train(toy_.batch())->loss_sum / 6;
@@ -97,7 +97,7 @@ TEST_P(BuiltInModelTest, GradientIsTheSlopeOfTheMeanLoss) {
   EXPECT_NEAR(slope / squares, 1, 0.05);
 }
 
-TEST_P(BuiltInModelTest, ReplicaIsTheModelsMemory) {
+TEST_P(BuiltInModelTest, TheReplicaIsTheModelsMemory) {
   BoundModel bound = Small();
   const double before = bound.model->Evaluate(toy_.batch())->loss_sum;
   for (float& value : bound.replica.back()) value += 1;
@@ -105,7 +105,7 @@ TEST_P(BuiltInModelTest, ReplicaIsTheModelsMemory) {
   EXPECT_NE(bound.model->Evaluate(toy_.batch())->loss_sum, before);
 }
 
-TEST_P(BuiltInModelTest, LossFallsOnAToyProblem) {
+TEST_P(BuiltInModelTest, TheLossFallsOnAToyProblem) {
   BoundModel bound = Small();
   const double before = bound.Train(toy_.batch())->loss_sum;
   for (int i = 0; i < 25; ++i) {
@@ -118,7 +118,7 @@ TEST_P(BuiltInModelTest, LossFallsOnAToyProblem) {
   EXPECT_EQ(after.examples, 6);
 }
 
-TEST_P(BuiltInModelTest, ScaledLossScalesTheGradientsExactlyAndNothingElse) {
+TEST_P(BuiltInModelTest, TheLossScaleMultipliesTheGradientsExactlyAndNothingElse) {
   BoundModel plain = Small();
   BoundModel scaled = Small();
   const BatchResult want = plain.Train(toy_.batch()).value();
@@ -129,10 +129,10 @@ TEST_P(BuiltInModelTest, ScaledLossScalesTheGradientsExactlyAndNothingElse) {
   }
 }
 
-TEST_P(BuiltInModelTest, InBf16GradientsAreNearThoseOfFp32) {
+TEST_P(BuiltInModelTest, GradientsInBf16AreCloseToThoseInFp32) {
   BoundModel exact = Small();
   BoundModel rounded = Small(1, "bf16");
-  EXPECT_EQ(rounded.replica, exact.replica) << "first values are fp32";
+  EXPECT_EQ(rounded.replica, exact.replica) << "initial values are fp32";
   const double loss = exact.Train(toy_.batch())->loss_sum;
   EXPECT_NEAR(rounded.Train(toy_.batch())->loss_sum, loss, 0.02 * loss);
   double squares = 0, squared_difference = 0;
@@ -143,12 +143,12 @@ TEST_P(BuiltInModelTest, InBf16GradientsAreNearThoseOfFp32) {
           std::pow(double{exact.gradients[t][i]} - double{rounded.gradients[t][i]}, 2);
     }
   }
-  EXPECT_GT(squared_difference, 0) << "it did compute in another precision";
-  // Twenty layers, each rounded to eight bits and normalised over few values.
+  EXPECT_GT(squared_difference, 0) << "bf16 must change the gradients";
+  // The bound is wide: twenty layers round to eight bits and normalize over few values.
   EXPECT_LT(squared_difference, 0.1 * squares);
 }
 
-TEST_P(BuiltInModelTest, LossFallsInBf16) {
+TEST_P(BuiltInModelTest, TheLossFallsInBf16) {
   BoundModel bound = Small(1, "bf16");
   const double before = bound.model->Evaluate(toy_.batch())->loss_sum;
   for (int i = 0; i < 25; ++i) {
@@ -160,23 +160,23 @@ TEST_P(BuiltInModelTest, LossFallsInBf16) {
   EXPECT_EQ(after.correct, 6);
 }
 
-TEST_P(BuiltInModelTest, APrecisionThatLibTorchLacksIsRefusedAtTheStart) {
+TEST_P(BuiltInModelTest, APrecisionThatLibTorchDoesNotSupportIsRefusedAtTheStart) {
   Task task = TaskOf(GetParam());
   task.set_precision("fp16");
   const auto model = MakeModel(task, std::vector<int64_t>{1, 8, 8}, 3);
-  if (model.ok()) GTEST_SKIP() << TorchVersion() << " has fp16 on a CPU";
+  if (model.ok()) GTEST_SKIP() << TorchVersion() << " supports fp16 on the CPU";
   EXPECT_TRUE(absl::IsInvalidArgument(model.status()));
-  EXPECT_THAT(model.status().message(),
-              HasSubstr("precision: want fp32 or bf16, on a CPU, got fp16; LibTorch"));
+  EXPECT_THAT(model.status().message(), HasSubstr("precision: not supported by LibTorch"));
+  EXPECT_THAT(model.status().message(), HasSubstr("(expected fp32 or bf16, got fp16)"));
 }
 
-TEST_P(BuiltInModelTest, SeedDecidesTheFirstValues) {
+TEST_P(BuiltInModelTest, TheSeedDeterminesTheInitialValues) {
   const BoundModel bound = Small(5);
   EXPECT_EQ(bound.replica, Small(5).replica);
   EXPECT_NE(bound.replica, Small(6).replica);
 }
 
-TEST_P(BuiltInModelTest, FailedGateEndsTheStepWithoutAGradient) {
+TEST_P(BuiltInModelTest, AFailedGateEndsTheStepWithoutAGradient) {
   BoundModel bound = Small();
   uint32_t asked = 0;
   const auto result = bound.model->Train(
@@ -184,21 +184,18 @@ TEST_P(BuiltInModelTest, FailedGateEndsTheStepWithoutAGradient) {
       [&](uint32_t) {
         return ++asked < 2 ? absl::OkStatus() : absl::UnavailableError("server 1 is gone");
       },
-      [&](uint32_t i, const TensorGradient&) {
-        ADD_FAILURE() << "gradient of " << i;
-      });
+      [&](uint32_t i, const TensorGradient&) { ADD_FAILURE() << "gradient of " << i; });
   EXPECT_EQ(result.status(), absl::UnavailableError("server 1 is gone"));
   EXPECT_EQ(asked, 2);
 }
 
-TEST_P(BuiltInModelTest, BatchThatDoesNotFitIsRefused) {
+TEST_P(BuiltInModelTest, ABatchThatDoesNotFitIsRefused) {
   BoundModel bound = Small();
   const ToyBatch wide(6, 65, 3);
   EXPECT_THAT(bound.Train(wide.batch()).status().message(), HasSubstr("got 390 values"));
   ToyBatch labels(6, 64, 3);
   labels.labels[2] = 3;
-  EXPECT_THAT(bound.Train(labels.batch()).status().message(),
-              HasSubstr("want labels from 0 to 2, got 3"));
+  EXPECT_THAT(bound.Train(labels.batch()).status().message(), HasSubstr("expected 0 to 2, got 3"));
   labels.labels[2] = -1;
   EXPECT_TRUE(absl::IsInvalidArgument(bound.model->Evaluate(labels.batch()).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(bound.Train({}).status()));
@@ -227,7 +224,7 @@ TEST(SoftmaxTest, EveryPartialDerivativeMatchesFiniteDifferences) {
   }
 }
 
-TEST(SoftmaxTest, ForwardOrderIsWeightThenBias) {
+TEST(SoftmaxTest, TheForwardOrderIsWeightThenBias) {
   const BoundModel bound = Make("softmax", {1, 28, 28}, 10);
   const auto& tensors = bound.model->tensors();
   ASSERT_EQ(tensors.size(), 2);
@@ -235,22 +232,22 @@ TEST(SoftmaxTest, ForwardOrderIsWeightThenBias) {
   EXPECT_EQ(tensors[1], (TensorShape{"dense.bias", {10}}));
 }
 
-TEST(MlpTest, HasTheLayersOfItsDescription) {
+TEST(MlpTest, ItHasTheLayersOfItsDescription) {
   EXPECT_EQ(ValueCount(*Make("mlp", {1, 28, 28}, 10).model),
             784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
 }
 
-TEST(CnnTest, HasTheSizeOfItsDescription) {
+TEST(CnnTest, ItHasTheSizeOfItsDescription) {
   EXPECT_EQ(ValueCount(*Make("cnn", {1, 28, 28}, 10).model), 215'370);
   EXPECT_EQ(ValueCount(*Make("cnn", {3, 32, 32}, 10).model), 277'610);
 }
 
-TEST(Resnet20Test, HasAboutAQuarterMillionValues) {
+TEST(Resnet20Test, ItHasAboutAQuarterMillionValues) {
   EXPECT_EQ(ValueCount(*Make("resnet20", {3, 32, 32}, 10).model), 269'722);
   EXPECT_EQ(ValueCount(*Make("resnet20", {1, 28, 28}, 10).model), 269'434);
 }
 
-TEST(Resnet20Test, TrainingMovesTheBuffersAndResetBringsThemBack) {
+TEST(Resnet20Test, TrainingUpdatesTheBuffersAndResetRestoresThem) {
   BoundModel bound = Make("resnet20", {1, 8, 8}, 3);
   const ToyBatch toy(6, 64, 3);
   ASSERT_TRUE(bound.model->has_buffers());
@@ -267,15 +264,15 @@ TEST(Resnet20Test, UpdatedBuffersMakeEvaluationAgreeWithTraining) {
   const double training = bound.Train(toy.batch())->loss_sum;
   bound.model->ResetBuffers();
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(bound.model->UpdateBuffers(toy.batch()).ok());
-  // Not equal: the running variance is the unbiased one.
+  // Only near, because the running variance is the unbiased estimate.
   EXPECT_NEAR(bound.model->Evaluate(toy.batch())->loss_sum, training, 0.1 * training);
 }
 
-TEST(Resnet20Test, BuffersOfAModelInBf16AreFp32SumsAndBeginAfresh) {
+TEST(Resnet20Test, BuffersInBf16AreCloseToThoseInFp32AndStartAtTheirInitialValues) {
   BoundModel exact = Make("resnet20", {1, 8, 8}, 3);
   BoundModel rounded = Make("resnet20", {1, 8, 8}, 3, 1, "bf16");
   const ToyBatch toy(6, 64, 3);
-  // Whether the precision works was tried before: that has moved nothing.
+  // Creating the model runs a step to check the precision; that must not change the buffers.
   const double fresh = exact.model->Evaluate(toy.batch())->loss_sum;
   EXPECT_NEAR(rounded.model->Evaluate(toy.batch())->loss_sum, fresh, 0.02 * fresh);
   for (int i = 0; i < 60; ++i) {
@@ -286,7 +283,7 @@ TEST(Resnet20Test, BuffersOfAModelInBf16AreFp32SumsAndBeginAfresh) {
   EXPECT_NEAR(rounded.model->Evaluate(toy.batch())->loss_sum, moved, 0.05 * moved);
 }
 
-TEST(CnnTest, EvaluationLeavesNoTrace) {
+TEST(CnnTest, EvaluationChangesNothing) {
   BoundModel bound = Make("cnn", {1, 8, 8}, 3);
   EXPECT_FALSE(bound.model->has_buffers());
   const ToyBatch toy(6, 64, 3);
@@ -294,38 +291,38 @@ TEST(CnnTest, EvaluationLeavesNoTrace) {
   EXPECT_EQ(bound.model->Evaluate(toy.batch()).value(), first);
 }
 
-TEST(FactoryTest, UnknownModelListsThoseThereAre) {
+TEST(FactoryTest, AnUnknownModelIsRefusedWithTheListOfModels) {
   EXPECT_THAT(MakeModel(TaskOf("resnet"), std::vector<int64_t>{1, 8, 8}, 3).status().message(),
               HasSubstr("want softmax, mlp, cnn, resnet20 or torchscript, got \"resnet\""));
 }
 
-TEST(FactoryTest, ConvolutionsWantImages) {
+TEST(FactoryTest, ConvolutionalNetworksRefuseOtherShapesThanImages) {
   for (const char* name : {"cnn", "resnet20"}) {
     for (const std::vector<int64_t>& shape : {std::vector<int64_t>{784}, {1, 3, 28}, {28, 28}}) {
       EXPECT_THAT(MakeModel(TaskOf(name), shape, 3).status().message(),
-                  HasSubstr("want examples of [channels, height, width]"));
+                  HasSubstr("expected [channels, height, width]"));
     }
   }
 }
 
-TEST(FactoryTest, UnknownPrecisionIsRefused) {
+TEST(FactoryTest, AnUnknownPrecisionIsRefused) {
   Task task = TaskOf("softmax");
   task.set_precision("fp8");
   EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
               HasSubstr("precision: want fp32, bf16 or fp16, got \"fp8\""));
 }
 
-TEST(FactoryTest, UnknownDeviceIsRefused) {
+TEST(FactoryTest, AnUnknownDeviceIsRefused) {
   Task task = TaskOf("softmax");
   for (const char* device : {"gpu", "cuda", "cuda:", "cuda:-1", "cuda:x", ""}) {
     task.set_device(device);
     EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
-                HasSubstr("want auto, cpu or cuda:N"))
+                HasSubstr("expected auto, cpu or cuda:N"))
         << device;
   }
   task.set_device("cuda:4096");
   EXPECT_THAT(MakeModel(task, std::vector<int64_t>{4}, 3).status().message(),
-              HasSubstr("device: got cuda:4096, but LibTorch "));
+              HasSubstr("device: cuda:4096 is not available: LibTorch "));
 }
 
 }  // namespace

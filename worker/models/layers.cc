@@ -21,7 +21,7 @@ uint32_t LayerMaker::Convolution(const std::string& name, int64_t inputs, int64_
   return first;
 }
 
-uint32_t LayerMaker::NormalisedConvolution(const std::string& name, int64_t inputs,
+uint32_t LayerMaker::NormalizedConvolution(const std::string& name, int64_t inputs,
                                            int64_t outputs) {
   const auto first = static_cast<uint32_t>(network_.parameters.size());
   const double bound = kHeGain / std::sqrt(static_cast<double>(inputs * 9));
@@ -42,7 +42,7 @@ at::Tensor LayerMaker::Uniform(at::IntArrayRef shape, double bound) {
   at::Tensor values = at::empty(shape, at::kFloat);
   float* value = values.data_ptr<float>();
   for (int64_t i = 0; i < values.numel(); ++i) {
-    // 53 random bits make a double in [0, 1).
+    // 53 random bits give a double in [0, 1).
     const double unit = static_cast<double>(random_() >> 11) * 0x1p-53;
     value[i] = static_cast<float>(bound * (2 * unit - 1));
   }
@@ -59,7 +59,7 @@ at::Tensor ApplyConvolution(const at::Tensor& x, const Network::Read& read, uint
   return at::conv2d(x, weight, read(first + 1), /*stride=*/1, padding);
 }
 
-at::Tensor ApplyNormalisedConvolution(const at::Tensor& x, const Network::Read& read,
+at::Tensor ApplyNormalizedConvolution(const at::Tensor& x, const Network::Read& read,
                                       uint32_t first, int64_t stride, bool training,
                                       const at::Tensor& mean, const at::Tensor& variance) {
   const at::Tensor y = at::conv2d(x, read(first), /*bias=*/{}, stride, /*padding=*/1);

@@ -8,9 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "worker/models/autocast.h"
-#include "worker/models/launched.h"
-#include "worker/models/torch_error.h"
+#include "common/status_macros.h"
+#include "worker/models/libtorch.h"
 
 namespace thinwire {
 namespace {
@@ -19,7 +18,7 @@ uint64_t CountCorrect(const at::Tensor& logits, const at::Tensor& labels) {
   return static_cast<uint64_t>(logits.argmax(1).eq(labels).sum().item<int64_t>());
 }
 
-// REQUIRES: FLOATS is fp32 and contiguous.
+// REQUIRES: `floats` is fp32 and contiguous.
 std::span<float> Span(const at::Tensor& floats) {
   return {floats.data_ptr<float>(), static_cast<size_t>(floats.numel())};
 }
@@ -64,15 +63,16 @@ absl::StatusOr<TorchModel::Tensors> TorchModel::Load(const Batch& batch) const {
   const uint64_t want = TensorShape{.name = "x", .shape = shape}.value_count();
   if (batch.labels.empty() || batch.x.size() != want) {
     return absl::InvalidArgumentError(
-        absl::StrCat(network_.name, ": want a batch of [", absl::StrJoin(shape, ", "),
-                     "], at least one, got ", batch.x.size(), " values"));
+        absl::StrCat(network_.name, ": wrong batch (expected [", absl::StrJoin(shape, ", "),
+                     "] with at least one example, got ", batch.x.size(), " values)"));
   }
   for (int64_t label : batch.labels) {
     if (label >= 0 && label < class_count_) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(network_.name, ": want labels from 0 to ", class_count_ - 1, ", got ", label));
+    return absl::InvalidArgumentError(absl::StrCat(network_.name,
+                                                   ": label out of range (expected 0 to ",
+                                                   class_count_ - 1, ", got ", label, ")"));
   }
-  // ATen has no view of constant memory; neither is written.
+  // ATen has no views of constant memory. Nothing writes to these two.
   const at::Tensor x = at::from_blob(const_cast<float*>(batch.x.data()), shape, at::kFloat);
   const at::Tensor labels =
       at::from_blob(const_cast<int64_t*>(batch.labels.data()), {shape[0]}, at::kLong);
@@ -83,8 +83,8 @@ at::Tensor TorchModel::Read(uint32_t parameter, const Gate* gate) {
   at::Tensor& tensor = network_.parameters[parameter];
   if (read_[parameter]) return tensor;
   read_[parameter] = true;
-  // After a failed gate the rest of the forward runs on whatever is there, and its result is
-  // dropped: an operator of autograd cannot be left halfway without an exception.
+  // After a failed gate the forward pass continues with stale parameters and its result is dropped,
+  // because only an exception could abort it.
   if (gate != nullptr && gate_status_.ok()) gate_status_ = (*gate)(parameter);
   if (bound_[parameter].defined() && bound_[parameter].device() != device_) {
     c10::NoGradGuard no_gradient;
@@ -109,8 +109,8 @@ absl::StatusOr<at::Tensor> TorchModel::Forward(const at::Tensor& x, bool trainin
   if (logits.dim() != 2 || logits.size(0) != x.size(0) || logits.size(1) != class_count_ ||
       logits.scalar_type() != at::kFloat) {
     return absl::InvalidArgumentError(absl::StrCat(
-        network_.name, ": want fp32 logits of [", x.size(0), ", ", class_count_, "], got ",
-        at::toString(logits.scalar_type()), " [", absl::StrJoin(logits.sizes(), ", "), "]"));
+        network_.name, ": wrong logits (expected Float [", x.size(0), ", ", class_count_, "], got ",
+        at::toString(logits.scalar_type()), " [", absl::StrJoin(logits.sizes(), ", "), "])"));
   }
   return logits;
 }
@@ -120,11 +120,10 @@ void TorchModel::Deliver(uint32_t parameter, const at::Tensor& gradient) {
   const at::Tensor& bound = bound_[parameter];
   const at::Device device = bound.defined() ? bound.device() : at::Device(at::kCPU);
   const at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
-  // A tensor of its own in every step: who sends it from where it lies may take longer than the
-  // step.
+  // A new tensor in every step: encoding may still read this one after the step.
   const auto owner = std::make_shared<const at::Tensor>(dense.detach().to(device).contiguous());
   delivered_[parameter] = true;
-  (*sink_)(parameter, {.values = Span(*owner), .owner = owner, .wait = WaitForLaunched(device)});
+  (*sink_)(parameter, {.values = Span(*owner), .owner = owner, .wait = RecordCompletion(device)});
 }
 
 absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
@@ -139,7 +138,7 @@ absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
   } catch (const std::exception& error) {
     status = TorchError(absl::StrCat(network_.name, ": backward"), error);
   }
-  // What this batch did not use; last first, like the others.
+  // Parameters that the batch did not use, in backward order.
   for (uint32_t i = static_cast<uint32_t>(tensors_.size()); status.ok() && i-- > 0;) {
     if (!delivered_[i]) Deliver(i, at::zeros(tensors_[i].shape, device_));
   }
@@ -149,28 +148,23 @@ absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
 
 absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, float loss_scale,
                                               const Gate& gate, const Sink& sink) {
-  const absl::StatusOr<Tensors> tensors = Load(batch);
-  if (!tensors.ok()) return tensors.status();
-  const absl::StatusOr<at::Tensor> logits = Forward(tensors->x, /*training=*/true, &gate);
-  if (!logits.ok()) return logits.status();
-  const at::Tensor loss = at::cross_entropy_loss(*logits, tensors->labels);
-  const absl::Status status = Backward(loss_scale == 1 ? loss : loss * loss_scale, sink);
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const Tensors tensors, Load(batch));
+  ASSIGN_OR_RETURN(const at::Tensor logits, Forward(tensors.x, /*training=*/true, &gate));
+  const at::Tensor loss = at::cross_entropy_loss(logits, tensors.labels);
+  RETURN_IF_ERROR(Backward(loss_scale == 1 ? loss : loss * loss_scale, sink));
   return BatchResult{.loss_sum = loss.item<double>() * static_cast<double>(batch.labels.size()),
-                     .correct = CountCorrect(logits->detach(), tensors->labels),
+                     .correct = CountCorrect(logits.detach(), tensors.labels),
                      .examples = batch.labels.size()};
 }
 
 absl::StatusOr<BatchResult> TorchModel::Evaluate(const Batch& batch) {
   c10::NoGradGuard no_gradient;
-  const absl::StatusOr<Tensors> tensors = Load(batch);
-  if (!tensors.ok()) return tensors.status();
-  const absl::StatusOr<at::Tensor> logits = Forward(tensors->x, /*training=*/false, nullptr);
-  if (!logits.ok()) return logits.status();
+  ASSIGN_OR_RETURN(const Tensors tensors, Load(batch));
+  ASSIGN_OR_RETURN(const at::Tensor logits, Forward(tensors.x, /*training=*/false, nullptr));
   const at::Tensor loss =
-      at::cross_entropy_loss(*logits, tensors->labels, /*weight=*/{}, at::Reduction::Sum);
+      at::cross_entropy_loss(logits, tensors.labels, /*weight=*/{}, at::Reduction::Sum);
   return BatchResult{.loss_sum = loss.item<double>(),
-                     .correct = CountCorrect(*logits, tensors->labels),
+                     .correct = CountCorrect(logits, tensors.labels),
                      .examples = batch.labels.size()};
 }
 
@@ -183,9 +177,8 @@ void TorchModel::ResetBuffers() {
 
 absl::Status TorchModel::UpdateBuffers(const Batch& batch) {
   c10::NoGradGuard no_gradient;
-  const absl::StatusOr<Tensors> tensors = Load(batch);
-  if (!tensors.ok()) return tensors.status();
-  return Forward(tensors->x, /*training=*/true, nullptr).status();
+  ASSIGN_OR_RETURN(const Tensors tensors, Load(batch));
+  return Forward(tensors.x, /*training=*/true, nullptr).status();
 }
 
 }  // namespace thinwire

@@ -1,12 +1,11 @@
-// TorchModel: a Model whose arithmetic is a Network in LibTorch.
+// TorchModel is a Model that computes a Network with LibTorch.
 //
-// A parameter is the client's memory itself, on the CPU or on the model's device: Bind swaps the
-// tensor's storage once, and no step copies parameters. Only where a model on a CUDA device is
-// bound to memory of the host, a parameter is copied after its gate, and its gradient back before
-// the sink. Gradients come out of hooks that autograd calls as soon as one is final, so the sink is
-// called from within backward, on a CUDA device from a thread of LibTorch's.
+// A parameter uses the client's memory directly, on the CPU or on the model's device: Bind()
+// replaces the tensor's storage once. The exception is a model on a CUDA device bound to host
+// memory, which copies each parameter after its gate and each gradient before the sink. The sink is
+// called from autograd hooks during backward; on a CUDA device that is a thread of LibTorch.
 //
-// In a precision below fp32 every forward runs under autocast (autocast.h); its logits become fp32
+// Below fp32 precision every forward runs under Autocast (libtorch.h). Logits are converted to fp32
 // before the loss, and gradients of parameters are fp32 in any case.
 #ifndef THINWIRE_WORKER_MODELS_TORCH_MODEL_H_
 #define THINWIRE_WORKER_MODELS_TORCH_MODEL_H_
@@ -20,7 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/model.h"
+#include "worker/models/model.h"
 #include "worker/models/network.h"
 
 namespace thinwire {
@@ -50,30 +49,32 @@ class TorchModel final : public Model {
   };
 
   absl::StatusOr<Tensors> Load(const Batch& batch) const;
-  // Logits in fp32, checked. Errors: the gate's; InvalidArgument for what LibTorch throws, or
-  // logits of another shape.
+  // Returns the logits in fp32. Errors: the gate's; InvalidArgument if LibTorch throws or the
+  // logits have the wrong shape.
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& x, bool training, const Gate* gate);
+  // Implements Network::Read; a null gate means that all parameters are up to date.
   at::Tensor Read(uint32_t parameter, const Gate* gate);
+  // Passes a gradient to the sink.
   void Deliver(uint32_t parameter, const at::Tensor& gradient);
   absl::Status Backward(const at::Tensor& loss, const Sink& sink);
 
-  // Constant after construction.
+  // Immutable.
   const std::vector<int64_t> example_shape_;
   const int64_t class_count_;
   const at::Device device_;
   const at::ScalarType precision_;
   std::vector<TensorShape> tensors_;
-  std::vector<at::Tensor> initial_;          // on the CPU
-  std::vector<at::Tensor> initial_buffers_;  // copies
+  std::vector<at::Tensor> initial_;  // on the CPU
+  std::vector<at::Tensor> initial_buffers_;
 
   Network network_;
-  std::vector<at::Tensor> bound_;  // views of the client's memory; undefined before Bind
+  std::vector<at::Tensor> bound_;  // views of the memory given to Bind(); undefined before
 
-  // Of the pass at hand.
+  // State of the current pass.
   std::vector<bool> read_;
   absl::Status gate_status_;
   const Sink* sink_ = nullptr;
-  std::vector<bool> delivered_;  // to the sink
+  std::vector<bool> delivered_;
 };
 
 }  // namespace thinwire

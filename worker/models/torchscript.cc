@@ -11,19 +11,22 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "worker/models/torch_error.h"
+#include "common/status_macros.h"
+#include "worker/models/libtorch.h"
 
 namespace thinwire {
 namespace {
 
-absl::Status TakeParameters(const torch::jit::Module& module, Network& network) {
+// Adds the module's trainable parameters and its buffers to the network.
+absl::Status AddTensors(const torch::jit::Module& module, Network& network) {
   for (const auto& parameter : module.named_parameters()) {
     at::Tensor tensor = parameter.value;
     if (!tensor.requires_grad()) continue;
     if (tensor.scalar_type() != at::kFloat || tensor.numel() == 0) {
       return absl::InvalidArgumentError(absl::StrCat(
-          network.name, ": parameter ", parameter.name, ": want float32 with a value, got ",
-          at::toString(tensor.scalar_type()), " [", absl::StrJoin(tensor.sizes(), ", "), "]"));
+          network.name, ": parameter ", parameter.name,
+          ": unsupported type or shape (expected non-empty Float, got ",
+          at::toString(tensor.scalar_type()), " [", absl::StrJoin(tensor.sizes(), ", "), "])"));
     }
     tensor.set_data(tensor.detach().contiguous());
     network.names.push_back(parameter.name);
@@ -32,8 +35,8 @@ absl::Status TakeParameters(const torch::jit::Module& module, Network& network) 
   if (network.parameters.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         network.name,
-        ": want at least one parameter that requires a gradient, got none (a frozen module has "
-        "none)"));
+        ": no parameter requires a gradient (expected at least one; a module frozen by "
+        "torch.jit.freeze has none)"));
   }
   for (const auto& buffer : module.named_buffers()) network.buffers.push_back(buffer.value);
   return absl::OkStatus();
@@ -44,7 +47,7 @@ absl::Status CheckForward(const Network& network, std::span<const int64_t> examp
   c10::NoGradGuard no_gradient;
   std::vector<int64_t> shape = {2};
   shape.insert(shape.end(), example_shape.begin(), example_shape.end());
-  const std::string what =
+  const std::string place =
       absl::StrCat(network.name, ": forward of [", absl::StrJoin(shape, ", "), "]");
   try {
     const at::Tensor logits = network.forward(at::zeros(shape), /*training=*/false,
@@ -53,11 +56,11 @@ absl::Status CheckForward(const Network& network, std::span<const int64_t> examp
         logits.scalar_type() == at::kFloat) {
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(absl::StrCat(what, ": want fp32 logits [2, ", class_count,
-                                                   "], got ", at::toString(logits.scalar_type()),
-                                                   " [", absl::StrJoin(logits.sizes(), ", "), "]"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        place, ": wrong logits (expected Float [2, ", class_count, "], got ",
+        at::toString(logits.scalar_type()), " [", absl::StrJoin(logits.sizes(), ", "), "])"));
   } catch (const std::exception& error) {
-    return TorchError(what, error);
+    return TorchError(place, error);
   }
 }
 
@@ -67,7 +70,7 @@ absl::StatusOr<Network> LoadTorchScript(const std::string& path,
                                         std::span<const int64_t> example_shape,
                                         int64_t class_count) {
   if (!std::filesystem::is_regular_file(path)) {
-    return absl::NotFoundError(absl::StrCat(path, ": want a TorchScript file, found none"));
+    return absl::NotFoundError(absl::StrCat(path, ": no such file (expected a TorchScript file)"));
   }
   Network network;
   network.name = path;
@@ -75,12 +78,11 @@ absl::StatusOr<Network> LoadTorchScript(const std::string& path,
   try {
     module = torch::jit::load(path, at::kCPU);
     if (!module.find_method("forward")) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": want a method forward, found none"));
+      return absl::InvalidArgumentError(absl::StrCat(path, ": no method forward (expected one)"));
     }
-    const absl::Status status = TakeParameters(module, network);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(AddTensors(module, network));
   } catch (const std::exception& error) {
-    return TorchError(absl::StrCat(path, ": want a TorchScript file"), error);
+    return TorchError(absl::StrCat(path, ": not a TorchScript file"), error);
   }
   const auto count = static_cast<uint32_t>(network.parameters.size());
   network.forward = [module, count](const at::Tensor& x, bool training,
@@ -89,8 +91,7 @@ absl::StatusOr<Network> LoadTorchScript(const std::string& path,
     if (module.is_training() != training) module.train(training);
     return module.forward({x}).toTensor();
   };
-  const absl::Status status = CheckForward(network, example_shape, class_count);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckForward(network, example_shape, class_count));
   return network;
 }
 

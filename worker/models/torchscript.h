@@ -1,12 +1,13 @@
-// The user's own model: a TorchScript file (torch.jit.script or torch.jit.trace, then save).
+// A user's own model, loaded from a TorchScript file (torch.jit.script or torch.jit.trace, then
+// save).
 //
-//   parameters   those of named_parameters() that require a gradient, in that order, fp32; frozen
-//   ones stay as they
-//                are in the file
-//   buffers      named_buffers(); they stay with each worker
-//   forward      takes a batch [n, ...example shape] and gives logits [n, classes]
+//   parameters   the entries of named_parameters() that require a gradient, in that order; fp32.
+//                Frozen parameters keep the values of the file.
+//   buffers      named_buffers()
+//   forward      maps a batch [n, ...example shape] to logits [n, classes]
 //
-// Nothing tells which layer a TorchScript forward is in, so it waits for all parameters first.
+// A TorchScript forward does not say when it reads which parameter, so it waits for all parameters
+// before it begins.
 #ifndef THINWIRE_WORKER_MODELS_TORCHSCRIPT_H_
 #define THINWIRE_WORKER_MODELS_TORCHSCRIPT_H_
 
@@ -19,8 +20,8 @@
 
 namespace thinwire {
 
-// Loads PATH and tries its forward on two examples of zeros. Errors: NotFound, InvalidArgument that
-// says what the file lacks.
+// Loads the file and checks its forward with two examples of zeros. Errors: NotFound if the file is
+// missing; InvalidArgument that names the missing or wrong part.
 absl::StatusOr<Network> LoadTorchScript(const std::string& path,
                                         std::span<const int64_t> example_shape,
                                         int64_t class_count);

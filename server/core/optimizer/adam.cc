@@ -34,9 +34,9 @@ class Adam final : public Optimizer {
     const double bias2 = 1 - IntegerPower(beta2_, update.number);
     kernels::AdamStep step = {.gradient_scale = update.gradient_scale,
                               .beta1 = static_cast<float>(beta1_),
-                              .rest1 = static_cast<float>(1 - beta1_),
+                              .one_minus_beta1 = static_cast<float>(1 - beta1_),
                               .beta2 = static_cast<float>(beta2_),
-                              .rest2 = static_cast<float>(1 - beta2_),
+                              .one_minus_beta2 = static_cast<float>(1 - beta2_),
                               .step_size = static_cast<float>(update.learning_rate / bias1),
                               .root_scale = static_cast<float>(1 / std::sqrt(bias2)),
                               .epsilon = static_cast<float>(epsilon_)};

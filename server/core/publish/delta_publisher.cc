@@ -6,7 +6,7 @@
 #include "common/byte_chain.h"
 #include "common/codec/moves.h"
 #include "common/value_hash.h"
-#include "kernels/add.h"
+#include "kernels/arithmetic.h"
 #include "kernels/differ.h"
 
 namespace thinwire {

@@ -1,14 +1,16 @@
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/sums.cc"
+#define HWY_TARGET_INCLUDE "kernels/reductions.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.h, which includes this file again.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,13 +18,14 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Two vectors of sums at most are held at a time: one addition need not wait for the last.
+// AddColumns() accumulates two vectors of partial sums at a time, so consecutive additions are
+// independent.
 using Doubles = hn::CappedTag<double, kSumParts / 2>;
 using HalfFloats = hn::Rebind<float, Doubles>;
 using OneFloat = hn::CappedTag<float, 1>;
 
-// So many values are gone through at once that they stay in the first cache where not all parts are
-// summed up together.
+// Values per block. A target that needs several passes for the 16 partial sums finds the block in
+// its first-level cache.
 constexpr size_t kBlock = 2048;
 static_assert(kBlock % kSumParts == 0 && kSumRun % kBlock == 0);
 
@@ -39,8 +42,9 @@ struct Parts {
   }
 };
 
-// What VALUE gives for numbers BEGIN to END, a multiple of kSumParts, to the parts from number PART
-// of which two vectors have one each.
+// Adds values BEGIN to END - 1 to the partial sums from PART on, as many as two vectors hold.
+// VALUE(tag, i) returns the values from index i. REQUIRES: BEGIN and END are multiples of
+// kSumParts.
 template <typename Value>
 HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& value,
                            Parts& parts) {
@@ -71,8 +75,8 @@ HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& v
   parts.negative_count += count;
 }
 
-// Of numbers FIRST, a multiple of kSumParts, to END. VALUE gives the values at an index, as a
-// vector of the tag's lanes, and is asked for each once.
+// Returns the sums of values FIRST to END - 1. Calls VALUE once for each value. REQUIRES: FIRST is
+// a multiple of kSumParts.
 template <typename Value>
 HWY_INLINE SignSums SumOfRun(size_t first, size_t end, const Value& value) {
   Parts parts;
@@ -107,7 +111,7 @@ HWY_INLINE SignSums SumOf(size_t count, const Value& value) {
 template <typename Value>
 HWY_INLINE Range RangeOf(size_t count, const Value& value) {
   const hn::ScalableTag<float> d;
-  // A NaN is neither less nor more.
+  // Ignores NaNs, for which both comparisons are false.
   auto least = hn::Zero(d), most = hn::Zero(d);
   size_t i = 0;
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
@@ -124,7 +128,7 @@ HWY_INLINE Range RangeOf(size_t count, const Value& value) {
   return range;
 }
 
-// What is in VALUES.
+// Loads from VALUES.
 struct Loaded {
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
@@ -133,7 +137,7 @@ struct Loaded {
   const float* values;
 };
 
-// The same, GRADIENT being added to it on the way.
+// Adds GRADIENT to VALUES and returns the sums.
 struct Added {
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
@@ -161,6 +165,38 @@ Range AddAndRangeAll(std::span<const float> gradient, std::span<float> values) {
   return RangeOf(values.size(), Added{gradient.data(), values.data()});
 }
 
+// Compares magnitudes as integers: the order is that of the floats, with NaNs above infinity.
+// VALUE(tag, i) returns the values from index i.
+template <typename Value>
+HWY_INLINE float LargestOf(size_t count, const Value& value) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::CappedTag<float, 1> one;
+  const auto magnitude = hn::Set(di, 0x7FFFFFFF);
+  auto largest = hn::Zero(di);
+  size_t i = 0;
+  for (; i + hn::Lanes(df) <= count; i += hn::Lanes(df)) {
+    largest = hn::Max(largest, hn::And(hn::BitCast(di, value(df, i)), magnitude));
+  }
+  int32_t result = hn::GetLane(hn::MaxOfLanes(di, largest));
+  for (; i < count; ++i) {
+    const int32_t bits = std::bit_cast<int32_t>(hn::GetLane(value(one, i)));
+    result = std::max(result, bits & 0x7FFFFFFF);
+  }
+  return std::bit_cast<float>(result);
+}
+
+float LargestOne(std::span<const float> values) {
+  return LargestOf(values.size(),
+                   [&](auto d, size_t i) HWY_ATTR { return hn::LoadU(d, values.data() + i); });
+}
+
+float LargestSum(std::span<const float> a, std::span<const float> b) {
+  return LargestOf(a.size(), [&](auto d, size_t i) HWY_ATTR {
+    return hn::Add(hn::LoadU(d, a.data() + i), hn::LoadU(d, b.data() + i));
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace thinwire::kernels
 HWY_AFTER_NAMESPACE();
@@ -185,6 +221,17 @@ Range RangeWithZero(std::span<const float> values) {
 
 Range AddAndRangeWithZero(std::span<const float> gradient, std::span<float> values) {
   return HWY_DYNAMIC_DISPATCH(AddAndRangeAll)(gradient, values);
+}
+
+HWY_EXPORT(LargestOne);
+HWY_EXPORT(LargestSum);
+
+float LargestMagnitude(std::span<const float> values) {
+  return HWY_DYNAMIC_DISPATCH(LargestOne)(values);
+}
+
+float LargestMagnitudeOfSum(std::span<const float> a, std::span<const float> b) {
+  return HWY_DYNAMIC_DISPATCH(LargestSum)(a, b);
 }
 
 }  // namespace thinwire::kernels

@@ -1,15 +1,37 @@
-#include "kernels/scale.h"
-
-#include <gtest/gtest.h>
+#include "kernels/arithmetic.h"
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
+#include "gtest/gtest.h"
 #include "kernels/on_every_target.h"
 
 namespace thinwire::kernels {
 namespace {
+
+std::vector<float> Values(size_t count, std::mt19937& random) {
+  std::vector<float> values(count);
+  for (float& value : values) value = 0.37f * (static_cast<float>(random() % 999) - 500);
+  return values;
+}
+
+TEST(ArithmeticTest, AddsAndNegatesEachValue) {
+  OnEveryTarget([] {
+    std::mt19937 random(1);
+    for (size_t count = 0; count < 100; ++count) {
+      const std::vector<float> values = Values(count, random), before = Values(count, random);
+      std::vector<float> sum = before, negated(count);
+      Add(values, sum);
+      Negate(values, negated);
+      for (size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(sum[i], before[i] + values[i]);
+        ASSERT_EQ(negated[i], -values[i]);
+      }
+    }
+  });
+}
 
 using Floats = std::vector<float>;
 
@@ -21,7 +43,7 @@ Floats Values(size_t count) {
   return values;
 }
 
-TEST(ScaleTest, EveryValueIsMultipliedWhereverItIs) {
+TEST(ScaleTest, MultipliesValuesAtAllPositions) {
   OnEveryTarget([] {
     for (const size_t count : {0, 1, 3, 64, 65, 131}) {
       const Floats values = Values(count);
@@ -34,7 +56,7 @@ TEST(ScaleTest, EveryValueIsMultipliedWhereverItIs) {
   });
 }
 
-TEST(ScaleTest, OneBadValueIsFoundWhereverItIs) {
+TEST(ScaleTest, FindsOneNonFiniteValueAnywhere) {
   OnEveryTarget([] {
     Floats out(131);
     for (size_t bad = 0; bad < out.size(); ++bad) {
@@ -47,7 +69,7 @@ TEST(ScaleTest, OneBadValueIsFoundWhereverItIs) {
   });
 }
 
-TEST(ScaleTest, AProductThatOverflowsIsNotFinite) {
+TEST(ScaleTest, AnOverflowingProductIsNotFinite) {
   OnEveryTarget([] {
     Floats values(100, kLargest / 2);
     EXPECT_TRUE(ScaleFinite(2, values, values));
@@ -56,7 +78,7 @@ TEST(ScaleTest, AProductThatOverflowsIsNotFinite) {
   });
 }
 
-TEST(ScaleTest, AFactorThatIsNoNumberMakesNothingFinite) {
+TEST(ScaleTest, ANanFactorMakesEveryProductNonFinite) {
   OnEveryTarget([] {
     Floats out(70);
     EXPECT_FALSE(ScaleFinite(NAN, Floats(70, 0), out));

@@ -1,4 +1,4 @@
-#include "kernels/scale.h"
+#include "kernels/arithmetic.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,17 +6,31 @@
 #include <cstdint>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/scale.cc"
+#define HWY_TARGET_INCLUDE "kernels/arithmetic.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.h, which includes this file again.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include "hwy/highway.h"
+#include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Magnitudes are compared as integers: infinity and NaN are above all that is finite.
+void AddAll(std::span<const float> values, std::span<float> sum) {
+  ForEachVector(sum.size(), [&](auto d, size_t i) HWY_ATTR {
+    float* const at = sum.data() + i;
+    hn::StoreU(hn::Add(hn::LoadU(d, at), hn::LoadU(d, values.data() + i)), d, at);
+  });
+}
+
+void NegateAll(std::span<const float> values, std::span<float> out) {
+  ForEachVector(out.size(), [&](auto d, size_t i) HWY_ATTR {
+    hn::StoreU(hn::Neg(hn::LoadU(d, values.data() + i)), d, out.data() + i);
+  });
+}
+
+// Compares magnitudes as integers: infinities and NaNs are larger than all finite values.
 bool ScaleLoop(float factor, std::span<const float> values, std::span<float> out) {
   constexpr int32_t kMagnitude = 0x7FFFFFFF;
   constexpr int32_t kInfinity = 0x7F800000;
@@ -45,6 +59,17 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace thinwire::kernels {
+
+HWY_EXPORT(AddAll);
+HWY_EXPORT(NegateAll);
+
+void Add(std::span<const float> values, std::span<float> sum) {
+  HWY_DYNAMIC_DISPATCH(AddAll)(values, sum);
+}
+
+void Negate(std::span<const float> values, std::span<float> out) {
+  HWY_DYNAMIC_DISPATCH(NegateAll)(values, out);
+}
 
 HWY_EXPORT(ScaleLoop);
 

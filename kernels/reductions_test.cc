@@ -1,4 +1,4 @@
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ std::vector<float> Values(size_t count, std::mt19937& random) {
   return values;
 }
 
-// Up to some vectors, and around the lengths of some thousands.
+// Lengths up to a few vectors, and around multiples of a run.
 std::vector<size_t> Counts() {
   std::vector<size_t> counts(100);
   std::iota(counts.begin(), counts.end(), size_t{0});
@@ -28,11 +28,11 @@ std::vector<size_t> Counts() {
   return counts;
 }
 
-// What ADDED gives for each number below COUNT, in 16 parts.
-template <typename Added>
-double SumInParts(size_t count, const Added& added) {
+// Adds term(i) for all i < COUNT in 16 partial sums.
+template <typename Term>
+double SumInParts(size_t count, const Term& term) {
   double parts[16] = {}, sum = 0;
-  for (size_t i = 0; i < count; ++i) parts[i % 16] += added(i);
+  for (size_t i = 0; i < count; ++i) parts[i % 16] += term(i);
   for (const double part : parts) sum += part;
   return sum;
 }
@@ -47,7 +47,7 @@ double SumInRuns(const std::vector<float>& values, bool negative) {
   });
 }
 
-TEST(SumsTest, EachValueIsAddedToThePartOfItsNumberAndOfItsRuns) {
+TEST(SignSumsTest, SumsInTheDocumentedOrder) {
   OnEveryTarget([] {
     std::mt19937 random(1);
     for (size_t count : Counts()) {
@@ -62,7 +62,7 @@ TEST(SumsTest, EachValueIsAddedToThePartOfItsNumberAndOfItsRuns) {
   });
 }
 
-TEST(SumsTest, AddingOnTheWayIsAddingBefore) {
+TEST(SignSumsTest, AddAndSumEqualsAddingFirst) {
   OnEveryTarget([] {
     std::mt19937 random(3);
     for (size_t count : Counts()) {
@@ -82,7 +82,7 @@ TEST(SumsTest, AddingOnTheWayIsAddingBefore) {
   });
 }
 
-TEST(SumsTest, TheRangeHasZeroInItAndNoNan) {
+TEST(SignSumsTest, RangeIncludesZeroAndIgnoresNans) {
   OnEveryTarget([] {
     std::mt19937 random(2);
     for (size_t count = 0; count < 100; ++count) {
@@ -99,6 +99,40 @@ TEST(SumsTest, TheRangeHasZeroInItAndNoNan) {
     }
     EXPECT_EQ(RangeWithZero(std::vector<float>(40, 3.0f)).least, 0);
     EXPECT_EQ(RangeWithZero(std::vector<float>(40, -3.0f)).most, 0);
+  });
+}
+
+std::vector<float> Values(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = std::ldexp(static_cast<float>(random() % 999) - 500, -9);
+  return values;
+}
+
+TEST(MagnitudeTest, EqualsASimpleLoop) {
+  OnEveryTarget([] {
+    for (size_t count = 0; count < 100; ++count) {
+      const auto a = Values(count, 2 * count), b = Values(count, 2 * count + 1);
+      float largest = 0, largest_sum = 0;
+      for (size_t i = 0; i < count; ++i) {
+        largest = std::max(largest, std::abs(a[i]));
+        largest_sum = std::max(largest_sum, std::abs(a[i] + b[i]));
+      }
+      ASSERT_EQ(LargestMagnitude(a), largest) << count;
+      ASSERT_EQ(LargestMagnitudeOfSum(a, b), largest_sum) << count;
+    }
+  });
+}
+
+TEST(MagnitudeTest, ANanIsLargerThanInfinity) {
+  OnEveryTarget([] {
+    for (size_t at = 0; at < 40; ++at) {
+      std::vector<float> values(40, 1.0f);
+      values[39 - at] = -INFINITY;
+      EXPECT_EQ(LargestMagnitude(values), INFINITY);
+      values[at] = NAN;
+      EXPECT_TRUE(std::isnan(LargestMagnitude(values)));
+    }
   });
 }
 

@@ -1,7 +1,9 @@
-#include "worker/models/autocast.h"
+#include "worker/models/libtorch.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include <stdexcept>
 
 namespace thinwire {
 namespace {
@@ -14,7 +16,7 @@ class AutocastTest : public ::testing::Test {
   const at::Tensor weight_ = at::ones({3, 4}).set_requires_grad(true);
 };
 
-TEST_F(AutocastTest, DenseLayersComputeInThePrecisionWhileItLives) {
+TEST_F(AutocastTest, DenseLayersUseThePrecisionDuringItsLifetime) {
   {
     const Autocast autocast(at::kCPU, at::kBFloat16);
     EXPECT_EQ(Dense().scalar_type(), at::kBFloat16);
@@ -22,7 +24,7 @@ TEST_F(AutocastTest, DenseLayersComputeInThePrecisionWhileItLives) {
   EXPECT_EQ(Dense().scalar_type(), at::kFloat);
 }
 
-TEST_F(AutocastTest, InFp32NothingChanges) {
+TEST_F(AutocastTest, Fp32HasNoEffect) {
   const Autocast autocast(at::kCPU, at::kFloat);
   EXPECT_EQ(Dense().scalar_type(), at::kFloat);
 }
@@ -38,13 +40,33 @@ TEST_F(AutocastTest, GradientsOfParametersAreFp32) {
   EXPECT_TRUE(weight_.grad().equal(at::full({3, 4}, 2.0f)));
 }
 
-// LibTorch keeps a parameter's cast for as long as autocast is on.
-TEST_F(AutocastTest, AParameterThatWasWrittenIsCastAnew) {
+// LibTorch caches the cast of a parameter while autocast is enabled.
+TEST_F(AutocastTest, AnOverwrittenParameterIsCastAgain) {
   for (const float value : {1.0f, 2.0f, 3.0f}) {
     weight_.detach().fill_(value);
     const Autocast autocast(at::kCPU, at::kBFloat16);
     EXPECT_EQ(Dense()[0][0].item<float>(), 4 * value);
   }
+}
+
+TEST(TorchErrorTest, TheMessageHasItsPlaceAndNoBacktrace) {
+  try {
+    at::ones({2}).reshape({3});
+    FAIL() << "the reshape must throw";
+  } catch (const std::exception& error) {
+    const absl::Status status = TorchError("net: forward", error);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_EQ(status.message(), "net: forward: shape '[3]' is invalid for input of size 2");
+  }
+}
+
+TEST(RecordCompletionTest, TheCpuNeedsNoWait) {
+  EXPECT_EQ(RecordCompletion(c10::Device(c10::kCPU)), nullptr);
+}
+
+// TorchModel::Train() turns the exception into a Status.
+TEST(RecordCompletionTest, AnUnsupportedDeviceThrows) {
+  EXPECT_ANY_THROW(RecordCompletion(c10::Device(c10::kXLA, 0)));
 }
 
 }  // namespace
