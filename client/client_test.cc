@@ -14,7 +14,7 @@
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
 #include "common/codec/codec.h"
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire {
