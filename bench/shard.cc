@@ -63,7 +63,7 @@ struct Setting {
   }
 };
 
-ByteChain Payload(CodecId id, size_t value_count) {
+CheckedPayload Payload(CodecId id, size_t value_count) {
   std::vector<float> values(value_count);
   uint32_t state = 1;
   for (float& value : values) {
@@ -72,8 +72,8 @@ ByteChain Payload(CodecId id, size_t value_count) {
   }
   const auto codec = MakeCodec({.id = id}).value();
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(value_count));
-  bytes.resize(codec->Encode(values, Turn(), bytes));
-  return ByteChain(std::move(bytes));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
+  return CheckPayload(ByteChain(std::move(bytes)), value_count).value();
 }
 
 // A seeded and open shard in which worker 0 is live at step 0, with the worker's next push.
@@ -123,7 +123,7 @@ void MeasureShard(benchmark::State& state, const Setting& setting) {
 // or 64 bytes modulo the page size would slow the loop by up to 20 %.
 struct Arrays {
   explicit Arrays(const Setting& setting)
-      : payload(Payload(setting.codec, setting.value_count).ToVector()),
+      : payload(Payload(setting.codec, setting.value_count).bytes().ToVector()),
         count(setting.value_count),
         slot_count(MakeOptimizer({.kind = setting.optimizer}).value()->slot_count()),
         sum(count),

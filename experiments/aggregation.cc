@@ -121,9 +121,9 @@ class ServerAggregation final : public Aggregation {
     selected_ = 0;
     for (size_t w = 0; w < gradients.size(); ++w) {
       std::vector<std::byte> bytes(codec_->MaxPayloadBytes(value_count_));
-      bytes.resize(residuals_[w].Encode(*codec_, gradients[w], Turn(), bytes));
-      const ByteChain payload(std::move(bytes));
-      ForEachSent(payload, value_count_, [&](auto, std::span<const float> values) {
+      bytes.resize(residuals_[w].Encode(*codec_, gradients[w], RandomKeys(), bytes));
+      const CheckedPayload payload = EncodedPayload(ByteChain(std::move(bytes)), value_count_);
+      ForEachPayloadEntry(payload, [&](auto, std::span<const float> values) {
         for (const float value : values) selected_ += std::abs(value);
       });
       accumulator_.Fold({WorkerId{static_cast<uint32_t>(w)}, 1, 0, payload});

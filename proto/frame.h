@@ -84,8 +84,8 @@ struct ParametersEntry {
   Step frontier;
   bool more = false;
   uint64_t published_hash = 0;
-  ByteChain
-      selected;  // common/codec/index_list.h; empty unless unselected values return to workers
+  ByteChain selected;  // common/codec/sparse/index_list.h; empty unless unselected values return to
+                       // workers
   ByteChain payload;
   bool operator==(const ParametersEntry&) const = default;
 };

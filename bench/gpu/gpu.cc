@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "client/gpu/device_codec.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "kernels/cuda/ops/accumulate_momentum.h"
 #include "kernels/cuda/ops/codes.h"
 #include "kernels/cuda/ops/convert.h"
@@ -224,8 +224,8 @@ void BenchPush(const std::string& name, const CodecSpec& spec, size_t n,
   const size_t payload_bytes = codec->MaxPayloadBytes(n);
   DeviceBuffer<std::byte> out = MakeBuffer<std::byte>(shift + payload_bytes);
   BenchFeedback("push." + name, n, 12 * n + payload_bytes, gradients, bench, [&](auto gradient) {
-    CheckOk(codec->Encode(gradient, residual.span(), Turn(), &words.data()[0], workspace.span(),
-                          out.span().subspan(shift), &words.data()[1], stream));
+    CheckOk(codec->Encode(gradient, residual.span(), RandomKeys(), &words.data()[0],
+                          workspace.span(), out.span().subspan(shift), &words.data()[1], stream));
   });
 }
 

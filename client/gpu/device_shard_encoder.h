@@ -46,7 +46,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   // Errors, beside the device's: those of MakeCodec.
   absl::Status Begin(const Work& work) override;
   absl::StatusOr<std::optional<ByteChain>> Finish() override;
-  absl::Status GiveBack(ShardId shard, const ByteChain& payload,
+  absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                         std::span<const uint32_t> taken) override;
   absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) override;
   absl::StatusOr<std::vector<ShardFeedback>> feedback() override;
@@ -88,8 +88,8 @@ class DeviceShardEncoder final : public ShardEncoder {
   kernels::cuda::Status Owe(ShardMemory& memory);
   kernels::cuda::Status Encode(const DeviceCodec& codec, const Work& work,
                                std::span<const float> values, Slot& slot);
-  kernels::cuda::Status Mask(const ByteChain& payload, Slot& slot);
-  kernels::cuda::Status AddBack(ShardMemory& memory, const ByteChain& payload,
+  kernels::cuda::Status Mask(const ByteChain& bytes, Slot& slot);
+  kernels::cuda::Status AddBack(ShardMemory& memory, const CheckedPayload& payload,
                                 std::span<const uint32_t> taken);
   kernels::cuda::Status CopyOwed();
 

@@ -11,16 +11,15 @@
 #include <ostream>
 #include <variant>
 
-#include "common/byte_chain.h"
+#include "common/codec/payload.h"
 #include "common/ids.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
 
-// The first values of the shard. Later seeds change nothing. REQUIRES: an fp32 payload that passed
-// CheckPayload.
+// The first values of the shard, in fp32. Later seeds change nothing.
 struct SeedEvent {
-  ByteChain payload;
+  CheckedPayload payload;
 };
 
 // A new process of a worker. An incarnation that is not newer than the known one (a repeated Join)
@@ -48,9 +47,8 @@ struct PushEvent {
   uint32_t late_examples = 0;  // of earlier late pushes whose values are part of this one
   Version computed_version;
   ReadForm read_form;
-  // Passed CheckPayload; empty if examples is 0. The shard releases it as soon as it is folded or
-  // rejected.
-  ByteChain payload;
+  // Empty if examples is 0. The shard releases it as soon as it is folded or rejected.
+  CheckedPayload payload;
 };
 
 // The worker's lease ran out. The worker is no longer live, but keeps its row and its waiting read.

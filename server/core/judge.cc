@@ -38,7 +38,7 @@ Decision Judge(const JudgeInput& input, const PushEvent& push) {
   }
   if (push.examples == 0) return {Verdict::kAccept};
   const float largest = LargestAccepted(push.examples, input.max_folded);
-  const bool within = PayloadIsWithin(push.payload, input.value_count, largest);
+  const bool within = PayloadIsWithin(push.payload, largest);
   return {within ? Verdict::kAccept : Verdict::kRefused};
 }
 

@@ -31,7 +31,6 @@ struct JudgeInput {
   Step frontier;
   uint64_t slack = 0;
   bool open = false;
-  size_t value_count = 0;
   uint32_t max_folded = 1;  // the most gradients that one update sums
 };
 
@@ -51,8 +50,8 @@ std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generatio
 // such gradients, each weighted by EXAMPLES, stays finite. REQUIRES: both arguments are positive.
 float LargestAccepted(uint32_t examples, uint32_t max_folded);
 
-// Applies all rows. Only row 6 reads the payload. REQUIRES: CheckPayload(push.payload,
-// input.value_count) passed, or push.examples is 0.
+// Applies all rows. Only row 6 reads the payload. REQUIRES: push.payload has as many values as the
+// shard, or push.examples is 0.
 Decision Judge(const JudgeInput& input, const PushEvent& push);
 
 }  // namespace thinwire

@@ -24,7 +24,6 @@ JudgeInput AtFive() {
   input.frontier = Step{5};
   input.slack = 1;
   input.open = true;
-  input.value_count = 1;
   return input;
 }
 

@@ -17,8 +17,7 @@ namespace thinwire {
 // draws the consequences (opening, rounds, updates, answers).
 struct Shard::State {
   State(const ShardOptions& options, const Optimizer& optimizer, const Schedule& schedule)
-      : value_count(options.value_count),
-        rule(options.rule),
+      : rule(options.rule),
         generation(options.generation),
         progress(options.rule.workers),
         accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
@@ -55,7 +54,6 @@ struct Shard::State {
   // Returns how many live workers open the shard.
   uint32_t wanted() const { return start_timed_out ? 1 : rule.workers; }
 
-  const size_t value_count;
   const Rule rule;
   const Generation generation;
 
@@ -223,7 +221,6 @@ JudgeInput Shard::State::JudgeInputOf(WorkerId worker) const {
           .frontier = progress.frontier(),
           .slack = rule.slack,
           .open = open,
-          .value_count = value_count,
           .max_folded = rule.MostFolded()};
 }
 

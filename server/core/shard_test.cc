@@ -7,7 +7,7 @@
 #include <limits>
 #include <memory>
 
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 #include "server/core/judge.h"
 #include "server/core/testing/fakes.h"
 
@@ -288,7 +288,7 @@ TEST_F(ShardTest, ASuccessorOfTheLastLiveWorkerTriggersTheUpdate) {
 TEST_F(ShardTest, EncodedReturnsTheMastersOfTheVersion) {
   Open(Rule::Sync(1));
   shard_->Apply(workers_[0].Push(0, 1, {3}));
-  EXPECT_EQ(shard_->Encoded(CodecId::kFp32), Fp32Payload({-3}));
+  EXPECT_EQ(shard_->Encoded(CodecId::kFp32), Fp32Payload({-3}).bytes());
 }
 
 }  // namespace

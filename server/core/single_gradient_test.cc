@@ -71,7 +71,8 @@ class SingleGradientTest : public testing::TestWithParam<std::tuple<OptimizerKin
     PushEvent push = FakeWorker{WorkerId{0}}.PushNothing(step);
     push.examples = 7;
     push.late_examples = 3;
-    push.payload = InPieces(Encoded(*codec_, Gauss(kValues, 100 + static_cast<uint32_t>(step))));
+    const std::vector<float> values = Gauss(kValues, 100 + static_cast<uint32_t>(step));
+    push.payload = CheckPayload(InPieces(Encoded(*codec_, values)), kValues).value();
     return push;
   }
 

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 #include "server/core/optimizer/optimizer.h"
 #include "common/spec/rule.h"
 #include "server/core/shard.h"
@@ -31,8 +31,8 @@ constexpr double kWeightDecay = 0.03125;
 
 // Expands a payload of two values to one of kValues, sparse in most cases. Entries are positive
 // whole numbers, so that no sum of entries is 0.
-ByteChain Widened(const ByteChain& drawn) {
-  const std::vector<float> two = Values(drawn, 2);
+CheckedPayload Widened(const CheckedPayload& drawn) {
+  const std::vector<float> two = Values(drawn);
   SeededRandom random(static_cast<uint64_t>(two[0]) + 1);
   const bool dense = random.Percent(15);
   std::vector<float> values(kValues);

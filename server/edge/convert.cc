@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/codec/codec.h"
+#include "common/codec/payload.h"
 #include "common/status_macros.h"
 #include "server/core/read_form.h"
 
@@ -53,27 +53,30 @@ class Grouping {
         generation_(frame.generation) {}
 
   absl::Status Add(SeedEntry&& seed) {
-    RETURN_IF_ERROR(CheckPayloadOf(seed.shard, seed.payload));
-    const CodecId codec = PayloadCodec(seed.payload);
+    ASSIGN_OR_RETURN(CheckedPayload payload, PayloadOf(seed.shard, std::move(seed.payload)));
+    const CodecId codec = PayloadCodec(payload);
     if (codec != CodecId::kFp32) {
       return Wrong(seed.shard,
                    absl::StrCat("seed: must be fp32 (got ", std::string(CodecName(codec)), ")"));
     }
-    if (!PayloadIsFinite(seed.payload, partition_.value_count(seed.shard))) {
+    if (!PayloadIsFinite(payload)) {
       return Wrong(seed.shard, "seed: has a NaN or an infinity");
     }
-    EventsFor(seed.shard).push_back(SeedEvent{std::move(seed.payload)});
+    EventsFor(seed.shard).push_back(SeedEvent{std::move(payload)});
     return absl::OkStatus();
   }
 
   absl::Status Add(PushEntry&& push) {
-    RETURN_IF_ERROR(push.examples == 0 ? CheckNoPayload(push)
-                                       : CheckPayloadOf(push.shard, push.payload));
+    CheckedPayload payload;
+    if (push.examples == 0) {
+      RETURN_IF_ERROR(CheckNoPayload(push));
+    } else {
+      ASSIGN_OR_RETURN(payload, PayloadOf(push.shard, std::move(push.payload)));
+    }
     ASSIGN_OR_RETURN(const ReadForm form, FormOf(push.shard, push.read_codec, push.held_version));
     EventsFor(push.shard)
         .push_back(PushEvent{worker_, incarnation_, generation_, push.step, push.examples,
-                             push.late_examples, push.computed_version, form,
-                             std::move(push.payload)});
+                             push.late_examples, push.computed_version, form, std::move(payload)});
     return absl::OkStatus();
   }
 
@@ -123,10 +126,11 @@ class Grouping {
                                           push.payload.size(), " bytes)"));
   }
 
-  absl::Status CheckPayloadOf(ShardId shard, const ByteChain& payload) const {
+  absl::StatusOr<CheckedPayload> PayloadOf(ShardId shard, ByteChain&& bytes) const {
     RETURN_IF_ERROR(CheckShard(shard));
-    const absl::Status status = CheckPayload(payload, partition_.value_count(shard));
-    return status.ok() ? status : Wrong(shard, status.message());
+    auto payload = CheckPayload(std::move(bytes), partition_.value_count(shard));
+    if (!payload.ok()) return Wrong(shard, payload.status().message());
+    return payload;
   }
 
   std::vector<Event>& EventsFor(ShardId shard) {

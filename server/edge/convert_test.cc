@@ -19,7 +19,7 @@ constexpr uint32_t kFp32 = 1;
 ByteChain Payload(const std::vector<float>& values, CodecId id = CodecId::kFp32) {
   const auto codec = MakeCodec({.id = id}).value();
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, Turn(), bytes));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
   return ByteChain(std::move(bytes));
 }
 
@@ -91,7 +91,7 @@ TEST_F(ConvertTest, APushKeepsAllItsFields) {
   EXPECT_EQ(push.late_examples, 7u);
   EXPECT_EQ(push.computed_version, Version{11});
   EXPECT_EQ(push.read_form, ReadForm(CodecId::kBf16));
-  EXPECT_EQ(push.payload, Payload({1, 2, 3, 4}));
+  EXPECT_EQ(push.payload.bytes(), Payload({1, 2, 3, 4}));
 }
 
 TEST_F(ConvertTest, OrdersSeedsBeforePushesBeforeReads) {
@@ -117,7 +117,7 @@ TEST_F(ConvertTest, AShardOfAnotherServerIsRefused) {
 
 TEST_F(ConvertTest, APayloadOfAnotherLengthIsRefused) {
   EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3}))),
-            prefix_ + "fp32 payload of 4 values: want 17 bytes, got 13");
+            prefix_ + "fp32 payload of 4 values: wrong length (expected 17 bytes, got 13)");
   EXPECT_NE(ErrorOf(WithPush(8, ByteChain())), "none");
   EXPECT_NE(ErrorOf(WithPush(8, ByteChain(std::vector<std::byte>(17, std::byte{99})))), "none");
 }
@@ -131,7 +131,8 @@ TEST_F(ConvertTest, APushOfWeightZeroHasNoPayload) {
 TEST_F(ConvertTest, ParametersAreReadInADenseCodec) {
   EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 6)),
             prefix_ + "read_codec: cannot carry parameters (expected a dense codec, got topk)");
-  EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 77)).find(prefix_ + "read codec: codec 77"),
+  EXPECT_EQ(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 77))
+                .find(prefix_ + "read_codec: codec: unknown number"),
             0u);
   EXPECT_NE(ErrorOf(WithPush(8, Payload({1, 2, 3, 4}), 0)), "none");
 }

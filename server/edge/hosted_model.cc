@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "common/vector_shards.h"
 #include "server/edge/convert.h"
 
 namespace thinwire {
@@ -28,7 +27,7 @@ HostedModel::HostedModel(Partition partition, ServerId self, ShardOptions option
   for (ShardId shard : partition_.ShardsOf(self)) {
     options.value_count = partition_.value_count(shard);
     options.sparse_updates.selection_density =
-        HoldsVectors(partition_, shard) ? std::nullopt : density;
+        partition_.HoldsVectors(shard) ? std::nullopt : density;
     hosts_.push_back(std::make_unique<ShardHost>(shard, options, shared));
     by_shard_[shard.value] = hosts_.back().get();
   }

@@ -31,13 +31,13 @@ const std::vector<TensorShape> kTensors = {{"w", {2, 2}}, {"b", {3}}};
 ByteChain Payload(const std::vector<float>& values) {
   const auto codec = MakeCodec(CodecSpec()).value();
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, Turn(), bytes));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
   return ByteChain(std::move(bytes));
 }
 
 std::vector<float> ValuesOf(const ByteChain& payload, size_t count) {
   std::vector<float> values(count);
-  DecodePayload(payload, values);
+  DecodePayload(CheckPayload(payload, count).value(), values);
   return values;
 }
 

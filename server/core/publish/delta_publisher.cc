@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/byte_chain.h"
-#include "common/codec/moves.h"
+#include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"
 #include "kernels/arithmetic.h"
 #include "kernels/differ.h"
@@ -69,8 +69,8 @@ std::optional<PublishedDelta> DeltaPublisher::ExactDelta(std::span<const float> 
     return std::nullopt;
   }
   const std::span<const uint32_t> changed(indices.get(), *count);
-  PublishedDelta delta = {.kind = PublishedDelta::Kind::kMove,
-                          .payload = EncodeMoves(published_, masters, changed)};
+  PublishedDelta delta = {.kind = PublishedDelta::Kind::kUlpDelta,
+                          .payload = EncodeUlpDelta(published_, masters, changed)};
   for (const uint32_t i : changed) published_[i] = masters[i];
   if (delta.payload.size() >= FullBytes(masters.size())) return std::nullopt;
   return delta;
@@ -83,13 +83,13 @@ PublishedDelta DeltaPublisher::CodecDelta(Version version, std::span<const float
   const std::span residual(negated.get(), masters.size());
   kernels::Negate(published_, residual);
   // Random codecs draw from the version alone, so that a replay draws the same numbers.
-  const Turn turn = {.shared_draw = version.value, .own_draw = version.value};
+  const RandomKeys keys = {.shared = version.value, .per_worker = version.value};
   PublishedDelta delta = {.kind = PublishedDelta::Kind::kAdd};
   delta.payload =
       WritePayload(codec_->MaxPayloadBytes(masters.size()), [&](std::span<std::byte> out) {
-        return codec_->EncodeFeedback(masters, residual, turn, memory_, out);
+        return codec_->EncodeFeedback(masters, residual, keys, memory_, out);
       });
-  DecodePayloadAdd(delta.payload, 1.0f, published_);
+  DecodePayloadAdd(EncodedPayload(delta.payload, masters.size()), 1.0f, published_);
   return delta;
 }
 
@@ -98,10 +98,11 @@ DeltaChain DeltaPublisher::DeltasSince(std::optional<Version> held) {
   if (held.has_value()) chain = log_->Since(*held);
   if (!chain.has_value()) return {FullDelta()};
   if (!chain->empty()) return *std::move(chain);
-  return {std::make_shared<const PublishedDelta>(PublishedDelta{.kind = PublishedDelta::Kind::kMove,
-                                                                .base = version(),
-                                                                .version = version(),
-                                                                .hash = hash_})};
+  return {
+      std::make_shared<const PublishedDelta>(PublishedDelta{.kind = PublishedDelta::Kind::kUlpDelta,
+                                                            .base = version(),
+                                                            .version = version(),
+                                                            .hash = hash_})};
 }
 
 const std::shared_ptr<const PublishedDelta>& DeltaPublisher::FullDelta() {
@@ -112,7 +113,7 @@ const std::shared_ptr<const PublishedDelta>& DeltaPublisher::FullDelta() {
       .version = version(),
       .hash = hash_,
       .payload = WritePayload(FullBytes(published_.size()), [&](std::span<std::byte> out) {
-        return fp32->Encode(published_, Turn(), out);
+        return fp32->Encode(published_, RandomKeys(), out);
       })});
   return full_;
 }

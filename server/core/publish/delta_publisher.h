@@ -1,8 +1,8 @@
 // DeltaPublisher keeps the parameters as the workers know them. Masters stay exact; the published
 // values follow them in deltas that are small on the wire.
 //
-//   with a codec C   delta = C(masters - published);   published += decode(delta)       kind kAdd
-//   without          delta = how far each value moved; published = masters              kind kMove
+//   with a codec C   delta = C(masters - published);   published += decode(delta)   kind kAdd
+//   without          delta = how far each value moved; published = masters          kind kUlpDelta
 //
 // The loss of one delta is part of the next difference, and every reader that applies the deltas in
 // order holds the published values bit by bit. A reader gets all published values in fp32 if it

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "common/codec/moves.h"
+#include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"
 
 namespace thinwire {
@@ -43,15 +43,17 @@ struct Reader {
         return;
       }
     }
-    if (delta.kind == PublishedDelta::Kind::kMove) {
-      ASSERT_TRUE(CheckMoves(delta.payload, values.size()).ok());
-      return ApplyMoves(delta.payload, values);
+    if (delta.kind == PublishedDelta::Kind::kUlpDelta) {
+      const auto checked = UlpDelta::Check(delta.payload, values.size());
+      ASSERT_TRUE(checked.ok()) << checked.status();
+      return checked->Apply(values);
     }
-    ASSERT_TRUE(CheckPayload(delta.payload, values.size()).ok());
+    const auto checked = CheckPayload(delta.payload, values.size());
+    ASSERT_TRUE(checked.ok()) << checked.status();
     if (delta.kind == PublishedDelta::Kind::kAdd) {
-      DecodePayloadAdd(delta.payload, 1, values);
+      DecodePayloadAdd(*checked, 1, values);
     } else {
-      DecodePayload(delta.payload, values);
+      DecodePayload(*checked, values);
     }
   }
 };
@@ -119,7 +121,7 @@ TEST(DeltaPublisherTest, AnExactDeltaNamesOnlyChangedValues) {
   publisher.Publish(Version{1}, masters);
   const DeltaChain chain = publisher.DeltasSince(Version{0});
   ASSERT_EQ(chain.size(), 1);
-  EXPECT_EQ(chain[0]->kind, PublishedDelta::Kind::kMove);
+  EXPECT_EQ(chain[0]->kind, PublishedDelta::Kind::kUlpDelta);
   EXPECT_LT(Bytes(chain), 20);
   EXPECT_EQ(publisher.DeltasSince(Version{0})[0], chain[0]) << "one delta serves every reader";
 }

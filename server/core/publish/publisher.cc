@@ -14,7 +14,7 @@ ByteChain EncodeWhole(std::span<const float> values, CodecId id, BufferPool& poo
   const std::unique_ptr<const Codec> codec = MakeCodec({.id = id}).value();
   std::shared_ptr<const BufferPool::Buffer> buffer =
       pool.Take(codec->MaxPayloadBytes(values.size()));
-  const size_t length = codec->Encode(values, Turn{}, buffer->span());
+  const size_t length = codec->Encode(values, RandomKeys(), buffer->span());
   return ByteChain(buffer->span().first(length), buffer);
 }
 

@@ -15,10 +15,10 @@ TEST(PublisherTest, EncodesAVersionOncePerCodec) {
   Publisher publisher;
   const std::vector<float> masters = {1, -2, 3};
   const ByteChain first = publisher.Encoded(Version{0}, masters, CodecId::kFp32);
-  EXPECT_EQ(first, Fp32Payload({1, -2, 3}));
+  EXPECT_EQ(first, Fp32Payload({1, -2, 3}).bytes());
   EXPECT_EQ(Memory(publisher.Encoded(Version{0}, masters, CodecId::kFp32)), Memory(first));
   const ByteChain half = publisher.Encoded(Version{0}, masters, CodecId::kBf16);
-  EXPECT_EQ(PayloadCodec(half), CodecId::kBf16);
+  EXPECT_EQ(PayloadCodec(CheckPayload(half, 3).value()), CodecId::kBf16);
   EXPECT_EQ(Values(half, 3), masters);
   EXPECT_EQ(Memory(publisher.Encoded(Version{0}, masters, CodecId::kFp32)), Memory(first));
 }

@@ -29,8 +29,9 @@ struct PublishedDelta {
   enum class Kind : uint8_t {
     kFull = 0,  // the payload holds all values of VERSION
     kAdd = 1,   // the payload is added to the values of BASE
-    kMove =
-        2,  // each value that the payload names moves by a number of floats (common/codec/moves.h)
+    // Each value that the payload names moves by a number of floats
+    // (common/codec/delta/ulp_delta.h).
+    kUlpDelta = 2,
   };
 
   Kind kind = Kind::kFull;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/byte_chain.h"
+#include "common/codec/payload.h"
 #include "common/ids.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"
@@ -17,10 +18,12 @@
 
 namespace thinwire {
 
-ByteChain Fp32Payload(std::initializer_list<float> values);
-ByteChain Fp32Payload(std::span<const float> values);
+CheckedPayload Fp32Payload(std::initializer_list<float> values);
+CheckedPayload Fp32Payload(std::span<const float> values);
 // Returns a topk payload of the values that are not 0.
-ByteChain SparsePayload(std::span<const float> values);
+CheckedPayload SparsePayload(std::span<const float> values);
+// Returns the decoded values. The second form checks PAYLOAD first, which must be well-formed.
+std::vector<float> Values(const CheckedPayload& payload);
 std::vector<float> Values(const ByteChain& payload, size_t count);
 
 // master -= learning_rate * gradient

@@ -34,7 +34,7 @@ Judgement Oracle::JudgePush(const TraceEntry& now) const {
   const std::optional<size_t> last_push = trace_.LastFinishingPush(now.worker);
   const TraceEntry* last = last_push.has_value() ? &trace_.entries()[*last_push] : nullptr;
   const std::vector<float> values =
-      now.push.examples > 0 ? Values(now.push.payload, options_.value_count) : std::vector<float>{};
+      now.push.examples > 0 ? Values(now.push.payload) : std::vector<float>{};
   const double largest = std::numeric_limits<float>::max() / 2.0 / options_.rule.MostFolded();
   const bool finite = std::all_of(values.begin(), values.end(), [&](float v) {
     return std::abs(double{v}) * now.push.examples <= largest;
@@ -93,7 +93,7 @@ void Oracle::UpdateFromPending() {
   }
   for (const size_t index : trace_.PendingGradients()) {
     const PushEvent& push = trace_.at(index).push;
-    const std::vector<float> values = Values(push.payload, options_.value_count);
+    const std::vector<float> values = Values(push.payload);
     for (size_t i = 0; i < values.size(); ++i) update.sum[i] += double{values[i]} * push.examples;
     update.weight += uint64_t{push.examples} + push.late_examples;
     trace_.at(index).update = updates_.size() + 1;

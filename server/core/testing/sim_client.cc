@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
-#include "common/codec/moves.h"
+#include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"
 #include "server/core/testing/fakes.h"
 
@@ -35,16 +35,18 @@ std::string SimReplica::Apply(const PublishedDelta& delta) {
   const bool same = delta.kind != PublishedDelta::Kind::kFull && delta.base == delta.version;
   held_ = delta.version;
   if (same) return "";
-  const bool moves = delta.kind == PublishedDelta::Kind::kMove;
-  const absl::Status status = moves ? CheckMoves(delta.payload, values_.size())
-                                    : CheckPayload(delta.payload, values_.size());
-  if (!status.ok()) return std::string(status.message());
-  if (moves) {
-    ApplyMoves(delta.payload, values_);
-  } else if (delta.kind == PublishedDelta::Kind::kAdd) {
-    DecodePayloadAdd(delta.payload, 1.0f, values_);
+  if (delta.kind == PublishedDelta::Kind::kUlpDelta) {
+    const auto changes = UlpDelta::Check(delta.payload, values_.size());
+    if (!changes.ok()) return std::string(changes.status().message());
+    changes->Apply(values_);
   } else {
-    DecodePayload(delta.payload, values_);
+    const auto payload = CheckPayload(delta.payload, values_.size());
+    if (!payload.ok()) return std::string(payload.status().message());
+    if (delta.kind == PublishedDelta::Kind::kAdd) {
+      DecodePayloadAdd(*payload, 1.0f, values_);
+    } else {
+      DecodePayload(*payload, values_);
+    }
   }
   if (delta.hash == 0 || delta.hash == HashValues(values_)) return "";
   return absl::StrCat("version ", delta.version.value, " has another hash");
@@ -208,7 +210,7 @@ void SimClient::ReceiveVerdict(PerShard& shard, ShardLedger& ledger, const Judge
   if (judgement.verdict == Verdict::kLate) {
     late_ = true;
     if (push.examples == 0) return;
-    shard.residual += static_cast<uint64_t>(Values(push.payload, kSimValues)[0]);
+    shard.residual += static_cast<uint64_t>(Values(push.payload)[0]);
     shard.late_examples += push.examples;
   } else if (judgement.verdict == Verdict::kAccept && push.examples != 0) {
     shard.late_examples = 0;

@@ -13,7 +13,7 @@ namespace {
 
 // Returns the amount of a simulated gradient, which is its first value.
 uint64_t Amount(const PushEvent& push) {
-  return push.examples == 0 ? 0 : static_cast<uint64_t>(Values(push.payload, kSimValues)[0]);
+  return push.examples == 0 ? 0 : static_cast<uint64_t>(Values(push.payload)[0]);
 }
 
 GradientId IdOf(const PushEvent& push) { return {push.worker, push.incarnation, push.step}; }
@@ -64,7 +64,7 @@ void ShardLedger::RecordUpdates(const RecordingOptimizer& optimizer) {
   bool sparse = lazy_slots_;
   for (const auto& [name, push] : pending_) {
     sparse = sparse && PayloadIsSparse(push.payload);
-    const std::vector<float> values = Values(push.payload, kSimValues);
+    const std::vector<float> values = Values(push.payload);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i] * push.examples;
     weight += push.examples + push.late_examples;
     applied_ += Amount(push);

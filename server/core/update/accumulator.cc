@@ -48,10 +48,10 @@ bool Accumulator::sparse() const {
 
 void Accumulator::ForEachBlock(BlockFunction block) const {
   if (!single_.has_value()) return block(0, sum_);
-  DecodePayloadInBlocks(single_->payload, ScaleOf(*single_), sum_.size(), block);
+  DecodePayloadInBlocks(single_->payload, ScaleOf(*single_), block);
 }
 
-void Accumulator::ForEachEntry(SentFunction block) const {
+void Accumulator::ForEachEntry(EntryFunction block) const {
   std::vector<float> sums;
   if (!single_.has_value()) {
     return entries_.ForEachBlock([&](std::span<const uint32_t> indices) {
@@ -60,13 +60,13 @@ void Accumulator::ForEachEntry(SentFunction block) const {
       block(indices, sums);
     });
   }
-  ForEachSent(single_->payload, sum_.size(),
-              [&](std::span<const uint32_t> indices, std::span<const float> values) {
-                sums.resize(values.size());
-                std::ranges::transform(values, sums.begin(),
-                                       [&](float v) { return ScaleOf(*single_) * v; });
-                block(indices, sums);
-              });
+  ForEachPayloadEntry(single_->payload,
+                      [&](std::span<const uint32_t> indices, std::span<const float> values) {
+                        sums.resize(values.size());
+                        std::ranges::transform(values, sums.begin(),
+                                               [&](float v) { return ScaleOf(*single_) * v; });
+                        block(indices, sums);
+                      });
 }
 
 std::vector<WorkerId> Accumulator::Contributors() const {
@@ -116,14 +116,14 @@ void Accumulator::AddToSum(const Gradient& gradient) {
 
 void Accumulator::AddEntries(const Gradient& gradient) {
   const float scale = ScaleOf(gradient);
-  ForEachSent(gradient.payload, sum_.size(),
-              [&](std::span<const uint32_t> indices, std::span<const float> values) {
-                for (size_t j = 0; j < indices.size(); ++j) {
-                  float& sum = sum_[indices[j]];
-                  const float added = scale * values[j];
-                  sum = entries_.Insert(indices[j]) ? added : sum + added;
-                }
-              });
+  ForEachPayloadEntry(gradient.payload,
+                      [&](std::span<const uint32_t> indices, std::span<const float> values) {
+                        for (size_t j = 0; j < indices.size(); ++j) {
+                          float& sum = sum_[indices[j]];
+                          const float added = scale * values[j];
+                          sum = entries_.Insert(indices[j]) ? added : sum + added;
+                        }
+                      });
 }
 
 void Accumulator::MakeDense() {

@@ -28,21 +28,19 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "common/byte_chain.h"
-#include "common/codec/codec.h"
+#include "common/codec/payload.h"
 #include "common/float_array.h"
 #include "common/ids.h"
 #include "server/core/update/index_set.h"
 
 namespace thinwire {
 
-// REQUIRES: examples > 0. The payload passed CheckPayload, and its values are within
-// LargestAccepted() (judge.h).
+// REQUIRES: examples > 0, and the payload's values are within LargestAccepted() (judge.h).
 struct Gradient {
   WorkerId worker;
   uint32_t examples = 0;
   uint32_t late_examples = 0;
-  ByteChain payload;
+  CheckedPayload payload;
 };
 
 class Accumulator {
@@ -80,7 +78,7 @@ class Accumulator {
   void ForEachBlock(BlockFunction block) const;
   // Calls block(indices, sums) for all entries in rising order, a few hundred at a time. REQUIRES:
   // sparse().
-  void ForEachEntry(SentFunction block) const;
+  void ForEachEntry(EntryFunction block) const;
   void Clear();
 
  private:

@@ -142,9 +142,10 @@ TEST(AccumulatorTest, OrderedFoldingGivesTheSameBitsInAnyArrivalOrder) {
 }
 
 // Returns the topk payload of the SENT_COUNT largest of VALUES.
-ByteChain TopKPayload(const std::vector<float>& values, size_t sent_count) {
+CheckedPayload TopKPayload(const std::vector<float>& values, size_t sent_count) {
   const double density = static_cast<double>(sent_count) / static_cast<double>(values.size());
-  return ByteChain(Encoded(*MakeCodec({.id = CodecId::kTopK, .density = density}).value(), values));
+  const auto codec = MakeCodec({.id = CodecId::kTopK, .density = density}).value();
+  return CheckPayload(ByteChain(Encoded(*codec, values)), values.size()).value();
 }
 
 Gradient SparseOf(uint32_t worker, uint32_t examples, const std::vector<float>& values,

@@ -104,11 +104,12 @@ TEST(GlobalTopKTest, SelectedValuesAndRemainderEqualTheSumOfTheAverages) {
     std::vector<double> sum(kValues);
     for (uint32_t worker = 0; worker < 3; ++worker) {
       const std::vector<float> values = Laplace(kValues, 3 * update + worker);
-      const ByteChain payload =
-          update % 7 == 0 ? Fp32Payload(values) : ByteChain(Encoded(*topk, values));
+      const CheckedPayload payload =
+          update % 7 == 0 ? Fp32Payload(values)
+                          : CheckPayload(ByteChain(Encoded(*topk, values)), kValues).value();
       const uint32_t examples = 1 + (update + worker) % 5;
       accumulator.Fold({WorkerId{worker}, examples, update % 3, payload});
-      const std::vector<float> decoded = Values(payload, kValues);
+      const std::vector<float> decoded = Values(payload);
       for (size_t i = 0; i < kValues; ++i) sum[i] += double{decoded[i]} * examples;
     }
     const double weight = static_cast<double>(accumulator.weight());

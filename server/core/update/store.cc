@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/codec/codec.h"
-#include "common/codec/dense.h"
-
 namespace thinwire {
 
 Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
@@ -31,7 +28,7 @@ ByteChain Store::Payload() {
   return LendFp32(masters_, buffer_);
 }
 
-void Store::Seed(const ByteChain& payload) {
+void Store::Seed(const CheckedPayload& payload) {
   if (seeded_) return;
   DecodePayload(payload, masters_);
   seeded_ = true;

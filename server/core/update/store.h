@@ -17,6 +17,7 @@
 
 #include "common/buffer_pool.h"
 #include "common/byte_chain.h"
+#include "common/codec/payload.h"
 #include "common/ids.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
@@ -33,8 +34,8 @@ class Store {
         const Schedule& schedule, const SparseUpdateSpec& sparse_updates = {},
         std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-  // Sets the first values; later calls change nothing. REQUIRES: CheckPayload passed.
-  void Seed(const ByteChain& payload);
+  // Sets the first values; later calls change nothing. REQUIRES: PAYLOAD has value_count values.
+  void Seed(const CheckedPayload& payload);
   // Applies one update with the sum of ACCUMULATOR, and clears it. REQUIRES: seeded(); the sum is
   // readable (accumulator.h) and sparse only if the sparse_updates keeps sums sparse.
   void Apply(Accumulator& accumulator);

@@ -55,9 +55,9 @@ TEST(StoreTest, LentMastersStayUnchanged) {
   const std::vector<float> lent(store.masters().begin(), store.masters().end());
   {
     const ByteChain payload = store.Payload();
-    EXPECT_EQ(payload, Fp32Payload(lent));
+    EXPECT_EQ(payload, Fp32Payload(lent).bytes());
     update();
-    EXPECT_EQ(payload, Fp32Payload(lent));
+    EXPECT_EQ(payload, Fp32Payload(lent).bytes());
     EXPECT_NE(store.masters().data(), first);
     for (size_t i = 0; i < kCount; ++i) {
       ASSERT_EQ(store.masters()[i], lent[i] + (lent[i] - 10)) << "value " << i;

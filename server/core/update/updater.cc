@@ -4,15 +4,17 @@
 #include <numeric>
 
 #include "common/codec/codec.h"
-#include "common/codec/index_list.h"
-#include "common/codec/sparse_head.h"
+#include "common/codec/sparse/index_list.h"
+#include "common/codec/sparse/sparse_payload.h"
 #include "server/core/optimizer/sparse_update.h"
 
 namespace thinwire {
 
-Updater::Updater(size_t value_count, const Optimizer& optimizer, const SparseUpdateSpec& sparse_updates,
-                 std::pmr::memory_resource* memory)
-    : optimizer_(optimizer), spec_(sparse_updates), last_(sparse_updates.lazy_slots ? value_count : 0) {
+Updater::Updater(size_t value_count, const Optimizer& optimizer,
+                 const SparseUpdateSpec& sparse_updates, std::pmr::memory_resource* memory)
+    : optimizer_(optimizer),
+      spec_(sparse_updates),
+      last_(sparse_updates.lazy_slots ? value_count : 0) {
   // A copied FloatArray would leave MEMORY.
   for (int i = 0; i < optimizer.slot_count(); ++i) slots_.emplace_back(value_count, memory);
   if (!sparse_updates.selection_density.has_value()) return;
@@ -41,7 +43,7 @@ void Updater::Apply(const Update& update, const Accumulator& accumulator,
 
 size_t Updater::SelectedCount(double progress) const {
   const double density = spec_.selection_warmup.At(progress, *spec_.selection_density);
-  return SentCount(density, selection_->remainder().size(), spec_.selection_least);
+  return SparseEntryCount(density, selection_->remainder().size(), spec_.selection_least);
 }
 
 void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulator,

@@ -41,8 +41,8 @@ class Updater {
   // Returns the indices that the last update selected, in rising order. REQUIRES: there is a
   // selection.
   std::span<const uint32_t> selected() const { return selection_->indices(); }
-  // Returns the same indices as an index list (common/codec/index_list.h) if unselected values
-  // return to the workers; a list without indices before the first update. Empty otherwise.
+  // Returns the same indices as an index list (common/codec/sparse/index_list.h) if unselected
+  // values return to the workers; a list without indices before the first update. Empty otherwise.
   const ByteChain& selected_list() const { return selected_list_; }
 
  private:

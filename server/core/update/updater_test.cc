@@ -22,12 +22,12 @@ std::unique_ptr<const Optimizer> Momentum() {
   return MakeOptimizer({.kind = OptimizerKind::kMomentum}).value();
 }
 
-ByteChain TopK(uint32_t seed) {
+CheckedPayload TopK(uint32_t seed) {
   const auto codec = MakeCodec({.id = CodecId::kTopK, .density = 0.02}).value();
-  return ByteChain(Encoded(*codec, Laplace(kValues, seed)));
+  return CheckPayload(ByteChain(Encoded(*codec, Laplace(kValues, seed))), kValues).value();
 }
 
-ByteChain Fp32(uint32_t seed) { return Fp32Payload(Laplace(kValues, seed)); }
+CheckedPayload Fp32(uint32_t seed) { return Fp32Payload(Laplace(kValues, seed)); }
 
 // The masters of one shard. Each round folds gradients of two workers and applies one update.
 class Rounds {
@@ -37,13 +37,13 @@ class Rounds {
         updater_(kValues, optimizer, sparse_updates),
         masters_(Gauss(kValues, 1)) {}
 
-  void Round(const ByteChain& one, const ByteChain& other, double progress = 1) {
+  void Round(const CheckedPayload& one, const CheckedPayload& other, double progress = 1) {
     Fold(one, other);
     updater_.Apply(NextUpdate(progress), accumulator_, masters_, masters_);
     accumulator_.Clear();
   }
   // Like Round, but writes the new masters to another array.
-  void RoundInNewArray(const ByteChain& one, const ByteChain& other) {
+  void RoundInNewArray(const CheckedPayload& one, const CheckedPayload& other) {
     Fold(one, other);
     std::vector<float> elsewhere(kValues, 1e9f);
     updater_.Apply(NextUpdate(), accumulator_, masters_, elsewhere);
@@ -55,7 +55,7 @@ class Rounds {
   std::span<const uint32_t> selected() const { return updater_.selected(); }
 
  private:
-  void Fold(const ByteChain& one, const ByteChain& other) {
+  void Fold(const CheckedPayload& one, const CheckedPayload& other) {
     accumulator_.Fold({WorkerId{0}, 3, 0, one});
     accumulator_.Fold({WorkerId{1}, 1, 2, other});
   }
@@ -86,8 +86,8 @@ TEST(UpdaterTest, LazySlotsMoveOnlyTheUnionOfThePushedEntries) {
   for (uint32_t t = 0; t < kUpdates; ++t) {
     const std::vector<float> before = rounds.masters();
     rounds.Round(TopK(2 * t), TopK(2 * t + 1));
-    std::vector<float> pushed = Values(TopK(2 * t), kValues);
-    const std::vector<float> other = Values(TopK(2 * t + 1), kValues);
+    std::vector<float> pushed = Values(TopK(2 * t));
+    const std::vector<float> other = Values(TopK(2 * t + 1));
     for (size_t i = 0; i < kValues; ++i) pushed[i] = pushed[i] != 0 || other[i] != 0;
     EXPECT_EQ(DifferingIndices(rounds.masters(), before),
               DifferingIndices(pushed, std::vector<float>(kValues)));
@@ -100,7 +100,7 @@ TEST(UpdaterTest, DensePushesWithLazySlotsUpdateLikeDenseSlots) {
   Rounds dense(*optimizer, {});
   for (uint32_t t = 0; t < kUpdates; ++t) {
     // The second push is sparse in every other round.
-    const ByteChain other = t % 2 == 0 ? TopK(50 + t) : Fp32(50 + t);
+    const CheckedPayload other = t % 2 == 0 ? TopK(50 + t) : Fp32(50 + t);
     lazy.Round(Fp32(t), other);
     dense.Round(Fp32(t), other);
     EXPECT_EQ(lazy.masters(), dense.masters());
