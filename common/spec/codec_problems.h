@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "common/problems.h"
 
 namespace thinwire {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "common/ids.h"
 #include "common/problems.h"
 #include "common/spec/optimizer_spec.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <ostream>
 
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "common/problems.h"
 
 namespace thinwire {

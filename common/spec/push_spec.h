@@ -13,7 +13,7 @@
 #include <ostream>
 #include <vector>
 
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "common/density_warmup.h"
 #include "common/problems.h"
 
