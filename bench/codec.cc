@@ -41,7 +41,7 @@
 #include "bench/fastest.h"
 #include "bench/gradients.h"
 #include "common/codec/error_feedback.h"
-#include "common/codec/index_code.h"
+#include "common/codec/sparse/index_code.h"
 #include "common/huge_page_arena.h"
 #include "kernels/sparse.h"
 
@@ -58,7 +58,7 @@ std::vector<Bytes> Payloads(const Codec& codec, const std::vector<Floats>& shard
   std::vector<Bytes> payloads;
   for (const Floats& shard : shards) {
     Bytes& payload = payloads.emplace_back(codec.MaxPayloadBytes(kShardValues));
-    payload.resize(codec.Encode(shard, Turn(), payload));
+    payload.resize(codec.Encode(shard, RandomKeys(), payload));
   }
   return payloads;
 }
@@ -75,31 +75,34 @@ void MeasureEncode(benchmark::State& state, const CodecSpec& spec) {
   const auto codec = MakeCodec(spec).value();
   const std::vector<Floats> shards = Gradients();
   std::vector<Bytes> payloads(kShards, Bytes(codec->MaxPayloadBytes(kShardValues)));
-  MeasureEachShard(state,
-                   [&](size_t shard) { codec->Encode(shards[shard], Turn(), payloads[shard]); });
+  MeasureEachShard(
+      state, [&](size_t shard) { codec->Encode(shards[shard], RandomKeys(), payloads[shard]); });
 }
 
 void MeasureDecodeAdd(benchmark::State& state, const CodecSpec& spec) {
   std::vector<Floats> sums = Gradients();
-  std::vector<ByteChain> payloads;
-  for (Bytes& bytes : Payloads(*MakeCodec(spec).value(), sums)) payloads.emplace_back(bytes);
+  std::vector<CheckedPayload> payloads;
+  for (const Bytes& bytes : Payloads(*MakeCodec(spec).value(), sums)) {
+    payloads.push_back(CheckPayload(ByteChain(bytes), kShardValues).value());
+  }
   MeasurePairs(state, [&](size_t shard, size_t partner) {
     DecodePayloadAdd(payloads[partner], 0.5f, sums[shard]);
   });
 }
 
-struct Sent {
+struct Entries {
   std::vector<uint32_t> indices;
   Floats values;
 };
 
-std::vector<Sent> SentOf(const CodecSpec& spec, const std::vector<Floats>& shards) {
-  std::vector<Sent> all;
+std::vector<Entries> EntriesOf(const CodecSpec& spec, const std::vector<Floats>& shards) {
+  std::vector<Entries> all;
   for (Bytes& bytes : Payloads(*MakeCodec(spec).value(), shards)) {
-    Sent& sent = all.emplace_back();
-    ForEachSent(ByteChain(bytes), kShardValues, [&](auto indices, auto values) {
-      sent.indices.insert(sent.indices.end(), indices.begin(), indices.end());
-      sent.values.insert(sent.values.end(), values.begin(), values.end());
+    Entries& entries = all.emplace_back();
+    const CheckedPayload payload = CheckPayload(ByteChain(bytes), kShardValues).value();
+    ForEachPayloadEntry(payload, [&](auto indices, auto values) {
+      entries.indices.insert(entries.indices.end(), indices.begin(), indices.end());
+      entries.values.insert(entries.values.end(), values.begin(), values.end());
     });
   }
   return all;
@@ -109,26 +112,27 @@ std::vector<Sent> SentOf(const CodecSpec& spec, const std::vector<Floats>& shard
 // many.
 void MeasureScatterAdd(benchmark::State& state, const CodecSpec& spec, bool again) {
   std::vector<Floats> sums = Gradients();
-  const std::vector<Sent> sent = SentOf(spec, sums);
+  const std::vector<Entries> entries = EntriesOf(spec, sums);
   MeasurePairs(state, [&](size_t shard, size_t partner) {
-    kernels::ScatterAdd(sent[partner].indices, sent[partner].values, 0.5f, sums[again ? 0 : shard]);
+    kernels::ScatterAdd(entries[partner].indices, entries[partner].values, 0.5f,
+                        sums[again ? 0 : shard]);
   });
 }
 
 void MeasureEncodeIndices(benchmark::State& state, IndexCoder coder, const CodecSpec& spec) {
-  const std::vector<Sent> sent = SentOf(spec, Gradients());
-  Bytes code(MaxIndexBytes(coder, sent[0].indices.size(), kShardValues));
+  const std::vector<Entries> entries = EntriesOf(spec, Gradients());
+  Bytes code(MaxIndexBytes(coder, entries[0].indices.size(), kShardValues));
   MeasureEachShard(state, [&](size_t shard) {
-    EncodeIndices(coder, sent[shard].indices, kShardValues, code.data());
+    EncodeIndices(coder, entries[shard].indices, kShardValues, code.data());
   });
 }
 
 void MeasureDecodeIndices(benchmark::State& state, IndexCoder coder, const CodecSpec& spec) {
-  const std::vector<Sent> all = SentOf(spec, Gradients());
+  const std::vector<Entries> all = EntriesOf(spec, Gradients());
   std::vector<Bytes> codes;
-  for (const Sent& sent : all) {
-    Bytes& code = codes.emplace_back(MaxIndexBytes(coder, sent.indices.size(), kShardValues));
-    code.resize(EncodeIndices(coder, sent.indices, kShardValues, code.data()));
+  for (const Entries& entries : all) {
+    Bytes& code = codes.emplace_back(MaxIndexBytes(coder, entries.indices.size(), kShardValues));
+    code.resize(EncodeIndices(coder, entries.indices, kShardValues, code.data()));
   }
   std::vector<uint32_t> indices(all[0].indices.size());
   MeasureEachShard(state, [&](size_t shard) {
@@ -143,7 +147,7 @@ void MeasureFeedback(benchmark::State& state, const CodecSpec& spec, bool by_tur
   for (size_t i = 0; i < kShards; ++i) feedbacks.emplace_back(kShardValues, true);
   std::vector<Bytes> payloads(kShards, Bytes(codec->MaxPayloadBytes(kShardValues)));
   const auto encode = [&](size_t shard) {
-    feedbacks[shard].Encode(*codec, shards[shard], Turn(), payloads[shard]);
+    feedbacks[shard].Encode(*codec, shards[shard], RandomKeys(), payloads[shard]);
   };
   for (size_t shard = 0; shard < kShards; ++shard) encode(shard);  // they get their memory
   if (by_turns) return MeasureTurns(state, encode);
@@ -184,7 +188,7 @@ void MeasureAddLoop(benchmark::State& state) {
   });
 }
 
-size_t SentCount(const CodecSpec& spec) {
+size_t EntryCount(const CodecSpec& spec) {
   return static_cast<size_t>(std::llround(spec.density * kShardValues));
 }
 
@@ -194,8 +198,8 @@ void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;
   Floats magnitudes(kShardValues);
-  const auto kth = magnitudes.begin() + static_cast<std::ptrdiff_t>(SentCount(spec)) - 1;
-  Sent sent;
+  const auto kth = magnitudes.begin() + static_cast<std::ptrdiff_t>(EntryCount(spec)) - 1;
+  Entries entries;
   MeasureTurns(state, [&](size_t shard) {
     Floats& residual = residuals[shard];
     for (size_t i = 0; i < kShardValues; ++i) {
@@ -203,12 +207,12 @@ void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
       magnitudes[i] = std::fabs(residual[i]);
     }
     std::nth_element(magnitudes.begin(), kth, magnitudes.end(), std::greater());
-    sent.indices.clear();
-    sent.values.clear();
+    entries.indices.clear();
+    entries.values.clear();
     for (uint32_t i = 0; i < kShardValues; ++i) {
       if (std::fabs(residual[i]) < *kth) continue;
-      sent.indices.push_back(i);
-      sent.values.push_back(std::exchange(residual[i], 0.0f));
+      entries.indices.push_back(i);
+      entries.values.push_back(std::exchange(residual[i], 0.0f));
     }
   });
 }
@@ -218,7 +222,7 @@ void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;
   std::vector<uint64_t> keys(kShardValues);
-  const auto end = keys.begin() + static_cast<std::ptrdiff_t>(SentCount(spec));
+  const auto end = keys.begin() + static_cast<std::ptrdiff_t>(EntryCount(spec));
   MeasureTurns(state, [&](size_t shard) {
     Floats& residual = residuals[shard];
     for (uint32_t i = 0; i < kShardValues; ++i) {
@@ -317,7 +321,7 @@ void PrintRatios(const FastestReporter& reporter) {
          {"codec.topk.decode_add", "codec.topk.scatter_add", "codec.topk.scatter_add.again",
           "codec.elias_fano.encode", "codec.elias_fano.decode", "codec.golomb_rice.encode",
           "codec.golomb_rice.decode"}) {
-      reporter.PrintNanosecondsEach(name + suffix, static_cast<double>(SentCount(spec)));
+      reporter.PrintNanosecondsEach(name + suffix, static_cast<double>(EntryCount(spec)));
     }
   }
 }

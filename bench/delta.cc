@@ -25,10 +25,10 @@
 
 #include "bench/fastest.h"
 #include "common/codec/codec.h"
-#include "common/codec/moves.h"
+#include "common/codec/delta/ulp_delta.h"
 #include "common/huge_page_arena.h"
 #include "common/value_hash.h"
-#include "server/core/delta_publisher.h"
+#include "server/core/publish/delta_publisher.h"
 
 namespace thinwire {
 namespace {
@@ -98,16 +98,24 @@ void MeasureApply(benchmark::State& state, const Setting& setting) {
     shards.Move(i, 1);
     shards.publishers[i].Publish(Version{1}, shards.masters[i]);
   }
+  // The deltas are checked before, as in a worker.
+  std::vector<CheckedPayload> payloads;
+  std::vector<UlpDelta> ulp_deltas;
+  for (DeltaPublisher& publisher : shards.publishers) {
+    const auto delta = publisher.DeltasSince(Version{0})[0];
+    if (delta->kind == PublishedDelta::Kind::kUlpDelta) {
+      ulp_deltas.push_back(UlpDelta::Check(delta->payload, kShardValues).value());
+    } else {
+      payloads.push_back(CheckPayload(delta->payload, kShardValues).value());
+    }
+  }
   std::vector<Floats> replicas(kShards, Floats(kShardValues, 0.5f));
   size_t shard = 0;
   MeasureFastest(state, [&] {
-    const auto delta = shards.publishers[shard].Answer(Version{0})[0];
-    if (delta->kind == PublishedDelta::Kind::kAdd) {
-      DecodePayloadAdd(delta->payload, 1.0f, replicas[shard]);
-    } else if (delta->kind == PublishedDelta::Kind::kMove) {
-      ApplyMoves(delta->payload, replicas[shard]);
+    if (ulp_deltas.empty()) {
+      DecodePayloadAdd(payloads[shard], 1.0f, replicas[shard]);
     } else {
-      DecodePayload(delta->payload, replicas[shard]);
+      ulp_deltas[shard].Apply(replicas[shard]);
     }
     shard = (shard + 1) % kShards;
   });

@@ -24,7 +24,7 @@
 #include "absl/time/clock.h"
 #include "bench/server_process.h"
 #include "client/client.h"
-#include "client/grpc_transport.h"
+#include "client/transport/grpc_transport.h"
 #include "common/clock.h"
 
 namespace thinwire {

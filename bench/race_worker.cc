@@ -28,7 +28,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/client.h"
-#include "client/grpc_transport.h"
+#include "client/transport/grpc_transport.h"
 #include "common/clock.h"
 #include "common/huge_page_arena.h"
 #include "common/status_macros.h"

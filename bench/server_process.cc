@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/spec/rule.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/rule.h"
-#include "server/core/schedule.h"
+#include "server/core/optimizer/schedule.h"
 #include "server/edge/job.h"
 #include "server/edge/listener.h"
 
@@ -50,7 +50,7 @@ void ServeJob(int pipe, uint32_t workers) {
   JobOptions options;
   options.rule = Rule::Sync(workers);
   options.epoch = Epoch{1};
-  Job job(options, *MakeOptimizer({.name = "sgd"}), *Schedule::Make({}), clock);
+  Job job(options, *MakeOptimizer({}), *Schedule::Make({}), clock);
   job.StartTicking(absl::Seconds(1));
   const auto listener = *Listener::Start(job, "127.0.0.1:0");
   Announce(pipe, listener->address());

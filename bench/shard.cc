@@ -37,7 +37,7 @@
 #include "common/float_array.h"
 #include "common/huge_page_arena.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/schedule.h"
+#include "server/core/optimizer/schedule.h"
 
 namespace thinwire {
 namespace {
@@ -48,21 +48,22 @@ constexpr uint32_t kExamples = 32;
 constexpr float kRate = 1e-3f;
 
 struct Setting {
-  std::string optimizer = "sgd";
+  OptimizerKind optimizer = OptimizerKind::kSgd;
   CodecId codec = CodecId::kFp32;
   size_t value_count = kLargestShard;
   bool sync = false;
-  Thinning thinning;
+  SparseUpdateSpec sparse_updates;
 
   std::string Name() const {
-    const std::string what = thinning.lazy_slots ? "lazy_" : "fold_";
-    return "shard." + what + optimizer + "." + std::string(CodecName(codec)) +
-           (sync ? ".sync" : "") + (thinning.selection_density.has_value() ? ".gtopk" : "") +
+    const std::string what = sparse_updates.lazy_slots ? "lazy_" : "fold_";
+    return "shard." + what + std::string(Traits(optimizer).name) + "." +
+           std::string(CodecName(codec)) + (sync ? ".sync" : "") +
+           (sparse_updates.selection_density.has_value() ? ".gtopk" : "") +
            (value_count == kSmallShard ? ".small" : "");
   }
 };
 
-ByteChain Payload(CodecId id, size_t value_count) {
+CheckedPayload Payload(CodecId id, size_t value_count) {
   std::vector<float> values(value_count);
   uint32_t state = 1;
   for (float& value : values) {
@@ -71,20 +72,20 @@ ByteChain Payload(CodecId id, size_t value_count) {
   }
   const auto codec = MakeCodec({.id = id}).value();
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(value_count));
-  bytes.resize(codec->Encode(values, Turn(), bytes));
-  return ByteChain(std::move(bytes));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
+  return CheckPayload(ByteChain(std::move(bytes)), value_count).value();
 }
 
 // A seeded and open shard in which worker 0 is live at step 0, with the worker's next push.
 class ShardWithPush {
  public:
   explicit ShardWithPush(const Setting& setting)
-      : optimizer_(MakeOptimizer({.name = setting.optimizer}).value()),
+      : optimizer_(MakeOptimizer({.kind = setting.optimizer}).value()),
         schedule_(Schedule::Make({.learning_rate = kRate}).value()),
         shard_({.value_count = setting.value_count,
                 .rule = setting.sync ? Rule::Sync(1) : Rule::Async(1),
                 .generation = {},
-                .thinning = setting.thinning},
+                .sparse_updates = setting.sparse_updates},
                *optimizer_, schedule_) {
     shard_.Apply(SeedEvent{Payload(CodecId::kFp32, setting.value_count)});
     shard_.Apply(JoinEvent{.worker = {}, .incarnation = {1}});
@@ -122,9 +123,9 @@ void MeasureShard(benchmark::State& state, const Setting& setting) {
 // or 64 bytes modulo the page size would slow the loop by up to 20 %.
 struct Arrays {
   explicit Arrays(const Setting& setting)
-      : payload(Payload(setting.codec, setting.value_count).ToVector()),
+      : payload(Payload(setting.codec, setting.value_count).bytes().ToVector()),
         count(setting.value_count),
-        slot_count(MakeOptimizer({.name = setting.optimizer}).value()->slot_count()),
+        slot_count(MakeOptimizer({.kind = setting.optimizer}).value()->slot_count()),
         sum(count),
         masters(count),
         first(count),
@@ -190,7 +191,7 @@ void PlainLazyLoop(Arrays& arrays) {
 }
 
 void RunPlainLoop(const Setting& setting, Arrays& arrays) {
-  if (setting.thinning.lazy_slots) {
+  if (setting.sparse_updates.lazy_slots) {
     if (arrays.slot_count == 1) return PlainLazyLoop<1>(arrays);
     if (arrays.slot_count == 2) return PlainLazyLoop<2>(arrays);
     return PlainLazyLoop<0>(arrays);
@@ -226,18 +227,21 @@ std::vector<Setting> Settings() {
       }
     }
   }
-  for (const char* optimizer : {"momentum", "nesterov", "adam", "adamw", "adagrad"}) {
+  for (OptimizerKind optimizer :
+       {OptimizerKind::kMomentum, OptimizerKind::kNesterov, OptimizerKind::kAdam,
+        OptimizerKind::kAdamW, OptimizerKind::kAdagrad}) {
     settings.push_back({.optimizer = optimizer});
   }
-  for (const char* optimizer : {"sgd", "momentum", "adam"}) {
+  for (OptimizerKind optimizer :
+       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
     settings.push_back(
-        {.optimizer = optimizer, .codec = CodecId::kTopK, .thinning = {.lazy_slots = true}});
+        {.optimizer = optimizer, .codec = CodecId::kTopK, .sparse_updates = {.lazy_slots = true}});
   }
-  settings.push_back({.optimizer = "momentum",
+  settings.push_back({.optimizer = OptimizerKind::kMomentum,
                       .codec = CodecId::kTopK,
-                      .thinning = {.lazy_slots = true, .selection_density = 0.001}});
+                      .sparse_updates = {.lazy_slots = true, .selection_density = 0.001}});
   // Dense slots, for comparison with the lazy ones.
-  settings.push_back({.optimizer = "momentum", .codec = CodecId::kTopK});
+  settings.push_back({.optimizer = OptimizerKind::kMomentum, .codec = CodecId::kTopK});
   return settings;
 }
 

@@ -34,7 +34,7 @@
 #include "bench/raw_stream.h"
 #include "bench/server_process.h"
 #include "client/client.h"
-#include "client/grpc_transport.h"
+#include "client/transport/grpc_transport.h"
 #include "common/clock.h"
 #include "common/huge_page_arena.h"
 

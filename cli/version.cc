@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "cli/revision.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 
 namespace thinwire {
 

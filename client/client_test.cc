@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "client/fake_server.h"
-#include "client/in_process_transport.h"
+#include "client/testing/fake_server.h"
+#include "client/transport/in_process_transport.h"
 #include "common/codec/codec.h"
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire {
@@ -28,7 +28,7 @@ std::vector<TensorShape> TwoLayers() {
   return {{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
 }
 
-// Two servers, one client, and a trainer whose gradients are a function of step and place.
+// Two servers and one client. The test is the trainer.
 class ClientTest : public ::testing::Test {
  protected:
   void Make(ClientOptions options) {
@@ -54,7 +54,7 @@ class ClientTest : public ::testing::Test {
     return values;
   }
 
-  // Gives the gradients, last layer first, and ends the step.
+  // Trains one step: hands over the gradients, last layer first.
   absl::StatusOr<Step> Train(Step step, const std::vector<std::vector<float>>& gradients,
                              float scale = 1) {
     client_->BeginStep(step, kExamples, scale);
@@ -114,7 +114,7 @@ TEST_F(ClientTest, ParametersEqualAPlainComputation) {
   EXPECT_EQ(servers_[1]->leave_count(), 1);
 }
 
-TEST_F(ClientTest, ValuesThatTheServersHaveStandAgainstTheInitialOnes) {
+TEST_F(ClientTest, ServersKeepTheirValuesOverInitialOnes) {
   const ShardId shard{0};
   const std::vector<float> values(partition_.value_count(shard), 7.5f);
   ServerOf(shard).Seed(shard, values);
@@ -127,7 +127,7 @@ TEST_F(ClientTest, ValuesThatTheServersHaveStandAgainstTheInitialOnes) {
             static_cast<int>(partition_.shard_count()) - 1);
 }
 
-TEST_F(ClientTest, LostRepliesAndRepeatedFramesCountOnce) {
+TEST_F(ClientTest, LostRepliesAndRepeatedFramesCountEachPushOnce) {
   Make({});
   Step step = *Join();
   std::vector<std::vector<float>> expected = initial_;
@@ -150,8 +150,8 @@ TEST_F(ClientTest, LostRepliesAndRepeatedFramesCountOnce) {
   EXPECT_EQ(client_->counters().accepted_pushes(), 20 * partition_.shard_count());
 }
 
-TEST_F(ClientTest, AModelOfManyMessagesIsPushedWholeWhateverIsLost) {
-  // Twelve messages of the largest shards: more than is encoded ahead of the wire.
+TEST_F(ClientTest, AModelOfManyMessagesIsPushedInFullDespiteLosses) {
+  // Twelve messages of the largest shards: more than the pipeline encodes ahead of the network.
   const std::vector<TensorShape> tensors = {{"w", {12, 256, 1024}}};
   const Partition partition = *Partition::Make(tensors, 0, 1);
   FakeServer server(partition, ServerId{0});
@@ -177,7 +177,7 @@ TEST_F(ClientTest, AModelOfManyMessagesIsPushedWholeWhateverIsLost) {
   EXPECT_EQ(client->counters().accepted_pushes(), 6 * partition.shard_count());
 }
 
-TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
+TEST_F(ClientTest, ALatePushJumpsOnceAndItsValuesAndExamplesAreSentLater) {
   const ShardId late{1};
   for (auto& server : servers_) {
     server->set_judge([late](const PushEntry& push) -> VerdictEntry {
@@ -211,12 +211,12 @@ TEST_F(ClientTest, ALatePushJumpsOnceAndItsMassComesBackWithItsExamples) {
   EXPECT_EQ(of_late[4].late_examples, 0u);
   const size_t count = partition_.value_count(late);
   std::vector<float> once(count), twice(count);
-  DecodePayload(of_late[2].payload, once);
-  DecodePayload(of_late[3].payload, twice);
+  DecodePayload(CheckPayload(of_late[2].payload, count).value(), once);
+  DecodePayload(CheckPayload(of_late[3].payload, count).value(), twice);
   for (size_t i = 0; i < count; ++i) ASSERT_EQ(twice[i], 2 * once[i]) << i;
 }
 
-TEST_F(ClientTest, ALateVerdictThatComesTwiceGivesBackOnce) {
+TEST_F(ClientTest, ALateVerdictThatArrivesTwiceReturnsTheValuesOnce) {
   for (auto& server : servers_) {
     server->set_judge([](const PushEntry& push) -> VerdictEntry {
       const PushVerdict::Kind kind = push.step == Step{0} ? PushVerdict::LATE : PushVerdict::ACCEPT;
@@ -236,7 +236,7 @@ TEST_F(ClientTest, ALateVerdictThatComesTwiceGivesBackOnce) {
   }
 }
 
-TEST_F(ClientTest, TheScaleOfAStepIsTakenOutOfItsGradients) {
+TEST_F(ClientTest, TheScaleOfAStepIsDividedOutOfItsGradients) {
   Make({});
   Step step = *Join();
   const auto gradients = Values(1, 0.5);
@@ -253,7 +253,7 @@ TEST_F(ClientTest, TheScaleOfAStepIsTakenOutOfItsGradients) {
   }
 }
 
-TEST_F(ClientTest, AGradientThatIsNotFiniteGoesWithWeightZero) {
+TEST_F(ClientTest, AGradientThatIsNotFiniteIsPushedWithWeightZero) {
   Make({});
   Step step = *Join();
   auto gradients = Values(1, 0.5);
@@ -264,11 +264,12 @@ TEST_F(ClientTest, AGradientThatIsNotFiniteGoesWithWeightZero) {
   step = *Train(step, gradients);
   ASSERT_TRUE(client_->WaitAll().ok());
   const Segment of_bad = {.tensor = 2, .offset = 0, .count = 1};
-  EXPECT_EQ(client_->replica(of_bad.tensor)[0], initial_[2][0] - 1) << "the bad one left no trace";
+  EXPECT_EQ(client_->replica(of_bad.tensor)[0], initial_[2][0] - 1)
+      << "the gradient that was not finite had no effect";
   EXPECT_EQ(client_->replica(0)[0], initial_[0][0] - 2 * gradients[0][0]);
 }
 
-TEST_F(ClientTest, ASilentServerIsNamedWithWhatWasAwaited) {
+TEST_F(ClientTest, ASilentServerIsNamedWithTheAwaitedVerdicts) {
   Make({.worker = WorkerId{2}, .silence = absl::Milliseconds(250)});
   const Step step = *Join();
   ASSERT_TRUE(client_->WaitAll().ok());
@@ -282,11 +283,11 @@ TEST_F(ClientTest, ASilentServerIsNamedWithWhatWasAwaited) {
   EXPECT_EQ(client_->WaitTensor(0), next.status()) << "a failure is final";
   EXPECT_EQ(client_->EndStep(), next.status());
   EXPECT_EQ(client_->Leave(), next.status());
-  EXPECT_EQ(servers_[0]->leave_count(), 1) << "the other server is told";
+  EXPECT_EQ(servers_[0]->leave_count(), 1) << "the other server learns of it";
   EXPECT_EQ(servers_[1]->leave_count(), 0);
 }
 
-TEST_F(ClientTest, AServerThatRefusesForTooLongIsUnavailable) {
+TEST_F(ClientTest, AServerThatRefusesStreamsForTooLongIsUnavailable) {
   Make({.silence = absl::Milliseconds(250)});
   const Step step = *Join();
   ASSERT_TRUE(client_->WaitAll().ok());
@@ -297,7 +298,7 @@ TEST_F(ClientTest, AServerThatRefusesForTooLongIsUnavailable) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("connection refused"));
 }
 
-TEST_F(ClientTest, AShortOutageIsWaitedOut) {
+TEST_F(ClientTest, TheClientWaitsThroughAShortOutage) {
   Make({.silence = absl::Minutes(1)});
   const Step step = *Join();
   ASSERT_TRUE(client_->WaitAll().ok());
@@ -323,14 +324,14 @@ TEST_F(ClientTest, JoinNamesTheServerThatRefuses) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("server 1 (in process)"));
 }
 
-TEST_F(ClientTest, AWaitForAnotherWorkerIsTold) {
+TEST_F(ClientTest, AWaitForAnotherWorkerIsReported) {
   const std::vector<ShardId> held = partition_.ShardsOfTensor(0);
   for (auto& server : servers_) server->HoldReads(held, WorkerId{3});
   Make({});
   ASSERT_TRUE(Join().ok());
   ASSERT_TRUE(client_->WaitTensor(2).ok());
   ASSERT_TRUE(client_->WaitTensor(3).ok());
-  // What is sent to one server comes back in order, and both have answered what they could.
+  // A server answers in order, and both servers have answered all reads that they could.
   EXPECT_THAT(client_->waiting(), HasSubstr("step 0: waits for worker 3 (shard"));
   for (auto& server : servers_) server->ReleaseReads();
   EXPECT_TRUE(client_->WaitAll().ok());
@@ -345,17 +346,18 @@ TEST_F(ClientTest, AFencedWorkerStops) {
         [](const PushEntry&) -> VerdictEntry { return {.kind = PushVerdict::FENCED}; });
   }
   const absl::Status status = Train(step, Values(1, 0.5)).status();
-  EXPECT_EQ(status, absl::AbortedError("another process has taken worker 2's number"));
+  EXPECT_EQ(status, absl::AbortedError("worker 2: another process has joined under this number"));
 }
 
-TEST_F(ClientTest, AHeartbeatFencesToo) {
+TEST_F(ClientTest, AHeartbeatReportsThatAWorkerIsFenced) {
   Make({.worker = WorkerId{2}});
   std::vector<ShardId> all;
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) all.push_back(ShardId{s});
   servers_[0]->HoldReads(all, WorkerId{3});
   ASSERT_TRUE(Join().ok());
   servers_[0]->Fence();
-  EXPECT_EQ(client_->WaitAll(), absl::AbortedError("another process has taken worker 2's number"));
+  EXPECT_EQ(client_->WaitAll(),
+            absl::AbortedError("worker 2: another process has joined under this number"));
 }
 
 TEST_F(ClientTest, ARestartedServerHasLostItsParameters) {
@@ -364,11 +366,11 @@ TEST_F(ClientTest, ARestartedServerHasLostItsParameters) {
   ASSERT_TRUE(client_->WaitAll().ok());
   servers_[1]->Restart(Epoch{2});
   const absl::Status status = Train(step, Values(1, 0.5)).status();
-  EXPECT_EQ(status,
-            absl::AbortedError("server 1 (in process) was restarted and has lost its parameters"));
+  EXPECT_EQ(status, absl::AbortedError("server 1 (in process): restarted and lost its parameters "
+                                       "(expected epoch 1, got 2)"));
 }
 
-TEST_F(ClientTest, LeaveTellsTheOthersBeforeItReportsTheOneThatIsGone) {
+TEST_F(ClientTest, LeaveInformsTheOtherServersBeforeItReportsAnUnreachableOne) {
   Make({.silence = absl::Milliseconds(250)});
   ASSERT_TRUE(Join().ok());
   ASSERT_TRUE(client_->WaitAll().ok());
@@ -378,8 +380,8 @@ TEST_F(ClientTest, LeaveTellsTheOthersBeforeItReportsTheOneThatIsGone) {
   EXPECT_EQ(servers_[1]->leave_count(), 1);
 }
 
-// The norm is the whole gradient's, so the first shard waits for the last tensor.
-TEST_F(ClientTest, AClippedGradientHasTheNormOfThisWorkersShare) {
+// The norm covers the whole gradient, so the first shard waits for the last tensor.
+TEST_F(ClientTest, AClippedGradientHasTheNormOfOneWorkersLimit) {
   ClientOptions options;
   options.gradient_clip = 3;
   options.worker_count = 4;
@@ -400,7 +402,7 @@ TEST_F(ClientTest, AClippedGradientHasTheNormOfThisWorkersShare) {
   }
 }
 
-TEST_F(ClientTest, WhereTheNormIsNotFiniteNothingIsSent) {
+TEST_F(ClientTest, IfTheNormIsNotFiniteNoValueIsSent) {
   ClientOptions options;
   options.gradient_clip = 3;
   Make(options);
@@ -413,7 +415,7 @@ TEST_F(ClientTest, WhereTheNormIsNotFiniteNothingIsSent) {
   for (uint32_t t = 0; t < initial_.size(); ++t) EXPECT_EQ(Replica(t), initial_[t]);
 }
 
-TEST_F(ClientTest, AChosenPushCodecIsToldWithItsReason) {
+TEST_F(ClientTest, AChosenPushCodecIsReportedWithItsReason) {
   ClientOptions options;
   options.choose = ChoiceRule::kFastest;
   options.candidates = {{.id = CodecId::kBf16}, {.id = CodecId::kFp8E5m2}};
@@ -430,11 +432,12 @@ TEST_F(ClientTest, AChosenPushCodecIsToldWithItsReason) {
   for (const char* codec : {"fp32", "bf16", "fp8_e5m2"}) {
     EXPECT_THAT(chosen[0].reason, HasSubstr(codec));
   }
-  // Whichever it is, the last step went in it.
+  // The last step used the chosen codec.
   const PushEntry last = ServerOf(ShardId{0}).pushes().back();
   const bool vector =
       partition_.tensors()[partition_.segments(last.shard)[0].tensor].shape.size() < 2;
-  EXPECT_EQ(CodecName(PayloadCodec(last.payload)), chosen[vector ? 1 : 0].codec);
+  const auto payload = CheckPayload(last.payload, partition_.value_count(last.shard)).value();
+  EXPECT_EQ(CodecName(PayloadCodec(payload)), chosen[vector ? 1 : 0].codec);
   EXPECT_TRUE(client_->Leave().ok());
 }
 
@@ -444,16 +447,18 @@ TEST_F(ClientTest, OptionsOutOfRangeAreRefused) {
   };
   ClientOptions clip;
   clip.gradient_clip = -1;
-  EXPECT_EQ(error(clip), "gradient_clip: want a number of 0 or more, got -1");
+  EXPECT_EQ(error(clip),
+            "gradient_clip: out of range (expected 0 to 3.4e38, the largest float, got -1)");
   ClientOptions correction;
   correction.correction.momentum = 1;
-  EXPECT_EQ(error(correction), "correction momentum: want a number from 0 to below 1, got 1");
+  EXPECT_EQ(error(correction),
+            "correction_momentum: out of range (expected at least 0 and below 1, got 1)");
   ClientOptions warmup;
   warmup.warmup.density.part = 0.5;
-  EXPECT_THAT(error(warmup), HasSubstr("want the planned steps of the run, got 0"));
+  EXPECT_THAT(error(warmup), HasSubstr("(expected planned steps, got 0)"));
 }
 
-TEST_F(ClientTest, WhatMakesNoPartitionOrCodecIsRefused) {
+TEST_F(ClientTest, InvalidPartitionsAndCodecsAreRefused) {
   EXPECT_FALSE(Client::Make({}, {}, transport_).ok());
   EXPECT_FALSE(Client::Make({.server_count = 0}, TwoLayers(), transport_).ok());
   EXPECT_FALSE(Client::Make({.pull = CodecId::kTopK}, TwoLayers(), transport_).ok());
@@ -463,14 +468,14 @@ TEST_F(ClientTest, WhatMakesNoPartitionOrCodecIsRefused) {
   EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// The first value of every shard is taken, and by the answer of another round none.
-TEST_F(ClientTest, WhatARoundDidNotTakeIsPushedAgainUnlessItsAnswerWasMissed) {
+// gTop-k selects the first value of every shard. In one step the list of its round never arrives.
+TEST_F(ClientTest, UnselectedValuesArePushedAgainUnlessTheirListIsMissed) {
   bool missed = false;
   for (const auto& server : servers_) {
     server->set_answer([&](ParametersEntry& answer) {
       const size_t count = partition_.value_count(answer.shard);
       answer.frontier = missed ? answer.step + 1 : answer.step;
-      answer.taken = EncodeIndexList(std::vector<uint32_t>{0}, count);
+      answer.selected = EncodeIndexList(std::vector<uint32_t>{0}, count);
     });
   }
   Make({});
@@ -488,7 +493,7 @@ TEST_F(ClientTest, WhatARoundDidNotTakeIsPushedAgainUnlessItsAnswerWasMissed) {
     for (const PushEntry& push : server->pushes()) {
       const size_t count = partition_.value_count(push.shard);
       std::vector<float> values(count);
-      DecodePayload(push.payload, values);
+      DecodePayload(CheckPayload(push.payload, count).value(), values);
       const Segment& segment = partition_.segments(push.shard)[0];
       const float* gradient = &gradients[segment.tensor][segment.offset];
       EXPECT_EQ(values[0], gradient[0]);
@@ -497,14 +502,14 @@ TEST_F(ClientTest, WhatARoundDidNotTakeIsPushedAgainUnlessItsAnswerWasMissed) {
   }
 }
 
-TEST_F(ClientTest, AListOfTakenIndicesThatIsNoneEndsTheRunAndNamesServerAndShard) {
+TEST_F(ClientTest, AMalformedListOfSelectedIndicesIsAFailureThatNamesServerAndShard) {
   servers_[1]->set_answer(
-      [](ParametersEntry& answer) { answer.taken = ByteChain(std::vector<std::byte>(2)); });
+      [](ParametersEntry& answer) { answer.selected = ByteChain(std::vector<std::byte>(2)); });
   Make({});
   ASSERT_TRUE(Join().ok());
   const absl::Status status = client_->WaitAll();
   EXPECT_THAT(std::string(status.message()), HasSubstr("server 1"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr(": taken: list of indices below "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(": selected: list of indices below "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("shard "));
 }
 

@@ -34,10 +34,10 @@ ByteChain ByteChain::Sub(size_t offset, size_t length) const {
       offset -= piece.bytes.size();
       continue;
     }
-    const size_t taken = std::min(length, piece.bytes.size() - offset);
-    sub.Append(piece.bytes.subspan(offset, taken), piece.owner);
+    const size_t part = std::min(length, piece.bytes.size() - offset);
+    sub.Append(piece.bytes.subspan(offset, part), piece.owner);
     offset = 0;
-    length -= taken;
+    length -= part;
   }
   return sub;
 }

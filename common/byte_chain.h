@@ -1,11 +1,10 @@
-// ByteChain: bytes that lie in several pieces, each kept alive by whoever owns its memory.
+// ByteChain: immutable bytes in several pieces of memory. Copying a chain copies pointers, never
+// bytes.
 //
-// A payload arrives as slices of at most 64 KiB that a value may straddle, and leaves as a small
-// header and a large body from elsewhere. A chain lets both stay where they are: copying a chain
-// copies pointers, never bytes.
+// A payload arrives in slices of at most 64 KiB, and values may straddle them. It leaves as a small
+// header and a large body from another buffer. A chain represents both without a copy.
 //
-// Not thread-safe; the bytes themselves are immutable, so copies of a chain may be used on
-// different threads.
+// A chain is not thread-safe. Copies of a chain may be used on different threads.
 #ifndef THINWIRE_COMMON_BYTE_CHAIN_H_
 #define THINWIRE_COMMON_BYTE_CHAIN_H_
 
@@ -23,41 +22,41 @@ class ByteChain {
  public:
   struct Piece {
     std::span<const std::byte> bytes;
-    std::shared_ptr<const void> owner;  // null: whoever made the piece keeps the bytes alive
+    std::shared_ptr<const void> owner;  // null: the creator of the piece keeps the bytes alive
   };
 
   ByteChain() = default;
-  // A chain that owns BYTES.
+  // Takes ownership of BYTES.
   explicit ByteChain(std::vector<std::byte> bytes);
-  // A chain over bytes that OWNER keeps alive.
+  // Refers to bytes that OWNER keeps alive.
   ByteChain(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   std::span<const Piece> pieces() const { return pieces_; }
 
-  // Adds bytes or a chain at the end; empty ones leave no piece.
+  // Adds bytes or a chain at the end. Empty bytes add no piece.
   void Append(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   void Append(const ByteChain& other);
 
-  // The LENGTH bytes from OFFSET, shared. REQUIRES: offset + length <= size().
+  // Returns the LENGTH bytes from OFFSET on, without a copy. REQUIRES: offset + length <= size().
   ByteChain Sub(size_t offset, size_t length) const;
 
-  // The byte at OFFSET. REQUIRES: offset < size().
+  // Returns the byte at OFFSET. REQUIRES: offset < size().
   std::byte At(size_t offset) const;
 
   // Copies size() bytes to TO. REQUIRES: to.size() == size().
   void CopyTo(std::span<std::byte> to) const;
   std::vector<std::byte> ToVector() const;
 
-  // All bytes in one span: the piece itself if there is only one, else copied into SCRATCH. The
-  // span lives as long as both the chain and SCRATCH.
+  // Returns all bytes in one span: the piece itself if there is only one, else a copy in SCRATCH.
+  // The span is valid as long as both the chain and SCRATCH are.
   std::span<const std::byte> Contiguous(std::vector<std::byte>& scratch) const;
 
-  // Keeps OWNER alive for as long as any of this chain's pieces, and those cut from them later.
+  // Keeps OWNER alive as long as any piece of this chain and of the chains that Sub returns later.
   void Hold(std::shared_ptr<const void> owner);
 
-  // Equal bytes, however they are cut.
+  // Compares the bytes. The pieces may differ.
   friend bool operator==(const ByteChain& a, const ByteChain& b);
 
  private:

@@ -1,4 +1,4 @@
-// Clock: the only way this code learns the time, so that tests can set it.
+// Clock: the only source of time, so that tests can set it.
 #ifndef THINWIRE_COMMON_CLOCK_H_
 #define THINWIRE_COMMON_CLOCK_H_
 
@@ -8,7 +8,7 @@
 
 namespace thinwire {
 
-// Thread-safe. Now never falls: it counts from an arbitrary start and is no date.
+// Now never decreases. It counts from an arbitrary start and is not a date. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -21,7 +21,7 @@ class SteadyClock final : public Clock {
   absl::Time Now() override;
 };
 
-// Stands still until a test moves it.
+// A clock that only Advance moves. For tests.
 class ManualClock final : public Clock {
  public:
   absl::Time Now() override;

@@ -7,12 +7,12 @@
 namespace thinwire {
 
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
-  // ISA-L takes an int length and leaves both inversions to the caller.
-  constexpr size_t kMost = size_t{1} << 30;
+  // ISA-L takes an int as the length, and its caller inverts the checksum before and after.
+  constexpr size_t kMaxPart = size_t{1} << 30;
   crc = ~crc;
   while (!bytes.empty()) {
-    const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), kMost));
-    // It never writes through the pointer that it takes without const.
+    const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), kMaxPart));
+    // ISA-L takes a pointer without const and never writes through it.
     auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(part.data()));
     crc = crc32_iscsi(data, static_cast<int>(part.size()), crc);
     bytes = bytes.subspan(part.size());

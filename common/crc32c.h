@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli, RFC 3720 section 12.1) of bytes.
+// The CRC-32C checksum (Castagnoli, RFC 3720 section 12.1).
 #ifndef THINWIRE_COMMON_CRC32C_H_
 #define THINWIRE_COMMON_CRC32C_H_
 
@@ -8,7 +8,8 @@
 
 namespace thinwire {
 
-// The checksum of what CRC is the checksum of, followed by BYTES; CRC 0 stands for nothing.
+// Returns the checksum of some bytes followed by BYTES, where CRC is the checksum of those bytes, 0
+// if there are none. Thread-safe.
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 
 }  // namespace thinwire

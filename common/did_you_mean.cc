@@ -19,8 +19,7 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-// The edits from A to B, by rows of the usual table; the row before the last is kept for swapped
-// neighbours.
+// Returns the edit distance of A and B (Damerau-Levenshtein, with three rows of the table).
 size_t EditCount(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

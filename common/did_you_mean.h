@@ -1,5 +1,5 @@
-// DidYouMean: the known word that a mistyped one was most likely meant to be, and the error that
-// says so.
+// DidYouMean: finds the known word that a mistyped word probably meant. Pure functions:
+// thread-safe.
 #ifndef THINWIRE_COMMON_DID_YOU_MEAN_H_
 #define THINWIRE_COMMON_DID_YOU_MEAN_H_
 
@@ -11,14 +11,13 @@
 
 namespace thinwire {
 
-// The word of KNOWN that takes the fewest edits to reach from GOT: letters put in, left out,
-// replaced, or two neighbours swapped, each one edit, upper and lower case alike. The earlier one
-// of equals; "" if the nearest is more than a third of GOT's length away (one edit is always near
-// enough, but no whole word). GOT may come from anywhere: one of more than 64 bytes is near to
-// nothing.
+// Returns the word of KNOWN with the smallest edit distance from GOT, and the first of equal ones.
+// An inserted, removed or replaced letter and two swapped neighbours count as one edit; case is
+// ignored. Returns "" if the distance exceeds a third of GOT's length and one edit, if it reaches
+// the word's whole length, or if GOT has more than 64 bytes. GOT may have any content.
 std::string DidYouMean(std::string_view got, std::span<const std::string_view> known);
 
-// The InvalidArgument for a word that is none of KNOWN:
+// Returns the InvalidArgument for a word GOT that is not in KNOWN:
 // "optimizer: want sgd, adam or adamw, got \"adma\"; did you mean adam?".
 absl::Status UnknownWord(std::string_view field, std::string_view got,
                          std::span<const std::string_view> known);

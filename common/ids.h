@@ -1,10 +1,12 @@
-// The numbers of thinwire, each a type of its own, so that a step is never taken for a version.
+// The numbers that identify things. Each is a type of its own, so that the compiler rejects a step
+// where a version is expected.
 //
-//   WorkerId ServerId ShardId          who and where, from 0
-//   Step                               a worker's unit of work
-//   Version                            updates a shard has applied
-//   Generation Epoch Incarnation       of a job's history, of a server's start, of a worker's
-//   number
+//   WorkerId ServerId ShardId    numbered from 0
+//   Step                         one gradient of a worker
+//   Version                      the number of updates that a shard has applied
+//   Generation                   counts the rollbacks of a job
+//   Epoch                        identifies one start of a server
+//   Incarnation                  counts the processes that had a worker's number
 #ifndef THINWIRE_COMMON_IDS_H_
 #define THINWIRE_COMMON_IDS_H_
 

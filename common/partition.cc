@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kMostValues = uint64_t{1} << 40;
 
-// FNV-1a over numbers in little-endian order and over strings with their length before them.
+// A 64-bit FNV-1a hash of little-endian numbers, and of strings after their length.
 class Fnv1a {
  public:
   void Add(uint64_t number) {
@@ -47,42 +47,43 @@ uint64_t Hash(std::span<const TensorShape> tensors, uint64_t shard_size, uint32_
   return hash.value();
 }
 
-// The values of TENSOR. Errors: a dimension that is not positive, or more values than kMostValues.
+// Returns the number of values of TENSOR. Errors: InvalidArgument for a dimension that is not
+// positive and for more than kMostValues values.
 absl::StatusOr<uint64_t> CheckedCount(const TensorShape& tensor) {
   uint64_t count = 1;
   for (int64_t dimension : tensor.shape) {
     if (dimension <= 0) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " of shape [",
-                                                     absl::StrJoin(tensor.shape, ","),
-                                                     "]: want dimensions above 0"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", tensor.name, " of shape [", absl::StrJoin(tensor.shape, ","),
+                       "]: dimension not positive (expected 1 or more)"));
     }
     if (static_cast<uint64_t>(dimension) > kMostValues / count) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " of shape [",
-                                                     absl::StrJoin(tensor.shape, ","),
-                                                     "]: want at most ", kMostValues, " values"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", tensor.name, " of shape [", absl::StrJoin(tensor.shape, ","),
+                       "]: too many values (expected at most ", kMostValues, ")"));
     }
     count *= static_cast<uint64_t>(dimension);
   }
   return count;
 }
 
-// The sum of all tensors' values, each tensor checked.
+// Returns the number of values of all tensors. Errors: InvalidArgument.
 absl::StatusOr<uint64_t> CheckedTotal(std::span<const TensorShape> tensors) {
   if (tensors.empty())
-    return absl::InvalidArgumentError("a model without tensors: want at least one");
+    return absl::InvalidArgumentError("model: no tensors (expected at least one)");
   uint64_t total = 0;
   absl::flat_hash_set<std::string_view> names;
   for (const TensorShape& tensor : tensors) {
-    if (tensor.name.empty()) return absl::InvalidArgumentError("a tensor without a name");
+    if (tensor.name.empty()) return absl::InvalidArgumentError("model: a tensor has no name");
     if (!names.insert(tensor.name).second) {
-      return absl::InvalidArgumentError(absl::StrCat("two tensors are named ", tensor.name));
+      return absl::InvalidArgumentError(absl::StrCat("model: two tensors are named ", tensor.name));
     }
     const absl::StatusOr<uint64_t> count = CheckedCount(tensor);
     if (!count.ok()) return count.status();
     total += *count;
     if (total > kMostValues) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a model of more than ", kMostValues, " values"));
+          absl::StrCat("model: too many values (expected at most ", kMostValues, ")"));
     }
   }
   return total;
@@ -94,36 +95,36 @@ uint64_t DefaultShardSize(uint64_t total, uint32_t server_count) {
 
 bool IsMatrix(const TensorShape& tensor) { return tensor.shape.size() >= 2; }
 
-// Cuts RUN, segments in order, into the fewest pieces of at most SHARD_SIZE values, equal to within
-// one.
-std::vector<std::vector<Segment>> Cut(std::span<const Segment> run, uint64_t shard_size) {
+// Splits consecutive segments RUN into the smallest number of shards of at most SHARD_SIZE values.
+// Their sizes differ by at most one value.
+std::vector<std::vector<Segment>> Split(std::span<const Segment> run, uint64_t shard_size) {
   uint64_t total = 0;
   for (const Segment& segment : run) total += segment.count;
   const uint64_t pieces = (total + shard_size - 1) / shard_size;
   std::vector<std::vector<Segment>> shards(pieces);
   size_t at = 0;
-  uint64_t taken = 0;  // of run[at]
+  uint64_t used = 0;  // values of run[at]
   for (uint64_t i = 0; i < pieces; ++i) {
     uint64_t wanted = total / pieces + (i < total % pieces ? 1 : 0);
     while (wanted > 0) {
-      const uint64_t part = std::min(wanted, run[at].count - taken);
-      shards[i].push_back({run[at].tensor, run[at].offset + taken, part});
+      const uint64_t part = std::min(wanted, run[at].count - used);
+      shards[i].push_back({run[at].tensor, run[at].offset + used, part});
       wanted -= part;
-      taken += part;
-      if (taken == run[at].count) {
+      used += part;
+      if (used == run[at].count) {
         ++at;
-        taken = 0;
+        used = 0;
       }
     }
   }
   return shards;
 }
 
-std::vector<std::vector<Segment>> CutAll(std::span<const TensorShape> tensors,
-                                         uint64_t shard_size) {
+std::vector<std::vector<Segment>> SplitAll(std::span<const TensorShape> tensors,
+                                           uint64_t shard_size) {
   std::vector<std::vector<Segment>> shards;
   const auto add = [&shards, shard_size](std::span<const Segment> run) {
-    for (auto& shard : Cut(run, shard_size)) shards.push_back(std::move(shard));
+    for (auto& shard : Split(run, shard_size)) shards.push_back(std::move(shard));
   };
   std::vector<Segment> vectors;
   for (uint32_t t = 0; t < tensors.size(); ++t) {
@@ -135,7 +136,7 @@ std::vector<std::vector<Segment>> CutAll(std::span<const TensorShape> tensors,
     }
   }
   add(vectors);
-  // Push order: what backward finishes last comes last. A shard is finished with its first tensor.
+  // Push order. The backward pass completes a shard with the shard's first tensor.
   std::ranges::stable_sort(shards, [](const auto& a, const auto& b) {
     if (a.front().tensor != b.front().tensor) return a.front().tensor > b.front().tensor;
     return a.front().offset > b.front().offset;
@@ -159,41 +160,42 @@ absl::StatusOr<Partition> Partition::Make(std::vector<TensorShape> tensors, uint
   const absl::StatusOr<uint64_t> total = CheckedTotal(tensors);
   if (!total.ok()) return total.status();
   if (server_count == 0 || server_count > kMostServers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("servers: want 1 to ", kMostServers, ", got ", server_count));
+    return absl::InvalidArgumentError(absl::StrCat("servers: out of range (expected 1 to ",
+                                                   kMostServers, ", got ", server_count, ")"));
   }
   if (shard_size > kLargestShardSize) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shard_size: want at most ", kLargestShardSize, " values, got ", shard_size));
+    return absl::InvalidArgumentError(absl::StrCat("shard_size: too large (expected at most ",
+                                                   kLargestShardSize, " values, got ", shard_size,
+                                                   ")"));
   }
   Partition partition;
   partition.value_count_ = *total;
   partition.shard_size_ = shard_size == 0 ? DefaultShardSize(*total, server_count) : shard_size;
   if (*total / partition.shard_size_ > kMostShards) {
-    return absl::InvalidArgumentError(absl::StrCat("shard_size: want at most ", kMostShards,
-                                                   " shards, got ", *total, " values in shards of ",
-                                                   partition.shard_size_));
+    return absl::InvalidArgumentError(absl::StrCat("shard_size: too small (expected at most ",
+                                                   kMostShards, " shards, got ",
+                                                   *total / partition.shard_size_, ")"));
   }
   partition.server_count_ = server_count;
   partition.hash_ = Hash(tensors, partition.shard_size_, server_count);
-  for (auto& segments : CutAll(tensors, partition.shard_size_)) {
+  for (auto& segments : SplitAll(tensors, partition.shard_size_)) {
     Shard shard;
     for (const Segment& segment : segments) shard.value_count += segment.count;
     shard.segments = std::move(segments);
     partition.shards_.push_back(std::move(shard));
   }
   partition.tensors_ = std::move(tensors);
-  partition.Deal();
+  partition.AssignServers();
   return partition;
 }
 
-void Partition::Deal() {
+void Partition::AssignServers() {
   std::vector<Shard*> largest_first;
   for (Shard& shard : shards_) largest_first.push_back(&shard);
   std::ranges::stable_sort(largest_first, [](const Shard* a, const Shard* b) {
     return a->value_count > b->value_count;
   });
-  // A heap of (load, server): the least loaded on top, ties to the lower number.
+  // A heap of (load, server) with the smallest load on top, and the lower number among equal loads.
   std::vector<std::pair<uint64_t, uint32_t>> loads;
   for (uint32_t s = 0; s < server_count_; ++s) loads.emplace_back(0, s);
   for (Shard* shard : largest_first) {
@@ -202,6 +204,10 @@ void Partition::Deal() {
     loads.back().first += shard->value_count;
     std::ranges::push_heap(loads, std::ranges::greater{});
   }
+}
+
+bool Partition::HoldsVectors(ShardId shard) const {
+  return !IsMatrix(tensors_[segments(shard)[0].tensor]);
 }
 
 std::vector<ShardId> Partition::ShardsOf(ServerId server) const {

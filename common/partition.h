@@ -1,20 +1,21 @@
-// Partition: how a model's tensors become shards, and where each shard lives.
+// Partition: splits a model's tensors into shards and assigns the shards to servers.
 //
-// A pure function of (tensor names and shapes in order, shard size, server count), so every process
-// computes the same one and a hash proves it. A tensor of two or more dimensions is cut into shards
-// of its own, equal to within one value; all vectors and scalars, in their order, share shards of
-// their own. So a layer can have its codec, and vectors can go dense.
+// It is a pure function of the tensors' names and shapes, the shard size and the number of servers.
+// Every process computes it, and a hash shows whether two of them agree. A tensor of two or more
+// dimensions (a matrix) is split into shards of its own, whose sizes differ by at most one value.
+// All vectors and scalars share shards, in the tensors' order. Thus a codec can be chosen for
+// vectors.
 //
 //   tensors   w1[784,128]  b1[128]  w2[128,10]  b2[10]        shard size 65536, 2 servers
-//   shards    2: w1[0..50176)  1: w1[50176..100352) ... in the order in which backward finishes
-//   them
+//   shards    0: w2  1: b1 b2  2: w1[50176..100352)  3: w1[0..50176)
 //
-// A shard's number is its place in the push order that all workers share: shards whose first tensor
-// is last in the model come first, because backward finishes there. Reads are wanted the other way
-// round. Two workers that pushed in different orders would close no shard before half-time.
+// A shard's number is its position in the push order, which all workers share: the shards of the
+// model's last tensors come first, because the backward pass completes them first. The forward pass
+// reads parameters in the opposite order. If workers pushed in different orders, no shard would be
+// complete before the middle of a step.
 //
-// Shards are dealt largest first to the server that holds the fewest values, ties to the lower
-// number.
+// Servers get shards by size, largest first. Each shard goes to the server with the fewest values
+// so far, and to the lower number among equal ones.
 #ifndef THINWIRE_COMMON_PARTITION_H_
 #define THINWIRE_COMMON_PARTITION_H_
 
@@ -41,7 +42,7 @@ struct TensorShape {
   bool operator==(const TensorShape&) const = default;
 };
 
-// A run of a tensor's values, row-major.
+// Consecutive values of a tensor, row-major.
 struct Segment {
   uint32_t tensor = 0;
   uint64_t offset = 0;
@@ -51,13 +52,14 @@ struct Segment {
   friend std::ostream& operator<<(std::ostream& out, const Segment& s);
 };
 
-// Immutable.
+// Immutable. Thread-safe.
 class Partition {
  public:
-  // SHARD_SIZE 0 means total / (8 per server), within the least and the largest. Errors:
-  // InvalidArgument if there is no tensor, a name is empty or stands twice, a dimension is not
-  // positive, the values exceed 2^40, the shard size exceeds the largest, there would be more than
-  // kMostShards shards, or not 1 to kMostServers servers.
+  // SHARD_SIZE is the largest number of values of a shard; 0 means 1/8 of a server's share of the
+  // model, clamped to kLeastShardSize and kLargestShardSize. Errors: InvalidArgument if there is no
+  // tensor, a name is empty or repeated, a dimension is not positive, the model has more than 2^40
+  // values, SHARD_SIZE exceeds kLargestShardSize, there would be more than kMostShards shards, or
+  // SERVER_COUNT is not 1 to kMostServers.
   static absl::StatusOr<Partition> Make(std::vector<TensorShape> tensors, uint64_t shard_size,
                                         uint32_t server_count);
 
@@ -74,12 +76,17 @@ class Partition {
   uint64_t value_count(ShardId shard) const { return shards_[shard.value].value_count; }
   ServerId server(ShardId shard) const { return shards_[shard.value].server; }
 
-  // The shards of one server, in push order; a server may hold none.
+  // Returns whether a shard holds vectors and scalars (biases, scales of normalization layers).
+  // They are few and each of them matters, so selections and sparse codecs leave such shards alone
+  // (Lin et al. 2018). REQUIRES: shard < shard_count().
+  bool HoldsVectors(ShardId shard) const;
+
+  // Returns the shards of one server in push order. A server may hold none.
   std::vector<ShardId> ShardsOf(ServerId server) const;
-  // The shards that hold values of a tensor, in push order.
+  // Returns the shards that hold values of a tensor, in push order.
   std::vector<ShardId> ShardsOfTensor(uint32_t tensor) const;
 
-  // FNV-1a, 64 bits, of the tensors, the shard size in force and the server count.
+  // Returns a 64-bit FNV-1a hash of the tensors, the shard size in effect and the server count.
   uint64_t hash() const { return hash_; }
 
   bool operator==(const Partition& other) const { return hash_ == other.hash_; }
@@ -92,7 +99,7 @@ class Partition {
   };
 
   Partition() = default;
-  void Deal();  // shards to servers
+  void AssignServers();
 
   std::vector<TensorShape> tensors_;
   uint64_t value_count_ = 0;

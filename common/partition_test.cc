@@ -25,17 +25,17 @@ Partition MakeOrDie(std::vector<TensorShape> tensors, uint64_t shard_size, uint3
   return *std::move(partition);
 }
 
-TEST(PartitionTest, CutsMatricesApartAndGathersVectors) {
+TEST(PartitionTest, SplitsMatricesAndCombinesVectors) {
   const Partition p = MakeOrDie(Mlp(), 65536, 2);
   ASSERT_EQ(p.shard_count(), 4u);
   EXPECT_THAT(p.segments(ShardId{0}), ElementsAre(Segment{2, 0, 1280}));
-  // Both vectors share a shard, which backward finishes with the first of them.
+  // Both vectors share a shard, which the backward pass completes with the first of them.
   EXPECT_THAT(p.segments(ShardId{1}), ElementsAre(Segment{1, 0, 128}, Segment{3, 0, 10}));
   EXPECT_THAT(p.segments(ShardId{2}), ElementsAre(Segment{0, 50176, 50176}));
   EXPECT_THAT(p.segments(ShardId{3}), ElementsAre(Segment{0, 0, 50176}));
 }
 
-TEST(PartitionTest, DealsLargestFirstToTheLeastLoaded) {
+TEST(PartitionTest, AssignsShardsBySizeToTheServerWithTheSmallestLoad) {
   const Partition p = MakeOrDie(Mlp(), 65536, 2);
   EXPECT_EQ(p.server(ShardId{2}), ServerId{0});
   EXPECT_EQ(p.server(ShardId{3}), ServerId{1});
@@ -50,19 +50,19 @@ TEST(PartitionTest, FindsTheShardsOfATensor) {
   EXPECT_THAT(p.ShardsOfTensor(3), ElementsAre(ShardId{1}));
 }
 
-TEST(PartitionTest, AServerMayHoldNothing) {
+TEST(PartitionTest, AServerMayHaveNoShard) {
   const Partition p = MakeOrDie({{"scalar", {}}}, 0, 3);
   EXPECT_EQ(p.shard_count(), 1u);
   EXPECT_THAT(p.ShardsOf(ServerId{2}), ElementsAre());
 }
 
-TEST(PartitionTest, TheDefaultShardSizeIsEightPerServerWithinItsBounds) {
+TEST(PartitionTest, TheDefaultShardSizeGivesEightShardsPerServerWithinItsBounds) {
   EXPECT_EQ(MakeOrDie({{"w", {100, 10}}}, 0, 1).shard_size(), kLeastShardSize);
   EXPECT_EQ(MakeOrDie({{"w", {1000, 160}}}, 0, 2).shard_size(), 10000u);
   EXPECT_EQ(MakeOrDie({{"w", {10000, 10000}}}, 0, 1).shard_size(), kLargestShardSize);
 }
 
-TEST(PartitionTest, TheHashTellsNamesShapesOrderSizeAndServersApart) {
+TEST(PartitionTest, TheHashDependsOnNamesShapesOrderSizeAndServers) {
   std::set<uint64_t> hashes;
   auto renamed = Mlp(), reshaped = Mlp(), reordered = Mlp();
   renamed[0].name = "w";
@@ -79,31 +79,47 @@ TEST(PartitionTest, TheHashTellsNamesShapesOrderSizeAndServersApart) {
 }
 
 TEST(PartitionTest, TheHashIsTheSameOnEveryMachine) {
-  // Computed apart from this code, by the definition of FNV-1a.
+  // Computed by an independent implementation of FNV-1a.
   EXPECT_EQ(MakeOrDie(Mlp(), 65536, 2).hash(), 6575292747086150811u);
 }
 
-TEST(PartitionTest, BadModelsAreNamed) {
+TEST(PartitionTest, VectorsAndScalarsShareNoShardWithMatrices) {
+  const Partition partition =
+      MakeOrDie({{"weight", {40, 10}}, {"bias", {10}}, {"scale", {}}, {"kernel", {5, 1, 3}}}, 0, 1);
+  size_t checked_count = 0;
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    for (const Segment& segment : partition.segments(ShardId{s})) {
+      EXPECT_EQ(partition.HoldsVectors(ShardId{s}),
+                partition.tensors()[segment.tensor].shape.size() < 2);
+      ++checked_count;
+    }
+  }
+  EXPECT_EQ(checked_count, 4u);
+}
+
+TEST(PartitionTest, ErrorsDescribeInvalidModels) {
   const auto error = [](std::vector<TensorShape> tensors, uint64_t size, uint32_t servers) {
     const absl::Status status = Partition::Make(std::move(tensors), size, servers).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     return std::string(status.message());
   };
-  EXPECT_THAT(error({}, 0, 1), HasSubstr("without tensors"));
-  EXPECT_THAT(error({{"", {1}}}, 0, 1), HasSubstr("without a name"));
+  EXPECT_THAT(error({}, 0, 1), HasSubstr("no tensors"));
+  EXPECT_THAT(error({{"", {1}}}, 0, 1), HasSubstr("has no name"));
   EXPECT_THAT(error({{"w", {1}}, {"w", {2}}}, 0, 1), HasSubstr("two tensors are named w"));
   EXPECT_THAT(error({{"w", {3, 0}}}, 0, 1), HasSubstr("w of shape [3,0]"));
   EXPECT_THAT(error({{"w", {int64_t{1} << 40, int64_t{1} << 40}}}, 0, 1), HasSubstr("at most"));
-  EXPECT_THAT(error({{"a", {int64_t{1} << 40}}, {"b", {1}}}, 0, 1), HasSubstr("more than"));
+  EXPECT_THAT(error({{"a", {int64_t{1} << 40}}, {"b", {1}}}, 0, 1),
+              HasSubstr("model: too many values"));
   EXPECT_THAT(error({{"w", {3}}}, kLargestShardSize + 1, 1), HasSubstr("got 262145"));
   EXPECT_THAT(error({{"w", {int64_t{1} << 30}}}, 1, 1), HasSubstr("shards"));
-  EXPECT_THAT(error({{"w", {3}}}, 0, 0), HasSubstr("servers: want 1 to 4096, got 0"));
+  EXPECT_THAT(error({{"w", {3}}}, 0, 0),
+              HasSubstr("servers: out of range (expected 1 to 4096, got 0)"));
 }
 
-// Whatever the model: every value stands in exactly one shard, no shard is too long or mixes
-// matrices, the pieces of a run differ by at most one, and servers differ by at most one shard's
-// length.
-TEST(PartitionTest, RandomModelsKeepTheRules) {
+// For every model: each value is in exactly one shard; no shard exceeds the shard size or has
+// values of two matrices; the shards of a matrix differ by at most one value; the loads of servers
+// differ by at most one shard.
+TEST(PartitionTest, PartitionsOfRandomModelsKeepTheirRules) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);

@@ -6,8 +6,7 @@
 namespace thinwire {
 namespace {
 
-// log2(x) by the series of artanh, after frexp has brought x to [1/sqrt(2), sqrt(2)). REQUIRES: x >
-// 0.
+// Returns log2(x) by the series of artanh, for x scaled to [1/sqrt(2), sqrt(2)). REQUIRES: x > 0.
 double LogTwo(double x) {
   int exponent = 0;
   double fraction = std::frexp(x, &exponent);
@@ -21,7 +20,7 @@ double LogTwo(double x) {
   return exponent + 2 * z * sum / std::numbers::ln2;
 }
 
-// 2^y by the series of exp on [-1/2, 1/2] and a scaling. REQUIRES: y <= 0.
+// Returns 2^y by the series of exp on [-1/2, 1/2] and a scaling. REQUIRES: y <= 0.
 double ExpTwo(double y) {
   if (y < -1100) return 0;
   const double whole = std::floor(y + 0.5);
@@ -31,7 +30,7 @@ double ExpTwo(double y) {
   return std::ldexp(sum, static_cast<int>(whole));
 }
 
-// sin(x) by its series. REQUIRES: 0 <= x <= pi / 4.
+// Returns sin(x) by its series. REQUIRES: 0 <= x <= pi / 4.
 double Sine(double x) {
   double sum = 1;
   for (int k = 18; k >= 2; k -= 2) sum = 1 - sum * x * x / (k * (k + 1));
@@ -57,8 +56,8 @@ double Power(double base, double exponent) {
 }
 
 double HalfCosine(double p) {
-  // (1 + cos(pi p)) / 2 = 1 - sin^2(pi p / 2) = sin^2(pi (1 - p) / 2), each where its sine is
-  // small.
+  // (1 + cos(pi p)) / 2 = 1 - sin^2(pi p / 2) = sin^2(pi (1 - p) / 2): uses the form with the
+  // smaller sine.
   if (p < 0.5) {
     const double sine = Sine(std::numbers::pi / 2 * p);
     return 1 - sine * sine;

@@ -1,10 +1,11 @@
-// A 64-bit hash of a shard's values: do a replica and its server hold the same bits?
+// A 64-bit hash of a shard's values, to compare a replica with its server.
 //
 //   lane j of 4: FNV-1a over the bits, 32 at a time, of the values j, j + 4, j + 8, ...
 //   hash:        FNV-1a over the four lanes, 64 bits at a time; 1 instead of 0
 //
-// FNV-1a: h = (h ^ bits) * 0x100000001b3, from 0xcbf29ce484222325. One changed value always changes
-// its lane, and four lanes keep a processor's multiplier busy. Pure function: thread-safe.
+// FNV-1a: h = (h ^ bits) * 0x100000001b3, starting with 0xcbf29ce484222325. One changed value
+// always changes its lane. Four independent lanes use the throughput of a processor's multiplier.
+// Pure function: thread-safe.
 #ifndef THINWIRE_COMMON_VALUE_HASH_H_
 #define THINWIRE_COMMON_VALUE_HASH_H_
 
@@ -13,7 +14,7 @@
 
 namespace thinwire {
 
-// Never 0, which can so stand for no hash.
+// Returns the hash. It is never 0, so 0 can mean that there is no hash.
 uint64_t HashValues(std::span<const float> values);
 
 }  // namespace thinwire

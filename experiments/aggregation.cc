@@ -8,8 +8,8 @@
 #include "common/codec/error_feedback.h"
 #include "experiments/peer_tree.h"
 #include "kernels/top_k.h"
-#include "server/core/accumulator.h"
-#include "server/core/global_top_k.h"
+#include "server/core/update/accumulator.h"
+#include "server/core/update/global_top_k.h"
 
 namespace thinwire {
 namespace {
@@ -121,14 +121,14 @@ class ServerAggregation final : public Aggregation {
     selected_ = 0;
     for (size_t w = 0; w < gradients.size(); ++w) {
       std::vector<std::byte> bytes(codec_->MaxPayloadBytes(value_count_));
-      bytes.resize(residuals_[w].Encode(*codec_, gradients[w], Turn(), bytes));
-      const ByteChain payload(std::move(bytes));
-      ForEachSent(payload, value_count_, [&](auto, std::span<const float> values) {
+      bytes.resize(residuals_[w].Encode(*codec_, gradients[w], RandomKeys(), bytes));
+      const CheckedPayload payload = EncodedPayload(ByteChain(std::move(bytes)), value_count_);
+      ForEachPayloadEntry(payload, [&](auto, std::span<const float> values) {
         for (const float value : values) selected_ += std::abs(value);
       });
       accumulator_.Fold({WorkerId{static_cast<uint32_t>(w)}, 1, 0, payload});
     }
-    selection_.Take(accumulator_, 1 / static_cast<float>(gradients.size()), k_);
+    selection_.Select(accumulator_, 1 / static_cast<float>(gradients.size()), k_);
     accumulator_.Clear();
     std::vector<float> average(value_count_);
     for (size_t j = 0; j < selection_.indices().size(); ++j) {
@@ -140,7 +140,7 @@ class ServerAggregation final : public Aggregation {
   double selected() const override { return selected_; }
 
   std::vector<double> Pending() const override {
-    std::vector<double> pending(selection_.rest().begin(), selection_.rest().end());
+    std::vector<double> pending(selection_.remainder().begin(), selection_.remainder().end());
     for (const ErrorFeedback& residual : residuals_) {
       for (size_t i = 0; i < residual.residual().size(); ++i) {
         pending[i] += residual.residual()[i] / static_cast<double>(residuals_.size());

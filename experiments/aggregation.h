@@ -7,7 +7,7 @@
 //   exact    Adds all selected values and applies the k largest sums. A worker returns to its
 //            residual the selected values whose index is not applied.
 //   server   Adds all selected values to the values kept at the server and applies the k largest
-//            sums. The server keeps the others (server/core/global_top_k.h).
+//            sums. The server keeps the others (server/core/update/global_top_k.h).
 //
 // Mass is conserved if gradients = applied values + pending values, all as averages over workers.
 // Not thread-safe.

@@ -3,10 +3,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/accumulate_momentum.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which includes this file again for every target.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include <hwy/highway.h>
 
-#include "kernels/update_loop-inl.h"
+#include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -41,13 +41,13 @@ struct NesterovFormula {
 };
 
 void HeavyBallLoop(float momentum, std::span<const float> gradient, std::span<float> u) {
-  ForAllValues(u.size(), u.data(), HeavyBallFormula{momentum, gradient.data(), u.data()});
+  ForEachAlignedVector(u.size(), u.data(), HeavyBallFormula{momentum, gradient.data(), u.data()});
 }
 
 void NesterovLoop(float momentum, std::span<const float> gradient, std::span<float> u,
                   std::span<float> direction) {
-  ForAllValues(u.size(), u.data(),
-               NesterovFormula{momentum, gradient.data(), u.data(), direction.data()});
+  ForEachAlignedVector(u.size(), u.data(),
+                       NesterovFormula{momentum, gradient.data(), u.data(), direction.data()});
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,12 +1,12 @@
-// Momentum where the gradient is made, on flat arrays, in one pass.
+// Momentum of a gradient, elementwise:
 //
-//   u = momentum * u + gradient
-//   direction = u                             heavy ball
-//   direction = gradient + momentum * u       nesterov
+//   AccumulateMomentum   u = momentum * u + gradient
+//   AccumulateNesterov   u = momentum * u + gradient;  direction = gradient + momentum * u
 //
-// update_momentum.h has the same formulas with the step that follows. Each operation is rounded to
-// float on its own, so the result does not depend on the machine or on where an array begins or
-// ends. Thread-safe: touches nothing but its arguments.
+// Workers use it for momentum correction; update_momentum.h applies the same formulas and then
+// updates parameters. Every operation is rounded to float separately, so results do not depend on
+// the machine or on a value's position. Uses Highway vector instructions. Pure functions;
+// thread-safe.
 #ifndef THINWIRE_KERNELS_ACCUMULATE_MOMENTUM_H_
 #define THINWIRE_KERNELS_ACCUMULATE_MOMENTUM_H_
 
@@ -14,7 +14,8 @@
 
 namespace thinwire::kernels {
 
-// Heavy ball: the direction is U. REQUIRES, for both: equal lengths; the arrays do not overlap.
+// REQUIRES, for both functions: equal lengths; the arrays do not overlap.
+
 void AccumulateMomentum(float momentum, std::span<const float> gradient, std::span<float> u);
 
 void AccumulateNesterov(float momentum, std::span<const float> gradient, std::span<float> u,

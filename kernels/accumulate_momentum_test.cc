@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kMomentum = 0.9f;
 
-// The masters' place is u's.
+// UpdateCase's masters are u.
 const UpdateCase kHeavyBall = {
     .kernel = [](auto gradient, auto u, auto) { AccumulateMomentum(kMomentum, gradient, u); },
     .exact = [](double gradient, double& u, auto) { u = kMomentum * u + gradient; }};
@@ -24,12 +24,12 @@ const UpdateCase kNesterov = {
           slots[0] = gradient + kMomentum * u;
         }};
 
-TEST(AccumulateMomentumTest, MatchesThePlainLoopInDouble) {
+TEST(AccumulateMomentumTest, EqualsTheFormulaInDouble) {
   ExpectMatchesTheExactLoop(kHeavyBall);
   ExpectMatchesTheExactLoop(kNesterov);
 }
 
-TEST(AccumulateMomentumTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
+TEST(AccumulateMomentumTest, HasTheSameBitsOnEveryTargetAtEveryPosition) {
   ExpectTheSameBitsEverywhere(kHeavyBall);
   ExpectTheSameBitsEverywhere(kNesterov);
 }

@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/codes.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.h, which includes this file again.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include "hwy/highway.h"
 #include "kernels/for_each_vector-inl.h"
 
@@ -18,19 +18,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 
-// A table of up to as many vectors stays in registers.
-constexpr size_t kMostVectors = 4;
+// A table of up to this many vectors is kept in registers.
+constexpr size_t kMaxTableVectors = 4;
 
 template <class D>
 using Indices = hn::Vec<hn::RebindToSigned<D>>;
 
-// table[index]. REQUIRES: the TABLE of SIZE can be read to the end of a vector.
+// Returns table[index]. REQUIRES: TABLE, which has SIZE entries, can be read up to a multiple of
+// the vector length.
 template <class D>
 HWY_INLINE hn::Vec<D> Entries(D d, const float* table, size_t size, Indices<D> index) {
   const hn::RebindToSigned<D> di;
   const size_t lanes = hn::Lanes(d);
   if constexpr (hn::MaxLanes(D()) > 1) {
-    if (size <= kMostVectors * lanes) {
+    if (size <= kMaxTableVectors * lanes) {
       const auto lane = hn::And(index, hn::Set(di, static_cast<int32_t>(lanes - 1)));
       const auto lane_index = hn::IndicesFromVec(d, lane);
       auto entries = hn::TableLookupLanes(hn::LoadU(d, table), lane_index);
@@ -45,43 +46,43 @@ HWY_INLINE hn::Vec<D> Entries(D d, const float* table, size_t size, Indices<D> i
   return hn::GatherIndex(d, table, index);
 }
 
-// Few thresholds are counted, many searched in halves: both give how many are at or below.
-constexpr size_t kMostCounted = 7;
+// Up to this many thresholds are compared one by one; more are searched by bisection.
+constexpr size_t kMaxCounted = 7;
 
-// 2^levels - 1 thresholds as a search in halves asks them: at 2^l + p the one that it asks at level
-// l after p of the 2^l ways there.
-struct Halves {
-  explicit Halves(std::span<const float> thresholds) {
+// Thresholds as an implicit binary search tree (Eytzinger layout): node 2^l + p is the p-th of
+// level l. REQUIRES: their number is 2^levels - 1.
+struct SearchTree {
+  explicit SearchTree(std::span<const float> thresholds) {
     for (size_t size = 1; size <= thresholds.size(); size *= 2) {
       const size_t half = (thresholds.size() + 1) / (2 * size);
-      for (size_t p = 0; p < size; ++p) asked[size + p] = thresholds[(2 * p + 1) * half - 1];
+      for (size_t p = 0; p < size; ++p) nodes[size + p] = thresholds[(2 * p + 1) * half - 1];
     }
   }
-  std::array<float, kLargestTable / 2 + hn::MaxLanes(Floats())> asked = {};
+  std::array<float, kLargestTable / 2 + hn::MaxLanes(Floats())> nodes = {};
 };
 
 template <class D>
 HWY_INLINE Indices<D> CountThresholds(D d, hn::Vec<D> magnitude, std::span<const float> thresholds,
-                                      const Halves& halves) {
+                                      const SearchTree& tree) {
   const hn::RebindToSigned<D> di;
   auto count = hn::Zero(di);
-  // A mask's vector is -1 where it is set.
+  // As a vector, a mask is -1 in set lanes.
   const auto plus_reached = [&](auto number, auto threshold) HWY_ATTR {
     const auto reached = hn::RebindMask(di, hn::Ge(magnitude, threshold));
     return hn::Sub(number, hn::VecFromMask(di, reached));
   };
-  if (thresholds.size() <= kMostCounted) {
+  if (thresholds.size() <= kMaxCounted) {
     for (const float threshold : thresholds) count = plus_reached(count, hn::Set(d, threshold));
     return count;
   }
   for (size_t size = 1; size <= thresholds.size(); size *= 2) {
-    const auto asked = Entries(d, halves.asked.data() + size, size, count);
-    count = plus_reached(hn::Add(count, count), asked);
+    const auto node = Entries(d, tree.nodes.data() + size, size, count);
+    count = plus_reached(hn::Add(count, count), node);
   }
   return count;
 }
 
-// Stores the codes that are COUNT, with the signs of VALUE for their top bits.
+// Stores the codes COUNT | sign of VALUE << (bits - 1).
 template <class D>
 HWY_INLINE void StoreSigned(D, Indices<D> count, hn::Vec<D> value, int bits, uint8_t* codes) {
   const hn::RebindToSigned<D> di;
@@ -94,18 +95,18 @@ HWY_INLINE void StoreSigned(D, Indices<D> count, hn::Vec<D> value, int bits, uin
 
 void CodesAll(std::span<const float> values, std::span<const float> thresholds, int bits,
               std::span<uint8_t> codes) {
-  const Halves halves(thresholds);
+  const SearchTree tree(thresholds);
   ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
     const auto value = hn::LoadU(d, values.data() + i);
-    const auto count = CountThresholds(d, hn::Abs(value), thresholds, halves);
+    const auto count = CountThresholds(d, hn::Abs(value), thresholds, tree);
     StoreSigned(d, count, value, bits, codes.data() + i);
   });
 }
 
-// trunc(place), at most MOST and at least 0, which is a NaN's, too.
+// Returns trunc(X), clamped to 0 .. MOST; 0 for a NaN.
 template <class D>
-HWY_INLINE Indices<D> Truncated(D d, hn::Vec<D> place, float most) {
-  const auto positive = hn::IfThenElseZero(hn::Gt(place, hn::Zero(d)), place);
+HWY_INLINE Indices<D> Truncated(D d, hn::Vec<D> x, float most) {
+  const auto positive = hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), x);
   const auto limit = hn::Set(d, most);
   const hn::RebindToSigned<D> di;
   return hn::ConvertTo(di, hn::IfThenElse(hn::Lt(positive, limit), positive, limit));
@@ -127,14 +128,15 @@ void LevelsAll(std::span<const float> values, const Levels& levels, std::span<co
     const hn::Rebind<uint16_t, decltype(d)> d16;
     const auto draw = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d16, draws.data() + i)));
     const auto value = hn::LoadU(d, values.data() + i);
-    const auto part = hn::Div(hn::Abs(value), hn::Set(d, levels.largest));
-    const auto place = hn::Mul(part, hn::Set(d, levels.count));
-    const auto drawn = hn::Add(place, hn::Mul(draw, hn::Set(d, 0x1p-16f)));
-    StoreSigned(d, Truncated(d, drawn, levels.count), value, levels.bits, codes.data() + i);
+    const auto fraction = hn::Div(hn::Abs(value), hn::Set(d, levels.largest));
+    const auto scaled = hn::Mul(fraction, hn::Set(d, levels.count));
+    const auto dithered = hn::Add(scaled, hn::Mul(draw, hn::Set(d, 0x1p-16f)));
+    StoreSigned(d, Truncated(d, dithered, levels.count), value, levels.bits, codes.data() + i);
   });
 }
 
-// Calls use(i, entries) for each vector of codes, `entries` being theirs; returns where they end.
+// Calls use(i, entries) with the table entries of each full vector of codes, the first of which is
+// code i. Returns the number of codes handled.
 template <typename Use>
 HWY_INLINE size_t ForEachEntries(std::span<const uint8_t> codes, std::span<const float> table,
                                  const Use& use) {
@@ -142,9 +144,9 @@ HWY_INLINE size_t ForEachEntries(std::span<const uint8_t> codes, std::span<const
   const hn::RebindToSigned<Floats> di;
   const hn::Rebind<uint8_t, Floats> narrow;
   const size_t lanes = hn::Lanes(d);
-  std::array<float, kMostVectors * hn::MaxLanes(Floats())> padded = {};
+  std::array<float, kMaxTableVectors * hn::MaxLanes(Floats())> padded = {};
   const float* entries = table.data();
-  if (table.size() <= kMostVectors * lanes) {
+  if (table.size() <= kMaxTableVectors * lanes) {
     std::ranges::copy(table, padded.begin());
     entries = padded.data();
   }

@@ -1,14 +1,14 @@
-// Values to small codes, and back by a table.
+// Maps values to small integer codes and back through a table.
 //
-//   CodesOfMagnitudes   code = (how many thresholds are at or below |v|) | sign << (bits - 1)
-//   CodesOfSteps        code = v / step + zero, rounded half up, from 0 to 255
-//   CodesOfLevels       code = (|v| / largest * count + draw / 2^16, rounded down, up to count) |
-//                       sign << (bits - 1)
+//   CodesOfMagnitudes   code = (number of thresholds <= |v|) | sign << (bits - 1)
+//   CodesOfSteps        code = v / step + zero, rounded half up and clamped to 0 .. 255
+//   CodesOfLevels       code = trunc(|v| / largest * count + draw / 2^16), at most count,
+//                              | sign << (bits - 1)
 //   LookUp              out = table[code]
 //   LookUpAdd           sum += table[code]
 //
-// A negative zero has a sign; a NaN is below every threshold, step and level. Every result is the
-// same on every machine. Vectors: Highway. Pure functions: thread-safe.
+// A negative zero has its sign bit set. A NaN is below every threshold, step and level. Results are
+// the same on every machine. Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_CODES_H_
 #define THINWIRE_KERNELS_CODES_H_
 
@@ -17,11 +17,11 @@
 
 namespace thinwire::kernels {
 
-// A table of 256 has an entry for every code there is.
+// A table of this size has an entry for every 8-bit code.
 inline constexpr size_t kLargestTable = 256;
 
-// REQUIRES: 1 <= bits <= 8; thresholds.size() == 2^(bits-1) - 1, not falling; codes.size() ==
-// values.size().
+// REQUIRES: 1 <= bits <= 8; thresholds.size() == 2^(bits - 1) - 1, in ascending order; codes.size()
+// == values.size().
 void CodesOfMagnitudes(std::span<const float> values, std::span<const float> thresholds, int bits,
                        std::span<uint8_t> codes);
 
@@ -29,16 +29,16 @@ void CodesOfMagnitudes(std::span<const float> values, std::span<const float> thr
 void CodesOfSteps(std::span<const float> values, float step, float zero, std::span<uint8_t> codes);
 
 struct Levels {
-  float largest;  // 0 where all values are 0
+  float largest;  // largest magnitude; 0 if all values are 0
   float count;
   int bits;
 };
 
-// REQUIRES: 1 <= count < 2^(bits - 1); bits <= 8; all spans are as long.
+// REQUIRES: 1 <= count < 2^(bits - 1); bits <= 8; equal lengths.
 void CodesOfLevels(std::span<const float> values, const Levels& levels,
                    std::span<const uint16_t> draws, std::span<uint8_t> codes);
 
-// REQUIRES, for both: every code is below table.size() <= kLargestTable; equal lengths.
+// REQUIRES, for both functions: every code is below table.size() <= kLargestTable; equal lengths.
 void LookUp(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> out);
 void LookUpAdd(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> sum);
 

@@ -18,13 +18,13 @@ std::vector<float> Values(size_t count, std::mt19937& random) {
   return values;
 }
 
-uint8_t PlainCode(float value, const std::vector<float>& thresholds, int bits) {
+uint8_t ExpectedCode(float value, const std::vector<float>& thresholds, int bits) {
   const auto reached =
       std::ranges::count_if(thresholds, [&](float t) { return std::abs(value) >= t; });
   return static_cast<uint8_t>(reached | (std::signbit(value) ? 1 << (bits - 1) : 0));
 }
 
-TEST(CodesTest, CountTheThresholdsAtOrBelowTheMagnitude) {
+TEST(CodesTest, CodesOfMagnitudesCountThresholds) {
   OnEveryTarget([] {
     std::mt19937 random(1);
     for (int bits = 1; bits <= 8; ++bits) {
@@ -39,26 +39,27 @@ TEST(CodesTest, CountTheThresholdsAtOrBelowTheMagnitude) {
         std::vector<uint8_t> codes(count);
         CodesOfMagnitudes(values, thresholds, bits, codes);
         for (size_t i = 0; i < count; ++i) {
-          ASSERT_EQ(codes[i], PlainCode(values[i], thresholds, bits)) << values[i] << " " << bits;
+          ASSERT_EQ(codes[i], ExpectedCode(values[i], thresholds, bits))
+              << values[i] << " " << bits;
         }
       }
     }
   });
 }
 
-constexpr float kOdd[] = {0.0f,
-                          -0.0f,
-                          std::numeric_limits<float>::quiet_NaN(),
-                          std::numeric_limits<float>::infinity(),
-                          -std::numeric_limits<float>::infinity(),
-                          -1e30f};
+constexpr float kSpecialValues[] = {0.0f,
+                                    -0.0f,
+                                    std::numeric_limits<float>::quiet_NaN(),
+                                    std::numeric_limits<float>::infinity(),
+                                    -std::numeric_limits<float>::infinity(),
+                                    -1e30f};
 
-TEST(CodesTest, StepsAreAPlainLoop) {
+TEST(CodesTest, CodesOfStepsEqualASimpleLoop) {
   OnEveryTarget([] {
     std::mt19937 random(3);
     for (size_t count = 0; count < 70; ++count) {
       std::vector<float> values = Values(count, random);
-      if (count > 10) std::ranges::copy(kOdd, values.begin() + 2);
+      if (count > 10) std::ranges::copy(kSpecialValues, values.begin() + 2);
       std::vector<uint8_t> codes(count);
       CodesOfSteps(values, 0.03f, 117, codes);
       for (size_t i = 0; i < count; ++i) {
@@ -69,13 +70,13 @@ TEST(CodesTest, StepsAreAPlainLoop) {
   });
 }
 
-TEST(CodesTest, LevelsAreAPlainLoop) {
+TEST(CodesTest, CodesOfLevelsEqualASimpleLoop) {
   OnEveryTarget([] {
     std::mt19937 random(4);
     for (const Levels levels : {Levels{3.9f, 7, 4}, {4, 127, 8}, {0, 1, 2}}) {
       for (size_t count = 0; count < 70; ++count) {
         std::vector<float> values = Values(count, random);
-        if (count > 10) std::ranges::copy(kOdd, values.begin() + 2);
+        if (count > 10) std::ranges::copy(kSpecialValues, values.begin() + 2);
         std::vector<uint16_t> draws(count);
         for (uint16_t& draw : draws) draw = static_cast<uint16_t>(random());
         std::vector<uint8_t> codes(count);
@@ -91,7 +92,7 @@ TEST(CodesTest, LevelsAreAPlainLoop) {
   });
 }
 
-TEST(CodesTest, LookingUpIsAPlainLoop) {
+TEST(CodesTest, LookUpsEqualASimpleLoop) {
   OnEveryTarget([] {
     std::mt19937 random(2);
     for (size_t entries = 2; entries <= kLargestTable; entries *= 2) {

@@ -5,7 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/collect.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.h, which includes this file again.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include "hwy/highway.h"
 #include "kernels/for_each_vector-inl.h"
 
@@ -14,12 +14,11 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Collects the values of one pass. Every vector is written, all lanes, behind
-// what was found so far: which vectors hold something is past guessing, and a
-// wrong branch costs more than a write.
+// Collects the values of one pass. Writes all lanes of every vector after the values found so far,
+// because a mispredicted branch costs more than a superfluous write.
 class Collector {
  public:
-  Collector(uint32_t smallest, const IndexedValues &found)
+  Collector(uint32_t smallest, const IndexedValues& found)
       : smallest_(smallest),
         room_(found.indices.size() - kCollectPadding),
         indices_(found.indices.data()),
@@ -32,11 +31,11 @@ class Collector {
     const auto magnitude = hn::BitCast(di, hn::Abs(values));
     const auto below = hn::Lt(magnitude, hn::Set(di, static_cast<int32_t>(smallest_)));
     const auto found = hn::Not(below);
-    // Not CompressStore: it takes a hundred cycles on some processors.
+    // CompressStore takes a hundred cycles on some processors.
     hn::StoreU(hn::Compress(index, hn::RebindMask(du, found)), du, indices_ + count_);
     hn::StoreU(hn::Compress(values, hn::RebindMask(df, found)), df, values_ + count_);
-    // One above the room says that it was too small; from there on it is
-    // written again and again.
+    // A count of room_ + 1 means that the room is too small; later vectors overwrite the same
+    // place.
     count_ = std::min(count_ + hn::CountTrue(di, found), room_ + 1);
   }
 
@@ -47,13 +46,13 @@ class Collector {
  private:
   const uint32_t smallest_;
   const size_t room_;
-  uint32_t *const indices_;
-  float *const values_;
+  uint32_t* const indices_;
+  float* const values_;
   size_t count_ = 0;
 };
 
 std::optional<size_t> CollectAll(std::span<const float> values, uint32_t smallest,
-                                 const IndexedValues &found) {
+                                 const IndexedValues& found) {
   Collector collector(smallest, found);
   ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
     const hn::RebindToUnsigned<decltype(d)> du;
@@ -63,11 +62,11 @@ std::optional<size_t> CollectAll(std::span<const float> values, uint32_t smalles
 }
 
 std::optional<size_t> AddAndCollectAll(std::span<const float> gradient, std::span<float> values,
-                                       uint32_t smallest, const IndexedValues &found) {
+                                       uint32_t smallest, const IndexedValues& found) {
   Collector collector(smallest, found);
   ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
     const hn::RebindToUnsigned<decltype(d)> du;
-    float *at = values.data() + i;
+    float* at = values.data() + i;
     const auto sum = hn::Add(hn::LoadU(d, at), hn::LoadU(d, gradient.data() + i));
     hn::StoreU(sum, d, at);
     collector.Add(d, sum, hn::Iota(du, static_cast<uint32_t>(i)));
@@ -75,13 +74,13 @@ std::optional<size_t> AddAndCollectAll(std::span<const float> gradient, std::spa
   return collector.count();
 }
 
-std::optional<size_t> CollectAmong(const IndexedValues &candidates, uint32_t smallest,
-                                   const IndexedValues &found) {
+std::optional<size_t> CollectAmong(const IndexedValues& candidates, uint32_t smallest,
+                                   const IndexedValues& found) {
   Collector collector(smallest, found);
   ForEachVector(candidates.values.size(), [&](auto d, size_t i) HWY_ATTR {
     const hn::RebindToUnsigned<decltype(d)> du;
-    // Both are read before anything is written, and nothing behind them is
-    // overwritten.
+    // FOUND may be CANDIDATES: both arrays are read before the write, which never reaches values
+    // that are still unread.
     const auto index = hn::LoadU(du, candidates.indices.data() + i);
     collector.Add(d, hn::LoadU(d, candidates.values.data() + i), index);
   });
@@ -100,17 +99,17 @@ HWY_EXPORT(AddAndCollectAll);
 HWY_EXPORT(CollectAmong);
 
 std::optional<size_t> CollectAtLeast(std::span<const float> values, uint32_t smallest,
-                                     const IndexedValues &found) {
+                                     const IndexedValues& found) {
   return HWY_DYNAMIC_DISPATCH(CollectAll)(values, smallest, found);
 }
 
 std::optional<size_t> AddAndCollectAtLeast(std::span<const float> gradient, std::span<float> values,
-                                           uint32_t smallest, const IndexedValues &found) {
+                                           uint32_t smallest, const IndexedValues& found) {
   return HWY_DYNAMIC_DISPATCH(AddAndCollectAll)(gradient, values, smallest, found);
 }
 
-std::optional<size_t> CollectAtLeast(const IndexedValues &candidates, uint32_t smallest,
-                                     const IndexedValues &found) {
+std::optional<size_t> CollectAtLeast(const IndexedValues& candidates, uint32_t smallest,
+                                     const IndexedValues& found) {
   return HWY_DYNAMIC_DISPATCH(CollectAmong)(candidates, smallest, found);
 }
 

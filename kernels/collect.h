@@ -1,8 +1,8 @@
-// The values at or above a magnitude and their indices, in one pass, which may
-// add a gradient on the way. Pure functions: thread-safe.
+// Stream compaction by magnitude: collects the values at or above a threshold and their indices in
+// one pass, which can also add a gradient.
 //
-// Magnitudes are the bits of |v|: they order as the floats do, and a NaN is
-// above them all.
+// Thresholds are magnitudes given by the bits of |v|. They order like the floats, with NaNs above
+// infinity. Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_COLLECT_H_
 #define THINWIRE_KERNELS_COLLECT_H_
 
@@ -14,13 +14,14 @@
 
 namespace thinwire::kernels {
 
-// What a room for COUNT values must hold: whole vectors are written at its end.
+// Extra elements that an output array needs, because whole vectors are written at its end.
 inline constexpr size_t kCollectPadding = 128;
 
-constexpr uint32_t MagnitudeBits(float value) { return std::bit_cast<uint32_t>(value) & 0x7FFFFFFF; }
+constexpr uint32_t MagnitudeBits(float value) {
+  return std::bit_cast<uint32_t>(value) & 0x7FFFFFFF;
+}
 
-// A few values of an array, and the index of each. REQUIRES: as many of one as
-// of the other.
+// Some values of an array and their indices in it. REQUIRES: indices.size() == values.size().
 struct IndexedValues {
   std::span<uint32_t> indices;
   std::span<float> values;
@@ -28,21 +29,20 @@ struct IndexedValues {
   IndexedValues First(size_t count) const { return {indices.first(count), values.first(count)}; }
 };
 
-// Writes each values[i] with |values[i]| >= SMALLEST and its i to FOUND,
-// indices rising, and returns their count; nullopt if FOUND, less its padding,
-// has no room for them. REQUIRES: room for kCollectPadding; values.size() <
-// 2^32.
+// Writes all values[i] with |values[i]| >= SMALLEST and their indices i to FOUND, in ascending
+// order of i, and returns their number. Returns nullopt if FOUND, without its padding, is too
+// small. REQUIRES: found.indices.size() >= kCollectPadding; values.size() < 2^32.
 std::optional<size_t> CollectAtLeast(std::span<const float> values, uint32_t smallest,
-                                     const IndexedValues &found);
+                                     const IndexedValues& found);
 
-// The same of values + gradient, which is written to VALUES, whole in any case.
-// REQUIRES: gradient.size() == values.size().
+// Computes values += gradient and collects from the sums. Adds the whole gradient even if FOUND is
+// too small. REQUIRES: gradient.size() == values.size().
 std::optional<size_t> AddAndCollectAtLeast(std::span<const float> gradient, std::span<float> values,
-                                           uint32_t smallest, const IndexedValues &found);
+                                           uint32_t smallest, const IndexedValues& found);
 
-// The same of CANDIDATES, with their indices; FOUND may be CANDIDATES.
-std::optional<size_t> CollectAtLeast(const IndexedValues &candidates, uint32_t smallest,
-                                     const IndexedValues &found);
+// Collects from CANDIDATES, which keep their indices. FOUND may be CANDIDATES.
+std::optional<size_t> CollectAtLeast(const IndexedValues& candidates, uint32_t smallest,
+                                     const IndexedValues& found);
 
 }  // namespace thinwire::kernels
 

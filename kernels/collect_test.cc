@@ -28,7 +28,7 @@ Entries ByPlainLoop(const std::vector<float>& values, float smallest) {
   return entries;
 }
 
-// A room for COUNT values.
+// Output arrays for COUNT values.
 struct Room {
   explicit Room(size_t count) : indices(count + kCollectPadding), values(count + kCollectPadding) {}
 
@@ -43,7 +43,7 @@ struct Room {
   std::vector<float> values;
 };
 
-TEST(CollectTest, FindsWhatAPlainLoopFinds) {
+TEST(CollectTest, CollectsLikeASimpleLoop) {
   OnEveryTarget([] {
     for (size_t count = 0; count < 100; ++count) {
       const std::vector<float> values = Values(count, count);
@@ -57,7 +57,7 @@ TEST(CollectTest, FindsWhatAPlainLoopFinds) {
   });
 }
 
-TEST(CollectTest, AddsWhileItCollects) {
+TEST(CollectTest, AddsTheGradientWhileCollecting) {
   OnEveryTarget([] {
     for (size_t count = 0; count < 100; ++count) {
       const std::vector<float> gradient = Values(count, count);
@@ -73,7 +73,7 @@ TEST(CollectTest, AddsWhileItCollects) {
   });
 }
 
-TEST(CollectTest, CollectsAmongWhatWasCollectedInPlace) {
+TEST(CollectTest, CollectsAmongCandidatesInPlace) {
   OnEveryTarget([] {
     for (size_t count = 0; count < 200; ++count) {
       const std::vector<float> values = Values(count, count);
@@ -88,7 +88,7 @@ TEST(CollectTest, CollectsAmongWhatWasCollectedInPlace) {
   });
 }
 
-TEST(CollectTest, WithoutRoomItSaysSoAndStillAddsEverything) {
+TEST(CollectTest, ReturnsNulloptWithoutRoomButAddsTheWholeGradient) {
   OnEveryTarget([] {
     const std::vector<float> gradient(1000, 1.0f);
     std::vector<float> values(1000, 1.0f);

@@ -7,9 +7,8 @@
 #define HWY_TARGET_INCLUDE "kernels/convert.cc"
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
-// After foreach_target.h, which includes this file again.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include "kernels/format_lanes-inl.h"
-#include "kernels/load_values-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -29,11 +28,11 @@ void StoreCode(typename Format::Code code, std::byte* codes, size_t i) {
   std::memcpy(codes + i * sizeof(code), &code, sizeof(code));
 }
 
-// A scaled shard is encoded by blocks that a pass over each has just brought to the first cache,
-// and the memory would rest meanwhile: so what the next pass begins with is asked for. Beyond the
-// end of an array that does nothing.
+// Prefetches the values of the next block. A scaled shard is encoded block by block, and the pass
+// that finds the block's largest magnitude has already cached it, so memory would be idle during
+// encoding. Prefetching beyond the end of an array has no effect.
 template <typename Format>
-HWY_INLINE void AskAhead(const float* values) {
+HWY_INLINE void PrefetchNextBlock(const float* values) {
   constexpr size_t kBlock = 2048;
   if constexpr (Format::kScaled) hwy::Prefetch(values + kBlock);
 }
@@ -46,7 +45,7 @@ HWY_INLINE hn::Vec<Floats> LoadUnits(const std::byte* codes, size_t i, hn::Vec<F
   return value;
 }
 
-// Returns what the codes decode to, in units.
+// Stores the codes of VALUE * INVERSE and returns the values they decode to, in units.
 template <typename Format, bool kWithin = false>
 HWY_INLINE hn::Vec<Floats> StoreUnits(hn::Vec<Floats> value, hn::Vec<Floats> inverse,
                                       std::byte* codes, size_t i) {
@@ -66,7 +65,7 @@ void EncodeAll(std::span<const float> values, float unit, std::byte* codes) {
   const Floats df;
   const auto inverses = hn::Set(df, inverse);
   for (; i + hn::Lanes(df) <= values.size(); i += hn::Lanes(df)) {
-    AskAhead<Format>(values.data() + i);
+    PrefetchNextBlock<Format>(values.data() + i);
     StoreUnits<Format, kWithin>(hn::LoadU(df, values.data() + i), inverses, codes, i);
   }
 #endif
@@ -86,8 +85,8 @@ void EncodeFeedbackAll(std::span<const float> gradient, std::span<float> residua
   const auto units = hn::Set(df, unit), inverses = hn::Set(df, inverse);
   for (; i + hn::Lanes(df) <= gradient.size(); i += hn::Lanes(df)) {
     float* at = residual.data() + i;
-    AskAhead<Format>(at);
-    AskAhead<Format>(gradient.data() + i);
+    PrefetchNextBlock<Format>(at);
+    PrefetchNextBlock<Format>(gradient.data() + i);
     const auto value = hn::Add(hn::LoadU(df, at), hn::LoadU(df, gradient.data() + i));
     auto sent = StoreUnits<Format>(value, inverses, codes, i);
     if constexpr (Format::kScaled) sent = hn::Mul(sent, units);
@@ -146,7 +145,7 @@ void DecodeAddAll(const std::byte* codes, float unit, float scale, std::span<flo
   }
 }
 
-// The functions of one format under names of its own: a dispatch table holds no template.
+// Names the functions of each format, because Highway cannot dispatch templates.
 #define THINWIRE_CONVERT(Format)                                                                  \
   void Encode##Format(std::span<const float> values, float unit, std::byte* codes) {              \
     EncodeAll<Format>(values, unit, codes);                                                       \

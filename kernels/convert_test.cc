@@ -14,7 +14,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// Values of every magnitude, with what is special among them.
+// Returns values of all magnitudes and all special values.
 std::vector<float> Values(size_t count, uint32_t seed) {
   using Limits = std::numeric_limits<float>;
   const std::vector<float> special = {0.0f,
@@ -38,7 +38,7 @@ std::vector<float> Values(size_t count, uint32_t seed) {
   return values;
 }
 
-// Equal bits, or both not a number.
+// Expects equal bits or two NaNs.
 void ExpectSame(const std::vector<float>& got, const std::vector<float>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
@@ -54,7 +54,7 @@ class ConvertTest : public testing::Test {
   using Code = typename Format::Code;
   static constexpr float kUnit = Format::kScaled ? 0.125f : 1.0f;
 
-  // For each target, many lengths, and codes at odd addresses too.
+  // Calls the check on every target, for many lengths, with aligned and unaligned codes.
   void OnManyArrays(const std::function<void(const std::vector<float>&, size_t)>& check) {
     OnEveryTarget([&] {
       for (size_t count = 0; count < 70; ++count) check(Values(count, count), count % 5);
@@ -81,7 +81,7 @@ class ConvertTest : public testing::Test {
 using Formats = testing::Types<Fp32, Fp16, Bf16, Fp8E5m2, Fp8E4m3>;
 TYPED_TEST_SUITE(ConvertTest, Formats);
 
-TYPED_TEST(ConvertTest, EncodesAsTheScalarFormulaDoes) {
+TYPED_TEST(ConvertTest, EncodeEqualsTheScalarFormula) {
   this->OnManyArrays([](const std::vector<float>& values, size_t offset) {
     const auto want = TestFixture::EncodedOneByOne(values, offset);
     std::vector<std::byte> got(want.size());
@@ -92,7 +92,7 @@ TYPED_TEST(ConvertTest, EncodesAsTheScalarFormulaDoes) {
 
 using Fp8E4m3Test = ConvertTest<Fp8E4m3>;
 
-TEST_F(Fp8E4m3Test, EncodesWithinAsItEncodes) {
+TEST_F(Fp8E4m3Test, EncodeWithinEqualsEncode) {
   constexpr float kMost = kUnit * DecodeValue<Fp8E4m3>(Fp8E4m3::kMaxFinite);
   OnManyArrays([&](std::vector<float> values, size_t offset) {
     for (float& value : values) {
@@ -104,7 +104,7 @@ TEST_F(Fp8E4m3Test, EncodesWithinAsItEncodes) {
   });
 }
 
-TYPED_TEST(ConvertTest, FeedbackLeavesWhatTheCodesLack) {
+TYPED_TEST(ConvertTest, EncodeFeedbackLeavesTheEncodingError) {
   this->OnManyArrays([](const std::vector<float>& gradient, size_t offset) {
     const std::vector<float> before = Values(gradient.size(), 1 + gradient.size());
     std::vector<float> sums = before;
@@ -116,7 +116,7 @@ TYPED_TEST(ConvertTest, FeedbackLeavesWhatTheCodesLack) {
     std::vector<std::byte> got(want.size());
     std::vector<float> residual = before;
     EncodeFeedback<TypeParam>(gradient, residual, TestFixture::kUnit, got.data() + offset);
-    // A sum that is not a number keeps another sign in another order.
+    // The sign of a NaN sum depends on the order of the operands.
     for (size_t i = 0; i < sums.size(); ++i) {
       if (std::isnan(sums[i])) continue;
       ASSERT_EQ(TestFixture::ValueAt(got, offset, i), TestFixture::ValueAt(want, offset, i));
@@ -125,7 +125,7 @@ TYPED_TEST(ConvertTest, FeedbackLeavesWhatTheCodesLack) {
   });
 }
 
-TYPED_TEST(ConvertTest, DecodesAsTheScalarFormulaDoes) {
+TYPED_TEST(ConvertTest, DecodeEqualsTheScalarFormula) {
   this->OnManyArrays([](const std::vector<float>& values, size_t offset) {
     const auto bytes = TestFixture::EncodedOneByOne(values, offset);
     std::vector<float> want(values.size());
@@ -136,7 +136,7 @@ TYPED_TEST(ConvertTest, DecodesAsTheScalarFormulaDoes) {
   });
 }
 
-TYPED_TEST(ConvertTest, DecodesScaledAsTheScalarFormulaDoes) {
+TYPED_TEST(ConvertTest, DecodeScaledEqualsTheScalarFormula) {
   this->OnManyArrays([](const std::vector<float>& values, size_t offset) {
     const auto bytes = TestFixture::EncodedOneByOne(values, offset);
     std::vector<float> want(values.size());
@@ -149,7 +149,7 @@ TYPED_TEST(ConvertTest, DecodesScaledAsTheScalarFormulaDoes) {
   });
 }
 
-TYPED_TEST(ConvertTest, AddsAsTheScalarFormulaDoes) {
+TYPED_TEST(ConvertTest, DecodeAddEqualsTheScalarFormula) {
   this->OnManyArrays([](const std::vector<float>& values, size_t offset) {
     const auto bytes = TestFixture::EncodedOneByOne(values, offset);
     std::vector<float> got = Values(values.size(), 5);

@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/copy_past_cache.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.h, which includes this file again.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
@@ -21,7 +21,7 @@ void CopyPastCache(std::span<const float> from, std::span<float> to) {
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
-  // Only a whole aligned vector goes past the cache.
+  // Non-temporal stores need full, aligned vectors.
   const size_t misaligned = reinterpret_cast<uintptr_t>(to.data()) / sizeof(float) % lanes;
   i = std::min(misaligned == 0 ? 0 : lanes - misaligned, to.size());
   std::copy_n(from.begin(), i, to.begin());

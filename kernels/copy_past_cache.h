@@ -1,9 +1,7 @@
-// CopyPastCache: a copy whose destination is not brought into the cache, for arrays so large that
-// nobody reads them again before they would have left it. A line is then written without being read
-// first, which is half of what an ordinary copy moves.
-//
-// Vectors: Highway, by the widest instructions of the machine that runs it. A pure function:
-// thread-safe.
+// CopyPastCache() copies with non-temporal stores: destination lines are written without being read
+// first and are not cached, which halves the memory traffic of the copy. For arrays so large that
+// the cache would evict them before they are read again. Uses Highway vector instructions. Pure
+// functions; thread-safe.
 #ifndef THINWIRE_KERNELS_COPY_PAST_CACHE_H_
 #define THINWIRE_KERNELS_COPY_PAST_CACHE_H_
 
@@ -11,7 +9,7 @@
 
 namespace thinwire::kernels {
 
-// to = from. REQUIRES: from.size() == to.size(), apart from each other.
+// Computes to = from. REQUIRES: from.size() == to.size(); the arrays do not overlap.
 void CopyPastCache(std::span<const float> from, std::span<float> to);
 
 }  // namespace thinwire::kernels

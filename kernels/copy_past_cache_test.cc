@@ -8,7 +8,7 @@
 namespace thinwire::kernels {
 namespace {
 
-TEST(CopyPastCacheTest, CopiesAllAndNothingElseWhateverTheLengthAndTheAddresses) {
+TEST(CopyPastCacheTest, CopiesExactlyTheArrayForAllLengthsAndAlignments) {
   std::vector<float> from(2000);
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i + 1);
   OnEveryTarget([&] {

@@ -1,4 +1,5 @@
-// Where two arrays differ, bit by bit. Pure function: thread-safe.
+// CollectDifferent() finds the positions at which two arrays differ, bit by bit. Uses Highway
+// vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_DIFFER_H_
 #define THINWIRE_KERNELS_DIFFER_H_
 
@@ -9,11 +10,11 @@
 
 namespace thinwire::kernels {
 
-// What a room for COUNT indices must hold: whole vectors are written at its end.
+// Extra elements that the output array needs, because whole vectors are written at its end.
 inline constexpr size_t kDifferPadding = 64;
 
-// Writes the indices i where the bits of a[i] and b[i] differ to INDICES, rising, and returns their
-// count; nullopt, as soon as that is known, if INDICES, less its padding, has no room for them.
+// Writes all i for which a[i] and b[i] have different bits to INDICES, in ascending order, and
+// returns their number. Stops and returns nullopt if INDICES, without its padding, is too small.
 // REQUIRES: a.size() == b.size() < 2^32; indices.size() >= kDifferPadding.
 std::optional<size_t> CollectDifferent(std::span<const float> a, std::span<const float> b,
                                        std::span<uint32_t> indices);

@@ -20,7 +20,7 @@ std::optional<std::vector<uint32_t>> Different(const std::vector<float>& a,
   return indices;
 }
 
-TEST(DifferTest, FindsEveryChangeOfABit) {
+TEST(DifferTest, FindsEveryChangedBit) {
   OnEveryTarget([] {
     std::mt19937 bits(7);
     for (size_t n = 0; n < 200; ++n) {
@@ -38,14 +38,14 @@ TEST(DifferTest, FindsEveryChangeOfABit) {
   });
 }
 
-TEST(DifferTest, ZerosOfTwoSignsDifferAndEqualNansDoNot) {
+TEST(DifferTest, ZerosOfDifferentSignDifferAndEqualNansDoNot) {
   OnEveryTarget([] {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     EXPECT_EQ(Different({0.0f, nan, 1}, {-0.0f, nan, 1}, 3), std::vector<uint32_t>{0});
   });
 }
 
-TEST(DifferTest, MoreThanThereIsRoomForIsSaid) {
+TEST(DifferTest, ReturnsNulloptWithoutRoom) {
   OnEveryTarget([] {
     const std::vector<float> a(100, 1), b(100, 2);
     EXPECT_EQ(Different(a, b, 99), std::nullopt);

@@ -5,7 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/finite.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.h, which includes this file again.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,7 +13,8 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The largest magnitude is enough: also of the codes that are not finite.
+// Compares only the largest magnitude with BOUND. Codes that are not finite have the largest
+// magnitudes.
 template <typename Format>
 bool AllWithin(const std::byte* codes, size_t count, typename Format::Code bound) {
   using Code = typename Format::Code;

@@ -1,4 +1,5 @@
-// Whether arrays of numbers are finite, or within a smaller bound. Pure functions: thread-safe.
+// Checks whether arrays are finite or bounded. Uses Highway vector instructions. Pure functions;
+// thread-safe.
 #ifndef THINWIRE_KERNELS_FINITE_H_
 #define THINWIRE_KERNELS_FINITE_H_
 
@@ -9,11 +10,12 @@
 
 namespace thinwire::kernels {
 
+// Returns whether no value is infinite or NaN.
 bool AllFinite(std::span<const float> values);
 
-// Whether none of the COUNT codes that begin at CODES, any address, has a magnitude above that of
-// the positive code LARGEST. Codes order as their magnitudes do, and those that are not finite are
-// above all others: with Format::kMaxFinite it is whether all are finite.
+// Returns whether no magnitude among COUNT codes at CODES (any address) exceeds that of the
+// positive code LARGEST. Codes order like their magnitudes, and codes that are not finite are the
+// largest: with Format::kMaxFinite this tests whether all codes are finite.
 template <typename Format>
 bool AllCodesWithin(const std::byte* codes, size_t count, typename Format::Code largest);
 

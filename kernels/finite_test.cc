@@ -15,7 +15,7 @@ class FiniteTest : public testing::Test {};
 using Formats = testing::Types<Fp32, Fp16, Bf16, Fp8E5m2, Fp8E4m3>;
 TYPED_TEST_SUITE(FiniteTest, Formats);
 
-// Codes that are as large as finite ones get, at an odd address.
+// The largest finite codes, at an odd address.
 template <typename Format>
 std::vector<std::byte> LargestCodes(size_t count) {
   std::vector<std::byte> bytes(1 + count * sizeof(typename Format::Code));
@@ -40,7 +40,7 @@ TYPED_TEST(FiniteTest, TheLargestFiniteCodesPass) {
   });
 }
 
-TYPED_TEST(FiniteTest, OneBadCodeIsFoundWhereverItIs) {
+TYPED_TEST(FiniteTest, FindsOneNonFiniteCodeAnywhere) {
   using Code = typename TypeParam::Code;
   OnEveryTarget([] {
     for (const size_t count : {1, 3, 64, 65, 131}) {
@@ -57,7 +57,7 @@ TYPED_TEST(FiniteTest, OneBadCodeIsFoundWhereverItIs) {
   });
 }
 
-TYPED_TEST(FiniteTest, AnyCodeMayBeTheBound) {
+TYPED_TEST(FiniteTest, AnyCodeCanBeTheBound) {
   using Code = typename TypeParam::Code;
   OnEveryTarget([] {
     for (const size_t count : {1, 64, 131}) {
@@ -70,7 +70,7 @@ TYPED_TEST(FiniteTest, AnyCodeMayBeTheBound) {
   });
 }
 
-TEST(FiniteTest, FloatsAreTheirOwnCodes) {
+TEST(FiniteTest, AllFiniteChecksFloats) {
   std::vector<float> values(100, 3e38f);
   EXPECT_TRUE(AllFinite(values));
   values[61] = -INFINITY;

@@ -1,6 +1,6 @@
-// The number of a float in the order of their values: ..., -1 for -0.0, 0 for 0.0, 1 for the
-// smallest above it, ..., as a 32-bit integer. What moves a little moves by a small number.
-// Pure functions: thread-safe.
+// Numbers all floats in ascending order of their values: 0 for 0.0, 1 for the smallest positive
+// float, -1 for -0.0, and so on, as a 32-bit integer. The difference of two numbers is the distance
+// of the floats in ULPs. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_FLOAT_ORDER_H_
 #define THINWIRE_KERNELS_FLOAT_ORDER_H_
 

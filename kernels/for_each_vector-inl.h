@@ -1,10 +1,14 @@
-// The loop of kernels whose values need no boundary: full vectors, then one value at a time by the
-// same code on vectors of one lane. update_loop-inl.h has the one that aligns its writes first.
+// Loops over vectors of floats for Highway kernels. Values that do not fill a vector go through the
+// same code in vectors of one lane:
 //
-//   ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR { ... hn::LoadU(d, values + i) ...
+//   ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
+//     ... hn::LoadU(d, values + i) ...
 //   });
 //
-// Included once per target, before HWY_BEFORE_NAMESPACE of its own.
+// A body that uses only operations which IEEE 754 rounds exactly (+ - * / sqrt), and no fused
+// multiply-add, therefore gives the same bits at every position of an array and on every target.
+//
+// Included once per Highway target, before the includer's own HWY_BEFORE_NAMESPACE.
 #if defined(THINWIRE_KERNELS_FOR_EACH_VECTOR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_KERNELS_FOR_EACH_VECTOR_INL_H_
 #undef THINWIRE_KERNELS_FOR_EACH_VECTOR_INL_H_
@@ -13,6 +17,7 @@
 #endif
 
 #include <cstddef>
+#include <cstdint>
 
 #include "hwy/highway.h"
 
@@ -21,18 +26,44 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Calls at(d, i) for each vector's first index, then for each of the rest with a tag of one lane.
-template <class At>
-HWY_INLINE void ForEachVector(size_t count, const At& at) {
+// Calls body(d, i) for the first index i of each full vector, with the tag D of its lanes, then for
+// each remaining index with a tag of one lane.
+template <class Body>
+HWY_INLINE void ForEachVector(size_t count, const Body& body) {
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
   size_t i = 0;
-  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) at(d, i);
-  for (; i < count; ++i) at(one, i);
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) body(d, i);
+  for (; i < count; ++i) body(one, i);
+}
+
+// Does the same, but first handles single values until ARRAY + i is aligned to a vector. The arrays
+// of a shard are usually aligned alike, so no vector access then crosses a cache line.
+template <class Body>
+HWY_INLINE void ForEachAlignedVector(size_t count, const float* array, const Body& body) {
+  const hn::ScalableTag<float> whole;
+  const hn::CappedTag<float, 1> one;
+  const size_t lanes = hn::Lanes(whole);
+  const size_t past_boundary = reinterpret_cast<uintptr_t>(array) / sizeof(float) % lanes;
+  const size_t boundary = past_boundary == 0 ? 0 : lanes - past_boundary;
+  size_t i = 0;
+  for (; i < boundary && i < count; ++i) body(one, i);
+  for (; i + lanes <= count; i += lanes) body(whole, i);
+  for (; i < count; ++i) body(one, i);
+}
+
+// Returns the gradient of the optimizer kernels, scale * sum + weight_decay * masters. Omits the
+// second term if there is no decay.
+template <class D>
+HWY_INLINE hn::Vec<D> GradientAt(D d, float scale, float weight_decay,
+                                 const float* HWY_RESTRICT sum, hn::Vec<D> masters) {
+  const hn::Vec<D> gradient = hn::Mul(hn::Set(d, scale), hn::LoadU(d, sum));
+  if (weight_decay == 0) return gradient;
+  return hn::Add(gradient, hn::Mul(hn::Set(d, weight_decay), masters));
 }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace thinwire::kernels
 HWY_AFTER_NAMESPACE();
 
-#endif  // per target
+#endif  // included once per target

@@ -1,5 +1,12 @@
-// One vector of floats to one vector of codes and back: the formulas of number_format.h, lane by
-// lane. Included once for each set of machine instructions that a kernel is compiled for.
+// Converts one vector of floats to one vector of codes and back: the formulas of number_format.h,
+// lane by lane. Included once per Highway target.
+//
+// LoadValues() decodes with the machine's fp16 conversion if it has one:
+//
+//   fp16       is read as fp16
+//   fp8_e5m2   is the upper byte of fp16
+//   fp8_e4m3   is fp16 with its exponent and mantissa shifted, times 2^(15 - 7)
+//   others     DecodeLanes()
 #if defined(THINWIRE_KERNELS_FORMAT_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_KERNELS_FORMAT_LANES_INL_H_
 #undef THINWIRE_KERNELS_FORMAT_LANES_INL_H_
@@ -19,14 +26,14 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A target of one lane has no vectors to cut codes from: there the scalar loop is all.
+// The scalar target has no vectors of codes and uses the scalar formulas only.
 #if HWY_TARGET != HWY_SCALAR
 
 using Floats = hn::ScalableTag<float>;
 using Ints = hn::RebindToSigned<Floats>;
 using Words = hn::RebindToUnsigned<Floats>;
 
-// As many codes as a vector of floats has lanes, and their bytes.
+// Tags for as many codes as a vector of floats has lanes, and for their bytes.
 template <typename Format>
 using Codes = hn::Rebind<typename Format::Code, Words>;
 template <typename Format>
@@ -54,7 +61,8 @@ HWY_INLINE void StoreCodes(hn::Vec<Ints> codes, std::byte* to) {
   }
 }
 
-// The codes of magnitudes of up to the largest finite value, and in ROUNDED what they decode to.
+// Returns the codes of magnitudes up to the largest finite value. Sets ROUNDED to the decoded
+// values.
 template <typename Format>
 HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude, hn::Vec<Floats>& rounded) {
   constexpr int kShift = 23 - Format::kMantissaBits;
@@ -66,8 +74,9 @@ HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude, hn::Vec<Floats>& ro
     rounded = hn::BitCast(Floats(), hn::ShiftLeft<kShift>(code));
     return code;
   } else {
-    // Adding the right power of two leaves exactly the code's mantissa at the end of the sum: for a
-    // normal result with the implicit bit, which counts as one exponent, for a subnormal without.
+    // Adding the right power of two leaves exactly the code's mantissa in the low bits of the sum.
+    // A normal result includes the implicit bit, which adds one to the exponent; a subnormal result
+    // does not.
     const auto smallest = hn::Set(di, static_cast<int32_t>(kSmallestNormal<Format>));
     const auto power = hn::Max(hn::And(magnitude, hn::Set(di, 0x7F800000)), smallest);
     const auto addend = hn::Add(power, hn::Set(di, kShift << 23));
@@ -78,8 +87,8 @@ HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude, hn::Vec<Floats>& ro
   }
 }
 
-// The codes of VALUES, and in ROUNDED what they decode to (of a NaN: anything). kWithin: REQUIRES
-// that none is larger than the format's largest, or a NaN.
+// Returns the codes of VALUES. Sets ROUNDED to the decoded values (unspecified for a NaN). If
+// kWithin, REQUIRES that no magnitude exceeds the format's largest and no value is a NaN.
 template <typename Format, bool kWithin = false>
 HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values, hn::Vec<Floats>& rounded) {
   const Ints di;
@@ -109,7 +118,8 @@ HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values, hn::Vec<Floats>& ro
   }
 }
 
-// The bits of the float of a magnitude, given those of its code moved to the float's place.
+// Returns the float bits of codes without sign. BITS is MAGNITUDE shifted to the mantissa position
+// of a float.
 template <typename Format>
 HWY_INLINE hn::Vec<Ints> WidenLanes(hn::Vec<Ints> magnitude, hn::Vec<Ints> bits) {
   const Ints di;
@@ -140,6 +150,53 @@ HWY_INLINE hn::Vec<Floats> DecodeLanes(hn::Vec<Ints> codes) {
     return hn::BitCast(Floats(), hn::Or(bits, sign));
   }
 }
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
+using Halves = hn::Rebind<hwy::float16_t, Floats>;
+
+// AVX2 machines convert fp16 to fp32 in hardware. Loads codes as fp16, moving the fields of an
+// 8-bit code to the positions of fp16.
+template <typename Format>
+HWY_INLINE hn::Vec<Halves> LoadHalves(const std::byte* from) {
+  const auto bytes = hn::LoadU(CodeBytes<Format>(), reinterpret_cast<const uint8_t*>(from));
+  if constexpr (sizeof(typename Format::Code) == 2) {
+    return hn::BitCast(Halves(), bytes);
+  } else {
+    const hn::Rebind<int8_t, Floats> narrow;
+    const hn::Rebind<int16_t, Floats> wide;
+    constexpr int kShift = 10 - Format::kMantissaBits;
+    // Sign extension fills all upper bits with the sign; the mask keeps the sign bit of fp16.
+    const auto kept = hn::Set(wide, static_cast<int16_t>(0x8000 | 0x7F << kShift));
+    const auto codes = hn::PromoteTo(wide, hn::BitCast(narrow, bytes));
+    return hn::BitCast(Halves(), hn::And(hn::ShiftLeft<kShift>(codes), kept));
+  }
+}
+
+// Returns the decoded values of the codes at FROM. A NaN may have other bits than DecodeLanes()
+// gives.
+template <typename Format>
+HWY_INLINE hn::Vec<Floats> LoadValues(const std::byte* from) {
+  if constexpr (Format::kBias > 15) {
+    return DecodeLanes<Format>(LoadCodes<Format>(from));
+  } else {
+    const Floats df;
+    const auto halves = hn::PromoteTo(df, LoadHalves<Format>(from));
+    if constexpr (Format::kIeee) return halves;
+    // Corrects for the larger exponent bias of fp16. The only NaN of fp8_e4m3 looks like a finite
+    // fp16 value.
+    constexpr auto kBiasFactor = static_cast<float>(1 << (15 - Format::kBias));
+    const float nan = std::bit_cast<float>(0x7FC00000);
+    const auto largest = hn::Set(df, DecodeValue<Format>(Format::kMaxFinite));
+    const auto values = hn::Mul(halves, hn::Set(df, kBiasFactor));
+    return hn::IfThenElse(hn::Gt(hn::Abs(values), largest), hn::Set(df, nan), values);
+  }
+}
+#else
+template <typename Format>
+HWY_INLINE hn::Vec<Floats> LoadValues(const std::byte* from) {
+  return DecodeLanes<Format>(LoadCodes<Format>(from));
+}
+#endif
 
 #endif  // HWY_TARGET != HWY_SCALAR
 

@@ -1,6 +1,5 @@
-// Every float there is, through the vector code and through the scalar formula of both fp8 formats,
-// against the nearest code found by comparing with the midpoints of the table of the format's
-// values.
+// Encodes all 2^32 floats with the vector code and with the scalar formula of both fp8 formats, and
+// compares with the nearest code according to the midpoints between the format's values.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -18,10 +17,10 @@ namespace thinwire::kernels {
 namespace {
 
 constexpr uint32_t kBlockValues = 1 << 16;
-constexpr uint32_t kBlocks = uint32_t{1} << (31 - 16);  // of the floats without a sign
+constexpr uint32_t kBlocks = uint32_t{1} << (31 - 16);  // of the floats with sign bit 0
 constexpr uint32_t kInfinityBits = 0x7F800000;
 
-// The midpoint between each code and the next, by the definition of the format.
+// Returns the midpoints between adjacent codes, by the definition of the format.
 template <typename Format>
 std::array<double, Format::kMaxFinite> Midpoints() {
   const auto value = [](uint32_t code) {
@@ -38,8 +37,8 @@ std::array<double, Format::kMaxFinite> Midpoints() {
   return midpoints;
 }
 
-// The codes of the floats without a sign whose bits begin at FIRST: since they rise, so do their
-// codes.
+// Returns the codes of a block of non-negative floats whose bits begin at FIRST. They ascend,
+// because the floats do.
 template <typename Format>
 void NearestCodes(const std::array<double, Format::kMaxFinite>& midpoints, uint32_t first,
                   std::vector<uint8_t>& codes) {
@@ -55,7 +54,7 @@ void NearestCodes(const std::array<double, Format::kMaxFinite>& midpoints, uint3
   }
 }
 
-// The block of floats from FIRST with a sign or without: how many codes differ from WANT's.
+// Returns how many codes of the block of floats from FIRST, positive or negative, differ from WANT.
 template <typename Format>
 size_t Differences(uint32_t first, uint32_t sign, const std::vector<uint8_t>& want) {
   std::vector<float> values(want.size());
@@ -95,11 +94,11 @@ size_t DifferencesOverAllFloats() {
   return differences;
 }
 
-TEST(Fp8ExhaustiveTest, EveryFloatGoesToTheNearestE5m2) {
+TEST(Fp8ExhaustiveTest, EveryFloatIsEncodedAsTheNearestE5m2) {
   EXPECT_EQ(DifferencesOverAllFloats<Fp8E5m2>(), 0u);
 }
 
-TEST(Fp8ExhaustiveTest, EveryFloatGoesToTheNearestE4m3) {
+TEST(Fp8ExhaustiveTest, EveryFloatIsEncodedAsTheNearestE4m3) {
   EXPECT_EQ(DifferencesOverAllFloats<Fp8E4m3>(), 0u);
 }
 

@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/kth_largest.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.h, which includes this file again.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -14,7 +14,7 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How many of VALUES have a magnitude of at least SMALLEST.
+// Returns the number of magnitudes that are at least SMALLEST.
 size_t CountAtLeast(std::span<const float> values, uint32_t smallest) {
   const hn::ScalableTag<float> df;
   const hn::RebindToSigned<decltype(df)> di;
@@ -23,7 +23,7 @@ size_t CountAtLeast(std::span<const float> values, uint32_t smallest) {
     const auto magnitude = hn::BitCast(di, hn::Abs(hn::LoadU(df, values.data() + i)));
     return hn::Sub(counted, hn::VecFromMask(di, hn::Gt(magnitude, above)));
   };
-  // Two sums, so that one addition need not wait for the last.
+  // Two accumulators make consecutive additions independent.
   auto even = hn::Zero(di), odd = hn::Zero(di);
   const size_t lanes = hn::Lanes(df);
   size_t i = 0;
@@ -39,11 +39,11 @@ size_t CountAtLeast(std::span<const float> values, uint32_t smallest) {
 }
 
 KthMagnitude Bisect(std::span<const float> values, size_t k, uint32_t smallest) {
-  // At least k reach LOW, and fewer, namely ABOVE_COUNT, reach HIGH.
+  // Invariant: at least k magnitudes are >= low; above_count < k magnitudes are >= high.
   uint32_t low = smallest, high = 0x80000000;
   size_t above_count = 0;
-  // The k-th is near the smallest, so the first steps double the distance from
-  // it.
+  // The k-th magnitude is usually close to the smallest, so the first steps move away from it in
+  // growing distances.
   for (uint64_t distance = 1 << 12; high - low > 1;) {
     const uint64_t middle = (uint64_t{low} + high) / 2;
     const auto at = static_cast<uint32_t>(std::min(middle, low + distance));

@@ -20,7 +20,7 @@ KthMagnitude BySorting(std::vector<uint32_t> magnitudes, size_t k) {
               std::ranges::count_if(magnitudes, [&](uint32_t other) { return other > bits; }))};
 }
 
-// Every second value is negative.
+// Returns values of which every second one is negative.
 void ExpectEveryKthOf(const std::vector<uint32_t>& magnitudes) {
   std::vector<float> values(magnitudes.size());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -39,7 +39,7 @@ void ExpectEveryKthOf(const std::vector<uint32_t>& magnitudes) {
   });
 }
 
-TEST(KthLargestTest, IsTheKthOfASort) {
+TEST(KthLargestTest, EqualsTheKthOfASort) {
   std::mt19937 random(3);
   for (size_t count = 1; count < 60; ++count) {
     std::vector<uint32_t> magnitudes(count);
@@ -48,16 +48,16 @@ TEST(KthLargestTest, IsTheKthOfASort) {
   }
 }
 
-TEST(KthLargestTest, EqualMagnitudesCountEach) {
+TEST(KthLargestTest, CountsEqualMagnitudesSeparately) {
   ExpectEveryKthOf(std::vector<uint32_t>(50, 0x3F800000));
   ExpectEveryKthOf({7, 7, 9, 9, 9, 1, 7, 0, 0x7FFFFFFF, 0x7FFFFFFF});
 }
 
-TEST(KthLargestTest, TheLastBitDecides) {
+TEST(KthLargestTest, DistinguishesTheLastBit) {
   ExpectEveryKthOf({0x3F800000, 0x3F800001, 0x3F800400, 0x3F900000, 0x40000000, 0x3F8003FF});
 }
 
-TEST(KthLargestTest, ANanIsAboveAnInfinityAndADenormalAboveZero) {
+TEST(KthLargestTest, OrdersNansAboveInfinityAndSubnormalsAboveZero) {
   ExpectEveryKthOf({0x7FC00000, 0x7F800000, 0x7F800001, 0x7F7FFFFF, 1, 0, 0x007FFFFF});
 }
 

@@ -1,6 +1,6 @@
-// MixBits: a number whose bits look random, the same one for the same input on every machine. Of
-// counters it makes a random generator that can be asked for any of its numbers: MixBits(seed + i).
-// (The output function of SplitMix64: Steele, Lea and Flood 2014.) Thread-safe.
+// MixBits() is a stateless random number generator: MixBits(seed + i) is the i-th number of a
+// stream, and is the same on every machine. It is the output function of SplitMix64 (Steele, Lea
+// and Flood 2014). Pure function; thread-safe.
 #ifndef THINWIRE_KERNELS_MIX_BITS_H_
 #define THINWIRE_KERNELS_MIX_BITS_H_
 

@@ -1,4 +1,4 @@
-// The number formats that floats are sent in, and the scalar formulas that define them.
+// The number formats of payloads, and the scalar formulas that define them.
 //
 //   format    sign/exponent/mantissa   largest finite   infinity       not a number
 //   Fp32      1/8/23                   3.4e38           sent           sent
@@ -8,14 +8,16 @@
 //   Fp8E4m3   1/4/3                    448 = 0x7E       none           0x7F
 //
 // Encoding rounds to nearest even and saturates: a finite value becomes a finite code. The fp8
-// formats saturate an infinity too, as the FP8 formats of the Open Compute Project do in their
-// saturating mode. With u the bits of the float, a = u & 0x7fffffff, M mantissa bits and bias B:
+// formats also saturate infinities, like the FP8 formats of the Open Compute Project in saturating
+// mode. With u the bits of the float, a = u & 0x7fffffff, M mantissa bits and bias B:
 //
-//   a >= (128-B)<<23 (a normal result):  c = (a + 2^(22-M) - 1 + ((a >> (23-M)) & 1) -
-//   ((127-B)<<23)) >> (23-M) otherwise (a subnormal result):      c = bits(|x| + F) - bits(F),  F =
-//   2^(24-B-M)
+//   normal result, a >= (128 - B) << 23:
+//     c = (a + 2^(22 - M) - 1 + ((a >> (23 - M)) & 1) - ((127 - B) << 23)) >> (23 - M)
+//   subnormal result:
+//     c = bits(|x| + F) - bits(F),  F = 2^(24 - B - M)
 //
-// since adding F leaves exactly the subnormal's bits at the end of the sum, rounded by the machine.
+// The second formula holds because adding F leaves exactly the rounded bits of the subnormal in the
+// low bits of the sum.
 #ifndef THINWIRE_KERNELS_NUMBER_FORMAT_H_
 #define THINWIRE_KERNELS_NUMBER_FORMAT_H_
 
@@ -25,9 +27,11 @@
 
 namespace thinwire::kernels {
 
-// kInfinity: the smallest magnitude that is not finite. kKeepsInfinity: an infinity is encoded as
-// kInfinity. kIeee: the all-ones exponent holds infinity and NaN. kScaled: values are divided by a
-// power of two before encoding.
+// The constants of a format:
+//   kInfinity        the smallest magnitude that is not finite
+//   kKeepsInfinity   an infinity is encoded as kInfinity
+//   kIeee            the all-ones exponent holds infinity and NaN
+//   kScaled          values are divided by a power of two before encoding
 struct Fp32 {
   using Code = uint32_t;
   static constexpr int kMantissaBits = 23, kBias = 127;
@@ -74,7 +78,7 @@ inline constexpr uint32_t kSubnormalAddend =
 template <typename Format>
 inline constexpr uint32_t kSmallestNormal = static_cast<uint32_t>(128 - Format::kBias) << 23;
 
-// What the exponent of a float is above that of its code, in place.
+// The difference of the exponent biases of a float and its code, at the position of the exponent.
 template <typename Format>
 inline constexpr uint32_t kRebias = static_cast<uint32_t>(127 - Format::kBias) << 23;
 
@@ -101,7 +105,7 @@ constexpr typename Format::Code EncodeValue(float value) {
       code = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + addend) -
              kSubnormalAddend<Format>;
     }
-    // A number, not a reference to the constant, which has no address on a GPU.
+    // Copies the constant, which has no address in device code.
     return static_cast<Code>(std::min(code, uint32_t{Format::kMaxFinite}) | sign);
   }
 }
@@ -117,8 +121,7 @@ constexpr float DecodeValue(typename Format::Code code) {
       bits = Format::kIeee ? bits + 2 * kRebias<Format> : 0x7FC00000;
     } else if (magnitude >> Format::kMantissaBits != 0) {
       bits += kRebias<Format>;
-    } else {  // a subnormal: its bits under the exponent of the smallest normal, less the implicit
-              // one
+    } else {  // a subnormal: insert its bits below an implicit 1, then subtract the implicit 1
       bits = std::bit_cast<uint32_t>(std::bit_cast<float>(bits + kSmallestNormal<Format>) -
                                      std::bit_cast<float>(kSmallestNormal<Format>));
     }
@@ -131,7 +134,7 @@ constexpr bool IsFiniteCode(typename Format::Code code) {
   return (code & (kSignBit<Format> - 1)) < Format::kInfinity;
 }
 
-// The largest code whose value is at most LIMIT. REQUIRES: limit >= 0.
+// Returns the largest code whose value is at most LIMIT. REQUIRES: limit >= 0.
 template <typename Format>
 constexpr typename Format::Code LargestCodeWithin(float limit) {
   using Code = typename Format::Code;

@@ -8,7 +8,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// The value of a finite, positive code by the definition of the format.
+// Returns the value of a finite, positive code by the definition of the format.
 template <typename Format>
 double ValueOf(uint32_t code) {
   const int mantissa = static_cast<int>(code & ((1u << Format::kMantissaBits) - 1));
@@ -37,7 +37,7 @@ TYPED_TEST(NumberFormatTest, EveryFiniteCodeDecodesToItsDefinition) {
   }
 }
 
-TYPED_TEST(NumberFormatTest, EveryFiniteCodeComesBackFromItsValue) {
+TYPED_TEST(NumberFormatTest, EncodingADecodedCodeReturnsTheCode) {
   for (uint32_t code = 0; code <= TypeParam::kMaxFinite; ++code) {
     const double value = ValueOf<TypeParam>(code);
     ASSERT_EQ(Encoded<TypeParam>(value), code);
@@ -45,7 +45,7 @@ TYPED_TEST(NumberFormatTest, EveryFiniteCodeComesBackFromItsValue) {
   }
 }
 
-TYPED_TEST(NumberFormatTest, MidpointsGoToTheEvenCodeAndTheirNeighboursToTheNearer) {
+TYPED_TEST(NumberFormatTest, MidpointsRoundToEvenAndTheirNeighborsToTheNearest) {
   for (uint32_t code = 0; code < TypeParam::kMaxFinite; ++code) {
     const double middle = (ValueOf<TypeParam>(code) + ValueOf<TypeParam>(code + 1)) / 2;
     const float middle_float = static_cast<float>(middle);
@@ -56,13 +56,13 @@ TYPED_TEST(NumberFormatTest, MidpointsGoToTheEvenCodeAndTheirNeighboursToTheNear
   }
 }
 
-TYPED_TEST(NumberFormatTest, FiniteValuesSaturate) {
+TYPED_TEST(NumberFormatTest, LargeFiniteValuesSaturate) {
   const float largest = std::numeric_limits<float>::max();
   EXPECT_EQ(EncodeValue<TypeParam>(largest), TypeParam::kMaxFinite);
   EXPECT_EQ(EncodeValue<TypeParam>(-largest), TypeParam::kMaxFinite | kSignBit<TypeParam>);
 }
 
-TYPED_TEST(NumberFormatTest, WhatIsNotANumberStaysSo) {
+TYPED_TEST(NumberFormatTest, NansStayNans) {
   const uint32_t code = EncodeValue<TypeParam>(std::numeric_limits<float>::quiet_NaN());
   EXPECT_FALSE(IsFiniteCode<TypeParam>(code));
   EXPECT_TRUE(std::isnan(DecodeValue<TypeParam>(code)));
@@ -72,7 +72,7 @@ TYPED_TEST(NumberFormatTest, WhatIsNotANumberStaysSo) {
   }
 }
 
-TEST(NumberFormatTest, SixteenBitsKeepAnInfinityAndEightSaturateIt) {
+TEST(NumberFormatTest, SixteenBitFormatsKeepInfinitiesAndFp8SaturatesThem) {
   EXPECT_EQ(EncodeValue<Fp16>(INFINITY), 0x7C00);
   EXPECT_EQ(EncodeValue<Bf16>(-INFINITY), 0xFF80);
   EXPECT_EQ(EncodeValue<Fp8E5m2>(INFINITY), 0x7B);
@@ -82,7 +82,7 @@ TEST(NumberFormatTest, SixteenBitsKeepAnInfinityAndEightSaturateIt) {
   EXPECT_EQ(DecodeValue<Fp8E5m2>(0x7C), INFINITY);
 }
 
-TEST(NumberFormatTest, TheTableOfTheFormatsHolds) {
+TEST(NumberFormatTest, TheDocumentedPropertiesOfTheFormatsHold) {
   EXPECT_EQ(DecodeValue<Fp16>(Fp16::kMaxFinite), 65504.0f);
   EXPECT_EQ(DecodeValue<Fp8E5m2>(Fp8E5m2::kMaxFinite), 57344.0f);
   EXPECT_EQ(DecodeValue<Fp8E4m3>(Fp8E4m3::kMaxFinite), 448.0f);

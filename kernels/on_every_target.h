@@ -1,5 +1,5 @@
-// Runs a check with each set of machine instructions that this processor has. Only tests use it.
-// Not thread-safe.
+// Test support: OnEveryTarget() runs a check with each instruction set (Highway target) that the
+// processor supports. Not thread-safe.
 #ifndef THINWIRE_KERNELS_ON_EVERY_TARGET_H_
 #define THINWIRE_KERNELS_ON_EVERY_TARGET_H_
 

@@ -12,8 +12,8 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr size_t kWordBytes = sizeof(uint64_t);
 
-// Fields of kBits bits, one in each byte, to fields back to back: neighbours join, then pairs, then
-// fours.
+// Moves fields of kBits bits from the eight bytes of WORD to adjacent positions: joins neighbors,
+// then pairs, then groups of four.
 template <int kBits>
 uint64_t JoinFields(uint64_t word) {
   constexpr uint64_t kEvenBytes = 0x00FF00FF00FF00FF, kEvenPairs = 0x0000FFFF0000FFFF;
@@ -22,7 +22,7 @@ uint64_t JoinFields(uint64_t word) {
   return (word & 0xFFFFFFFF) | word >> 32 << (4 * kBits);
 }
 
-// The other way.
+// The inverse of JoinFields().
 template <int kBits>
 uint64_t SpreadFields(uint64_t word) {
   constexpr uint64_t kFour = (uint64_t{1} << (4 * kBits)) - 1;
@@ -38,7 +38,7 @@ void Pack(std::span<const uint8_t> codes, std::byte* packed) {
   const size_t bytes = PackedBytes(codes.size(), kBits);
   uint64_t word = 0;
   size_t i = 0, at = 0;
-  // A whole word is written where the next units will be, which are written after it.
+  // Writes a whole word per unit; the following units overwrite the excess bytes.
   for (; i + kCodesInUnit <= codes.size() && at + kWordBytes <= bytes; at += kBits) {
     std::memcpy(&word, codes.data() + i, kCodesInUnit);
     word = JoinFields<kBits>(word);

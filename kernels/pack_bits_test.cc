@@ -8,7 +8,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// Bit by bit, as the header says.
+// Packs bit by bit, as the header defines.
 std::vector<std::byte> PlainlyPacked(const std::vector<uint8_t>& codes, int bits) {
   std::vector<std::byte> packed(PackedBytes(codes.size(), bits));
   for (size_t i = 0; i < codes.size(); ++i) {
@@ -22,7 +22,7 @@ std::vector<std::byte> PlainlyPacked(const std::vector<uint8_t>& codes, int bits
   return packed;
 }
 
-TEST(PackBitsTest, EveryWidthAndLengthIsAsDocumentedAndComesBack) {
+TEST(PackBitsTest, PacksAndUnpacksEveryWidthAndLength) {
   std::mt19937 random(1);
   for (int bits = 1; bits <= 8; ++bits) {
     for (size_t count = 0; count < 150; ++count) {
@@ -37,7 +37,7 @@ TEST(PackBitsTest, EveryWidthAndLengthIsAsDocumentedAndComesBack) {
   }
 }
 
-TEST(PackBitsTest, AUnitHasAsManyBytesAsACodeHasBits) {
+TEST(PackBitsTest, AUnitHasOneBytePerBitOfACode) {
   EXPECT_EQ(PackedBytes(0, 3), 0u);
   EXPECT_EQ(PackedBytes(1, 3), 3u);
   EXPECT_EQ(PackedBytes(8, 3), 3u);

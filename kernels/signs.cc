@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/signs.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.h, which includes this file again.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include "hwy/highway.h"
 #include "kernels/for_each_vector-inl.h"
 
@@ -17,10 +17,10 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What Highway may read or write where it wants the bits of a mask.
+// Room for the bytes that Highway may read or write for the bits of a mask.
 using MaskBytes = std::array<uint8_t, std::max<size_t>(8, hn::MaxLanes(hn::ScalableTag<float>()))>;
 
-// The lanes whose values have their bit set, the first being value I.
+// Returns a mask of the lanes whose bit is set; lane 0 is value I.
 template <class D>
 HWY_INLINE hn::Mask<D> LoadSigns(D d, const std::byte* bits, size_t i) {
   MaskBytes here = {};
@@ -32,7 +32,7 @@ HWY_INLINE hn::Mask<D> LoadSigns(D d, const std::byte* bits, size_t i) {
   return hn::LoadMaskBits(d, here.data());
 }
 
-// The other way. REQUIRES: values come in their order.
+// Stores SIGNS as the bits of the values from I on. REQUIRES: called with ascending I.
 template <class D>
 HWY_INLINE void StoreSigns(D d, hn::Mask<D> signs, std::byte* bits, size_t i) {
   MaskBytes here;

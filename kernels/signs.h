@@ -1,13 +1,14 @@
-// Signs of values, a bit each, and back by a table of two. The bit of value i is bit i % 8 of byte
-// i / 8, and set where the sign bit is.
+// One-bit codes: bit i % 8 of byte i / 8 is the sign bit of value i, and a table has one entry for
+// each sign (entries[1] for negative values).
 //
 //   PutSigns       bits = signs of values
 //   TakeSigns      bits = signs of values;  value -= entries[its bit]
 //   FromSigns      out = entries[bit]
 //   AddFromSigns   sum += entries[bit]
 //
-// PackBits and LookUp do the same by way of a byte a value. Here a value's bit is a lane of a mask,
-// so that it takes no pass of its own. Vectors: Highway. Pure functions: thread-safe.
+// PackBits() and LookUp() give the same results through a byte per value; here signs are lanes of a
+// vector mask, so packing needs no extra pass. Uses Highway vector instructions. Pure functions;
+// thread-safe.
 #ifndef THINWIRE_KERNELS_SIGNS_H_
 #define THINWIRE_KERNELS_SIGNS_H_
 
@@ -16,8 +17,8 @@
 
 namespace thinwire::kernels {
 
-// REQUIRES, for all: BITS has a byte for each 8 values or part of them. The bits that the last
-// byte has beyond the values are written as 0.
+// // REQUIRES, for all functions: BITS has ceil(n / 8) bytes for n values. Unused bits of the last
+// byte are written as 0.
 
 void PutSigns(std::span<const float> values, std::byte* bits);
 void TakeSigns(std::span<const float, 2> entries, std::span<float> values, std::byte* bits);

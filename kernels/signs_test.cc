@@ -22,7 +22,7 @@ std::vector<float> Values(size_t count, std::mt19937& random) {
   return values;
 }
 
-// The bits of VALUES, with a byte behind them that stays as it is.
+// Returns the sign bits of VALUES, followed by a guard byte.
 std::vector<std::byte> PlainBits(const std::vector<float>& values) {
   std::vector<std::byte> bits((values.size() + 7) / 8);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -36,7 +36,7 @@ std::vector<std::byte> Room(size_t count) {
   return std::vector<std::byte>((count + 7) / 8 + 1, std::byte{0xA5});
 }
 
-TEST(SignsTest, PuttingIsAPlainLoop) {
+TEST(SignsTest, PackingEqualsASimpleLoop) {
   OnEveryTarget([] {
     std::mt19937 random(1);
     for (size_t count = 0; count < 150; ++count) {
@@ -48,7 +48,7 @@ TEST(SignsTest, PuttingIsAPlainLoop) {
   });
 }
 
-TEST(SignsTest, TakingLeavesWhatTheEntriesDoNotHave) {
+TEST(SignsTest, SubtractingLeavesTheDifferenceToTheEntries) {
   OnEveryTarget([] {
     std::mt19937 random(2);
     for (size_t count = 0; count < 150; ++count) {
@@ -64,7 +64,7 @@ TEST(SignsTest, TakingLeavesWhatTheEntriesDoNotHave) {
   });
 }
 
-TEST(SignsTest, ComingBackIsAPlainLoop) {
+TEST(SignsTest, UnpackingEqualsASimpleLoop) {
   OnEveryTarget([] {
     std::mt19937 random(3);
     for (size_t count = 0; count < 150; ++count) {

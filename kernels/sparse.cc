@@ -6,11 +6,11 @@
 namespace thinwire::kernels {
 namespace {
 
-// How many entries ahead of its turn a value is asked for: enough to hide the memory's latency.
+// How many entries ahead values are prefetched: enough to hide the memory latency.
 constexpr size_t kAhead = 128;
 
-// Calls visit(j) for each index, its place in LONG_ARRAY being on the way by then. It is asked for
-// into the second cache: the first has room for few requests at a time.
+// Calls visit(j) for each index and prefetches LONG_ARRAY for the following ones, into the
+// second-level cache because the first level allows few outstanding requests.
 template <typename Visit>
 inline void ForEachIndex(std::span<const uint32_t> indices, const float* long_array,
                          const Visit& visit) {

@@ -1,11 +1,11 @@
-// A few values of a large array, by their indices. Pure functions: thread-safe.
+// Gather and scatter:
 //
 //   Gather       out[j] = values[indices[j]]
 //   Scatter      out[indices[j]] = scale * values[j]
 //   ScatterAdd   sum[indices[j]] += scale * values[j]
 //
-// They wait for memory, which vectors do not bring sooner, but asking ahead does: most for the
-// hundreds of entries of one call.
+// These loops wait for memory: vector instructions do not help, prefetching does. Pure functions;
+// thread-safe.
 #ifndef THINWIRE_KERNELS_SPARSE_H_
 #define THINWIRE_KERNELS_SPARSE_H_
 
@@ -14,15 +14,15 @@
 
 namespace thinwire::kernels {
 
-// REQUIRES, for all: as many indices as the short array has values; every index within the long
-// one.
+// REQUIRES, for all functions: as many indices as the short array has values; every index is less
+// than the size of the long array.
 
 void Gather(std::span<const float> values, std::span<const uint32_t> indices, std::span<float> out);
 
 void Scatter(std::span<const uint32_t> indices, std::span<const float> values, float scale,
              std::span<float> out);
 
-// An index that comes twice is added twice.
+// A repeated index is added repeatedly.
 void ScatterAdd(std::span<const uint32_t> indices, std::span<const float> values, float scale,
                 std::span<float> sum);
 

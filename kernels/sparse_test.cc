@@ -16,7 +16,7 @@ TEST(SparseTest, GathersInTheOrderOfTheIndices) {
   EXPECT_EQ(out, (std::vector<float>{10, 13, 14}));
 }
 
-TEST(SparseTest, ScatterLeavesTheOthersAlone) {
+TEST(SparseTest, ScatterChangesOnlyTheIndexedValues) {
   std::vector<float> out(5, 1.0f);
   Scatter(kIndices, std::vector<float>{1, 2, 3}, 2.0f, out);
   EXPECT_EQ(out, (std::vector<float>{2, 1, 1, 4, 6}));
@@ -28,13 +28,13 @@ TEST(SparseTest, ScatterAddAddsTheScaledValues) {
   EXPECT_EQ(sum, (std::vector<float>{1.5, 1, 1, 2, 2.5}));
 }
 
-TEST(SparseTest, AnIndexThatComesTwiceIsAddedTwice) {
+TEST(SparseTest, ARepeatedIndexIsAddedRepeatedly) {
   std::vector<float> sum(2, 0.0f);
   ScatterAdd(std::vector<uint32_t>{1, 1}, std::vector<float>{1, 2}, 1.0f, sum);
   EXPECT_EQ(sum, (std::vector<float>{0, 3}));
 }
 
-TEST(SparseTest, ThousandsAreVisitedOnceEach) {
+TEST(SparseTest, VisitsEachOfManyIndicesOnce) {
   for (const size_t count : {127, 128, 129, 1000}) {
     std::vector<uint32_t> indices(count);
     std::vector<float> values(count), out(count), want(3 * count, 1.0f);

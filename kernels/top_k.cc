@@ -7,21 +7,20 @@
 #include <memory>
 #include <optional>
 
-#include "kernels/collect_from.h"
 #include "kernels/kth_largest.h"
 
 namespace thinwire::kernels {
 namespace {
 
-// The sample: runs of a cache line's values, evenly spread.
+// The sample consists of evenly spaced runs of one cache line each.
 constexpr size_t kRunValues = 16;
 constexpr size_t kSampleRuns = 256;
 constexpr size_t kSampleValues = kRunValues * kSampleRuns;
 
-// Below this many values a sample saves nothing.
+// Sampling smaller arrays saves no time.
 constexpr size_t kSampledFrom = 4 * kSampleValues;
 
-// A magnitude to collect from, and how many values to make room for.
+// A threshold, and how many candidates to make room for.
 struct Guess {
   uint32_t smallest = 1;
   size_t room = 0;
@@ -31,11 +30,10 @@ Guess GuessFromLast(uint32_t collect_from, size_t count, size_t k) {
   return {.smallest = std::min(collect_from, 0x7FFFFFFFu), .room = RoomForCandidates(count, k)};
 }
 
-// A guess that is too high costs more than one that collects some values too
-// many, so it is three standard deviations of the sample's count low. VALUE
-// gives that at an index.
+// A threshold that is too high costs more than a few superfluous candidates, so this one is low by
+// three standard deviations of the sample's count. VALUE(i) returns the value at index i.
 template <typename Value>
-Guess GuessFromSample(size_t count, size_t k, const Value &value) {
+Guess GuessFromSample(size_t count, size_t k, const Value& value) {
   if (count < kSampledFrom) return {.smallest = 1, .room = count};
   const double expected = static_cast<double>(k) * kSampleValues / static_cast<double>(count);
   const double rank = std::ceil(expected + 3 * std::sqrt(expected) + 4);
@@ -50,16 +48,15 @@ Guess GuessFromSample(size_t count, size_t k, const Value &value) {
   return {.smallest = std::max(kth, 1u), .room = std::min(count, 2 * collected + 1024)};
 }
 
-// Copies to TOP the largest of FOUND, which is rising, has padding behind its
-// COUNT values, all of at least SMALLEST, and is overwritten. Returns the
-// smallest magnitude copied. REQUIRES: top is not empty, nor larger than count.
-uint32_t KeepLargest(const IndexedValues &found, size_t count, uint32_t smallest,
-                     const IndexedValues &top) {
+// Copies the largest of the first COUNT values of FOUND to TOP and returns the smallest magnitude
+// copied. Overwrites FOUND. REQUIRES: FOUND has ascending indices, magnitudes of at least SMALLEST,
+// and padding; 0 < top.indices.size() <= count.
+uint32_t KeepLargest(const IndexedValues& found, size_t count, uint32_t smallest,
+                     const IndexedValues& top) {
   const size_t k = top.indices.size();
   const KthMagnitude kth = KthLargest(found.values.first(count), k, smallest);
   const size_t kept = CollectAtLeast(found.First(count), kth.bits, found).value();
-  // Of those as large as the k-th, which may be more than are needed, the
-  // first.
+  // Among the magnitudes equal to the k-th, keeps those with the lowest indices.
   size_t surplus = kept - k;
   for (size_t from = kept, to = k; to > 0;) {
     --from;
@@ -74,11 +71,11 @@ uint32_t KeepLargest(const IndexedValues &found, size_t count, uint32_t smallest
   return kth.bits;
 }
 
-// Collects by GUESS and selects among what was found. COLLECT runs the pass.
-// False, with TOP as it was, if the guess was wrong.
+// Collects candidates with COLLECT and selects among them. Returns false and leaves TOP unchanged
+// if the guess was wrong.
 template <typename Collect>
-bool SelectByGuess(const Guess &guess, const IndexedValues &top, uint32_t &collect_from,
-                   const Collect &collect) {
+bool SelectByGuess(const Guess& guess, const IndexedValues& top, uint32_t& collect_from,
+                   const Collect& collect) {
   const size_t size = guess.room + kCollectPadding;
   const auto indices = std::make_unique_for_overwrite<uint32_t[]>(size);
   const auto values = std::make_unique_for_overwrite<float[]>(size);
@@ -91,10 +88,10 @@ bool SelectByGuess(const Guess &guess, const IndexedValues &top, uint32_t &colle
   return true;
 }
 
-// For when no last selection tells where to collect from, or it told wrong.
-void SelectAfresh(std::span<const float> values, const IndexedValues &top, uint32_t &collect_from) {
+// Selects without a prediction: there was no last selection, or its prediction failed.
+void SelectAfresh(std::span<const float> values, const IndexedValues& top, uint32_t& collect_from) {
   const size_t k = top.indices.size();
-  const auto collect = [&](uint32_t smallest, const IndexedValues &found) {
+  const auto collect = [&](uint32_t smallest, const IndexedValues& found) {
     return CollectAtLeast(values, smallest, found);
   };
   const Guess sampled = GuessFromSample(values.size(), k, [&](size_t i) { return values[i]; });
@@ -105,8 +102,8 @@ void SelectAfresh(std::span<const float> values, const IndexedValues &top, uint3
 
 }  // namespace
 
-void SelectTopK(std::span<const float> values, const IndexedValues &top, uint32_t &collect_from) {
-  const auto collect = [&](uint32_t smallest, const IndexedValues &found) {
+void SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t& collect_from) {
+  const auto collect = [&](uint32_t smallest, const IndexedValues& found) {
     return CollectAtLeast(values, smallest, found);
   };
   if (collect_from != 0) {
@@ -117,8 +114,8 @@ void SelectTopK(std::span<const float> values, const IndexedValues &top, uint32_
 }
 
 void AddAndSelectTopK(std::span<const float> gradient, std::span<float> values,
-                      const IndexedValues &top, uint32_t &collect_from) {
-  const auto collect = [&](uint32_t smallest, const IndexedValues &found) {
+                      const IndexedValues& top, uint32_t& collect_from) {
+  const auto collect = [&](uint32_t smallest, const IndexedValues& found) {
     return AddAndCollectAtLeast(gradient, values, smallest, found);
   };
   const auto sum_at = [&](size_t i) { return values[i] + gradient[i]; };

@@ -13,7 +13,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// By sorting the keys of the definition.
+// Selects by sorting the keys of the definition.
 std::vector<uint32_t> BySorting(const std::vector<float>& values, size_t k) {
   std::vector<uint64_t> keys(values.size());
   for (uint32_t i = 0; i < values.size(); ++i) {
@@ -34,11 +34,11 @@ std::vector<float> Gauss(size_t count, uint32_t seed) {
   return values;
 }
 
-// K indices, and the values there.
+// The selected indices and values.
 struct Top {
   explicit Top(size_t k) : indices(k), values(k) {}
 
-  // WANT are the indices of the largest of ALL.
+  // Expects the values of ALL at the indices WANT.
   void Expect(const std::vector<uint32_t>& want, const std::vector<float>& all) const {
     ASSERT_EQ(indices, want) << indices.size() << " of " << all.size();
     for (size_t j = 0; j < indices.size(); ++j) {
@@ -51,7 +51,7 @@ struct Top {
   std::vector<float> values;
 };
 
-// Whatever the last selection is said to have left, also what none would leave.
+// Expects the result for any prediction, including values that no selection leaves.
 void ExpectTopOf(const std::vector<float>& values, size_t k) {
   const std::vector<uint32_t> want = BySorting(values, k);
   for (const uint32_t last : {0u, 1u, 0x3F000000u, 0x3FC00000u, 0x7F800000u, ~0u}) {
@@ -62,7 +62,7 @@ void ExpectTopOf(const std::vector<float>& values, size_t k) {
   }
 }
 
-TEST(TopKTest, IsTheTopOfASort) {
+TEST(TopKTest, EqualsTheTopOfASort) {
   OnEveryTarget([] {
     for (size_t count = 0; count < 70; ++count) {
       const std::vector<float> values = Gauss(count, count);
@@ -75,7 +75,7 @@ TEST(TopKTest, IsTheTopOfASort) {
   });
 }
 
-TEST(TopKTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
+TEST(TopKTest, PrefersTheLowerIndexAmongEqualMagnitudes) {
   std::vector<float> values(30'000, 1.0f);
   for (size_t i = 0; i < values.size(); i += 3) values[i] = -1.0f;
   for (const size_t k : {1, 2, 777, 29'999}) {
@@ -89,15 +89,15 @@ TEST(TopKTest, OfEqualMagnitudesTheLowerIndexIsTaken) {
   ExpectTopOf(values, 9'000);
 }
 
-TEST(TopKTest, FewerThanKAreNotZero) {
+TEST(TopKTest, SelectsZerosIfFewerThanKValuesAreNonzero) {
   std::vector<float> values(50'000, 0.0f);
   values[49'000] = 1.0f;
   values[7] = -2.0f;
   ExpectTopOf(values, 500);
 }
 
-// The sample sees runs of 16 values: what stands out lies between them, or is all it sees.
-TEST(TopKTest, ASampleThatMisleadsCostsOnlyTime) {
+// The sample consists of runs of 16 values. The large values lie between the runs, or only in them.
+TEST(TopKTest, SelectsCorrectlyAfterAMisleadingSample) {
   std::vector<float> values = Gauss(1'000'000, 5);
   for (size_t i = 20; i < 3900; ++i) values[i] *= 1000;
   ExpectTopOf(values, 1000);
@@ -113,7 +113,7 @@ TEST(TopKTest, ASampleThatMisleadsCostsOnlyTime) {
   ExpectTopOf(values, 10'000);
 }
 
-TEST(TopKTest, AddsTheGradientFirst) {
+TEST(TopKTest, AddsTheGradientBeforeSelecting) {
   OnEveryTarget([] {
     for (const size_t count : {5, 1000, 80'001}) {
       for (const uint32_t last : {0u, 1u, 0x40000000u, 0x7F800000u}) {
@@ -130,7 +130,7 @@ TEST(TopKTest, AddsTheGradientFirst) {
   });
 }
 
-TEST(TopKTest, OfNoneNothingIsSelected) {
+TEST(TopKTest, SelectingNoneStillAddsTheGradient) {
   std::vector<float> values = Gauss(30'000, 8), sums = values;
   for (size_t i = 0; i < sums.size(); ++i) sums[i] += values[i];
   for (const uint32_t last : {0u, 1u}) {
@@ -142,7 +142,7 @@ TEST(TopKTest, OfNoneNothingIsSelected) {
   }
 }
 
-TEST(TopKTest, TheNextSelectionCollectsLittleMoreThanItSelects) {
+TEST(TopKTest, ThePredictionCollectsFewExtraValues) {
   const std::vector<float> values = Gauss(200'000, 9);
   const size_t k = 500;
   Top top(k);
@@ -154,10 +154,10 @@ TEST(TopKTest, TheNextSelectionCollectsLittleMoreThanItSelects) {
   EXPECT_LT(collected, 3 * k);
 }
 
-TEST(TopKTest, WhatIsNotFiniteOrDenormalHasItsPlace) {
+TEST(TopKTest, OrdersNonFiniteAndSubnormalValues) {
   OnEveryTarget([] {
     std::vector<float> values = Gauss(20'000, 10);
-    for (float& value : values) value *= 1e-42f;  // most of them denormal
+    for (float& value : values) value *= 1e-42f;  // most are subnormal
     values[3] = INFINITY;
     values[17'000] = -NAN;
     values[9'000] = -INFINITY;

@@ -3,10 +3,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/update_adagrad.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which includes this file again for every target.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include <hwy/highway.h>
 
-#include "kernels/update_loop-inl.h"
+#include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -32,8 +32,8 @@ struct AdagradFormula {
 
 void AdagradLoop(const AdagradStep& step, std::span<const float> sum, std::span<float> masters,
                  std::span<float> square_sum) {
-  ForAllValues(sum.size(), masters.data(),
-               AdagradFormula{step, sum.data(), masters.data(), square_sum.data()});
+  ForEachAlignedVector(sum.size(), masters.data(),
+                       AdagradFormula{step, sum.data(), masters.data(), square_sum.data()});
 }
 
 }  // namespace HWY_NAMESPACE

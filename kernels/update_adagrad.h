@@ -1,11 +1,11 @@
-// One step of AdaGrad on flat arrays, in one pass.
+// One step of AdaGrad (Duchi, Hazan and Singer 2011), elementwise:
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   s = s + g * g
 //   x = x - learning_rate * g / (sqrt(s) + epsilon)
 //
-// Each operation is rounded to float on its own, so the result does not depend on the machine or on
-// where an array begins or ends. Thread-safe: touches nothing but its arguments.
+// Every operation is rounded to float separately, so results do not depend on the machine or on a
+// value's position. Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_UPDATE_ADAGRAD_H_
 #define THINWIRE_KERNELS_UPDATE_ADAGRAD_H_
 

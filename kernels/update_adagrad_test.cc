@@ -25,12 +25,12 @@ const AdagradStep kPlain = {.gradient_scale = 0.3f, .learning_rate = 0.1f, .epsi
 const AdagradStep kDecaying = {
     .gradient_scale = 0.3f, .weight_decay = 0.07f, .learning_rate = 0.1f, .epsilon = 1e-3f};
 
-TEST(UpdateAdagradTest, MatchesThePlainLoopInDouble) {
+TEST(UpdateAdagradTest, EqualsTheFormulaInDouble) {
   ExpectMatchesTheExactLoop(CaseOf(kPlain));
   ExpectMatchesTheExactLoop(CaseOf(kDecaying));
 }
 
-TEST(UpdateAdagradTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
+TEST(UpdateAdagradTest, HasTheSameBitsOnEveryTargetAtEveryPosition) {
   ExpectTheSameBitsEverywhere(CaseOf(kPlain));
   ExpectTheSameBitsEverywhere(CaseOf(kDecaying));
 }

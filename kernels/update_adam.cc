@@ -3,10 +3,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/update_adam.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which includes this file again for every target.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include <hwy/highway.h>
 
-#include "kernels/update_loop-inl.h"
+#include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -18,9 +18,9 @@ struct AdamFormula {
     const auto x = hn::LoadU(d, masters + i);
     const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, x);
     const auto m = hn::Add(hn::Mul(hn::Set(d, step.beta1), hn::LoadU(d, first + i)),
-                           hn::Mul(hn::Set(d, step.rest1), g));
+                           hn::Mul(hn::Set(d, step.one_minus_beta1), g));
     const auto v = hn::Add(hn::Mul(hn::Set(d, step.beta2), hn::LoadU(d, second + i)),
-                           hn::Mul(hn::Mul(hn::Set(d, step.rest2), g), g));
+                           hn::Mul(hn::Mul(hn::Set(d, step.one_minus_beta2), g), g));
     hn::StoreU(m, d, first + i);
     hn::StoreU(v, d, second + i);
     const auto root =
@@ -39,7 +39,7 @@ struct AdamFormula {
 
 void AdamLoop(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
               std::span<float> first_moment, std::span<float> second_moment) {
-  ForAllValues(
+  ForEachAlignedVector(
       sum.size(), masters.data(),
       AdamFormula{step, sum.data(), masters.data(), first_moment.data(), second_moment.data()});
 }

@@ -1,14 +1,15 @@
-// One step of Adam or AdamW on flat arrays, in one pass.
+// One step of Adam or AdamW, elementwise:
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   x = shrink * x
-//   m = beta1 * m + rest1 * g
-//   v = beta2 * v + rest2 * g * g
+//   m = beta1 * m + one_minus_beta1 * g
+//   v = beta2 * v + one_minus_beta2 * g * g
 //   x = x - step_size * m / (root_scale * sqrt(v) + epsilon)
 //
-// The caller puts the bias correction into step_size and root_scale, AdamW's decay into shrink (1:
-// none). Each operation is rounded to float on its own, so the result does not depend on the
-// machine or on where an array begins or ends. Thread-safe: touches nothing but its arguments.
+// The caller includes the bias correction in step_size and root_scale, and AdamW's weight decay in
+// shrink (1 means no decay). Every operation is rounded to float separately, so results do not
+// depend on the machine or on a value's position. Uses Highway vector instructions. Pure functions;
+// thread-safe.
 #ifndef THINWIRE_KERNELS_UPDATE_ADAM_H_
 #define THINWIRE_KERNELS_UPDATE_ADAM_H_
 
@@ -21,9 +22,9 @@ struct AdamStep {
   float weight_decay = 0;
   float shrink = 1;
   float beta1 = 0;
-  float rest1 = 1;  // 1 - beta1, before it was rounded
+  float one_minus_beta1 = 1;  // computed in double, then rounded
   float beta2 = 0;
-  float rest2 = 1;
+  float one_minus_beta2 = 1;
   float step_size = 0;
   float root_scale = 1;
   float epsilon = 0;

@@ -16,8 +16,8 @@ UpdateCase CaseOf(const AdamStep& step) {
           .exact =
               [step](double sum, double& x, std::span<double> slots) {
                 const double g = step.gradient_scale * sum + step.weight_decay * x;
-                slots[0] = step.beta1 * slots[0] + step.rest1 * g;
-                slots[1] = step.beta2 * slots[1] + step.rest2 * g * g;
+                slots[0] = step.beta1 * slots[0] + step.one_minus_beta1 * g;
+                slots[1] = step.beta2 * slots[1] + step.one_minus_beta2 * g * g;
                 x = step.shrink * x - step.step_size * slots[0] /
                                           (step.root_scale * std::sqrt(slots[1]) + step.epsilon);
               }};
@@ -25,9 +25,9 @@ UpdateCase CaseOf(const AdamStep& step) {
 
 const AdamStep kFirst = {.gradient_scale = 0.3f,
                          .beta1 = 0.9f,
-                         .rest1 = 0.1f,
+                         .one_minus_beta1 = 0.1f,
                          .beta2 = 0.99f,
-                         .rest2 = 0.01f,
+                         .one_minus_beta2 = 0.01f,
                          .step_size = 0.01f,
                          .root_scale = 10,
                          .epsilon = 1e-8f};
@@ -35,19 +35,19 @@ const AdamStep kDecaying = {.gradient_scale = 0.3f,
                             .weight_decay = 0.07f,
                             .shrink = 0.995f,
                             .beta1 = 0.9f,
-                            .rest1 = 0.1f,
+                            .one_minus_beta1 = 0.1f,
                             .beta2 = 0.99f,
-                            .rest2 = 0.01f,
+                            .one_minus_beta2 = 0.01f,
                             .step_size = 0.001f,
                             .root_scale = 1.25f,
                             .epsilon = 1e-3f};
 
-TEST(UpdateAdamTest, MatchesThePlainLoopInDouble) {
+TEST(UpdateAdamTest, EqualsTheFormulaInDouble) {
   ExpectMatchesTheExactLoop(CaseOf(kFirst));
   ExpectMatchesTheExactLoop(CaseOf(kDecaying));
 }
 
-TEST(UpdateAdamTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
+TEST(UpdateAdamTest, HasTheSameBitsOnEveryTargetAtEveryPosition) {
   ExpectTheSameBitsEverywhere(CaseOf(kFirst));
   ExpectTheSameBitsEverywhere(CaseOf(kDecaying));
 }

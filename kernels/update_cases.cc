@@ -16,14 +16,15 @@ constexpr size_t kLongest = 67;
 constexpr size_t kLargestOffset = 3;
 constexpr float kUntouched = 12345.5f;
 
-// One kernel's arrays: sum, masters, slots, each with room around what the kernel may touch.
+// The arrays of a kernel, each with guard values around the part that the kernel may write.
 struct Arrays {
   std::vector<float> sum;
   std::vector<float> masters;
   std::vector<std::vector<float>> slots;
 };
 
-// Values of several magnitudes. Slots are not negative, since some hold sums of squares.
+// Returns random values of several magnitudes. Slots are not negative, because some are sums of
+// squares.
 Arrays Draw(int slot_count) {
   std::mt19937 random(17);
   std::uniform_real_distribution<float> mantissa(-1, 1);
@@ -46,7 +47,7 @@ std::vector<float> Placed(const std::vector<float>& values, size_t offset, size_
   return placed;
 }
 
-// The first LENGTH of the drawn values after one call of the kernel, placed at OFFSET.
+// Returns the first LENGTH of the drawn values at OFFSET after one call of the kernel.
 Arrays Run(const UpdateCase& update, const Arrays& drawn, size_t offset, size_t length) {
   Arrays run{.sum = Placed(drawn.sum, offset, length),
              .masters = Placed(drawn.masters, offset, length),
@@ -59,7 +60,7 @@ Arrays Run(const UpdateCase& update, const Arrays& drawn, size_t offset, size_t 
   return run;
 }
 
-// The drawn values after the kernel has had them one by one.
+// Returns the drawn values after one call of the kernel per value.
 Arrays OneByOne(const UpdateCase& update, const Arrays& drawn) {
   Arrays run = drawn;
   for (size_t i = 0; i < kLongest; ++i) {
@@ -76,8 +77,8 @@ void ExpectBits(const std::vector<float>& got, const std::vector<float>& want, s
     const bool inside = i >= offset && i < offset + length;
     const float wanted = inside ? want[i - offset] : kUntouched;
     ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(wanted))
-        << "value " << i << " at offset " << offset << " of " << length << ": want " << wanted
-        << ", got " << got[i];
+        << "value " << i << " at offset " << offset << ", length " << length << ": expected "
+        << wanted << ", got " << got[i];
   }
 }
 
@@ -90,7 +91,7 @@ void ExpectBits(const Arrays& got, const Arrays& want, size_t offset, size_t len
 }
 
 template <class Check>
-void ForAllPlaces(const Check& check) {
+void ForEachPlacement(const Check& check) {
   for (size_t length = 0; length <= kLongest; ++length) {
     for (size_t offset = 0; offset <= kLargestOffset; ++offset) {
       check(offset, length);
@@ -109,14 +110,14 @@ void ExpectMatchesTheExactLoop(const UpdateCase& update) {
     std::vector<double> slots;
     for (const auto& slot : drawn.slots) slots.push_back(slot[i]);
     update.exact(drawn.sum[i], master, slots);
-    // The result may be the small difference of larger terms, none of them above about 8.
+    // The result may be a small difference of larger terms, each at most about 8.
     EXPECT_NEAR(got.masters[i], master, 4e-6 * (0.01 + std::abs(master))) << "value " << i;
     for (int slot = 0; slot < update.slot_count; ++slot) {
       EXPECT_NEAR(got.slots[slot][i], slots[slot], 4e-6 * (0.01 + std::abs(slots[slot])))
           << "slot " << slot << ", value " << i;
     }
   }
-  ForAllPlaces([&](size_t offset, size_t length) {
+  ForEachPlacement([&](size_t offset, size_t length) {
     ExpectBits(Run(update, drawn, offset, length), got, offset, length);
   });
 }
@@ -132,7 +133,7 @@ void ExpectTheSameBitsEverywhere(const UpdateCase& update) {
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
     if (target_count++ == 0) first = OneByOne(update, drawn);
-    ForAllPlaces([&](size_t offset, size_t length) {
+    ForEachPlacement([&](size_t offset, size_t length) {
       ExpectBits(Run(update, drawn, offset, length), first, offset, length);
     });
     hwy::SetSupportedTargetsForTest(0);

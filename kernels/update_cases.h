@@ -1,4 +1,4 @@
-// What every update kernel is tested for, whatever it computes. Only tests use it.
+// Test support: the tests that every optimizer kernel must pass.
 #ifndef THINWIRE_KERNELS_UPDATE_CASES_H_
 #define THINWIRE_KERNELS_UPDATE_CASES_H_
 
@@ -8,7 +8,7 @@
 
 namespace thinwire::kernels {
 
-// One kernel with its numbers bound, and the same formula for one value in double.
+// A kernel with its hyperparameters bound, and its formula for one value in double.
 struct UpdateCase {
   int slot_count = 0;
   std::function<void(std::span<const float> sum, std::span<float> masters,
@@ -17,12 +17,12 @@ struct UpdateCase {
   std::function<void(double sum, double& master, std::span<double> slots)> exact;
 };
 
-// Lengths 0 to 67 at offsets 0 to 3: every value is the exact one within rounding, and nothing
-// beyond the spans is touched.
+// For lengths 0 to 67 at offsets 0 to 3, expects that every value equals the formula within
+// rounding and nothing outside the spans changes.
 void ExpectMatchesTheExactLoop(const UpdateCase& update);
 
-// Every target this processor has, the same lengths and offsets: the bits of every value are those
-// that the first target gives when it is handed the values one by one.
+// For all Highway targets of this processor and the same lengths and offsets, expects the bits that
+// the first target computes from the values one by one.
 void ExpectTheSameBitsEverywhere(const UpdateCase& update);
 
 }  // namespace thinwire::kernels

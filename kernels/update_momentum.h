@@ -1,12 +1,12 @@
-// One step of gradient descent with momentum on flat arrays, in one pass.
+// One step of gradient descent with momentum, elementwise:
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   u = momentum * u + g
 //   x = x - learning_rate * u                      heavy ball
 //   x = x - learning_rate * (g + momentum * u)     nesterov
 //
-// Each operation is rounded to float on its own, so the result does not depend on the machine or on
-// where an array begins or ends. Thread-safe: touches nothing but its arguments.
+// Every operation is rounded to float separately, so results do not depend on the machine or on a
+// value's position. Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_UPDATE_MOMENTUM_H_
 #define THINWIRE_KERNELS_UPDATE_MOMENTUM_H_
 

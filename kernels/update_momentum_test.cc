@@ -29,13 +29,13 @@ const MomentumStep kNesterov = {.gradient_scale = 0.3f,
                                 .momentum = 0.9f,
                                 .nesterov = true};
 
-TEST(UpdateMomentumTest, MatchesThePlainLoopInDouble) {
+TEST(UpdateMomentumTest, EqualsTheFormulaInDouble) {
   ExpectMatchesTheExactLoop(CaseOf(kHeavyBall));
   ExpectMatchesTheExactLoop(CaseOf(kDecaying));
   ExpectMatchesTheExactLoop(CaseOf(kNesterov));
 }
 
-TEST(UpdateMomentumTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
+TEST(UpdateMomentumTest, HasTheSameBitsOnEveryTargetAtEveryPosition) {
   ExpectTheSameBitsEverywhere(CaseOf(kHeavyBall));
   ExpectTheSameBitsEverywhere(CaseOf(kDecaying));
   ExpectTheSameBitsEverywhere(CaseOf(kNesterov));

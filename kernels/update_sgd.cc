@@ -3,10 +3,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/update_sgd.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which includes this file again for every target.
+// foreach_target.h includes this file again for each target, so it must come first.
 #include <hwy/highway.h>
 
-#include "kernels/update_loop-inl.h"
+#include "kernels/for_each_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire::kernels {
@@ -26,7 +26,7 @@ struct SgdFormula {
 };
 
 void SgdLoop(const SgdStep& step, std::span<const float> sum, std::span<float> masters) {
-  ForAllValues(sum.size(), masters.data(), SgdFormula{step, sum.data(), masters.data()});
+  ForEachAlignedVector(sum.size(), masters.data(), SgdFormula{step, sum.data(), masters.data()});
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,10 +1,10 @@
-// One step of stochastic gradient descent on flat arrays, in one pass.
+// One step of stochastic gradient descent, elementwise:
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   x = x - learning_rate * g
 //
-// Each operation is rounded to float on its own, so the result does not depend on the machine or on
-// where an array begins or ends. Thread-safe: touches nothing but its arguments.
+// Every operation is rounded to float separately, so results do not depend on the machine or on a
+// value's position. Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_UPDATE_SGD_H_
 #define THINWIRE_KERNELS_UPDATE_SGD_H_
 

@@ -20,12 +20,12 @@ UpdateCase CaseOf(const SgdStep& step) {
 const SgdStep kPlain = {.gradient_scale = 0.3f, .learning_rate = 0.1f};
 const SgdStep kDecaying = {.gradient_scale = 0.3f, .weight_decay = 0.07f, .learning_rate = 0.1f};
 
-TEST(UpdateSgdTest, MatchesThePlainLoopInDouble) {
+TEST(UpdateSgdTest, EqualsTheFormulaInDouble) {
   ExpectMatchesTheExactLoop(CaseOf(kPlain));
   ExpectMatchesTheExactLoop(CaseOf(kDecaying));
 }
 
-TEST(UpdateSgdTest, GivesTheSameBitsOnEveryTargetAtEveryPlace) {
+TEST(UpdateSgdTest, HasTheSameBitsOnEveryTargetAtEveryPosition) {
   ExpectTheSameBitsEverywhere(CaseOf(kPlain));
   ExpectTheSameBitsEverywhere(CaseOf(kDecaying));
 }

@@ -4,13 +4,13 @@
 #define THINWIRE_PROTO_CODEC_SETTINGS_H_
 
 #include "absl/status/status.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "proto/config.pb.h"
 
 namespace thinwire {
 
-// Sets what COMPRESSION says of twobit, qsgd, onebit, and the indices and least count of topk. Errors:
-// InvalidArgument.
+// Sets what COMPRESSION says of twobit, qsgd, onebit, and the indices and least count of topk.
+// Errors: InvalidArgument.
 absl::Status SetCodecSettings(const Compression& compression, CodecSpec& spec);
 
 }  // namespace thinwire

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "common/partition.h"
 #include "proto/pull_choice.h"
 

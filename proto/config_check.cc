@@ -18,7 +18,7 @@ namespace {
 
 // A server keeps a row per worker and shard: a number beyond this is a slip of the hand.
 constexpr uint32_t kMostWorkers = 65536;
-// As server/core/schedule.cc has it.
+// As server/core/optimizer/schedule.cc has it.
 constexpr double kLargestPower = 1e6;
 
 void CheckConsistency(const Consistency& c, Findings& findings) {

@@ -18,6 +18,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/spec/job_spec.h"
+#include "common/spec/schedule_spec.h"
+#include "common/spec/task_spec.h"
 #include "proto/config.pb.h"
 #include "proto/findings.h"
 
@@ -26,13 +29,8 @@ namespace thinwire {
 inline constexpr std::string_view kModeNames[] = {"sync", "backup", "ssp", "async"};
 inline constexpr std::string_view kOptimizerNames[] = {"sgd",  "momentum", "nesterov",
                                                        "adam", "adamw",    "adagrad"};
-inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine"};
 inline constexpr std::string_view kGradientSelectionNames[] = {"none", "gtopk"};
 inline constexpr std::string_view kSelectionRestNames[] = {"server", "workers"};
-inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",
-                                                   "torchscript"};
-inline constexpr std::string_view kDatasetNames[] = {"fashion_mnist", "cifar10", "safetensors"};
-inline constexpr std::string_view kPrecisionNames[] = {"fp32", "bf16", "fp16"};
 
 // One line per problem, in the fields' order; empty if there is none.
 std::vector<std::string> ConfigProblems(const ServerConfig& config, const FieldPlaces& places,
@@ -46,14 +44,6 @@ std::vector<std::string> ConfigProblems(const TrainConfig& config, const FieldPl
 absl::Status CheckServerConfig(const ServerConfig& config, const FieldPlaces& places = {});
 absl::Status CheckWorkerConfig(const WorkerConfig& config, const FieldPlaces& places = {});
 absl::Status CheckTrainConfig(const TrainConfig& config, const FieldPlaces& places = {});
-
-// A worker that is played slow.
-struct Straggler {
-  WorkerId worker;
-  absl::Duration delay;
-
-  bool operator==(const Straggler&) const = default;
-};
 
 // "3:50ms". Errors: InvalidArgument that says what was wanted and what came.
 absl::StatusOr<Straggler> ParseStraggler(std::string_view text);

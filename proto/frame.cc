@@ -10,11 +10,11 @@
 namespace thinwire {
 namespace {
 
-// A T that may be const: each list of fields below serves for reading and for writing.
+// T is Plain or const Plain: each list of fields below serves both reading and writing.
 template <typename T, typename Plain>
 concept Is = std::same_as<std::remove_const_t<T>, Plain>;
 
-// The fields of each entry with their numbers in parameter_service.proto.
+// Calls visit(number, field) for each field, with its number in parameter_service.proto.
 void EachField(auto& visit, Is<SeedEntry> auto& seed) {
   visit(1, seed.shard.value);
   visit(15, seed.payload);
@@ -56,7 +56,7 @@ void EachField(auto& visit, Is<ParametersEntry> auto& parameters) {
   visit(6, parameters.frontier.value);
   visit(7, parameters.more);
   visit(8, parameters.published_hash);
-  visit(9, parameters.taken);
+  visit(9, parameters.selected);
   visit(15, parameters.payload);
 }
 
@@ -88,36 +88,35 @@ void EachField(auto& visit, Is<ServerFrame> auto& frame) {
   visit(5, frame.waits);
 }
 
-// Takes the value of the field whose tag was just read. A known number with another type is an
-// unknown field.
-class FieldIn {
+// Parses fields. A field with a known number and another wire type counts as unknown.
+class FieldReader {
  public:
-  // ENTRIES_LEFT is of the whole frame.
-  FieldIn(WireReader& reader, size_t& entries_left)
+  // ENTRIES_LEFT counts down over the whole frame.
+  FieldReader(WireReader& reader, size_t& entries_left)
       : reader_(reader), entries_left_(entries_left) {}
 
   template <typename Message>
   void ReadAll(Message& message) {
     while (reader_.NextTag(&tag_)) {
-      taken_ = false;
+      matched_ = false;
       EachField(*this, message);
-      if (!taken_) reader_.Skip(tag_);
+      if (!matched_) reader_.Skip(tag_);
     }
   }
 
   template <std::unsigned_integral T>
   void operator()(uint32_t field, T& value) {
-    if (Takes(VarintTag(field))) value = static_cast<T>(reader_.Varint());
+    if (Matches(VarintTag(field))) value = static_cast<T>(reader_.Varint());
   }
   void operator()(uint32_t field, bool& value) {
-    if (Takes(VarintTag(field))) value = reader_.Varint() != 0;
+    if (Matches(VarintTag(field))) value = reader_.Varint() != 0;
   }
   void operator()(uint32_t field, ByteChain& value) {
-    if (Takes(BytesTag(field))) value = reader_.Bytes();
+    if (Matches(BytesTag(field))) value = reader_.Bytes();
   }
   void operator()(uint32_t field, std::vector<WorkerId>& workers) {
-    if (Takes(VarintTag(field))) workers.push_back({static_cast<uint32_t>(reader_.Varint())});
-    if (!Takes(BytesTag(field))) return;
+    if (Matches(VarintTag(field))) workers.push_back({static_cast<uint32_t>(reader_.Varint())});
+    if (!Matches(BytesTag(field))) return;
     const size_t outer_end = reader_.Enter();
     while (reader_.status().ok() && reader_.position() < reader_.end()) {
       workers.push_back({static_cast<uint32_t>(reader_.Varint())});
@@ -126,30 +125,31 @@ class FieldIn {
   }
   template <typename Entry>
   void operator()(uint32_t field, std::vector<Entry>& entries) {
-    if (!Takes(BytesTag(field))) return;
-    if (entries_left_ == 0) return reader_.Fail(absl::StrCat("at most ", kMostEntries, " entries"));
+    if (!Matches(BytesTag(field))) return;
+    if (entries_left_ == 0)
+      return reader_.Fail(absl::StrCat("too many entries (expected at most ", kMostEntries, ")"));
     --entries_left_;
     const size_t outer_end = reader_.Enter();
-    FieldIn(reader_, entries_left_).ReadAll(entries.emplace_back());
+    FieldReader(reader_, entries_left_).ReadAll(entries.emplace_back());
     reader_.Leave(outer_end);
   }
 
  private:
-  bool Takes(uint32_t tag) {
-    if (taken_ || tag != tag_) return false;
-    taken_ = true;
+  bool Matches(uint32_t tag) {
+    if (matched_ || tag != tag_) return false;
+    matched_ = true;
     return true;
   }
 
   WireReader& reader_;
   size_t& entries_left_;
   uint32_t tag_ = 0;
-  bool taken_ = false;
+  bool matched_ = false;
 };
 
-class FieldOut {
+class FieldWriter {
  public:
-  explicit FieldOut(WireWriter& writer) : writer_(writer) {}
+  explicit FieldWriter(WireWriter& writer) : writer_(writer) {}
 
   void operator()(uint32_t field, std::unsigned_integral auto value) {
     writer_.Varint(field, value);
@@ -163,7 +163,7 @@ class FieldOut {
   template <typename Entry>
   void operator()(uint32_t field, const std::vector<Entry>& entries) {
     WireWriter one;
-    FieldOut out(one);
+    FieldWriter out(one);
     for (const Entry& entry : entries) {
       one.Clear();
       EachField(out, entry);
@@ -180,7 +180,7 @@ absl::StatusOr<Frame> Parse(const ByteChain& bytes) {
   WireReader reader(bytes);
   size_t entries_left = kMostEntries;
   Frame frame;
-  FieldIn(reader, entries_left).ReadAll(frame);
+  FieldReader(reader, entries_left).ReadAll(frame);
   if (!reader.status().ok()) return reader.status();
   return frame;
 }
@@ -188,7 +188,7 @@ absl::StatusOr<Frame> Parse(const ByteChain& bytes) {
 template <typename Frame>
 ByteChain Write(const Frame& frame) {
   WireWriter writer;
-  FieldOut out(writer);
+  FieldWriter out(writer);
   EachField(out, frame);
   return std::move(writer).Finish();
 }

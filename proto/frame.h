@@ -1,12 +1,12 @@
-// Frame: the data plane's two messages (parameter_service.proto), parsed and written by hand so
-// that a payload is shared, never copied. The bytes are valid protobuf: a generated client reads
-// and writes the same ones.
+// The two messages of the data plane (parameter_service.proto), parsed and written by hand, so that
+// payloads are shared and never copied. The bytes are valid protobuf: generated classes read and
+// write the same messages.
 //
-//   frame = the message's fields in order; each payload is its entry's last field
+// A frame contains the message's fields in order; each payload is the last field of its entry.
 //
-// Unknown fields are skipped, as protobuf does; a repeated scalar field takes the last value.
-// Parsing distrusts its input: no read beyond the end, at most kMostEntries entries, so that a
-// message of a few MiB that is nothing but entry headers cannot take a hundred times its size.
+// Like protobuf, parsing skips unknown fields and uses the last value of a repeated scalar field.
+// It never reads beyond its input, and accepts at most kMostEntries entries, so that a message of a
+// few MiB with nothing but entry headers cannot occupy a hundred times its size.
 #ifndef THINWIRE_PROTO_FRAME_H_
 #define THINWIRE_PROTO_FRAME_H_
 
@@ -22,8 +22,8 @@ namespace thinwire {
 
 inline constexpr size_t kMostEntries = 65536;
 
-// What a read_codec may be beside a dense codec: what was published since held_version, and what is
-// published, whole.
+// Values of read_codec besides dense codecs: the published changes since held_version, and all
+// published values.
 inline constexpr uint32_t kReadDeltas = 64;
 inline constexpr uint32_t kReadPublished = 65;
 
@@ -84,7 +84,8 @@ struct ParametersEntry {
   Step frontier;
   bool more = false;
   uint64_t published_hash = 0;
-  ByteChain taken;  // common/codec/index_list.h; empty: nothing is given back to the workers
+  ByteChain selected;  // common/codec/sparse/index_list.h; empty unless unselected values return to
+                       // workers
   ByteChain payload;
   bool operator==(const ParametersEntry&) const = default;
 };
@@ -110,13 +111,13 @@ struct ServerFrame {
   bool operator==(const ServerFrame&) const = default;
 };
 
-// Errors: InvalidArgument with the byte's place and what was wanted there. Payloads share BYTES'
-// memory.
+// Parse a frame. Payloads share the memory of BYTES. Errors: InvalidArgument with the position and
+// the problem.
 absl::StatusOr<WorkerFrame> ParseWorkerFrame(const ByteChain& bytes);
 absl::StatusOr<ServerFrame> ParseServerFrame(const ByteChain& bytes);
 
-// The bytes of a frame; the payloads are shared, the rest is one small buffer.
-// REQUIRES: at most kMostEntries entries, else no peer will read it.
+// Returns the bytes of a frame: shared payloads, and one buffer for everything else. REQUIRES: at
+// most kMostEntries entries, or no peer will accept it.
 ByteChain WriteFrame(const WorkerFrame& frame);
 ByteChain WriteFrame(const ServerFrame& frame);
 

@@ -1,5 +1,5 @@
-// A libFuzzer target: whatever comes, the parsers neither crash nor read beyond it, and what they
-// accept comes back.
+// A libFuzzer target: the parsers never crash or read beyond their input, and accepted frames
+// survive a round trip.
 //
 //   CC=clang bazel build --copt=-fsanitize=fuzzer-no-link,address --linkopt=-fsanitize=address \
 //     //proto:frame_fuzz
@@ -12,8 +12,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  // The first byte says how the rest is cut; each piece has memory of its own, so that a sanitizer
-  // sees its end.
+  // The first byte determines the pieces of the frame. Each piece has its own memory, so that a
+  // sanitizer detects reads beyond its end.
   const size_t piece = 1 + data[0];
   thinwire::ByteChain chain;
   for (size_t at = 1; at < size; at += piece) {

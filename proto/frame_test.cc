@@ -25,7 +25,7 @@ std::string StringOf(const ByteChain& chain) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// The same bytes in pieces of 1 to 9 bytes.
+// Returns BYTES in pieces of 1 to 9 bytes.
 ByteChain Cut(const std::string& bytes, Random& random) {
   const ByteChain whole = ChainOf(bytes);
   ByteChain cut;
@@ -37,7 +37,7 @@ ByteChain Cut(const std::string& bytes, Random& random) {
   return cut;
 }
 
-// Of any length in bits, and often zero.
+// Returns a number with a random length in bits, often 0.
 uint64_t Any64(Random& random) { return random() % 4 == 0 ? 0 : random() >> random() % 64; }
 uint32_t Any32(Random& random) { return static_cast<uint32_t>(Any64(random)); }
 bool AnyBool(Random& random) { return random() % 2 == 0; }
@@ -100,7 +100,7 @@ ServerFrame AnyServerFrame(Random& random) {
   return frame;
 }
 
-// What the generated class understood, as a frame.
+// Converts a message of the generated class to a frame.
 WorkerFrame FrameOf(const WorkerMessage& message) {
   WorkerFrame frame{{message.worker()},
                     {message.incarnation()},
@@ -145,7 +145,7 @@ ServerFrame FrameOf(const ServerMessage& message) {
                                 {p.frontier()},
                                 p.more(),
                                 p.published_hash(),
-                                ChainOf(p.taken()),
+                                ChainOf(p.selected()),
                                 ChainOf(p.payload())});
   }
   for (const Waiting& w : message.waits()) {
@@ -157,7 +157,7 @@ ServerFrame FrameOf(const ServerMessage& message) {
   return frame;
 }
 
-TEST(FrameTest, RandomFramesComeBackHoweverTheyAreCut) {
+TEST(FrameTest, RandomFramesRoundTripInAnyPieces) {
   Random random(1);
   for (int i = 0; i < 300; ++i) {
     const WorkerFrame worker = AnyWorkerFrame(random);
@@ -171,7 +171,7 @@ TEST(FrameTest, RandomFramesComeBackHoweverTheyAreCut) {
   }
 }
 
-TEST(FrameTest, AGeneratedClassReadsAndWritesTheSameFrames) {
+TEST(FrameTest, AGeneratedClassReadsAndWritesTheSameBytes) {
   Random random(2);
   for (int i = 0; i < 300; ++i) {
     const WorkerFrame worker = AnyWorkerFrame(random);
@@ -197,7 +197,7 @@ TEST(FrameTest, WritesWhatTheGeneratedClassWrites) {
   }
 }
 
-TEST(FrameTest, PayloadsStayWhereTheyLieOnBothWays) {
+TEST(FrameTest, PayloadsAreSharedAndNeverCopied) {
   const ByteChain payload = ChainOf(std::string(5000, 'x'));
   WorkerFrame frame;
   PushEntry& push = frame.pushes.emplace_back();
@@ -233,7 +233,7 @@ TEST(FrameTest, EveryTruncationIsAnErrorOrAnotherFrame) {
   EXPECT_GT(errors, whole.size() / 2);
 }
 
-TEST(FrameTest, MutatedFramesMeanWhatTheGeneratedClassTakesThemFor) {
+TEST(FrameTest, MutatedFramesParseLikeTheGeneratedClass) {
   Random random(5);
   size_t accepted = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -277,7 +277,7 @@ TEST(FrameTest, UnknownFieldsOfEveryTypeAreSkipped) {
   EXPECT_EQ(*parsed, frame);
 }
 
-TEST(FrameTest, WaitingWorkersMayComeOneByOneOrPacked) {
+TEST(FrameTest, WaitingWorkersMayBePackedOrNot) {
   const std::string packed("\x2a\x05\x22\x03\x01\x02\x03", 7);
   const std::string one_by_one("\x2a\x06\x20\x01\x20\x02\x20\x03", 8);
   const std::vector<WorkerId> want = {{1}, {2}, {3}};
@@ -285,24 +285,24 @@ TEST(FrameTest, WaitingWorkersMayComeOneByOneOrPacked) {
   EXPECT_EQ(ParseServerFrame(ChainOf(one_by_one)).value().waits[0].workers, want);
 }
 
-TEST(FrameTest, ErrorsNameThePlaceAndWhatWasWanted) {
+TEST(FrameTest, ErrorsNameTheByteAndTheExpectedContent) {
   EXPECT_EQ(ParseWorkerFrame(ChainOf(std::string("\x32\x05\x08", 3))).status().message(),
-            "byte 2: want 5 bytes, the message has 1 more");
+            "byte 2: the message is too short (expected 5 more bytes, got 1)");
   EXPECT_EQ(ParseWorkerFrame(ChainOf("\x08\xff")).status().message(),
-            "byte 2: want the rest of a varint, the message ends");
+            "byte 2: the message ends inside a varint");
   EXPECT_EQ(ParseWorkerFrame(ChainOf("\x08" + std::string(11, '\xff'))).status().message(),
-            "byte 11: want a varint of at most 10 bytes before here");
+            "byte 11: varint is too long (expected at most 10 bytes)");
   EXPECT_EQ(ParseWorkerFrame(ChainOf("\x0f")).status().message(),
-            "byte 1: want a value, got type 7");
+            "byte 1: invalid wire type (expected 0 to 5, got 7)");
 }
 
-TEST(FrameTest, AMessageOfNothingButEntriesIsRefusedBeforeItGrows) {
+TEST(FrameTest, TooManyEntriesAreRefusedEarly) {
   std::string bytes;
   for (size_t i = 0; i < kMostEntries; ++i) bytes += std::string("\x3a\x00", 2);
   EXPECT_EQ(ParseWorkerFrame(ChainOf(bytes)).value().reads.size(), kMostEntries);
   bytes += std::string("\x2a\x00", 2);
   EXPECT_EQ(ParseWorkerFrame(ChainOf(bytes)).status().message(),
-            "byte 131073: want at most 65536 entries");
+            "byte 131073: too many entries (expected at most 65536)");
 }
 
 TEST(FrameTest, ManyNestedGroupsAreRefused) {

@@ -10,13 +10,13 @@
 namespace thinwire {
 namespace {
 
-// Below this a copy costs less than a slice of its own.
+// Copying a smaller piece costs less than a slice of its own.
 constexpr size_t kSmallPieceBytes = 2048;
 
 using Owner = std::shared_ptr<const void>;
 
 grpc::Slice Shared(const ByteChain::Piece& piece) {
-  // gRPC takes memory it may write to, but never writes to a slice it was given.
+  // gRPC requires a non-const pointer but never writes to a slice that it did not allocate.
   void* bytes = const_cast<std::byte*>(piece.bytes.data());
   return grpc::Slice(
       bytes, piece.bytes.size(), [](void* owner) { delete static_cast<Owner*>(owner); },
@@ -30,7 +30,7 @@ ByteChain FromByteBuffer(const grpc::ByteBuffer& buffer) {
   ByteChain chain;
   if (!buffer.Valid() || !buffer.Dump(&slices).ok()) return chain;
   for (grpc::Slice& slice : slices) {
-    // A short slice holds its bytes in itself: they are looked for where it will stay.
+    // A short slice stores its bytes inline, so begin() must be called on the final object.
     auto kept = std::make_shared<const grpc::Slice>(std::move(slice));
     const auto* bytes = reinterpret_cast<const std::byte*>(kept->begin());
     chain.Append({bytes, kept->size()}, kept);

@@ -1,4 +1,4 @@
-// The passage between ByteChain and gRPC's buffers: large pieces keep their memory both ways.
+// Conversions between ByteChain and gRPC's byte buffers, which share the memory of large pieces.
 // Thread-safe.
 #ifndef THINWIRE_PROTO_GRPC_BYTES_H_
 #define THINWIRE_PROTO_GRPC_BYTES_H_
@@ -9,12 +9,12 @@
 
 namespace thinwire {
 
-// A chain of BUFFER's slices; each lives for as long as a piece of it. Empty if the buffer cannot
-// be read.
+// Returns a chain of BUFFER's slices. Each slice lives as long as a piece of the chain uses it.
+// Returns an empty chain if the buffer is unreadable.
 ByteChain FromByteBuffer(const grpc::ByteBuffer& buffer);
 
-// A buffer of CHAIN's pieces. Runs of small ones are copied into one slice, as are pieces without
-// an owner; any other piece's owner lives until gRPC has sent its bytes.
+// Returns a buffer of CHAIN's pieces. Consecutive small pieces and pieces without an owner are
+// copied into one slice. The owner of any other piece lives until gRPC has sent its bytes.
 grpc::ByteBuffer ToByteBuffer(const ByteChain& chain);
 
 }  // namespace thinwire

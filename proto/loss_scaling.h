@@ -11,24 +11,12 @@
 #ifndef THINWIRE_PROTO_LOSS_SCALING_H_
 #define THINWIRE_PROTO_LOSS_SCALING_H_
 
-#include <cstdint>
 #include <optional>
 
+#include "common/spec/task_spec.h"
 #include "proto/config.pb.h"
 
 namespace thinwire {
-
-// Above this nothing is gained: a gradient of 2^-48 is then still a half. And an ordinary loss
-// stays far from the end of fp32.
-inline constexpr float kLargestLossScale = 0x1p24f;
-
-struct LossScaling {
-  float first = 65536;       // a power of two from 1 to the largest
-  uint64_t interval = 2000;  // steps in a row without overflow until it doubles
-  float largest = kLargestLossScale;
-
-  bool operator==(const LossScaling&) const = default;
-};
 
 // Nothing where the loss is not scaled. REQUIRES: a task that the configuration's check passed.
 std::optional<LossScaling> LossScalingOf(const Task& task);

@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-// The types of the wire; 6 and 7 mean nothing.
+// Wire types. Types 6 and 7 do not exist.
 enum : uint32_t {
   kVarint = 0,
   kFixed64 = 1,
@@ -18,23 +18,24 @@ enum : uint32_t {
   kFixed32 = 5
 };
 
-// As deep as protobuf's own parser follows unknown groups.
-constexpr size_t kDeepestGroup = 100;
+// Protobuf's own parser has the same limit.
+constexpr size_t kMaxGroupDepth = 100;
 
 }  // namespace
 
 WireReader::WireReader(const ByteChain& chain) : pieces_(chain.pieces()), end_(chain.size()) {}
 
-void WireReader::Fail(absl::string_view want) {
+void WireReader::Fail(absl::string_view problem) {
   if (!status_.ok()) return;
-  status_ = absl::InvalidArgumentError(absl::StrCat("byte ", position_, ": want ", want));
+  status_ = absl::InvalidArgumentError(absl::StrCat("byte ", position_, ": ", problem));
 }
 
 bool WireReader::NextTag(uint32_t* tag) {
   if (!status_.ok() || position_ == end_) return false;
-  // The bits above 32 are dropped, as protobuf does.
+  // Like protobuf, drops the bits above 32.
   *tag = static_cast<uint32_t>(Varint());
-  if (*tag >> 3 == 0) Fail(absl::StrCat("a field before here, got tag ", *tag));
+  if (*tag >> 3 == 0)
+    Fail(absl::StrCat("invalid tag (expected a field number above 0, got tag ", *tag, ")"));
   return status_.ok();
 }
 
@@ -43,7 +44,7 @@ uint64_t WireReader::Varint() {
   for (int shift = 0; shift < 70; shift += 7) {
     if (!status_.ok()) return 0;
     if (position_ == end_) {
-      Fail("the rest of a varint, the message ends");
+      Fail("the message ends inside a varint");
       return 0;
     }
     const auto byte = static_cast<uint8_t>(pieces_[piece_].bytes[in_piece_]);
@@ -51,7 +52,7 @@ uint64_t WireReader::Varint() {
     value |= static_cast<uint64_t>(byte & 0x7f) << shift;
     if (byte < 0x80) return value;
   }
-  Fail("a varint of at most 10 bytes before here");
+  Fail("varint is too long (expected at most 10 bytes)");
   return 0;
 }
 
@@ -59,7 +60,8 @@ size_t WireReader::Length() {
   const uint64_t length = Varint();
   if (!status_.ok()) return 0;
   if (length > end_ - position_) {
-    Fail(absl::StrCat(length, " bytes, the message has ", end_ - position_, " more"));
+    Fail(absl::StrCat("the message is too short (expected ", length, " more bytes, got ",
+                      end_ - position_, ")"));
     return 0;
   }
   return static_cast<size_t>(length);
@@ -79,7 +81,8 @@ ByteChain WireReader::Bytes() {
 
 void WireReader::Pass(size_t count) {
   if (count > end_ - position_) {
-    Fail(absl::StrCat(count, " bytes, the message has ", end_ - position_, " more"));
+    Fail(absl::StrCat("the message is too short (expected ", count, " more bytes, got ",
+                      end_ - position_, ")"));
     return;
   }
   position_ += count;
@@ -112,26 +115,26 @@ void WireReader::Skip(uint32_t tag) {
       Pass(4);
       break;
     default:
-      Fail(absl::StrCat("a value, got type ", tag & 7));
+      Fail(absl::StrCat("invalid wire type (expected 0 to 5, got ", tag & 7, ")"));
   }
 }
 
-// Without recursion, so that a peer cannot choose how deep our stack grows.
+// Iterative, so that a peer cannot determine the depth of the stack.
 void WireReader::SkipGroup(uint32_t field) {
   std::vector<uint32_t> open = {field};
   uint32_t tag;
   while (!open.empty() && NextTag(&tag)) {
-    if ((tag & 7) == kStartGroup && open.size() < kDeepestGroup) {
+    if ((tag & 7) == kStartGroup && open.size() < kMaxGroupDepth) {
       open.push_back(tag >> 3);
     } else if ((tag & 7) == kStartGroup) {
-      Fail(absl::StrCat("at most ", kDeepestGroup, " nested groups"));
+      Fail(absl::StrCat("too many nested groups (expected at most ", kMaxGroupDepth, ")"));
     } else if ((tag & 7) == kEndGroup && tag >> 3 == open.back()) {
       open.pop_back();
     } else {
       Skip(tag);
     }
   }
-  if (!open.empty()) Fail(absl::StrCat("the end of group ", open.back()));
+  if (!open.empty()) Fail(absl::StrCat("group ", open.back(), " has no end"));
 }
 
 size_t WireReader::Enter() {

@@ -20,7 +20,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "common/huge_page_arena.h"
 #include "proto/config.pb.h"
 #include "proto/config_check.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "client/client.h"
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
 #include "tests/small_cluster.h"
 
 namespace thinwire {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Reads Bazel's event file of a test run and prints `N passed, N failed`, counting GoogleTest's cases.
+"""Reads the Bazel event file of a test run and prints `N passed, N failed`, counted in GoogleTest cases.
 
-A test program without a result file of its own counts as one case. A target that did not build counts as one failure.
-Exits 1 if anything failed or nothing ran.
+A test program without its own result file counts as one case. A target that did not build counts as one failure.
+The exit code is 1 if a case failed or none ran.
 """
 
 import json
@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 def cases(path):
-    """(passed, failed) of one test.xml."""
+    """Returns the numbers of passed and failed cases in one test.xml."""
     root = ElementTree.parse(path).getroot()
     suites = [root] if root.tag == "testsuite" else root.findall("testsuite")
     total = sum(int(s.get("tests", 0)) for s in suites)
@@ -37,12 +37,12 @@ def main():
                 if files:
                     counted = cases(urllib.parse.unquote(urllib.parse.urlparse(files[0]).path))
                 if not ok and counted[1] == 0:
-                    counted = (counted[0], 1)  # it crashed or ran out of time
+                    counted = (counted[0], 1)  # crash or timeout
                 passed, failed = passed + counted[0], failed + counted[1]
                 if not ok:
                     broken.append(label)
             elif "targetCompleted" in identity and not event.get("completed", {}).get("success", False):
-                # A test that failed is told by its results; what is left did not build.
+                # Failed tests are counted by their results above. Other failed targets did not build.
                 broken.append(identity["targetCompleted"]["label"] + " (did not build)")
                 failed += 1
     for label in sorted(set(broken)):

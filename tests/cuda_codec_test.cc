@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "common/codec/drawn_indices.h"
-#include "common/codec/index_code.h"
-#include "common/codec/scaled_encode.h"
+#include "common/codec/dense/scaled_encode.h"
+#include "common/codec/sparse/drawn_indices.h"
+#include "common/codec/sparse/index_code.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/ops/index_code.h"
 #include "kernels/cuda/ops/scaled_encode.h"

@@ -39,7 +39,7 @@ void Daemons::Start(const std::string& name, const std::string& program,
 std::string Daemons::StartServer(const std::string& name, std::string_view config) {
   Start(name, "server/server", {"--config", Write(absl::StrCat(name, ".textproto"), config)});
   Record& record = records_[name];
-  Until([&record] { return !record.unread.empty() || record.exit.has_value(); });
+  WaitUntil([&record] { return !record.unread.empty() || record.exit.has_value(); });
   if (record.unread.empty()) return "";
   const std::string line = record.unread.front();
   record.unread.pop_front();
@@ -53,39 +53,40 @@ void Daemons::StartWorker(const std::string& name, std::string_view config) {
 
 void Daemons::Signal(const std::string& name, int number) { set_->Signal(name, number); }
 
-std::optional<WorkerEvent> Daemons::WaitForEvent(const std::string& name, const Wanted& wanted) {
+std::optional<WorkerEvent> Daemons::WaitForEvent(const std::string& name,
+                                                 const EventMatcher& matches) {
   Record& record = records_[name];
   std::optional<WorkerEvent> found;
   const auto look = [&] {
     while (!found && !record.unread.empty()) {
       auto event = ParseWorkerEvent(record.unread.front());
       record.unread.pop_front();
-      if (event.ok() && wanted(*event)) found = *std::move(event);
+      if (event.ok() && matches(*event)) found = *std::move(event);
     }
     return found.has_value() || record.exit.has_value();
   };
-  Until(look);
-  if (!found) Complain(absl::StrCat(name, " never said what was waited for"));
+  WaitUntil(look);
+  if (!found) FailWithLogs(absl::StrCat(name, ": printed no matching event"));
   return found;
 }
 
-Finished Daemons::WaitForEnd(const std::string& name) {
+ProcessResult Daemons::WaitForEnd(const std::string& name) {
   const Record& record = records_[name];
-  if (!Until([&record] { return record.exit.has_value(); })) {
-    Complain(absl::StrCat(name, " never ended"));
+  if (!WaitUntil([&record] { return record.exit.has_value(); })) {
+    FailWithLogs(absl::StrCat(name, ": did not end"));
     return {{.code = -1}, record.output, record.log};
   }
   return {*record.exit, record.output, record.log};
 }
 
-Finished Daemons::Run(const std::string& program, std::vector<std::string> arguments) {
+ProcessResult Daemons::Run(const std::string& program, std::vector<std::string> arguments) {
   const std::string name = absl::StrCat("run", file_count_++);
   Start(name, program, std::move(arguments));
   return WaitForEnd(name);
 }
 
-bool Daemons::Until(const std::function<bool()>& done) {
-  const absl::Time deadline = absl::Now() + kPatience;
+bool Daemons::WaitUntil(const std::function<bool()>& done) {
+  const absl::Time deadline = absl::Now() + kTimeout;
   while (!done()) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return false;
@@ -110,7 +111,7 @@ bool Daemons::Until(const std::function<bool()>& done) {
   return true;
 }
 
-void Daemons::Complain(const std::string& what) const {
+void Daemons::FailWithLogs(const std::string& problem) const {
   std::string logs;
   for (const auto& [name, record] : records_) {
     const auto last = [](const std::string& text) {
@@ -120,14 +121,14 @@ void Daemons::Complain(const std::string& what) const {
                     record.exit ? absl::StrCat(" (", record.exit->ToString(), ")") : "", "\n",
                     last(record.log), last(record.output));
   }
-  ADD_FAILURE() << what << logs;
+  ADD_FAILURE() << problem << logs;
 }
 
-Daemons::Wanted IsEvent(WorkerEvent::EventCase kind) {
+Daemons::EventMatcher IsEvent(WorkerEvent::EventCase kind) {
   return [kind](const WorkerEvent& event) { return event.event_case() == kind; };
 }
 
-Daemons::Wanted IsStep(uint64_t at_least) {
+Daemons::EventMatcher IsStep(uint64_t at_least) {
   return [at_least](const WorkerEvent& event) {
     return event.has_step() && event.step().step() >= at_least;
   };

@@ -1,8 +1,6 @@
-// Daemons: real servers, workers and `thinwire` runs for a test, on free ports, with a folder of
-// their own.
-//
-// Every wait ends: with what was waited for, or with a failure that shows the last lines of every
-// log.
+// Daemons starts real servers, workers and `thinwire` runs for a test, on free ports and in a
+// temporary folder. Every wait has a timeout; a timeout is a test failure that prints the last
+// lines of all logs.
 #ifndef THINWIRE_TESTS_DAEMONS_H_
 #define THINWIRE_TESTS_DAEMONS_H_
 
@@ -22,8 +20,8 @@
 
 namespace thinwire {
 
-// What a program that ran to its end left.
-struct Finished {
+// Exit status and output of a program that has ended.
+struct ProcessResult {
   ExitStatus exit;
   std::string output;
   std::string log;
@@ -32,13 +30,13 @@ struct Finished {
 // Not thread-safe.
 class Daemons {
  public:
-  // Longer than anything here takes on a busy machine; only a failure waits for it.
-  static constexpr absl::Duration kPatience = absl::Seconds(90);
+  // Longer than any wait takes on a busy machine.
+  static constexpr absl::Duration kTimeout = absl::Seconds(90);
 
   Daemons();
 
   const std::string& folder() const { return folder_->path(); }
-  // Writes TEXT to a new file of the folder and returns its path.
+  // Writes TEXT to a new file in the folder and returns its path.
   std::string Write(const std::string& name, std::string_view text);
 
   // Starts a server with a ServerConfig and returns its host:port, or "" if it ended first.
@@ -49,28 +47,30 @@ class Daemons {
              std::vector<std::string> arguments);
   void Signal(const std::string& name, int number);
 
-  // The first event in NAME's output, from where the last wait for it stopped, for which WANTED
-  // holds; nothing and a test failure if NAME ends or patience runs out first.
-  using Wanted = std::function<bool(const WorkerEvent&)>;
-  std::optional<WorkerEvent> WaitForEvent(const std::string& name, const Wanted& wanted);
-  // Waits until NAME has ended.
-  Finished WaitForEnd(const std::string& name);
-  // All three at once.
-  Finished Run(const std::string& program, std::vector<std::string> arguments);
+  // Blocks until NAME prints an event for which MATCHES holds, and returns the event. Each event is
+  // examined by one wait only. If NAME ends first or the timeout expires, returns nothing and fails
+  // the test.
+  using EventMatcher = std::function<bool(const WorkerEvent&)>;
+  std::optional<WorkerEvent> WaitForEvent(const std::string& name, const EventMatcher& matches);
+  // Blocks until NAME has ended.
+  ProcessResult WaitForEnd(const std::string& name);
+  // Starts PROGRAM and blocks until it has ended.
+  ProcessResult Run(const std::string& program, std::vector<std::string> arguments);
 
   size_t running_count() const { return set_->running_count(); }
 
  private:
   struct Record {
-    std::deque<std::string> unread;  // output lines no wait has seen
+    std::deque<std::string> unread;  // output lines that no wait has examined
     std::string output;
     std::string log;
     std::optional<ExitStatus> exit;
   };
 
-  // Takes in what happens until DONE or patience runs out; says whether DONE.
-  bool Until(const std::function<bool()>& done);
-  void Complain(const std::string& what) const;
+  // Processes output and exits until DONE holds or the timeout expires. Returns whether DONE holds.
+  bool WaitUntil(const std::function<bool()>& done);
+  // Fails the test with PROBLEM and the ends of all logs.
+  void FailWithLogs(const std::string& problem) const;
 
   std::unique_ptr<TempDir> folder_;
   std::unique_ptr<Signals> signals_;
@@ -79,9 +79,9 @@ class Daemons {
   int file_count_ = 0;
 };
 
-// WANTED for events of a kind, and for step events of at least a step.
-Daemons::Wanted IsEvent(WorkerEvent::EventCase kind);
-Daemons::Wanted IsStep(uint64_t at_least);
+// Matchers for WaitForEvent: events of a kind, and step events from step AT_LEAST on.
+Daemons::EventMatcher IsEvent(WorkerEvent::EventCase kind);
+Daemons::EventMatcher IsStep(uint64_t at_least);
 
 }  // namespace thinwire
 

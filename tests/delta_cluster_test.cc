@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "client/client.h"
-#include "server/core/delta_publisher.h"
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
+#include "server/core/publish/delta_publisher.h"
 #include "tests/small_cluster.h"
 
 namespace thinwire {
@@ -124,7 +124,8 @@ TEST(DeltaReadersTest, AJobThatPublishesNoneSaysSo) {
   SmallWorker worker(cluster, 0, DeltaReader());
   worker.Join();
   const absl::Status status = worker.client().WaitAll();
-  EXPECT_NE(std::string(status.message()).find("this job publishes no deltas"), std::string::npos)
+  EXPECT_NE(std::string(status.message()).find("this job does not publish deltas"),
+            std::string::npos)
       << status;
 }
 

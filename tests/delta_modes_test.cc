@@ -1,5 +1,4 @@
-// `thinwire train` with pulls of what changed, in all four modes: real processes, real sockets,
-// real data.
+// `thinwire train` with delta pulls in all four modes, with real processes, sockets and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Softmax regression on a part of Fashion-MNIST: a few seconds a run.
+// Softmax regression on a part of Fashion-MNIST. A run takes a few seconds.
 constexpr char kConfig[] = R"(
   servers: 2
   consistency { mode: "sync" workers: 3 lease_seconds: 5 }
@@ -25,18 +24,18 @@ constexpr char kConfig[] = R"(
 
 class DeltaModesTest : public testing::Test {
  protected:
-  Finished RunTrain(const std::vector<std::string>& flags) {
+  ProcessResult RunTrain(const std::vector<std::string>& flags) {
     std::vector<std::string> arguments = {"train", "--config",
                                           daemons_.Write("train.textproto", kConfig)};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return daemons_.Run("cli/thinwire", arguments);
   }
 
-  // The report of a run with FLAGS on top of kConfig.
+  // Trains with kConfig and FLAGS, and returns the report.
   nlohmann::json Train(std::vector<std::string> flags) {
     const std::string report = absl::StrCat(daemons_.folder(), "/report", count_++, ".json");
     flags.insert(flags.end(), {"--report", report});
-    const Finished run = RunTrain(flags);
+    const ProcessResult run = RunTrain(flags);
     EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
     std::ifstream file(report);
     EXPECT_TRUE(file.good()) << report << "\n" << run.log;
@@ -51,7 +50,7 @@ class DeltaModesTest : public testing::Test {
   int count_ = 0;
 };
 
-TEST_F(DeltaModesTest, ExactDeltasTrainAsWholeParametersDoBitByBit) {
+TEST_F(DeltaModesTest, ExactDeltasAndFullPullsGiveIdenticalModels) {
   const auto whole = Train({"--ordered_fold", "--pull", "fp32"});
   const auto delta = Train({"--ordered_fold"});
   EXPECT_EQ(delta["final_parameters_crc32c"], whole["final_parameters_crc32c"]);
@@ -61,13 +60,13 @@ TEST_F(DeltaModesTest, ExactDeltasTrainAsWholeParametersDoBitByBit) {
   EXPECT_EQ(delta["pull"], "delta");
 }
 
-TEST_F(DeltaModesTest, LazySlotsKeepDeltasThinBesideMomentum) {
+TEST_F(DeltaModesTest, LazySlotsKeepDeltasSmallWithMomentum) {
   const auto report = Train({"--optimizer", "momentum", "--learning_rate", "0.01", "--lazy_slots"});
   EXPECT_GT(report["final_test_accuracy"], 0.65);
   EXPECT_GT(PullRatio(report), 5);
 }
 
-TEST_F(DeltaModesTest, DenseDeltasGoBesideMomentum) {
+TEST_F(DeltaModesTest, DenseDeltasTrainWithMomentum) {
   const auto report = Train({"--pull", "delta_fp8_e5m2", "--push", "fp8_e5m2", "--optimizer",
                              "momentum", "--learning_rate", "0.01"});
   EXPECT_GT(report["final_test_accuracy"], 0.70);
@@ -75,7 +74,7 @@ TEST_F(DeltaModesTest, DenseDeltasGoBesideMomentum) {
   EXPECT_LE(PullRatio(report), 4.0);
 }
 
-TEST_F(DeltaModesTest, BackupTrainsOnDeltas) {
+TEST_F(DeltaModesTest, BackupTrainsWithDeltas) {
   const auto report =
       Train({"--mode", "backup", "--workers", "4", "--backup", "1", "--straggler", "3:100ms"});
   EXPECT_GT(report["late_pushes"], 0);
@@ -83,20 +82,20 @@ TEST_F(DeltaModesTest, BackupTrainsOnDeltas) {
   EXPECT_GT(PullRatio(report), 3);
 }
 
-TEST_F(DeltaModesTest, SspTrainsOnDeltas) {
+TEST_F(DeltaModesTest, SspTrainsWithDeltas) {
   const auto report = Train({"--mode", "ssp", "--slack", "2", "--straggler", "1:20ms"});
   EXPECT_GT(report["final_test_accuracy"], 0.65);
   EXPECT_GT(PullRatio(report), 3);
 }
 
-TEST_F(DeltaModesTest, AsyncTrainsOnDeltasOfACodec) {
+TEST_F(DeltaModesTest, AsyncTrainsWithLossyDeltas) {
   const auto report = Train({"--mode", "async", "--pull", "delta_topk", "--pull_density", "0.1",
                              "--pull_topk_values", "fp16", "--publish_every", "2"});
   EXPECT_GT(report["final_test_accuracy"], 0.60);
   EXPECT_GT(PullRatio(report), 3);
 }
 
-TEST_F(DeltaModesTest, ASelectionThatGivesTheRestBackTrainsTheSameOnEitherPull) {
+TEST_F(DeltaModesTest, GtopkReturnsGiveIdenticalModelsWithDeltasAndFullPulls) {
   std::vector<std::string> flags = {
       "--ordered_fold", "--gradient_selection", "gtopk",  "--selection_density",
       "0.02",           "--selection_rest",     "workers"};
@@ -108,8 +107,8 @@ TEST_F(DeltaModesTest, ASelectionThatGivesTheRestBackTrainsTheSameOnEitherPull) 
   EXPECT_GT(PullRatio(delta), 20);
 }
 
-TEST_F(DeltaModesTest, APairThatDivergesIsRefusedBeforeAnythingStarts) {
-  const Finished run = RunTrain({"--pull", "delta_topk", "--optimizer", "momentum"});
+TEST_F(DeltaModesTest, DivergingCombinationIsRefusedBeforeStart) {
+  const ProcessResult run = RunTrain({"--pull", "delta_topk", "--optimizer", "momentum"});
   EXPECT_NE(run.exit, ExitStatus());
   EXPECT_THAT(run.log, HasSubstr("field \"pull\": want delta_topk of pull_density 0.1 or more"));
 }

@@ -1,4 +1,5 @@
-// What a cluster of real daemons does when one of them is killed, comes back, or meets bad input.
+// Reactions of a cluster of real processes to killed, restarted and suspended processes and to
+// wrong configurations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,7 +23,7 @@ struct Job {
   uint32_t epochs = 3;
   double delay_seconds = 0.02;
   uint32_t train_examples = 3000;
-  std::string worker_fields = "";  // more of the WorkerConfig
+  std::string worker_fields = "";  // additional text of the WorkerConfig
 };
 
 class FaultsTest : public testing::Test {
@@ -64,11 +65,11 @@ class FaultsTest : public testing::Test {
 
   void ExpectDone(uint32_t worker) {
     EXPECT_TRUE(daemons_.WaitForEvent(WorkerName(worker), IsEvent(WorkerEvent::kDone)).has_value());
-    const Finished end = daemons_.WaitForEnd(WorkerName(worker));
+    const ProcessResult end = daemons_.WaitForEnd(WorkerName(worker));
     EXPECT_EQ(end.exit, ExitStatus()) << end.log;
   }
 
-  // Kills worker 1 in the middle; the others must finish.
+  // Kills worker 1 during training and expects the others to finish.
   void OthersFinishWithoutWorkerOne(const Job& job) {
     StartAll(job);
     ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
@@ -82,21 +83,21 @@ class FaultsTest : public testing::Test {
   std::vector<std::string> addresses_;
 };
 
-TEST_F(FaultsTest, SyncGoesOnWithoutAKilledWorker) { OthersFinishWithoutWorkerOne({}); }
+TEST_F(FaultsTest, SyncContinuesWithoutAKilledWorker) { OthersFinishWithoutWorkerOne({}); }
 
-TEST_F(FaultsTest, BackupGoesOnWithoutAKilledWorker) {
+TEST_F(FaultsTest, BackupContinuesWithoutAKilledWorker) {
   OthersFinishWithoutWorkerOne({.mode = R"(mode: "backup" backup: 1)"});
 }
 
-TEST_F(FaultsTest, SspGoesOnWithoutAKilledWorker) {
+TEST_F(FaultsTest, SspContinuesWithoutAKilledWorker) {
   OthersFinishWithoutWorkerOne({.mode = R"(mode: "ssp" slack: 2)"});
 }
 
-TEST_F(FaultsTest, AsyncGoesOnWithoutAKilledWorker) {
+TEST_F(FaultsTest, AsyncContinuesWithoutAKilledWorker) {
   OthersFinishWithoutWorkerOne({.mode = R"(mode: "async")"});
 }
 
-TEST_F(FaultsTest, WhoIsWaitedForIsNamed) {
+TEST_F(FaultsTest, WaitingMessageNamesTheMissingWorker) {
   const Job job{.lease_seconds = 8};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
@@ -112,7 +113,7 @@ TEST_F(FaultsTest, WhoIsWaitedForIsNamed) {
   ExpectDone(2);
 }
 
-TEST_F(FaultsTest, ARestartedWorkerGoesOnWhereTheOthersAre) {
+TEST_F(FaultsTest, RestartedWorkerContinuesAtTheStepOfTheOthers) {
   const Job job{.epochs = 8, .delay_seconds = 0.05};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
@@ -127,7 +128,7 @@ TEST_F(FaultsTest, ARestartedWorkerGoesOnWhereTheOthersAre) {
   ExpectDone(2);
 }
 
-TEST_F(FaultsTest, AKilledServerIsNamedByEveryWorker) {
+TEST_F(FaultsTest, EveryWorkerNamesAKilledServer) {
   const Job job{.epochs = 50};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
@@ -137,18 +138,18 @@ TEST_F(FaultsTest, AKilledServerIsNamedByEveryWorker) {
     ASSERT_TRUE(error.has_value());
     EXPECT_THAT(error->error().message(),
                 HasSubstr(absl::StrCat("server 1 (", addresses_[1], ")")));
-    const Finished end = daemons_.WaitForEnd(WorkerName(w));
+    const ProcessResult end = daemons_.WaitForEnd(WorkerName(w));
     EXPECT_EQ(end.exit, ExitStatus{.code = 69}) << end.log;
   }
 }
 
-TEST_F(FaultsTest, ATerminatedWorkerLeavesInOrder) {
+TEST_F(FaultsTest, OthersContinueAtOnceAfterAWorkerIsTerminated) {
   const Job job{.lease_seconds = 30, .epochs = 6};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.Signal("worker1", SIGTERM);
   EXPECT_EQ(daemons_.WaitForEnd("worker1").exit, ExitStatus{.code = 75});
-  ExpectDone(0);  // long before the lease could have run out
+  ExpectDone(0);  // long before the lease expires
   ExpectDone(2);
   daemons_.Signal("server0", SIGTERM);
   daemons_.Signal("server1", SIGTERM);
@@ -156,8 +157,8 @@ TEST_F(FaultsTest, ATerminatedWorkerLeavesInOrder) {
   EXPECT_EQ(daemons_.WaitForEnd("server1").exit, ExitStatus());
 }
 
-// The epoch is long, so that a killed worker has pushed since it saved.
-TEST_F(FaultsTest, WhatATerminatedWorkerOwesIsRestoredAndWhatAKilledOneOwesIsLost) {
+// The epoch is long. A killed worker has therefore pushed since it saved its residuals.
+TEST_F(FaultsTest, ResidualsAreRestoredAfterTerminationAndLostAfterAKill) {
   const Job job{.workers = 1,
                 .train_examples = 60000,
                 .worker_fields = absl::StrCat(
@@ -176,57 +177,57 @@ TEST_F(FaultsTest, WhatATerminatedWorkerOwesIsRestoredAndWhatAKilledOneOwesIsLos
   StartWorker(job, 0);
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent(WorkerEvent::kStep)).has_value());
   daemons_.Signal("worker0", SIGTERM);
-  const Finished end = daemons_.WaitForEnd("worker0");
-  EXPECT_THAT(end.log, HasSubstr("still owed is lost"));
+  const ProcessResult end = daemons_.WaitForEnd("worker0");
+  EXPECT_THAT(end.log, HasSubstr("of this worker left are lost"));
   EXPECT_EQ(end.exit, ExitStatus{.code = 75});
 }
 
-TEST_F(FaultsTest, ANumberInUseIsRefusedToASecondProcess) {
+TEST_F(FaultsTest, SecondProcessWithTheSameWorkerNumberIsRefused) {
   const Job job{.epochs = 50};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.StartWorker("impostor", WorkerConfig(job, 1));
-  const Finished impostor = daemons_.WaitForEnd("impostor");
+  const ProcessResult impostor = daemons_.WaitForEnd("impostor");
   EXPECT_EQ(impostor.exit, ExitStatus{.code = 78}) << impostor.log;
   EXPECT_THAT(impostor.output, HasSubstr("worker 1"));
-  // The first one never noticed.
+  // The first process is not affected.
   EXPECT_TRUE(daemons_.WaitForEvent("worker1", IsStep(10)).has_value());
 }
 
-TEST_F(FaultsTest, AnotherModelIsRefused) {
+TEST_F(FaultsTest, WorkerWithAnotherModelIsRefused) {
   const Job job{.epochs = 50};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
   Job other = job;
   other.model = "mlp";
   daemons_.StartWorker("stranger", WorkerConfig(other, 2));
-  const Finished stranger = daemons_.WaitForEnd("stranger");
+  const ProcessResult stranger = daemons_.WaitForEnd("stranger");
   EXPECT_EQ(stranger.exit, ExitStatus{.code = 78}) << stranger.log;
   EXPECT_THAT(stranger.output, HasSubstr("model"));
   EXPECT_TRUE(daemons_.WaitForEvent("worker2", IsStep(10)).has_value());
 }
 
-TEST_F(FaultsTest, ATakenPortIsAClearError) {
+TEST_F(FaultsTest, PortInUseIsNamedInTheError) {
   const Job job;
   StartServers(job);
   const std::string config = absl::StrCat(ServerConfig(job, 1), " listen: \"", addresses_[0], "\"");
-  const Finished second =
+  const ProcessResult second =
       daemons_.Run("server/server", {"--config", daemons_.Write("taken.textproto", config)});
   EXPECT_EQ(second.exit, ExitStatus{.code = 69});
   EXPECT_THAT(second.log, HasSubstr(addresses_[0]));
 }
 
-TEST_F(FaultsTest, AServerRefusesToListenToTheWorld) {
+TEST_F(FaultsTest, ServerRefusesNonLoopbackAddressWithoutInsecure) {
   const std::string config = absl::StrCat(ServerConfig({}, 0), " listen: \"0.0.0.0:0\"");
-  const Finished run =
+  const ProcessResult run =
       daemons_.Run("server/server", {"--config", daemons_.Write("open.textproto", config)});
   EXPECT_EQ(run.exit, ExitStatus{.code = 78});
   EXPECT_THAT(run.log, HasSubstr("0.0.0.0:0"));
 }
 
-TEST_F(FaultsTest, BadConfigurationsAreNamedByLineAndField) {
+TEST_F(FaultsTest, ConfigurationErrorsNameLineAndField) {
   const auto complaint = [this](const std::string& program, std::string_view config) {
-    const Finished run =
+    const ProcessResult run =
         daemons_.Run(program, {"--config", daemons_.Write("bad.textproto", config)});
     EXPECT_EQ(run.exit, ExitStatus{.code = 78}) << run.log;
     return run.log;
@@ -242,8 +243,8 @@ TEST_F(FaultsTest, BadConfigurationsAreNamedByLineAndField) {
   EXPECT_THAT(missing, HasSubstr("dataset-fashion-mnist"));
 }
 
-TEST_F(FaultsTest, AServerThatIsNotThereIsNamed) {
-  const Finished run = daemons_.Run(
+TEST_F(FaultsTest, WorkerNamesAnUnreachableServer) {
+  const ProcessResult run = daemons_.Run(
       "worker/worker",
       {"--config",
        daemons_.Write("alone.textproto",

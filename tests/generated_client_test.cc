@@ -1,5 +1,5 @@
-// A client that is nothing but generated protobuf classes speaks with a server: what docs/wire.md
-// says is enough.
+// A client made only of generated protobuf classes talks to a server. This shows that docs/wire.md
+// is sufficient to write a client.
 #include <grpcpp/grpcpp.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ namespace {
 constexpr uint64_t kEpoch = 12345;
 constexpr uint32_t kFp32 = 1;
 
-// docs/wire.md: one byte of codec, then little-endian floats.
+// Encodes VALUES as in docs/wire.md: one byte with the codec, then little-endian floats.
 std::string Fp32Payload(const std::vector<float>& values) {
   std::string payload(1, '\1');
   payload.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
@@ -39,7 +39,8 @@ std::vector<float> FloatsOf(const std::string& payload) {
   return values;
 }
 
-// One stream; answers are kept by shard until they are asked for.
+// A stream to the server. It stores received verdicts and parameters by shard until the test asks
+// for them.
 class GeneratedStream {
  public:
   explicit GeneratedStream(ParameterService::Stub& stub) : stream_(stub.Exchange(&context_)) {}
@@ -50,7 +51,7 @@ class GeneratedStream {
   PushVerdict NextVerdict(uint32_t shard) { return Next(verdicts_, shard); }
   Parameters NextParameters(uint32_t shard) { return Next(parameters_, shard); }
 
-  // Reads to the end.
+  // Reads until the stream ends and returns its status.
   grpc::Status End() {
     ServerMessage message;
     while (stream_->Read(&message)) {
@@ -69,7 +70,8 @@ class GeneratedStream {
         return Entry();
       }
       EXPECT_EQ(message.epoch(), kEpoch);
-      for (const PushVerdict& verdict : message.verdicts()) verdicts_.emplace(verdict.shard(), verdict);
+      for (const PushVerdict& verdict : message.verdicts())
+        verdicts_.emplace(verdict.shard(), verdict);
       for (const Parameters& p : message.parameters()) parameters_.emplace(p.shard(), p);
     }
     const auto first = entries.lower_bound(shard);
@@ -146,7 +148,7 @@ class GeneratedClientTest : public testing::Test {
   }
   size_t Count(uint32_t shard) const { return partition_.value_count(ShardId{shard}); }
 
-  // That the server still answers a well-behaved stream.
+  // Expects that the server still serves a correct stream.
   void ExpectAlive() {
     GeneratedStream stream(*data_);
     ASSERT_TRUE(stream.Send(SeedAndRead()));
@@ -174,7 +176,7 @@ class GeneratedClientTest : public testing::Test {
   JoinReply joined_;
 };
 
-TEST_F(GeneratedClientTest, SeedsReadsPushesTwoStepsAndGetsWhatMomentumMakes) {
+TEST_F(GeneratedClientTest, TrainsTwoStepsWithMomentum) {
   GeneratedStream stream(*data_);
   ASSERT_TRUE(stream.Send(SeedAndRead()));
   ASSERT_GT(partition_.shard_count(), 1u);
@@ -201,7 +203,7 @@ TEST_F(GeneratedClientTest, SeedsReadsPushesTwoStepsAndGetsWhatMomentumMakes) {
   EXPECT_TRUE(stream.End().ok());
 }
 
-TEST_F(GeneratedClientTest, MastersAreTheParametersByTensor) {
+TEST_F(GeneratedClientTest, MastersReturnsTheParametersByTensor) {
   ExpectAlive();
   grpc::ClientContext context;
   const auto reader = control_->Masters(&context, MastersRequest());
@@ -215,39 +217,39 @@ TEST_F(GeneratedClientTest, MastersAreTheParametersByTensor) {
   EXPECT_EQ(bytes, (std::map<std::string, size_t>{{"w", 20000}, {"b", 40}}));
 }
 
-TEST_F(GeneratedClientTest, ATruncatedMessageEndsItsStreamAlone) {
-  // A generated client cannot send one, so the entry that is cut hides in an unknown field's place:
-  // a raw stream would be the same for the server.
+TEST_F(GeneratedClientTest, TruncatedMessageEndsOnlyItsStream) {
+  // Generated classes cannot send a truncated message. The test therefore puts the bytes of a
+  // truncated entry into an unknown field; the server receives the same bytes as from a raw stream.
   WorkerMessage message = Message();
   message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(6, "\x7a\x20");
-  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "want 32 bytes");
+  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "expected 32 more bytes");
 }
 
-TEST_F(GeneratedClientTest, AWrongLengthEndsItsStreamAlone) {
+TEST_F(GeneratedClientTest, WrongPayloadLengthEndsOnlyItsStream) {
   WorkerMessage message = PushAll(0, 1);
   message.mutable_pushes(0)->mutable_payload()->pop_back();
   ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "shard 0: fp32 payload");
 }
 
-TEST_F(GeneratedClientTest, AnUnknownCodecEndsItsStreamAlone) {
+TEST_F(GeneratedClientTest, UnknownCodecEndsOnlyItsStream) {
   WorkerMessage message = PushAll(0, 1);
   (*message.mutable_pushes(0)->mutable_payload())[0] = 77;
   ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "codec 77");
 }
 
-TEST_F(GeneratedClientTest, AnUnknownShardEndsItsStreamAlone) {
+TEST_F(GeneratedClientTest, UnknownShardEndsOnlyItsStream) {
   WorkerMessage message = PushAll(0, 1);
   message.mutable_pushes(0)->set_shard(99);
-  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "shard 99: want a shard below");
+  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "shard 99: does not exist");
 }
 
-TEST_F(GeneratedClientTest, AnotherEpochEndsItsStreamAlone) {
+TEST_F(GeneratedClientTest, WrongEpochEndsOnlyItsStream) {
   WorkerMessage message = PushAll(0, 1);
   message.set_epoch(1);
-  ExpectEnd(message, grpc::StatusCode::FAILED_PRECONDITION, "epoch: this server's is 12345");
+  ExpectEnd(message, grpc::StatusCode::FAILED_PRECONDITION, "(expected 12345");
 }
 
-TEST_F(GeneratedClientTest, AnotherGenerationIsStale) {
+TEST_F(GeneratedClientTest, PushOfAnotherGenerationIsStale) {
   GeneratedStream stream(*data_);
   ASSERT_TRUE(stream.Send(SeedAndRead()));
   WorkerMessage message = PushAll(0, 1);
@@ -256,7 +258,7 @@ TEST_F(GeneratedClientTest, AnotherGenerationIsStale) {
   EXPECT_EQ(stream.NextVerdict(0).kind(), PushVerdict::STALE);
 }
 
-TEST_F(GeneratedClientTest, ANanIsRefusedAndTheStreamGoesOn) {
+TEST_F(GeneratedClientTest, NanIsRefusedAndTheStreamContinues) {
   GeneratedStream stream(*data_);
   ASSERT_TRUE(stream.Send(SeedAndRead()));
   stream.NextParameters(0);
@@ -267,9 +269,9 @@ TEST_F(GeneratedClientTest, ANanIsRefusedAndTheStreamGoesOn) {
   EXPECT_EQ(FloatsOf(next.payload()), std::vector<float>(Count(0), 1));
 }
 
-TEST_F(GeneratedClientTest, AMessageBeyondTheLimitIsRefused) {
+TEST_F(GeneratedClientTest, MessageAboveTheSizeLimitIsRefused) {
   WorkerMessage message = Message();
-  message.add_seeds()->set_payload(std::string(kMostMessageBytes + 1, '\0'));
+  message.add_seeds()->set_payload(std::string(kMaxMessageBytes + 1, '\0'));
   ExpectEnd(message, grpc::StatusCode::RESOURCE_EXHAUSTED, "");
 }
 

@@ -5,12 +5,12 @@
 #include <thread>
 #include <vector>
 
-#include "client/codec_speed.h"
+#include "client/encode/codec_speed.h"
 #include "client/gpu/gpu.h"
 #include "common/clock.h"
+#include "common/spec/rule.h"
 #include "kernels/cuda/runtime/device.h"
-#include "server/core/delta_publisher.h"
-#include "server/core/rule.h"
+#include "server/core/publish/delta_publisher.h"
 #include "tests/gpu_worker.h"
 
 namespace thinwire {

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "client/gpu/gpu.h"
-#include "client/in_process_transport.h"
+#include "client/transport/in_process_transport.h"
+#include "common/spec/rule.h"
 #include "gmock/gmock.h"
 #include "kernels/cuda/emulation/runtime.h"
-#include "server/core/rule.h"
 #include "tests/gpu_worker.h"
 #include "tests/job_server.h"
 

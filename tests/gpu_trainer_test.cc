@@ -8,11 +8,11 @@
 
 #include "client/client.h"
 #include "client/gpu/gpu.h"
-#include "client/in_process_transport.h"
+#include "client/transport/in_process_transport.h"
 #include "common/clock.h"
+#include "common/spec/rule.h"
 #include "gtest/gtest.h"
 #include "proto/config.pb.h"
-#include "server/core/rule.h"
 #include "tests/job_server.h"
 #include "tests/small_cluster.h"
 #include "worker/events.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "client/client.h"
-#include "client/tensor_gradient.h"
+#include "client/encode/gradient.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"

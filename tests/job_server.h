@@ -10,8 +10,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "client/in_process_transport.h"
-#include "client/loop.h"
+#include "client/transport/event_loop.h"
+#include "client/transport/in_process_transport.h"
 #include "common/clock.h"
 #include "server/edge/job.h"
 
@@ -42,7 +42,7 @@ class JobServer final : public InProcessServer {
   SteadyClock clock_;
   absl::Mutex mu_;
   std::map<uint64_t, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);  // erased on the loop
-  client::Loop loop_;  // on which all calls into sessions are made
+  client::EventLoop loop_;  // on which all calls into sessions are made
 };
 
 }  // namespace thinwire

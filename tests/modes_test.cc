@@ -1,4 +1,4 @@
-// `thinwire train` in all four modes: real processes, real sockets, real data.
+// `thinwire train` in all four modes, with real processes, sockets and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Softmax regression on a part of Fashion-MNIST: a few seconds a run.
+// Softmax regression on a part of Fashion-MNIST. A run takes a few seconds.
 constexpr char kConfig[] = R"(
   servers: 2
   consistency { mode: "sync" workers: 3 lease_seconds: 5 }
@@ -24,13 +24,13 @@ constexpr char kConfig[] = R"(
 
 class ModesTest : public testing::Test {
  protected:
-  // Runs `thinwire train` with FLAGS on top of kConfig; its report.
+  // Trains with kConfig and FLAGS, and returns the report.
   nlohmann::json Train(std::vector<std::string> flags) {
     const std::string report = absl::StrCat(daemons_.folder(), "/report", count_++, ".json");
     std::vector<std::string> arguments = {
         "train", "--config", daemons_.Write("train.textproto", kConfig), "--report", report};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
-    const Finished run = daemons_.Run("cli/thinwire", arguments);
+    const ProcessResult run = daemons_.Run("cli/thinwire", arguments);
     EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
     std::ifstream file(report);
     EXPECT_TRUE(file.good()) << report << "\n" << run.log;
@@ -56,7 +56,7 @@ TEST_F(ModesTest, SyncTrains) {
   EXPECT_GT(report["final_train_loss"], 0.0);
   EXPECT_GT(report["seconds"], 0.0);
   EXPECT_GT(report["median_step_seconds"], 0.0);
-  // Nobody is late and nothing is stale when every round waits for everybody.
+  // Every round waits for all workers; there are no late pushes and no stale gradients.
   EXPECT_EQ(report["late_pushes"], 0);
   EXPECT_EQ(report["staleness"]["max"], 0);
   // 7850 values, 3 workers, 80 steps.
@@ -71,7 +71,7 @@ TEST_F(ModesTest, SyncTrains) {
   EXPECT_LE(pull_ratio, 2.0);
 }
 
-TEST_F(ModesTest, OrderedFoldRepeatsBitByBit) {
+TEST_F(ModesTest, OrderedFoldGivesIdenticalRuns) {
   const auto first = Train({"--ordered_fold"});
   const auto second = Train({"--ordered_fold"});
   EXPECT_EQ(first["final_parameters_crc32c"], second["final_parameters_crc32c"]);
@@ -87,17 +87,18 @@ TEST_F(ModesTest, BackupDoesNotWaitForAStraggler) {
   EXPECT_GT(report["final_test_accuracy"], 0.70);
 }
 
-TEST_F(ModesTest, SspKeepsItsBound) {
+TEST_F(ModesTest, SspStalenessStaysWithinItsBound) {
   const auto report = Train({"--mode", "ssp", "--slack", "2", "--straggler", "1:20ms"});
   EXPECT_GT(report["final_test_accuracy"], 0.70);
   EXPECT_EQ(report["late_pushes"], 0);
-  // At most slack + 1 steps of each of the two others can come between a read and its push, and as
-  // many behind it.
+  // Staleness counts the updates between a read and its push. Each of the two other workers can be
+  // slack steps behind at the read and slack steps ahead at the push, and push in each of these
+  // steps.
   EXPECT_GT(report["staleness"]["max"], 0);
   EXPECT_LE(report["staleness"]["max"], 2 * (2 * 2 + 1));
 }
 
-TEST_F(ModesTest, AsyncWaitsForNobody) {
+TEST_F(ModesTest, AsyncTrainsWithAStraggler) {
   const auto report = Train({"--mode", "async", "--fold_every", "2", "--momentum", "0.5",
                              "--straggler", "1:20ms", "--push", "topk", "--density", "0.05"});
   EXPECT_GT(report["final_test_accuracy"], 0.65);

@@ -1,4 +1,4 @@
-// Training in mixed precision and with a scaled loss: real processes, real sockets.
+// Training in mixed precision and with loss scaling, with real processes and sockets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,9 +22,9 @@ using ::testing::HasSubstr;
 constexpr int kValues = 8;
 constexpr double kFirstScale = 1024;
 
-// EXAMPLES of two classes, told apart by which half is bright; of the one numbered PLANTED every
-// value is infinite. As a safetensors file.
-std::string TwoClasses(int examples, int planted) {
+// Returns a safetensors file with EXAMPLES of two classes; the class says which half of the values
+// is large. All values of example number INFINITE_EXAMPLE are infinite; -1 means none.
+std::string TwoClasses(int examples, int infinite_example) {
   std::vector<float> x;
   std::vector<uint8_t> y;
   uint32_t noise = 12345;
@@ -34,7 +34,7 @@ std::string TwoClasses(int examples, int planted) {
       noise = noise * 1664525 + 1013904223;
       const float dim = static_cast<float>(noise >> 8) * 0x1p-24f - 0.5f;
       const float bright = 2 * k / kValues == i % 2 ? 1.5f : 0;
-      x.push_back(i == planted ? std::numeric_limits<float>::infinity() : bright + dim);
+      x.push_back(i == infinite_example ? std::numeric_limits<float>::infinity() : bright + dim);
     }
   }
   const size_t split = x.size() * sizeof(float);
@@ -54,7 +54,7 @@ class PrecisionTest : public testing::Test {
  protected:
   nlohmann::json Train(const std::string& config) {
     const std::string report = absl::StrCat(daemons_.folder(), "/report.json");
-    const Finished run = daemons_.Run(
+    const ProcessResult run = daemons_.Run(
         "cli/thinwire",
         {"train", "--config", daemons_.Write("train.textproto", config), "--report", report});
     EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
@@ -62,11 +62,12 @@ class PrecisionTest : public testing::Test {
     return nlohmann::json::parse(file, nullptr, false);
   }
 
-  // A Task on the two classes; each epoch has the planted example once.
-  std::string PlantedTask(int epochs) {
-    const auto write = [&](const char* name, int examples, int planted) {
+  // Writes a data set with one infinite example and returns a Task that trains on it. The gradient
+  // overflows once per epoch.
+  std::string OverflowingTask(int epochs) {
+    const auto write = [&](const char* name, int examples, int infinite_example) {
       std::ofstream(daemons_.folder() + "/" + name, std::ios::binary)
-          << TwoClasses(examples, planted);
+          << TwoClasses(examples, infinite_example);
     };
     write("train.safetensors", 400, 117);
     write("test.safetensors", 100, -1);
@@ -78,7 +79,7 @@ class PrecisionTest : public testing::Test {
   Daemons daemons_;
 };
 
-TEST_F(PrecisionTest, AConvolutionalNetworkLearnsInBf16) {
+TEST_F(PrecisionTest, ConvolutionalNetworkTrainsInBf16) {
   const nlohmann::json report = Train(R"(
     servers: 2
     consistency { workers: 2 lease_seconds: 5 }
@@ -89,37 +90,41 @@ TEST_F(PrecisionTest, AConvolutionalNetworkLearnsInBf16) {
   ASSERT_FALSE(report.is_discarded());
   EXPECT_EQ(report["config"]["task"]["precision"], "bf16");
   EXPECT_GT(report["final_test_accuracy"], 0.6);
+  ASSERT_EQ(report["worker_rows"].size(), 2u);
   for (const auto& row : report["worker_rows"]) {
-    EXPECT_TRUE(row["loss_scale"].is_null()) << "bf16 has the range of fp32";
+    EXPECT_TRUE(row["loss_scale"].is_null())
+        << "bf16 needs no loss scale: it has the range of fp32";
     EXPECT_EQ(row["nonfinite_gradients"], 0);
   }
 }
 
-TEST_F(PrecisionTest, APlantedOverflowIsCountedAndRecoveredFrom) {
+TEST_F(PrecisionTest, OverflowsAreCountedAndTrainingRecovers) {
   constexpr int kEpochs = 3;
   const nlohmann::json report =
       Train(absl::StrCat("consistency { workers: 2 lease_seconds: 5 } "
                          "optimization { learning_rate: 0.1 } ",
-                         PlantedTask(kEpochs)));
+                         OverflowingTask(kEpochs)));
   ASSERT_FALSE(report.is_discarded());
   EXPECT_GT(report["final_test_accuracy"], 0.9);
+  ASSERT_EQ(report["worker_rows"].size(), 2u);
   uint64_t overflowed = 0;
   for (const auto& row : report["worker_rows"]) {
     const auto steps = row["overflowed_steps"].get<uint64_t>();
     EXPECT_EQ(row["loss_scale"], kFirstScale / std::exp2(steps));
-    EXPECT_EQ(row["nonfinite_gradients"], 2 * steps) << "weights and biases";
+    EXPECT_EQ(row["nonfinite_gradients"], 2 * steps)
+        << "one shard of weights and one of biases per overflow";
     overflowed += steps;
   }
   EXPECT_EQ(overflowed, kEpochs);
 }
 
-TEST_F(PrecisionTest, ATerminatedWorkersLossScaleIsTheNextOnes) {
+TEST_F(PrecisionTest, LossScaleIsRestoredAfterTermination) {
   const std::string server = daemons_.StartServer(
       "server", "consistency { workers: 1 lease_seconds: 2 } optimization { learning_rate: 0.1 }");
   ASSERT_NE(server, "");
   const std::string config =
       absl::StrCat("servers: '", server, "' delay_seconds: 0.02 residual_file: '",
-                   daemons_.folder(), "/residuals' ", PlantedTask(/*epochs=*/1000));
+                   daemons_.folder(), "/residuals' ", OverflowingTask(/*epochs=*/1000));
   daemons_.StartWorker("first", config);
   ASSERT_TRUE(daemons_.WaitForEvent("first", IsEvent(WorkerEvent::kEpoch)).has_value());
   daemons_.Signal("first", SIGTERM);

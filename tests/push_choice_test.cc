@@ -1,5 +1,4 @@
-// `thinwire train` with a push codec that is chosen as the run goes: real processes, real sockets,
-// real data.
+// `thinwire train` with a push codec chosen at run time, with real processes, sockets and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +14,7 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-// Softmax regression on a part of Fashion-MNIST: a few seconds a run.
+// Softmax regression on a part of Fashion-MNIST. A run takes a few seconds.
 constexpr char kConfig[] = R"(
   servers: 2
   consistency { mode: "sync" workers: 2 lease_seconds: 5 }
@@ -27,7 +26,7 @@ class PushChoiceTest : public testing::Test {
  protected:
   nlohmann::json Train(const std::string& push) {
     const std::string report = absl::StrCat(daemons_.folder(), "/", push, ".json");
-    const Finished run = daemons_.Run(
+    const ProcessResult run = daemons_.Run(
         "cli/thinwire", {"train", "--config", daemons_.Write("train.textproto", kConfig), "--push",
                          push, "--report", report});
     EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
@@ -35,7 +34,8 @@ class PushChoiceTest : public testing::Test {
     return nlohmann::json::parse(file, nullptr, false);
   }
 
-  // Every worker has learned, and says what it pushed matrices and vectors in and why.
+  // Expects that training succeeded and that every worker reports a codec and a reason for matrices
+  // and for vectors.
   static void ExpectChoices(const nlohmann::json& report) {
     ASSERT_FALSE(report.is_discarded());
     EXPECT_GT(report["final_test_accuracy"], 0.65);
@@ -55,9 +55,9 @@ class PushChoiceTest : public testing::Test {
   Daemons daemons_;
 };
 
-TEST_F(PushChoiceTest, AutoTrainsAndTellsWhatItChose) { ExpectChoices(Train("auto")); }
+TEST_F(PushChoiceTest, AutoTrainsAndReportsItsChoices) { ExpectChoices(Train("auto")); }
 
-TEST_F(PushChoiceTest, FastestTrainsAndTellsWhatItChose) { ExpectChoices(Train("fastest")); }
+TEST_F(PushChoiceTest, FastestTrainsAndReportsItsChoices) { ExpectChoices(Train("fastest")); }
 
 }  // namespace
 }  // namespace thinwire

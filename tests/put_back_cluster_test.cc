@@ -13,19 +13,19 @@
 #include <vector>
 
 #include "client/client.h"
-#include "client/residual_file.h"
+#include "client/encode/residual_file.h"
 #include "common/codec/codec.h"
 #include "common/partition.h"
-#include "server/core/delta_publisher.h"
-#include "server/core/rule.h"
-#include "server/core/updater.h"
+#include "common/spec/rule.h"
+#include "server/core/publish/delta_publisher.h"
+#include "server/core/update/updater.h"
 #include "tests/small_cluster.h"
 
 namespace thinwire {
 namespace {
 
-constexpr Thinning kGivesBack = {.selection_density = 0.004,
-                                 .selection_rest = SelectionRest::kWorkers};
+constexpr SparseUpdateSpec kGivesBack = {.selection_density = 0.004,
+                                         .unselected_owner = UnselectedOwner::kWorkers};
 
 Tensors Zeros() {
   Tensors tensors = InitialValues();

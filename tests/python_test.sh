@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Runs a Python test program: the first argument is the program, the rest are its arguments.
+# Runs a Python test program. The first argument is the program, the others are its arguments.
 exec python3 "$@"

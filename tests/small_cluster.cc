@@ -9,7 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/schedule.h"
+#include "server/core/optimizer/schedule.h"
 
 namespace thinwire {
 namespace {
@@ -56,18 +56,18 @@ void Subtract(Tensors& from, float scale, const Tensors& what) {
 }
 
 SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publish,
-                           const Thinning& thinning) {
+                           const SparseUpdateSpec& sparse_updates) {
   for (uint32_t s = 0; s < kServers; ++s) {
     JobOptions options;
     options.server = ServerId{s};
     options.server_count = kServers;
     options.rule = rule;
     options.publish = publish;
-    options.thinning = thinning;
+    options.sparse_updates = sparse_updates;
     options.lease = kLease;
     options.epoch = Epoch{100 + s};
     options.thread_count = 2;
-    jobs_.push_back(std::make_unique<Job>(options, *MakeOptimizer({.name = "sgd"}),
+    jobs_.push_back(std::make_unique<Job>(options, *MakeOptimizer({}),
                                           *Schedule::Make({.learning_rate = kRate}), clock_));
   }
 }

@@ -10,12 +10,12 @@
 
 #include "absl/time/time.h"
 #include "client/client.h"
-#include "client/in_process_transport.h"
+#include "client/transport/in_process_transport.h"
 #include "common/clock.h"
 #include "common/ids.h"
-#include "server/core/delta_publisher.h"
-#include "server/core/rule.h"
-#include "server/core/updater.h"
+#include "common/spec/rule.h"
+#include "server/core/publish/delta_publisher.h"
+#include "server/core/update/updater.h"
 #include "server/edge/job.h"
 #include "tests/job_server.h"
 
@@ -38,7 +38,7 @@ void Subtract(Tensors& from, float scale, const Tensors& what);
 class SmallCluster {
  public:
   explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt,
-                        const Thinning& thinning = {});
+                        const SparseUpdateSpec& sparse_updates = {});
 
   Job& job(uint32_t server) { return *jobs_[server]; }
   ManualClock& clock() { return clock_; }

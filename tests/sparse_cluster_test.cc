@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "client/client.h"
-#include "client/residual_file.h"
+#include "client/encode/residual_file.h"
 #include "common/partition.h"
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
 #include "tests/small_cluster.h"
 
 namespace thinwire {
@@ -157,8 +157,9 @@ TEST_F(SparseClusterTest, AnOldFileIsNotAppliedASecondTime) {
   cluster.Tick();
   SmallWorker again(cluster, 0, Sparse());
   again.Join();
-  EXPECT_THAT(again.client().residual_start(),
-              HasSubstr("saved before step 1, and pushed up to step 2 since"));
+  EXPECT_THAT(
+      again.client().residual_start(),
+      HasSubstr("saved before step 1, not restored: the worker has pushed up to step 2 since"));
   ASSERT_TRUE(again.client().SaveResiduals().ok());
   for (const std::vector<float>& tensor :
        ResidualsIn(path_, WorkerId{0}, again.client().partition())) {
@@ -179,7 +180,7 @@ TEST_F(SparseClusterTest, AWorkerThatComesBackWithoutAFileSaysWhatIsLost) {
   }
   SmallWorker second(cluster, 0, options);
   second.Join();
-  EXPECT_THAT(second.client().residual_start(), HasSubstr("is lost"));
+  EXPECT_THAT(second.client().residual_start(), HasSubstr("are lost"));
 }
 
 TEST_F(SparseClusterTest, AnotherWorkersFileEndsTheJoin) {
@@ -192,7 +193,7 @@ TEST_F(SparseClusterTest, AnotherWorkersFileEndsTheJoin) {
   const std::vector<std::span<const float>> spans(initial.begin(), initial.end());
   const absl::StatusOr<Step> joined = one.client().Join(spans);
   EXPECT_TRUE(absl::IsFailedPrecondition(joined.status())) << joined.status();
-  EXPECT_THAT(std::string(joined.status().message()), HasSubstr("want worker 1, got 0"));
+  EXPECT_THAT(std::string(joined.status().message()), HasSubstr("(expected worker 1, got 0)"));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "proto/codec_settings.h"
 #include "proto/compression_check.h"
 #include "proto/pull_choice.h"

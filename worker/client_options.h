@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "client/options.h"
+#include "client/options/client_options.h"
 #include "proto/config.pb.h"
 
 namespace thinwire {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "client/checked_file.h"
+#include "client/encode/checked_file.h"
 #include "common/status_macros.h"
 
 namespace thinwire {

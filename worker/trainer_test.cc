@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "client/fake_server.h"
-#include "client/in_process_transport.h"
-#include "client/residual_file.h"
+#include "client/encode/residual_file.h"
+#include "client/testing/fake_server.h"
+#include "client/transport/in_process_transport.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
 #include "proto/worker_event_json.h"

@@ -1,20 +1,24 @@
-// How fast the CUDA twins are, each against the bandwidth of a copy on the same device in the same
-// run. Times are the device's own, the median of several.
+// Measures CUDA kernels against the memory bandwidth of a copy on the same GPU in the same run.
+// Times are GPU times, each the median of 21 runs. A ratio of 1 means that a kernel needs no more
+// time than a copy of as many bytes.
 //
-//   gb/s gpu.copy 2800                what a copy reads and writes
-//   ratio gpu.fp8_e5m2.64mi.encode 0.9   bytes read and written a second over those of a copy of as
-//                                     many floats
-//   ratio gpu.topk_ef.64mi 0.8        the time of moving 12 bytes a value (read gradient and
-//                                     residual, write residual) over that of adding, selecting the
-//                                     top 0.1 %, and taking them out of the residual, once the
-//                                     residual has settled
-//   us gpu.topk_ef.1mi 20             the same in microseconds
-//   ratio gpu.push.topk_fp8.64mi 0.7  the time of moving 12 bytes a value and the payload's over
-//   that
-//                                     of a whole push: error feedback and every byte of a payload
-//   us gpu.push.topk_fp8.1mi 30       the same in microseconds
+//   gb/s gpu.copy 2800
+//       bytes read plus bytes written per second by a device-to-device copy
+//   ratio gpu.fp8_e5m2.64mi.encode 0.9
+//       for 64 Mi values: the time to copy as many bytes, divided by the time of the kernel
+//   ratio gpu.topk_ef.64mi 0.8
+//       the time to copy 12 bytes per value (read gradient and residual, write residual), divided
+//       by the time to add the gradient, select the top 0.1 % and subtract them from the residual,
+//       after 100 steps of error feedback
+//   us gpu.topk_ef.1mi 20
+//       the latter time in microseconds
+//   ratio gpu.push.topk_fp8.64mi 0.7
+//       the time to copy 12 bytes per value and the payload, divided by the time of a whole push:
+//       from gradient and residual to the complete payload
+//   us gpu.push.topk_fp8.1mi 30
+//       the latter time in microseconds
 //
-// Sizes that the memory of the device does not hold are left out.
+// Skips sizes that do not fit the GPU's memory.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +28,7 @@
 #include <vector>
 
 #include "client/gpu/device_codec.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 #include "kernels/cuda/ops/accumulate_momentum.h"
 #include "kernels/cuda/ops/codes.h"
 #include "kernels/cuda/ops/convert.h"
@@ -44,23 +48,23 @@ namespace {
 constexpr size_t kMi = 1 << 20;
 constexpr int kSamples = 21;
 constexpr int kSettlingSteps = 100;
-// A gradient begins at another place of the same array in each step.
+// Each step uses another part of the same array as its gradient.
 constexpr size_t kGradients = 16, kGradientShift = 4096;
 
-void Must(const Status& status) {
+void CheckOk(const Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "gpu: %s\n", status.message().c_str());
   std::exit(1);
 }
 
 template <typename T>
-DeviceBuffer<T> Room(size_t count) {
+DeviceBuffer<T> MakeBuffer(size_t count) {
   DeviceBuffer<T> buffer;
-  Must(buffer.Allocate(count));
+  CheckOk(buffer.Allocate(count));
   return buffer;
 }
 
-// Nearly a normal distribution, hardly any two alike.
+// Returns approximately normally distributed values, nearly all distinct.
 std::vector<float> Gradient(size_t count) {
   std::vector<float> values(count);
   for (size_t i = 0; i < count; ++i) {
@@ -76,44 +80,45 @@ std::vector<float> Gradient(size_t count) {
 class Bench {
  public:
   Bench() {
-    Must(stream_.Open());
-    Must(begin_.Open(/*timed=*/true));
-    Must(end_.Open(/*timed=*/true));
+    CheckOk(stream_.Open());
+    CheckOk(begin_.Open(/*timed=*/true));
+    CheckOk(end_.Open(/*timed=*/true));
   }
 
   const Stream& stream() const { return stream_; }
 
-  // The median time of a RUN.
+  // Returns the median GPU time of RUN.
   double Seconds(const std::function<void()>& run) {
     for (int i = 0; i < 3; ++i) run();
     std::vector<float> samples(kSamples);
     for (float& milliseconds : samples) {
-      Must(begin_.Record(stream_));
+      CheckOk(begin_.Record(stream_));
       run();
-      Must(end_.Record(stream_));
-      Must(end_.Wait());
-      Must(MillisecondsBetween(begin_, end_, milliseconds));
+      CheckOk(end_.Record(stream_));
+      CheckOk(end_.Wait());
+      CheckOk(MillisecondsBetween(begin_, end_, milliseconds));
     }
     std::ranges::nth_element(samples, samples.begin() + kSamples / 2);
     return samples[kSamples / 2] * 1e-3;
   }
 
-  // Of a copy of COUNT floats, what is read and what is written.
+  // Measures and prints the bandwidth of a copy of COUNT floats.
   void MeasureCopy(size_t count) {
-    DeviceBuffer<float> from = Room<float>(count), to = Room<float>(count);
-    Must(Clear(std::as_writable_bytes(from.span()), stream_));
-    const double seconds = Seconds([&] { Must(CopyOnDevice(from.span(), to.span(), stream_)); });
+    DeviceBuffer<float> from = MakeBuffer<float>(count), to = MakeBuffer<float>(count);
+    CheckOk(Clear(std::as_writable_bytes(from.span()), stream_));
+    const double seconds = Seconds([&] { CheckOk(CopyOnDevice(from.span(), to.span(), stream_)); });
     bytes_per_second_ = 8.0 * static_cast<double>(count) / seconds;
     std::printf("gb/s gpu.copy %.0f\n", bytes_per_second_ / 1e9);
   }
 
-  // RUN moves BYTES for each of COUNT values.
+  // Prints the ratio for RUN, which moves BYTES for each of COUNT values.
   void Report(const std::string& name, size_t bytes, size_t count,
               const std::function<void()>& run) {
-    std::printf("ratio gpu.%s %.2f\n", name.c_str(), FloorSeconds(bytes, count) / Seconds(run));
+    std::printf("ratio gpu.%s %.2f\n", name.c_str(), CopySeconds(bytes, count) / Seconds(run));
   }
 
-  double FloorSeconds(size_t bytes, size_t count) const {
+  // Returns the time to copy BYTES for each of COUNT values.
+  double CopySeconds(size_t bytes, size_t count) const {
     return static_cast<double>(bytes * count) / bytes_per_second_;
   }
 
@@ -127,49 +132,51 @@ template <typename Format>
 void BenchFormat(const std::string& name, size_t n, std::span<const float> gradient,
                  std::span<float> residual, Bench& bench) {
   constexpr size_t kCode = sizeof(typename Format::Code);
-  DeviceBuffer<std::byte> codes = Room<std::byte>(n * kCode);
+  DeviceBuffer<std::byte> codes = MakeBuffer<std::byte>(n * kCode);
   const auto report = [&](const char* what, size_t bytes, const std::function<void()>& run) {
     bench.Report(name + "." + what, bytes, n, run);
   };
   report("encode", 4 + kCode,
-         [&] { Must(Encode<Format>(gradient, 1.0f, codes.data(), bench.stream())); });
+         [&] { CheckOk(Encode<Format>(gradient, 1.0f, codes.data(), bench.stream())); });
   report("encode_feedback", 12 + kCode, [&] {
-    Must(EncodeFeedback<Format>(gradient, residual, 1.0f, codes.data(), bench.stream()));
+    CheckOk(EncodeFeedback<Format>(gradient, residual, 1.0f, codes.data(), bench.stream()));
   });
   report("decode", 4 + kCode,
-         [&] { Must(Decode<Format>(codes.data(), 1.0f, residual, bench.stream())); });
+         [&] { CheckOk(Decode<Format>(codes.data(), 1.0f, residual, bench.stream())); });
   report("decode_add", 8 + kCode,
-         [&] { Must(DecodeAdd<Format>(codes.data(), 1.0f, 0.5f, residual, bench.stream())); });
+         [&] { CheckOk(DecodeAdd<Format>(codes.data(), 1.0f, 0.5f, residual, bench.stream())); });
 }
 
 void BenchPasses(const std::string& size, size_t n, std::span<const float> gradient,
                  std::span<float> residual, Bench& bench) {
-  DeviceBuffer<uint8_t> codes = Room<uint8_t>(n);
-  DeviceBuffer<float> few = Room<float>(16);
-  DeviceBuffer<uint32_t> answer = Room<uint32_t>(1);
+  DeviceBuffer<uint8_t> codes = MakeBuffer<uint8_t>(n);
+  DeviceBuffer<float> floats = MakeBuffer<float>(16);
+  DeviceBuffer<uint32_t> answer = MakeBuffer<uint32_t>(1);
   const std::vector<float> table = {0.1f, 0.2f, 0.3f, 0.4f, 0.6f, 0.8f, 1.2f, 1.6f,
                                     0.1f, 0.2f, 0.3f, 0.4f, 0.6f, 0.8f, 1.2f, 1.6f};
-  Must(CopyToDevice(table, few.span(), bench.stream()));
-  Must(bench.stream().Wait());
+  CheckOk(CopyToDevice(table, floats.span(), bench.stream()));
+  CheckOk(bench.stream().Wait());
   const Stream& stream = bench.stream();
   const auto report = [&](const char* name, size_t bytes, const std::function<void()>& run) {
     bench.Report(name + size, bytes, n, run);
   };
-  report("finite", 4, [&] { Must(AllFinite(gradient, answer.data(), stream)); });
+  report("finite", 4, [&] { CheckOk(AllFinite(gradient, answer.data(), stream)); });
   report("int8.codes", 5,
-         [&] { Must(CodesOfSteps(gradient, few.span().first<2>(), codes.span(), stream)); });
-  report("table_4.codes", 5,
-         [&] { Must(CodesOfMagnitudes(gradient, few.span().first(7), 4, codes.span(), stream)); });
-  report("table_4.look_up", 5, [&] { Must(LookUp(codes.span(), few.span(), residual, stream)); });
-  report("momentum", 12, [&] { Must(AccumulateMomentum(0.9f, gradient, residual, stream)); });
-  const ScaledCodes scaled = {few.data(), reinterpret_cast<std::byte*>(answer.data()),
+         [&] { CheckOk(CodesOfSteps(gradient, floats.span().first<2>(), codes.span(), stream)); });
+  report("table_4.codes", 5, [&] {
+    CheckOk(CodesOfMagnitudes(gradient, floats.span().first(7), 4, codes.span(), stream));
+  });
+  report("table_4.look_up", 5,
+         [&] { CheckOk(LookUp(codes.span(), floats.span(), residual, stream)); });
+  report("momentum", 12, [&] { CheckOk(AccumulateMomentum(0.9f, gradient, residual, stream)); });
+  const ScaledCodes scaled = {floats.data(), reinterpret_cast<std::byte*>(answer.data()),
                               reinterpret_cast<std::byte*>(codes.data())};
-  report("largest", 4, [&] { Must(LargestMagnitude(gradient, few.data(), stream)); });
-  report("fp8_e4m3.scaled", 9, [&] { Must(EncodeScaled(gradient, scaled, stream)); });
+  report("largest", 4, [&] { CheckOk(LargestMagnitude(gradient, floats.data(), stream)); });
+  report("fp8_e4m3.scaled", 9, [&] { CheckOk(EncodeScaled(gradient, scaled, stream)); });
 }
 
-// Error feedback until it has settled, then measured: RUN with another gradient each time. BYTES
-// are what no way of doing it moves less than.
+// Runs RUN with successive gradients until the residual is in a steady state, then measures it.
+// BYTES is a lower bound of the bytes moved.
 void BenchFeedback(const std::string& name, size_t n, size_t bytes,
                    std::span<const float> gradients, Bench& bench,
                    const std::function<void(std::span<const float>)>& run) {
@@ -177,47 +184,48 @@ void BenchFeedback(const std::string& name, size_t n, size_t bytes,
   const auto run_next = [&] { run(gradients.subspan(step++ % kGradients * kGradientShift, n)); };
   for (int i = 0; i < kSettlingSteps; ++i) run_next();
   const double seconds = bench.Seconds(run_next);
-  std::printf("ratio gpu.%s %.2f\n", name.c_str(), bench.FloorSeconds(1, bytes) / seconds);
+  std::printf("ratio gpu.%s %.2f\n", name.c_str(), bench.CopySeconds(1, bytes) / seconds);
   std::printf("us gpu.%s %.1f\n", name.c_str(), seconds * 1e6);
 }
 
 DeviceBuffer<float> Zeros(size_t count, const Stream& stream) {
-  DeviceBuffer<float> zeros = Room<float>(count);
-  Must(Clear(std::as_writable_bytes(zeros.span()), stream));
+  DeviceBuffer<float> zeros = MakeBuffer<float>(count);
+  CheckOk(Clear(std::as_writable_bytes(zeros.span()), stream));
   return zeros;
 }
 
 void BenchTopK(const std::string& size, size_t n, std::span<const float> gradients, Bench& bench) {
   const size_t k = n / 1000;
   const Stream& stream = bench.stream();
-  DeviceBuffer<float> residual = Zeros(n, stream), zeros = Zeros(k, stream), top = Room<float>(k);
-  DeviceBuffer<uint32_t> indices = Room<uint32_t>(k), collect_from = Room<uint32_t>(1);
-  DeviceBuffer<std::byte> workspace = Room<std::byte>(TopKWorkspaceBytes(n, k));
-  Must(Clear(std::as_writable_bytes(collect_from.span()), stream));
+  DeviceBuffer<float> residual = Zeros(n, stream), zeros = Zeros(k, stream),
+                      top = MakeBuffer<float>(k);
+  DeviceBuffer<uint32_t> indices = MakeBuffer<uint32_t>(k), collect_from = MakeBuffer<uint32_t>(1);
+  DeviceBuffer<std::byte> workspace = MakeBuffer<std::byte>(TopKWorkspaceBytes(n, k));
+  CheckOk(Clear(std::as_writable_bytes(collect_from.span()), stream));
   BenchFeedback("topk_ef." + size, n, 12 * n, gradients, bench, [&](auto gradient) {
-    Must(AddAndSelectTopK(gradient, residual.span(), {indices.span(), top.span()},
-                          collect_from.data(), workspace.span(), stream));
-    Must(Scatter(indices.span(), zeros.span(), 1.0f, residual.span(), stream));
+    CheckOk(AddAndSelectTopK(gradient, residual.span(), {indices.span(), top.span()},
+                             collect_from.data(), workspace.span(), stream));
+    CheckOk(Scatter(indices.span(), zeros.span(), 1.0f, residual.span(), stream));
   });
 }
 
-// A whole push of one shard: from its gradient and residual to its payload.
+// Measures a whole push of one shard, from its gradient and residual to its payload.
 void BenchPush(const std::string& name, const CodecSpec& spec, size_t n,
                std::span<const float> gradients, Bench& bench) {
   const std::unique_ptr<const client::gpu::DeviceCodec> codec =
       *client::gpu::DeviceCodec::Make(spec);
   const Stream& stream = bench.stream();
   DeviceBuffer<float> residual = Zeros(n, stream);
-  DeviceBuffer<uint32_t> words = Room<uint32_t>(2);
-  Must(Clear(std::as_writable_bytes(words.span()), stream));
-  DeviceBuffer<std::byte> workspace = Room<std::byte>(codec->WorkspaceBytes(n));
-  // The codes begin at a multiple of 16 bytes.
+  DeviceBuffer<uint32_t> words = MakeBuffer<uint32_t>(2);
+  CheckOk(Clear(std::as_writable_bytes(words.span()), stream));
+  DeviceBuffer<std::byte> workspace = MakeBuffer<std::byte>(codec->WorkspaceBytes(n));
+  // Aligns the codes to 16 bytes.
   const size_t shift = (16 - codec->CodesOffset(n) % 16) % 16;
   const size_t payload_bytes = codec->MaxPayloadBytes(n);
-  DeviceBuffer<std::byte> out = Room<std::byte>(shift + payload_bytes);
+  DeviceBuffer<std::byte> out = MakeBuffer<std::byte>(shift + payload_bytes);
   BenchFeedback("push." + name, n, 12 * n + payload_bytes, gradients, bench, [&](auto gradient) {
-    Must(codec->Encode(gradient, residual.span(), Turn(), &words.data()[0], workspace.span(),
-                       out.span().subspan(shift), &words.data()[1], stream));
+    CheckOk(codec->Encode(gradient, residual.span(), RandomKeys(), &words.data()[0],
+                          workspace.span(), out.span().subspan(shift), &words.data()[1], stream));
   });
 }
 
@@ -237,18 +245,19 @@ void BenchPushes(const std::string& size, size_t n, std::span<const float> gradi
 void BenchSize(const char* name, size_t n, Bench& bench) {
   const size_t count = n + kGradients * kGradientShift;
   if (DeviceMemoryBytes() / 4 < count * sizeof(float)) {
-    std::printf("# %s: want four arrays of %zu MiB on the device\n", name, count * 4 / kMi);
+    std::printf("# %s: skipped: needs four arrays of %zu MiB of GPU memory\n", name,
+                count * 4 / kMi);
     return;
   }
-  DeviceBuffer<float> gradients = Room<float>(count);
+  DeviceBuffer<float> gradients = MakeBuffer<float>(count);
   const std::vector<float> drawn = Gradient(count);
-  Must(CopyToDevice(drawn, gradients.span(), bench.stream()));
-  Must(bench.stream().Wait());
+  CheckOk(CopyToDevice(drawn, gradients.span(), bench.stream()));
+  CheckOk(bench.stream().Wait());
   bench.MeasureCopy(n);
   BenchTopK(name, n, gradients.span(), bench);
   BenchPushes(name, n, gradients.span(), bench);
-  DeviceBuffer<float> residual = Room<float>(n);
-  Must(Clear(std::as_writable_bytes(residual.span()), bench.stream()));
+  DeviceBuffer<float> residual = MakeBuffer<float>(n);
+  CheckOk(Clear(std::as_writable_bytes(residual.span()), bench.stream()));
   const auto gradient = std::span<const float>(gradients.span()).first(n);
   const std::string at = std::string(".") + name;
   BenchFormat<Fp8E5m2>("fp8_e5m2" + at, n, gradient, residual.span(), bench);
@@ -260,7 +269,7 @@ void BenchSize(const char* name, size_t n, Bench& bench) {
 
 int Main() {
   if (DeviceCount() == 0) {
-    std::printf("gpu: this machine has no GPU that CUDA can use, so nothing was measured\n");
+    std::printf("gpu: nothing measured: this machine has no GPU that CUDA can use\n");
     return 0;
   }
   std::printf("# %s\n", DeviceName().c_str());

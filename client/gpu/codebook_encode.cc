@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "common/codec/table_fit.h"
+#include "common/codec/codebook/fitted_table.h"
 #include "kernels/cuda/block/tile.h"
 #include "kernels/cuda/ops/affine_table.h"
 #include "kernels/cuda/ops/arithmetic.h"
@@ -26,39 +26,30 @@ namespace thinwire::client::gpu {
 namespace cuda = kernels::cuda;
 using cuda::Status;
 
-namespace {
-
-Codebook::Head HeadOf(const CodecSpec& spec) {
-  return Codebook::HeadOf(spec.id,
-                          spec.id == CodecId::kQsgd ? spec.qsgd_levels : spec.onebit_group);
-}
-
-}  // namespace
-
 // What a call of COUNT values leaves for its next launch.
 struct CodebookEncoder::Workspace {
   Workspace(const CodebookEncoder& encoder, size_t count, std::byte* memory) {
-    const Codebook& book = encoder.book_;
+    const CodebookShape& shape = encoder.shape_;
     cuda::WorkspaceLayout layout(memory);
-    const size_t groups = book.group_count(count);
-    table = layout.Append<float>(std::max(2 * groups, book.table_size()));
+    const size_t groups = shape.GroupCount(count);
+    table = layout.Append<float>(std::max(2 * groups, shape.table_size()));
     if (encoder.FitsMeans()) {
       sums = layout.Append<kernels::SignSums>(groups);
-      runs = layout.Append<kernels::SignSums>(groups * cuda::SumRuns(book.group(count)));
+      runs = layout.Append<kernels::SignSums>(groups * cuda::SumRuns(shape.GroupSize(count)));
     }
     if (encoder.FitsTable()) {
-      sample = layout.Append<float>(TableSampleCount(count, book.number_count()));
-      sample_words = layout.Append<uint32_t>(2 * TableSampleCount(count, book.number_count()));
+      sample = layout.Append<float>(TableSampleCount(count, shape.number_count));
+      sample_words = layout.Append<uint32_t>(2 * TableSampleCount(count, shape.number_count));
     }
-    if (encoder.id_ == CodecId::kInt8) {
+    if (encoder.fit_ == CodebookFit::kEvenSteps) {
       ranges = layout.Append<kernels::Range>(cuda::OneBlockPerTile(count).block_count);
     }
     few = layout.Append<float>(2);
     words = layout.Append<uint32_t>(2);
-    if (book.bits() > 1) {
-      magnitudes = layout.Append<float>(book.table_size() / 2);
-      thresholds = layout.Append<float>(book.table_size() / 2);
-      codes = layout.Append<uint8_t>(book.bits() == 8 ? 0 : count);
+    if (shape.bits > 1) {
+      magnitudes = layout.Append<float>(shape.table_size() / 2);
+      thresholds = layout.Append<float>(shape.table_size() / 2);
+      codes = layout.Append<uint8_t>(shape.bits == 8 ? 0 : count);
     }
     bytes = layout.bytes();
   }
@@ -72,34 +63,33 @@ struct CodebookEncoder::Workspace {
   size_t bytes = 0;
 };
 
-CodebookEncoder::CodebookEncoder(const CodecSpec& spec)
-    : id_(spec.id),
-      threshold_(static_cast<float>(spec.twobit_threshold)),
-      levels_(static_cast<int>(spec.qsgd_levels)),
-      settings_(HeadOf(spec)),
-      book_(Codebook::Read(spec.id, settings_).value()) {}
+CodebookEncoder::CodebookEncoder(const CodebookFormat& format, const CodebookSettings& settings)
+    : fit_(format.fit()), settings_(settings), shape_(format.Shape(settings.head).value()) {}
 
 std::vector<std::byte> CodebookEncoder::Head() const {
-  return {settings_.begin(), settings_.begin() + static_cast<ptrdiff_t>(book_.head_bytes())};
+  return {settings_.head.begin(),
+          settings_.head.begin() + static_cast<ptrdiff_t>(shape_.head_bytes)};
 }
 
 size_t CodebookEncoder::WorkspaceBytes(size_t count) const {
-  return id_ == CodecId::kQsgd ? 0 : Workspace(*this, count, nullptr).bytes;
+  return fit_ == CodebookFit::kRandomLevels ? 0 : Workspace(*this, count, nullptr).bytes;
 }
 
 bool CodebookEncoder::FitsMeans() const {
-  return id_ == CodecId::kOneBit || id_ == CodecId::kOneBitSign || id_ == CodecId::kLloyd1;
+  return fit_ == CodebookFit::kMeansBySign || fit_ == CodebookFit::kMeanMagnitude;
 }
 
-bool CodebookEncoder::FitsTable() const { return id_ >= CodecId::kTable1 && !FitsMeans(); }
+bool CodebookEncoder::FitsTable() const {
+  return fit_ == CodebookFit::kPercentiles || fit_ == CodebookFit::kLloyd;
+}
 
 std::byte* CodebookEncoder::Packed(const DeviceCall& call) const {
-  return call.out + book_.CodesOffset(call.gradient.size());
+  return call.out + shape_.CodesOffset(call.gradient.size());
 }
 
 Status CodebookEncoder::Encode(const DeviceCall& call) const {
   if (call.gradient.empty()) return {};
-  if (id_ == CodecId::kQsgd) return EncodeQsgd(call);
+  if (fit_ == CodebookFit::kRandomLevels) return EncodeQsgd(call);
   const Workspace work(*this, call.gradient.size(), call.workspace);
   const bool feedback = !call.residual.empty();
   const std::span<const float> values = feedback ? call.residual : call.gradient;
@@ -107,7 +97,7 @@ Status CodebookEncoder::Encode(const DeviceCall& call) const {
       [&] { return feedback ? Add(call.gradient, call.residual, call.stream) : Status(); },
       [&] { return Fit(call, values, work); },
       [&] {
-        return book_.bits() == 1 ? PutSigns(call, values, work) : PutCodes(call, values, work);
+        return shape_.bits == 1 ? PutSigns(call, values, work) : PutCodes(call, values, work);
       });
 }
 
@@ -115,19 +105,19 @@ Status CodebookEncoder::Fit(const DeviceCall& call, std::span<const float> value
                             const Workspace& work) const {
   if (FitsMeans()) return FitMeans(call, values, work);
   if (FitsTable()) return FitTable(call, values, work);
-  if (id_ == CodecId::kInt8) return FitSteps(call, values, work);
-  if (id_ == CodecId::kLog4) return FitRatios(call, values, work);
+  if (fit_ == CodebookFit::kEvenSteps) return FitSteps(call, values, work);
+  if (fit_ == CodebookFit::kRatios) return FitRatios(call, values, work);
   return FitThreshold(call, work);
 }
 
 Status CodebookEncoder::FitMeans(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const {
-  const cuda::Groups groups = {values.size(), book_.group(values.size())};
+  const cuda::Groups groups = {values.size(), shape_.GroupSize(values.size())};
   const auto entries = work.table.first(2 * work.sums.size());
   return cuda::InOrder(
       [&] { return SumBySign(values, groups.group, work.runs, work.sums, call.stream); },
       [&] {
-        if (id_ == CodecId::kOneBit) {
+        if (fit_ == CodebookFit::kMeansBySign) {
           return MeansBySign(work.sums, groups, Numbers(call), entries, call.stream);
         }
         return MeanMagnitudes(work.sums, groups, Numbers(call), entries, call.stream);
@@ -145,9 +135,9 @@ Status CodebookEncoder::FitSteps(const DeviceCall& call, std::span<const float> 
 
 Status CodebookEncoder::FitTable(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const {
-  const bool refines = id_ >= CodecId::kLloyd1;
+  const bool refines = fit_ == CodebookFit::kLloyd;
   // Of one bit the magnitude is in no other place.
-  const auto magnitudes = book_.bits() == 1 ? work.few.first(1) : work.magnitudes;
+  const auto magnitudes = shape_.bits == 1 ? work.few.first(1) : work.magnitudes;
   return cuda::InOrder(
       [&] { return SortedSample(values, work.sample, work.sample_words, call.stream); },
       [&] { return Percentiles(work.sample, magnitudes, call.stream); },
@@ -174,7 +164,7 @@ Status CodebookEncoder::FitRatios(const DeviceCall& call, std::span<const float>
 
 // What the host knows: 0 and the threshold, with either sign, and where the second begins.
 Status CodebookEncoder::FitThreshold(const DeviceCall& call, const Workspace& work) const {
-  const std::array<float, 4> table = {0.0f, threshold_, -0.0f, -threshold_};
+  const std::array<float, 4> table = {0.0f, settings_.number, -0.0f, -settings_.number};
   const auto put = [&](std::span<const float> from, std::byte* to) {
     return cuda::WriteBytes(std::as_bytes(from), to, call.stream);
   };
@@ -189,7 +179,7 @@ Status CodebookEncoder::FitThreshold(const DeviceCall& call, const Workspace& wo
 Status CodebookEncoder::PutSigns(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const {
   if (call.residual.empty()) return cuda::PackSigns(values, Packed(call), call.stream);
-  return PackSignsSubtract(work.table, book_.group(values.size()), call.residual, Packed(call),
+  return PackSignsSubtract(work.table, shape_.GroupSize(values.size()), call.residual, Packed(call),
                            call.stream);
 }
 
@@ -198,19 +188,19 @@ Status CodebookEncoder::PutCodes(const DeviceCall& call, std::span<const float> 
   const auto thresholds = work.thresholds.first(work.thresholds.size() - 1);
   const size_t count = values.size();
   // A code of eight bits is a byte: it goes at once where it belongs.
-  const bool packs = book_.bits() < 8;
+  const bool packs = shape_.bits < 8;
   const std::span<uint8_t> codes =
       packs ? work.codes : std::span(reinterpret_cast<uint8_t*>(Packed(call)), count);
   return cuda::InOrder(
       [&] {
-        if (id_ == CodecId::kInt8) {
+        if (fit_ == CodebookFit::kEvenSteps) {
           return CodesOfSteps(values, work.few.first<2>(), codes, call.stream);
         }
-        return CodesOfMagnitudes(values, thresholds, book_.bits(), codes, call.stream);
+        return CodesOfMagnitudes(values, thresholds, shape_.bits, codes, call.stream);
       },
       [&] {
-        if (packs) return PackBits(codes, book_.bits(), Packed(call), call.stream);
-        const std::span packed(Packed(call), kernels::PackedBytes(count, book_.bits()));
+        if (packs) return PackBits(codes, shape_.bits, Packed(call), call.stream);
+        const std::span packed(Packed(call), kernels::PackedBytes(count, shape_.bits));
         return Clear(packed.subspan(count), call.stream);
       },
       [&] {
@@ -220,7 +210,8 @@ Status CodebookEncoder::PutCodes(const DeviceCall& call, std::span<const float> 
 }
 
 Status CodebookEncoder::EncodeQsgd(const DeviceCall& call) const {
-  const cuda::QsgdCode code = {levels_, book_.bits(), call.turn.own_draw};
+  const int levels = std::to_integer<int>(settings_.head[0]);
+  const cuda::QsgdCode code = {levels, shape_.bits, call.keys.per_worker};
   const cuda::QsgdPayload out = {Numbers(call), Packed(call)};
   if (call.residual.empty()) return cuda::EncodeQsgd(call.gradient, code, out, call.stream);
   return EncodeQsgdFeedback(call.gradient, call.residual, code, out, call.stream);

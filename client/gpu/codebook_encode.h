@@ -1,6 +1,7 @@
-// CodebookEncoder: writes the body of payloads whose codec has a codebook (common/codec/codebook.h)
-// on the device. Passes over the values, one behind the other: add, fit the numbers, give codes,
-// pack them, take from the residual what they stand for. qsgd does it all in one.
+// CodebookEncoder: writes the body of payloads whose codec has a codebook
+// (common/codec/codebook/codebook.h) on the device. Passes over the values, one behind the other:
+// add, fit the numbers, give codes, pack them, take from the residual what they stand for. qsgd
+// does it all in one.
 //
 // Immutable. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_CODEBOOK_ENCODE_H_
@@ -12,20 +13,20 @@
 #include <vector>
 
 #include "client/gpu/device_call.h"
-#include "common/codec/codebook.h"
-#include "common/codec/codec.h"
+#include "common/codec/codebook/codebook.h"
 #include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::client::gpu {
 
 class CodebookEncoder {
  public:
-  // REQUIRES: Codebook::IsOf(spec.id), and MakeCodec(spec) passes.
-  explicit CodebookEncoder(const CodecSpec& spec);
+  // FORMAT outlives the encoder. REQUIRES: the fit of FORMAT is not kHostOnly; FORMAT accepts the
+  // head of SETTINGS.
+  CodebookEncoder(const CodebookFormat& format, const CodebookSettings& settings);
 
   // What the body begins with, as far as the host knows it; the rest of it is overwritten.
   std::vector<std::byte> Head() const;
-  const Codebook& book() const { return book_; }
+  const CodebookShape& shape() const { return shape_; }
   size_t WorkspaceBytes(size_t count) const;
 
   // Launches what writes the body to call.out, where the head is already.
@@ -52,16 +53,15 @@ class CodebookEncoder {
                                  const Workspace& work) const;
   kernels::cuda::Status EncodeQsgd(const DeviceCall& call) const;
 
+  // Whether a group's number is the mean of some magnitudes, or percentiles that may be refined.
   bool FitsMeans() const;
   bool FitsTable() const;
-  std::byte* Numbers(const DeviceCall& call) const { return call.out + book_.NumbersOffset(0); }
+  std::byte* Numbers(const DeviceCall& call) const { return call.out + shape_.NumbersOffset(0); }
   std::byte* Packed(const DeviceCall& call) const;
 
-  const CodecId id_;
-  const float threshold_;
-  const int levels_;
-  const Codebook::Head settings_;
-  const Codebook book_;
+  const CodebookFit fit_;
+  const CodebookSettings settings_;
+  const CodebookShape shape_;
 };
 
 }  // namespace thinwire::client::gpu

@@ -5,12 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
-#include "common/byte_chain.h"
-#include "common/codec/codebook.h"
-#include "common/codec/codec.h"
+#include "common/codec/codebook/codebook.h"
+#include "common/codec/payload.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"
 
@@ -18,9 +16,9 @@ namespace thinwire::client::gpu {
 
 class DenseDecoder {
  public:
-  // Of scale * the COUNT values of PAYLOAD, which the decoder borrows. REQUIRES: it is dense, and
-  // CheckPayload(payload, count) passed.
-  DenseDecoder(const ByteChain& payload, size_t count, float scale);
+  // Decodes SCALE times the values of PAYLOAD, which outlives the decoder. REQUIRES: PAYLOAD is
+  // dense.
+  DenseDecoder(const CheckedPayload& payload, float scale);
 
   size_t staged_bytes() const { return TableBytes() + code_bytes_; }
   size_t workspace_bytes() const { return Unpacks() ? count_ : 0; }
@@ -42,12 +40,15 @@ class DenseDecoder {
                                    std::span<float> out, bool adds,
                                    const kernels::cuda::Stream& stream) const;
 
-  const ByteChain& payload_;
-  const CodecId id_;
+  bool HasRandomLevels() const;
+
+  const CheckedPayload& payload_;
   const size_t count_;
   const float scale_;
-  const std::optional<Codebook> book_;  // else a number format
-  size_t codes_offset_ = 0;             // in the payload, as far as its end
+  const CodebookFormat* const format_;  // null: a number format
+  CodebookHead head_ = {};
+  CodebookShape shape_ = {};
+  size_t codes_offset_ = 0;  // in the payload, as far as its end
   size_t code_bytes_ = 0;
 };
 

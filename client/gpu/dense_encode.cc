@@ -1,7 +1,7 @@
 #include "client/gpu/dense_encode.h"
 
-#include "common/codec/dense.h"
-#include "common/codec/with_format.h"
+#include "common/codec/dense/dense.h"
+#include "common/codec/dense/number_formats.h"
 #include "kernels/cuda/ops/convert.h"
 #include "kernels/cuda/ops/scaled_encode.h"
 
@@ -30,8 +30,9 @@ Status EncodeNumbers(CodecId id, const DeviceCall& call) {
 }
 
 std::optional<CodebookEncoder> OfCodebook(const CodecSpec& spec) {
-  if (!Codebook::IsOf(spec.id)) return std::nullopt;
-  return CodebookEncoder(spec);
+  const CodecRow& row = RowOf(spec.id);
+  if (row.codebook == nullptr) return std::nullopt;
+  return CodebookEncoder(*row.codebook, row.SettingsOf(spec));
 }
 
 }  // namespace
@@ -44,12 +45,12 @@ DenseEncoder::DenseEncoder(const CodecSpec& spec)
 }
 
 size_t DenseEncoder::PayloadBytes(size_t count) const {
-  if (codebook_.has_value()) return 1 + codebook_->book().BodyBytes(count);
+  if (codebook_.has_value()) return 1 + codebook_->shape().BodyBytes(count);
   return 1 + DenseBytes(id_, count);
 }
 
 size_t DenseEncoder::CodesOffset(size_t count) const {
-  if (codebook_.has_value()) return 1 + codebook_->book().CodesOffset(count);
+  if (codebook_.has_value()) return 1 + codebook_->shape().CodesOffset(count);
   return 1 + ScaleBytes(id_);
 }
 
@@ -60,7 +61,7 @@ size_t DenseEncoder::WorkspaceBytes(size_t count) const {
 Status DenseEncoder::EncodeBody(const DeviceCall& call) const {
   if (!codebook_.has_value()) return EncodeNumbers(id_, call);
   return codebook_->Encode(
-      {call.gradient, call.residual, call.turn, call.workspace, call.out + 1, call.stream});
+      {call.gradient, call.residual, call.keys, call.workspace, call.out + 1, call.stream});
 }
 
 }  // namespace thinwire::client::gpu

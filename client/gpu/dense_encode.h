@@ -20,7 +20,7 @@ namespace thinwire::client::gpu {
 
 class DenseEncoder {
  public:
-  // REQUIRES: IsDense(spec.id), and MakeCodec(spec) passes.
+  // REQUIRES: IsDense(spec.id), the codec has a GPU encoder, and MakeCodec(spec) succeeds.
   explicit DenseEncoder(const CodecSpec& spec);
 
   std::span<const std::byte> head() const { return head_; }

@@ -13,7 +13,7 @@ namespace thinwire::client::gpu {
 struct DeviceCall {
   std::span<const float> gradient;
   std::span<float> residual;  // as many, or none: GRADIENT is encoded itself
-  Turn turn;
+  RandomKeys keys;
   std::byte* workspace;  // from a multiple of 16 bytes on
   std::byte* out;        // where the payload begins
   const kernels::cuda::Stream& stream;

@@ -1,7 +1,9 @@
 #include "client/gpu/device_codec.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/ops/write_bytes.h"
 #include "kernels/cuda/runtime/in_order.h"
 
@@ -25,6 +27,12 @@ std::optional<SparseEncoder> Sparse(const CodecSpec& spec) {
 absl::StatusOr<std::unique_ptr<const DeviceCodec>> DeviceCodec::Make(const CodecSpec& spec) {
   absl::StatusOr<std::unique_ptr<const Codec>> twin = MakeCodec(spec);
   if (!twin.ok()) return twin.status();
+  for (const CodecId id : {spec.id, OfValues(spec).id}) {
+    const CodecRow& row = RowOf(id);
+    if (row.has_device_encoder) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        std::string(row.name), ": no GPU encoder (expected a codec with one, such as fp8_e4m3)"));
+  }
   return std::unique_ptr<const DeviceCodec>(new DeviceCodec(spec, *std::move(twin)));
 }
 
@@ -50,10 +58,10 @@ size_t DeviceCodec::CodesOffset(size_t count) const {
 }
 
 cuda::Status DeviceCodec::Encode(std::span<const float> gradient, std::span<float> residual,
-                                 const Turn& turn, uint32_t* collect_from,
+                                 const RandomKeys& keys, uint32_t* collect_from,
                                  std::span<std::byte> workspace, std::span<std::byte> out,
                                  uint32_t* size, const cuda::Stream& stream) const {
-  const DeviceCall call = {gradient, residual, turn, workspace.data(), out.data(), stream};
+  const DeviceCall call = {gradient, residual, keys, workspace.data(), out.data(), stream};
   const size_t count = gradient.size();
   if (!SendsDense(count)) return sparse_->Encode(dense_, call, collect_from, size);
   const auto length = static_cast<uint32_t>(dense_.PayloadBytes(count));

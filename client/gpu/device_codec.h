@@ -27,7 +27,8 @@ namespace thinwire::client::gpu {
 
 class DeviceCodec {
  public:
-  // Errors: those of MakeCodec.
+  // Errors: those of MakeCodec; Unimplemented if the codec, or the codec of its sparse values, has
+  // no GPU encoder.
   static absl::StatusOr<std::unique_ptr<const DeviceCodec>> Make(const CodecSpec& spec);
 
   // The codec on the host that this is the twin of.
@@ -51,7 +52,7 @@ class DeviceCodec {
   // WORKSPACE begins at a multiple of 256 and has WorkspaceBytes(count), OUT has
   // MaxPayloadBytes(count).
   kernels::cuda::Status Encode(std::span<const float> gradient, std::span<float> residual,
-                               const Turn& turn, uint32_t* collect_from,
+                               const RandomKeys& keys, uint32_t* collect_from,
                                std::span<std::byte> workspace, std::span<std::byte> out,
                                uint32_t* size, const kernels::cuda::Stream& stream) const;
 

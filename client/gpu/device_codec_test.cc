@@ -43,20 +43,20 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
   };
 
   // Encodes GRADIENT on both, into SHARD's residuals if there is one.
-  void ExpectTheTwins(const std::vector<float>& gradient, const Turn& turn, Shard* shard) {
+  void ExpectTheTwins(const std::vector<float>& gradient, const RandomKeys& keys, Shard* shard) {
     const size_t count = gradient.size();
     std::vector<std::byte> want(codec_->MaxPayloadBytes(count));
-    want.resize(shard == nullptr ? codec_->twin().Encode(gradient, turn, want)
-                                 : codec_->twin().EncodeFeedback(gradient, shard->residual, turn,
+    want.resize(shard == nullptr ? codec_->twin().Encode(gradient, keys, want)
+                                 : codec_->twin().EncodeFeedback(gradient, shard->residual, keys,
                                                                  shard->memory, want));
     // As odd an address as there is.
-    DeviceArray<float> device_gradient(gradient, stream_, turn.own_draw % 4);
+    DeviceArray<float> device_gradient(gradient, stream_, keys.per_worker % 4);
     DeviceArray<std::byte> workspace(codec_->WorkspaceBytes(count), stream_);
-    DeviceArray<std::byte> out(codec_->MaxPayloadBytes(count), stream_, turn.own_draw % 16);
+    DeviceArray<std::byte> out(codec_->MaxPayloadBytes(count), stream_, keys.per_worker % 16);
     DeviceArray<uint32_t> size(1, stream_);
     Expect(codec_->Encode(device_gradient.span(),
                           shard == nullptr ? std::span<float>() : shard->device_residual.span(),
-                          turn, shard == nullptr ? nullptr : shard->collect_from.data(),
+                          keys, shard == nullptr ? nullptr : shard->collect_from.data(),
                           workspace.span(), out.span(), size.data(), stream_));
     std::vector<std::byte> got = out.Read();
     workspace.Read();  // finds out who wrote behind it

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "common/codec/codec.h"
-#include "common/codec/sparse_head.h"
 #include "kernels/cuda/ops/sparse.h"
 #include "kernels/cuda/runtime/in_order.h"
 #include "kernels/cuda/runtime/memory.h"
@@ -16,23 +14,18 @@ using cuda::Status;
 
 namespace {
 
-std::optional<DenseDecoder> Dense(const ByteChain& payload, size_t count, float scale) {
+std::optional<DenseDecoder> Dense(const CheckedPayload& payload, float scale) {
   if (PayloadIsSparse(payload)) return std::nullopt;
-  return DenseDecoder(payload, count, scale);
-}
-
-size_t SentCountOf(const ByteChain& payload, size_t count) {
-  return PayloadIsSparse(payload) ? ReadSparseHead(payload, count).value().sent_count : 0;
+  return DenseDecoder(payload, scale);
 }
 
 }  // namespace
 
-DeviceDecoder::DeviceDecoder(const ByteChain& payload, size_t count, float scale)
+DeviceDecoder::DeviceDecoder(const CheckedPayload& payload, float scale)
     : payload_(payload),
-      count_(count),
       scale_(scale),
-      dense_(Dense(payload, count, scale)),
-      sent_count_(SentCountOf(payload, count)) {}
+      dense_(Dense(payload, scale)),
+      sent_count_(dense_.has_value() ? 0 : payload.entries().head().entry_count) {}
 
 size_t DeviceDecoder::staged_bytes() const {
   if (dense_.has_value()) return dense_->staged_bytes();
@@ -47,7 +40,7 @@ void DeviceDecoder::Stage(std::span<std::byte> staged) const {
   if (dense_.has_value()) return dense_->Stage(staged);
   auto* indices = reinterpret_cast<uint32_t*>(staged.data());
   auto* values = reinterpret_cast<float*>(indices + sent_count_);
-  ForEachSent(payload_, count_, [&](auto some_indices, auto some_values) {
+  ForEachPayloadEntry(payload_, [&](auto some_indices, auto some_values) {
     indices = std::ranges::copy(some_indices, indices).out;
     values = std::ranges::copy(some_values, values).out;
   });

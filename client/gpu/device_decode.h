@@ -10,7 +10,7 @@
 //
 // The caller copies it from pinned memory, which must stay until the copy is done:
 //
-//   const DeviceDecoder decoder(payload, count);
+//   const DeviceDecoder decoder(payload);
 //   decoder.Stage(pinned.first(decoder.staged_bytes()));
 //   CopyBytesToDevice(pinned..., on_device..., stream);
 //   decoder.Decode(on_device, workspace, values, stream);
@@ -25,7 +25,7 @@
 #include <span>
 
 #include "client/gpu/dense_decode.h"
-#include "common/byte_chain.h"
+#include "common/codec/payload.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"
 
@@ -33,9 +33,9 @@ namespace thinwire::client::gpu {
 
 class DeviceDecoder {
  public:
-  // Of scale * the COUNT values of PAYLOAD, which the decoder borrows. REQUIRES:
-  // CheckPayload(payload, count) passed; count < 2^31.
-  DeviceDecoder(const ByteChain& payload, size_t count, float scale = 1.0f);
+  // Decodes SCALE times the values of PAYLOAD, which outlives the decoder. REQUIRES:
+  // payload.count() < 2^31.
+  explicit DeviceDecoder(const CheckedPayload& payload, float scale = 1.0f);
 
   size_t staged_bytes() const;
   // On the device, for one call at a time.
@@ -62,8 +62,7 @@ class DeviceDecoder {
   };
   Entries EntriesOf(std::span<const std::byte> staged) const;
 
-  const ByteChain& payload_;
-  const size_t count_;
+  const CheckedPayload& payload_;
   const float scale_;
   const std::optional<DenseDecoder> dense_;  // else it is sparse
   const size_t sent_count_;

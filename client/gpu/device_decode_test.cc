@@ -19,20 +19,19 @@ class DeviceDecodeTest : public kernels::cuda::CudaTest,
                          public testing::WithParamInterface<CodecSpec> {
  protected:
   // In two pieces, so that a value straddles them.
-  static ByteChain InPieces(std::vector<std::byte> payload) {
+  static CheckedPayload InPieces(std::vector<std::byte> payload, size_t count) {
     const auto cut = static_cast<ptrdiff_t>(payload.size() / 2);
     ByteChain chain(std::vector<std::byte>(payload.begin(), payload.begin() + cut));
     chain.Append(ByteChain(std::vector<std::byte>(payload.begin() + cut, payload.end())));
-    return chain;
+    return CheckPayload(chain, count).value();
   }
 
-  void ExpectTheHosts(const ByteChain& payload, const std::vector<float>& start, float scale) {
-    const size_t count = start.size();
+  void ExpectTheHosts(const CheckedPayload& payload, const std::vector<float>& start, float scale) {
     std::vector<float> decoded = start, sum = start;
     DecodePayloadScaled(payload, scale, decoded);
     DecodePayloadAdd(payload, scale, sum);
 
-    const DeviceDecoder decoder(payload, count, scale);
+    const DeviceDecoder decoder(payload, scale);
     std::vector<std::byte> staged(decoder.staged_bytes());
     decoder.Stage(staged);
     DeviceArray<std::byte> on_device(staged, stream_);
@@ -49,7 +48,7 @@ class DeviceDecodeTest : public kernels::cuda::CudaTest,
 TEST_P(DeviceDecodeTest, TheDeviceDecodesWhatTheHostDoes) {
   const std::unique_ptr<const Codec> codec = *MakeCodec(GetParam());
   for (const size_t count : {0, 1, 31, 32, 33, 513, 4095, 4097, 20'003}) {
-    const ByteChain payload = InPieces(Encoded(*codec, StudentT3(count, 3)));
+    const CheckedPayload payload = InPieces(Encoded(*codec, StudentT3(count, 3)), count);
     for (const float scale : {1.0f, -0.3f}) {
       SCOPED_TRACE(testing::Message() << count << " values times " << scale);
       ExpectTheHosts(payload, Gauss(count, 5), scale);
@@ -61,16 +60,17 @@ TEST_P(DeviceDecodeTest, TheDeviceDecodesWhatTheHostDoes) {
 TEST_P(DeviceDecodeTest, WhatIsStagedIsAboutAsShortAsThePayload) {
   constexpr size_t kCount = 100'003;
   const std::unique_ptr<const Codec> codec = *MakeCodec(GetParam());
-  const ByteChain payload(Encoded(*codec, Laplace(kCount, 3)));
-  const size_t staged = DeviceDecoder(payload, kCount).staged_bytes();
+  const CheckedPayload payload =
+      CheckPayload(ByteChain(Encoded(*codec, Laplace(kCount, 3))), kCount).value();
+  const size_t staged = DeviceDecoder(payload).staged_bytes();
   if (PayloadIsSparse(payload)) {
     size_t sent_count = 0;
-    ForEachSent(payload, kCount, [&](auto indices, auto) { sent_count += indices.size(); });
+    ForEachPayloadEntry(payload, [&](auto indices, auto) { sent_count += indices.size(); });
     EXPECT_EQ(staged, 8 * sent_count);
   } else {
     // A group of eight signs has one number in its payload, and a table of two.
     const size_t table_bytes = GetParam().onebit_group == 8 ? kCount : 256 * sizeof(float);
-    EXPECT_LE(staged, payload.size() + table_bytes);
+    EXPECT_LE(staged, payload.bytes().size() + table_bytes);
   }
 }
 

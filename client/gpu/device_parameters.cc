@@ -5,12 +5,11 @@
 #include "client/gpu/device_segments.h"
 #include "client/gpu/device_status.h"
 #include "client/gpu/reserve.h"
-#include "client/host_parameters.h"
-#include "client/splitter.h"
+#include "client/replica/host_parameters.h"
+#include "client/replica/shard_values.h"
 #include "common/value_hash.h"
 #include "kernels/cuda/runtime/in_order.h"
 #include "kernels/cuda/runtime/memory.h"
-#include "proto/parameter_service.pb.h"
 
 namespace thinwire::client::gpu {
 
@@ -69,19 +68,19 @@ ByteChain DeviceParameters::SeedPayload(ShardId shard) const {
   return Fp32Payload(partition_.segments(shard), tensors);
 }
 
-absl::StatusOr<uint64_t> DeviceParameters::Apply(const ParametersEntry& entry) {
-  const bool is_hashed = entry.published_hash != 0;
-  const size_t count = partition_.value_count(entry.shard);
+absl::StatusOr<uint64_t> DeviceParameters::Apply(const ParameterChange& change) {
+  const bool is_hashed = change.wants_hash;
+  const size_t count = partition_.value_count(change.shard);
   const cuda::Status status =
       cuda::InOrder([&] { return is_hashed ? Reserve(count, on_host_) : cuda::Status(); },
-                    [&] { return Launch(entry, is_hashed); }, [&] { return stream_.Wait(); });
+                    [&] { return Launch(change); }, [&] { return stream_.Wait(); });
   if (!status.ok()) return ToStatus(status);
-  ForgetInitial(entry.shard);
+  ForgetInitial(change.shard);
   return is_hashed ? HashValues(on_host_.span().first(count)) : 0;
 }
 
-cuda::Status DeviceParameters::Launch(const ParametersEntry& entry, bool is_hashed) {
-  const std::vector<Segment>& segments = partition_.segments(entry.shard);
+cuda::Status DeviceParameters::Launch(const ParameterChange& change) {
+  const std::vector<Segment>& segments = partition_.segments(change.shard);
   std::span<float> values = InPlace(segments, tensors_);
   const bool in_place = !values.empty();
   cuda::Status status;
@@ -91,21 +90,24 @@ cuda::Status DeviceParameters::Launch(const ParametersEntry& entry, bool is_hash
     if (!status.ok()) return status;
     values = gathered_.span().first(CountOf(segments));
   }
-  return cuda::InOrder([&] { return Decode(entry, values); },
-                       [&] {
-                         return in_place ? cuda::Status()
-                                         : ScatterOnDevice(values, segments, tensors_, stream_);
-                       },
-                       [&] {
-                         const auto on_host = on_host_.span().first(is_hashed ? values.size() : 0);
-                         return cuda::CopyToHost(values.first(on_host.size()), on_host, stream_);
-                       });
+  return cuda::InOrder(
+      [&] { return Decode(change, values); },
+      [&] {
+        return in_place ? cuda::Status() : ScatterOnDevice(values, segments, tensors_, stream_);
+      },
+      [&] {
+        const auto on_host = on_host_.span().first(change.wants_hash ? values.size() : 0);
+        return cuda::CopyToHost(values.first(on_host.size()), on_host, stream_);
+      });
 }
 
-cuda::Status DeviceParameters::Decode(const ParametersEntry& entry, std::span<float> values) {
-  if (entry.kind == Parameters::ADD) return stage_.DecodeAdd(entry.payload, values, stream_);
-  if (entry.kind == Parameters::MOVE) return stage_.Move(entry.payload, values, stream_);
-  return stage_.Decode(entry.payload, values, stream_);
+cuda::Status DeviceParameters::Decode(const ParameterChange& change, std::span<float> values) {
+  if (const auto* delta = std::get_if<UlpDelta>(&change.values)) {
+    return stage_.Move(*delta, values, stream_);
+  }
+  const auto& payload = std::get<CheckedPayload>(change.values);
+  if (change.adds) return stage_.DecodeAdd(payload, values, stream_);
+  return stage_.Decode(payload, values, stream_);
 }
 
 void DeviceParameters::ForgetInitial(ShardId shard) {

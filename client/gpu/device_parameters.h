@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/gpu/payload_stage.h"
-#include "client/parameter_memory.h"
+#include "client/replica/parameter_memory.h"
 #include "common/partition.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/status.h"
@@ -33,7 +33,7 @@ class DeviceParameters final : public ParameterMemory {
   std::span<float> tensor(uint32_t tensor) override { return tensors_[tensor]; }
   absl::Status Fill(std::span<const std::span<const float>> values) override;
   ByteChain SeedPayload(ShardId shard) const override;
-  absl::StatusOr<uint64_t> Apply(const ParametersEntry& entry) override;
+  absl::StatusOr<uint64_t> Apply(const ParameterChange& change) override;
 
  private:
   explicit DeviceParameters(const Partition& partition);
@@ -41,8 +41,8 @@ class DeviceParameters final : public ParameterMemory {
   kernels::cuda::Status Open();
   kernels::cuda::Status Upload();
   // All of Apply, with a copy of the values to the host if they are to be hashed.
-  kernels::cuda::Status Launch(const ParametersEntry& entry, bool is_hashed);
-  kernels::cuda::Status Decode(const ParametersEntry& entry, std::span<float> values);
+  kernels::cuda::Status Launch(const ParameterChange& change);
+  kernels::cuda::Status Decode(const ParameterChange& change, std::span<float> values);
   void ForgetInitial(ShardId shard);
 
   const Partition& partition_;

@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "client/replica.h"
+#include "client/replica/replica.h"
 #include "common/codec/codec.h"
-#include "common/codec/moves.h"
+#include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"
 #include "kernels/cuda/ops/twin_cases.h"
 #include "proto/parameter_service.pb.h"
@@ -19,7 +19,7 @@ using Floats = std::vector<float>;
 ByteChain Encoded(const CodecSpec& spec, const Floats& values) {
   const auto codec = *MakeCodec(spec);
   std::vector<std::byte> payload(codec->MaxPayloadBytes(values.size()));
-  payload.resize(codec->Encode(values, Turn(), payload));
+  payload.resize(codec->Encode(values, RandomKeys(), payload));
   return ByteChain(std::move(payload));
 }
 
@@ -111,7 +111,7 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
       to[i] = from[i] * 1.001f + 1e-6f;
       if (std::bit_cast<uint32_t>(to[i]) != std::bit_cast<uint32_t>(from[i])) indices.push_back(i);
     }
-    return EncodeMoves(from, to, indices);
+    return EncodeUlpDelta(from, to, indices);
   }
 
   // Matrices, and vectors in a shard of their own.

@@ -137,7 +137,7 @@ cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& wo
         const std::span<float> residual =
             memory.residual.span().first(feeds_back ? memory.count : 0);
         memory.owes = !leaves_nothing;
-        return codec.Encode(values, residual, work.turn, &collect_from_.data()[work.shard.value],
+        return codec.Encode(values, residual, work.keys, &collect_from_.data()[work.shard.value],
                             workspace_.span(), payload(), slot.size.data(), stream_);
       },
       [&] { return cuda::CopyBytesToHost(payload(), slot.out->span(), stream_); },
@@ -158,15 +158,16 @@ absl::StatusOr<std::optional<ByteChain>> DeviceShardEncoder::Finish() {
   return payload;
 }
 
-// momentum = 0 where PAYLOAD has an entry, as MomentumCorrection::Sent.
-cuda::Status DeviceShardEncoder::Mask(const ByteChain& payload, Slot& slot) {
-  if (!correction_.enabled || !correction_.factor_masking || !PayloadIsSparse(payload)) return {};
+// momentum = 0 where the payload BYTES has an entry, as MomentumCorrection::Sent.
+cuda::Status DeviceShardEncoder::Mask(const ByteChain& bytes, Slot& slot) {
+  if (!correction_.enabled || !correction_.factor_masking) return {};
   ShardMemory& memory = shards_[slot.shard.value];
+  const CheckedPayload payload = EncodedPayload(bytes, memory.count);
+  if (!PayloadIsSparse(payload)) return {};
   slot.sent.clear();
-  ForEachSent(payload, memory.count,
-              [&](std::span<const uint32_t> indices, std::span<const float>) {
-                slot.sent.insert(slot.sent.end(), indices.begin(), indices.end());
-              });
+  ForEachPayloadEntry(payload, [&](std::span<const uint32_t> indices, std::span<const float>) {
+    slot.sent.insert(slot.sent.end(), indices.begin(), indices.end());
+  });
   const size_t count = slot.sent.size();
   return cuda::InOrder(
       [&] { return Reserve(count, indices_); }, [&] { return Reserve(count, kept_); },
@@ -178,12 +179,12 @@ cuda::Status DeviceShardEncoder::Mask(const ByteChain& payload, Slot& slot) {
       });
 }
 
-absl::Status DeviceShardEncoder::GiveBack(ShardId shard, const ByteChain& payload,
+absl::Status DeviceShardEncoder::GiveBack(ShardId shard, const CheckedPayload& payload,
                                           std::span<const uint32_t> taken) {
   return ToStatus(AddBack(shards_[shard.value], payload, taken));
 }
 
-cuda::Status DeviceShardEncoder::AddBack(ShardMemory& memory, const ByteChain& payload,
+cuda::Status DeviceShardEncoder::AddBack(ShardMemory& memory, const CheckedPayload& payload,
                                          std::span<const uint32_t> taken) {
   const size_t count = taken.size();
   const auto indices = [&] { return indices_.span().first(count); };
@@ -202,9 +203,9 @@ absl::StatusOr<double> DeviceShardEncoder::SumOfSquares(std::span<const float> g
   return gradients_.SumOfSquares(gradient);
 }
 
-absl::StatusOr<std::vector<Owed>> DeviceShardEncoder::owed() {
+absl::StatusOr<std::vector<ShardFeedback>> DeviceShardEncoder::feedback() {
   if (absl::Status s = ToStatus(CopyOwed()); !s.ok()) return s;
-  std::vector<Owed> owed;
+  std::vector<ShardFeedback> owed;
   for (const auto& [residual, momentum] : on_host_) owed.push_back({residual, momentum});
   return owed;
 }

@@ -22,12 +22,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/encode/shard_encoder.h"
 #include "client/gpu/device_codec.h"
 #include "client/gpu/gradient_stage.h"
 #include "client/gpu/payload_stage.h"
-#include "client/momentum_correction.h"
-#include "client/options.h"
-#include "client/shard_encoder.h"
+#include "client/options/client_options.h"
 #include "common/buffer_pool.h"
 #include "common/partition.h"
 #include "kernels/cuda/runtime/memory.h"
@@ -47,10 +46,10 @@ class DeviceShardEncoder final : public ShardEncoder {
   // Errors, beside the device's: those of MakeCodec.
   absl::Status Begin(const Work& work) override;
   absl::StatusOr<std::optional<ByteChain>> Finish() override;
-  absl::Status GiveBack(ShardId shard, const ByteChain& payload,
+  absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                         std::span<const uint32_t> taken) override;
   absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) override;
-  absl::StatusOr<std::vector<Owed>> owed() override;
+  absl::StatusOr<std::vector<ShardFeedback>> feedback() override;
   absl::Status Restore(ShardId shard, std::span<const float> residual,
                        std::span<const float> momentum) override;
 
@@ -89,8 +88,8 @@ class DeviceShardEncoder final : public ShardEncoder {
   kernels::cuda::Status Owe(ShardMemory& memory);
   kernels::cuda::Status Encode(const DeviceCodec& codec, const Work& work,
                                std::span<const float> values, Slot& slot);
-  kernels::cuda::Status Mask(const ByteChain& payload, Slot& slot);
-  kernels::cuda::Status AddBack(ShardMemory& memory, const ByteChain& payload,
+  kernels::cuda::Status Mask(const ByteChain& bytes, Slot& slot);
+  kernels::cuda::Status AddBack(ShardMemory& memory, const CheckedPayload& payload,
                                 std::span<const uint32_t> taken);
   kernels::cuda::Status CopyOwed();
 

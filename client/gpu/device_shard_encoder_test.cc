@@ -5,9 +5,9 @@
 #include <deque>
 #include <string>
 
+#include "client/encode/push_encoder.h"
+#include "client/encode/residual_file.h"
 #include "client/gpu/gpu.h"
-#include "client/push_encoder.h"
-#include "client/residual_file.h"
 #include "kernels/cuda/ops/twin_cases.h"
 
 namespace thinwire::client::gpu {
@@ -97,8 +97,8 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
     device.Accepted(push);
     if (draw % 7 != 0 || push.payload.empty()) return;
     const std::vector<uint32_t> taken = {0, 3, 17, 18, 100};
-    Expect(host.PutBack(push, taken));
-    Expect(device.PutBack(push, taken));
+    Expect(host.ReturnUnselected(push, taken));
+    Expect(device.ReturnUnselected(push, taken));
   }
 
   void ExpectSameOwed(PushEncoder& host, PushEncoder& device) {

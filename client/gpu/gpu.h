@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/device.h"
-#include "client/options.h"
+#include "client/encode/device.h"
+#include "client/options/client_options.h"
 #include "common/partition.h"
 
 namespace thinwire::client::gpu {

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-#include "client/shard_encoder.h"
+#include "client/encode/shard_encoder.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"

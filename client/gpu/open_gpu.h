@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "client/device.h"
+#include "client/encode/device.h"
 
 namespace thinwire {
 

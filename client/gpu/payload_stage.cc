@@ -1,7 +1,7 @@
 #include "client/gpu/payload_stage.h"
 
 #include "client/gpu/device_decode.h"
-#include "client/gpu/device_moves.h"
+#include "client/gpu/device_ulp_delta.h"
 #include "client/gpu/reserve.h"
 #include "kernels/cuda/runtime/in_order.h"
 #include "kernels/cuda/runtime/memory.h"
@@ -22,9 +22,9 @@ cuda::Status PayloadStage::Bring(const Staged& staged, const cuda::Stream& strea
                        });
 }
 
-cuda::Status PayloadStage::Decode(const ByteChain& payload, std::span<float> out,
+cuda::Status PayloadStage::Decode(const CheckedPayload& payload, std::span<float> out,
                                   const cuda::Stream& stream) {
-  const DeviceDecoder decoder(payload, out.size());
+  const DeviceDecoder decoder(payload);
   return cuda::InOrder([&] { return Reserve(decoder.workspace_bytes(), workspace_); },
                        [&] { return Bring(decoder, stream); },
                        [&] {
@@ -33,9 +33,9 @@ cuda::Status PayloadStage::Decode(const ByteChain& payload, std::span<float> out
                        });
 }
 
-cuda::Status PayloadStage::DecodeAdd(const ByteChain& payload, std::span<float> sum,
+cuda::Status PayloadStage::DecodeAdd(const CheckedPayload& payload, std::span<float> sum,
                                      const cuda::Stream& stream) {
-  const DeviceDecoder decoder(payload, sum.size());
+  const DeviceDecoder decoder(payload);
   return cuda::InOrder([&] { return Reserve(decoder.workspace_bytes(), workspace_); },
                        [&] { return Bring(decoder, stream); },
                        [&] {
@@ -44,9 +44,9 @@ cuda::Status PayloadStage::DecodeAdd(const ByteChain& payload, std::span<float> 
                        });
 }
 
-cuda::Status PayloadStage::Move(const ByteChain& payload, std::span<float> values,
+cuda::Status PayloadStage::Move(const UlpDelta& delta, std::span<float> values,
                                 const cuda::Stream& stream) {
-  const DeviceMoves moves(payload, values.size());
+  const DeviceUlpDelta moves(delta);
   return cuda::InOrder([&] { return Bring(moves, stream); },
                        [&] {
                          const auto staged = staged_.span().first(moves.staged_bytes());

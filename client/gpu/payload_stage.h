@@ -1,15 +1,16 @@
 // PayloadStage: brings payloads to the GPU and applies them to values there: pinned memory, memory
-// on the device, and the launches of device_decode.h and device_moves.h.
+// on the device, and the launches of device_decode.h and device_ulp_delta.h.
 //
 // All functions launch and return; REQUIRES, for all: the stream was waited for since the last
-// call; the payload was checked. Not thread-safe.
+// call. Not thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_PAYLOAD_STAGE_H_
 #define THINWIRE_CLIENT_GPU_PAYLOAD_STAGE_H_
 
 #include <cstddef>
 #include <span>
 
-#include "common/byte_chain.h"
+#include "common/codec/delta/ulp_delta.h"
+#include "common/codec/payload.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"
@@ -19,17 +20,17 @@ namespace thinwire::client::gpu {
 class PayloadStage {
  public:
   // out = decode(payload)
-  kernels::cuda::Status Decode(const ByteChain& payload, std::span<float> out,
+  kernels::cuda::Status Decode(const CheckedPayload& payload, std::span<float> out,
                                const kernels::cuda::Stream& stream);
   // sum += decode(payload)
-  kernels::cuda::Status DecodeAdd(const ByteChain& payload, std::span<float> sum,
+  kernels::cuda::Status DecodeAdd(const CheckedPayload& payload, std::span<float> sum,
                                   const kernels::cuda::Stream& stream);
-  // As ApplyMoves of common/codec/moves.h.
-  kernels::cuda::Status Move(const ByteChain& payload, std::span<float> values,
+  // Does what UlpDelta::Apply does (common/codec/delta/ulp_delta.h).
+  kernels::cuda::Status Move(const UlpDelta& delta, std::span<float> values,
                              const kernels::cuda::Stream& stream);
 
  private:
-  // Brings what STAGED, a DeviceDecoder or DeviceMoves, stages to staged_.
+  // Brings what STAGED, a DeviceDecoder or DeviceUlpDelta, stages to staged_.
   template <typename Staged>
   kernels::cuda::Status Bring(const Staged& staged, const kernels::cuda::Stream& stream);
 

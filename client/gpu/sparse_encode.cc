@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "common/codec/index_code.h"
+#include "common/codec/sparse/index_code.h"
 #include "kernels/cuda/ops/arithmetic.h"
 #include "kernels/cuda/ops/index_code.h"
 #include "kernels/cuda/ops/sparse.h"
@@ -30,7 +30,7 @@ struct SparseEncoder::Workspace {
     collect_from = layout.Append<uint32_t>(1);
     index_words = layout.Append<uint32_t>(encoder.UsesGolombRice() ? cuda::GolombRiceWords(k) : 0);
     values = layout.Append<std::byte>(dense.WorkspaceBytes(k));
-    if (encoder.spec_.id == CodecId::kTopK) {
+    if (encoder.CodesIndices()) {
       selection = layout.Append<std::byte>(cuda::TopKWorkspaceBytes(count, k));
     }
     bytes = layout.bytes();
@@ -46,36 +46,36 @@ struct SparseEncoder::Workspace {
 
 SparseEncoder::Parts SparseEncoder::PartsOf(size_t count, uint64_t draw,
                                             const DenseEncoder& values) const {
-  Parts parts = {.head = {.id = spec_.id}};
+  Parts parts = {.head = {.format = format_}};
   size_t index_bytes = 0;
-  if (spec_.id == CodecId::kTopK) {
-    parts.head.sent_count = SentCount(spec_.density, count, spec_.least_sent);
+  if (CodesIndices()) {
+    parts.head.entry_count = SparseEntryCount(spec_.density, count, spec_.least_sent);
     parts.head.coder = spec_.indices;
-    index_bytes = MaxIndexBytes(spec_.indices, parts.head.sent_count, count);
+    index_bytes = MaxIndexBytes(spec_.indices, parts.head.entry_count, count);
   } else {
-    parts.head.sent_count = SentCount(spec_.density, count);
+    parts.head.entry_count = SparseEntryCount(spec_.density, count);
     parts.head.draw = draw;
   }
-  parts.values = SparseHeadBytes(parts.head);
-  parts.indices = parts.values + values.PayloadBytes(parts.head.sent_count);
+  parts.values = parts.head.bytes();
+  parts.indices = parts.values + values.PayloadBytes(parts.head.entry_count);
   parts.end = parts.indices + index_bytes;
   return parts;
 }
 
 size_t SparseEncoder::CodesOffset(size_t count, const DenseEncoder& values) const {
   const Parts parts = PartsOf(count, 0, values);
-  return parts.values + values.CodesOffset(parts.head.sent_count);
+  return parts.values + values.CodesOffset(parts.head.entry_count);
 }
 
 size_t SparseEncoder::WorkspaceBytes(size_t count, const DenseEncoder& values) const {
-  return Workspace(*this, values, count, PartsOf(count, 0, values).head.sent_count, nullptr).bytes;
+  return Workspace(*this, values, count, PartsOf(count, 0, values).head.entry_count, nullptr).bytes;
 }
 
 // The payload's, and that of the values within it, which is right behind.
 Status SparseEncoder::PutHeads(const Parts& parts, const DenseEncoder& values,
                                const DeviceCall& call, uint32_t* size) const {
   std::array<std::byte, cuda::kMaxWriteBytes> bytes;
-  PutSparseHead(parts.head, bytes.data());
+  parts.head.Put(bytes.data());
   std::ranges::copy(values.head(), bytes.begin() + static_cast<ptrdiff_t>(parts.values));
   return WriteHead(std::span(bytes).first(parts.values + values.head().size()), call.out,
                    static_cast<uint32_t>(parts.end), size, call.stream);
@@ -85,7 +85,7 @@ Status SparseEncoder::Choose(const DeviceCall& call, uint32_t* collect_from,
                              const Workspace& work) const {
   const cuda::Stream& stream = call.stream;
   const bool feedback = !call.residual.empty();
-  if (spec_.id == CodecId::kTopK) {
+  if (CodesIndices()) {
     const kernels::IndexedValues top = {work.indices, work.sent};
     if (feedback) {
       return AddAndSelectTopK(call.gradient, call.residual, top, collect_from, work.selection,
@@ -101,7 +101,7 @@ Status SparseEncoder::Choose(const DeviceCall& call, uint32_t* collect_from,
   const bool scales = spec_.unbiased && !feedback;
   return cuda::InOrder(
       [&] { return feedback ? Add(call.gradient, call.residual, stream) : Status(); },
-      [&] { return DrawIndices(call.turn.shared_draw, from.size(), work.indices, stream); },
+      [&] { return DrawIndices(call.keys.shared, from.size(), work.indices, stream); },
       [&] { return Gather(from, work.indices, work.sent, stream); },
       [&] {
         const auto factor = static_cast<float>(from.size()) / static_cast<float>(work.sent.size());
@@ -111,7 +111,7 @@ Status SparseEncoder::Choose(const DeviceCall& call, uint32_t* collect_from,
 
 Status SparseEncoder::CodeIndices(const DeviceCall& call, size_t offset, const Workspace& work,
                                   uint32_t* size) const {
-  if (spec_.id == CodecId::kRandomK) return {};
+  if (!CodesIndices()) return {};
   const size_t universe = call.gradient.size();
   std::byte* const out = call.out + offset;
   if (!UsesGolombRice()) return EncodeEliasFano(work.indices, universe, out, call.stream);
@@ -122,11 +122,11 @@ Status SparseEncoder::CodeIndices(const DeviceCall& call, size_t offset, const W
 Status SparseEncoder::Encode(const DenseEncoder& values, const DeviceCall& call,
                              uint32_t* collect_from, uint32_t* size) const {
   const size_t count = call.gradient.size();
-  const Parts parts = PartsOf(count, call.turn.shared_draw, values);
-  const Workspace work(*this, values, count, parts.head.sent_count, call.workspace);
+  const Parts parts = PartsOf(count, call.keys.shared, values);
+  const Workspace work(*this, values, count, parts.head.entry_count, call.workspace);
   const auto lost = call.residual.empty() ? std::span<float>() : work.lost;
   const DeviceCall of_values = {
-      work.sent, lost, call.turn, work.values.data(), call.out + parts.values, call.stream};
+      work.sent, lost, call.keys, work.values.data(), call.out + parts.values, call.stream};
   return cuda::InOrder([&] { return PutHeads(parts, values, call, size); },
                        [&] { return Choose(call, collect_from, work); },
                        [&] { return Clear(std::as_writable_bytes(lost), call.stream); },

@@ -1,4 +1,5 @@
-// SparseEncoder: writes topk and randomk payloads on the device (common/codec/sparse_head.h).
+// SparseEncoder: writes topk and randomk payloads on the device
+// (common/codec/sparse/sparse_payload.h).
 //
 //   choose the indices and gather their values | encode these | code the indices
 //
@@ -14,18 +15,18 @@
 #include "client/gpu/dense_encode.h"
 #include "client/gpu/device_call.h"
 #include "common/codec/codec.h"
-#include "common/codec/sparse_head.h"
+#include "common/codec/sparse/sparse_payload.h"
 #include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::client::gpu {
 
 class SparseEncoder {
  public:
-  // REQUIRES: spec.id is topk or randomk, and MakeCodec(spec) passes.
-  explicit SparseEncoder(const CodecSpec& spec) : spec_(spec) {}
+  // REQUIRES: spec.id is a sparse codec, and MakeCodec(spec) succeeds.
+  explicit SparseEncoder(const CodecSpec& spec) : spec_(spec), format_(*RowOf(spec.id).sparse) {}
 
   // Whether a shard whose sparse payload is no shorter is sent dense.
-  bool FallsBack() const { return spec_.id == CodecId::kTopK; }
+  bool FallsBack() const { return CodesIndices(); }
   // Whether no payload of a shard is longer than another.
   bool HasOneLength() const { return !UsesGolombRice(); }
 
@@ -50,9 +51,8 @@ class SparseEncoder {
   };
 
   Parts PartsOf(size_t count, uint64_t draw, const DenseEncoder& values) const;
-  bool UsesGolombRice() const {
-    return spec_.id == CodecId::kTopK && spec_.indices == IndexCoder::kGolombRice;
-  }
+  bool CodesIndices() const { return format_.indices == SparseFormat::Indices::kCoded; }
+  bool UsesGolombRice() const { return CodesIndices() && spec_.indices == IndexCoder::kGolombRice; }
   kernels::cuda::Status PutHeads(const Parts& parts, const DenseEncoder& values,
                                  const DeviceCall& call, uint32_t* size) const;
   // Chooses, and gathers what is to be sent.
@@ -62,6 +62,7 @@ class SparseEncoder {
                                     uint32_t* size) const;
 
   const CodecSpec spec_;
+  const SparseFormat& format_;
 };
 
 }  // namespace thinwire::client::gpu

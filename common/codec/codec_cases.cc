@@ -3,16 +3,22 @@
 #include <cmath>
 #include <numbers>
 #include <random>
+#include <utility>
+
+#include "common/codec/sparse/index_code.h"
+#include "common/codec/sparse/sparse_payload.h"
+#include "kernels/sparse.h"
 
 namespace thinwire {
 namespace {
 
-// The engine is the same everywhere, the library's distributions are not: hence the formulas.
+// The standard fixes the numbers of std::mt19937, but not those of its distributions. Therefore the
+// distributions are written out.
 class Draws {
  public:
   explicit Draws(uint32_t seed) : random_(seed) {}
 
-  // In (0, 1).
+  // Returns a number in (0, 1).
   double Uniform() { return (static_cast<double>(random_()) + 0.5) / 4294967296.0; }
   double Sign() { return random_() % 2 == 0 ? 1 : -1; }
   double Normal() {
@@ -69,7 +75,48 @@ std::string SpecName(const CodecSpec& spec) {
 
 bool HasFixedValues(const CodecSpec& spec) {
   const CodecId values = IsDense(spec.id) ? spec.id : spec.values;
-  return values <= CodecId::kFp8E4m3;
+  return RowOf(values).family == CodecFamily::kDense;
+}
+
+double MaxNormalLoss(const CodecSpec& spec, size_t count) {
+  if (!IsDense(spec.id)) {
+    // The k largest values have k/n of |v|^2 or more (Stich et al. 2018, lemma A.1), and k random
+    // values have k/n of it in the mean.
+    CodecSpec values = spec;
+    values.id = spec.values;
+    const auto all = static_cast<double>(count);
+    return 1 - std::round(spec.density * all) / all * (1 - MaxNormalLoss(values, count));
+  }
+  const auto table_loss = [](CodecId one_bit, CodecId id) {
+    return 0.26 * std::pow(0.4, static_cast<int>(id) - static_cast<int>(one_bit) - 1);
+  };
+  switch (spec.id) {
+    case CodecId::kFp32:
+      return 0;
+    case CodecId::kFp16:
+    case CodecId::kBf16:
+      return 4e-6;
+    case CodecId::kFp8E5m2:
+    case CodecId::kFp8E4m3:
+      return 4e-3;
+    case CodecId::kInt8:
+      return 1e-4;
+    case CodecId::kQsgd:
+      return spec.qsgd_levels == 127 ? 2.2e-4 : 0.08;
+    case CodecId::kLog4:
+      return 0.055;
+    case CodecId::kTwoBit:
+      return 0.75;
+    case CodecId::kOneBit:
+    case CodecId::kOneBitSign:
+    case CodecId::kLloyd1:
+      return 0.46;
+    default:
+      // Each bit more than halves the loss, except that of the few values beyond the table's
+      // largest entry.
+      if (spec.id > CodecId::kLloyd1) return table_loss(CodecId::kLloyd1, spec.id) + 0.003;
+      return table_loss(CodecId::kTable1, spec.id) + 0.016;
+  }
 }
 
 std::vector<float> Gauss(size_t count, uint32_t seed) {
@@ -98,14 +145,33 @@ std::vector<float> LogNormal2(size_t count, uint32_t seed) {
 
 std::vector<std::byte> Encoded(const Codec& codec, std::span<const float> values) {
   std::vector<std::byte> payload(codec.MaxPayloadBytes(values.size()));
-  payload.resize(codec.Encode(values, Turn(), payload));
+  payload.resize(codec.Encode(values, RandomKeys(), payload));
   return payload;
 }
 
-std::vector<float> Decoded(const ByteChain& payload, size_t count) {
-  std::vector<float> values(count, -1.0f);
+std::vector<float> Decoded(const CheckedPayload& payload) {
+  std::vector<float> values(payload.count(), -1.0f);
   DecodePayload(payload, values);
   return values;
+}
+
+std::vector<float> Decoded(const ByteChain& payload, size_t count) {
+  return Decoded(CheckPayload(payload, count).value());
+}
+
+ByteChain EncodeEntries(std::span<const float> values, std::span<const uint32_t> indices) {
+  constexpr IndexCoder kCoder = IndexCoder::kEliasFano;
+  const SparseHead head = {.format = kTopKFormat, .entry_count = indices.size(), .coder = kCoder};
+  std::vector<float> entries(indices.size());
+  kernels::Gather(values, indices, entries);
+  const std::vector<std::byte> dense = Encoded(*MakeCodec({}).value(), entries);
+  std::vector<std::byte> bytes(head.bytes());
+  head.Put(bytes.data());
+  bytes.insert(bytes.end(), dense.begin(), dense.end());
+  const size_t begin = bytes.size();
+  bytes.resize(begin + MaxIndexBytes(kCoder, indices.size(), values.size()));
+  EncodeIndices(kCoder, indices, values.size(), bytes.data() + begin);
+  return ByteChain(std::move(bytes));
 }
 
 double Nmse(std::span<const float> a, std::span<const float> b) {

@@ -1,14 +1,14 @@
-// ErrorFeedback: remembers what a codec lost of one shard's gradients, and sends it with a later
-// one.
+// ErrorFeedback: keeps the encoding error of one shard's gradients and adds it to the next
+// gradient.
 //
 //   v = residual + gradient;   payload = C(v);   residual = v - decode(payload)
 //
-// (Seide et al. 2014, section 3; Karimireddy et al. 2019.) The values of a push that came too late
-// are given back to the residual, so that what was produced is what was applied plus the residual.
-// With `keep_error` false the codec's own loss is dropped, but a late push still comes back. The
-// residual takes no memory while it is zero.
+// (Seide et al. 2014, section 3; Karimireddy et al. 2019.) A push that the server rejects as late
+// is added back to the residual, so the produced gradients always equal the applied values plus the
+// residual. With `keep_error` false the encoding error is dropped, but a late push is still added
+// back. A residual of zero takes no memory.
 //
-// Not thread-safe. A payload is encoded once: a retry sends the same bytes.
+// A payload is encoded once, and a retry sends the same bytes. Not thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_ERROR_FEEDBACK_H_
 #define THINWIRE_COMMON_CODEC_ERROR_FEEDBACK_H_
 
@@ -29,29 +29,30 @@ class ErrorFeedback {
                 std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : count_(count), keep_error_(keep_error), residual_(memory) {}
 
-  // Encodes residual + GRADIENT with CODEC, which may be another one at each call, as it is done on
-  // TURN. Returns the payload's length. REQUIRES: gradient.size() == count, all finite; out.size()
-  // >= codec.MaxPayloadBytes(count).
-  size_t Encode(const Codec& codec, std::span<const float> gradient, const Turn& turn,
+  // Writes the payload of residual + GRADIENT to OUT and returns its length. CODEC may change from
+  // call to call. REQUIRES: GRADIENT has `count` finite values; out.size() >=
+  // codec.MaxPayloadBytes(count).
+  size_t Encode(const Codec& codec, std::span<const float> gradient, const RandomKeys& keys,
                 std::span<std::byte> out);
 
-  // Whether the payload of any gradient would be its fp32 bytes.
+  // Returns whether Encode would write the fp32 bytes of the gradient itself.
   bool SendsAsItIs(const Codec& codec) const {
     return residual_.empty() && codec.id() == CodecId::kFp32;
   }
 
-  // residual += decode(payload), for a push whose verdict was kLate; once per push.
-  // REQUIRES: CheckPayload(payload, count) passed.
-  void GiveBack(const ByteChain& payload);
-  // The same but at TAKEN, for a push of which these values were used; rising indices below count.
-  void GiveBack(const ByteChain& payload, std::span<const uint32_t> taken);
+  // Adds the decoded PAYLOAD to the residual. Called once for each push with the verdict kLate.
+  // REQUIRES: PAYLOAD has `count` values.
+  void GiveBack(const CheckedPayload& payload);
+  // Like GiveBack, except at the indices APPLIED, whose values the server has applied. REQUIRES:
+  // APPLIED ascends and is below `count`.
+  void GiveBack(const CheckedPayload& payload, std::span<const uint32_t> applied);
 
-  // Goes on from what residual() was. REQUIRES: empty, or `count` values.
+  // Continues from an earlier residual(). REQUIRES: empty, or `count` values.
   void Restore(std::span<const float> residual) {
     residual_.assign(residual.begin(), residual.end());
   }
 
-  // Empty while it is zero, else `count` values.
+  // The residual: empty if it is zero, otherwise `count` values.
   std::span<const float> residual() const { return residual_; }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "common/codec/codec_cases.h"
@@ -15,10 +16,10 @@ constexpr size_t kCount = 301;
 
 std::unique_ptr<const Codec> Make(CodecId id) { return MakeCodec({.id = id}).value(); }
 
-ByteChain Send(ErrorFeedback& feedback, const Codec& codec, std::span<const float> gradient) {
+CheckedPayload Send(ErrorFeedback& feedback, const Codec& codec, std::span<const float> gradient) {
   std::vector<std::byte> payload(codec.MaxPayloadBytes(gradient.size()));
-  payload.resize(feedback.Encode(codec, gradient, Turn(), payload));
-  return ByteChain(std::move(payload));
+  payload.resize(feedback.Encode(codec, gradient, RandomKeys(), payload));
+  return EncodedPayload(ByteChain(std::move(payload)), gradient.size());
 }
 
 // What was produced and what arrived, value by value.
@@ -30,8 +31,8 @@ class Ledger {
       magnitude_[i] += std::abs(gradient[i]);
     }
   }
-  void Arrive(const ByteChain& payload) {
-    const std::vector<float> values = Decoded(payload, kCount);
+  void Arrive(const CheckedPayload& payload) {
+    const std::vector<float> values = Decoded(payload);
     for (size_t i = 0; i < kCount; ++i) arrived_[i] += values[i];
   }
   // Up to the rounding of the fp32 sums.
@@ -57,7 +58,7 @@ TEST_P(ErrorFeedbackOfEachCodec, MassIsConservedOverAThousandSteps) {
   for (uint32_t step = 0; step < 1000; ++step) {
     const std::vector<float> gradient = Laplace(kCount, step);
     ledger.Produce(gradient);
-    const ByteChain payload = Send(feedback, *codec, gradient);
+    const CheckedPayload payload = Send(feedback, *codec, gradient);
     if (step % 7 == 3) {
       feedback.GiveBack(payload);  // it came too late
     } else {
@@ -67,50 +68,6 @@ TEST_P(ErrorFeedbackOfEachCodec, MassIsConservedOverAThousandSteps) {
   ledger.ExpectConserved(feedback.residual());
 }
 
-// What a dense codec may leave of |v|^2, v being nearly normal as residual + gradient are here:
-// above the worst of a thousand arrays.
-double LeftByDense(const CodecSpec& spec) {
-  switch (spec.id) {
-    case CodecId::kFp32:
-      return 0;
-    case CodecId::kFp16:
-    case CodecId::kBf16:
-      return 4e-6;
-    case CodecId::kFp8E5m2:
-    case CodecId::kFp8E4m3:
-      return 4e-3;
-    case CodecId::kInt8:
-      return 1e-4;
-    case CodecId::kQsgd:
-      return spec.qsgd_levels == 127 ? 2.2e-4 : 0.08;
-    case CodecId::kLog4:
-      return 0.055;
-    case CodecId::kTwoBit:
-      return 0.75;
-    case CodecId::kOneBit:
-    case CodecId::kOneBitSign:
-    case CodecId::kLloyd1:
-      return 0.46;
-    default: {
-      // Less than half for each bit more, but for the few values beyond a table's end.
-      const bool refined = spec.id > CodecId::kLloyd1;
-      const int bits = static_cast<int>(spec.id) -
-                       static_cast<int>(refined ? CodecId::kLloyd1 : CodecId::kTable1) + 1;
-      return 0.26 * std::pow(0.4, bits - 2) + (refined ? 0.003 : 0.016);
-    }
-  }
-}
-
-// The same of any codec but table_1. The k largest have k/n of |v|^2 or more (Stich et al. 2018,
-// lemma A.1), k that are drawn have it in the mean.
-double LeftOf(const CodecSpec& spec) {
-  if (IsDense(spec.id)) return LeftByDense(spec);
-  CodecSpec values = spec;
-  values.id = spec.values;
-  const auto sent = std::round(spec.density * kCount);
-  return 1 - sent / kCount * (1 - LeftByDense(values));
-}
-
 // What the residual may grow to, in norms of a gradient. Where a codec leaves q of |r + g|^2 and
 // the gradients have nothing to do with the residual, |r|^2 = q (|r|^2 + |g|^2) in the mean, so
 // that |r| = sqrt(q / (1 - q)) |g|. table_1 sends the 99th percentile for every magnitude: that is
@@ -118,7 +75,7 @@ double LeftOf(const CodecSpec& spec) {
 // until gradients are small beside it.
 double MostResidual(const CodecSpec& spec) {
   if (spec.id == CodecId::kTable1) return 25;
-  const double left = LeftOf(spec);
+  const double left = MaxNormalLoss(spec, kCount);
   return 1.3 * std::sqrt(left / (1 - left));
 }
 
@@ -138,12 +95,13 @@ TEST_P(ErrorFeedbackOfEachCodec, TheResidualStaysWithinItsMultipleOfAGradient) {
     const std::vector<float> gradient = Gauss(kCount, step);
     std::vector<float> sum = gradient;
     for (size_t i = 0; i < feedback.residual().size(); ++i) sum[i] += feedback.residual()[i];
-    feedback.Encode(*codec, gradient, {.shared_draw = step, .own_draw = step}, payload);
+    feedback.Encode(*codec, gradient, {.shared = step, .per_worker = step}, payload);
     const double left = Power(feedback.residual());
     if (GetParam().id != CodecId::kTable1) {
       // What was drawn may have less than its share of one array, but takes nothing beyond it.
       const bool drawn = GetParam().id == CodecId::kRandomK;
-      ASSERT_LE(left, (drawn ? 1 : LeftOf(GetParam())) * Power(sum)) << "step " << step;
+      ASSERT_LE(left, (drawn ? 1 : MaxNormalLoss(GetParam(), kCount)) * Power(sum))
+          << "step " << step;
     }
     produced += Power(gradient) / 1000;
     largest = std::max(largest, left);
@@ -157,8 +115,8 @@ INSTANTIATE_TEST_SUITE_P(All, ErrorFeedbackOfEachCodec, testing::ValuesIn(AllCod
 TEST(ErrorFeedbackTest, ALosslessCodecTakesNoMemory) {
   ErrorFeedback feedback(kCount, true);
   const std::vector<float> gradient = Gauss(kCount, 1);
-  const ByteChain payload = Send(feedback, *Make(CodecId::kFp32), gradient);
-  EXPECT_EQ(Decoded(payload, kCount), gradient);
+  const CheckedPayload payload = Send(feedback, *Make(CodecId::kFp32), gradient);
+  EXPECT_EQ(Decoded(payload), gradient);
   EXPECT_TRUE(feedback.residual().empty());
 }
 
@@ -193,18 +151,18 @@ TEST(ErrorFeedbackTest, WhatIsGivenBackIsSentAgainOnce) {
   const auto codec = Make(CodecId::kFp32);
   feedback.GiveBack(Send(feedback, *codec, gradient));
   EXPECT_EQ(std::vector<float>(feedback.residual().begin(), feedback.residual().end()), gradient);
-  EXPECT_EQ(Decoded(Send(feedback, *codec, zero), kCount), gradient);
-  EXPECT_EQ(Decoded(Send(feedback, *codec, zero), kCount), zero);
+  EXPECT_EQ(Decoded(Send(feedback, *codec, zero)), gradient);
+  EXPECT_EQ(Decoded(Send(feedback, *codec, zero)), zero);
 }
 
 TEST(ErrorFeedbackTest, WhatWasTakenOfAPushIsNotGivenBack) {
   const std::vector<uint32_t> taken = {0, 7, kCount - 1};
   for (const CodecId id : {CodecId::kFp32, CodecId::kFp8E5m2, CodecId::kTopK, CodecId::kRandomK}) {
     ErrorFeedback feedback(kCount, true);
-    const ByteChain payload = Send(feedback, *Make(id), Gauss(kCount, 3));
+    const CheckedPayload payload = Send(feedback, *Make(id), Gauss(kCount, 3));
     std::vector<float> want(feedback.residual().begin(), feedback.residual().end());
     want.resize(kCount);
-    std::vector<float> sent = Decoded(payload, kCount);
+    std::vector<float> sent = Decoded(payload);
     for (const uint32_t index : taken) sent[index] = 0;
     for (size_t i = 0; i < kCount; ++i) want[i] += sent[i];
     feedback.GiveBack(payload, taken);
@@ -216,18 +174,18 @@ TEST(ErrorFeedbackTest, WithoutKeepErrorOnlyWhatIsGivenBackIsKept) {
   const std::vector<float> gradient = Gauss(kCount, 4), zero(kCount, 0.0f);
   ErrorFeedback feedback(kCount, false);
   const auto codec = Make(CodecId::kFp8E5m2);
-  const ByteChain payload = Send(feedback, *codec, gradient);
+  const CheckedPayload payload = Send(feedback, *codec, gradient);
   EXPECT_TRUE(feedback.residual().empty());
   feedback.GiveBack(payload);
-  EXPECT_EQ(Decoded(Send(feedback, *codec, zero), kCount), Decoded(payload, kCount));
+  EXPECT_EQ(Decoded(Send(feedback, *codec, zero)), Decoded(payload));
   EXPECT_TRUE(feedback.residual().empty());
 }
 
 TEST(ErrorFeedbackTest, AShardOfNoValuesIsFine) {
   ErrorFeedback feedback(0, true);
   for (const CodecId id : {CodecId::kFp32, CodecId::kFp8E4m3, CodecId::kTopK}) {
-    const ByteChain payload = Send(feedback, *Make(id), {});
-    EXPECT_TRUE(CheckPayload(payload, 0).ok());
+    const CheckedPayload payload = Send(feedback, *Make(id), {});
+    EXPECT_EQ(payload.count(), 0u);
     feedback.GiveBack(payload);
   }
 }

@@ -1,95 +1,207 @@
-#include <algorithm>
+#include "common/codec/table.h"
+
 #include <array>
-#include <bit>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "common/codec/codebook_codec.h"
-#include "common/codec/codebook_codecs.h"
-#include "common/codec/table_fit.h"
-#include "common/mix_bits.h"
-#include "kernels/sums.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/codec/codebook/codebook_encoder.h"
+#include "common/codec/codebook/codebook_formats.h"
+#include "common/codec/dense/dense.h"
+#include "common/codec/sparse/sparse_encoders.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
 
-// Rising, by their bits: one pass for each of a float's bytes.
-void SortMagnitudes(std::vector<uint32_t>& magnitudes) {
-  std::vector<uint32_t> other(magnitudes.size());
-  for (int shift = 0; shift < 32; shift += 8) {
-    std::array<size_t, 257> begins = {};
-    for (const uint32_t bits : magnitudes) ++begins[(bits >> shift & 0xFF) + 1];
-    for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
-    for (const uint32_t bits : magnitudes) other[begins[bits >> shift & 0xFF]++] = bits;
-    magnitudes.swap(other);
-  }
+using MadeCodec = absl::StatusOr<std::unique_ptr<const Codec>>;
+
+MadeCodec MakeDense(const CodecRow& row, const CodecSpec&) { return MakeDenseCodec(row.id); }
+
+MadeCodec MakeCodebook(const CodecRow& row, const CodecSpec& spec) {
+  return MakeCodebookCodec(*row.codebook, row.SettingsOf(spec));
 }
 
-// COUNT magnitudes of VALUES, rising: of each of as many equal parts one that is drawn.
-std::vector<float> SortedSample(std::span<const float> values, size_t count) {
-  std::vector<uint32_t> bits(count);
-  for (size_t i = 0; i < count; ++i) {
-    const size_t begin = i * values.size() / count, end = (i + 1) * values.size() / count;
-    const float value = values[begin + MixBits(i) % (end - begin)];
-    bits[i] = std::bit_cast<uint32_t>(value) & 0x7FFFFFFF;
-  }
-  SortMagnitudes(bits);
-  std::vector<float> sample(count);
-  std::ranges::transform(bits, sample.begin(), [](uint32_t b) { return std::bit_cast<float>(b); });
-  return sample;
+// Makes the codec of a sparse payload's values.
+MadeCodec MakeValues(const CodecSpec& spec) {
+  const CodecRow& row = RowOf(spec.values);
+  return row.make(row, spec);
 }
 
-// Of SORTED at PART of its length, between the nearest two in proportion.
-float Percentile(std::span<const float> sorted, double part) {
-  const double place = part * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  const double share = place - static_cast<double>(below);
-  return static_cast<float>((1 - share) * sorted[below] + share * sorted[above]);
+MadeCodec MakeTopK(const CodecRow&, const CodecSpec& spec) {
+  ASSIGN_OR_RETURN(auto values, MakeValues(spec));
+  return MakeTopKCodec(spec.density, spec.least_sent, spec.indices, std::move(values));
 }
 
-// Each entry becomes the mean of the samples that are nearest to it. (Lloyd 1982.)
-void Refine(std::span<const float> sorted, std::span<float> entries) {
-  auto begin = sorted.begin();
-  for (size_t e = 0; e < entries.size(); ++e) {
-    // The next entry is still as it was, and this one is not needed again.
-    auto end = sorted.end();
-    if (e + 1 < entries.size()) {
-      const float middle = 0.5f * entries[e] + 0.5f * entries[e + 1];
-      end = std::lower_bound(begin, sorted.end(), middle);
+MadeCodec MakeRandomK(const CodecRow&, const CodecSpec& spec) {
+  ASSIGN_OR_RETURN(auto values, MakeValues(spec));
+  return MakeRandomKCodec(spec.density, spec.unbiased, std::move(values));
+}
+
+CodebookSettings OneBitSettingsOf(const CodecSpec& spec) {
+  return OneBitSettings(spec.onebit_group);
+}
+CodebookSettings TwoBitSettingsOf(const CodecSpec& spec) {
+  return TwoBitSettings(static_cast<float>(spec.twobit_threshold));
+}
+CodebookSettings QsgdSettingsOf(const CodecSpec& spec) { return QsgdSettings(spec.qsgd_levels); }
+
+CodecRow Dense(CodecId id, std::string_view name) {
+  return {.id = id,
+          .name = name,
+          .family = CodecFamily::kDense,
+          .carries_parameters = true,
+          .has_device_encoder = true,
+          .values = DenseFormat(id),
+          .make = MakeDense};
+}
+
+CodecRow Codebook(std::string_view name, const CodebookFormat& format,
+                  CodebookSettings (*settings)(const CodecSpec& spec) = nullptr) {
+  return {.id = format.id(),
+          .name = name,
+          .family = CodecFamily::kCodebook,
+          .has_device_encoder = format.fit() != CodebookFit::kHostOnly,
+          .values = &format,
+          .codebook = &format,
+          .settings = settings,
+          .make = MakeCodebook};
+}
+
+CodecRow WithParameters(CodecRow row) {
+  row.carries_parameters = true;
+  return row;
+}
+
+CodecRow Sparse(std::string_view name, const SparseFormat& format, decltype(CodecRow::make) make) {
+  return {.id = format.id,
+          .name = name,
+          .family = CodecFamily::kSparse,
+          .has_device_encoder = true,
+          .sparse = &format,
+          .make = make};
+}
+
+// The order groups the rows by their uses, as table.h says.
+std::vector<CodecRow> Rows() {
+  return {
+      Dense(CodecId::kFp32, "fp32"),
+      Dense(CodecId::kFp16, "fp16"),
+      Dense(CodecId::kBf16, "bf16"),
+      Dense(CodecId::kFp8E5m2, "fp8_e5m2"),
+      Dense(CodecId::kFp8E4m3, "fp8_e4m3"),
+      WithParameters(Codebook("int8", Int8Format())),
+      Codebook("onebit", OneBitFormat(), OneBitSettingsOf),
+      Codebook("onebit_sign", OneBitSignFormat(), OneBitSettingsOf),
+      Codebook("table_1", TableFormat(1)),
+      Codebook("table_2", TableFormat(2)),
+      Codebook("table_3", TableFormat(3)),
+      Codebook("table_4", TableFormat(4)),
+      Codebook("table_5", TableFormat(5)),
+      Codebook("table_6", TableFormat(6)),
+      Codebook("table_7", TableFormat(7)),
+      Codebook("table_8", TableFormat(8)),
+      Codebook("lloyd_1", LloydFormat(1)),
+      Codebook("lloyd_2", LloydFormat(2)),
+      Codebook("lloyd_3", LloydFormat(3)),
+      Codebook("lloyd_4", LloydFormat(4)),
+      Codebook("lloyd_5", LloydFormat(5)),
+      Codebook("lloyd_6", LloydFormat(6)),
+      Codebook("lloyd_7", LloydFormat(7)),
+      Codebook("lloyd_8", LloydFormat(8)),
+      Codebook("twobit", TwoBitFormat(), TwoBitSettingsOf),
+      Codebook("qsgd", QsgdFormat(), QsgdSettingsOf),
+      Codebook("log_4", Log4Format()),
+      Sparse("topk", kTopKFormat, MakeTopK),
+      Sparse("randomk", kRandomKFormat, MakeRandomK),
+  };
+}
+
+// The rows, and indices for look-ups.
+struct Table {
+  Table() : rows(Rows()) {
+    for (const CodecRow& row : rows) {
+      by_id[static_cast<uint8_t>(row.id)] = &row;
+      names.push_back(row.name);
+      dense_count += row.dense() ? 1 : 0;
+      parameter_count += row.carries_parameters ? 1 : 0;
     }
-    double sum = 0;
-    for (auto sample = begin; sample != end; ++sample) sum += *sample;
-    if (end != begin) entries[e] = static_cast<float>(sum / static_cast<double>(end - begin));
-    begin = end;
   }
-}
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
 
-class TableCodec final : public CodebookCodec {
- public:
-  explicit TableCodec(CodecId id) : CodebookCodec(id, {}) {}
-
- private:
-  void Fit(std::span<const float> values, Codebook::Head&,
-           std::span<float> numbers) const override {
-    if (id() == CodecId::kLloyd1) {
-      const kernels::SignSums sums = kernels::SumBySign(values);
-      numbers[0] =
-          static_cast<float>((sums.positive - sums.negative) / static_cast<double>(values.size()));
-      return;
-    }
-    const std::vector<float> sample =
-        SortedSample(values, TableSampleCount(values.size(), numbers.size()));
-    for (size_t j = 0; j < numbers.size(); ++j) {
-      numbers[j] = Percentile(
-          sample, 0.99 * static_cast<double>(j + 1) / static_cast<double>(numbers.size()));
-    }
-    if (id() < CodecId::kLloyd1) return;
-    for (int i = 0; i < kLloydIterations; ++i) Refine(sample, numbers);
-  }
+  const std::vector<CodecRow> rows;
+  std::array<const CodecRow*, 256> by_id = {};  // null where there is no codec
+  std::vector<std::string_view> names;
+  size_t dense_count = 0;
+  size_t parameter_count = 0;
 };
+
+// Built once and never destroyed, so that threads may use it while the process exits.
+const Table& GetTable() {
+  static const Table& table = *new Table();
+  return table;
+}
+
+const CodecRow* Find(CodecId id) { return GetTable().by_id[static_cast<uint8_t>(id)]; }
 
 }  // namespace
 
-std::unique_ptr<const Codec> MakeTableCodec(CodecId id) { return std::make_unique<TableCodec>(id); }
+std::span<const CodecRow> CodecTable() { return GetTable().rows; }
+
+const CodecRow& RowOf(CodecId id) { return *Find(id); }
+
+std::span<const std::string_view> CodecNames() { return GetTable().names; }
+std::span<const std::string_view> DenseCodecNames() {
+  return CodecNames().first(GetTable().dense_count);
+}
+std::span<const std::string_view> ParameterCodecNames() {
+  return CodecNames().first(GetTable().parameter_count);
+}
+
+std::string_view CodecName(CodecId id) {
+  const CodecRow* row = Find(id);
+  return row == nullptr ? "unknown" : row->name;
+}
+
+std::ostream& operator<<(std::ostream& out, CodecId id) { return out << CodecName(id); }
+
+bool IsDense(CodecId id) {
+  const CodecRow* row = Find(id);
+  return row != nullptr && row->dense();
+}
+
+bool CarriesParameters(CodecId id) {
+  const CodecRow* row = Find(id);
+  return row != nullptr && row->carries_parameters;
+}
+
+absl::StatusOr<CodecSpec> ParseCodec(std::string_view name) {
+  for (const CodecRow& row : CodecTable()) {
+    if (row.name == name) return CodecSpec{.id = row.id};
+  }
+  const std::vector<std::string> known(CodecNames().begin(), CodecNames().end());
+  return absl::InvalidArgumentError(absl::StrCat("codec: unknown name (expected one of ",
+                                                 absl::StrJoin(known, ", "), "; got \"",
+                                                 std::string(name), "\")"));
+}
+
+absl::StatusOr<IndexCoder> ParseIndexCoder(std::string_view name) {
+  if (name == kIndexCoderNames[0]) return IndexCoder::kEliasFano;
+  if (name == kIndexCoderNames[1]) return IndexCoder::kGolombRice;
+  return absl::InvalidArgumentError(
+      absl::StrCat("index coder: unknown name (expected elias_fano or golomb_rice, got \"",
+                   std::string(name), "\")"));
+}
+
+absl::StatusOr<CodecId> CodecIdFromWire(uint32_t value) {
+  if (value <= UINT8_MAX && Find(static_cast<CodecId>(value)) != nullptr) {
+    return static_cast<CodecId>(value);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("codec: unknown number (expected 1 to ",
+                                                 CodecTable().size(), ", got ", value, ")"));
+}
 
 }  // namespace thinwire

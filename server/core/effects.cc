@@ -46,7 +46,7 @@ std::ostream& operator<<(std::ostream& out, const Judgement& j) {
   return out << ")";
 }
 
-std::ostream& operator<<(std::ostream& out, const Answer& a) {
+std::ostream& operator<<(std::ostream& out, const ReadAnswer& a) {
   return out << "answer w" << a.worker << "/" << a.incarnation << " step " << a.step << " in "
              << a.form;
 }
@@ -57,7 +57,7 @@ std::ostream& operator<<(std::ostream& out, const JoinAnswer& j) {
              << " predecessor " << j.predecessor_next << " largest " << j.largest_next;
 }
 
-std::ostream& operator<<(std::ostream& out, const RoundClosed& r) {
+std::ostream& operator<<(std::ostream& out, const ClosedRound& r) {
   return out << "round " << r.step << " of {" << Workers(r.accepted) << "}";
 }
 
@@ -70,12 +70,12 @@ std::ostream& operator<<(std::ostream& out, const Effects& e) {
   if (e.judgement.has_value()) print(*e.judgement);
   if (e.join.has_value()) print(*e.join);
   if (e.opened) print("opened");
-  for (const RoundClosed& round : e.rounds) print(round);
-  for (const Answer& answer : e.answers) print(answer);
+  for (const ClosedRound& round : e.rounds) print(round);
+  for (const ReadAnswer& answer : e.answers) print(answer);
   return out;
 }
 
-std::ostream& operator<<(std::ostream& out, const Wait& w) {
+std::ostream& operator<<(std::ostream& out, const BlockedRead& w) {
   out << "w" << w.worker << "/" << w.incarnation << " waits for step " << w.step << " at frontier "
       << w.frontier;
   if (w.unseeded) out << ", unseeded";

@@ -1,5 +1,5 @@
-// Effects: what the caller of Shard::Apply must now do: send a verdict, answer reads, and count
-// what happened.
+// Effects are the results of Shard::Apply that its caller must act on: verdicts to send, reads to
+// answer, and events to count.
 #ifndef THINWIRE_SERVER_CORE_EFFECTS_H_
 #define THINWIRE_SERVER_CORE_EFFECTS_H_
 
@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// What becomes of a push, in the order of judging (docs/consistency.md). The numbers are those of
+// The verdict of a push, in the order of judging (docs/consistency.md). The numbers are those of
 // the wire.
 enum class Verdict : uint8_t {
   kAccept = 1,
@@ -27,36 +27,35 @@ enum class Verdict : uint8_t {
 
 std::ostream& operator<<(std::ostream& out, Verdict verdict);
 
-// The verdict on the push or, for kStale and kFenced, on the read that was applied. A push that is
-// judged kStale, kFenced or kEarly finishes nothing and reads nothing; the others are also reads
-// for step + 1.
+// The verdict of a push or, for kStale and kFenced, of a read. A push with verdict kStale, kFenced
+// or kEarly finishes no step and is not a read; any other push is also a read for step + 1.
 struct Judgement {
   WorkerId worker;
-  Incarnation incarnation;  // of the sender, also when it is fenced
+  Incarnation incarnation;  // the sender's, even if it is fenced
   Step step;
   Verdict verdict = Verdict::kAccept;
-  bool again = false;      // the stored verdict of a push that came again
+  bool again = false;      // the stored verdict of a push that was judged before
   Step frontier;           // after the event
   Version version;         // after the event
-  uint64_t staleness = 0;  // kAccept: updates between computed_version and this push
+  uint64_t staleness = 0;  // kAccept: updates since computed_version
 
   bool operator==(const Judgement&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const Judgement& value);
 };
 
-// A read that is now answered: send the worker Shard::Encoded(form.codec), or Shard::Deltas of what
-// is published.
-struct Answer {
+// A read to answer now. The caller sends Shard::Encoded(form.codec) or, for a read of published
+// values, Shard::Deltas.
+struct ReadAnswer {
   WorkerId worker;
   Incarnation incarnation;
   Step step;
   ReadForm form;
 
-  bool operator==(const Answer&) const = default;
-  friend std::ostream& operator<<(std::ostream& out, const Answer& value);
+  bool operator==(const ReadAnswer&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const ReadAnswer& value);
 };
 
-// What a Join is told.
+// The reply to a Join, for one shard.
 struct JoinAnswer {
   Incarnation incarnation;  // the worker's newest
   bool open = false;
@@ -69,41 +68,42 @@ struct JoinAnswer {
   friend std::ostream& operator<<(std::ostream& out, const JoinAnswer& value);
 };
 
-// A round that closed (kRound). Rounds that nobody gave to and that close together are one entry,
+// A round that closed (Fold::kRound). Consecutive empty rounds that close together are reported as
 // the last of them.
-struct RoundClosed {
+struct ClosedRound {
   Step step;
-  std::vector<WorkerId>
-      accepted;  // rising; their gradients made the update. Empty: the version did not move.
+  // The workers of the accepted gradients, rising. If there are none, the version did not change.
+  std::vector<WorkerId> accepted;
 
-  bool operator==(const RoundClosed&) const = default;
-  friend std::ostream& operator<<(std::ostream& out, const RoundClosed& value);
+  bool operator==(const ClosedRound&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const ClosedRound& value);
 };
 
 struct Effects {
   std::optional<Judgement> judgement;
   std::optional<JoinAnswer> join;
-  std::vector<Answer> answers;
-  std::vector<RoundClosed> rounds;
+  std::vector<ReadAnswer> answers;
+  std::vector<ClosedRound> rounds;
   bool opened = false;
 
   bool operator==(const Effects&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const Effects& value);
 };
 
-// Whom a waiting read waits for.
-struct Wait {
+// A waiting read and the reason why it waits.
+struct BlockedRead {
   WorkerId worker;
   Incarnation incarnation;
   Step step;  // of the read
   Step frontier;
   bool unseeded = false;
-  uint32_t live = 0;    // while the shard is shut: how many are present
-  uint32_t wanted = 0;  // while the shard is shut: how many it waits for; 0 once it is open
-  std::vector<WorkerId> unfinished;  // once open: the live workers that hold the frontier back
+  uint32_t live = 0;    // before the shard opens: the number of live workers
+  uint32_t wanted = 0;  // before the shard opens: the number it needs; 0 once it is open
+  std::vector<WorkerId>
+      unfinished;  // once it is open: the live workers that have not finished the frontier
 
-  bool operator==(const Wait&) const = default;
-  friend std::ostream& operator<<(std::ostream& out, const Wait& value);
+  bool operator==(const BlockedRead&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const BlockedRead& value);
 };
 
 }  // namespace thinwire

@@ -14,7 +14,7 @@ std::string Printed(const Value& value) {
   return out.str();
 }
 
-TEST(EffectsTest, PrintOnOneLineInTheOrderOfSending) {
+TEST(EffectsTest, PrintOnOneLineInSendingOrder) {
   Effects effects;
   effects.judgement.emplace();
   effects.judgement->worker = WorkerId{1};
@@ -32,8 +32,8 @@ TEST(EffectsTest, PrintOnOneLineInTheOrderOfSending) {
   EXPECT_EQ(Printed(Effects{}), "");
 }
 
-TEST(EffectsTest, AWaitNamesItsCause) {
-  Wait wait;
+TEST(EffectsTest, ABlockedReadPrintsItsReason) {
+  BlockedRead wait;
   wait.step = Step{1};
   wait.unseeded = true;
   wait.live = 1;

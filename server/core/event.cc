@@ -9,7 +9,7 @@ void PrintSender(std::ostream& out, const char* what, const Sent& sent) {
 }
 
 void Print(std::ostream& out, const SeedEvent& e) {
-  out << "seed " << e.payload.size() << " bytes";
+  out << "seed " << e.payload.bytes().size() << " bytes";
 }
 
 void Print(std::ostream& out, const JoinEvent& e) { PrintSender(out, "join", e); }
@@ -22,7 +22,7 @@ void Print(std::ostream& out, const ReadEvent& e) {
 void Print(std::ostream& out, const PushEvent& e) {
   PrintSender(out, "push", e);
   out << " step " << e.step << " generation " << e.generation << " examples " << e.examples << "+"
-      << e.late_examples << " of version " << e.computed_version << ", " << e.payload.size()
+      << e.late_examples << " of version " << e.computed_version << ", " << e.payload.bytes().size()
       << " bytes";
 }
 

@@ -7,24 +7,24 @@
 
 namespace thinwire {
 
-std::optional<Verdict> JudgeSender(const Standing& standing, Generation generation,
+std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generation,
                                    Incarnation incarnation) {
-  const WorkerProgress& worker = standing.worker;
+  const WorkerProgress& worker = input.worker;
   const bool known = worker.incarnation.value != 0 && incarnation <= worker.incarnation;
-  if (generation != standing.generation || !known) return Verdict::kStale;
+  if (generation != input.generation || !known) return Verdict::kStale;
   if (incarnation < worker.incarnation || !worker.joined()) return Verdict::kFenced;
   return std::nullopt;
 }
 
-float LargestAccepted(uint32_t examples, uint32_t most_folded) {
-  // Half of what a float holds: the rest is for what rounding adds.
+float LargestAccepted(uint32_t examples, uint32_t max_folded) {
+  // Half of the largest float leaves room for rounding errors.
   constexpr double kLargestSum = std::numeric_limits<float>::max() / 2;
-  return static_cast<float>(kLargestSum / examples / most_folded);
+  return static_cast<float>(kLargestSum / examples / max_folded);
 }
 
-Ruling Judge(const Standing& standing, const PushEvent& push) {
-  const WorkerProgress& worker = standing.worker;
-  if (const auto verdict = JudgeSender(standing, push.generation, push.incarnation)) {
+Decision Judge(const JudgeInput& input, const PushEvent& push) {
+  const WorkerProgress& worker = input.worker;
+  if (const auto verdict = JudgeSender(input, push.generation, push.incarnation)) {
     return {*verdict};
   }
   if (worker.last_push.has_value()) {
@@ -32,13 +32,13 @@ Ruling Judge(const Standing& standing, const PushEvent& push) {
     if (push.step == last.step) return {last.verdict, true};
     if (push.step < last.step) return {Verdict::kRepeat};
   }
-  if (push.step < std::max(worker.next, standing.frontier)) return {Verdict::kLate};
-  if (!standing.open || push.step > StepsAfter(standing.frontier, standing.slack)) {
+  if (push.step < std::max(worker.next, input.frontier)) return {Verdict::kLate};
+  if (!input.open || push.step > StepsAfter(input.frontier, input.slack)) {
     return {Verdict::kEarly};
   }
   if (push.examples == 0) return {Verdict::kAccept};
-  const float largest = LargestAccepted(push.examples, standing.most_folded);
-  const bool within = PayloadIsWithin(push.payload, standing.value_count, largest);
+  const float largest = LargestAccepted(push.examples, input.max_folded);
+  const bool within = PayloadIsWithin(push.payload, largest);
   return {within ? Verdict::kAccept : Verdict::kRefused};
 }
 

@@ -1,14 +1,15 @@
-// Judge: what becomes of a push. A pure function of what the shard knows and of the push, in this
-// order:
+// Judge decides the verdict of a push. It is a pure function of the push and the shard's state; the
+// first matching row applies:
 //
-//   1  another generation, or an incarnation that never joined here    kStale
-//   2  an older incarnation, or one that has left                      kFenced
-//   3  the step of the last push that finished one                     its verdict, again
-//      a step below it                                                 kRepeat
-//   4  step < max(next, frontier)                                      kLate
-//   5  step > frontier + slack, or the shard is shut                   kEarly
-//   6  not finite, or the sum it goes into might not be                kRefused
-//   7  otherwise                                                       kAccept
+//   1  another generation, or an incarnation that never joined this shard   kStale
+//   2  an older incarnation, or one that has left                           kFenced
+//   3  the step of the last push that finished a step                       the stored verdict,
+//   with `again`
+//      a step below it                                                      kRepeat
+//   4  step < max(next, frontier)                                           kLate
+//   5  step > frontier + slack, or the shard is not open                    kEarly
+//   6  a value is not finite, or so large that the sum could overflow       kRefused
+//   7  otherwise                                                            kAccept
 #ifndef THINWIRE_SERVER_CORE_JUDGE_H_
 #define THINWIRE_SERVER_CORE_JUDGE_H_
 
@@ -23,36 +24,35 @@
 
 namespace thinwire {
 
-// What matters about the shard and the push's worker.
-struct Standing {
+// The state of the shard and of the pushing worker that the verdict depends on.
+struct JudgeInput {
   Generation generation;
   WorkerProgress worker;
   Step frontier;
   uint64_t slack = 0;
   bool open = false;
-  size_t value_count = 0;
-  uint32_t most_folded = 1;  // gradients that one update is made from
+  uint32_t max_folded = 1;  // the most gradients that one update sums
 };
 
-struct Ruling {
+struct Decision {
   Verdict verdict = Verdict::kAccept;
-  bool again = false;
+  bool again = false;  // the stored verdict of a push that was judged before
 
-  bool operator==(const Ruling&) const = default;
+  bool operator==(const Decision&) const = default;
 };
 
-// Rows 1 and 2, which hold for reads as well: kStale, kFenced, or nothing where the sender may
-// speak.
-std::optional<Verdict> JudgeSender(const Standing& standing, Generation generation,
+// Applies rows 1 and 2, which hold for reads as well. Returns kStale, kFenced, or nullopt for a
+// valid sender.
+std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generation,
                                    Incarnation incarnation);
 
-// The largest magnitude with which a value of a gradient of EXAMPLES examples is accepted: a sum of
-// MOST_FOLDED such gradients cannot overflow. REQUIRES: neither is 0.
-float LargestAccepted(uint32_t examples, uint32_t most_folded);
+// Returns the largest magnitude of a gradient value that the shard accepts. The sum of MAX_FOLDED
+// such gradients, each weighted by EXAMPLES, stays finite. REQUIRES: both arguments are positive.
+float LargestAccepted(uint32_t examples, uint32_t max_folded);
 
-// All rows; the payload is looked at in row 6 alone. REQUIRES: CheckPayload(push.payload,
-// standing.value_count) passed, or push.examples is 0.
-Ruling Judge(const Standing& standing, const PushEvent& push);
+// Applies all rows. Only row 6 reads the payload. REQUIRES: push.payload has as many values as the
+// shard, or push.examples is 0.
+Decision Judge(const JudgeInput& input, const PushEvent& push);
 
 }  // namespace thinwire
 

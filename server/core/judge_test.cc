@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {
@@ -14,135 +14,134 @@ namespace {
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 const FakeWorker kWorker = {WorkerId{0}, Incarnation{2}};
 
-// An open shard of one value at frontier 5, slack 1; the worker has finished the steps below 5.
-Standing AtFive() {
-  Standing standing;
-  standing.generation = Generation{0};
-  standing.worker.incarnation = Incarnation{2};
-  standing.worker.next = Step{5};
-  standing.worker.read = Step{5};
-  standing.frontier = Step{5};
-  standing.slack = 1;
-  standing.open = true;
-  standing.value_count = 1;
-  return standing;
+// An open shard with one value, frontier 5 and slack 1. The worker has finished the steps below 5.
+JudgeInput AtFive() {
+  JudgeInput input;
+  input.generation = Generation{0};
+  input.worker.incarnation = Incarnation{2};
+  input.worker.next = Step{5};
+  input.worker.read = Step{5};
+  input.frontier = Step{5};
+  input.slack = 1;
+  input.open = true;
+  return input;
 }
 
-Standing AfterPushing(uint64_t step, Verdict verdict) {
-  Standing standing = AtFive();
-  standing.worker.last_push = JudgedPush{Step{step}, verdict};
-  return standing;
+JudgeInput AfterPushing(uint64_t step, Verdict verdict) {
+  JudgeInput input = AtFive();
+  input.worker.last_push = JudgedPush{Step{step}, verdict};
+  return input;
 }
 
 PushEvent PushOf(uint64_t step) { return kWorker.Push(step, 1, {1.0f}); }
 
-TEST(JudgeTest, TakesWhatIsNeitherLateNorEarly) {
-  EXPECT_EQ(Judge(AtFive(), PushOf(5)), Ruling{Verdict::kAccept});
-  EXPECT_EQ(Judge(AtFive(), PushOf(6)), Ruling{Verdict::kAccept});
+TEST(JudgeTest, AcceptsAStepWithinTheBounds) {
+  EXPECT_EQ(Judge(AtFive(), PushOf(5)), Decision{Verdict::kAccept});
+  EXPECT_EQ(Judge(AtFive(), PushOf(6)), Decision{Verdict::kAccept});
 }
 
-TEST(JudgeTest, AnotherGenerationIsStaleWhoeverSpeaks) {
+TEST(JudgeTest, AnotherGenerationIsStaleForAnySender) {
   PushEvent push = PushOf(5);
   push.generation = Generation{1};
-  EXPECT_EQ(Judge(AtFive(), push), Ruling{Verdict::kStale});
+  EXPECT_EQ(Judge(AtFive(), push), Decision{Verdict::kStale});
   push.incarnation = Incarnation{1};
-  EXPECT_EQ(Judge(AtFive(), push), Ruling{Verdict::kStale});
+  EXPECT_EQ(Judge(AtFive(), push), Decision{Verdict::kStale});
 }
 
 TEST(JudgeTest, AnIncarnationThatNeverJoinedIsStale) {
   PushEvent push = PushOf(5);
   push.incarnation = Incarnation{3};
-  EXPECT_EQ(Judge(AtFive(), push), Ruling{Verdict::kStale});
-  Standing standing = AtFive();
-  standing.worker = {};
+  EXPECT_EQ(Judge(AtFive(), push), Decision{Verdict::kStale});
+  JudgeInput input = AtFive();
+  input.worker = {};
   push.incarnation = Incarnation{0};
-  EXPECT_EQ(Judge(standing, push), Ruling{Verdict::kStale});
+  EXPECT_EQ(Judge(input, push), Decision{Verdict::kStale});
 }
 
-TEST(JudgeTest, AnOlderIncarnationIsFencedAlsoWhereItsPushIsKnown) {
-  Standing standing = AfterPushing(4, Verdict::kAccept);
+TEST(JudgeTest, AnOlderIncarnationIsFencedEvenIfItsPushWasJudged) {
+  JudgeInput input = AfterPushing(4, Verdict::kAccept);
   PushEvent push = PushOf(4);
   push.incarnation = Incarnation{1};
-  EXPECT_EQ(Judge(standing, push), Ruling{Verdict::kFenced});
+  EXPECT_EQ(Judge(input, push), Decision{Verdict::kFenced});
 }
 
-TEST(JudgeTest, WhoHasLeftIsFenced) {
-  Standing standing = AtFive();
-  standing.worker.left = true;
-  EXPECT_EQ(Judge(standing, PushOf(5)), Ruling{Verdict::kFenced});
+TEST(JudgeTest, AWorkerThatLeftIsFenced) {
+  JudgeInput input = AtFive();
+  input.worker.left = true;
+  EXPECT_EQ(Judge(input, PushOf(5)), Decision{Verdict::kFenced});
 }
 
-TEST(JudgeTest, TheLastPushGetsItsVerdictAgain) {
+TEST(JudgeTest, ARepeatedPushGetsItsVerdictAgain) {
   for (const Verdict verdict : {Verdict::kAccept, Verdict::kLate, Verdict::kRefused}) {
-    EXPECT_EQ(Judge(AfterPushing(4, verdict), PushOf(4)), (Ruling{verdict, true}));
+    EXPECT_EQ(Judge(AfterPushing(4, verdict), PushOf(4)), (Decision{verdict, true}));
   }
 }
 
-TEST(JudgeTest, AStoredVerdictOutlivesAnotherPayload) {
+TEST(JudgeTest, AStoredVerdictDoesNotDependOnThePayload) {
   const PushEvent push = kWorker.Push(4, 1, {std::numeric_limits<float>::quiet_NaN()});
-  EXPECT_EQ(Judge(AfterPushing(4, Verdict::kAccept), push), (Ruling{Verdict::kAccept, true}));
+  EXPECT_EQ(Judge(AfterPushing(4, Verdict::kAccept), push), (Decision{Verdict::kAccept, true}));
 }
 
-TEST(JudgeTest, BelowTheLastPushIsARepeatAndNotLate) {
-  EXPECT_EQ(Judge(AfterPushing(4, Verdict::kAccept), PushOf(3)), Ruling{Verdict::kRepeat});
+TEST(JudgeTest, AStepBelowTheLastPushIsARepeatAndNotLate) {
+  EXPECT_EQ(Judge(AfterPushing(4, Verdict::kAccept), PushOf(3)), Decision{Verdict::kRepeat});
 }
 
-TEST(JudgeTest, BelowTheFrontierOrNextIsLate) {
-  EXPECT_EQ(Judge(AtFive(), PushOf(4)), Ruling{Verdict::kLate});
-  Standing ahead = AtFive();
+TEST(JudgeTest, AStepBelowTheFrontierOrNextIsLate) {
+  EXPECT_EQ(Judge(AtFive(), PushOf(4)), Decision{Verdict::kLate});
+  JudgeInput ahead = AtFive();
   ahead.worker.next = Step{6};
-  EXPECT_EQ(Judge(ahead, PushOf(5)), Ruling{Verdict::kLate});
-  Standing behind = AtFive();
+  EXPECT_EQ(Judge(ahead, PushOf(5)), Decision{Verdict::kLate});
+  JudgeInput behind = AtFive();
   behind.worker.next = Step{2};
-  EXPECT_EQ(Judge(behind, PushOf(4)), Ruling{Verdict::kLate});
+  EXPECT_EQ(Judge(behind, PushOf(4)), Decision{Verdict::kLate});
 }
 
-TEST(JudgeTest, BeyondTheSlackIsEarly) {
-  EXPECT_EQ(Judge(AtFive(), PushOf(7)), Ruling{Verdict::kEarly});
-  EXPECT_EQ(Judge(AtFive(), PushOf(kLargest)), Ruling{Verdict::kEarly});
+TEST(JudgeTest, AStepBeyondTheSlackIsEarly) {
+  EXPECT_EQ(Judge(AtFive(), PushOf(7)), Decision{Verdict::kEarly});
+  EXPECT_EQ(Judge(AtFive(), PushOf(kLargest)), Decision{Verdict::kEarly});
 }
 
-TEST(JudgeTest, NothingIsEarlyWithoutABound) {
-  Standing standing = AtFive();
-  standing.slack = kUnboundedSlack;
-  EXPECT_EQ(Judge(standing, PushOf(kLargest)), Ruling{Verdict::kAccept});
+TEST(JudgeTest, NoStepIsEarlyWithoutABound) {
+  JudgeInput input = AtFive();
+  input.slack = kUnboundedSlack;
+  EXPECT_EQ(Judge(input, PushOf(kLargest)), Decision{Verdict::kAccept});
 }
 
-TEST(JudgeTest, AShutShardTakesNothingButKnowsWhatIsLate) {
-  Standing shut = AtFive();
+TEST(JudgeTest, AShardThatIsNotOpenAcceptsNothingButDetectsLateSteps) {
+  JudgeInput shut = AtFive();
   shut.open = false;
-  EXPECT_EQ(Judge(shut, PushOf(5)), Ruling{Verdict::kEarly});
-  EXPECT_EQ(Judge(shut, PushOf(4)), Ruling{Verdict::kLate});
+  EXPECT_EQ(Judge(shut, PushOf(5)), Decision{Verdict::kEarly});
+  EXPECT_EQ(Judge(shut, PushOf(4)), Decision{Verdict::kLate});
 }
 
-TEST(JudgeTest, WhatIsNotFiniteIsRefused) {
+TEST(JudgeTest, ANonFiniteValueIsRefused) {
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
         -std::numeric_limits<float>::infinity()}) {
-    EXPECT_EQ(Judge(AtFive(), kWorker.Push(5, 1, {bad})), Ruling{Verdict::kRefused});
-    EXPECT_EQ(Judge(AtFive(), kWorker.Push(4, 1, {bad})), Ruling{Verdict::kLate});
-    EXPECT_EQ(Judge(AtFive(), kWorker.Push(7, 1, {bad})), Ruling{Verdict::kEarly});
+    EXPECT_EQ(Judge(AtFive(), kWorker.Push(5, 1, {bad})), Decision{Verdict::kRefused});
+    EXPECT_EQ(Judge(AtFive(), kWorker.Push(4, 1, {bad})), Decision{Verdict::kLate});
+    EXPECT_EQ(Judge(AtFive(), kWorker.Push(7, 1, {bad})), Decision{Verdict::kEarly});
   }
 }
 
-TEST(JudgeTest, WhatTheSumMightNotHoldIsRefused) {
+TEST(JudgeTest, AValueThatCouldOverflowTheSumIsRefused) {
   for (const uint32_t examples : {1u, 32u, 0xffffffffu}) {
-    for (const uint32_t most_folded : {1u, 3u, 0xffffffffu}) {
-      Standing standing = AtFive();
-      standing.most_folded = most_folded;
-      const float largest = LargestAccepted(examples, most_folded);
+    for (const uint32_t max_folded : {1u, 3u, 0xffffffffu}) {
+      JudgeInput input = AtFive();
+      input.max_folded = max_folded;
+      const float largest = LargestAccepted(examples, max_folded);
       const float above = std::nextafter(largest, std::numeric_limits<float>::max());
-      EXPECT_EQ(Judge(standing, kWorker.Push(5, examples, {-largest})), Ruling{Verdict::kAccept});
-      EXPECT_EQ(Judge(standing, kWorker.Push(5, examples, {above})), Ruling{Verdict::kRefused});
-      EXPECT_EQ(Judge(standing, kWorker.Push(5, examples, {-above})), Ruling{Verdict::kRefused});
-      EXPECT_EQ(Judge(standing, kWorker.Push(4, examples, {above})), Ruling{Verdict::kLate});
+      EXPECT_EQ(Judge(input, kWorker.Push(5, examples, {-largest})), Decision{Verdict::kAccept});
+      EXPECT_EQ(Judge(input, kWorker.Push(5, examples, {above})), Decision{Verdict::kRefused});
+      EXPECT_EQ(Judge(input, kWorker.Push(5, examples, {-above})), Decision{Verdict::kRefused});
+      EXPECT_EQ(Judge(input, kWorker.Push(4, examples, {above})), Decision{Verdict::kLate});
     }
   }
 }
 
-TEST(JudgeTest, NothingToGiveIsAccepted) {
-  EXPECT_EQ(Judge(AtFive(), kWorker.PushNothing(5)), Ruling{Verdict::kAccept});
-  EXPECT_EQ(Judge(AtFive(), kWorker.PushNothing(4)), Ruling{Verdict::kLate});
+TEST(JudgeTest, APushOfWeightZeroIsAccepted) {
+  EXPECT_EQ(Judge(AtFive(), kWorker.PushNothing(5)), Decision{Verdict::kAccept});
+  EXPECT_EQ(Judge(AtFive(), kWorker.PushNothing(4)), Decision{Verdict::kLate});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A shard and its oracle live through the same random histories and must agree on everything after
-// every event.
+// Compares a shard with the oracle after every event of many random runs. They must agree on all
+// effects and all state.
 #include "server/core/testing/oracle.h"
 
 #include <gtest/gtest.h>
@@ -9,54 +9,54 @@
 #include <optional>
 #include <sstream>
 
-#include "server/core/delta_publisher.h"
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
+#include "server/core/publish/delta_publisher.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
-#include "server/core/testing/histories.h"
+#include "server/core/testing/random_events.h"
 
 namespace thinwire {
 namespace {
 
-constexpr int kHistoriesPerMode = 12000;
-constexpr int kEventsPerHistory = 48;
+constexpr int kRunsPerMode = 12000;
+constexpr int kEventsPerRun = 48;
 constexpr uint64_t kPlannedExamples = 200;
 
 class OracleTest : public testing::Test {
  protected:
-  using DrawRule = std::function<Rule(Dice&)>;
+  using DrawRule = std::function<Rule(SeededRandom&)>;
 
   void RunMode(uint64_t first_seed, const DrawRule& draw_rule) {
-    for (int i = 0; i < kHistoriesPerMode; ++i) {
+    for (int i = 0; i < kRunsPerMode; ++i) {
       const uint64_t seed = first_seed + i;
-      Dice dice(seed);
-      const Rule rule = draw_rule(dice);
-      RunHistory(rule, DrawPublish(dice), seed);
-      if (HasFailure()) FAIL() << "seed " << seed << "\n" << told_.str();
+      SeededRandom random(seed);
+      const Rule rule = draw_rule(random);
+      RunOne(rule, DrawPublish(random), seed);
+      if (HasFailure()) FAIL() << "seed " << seed << "\n" << log_.str();
     }
-    std::cout << kHistoriesPerMode << " histories of " << kEventsPerHistory << " events:";
+    std::cout << kRunsPerMode << " runs of " << kEventsPerRun << " events:";
     for (const auto& [what, count] : seen_) std::cout << " " << what << " " << count;
     std::cout << "\n";
-    // A history that meets nothing proves nothing.
+    // Every kind of result must have occurred often enough to be compared.
     for (const char* what : {"accept", "late", "fenced", "stale", "repeat", "refused", "again"}) {
-      EXPECT_GT(seen_[what], kHistoriesPerMode / 20) << what;
+      EXPECT_GT(seen_[what], kRunsPerMode / 20) << what;
     }
-    EXPECT_GT(seen_["update"], kHistoriesPerMode);
-    EXPECT_GT(seen_["opened"], kHistoriesPerMode / 2);
-    EXPECT_GT(seen_["published"], kHistoriesPerMode / 2);
+    EXPECT_GT(seen_["update"], kRunsPerMode);
+    EXPECT_GT(seen_["opened"], kRunsPerMode / 2);
+    EXPECT_GT(seen_["published"], kRunsPerMode / 2);
   }
 
  private:
-  static std::optional<PublishOptions> DrawPublish(Dice& dice) {
-    if (dice.Percent(40)) return std::nullopt;
+  static std::optional<PublishOptions> DrawPublish(SeededRandom& random) {
+    if (random.Percent(40)) return std::nullopt;
     PublishOptions publish;
-    if (dice.Percent(50)) publish.every = 1 + static_cast<uint32_t>(dice.Below(4));
+    if (random.Percent(50)) publish.every = 1 + static_cast<uint32_t>(random.Below(4));
     return publish;
   }
 
-  void RunHistory(const Rule& rule, const std::optional<PublishOptions>& publish, uint64_t seed) {
-    told_.str("");
-    told_ << rule << "\n";
+  void RunOne(const Rule& rule, const std::optional<PublishOptions>& publish, uint64_t seed) {
+    log_.str("");
+    log_ << rule << "\n";
     ShardOptions options;
     options.value_count = 2;
     options.rule = rule;
@@ -65,11 +65,11 @@ class OracleTest : public testing::Test {
     const RecordingOptimizer optimizer;
     Shard shard(options, optimizer, schedule_);
     Oracle oracle(options);
-    History history(rule, seed);
-    for (int i = 0; i < kEventsPerHistory && !HasFailure(); ++i) {
-      const Event event = history.Next(shard);
+    RandomEvents events(rule, seed);
+    for (int i = 0; i < kEventsPerRun && !HasFailure(); ++i) {
+      const Event event = events.Next(shard);
       const Effects effects = shard.Apply(event);
-      told_ << event << " -> " << effects << "\n";
+      log_ << event << " -> " << effects << "\n";
       EXPECT_EQ(effects, oracle.Apply(event));
       Compare(rule, shard, oracle);
       if (publish.has_value() && shard.seeded()) ComparePublished(effects, shard, oracle);
@@ -82,7 +82,7 @@ class OracleTest : public testing::Test {
     EXPECT_EQ(shard.version(), oracle.version());
     EXPECT_EQ(shard.frontier(), oracle.frontier());
     EXPECT_EQ(shard.open(), oracle.open());
-    EXPECT_EQ(shard.Waits(), oracle.Waits());
+    EXPECT_EQ(shard.BlockedReads(), oracle.BlockedReads());
     for (uint32_t w = 0; w < rule.workers; ++w) {
       EXPECT_EQ(shard.next(WorkerId{w}), oracle.Next(WorkerId{w})) << "of worker " << w;
     }
@@ -90,7 +90,7 @@ class OracleTest : public testing::Test {
 
   void ComparePublished(const Effects& effects, Shard& shard, const Oracle& oracle) {
     EXPECT_EQ(shard.log()->newest(), oracle.published());
-    for (const Answer& answer : effects.answers) {
+    for (const ReadAnswer& answer : effects.answers) {
       if (!answer.form.published) continue;
       EXPECT_EQ(shard.Deltas(answer.form.held).back()->version, oracle.published());
       ++seen_["published"];
@@ -121,40 +121,41 @@ class OracleTest : public testing::Test {
     ++seen_[effects.judgement->again ? "again" : verdict.str()];
   }
 
-  const Schedule schedule_ = Schedule::Make({.name = "polynomial", .learning_rate = 1}).value();
-  std::ostringstream told_;  // the history at hand
+  const Schedule schedule_ =
+      Schedule::Make({.kind = ScheduleKind::kPolynomial, .learning_rate = 1}).value();
+  std::ostringstream log_;  // the events of the current run
   std::map<std::string, int> seen_;
 };
 
-uint32_t Workers(Dice& dice) { return 1 + static_cast<uint32_t>(dice.Below(4)); }
+uint32_t Workers(SeededRandom& random) { return 1 + static_cast<uint32_t>(random.Below(4)); }
 
 TEST_F(OracleTest, AgreesInSync) {
-  RunMode(1000000, [](Dice& dice) { return Rule::Sync(Workers(dice)); });
+  RunMode(1000000, [](SeededRandom& random) { return Rule::Sync(Workers(random)); });
 }
 
 TEST_F(OracleTest, AgreesInOrderedSync) {
-  RunMode(2000000, [](Dice& dice) { return Rule::Sync(Workers(dice), true); });
+  RunMode(2000000, [](SeededRandom& random) { return Rule::Sync(Workers(random), true); });
 }
 
 TEST_F(OracleTest, AgreesInBackup) {
-  RunMode(3000000, [](Dice& dice) {
-    const uint32_t workers = 1 + Workers(dice) % 4;
-    return Rule::Backup(workers, static_cast<uint32_t>(dice.Below(workers)));
+  RunMode(3000000, [](SeededRandom& random) {
+    const uint32_t workers = 1 + Workers(random) % 4;
+    return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
   });
 }
 
 TEST_F(OracleTest, AgreesInSsp) {
-  RunMode(4000000, [](Dice& dice) {
-    const uint32_t workers = Workers(dice);
-    const uint64_t slack = dice.Below(4);
-    return Rule::Ssp(workers, slack, 1 + static_cast<uint32_t>(dice.Below(4)));
+  RunMode(4000000, [](SeededRandom& random) {
+    const uint32_t workers = Workers(random);
+    const uint64_t slack = random.Below(4);
+    return Rule::Ssp(workers, slack, 1 + static_cast<uint32_t>(random.Below(4)));
   });
 }
 
 TEST_F(OracleTest, AgreesInAsync) {
-  RunMode(5000000, [](Dice& dice) {
-    const uint32_t workers = Workers(dice);
-    return Rule::Async(workers, 1 + static_cast<uint32_t>(dice.Below(4)));
+  RunMode(5000000, [](SeededRandom& random) {
+    const uint32_t workers = Workers(random);
+    return Rule::Async(workers, 1 + static_cast<uint32_t>(random.Below(4)));
   });
 }
 

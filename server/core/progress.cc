@@ -33,7 +33,7 @@ Step Progress::LargestNext() const {
   return largest;
 }
 
-std::vector<WorkerId> Progress::HoldingFrontier() const {
+std::vector<WorkerId> Progress::UnfinishedWorkers() const {
   std::vector<WorkerId> holding;
   for (uint32_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].live() && workers_[i].next <= frontier_) holding.push_back(WorkerId{i});
@@ -64,8 +64,8 @@ void Progress::Join(WorkerId worker, Incarnation incarnation) {
 
 void Progress::Read(WorkerId worker, const WaitingRead& read) {
   WorkerProgress& w = row(worker);
-  // A worker's step never falls within an incarnation: this one was overtaken on its way, and must
-  // not replace the read that overtook it.
+  // The steps of an incarnation never decrease. This read was overtaken on the network and must not
+  // replace the newer one.
   if (w.read.has_value() && read.step < *w.read) return;
   w.read = read.step;
   w.next = std::max(w.next, read.step);
@@ -83,8 +83,8 @@ void Progress::Leave(WorkerId worker) {
   row(worker).waiting.reset();
 }
 
-std::vector<Answer> Progress::TakeReads(Step last) {
-  std::vector<Answer> answers;
+std::vector<ReadAnswer> Progress::ReleaseReads(Step last) {
+  std::vector<ReadAnswer> answers;
   for (uint32_t i = 0; i < workers_.size(); ++i) {
     WorkerProgress& w = workers_[i];
     if (!w.waiting.has_value() || w.waiting->step > last) continue;

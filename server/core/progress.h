@@ -1,15 +1,15 @@
-// Progress: who is live and how far. The table of a shard's workers, and its frontier.
+// Progress is the table of a shard's workers and its frontier: which workers are live, and how far
+// each one is.
 //
-//   joined ----read----> live ----expire----> silent ----any message, return----> live
+//   joined ----read----> live ----expire----> expired ----any message, return----> live
 //      ^                  |                     |
 //      +-- a newer incarnation                  +--leave--> left (the incarnation is closed)
 //
-// `next` is the first step that a worker has not finished, whatever its incarnation. A push that
-// was accepted, late or refused finishes its step; a read for t finishes every step below t.
-// Neither `next` nor the frontier ever falls.
+// `next` is the first step that a worker has not finished, in any incarnation. A push that was
+// accepted, late or refused finishes its step; a read for step t finishes every step below t.
+// Neither `next` nor the frontier ever decreases.
 //
-// Steps come from peers and may be as large as 2^64 - 1; sums of them stop there instead of going
-// round.
+// Peers may send steps up to 2^64 - 1. Sums with steps saturate there.
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_PROGRESS_H_
@@ -26,11 +26,10 @@
 
 namespace thinwire {
 
-// step + n, at most the largest step there is.
+// Returns step + n, or the largest step if the sum overflows.
 Step StepsAfter(Step step, uint64_t n);
 
-// The last push that finished a step, kept so that the same push gets the same verdict when it
-// comes again.
+// The last push that finished a step. If it arrives again it gets the same verdict.
 struct JudgedPush {
   Step step;
   Verdict verdict = Verdict::kAccept;
@@ -45,18 +44,18 @@ struct WaitingRead {
   bool operator==(const WaitingRead&) const = default;
 };
 
-// One row of the table. All but `next` is the newest incarnation's.
+// One row of the table. All fields except `next` belong to the newest incarnation.
 struct WorkerProgress {
   Incarnation incarnation;  // 0: never joined
-  bool silent = false;      // its lease ran out and nothing was heard since
+  bool expired = false;     // the lease ran out, and no message arrived since
   bool left = false;
   Step next;
-  std::optional<Step> read;  // the largest step it has read for
+  std::optional<Step> read;  // the largest step of its reads
   std::optional<JudgedPush> last_push;
   std::optional<WaitingRead> waiting;
 
   bool joined() const { return incarnation.value != 0 && !left; }
-  bool live() const { return joined() && read.has_value() && !silent; }
+  bool live() const { return joined() && read.has_value() && !expired; }
   bool operator==(const WorkerProgress&) const = default;
 };
 
@@ -72,38 +71,39 @@ class Progress {
   Step frontier() const { return frontier_; }
 
   uint32_t live_count() const;
-  // Whether INCARNATION is WORKER's newest and has not left.
+  // Returns whether INCARNATION is the worker's newest and has not left.
   bool IsCurrent(WorkerId worker, Incarnation incarnation) const;
-  // The smallest `next` of the live; nothing if nobody is live.
+  // Returns the smallest `next` of the live workers, or nullopt if no worker is live.
   std::optional<Step> SmallestLiveNext() const;
-  // Of all workers.
+  // Returns the largest `next` of all workers.
   Step LargestNext() const;
-  // The live workers that have not finished the frontier, rising.
-  std::vector<WorkerId> HoldingFrontier() const;
-  // Whether WORKER, live or not, may still push the frontier's step.
+  // Returns the live workers that have not finished the frontier, in rising order.
+  std::vector<WorkerId> UnfinishedWorkers() const;
+  // Returns whether WORKER, live or not, may still push the frontier's step.
   bool MayPushFrontier(WorkerId worker) const;
-  // Those with a waiting read, rising.
+  // Returns the workers with a waiting read, in rising order.
   std::vector<WorkerId> Waiting() const;
 
-  // A newer incarnation takes the number over: it keeps `next` and nothing else. An older or equal
-  // one changes nothing.
+  // Lets a newer incarnation take over the worker's row, of which only `next` remains. An older or
+  // equal incarnation changes nothing.
   void Join(WorkerId worker, Incarnation incarnation);
-  // The rest REQUIRE IsCurrent(worker, its incarnation).
+  // The methods below up to Leave REQUIRE that the sender's incarnation IsCurrent().
 
-  // Something came from the worker: it is not silent.
-  void Hear(WorkerId worker) { row(worker).silent = false; }
-  // The worker wants READ.step. An older read than one that came before changes nothing; the same
-  // one is answered again.
+  // Records a message from the worker, which ends its expiry.
+  void MarkHeard(WorkerId worker) { row(worker).expired = false; }
+  // Registers a waiting read. A read for a smaller step than an earlier one changes nothing; a
+  // repeated read is answered again.
   void Read(WorkerId worker, const WaitingRead& read);
-  // The worker's push of STEP was judged, which finished the step.
+  // Records the verdict of a push that finished STEP.
   void Finish(WorkerId worker, Step step, Verdict verdict);
-  void Expire(WorkerId worker) { row(worker).silent = true; }
+  void Expire(WorkerId worker) { row(worker).expired = true; }
   void Leave(WorkerId worker);
 
   // REQUIRES: to >= frontier().
   void MoveFrontier(Step to) { frontier_ = to; }
-  // Takes out the waiting reads for steps up to LAST, in the workers' order.
-  std::vector<Answer> TakeReads(Step last);
+  // Removes the waiting reads for steps up to LAST and returns them as answers, in the workers'
+  // order.
+  std::vector<ReadAnswer> ReleaseReads(Step last);
 
  private:
   WorkerProgress& row(WorkerId worker) {

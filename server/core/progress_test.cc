@@ -12,7 +12,7 @@ constexpr WorkerId kB{1};
 constexpr Incarnation kFirst{1};
 constexpr Incarnation kSecond{2};
 
-// A and B, both live and reading for step 0.
+// Workers A and B, both live and reading step 0.
 Progress TwoLive() {
   Progress progress(2);
   for (const WorkerId w : {kA, kB}) {
@@ -22,7 +22,7 @@ Progress TwoLive() {
   return progress;
 }
 
-TEST(ProgressTest, JoiningAloneMakesNobodyLive) {
+TEST(ProgressTest, AWorkerIsLiveOnlyAfterItsFirstRead) {
   Progress progress(2);
   progress.Join(kA, kFirst);
   EXPECT_EQ(progress.live_count(), 0u);
@@ -50,17 +50,17 @@ TEST(ProgressTest, OvertakenReadChangesNothing) {
 
 TEST(ProgressTest, SameReadIsAnsweredAgain) {
   Progress progress = TwoLive();
-  EXPECT_EQ(progress.TakeReads(Step{0}).size(), 2u);
-  EXPECT_TRUE(progress.TakeReads(Step{0}).empty());
+  EXPECT_EQ(progress.ReleaseReads(Step{0}).size(), 2u);
+  EXPECT_TRUE(progress.ReleaseReads(Step{0}).empty());
   progress.Read(kA, {.step = Step{0}, .form = CodecId::kBf16});
-  const std::vector<Answer> want = {{kA, kFirst, Step{0}, CodecId::kBf16}};
-  EXPECT_EQ(progress.TakeReads(Step{0}), want);
+  const std::vector<ReadAnswer> want = {{kA, kFirst, Step{0}, CodecId::kBf16}};
+  EXPECT_EQ(progress.ReleaseReads(Step{0}), want);
 }
 
 TEST(ProgressTest, ReadsForLaterStepsStay) {
   Progress progress = TwoLive();
   progress.Read(kB, {.step = Step{2}});
-  EXPECT_EQ(progress.TakeReads(Step{1}).size(), 1u);
+  EXPECT_EQ(progress.ReleaseReads(Step{1}).size(), 1u);
   EXPECT_EQ(progress.Waiting(), std::vector<WorkerId>{kB});
 }
 
@@ -73,7 +73,7 @@ TEST(ProgressTest, FinishingAStepNeverLowersNext) {
   EXPECT_EQ(progress.of(kA).next, Step{10});
 }
 
-TEST(ProgressTest, TheLargestStepIsNotFollowedByTheSmallest) {
+TEST(ProgressTest, StepsSaturateAtTheLargest) {
   const Step last{std::numeric_limits<uint64_t>::max()};
   EXPECT_EQ(StepsAfter(last, 1), last);
   EXPECT_EQ(StepsAfter(Step{7}, std::numeric_limits<uint64_t>::max()), last);
@@ -91,15 +91,15 @@ TEST(ProgressTest, ExpiryKeepsTheWaitingReadAndLeavingDropsIt) {
   EXPECT_EQ(progress.Waiting(), std::vector<WorkerId>{kA});
 }
 
-TEST(ProgressTest, WhoeverIsHeardIsLiveAgain) {
+TEST(ProgressTest, AMessageMakesAnExpiredWorkerLive) {
   Progress progress = TwoLive();
   progress.Expire(kA);
-  EXPECT_EQ(progress.HoldingFrontier(), std::vector<WorkerId>{kB});
-  progress.Hear(kA);
+  EXPECT_EQ(progress.UnfinishedWorkers(), std::vector<WorkerId>{kB});
+  progress.MarkHeard(kA);
   EXPECT_EQ(progress.live_count(), 2u);
 }
 
-TEST(ProgressTest, SuccessorKeepsNextAndNothingElse) {
+TEST(ProgressTest, ASuccessorKeepsOnlyNext) {
   Progress progress = TwoLive();
   progress.Finish(kA, Step{4}, Verdict::kAccept);
   progress.Join(kA, kSecond);
@@ -111,7 +111,7 @@ TEST(ProgressTest, SuccessorKeepsNextAndNothingElse) {
   EXPECT_TRUE(progress.IsCurrent(kA, kSecond));
 }
 
-TEST(ProgressTest, OlderOrEqualIncarnationJoinsInVain) {
+TEST(ProgressTest, AnOlderOrEqualIncarnationChangesNothing) {
   Progress progress = TwoLive();
   const WorkerProgress before = progress.of(kA);
   progress.Join(kA, kFirst);
@@ -125,10 +125,10 @@ TEST(ProgressTest, SuccessorMayReadBelowItsPredecessor) {
   progress.Join(kA, kSecond);
   progress.Read(kA, {.step = Step{2}});
   EXPECT_EQ(progress.of(kA).next, Step{9});
-  EXPECT_EQ(progress.TakeReads(Step{2}).size(), 2u);
+  EXPECT_EQ(progress.ReleaseReads(Step{2}).size(), 2u);
 }
 
-TEST(ProgressTest, WhoHasLeftOrFinishedMayNotPushTheFrontier) {
+TEST(ProgressTest, AWorkerThatLeftOrFinishedMayNotPushTheFrontier) {
   Progress progress = TwoLive();
   EXPECT_TRUE(progress.MayPushFrontier(kA));
   progress.Expire(kA);

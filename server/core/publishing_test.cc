@@ -1,4 +1,4 @@
-// When a shard publishes what its workers read. What is in a step, delta_publisher_test tells.
+// Tests when a shard publishes. delta_publisher_test tests the contents of a delta.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-// A shard of one value, seeded with 0; all its workers have read for step 0.
+// A shard with one value, seeded with 0, whose workers have all read step 0.
 class PublishingTest : public testing::Test {
  protected:
   void Open(const Rule& rule, uint32_t every = 0) {
@@ -27,7 +27,7 @@ class PublishingTest : public testing::Test {
     }
   }
 
-  // The version published after WORKER's push.
+  // Pushes for WORKER and returns the published version after it.
   uint64_t Push(uint32_t worker, uint64_t step) {
     shard_->Apply(workers_[worker].Push(step, 1, {1}));
     return shard_->log()->newest().value;
@@ -39,7 +39,7 @@ class PublishingTest : public testing::Test {
   std::vector<FakeWorker> workers_;
 };
 
-TEST_F(PublishingTest, TheSeedIsPublishedAsItIs) {
+TEST_F(PublishingTest, PublishesTheSeed) {
   Open(Rule::Sync(1));
   EXPECT_EQ(shard_->log()->newest(), Version{0});
   EXPECT_EQ(shard_->published()[0], 0);
@@ -47,21 +47,21 @@ TEST_F(PublishingTest, TheSeedIsPublishedAsItIs) {
   EXPECT_EQ(shard_->published()[0], 0) << "the first seed counts";
 }
 
-TEST_F(PublishingTest, ARoundIsPublishedAsItCloses) {
+TEST_F(PublishingTest, PublishesARoundWhenItCloses) {
   Open(Rule::Sync(2));
   EXPECT_EQ(Push(0, 0), 0u);
   EXPECT_EQ(Push(1, 0), 1u);
   EXPECT_EQ(shard_->published()[0], shard_->masters()[0]);
 }
 
-TEST_F(PublishingTest, ARoundOfNothingPublishesNothing) {
+TEST_F(PublishingTest, AnEmptyRoundPublishesNothing) {
   Open(Rule::Sync(1));
   shard_->Apply(workers_[0].PushNothing(0));
   EXPECT_EQ(shard_->frontier(), Step{1});
   EXPECT_EQ(shard_->log()->newest(), Version{0});
 }
 
-TEST_F(PublishingTest, UpdatesAreGatheredUntilTheyAreAsManyAsTheLive) {
+TEST_F(PublishingTest, PublishesAfterOneUpdatePerLiveWorker) {
   Open(Rule::Async(3));
   EXPECT_EQ(Push(0, 0), 0u);
   EXPECT_EQ(Push(0, 1), 0u);
@@ -72,7 +72,7 @@ TEST_F(PublishingTest, UpdatesAreGatheredUntilTheyAreAsManyAsTheLive) {
   EXPECT_EQ(Push(1, 2), 5u);
 }
 
-TEST_F(PublishingTest, UpdatesThatAreEnoughOnceOthersHaveGoneArePublishedAtOnce) {
+TEST_F(PublishingTest, PublishesWhenFewerLiveWorkersMakeTheUpdatesSufficient) {
   Open(Rule::Async(3));
   EXPECT_EQ(Push(0, 0), 0u);
   EXPECT_EQ(Push(0, 1), 0u);
@@ -80,21 +80,21 @@ TEST_F(PublishingTest, UpdatesThatAreEnoughOnceOthersHaveGoneArePublishedAtOnce)
   EXPECT_EQ(shard_->log()->newest(), Version{2});
 }
 
-TEST_F(PublishingTest, AnotherNumberOfUpdatesCanBeAskedFor) {
+TEST_F(PublishingTest, PublishEverySetsTheNumberOfUpdates) {
   Open(Rule::Async(2), 3);
   EXPECT_EQ(Push(0, 0), 0u);
   EXPECT_EQ(Push(1, 0), 0u);
   EXPECT_EQ(Push(0, 1), 3u);
 }
 
-TEST_F(PublishingTest, SspPublishesWhatItsMovingFrontierPromises) {
+TEST_F(PublishingTest, SspPublishesWhenItsFrontierMoves) {
   Open(Rule::Ssp(2, 1), 100);
   EXPECT_EQ(Push(0, 0), 0u);
   EXPECT_EQ(Push(0, 1), 0u);
   EXPECT_EQ(Push(1, 0), 3u);
 }
 
-TEST_F(PublishingTest, WhatIsLeftIsPublishedWhenNobodyIsLive) {
+TEST_F(PublishingTest, PublishesRemainingUpdatesWhenNoWorkerIsLive) {
   Open(Rule::Async(2, 2), 100);
   EXPECT_EQ(Push(0, 0), 0u);
   EXPECT_EQ(Push(0, 1), 0u);

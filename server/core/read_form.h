@@ -1,8 +1,8 @@
-// ReadForm: how a reader wants a shard's parameters.
+// ReadForm says in which form a reader wants a shard's parameters.
 //
-//   a codec          the masters of now, in that codec, which is dense
-//   Published()      what was published, whole
-//   Since(version)   what was published since VERSION, which the reader holds
+//   a dense codec    the current masters in that codec
+//   Published()      all published values
+//   Since(version)   the changes of the published values since VERSION, which the reader holds
 //
 // A value type.
 #ifndef THINWIRE_SERVER_CORE_READ_FORM_H_
@@ -18,7 +18,7 @@ namespace thinwire {
 
 struct ReadForm {
   ReadForm() = default;
-  // A codec is a form: not explicit.
+  // Implicit, because a codec is a read form.
   ReadForm(CodecId masters) : codec(masters) {}
 
   static ReadForm Published() {
@@ -33,8 +33,8 @@ struct ReadForm {
   }
 
   bool published = false;
-  CodecId codec = CodecId::kFp32;  // of the masters
-  std::optional<Version> held;     // of what is published
+  CodecId codec = CodecId::kFp32;  // of the masters; unused if published
+  std::optional<Version> held;     // the published version that the reader holds
 
   bool operator==(const ReadForm&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const ReadForm& form) {

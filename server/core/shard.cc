@@ -4,61 +4,61 @@
 #include <utility>
 #include <variant>
 
-#include "server/core/accumulator.h"
-#include "server/core/delta_publisher.h"
 #include "server/core/judge.h"
 #include "server/core/progress.h"
-#include "server/core/publisher.h"
-#include "server/core/store.h"
+#include "server/core/publish/delta_publisher.h"
+#include "server/core/publish/publisher.h"
+#include "server/core/update/accumulator.h"
+#include "server/core/update/store.h"
 
 namespace thinwire {
 
-// An event changes the table of workers (Take); then what follows from the table is done (Settle).
+// Every event is applied in two phases: Handle records it in the table of workers, then Advance
+// draws the consequences (opening, rounds, updates, answers).
 struct Shard::State {
   State(const ShardOptions& options, const Optimizer& optimizer, const Schedule& schedule)
-      : value_count(options.value_count),
-        rule(options.rule),
+      : rule(options.rule),
         generation(options.generation),
         progress(options.rule.workers),
-        accumulator(options.value_count, options.thinning.WantsSparse(), options.memory),
-        store(options.value_count, options.planned_examples, optimizer, schedule, options.thinning,
-              options.memory),
+        accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
+        store(options.value_count, options.planned_examples, optimizer, schedule,
+              options.sparse_updates, options.memory),
         publish_every(options.publish.value_or(PublishOptions()).every) {
     if (options.publish.has_value()) deltas.emplace(*options.publish, options.memory);
   }
 
-  void Take(const SeedEvent& event, Effects& effects);
-  void Take(const JoinEvent& event, Effects& effects);
-  void Take(const ReadEvent& event, Effects& effects);
-  void Take(const PushEvent& event, Effects& effects);
-  void Take(const ExpireEvent& event, Effects& effects);
-  void Take(const ReturnEvent& event, Effects& effects);
-  void Take(const OpenEvent& event, Effects& effects);
-  void Take(const LeaveEvent& event, Effects& effects);
-  void Give(const PushEvent& push);
+  void Handle(const SeedEvent& event, Effects& effects);
+  void Handle(const JoinEvent& event, Effects& effects);
+  void Handle(const ReadEvent& event, Effects& effects);
+  void Handle(const PushEvent& event, Effects& effects);
+  void Handle(const ExpireEvent& event, Effects& effects);
+  void Handle(const ReturnEvent& event, Effects& effects);
+  void Handle(const OpenEvent& event, Effects& effects);
+  void Handle(const LeaveEvent& event, Effects& effects);
+  void FoldPush(const PushEvent& push);
 
-  void Settle(bool had_live, Effects& effects);
+  void Advance(bool had_live, Effects& effects);
   void OpenIfReady(Effects& effects);
   void CloseRounds(Effects& effects);
   void CloseRound(Effects& effects);
   void MoveFrontier();
-  void UpdateFromRest();
+  // Applies an update of fewer than fold_every gradients.
+  void UpdateEarly();
   void PublishIfDue(Step frontier_before);
-  void Complete(Effects& effects) const;
+  void FillReplies(Effects& effects) const;
 
-  Standing StandingOf(WorkerId worker) const;
+  JudgeInput JudgeInputOf(WorkerId worker) const;
   template <typename Sent>
-  Judgement JudgementOf(const Sent& sent, const Ruling& ruling) const;
-  Wait WaitOf(WorkerId worker) const;
-  // How many live workers open the shard.
-  uint32_t wanted() const { return open_asked ? 1 : rule.workers; }
+  Judgement JudgementOf(const Sent& sent, const Decision& decision) const;
+  BlockedRead BlockedReadOf(WorkerId worker) const;
+  // Returns how many live workers open the shard.
+  uint32_t wanted() const { return start_timed_out ? 1 : rule.workers; }
 
-  const size_t value_count;
   const Rule rule;
   const Generation generation;
 
   bool open = false;
-  bool open_asked = false;  // start_timeout ran out, perhaps before the seed or any worker came
+  bool start_timed_out = false;  // may happen before the seed or any worker arrives
   Progress progress;
   Accumulator accumulator;
   Store store;
@@ -67,70 +67,70 @@ struct Shard::State {
   std::optional<DeltaPublisher> deltas;
 };
 
-void Shard::State::Take(const SeedEvent& event, Effects&) {
+void Shard::State::Handle(const SeedEvent& event, Effects&) {
   if (store.seeded()) return;
   store.Seed(event.payload);
   if (deltas.has_value()) deltas->Start(store.version(), store.masters());
 }
 
-void Shard::State::Take(const JoinEvent& event, Effects& effects) {
+void Shard::State::Handle(const JoinEvent& event, Effects& effects) {
   progress.Join(event.worker, event.incarnation);
   effects.join.emplace();
   effects.join->incarnation = progress.of(event.worker).incarnation;
   effects.join->predecessor_next = progress.of(event.worker).next;
 }
 
-void Shard::State::Take(const ReadEvent& event, Effects& effects) {
-  const Standing standing = StandingOf(event.worker);
-  if (const auto verdict = JudgeSender(standing, event.generation, event.incarnation)) {
+void Shard::State::Handle(const ReadEvent& event, Effects& effects) {
+  const JudgeInput input = JudgeInputOf(event.worker);
+  if (const auto verdict = JudgeSender(input, event.generation, event.incarnation)) {
     effects.judgement = JudgementOf(event, {*verdict});
     return;
   }
-  progress.Hear(event.worker);
+  progress.MarkHeard(event.worker);
   progress.Read(event.worker, {event.step, event.form});
 }
 
-void Shard::State::Take(const PushEvent& event, Effects& effects) {
-  const Ruling ruling = Judge(StandingOf(event.worker), event);
-  effects.judgement = JudgementOf(event, ruling);
-  // A version from the future is a peer's mistake, not a staleness.
-  if (ruling == Ruling{Verdict::kAccept} && event.computed_version < store.version()) {
+void Shard::State::Handle(const PushEvent& event, Effects& effects) {
+  const Decision decision = Judge(JudgeInputOf(event.worker), event);
+  effects.judgement = JudgementOf(event, decision);
+  // A computed_version above the current one is a mistake of the peer and counts as staleness 0.
+  if (decision == Decision{Verdict::kAccept} && event.computed_version < store.version()) {
     effects.judgement->staleness = store.version() - event.computed_version;
   }
-  if (ruling.verdict == Verdict::kStale || ruling.verdict == Verdict::kFenced) return;
-  progress.Hear(event.worker);
-  if (ruling.verdict == Verdict::kEarly) return;
-  const bool judged_now = !ruling.again && ruling.verdict != Verdict::kRepeat;
-  if (judged_now) progress.Finish(event.worker, event.step, ruling.verdict);
-  if (judged_now && ruling.verdict == Verdict::kAccept && event.examples != 0) Give(event);
+  if (decision.verdict == Verdict::kStale || decision.verdict == Verdict::kFenced) return;
+  progress.MarkHeard(event.worker);
+  if (decision.verdict == Verdict::kEarly) return;
+  const bool judged_now = !decision.again && decision.verdict != Verdict::kRepeat;
+  if (judged_now) progress.Finish(event.worker, event.step, decision.verdict);
+  if (judged_now && decision.verdict == Verdict::kAccept && event.examples != 0) FoldPush(event);
   progress.Read(event.worker, {StepsAfter(event.step, 1), event.read_form});
 }
 
-void Shard::State::Take(const ExpireEvent& event, Effects&) {
+void Shard::State::Handle(const ExpireEvent& event, Effects&) {
   if (progress.IsCurrent(event.worker, event.incarnation)) progress.Expire(event.worker);
 }
 
-void Shard::State::Take(const ReturnEvent& event, Effects&) {
-  if (progress.IsCurrent(event.worker, event.incarnation)) progress.Hear(event.worker);
+void Shard::State::Handle(const ReturnEvent& event, Effects&) {
+  if (progress.IsCurrent(event.worker, event.incarnation)) progress.MarkHeard(event.worker);
 }
 
-void Shard::State::Take(const OpenEvent&, Effects&) { open_asked = true; }
+void Shard::State::Handle(const OpenEvent&, Effects&) { start_timed_out = true; }
 
-void Shard::State::Take(const LeaveEvent& event, Effects&) {
+void Shard::State::Handle(const LeaveEvent& event, Effects&) {
   if (progress.IsCurrent(event.worker, event.incarnation)) progress.Leave(event.worker);
 }
 
-void Shard::State::Give(const PushEvent& push) {
+void Shard::State::FoldPush(const PushEvent& push) {
   Gradient gradient = {push.worker, push.examples, push.late_examples, push.payload};
   if (rule.ordered_fold) {
-    accumulator.Keep(std::move(gradient));
+    accumulator.Hold(std::move(gradient));
     return;
   }
   accumulator.Fold(std::move(gradient));
   if (rule.fold == Fold::kPush && accumulator.count() >= rule.fold_every) store.Apply(accumulator);
 }
 
-void Shard::State::Settle(bool had_live, Effects& effects) {
+void Shard::State::Advance(bool had_live, Effects& effects) {
   if (!open) OpenIfReady(effects);
   if (open) {
     const Step frontier_before = progress.frontier();
@@ -138,13 +138,13 @@ void Shard::State::Settle(bool had_live, Effects& effects) {
       CloseRounds(effects);
     } else {
       MoveFrontier();
-      if (had_live && progress.live_count() == 0) UpdateFromRest();
+      if (had_live && progress.live_count() == 0) UpdateEarly();
     }
     if (deltas.has_value()) PublishIfDue(frontier_before);
-    effects.answers = progress.TakeReads(StepsAfter(progress.frontier(), rule.slack));
+    effects.answers = progress.ReleaseReads(StepsAfter(progress.frontier(), rule.slack));
   }
-  accumulator.FoldLone();
-  Complete(effects);
+  accumulator.FoldSingle();
+  FillReplies(effects);
 }
 
 void Shard::State::OpenIfReady(Effects& effects) {
@@ -153,17 +153,17 @@ void Shard::State::OpenIfReady(Effects& effects) {
 }
 
 void Shard::State::CloseRounds(Effects& effects) {
-  accumulator.FoldTurns([this](WorkerId worker) { return progress.MayPushFrontier(worker); });
+  accumulator.FoldInOrder([this](WorkerId worker) { return progress.MayPushFrontier(worker); });
   for (;;) {
     const std::optional<Step> smallest = progress.SmallestLiveNext();
     const bool all = smallest.has_value() && *smallest > progress.frontier();
-    const bool given = accumulator.count() > 0;
-    const bool quorum = given && accumulator.count() >= rule.quorum;
+    const bool has_gradients = accumulator.count() > 0;
+    const bool quorum = has_gradients && accumulator.count() >= rule.quorum;
     if (!all && !quorum) return;
-    if (given) {
+    if (has_gradients) {
       CloseRound(effects);
     } else {
-      // In one leap: how far a worker reads ahead is its own choice.
+      // All empty rounds close at once, because a worker may read arbitrarily far ahead.
       effects.rounds.push_back({Step{smallest->value - 1}, {}});
       progress.MoveFrontier(*smallest);
     }
@@ -171,9 +171,9 @@ void Shard::State::CloseRounds(Effects& effects) {
 }
 
 void Shard::State::CloseRound(Effects& effects) {
-  effects.rounds.push_back({progress.frontier(), accumulator.Givers()});
-  // Whoever has not given by now is too late: the turns of all that is held have come.
-  accumulator.FoldTurns([](WorkerId) { return false; });
+  effects.rounds.push_back({progress.frontier(), accumulator.Contributors()});
+  // The round is over for workers that have not pushed, so every held gradient may be folded.
+  accumulator.FoldInOrder([](WorkerId) { return false; });
   store.Apply(accumulator);
   progress.MoveFrontier(StepsAfter(progress.frontier(), 1));
 }
@@ -181,27 +181,28 @@ void Shard::State::CloseRound(Effects& effects) {
 void Shard::State::MoveFrontier() {
   const std::optional<Step> smallest = progress.SmallestLiveNext();
   if (!smallest.has_value() || *smallest <= progress.frontier()) return;
-  // ssp promises a reader every step below the frontier.
-  if (rule.slack != kUnboundedSlack) UpdateFromRest();
+  // A reader in ssp must see every step below the frontier.
+  if (rule.slack != kUnboundedSlack) UpdateEarly();
   progress.MoveFrontier(*smallest);
 }
 
-void Shard::State::UpdateFromRest() {
+void Shard::State::UpdateEarly() {
   if (accumulator.count() > 0) store.Apply(accumulator);
 }
 
-// A round is published as it closes, and in ssp whatever its moving frontier promises the readers.
-// Else so many updates are gathered, as long as there is somebody to make more.
+// Publishes a round when it closes and, in ssp, whenever the frontier moves, because readers are
+// promised every step below it. Otherwise publishes every `publish_every` updates, and the
+// remaining ones when no worker is live.
 void Shard::State::PublishIfDue(Step frontier_before) {
-  const uint64_t fresh = store.version() - deltas->version();
-  if (fresh == 0) return;
+  const uint64_t unpublished = store.version() - deltas->version();
+  if (unpublished == 0) return;
   const uint64_t live = progress.live_count();
   const bool promised = rule.slack != kUnboundedSlack && progress.frontier() > frontier_before;
-  const bool gathered = fresh >= (publish_every != 0 ? publish_every : live);
+  const bool gathered = unpublished >= (publish_every != 0 ? publish_every : live);
   if (promised || gathered || live == 0) deltas->Publish(store.version(), store.masters());
 }
 
-void Shard::State::Complete(Effects& effects) const {
+void Shard::State::FillReplies(Effects& effects) const {
   if (effects.judgement.has_value()) {
     effects.judgement->frontier = progress.frontier();
     effects.judgement->version = store.version();
@@ -214,36 +215,35 @@ void Shard::State::Complete(Effects& effects) const {
   }
 }
 
-Standing Shard::State::StandingOf(WorkerId worker) const {
+JudgeInput Shard::State::JudgeInputOf(WorkerId worker) const {
   return {.generation = generation,
           .worker = progress.of(worker),
           .frontier = progress.frontier(),
           .slack = rule.slack,
           .open = open,
-          .value_count = value_count,
-          .most_folded = rule.MostFolded()};
+          .max_folded = rule.MostFolded()};
 }
 
 template <typename Sent>
-Judgement Shard::State::JudgementOf(const Sent& sent, const Ruling& ruling) const {
+Judgement Shard::State::JudgementOf(const Sent& sent, const Decision& decision) const {
   Judgement judgement;
   judgement.worker = sent.worker;
   judgement.incarnation = sent.incarnation;
   judgement.step = sent.step;
-  judgement.verdict = ruling.verdict;
-  judgement.again = ruling.again;
+  judgement.verdict = decision.verdict;
+  judgement.again = decision.again;
   return judgement;
 }
 
-Wait Shard::State::WaitOf(WorkerId worker) const {
-  Wait wait;
+BlockedRead Shard::State::BlockedReadOf(WorkerId worker) const {
+  BlockedRead wait;
   wait.worker = worker;
   wait.incarnation = progress.of(worker).incarnation;
   wait.step = progress.of(worker).waiting->step;
   wait.frontier = progress.frontier();
   wait.unseeded = !store.seeded();
   if (open) {
-    wait.unfinished = progress.HoldingFrontier();
+    wait.unfinished = progress.UnfinishedWorkers();
   } else {
     wait.live = progress.live_count();
     wait.wanted = wanted();
@@ -259,8 +259,8 @@ Shard::~Shard() = default;
 Effects Shard::Apply(const Event& event) {
   Effects effects;
   const bool had_live = state_->progress.live_count() > 0;
-  std::visit([&](const auto& e) { state_->Take(e, effects); }, event);
-  state_->Settle(had_live, effects);
+  std::visit([&](const auto& e) { state_->Handle(e, effects); }, event);
+  state_->Advance(had_live, effects);
   return effects;
 }
 
@@ -269,15 +269,16 @@ ByteChain Shard::Encoded(CodecId codec) {
   return state_->publisher.Encoded(state_->store.version(), state_->store.masters(), codec);
 }
 
-const ByteChain& Shard::taken_list() const { return state_->store.taken_list(); }
-DeltaChain Shard::Deltas(std::optional<Version> held) { return state_->deltas->Answer(held); }
+const ByteChain& Shard::selected_list() const { return state_->store.selected_list(); }
+DeltaChain Shard::Deltas(std::optional<Version> held) { return state_->deltas->DeltasSince(held); }
 std::shared_ptr<const VersionLog> Shard::log() const { return state_->deltas->log(); }
 std::span<const float> Shard::published() const { return state_->deltas->published(); }
 
-std::vector<Wait> Shard::Waits() const {
-  std::vector<Wait> waits;
-  for (const WorkerId worker : state_->progress.Waiting()) waits.push_back(state_->WaitOf(worker));
-  return waits;
+std::vector<BlockedRead> Shard::BlockedReads() const {
+  std::vector<BlockedRead> reads;
+  for (const WorkerId worker : state_->progress.Waiting())
+    reads.push_back(state_->BlockedReadOf(worker));
+  return reads;
 }
 
 std::span<const float> Shard::masters() const { return state_->store.masters(); }

@@ -7,7 +7,7 @@
 #include <limits>
 #include <memory>
 
-#include "common/codec/index_list.h"
+#include "common/codec/sparse/index_list.h"
 #include "server/core/judge.h"
 #include "server/core/testing/fakes.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 
-// A shard of one value; Open seeds it with 0, and all its workers have read for step 0.
+// A shard with one value. Open() seeds it with 0 and lets all workers read step 0.
 class ShardTest : public testing::Test {
  protected:
   void Make(const Rule& rule) {
@@ -44,14 +44,15 @@ class ShardTest : public testing::Test {
   std::vector<FakeWorker> workers_;
 };
 
-// 0 of 4 values is 0, so it is not taken.
-TEST_F(ShardTest, EveryAnswerOfARoundFindsWhatTheRoundTook) {
+// One of the four values is 0, which is never selected.
+TEST_F(ShardTest, EveryAnswerOfARoundCarriesItsSelection) {
   ShardOptions options;
   options.value_count = 4;
   options.rule = Rule::Sync(2);
-  options.thinning = {.selection_density = 0.5, .selection_rest = SelectionRest::kWorkers};
+  options.sparse_updates = {.selection_density = 0.5,
+                            .unselected_owner = UnselectedOwner::kWorkers};
   shard_ = std::make_unique<Shard>(options, optimizer_, schedule_);
-  const auto taken = [this] { return DecodeIndexList(shard_->taken_list(), 4).value(); };
+  const auto taken = [this] { return DecodeIndexList(shard_->selected_list(), 4).value(); };
   const FakeWorker a{WorkerId{0}}, b{WorkerId{1}};
   shard_->Apply(SeedEvent{Fp32Payload({0, 0, 0, 0})});
   for (const FakeWorker& worker : {a, b}) {
@@ -62,13 +63,13 @@ TEST_F(ShardTest, EveryAnswerOfARoundFindsWhatTheRoundTook) {
   EXPECT_TRUE(shard_->Apply(a.Push(0, 1, {1, 4, 2, 3})).answers.empty());
   EXPECT_EQ(shard_->Apply(b.Push(0, 1, {3, 0, 4, -3})).answers.size(), 2u);
   EXPECT_EQ(taken(), (std::vector<uint32_t>{0, 2}));
-  // Nothing is left of round 0, and nobody gave anything else to round 1.
+  // Round 0 left no remainder, and round 1 has no other gradient.
   shard_->Apply(a.Push(1, 1, {0, 0, 0, 8}));
   EXPECT_EQ(shard_->Apply(b.Push(1, 1, {0, 0, 0, 0})).answers.size(), 2u);
   EXPECT_EQ(taken(), std::vector<uint32_t>{3});
 }
 
-TEST_F(ShardTest, AJudgementTellsTheStateAfterTheEvent) {
+TEST_F(ShardTest, AJudgementHasTheStateAfterTheEvent) {
   Open(Rule::Sync(1));
   PushEvent push = workers_[0].Push(0, 1, {1});
   const Effects effects = shard_->Apply(push);
@@ -78,7 +79,7 @@ TEST_F(ShardTest, AJudgementTellsTheStateAfterTheEvent) {
   EXPECT_EQ(effects.judgement->staleness, 0u);
 }
 
-TEST_F(ShardTest, StalenessCountsTheUpdatesSinceTheGradientsParameters) {
+TEST_F(ShardTest, StalenessCountsUpdatesSinceTheComputedVersion) {
   Open(Rule::Async(2));
   for (uint64_t step = 0; step < 3; ++step) shard_->Apply(workers_[0].Push(step, 1, {1}));
   PushEvent push = workers_[1].Push(0, 1, {1});
@@ -89,16 +90,16 @@ TEST_F(ShardTest, StalenessCountsTheUpdatesSinceTheGradientsParameters) {
   EXPECT_EQ(shard_->Apply(push).judgement->staleness, 0u);
 }
 
-TEST_F(ShardTest, AnswersCarryTheCodecThatWasAskedFor) {
+TEST_F(ShardTest, AnswersCarryTheRequestedCodec) {
   Open(Rule::Sync(1));
   PushEvent push = workers_[0].Push(0, 1, {1});
   push.read_form = CodecId::kFp16;
   const Effects effects = shard_->Apply(push);
-  const std::vector<Answer> want = {{WorkerId{0}, Incarnation{1}, Step{1}, CodecId::kFp16}};
+  const std::vector<ReadAnswer> want = {{WorkerId{0}, Incarnation{1}, Step{1}, CodecId::kFp16}};
   EXPECT_EQ(effects.answers, want);
 }
 
-TEST_F(ShardTest, AReadIsJudgedWhereItsSenderMayNotSpeak) {
+TEST_F(ShardTest, AReadOfAnInvalidSenderGetsAVerdict) {
   Open(Rule::Sync(1));
   ReadEvent read = workers_[0].Read(1);
   read.generation = Generation{7};
@@ -111,7 +112,7 @@ TEST_F(ShardTest, AReadIsJudgedWhereItsSenderMayNotSpeak) {
   EXPECT_EQ(effects.judgement->step, Step{1});
 }
 
-TEST_F(ShardTest, AnEarlyPushReadsNothingAndMayComeAgain) {
+TEST_F(ShardTest, AnEarlyPushIsNoReadAndMayBeRepeated) {
   Open(Rule::Sync(2));
   EXPECT_EQ(shard_->Apply(workers_[0].Push(1, 1, {1})).judgement->verdict, Verdict::kEarly);
   EXPECT_EQ(shard_->next(WorkerId{0}), Step{0});
@@ -120,14 +121,14 @@ TEST_F(ShardTest, AnEarlyPushReadsNothingAndMayComeAgain) {
   EXPECT_EQ(shard_->Apply(workers_[0].Push(1, 1, {1})).judgement->verdict, Verdict::kAccept);
 }
 
-TEST_F(ShardTest, AMessageBringsTheExpiredBackAndTheyAreWaitedForAgain) {
+TEST_F(ShardTest, AMessageMakesAnExpiredWorkerLiveAgain) {
   Open(Rule::Sync(2));
   shard_->Apply(workers_[1].Expire());
   EXPECT_EQ(shard_->Apply(workers_[1].Push(1, 1, {1})).judgement->verdict, Verdict::kEarly);
   EXPECT_TRUE(shard_->Apply(workers_[0].Push(0, 1, {1})).rounds.empty());
 }
 
-TEST_F(ShardTest, TheGoingOfAnOlderIncarnationChangesNothing) {
+TEST_F(ShardTest, LeaveAndExpiryOfAnOlderIncarnationChangeNothing) {
   Open(Rule::Sync(2));
   const FakeWorker successor = {WorkerId{1}, Incarnation{2}};
   shard_->Apply(successor.Join());
@@ -142,29 +143,29 @@ TEST_F(ShardTest, SeveralRoundsCloseInOneEvent) {
   shard_->Apply(workers_[0].Push(0, 1, {3}));
   shard_->Apply(workers_[0].Read(5));
   const Effects effects = shard_->Apply(workers_[1].Read(7));
-  EXPECT_EQ(effects.rounds, (std::vector<RoundClosed>{{Step{0}, {WorkerId{0}}}, {Step{4}, {}}}));
+  EXPECT_EQ(effects.rounds, (std::vector<ClosedRound>{{Step{0}, {WorkerId{0}}}, {Step{4}, {}}}));
   EXPECT_EQ(shard_->frontier(), Step{5});
   EXPECT_EQ(shard_->version(), Version{1});
   EXPECT_EQ(effects.answers.size(), 1u);
 }
 
-TEST_F(ShardTest, RoundsThatNobodyGaveToCloseInOneLeap) {
+TEST_F(ShardTest, EmptyRoundsCloseTogether) {
   Open(Rule::Sync(1));
   const Effects effects = shard_->Apply(workers_[0].Read(kLargest));
-  EXPECT_EQ(effects.rounds, (std::vector<RoundClosed>{{Step{kLargest - 1}, {}}}));
+  EXPECT_EQ(effects.rounds, (std::vector<ClosedRound>{{Step{kLargest - 1}, {}}}));
   EXPECT_EQ(effects.answers.size(), 1u);
   EXPECT_EQ(shard_->frontier(), Step{kLargest});
   EXPECT_EQ(shard_->version(), Version{0});
 }
 
-TEST_F(ShardTest, TheLargestStepGoesNowhere) {
+TEST_F(ShardTest, StepsSaturateAtTheLargest) {
   Open(Rule::Async(1));
   EXPECT_EQ(shard_->Apply(workers_[0].Push(kLargest, 1, {1})).judgement->verdict, Verdict::kAccept);
   EXPECT_TRUE(shard_->Apply(workers_[0].Push(kLargest, 1, {1})).judgement->again);
   EXPECT_EQ(shard_->version(), Version{1});
 }
 
-TEST_F(ShardTest, AnOpenedShardWaitsForTheFirstWorker) {
+TEST_F(ShardTest, AfterTheStartTimeoutOneWorkerOpensTheShard) {
   Make(Rule::Sync(2));
   shard_->Apply(SeedEvent{Fp32Payload({0})});
   EXPECT_FALSE(shard_->Apply(OpenEvent{}).opened);
@@ -173,7 +174,7 @@ TEST_F(ShardTest, AnOpenedShardWaitsForTheFirstWorker) {
   EXPECT_TRUE(shard_->Apply(worker.Read(0)).opened);
 }
 
-TEST_F(ShardTest, OnlyTheLiveOpenAShard) {
+TEST_F(ShardTest, OnlyLiveWorkersOpenAShard) {
   Make(Rule::Sync(2));
   const FakeWorker a = {WorkerId{0}};
   const FakeWorker b = {WorkerId{1}};
@@ -188,7 +189,7 @@ TEST_F(ShardTest, OnlyTheLiveOpenAShard) {
   EXPECT_EQ(effects.answers.size(), 2u);
 }
 
-TEST_F(ShardTest, TheDeadHoldNoRoundAndTheLastOnesGradientsAreKeptForTheNext) {
+TEST_F(ShardTest, TheLastWorkersGradientsWaitForTheNextWorker) {
   Open(Rule::Sync(2));
   shard_->Apply(workers_[0].Push(0, 1, {3}));
   shard_->Apply(workers_[0].Expire());
@@ -200,7 +201,7 @@ TEST_F(ShardTest, TheDeadHoldNoRoundAndTheLastOnesGradientsAreKeptForTheNext) {
   EXPECT_EQ(shard_->masters()[0], -3);
 }
 
-TEST_F(ShardTest, TheFrontierDoesNotFallForOneWhoReturns) {
+TEST_F(ShardTest, TheFrontierDoesNotFallForAReturningWorker) {
   Open(Rule::Ssp(2, 0));
   shard_->Apply(workers_[1].Expire());
   for (uint64_t step = 0; step < 4; ++step) shard_->Apply(workers_[0].Push(step, 1, {1}));
@@ -209,11 +210,11 @@ TEST_F(ShardTest, TheFrontierDoesNotFallForOneWhoReturns) {
   EXPECT_EQ(shard_->frontier(), Step{4});
   EXPECT_EQ(shard_->Apply(workers_[1].Push(0, 1, {1})).judgement->verdict, Verdict::kLate);
   shard_->Apply(workers_[0].Push(4, 1, {1}));
-  ASSERT_EQ(shard_->Waits().size(), 1u);
-  EXPECT_EQ(shard_->Waits()[0].unfinished, std::vector<WorkerId>{WorkerId{1}});
+  ASSERT_EQ(shard_->BlockedReads().size(), 1u);
+  EXPECT_EQ(shard_->BlockedReads()[0].unfinished, std::vector<WorkerId>{WorkerId{1}});
 }
 
-TEST_F(ShardTest, APayloadIsLetGoWithItsEvent) {
+TEST_F(ShardTest, APayloadIsReleasedWithItsEvent) {
   Open(Rule::Sync(2));
   auto token = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = token;
@@ -225,7 +226,7 @@ TEST_F(ShardTest, APayloadIsLetGoWithItsEvent) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST_F(ShardTest, AnOrderedPayloadWaitsForItsPredecessorsOrTheirGoing) {
+TEST_F(ShardTest, AnOrderedPayloadWaitsForLowerWorkersUntilTheyLeave) {
   Open(Rule::Sync(3, true));
   auto token = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = token;
@@ -241,8 +242,8 @@ TEST_F(ShardTest, AnOrderedPayloadWaitsForItsPredecessorsOrTheirGoing) {
   EXPECT_TRUE(watch.expired());
 }
 
-// One value of 3e38 from two examples: finite, and its part of the sum is not.
-TEST_F(ShardTest, AFiniteGradientThatWouldOverflowTheSumIsRefusedAndMovesNothing) {
+// 3e38 is finite, but its product with two examples is not.
+TEST_F(ShardTest, AGradientThatWouldOverflowTheSumIsRefused) {
   Open(Rule::Async(1));
   const Effects effects = shard_->Apply(workers_[0].Push(0, 2, {3e38f}));
   EXPECT_EQ(effects.judgement->verdict, Verdict::kRefused);
@@ -251,7 +252,7 @@ TEST_F(ShardTest, AFiniteGradientThatWouldOverflowTheSumIsRefusedAndMovesNothing
   EXPECT_EQ(shard_->next(WorkerId{0}), Step{1});
 }
 
-TEST_F(ShardTest, TheLargestThatIsAcceptedLeavesTheMastersFinite) {
+TEST_F(ShardTest, TheLargestAcceptedValueKeepsMastersFinite) {
   for (const Rule& rule : {Rule::Sync(3), Rule::Sync(3, true), Rule::Ssp(3, 0, 3)}) {
     Open(rule);
     const float largest = LargestAccepted(7, rule.MostFolded());
@@ -264,8 +265,8 @@ TEST_F(ShardTest, TheLargestThatIsAcceptedLeavesTheMastersFinite) {
   }
 }
 
-// Each arrival order of a round in which one worker is away for a while, and comes back to give.
-TEST_F(ShardTest, AnOrderedRoundGivesTheSameBitsWhateverTheArrival) {
+// Tries every arrival order of a round during which one worker expires and returns.
+TEST_F(ShardTest, AnOrderedRoundGivesTheSameBitsInAnyArrivalOrder) {
   const float values[] = {1e8f, 1.0f, -1e8f, 3.0f};
   std::vector<uint32_t> order = {0, 1, 2, 3};
   do {
@@ -276,7 +277,7 @@ TEST_F(ShardTest, AnOrderedRoundGivesTheSameBitsWhateverTheArrival) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_F(ShardTest, TheLastLiveOnesSuccessorFoldsTheRest) {
+TEST_F(ShardTest, ASuccessorOfTheLastLiveWorkerTriggersTheUpdate) {
   Open(Rule::Async(1, 10));
   shard_->Apply(workers_[0].Push(0, 1, {3}));
   EXPECT_EQ(shard_->version(), Version{0});
@@ -284,10 +285,10 @@ TEST_F(ShardTest, TheLastLiveOnesSuccessorFoldsTheRest) {
   EXPECT_EQ(shard_->masters()[0], -3);
 }
 
-TEST_F(ShardTest, EncodedIsTheMastersAtTheVersion) {
+TEST_F(ShardTest, EncodedReturnsTheMastersOfTheVersion) {
   Open(Rule::Sync(1));
   shard_->Apply(workers_[0].Push(0, 1, {3}));
-  EXPECT_EQ(shard_->Encoded(CodecId::kFp32), Fp32Payload({-3}));
+  EXPECT_EQ(shard_->Encoded(CodecId::kFp32), Fp32Payload({-3}).bytes());
 }
 
 }  // namespace

@@ -1,20 +1,25 @@
 #include "server/edge/convert.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/codec/codec.h"
+#include "common/codec/payload.h"
+#include "common/status_macros.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
 namespace {
 
-// A count of shards too large is found before a partition of them is made. Tensors too large for a
-// count are left to Partition::Make.
+// The wire is little-endian, as are all supported machines.
+static_assert(std::endian::native == std::endian::little);
+
+// Rejects too many shards before a partition is made. Partition::Make rejects tensors that overflow
+// a count.
 absl::Status CheckShardCount(const JoinRequest& request) {
   double total = 0;
   for (const Tensor& tensor : request.tensors()) {
@@ -26,17 +31,17 @@ absl::Status CheckShardCount(const JoinRequest& request) {
   const double size = request.shard_size() != 0
                           ? static_cast<double>(request.shard_size())
                           : std::clamp<double>(share, kLeastShardSize, kLargestShardSize);
-  if (total / size + request.tensors_size() <= kMostJobShards) return absl::OkStatus();
+  if (total / size + request.tensors_size() <= kMaxJobShards) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("a model of ", total, " values in ", request.tensors_size(),
-                   " tensors and shards of ", size, ": want at most ", kMostJobShards, " shards"));
+      absl::StrCat("tensors: too many shards (expected at most ", kMaxJobShards, ", got ", total,
+                   " values in ", request.tensors_size(), " tensors and shards of ", size, ")"));
 }
 
 absl::Status Wrong(ShardId shard, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("shard ", shard.value, ": ", what));
 }
 
-// Turns a frame's entries into events, grouped by shard in the order of first mention.
+// Converts a frame's entries to events, grouped by shard in the order of their first entries.
 class Grouping {
  public:
   Grouping(const Partition& partition, ServerId self, bool publishes, const WorkerFrame& frame)
@@ -48,40 +53,37 @@ class Grouping {
         generation_(frame.generation) {}
 
   absl::Status Add(SeedEntry&& seed) {
-    absl::Status status = CheckPayloadOf(seed.shard, seed.payload);
-    if (!status.ok()) return status;
-    const CodecId codec = PayloadCodec(seed.payload);
+    ASSIGN_OR_RETURN(CheckedPayload payload, PayloadOf(seed.shard, std::move(seed.payload)));
+    const CodecId codec = PayloadCodec(payload);
     if (codec != CodecId::kFp32) {
       return Wrong(seed.shard,
-                   absl::StrCat("want a seed in fp32, got ", std::string(CodecName(codec))));
+                   absl::StrCat("seed: must be fp32 (got ", std::string(CodecName(codec)), ")"));
     }
-    if (!PayloadIsFinite(seed.payload, partition_.value_count(seed.shard))) {
-      return Wrong(seed.shard, "want a finite seed, got a NaN or an infinity");
+    if (!PayloadIsFinite(payload)) {
+      return Wrong(seed.shard, "seed: has a NaN or an infinity");
     }
-    EventsFor(seed.shard).push_back(SeedEvent{std::move(seed.payload)});
+    EventsFor(seed.shard).push_back(SeedEvent{std::move(payload)});
     return absl::OkStatus();
   }
 
   absl::Status Add(PushEntry&& push) {
-    absl::Status status =
-        push.examples == 0 ? CheckNoPayload(push) : CheckPayloadOf(push.shard, push.payload);
-    if (!status.ok()) return status;
-    const absl::StatusOr<ReadForm> form = FormOf(push.shard, push.read_codec, push.held_version);
-    if (!form.ok()) return form.status();
+    CheckedPayload payload;
+    if (push.examples == 0) {
+      RETURN_IF_ERROR(CheckNoPayload(push));
+    } else {
+      ASSIGN_OR_RETURN(payload, PayloadOf(push.shard, std::move(push.payload)));
+    }
+    ASSIGN_OR_RETURN(const ReadForm form, FormOf(push.shard, push.read_codec, push.held_version));
     EventsFor(push.shard)
         .push_back(PushEvent{worker_, incarnation_, generation_, push.step, push.examples,
-                             push.late_examples, push.computed_version, *form,
-                             std::move(push.payload)});
+                             push.late_examples, push.computed_version, form, std::move(payload)});
     return absl::OkStatus();
   }
 
   absl::Status Add(const ReadEntry& read) {
-    absl::Status status = CheckShard(read.shard);
-    if (!status.ok()) return status;
-    const absl::StatusOr<ReadForm> form = FormOf(read.shard, read.read_codec, read.held_version);
-    if (!form.ok()) return form.status();
-    EventsFor(read.shard)
-        .push_back(ReadEvent{worker_, incarnation_, generation_, read.step, *form});
+    RETURN_IF_ERROR(CheckShard(read.shard));
+    ASSIGN_OR_RETURN(const ReadForm form, FormOf(read.shard, read.read_codec, read.held_version));
+    EventsFor(read.shard).push_back(ReadEvent{worker_, incarnation_, generation_, read.step, form});
     return absl::OkStatus();
   }
 
@@ -90,42 +92,45 @@ class Grouping {
  private:
   absl::Status CheckShard(ShardId shard) const {
     if (shard.value >= partition_.shard_count()) {
-      return Wrong(shard, absl::StrCat("want a shard below ", partition_.shard_count()));
+      return Wrong(shard, absl::StrCat("does not exist (expected a shard below ",
+                                       partition_.shard_count(), ")"));
     }
     const ServerId home = partition_.server(shard);
     if (home == self_) return absl::OkStatus();
-    return Wrong(shard,
-                 absl::StrCat("lives on server ", home.value, ", this is server ", self_.value));
+    return Wrong(shard, absl::StrCat("lives on another server (expected server ", self_.value,
+                                     ", got server ", home.value, ")"));
   }
 
   absl::StatusOr<ReadForm> FormOf(ShardId shard, uint32_t read_codec, Version held) const {
     if (read_codec == kReadDeltas || read_codec == kReadPublished) {
       if (!publishes_) {
         return Wrong(shard,
-                     absl::StrCat("read codec ", read_codec,
-                                  ": want one of parameters, for this job publishes no deltas"));
+                     absl::StrCat("read_codec: this job does not publish deltas (expected a dense "
+                                  "codec, got ",
+                                  read_codec, ")"));
       }
       return read_codec == kReadDeltas ? ReadForm::Since(held) : ReadForm::Published();
     }
     const absl::StatusOr<CodecId> codec = CodecIdFromWire(read_codec);
-    if (!codec.ok()) return Wrong(shard, absl::StrCat("read codec: ", codec.status().message()));
+    if (!codec.ok()) return Wrong(shard, absl::StrCat("read_codec: ", codec.status().message()));
     if (CarriesParameters(*codec)) return ReadForm(*codec);
-    return Wrong(shard, absl::StrCat("read codec: want one of parameters, got ",
-                                     std::string(CodecName(*codec))));
+    return Wrong(shard,
+                 absl::StrCat("read_codec: cannot carry parameters (expected a dense codec, got ",
+                              std::string(CodecName(*codec)), ")"));
   }
 
   absl::Status CheckNoPayload(const PushEntry& push) const {
-    absl::Status status = CheckShard(push.shard);
-    if (!status.ok() || push.payload.empty()) return status;
-    return Wrong(push.shard, absl::StrCat("want no payload in a push of weight 0, got ",
-                                          push.payload.size(), " bytes"));
+    RETURN_IF_ERROR(CheckShard(push.shard));
+    if (push.payload.empty()) return absl::OkStatus();
+    return Wrong(push.shard, absl::StrCat("payload: must be empty in a push of weight 0 (got ",
+                                          push.payload.size(), " bytes)"));
   }
 
-  absl::Status CheckPayloadOf(ShardId shard, const ByteChain& payload) const {
-    absl::Status status = CheckShard(shard);
-    if (!status.ok()) return status;
-    status = CheckPayload(payload, partition_.value_count(shard));
-    return status.ok() ? status : Wrong(shard, status.message());
+  absl::StatusOr<CheckedPayload> PayloadOf(ShardId shard, ByteChain&& bytes) const {
+    RETURN_IF_ERROR(CheckShard(shard));
+    auto payload = CheckPayload(std::move(bytes), partition_.value_count(shard));
+    if (!payload.ok()) return Wrong(shard, payload.status().message());
+    return payload;
   }
 
   std::vector<Event>& EventsFor(ShardId shard) {
@@ -148,11 +153,11 @@ class Grouping {
 
 absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t server_count) {
   if (request.servers() != server_count) {
-    return absl::FailedPreconditionError(absl::StrCat("servers: the job has ", server_count,
-                                                      ", the worker expects ", request.servers()));
+    return absl::FailedPreconditionError(absl::StrCat("servers: differs from the job's (expected ",
+                                                      server_count, ", got ", request.servers(),
+                                                      ")"));
   }
-  absl::Status status = CheckShardCount(request);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckShardCount(request));
   std::vector<TensorShape> tensors;
   for (const Tensor& tensor : request.tensors()) {
     tensors.push_back({tensor.name(), {tensor.shape().begin(), tensor.shape().end()}});
@@ -160,24 +165,24 @@ absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t serve
   auto partition = Partition::Make(std::move(tensors), request.shard_size(), server_count);
   if (!partition.ok() || partition->hash() == request.partition_hash()) return partition;
   return absl::FailedPreconditionError(absl::StrCat(
-      "partition of the tensors in this Join: its hash here is ", absl::Hex(partition->hash()),
-      ", the worker's is ", absl::Hex(request.partition_hash()), ": another version of thinwire?"));
+      "partition_hash: differs from the hash of the request's tensors; is the worker of another "
+      "version? (expected ",
+      absl::Hex(partition->hash()), ", got ", absl::Hex(request.partition_hash()), ")"));
 }
 
 absl::StatusOr<std::vector<ShardEvents>> EventsOf(WorkerFrame&& frame, const Partition& partition,
                                                   ServerId self, Generation generation,
                                                   bool publishes) {
   Grouping grouping(partition, self, publishes, frame);
-  absl::Status status;
   for (SeedEntry& seed : frame.seeds) {
     if (frame.generation != generation) break;
-    if (status = grouping.Add(std::move(seed)); !status.ok()) return status;
+    RETURN_IF_ERROR(grouping.Add(std::move(seed)));
   }
   for (PushEntry& push : frame.pushes) {
-    if (status = grouping.Add(std::move(push)); !status.ok()) return status;
+    RETURN_IF_ERROR(grouping.Add(std::move(push)));
   }
   for (const ReadEntry& read : frame.reads) {
-    if (status = grouping.Add(read); !status.ok()) return status;
+    RETURN_IF_ERROR(grouping.Add(read));
   }
   return grouping.Take();
 }
@@ -193,15 +198,15 @@ VerdictEntry VerdictEntryOf(ShardId shard, const Judgement& judgement) {
   return entry;
 }
 
-WaitingEntry WaitingEntryOf(ShardId shard, const Wait& wait) {
+WaitingEntry WaitingEntryOf(ShardId shard, const BlockedRead& read) {
   WaitingEntry entry;
   entry.shard = shard;
-  entry.step = wait.step;
-  entry.frontier = wait.frontier;
-  entry.workers = wait.unfinished;
-  entry.unseeded = wait.unseeded;
-  entry.live = wait.live;
-  entry.wanted = wait.wanted;
+  entry.step = read.step;
+  entry.frontier = read.frontier;
+  entry.workers = read.unfinished;
+  entry.unseeded = read.unseeded;
+  entry.live = read.live;
+  entry.wanted = read.wanted;
   return entry;
 }
 
@@ -214,6 +219,19 @@ ShardState ShardStateOf(ShardId shard, const JoinAnswer& answer) {
   state.set_predecessor_next(answer.predecessor_next.value);
   state.set_largest_next(answer.largest_next.value);
   return state;
+}
+
+std::vector<MastersChunk> MastersChunksOf(const Partition& partition, ShardId shard,
+                                          std::span<const float> values) {
+  std::vector<MastersChunk> chunks;
+  for (const Segment& segment : partition.segments(shard)) {
+    MastersChunk& chunk = chunks.emplace_back();
+    chunk.set_tensor(partition.tensors()[segment.tensor].name);
+    chunk.set_offset(segment.offset);
+    chunk.set_values(values.data(), segment.count * sizeof(float));
+    values = values.subspan(segment.count);
+  }
+  return chunks;
 }
 
 }  // namespace thinwire

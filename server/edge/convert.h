@@ -1,10 +1,11 @@
-// Convert: the one place that distrusts what peers say. What passes is fit for core, which checks
-// nothing again; what does not is InvalidArgument that names the shard, what was wanted and what
-// came.
+// Conversions between the wire's messages and core's types. This is the only place that validates
+// input from peers: core checks nothing again. Errors are InvalidArgument and name the shard, the
+// expected and the actual value.
 #ifndef THINWIRE_SERVER_EDGE_CONVERT_H_
 #define THINWIRE_SERVER_EDGE_CONVERT_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,30 +18,36 @@
 
 namespace thinwire {
 
-// A model of more shards is refused: a Join is small, what it asks for is not.
-inline constexpr uint64_t kMostJobShards = 65536;
+// A model with more shards is refused, because a small Join could otherwise allocate much memory.
+inline constexpr uint64_t kMaxJobShards = 65536;
 
-// The partition of a Join, with the hash that the worker computed compared. Errors: InvalidArgument
-// for tensors that make no partition, FailedPrecondition for another hash or server count.
+// Returns the partition of a Join's tensors and compares its hash with the worker's. Errors:
+// InvalidArgument for tensors without a valid partition, FailedPrecondition for another hash or
+// number of servers.
 absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t server_count);
 
-// A frame's events for one shard: seeds, then pushes, then reads, each in their order.
+// The events of one frame for one shard: seeds, then pushes, then reads, each in the frame's order.
 struct ShardEvents {
   ShardId shard;
   std::vector<Event> events;
 };
 
-// Every entry is checked before any is used, so that a malformed frame changes nothing. Seeds of
-// another generation than GENERATION are left out: they are of a history that is over. Deltas may
-// be read if the job PUBLISHES them. Takes the payloads out of FRAME. REQUIRES: the frame's worker
-// and epoch are checked.
+// Returns the events of FRAME and moves the payloads out of it. Checks every entry first, so that a
+// malformed frame changes nothing. Skips seeds of another generation than GENERATION. Reads of
+// published values are valid if the job PUBLISHES. REQUIRES: the frame's worker and epoch are
+// checked.
 absl::StatusOr<std::vector<ShardEvents>> EventsOf(WorkerFrame&& frame, const Partition& partition,
                                                   ServerId self, Generation generation,
                                                   bool publishes);
 
 VerdictEntry VerdictEntryOf(ShardId shard, const Judgement& judgement);
-WaitingEntry WaitingEntryOf(ShardId shard, const Wait& wait);
+WaitingEntry WaitingEntryOf(ShardId shard, const BlockedRead& read);
 ShardState ShardStateOf(ShardId shard, const JoinAnswer& answer);
+
+// Returns the masters VALUES of SHARD as one chunk per tensor segment. REQUIRES: values.size() ==
+// partition.value_count(shard).
+std::vector<MastersChunk> MastersChunksOf(const Partition& partition, ShardId shard,
+                                          std::span<const float> values);
 
 }  // namespace thinwire
 

@@ -1,5 +1,7 @@
 #include "server/edge/convert_config.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -7,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/codec/codec.h"
+#include "common/status_macros.h"
 #include "proto/codec_settings.h"
 #include "proto/pull_choice.h"
 
@@ -57,9 +60,13 @@ absl::StatusOr<Rule> RuleOf(const Consistency& config) {
                absl::StrCat("want less than the ", workers, " workers, got ", config.backup()));
 }
 
-OptimizerSpec OptimizerSpecOf(const Optimization& config) {
+absl::StatusOr<OptimizerSpec> OptimizerSpecOf(const Optimization& config) {
   OptimizerSpec spec;
-  spec.name = config.optimizer();
+  const auto* row = std::ranges::find(kOptimizers, config.optimizer(), &OptimizerTraits::name);
+  if (row == std::end(kOptimizers)) {
+    return Wrong("optimizer", absl::StrCat("unknown (got \"", config.optimizer(), "\")"));
+  }
+  spec.kind = static_cast<OptimizerKind>(row - std::begin(kOptimizers));
   spec.momentum = config.momentum();
   spec.beta1 = config.beta1();
   spec.beta2 = config.beta2();
@@ -68,9 +75,13 @@ OptimizerSpec OptimizerSpecOf(const Optimization& config) {
   return spec;
 }
 
-ScheduleSpec ScheduleSpecOf(const Optimization& config) {
+absl::StatusOr<ScheduleSpec> ScheduleSpecOf(const Optimization& config) {
   ScheduleSpec spec;
-  spec.name = config.schedule();
+  const auto* name = std::ranges::find(kScheduleNames, config.schedule());
+  if (name == std::end(kScheduleNames)) {
+    return Wrong("schedule", absl::StrCat("unknown (got \"", config.schedule(), "\")"));
+  }
+  spec.kind = static_cast<ScheduleKind>(name - std::begin(kScheduleNames));
   spec.learning_rate = config.learning_rate();
   spec.warmup = config.warmup();
   spec.decay_at.assign(config.decay_at().begin(), config.decay_at().end());
@@ -79,9 +90,10 @@ ScheduleSpec ScheduleSpecOf(const Optimization& config) {
   return spec;
 }
 
-absl::StatusOr<Thinning> ThinningOf(const Optimization& config, const Compression& compression) {
-  Thinning thinning{.lazy_slots = config.lazy_slots()};
-  if (config.gradient_selection() == "none") return thinning;
+absl::StatusOr<SparseUpdateSpec> SparseUpdateSpecOf(const Optimization& config,
+                                                    const Compression& compression) {
+  SparseUpdateSpec spec{.lazy_slots = config.lazy_slots()};
+  if (config.gradient_selection() == "none") return spec;
   if (config.gradient_selection() != "gtopk") {
     return Wrong("gradient_selection", absl::StrCat("want one of none, gtopk, got \"",
                                                     config.gradient_selection(), "\""));
@@ -91,8 +103,8 @@ absl::StatusOr<Thinning> ThinningOf(const Optimization& config, const Compressio
     return Wrong("selection_density",
                  absl::StrCat("want a number above 0 and at most 1, got ", density));
   }
-  thinning.selection_density = density;
-  thinning.selection_least = compression.topk_least();
+  spec.selection_density = density;
+  spec.selection_least = compression.topk_least();
   const double part = compression.density_warmup(), first = compression.warmup_density();
   if (!(part >= 0 && part <= 1)) {
     return Wrong("density_warmup", absl::StrCat("want a part of the run from 0 to 1, got ", part));
@@ -101,14 +113,14 @@ absl::StatusOr<Thinning> ThinningOf(const Optimization& config, const Compressio
     return Wrong("warmup_density",
                  absl::StrCat("want a number above 0 and at most 1, got ", first));
   }
-  thinning.selection_warmup = {.part = part, .first = first};
-  if (config.selection_rest() == "server") return thinning;
+  spec.selection_warmup = {.part = part, .first = first};
+  if (config.selection_rest() == "server") return spec;
   if (config.selection_rest() != "workers") {
     return Wrong("selection_rest", absl::StrCat("want one of server, workers, got \"",
                                                 config.selection_rest(), "\""));
   }
-  thinning.selection_rest = SelectionRest::kWorkers;
-  return thinning;
+  spec.unselected_owner = UnselectedOwner::kWorkers;
+  return spec;
 }
 
 absl::StatusOr<std::optional<PublishOptions>> PublishOptionsOf(const Compression& config) {
@@ -141,13 +153,13 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch e
   }
   const absl::StatusOr<Rule> rule = RuleOf(config.consistency());
   if (!rule.ok()) return rule.status();
-  auto optimizer = MakeOptimizer(OptimizerSpecOf(config.optimization()));
-  if (!optimizer.ok()) return optimizer.status();
-  auto schedule = Schedule::Make(ScheduleSpecOf(config.optimization()));
-  if (!schedule.ok()) return schedule.status();
-  const auto thinning = ThinningOf(config.optimization(), config.compression());
-  if (!thinning.ok()) return thinning.status();
-  if (thinning->selection_rest == SelectionRest::kWorkers &&
+  ASSIGN_OR_RETURN(const OptimizerSpec optimizer_spec, OptimizerSpecOf(config.optimization()));
+  ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(optimizer_spec));
+  ASSIGN_OR_RETURN(const ScheduleSpec schedule_spec, ScheduleSpecOf(config.optimization()));
+  ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(schedule_spec));
+  const auto sparse_updates = SparseUpdateSpecOf(config.optimization(), config.compression());
+  if (!sparse_updates.ok()) return sparse_updates.status();
+  if (sparse_updates->unselected_owner == UnselectedOwner::kWorkers &&
       config.consistency().mode() != "sync") {
     return Wrong("selection_rest", absl::StrCat("workers is for mode sync, the mode is ",
                                                 config.consistency().mode()));
@@ -155,7 +167,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch e
   const auto publish = PublishOptionsOf(config.compression());
   if (!publish.ok()) return publish.status();
   JobOptions options;
-  options.thinning = *thinning;
+  options.sparse_updates = *sparse_updates;
   options.publish = *publish;
   options.name = config.job();
   options.server = ServerId{config.server()};
@@ -170,8 +182,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const ServerConfig& config, Epoch e
     return Wrong("lease_seconds",
                  absl::StrCat("want more than 0, got ", config.consistency().lease_seconds()));
   }
-  return std::make_unique<Job>(std::move(options), *std::move(optimizer), *std::move(schedule),
-                               clock);
+  return std::make_unique<Job>(std::move(options), std::move(optimizer), schedule, clock);
 }
 
 }  // namespace thinwire

@@ -10,21 +10,22 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/spec/rule.h"
 #include "proto/config.pb.h"
-#include "server/core/delta_publisher.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/rule.h"
-#include "server/core/schedule.h"
-#include "server/core/updater.h"
+#include "server/core/optimizer/schedule.h"
+#include "server/core/publish/delta_publisher.h"
+#include "server/core/update/updater.h"
 #include "server/edge/job.h"
 
 namespace thinwire {
 
 // Errors, here and below: InvalidArgument naming the field, what was wanted and what came.
 absl::StatusOr<Rule> RuleOf(const Consistency& config);
-OptimizerSpec OptimizerSpecOf(const Optimization& config);
-ScheduleSpec ScheduleSpecOf(const Optimization& config);
-absl::StatusOr<Thinning> ThinningOf(const Optimization& config, const Compression& compression);
+absl::StatusOr<OptimizerSpec> OptimizerSpecOf(const Optimization& config);
+absl::StatusOr<ScheduleSpec> ScheduleSpecOf(const Optimization& config);
+absl::StatusOr<SparseUpdateSpec> SparseUpdateSpecOf(const Optimization& config,
+                                                    const Compression& compression);
 // Nothing if the workers pull masters.
 absl::StatusOr<std::optional<PublishOptions>> PublishOptionsOf(const Compression& config);
 

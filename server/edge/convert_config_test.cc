@@ -55,10 +55,10 @@ TEST(OptimizationTest, EveryFieldArrives) {
       "weight_decay: 2 schedule: 'step' warmup: 0.0625 decay_at: 0.5 decay_at: 0.75 "
       "decay_factor: 0.25 power: 3",
       &config));
-  const OptimizerSpec optimizer{"adamw", 0.25, 0.75, 0.875, 0.125, 2};
-  EXPECT_EQ(OptimizerSpecOf(config), optimizer);
-  const ScheduleSpec schedule{"step", 0.5, 0.0625, {0.5, 0.75}, 0.25, 3};
-  EXPECT_EQ(ScheduleSpecOf(config), schedule);
+  const OptimizerSpec optimizer{OptimizerKind::kAdamW, 0.25, 0.75, 0.875, 0.125, 2};
+  EXPECT_EQ(OptimizerSpecOf(config).value(), optimizer);
+  const ScheduleSpec schedule{ScheduleKind::kStep, 0.5, 0.0625, {0.5, 0.75}, 0.25, 3};
+  EXPECT_EQ(ScheduleSpecOf(config).value(), schedule);
 }
 
 TEST(MakeJobTest, TheDefaultsMakeAJob) {
@@ -93,29 +93,33 @@ std::optional<PublishOptions> PublishOf(const std::string& text) {
   return PublishOptionsOf(config).value();
 }
 
-Thinning ThinningIn(const std::string& text, const std::string& compression = "") {
-  return ThinningOf(Parsed<Optimization>(text), Parsed<Compression>(compression)).value();
+SparseUpdateSpec SpecIn(const std::string& text, const std::string& compression = "") {
+  return SparseUpdateSpecOf(Parsed<Optimization>(text), Parsed<Compression>(compression)).value();
 }
 
-TEST(ThinningOfTest, UpdatesAreWholeUnlessSaidOtherwise) { EXPECT_EQ(ThinningIn(""), Thinning()); }
-
-TEST(ThinningOfTest, EveryFieldArrives) {
-  EXPECT_EQ(ThinningIn("lazy_slots: true"), Thinning{.lazy_slots = true});
-  EXPECT_EQ(ThinningIn("gradient_selection: 'gtopk' selection_density: 0.25"),
-            Thinning{.selection_density = 0.25});
-  EXPECT_EQ(ThinningIn("gradient_selection: 'gtopk' selection_rest: 'workers'"),
-            (Thinning{.selection_density = 0.001, .selection_rest = SelectionRest::kWorkers}));
-  EXPECT_EQ(ThinningIn("gradient_selection: 'gtopk'",
-                       "topk_least: 32 density_warmup: 0.2 warmup_density: 0.5"),
-            (Thinning{.selection_density = 0.001,
-                      .selection_least = 32,
-                      .selection_warmup = {.part = 0.2, .first = 0.5}}));
+TEST(SparseUpdateSpecOfTest, UpdatesAreWholeUnlessSaidOtherwise) {
+  EXPECT_EQ(SpecIn(""), SparseUpdateSpec());
 }
 
-TEST(ThinningOfTest, MistakesAreNamed) {
+TEST(SparseUpdateSpecOfTest, EveryFieldArrives) {
+  EXPECT_EQ(SpecIn("lazy_slots: true"), SparseUpdateSpec{.lazy_slots = true});
+  EXPECT_EQ(SpecIn("gradient_selection: 'gtopk' selection_density: 0.25"),
+            SparseUpdateSpec{.selection_density = 0.25});
+  EXPECT_EQ(SpecIn("gradient_selection: 'gtopk' selection_rest: 'workers'"),
+            (SparseUpdateSpec{.selection_density = 0.001,
+                              .unselected_owner = UnselectedOwner::kWorkers}));
+  EXPECT_EQ(SpecIn("gradient_selection: 'gtopk'",
+                   "topk_least: 32 density_warmup: 0.2 warmup_density: 0.5"),
+            (SparseUpdateSpec{.selection_density = 0.001,
+                              .selection_least = 32,
+                              .selection_warmup = {.part = 0.2, .first = 0.5}}));
+}
+
+TEST(SparseUpdateSpecOfTest, MistakesAreNamed) {
   const auto told = [](const std::string& text, const std::string& compression = "") {
-    const auto thinning = ThinningOf(Parsed<Optimization>(text), Parsed<Compression>(compression));
-    return std::string(thinning.status().message());
+    const auto spec =
+        SparseUpdateSpecOf(Parsed<Optimization>(text), Parsed<Compression>(compression));
+    return std::string(spec.status().message());
   };
   EXPECT_EQ(told("gradient_selection: 'topk'"),
             "field \"gradient_selection\": want one of none, gtopk, got \"topk\"");

@@ -26,7 +26,7 @@ StatusReply Read(const Counters& counters) {
   return reply;
 }
 
-TEST(CountersTest, EachVerdictHasItsCount) {
+TEST(CountersTest, CountsEachVerdict) {
   Counters counters;
   for (Verdict verdict : {Verdict::kAccept, Verdict::kLate, Verdict::kLate, Verdict::kRefused,
                           Verdict::kFenced, Verdict::kStale, Verdict::kEarly, Verdict::kRepeat}) {
@@ -43,7 +43,7 @@ TEST(CountersTest, EachVerdictHasItsCount) {
   EXPECT_EQ(reply.repeated_pushes(), 2u);
 }
 
-TEST(CountersTest, StalenessIsOfAcceptedPushesAndHasAnEnd) {
+TEST(CountersTest, CountsTheStalenessOfAcceptedPushesUpToALimit) {
   Counters counters;
   counters.Count(Judged(Verdict::kAccept, false, 3));
   counters.Count(Judged(Verdict::kAccept, false, 3));
@@ -52,10 +52,10 @@ TEST(CountersTest, StalenessIsOfAcceptedPushesAndHasAnEnd) {
   const StatusReply reply = Read(counters);
   EXPECT_EQ(reply.staleness().size(), 2u);
   EXPECT_EQ(reply.staleness().at(3), 2u);
-  EXPECT_EQ(reply.staleness().at(kMostStaleness), 1u);
+  EXPECT_EQ(reply.staleness().at(kMaxStaleness), 1u);
 }
 
-TEST(CountersTest, AStepThatTookOtherWorkersOnAnotherShardIsSplit) {
+TEST(CountersTest, AStepWithOtherWorkersOnAnotherShardIsSplit) {
   Counters counters;
   counters.SetShardCount(3);
   for (int shard = 0; shard < 3; ++shard) counters.Count(Closed(7, {{0}, {1}}));
@@ -66,16 +66,19 @@ TEST(CountersTest, AStepThatTookOtherWorkersOnAnotherShardIsSplit) {
   EXPECT_EQ(Read(counters).split_steps(), 1u);
 }
 
-TEST(CountersTest, BytesAndExpiriesAddUp) {
+TEST(CountersTest, UpdatesAddUp) {
   Counters counters;
-  counters.CountPushPayload(10);
-  counters.CountPushPayload(5);
-  counters.CountParametersPayload(7);
-  counters.CountExpiry();
-  const StatusReply reply = Read(counters);
+  for (const uint64_t bytes : {10, 5}) {
+    counters.Update([bytes](StatusReply& counts) {
+      counts.set_push_payload_bytes(counts.push_payload_bytes() + bytes);
+    });
+  }
+  StatusReply reply;
+  reply.set_job("train");
+  counters.FillIn(reply);
   EXPECT_EQ(reply.push_payload_bytes(), 15u);
-  EXPECT_EQ(reply.parameters_payload_bytes(), 7u);
-  EXPECT_EQ(reply.lease_expirations(), 1u);
+  EXPECT_EQ(reply.lease_expirations(), 0u);
+  EXPECT_EQ(reply.job(), "train") << "other fields keep their values";
 }
 
 }  // namespace

@@ -1,44 +1,44 @@
-// HostedModel: a partition and the shards of it that live on this server. Made by the first Join of
-// a job.
-//
-// Immutable, thread-safe: what changes are the shards, each on its strand. Outlives the pool's
-// threads.
+// HostedModel is a model's partition with the shards that live on this server. ModelSlot holds the
+// job's model: the first Join brings it, and every later Join must bring the same one.
 #ifndef THINWIRE_SERVER_EDGE_HOSTED_MODEL_H_
 #define THINWIRE_SERVER_EDGE_HOSTED_MODEL_H_
 
 #include <atomic>
-#include <boost/asio/thread_pool.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "common/ids.h"
 #include "common/partition.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/rule.h"
-#include "server/core/schedule.h"
+#include "proto/control.pb.h"
 #include "server/core/shard.h"
 #include "server/edge/shard_host.h"
 
 namespace thinwire {
 
+// Immutable and thread-safe; each shard changes on its own strand. Outlives the pool's threads.
 class HostedModel {
  public:
-  // OPTIONS' value_count is each shard's own, and a selection leaves vectors alone. OPTIMIZER,
-  // SCHEDULE and POOL outlive the model.
-  HostedModel(Partition partition, ServerId self, ShardOptions options, const Optimizer& optimizer,
-              const Schedule& schedule, boost::asio::thread_pool& pool);
+  // OPTIONS apply to every shard, except that value_count is set per shard and shards of vectors
+  // have no selection.
+  HostedModel(Partition partition, ServerId self, ShardOptions options,
+              const ShardHost::Shared& shared);
 
   const Partition& partition() const { return partition_; }
-  // In push order; empty if this server holds none.
+  // The shards of this server in push order; may be empty.
   const std::vector<std::unique_ptr<ShardHost>>& hosts() const { return hosts_; }
-  // REQUIRES: the shard lives here.
+  // REQUIRES: the shard lives on this server.
   ShardHost& host(ShardId shard) const { return *by_shard_[shard.value]; }
 
-  // Calls ASK(host, shard) on every strand and DONE with the answers, in the order of hosts(), on
-  // the strand that was last, or at once if there is no shard.
-  template <typename Answer, typename Ask, typename Done>
-  void AskAll(Ask ask, Done done) const;
+  // Calls WORK(host, shard) on every strand, then DONE with the results in the order of hosts().
+  // DONE runs on the strand that finishes last, or at once if there is no shard.
+  template <typename Result, typename Work, typename Done>
+  void ForAllShards(Work work, Done done) const;
 
  private:
   const Partition partition_;
@@ -46,26 +46,55 @@ class HostedModel {
   std::vector<ShardHost*> by_shard_;
 };
 
-template <typename Answer, typename Ask, typename Done>
-void HostedModel::AskAll(Ask ask, Done done) const {
+// Thread-safe.
+class ModelSlot {
+ public:
+  // OPTIONS lack the fields that the model determines: value_count and planned_examples.
+  ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options,
+            const ShardHost::Shared& shared)
+      : self_(self), server_count_(server_count), options_(options), shared_(shared) {}
+
+  // Makes the model of REQUEST, or compares REQUEST with the existing model. Errors:
+  // InvalidArgument for an impossible model, FailedPrecondition for another model or number of
+  // servers.
+  absl::Status MakeOrCompare(const JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns null before the first Join.
+  std::shared_ptr<const HostedModel> Get() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  absl::Status Compare(const JoinRequest& request, const HostedModel& model) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const ServerId self_;
+  const uint32_t server_count_;
+  const ShardOptions options_;
+  const ShardHost::Shared shared_;
+
+  mutable absl::Mutex mu_;
+  std::shared_ptr<const HostedModel> model_ ABSL_GUARDED_BY(mu_);
+  uint64_t planned_examples_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+template <typename Result, typename Work, typename Done>
+void HostedModel::ForAllShards(Work work, Done done) const {
   if (hosts_.empty()) {
-    done(std::vector<Answer>());
+    done(std::vector<Result>());
     return;
   }
-  struct Gathering {
-    Ask ask;
+  struct Call {
+    Work work;
     Done done;
-    std::vector<Answer> answers;
+    std::vector<Result> results;
     std::atomic<size_t> missing_count;
   };
-  auto gathering = std::make_shared<Gathering>(std::move(ask), std::move(done),
-                                               std::vector<Answer>(hosts_.size()), hosts_.size());
+  auto call = std::make_shared<Call>(std::move(work), std::move(done),
+                                     std::vector<Result>(hosts_.size()), hosts_.size());
   for (size_t i = 0; i < hosts_.size(); ++i) {
     ShardHost& host = *hosts_[i];
-    host.Post([gathering, i, &host](Shard& shard) {
-      gathering->answers[i] = gathering->ask(host, shard);
-      if (gathering->missing_count.fetch_sub(1) == 1)
-        gathering->done(std::move(gathering->answers));
+    host.Post([call, i, &host](Shard& shard) {
+      call->results[i] = call->work(host, shard);
+      if (call->missing_count.fetch_sub(1) == 1) call->done(std::move(call->results));
     });
   }
 }

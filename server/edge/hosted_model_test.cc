@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// How many values of each of MODEL's shards one worker's dense push moves, by the shard's size.
+// Applies one dense push to each shard. Returns how many values moved, by the size of the shard.
 std::map<size_t, size_t> MovedByOnePush(const HostedModel& model, boost::asio::thread_pool& pool) {
   std::map<size_t, size_t> moved;
   for (const auto& host : model.hosts()) {
@@ -34,14 +34,16 @@ std::map<size_t, size_t> MovedByOnePush(const HostedModel& model, boost::asio::t
   return moved;
 }
 
-TEST(HostedModelTest, ASelectionLeavesVectorsAlone) {
+TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
   boost::asio::thread_pool pool(1);
   const PlainDescent optimizer;
   const Schedule schedule = ConstantRate();
+  StreamTable streams(1);
+  Counters counters;
   ShardOptions options;
-  options.thinning.selection_density = 0.02;
+  options.sparse_updates.selection_density = 0.02;
   const HostedModel model(Partition::Make({{"w", {20, 10}}, {"b", {30}}}, 0, 1).value(),
-                          ServerId{0}, options, optimizer, schedule, pool);
+                          ServerId{0}, options, {optimizer, schedule, pool, streams, counters});
   EXPECT_EQ(MovedByOnePush(model, pool), (std::map<size_t, size_t>{{200, 4}, {30, 30}}));
 }
 

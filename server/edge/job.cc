@@ -1,70 +1,379 @@
 #include "server/edge/job.h"
 
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/edge/hosted_model.h"
-#include "server/edge/job_control.h"
-#include "server/edge/masters.h"
+#include "common/status_macros.h"
+#include "server/core/shard.h"
+#include "server/edge/convert.h"
 
 namespace thinwire {
+namespace {
+
+constexpr absl::Duration kWaitNoticeInterval = absl::Seconds(2);
+
+uint32_t ThreadCount(uint32_t wanted) {
+  return wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
+}
+
+absl::Status CheckWorker(uint32_t worker, const Rule& rule) {
+  if (worker < rule.workers) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "worker: not a worker of this job (expected below ", rule.workers, ", got ", worker, ")"));
+}
+
+ShardOptions ShardOptionsOf(const JobOptions& options) {
+  return {.rule = options.rule,
+          .generation = options.generation,
+          .sparse_updates = options.sparse_updates,
+          .publish = options.publish,
+          .memory = options.memory};
+}
+
+absl::Status Stopping() { return absl::UnavailableError("this server is stopping"); }
+
+struct ShardReport {
+  ShardStatus status;
+  std::vector<Step> next;  // of each worker
+};
+
+ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_count) {
+  ShardReport report;
+  report.status.set_shard(host.id().value);
+  report.status.set_values(host.value_count());
+  report.status.set_open(shard.open());
+  report.status.set_version(shard.version().value);
+  report.status.set_frontier(shard.frontier().value);
+  for (uint32_t w = 0; w < worker_count; ++w) report.next.push_back(shard.next(WorkerId{w}));
+  return report;
+}
+
+// Adds the shards and every worker that has ever joined to REPLY.
+void FillIn(const std::vector<ShardReport>& reports, const Membership& membership,
+            uint32_t worker_count, absl::Time now, StatusReply& reply) {
+  for (const ShardReport& report : reports) *reply.add_shards() = report.status;
+  for (uint32_t w = 0; w < worker_count; ++w) {
+    const Member& member = membership.of(WorkerId{w});
+    if (member.incarnation.value == 0) continue;
+    WorkerStatus& status = *reply.add_workers();
+    status.set_worker(w);
+    status.set_incarnation(member.incarnation.value);
+    status.set_live(member.live());
+    status.set_left(member.left);
+    status.set_heard_seconds_ago(absl::ToDoubleSeconds(now - member.heard));
+    if (reports.empty()) continue;
+    Step smallest = reports[0].next[w];
+    for (const ShardReport& report : reports) smallest = std::min(smallest, report.next[w]);
+    status.set_next(smallest.value);
+  }
+}
+
+}  // namespace
+
+template <typename Work>
+void Job::Post(Work work) {
+  boost::asio::post(control_, std::move(work));
+}
 
 Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedule schedule,
          Clock& clock)
-    : control_(std::make_unique<JobControl>(std::move(options), std::move(optimizer),
-                                            std::move(schedule), clock)) {}
+    : options_(std::move(options)),
+      optimizer_(std::move(optimizer)),
+      schedule_(std::move(schedule)),
+      clock_(clock),
+      streams_(options_.rule.workers),
+      scope_{.self = options_.server,
+             .epoch = options_.epoch,
+             .generation = options_.generation,
+             .publishes = options_.publish.has_value(),
+             .streams = streams_,
+             .counters = counters_,
+             .model = [this] { return model_.Get(); },
+             .heard =
+                 [this](WorkerId worker, Incarnation incarnation) {
+                   Post([=, this] { RenewLease(worker, incarnation); });
+                 }},
+      shards_pool_(ThreadCount(options_.thread_count)),
+      model_(options_.server, options_.server_count, ShardOptionsOf(options_),
+             {*optimizer_, schedule_, shards_pool_, streams_, counters_}),
+      membership_(options_.rule.workers, options_.lease),
+      last_wait_notices_(clock.Now()) {}
 
-Job::~Job() = default;
+Job::~Job() {
+  control_.stop();
+  control_.join();
+  // Lets the shards finish their posted work.
+  shards_pool_.join();
+}
 
 void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done) {
-  control_->Post([control = control_.get(),
-                  call = JoinCall{std::move(request), std::move(abandoned), std::move(done),
-                                  absl::Time()}] { control->Join(call); });
+  Post([this, call = JoinCall{std::move(request), std::move(abandoned), std::move(done),
+                              absl::Time()}] { HandleJoin(call); });
 }
 
-void Job::Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done) {
-  control_->Post([control = control_.get(), request, done] { control->Heartbeat(request, done); });
+void Job::HandleJoin(JoinCall call) {
+  absl::Status status = CheckJoin(call.request);
+  if (!status.ok()) return call.done(status);
+  const Incarnation incarnation{call.request.incarnation()};
+  call.arrival = clock_.Now();
+  if (incarnation.value == 0) {
+    if (!TryAnswer(call)) waiting_joins_.push_back(std::move(call));
+    return;
+  }
+  status = membership_.Adopt(call.worker(), incarnation, clock_.Now());
+  if (!status.ok()) return call.done(status);
+  Admit(call, incarnation);
 }
 
-void Job::Leave(const LeaveRequest& request, Done<LeaveReply> done) {
-  control_->Post([control = control_.get(), request, done] { control->Leave(request, done); });
+absl::Status Job::CheckJoin(const JoinRequest& request) {
+  if (stopping_) return Stopping();
+  if (request.job() != options_.name) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job: another job (expected \"", options_.name, "\", got \"", request.job(), "\")"));
+  }
+  RETURN_IF_ERROR(CheckWorker(request.worker(), options_.rule));
+  if (request.incarnation() == 0 && options_.server.value != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("incarnation: only server 0 assigns incarnations (expected one above 0 at "
+                     "server ",
+                     options_.server.value, ", got 0)"));
+  }
+  RETURN_IF_ERROR(model_.MakeOrCompare(request));
+  counters_.SetShardCount(model_.Get()->hosts().size());
+  if (!first_join_.has_value()) first_join_ = clock_.Now();
+  return absl::OkStatus();
+}
+
+bool Job::TryAnswer(const JoinCall& call) {
+  if (call.abandoned()) {
+    call.done(absl::CancelledError("the caller stopped waiting"));
+    return true;
+  }
+  const auto assigned = membership_.Assign(call.worker(), call.arrival, clock_.Now());
+  if (!assigned.ok()) {
+    call.done(assigned.status());
+  } else if (assigned->has_value()) {
+    Admit(call, **assigned);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Job::AnswerWaitingJoins() {
+  std::erase_if(waiting_joins_, [this](const JoinCall& call) { return TryAnswer(call); });
+}
+
+void Job::Admit(const JoinCall& call, Incarnation incarnation) {
+  LOG(INFO) << "worker " << call.worker() << " joined as incarnation " << incarnation << ", "
+            << membership_.Live().size() << " of " << options_.rule.workers << " workers are live";
+  const JoinEvent event{call.worker(), incarnation};
+  model_.Get()->ForAllShards<JoinAnswer>(
+      [event](ShardHost& host, Shard&) { return *host.Apply(event, nullptr).join; },
+      [this, incarnation, done = call.done](const std::vector<JoinAnswer>& answers) {
+        // The reply goes through the control thread, which admits the process's frames first.
+        Post([done, reply = ReplyOf(incarnation, answers)] { done(reply); });
+      });
+  streams_.Admit(call.worker(), incarnation);
+}
+
+JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<JoinAnswer>& answers) const {
+  JoinReply reply;
+  reply.set_incarnation(incarnation.value);
+  reply.set_generation(options_.generation.value);
+  reply.set_epoch(options_.epoch.value);
+  reply.set_by_round(options_.rule.fold == Fold::kRound);
+  reply.set_lease_seconds(absl::ToDoubleSeconds(options_.lease));
+  reply.set_workers(options_.rule.workers);
+  const auto model = model_.Get();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    *reply.add_shards() = ShardStateOf(model->hosts()[i]->id(), answers[i]);
+  }
+  return reply;
+}
+
+void Job::RenewLease(WorkerId worker, Incarnation incarnation) {
+  if (membership_.Renew(worker, incarnation, clock_.Now()) == LeaseState::kReturned) {
+    LOG(INFO) << "worker " << worker << " is live again";
+    ApplyToAll(ReturnEvent{worker, incarnation}, [] {});
+  }
+  AnswerWaitingJoins();
+}
+
+void Job::ApplyToAll(const Event& event, std::function<void()> then) {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (model == nullptr) return then();
+  model->ForAllShards<int>(
+      [event](ShardHost& host, Shard&) {
+        host.Apply(event, nullptr);
+        return 0;
+      },
+      [then = std::move(then)](const std::vector<int>&) { then(); });
+}
+
+void Job::Heartbeat(HeartbeatRequest request, Done<HeartbeatReply> done) {
+  Post([this, request = std::move(request), done = std::move(done)] {
+    HandleHeartbeat(request, done);
+  });
+}
+
+void Job::HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatReply>& done) {
+  absl::Status status = CheckWorker(request.worker(), options_.rule);
+  if (!status.ok()) return done(status);
+  const WorkerId worker{request.worker()};
+  const Incarnation incarnation{request.incarnation()};
+  // A heartbeat for another epoch renews no lease here. Its sender must join this server first.
+  if (request.epoch() == options_.epoch.value) RenewLease(worker, incarnation);
+  HeartbeatReply reply;
+  reply.set_generation(options_.generation.value);
+  reply.set_epoch(options_.epoch.value);
+  reply.set_fenced(incarnation < membership_.of(worker).incarnation);
+  for (WorkerId live : membership_.Live()) reply.add_live(live.value);
+  done(reply);
+}
+
+void Job::Leave(LeaveRequest request, Done<LeaveReply> done) {
+  Post(
+      [this, request = std::move(request), done = std::move(done)] { HandleLeave(request, done); });
+}
+
+void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done) {
+  absl::Status status = CheckWorker(request.worker(), options_.rule);
+  const WorkerId worker{request.worker()};
+  const Incarnation incarnation{request.incarnation()};
+  if (status.ok()) status = membership_.Leave(worker, incarnation);
+  if (!status.ok()) return done(status);
+  LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size() << " workers are live";
+  ApplyToAll(LeaveEvent{worker, incarnation}, [done] { done(LeaveReply()); });
+  AnswerWaitingJoins();
 }
 
 void Job::Status(Done<StatusReply> done) {
-  control_->Post([control = control_.get(), done] { control->Status(done); });
+  Post([this, done = std::move(done)] { HandleStatus(done); });
 }
 
-void Job::Masters(size_t place, Done<std::vector<MastersChunk>> done) {
-  const std::shared_ptr<const HostedModel> model = control_->model();
+void Job::HandleStatus(const Done<StatusReply>& done) {
+  StatusReply reply;
+  reply.set_job(options_.name);
+  reply.set_server(options_.server.value);
+  reply.set_generation(options_.generation.value);
+  reply.set_epoch(options_.epoch.value);
+  counters_.FillIn(reply);
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  reply.set_sealed(model != nullptr);
+  if (model == nullptr) return done(std::move(reply));
+  const uint32_t worker_count = options_.rule.workers;
+  model->ForAllShards<ShardReport>(
+      [worker_count](const ShardHost& host, const Shard& shard) {
+        return ReportOf(host, shard, worker_count);
+      },
+      [this, worker_count, reply, done](std::vector<ShardReport> reports) {
+        Post([this, worker_count, reply, done, reports = std::move(reports)]() mutable {
+          FillIn(reports, membership_, worker_count, clock_.Now(), reply);
+          done(std::move(reply));
+        });
+      });
+}
+
+void Job::Masters(size_t index, Done<std::vector<MastersChunk>> done) {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return done(absl::FailedPreconditionError("no worker has joined yet"));
-  if (place >= model->hosts().size()) return done(std::vector<MastersChunk>());
-  ShardHost& host = *model->hosts()[place];
+  if (index >= model->hosts().size()) return done(std::vector<MastersChunk>());
+  ShardHost& host = *model->hosts()[index];
   host.Post([&host, model, done = std::move(done)](Shard& shard) {
-    if (shard.seeded()) return done(ChunksOf(model->partition(), host.id(), shard.masters()));
+    if (shard.seeded()) {
+      return done(MastersChunksOf(model->partition(), host.id(), shard.masters()));
+    }
     done(absl::FailedPreconditionError(
-        absl::StrCat("shard ", host.id().value, " has no values yet")));
+        absl::StrCat("shard ", host.id().value, ": has no values yet")));
   });
 }
 
 std::unique_ptr<Session> Job::Open(StreamLink link) {
-  return std::make_unique<Session>(control_->scope(), std::move(link));
+  return std::make_unique<Session>(scope_, std::move(link));
 }
 
 void Job::Tick(std::function<void()> done) {
-  control_->Post([control = control_.get(), done = std::move(done)] {
-    control->Tick();
+  Post([this, done = std::move(done)] {
+    HandleTick();
     done();
   });
 }
 
+void Job::HandleTick() {
+  const absl::Time now = clock_.Now();
+  for (const auto& [worker, incarnation] : membership_.Expire(now)) {
+    LOG(WARNING) << "worker " << worker << " was silent for " << options_.lease
+                 << ": the other workers no longer wait for it";
+    counters_.Update(
+        [](StatusReply& counts) { counts.set_lease_expirations(counts.lease_expirations() + 1); });
+    ApplyToAll(ExpireEvent{worker, incarnation}, [] {});
+  }
+  AnswerWaitingJoins();
+  OpenAfterTimeout(now);
+  SendWaitNotices(now);
+}
+
+void Job::SendWaitNotices(absl::Time now) {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (model == nullptr || now - last_wait_notices_ < kWaitNoticeInterval) return;
+  last_wait_notices_ = now;
+  for (const auto& host : model->hosts()) {
+    host->Post([&host = *host](Shard&) { host.SendWaitNotices(); });
+  }
+}
+
+void Job::OpenAfterTimeout(absl::Time now) {
+  if (start_timed_out_ || !first_join_.has_value()) return;
+  if (now - *first_join_ < options_.start_timeout) return;
+  start_timed_out_ = true;
+  const size_t live_count = membership_.Live().size();
+  const auto open = [](ShardHost& host, Shard& shard) {
+    const int was_shut = shard.open() ? 0 : 1;
+    if (was_shut != 0) host.Apply(OpenEvent{}, nullptr);
+    return was_shut;
+  };
+  model_.Get()->ForAllShards<int>(open, [this, live_count](const std::vector<int>& was_shut) {
+    if (std::find(was_shut.begin(), was_shut.end(), 1) == was_shut.end()) return;
+    LOG(WARNING) << "start_timeout of " << options_.start_timeout
+                 << " is over: training begins with the " << live_count << " of "
+                 << options_.rule.workers << " workers that are live";
+  });
+}
+
 void Job::StartTicking(absl::Duration every) {
-  control_->Post([control = control_.get(), every = absl::ToChronoNanoseconds(every)] {
-    control->TickEvery(every);
+  Post([this, every] { TickEvery(every); });
+}
+
+void Job::TickEvery(absl::Duration every) {
+  ticker_.expires_after(absl::ToChronoNanoseconds(every));
+  ticker_.async_wait([this, every](const boost::system::error_code& error) {
+    if (error) return;
+    HandleTick();
+    TickEvery(every);
   });
 }
 
 void Job::Stop(std::function<void()> done) {
-  control_->Post([control = control_.get(), done = std::move(done)] { control->Stop(done); });
+  Post([this, done = std::move(done)] { HandleStop(done); });
+}
+
+void Job::HandleStop(std::function<void()> done) {
+  stopping_ = true;
+  for (const JoinCall& call : waiting_joins_) call.done(Stopping());
+  waiting_joins_.clear();
+  const auto end = [this, done = std::move(done)](const std::vector<int>&) {
+    for (const auto& stream : streams_.All()) stream->EndAfterFlush(Stopping());
+    done();
+  };
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (model == nullptr) return end({});
+  model->ForAllShards<int>([](ShardHost&, Shard&) { return 0; }, end);
 }
 
 }  // namespace thinwire

@@ -25,26 +25,26 @@ constexpr uint32_t kFp32 = 1;
 constexpr Epoch kEpoch{77};
 constexpr Generation kGeneration{1};
 
-// Shard 0: b, 3 values; shard 1: w, 4 values (or the other way round; see the partition).
+// Two tensors, which the partition makes two shards with 3 and 4 values.
 const std::vector<TensorShape> kTensors = {{"w", {2, 2}}, {"b", {3}}};
 
 ByteChain Payload(const std::vector<float>& values) {
   const auto codec = MakeCodec(CodecSpec()).value();
   std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, Turn(), bytes));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
   return ByteChain(std::move(bytes));
 }
 
 std::vector<float> ValuesOf(const ByteChain& payload, size_t count) {
   std::vector<float> values(count);
-  DecodePayload(payload, values);
+  DecodePayload(CheckPayload(payload, count).value(), values);
   return values;
 }
 
-// The worker's end of a stream, without a network.
-class Wire {
+// The worker's side of a stream, without a network.
+class TestStream {
  public:
-  explicit Wire(Job& job) {
+  explicit TestStream(Job& job) {
     StreamLink link;
     link.read = [this] {
       absl::MutexLock lock(&mu_);
@@ -64,39 +64,38 @@ class Wire {
     session_ = job.Open(std::move(link));
     session_->Start();
   }
-  ~Wire() {
+  ~TestStream() {
     session_->OnBroken();
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(
-        +[](Wire* w) { return w->end_.has_value(); }, this));
+        +[](TestStream* w) { return w->end_.has_value(); }, this));
   }
 
-  // Gives the server a frame when it asks for one.
+  // Passes a frame to the server as soon as it requests one.
   void Send(const ByteChain& bytes) {
     {
       absl::MutexLock lock(&mu_);
       mu_.Await(absl::Condition(
-          +[](Wire* w) { return w->reads_ > 0; }, this));
+          +[](TestStream* w) { return w->reads_ > 0; }, this));
       --reads_;
     }
     session_->OnFrame(bytes);
   }
   void Send(const WorkerFrame& frame) { Send(WriteFrame(frame)); }
 
-  // Waits until the server asks for a frame.
+  // Blocks until the server requests a frame.
   void AwaitRead() {
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(
-        +[](Wire* w) { return w->reads_ > 0; }, this));
+        +[](TestStream* w) { return w->reads_ > 0; }, this));
   }
   absl::Status AwaitEnd() {
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(
-        +[](Wire* w) { return w->end_.has_value(); }, this));
+        +[](TestStream* w) { return w->end_.has_value(); }, this));
     return *end_;
   }
-  // The next entry of a kind; frames that have none are passed over, and their other entries
-  // forgotten.
+  // Blocks until an entry of this kind arrives, and returns it. Other entries stay queued.
   VerdictEntry NextVerdict() { return Next(&ServerFrame::verdicts, verdicts_); }
   ParametersEntry NextParameters() { return Next(&ServerFrame::parameters, parameters_); }
   WaitingEntry NextWaiting() { return Next(&ServerFrame::waits, waits_); }
@@ -107,7 +106,7 @@ class Wire {
     absl::MutexLock lock(&mu_);
     while (queue.empty()) {
       mu_.Await(absl::Condition(
-          +[](Wire* w) { return !w->frames_.empty(); }, this));
+          +[](TestStream* w) { return !w->frames_.empty(); }, this));
       const ServerFrame frame = std::move(frames_.front());
       frames_.pop_front();
       verdicts_.insert(verdicts_.end(), frame.verdicts.begin(), frame.verdicts.end());
@@ -129,7 +128,7 @@ class Wire {
   std::unique_ptr<Session> session_;
 };
 
-// The answer to come of a call.
+// The reply of a call, which may arrive later.
 template <typename Reply>
 class Pending {
  public:
@@ -163,7 +162,7 @@ class JobTest : public testing::Test {
     options.thread_count = 2;
     ScheduleSpec schedule;
     schedule.learning_rate = 0.5;
-    job_ = std::make_unique<Job>(options, MakeOptimizer({.name = "sgd"}).value(),
+    job_ = std::make_unique<Job>(options, MakeOptimizer({}).value(),
                                  Schedule::Make(schedule).value(), clock_);
   }
 
@@ -225,7 +224,7 @@ class JobTest : public testing::Test {
     frame.epoch = kEpoch;
     return frame;
   }
-  // Seeds both shards with ones and reads for step 0.
+  // Seeds both shards with ones and reads step 0.
   WorkerFrame SeedAndRead(uint32_t worker) const {
     WorkerFrame frame = Frame(worker);
     for (uint32_t s = 0; s < 2; ++s) {
@@ -265,12 +264,12 @@ TEST_F(JobTest, TheFirstJoinMakesTheModel) {
   EXPECT_TRUE(Status().sealed());
 }
 
-TEST_F(JobTest, AJoinThatDoesNotBelongHereIsRefused) {
+TEST_F(JobTest, AJoinOfAnotherJobOrModelIsRefused) {
   Make(Rule::Sync(2));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   EXPECT_EQ(
       Join(RequestOf(2)).status(),
-      absl::InvalidArgumentError("worker 2: the job has 2 workers, want a number below that"));
+      absl::InvalidArgumentError("worker: not a worker of this job (expected below 2, got 2)"));
   JoinRequest other_job = RequestOf(1);
   other_job.set_job("other");
   EXPECT_EQ(Join(other_job).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -279,17 +278,17 @@ TEST_F(JobTest, AJoinThatDoesNotBelongHereIsRefused) {
   EXPECT_EQ(Join(other_model).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(JobTest, OnlyTheLeadGivesIncarnations) {
+TEST_F(JobTest, OnlyTheLeadAssignsIncarnations) {
   Make(Rule::Sync(2), /*server=*/1);
   JoinRequest request = RequestOf(0);
   request.set_servers(1);
   EXPECT_EQ(Join(request).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(JobTest, AWorkerSeedsReadsPushesAndGetsTheNextParameters) {
+TEST_F(JobTest, AWorkerSeedsReadsAndPushes) {
   Make(Rule::Sync(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   for (int i = 0; i < 2; ++i) {
     const ParametersEntry first = wire.NextParameters();
@@ -315,7 +314,7 @@ TEST_F(JobTest, AWorkerSeedsReadsPushesAndGetsTheNextParameters) {
 TEST_F(JobTest, ARepeatedPushGetsItsVerdictAgain) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   wire.Send(PushOf(0, 1, 0, 0.5));
   EXPECT_FALSE(wire.NextVerdict().again);
@@ -325,10 +324,10 @@ TEST_F(JobTest, ARepeatedPushGetsItsVerdictAgain) {
   EXPECT_EQ(again.version, Version{1});
 }
 
-TEST_F(JobTest, ANonFinitePushIsRefusedAndTheStreamGoesOn) {
+TEST_F(JobTest, ANonFinitePushIsRefusedAndItsStreamContinues) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   wire.Send(PushOf(0, 0, 0, std::nanf("")));
   EXPECT_EQ(wire.NextVerdict().kind, static_cast<uint32_t>(Verdict::kRefused));
@@ -336,41 +335,42 @@ TEST_F(JobTest, ANonFinitePushIsRefusedAndTheStreamGoesOn) {
   EXPECT_EQ(wire.NextVerdict().kind, static_cast<uint32_t>(Verdict::kAccept));
 }
 
-TEST_F(JobTest, AMalformedFrameEndsItsStreamAndHarmsNobodyElse) {
+TEST_F(JobTest, AMalformedFrameEndsOnlyItsStream) {
   Make(Rule::Async(2));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   ASSERT_TRUE(Join(RequestOf(1)).ok());
-  Wire good(*job_);
+  TestStream good(*job_);
   good.Send(SeedAndRead(0));
   {
-    Wire other(*job_);
+    TestStream other(*job_);
     other.Send(SeedAndRead(1));
     EXPECT_EQ(other.NextParameters().step, Step{0});
   }
   {
-    Wire bad(*job_);
+    TestStream bad(*job_);
     const ByteChain whole = WriteFrame(PushOf(1, 0, 0, 1));
     bad.Send(whole.Sub(0, whole.size() - 1));
     EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
   }
   {
-    Wire bad(*job_);
+    TestStream bad(*job_);
     WorkerFrame frame = PushOf(1, 0, 0, 1);
     frame.pushes.push_back(frame.pushes[0]);
     frame.pushes[1].shard = {9};
     bad.Send(frame);
-    EXPECT_EQ(bad.AwaitEnd(), absl::InvalidArgumentError("shard 9: want a shard below 2"));
-    EXPECT_EQ(Status().accepted_pushes(), 0u);  // the good entry before it did not count either
+    EXPECT_EQ(bad.AwaitEnd(),
+              absl::InvalidArgumentError("shard 9: does not exist (expected a shard below 2)"));
+    EXPECT_EQ(Status().accepted_pushes(), 0u);  // the valid entry before it does not count either
   }
   {
-    Wire bad(*job_);
+    TestStream bad(*job_);
     WorkerFrame frame = PushOf(1, 0, 0, 1);
     frame.epoch = {1};
     bad.Send(frame);
     EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
   }
   {
-    Wire bad(*job_);
+    TestStream bad(*job_);
     bad.Send(Frame(1));
     bad.Send(Frame(0));
     EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
@@ -381,11 +381,11 @@ TEST_F(JobTest, AMalformedFrameEndsItsStreamAndHarmsNobodyElse) {
 
 TEST_F(JobTest, AStreamOfAnUnknownProcessIsEnded) {
   Make(Rule::Async(2));
-  Wire early(*job_);
+  TestStream early(*job_);
   early.Send(Frame(0));
   EXPECT_EQ(early.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire unknown(*job_);
+  TestStream unknown(*job_);
   unknown.Send(Frame(1));
   EXPECT_EQ(unknown.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
 }
@@ -394,7 +394,7 @@ TEST_F(JobTest, ReadersOfOneVersionShareItsBytes) {
   Make(Rule::Sync(2));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   ASSERT_TRUE(Join(RequestOf(1)).ok());
-  Wire first(*job_), second(*job_);
+  TestStream first(*job_), second(*job_);
   first.Send(SeedAndRead(0));
   second.Send(SeedAndRead(1));
   const ParametersEntry a = first.NextParameters();
@@ -403,15 +403,15 @@ TEST_F(JobTest, ReadersOfOneVersionShareItsBytes) {
   EXPECT_EQ(a.payload.pieces()[0].bytes.data(), b.payload.pieces()[0].bytes.data());
 }
 
-TEST_F(JobTest, ANewcomerTakesOverAfterTheLeaseAndThePredecessorIsFenced) {
+TEST_F(JobTest, ANewProcessTakesOverAfterTheLeaseAndFencesTheOldOne) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire old_process(*job_);
+  TestStream old_process(*job_);
   old_process.Send(SeedAndRead(0));
   old_process.NextParameters();
   clock_.Advance(absl::Seconds(1));
   Pending<JoinReply> newcomer = StartJoin(RequestOf(0));
-  Status();  // by now it has asked
+  Status();  // the Join has arrived by now
   AdvanceAndTick(absl::Seconds(5));
   EXPECT_FALSE(newcomer.ready());
   AdvanceAndTick(absl::Seconds(5));
@@ -422,18 +422,18 @@ TEST_F(JobTest, ANewcomerTakesOverAfterTheLeaseAndThePredecessorIsFenced) {
   EXPECT_EQ(old_process.NextVerdict().kind, static_cast<uint32_t>(Verdict::kFenced));
 }
 
-TEST_F(JobTest, ANewcomerIsRefusedWhenTheOldProcessIsHeard) {
+TEST_F(JobTest, ANewProcessIsRefusedWhenTheOldOneSendsAMessage) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   clock_.Advance(absl::Seconds(1));
   Pending<JoinReply> newcomer = StartJoin(RequestOf(0));
-  Status();  // by now it has asked
+  Status();  // the Join has arrived by now
   clock_.Advance(absl::Seconds(1));
   Heartbeat(0, 1);
   EXPECT_EQ(newcomer.Get().status().code(), absl::StatusCode::kAlreadyExists);
 }
 
-TEST_F(JobTest, ANewcomerThatStoppedWaitingIsNotLetIn) {
+TEST_F(JobTest, AnAbandonedJoinIsNotAdmitted) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   Pending<JoinReply> gone;
@@ -443,11 +443,11 @@ TEST_F(JobTest, ANewcomerThatStoppedWaitingIsNotLetIn) {
   EXPECT_FALSE(Heartbeat(0, 1).fenced());
 }
 
-TEST_F(JobTest, AWaitingReadIsToldWhomItWaitsForAndReleasedWhenThatOneExpires) {
+TEST_F(JobTest, AWaitingReadIsNotifiedAndReleasedWhenTheOtherWorkerExpires) {
   Make(Rule::Sync(2));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   ASSERT_TRUE(Join(RequestOf(1)).ok());
-  Wire w0(*job_), w1(*job_);
+  TestStream w0(*job_), w1(*job_);
   w0.Send(SeedAndRead(0));
   w1.Send(SeedAndRead(1));
   w0.NextParameters();
@@ -467,14 +467,14 @@ TEST_F(JobTest, AWaitingReadIsToldWhomItWaitsForAndReleasedWhenThatOneExpires) {
   EXPECT_EQ(status.lease_expirations(), 1u);
   EXPECT_TRUE(status.workers(0).live());
   EXPECT_FALSE(status.workers(1).live());
-  // A heartbeat brings worker 1 back everywhere.
+  // A heartbeat makes worker 1 live again at every shard.
   EXPECT_EQ(Heartbeat(1, 1).live_size(), 2);
 }
 
-TEST_F(JobTest, TrainingBeginsWithThosePresentAfterTheStartTimeout) {
+TEST_F(JobTest, TrainingBeginsWithTheLiveWorkersAfterTheStartTimeout) {
   Make(Rule::Sync(2));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   AdvanceAndTick(absl::Seconds(3));
   const WaitingEntry waiting = wire.NextWaiting();
@@ -488,14 +488,14 @@ TEST_F(JobTest, TrainingBeginsWithThosePresentAfterTheStartTimeout) {
   EXPECT_TRUE(Status().shards(0).open());
 }
 
-TEST_F(JobTest, AServerWhoseLastWorkerLeftStillTellsItsMasters) {
+TEST_F(JobTest, AServerSendsItsMastersAfterTheLastWorkerLeft) {
   Make(Rule::Async(1));
   Pending<std::vector<MastersChunk>> before;
   job_->Masters(0, before.done());
   EXPECT_EQ(before.Get().status().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   {
-    Wire wire(*job_);
+    TestStream wire(*job_);
     wire.Send(SeedAndRead(0));
     wire.AwaitRead();
   }
@@ -517,7 +517,7 @@ TEST_F(JobTest, AServerWhoseLastWorkerLeftStillTellsItsMasters) {
 TEST_F(JobTest, StopRefusesJoinsAndEndsStreams) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  Wire wire(*job_);
+  TestStream wire(*job_);
   wire.Send(SeedAndRead(0));
   wire.Send(PushOf(0, 0, 0, 1));
   absl::Notification stopped;

@@ -11,7 +11,7 @@ bool IsLoopback(absl::string_view address) {
   if (absl::StartsWith(address, "unix:")) return true;
   const absl::string_view host = address.substr(0, address.rfind(':'));
   if (host == "localhost" || host == "[::1]") return true;
-  // A name may begin with "127." and be anywhere.
+  // A host name may also begin with "127.".
   return absl::StartsWith(host, "127.") &&
          host.find_first_not_of("0123456789.") == absl::string_view::npos;
 }
@@ -23,12 +23,12 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::s
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&listener->control_);
   builder.RegisterService(&listener->data_);
-  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(-1);
   builder.SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  // A second server on a taken port is an error, not a partner.
+  // A second server on the same port is an error; the two must not share it.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
@@ -38,7 +38,8 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::s
   listener->server_ = builder.BuildAndStart();
   if (listener->server_ == nullptr || (port == 0 && !absl::StartsWith(address, "unix:"))) {
     return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, ": is the port taken, or the host not here?"));
+        absl::StrCat("listen: cannot listen on ", address,
+                     "; the port may be in use, or the host may not be this machine"));
   }
   listener->address_ = absl::StartsWith(address, "unix:")
                            ? address

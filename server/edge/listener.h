@@ -1,8 +1,8 @@
-// Listener: a job's services on a port.
+// Listener serves a job's gRPC services on a port.
 //
-// Messages: at most kMostMessageBytes each, never compressed (gRPC inflates a message before it
-// looks at its size). Flow control: one fixed window per stream, no probing, so that a stream's
-// memory is known. Clients may ping every 10 s.
+// A message has at most kMaxMessageBytes and is never compressed, because gRPC inflates a message
+// before it checks its size. Each stream has one fixed flow-control window without probing, so that
+// its memory is bounded. Clients may ping every 10 s.
 #ifndef THINWIRE_SERVER_EDGE_LISTENER_H_
 #define THINWIRE_SERVER_EDGE_LISTENER_H_
 
@@ -14,30 +14,29 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/edge/control_service.h"
-#include "server/edge/data_service.h"
 #include "server/edge/job.h"
+#include "server/edge/services.h"
 
 namespace thinwire {
 
-inline constexpr int kMostMessageBytes = 4 << 20;
+inline constexpr int kMaxMessageBytes = 4 << 20;
 inline constexpr int kWindowBytes = 2 << 20;
 
-// Whether ADDRESS (host:port) can be reached from this machine alone.
+// Returns whether ADDRESS (host:port) is reachable from this machine only.
 bool IsLoopback(absl::string_view address);
 
 class Listener {
  public:
-  // Serves JOB, which outlives the listener, on ADDRESS; port 0 takes a free one. Errors:
-  // Unavailable if the address cannot be listened on.
+  // Serves JOB, which outlives the listener, on ADDRESS; port 0 picks a free port. Errors:
+  // Unavailable if the server cannot listen on the address.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(Job& job, const std::string& address);
   // Stops at once if Stop was not called.
   ~Listener();
 
-  // host:port, with the port that was taken.
+  // Returns host:port with the actual port.
   const std::string& address() const { return address_; }
 
-  // Takes no more calls, waits up to GRACE for those there are, and ends the rest.
+  // Accepts no more calls, waits up to GRACE for the current calls, then cancels them.
   void Stop(absl::Duration grace);
 
  private:

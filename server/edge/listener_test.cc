@@ -26,7 +26,7 @@ class ListenerTest : public testing::Test {
   const std::unique_ptr<Control::Stub> control_ = Control::NewStub(channel_);
 };
 
-TEST_F(ListenerTest, TheAddressNamesThePortThatWasTaken) {
+TEST_F(ListenerTest, TheAddressHasTheActualPort) {
   EXPECT_EQ(listener_->address().rfind("127.0.0.1:", 0), 0u);
   EXPECT_NE(listener_->address(), "127.0.0.1:0");
 }
@@ -36,7 +36,7 @@ TEST_F(ListenerTest, ATakenPortIsUnavailable) {
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ListenerTest, ErrorsArriveWithTheirCodesAndWords) {
+TEST_F(ListenerTest, ErrorsArriveWithTheirCodesAndMessages) {
   grpc::ClientContext context;
   JoinRequest request;
   request.set_job("train");
@@ -44,7 +44,7 @@ TEST_F(ListenerTest, ErrorsArriveWithTheirCodesAndWords) {
   JoinReply reply;
   const grpc::Status status = control_->Join(&context, request, &reply);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(status.error_message(), "worker 7: the job has 1 workers, want a number below that");
+  EXPECT_EQ(status.error_message(), "worker: not a worker of this job (expected below 1, got 7)");
 }
 
 TEST_F(ListenerTest, MastersBeforeTheFirstJoinAreAnError) {
@@ -55,7 +55,7 @@ TEST_F(ListenerTest, MastersBeforeTheFirstJoinAreAnError) {
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(ListenerTest, StopEndsItForNewCalls) {
+TEST_F(ListenerTest, StopRefusesNewCalls) {
   listener_->Stop(absl::Seconds(5));
   grpc::ClientContext context;
   StatusReply reply;
@@ -63,7 +63,7 @@ TEST_F(ListenerTest, StopEndsItForNewCalls) {
             grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST(IsLoopbackTest, OnlyThisMachinesAddressesAre) {
+TEST(IsLoopbackTest, RecognizesAddressesOfThisMachine) {
   for (const char* address :
        {"127.0.0.1:0", "127.9.9.9:80", "localhost:5000", "[::1]:7", "unix:/x"}) {
     EXPECT_TRUE(IsLoopback(address)) << address;

@@ -6,9 +6,9 @@ namespace thinwire {
 namespace {
 
 absl::Status Fenced(WorkerId worker, Incarnation got, Incarnation known) {
-  return absl::FailedPreconditionError(absl::StrCat("worker ", worker.value, ": incarnation ",
-                                                    got.value, " is fenced, ", known.value,
-                                                    " has its number now"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "worker ", worker.value, ": a newer process has this number (expected incarnation ",
+      known.value, ", got ", got.value, ")"));
 }
 
 }  // namespace
@@ -17,17 +17,17 @@ void Membership::Begin(Member& member, Incarnation incarnation, absl::Time now) 
   member = {.incarnation = incarnation, .heard = now};
 }
 
-absl::StatusOr<std::optional<Incarnation>> Membership::Ask(WorkerId worker, absl::Time asked,
-                                                           absl::Time now) {
+absl::StatusOr<std::optional<Incarnation>> Membership::Assign(WorkerId worker, absl::Time arrival,
+                                                              absl::Time now) {
   Member& member = members_[worker.value];
-  if (!member.holds() || now - member.heard > lease_) {
+  if (!member.live() || now - member.heard > lease_) {
     const Incarnation next = member.incarnation + 1;
     Begin(member, next, now);
     return next;
   }
-  if (member.heard <= asked) return std::nullopt;
+  if (member.heard <= arrival) return std::nullopt;
   return absl::AlreadyExistsError(absl::StrCat("worker ", worker.value,
-                                               " is in use: its process was heard ",
+                                               ": is in use; its process sent a message ",
                                                absl::FormatDuration(now - member.heard), " ago"));
 }
 
@@ -42,16 +42,16 @@ absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::T
   return absl::OkStatus();
 }
 
-Sign Membership::Heard(WorkerId worker, Incarnation incarnation, absl::Time now) {
+LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Time now) {
   Member& member = members_[worker.value];
-  if (incarnation < member.incarnation) return Sign::kFenced;
+  if (incarnation < member.incarnation) return LeaseState::kFenced;
   if (incarnation > member.incarnation || incarnation.value == 0 || member.left) {
-    return Sign::kUnknown;
+    return LeaseState::kUnknown;
   }
   const bool returned = member.expired;
   member.expired = false;
   member.heard = now;
-  return returned ? Sign::kReturned : Sign::kHeld;
+  return returned ? LeaseState::kReturned : LeaseState::kRenewed;
 }
 
 absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation) {
@@ -69,7 +69,7 @@ std::vector<Membership::Process> Membership::Expire(absl::Time now) {
   std::vector<Process> expired;
   for (uint32_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
-    if (!member.holds() || now - member.heard <= lease_) continue;
+    if (!member.live() || now - member.heard <= lease_) continue;
     member.expired = true;
     expired.emplace_back(WorkerId{i}, member.incarnation);
   }
@@ -79,7 +79,7 @@ std::vector<Membership::Process> Membership::Expire(absl::Time now) {
 std::vector<WorkerId> Membership::Live() const {
   std::vector<WorkerId> live;
   for (uint32_t i = 0; i < members_.size(); ++i) {
-    if (members_[i].holds()) live.push_back(WorkerId{i});
+    if (members_[i].live()) live.push_back(WorkerId{i});
   }
   return live;
 }

@@ -1,14 +1,14 @@
-// Membership: who has joined a job, which process has each worker's number, and whose lease holds.
+// Membership tracks which processes have joined a job, which incarnation each worker has, and which
+// leases are valid.
 //
-//   Ask      the number is free, its lease is over, or it left    the next incarnation
-//            its process was heard after the newcomer asked       AlreadyExists
-//            neither yet                                          ask again later
-//   Adopt    the incarnation is older than the known one          FailedPrecondition
-//            else                                                 welcome
+//   Assign   the worker has no process, its lease ended, or it left        a new incarnation
+//            its process sent a message after the new process's Join      AlreadyExists
+//            neither yet                                                   nothing: try again later
+//   Adopt    the incarnation is older than the known one                   FailedPrecondition
+//            otherwise                                                     OK
 //
-// Server 0 is asked for incarnations, which rise from 1; the others adopt what it gave.
-// So a newcomer waits at most one lease. Time is told by the caller and
-// never falls.
+// Server 0 assigns incarnations, which count from 1; the other servers adopt them. A new process
+// waits at most one lease. Callers pass the current time, which must never decrease.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_MEMBERSHIP_H_
@@ -29,18 +29,18 @@ namespace thinwire {
 struct Member {
   Incarnation incarnation;  // 0: never joined
   absl::Time heard;
-  bool expired = false;  // its lease ran out, and nothing was heard since
+  bool expired = false;  // the lease ran out, and no message arrived since
   bool left = false;
 
-  bool holds() const { return incarnation.value != 0 && !expired && !left; }
+  bool live() const { return incarnation.value != 0 && !expired && !left; }
 };
 
-// What a sign of life turned out to be.
-enum class Sign {
-  kUnknown,   // of a process that has not joined here, or has left
-  kFenced,    // a newer process has the number
-  kHeld,      // its lease goes on
-  kReturned,  // its lease had run out: it is live again
+// The state of a process's lease after a message from it.
+enum class LeaseState {
+  kUnknown,   // the process has not joined this server, or has left
+  kFenced,    // a newer process has the worker's number
+  kRenewed,   // the lease was valid and is renewed
+  kReturned,  // the lease had run out; the worker is live again
 };
 
 class Membership {
@@ -52,20 +52,23 @@ class Membership {
   // REQUIRES, here and below: worker < worker_count.
   const Member& of(WorkerId worker) const { return members_[worker.value]; }
 
-  // A newcomer that asked at ASKED wants the number. Nothing: it has to ask again, after Heard or
-  // Expire. Errors: AlreadyExists naming the worker and how long ago its process was heard.
-  absl::StatusOr<std::optional<Incarnation>> Ask(WorkerId worker, absl::Time asked, absl::Time now);
-  // A process comes with the incarnation the lead gave it. A repeated one is welcome again. Errors:
-  // FailedPrecondition if a newer one is known, or this one has left.
+  // Assigns an incarnation to a new process whose Join arrived at ARRIVAL. Returns nullopt if it
+  // must try again after the next Renew or Expire. Errors: AlreadyExists, with the worker and the
+  // time since its process's last message.
+  absl::StatusOr<std::optional<Incarnation>> Assign(WorkerId worker, absl::Time arrival,
+                                                    absl::Time now);
+  // Admits a process with the incarnation that the lead assigned; may be repeated. Errors:
+  // FailedPrecondition if a newer incarnation is known, or if this one has left.
   absl::Status Adopt(WorkerId worker, Incarnation incarnation, absl::Time now);
 
-  Sign Heard(WorkerId worker, Incarnation incarnation, absl::Time now);
-  // May come twice. Errors: FailedPrecondition if INCARNATION is not the known one.
+  // Renews the lease of a process that sent a message.
+  LeaseState Renew(WorkerId worker, Incarnation incarnation, absl::Time now);
+  // May be repeated. Errors: FailedPrecondition if INCARNATION is not the known one.
   absl::Status Leave(WorkerId worker, Incarnation incarnation);
-  // Whose lease ran out since the last call, rising.
+  // Returns the processes whose leases ran out since the last call, in the order of their workers.
   std::vector<Process> Expire(absl::Time now);
 
-  // Whose leases hold, rising.
+  // Returns the workers with valid leases, in rising order.
   std::vector<WorkerId> Live() const;
 
  private:

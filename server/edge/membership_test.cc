@@ -16,59 +16,60 @@ class MembershipTest : public testing::Test {
 };
 
 TEST_F(MembershipTest, TheFirstProcessIsIncarnationOne) {
-  EXPECT_EQ(*membership_.Ask(kW, At(0), At(0)).value(), Incarnation{1});
+  EXPECT_EQ(*membership_.Assign(kW, At(0), At(0)).value(), Incarnation{1});
   EXPECT_EQ(membership_.Live(), std::vector<WorkerId>{kW});
 }
 
-TEST_F(MembershipTest, ANewcomerWaitsUntilTheOldProcessIsHeardAndIsRefused) {
-  ASSERT_TRUE(membership_.Ask(kW, At(0), At(0)).ok());
-  EXPECT_EQ(membership_.Ask(kW, At(3), At(3)).value(), std::nullopt);
-  EXPECT_EQ(membership_.Heard(kW, {1}, At(5)), Sign::kHeld);
-  const absl::Status refused = membership_.Ask(kW, At(3), At(6)).status();
+TEST_F(MembershipTest, ANewProcessIsRefusedWhenTheOldOneSendsAMessage) {
+  ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
+  EXPECT_EQ(membership_.Assign(kW, At(3), At(3)).value(), std::nullopt);
+  EXPECT_EQ(membership_.Renew(kW, {1}, At(5)), LeaseState::kRenewed);
+  const absl::Status refused = membership_.Assign(kW, At(3), At(6)).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(refused.message(), "worker 1 is in use: its process was heard 1s ago");
+  EXPECT_EQ(refused.message(), "worker 1: is in use; its process sent a message 1s ago");
 }
 
-TEST_F(MembershipTest, ANewcomerTakesOverWhenTheLeaseIsOver) {
-  ASSERT_TRUE(membership_.Ask(kW, At(0), At(0)).ok());
-  EXPECT_EQ(membership_.Ask(kW, At(3), At(10)).value(), std::nullopt);
-  EXPECT_EQ(*membership_.Ask(kW, At(3), At(11)).value(), Incarnation{2});
-  EXPECT_EQ(membership_.Heard(kW, {1}, At(12)), Sign::kFenced);
-  EXPECT_EQ(membership_.Heard(kW, {2}, At(12)), Sign::kHeld);
+TEST_F(MembershipTest, ANewProcessTakesOverWhenTheLeaseEnds) {
+  ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
+  EXPECT_EQ(membership_.Assign(kW, At(3), At(10)).value(), std::nullopt);
+  EXPECT_EQ(*membership_.Assign(kW, At(3), At(11)).value(), Incarnation{2});
+  EXPECT_EQ(membership_.Renew(kW, {1}, At(12)), LeaseState::kFenced);
+  EXPECT_EQ(membership_.Renew(kW, {2}, At(12)), LeaseState::kRenewed);
 }
 
-TEST_F(MembershipTest, ALeaverFreesItsNumberAtOnce) {
-  ASSERT_TRUE(membership_.Ask(kW, At(0), At(0)).ok());
+TEST_F(MembershipTest, AProcessThatLeavesFreesItsNumberAtOnce) {
+  ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_TRUE(membership_.Leave(kW, {1}).ok());
   EXPECT_TRUE(membership_.Leave(kW, {1}).ok());
   EXPECT_TRUE(membership_.Live().empty());
-  EXPECT_EQ(membership_.Heard(kW, {1}, At(1)), Sign::kUnknown);
-  EXPECT_EQ(*membership_.Ask(kW, At(1), At(1)).value(), Incarnation{2});
+  EXPECT_EQ(membership_.Renew(kW, {1}, At(1)), LeaseState::kUnknown);
+  EXPECT_EQ(*membership_.Assign(kW, At(1), At(1)).value(), Incarnation{2});
 }
 
-TEST_F(MembershipTest, ALeaseRunsOutOnceAndASignOfLifeBringsItBack) {
-  ASSERT_TRUE(membership_.Ask(kW, At(0), At(0)).ok());
+TEST_F(MembershipTest, ALeaseExpiresOnceAndAMessageRenewsIt) {
+  ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_TRUE(membership_.Expire(At(10)).empty());
   EXPECT_EQ(membership_.Expire(At(11)), (std::vector<Membership::Process>{{kW, Incarnation{1}}}));
   EXPECT_TRUE(membership_.Expire(At(12)).empty());
   EXPECT_TRUE(membership_.Live().empty());
-  EXPECT_EQ(membership_.Heard(kW, {1}, At(13)), Sign::kReturned);
-  EXPECT_EQ(membership_.Heard(kW, {1}, At(14)), Sign::kHeld);
+  EXPECT_EQ(membership_.Renew(kW, {1}, At(13)), LeaseState::kReturned);
+  EXPECT_EQ(membership_.Renew(kW, {1}, At(14)), LeaseState::kRenewed);
   EXPECT_EQ(membership_.Live(), std::vector<WorkerId>{kW});
 }
 
-TEST_F(MembershipTest, AnotherServerTakesTheIncarnationItIsTold) {
+TEST_F(MembershipTest, AnotherServerAdoptsTheAssignedIncarnation) {
   EXPECT_TRUE(membership_.Adopt(kW, {5}, At(0)).ok());
   EXPECT_TRUE(membership_.Adopt(kW, {5}, At(1)).ok());
   const absl::Status older = membership_.Adopt(kW, {4}, At(1));
   EXPECT_EQ(older.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(older.message(), "worker 1: incarnation 4 is fenced, 5 has its number now");
+  EXPECT_EQ(older.message(),
+            "worker 1: a newer process has this number (expected incarnation 5, got 4)");
   EXPECT_TRUE(membership_.Adopt(kW, {7}, At(1)).ok());
   EXPECT_EQ(membership_.of(kW).incarnation, Incarnation{7});
 }
 
-TEST_F(MembershipTest, AnUnknownProcessIsNobody) {
-  EXPECT_EQ(membership_.Heard(kW, {1}, At(0)), Sign::kUnknown);
+TEST_F(MembershipTest, AnUnknownProcessHasNoLease) {
+  EXPECT_EQ(membership_.Renew(kW, {1}, At(0)), LeaseState::kUnknown);
   EXPECT_EQ(membership_.Leave(kW, {1}).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(membership_.Expire(At(100)).empty());
 }

@@ -4,25 +4,26 @@
 
 namespace thinwire {
 
-void PublishedSlots::Put(CodecId codec, Published published) {
-  // What was there is let go after the lock: its last user may free a MiB.
+void PublishedSlots::Put(CodecId codec, EncodedParameters parameters) {
+  // PARAMETERS, the old content after the swap, is destroyed after the lock is released: it may
+  // free a MiB.
   absl::MutexLock lock(&mu_);
-  std::swap(slots_[codec], published);
+  std::swap(slots_[codec], parameters);
 }
 
-Published PublishedSlots::Get(CodecId codec) const {
+EncodedParameters PublishedSlots::Get(CodecId codec) const {
   absl::MutexLock lock(&mu_);
   const auto slot = slots_.find(codec);
-  return slot == slots_.end() ? Published{} : slot->second;
+  return slot == slots_.end() ? EncodedParameters{} : slot->second;
 }
 
 void PublishedSlots::PutLog(std::shared_ptr<const VersionLog> log, Step frontier,
-                            ByteChain taken_list) {
-  // As above.
+                            ByteChain selected_list) {
+  // The old content is destroyed after the lock is released.
   absl::MutexLock lock(&mu_);
   log_.swap(log);
   log_frontier_ = frontier;
-  std::swap(log_taken_list_, taken_list);
+  std::swap(log_selected_list_, selected_list);
 }
 
 std::optional<PublishedDeltas> PublishedSlots::Since(Version held) const {
@@ -30,7 +31,7 @@ std::optional<PublishedDeltas> PublishedSlots::Since(Version held) const {
   if (log_ == nullptr || held == log_->newest()) return std::nullopt;
   std::optional<DeltaChain> chain = log_->Since(held);
   if (!chain.has_value()) return std::nullopt;
-  return PublishedDeltas{log_frontier_, *std::move(chain), log_taken_list_};
+  return PublishedDeltas{log_frontier_, *std::move(chain), log_selected_list_};
 }
 
 }  // namespace thinwire

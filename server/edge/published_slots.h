@@ -1,7 +1,7 @@
-// PublishedSlots: one shard's newest encoded parameters, one slot per dense codec, and the log of
-// what it published. The shard's strand fills them when a read is answered; every stream takes its
-// bytes from them when its write starts, so that however many workers read, a version is encoded
-// once per codec, and a slow reader gets the newest version instead of a queue of old ones.
+// PublishedSlots holds one shard's newest encoded parameters, one slot per dense codec, and the log
+// of its published deltas. The shard's strand fills the slots when it answers a read, and every
+// stream reads them when its write starts. A version is therefore encoded once per codec for all
+// workers, and a slow reader gets the newest version instead of a queue of old ones.
 //
 // Thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_PUBLISHED_SLOTS_H_
@@ -16,43 +16,43 @@
 #include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
-#include "server/core/version_log.h"
+#include "server/core/publish/version_log.h"
 
 namespace thinwire {
 
-struct Published {
+struct EncodedParameters {
   Version version;
   Step frontier;
   ByteChain payload;
-  ByteChain taken_list = {};  // of that version, as the shard has it
+  ByteChain selected_list = {};  // Shard::selected_list() at that version
 
-  bool operator==(const Published&) const = default;
+  bool operator==(const EncodedParameters&) const = default;
 };
 
-// What brings a reader to the newest version published, and the frontier of that version.
+// The deltas that bring a reader to the newest published version, and the frontier of that version.
 struct PublishedDeltas {
   Step frontier;
   DeltaChain chain;
-  ByteChain taken_list = {};  // of that version, as the shard has it
+  ByteChain selected_list = {};  // Shard::selected_list() at that version
 };
 
 class PublishedSlots {
  public:
-  void Put(CodecId codec, Published published) ABSL_LOCKS_EXCLUDED(mu_);
-  // Empty before the first Put for CODEC.
-  Published Get(CodecId codec) const ABSL_LOCKS_EXCLUDED(mu_);
+  void Put(CodecId codec, EncodedParameters parameters) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns empty parameters before the first Put for CODEC.
+  EncodedParameters Get(CodecId codec) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  void PutLog(std::shared_ptr<const VersionLog> log, Step frontier, ByteChain taken_list = {})
+  void PutLog(std::shared_ptr<const VersionLog> log, Step frontier, ByteChain selected_list = {})
       ABSL_LOCKS_EXCLUDED(mu_);
-  // For a reader of HELD; nothing if no log leads on from there.
+  // Returns the deltas for a reader of HELD, or nullopt if the log holds none.
   std::optional<PublishedDeltas> Since(Version held) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   mutable absl::Mutex mu_;
-  absl::flat_hash_map<CodecId, Published> slots_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<CodecId, EncodedParameters> slots_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const VersionLog> log_ ABSL_GUARDED_BY(mu_);
   Step log_frontier_ ABSL_GUARDED_BY(mu_);
-  ByteChain log_taken_list_ ABSL_GUARDED_BY(mu_);
+  ByteChain log_selected_list_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace thinwire

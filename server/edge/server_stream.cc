@@ -5,10 +5,32 @@
 namespace thinwire {
 namespace {
 
-// More entries than a message of the peer can ask for are in the outbox only if it does not read.
+// The outbox exceeds the entries that one message can request only if the peer does not read.
 constexpr size_t kFullOutbox = kMostEntries;
 
 }  // namespace
+
+void SerialExecutor::Run(absl::AnyInvocable<void()> work) {
+  {
+    absl::MutexLock lock(&mu_);
+    waiting_.push_back(std::move(work));
+    if (running_) return;
+    running_ = true;
+  }
+  for (;;) {
+    absl::AnyInvocable<void()> next;
+    {
+      absl::MutexLock lock(&mu_);
+      if (waiting_.empty()) {
+        running_ = false;
+        return;
+      }
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    next();
+  }
+}
 
 ServerStream::ServerStream(StreamLink link, Generation generation, Epoch epoch,
                            std::function<void(uint64_t)> count_parameters)
@@ -20,7 +42,7 @@ ServerStream::ServerStream(StreamLink link, Generation generation, Epoch epoch,
 void ServerStream::AddVerdict(const VerdictEntry& verdict) {
   serial_.Run([this, verdict] {
     if (!ending_) outbox_.AddVerdict(verdict);
-    Go();
+    Advance();
   });
 }
 
@@ -28,21 +50,21 @@ void ServerStream::AddAnswer(ShardId shard, Step step, const ReadForm& form,
                              const PublishedSlots& slots, PublishedDeltas deltas) {
   serial_.Run([this, shard, step, form, &slots, deltas = std::move(deltas)] {
     if (!ending_) outbox_.AddAnswer(shard, step, form, slots, deltas);
-    Go();
+    Advance();
   });
 }
 
-void ServerStream::AddWait(const WaitingEntry& wait) {
+void ServerStream::AddWaiting(const WaitingEntry& wait) {
   serial_.Run([this, wait] {
-    if (!ending_) outbox_.AddWait(wait);
-    Go();
+    if (!ending_) outbox_.AddWaiting(wait);
+    Advance();
   });
 }
 
-void ServerStream::ReadOn() {
+void ServerStream::AllowRead() {
   serial_.Run([this] {
     read_wanted_ = true;
-    Go();
+    Advance();
   });
 }
 
@@ -54,15 +76,15 @@ void ServerStream::OnWritten(bool ok) {
       if (!ending_) end_ = absl::CancelledError("the stream broke");
       ending_ = true;
     }
-    Go();
+    Advance();
   });
 }
 
-void ServerStream::EndWhenSaid(absl::Status status) {
+void ServerStream::EndAfterFlush(absl::Status status) {
   serial_.Run([this, status = std::move(status)] {
     if (!ending_) end_ = status;
     ending_ = true;
-    Go();
+    Advance();
   });
 }
 
@@ -71,11 +93,11 @@ void ServerStream::End(absl::Status status) {
     if (!ending_) end_ = status;
     ending_ = true;
     outbox_ = StreamOutbox();
-    Go();
+    Advance();
   });
 }
 
-void ServerStream::Go() {
+void ServerStream::Advance() {
   if (finished_) return;
   if (!writing_ && !outbox_.empty()) WriteNext();
   if (ending_ && !writing_) {

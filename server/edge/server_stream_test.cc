@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// A link that remembers what was asked of it.
+// A link that records its calls.
 struct Wire {
   int reads = 0;
   std::vector<ServerFrame> frames;
@@ -31,7 +31,7 @@ VerdictEntry OfShard(uint32_t shard) {
   return verdict;
 }
 
-TEST(ServerStreamTest, OneWriteIsUnderWayAndTheRestGathers) {
+TEST(ServerStreamTest, EntriesGatherWhileAWriteIsInProgress) {
   Wire wire;
   const auto stream = wire.Open();
   for (uint32_t shard : {1, 2, 3}) stream->AddVerdict(OfShard(shard));
@@ -46,7 +46,7 @@ TEST(ServerStreamTest, OneWriteIsUnderWayAndTheRestGathers) {
   EXPECT_EQ(wire.frames.size(), 2u);
 }
 
-TEST(ServerStreamTest, TheEndWaitsForTheWriteUnderWay) {
+TEST(ServerStreamTest, EndWaitsForTheCurrentWrite) {
   Wire wire;
   const auto stream = wire.Open();
   stream->AddVerdict(OfShard(1));
@@ -58,12 +58,12 @@ TEST(ServerStreamTest, TheEndWaitsForTheWriteUnderWay) {
   EXPECT_EQ(wire.frames.size(), 1u);
 }
 
-TEST(ServerStreamTest, AnOrderlyEndSaysWhatIsLeft) {
+TEST(ServerStreamTest, EndAfterFlushSendsTheRemainingEntries) {
   Wire wire;
   const auto stream = wire.Open();
   stream->AddVerdict(OfShard(1));
   stream->AddVerdict(OfShard(2));
-  stream->EndWhenSaid(absl::OkStatus());
+  stream->EndAfterFlush(absl::OkStatus());
   stream->AddVerdict(OfShard(3));
   stream->OnWritten(true);
   EXPECT_FALSE(wire.end.has_value());
@@ -72,13 +72,13 @@ TEST(ServerStreamTest, AnOrderlyEndSaysWhatIsLeft) {
   EXPECT_EQ(wire.frames.size(), 2u);
 }
 
-TEST(ServerStreamTest, NothingIsAskedOfTheWireAfterTheEnd) {
+TEST(ServerStreamTest, CallsNothingAfterFinish) {
   Wire wire;
   const auto stream = wire.Open();
   stream->End(absl::OkStatus());
   stream->End(absl::InternalError("second"));
   stream->AddVerdict(OfShard(1));
-  stream->ReadOn();
+  stream->AllowRead();
   EXPECT_EQ(wire.end, absl::OkStatus());
   EXPECT_TRUE(wire.frames.empty());
   EXPECT_EQ(wire.reads, 0);
@@ -94,19 +94,19 @@ TEST(ServerStreamTest, ABrokenWriteEndsTheStream) {
   EXPECT_EQ(wire.frames.size(), 1u);
 }
 
-TEST(ServerStreamTest, APeerThatNeverReadsIsNotReadFrom) {
+TEST(ServerStreamTest, DoesNotReadFromAPeerThatNeverReads) {
   Wire wire;
   const auto stream = wire.Open();
-  stream->ReadOn();
+  stream->AllowRead();
   EXPECT_EQ(wire.reads, 1);
   for (size_t i = 0; i <= kMostEntries; ++i) stream->AddVerdict(OfShard(1));
-  stream->ReadOn();
+  stream->AllowRead();
   EXPECT_EQ(wire.reads, 1);
   stream->OnWritten(true);
   EXPECT_EQ(wire.reads, 2);
 }
 
-TEST(ServerStreamTest, AnswersAreCountedWhenTheyAreWritten) {
+TEST(ServerStreamTest, CountsAnswersWhenTheyAreWritten) {
   Wire wire;
   PublishedSlots slots;
   slots.Put(CodecId::kFp32, {Version{1}, Step{1}, ByteChain(std::vector<std::byte>(100))});

@@ -4,22 +4,24 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 #include "server/edge/convert.h"
 #include "server/edge/counters.h"
-#include "server/edge/delivery.h"
 #include "server/edge/hosted_model.h"
 #include "server/edge/stream_table.h"
 
 namespace thinwire {
 namespace {
 
-// Something whose last owner, wherever it is, lets the stream read on.
-std::shared_ptr<const void> ReadOnToken(const std::shared_ptr<ServerStream>& stream) {
+// Returns a token. When its last owner releases it, on any thread, the stream may read its next
+// frame.
+std::shared_ptr<const void> ReadToken(const std::shared_ptr<ServerStream>& stream) {
   return std::shared_ptr<const void>(stream.get(), [weak = std::weak_ptr(stream)](const void*) {
-    if (const auto alive = weak.lock()) alive->ReadOn();
+    if (const auto alive = weak.lock()) alive->AllowRead();
   });
 }
 
+// Makes every payload of FRAME hold TOKEN. Returns the bytes of the push payloads.
 uint64_t HoldPayloads(WorkerFrame& frame, const std::shared_ptr<const void>& token) {
   uint64_t push_bytes = 0;
   for (SeedEntry& seed : frame.seeds) seed.payload.Hold(token);
@@ -35,43 +37,45 @@ uint64_t HoldPayloads(WorkerFrame& frame, const std::shared_ptr<const void>& tok
 Session::Session(const SessionScope& scope, StreamLink link)
     : scope_(scope),
       stream_(std::make_shared<ServerStream>(
-          std::move(link), scope.generation, scope.epoch,
-          [&counters = scope.counters](uint64_t n) { counters.CountParametersPayload(n); })) {}
+          std::move(link), scope.generation, scope.epoch, [&counters = scope.counters](uint64_t n) {
+            counters.Update([n](StatusReply& counts) {
+              counts.set_parameters_payload_bytes(counts.parameters_payload_bytes() + n);
+            });
+          })) {}
 
 Session::~Session() { scope_.streams.Remove(stream_.get()); }
 
 void Session::OnFrame(const ByteChain& bytes) {
-  absl::Status status = Take(bytes);
+  absl::Status status = HandleFrame(bytes);
   if (!status.ok()) stream_->End(std::move(status));
 }
 
-void Session::OnReadEnd() { stream_->EndWhenSaid(absl::OkStatus()); }
+void Session::OnReadEnd() { stream_->EndAfterFlush(absl::OkStatus()); }
 
 void Session::OnBroken() {
   scope_.streams.Remove(stream_.get());
-  stream_->End(absl::CancelledError("the peer is gone"));
+  stream_->End(absl::CancelledError("the peer has disconnected"));
 }
 
-absl::Status Session::Take(const ByteChain& bytes) {
-  absl::StatusOr<WorkerFrame> frame = ParseWorkerFrame(bytes);
-  if (!frame.ok()) return frame.status();
-  absl::Status status = CheckSender(*frame);
-  if (!status.ok()) return status;
+absl::Status Session::HandleFrame(const ByteChain& bytes) {
+  ASSIGN_OR_RETURN(WorkerFrame frame, ParseWorkerFrame(bytes));
+  RETURN_IF_ERROR(CheckSender(frame));
   const std::shared_ptr<const HostedModel> model = scope_.model();
   if (model == nullptr) return absl::FailedPreconditionError("no worker has joined yet");
 
-  const std::shared_ptr<const void> token = ReadOnToken(stream_);
-  const uint64_t push_bytes = HoldPayloads(*frame, token);
-  auto groups = EventsOf(std::move(*frame), model->partition(), scope_.self, scope_.generation,
-                         scope_.publishes);
-  if (!groups.ok()) return groups.status();
-  scope_.counters.CountPushPayload(push_bytes);
+  const std::shared_ptr<const void> token = ReadToken(stream_);
+  const uint64_t push_bytes = HoldPayloads(frame, token);
+  ASSIGN_OR_RETURN(std::vector<ShardEvents> groups,
+                   EventsOf(std::move(frame), model->partition(), scope_.self, scope_.generation,
+                            scope_.publishes));
+  scope_.counters.Update([push_bytes](StatusReply& counts) {
+    counts.set_push_payload_bytes(counts.push_payload_bytes() + push_bytes);
+  });
   scope_.heard(sender_->first, sender_->second);
-  for (ShardEvents& group : *groups) {
+  for (ShardEvents& group : groups) {
     ShardHost& host = model->host(group.shard);
-    host.Post([&host, &delivery = scope_.delivery, events = std::move(group.events),
-               stream = stream_, token](Shard& shard) {
-      for (const Event& event : events) delivery.Apply(host, shard, event, stream.get());
+    host.Post([&host, events = std::move(group.events), stream = stream_, token](Shard&) {
+      for (const Event& event : events) host.Apply(event, stream.get());
     });
   }
   return absl::OkStatus();
@@ -79,19 +83,19 @@ absl::Status Session::Take(const ByteChain& bytes) {
 
 absl::Status Session::CheckSender(const WorkerFrame& frame) {
   if (frame.epoch != scope_.epoch) {
-    return absl::FailedPreconditionError(absl::StrCat("epoch: this server's is ",
-                                                      scope_.epoch.value, ", the frame's is ",
-                                                      frame.epoch.value, ": join again"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("epoch: this server was restarted; join again (expected ", scope_.epoch.value,
+                     ", got ", frame.epoch.value, ")"));
   }
   const std::pair sender(frame.worker, frame.incarnation);
   if (sender_.has_value() && *sender_ != sender) {
     return absl::InvalidArgumentError(
-        absl::StrCat("want all frames of a stream from worker ", sender_->first.value,
-                     " incarnation ", sender_->second.value, ", got one from worker ",
-                     frame.worker.value, " incarnation ", frame.incarnation.value));
+        absl::StrCat("frame: another sender than the stream's first frame (expected worker ",
+                     sender_->first.value, " incarnation ", sender_->second.value, ", got worker ",
+                     frame.worker.value, " incarnation ", frame.incarnation.value, ")"));
   }
   if (sender_.has_value()) return absl::OkStatus();
-  absl::Status status = scope_.streams.Enter(frame.worker, frame.incarnation, stream_);
+  absl::Status status = scope_.streams.Register(frame.worker, frame.incarnation, stream_);
   if (status.ok()) sender_ = sender;
   return status;
 }

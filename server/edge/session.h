@@ -1,17 +1,19 @@
-// Session: reads one worker's stream. Each frame is parsed and checked whole, its entries are
-// grouped by shard, and each group is posted once to its shard's strand.
+// Session reads one worker's stream. It parses and checks each frame as a whole, groups the entries
+// by shard, and posts each group to the strand of its shard:
 //
-//   frame -> check -> events by shard -> strand: Apply each -> verdicts and answers -> streams
+//   frame -> check -> events by shard -> strand: apply each event -> verdicts and answers ->
+//   streams
 //                          |                   |
-//                          +----- a token -----+     its last owner asks for the next frame
+//                          +----- a token -----+     its last owner requests the next frame
 //
-// The token hangs on every payload and on every posted group. So back-pressure waits until a fold
-// is done, never for a round, and a stream's memory is one frame.
+// Every payload and every posted group holds the token. Back-pressure therefore waits until a
+// frame's payloads are folded, never for a round, and a stream uses the memory of one frame.
 //
-// A malformed frame ends its stream with InvalidArgument and changes nothing; one for another start
-// of this server ends it with FailedPrecondition.
+// A malformed frame ends its stream with InvalidArgument and changes nothing. A frame for another
+// epoch ends its stream with FailedPrecondition.
 //
-// REQUIRES: one OnFrame or OnReadEnd at a time; OnWritten and OnBroken may come meanwhile.
+// REQUIRES: at most one OnFrame or OnReadEnd at a time. OnWritten and OnBroken may be called
+// concurrently with them.
 #ifndef THINWIRE_SERVER_EDGE_SESSION_H_
 #define THINWIRE_SERVER_EDGE_SESSION_H_
 
@@ -29,21 +31,19 @@
 namespace thinwire {
 
 class Counters;
-class Delivery;
 class HostedModel;
 class StreamTable;
 
-// What all sessions of a server work with; it outlives them.
+// The state that all sessions of a server share. It outlives them.
 struct SessionScope {
   ServerId self;
   Epoch epoch;
   Generation generation;
-  bool publishes = false;  // deltas may be read
+  bool publishes = false;  // whether published values may be read
   StreamTable& streams;
   Counters& counters;
-  const Delivery& delivery;
   std::function<std::shared_ptr<const HostedModel>()> model;  // null before the first Join
-  std::function<void(WorkerId, Incarnation)> heard;           // a sign of life
+  std::function<void(WorkerId, Incarnation)> heard;           // called for every frame
 };
 
 class Session {
@@ -51,22 +51,23 @@ class Session {
   Session(const SessionScope& scope, StreamLink link);
   ~Session();
 
-  // Asks for the first frame.
-  void Start() { stream_->ReadOn(); }
+  // Requests the first frame.
+  void Start() { stream_->AllowRead(); }
   void OnFrame(const ByteChain& bytes);
-  // The peer sends no more: says what is left, then ends in order.
+  // The peer has closed its side: sends all remaining entries, then ends the stream with OK.
   void OnReadEnd();
   void OnWritten(bool ok) { stream_->OnWritten(ok); }
-  // The peer is gone.
+  // The peer has disconnected.
   void OnBroken();
 
  private:
-  absl::Status Take(const ByteChain& bytes);
+  absl::Status HandleFrame(const ByteChain& bytes);
   absl::Status CheckSender(const WorkerFrame& frame);
 
   const SessionScope& scope_;
   const std::shared_ptr<ServerStream> stream_;
-  std::optional<std::pair<WorkerId, Incarnation>> sender_;  // who spoke first; nobody else may
+  std::optional<std::pair<WorkerId, Incarnation>>
+      sender_;  // of the first frame; later frames must match
 };
 
 }  // namespace thinwire

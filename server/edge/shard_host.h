@@ -1,55 +1,74 @@
-// ShardHost: one shard, the strand it lives on, and its newest encoded parameters.
+// ShardHost runs one shard on its strand: it applies events, sends their effects to the workers'
+// streams, and publishes the shard's newest parameters for them.
 #ifndef THINWIRE_SERVER_EDGE_SHARD_HOST_H_
 #define THINWIRE_SERVER_EDGE_SHARD_HOST_H_
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <cstddef>
 #include <utility>
 
 #include "common/ids.h"
+#include "server/core/effects.h"
+#include "server/core/event.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/optimizer/schedule.h"
 #include "server/core/read_form.h"
 #include "server/core/shard.h"
+#include "server/edge/counters.h"
 #include "server/edge/published_slots.h"
+#include "server/edge/server_stream.h"
+#include "server/edge/stream_table.h"
 
 namespace thinwire {
 
-// Thread-safe, except where said. Outlives the pool's threads.
+// Post and the const methods are thread-safe; call the other methods on the strand, from work given
+// to Post. Outlives the pool's threads.
 class ShardHost {
  public:
-  // OPTIMIZER, SCHEDULE and POOL outlive the host.
-  ShardHost(ShardId id, const ShardOptions& options, const Optimizer& optimizer,
-            const Schedule& schedule, boost::asio::thread_pool& pool)
+  // The objects that all shards of a server share. They outlive the shards.
+  struct Shared {
+    const Optimizer& optimizer;
+    const Schedule& schedule;
+    boost::asio::thread_pool& pool;
+    StreamTable& streams;
+    Counters& counters;
+  };
+
+  ShardHost(ShardId id, const ShardOptions& options, const Shared& shared)
       : id_(id),
         value_count_(options.value_count),
-        strand_(pool.get_executor()),
-        shard_(options, optimizer, schedule) {}
+        streams_(shared.streams),
+        counters_(shared.counters),
+        strand_(shared.pool.get_executor()),
+        shard_(options, shared.optimizer, shared.schedule) {}
 
   ShardId id() const { return id_; }
   size_t value_count() const { return value_count_; }
-  const PublishedSlots& slots() const { return slots_; }
 
-  // Calls WORK(shard) on the strand, after all that was posted before.
+  // Calls WORK(shard) on the strand, after all work posted before.
   template <typename Work>
   void Post(Work work) {
     boost::asio::post(strand_, [this, work = std::move(work)]() mutable { work(shard_); });
   }
 
-  // Puts what FORM is answered from, as it is now, in its slot; returns the answer itself if it is
-  // of what the shard publishes. On the strand. REQUIRES: the shard is seeded.
-  PublishedDeltas Publish(const ReadForm& form) {
-    if (form.published) {
-      slots_.PutLog(shard_.log(), shard_.frontier(), shard_.taken_list());
-      return {shard_.frontier(), shard_.Deltas(form.held), shard_.taken_list()};
-    }
-    slots_.Put(form.codec, {shard_.version(), shard_.frontier(), shard_.Encoded(form.codec),
-                            shard_.taken_list()});
-    return {};
-  }
+  // Applies EVENT and counts its effects. Sends the verdict to SENDER, the stream that EVENT came
+  // from (null if none), and every answer to the stream of the worker whose read it answers.
+  Effects Apply(const Event& event, ServerStream* sender);
+
+  // Sends a Waiting entry to every worker whose read waits.
+  void SendWaitNotices();
 
  private:
+  // Publishes the current answer to reads of FORM in slots_. Returns the deltas of the answer if
+  // FORM reads published values.
+  PublishedDeltas Publish(const ReadForm& form);
+
   const ShardId id_;
   const size_t value_count_;
+  StreamTable& streams_;
+  Counters& counters_;
   boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
   Shard shard_;
   PublishedSlots slots_;

@@ -8,14 +8,14 @@
 namespace thinwire {
 namespace {
 
-// So that verdicts alone never exceed what a message may hold.
-constexpr size_t kMostVerdicts = kMostEntries / 4;
-constexpr size_t kMostAnswers = kMostEntries / 4;
+// Keeps a message below kMostEntries.
+constexpr size_t kMaxVerdicts = kMostEntries / 4;
+constexpr size_t kMaxAnswers = kMostEntries / 4;
 
 }  // namespace
 
-void StreamOutbox::AddWait(const WaitingEntry& wait) {
-  if (!answers_.contains(wait.shard)) waits_[wait.shard] = wait;
+void StreamOutbox::AddWaiting(const WaitingEntry& wait) {
+  if (!answers_.contains(wait.shard)) waiting_[wait.shard] = wait;
 }
 
 void StreamOutbox::AddAnswer(ShardId shard, Step step, const ReadForm& form,
@@ -23,27 +23,27 @@ void StreamOutbox::AddAnswer(ShardId shard, Step step, const ReadForm& form,
   const auto old = answers_.find(shard);
   if (old != answers_.end() && old->second.step > step) return;
   answers_[shard] = {step, form, &slots, std::move(deltas)};
-  waits_.erase(shard);
+  waiting_.erase(shard);
 }
 
 ServerFrame StreamOutbox::Next() {
   ServerFrame frame;
-  while (!verdicts_.empty() && frame.verdicts.size() < kMostVerdicts) {
+  while (!verdicts_.empty() && frame.verdicts.size() < kMaxVerdicts) {
     frame.verdicts.push_back(verdicts_.front());
     verdicts_.pop_front();
   }
-  // A verdict that has to wait goes before its step's parameters.
-  if (verdicts_.empty()) TakeAnswers(frame);
-  while (!waits_.empty() && frame.waits.size() < kMostAnswers) {
-    frame.waits.push_back(std::move(waits_.begin()->second));
-    waits_.erase(waits_.begin());
+  // Verdicts must precede the parameters of their step, also across messages.
+  if (verdicts_.empty()) MoveAnswersTo(frame);
+  while (!waiting_.empty() && frame.waits.size() < kMaxAnswers) {
+    frame.waits.push_back(std::move(waiting_.begin()->second));
+    waiting_.erase(waiting_.begin());
   }
   return frame;
 }
 
-void StreamOutbox::TakeAnswers(ServerFrame& frame) {
+void StreamOutbox::MoveAnswersTo(ServerFrame& frame) {
   size_t bytes = 0;
-  while (!answers_.empty() && frame.parameters.size() < kMostAnswers) {
+  while (!answers_.empty() && frame.parameters.size() < kMaxAnswers) {
     const auto& [shard, answer] = *answers_.begin();
     std::vector<ParametersEntry> entries = EntriesOf(shard, answer);
     size_t more = 0;
@@ -58,11 +58,11 @@ void StreamOutbox::TakeAnswers(ServerFrame& frame) {
 std::vector<ParametersEntry> StreamOutbox::EntriesOf(ShardId shard, const Answer& answer) {
   const ParametersEntry common = {.shard = shard, .step = answer.step};
   if (!answer.form.published) {
-    Published newest = answer.slots->Get(answer.form.codec);
+    EncodedParameters newest = answer.slots->Get(answer.form.codec);
     std::vector<ParametersEntry> entries = {common};
     entries[0].version = newest.version;
     entries[0].frontier = newest.frontier;
-    entries[0].taken = std::move(newest.taken_list);
+    entries[0].selected = std::move(newest.selected_list);
     entries[0].payload = std::move(newest.payload);
     return entries;
   }
@@ -79,7 +79,7 @@ std::vector<ParametersEntry> StreamOutbox::EntriesOf(ShardId shard, const Answer
     entries[i].more = i + 1 < entries.size();
     entries[i].published_hash = delta.hash;
     entries[i].payload = delta.payload;
-    if (!entries[i].more) entries[i].taken = deltas.taken_list;
+    if (!entries[i].more) entries[i].selected = deltas.selected_list;
   }
   return entries;
 }

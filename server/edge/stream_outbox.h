@@ -1,10 +1,10 @@
-// StreamOutbox: what a stream still has to say. It holds shard numbers, not parameters: the bytes
-// of an answer are chosen when its message is made. So it stays small however slowly the peer
-// reads.
+// StreamOutbox holds the entries that a stream has still to send. It stores the numbers of answered
+// shards and not their parameters: the bytes of an answer are chosen when its message is made. Its
+// size therefore stays small, however slowly the peer reads.
 //
-//   verdicts   all of them, in their order, before any parameters
-//   answers    at most one per shard; the highest shard number first, which is needed first
-//   waits      at most one per shard, none for a shard that has an answer
+//   verdicts   all of them, in order, before any parameters
+//   answers    at most one per shard; the highest shard number first, which the next step needs
+//   first waiting    at most one per shard, and none for a shard that has an answer
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_STREAM_OUTBOX_H_
@@ -23,23 +23,23 @@
 
 namespace thinwire {
 
-// About as many bytes of payload go into one message; a larger payload goes alone.
+// The payload bytes of one message. A larger payload gets a message of its own.
 inline constexpr size_t kMessagePayloadBytes = size_t{1} << 20;
 
 class StreamOutbox {
  public:
   void AddVerdict(const VerdictEntry& verdict) { verdicts_.push_back(verdict); }
-  void AddWait(const WaitingEntry& wait);
-  // The answer to the read for STEP; an answer to an older step is replaced. DELTAS are the answer
-  // of now to a form that is published: they are sent if, when the message is made, no log leads
-  // from what the reader holds any more. SLOTS outlives the outbox.
+  void AddWaiting(const WaitingEntry& wait);
+  // Adds the answer to the read for STEP. It replaces an answer to an older step. For a read of
+  // published values, DELTAS are the current answer; they are sent if the log no longer reaches
+  // back to the reader's version when the message is made. SLOTS outlives the outbox.
   void AddAnswer(ShardId shard, Step step, const ReadForm& form, const PublishedSlots& slots,
                  PublishedDeltas deltas = {});
 
   bool empty() const { return entry_count() == 0; }
-  size_t entry_count() const { return verdicts_.size() + answers_.size() + waits_.size(); }
+  size_t entry_count() const { return verdicts_.size() + answers_.size() + waiting_.size(); }
 
-  // The next message's entries, taken out. REQUIRES: not empty().
+  // Removes and returns the entries of the next message. REQUIRES: not empty().
   ServerFrame Next();
 
  private:
@@ -50,13 +50,13 @@ class StreamOutbox {
     PublishedDeltas deltas;
   };
 
-  void TakeAnswers(ServerFrame& frame);
-  // The newest parameters that ANSWER can be given.
+  void MoveAnswersTo(ServerFrame& frame);
+  // Returns the newest parameters for ANSWER.
   static std::vector<ParametersEntry> EntriesOf(ShardId shard, const Answer& answer);
 
   std::deque<VerdictEntry> verdicts_;
   std::map<ShardId, Answer, std::greater<>> answers_;
-  std::map<ShardId, WaitingEntry> waits_;
+  std::map<ShardId, WaitingEntry> waiting_;
 };
 
 }  // namespace thinwire

@@ -9,11 +9,11 @@
 namespace thinwire {
 namespace {
 
-Published OfBytes(size_t bytes, uint64_t version) {
+EncodedParameters OfBytes(size_t bytes, uint64_t version) {
   return {Version{version}, Step{version}, ByteChain(std::vector<std::byte>(bytes))};
 }
 
-TEST(StreamOutboxTest, VerdictsComeFirstAndTheHighestShardsNext) {
+TEST(StreamOutboxTest, SendsVerdictsFirstAndThenTheHighestShards) {
   PublishedSlots slots;
   slots.Put(CodecId::kFp32, OfBytes(10, 4));
   StreamOutbox outbox;
@@ -30,7 +30,7 @@ TEST(StreamOutboxTest, VerdictsComeFirstAndTheHighestShardsNext) {
   EXPECT_TRUE(outbox.empty());
 }
 
-TEST(StreamOutboxTest, AnAnswerIsTheNewestVersionWhenItsMessageIsMade) {
+TEST(StreamOutboxTest, AnAnswerHasTheNewestVersionWhenItsMessageIsMade) {
   PublishedSlots slots;
   slots.Put(CodecId::kFp32, OfBytes(10, 1));
   StreamOutbox outbox;
@@ -41,7 +41,7 @@ TEST(StreamOutboxTest, AnAnswerIsTheNewestVersionWhenItsMessageIsMade) {
   EXPECT_EQ(frame.parameters[0].payload.size(), 20u);
 }
 
-TEST(StreamOutboxTest, WhatARoundTookGoesWithItsVersion) {
+TEST(StreamOutboxTest, ASelectionIsSentWithItsVersion) {
   const auto list = [](size_t bytes) { return ByteChain(std::vector<std::byte>(bytes)); };
   PublishedSlots slots;
   StreamOutbox outbox;
@@ -49,7 +49,7 @@ TEST(StreamOutboxTest, WhatARoundTookGoesWithItsVersion) {
   slots.Put(CodecId::kFp32, {Version{2}, Step{3}, list(20), list(7)});
   const ServerFrame frame = outbox.Next();
   EXPECT_EQ(frame.parameters[0].frontier, Step{3});
-  EXPECT_EQ(frame.parameters[0].taken, list(7));
+  EXPECT_EQ(frame.parameters[0].selected, list(7));
 }
 
 PublishedDelta Delta(uint64_t base, uint64_t version) {
@@ -60,14 +60,14 @@ PublishedDelta Delta(uint64_t base, uint64_t version) {
           .payload = ByteChain(std::vector<std::byte>(version))};
 }
 
-// A log of the versions from BEGIN to END.
+// Returns a log of the versions from BEGIN to END.
 std::shared_ptr<const VersionLog> Log(uint64_t begin, uint64_t end) {
   auto log = std::make_shared<VersionLog>(Version{begin}, 1000);
   for (uint64_t v = begin; v < end; ++v) log->Append(Delta(v, v + 1));
   return log;
 }
 
-TEST(StreamOutboxTest, ASlowReaderOfDeltasIsBroughtToTheNewestVersion) {
+TEST(StreamOutboxTest, ASlowReaderOfDeltasGetsTheNewestVersion) {
   PublishedSlots slots;
   StreamOutbox outbox;
   slots.PutLog(Log(3, 5), Step{8});
@@ -89,7 +89,7 @@ TEST(StreamOutboxTest, ASlowReaderOfDeltasIsBroughtToTheNewestVersion) {
   }
 }
 
-TEST(StreamOutboxTest, WhatARoundTookGoesWithTheLastOfItsDeltas) {
+TEST(StreamOutboxTest, ASelectionIsSentWithTheLastDelta) {
   const auto list = [](size_t bytes) { return ByteChain(std::vector<std::byte>(bytes)); };
   PublishedSlots slots;
   StreamOutbox outbox;
@@ -98,15 +98,15 @@ TEST(StreamOutboxTest, WhatARoundTookGoesWithTheLastOfItsDeltas) {
   slots.PutLog(Log(3, 6), Step{10}, list(8));
   ServerFrame frame = outbox.Next();
   ASSERT_EQ(frame.parameters.size(), 2u);
-  EXPECT_TRUE(frame.parameters[0].taken.empty());
-  EXPECT_EQ(frame.parameters[1].taken, list(8));
+  EXPECT_TRUE(frame.parameters[0].selected.empty());
+  EXPECT_EQ(frame.parameters[1].selected, list(8));
 
   outbox.AddAnswer({0}, {9}, ReadForm::Published(), slots,
                    {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}, list(7)});
-  EXPECT_EQ(outbox.Next().parameters[0].taken, list(7));
+  EXPECT_EQ(outbox.Next().parameters[0].selected, list(7));
 }
 
-TEST(StreamOutboxTest, WhereNoLogLeadsOnAReaderGetsWhatItWasReleasedWith) {
+TEST(StreamOutboxTest, WithoutALogEntryAReaderGetsTheDeltasOfItsRelease) {
   PublishedSlots slots;
   StreamOutbox outbox;
   const PublishedDeltas released = {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}};
@@ -122,7 +122,7 @@ TEST(StreamOutboxTest, WhereNoLogLeadsOnAReaderGetsWhatItWasReleasedWith) {
   }
 }
 
-TEST(StreamOutboxTest, AShardHasOnePendingAnswerOfTheLargestStep) {
+TEST(StreamOutboxTest, AShardHasOnePendingAnswerForTheLargestStep) {
   PublishedSlots slots;
   StreamOutbox outbox;
   outbox.AddAnswer({0}, {2}, CodecId::kFp32, slots);
@@ -146,25 +146,25 @@ TEST(StreamOutboxTest, AMessageHoldsAboutOneMebibyte) {
   EXPECT_EQ(counts, (std::vector<size_t>{1, 2, 1}));
 }
 
-TEST(StreamOutboxTest, AnAnswerTakesBackTheWaitNotice) {
+TEST(StreamOutboxTest, AnAnswerReplacesTheWaitNotice) {
   PublishedSlots slots;
   StreamOutbox outbox;
   WaitingEntry wait;
   wait.shard = {4};
-  outbox.AddWait(wait);
+  outbox.AddWaiting(wait);
   outbox.AddAnswer({4}, {1}, CodecId::kFp32, slots);
-  outbox.AddWait(wait);
+  outbox.AddWaiting(wait);
   EXPECT_EQ(outbox.entry_count(), 1u);
   EXPECT_TRUE(outbox.Next().waits.empty());
 }
 
-TEST(StreamOutboxTest, AWaitNoticeIsReplacedByItsSuccessor) {
+TEST(StreamOutboxTest, AWaitNoticeReplacesAnOlderOne) {
   StreamOutbox outbox;
   WaitingEntry wait;
   wait.shard = {4};
-  outbox.AddWait(wait);
+  outbox.AddWaiting(wait);
   wait.frontier = {9};
-  outbox.AddWait(wait);
+  outbox.AddWaiting(wait);
   EXPECT_EQ(outbox.Next().waits, std::vector<WaitingEntry>{wait});
 }
 

@@ -7,31 +7,32 @@
 
 namespace thinwire {
 
-void StreamTable::Know(WorkerId worker, Incarnation incarnation) {
+void StreamTable::Admit(WorkerId worker, Incarnation incarnation) {
   absl::MutexLock lock(&mu_);
   Row& row = rows_[worker.value];
-  row.known = std::max(row.known, incarnation);
+  row.newest = std::max(row.newest, incarnation);
 }
 
-absl::Status StreamTable::Enter(WorkerId worker, Incarnation incarnation,
-                                const std::shared_ptr<ServerStream>& stream) {
+absl::Status StreamTable::Register(WorkerId worker, Incarnation incarnation,
+                                   const std::shared_ptr<ServerStream>& stream) {
   std::shared_ptr<ServerStream> replaced;
   {
     absl::MutexLock lock(&mu_);
     if (worker.value >= rows_.size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("worker ", worker.value, ": want a worker below ", rows_.size()));
+          absl::StrCat("worker: not a worker of this job (expected below ", rows_.size(), ", got ",
+                       worker.value, ")"));
     }
     Row& row = rows_[worker.value];
-    if (incarnation.value == 0 || incarnation > row.known) {
+    if (incarnation.value == 0 || incarnation > row.newest) {
       return absl::FailedPreconditionError(absl::StrCat("worker ", worker.value, ": incarnation ",
                                                         incarnation.value, " has not joined here"));
     }
-    if (incarnation < row.known) return absl::OkStatus();
+    if (incarnation < row.newest) return absl::OkStatus();
     replaced = std::exchange(row.stream, stream);
-    // The predecessor's stream stays: it is told that it is fenced.
-    if (row.speaking != incarnation || replaced == stream) replaced = nullptr;
-    row.speaking = incarnation;
+    // A predecessor's stream stays open, so that its process learns that it is fenced.
+    if (row.registered != incarnation || replaced == stream) replaced = nullptr;
+    row.registered = incarnation;
   }
   if (replaced != nullptr) {
     replaced->End(
@@ -41,7 +42,7 @@ absl::Status StreamTable::Enter(WorkerId worker, Incarnation incarnation,
 }
 
 void StreamTable::Remove(const ServerStream* stream) {
-  std::shared_ptr<ServerStream> last;  // let go after the lock
+  std::shared_ptr<ServerStream> last;  // destroyed after the lock is released
   absl::MutexLock lock(&mu_);
   for (Row& row : rows_) {
     if (row.stream.get() == stream) last = std::exchange(row.stream, nullptr);
@@ -52,7 +53,7 @@ std::shared_ptr<ServerStream> StreamTable::Find(WorkerId worker, Incarnation inc
   absl::MutexLock lock(&mu_);
   if (worker.value >= rows_.size()) return nullptr;
   const Row& row = rows_[worker.value];
-  return row.speaking == incarnation && row.known == incarnation ? row.stream : nullptr;
+  return row.registered == incarnation && row.newest == incarnation ? row.stream : nullptr;
 }
 
 std::vector<std::shared_ptr<ServerStream>> StreamTable::All() const {

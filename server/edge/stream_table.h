@@ -1,4 +1,4 @@
-// StreamTable: which process has each worker's number, and which stream it speaks on.
+// StreamTable maps each worker to its newest process and that process's stream.
 //
 // Thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_STREAM_TABLE_H_
@@ -20,27 +20,27 @@ class StreamTable {
  public:
   explicit StreamTable(uint32_t worker_count) : rows_(worker_count) {}
 
-  // INCARNATION has joined every shard: its frames may come. REQUIRES: worker < worker_count.
-  void Know(WorkerId worker, Incarnation incarnation) ABSL_LOCKS_EXCLUDED(mu_);
+  // Allows frames of INCARNATION, which has joined every shard. REQUIRES: worker < worker_count.
+  void Admit(WorkerId worker, Incarnation incarnation) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // STREAM speaks for a process. The stream that spoke for it before, if any, is ended with
-  // Aborted. A process that a newer one has replaced may still speak (core fences it) but is not
-  // found. Errors: InvalidArgument for a worker there is not, FailedPrecondition for a process that
-  // has not joined.
-  absl::Status Enter(WorkerId worker, Incarnation incarnation,
-                     const std::shared_ptr<ServerStream>& stream) ABSL_LOCKS_EXCLUDED(mu_);
-  // STREAM is over.
+  // Registers STREAM for a process, and ends the process's previous stream, if any, with Aborted.
+  // The stream of a process that was replaced by a newer one is accepted, because the shards fence
+  // its messages, but Find does not return it. Errors: InvalidArgument for an unknown worker,
+  // FailedPrecondition for a process that has not joined.
+  absl::Status Register(WorkerId worker, Incarnation incarnation,
+                        const std::shared_ptr<ServerStream>& stream) ABSL_LOCKS_EXCLUDED(mu_);
+  // Removes STREAM, which has ended.
   void Remove(const ServerStream* stream) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Null if the process is not the newest or has no stream.
+  // Returns null if the process is not the newest of its worker or has no stream.
   std::shared_ptr<ServerStream> Find(WorkerId worker, Incarnation incarnation) const
       ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<std::shared_ptr<ServerStream>> All() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Row {
-    Incarnation known;
-    Incarnation speaking;
+    Incarnation newest;
+    Incarnation registered;  // the owner of stream
     std::shared_ptr<ServerStream> stream;
   };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr WorkerId kW{1};
 
-// A stream that notes how it ended.
+// A stream that records its final status.
 std::shared_ptr<ServerStream> StreamInto(std::optional<absl::Status>& end) {
   return std::make_shared<ServerStream>(
       StreamLink{[] {}, [](const ByteChain&) {}, [&end](const absl::Status& s) { end = s; }},
@@ -21,11 +21,12 @@ TEST(StreamTableTest, AProcessMustHaveJoined) {
   StreamTable table(2);
   std::optional<absl::Status> end;
   const auto stream = StreamInto(end);
-  EXPECT_EQ(table.Enter({2}, {1}, stream).message(), "worker 2: want a worker below 2");
-  EXPECT_EQ(table.Enter(kW, {1}, stream).code(), absl::StatusCode::kFailedPrecondition);
-  table.Know(kW, {1});
-  EXPECT_TRUE(table.Enter(kW, {1}, stream).ok());
-  EXPECT_EQ(table.Enter(kW, {2}, stream).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(table.Register({2}, {1}, stream).message(),
+            "worker: not a worker of this job (expected below 2, got 2)");
+  EXPECT_EQ(table.Register(kW, {1}, stream).code(), absl::StatusCode::kFailedPrecondition);
+  table.Admit(kW, {1});
+  EXPECT_TRUE(table.Register(kW, {1}, stream).ok());
+  EXPECT_EQ(table.Register(kW, {2}, stream).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(table.Find(kW, {1}), stream);
 }
 
@@ -34,31 +35,31 @@ TEST(StreamTableTest, ASecondStreamOfAProcessEndsTheFirst) {
   std::optional<absl::Status> first_end, second_end;
   const auto first = StreamInto(first_end);
   const auto second = StreamInto(second_end);
-  table.Know(kW, {1});
-  ASSERT_TRUE(table.Enter(kW, {1}, first).ok());
-  ASSERT_TRUE(table.Enter(kW, {1}, first).ok());
+  table.Admit(kW, {1});
+  ASSERT_TRUE(table.Register(kW, {1}, first).ok());
+  ASSERT_TRUE(table.Register(kW, {1}, first).ok());
   EXPECT_FALSE(first_end.has_value());
-  ASSERT_TRUE(table.Enter(kW, {1}, second).ok());
+  ASSERT_TRUE(table.Register(kW, {1}, second).ok());
   EXPECT_EQ(first_end->code(), absl::StatusCode::kAborted);
   EXPECT_EQ(table.Find(kW, {1}), second);
-  // The first one's end does not take the second one away.
+  // Removing the first stream keeps the second.
   table.Remove(first.get());
   EXPECT_EQ(table.Find(kW, {1}), second);
   table.Remove(second.get());
   EXPECT_EQ(table.Find(kW, {1}), nullptr);
 }
 
-TEST(StreamTableTest, AFencedProcessMaySpeakButIsNotFound) {
+TEST(StreamTableTest, AFencedProcessIsRegisteredButNotFound) {
   StreamTable table(2);
   std::optional<absl::Status> old_end, new_end;
   const auto old_stream = StreamInto(old_end);
   const auto new_stream = StreamInto(new_end);
-  table.Know(kW, {1});
-  ASSERT_TRUE(table.Enter(kW, {1}, old_stream).ok());
-  table.Know(kW, {2});
+  table.Admit(kW, {1});
+  ASSERT_TRUE(table.Register(kW, {1}, old_stream).ok());
+  table.Admit(kW, {2});
   EXPECT_EQ(table.Find(kW, {1}), nullptr);
-  ASSERT_TRUE(table.Enter(kW, {2}, new_stream).ok());
-  ASSERT_TRUE(table.Enter(kW, {1}, old_stream).ok());
+  ASSERT_TRUE(table.Register(kW, {2}, new_stream).ok());
+  ASSERT_TRUE(table.Register(kW, {1}, old_stream).ok());
   EXPECT_FALSE(old_end.has_value());
   EXPECT_EQ(table.Find(kW, {2}), new_stream);
   EXPECT_EQ(table.All().size(), 1u);

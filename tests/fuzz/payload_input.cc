@@ -23,7 +23,7 @@ ByteChain Cut(std::span<const std::byte> bytes, size_t piece) {
   return chain;
 }
 
-bool Same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+bool IsSame(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 // The codecs that encode for FAMILY: each at its defaults, with some settings besides.
 std::vector<CodecSpec> Specs(const Family& family) {
@@ -35,19 +35,20 @@ std::vector<CodecSpec> Specs(const Family& family) {
   return specs;
 }
 
-std::vector<float> Sent(const ByteChain& payload, size_t count) {
-  std::vector<float> values(count, 0.0f);
-  ForEachSent(payload, count, [&](auto indices, auto sent) {
-    for (size_t i = 0; i < indices.size(); ++i) values[indices[i]] = sent[i];
+std::vector<float> ValuesOfEntries(const CheckedPayload& payload) {
+  std::vector<float> values(payload.count(), 0.0f);
+  ForEachPayloadEntry(payload, [&](auto indices, auto entries) {
+    for (size_t i = 0; i < indices.size(); ++i) values[indices[i]] = entries[i];
   });
   return values;
 }
 
-std::string FaultOfLimits(const PayloadInput& input, std::span<const float> values) {
+std::string FaultOfLimits(const CheckedPayload& payload, std::span<const float> values) {
   for (const float limit : {0.0f, 1e-3f, 1.0f, 1e6f, std::numeric_limits<float>::max()}) {
-    if (!PayloadIsWithin(input.payload, input.count, limit)) continue;
+    if (!PayloadIsWithin(payload, limit)) continue;
     for (const float value : values) {
-      if (!(std::abs(value) <= limit)) return "a value beyond a limit that the payload is within";
+      if (!(std::abs(value) <= limit))
+        return "a value exceeds a limit that PayloadIsWithin confirmed";
     }
   }
   return "";
@@ -64,7 +65,7 @@ std::vector<Family> Families() {
       {.name = "topk_golomb_rice", .codecs = {CodecId::kTopK}, .indices = IndexCoder::kGolombRice}};
   for (const std::string_view name : DenseCodecNames()) {
     const CodecId id = ParseCodec(name)->id;
-    families[id <= CodecId::kFp8E4m3 ? 0 : 1].codecs.push_back(id);
+    families[RowOf(id).family == CodecFamily::kDense ? 0 : 1].codecs.push_back(id);
   }
   return families;
 }
@@ -101,21 +102,22 @@ std::optional<PayloadInput> ReadInput(const Family& family, std::span<const std:
 }
 
 std::string Fault(const PayloadInput& input) {
-  const auto& [count, payload] = input;
-  if (!CheckPayload(payload, count).ok()) return "";
+  const size_t count = input.count;
+  const auto payload = CheckPayload(input.payload, count);
+  if (!payload.ok()) return "";
   std::vector<float> whole(count), in_blocks(count), sum(count, 0.0f);
-  DecodePayload(payload, whole);
-  DecodePayloadAdd(payload, 1.0f, sum);
-  DecodePayloadInBlocks(payload, 1.0f, count, [&](size_t first, auto values) {
+  DecodePayload(*payload, whole);
+  DecodePayloadAdd(*payload, 1.0f, sum);
+  DecodePayloadInBlocks(*payload, 1.0f, [&](size_t first, auto values) {
     std::ranges::copy(values, in_blocks.begin() + static_cast<std::ptrdiff_t>(first));
   });
-  const std::vector<float> sent = PayloadIsSparse(payload) ? Sent(payload, count) : whole;
+  const std::vector<float> entries = PayloadIsSparse(*payload) ? ValuesOfEntries(*payload) : whole;
   for (size_t i = 0; i < count; ++i) {
-    if (!Same(whole[i], in_blocks[i])) return "decoding in blocks gives another value";
-    if (!Same(whole[i], sum[i])) return "adding gives another value";
-    if (!Same(whole[i], sent[i])) return "what was sent is another value";
+    if (!IsSame(whole[i], in_blocks[i])) return "decoding in blocks gives another value";
+    if (!IsSame(whole[i], sum[i])) return "adding gives another value";
+    if (!IsSame(whole[i], entries[i])) return "the entries have another value";
   }
-  return FaultOfLimits(input, whole);
+  return FaultOfLimits(*payload, whole);
 }
 
 }  // namespace thinwire

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/byte_chain.h"
-#include "common/codec/codec_names.h"
+#include "common/codec/table.h"
 
 namespace thinwire {
 

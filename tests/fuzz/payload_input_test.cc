@@ -16,9 +16,9 @@ TEST_P(PayloadInputOfEachFamily, EverySeedIsAPayloadOfIt) {
   EXPECT_GE(seeds.size(), 2u);
   for (const auto& seed : seeds) {
     const PayloadInput input = ReadInput(GetParam(), seed).value();
-    ASSERT_TRUE(CheckPayload(input.payload, input.count).ok())
-        << CheckPayload(input.payload, input.count);
-    EXPECT_GT(std::ranges::count(GetParam().codecs, PayloadCodec(input.payload)), 0);
+    const auto payload = CheckPayload(input.payload, input.count);
+    ASSERT_TRUE(payload.ok()) << payload.status();
+    EXPECT_GT(std::ranges::count(GetParam().codecs, PayloadCodec(*payload)), 0);
     EXPECT_EQ(Fault(input), "");
   }
 }

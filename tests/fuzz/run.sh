@@ -34,7 +34,7 @@ fuzz() {
   echo "fuzz $1 $(grep 'DONE' "$work/log" | tr -s '\t ' ' ')"
 }
 
-object $(ls common/byte_chain.cc common/codec/*.cc kernels/*.cc tests/fuzz/payload_input.cc |
+object $(ls common/byte_chain.cc common/codec/*.cc common/codec/*/*.cc kernels/*.cc tests/fuzz/payload_input.cc |
   grep -v -e _test.cc -e codec/error_feedback -e kernels/update_ -e kernels/accumulate_ -e kernels/differ)
 "$clang" "${flags[@]}" -fsanitize=fuzzer-no-link tests/fuzz/write_seeds.cc "${objects[@]}" \
   "${libs[@]}" -o "$work/write_seeds"
@@ -43,6 +43,6 @@ for family in $("$work/write_seeds" "$work/seeds"); do
   fuzz "$family" 1200 tests/fuzz/payload_fuzz.cc -DTHINWIRE_FUZZ_FAMILY=$number
   number=$((number + 1))
 done
-fuzz moves 600 tests/fuzz/moves_fuzz.cc
+fuzz ulp_delta 600 tests/fuzz/ulp_delta_fuzz.cc
 object proto/frame.cc proto/wire_format.cc
 fuzz frame 600 proto/frame_fuzz.cc

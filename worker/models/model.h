@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/tensor_gradient.h"
+#include "client/encode/gradient.h"
 #include "common/partition.h"
 
 namespace thinwire {

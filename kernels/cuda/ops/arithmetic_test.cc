@@ -1,8 +1,7 @@
 #include "kernels/cuda/ops/arithmetic.h"
 
-#include "kernels/add.h"
+#include "kernels/arithmetic.h"
 #include "kernels/cuda/ops/twin_cases.h"
-#include "kernels/scale.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

@@ -1,4 +1,4 @@
-// Compresses ascending indices on the GPU with the codes of common/codec/index_code.h, byte for
+// Compresses ascending indices on the GPU with the codes of common/codec/sparse/index_code.h, byte for
 // byte. Both codes have a low part, in which the low l bits of number i begin at bit i l, and an
 // upper part, in which one bit per index is set.
 //
@@ -58,7 +58,7 @@ struct GolombRiceCode {
 // Returns the size of the workspace for COUNT indices, in words.
 size_t GolombRiceWords(size_t count);
 
-// Writes at most MaxIndexBytes() bytes (common/codec/index_code.h). WORDS is workspace. Three
+// Writes at most MaxIndexBytes() bytes (common/codec/sparse/index_code.h). WORDS is workspace. Three
 // passes compute the upper bits by a prefix sum over tiles; a fourth packs. REQUIRES: words.size()
 // == GolombRiceWords(indices.size()).
 Status EncodeGolombRice(std::span<const uint32_t> indices, size_t universe,

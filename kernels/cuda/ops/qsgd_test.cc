@@ -4,9 +4,9 @@
 
 #include "kernels/codes.h"
 #include "kernels/cuda/ops/twin_cases.h"
-#include "kernels/magnitude.h"
 #include "kernels/mix_bits.h"
 #include "kernels/pack_bits.h"
+#include "kernels/reductions.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

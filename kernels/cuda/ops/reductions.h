@@ -6,8 +6,8 @@
 //   LargestMagnitudeOfSum   max |a + b|
 //   SumOfSquares            sum of values^2, in double
 //
-// A group has GROUP values; the last may be shorter. CPU twins with the same bits: kernels/sums.h
-// and kernels/magnitude.h. SumOfSquares has no twin: it adds in an order that depends only on the
+// A group has GROUP values; the last may be shorter. CPU twins with the same bits: kernels/reductions.h
+// and kernels/reductions.h. SumOfSquares has no twin: it adds in an order that depends only on the
 // length and on the array's alignment to 16 bytes, so it is the same on every GPU and differs from
 // other orders by rounding only. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
@@ -18,11 +18,11 @@
 
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 namespace thinwire::kernels::cuda {
 
-// The sum of a group is the sum over runs of kSumRun values, in the order that kernels/sums.h
+// The sum of a group is the sum over runs of kSumRun values, in the order that kernels/reductions.h
 // defines.
 constexpr size_t SumRuns(size_t group) { return (group + kSumRun - 1) / kSumRun; }
 

@@ -2,7 +2,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/cuda/ops/twin_cases.h"
-#include "kernels/magnitude.h"
+#include "kernels/reductions.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"
-#include "kernels/sums.h"
+#include "kernels/reductions.h"
 
 namespace thinwire::kernels::cuda {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/collect_from.h"
 #include "kernels/cuda/block/block_scan.h"
 #include "kernels/cuda/block/launch.h"
 #include "kernels/cuda/block/tile.h"
@@ -10,6 +9,7 @@
 #include "kernels/cuda/ops/arithmetic.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/workspace_layout.h"
+#include "kernels/top_k.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

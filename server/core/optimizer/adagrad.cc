@@ -1,6 +1,11 @@
-#include "server/core/optimizer/adagrad.h"
-
+// AdaGrad with one rate per value (Duchi, Hazan and Singer 2011, the diagonal form), as
+// torch.optim.Adagrad with lr_decay 0 and initial_accumulator_value 0. Slot 0: sum of squares s.
+//
+//   g = gradient_scale * sum + weight_decay * x
+//   s = s + g^2
+//   x = x - learning_rate * g / (sqrt(s) + epsilon)
 #include "kernels/update_adagrad.h"
+#include "server/core/optimizer/optimizer.h"
 
 namespace thinwire {
 namespace {

@@ -1,30 +1,68 @@
-#include "server/core/optimizer/adam.h"
+// Adam and AdamW. Slot 0: first moment m. Slot 1: second moment v. t is the number of the update.
+//
+//   adam    g = gradient_scale * sum + weight_decay * x          (Kingma and Ba 2015, algorithm 1;
+//   torch.optim.Adam) adamw   g = gradient_scale * sum                             (Loshchilov and
+//   Hutter 2019, algorithm 2; torch.optim.AdamW)
+//           x = (1 - learning_rate * weight_decay) * x
+//   both    m = beta1 * m + (1 - beta1) * g
+//           v = beta2 * v + (1 - beta2) * g^2
+//           x = x - learning_rate * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
+#include <cmath>
 
+#include "common/repeatable_math.h"
 #include "kernels/update_adam.h"
-#include "server/core/optimizer/adam_moments.h"
+#include "server/core/optimizer/optimizer.h"
 
 namespace thinwire {
 namespace {
 
 class Adam final : public Optimizer {
  public:
-  explicit Adam(const OptimizerSpec& spec) : Optimizer(2, spec.weight_decay), moments_(spec) {}
+  // With DECOUPLED_DECAY, weight decay shrinks the masters directly (AdamW) and does not enter the
+  // moments.
+  Adam(const OptimizerSpec& spec, bool decoupled_decay)
+      : Optimizer(2, spec.weight_decay),
+        beta1_(spec.beta1),
+        beta2_(spec.beta2),
+        epsilon_(spec.epsilon),
+        decoupled_decay_(decoupled_decay) {}
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    kernels::AdamStep step = moments_.StepFor(update);
-    step.weight_decay = static_cast<float>(weight_decay());
+    // In double, because 1 - beta2^t is a small difference in the first updates.
+    const double bias1 = 1 - IntegerPower(beta1_, update.number);
+    const double bias2 = 1 - IntegerPower(beta2_, update.number);
+    kernels::AdamStep step = {.gradient_scale = update.gradient_scale,
+                              .beta1 = static_cast<float>(beta1_),
+                              .one_minus_beta1 = static_cast<float>(1 - beta1_),
+                              .beta2 = static_cast<float>(beta2_),
+                              .one_minus_beta2 = static_cast<float>(1 - beta2_),
+                              .step_size = static_cast<float>(update.learning_rate / bias1),
+                              .root_scale = static_cast<float>(1 / std::sqrt(bias2)),
+                              .epsilon = static_cast<float>(epsilon_)};
+    if (decoupled_decay_) {
+      step.shrink = static_cast<float>(1 - update.learning_rate * weight_decay());
+    } else {
+      step.weight_decay = static_cast<float>(weight_decay());
+    }
     kernels::UpdateAdam(step, sum, masters, slots[0], slots[1]);
   }
 
  private:
-  const AdamMoments moments_;
+  const double beta1_;
+  const double beta2_;
+  const double epsilon_;
+  const bool decoupled_decay_;
 };
 
 }  // namespace
 
 std::unique_ptr<const Optimizer> MakeAdam(const OptimizerSpec& spec) {
-  return std::make_unique<Adam>(spec);
+  return std::make_unique<Adam>(spec, false);
+}
+
+std::unique_ptr<const Optimizer> MakeAdamW(const OptimizerSpec& spec) {
+  return std::make_unique<Adam>(spec, true);
 }
 
 }  // namespace thinwire

@@ -1,6 +1,13 @@
-#include "server/core/optimizer/momentum.h"
-
+// Gradient descent with momentum, as torch.optim.SGD with dampening 0: the learning rate stays
+// outside the velocity. Slot 0: velocity u.
+//
+//   g = gradient_scale * sum + weight_decay * x
+//   u = momentum * u + g
+//   x = x - learning_rate * u                      momentum (Polyak 1964)
+//   x = x - learning_rate * (g + momentum * u)     nesterov (Nesterov 1983, in the form of
+//   Sutskever et al. 2013, section 2)
 #include "kernels/update_momentum.h"
+#include "server/core/optimizer/optimizer.h"
 
 namespace thinwire {
 namespace {
@@ -10,7 +17,7 @@ class Momentum final : public Optimizer {
   explicit Momentum(const OptimizerSpec& spec)
       : Optimizer(1, spec.weight_decay),
         momentum_(static_cast<float>(spec.momentum)),
-        nesterov_(spec.name == "nesterov") {}
+        nesterov_(spec.kind == OptimizerKind::kNesterov) {}
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {

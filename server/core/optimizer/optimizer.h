@@ -1,60 +1,47 @@
-// Optimizer: turns one folded gradient into new masters. One call handles many values.
+// Optimizer turns one folded gradient into new masters. One call handles many values.
 //
-//   name       slots   an update, rate being the learning rate, x a master, g its gradient
+//   name       slots   an update (rate: learning rate, x: master, g: its gradient)
 //   sgd        -       x -= rate g
 //   momentum   u       u = momentum u + g;  x -= rate u
 //   nesterov   u       u = momentum u + g;  x -= rate (g + momentum u)
 //   adam       m v     m, v: decaying means of g and g^2;  x -= rate m / (sqrt(v) + epsilon)
-//   adamw      m v     the same, with weight decay apart from g
+//   adamw      m v     as adam, with weight decay applied to x and not to g
 //   adagrad    s       s += g^2;  x -= rate g / (sqrt(s) + epsilon)
 //
-// docs/optimizers.md has them in full, and what becomes of an update that has entries for a few
-// values only (sparse_update.h). Slots are an optimizer's memory per value, flat arrays of
-// the shard's length that the shard owns and that begin at zero. The same calls give the same bits
-// on every machine, however a shard's values are cut into calls.
+// docs/optimizers.md has the complete formulas; sparse_update.h handles updates with entries for a
+// few values only. Slots are an optimizer's state per value: flat arrays with the shard's length
+// that the shard owns and that begin at zero. The same calls give the same bits on every machine,
+// however a shard's values are divided into calls.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
+#include "common/spec/optimizer_spec.h"
 
 namespace thinwire {
 
-// As config.proto's Optimization, without the schedule.
-struct OptimizerSpec {
-  std::string name = "sgd";  // sgd, momentum, nesterov, adam, adamw, adagrad
-  double momentum = 0.9;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0;
-
-  bool operator==(const OptimizerSpec&) const = default;
-};
-
-// One update's numbers.
+// The scalars of one update.
 struct Update {
   float learning_rate = 0;
-  float gradient_scale = 1;  // gradient = gradient_scale * sum: one over the weight that was folded
-  uint64_t number = 1;       // of this shard's updates, from 1 (the version after it)
-  double progress = 1;       // of the run, 0 to 1; 1 where nothing is planned
+  float gradient_scale = 1;  // gradient = gradient_scale * sum; 1 / the weight of the sum
+  uint64_t number = 1;  // counts the shard's updates from 1; equals the version after the update
+  double progress = 1;  // the completed fraction of the run, 0 to 1; 1 without a plan
 };
 
-// Immutable, thread-safe: what changes is the shard's.
+// Immutable and thread-safe: all state is in the shard's arrays.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
   int slot_count() const { return slot_count_; }
   double weight_decay() const { return weight_decay_; }
-  // Applies one update in a single pass over the arrays, which are a shard's or, in calls of their
-  // own, a few thousand of its values at a time. REQUIRES: slots.size() == slot_count(), every span
-  // as long as sum and apart from the others, update.number >= 1.
+  // Applies one update in a single pass over the arrays. They cover a whole shard or a part of it.
+  // REQUIRES: slots.size() == slot_count(); all spans have the same length and do not overlap;
+  // update.number >= 1.
   virtual void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
                      std::span<const std::span<float>> slots) const = 0;
 
@@ -67,8 +54,7 @@ class Optimizer {
   const double weight_decay_;
 };
 
-// Errors: InvalidArgument for an unknown name (lists those there are and suggests a near one) or a
-// number out of its range, also one that this optimizer does not use.
+// Returns the optimizer that SPEC describes. Errors: InvalidArgument with the problems of SPEC.
 absl::StatusOr<std::unique_ptr<const Optimizer>> MakeOptimizer(const OptimizerSpec& spec);
 
 }  // namespace thinwire

@@ -1,8 +1,9 @@
-// PowerTable: many powers of one number, each for a product from two short tables.
+// PowerTable computes many integer powers of one number, each as a product of two entries of short
+// tables.
 //
-//   base^n = low[n % 64] * high[n / 64]      n below 4096; beyond, by repeated squares
+//   base^n = low[n % 64] * high[n / 64]      for n < 4096; by repeated squaring above that
 //
-// The same bits on every machine. Immutable.
+// Every machine computes the same bits. Immutable.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_POWER_TABLE_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_POWER_TABLE_H_
 
@@ -16,9 +17,14 @@ namespace thinwire {
 
 class PowerTable {
  public:
-  explicit PowerTable(double base);
+  explicit PowerTable(double base) : base_(base) {
+    low_[0] = high_[0] = 1;
+    for (size_t i = 1; i < kSize; ++i) low_[i] = low_[i - 1] * base;
+    const double stride = low_[kSize - 1] * base;
+    for (size_t i = 1; i < kSize; ++i) high_[i] = high_[i - 1] * stride;
+  }
 
-  // base^n; exactly 1 for n = 0, whatever the base.
+  // Returns base^n, which is exactly 1 for n = 0, whatever the base.
   double Of(uint32_t n) const {
     if (n >= kSize * kSize) return IntegerPower(base_, n);
     return low_[n % kSize] * high_[n / kSize];

@@ -7,7 +7,7 @@
 namespace thinwire {
 namespace {
 
-TEST(PowerTableTest, GivesThePowersWithinAFloatsRounding) {
+TEST(PowerTableTest, MatchesPowToWithinRounding) {
   for (double base : {0.5, 0.9, 0.999, 0.999999, 1.0}) {
     const PowerTable table(base);
     for (uint32_t n : {1u, 2u, 63u, 64u, 65u, 127u, 128u, 4095u, 4096u, 4097u, 1000000u}) {
@@ -17,7 +17,7 @@ TEST(PowerTableTest, GivesThePowersWithinAFloatsRounding) {
   }
 }
 
-TEST(PowerTableTest, NothingMissedIsExactlyOne) {
+TEST(PowerTableTest, PowerZeroIsExactlyOne) {
   for (double base : {0.0, 0.9, 1.0, -2.0}) EXPECT_EQ(PowerTable(base).Of(0), 1);
 }
 

@@ -1,6 +1,10 @@
-#include "server/core/optimizer/sgd.h"
-
+// Stochastic gradient descent (Robbins and Monro 1951), as torch.optim.SGD without momentum. No
+// slots.
+//
+//   g = gradient_scale * sum + weight_decay * x
+//   x = x - learning_rate * g
 #include "kernels/update_sgd.h"
+#include "server/core/optimizer/optimizer.h"
 
 namespace thinwire {
 namespace {

@@ -11,10 +11,10 @@
 namespace thinwire {
 namespace {
 
-// So few that all of a block's arrays stay in the first cache.
+// Small enough that all arrays of a block stay in the L1 cache.
 constexpr size_t kBlockValues = 512;
 
-// An array of the shard, brought together for a block's indices and put back.
+// Copies the values of one array at a block's indices into a contiguous block, and back.
 class Gathered {
  public:
   explicit Gathered(std::span<float> whole) : whole_(whole), block_(kBlockValues) {}
@@ -24,7 +24,7 @@ class Gathered {
     kernels::Gather(whole_, indices, block);
     return block;
   }
-  void PutBack(std::span<const uint32_t> indices) const {
+  void Store(std::span<const uint32_t> indices) const {
     kernels::Scatter(indices, std::span(block_).first(indices.size()), 1.0f, whole_);
   }
 
@@ -33,16 +33,18 @@ class Gathered {
   std::vector<float> block_;
 };
 
-// VALUES[j] times DECAY^MISSED[j].
-void MakeUp(const PowerTable& decay, std::span<const uint32_t> missed, std::span<float> values) {
+// Multiplies VALUES[j] by DECAY^MISSED[j].
+void ApplyMissedDecay(const PowerTable& decay, std::span<const uint32_t> missed,
+                      std::span<float> values) {
   for (size_t j = 0; j < values.size(); ++j) {
     values[j] *= static_cast<float>(decay.Of(missed[j]));
   }
 }
 
-// Writes how many updates before NUMBER had no entry for each of INDICES, and that NUMBER has one.
-void Miss(uint32_t number, std::span<const uint32_t> indices, std::span<uint32_t> last,
-          std::span<uint32_t> missed) {
+// Sets MISSED[j] to the number of updates since the last entry at INDICES[j], and records update
+// NUMBER as the last.
+void CountMissed(uint32_t number, std::span<const uint32_t> indices, std::span<uint32_t> last,
+                 std::span<uint32_t> missed) {
   for (size_t j = 0; j < indices.size(); ++j) {
     missed[j] = number - 1 - last[indices[j]];
     last[indices[j]] = number;
@@ -57,19 +59,19 @@ void ApplySparse(const Optimizer& optimizer, const Update& update,
   const PowerTable decay(1 - update.learning_rate * optimizer.weight_decay());
   Gathered masters(arrays.masters);
   std::vector<Gathered> slots(arrays.slots.begin(), arrays.slots.end());
-  std::array<uint32_t, kBlockValues> missed_room;
+  std::array<uint32_t, kBlockValues> missed_block;
   std::vector<std::span<float>> slot_blocks(slots.size());
   for (size_t first = 0; first < indices.size(); first += kBlockValues) {
     const auto block = indices.subspan(first, std::min(kBlockValues, indices.size() - first));
-    const auto missed = std::span(missed_room).first(block.size());
-    Miss(static_cast<uint32_t>(update.number), block, arrays.last, missed);
+    const auto missed = std::span(missed_block).first(block.size());
+    CountMissed(static_cast<uint32_t>(update.number), block, arrays.last, missed);
     const std::span<float> masters_block = masters.Take(block);
-    if (optimizer.weight_decay() != 0) MakeUp(decay, missed, masters_block);
+    if (optimizer.weight_decay() != 0) ApplyMissedDecay(decay, missed, masters_block);
     std::ranges::transform(slots, slot_blocks.begin(),
                            [&](Gathered& slot) { return slot.Take(block); });
     optimizer.Apply(update, sums.subspan(first, block.size()), masters_block, slot_blocks);
-    masters.PutBack(block);
-    for (const Gathered& slot : slots) slot.PutBack(block);
+    masters.Store(block);
+    for (const Gathered& slot : slots) slot.Store(block);
   }
 }
 

@@ -1,4 +1,4 @@
-// What a sparse update promises, whatever the optimizer.
+// The promises of ApplySparse, tested for every optimizer.
 #include "server/core/optimizer/sparse_update.h"
 
 #include <gtest/gtest.h>
@@ -11,13 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "server/core/optimizer/optimizer_cases.h"
+
 namespace thinwire {
 namespace {
 
-constexpr size_t kCount = 1300;  // several blocks, and a part of one
+constexpr size_t kCount = 1300;  // two full blocks and a partial one
 constexpr float kRate = 0.0625f;
 
-// A shard with lazy slots.
+// The arrays of a shard with lazy slots.
 struct Arrays {
   std::vector<float> masters;
   std::vector<std::vector<float>> slots;
@@ -34,7 +36,7 @@ std::vector<float> Draw(size_t length, uint32_t seed) {
   return values;
 }
 
-// Every one of COUNT indices with a chance of PERCENT.
+// Returns each index with a chance of PERCENT.
 std::vector<uint32_t> DrawIndices(uint32_t percent, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<uint32_t> indices;
@@ -54,9 +56,14 @@ Update Numbered(uint64_t number) {
   return {.learning_rate = kRate, .gradient_scale = 0.5f, .number = number};
 }
 
-class SparseUpdateTest : public testing::TestWithParam<OptimizerSpec> {
+class SparseUpdateTest : public testing::TestWithParam<OptimizerCase> {
  protected:
-  SparseUpdateTest() : optimizer_(std::move(MakeOptimizer(GetParam())).value()) {}
+  SparseUpdateTest()
+      : optimizer_(MakeOptimizer({.kind = GetParam().kind,
+                                  .beta1 = 0.875,
+                                  .beta2 = 0.98,
+                                  .weight_decay = GetParam().weight_decay})
+                       .value()) {}
 
   Arrays Start() const {
     return {.masters = Draw(kCount, 1),
@@ -75,7 +82,7 @@ class SparseUpdateTest : public testing::TestWithParam<OptimizerSpec> {
     optimizer_->Apply(update, sum, arrays.masters, slots);
   }
 
-  // After updates 1 to 3, each with entries for a third of the values.
+  // Returns arrays after updates 1 to 3, each with entries for a third of the values.
   Arrays WithHistory() const {
     Arrays arrays = Start();
     for (uint32_t n = 1; n <= 3; ++n) {
@@ -88,7 +95,7 @@ class SparseUpdateTest : public testing::TestWithParam<OptimizerSpec> {
   const std::unique_ptr<const Optimizer> optimizer_;
 };
 
-TEST_P(SparseUpdateTest, WithAnEntryForEveryValueHasTheBitsOfTheDenseUpdate) {
+TEST_P(SparseUpdateTest, AnEntryForEveryValueGivesTheBitsOfTheDenseUpdate) {
   Arrays sparse = Start();
   Arrays dense = Start();
   for (uint32_t n = 1; n <= 4; ++n) {
@@ -121,13 +128,13 @@ TEST_P(SparseUpdateTest, ValuesWithoutAnEntryKeepTheirBits) {
   }
 }
 
-TEST_P(SparseUpdateTest, WithoutEntriesChangesNothing) {
+TEST_P(SparseUpdateTest, AnUpdateWithoutEntriesChangesNothing) {
   Arrays arrays = WithHistory();
   Apply(Numbered(4), {}, {}, arrays);
   EXPECT_EQ(arrays, WithHistory());
 }
 
-TEST_P(SparseUpdateTest, EveryCutIntoTwoCallsEqualsTheWhole) {
+TEST_P(SparseUpdateTest, TwoCallsOnPartsEqualOneCall) {
   const std::vector<uint32_t> indices = DrawIndices(60, 5);
   const std::vector<float> sums = Draw(indices.size(), 6);
   Arrays whole = WithHistory();
@@ -140,24 +147,26 @@ TEST_P(SparseUpdateTest, EveryCutIntoTwoCallsEqualsTheWhole) {
   }
 }
 
-// What follows it in between does not touch it, and without weight decay is not even seen.
-TEST_P(SparseUpdateTest, AnEntryFollowsTheLastOneOfItsValueAsIfNothingWereBetween) {
-  if (GetParam().weight_decay != 0) return;
+// Updates without an entry for a value affect it through weight decay alone.
+TEST_P(SparseUpdateTest, UpdatesWithoutAnEntryMatterOnlyForWeightDecay) {
   Arrays with_gap = Start();
   Arrays without = Start();
   const std::vector<float> sum = Draw(kCount, 2);
-  constexpr uint64_t kSecond = 132;  // the moments' correction depends on it
+  constexpr uint64_t kSecond = 132;  // Adam's bias correction depends on the number
   Apply(Numbered(1), AllIndices(), sum, with_gap);
   for (uint64_t n = 2; n < kSecond; ++n) Apply(Numbered(n), {}, {}, with_gap);
   Apply(Numbered(kSecond), AllIndices(), sum, with_gap);
   ApplyWhole(Numbered(1), sum, without);
   ApplyWhole(Numbered(kSecond), sum, without);
-  EXPECT_EQ(with_gap.slots, without.slots);
-  EXPECT_EQ(with_gap.masters, without.masters);
+  const bool decays = GetParam().weight_decay != 0;
+  EXPECT_EQ(with_gap.masters != without.masters, decays);
+  if (!decays) {
+    EXPECT_EQ(with_gap.slots, without.slots);
+  }
 }
 
-// The formulas of the header, value by value.
-TEST_P(SparseUpdateTest, MissedWeightDecayIsMadeUpForBeforeTheOptimizersOwnFormula) {
+// Computes the formulas of the header for each value.
+TEST_P(SparseUpdateTest, AppliesMissedWeightDecayBeforeTheUpdate) {
   Arrays sparse = WithHistory();
   Arrays by_hand = sparse;
   const std::vector<float> sum = Draw(kCount, 3);
@@ -173,7 +182,7 @@ TEST_P(SparseUpdateTest, MissedWeightDecayIsMadeUpForBeforeTheOptimizersOwnFormu
   }
 }
 
-TEST_P(SparseUpdateTest, TheNumberOfTheLastUpdateMayGoRound) {
+TEST_P(SparseUpdateTest, TheNumberOfTheLastUpdateMayWrapAround) {
   Arrays arrays = WithHistory();
   Apply(Numbered(4), AllIndices(), Draw(kCount, 1), arrays);
   Apply(Numbered(0x1'0000'0003), AllIndices(), Draw(kCount, 2), arrays);
@@ -181,21 +190,8 @@ TEST_P(SparseUpdateTest, TheNumberOfTheLastUpdateMayGoRound) {
   EXPECT_EQ(arrays.last, std::vector<uint32_t>(kCount, 3));
 }
 
-std::vector<OptimizerSpec> Specs() {
-  std::vector<OptimizerSpec> specs;
-  for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad"}) {
-    for (double decay : {0.0, 0.125}) {
-      specs.push_back({.name = name, .beta1 = 0.875, .beta2 = 0.98, .weight_decay = decay});
-    }
-  }
-  return specs;
-}
-
-INSTANTIATE_TEST_SUITE_P(AllOptimizers, SparseUpdateTest, testing::ValuesIn(Specs()),
-                         [](const auto& param) {
-                           const OptimizerSpec& spec = param.param;
-                           return spec.name + (spec.weight_decay == 0 ? "" : "WithDecay");
-                         });
+INSTANTIATE_TEST_SUITE_P(AllOptimizers, SparseUpdateTest, testing::ValuesIn(OptimizerCases()),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace thinwire

@@ -1,38 +1,34 @@
 #include "server/core/testing/fakes.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
-#include <utility>
+#include <memory>
+#include <vector>
 
-#include "common/codec/codec.h"
-#include "common/codec/entries.h"
+#include "common/codec/codec_cases.h"
 
 namespace thinwire {
 
-ByteChain Fp32Payload(std::initializer_list<float> values) {
+CheckedPayload Fp32Payload(std::initializer_list<float> values) {
   return Fp32Payload(std::span<const float>(values.begin(), values.size()));
 }
 
-ByteChain Fp32Payload(std::span<const float> values) {
-  std::vector<std::byte> bytes(1 + values.size_bytes());
-  bytes[0] = static_cast<std::byte>(CodecId::kFp32);
-  if (!values.empty()) std::memcpy(bytes.data() + 1, values.data(), values.size_bytes());
-  return ByteChain(std::move(bytes));
+CheckedPayload Fp32Payload(std::span<const float> values) {
+  const auto owner = std::make_shared<const std::vector<float>>(values.begin(), values.end());
+  return CheckPayload(LendFp32(*owner, owner), values.size()).value();
 }
 
-ByteChain SparsePayload(std::span<const float> values) {
+CheckedPayload SparsePayload(std::span<const float> values) {
   std::vector<uint32_t> indices;
   for (uint32_t i = 0; i < values.size(); ++i) {
     if (values[i] != 0) indices.push_back(i);
   }
-  return EncodeEntries(values, indices);
+  return CheckPayload(EncodeEntries(values, indices), values.size()).value();
 }
 
+std::vector<float> Values(const CheckedPayload& payload) { return Decoded(payload); }
 std::vector<float> Values(const ByteChain& payload, size_t count) {
-  std::vector<float> values(count);
-  DecodePayload(payload, values);
-  return values;
+  return Decoded(payload, count);
 }
 
 void PlainDescent::Apply(const Update& update, std::span<const float> sum, std::span<float> masters,

@@ -1,6 +1,6 @@
-// Fakes: what a shard needs around it in a test. Payloads by hand, an optimizer that a reader can
-// do in his head, one that writes down what it was given, and a worker's events with every number
-// filled in.
+// Test doubles for a shard's surroundings: hand-made payloads, an optimizer simple enough for
+// mental arithmetic, an optimizer that records its updates, and a worker's events with all fields
+// set.
 #ifndef THINWIRE_SERVER_CORE_TESTING_FAKES_H_
 #define THINWIRE_SERVER_CORE_TESTING_FAKES_H_
 
@@ -10,17 +10,20 @@
 #include <vector>
 
 #include "common/byte_chain.h"
+#include "common/codec/payload.h"
 #include "common/ids.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"
-#include "server/core/schedule.h"
+#include "server/core/optimizer/schedule.h"
 
 namespace thinwire {
 
-ByteChain Fp32Payload(std::initializer_list<float> values);
-ByteChain Fp32Payload(std::span<const float> values);
-// A topk payload of those that are not 0.
-ByteChain SparsePayload(std::span<const float> values);
+CheckedPayload Fp32Payload(std::initializer_list<float> values);
+CheckedPayload Fp32Payload(std::span<const float> values);
+// Returns a topk payload of the values that are not 0.
+CheckedPayload SparsePayload(std::span<const float> values);
+// Returns the decoded values. The second form checks PAYLOAD first, which must be well-formed.
+std::vector<float> Values(const CheckedPayload& payload);
 std::vector<float> Values(const ByteChain& payload, size_t count);
 
 // master -= learning_rate * gradient
@@ -35,7 +38,7 @@ struct RecordedUpdate {
   std::vector<float> sum;
 };
 
-// Writes down what it was given; master -= gradient, unscaled.
+// Records every update, and computes master -= sum, unscaled.
 class RecordingOptimizer final : public Optimizer {
  public:
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
@@ -47,10 +50,10 @@ class RecordingOptimizer final : public Optimizer {
   mutable std::vector<RecordedUpdate> updates_;
 };
 
-// Rate 1, whatever happens.
+// A schedule with the constant rate 1.
 Schedule ConstantRate();
 
-// A worker's process, generation 0.
+// One process of a worker, in generation 0.
 struct FakeWorker {
   WorkerId worker;
   Incarnation incarnation{1};

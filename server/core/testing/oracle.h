@@ -1,8 +1,8 @@
-// Oracle: docs/consistency.md once more, dumb and slow. Its memory is a chronicle of all that
-// happened, which it reads from the beginning for each question. Rounds close one by one, so steps
-// must stay small.
+// Oracle implements docs/consistency.md a second time, in a simple and slow way. Its only memory is
+// a trace of all events, which it reads from the beginning for each question. It closes rounds one
+// by one, so steps must stay small.
 //
-// Written from the rule and not from the shard; oracle_test.cc holds the two against each other.
+// The oracle follows the document and shares no code with Shard; oracle_test.cc compares the two.
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_ORACLE_H_
 #define THINWIRE_SERVER_CORE_TESTING_ORACLE_H_
@@ -16,49 +16,50 @@
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"
-#include "server/core/testing/chronicle.h"
+#include "server/core/testing/event_trace.h"
 
 namespace thinwire {
 
 class Oracle {
  public:
-  // An update, as the optimizer should be given it.
+  // The arguments that the optimizer should get for one update.
   struct Expected {
     std::vector<double> sum;
     uint64_t weight = 0;
     uint64_t examples_before = 0;
   };
 
-  explicit Oracle(const ShardOptions& options)
-      : options_(options), chronicle_(options.rule.workers) {}
+  explicit Oracle(const ShardOptions& options) : options_(options), trace_(options.rule.workers) {}
 
   Effects Apply(const Event& event);
 
-  std::vector<Wait> Waits() const;
+  std::vector<BlockedRead> BlockedReads() const;
   const std::vector<Expected>& updates() const { return updates_; }
   Version version() const { return Version{updates_.size()}; }
-  // The newest version that was published. REQUIRES: options.publish was set.
+  // The newest published version. REQUIRES: options.publish is set.
   Version published() const { return published_; }
-  Step frontier() const { return chronicle_.Frontier(); }
-  bool open() const { return chronicle_.Opened(); }
-  Step Next(WorkerId worker) const { return chronicle_.Next(worker); }
+  Step frontier() const { return trace_.Frontier(); }
+  bool open() const { return trace_.Opened(); }
+  Step Next(WorkerId worker) const { return trace_.Next(worker); }
 
  private:
-  uint32_t Wanted() const;
-  std::optional<Verdict> ForbidsSpeech(const Moment& now) const;
-  Judgement JudgePush(const Moment& now) const;
+  uint32_t WorkersToOpen() const;
+  // Returns kStale or kFenced for an invalid sender, else nullopt.
+  std::optional<Verdict> RejectSender(const TraceEntry& now) const;
+  Judgement JudgePush(const TraceEntry& now) const;
   JoinAnswer AnswerJoin(WorkerId worker) const;
-  void Meet(Moment& now, Effects& effects) const;
-  void MeetPush(Moment& now, Effects& effects) const;
-  void UpdateFromGifts();
+  // Set the fields of the trace entry NOW that depend on the event's kind.
+  void Classify(TraceEntry& now, Effects& effects) const;
+  void ClassifyPush(TraceEntry& now, Effects& effects) const;
+  void UpdateFromPending();
   void Open(Effects& effects);
   void CloseRounds(Effects& effects);
-  void FollowTheSlowest();
+  void MoveFrontier();
   void Publish(Step frontier_before);
   void AnswerReads(Effects& effects);
 
   const ShardOptions options_;
-  Chronicle chronicle_;
+  EventTrace trace_;
   std::vector<Expected> updates_;
   Version published_;
 };

@@ -4,6 +4,9 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/codec/codec.h"
+#include "common/codec/delta/ulp_delta.h"
+#include "common/value_hash.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {
@@ -14,39 +17,74 @@ constexpr uint64_t kHeartbeatTicks = 8;
 
 }  // namespace
 
-void SimClient::Tick(uint64_t now, Control control, Wire<ToShard>& wire) {
+std::string SimReplica::Apply(const DeltaChain& chain) {
+  if (chain.empty()) return "an empty answer";
+  for (const auto& delta : chain) {
+    if (std::string wrong = Apply(*delta); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string SimReplica::Apply(const PublishedDelta& delta) {
+  if (delta.kind == PublishedDelta::Kind::kFull) {
+    values_.resize((delta.payload.size() - 1) / sizeof(float));
+  } else if (delta.base != held_) {
+    return absl::StrCat("a delta from version ", delta.base.value,
+                        ", but the replica holds another one");
+  }
+  const bool same = delta.kind != PublishedDelta::Kind::kFull && delta.base == delta.version;
+  held_ = delta.version;
+  if (same) return "";
+  if (delta.kind == PublishedDelta::Kind::kUlpDelta) {
+    const auto changes = UlpDelta::Check(delta.payload, values_.size());
+    if (!changes.ok()) return std::string(changes.status().message());
+    changes->Apply(values_);
+  } else {
+    const auto payload = CheckPayload(delta.payload, values_.size());
+    if (!payload.ok()) return std::string(payload.status().message());
+    if (delta.kind == PublishedDelta::Kind::kAdd) {
+      DecodePayloadAdd(*payload, 1.0f, values_);
+    } else {
+      DecodePayload(*payload, values_);
+    }
+  }
+  if (delta.hash == 0 || delta.hash == HashValues(values_)) return "";
+  return absl::StrCat("version ", delta.version.value, " has another hash");
+}
+
+void SimClient::Tick(uint64_t now, Control control, SimNetwork<MessageToShard>& network) {
   if (!running()) return;
-  for (uint32_t shard = 0; now % kHeartbeatTicks == 0 && shard < called_; ++shard) {
-    wire.Send(now, {shard, plan_.worker, plan_.incarnation, std::nullopt});
+  for (uint32_t shard = 0; now % kHeartbeatTicks == 0 && shard < joined_count_; ++shard) {
+    network.Send(now, {shard, plan_.worker, plan_.incarnation, std::nullopt});
   }
   if (phase_ == Phase::kLeaving) return LeaveNext(control);
   if (phase_ == Phase::kJoining) {
     JoinNext(control);
-    if (called_ < shards_.size()) return;
+    if (joined_count_ < shards_.size()) return;
   }
-  if (now >= resend_at_ && phase_ == Phase::kReading) SendReads(now, wire);
-  if (now >= resend_at_ && phase_ == Phase::kPushing) SendPushes(now, wire);
-  GoOn(now, wire);
+  if (now >= resend_at_ && phase_ == Phase::kReading) SendReads(now, network);
+  if (now >= resend_at_ && phase_ == Phase::kPushing) SendPushes(now, network);
+  Continue(now, network);
 }
 
-// One shard at a time: the others go on in between.
+// Joins one shard per call, so that other processes act in between.
 void SimClient::JoinNext(Control control) {
-  if (dice_.Percent(30)) return;
-  const Effects effects = control(called_, JoinEvent{plan_.worker, plan_.incarnation});
-  shards_[called_].join = effects.join.value();
-  ++called_;
+  if (random_.Percent(30)) return;
+  const Effects effects = control(joined_count_, JoinEvent{plan_.worker, plan_.incarnation});
+  shards_[joined_count_].join = effects.join.value();
+  ++joined_count_;
 }
 
 void SimClient::LeaveNext(Control control) {
-  if (called_ > 0 && dice_.Percent(70)) {
-    control(--called_, LeaveEvent{plan_.worker, plan_.incarnation});
+  if (joined_count_ > 0 && random_.Percent(70)) {
+    control(--joined_count_, LeaveEvent{plan_.worker, plan_.incarnation});
   }
-  if (called_ > 0) return;
-  Settle();
+  if (joined_count_ > 0) return;
+  ReportToLedgers();
   phase_ = Phase::kOver;
 }
 
-void SimClient::GoOn(uint64_t now, Wire<ToShard>& wire) {
+void SimClient::Continue(uint64_t now, SimNetwork<MessageToShard>& network) {
   if (phase_ == Phase::kJoining) {
     Step start;
     bool open = false;
@@ -55,64 +93,65 @@ void SimClient::GoOn(uint64_t now, Wire<ToShard>& wire) {
       const uint64_t ahead = open && plan_.by_round ? 1 : 0;
       start = std::max({start, shard.join.predecessor_next, shard.join.frontier + ahead});
     }
-    BeginStep(now, start, wire, true);
+    BeginStep(now, start, network, true);
   } else if (phase_ == Phase::kReading && HasParameters()) {
     phase_ = Phase::kComputing;
-    until_ = now + 1 + dice_.Below(plan_.compute_ticks);
+    until_ = now + 1 + random_.Below(plan_.compute_ticks);
   } else if (phase_ == Phase::kComputing && now >= until_) {
-    ComputeAndPush(now, wire);
+    ComputeAndPush(now, network);
   } else if (phase_ == Phase::kPushing && HasVerdicts()) {
     const Step following = step_ + 1;
-    BeginStep(now, late_ ? std::max(following, jump_) : following, wire, late_);
+    BeginStep(now, late_ ? std::max(following, jump_) : following, network, late_);
   }
 }
 
-void SimClient::BeginStep(uint64_t now, Step step, Wire<ToShard>& wire, bool read) {
+void SimClient::BeginStep(uint64_t now, Step step, SimNetwork<MessageToShard>& network, bool read) {
   step_ = step;
   late_ = false;
   jump_ = Step{0};
   phase_ = step_ >= plan_.last ? Phase::kLeaving : Phase::kReading;
   WaitToResend(now);
-  if (read && phase_ == Phase::kReading) SendReads(now, wire);
+  if (read && phase_ == Phase::kReading) SendReads(now, network);
 }
 
 void SimClient::WaitToResend(uint64_t now) {
-  resend_at_ = trusts_wire_ ? std::numeric_limits<uint64_t>::max() : now + kResendTicks;
+  resend_at_ = trusts_network_ ? std::numeric_limits<uint64_t>::max() : now + kResendTicks;
 }
 
-void SimClient::SendReads(uint64_t now, Wire<ToShard>& wire) {
+void SimClient::SendReads(uint64_t now, SimNetwork<MessageToShard>& network) {
   WaitToResend(now);
-  for (uint32_t i = 0; i < shards_.size(); ++i) SendRead(now, wire, i, step_);
+  for (uint32_t i = 0; i < shards_.size(); ++i) SendRead(now, network, i, step_);
 }
 
-void SimClient::SendRead(uint64_t now, Wire<ToShard>& wire, uint32_t shard, Step step) {
+void SimClient::SendRead(uint64_t now, SimNetwork<MessageToShard>& network, uint32_t shard,
+                         Step step) {
   const PerShard& s = shards_[shard];
   if (s.answered.has_value() && *s.answered >= step) return;
   if (!s.join.seeded)
-    Send(now, wire, shard, SeedEvent{Fp32Payload(std::vector<float>(kSimValues))});
+    Send(now, network, shard, SeedEvent{Fp32Payload(std::vector<float>(kSimValues))});
   ReadEvent read;
   read.worker = plan_.worker;
   read.incarnation = plan_.incarnation;
   read.step = step;
   read.form = FormOf(s);
-  Send(now, wire, shard, read);
+  Send(now, network, shard, read);
 }
 
-// Where the verdict has come, what is still owed is the parameters.
-void SimClient::SendPushes(uint64_t now, Wire<ToShard>& wire) {
+// Resends pushes without a verdict, and reads from shards whose verdict has arrived.
+void SimClient::SendPushes(uint64_t now, SimNetwork<MessageToShard>& network) {
   WaitToResend(now);
   for (uint32_t i = 0; i < shards_.size(); ++i) {
     if (shards_[i].push.has_value()) {
-      Send(now, wire, i, *shards_[i].push);
+      Send(now, network, i, *shards_[i].push);
     } else {
-      SendRead(now, wire, i, step_ + 1);
+      SendRead(now, network, i, step_ + 1);
     }
   }
 }
 
-void SimClient::ComputeAndPush(uint64_t now, Wire<ToShard>& wire) {
+void SimClient::ComputeAndPush(uint64_t now, SimNetwork<MessageToShard>& network) {
   phase_ = Phase::kPushing;
-  const bool nothing = dice_.Percent(5);
+  const bool nothing = random_.Percent(5);
   for (uint32_t i = 0; i < shards_.size(); ++i) {
     PerShard& shard = shards_[i];
     PushEvent push;
@@ -122,47 +161,47 @@ void SimClient::ComputeAndPush(uint64_t now, Wire<ToShard>& wire) {
     push.computed_version = shard.held;
     push.read_form = FormOf(shard);
     if (!nothing) {
-      const uint64_t amount = 1 + dice_.Below(9);
-      books_[i].Produced(amount);
-      push.examples = 1 + static_cast<uint32_t>(dice_.Below(3));
+      const uint64_t amount = 1 + random_.Below(9);
+      ledgers_[i].AddProduced(amount);
+      push.examples = 1 + static_cast<uint32_t>(random_.Below(3));
       push.late_examples = static_cast<uint32_t>(shard.late_examples);
       std::vector<float> gradient(kSimValues);
       gradient[0] = static_cast<float>(shard.residual + amount);
-      gradient[1] = static_cast<float>(dice_.Below(1 << 16));
-      gradient[2 + dice_.Below(kSimValues - 2)] = static_cast<float>(dice_.Below(100));
-      push.payload = dice_.Percent(70) ? SparsePayload(gradient) : Fp32Payload(gradient);
+      gradient[1] = static_cast<float>(random_.Below(1 << 16));
+      gradient[2 + random_.Below(kSimValues - 2)] = static_cast<float>(random_.Below(100));
+      push.payload = random_.Percent(70) ? SparsePayload(gradient) : Fp32Payload(gradient);
       shard.residual = 0;
     }
     shard.push = push;
   }
-  SendPushes(now, wire);
+  SendPushes(now, network);
 }
 
-void SimClient::Hear(const ToWorker& letter) {
+void SimClient::Receive(const MessageToWorker& message) {
   if (!running()) return;
-  PerShard& shard = shards_[letter.shard];
-  if (letter.judgement.has_value()) {
-    HearVerdict(shard, books_[letter.shard], *letter.judgement);
-  } else if (letter.step == awaited() && shard.answered != letter.step) {
-    shard.answered = letter.step;
-    shard.held = letter.version;
-    if (plan_.reads_deltas) HearDeltas(shard, books_[letter.shard], letter.deltas);
+  PerShard& shard = shards_[message.shard];
+  if (message.judgement.has_value()) {
+    ReceiveVerdict(shard, ledgers_[message.shard], *message.judgement);
+  } else if (message.step == awaited() && shard.answered != message.step) {
+    shard.answered = message.step;
+    shard.held = message.version;
+    if (plan_.reads_deltas) ReceiveDeltas(shard, ledgers_[message.shard], message.deltas);
   }
 }
 
-void SimClient::HearDeltas(PerShard& shard, ShardBooks& books, const DeltaChain& deltas) {
+void SimClient::ReceiveDeltas(PerShard& shard, ShardLedger& ledger, const DeltaChain& deltas) {
   const std::string wrong = shard.replica.Apply(deltas);
-  books.Demand(wrong.empty(), wrong);
+  ledger.Require(wrong.empty(), wrong);
   shard.held = shard.replica.held().value_or(Version{0});
-  books.Replicated(shard.held, shard.replica.values());
+  ledger.CheckReplica(shard.held, shard.replica.values());
 }
 
 ReadForm SimClient::FormOf(const PerShard& shard) const {
   return plan_.reads_deltas ? shard.replica.form() : ReadForm();
 }
 
-void SimClient::HearVerdict(PerShard& shard, ShardBooks& books, const Judgement& judgement) {
-  // What was sent twice may come after the leave, and is fenced too: that is no successor.
+void SimClient::ReceiveVerdict(PerShard& shard, ShardLedger& ledger, const Judgement& judgement) {
+  // A duplicate that arrives after the Leave is fenced too; then there is no successor.
   if (judgement.verdict == Verdict::kFenced && phase_ != Phase::kLeaving) return Die();
   if (!shard.push.has_value() || shard.push->step != judgement.step) return;
   const PushEvent push = *shard.push;
@@ -171,7 +210,7 @@ void SimClient::HearVerdict(PerShard& shard, ShardBooks& books, const Judgement&
   if (judgement.verdict == Verdict::kLate) {
     late_ = true;
     if (push.examples == 0) return;
-    shard.residual += static_cast<uint64_t>(Values(push.payload, kSimValues)[0]);
+    shard.residual += static_cast<uint64_t>(Values(push.payload)[0]);
     shard.late_examples += push.examples;
   } else if (judgement.verdict == Verdict::kAccept && push.examples != 0) {
     shard.late_examples = 0;
@@ -179,18 +218,18 @@ void SimClient::HearVerdict(PerShard& shard, ShardBooks& books, const Judgement&
 }
 
 void SimClient::Die() {
-  Settle();
+  ReportToLedgers();
   phase_ = Phase::kDead;
 }
 
-void SimClient::Settle() {
+void SimClient::ReportToLedgers() {
   for (uint32_t i = 0; i < shards_.size(); ++i) {
     const PerShard& shard = shards_[i];
-    books_[i].LeftInResidual(shard.residual);
+    ledgers_[i].AddResidual(shard.residual);
     if (shard.push.has_value() && shard.push->examples != 0) {
-      books_[i].DiedWithPush(*shard.push);
+      ledgers_[i].AddUnanswered(*shard.push);
     } else {
-      books_[i].LateExamplesOwed(shard.late_examples);
+      ledgers_[i].AddLateExamplesOwed(shard.late_examples);
     }
   }
 }
@@ -206,8 +245,9 @@ bool SimClient::HasVerdicts() const {
                       [](const PerShard& shard) { return shard.push.has_value(); });
 }
 
-void SimClient::Send(uint64_t now, Wire<ToShard>& wire, uint32_t shard, const Event& event) {
-  wire.Send(now, {shard, plan_.worker, plan_.incarnation, event});
+void SimClient::Send(uint64_t now, SimNetwork<MessageToShard>& network, uint32_t shard,
+                     const Event& event) {
+  network.Send(now, {shard, plan_.worker, plan_.incarnation, event});
 }
 
 std::string SimClient::Describe() const {

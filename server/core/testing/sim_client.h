@@ -1,17 +1,18 @@
-// SimClient: one worker's process in a simulated cluster, as design and docs/consistency.md want a
-// client to be.
+// SimClient is one worker process in a simulated cluster, with the client behaviour of
+// docs/consistency.md.
 //
-//   joining -> reading -> computing -> pushing -> reading ...     a late verdict: reads again, for
-//   a later step
+//   joining -> reading -> computing -> pushing -> reading ...     after a late verdict it reads
+//   again, for a later step
 //                                              -> leaving -> over
 //
-// It keeps a push's bytes until the verdict and sends them again when nothing comes; it gives late
-// values back to the residual; it stops when it is fenced. Not thread-safe.
+// It keeps the bytes of a push until the verdict and resends them if no verdict arrives. It adds
+// late values back to the residual, and stops when it is fenced. Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SIM_CLIENT_H_
 #define THINWIRE_SERVER_CORE_TESTING_SIM_CLIENT_H_
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,36 +20,56 @@
 #include "common/ids.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/core/testing/histories.h"
-#include "server/core/testing/sim_books.h"
-#include "server/core/testing/sim_replica.h"
-#include "server/core/testing/sim_wire.h"
+#include "server/core/publish/version_log.h"
+#include "server/core/read_form.h"
+#include "server/core/testing/random_events.h"
+#include "server/core/testing/sim_ledger.h"
+#include "server/core/testing/sim_network.h"
 
 namespace thinwire {
+
+// The published values of one shard as a simulated process holds them, updated as docs/wire.md
+// describes.
+class SimReplica {
+ public:
+  // Applies CHAIN. Returns a description of the first error in it, or an empty string.
+  std::string Apply(const DeltaChain& chain);
+
+  // Returns the form of the next read.
+  ReadForm form() const { return held_ ? ReadForm::Since(*held_) : ReadForm::Published(); }
+  std::optional<Version> held() const { return held_; }
+  std::span<const float> values() const { return values_; }
+
+ private:
+  std::string Apply(const PublishedDelta& delta);
+
+  std::vector<float> values_;
+  std::optional<Version> held_;
+};
 
 struct SimClientPlan {
   bool by_round = true;
   bool reads_deltas = false;
   WorkerId worker;
   Incarnation incarnation;
-  Step last;                   // the first step that is not done any more
-  uint64_t compute_ticks = 5;  // at most
+  Step last;                   // the first step after the end of the job
+  uint64_t compute_ticks = 5;  // the longest computation
 };
 
 class SimClient {
  public:
-  // A control call: it is not lost, and answered in the same tick.
+  // Makes a control call, which is never lost and is answered in the same tick.
   using Control = absl::FunctionRef<Effects(uint32_t shard, const Event& event)>;
 
-  SimClient(const SimClientPlan& plan, Dice& dice, std::vector<ShardBooks>& books)
-      : plan_(plan), dice_(dice), books_(books), shards_(books.size()) {}
+  SimClient(const SimClientPlan& plan, SeededRandom& random, std::vector<ShardLedger>& ledger)
+      : plan_(plan), random_(random), ledgers_(ledger), shards_(ledger.size()) {}
 
-  void Tick(uint64_t now, Control control, Wire<ToShard>& wire);
-  void Hear(const ToWorker& letter);
-  // Sends what is unanswered once more, and from now on nothing twice: the wire has become
-  // faithful.
-  void TrustWire() { trusts_wire_ = true, resend_at_ = 0; }
-  // The process dies, and its residuals with it.
+  void Tick(uint64_t now, Control control, SimNetwork<MessageToShard>& network);
+  void Receive(const MessageToWorker& message);
+  // Tells the client that the network no longer has faults: it resends unanswered messages once,
+  // and none from then on.
+  void TrustNetwork() { trusts_network_ = true, resend_at_ = 0; }
+  // Ends the process and loses its residuals.
   void Die();
 
   bool running() const { return phase_ != Phase::kOver && phase_ != Phase::kDead; }
@@ -62,45 +83,45 @@ class SimClient {
 
   struct PerShard {
     JoinAnswer join;
-    std::optional<Step> answered;  // the largest step that parameters came for
+    std::optional<Step> answered;  // the largest step whose parameters arrived
     Version held;
     SimReplica replica;
     uint64_t residual = 0;
     uint64_t late_examples = 0;
-    std::optional<PushEvent> push;  // without a verdict
+    std::optional<PushEvent> push;  // still without a verdict
   };
 
   void JoinNext(Control control);
   void LeaveNext(Control control);
-  void BeginStep(uint64_t now, Step step, Wire<ToShard>& wire, bool read);
-  void SendReads(uint64_t now, Wire<ToShard>& wire);
-  void SendRead(uint64_t now, Wire<ToShard>& wire, uint32_t shard, Step step);
-  void SendPushes(uint64_t now, Wire<ToShard>& wire);
+  void BeginStep(uint64_t now, Step step, SimNetwork<MessageToShard>& network, bool read);
+  void SendReads(uint64_t now, SimNetwork<MessageToShard>& network);
+  void SendRead(uint64_t now, SimNetwork<MessageToShard>& network, uint32_t shard, Step step);
+  void SendPushes(uint64_t now, SimNetwork<MessageToShard>& network);
   void WaitToResend(uint64_t now);
-  void ComputeAndPush(uint64_t now, Wire<ToShard>& wire);
-  void HearVerdict(PerShard& shard, ShardBooks& books, const Judgement& judgement);
-  void HearDeltas(PerShard& shard, ShardBooks& books, const DeltaChain& deltas);
-  void GoOn(uint64_t now, Wire<ToShard>& wire);
+  void ComputeAndPush(uint64_t now, SimNetwork<MessageToShard>& network);
+  void ReceiveVerdict(PerShard& shard, ShardLedger& ledger, const Judgement& judgement);
+  void ReceiveDeltas(PerShard& shard, ShardLedger& ledger, const DeltaChain& deltas);
+  void Continue(uint64_t now, SimNetwork<MessageToShard>& network);
   bool HasParameters() const;
   bool HasVerdicts() const;
-  void Settle();
-  // The step whose parameters are to come.
+  void ReportToLedgers();
+  // The step whose parameters are to arrive.
   Step awaited() const { return phase_ == Phase::kReading ? step_ : step_ + 1; }
   ReadForm FormOf(const PerShard& shard) const;
-  void Send(uint64_t now, Wire<ToShard>& wire, uint32_t shard, const Event& event);
+  void Send(uint64_t now, SimNetwork<MessageToShard>& network, uint32_t shard, const Event& event);
 
   const SimClientPlan plan_;
-  Dice& dice_;
-  std::vector<ShardBooks>& books_;
+  SeededRandom& random_;
+  std::vector<ShardLedger>& ledgers_;
   std::vector<PerShard> shards_;
   Phase phase_ = Phase::kJoining;
-  uint32_t called_ = 0;  // the shards that have joined, or left
+  uint32_t joined_count_ = 0;  // shards that this process has joined and not left
   Step step_;
-  bool late_ = false;   // some shard was late in this step
-  Step jump_;           // the largest frontier that a verdict carried
-  uint64_t until_ = 0;  // the tick that computing ends
+  bool late_ = false;   // a push of this step was late at some shard
+  Step jump_;           // the largest frontier of this step's verdicts
+  uint64_t until_ = 0;  // the tick when the computation ends
   uint64_t resend_at_ = 0;
-  bool trusts_wire_ = false;
+  bool trusts_network_ = false;
 };
 
 }  // namespace thinwire

@@ -10,25 +10,26 @@ namespace thinwire {
 namespace {
 
 constexpr uint64_t kLeaseTicks = 60;
-constexpr uint64_t kPatienceTicks = 20000;
+constexpr uint64_t kMaxQuietTicks = 20000;
 
-// Who has a successor and waits for an answer learns it from his heartbeat.
-Judgement FencedHeartbeat(const ToShard& letter) {
+// A process with a successor learns from its heartbeat that it is fenced, as in HeartbeatReply.
+Judgement FencedHeartbeat(const MessageToShard& message) {
   Judgement fenced;
-  fenced.worker = letter.worker;
-  fenced.incarnation = letter.incarnation;
+  fenced.worker = message.worker;
+  fenced.incarnation = message.incarnation;
   fenced.verdict = Verdict::kFenced;
   return fenced;
 }
 
-// Readers of masters, of exact deltas, of a codec's; with logs that reach far, hardly and not.
-std::optional<PublishOptions> DrawPublish(Dice& dice) {
-  if (dice.Percent(20)) return std::nullopt;
+// Draws readers of masters, of exact deltas or of deltas in a codec, with a long, short or empty
+// log.
+std::optional<PublishOptions> DrawPublish(SeededRandom& random) {
+  if (random.Percent(20)) return std::nullopt;
   PublishOptions publish;
-  if (dice.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kFp8E5m2};
-  if (dice.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kTopK, .density = .1};
-  if (dice.Percent(50)) publish.log_bytes = dice.Below(60);
-  if (dice.Percent(50)) publish.every = static_cast<uint32_t>(dice.Below(5));
+  if (random.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kFp8E5m2};
+  if (random.Percent(30)) publish.codec = CodecSpec{.id = CodecId::kTopK, .density = .1};
+  if (random.Percent(50)) publish.log_bytes = random.Below(60);
+  if (random.Percent(50)) publish.every = static_cast<uint32_t>(random.Below(5));
   return publish;
 }
 
@@ -36,45 +37,45 @@ std::optional<PublishOptions> DrawPublish(Dice& dice) {
 
 SimCluster::SimCluster(const Rule& rule, uint64_t seed)
     : rule_(rule),
-      dice_(seed),
-      shard_count_(1 + static_cast<uint32_t>(dice_.Below(3))),
-      publish_(DrawPublish(dice_)),
-      lazy_slots_(dice_.Percent(50)),
-      last_{6 + dice_.Below(10)},
-      trouble_ticks_(100 + dice_.Below(400)),
-      to_shards_(dice_),
-      to_workers_(dice_),
-      books_(shard_count_, ShardBooks(rule, publish_, lazy_slots_)),
+      random_(seed),
+      shard_count_(1 + static_cast<uint32_t>(random_.Below(3))),
+      publish_(DrawPublish(random_)),
+      lazy_slots_(random_.Percent(50)),
+      last_{6 + random_.Below(10)},
+      fault_ticks_(100 + random_.Below(400)),
+      to_shards_(random_),
+      to_workers_(random_),
+      ledgers_(shard_count_, ShardLedger(rule, publish_, lazy_slots_)),
       leases_(shard_count_, std::vector<Lease>(rule.workers)),
       incarnations_(rule.workers),
       starts_(rule.workers) {
   ShardOptions options;
   options.value_count = kSimValues;
   options.rule = rule;
-  options.thinning.lazy_slots = lazy_slots_;
+  options.sparse_updates.lazy_slots = lazy_slots_;
   options.publish = publish_;
   for (uint32_t i = 0; i < shard_count_; ++i) {
     optimizers_.push_back(std::make_unique<RecordingOptimizer>());
     shards_.push_back(std::make_unique<Shard>(options, *optimizers_[i], schedule_));
-    open_at_.push_back(80 + dice_.Below(200));
+    open_at_.push_back(80 + random_.Below(200));
   }
-  for (auto& starts : starts_) starts.push_back(dice_.Percent(80) ? dice_.Below(20) : 400);
-  const WireFaults faults = {dice_.Below(25), dice_.Below(25), 1 + dice_.Below(40)};
+  for (auto& starts : starts_) starts.push_back(random_.Percent(80) ? random_.Below(20) : 400);
+  const NetworkFaults faults = {random_.Below(25), random_.Below(25), 1 + random_.Below(40)};
   to_shards_.SetFaults(faults);
   to_workers_.SetFaults(faults);
 }
 
 std::string SimCluster::Run() {
   for (; !Over(); ++now_) {
-    if (now_ > trouble_ticks_ + kPatienceTicks) return Stuck();
-    if (now_ == trouble_ticks_) EndTrouble();
-    if (now_ < trouble_ticks_) MakeTrouble();
+    if (now_ > fault_ticks_ + kMaxQuietTicks) return DescribeStuck();
+    if (now_ == fault_ticks_) EndFaults();
+    if (now_ < fault_ticks_) InjectFaults();
     StartDue();
     for (uint32_t i = 0; i < shard_count_; ++i) {
       if (now_ == open_at_[i] && !shards_[i]->open()) ApplyTo(i, OpenEvent{});
     }
-    for (const ToShard& letter : to_shards_.Arrived(now_)) Deliver(letter);
-    for (const ToWorker& letter : to_workers_.Arrived(now_)) Deliver(letter);
+    for (const MessageToShard& message : to_shards_.Arrived(now_)) Deliver(message);
+    for (const MessageToWorker& message : to_workers_.Arrived(now_)) Deliver(message);
     for (Process& process : processes_) {
       process.client->Tick(
           now_, [this](uint32_t shard, const Event& event) { return ApplyTo(shard, event); },
@@ -82,10 +83,11 @@ std::string SimCluster::Run() {
     }
     ExpireLeases();
   }
-  return Complaints();
+  return Violations();
 }
 
-// Nobody runs or will, nothing is on its way, and the dead are known to be dead.
+// Returns whether no process runs or will start, no message is in flight, and all leases have
+// ended.
 bool SimCluster::Over() const {
   const auto no_start = [](const auto& starts) { return starts.empty(); };
   const auto at_rest = [](const Process& process) { return !process.client->running(); };
@@ -108,9 +110,9 @@ void SimCluster::StartProcess(uint32_t worker) {
   plan.worker = WorkerId{worker};
   plan.incarnation = ++incarnations_[worker];
   plan.last = last_;
-  plan.compute_ticks = dice_.Percent(20) ? 60 : 6;
-  processes_.push_back({std::make_unique<SimClient>(plan, dice_, books_)});
-  if (now_ >= trouble_ticks_) processes_.back().client->TrustWire();
+  plan.compute_ticks = random_.Percent(20) ? 60 : 6;
+  processes_.push_back({std::make_unique<SimClient>(plan, random_, ledgers_)});
+  if (now_ >= fault_ticks_) processes_.back().client->TrustNetwork();
 }
 
 void SimCluster::StartDue() {
@@ -124,60 +126,61 @@ void SimCluster::StartDue() {
   }
 }
 
-void SimCluster::MakeTrouble() {
-  const uint32_t worker = static_cast<uint32_t>(dice_.Below(rule_.workers));
-  if (dice_.Percent(1)) LoseProcess(worker);
-  if (dice_.Percent(2)) Expire(static_cast<uint32_t>(dice_.Below(shard_count_)), worker);
+void SimCluster::InjectFaults() {
+  const uint32_t worker = static_cast<uint32_t>(random_.Below(rule_.workers));
+  if (random_.Percent(1)) LoseProcess(worker);
+  if (random_.Percent(2)) Expire(static_cast<uint32_t>(random_.Below(shard_count_)), worker);
 }
 
-void SimCluster::EndTrouble() {
+void SimCluster::EndFaults() {
   to_shards_.SetFaults({});
   to_workers_.SetFaults({});
-  for (Process& process : processes_) process.client->TrustWire();
+  for (Process& process : processes_) process.client->TrustNetwork();
 }
 
-// The process dies, or is only believed dead and goes on beside its successor.
+// Ends the worker's process, or lets it continue beside a successor, as if it were only believed
+// dead.
 void SimCluster::LoseProcess(uint32_t worker) {
   for (Process& process : processes_) {
     const SimClient& client = *process.client;
     if (client.worker().value != worker || client.incarnation() != incarnations_[worker]) continue;
     if (!client.running() || process.killed) return;
-    const bool dies = dice_.Percent(60);
+    const bool dies = random_.Percent(60);
     if (dies) process.client->Die();
     ++counts_.deaths;
     process.killed = true;
-    if (!dies || dice_.Percent(80)) starts_[worker].push_back(now_ + 1 + dice_.Below(150));
+    if (!dies || random_.Percent(80)) starts_[worker].push_back(now_ + 1 + random_.Below(150));
     return;
   }
 }
 
-void SimCluster::Deliver(const ToShard& letter) {
-  if (!letter.event.has_value() && letter.incarnation < incarnations_[letter.worker.value]) {
-    SendVerdict(letter.shard, FencedHeartbeat(letter));
+void SimCluster::Deliver(const MessageToShard& message) {
+  if (!message.event.has_value() && message.incarnation < incarnations_[message.worker.value]) {
+    SendVerdict(message.shard, FencedHeartbeat(message));
     return;
   }
-  Lease& lease = leases_[letter.shard][letter.worker.value];
-  if (letter.incarnation == lease.incarnation) {
+  Lease& lease = leases_[message.shard][message.worker.value];
+  if (message.incarnation == lease.incarnation) {
     lease.heard = now_;
-    if (!letter.event.has_value() && lease.expired) {
-      ApplyTo(letter.shard, ReturnEvent{letter.worker, letter.incarnation});
+    if (!message.event.has_value() && lease.expired) {
+      ApplyTo(message.shard, ReturnEvent{message.worker, message.incarnation});
     }
     lease.expired = false;
   }
-  if (letter.event.has_value()) ApplyTo(letter.shard, *letter.event);
+  if (message.event.has_value()) ApplyTo(message.shard, *message.event);
 }
 
-void SimCluster::Deliver(ToWorker letter) {
-  // A slow reader's bytes are chosen late.
-  if (letter.held.has_value() && dice_.Percent(30)) {
-    const auto newest = shards_[letter.shard]->log()->Since(*letter.held);
-    if (newest.has_value() && !newest->empty()) letter.deltas = *newest;
+void SimCluster::Deliver(MessageToWorker message) {
+  // The server chooses the bytes for a slow reader when it writes them.
+  if (message.held.has_value() && random_.Percent(30)) {
+    const auto newest = shards_[message.shard]->log()->Since(*message.held);
+    if (newest.has_value() && !newest->empty()) message.deltas = *newest;
   }
   for (Process& process : processes_) {
     const SimClient& client = *process.client;
     const bool meant =
-        client.worker() == letter.worker && client.incarnation() == letter.incarnation;
-    if (meant) process.client->Hear(letter);
+        client.worker() == message.worker && client.incarnation() == message.incarnation;
+    if (meant) process.client->Receive(message);
   }
 }
 
@@ -208,63 +211,63 @@ Effects SimCluster::ApplyTo(uint32_t shard, const Event& event) {
     if (leave->incarnation == lease.incarnation) lease.incarnation = Incarnation{0};
   }
   const Effects effects = shards_[shard]->Apply(event);
-  books_[shard].Enter(event, effects, *shards_[shard], *optimizers_[shard]);
+  ledgers_[shard].Record(event, effects, *shards_[shard], *optimizers_[shard]);
   if (effects.judgement.has_value()) {
     if (effects.judgement->verdict == Verdict::kFenced) ++counts_.fenced;
     SendVerdict(shard, *effects.judgement);
   }
-  for (const Answer& answer : effects.answers) {
-    ToWorker letter;
-    letter.shard = shard;
-    letter.worker = answer.worker;
-    letter.incarnation = answer.incarnation;
-    letter.step = answer.step;
-    letter.version = shards_[shard]->version();
+  for (const ReadAnswer& answer : effects.answers) {
+    MessageToWorker message;
+    message.shard = shard;
+    message.worker = answer.worker;
+    message.incarnation = answer.incarnation;
+    message.step = answer.step;
+    message.version = shards_[shard]->version();
     if (answer.form.published) {
-      letter.held = answer.form.held;
-      letter.deltas = shards_[shard]->Deltas(answer.form.held);
-      const bool whole = letter.deltas[0]->kind == PublishedDelta::Kind::kFull;
-      ++(whole ? counts_.wholes : counts_.deltas);
+      message.held = answer.form.held;
+      message.deltas = shards_[shard]->Deltas(answer.form.held);
+      const bool whole = message.deltas[0]->kind == PublishedDelta::Kind::kFull;
+      ++(whole ? counts_.full_answers : counts_.delta_answers);
     }
-    to_workers_.Send(now_, letter);
+    to_workers_.Send(now_, message);
   }
   return effects;
 }
 
 void SimCluster::SendVerdict(uint32_t shard, const Judgement& judgement) {
-  ToWorker letter;
-  letter.shard = shard;
-  letter.worker = judgement.worker;
-  letter.incarnation = judgement.incarnation;
-  letter.judgement = judgement;
-  to_workers_.Send(now_, letter);
+  MessageToWorker message;
+  message.shard = shard;
+  message.worker = judgement.worker;
+  message.incarnation = judgement.incarnation;
+  message.judgement = judgement;
+  to_workers_.Send(now_, message);
 }
 
-std::string SimCluster::Complaints() {
-  std::string complaints;
+std::string SimCluster::Violations() {
+  std::string violations;
   for (const Process& process : processes_) {
     if (process.killed || process.client->finished()) continue;
-    absl::StrAppend(&complaints, "did not finish: ", process.client->Describe(), "\n");
+    absl::StrAppend(&violations, "did not finish: ", process.client->Describe(), "\n");
   }
   for (uint32_t i = 0; i < shard_count_; ++i) {
-    books_[i].Close(*shards_[i]);
-    counts_.late += books_[i].verdicts(Verdict::kLate);
-    counts_.accepted += books_[i].verdicts(Verdict::kAccept);
-    counts_.updates += books_[i].update_count();
-    for (const std::string& complaint : books_[i].complaints()) {
-      absl::StrAppend(&complaints, "shard ", i, ": ", complaint, "\n");
+    ledgers_[i].Close(*shards_[i]);
+    counts_.late += ledgers_[i].verdicts(Verdict::kLate);
+    counts_.accepted += ledgers_[i].verdicts(Verdict::kAccept);
+    counts_.updates += ledgers_[i].update_count();
+    for (const std::string& violation : ledgers_[i].violations()) {
+      absl::StrAppend(&violations, "shard ", i, ": ", violation, "\n");
     }
   }
-  return complaints;
+  return violations;
 }
 
-std::string SimCluster::Stuck() const {
+std::string SimCluster::DescribeStuck() const {
   std::ostringstream out;
   out << "stuck at tick " << now_ << ", last step " << last_ << "\n";
   for (const Process& process : processes_) out << process.client->Describe() << "\n";
   for (uint32_t i = 0; i < shard_count_; ++i) {
     out << "shard " << i << " frontier " << shards_[i]->frontier() << "\n";
-    for (const Wait& wait : shards_[i]->Waits()) out << "  " << wait << "\n";
+    for (const BlockedRead& wait : shards_[i]->BlockedReads()) out << "  " << wait << "\n";
   }
   return out.str();
 }

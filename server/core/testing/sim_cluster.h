@@ -1,7 +1,7 @@
-// SimCluster: a whole cluster in one thread, from one seed. Shards, worker processes, a wire
-// between them, and trouble: letters lost, repeated and overtaken, processes that die, processes
-// that are only believed dead, leases that one shard alone gives up. After the trouble every worker
-// must come to its last step, and the books must be right.
+// SimCluster runs a whole cluster in one thread, from one seed: shards, worker processes and the
+// network between them, with faults. Messages are lost, duplicated and reordered; processes die or
+// are only believed dead; leases expire at a single shard. When the faults end, every worker must
+// reach its last step, and the ledgers must balance.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SIM_CLUSTER_H_
@@ -14,17 +14,17 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "server/core/rule.h"
+#include "common/spec/rule.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
-#include "server/core/testing/histories.h"
-#include "server/core/testing/sim_books.h"
+#include "server/core/testing/random_events.h"
 #include "server/core/testing/sim_client.h"
-#include "server/core/testing/sim_wire.h"
+#include "server/core/testing/sim_ledger.h"
+#include "server/core/testing/sim_network.h"
 
 namespace thinwire {
 
-// What happened in a run, to see that there was trouble at all.
+// Counts the events of a run, so that tests can assert that faults happened.
 struct SimCounts {
   uint64_t deaths = 0;
   uint64_t expirations = 0;
@@ -32,24 +32,24 @@ struct SimCounts {
   uint64_t late = 0;
   uint64_t accepted = 0;
   uint64_t updates = 0;
-  uint64_t deltas = 0;  // that reads were answered with
-  uint64_t wholes = 0;
+  uint64_t delta_answers = 0;  // reads of published values answered with deltas
+  uint64_t full_answers = 0;   // reads of published values answered with all values
 };
 
 class SimCluster {
  public:
   SimCluster(const Rule& rule, uint64_t seed);
 
-  // Runs to the end. Returns what is wrong, a line each: nothing if all is right.
+  // Runs to the end. Returns one line per violation, or an empty string.
   std::string Run();
   const SimCounts& counts() const { return counts_; }
 
  private:
   struct Process {
     std::unique_ptr<SimClient> client;
-    bool killed = false;  // by trouble: it need not finish
+    bool killed = false;  // by a fault: it need not finish
   };
-  // What a shard's server knows of a worker's lease.
+  // A worker's lease at one shard.
   struct Lease {
     Incarnation incarnation;  // 0: nobody's
     uint64_t heard = 0;
@@ -58,37 +58,37 @@ class SimCluster {
 
   void StartProcess(uint32_t worker);
   void StartDue();
-  void MakeTrouble();
-  void EndTrouble();
+  void InjectFaults();
+  void EndFaults();
   void LoseProcess(uint32_t worker);
-  void Deliver(const ToShard& letter);
-  void Deliver(ToWorker letter);
+  void Deliver(const MessageToShard& message);
+  void Deliver(MessageToWorker message);
   void ExpireLeases();
   void Expire(uint32_t shard, uint32_t worker);
   void SendVerdict(uint32_t shard, const Judgement& judgement);
   Effects ApplyTo(uint32_t shard, const Event& event);
   bool Over() const;
-  std::string Complaints();
-  std::string Stuck() const;
+  std::string Violations();
+  std::string DescribeStuck() const;
 
   const Rule rule_;
-  Dice dice_;
+  SeededRandom random_;
   const uint32_t shard_count_;
   const std::optional<PublishOptions> publish_;
   const bool lazy_slots_;
   const Step last_;
-  const uint64_t trouble_ticks_;
+  const uint64_t fault_ticks_;
   const Schedule schedule_ = ConstantRate();
   uint64_t now_ = 0;
-  Wire<ToShard> to_shards_;
-  Wire<ToWorker> to_workers_;
-  std::vector<ShardBooks> books_;
+  SimNetwork<MessageToShard> to_shards_;
+  SimNetwork<MessageToWorker> to_workers_;
+  std::vector<ShardLedger> ledgers_;
   std::vector<std::unique_ptr<RecordingOptimizer>> optimizers_;
   std::vector<std::unique_ptr<Shard>> shards_;
-  std::vector<uint64_t> open_at_;              // by shard: when its patience with the start ends
+  std::vector<uint64_t> open_at_;              // by shard: the tick of its start timeout
   std::vector<std::vector<Lease>> leases_;     // by shard and worker
   std::vector<Incarnation> incarnations_;      // by worker, as the lead gives them
-  std::vector<std::vector<uint64_t>> starts_;  // by worker: the ticks of processes to come
+  std::vector<std::vector<uint64_t>> starts_;  // by worker: the ticks when its next processes start
   std::vector<Process> processes_;
   SimCounts counts_;
 };

@@ -1,0 +1,78 @@
+// CodecChoice: chooses the codec that transfers a group of tensors in the least time. It is a pure
+// state machine: callers pass the costs of the codecs and the goodput of the network.
+//
+//   seconds per value = bytes / goodput + encode + decode
+//
+// The sum assumes that transfer and computation do not overlap, so a codec that computes more wins
+// only if it wins even on a machine without an idle core. Candidates are in order of preference:
+// fp32 first, then the most exact first.
+//
+//   kAuto      the first candidate within kTolerance of the fastest. It replaces the current codec
+//              only after it has won kPatience updates in a row: by more than kGain if it is less
+//              exact, by any margin if it is more exact.
+//   kFastest   the fastest candidate at the first update, for the whole run (the "Fastest" rule of
+//              AdaPrec, which a benchmark on the actual network fixes per layer)
+//
+// The choice is the first candidate until the goodput is known.
+#ifndef THINWIRE_CLIENT_ENCODE_CODEC_CHOICE_H_
+#define THINWIRE_CLIENT_ENCODE_CODEC_CHOICE_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/codec/table.h"
+#include "common/spec/push_spec.h"
+
+namespace thinwire::client {
+
+// The cost of a codec per value, measured on this machine. decode_seconds covers all of the
+// server's work on this worker's value.
+struct CodecCost {
+  CodecSpec spec;
+  double bytes = 4;
+  double encode_seconds = 0;
+  double decode_seconds = 0;
+};
+
+// Returns the time to encode, send and decode one value. GOODPUT is in bytes per second. REQUIRES:
+// goodput > 0.
+double SecondsPerValue(const CodecCost& cost, double goodput);
+// Returns the index of the fastest codec. REQUIRES: costs is not empty.
+size_t FastestCodec(std::span<const CodecCost> costs, double goodput);
+// Returns the first index whose codec is within kTolerance of the fastest. REQUIRES: as above.
+size_t PreferredCodec(std::span<const CodecCost> costs, double goodput);
+
+// Not thread-safe.
+class CodecChoice {
+ public:
+  static constexpr double kTolerance = 0.03;
+  static constexpr double kGain = 0.05;
+  static constexpr int kPatience = 3;
+
+  // REQUIRES: costs is not empty.
+  CodecChoice(ChoiceRule rule, std::vector<CodecCost> costs);
+
+  // Updates the choice for a network of GOODPUT bytes per second, which must be positive. Returns
+  // whether the choice changed or got its first reason.
+  bool Update(double goodput);
+
+  const CodecSpec& spec() const { return costs_[current_].spec; }
+  // Returns the reason as text: "at 118.2 MB/s: fp8_e4m3 10.3 ns a value, fp32 33.9, bf16 18.2".
+  const std::string& reason() const { return reason_; }
+
+ private:
+  bool Choose(size_t index, double goodput);
+
+  const ChoiceRule rule_;
+  const std::vector<CodecCost> costs_;
+  size_t current_ = 0;
+  bool decided_ = false;
+  int better_count_ = 0;  // updates in a row in which the preferred codec beat the current one
+  std::string reason_ = "nothing measured yet";
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_ENCODE_CODEC_CHOICE_H_

@@ -1,0 +1,134 @@
+#include "client/encode/codec_speed.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "client/encode/host_shard_encoder.h"
+#include "client/encode/shard_encoder.h"
+#include "client/replica/host_parameters.h"
+#include "client/replica/parameter_memory.h"
+#include "common/byte_chain.h"
+#include "common/codec/codec.h"
+#include "common/codec/payload.h"
+#include "common/partition.h"
+#include "common/status_macros.h"
+
+namespace thinwire::client {
+namespace {
+
+// The first run warms caches, the residual and the sparse codec's threshold.
+constexpr int kRuns = 4;
+
+// Returns the fastest of kRuns runs of WORK, in seconds. Errors: the first of WORK.
+absl::StatusOr<double> FastestSeconds(Clock& clock, absl::FunctionRef<absl::Status()> work) {
+  absl::Duration least = absl::InfiniteDuration();
+  for (int i = 0; i < kRuns; ++i) {
+    const absl::Time begin = clock.Now();
+    RETURN_IF_ERROR(work());
+    least = std::min(least, clock.Now() - begin);
+  }
+  return absl::ToDoubleSeconds(least);
+}
+
+// Returns COUNT values, each the sum of four uniform numbers: close to a normal distribution, and
+// cheaper.
+std::vector<float> RandomValues(size_t count) {
+  std::minstd_rand random(1);
+  std::uniform_real_distribution<float> uniform(-1e-3f, 1e-3f);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = uniform(random) + uniform(random) + uniform(random) + uniform(random);
+  }
+  return values;
+}
+
+// A model of one shard. Its parameter memory holds the gradient.
+class Workbench {
+ public:
+  static absl::StatusOr<std::unique_ptr<Workbench>> Make(uint64_t values,
+                                                         const ClientOptions& options,
+                                                         const Device* device) {
+    std::unique_ptr<Workbench> bench(new Workbench(values));
+    RETURN_IF_ERROR(bench->Open(options, device));
+    return bench;
+  }
+
+  absl::StatusOr<CodecCost> Measure(const CodecSpec& spec, Clock& clock) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<const Codec> codec, MakeCodec(spec));
+    ByteChain payload;
+    const auto encode = [&] {
+      payload = ByteChain();  // releases its buffer for reuse
+      return Encode(spec, *codec, payload);
+    };
+    ASSIGN_OR_RETURN(const double encode_seconds, FastestSeconds(clock, encode));
+    const CheckedPayload checked = EncodedPayload(payload, sum_.size());
+    const auto decode = [&] {
+      DecodePayloadAdd(checked, 1, sum_);
+      return absl::OkStatus();
+    };
+    ASSIGN_OR_RETURN(const double decode_seconds, FastestSeconds(clock, decode));
+    const auto count = static_cast<double>(sum_.size());
+    return CodecCost{.spec = spec,
+                     .bytes = static_cast<double>(payload.size()) / count,
+                     .encode_seconds = encode_seconds / count,
+                     .decode_seconds = decode_seconds / count};
+  }
+
+ private:
+  explicit Workbench(uint64_t values)
+      : partition_(
+            Partition::Make({{"values", {static_cast<int64_t>(values)}}}, kLargestShardSize, 1)
+                .value()),
+        sum_(values) {}
+
+  absl::Status Open(const ClientOptions& options, const Device* device) {
+    if (device == nullptr) {
+      memory_ = std::make_shared<HostParameters>(partition_, options.memory);
+      encoder_ = std::make_unique<HostShardEncoder>(partition_, options);
+    } else {
+      ASSIGN_OR_RETURN(memory_, device->MakeParameters(partition_));
+      ASSIGN_OR_RETURN(encoder_, device->MakeEncoder(partition_, options));
+    }
+    const std::vector<float> random = RandomValues(sum_.size());
+    const std::span<const float> values = random;
+    return memory_->Fill({&values, 1});
+  }
+
+  absl::Status Encode(const CodecSpec& spec, const Codec& codec, ByteChain& to) {
+    const std::span<const float> gradient = memory_->tensor(0);
+    const ShardGradient shard = {
+        .segments = partition_.segments(ShardId{0}), .tensors = {&gradient, 1}, .owner = memory_};
+    RETURN_IF_ERROR(
+        encoder_->Begin({.shard = {0}, .gradient = shard, .spec = spec, .codec = codec}));
+    ASSIGN_OR_RETURN(std::optional<ByteChain> payload, encoder_->Finish());
+    to = *std::move(payload);  // has a value because the gradient is finite
+    return absl::OkStatus();
+  }
+
+  const Partition partition_;
+  std::shared_ptr<ParameterMemory> memory_;
+  std::unique_ptr<ShardEncoder> encoder_;
+  std::vector<float> sum_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<CodecCost>> MeasureCodecs(std::span<const CodecSpec> specs,
+                                                     uint64_t values, const ClientOptions& options,
+                                                     const Device* device, Clock& clock) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Workbench> bench,
+                   Workbench::Make(values, options, device));
+  std::vector<CodecCost> costs;
+  for (const CodecSpec& spec : specs) {
+    ASSIGN_OR_RETURN(CodecCost cost, bench->Measure(spec, clock));
+    costs.push_back(std::move(cost));
+  }
+  return costs;
+}
+
+}  // namespace thinwire::client

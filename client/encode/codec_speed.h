@@ -1,0 +1,30 @@
+// Measures the cost of codecs on this machine in a start-up benchmark of a millisecond or two per
+// codec. It encodes a shard of random values, which lie where gradients do, as the client encodes
+// them, until the payload is in the host's memory. Then it decodes the payload into a sum, as a
+// server does. The fastest of a few runs counts, because disturbances only add time.
+#ifndef THINWIRE_CLIENT_ENCODE_CODEC_SPEED_H_
+#define THINWIRE_CLIENT_ENCODE_CODEC_SPEED_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/encode/codec_choice.h"
+#include "client/encode/device.h"
+#include "client/options/client_options.h"
+#include "common/clock.h"
+#include "common/codec/table.h"
+
+namespace thinwire::client {
+
+// Returns the cost of each of SPECS for shards of VALUES values. OPTIONS set error feedback and
+// momentum correction. DEVICE: null for the host's memory. Errors: InvalidArgument for a spec that
+// describes no valid codec; the device's. REQUIRES: values is 1 to kLargestShardSize.
+absl::StatusOr<std::vector<CodecCost>> MeasureCodecs(std::span<const CodecSpec> specs,
+                                                     uint64_t values, const ClientOptions& options,
+                                                     const Device* device, Clock& clock);
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_ENCODE_CODEC_SPEED_H_

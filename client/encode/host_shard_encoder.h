@@ -1,0 +1,63 @@
+// HostShardEncoder: the ShardEncoder for gradients in the host's memory. Begin encodes the shard
+// before it returns.
+#ifndef THINWIRE_CLIENT_ENCODE_HOST_SHARD_ENCODER_H_
+#define THINWIRE_CLIENT_ENCODE_HOST_SHARD_ENCODER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/encode/momentum_correction.h"
+#include "client/encode/shard_encoder.h"
+#include "client/options/client_options.h"
+#include "common/buffer_pool.h"
+#include "common/byte_chain.h"
+#include "common/codec/error_feedback.h"
+#include "common/ids.h"
+#include "common/partition.h"
+
+namespace thinwire::client {
+
+// Not thread-safe.
+class HostShardEncoder final : public ShardEncoder {
+ public:
+  HostShardEncoder(const Partition& partition, const ClientOptions& options);
+
+  size_t most_begun() const override { return 1; }
+  // An fp32 payload without residual, momentum or scaling refers to the gradient's memory if the
+  // gradient has an owner.
+  absl::Status Begin(const Work& work) override;
+  absl::StatusOr<std::optional<ByteChain>> Finish() override;
+  absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
+                        std::span<const uint32_t> selected) override;
+  absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) override;
+  absl::StatusOr<std::vector<ShardFeedback>> feedback() override;
+  absl::Status Restore(ShardId shard, std::span<const float> residual,
+                       std::span<const float> momentum) override;
+
+ private:
+  struct ShardMemory {
+    ErrorFeedback feedback;
+    MomentumCorrection correction;
+  };
+
+  // Returns FACTOR * GRADIENT, valid until the next call; nullopt if a value of it is not finite.
+  std::optional<std::span<const float>> Scaled(std::span<const float> gradient, float factor);
+  ByteChain Encode(const Work& work, std::span<const float> gradient,
+                   std::span<const float> scaled);
+
+  std::vector<ShardMemory> shards_;
+  BufferPool pool_;
+  std::optional<ByteChain> begun_;
+  std::vector<float> gathered_;
+  std::vector<float> scaled_;
+  std::vector<float> direction_;
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_ENCODE_HOST_SHARD_ENCODER_H_

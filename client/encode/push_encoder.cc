@@ -1,0 +1,139 @@
+#include "client/encode/push_encoder.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/encode/host_shard_encoder.h"
+#include "common/status_macros.h"
+#include "kernels/mix_bits.h"
+
+namespace thinwire::client {
+namespace {
+
+// Returns the random keys of a shard at a step: `shared` is equal for all workers, `per_worker` is
+// not.
+RandomKeys KeysOf(const PushEntry& entry, WorkerId worker) {
+  const uint64_t shared = kernels::MixBits(kernels::MixBits(entry.step.value) + entry.shard.value);
+  return {.shared = shared, .per_worker = kernels::MixBits(shared + worker.value + 1)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(
+    const Partition& partition, const ClientOptions& options, const CodecTuner* tuner,
+    std::unique_ptr<ShardEncoder> shards) {
+  ASSIGN_OR_RETURN(PushSchedule schedule,
+                   PushSchedule::Make(options.push, options.warmup, options.planned_steps));
+  if (shards == nullptr) shards = std::make_unique<HostShardEncoder>(partition, options);
+  return std::unique_ptr<PushEncoder>(
+      new PushEncoder(partition, options, tuner, std::move(schedule), std::move(shards)));
+}
+
+PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& options,
+                         const CodecTuner* tuner, PushSchedule schedule,
+                         std::unique_ptr<ShardEncoder> shards)
+    : worker_(options.worker),
+      corrects_momentum_(options.correction.enabled),
+      tuner_(tuner),
+      schedule_(std::move(schedule)),
+      shards_(std::move(shards)),
+      most_begun_(shards_->most_begun()) {
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    memory_.push_back({.value_count = partition.value_count(ShardId{s}),
+                       .is_vector = partition.HoldsVectors(ShardId{s})});
+  }
+}
+
+PushEncoder::ShardCodec PushEncoder::CodecOf(ShardId shard, Step step) {
+  if (tuner_ != nullptr) return {tuner_->SpecOf(shard), tuner_->CodecOf(shard)};
+  const CodecSpec spec = schedule_.At(step);
+  if (matrix_codec_ == nullptr || spec != spec_) {
+    spec_ = spec;
+    matrix_codec_ = MakeCodec(spec).value();
+    vector_codec_ = MakeCodec(VectorSpec(spec)).value();
+  }
+  if (memory_[shard.value].is_vector) return {VectorSpec(spec), *vector_codec_};
+  return {spec, *matrix_codec_};
+}
+
+absl::Status PushEncoder::Begin(PushEntry push, const ShardGradient& gradient, float factor) {
+  push.late_examples = memory_[push.shard.value].late_examples;
+  push.payload = ByteChain();
+  begun_.push_back(push);
+  if (push.examples == 0) return absl::OkStatus();
+  const auto [spec, codec] = CodecOf(push.shard, push.step);
+  return shards_->Begin({.shard = push.shard,
+                         .gradient = gradient,
+                         .factor = factor,
+                         .spec = spec,
+                         .codec = codec,
+                         .keys = KeysOf(push, worker_)});
+}
+
+absl::StatusOr<PushEncoder::Encoded> PushEncoder::Finish() {
+  Encoded encoded = {.push = std::move(begun_.front())};
+  begun_.pop_front();
+  if (encoded.push.examples == 0) return encoded;
+  ASSIGN_OR_RETURN(std::optional<ByteChain> payload, shards_->Finish());
+  encoded.finite = payload.has_value();
+  if (encoded.finite) {
+    encoded.push.payload = *std::move(payload);
+  } else {
+    encoded.push.examples = 0;
+  }
+  return encoded;
+}
+
+void PushEncoder::Accepted(const PushEntry& push) {
+  // A push of weight 0 carried no values, so the late examples remain.
+  if (push.examples > 0) memory_[push.shard.value].late_examples = 0;
+}
+
+absl::Status PushEncoder::Late(const PushEntry& push) {
+  if (push.examples == 0) return absl::OkStatus();
+  uint32_t& late = memory_[push.shard.value].late_examples;
+  late += std::min(push.examples, std::numeric_limits<uint32_t>::max() - late);
+  return GiveBack(push, {});
+}
+
+absl::Status PushEncoder::GiveBack(const PushEntry& push, std::span<const uint32_t> selected) {
+  const size_t count = memory_[push.shard.value].value_count;
+  return shards_->GiveBack(push.shard, EncodedPayload(push.payload, count), selected);
+}
+
+absl::Status PushEncoder::ReturnUnselected(const PushEntry& push,
+                                           std::span<const uint32_t> selected) {
+  return GiveBack(push, selected);
+}
+
+absl::StatusOr<std::vector<ShardResidualsView>> PushEncoder::residuals() const {
+  ASSIGN_OR_RETURN(const std::vector<ShardFeedback> feedback, shards_->feedback());
+  std::vector<ShardResidualsView> residuals;
+  for (size_t s = 0; s < feedback.size(); ++s) {
+    residuals.push_back({.residual = feedback[s].residual,
+                         .momentum = feedback[s].momentum,
+                         .late_examples = memory_[s].late_examples});
+  }
+  return residuals;
+}
+
+absl::Status PushEncoder::Restore(SavedResiduals saved) {
+  for (size_t s = 0; s < memory_.size(); ++s) {
+    auto& [residual, momentum, late_examples] = saved.shards[s];
+    if (!momentum.empty() && !corrects_momentum_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("shard ", s,
+                       ": saved momentum without momentum correction (expected 0 "
+                       "values, got ",
+                       momentum.size(), ")"));
+    }
+    RETURN_IF_ERROR(shards_->Restore(ShardId{static_cast<uint32_t>(s)}, residual, momentum));
+    memory_[s].late_examples = late_examples;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire::client

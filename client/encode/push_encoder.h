@@ -1,0 +1,116 @@
+// PushEncoder: turns the gradients of a model's shards into pushes. It chooses the codec, sets the
+// weight (the number of examples), and adds the examples of late pushes. A ShardEncoder keeps the
+// residuals and momenta; the PushEncoder keeps the number of late examples per shard.
+//
+//   gradient of a shard    push
+//   finite                 payload = C(residual + correct(factor * gradient)), weight = examples
+//   not finite             no payload, weight 0; residual and momentum do not change
+//
+// C is the codec of the step (push_schedule.h) or, if codecs are chosen at run time, of the shard
+// (codec_tuner.h). If C is sparse or has fewer than 8 bits, shards of vectors use a dense codec of
+// 8 bits or more: vectors are small, and all their values matter (docs/decisions/0041; Lin et al.
+// 2018).
+#ifndef THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
+#define THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/encode/codec_tuner.h"
+#include "client/encode/push_schedule.h"
+#include "client/encode/residual_file.h"
+#include "client/encode/shard_encoder.h"
+#include "client/options/client_options.h"
+#include "common/codec/codec.h"
+#include "common/ids.h"
+#include "common/partition.h"
+#include "proto/frame.h"
+
+namespace thinwire::client {
+
+// Not thread-safe. Errors are those of the ShardEncoder, except where a comment names others.
+class PushEncoder {
+ public:
+  // PARTITION and TUNER must outlive the encoder. If TUNER is not null, it chooses the codecs. If
+  // SHARDS is null, gradients are in the host's memory. Errors: InvalidArgument if the options
+  // describe no valid codec.
+  static absl::StatusOr<std::unique_ptr<PushEncoder>> Make(
+      const Partition& partition, const ClientOptions& options, const CodecTuner* tuner = nullptr,
+      std::unique_ptr<ShardEncoder> shards = nullptr);
+
+  struct Encoded {
+    PushEntry push;
+    bool finite = true;  // if false, the push has weight 0 and no payload
+  };
+
+  bool may_begin() const { return begun_.size() < most_begun_; }
+  bool may_finish() const { return !begun_.empty(); }
+  // Begins the push of FACTOR * GRADIENT. PUSH names the shard, the step and the number of
+  // examples. The gradient's values must outlive the matching Finish. REQUIRES: may_begin().
+  absl::Status Begin(PushEntry push, const ShardGradient& gradient, float factor = 1);
+  // Returns the oldest push begun, with its payload, examples and late_examples set. REQUIRES:
+  // may_finish().
+  absl::StatusOr<Encoded> Finish();
+
+  // Records that the server accepted PUSH. Call Accepted or Late once per push.
+  void Accepted(const PushEntry& push);
+  // Records that PUSH was too late: adds its values to the residual, and its examples to the late
+  // examples of the shard's next push.
+  absl::Status Late(const PushEntry& push);
+  // Adds the values of PUSH, except those at the indices SELECTED, to the residual. PUSH was
+  // accepted and SELECTED, which is ascending, are the values that gTop-k used. The push's examples
+  // count at the server, so they do not become late examples.
+  absl::Status ReturnUnselected(const PushEntry& push, std::span<const uint32_t> selected);
+
+  // Returns the sum of the squares of GRADIENT's values, for clipping by norm.
+  absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) {
+    return shards_->SumOfSquares(gradient);
+  }
+
+  // Returns the residuals, momenta and late examples of every shard; valid until the next call of
+  // another function. REQUIRES: no push is begun and not finished.
+  absl::StatusOr<std::vector<ShardResidualsView>> residuals() const;
+  // Sets the residuals, momenta and late examples. Errors: FailedPrecondition if SAVED has momenta
+  // and momentum correction is off. REQUIRES: SAVED is of this partition; nothing was encoded yet.
+  absl::Status Restore(SavedResiduals saved);
+
+ private:
+  struct Shard {
+    size_t value_count;
+    bool is_vector;
+    uint32_t late_examples = 0;
+  };
+  struct ShardCodec {
+    CodecSpec spec;
+    const Codec& codec;
+  };
+
+  PushEncoder(const Partition& partition, const ClientOptions& options, const CodecTuner* tuner,
+              PushSchedule schedule, std::unique_ptr<ShardEncoder> shards);
+
+  ShardCodec CodecOf(ShardId shard, Step step);
+  // Adds the values of PUSH, except those at the indices SELECTED, to the residual.
+  absl::Status GiveBack(const PushEntry& push, std::span<const uint32_t> selected);
+
+  const WorkerId worker_;
+  const bool corrects_momentum_;
+  const CodecTuner* const tuner_;
+  const PushSchedule schedule_;
+  const std::unique_ptr<ShardEncoder> shards_;
+  const size_t most_begun_;
+  std::vector<Shard> memory_;
+  std::deque<PushEntry> begun_;
+
+  CodecSpec spec_;  // the spec from which the two codecs were made
+  std::unique_ptr<const Codec> matrix_codec_;
+  std::unique_ptr<const Codec> vector_codec_;
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_

@@ -1,0 +1,156 @@
+#include "client/encode/residual_file.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "client/encode/checked_file.h"
+#include "common/status_macros.h"
+#include "kernels/finite.h"
+
+namespace thinwire::client {
+namespace {
+
+constexpr std::string_view kMagic = "TWRESID1";
+
+std::span<const std::byte> AsBytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+void WriteShard(uint64_t value_count, const ShardResidualsView& shard, CheckedWriter& file) {
+  file.Put(static_cast<uint32_t>(value_count));
+  file.Put(shard.late_examples);
+  file.Put(uint8_t{!shard.residual.empty()});
+  file.Put(uint8_t{!shard.momentum.empty()});
+  file.Write(std::as_bytes(shard.residual));
+  file.Write(std::as_bytes(shard.momentum));
+}
+
+// Reads the parts of one file and checks them against the expected values.
+class ResidualReader {
+ public:
+  ResidualReader(const std::string& path, CheckedReader& file) : path_(path), file_(file) {}
+
+  absl::Status ReadHead(const ResidualOwner& owner, const Partition& partition, Step& step) {
+    RETURN_IF_ERROR(ExpectText("format", kMagic));
+    RETURN_IF_ERROR(Expect("job name of length", static_cast<uint32_t>(owner.job.size())));
+    RETURN_IF_ERROR(ExpectText("job", owner.job));
+    RETURN_IF_ERROR(Expect("worker", owner.worker.value));
+    RETURN_IF_ERROR(Expect("partition", partition.hash()));
+    RETURN_IF_ERROR(file_.Get(step.value));
+    return Expect("shard count", partition.shard_count());
+  }
+
+  absl::Status ReadShard(ShardId shard, uint64_t value_count,
+                         ShardResiduals<std::vector<float>>& out) {
+    const std::string where = absl::StrCat("shard ", shard.value);
+    RETURN_IF_ERROR(
+        Expect(absl::StrCat(where, " value count"), static_cast<uint32_t>(value_count)));
+    RETURN_IF_ERROR(file_.Get(out.late_examples));
+    uint8_t residual = 0, momentum = 0;
+    RETURN_IF_ERROR(file_.Get(residual));
+    RETURN_IF_ERROR(file_.Get(momentum));
+    RETURN_IF_ERROR(ReadFloats(where, residual, value_count, out.residual));
+    return ReadFloats(where, momentum, value_count, out.momentum);
+  }
+
+ private:
+  template <typename Number>
+  absl::Status Expect(const std::string& what, Number expected) {
+    Number got = 0;
+    RETURN_IF_ERROR(file_.Get(got));
+    if (got == expected) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(path_, ": not this worker's file (expected ",
+                                                      what, " ", expected, ", got ", got, ")"));
+  }
+
+  absl::Status ExpectText(const std::string& what, std::string_view expected) {
+    std::string got(expected.size(), '\0');
+    RETURN_IF_ERROR(file_.Read(std::as_writable_bytes(std::span(got))));
+    if (got == expected) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(path_, ": not this worker's file (expected ",
+                                                      what, " \"", std::string(expected),
+                                                      "\", got \"", got, "\")"));
+  }
+
+  absl::Status ReadFloats(const std::string& where, uint8_t present, uint64_t count,
+                          std::vector<float>& out) {
+    if (present > 1) {
+      return absl::DataLossError(absl::StrCat(
+          path_, ": ", where, ": damaged array flag (expected 0 or 1, got ", present, ")"));
+    }
+    out.resize(present * count);
+    RETURN_IF_ERROR(file_.Read(std::as_writable_bytes(std::span(out))));
+    if (kernels::AllFinite(out)) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(path_, ": ", where, ": a value is not finite"));
+  }
+
+  const std::string& path_;
+  CheckedReader& file_;
+};
+
+// Returns the first step that no earlier process of this worker's number has finished at any shard.
+Step PredecessorNext(std::span<const JoinReply> replies) {
+  Step next;
+  for (const JoinReply& reply : replies) {
+    for (const ShardState& shard : reply.shards()) {
+      next = std::max(next, Step{shard.predecessor_next()});
+    }
+  }
+  return next;
+}
+
+}  // namespace
+
+absl::Status WriteResiduals(const std::string& path, const ResidualOwner& owner,
+                            const Partition& partition, Step step,
+                            std::span<const ShardResidualsView> shards) {
+  CheckedWriter file(path);
+  file.Write(AsBytes(kMagic));
+  file.Put(static_cast<uint32_t>(owner.job.size()));
+  file.Write(AsBytes(owner.job));
+  file.Put(owner.worker.value);
+  file.Put(partition.hash());
+  file.Put(step.value);
+  file.Put(partition.shard_count());
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    WriteShard(partition.value_count(ShardId{s}), shards[s], file);
+  }
+  return file.Commit();
+}
+
+absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const ResidualOwner& owner,
+                                             const Partition& partition) {
+  ASSIGN_OR_RETURN(CheckedReader file, CheckedReader::Open(path));
+  ResidualReader reader(path, file);
+  SavedResiduals saved;
+  RETURN_IF_ERROR(reader.ReadHead(owner, partition, saved.step));
+  saved.shards.resize(partition.shard_count());
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    const ShardId shard{s};
+    RETURN_IF_ERROR(reader.ReadShard(shard, partition.value_count(shard), saved.shards[s]));
+  }
+  RETURN_IF_ERROR(file.Finish());
+  return saved;
+}
+
+ResidualStart DecideResidualStart(const std::string& path, std::optional<Step> saved,
+                                  std::span<const JoinReply> replies, Step first) {
+  const Step next = PredecessorNext(replies);
+  const std::string lost =
+      next == Step{} ? "" : "; the residuals that an earlier process of this worker left are lost";
+  if (!saved.has_value()) {
+    if (path.empty() && lost.empty()) return {};
+    return {.text = absl::StrCat(path.empty() ? "no residual file" : path + ": no file yet", lost)};
+  }
+  const std::string file = absl::StrCat(path, ": saved before step ", saved->value);
+  if (next > *saved) {
+    return {.text = absl::StrCat(file, ", not restored: the worker has pushed up to step ",
+                                 next.value, " since", lost)};
+  }
+  if (first < *saved) {
+    return {.text = absl::StrCat(file, ", not restored: from another run (the job is at step ",
+                                 first.value, ")")};
+  }
+  return {.restore = true, .text = absl::StrCat(file, ", restored")};
+}
+
+}  // namespace thinwire::client

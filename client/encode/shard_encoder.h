@@ -1,0 +1,75 @@
+// ShardEncoder: encodes the gradients of shards where they lie. For every shard it keeps the
+// feedback state: the residual, which holds the codec's loss and the values of late pushes, and the
+// momentum, if momentum correction is on.
+//
+//   v = residual + correct(factor * gradient);   payload = C(v);   residual = v - decode(payload)
+//
+// Each call handles a whole shard. HostShardEncoder works in the host's memory, DeviceShardEncoder
+// (client/gpu) on a GPU. There Begin launches the work on the GPU and Finish waits for it, so that
+// the caller can begin the next shard before it finishes the last one. Not thread-safe.
+#ifndef THINWIRE_CLIENT_ENCODE_SHARD_ENCODER_H_
+#define THINWIRE_CLIENT_ENCODE_SHARD_ENCODER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/encode/gradient.h"
+#include "common/byte_chain.h"
+#include "common/codec/codec.h"
+#include "common/codec/payload.h"
+#include "common/ids.h"
+
+namespace thinwire::client {
+
+// The feedback state of one shard. An empty span means that all values are zero.
+struct ShardFeedback {
+  std::span<const float> residual;
+  std::span<const float> momentum;
+};
+
+class ShardEncoder {
+ public:
+  struct Work {
+    ShardId shard;
+    ShardGradient gradient;
+    float factor = 1;
+    CodecSpec spec;
+    const Codec& codec;  // made from SPEC
+    RandomKeys keys;
+  };
+
+  virtual ~ShardEncoder() = default;
+
+  // Returns how many shards may be begun and not finished at a time.
+  virtual size_t most_begun() const = 0;
+  // Starts to encode WORK. The codec and the gradient's values must outlive the matching Finish;
+  // the arrays that `segments` and `tensors` refer to need not outlive this call.
+  virtual absl::Status Begin(const Work& work) = 0;
+  // Returns the payload of the oldest shard begun. Returns nullopt, and leaves the feedback state
+  // unchanged, if a value of factor * gradient is not finite.
+  virtual absl::StatusOr<std::optional<ByteChain>> Finish() = 0;
+
+  // Adds decode(PAYLOAD) to the residual of SHARD, except at the indices SELECTED, which are
+  // ascending. REQUIRES: PAYLOAD was encoded from SHARD.
+  virtual absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
+                                std::span<const uint32_t> selected) = 0;
+
+  // Returns the sum of the squares of GRADIENT's values; not finite if one of them is not.
+  virtual absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) = 0;
+
+  // Returns the feedback state of every shard, by shard number; valid until the next call of
+  // another function. REQUIRES: no shard is begun and not finished.
+  virtual absl::StatusOr<std::vector<ShardFeedback>> feedback() = 0;
+  // Sets the feedback state of SHARD. REQUIRES: no shard is begun and not finished.
+  virtual absl::Status Restore(ShardId shard, std::span<const float> residual,
+                               std::span<const float> momentum) = 0;
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_ENCODE_SHARD_ENCODER_H_

@@ -1,0 +1,71 @@
+// Exchange: connects a client's push pipeline and read path with the links to its servers, and
+// watches that every server responds.
+//
+//   PushPipeline -> ServerLink ... ServerLink -> PushPipeline (verdicts), ReadPath (parameters)
+//
+// The exchange ends with the first failure. Examples: a server that stopped responding, a message
+// that a correct server cannot send, an error of the device.
+#ifndef THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
+#define THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/exchange/exchange_parts.h"
+#include "client/exchange/gtopk_returns.h"
+#include "client/exchange/push_pipeline.h"
+#include "client/exchange/read_path.h"
+#include "client/exchange/server_link.h"
+#include "client/exchange/server_liveness.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+#include "proto/frame.h"
+
+namespace thinwire::client {
+
+// Lives on its loop. Construct it before its first task there, and destroy it after the loop has
+// stopped.
+class Exchange final : private ServerLink::Observer {
+ public:
+  // REPLIES: the servers' answers to Join, by number.
+  Exchange(ExchangeParts parts, const std::vector<JoinReply>& replies);
+
+  // Requests all parameters for FIRST, and starts the heartbeats.
+  void Start(Step first);
+  PushPipeline& pushes() { return pushes_; }
+  // Ends every wait with FAILURE and stops. REQUIRES: not OK.
+  void Fail(absl::Status failure);
+  // Closes all links.
+  void Stop();
+
+  // Returns whether an accepted push still waits for the values that gTop-k selected.
+  bool returns_pending() const { return returns_.pending(); }
+  // Returns the server whose outage ended the exchange, if one did.
+  std::optional<ServerId> lost() const { return lost_; }
+
+ private:
+  void OnMessage(ServerLink& link, const ServerFrame& message) override;
+  void OnQueueRoom() override { pushes_.EncodeMore(); }
+  void OnFailure(absl::Status failure) override { Fail(std::move(failure)); }
+
+  void CheckServers();
+  void FailForOutage(ServerLink& link, const ServerOutage& outage);
+
+  const ExchangeParts parts_;
+  std::vector<std::unique_ptr<ServerLink>> links_;  // by server
+  GtopkReturns returns_;
+  ReadPath reads_;
+  PushPipeline pushes_;
+
+  absl::Duration check_interval_;
+  absl::Time last_check_;
+  bool stopped_ = false;
+  std::optional<ServerId> lost_;
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_

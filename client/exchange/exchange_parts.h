@@ -1,0 +1,34 @@
+// ExchangeParts: the objects that all classes of this folder work with.
+#ifndef THINWIRE_CLIENT_EXCHANGE_EXCHANGE_PARTS_H_
+#define THINWIRE_CLIENT_EXCHANGE_EXCHANGE_PARTS_H_
+
+#include <memory>
+
+#include "client/encode/codec_tuner.h"
+#include "client/encode/push_encoder.h"
+#include "client/exchange/status_report.h"
+#include "client/exchange/step_progress.h"
+#include "client/options/client_options.h"
+#include "client/replica/replica.h"
+#include "client/transport/event_loop.h"
+#include "client/transport/transport.h"
+#include "common/partition.h"
+
+namespace thinwire::client {
+
+// All objects must outlive the Exchange.
+struct ExchangeParts {
+  const ClientOptions& options;
+  const Partition& partition;
+  Transport& transport;
+  std::shared_ptr<EventLoop> loop;
+  Replica& replica;
+  PushEncoder& encoder;
+  CodecTuner* tuner;  // null if the push codecs are not chosen at run time
+  StepProgress& progress;
+  StatusReport& report;
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_EXCHANGE_EXCHANGE_PARTS_H_

@@ -1,0 +1,188 @@
+#include "client/exchange/push_pipeline.h"
+
+#include <glog/logging.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/transport/join_leave.h"
+#include "proto/parameter_service.pb.h"
+#include "proto/worker_event.pb.h"
+
+namespace thinwire::client {
+
+PushPipeline::PushPipeline(const ExchangeParts& parts,
+                           const std::vector<std::unique_ptr<ServerLink>>& links, ReadPath& reads,
+                           GtopkReturns& returns, std::function<void(absl::Status)> fail)
+    : parts_(parts),
+      links_(links),
+      reads_(reads),
+      returns_(returns),
+      fail_(std::move(fail)),
+      gradients_(parts.partition),
+      clip_(parts.options.gradient_clip, parts.options.worker_count,
+            parts.partition.tensors().size()) {}
+
+// 1. Gradients become ready, in any order.
+
+void PushPipeline::BeginStep(Step step, uint32_t examples, float scale) {
+  if (stopped_) return;
+  examples_ = examples;
+  gradients_.Begin();
+  clip_.Begin(scale);
+  verdicts_.Begin(step, parts_.partition.shard_count());
+}
+
+void PushPipeline::Ready(uint32_t tensor, std::span<const float> gradient,
+                         std::shared_ptr<const void> owner) {
+  if (stopped_) return;
+  if (clip_.clips()) {
+    // Steps with weight 0 skip the values.
+    const absl::StatusOr<double> squares =
+        examples_ > 0 ? parts_.encoder.SumOfSquares(gradient) : absl::StatusOr<double>(0);
+    if (!squares.ok()) return fail_(squares.status());
+    clip_.Ready(tensor, *squares);
+  }
+  gradients_.Ready(tensor, gradient, std::move(owner));
+  EncodeMore();
+}
+
+// 2. Shards are encoded in ascending order, one per task.
+
+bool PushPipeline::MayBegin() {
+  return parts_.encoder.may_begin() && gradients_.NextIsReady() && clip_.known() &&
+         LinkOf(gradients_.next()).queue().unsent_bytes() < kMessageBytes;
+}
+
+void PushPipeline::EncodeMore() {
+  if (encode_posted_ || !(parts_.encoder.may_finish() || MayBegin())) return;
+  encode_posted_ = true;
+  parts_.loop->Post([this] {
+    encode_posted_ = false;
+    if (!stopped_) EncodeOneShard();
+  });
+}
+
+void PushPipeline::EncodeOneShard() {
+  const absl::Time begin = parts_.loop->Now();
+  if (MayBegin()) {
+    if (absl::Status begun = BeginShard(); !begun.ok()) return fail_(std::move(begun));
+  }
+  // Begins as many shards as the encoder takes, before it waits for the oldest.
+  if (parts_.encoder.may_finish() && !MayBegin()) {
+    absl::StatusOr<PushEncoder::Encoded> encoded = parts_.encoder.Finish();
+    if (!encoded.ok()) return fail_(encoded.status());
+    if (parts_.tuner != nullptr) parts_.tuner->meter().Encoded(parts_.loop->Now() - begin);
+    Send(*std::move(encoded));
+  }
+  EncodeMore();
+}
+
+absl::Status PushPipeline::BeginShard() {
+  const ShardId shard = gradients_.next();
+  ShardGradient gradient = gradients_.Take();
+  // GtopkReturns keeps the payload beyond the verdict, and the owner keeps the values unchanged
+  // only until then.
+  if (returns_.Keeps(shard)) gradient.may_alias = false;
+  return parts_.encoder.Begin({.shard = shard,
+                               .step = verdicts_.step(),
+                               .examples = examples_,
+                               .computed_version = parts_.replica.held_version(shard)},
+                              gradient, clip_.factor());
+}
+
+// 3. The push is queued for its server.
+
+void PushPipeline::Send(PushEncoder::Encoded encoded) {
+  PushEntry& push = encoded.push;
+  const ShardId shard = push.shard;
+  if (!encoded.finite) parts_.report.Count(WorkerCounters::kNonfiniteGradientsFieldNumber);
+  if (push.examples > 0) {
+    parts_.report.Count(WorkerCounters::kPushBytesRawFieldNumber,
+                        parts_.partition.value_count(shard) * sizeof(float));
+    parts_.report.Count(WorkerCounters::kPushBytesEncodedFieldNumber, push.payload.size());
+  }
+  reads_.ExpectAfterPush(shard, push.step + 1);
+  ServerLink& link = LinkOf(shard);
+  link.queue().Push(std::move(push));
+  link.SendQueued();
+  if (gradients_.done() && !parts_.encoder.may_finish()) parts_.progress.StepEncoded();
+}
+
+// 4. The server's verdict arrives.
+
+void PushPipeline::OnVerdict(ServerLink& link, const VerdictEntry& verdict) {
+  if (stopped_) return;
+  const auto abort = [&](const std::string& why) {
+    fail_(WithServerName(parts_.transport, link.server(), absl::AbortedError(why)));
+  };
+  switch (verdict.kind) {
+    case PushVerdict::STALE:
+      return abort("lost the job's state: the job has another generation now");
+    case PushVerdict::FENCED:
+      return fail_(FencedError(parts_.options.worker));
+    case PushVerdict::EARLY:
+      return abort(absl::StrCat("lost its state: shard ", verdict.shard.value, " is at step ",
+                                verdict.frontier.value, ", too far behind for a push of step ",
+                                verdict.step.value));
+    case PushVerdict::ACCEPT:
+    case PushVerdict::REPEAT:
+    case PushVerdict::LATE:
+    case PushVerdict::REFUSED:
+      break;
+    default:
+      return abort(absl::StrCat("unknown verdict (expected 1 to 7, got ", verdict.kind, ")"));
+  }
+  const std::optional<PushEntry> push = link.queue().FinishPush(verdict.shard, verdict.step);
+  if (!push.has_value()) return;  // the push or its verdict arrived twice
+  CountVerdict(verdict);
+  if (parts_.tuner != nullptr) {
+    parts_.tuner->meter().Judged(push->payload.size(), parts_.loop->Now());
+  }
+  const bool late = verdict.kind == PushVerdict::LATE;
+  absl::Status handled;
+  if (verdict.kind == PushVerdict::ACCEPT) {
+    parts_.encoder.Accepted(*push);
+    handled = returns_.OnAccepted(*push);
+  } else if (late) {
+    handled = parts_.encoder.Late(*push);
+  }
+  if (!handled.ok()) return fail_(std::move(handled));
+  verdicts_.Add(late, verdict.frontier);
+  if (verdicts_.complete()) FinishStep();
+}
+
+void PushPipeline::CountVerdict(const VerdictEntry& verdict) {
+  StatusReport& report = parts_.report;
+  if (verdict.again || verdict.kind == PushVerdict::REPEAT) {
+    report.Count(WorkerCounters::kRepeatedPushesFieldNumber);
+  }
+  if (verdict.kind == PushVerdict::ACCEPT) report.Count(WorkerCounters::kAcceptedPushesFieldNumber);
+  if (verdict.kind == PushVerdict::LATE) report.Count(WorkerCounters::kLatePushesFieldNumber);
+  if (verdict.kind == PushVerdict::REFUSED) report.Count(WorkerCounters::kRefusedPushesFieldNumber);
+}
+
+// 5. With the last verdict the step ends.
+
+void PushPipeline::FinishStep() {
+  if (parts_.tuner != nullptr) UpdateChoices();
+  const Step next = verdicts_.next();
+  if (next > verdicts_.step() + 1) {
+    parts_.report.Count(WorkerCounters::kJumpedStepsFieldNumber);
+    reads_.ReadAll(next);
+  }
+  parts_.progress.StepJudged(next);
+}
+
+void PushPipeline::UpdateChoices() {
+  if (!parts_.tuner->EndStep()) return;
+  for (const GroupCodec& group : parts_.tuner->choices()) {
+    LOG(INFO) << group.group << ": pushed as " << group.codec << " from step "
+              << verdicts_.step() + 1 << ": " << group.reason;
+  }
+  parts_.report.set_choices(parts_.tuner->choices());
+}
+
+}  // namespace thinwire::client

@@ -1,0 +1,120 @@
+// PushPipeline: the way of gradients from the training thread to the servers' verdicts.
+//
+//   Ready: gradient of a tensor
+//     -> GradientClip       with a limit on the norm, waits until all tensors are ready
+//     -> StepGradients      yields shards in ascending order
+//     -> PushEncoder        one shard per task of the loop
+//     -> SendQueue          the queue of the shard's server
+//   OnVerdict: verdict of a shard
+//     -> PushEncoder        a late push returns to the residual
+//     -> GtopkReturns       keeps an accepted push, if gTop-k returns values
+//     -> StepVerdicts       all verdicts of a step determine the next step
+//
+// The pipeline encodes one shard per task, so that messages from servers, which are tasks of the
+// same loop, do not wait for a whole model. It encodes at most one message ahead of the network:
+// the bytes to send were then just written to the cache, and buffers of a few messages suffice for
+// a whole model. With a device it begins the next shard before it waits for the last one.
+#ifndef THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
+#define THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/encode/gradient_clip.h"
+#include "client/encode/push_encoder.h"
+#include "client/exchange/exchange_parts.h"
+#include "client/exchange/gtopk_returns.h"
+#include "client/exchange/read_path.h"
+#include "client/exchange/server_link.h"
+#include "client/exchange/step_gradients.h"
+#include "common/ids.h"
+#include "proto/frame.h"
+
+namespace thinwire::client {
+
+// StepVerdicts collects the verdicts of one step and determines the next step.
+//
+//   no push was late      step + 1
+//   any push was late     max(step + 1, the largest frontier of any verdict)
+//
+// A slow worker thus catches up in one jump, and reads every shard for the same step.
+//
+// Not thread-safe.
+class StepVerdicts {
+ public:
+  void Begin(Step step, uint32_t shard_count) {
+    *this = StepVerdicts();
+    step_ = step;
+    missing_count_ = shard_count;
+  }
+
+  // Adds the verdict of one shard's push. Call once per shard.
+  void Add(bool late, Step frontier) {
+    late_ = late_ || late;
+    frontier_ = std::max(frontier_, frontier);
+    --missing_count_;
+  }
+
+  bool complete() const { return missing_count_ == 0; }
+  Step step() const { return step_; }
+  // REQUIRES: complete().
+  Step next() const { return late_ ? std::max(step_ + 1, frontier_) : step_ + 1; }
+
+ private:
+  Step step_;
+  uint32_t missing_count_ = 0;
+  bool late_ = false;
+  Step frontier_;
+};
+
+// Lives on the loop of PARTS.
+class PushPipeline {
+ public:
+  // LINKS: one per server, by number. FAIL ends the exchange. All arguments must outlive this
+  // object.
+  PushPipeline(const ExchangeParts& parts, const std::vector<std::unique_ptr<ServerLink>>& links,
+               ReadPath& reads, GtopkReturns& returns, std::function<void(absl::Status)> fail);
+
+  // Starts a step whose pushes have weight EXAMPLES and whose gradients are multiplied by SCALE.
+  void BeginStep(Step step, uint32_t examples, float scale);
+  // Takes the gradient of TENSOR. OWNER: see Client::Ready.
+  void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
+  // Encodes more shards if the queues have room. Called when a queue has become shorter.
+  void EncodeMore();
+  // Handles a verdict from the server of LINK.
+  void OnVerdict(ServerLink& link, const VerdictEntry& verdict);
+  // Drops all work.
+  void Stop() { stopped_ = true; }
+
+ private:
+  ServerLink& LinkOf(ShardId shard) { return *links_[parts_.partition.server(shard).value]; }
+  bool MayBegin();
+  void EncodeOneShard();
+  absl::Status BeginShard();
+  void Send(PushEncoder::Encoded encoded);
+  void CountVerdict(const VerdictEntry& verdict);
+  void FinishStep();
+  void UpdateChoices();
+
+  const ExchangeParts& parts_;
+  const std::vector<std::unique_ptr<ServerLink>>& links_;
+  ReadPath& reads_;
+  GtopkReturns& returns_;
+  const std::function<void(absl::Status)> fail_;
+
+  StepGradients gradients_;
+  GradientClip clip_;
+  StepVerdicts verdicts_;
+  uint32_t examples_ = 0;
+  bool encode_posted_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_

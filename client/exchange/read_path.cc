@@ -1,0 +1,88 @@
+#include "client/exchange/read_path.h"
+
+#include <glog/logging.h>
+
+#include <utility>
+
+#include "client/transport/join_leave.h"
+#include "proto/worker_event.pb.h"
+
+namespace thinwire::client {
+
+ReadPath::ReadPath(const ExchangeParts& parts,
+                   const std::vector<std::unique_ptr<ServerLink>>& links, GtopkReturns& returns,
+                   std::function<void(absl::Status)> fail)
+    : parts_(parts), links_(links), returns_(returns), fail_(std::move(fail)) {}
+
+void ReadPath::ReadAll(Step step) {
+  step_ = step;
+  for (uint32_t s = 0; s < parts_.partition.shard_count(); ++s) {
+    const ShardId shard{s};
+    parts_.progress.ExpectShard(shard);
+    links_[parts_.partition.server(shard).value]->queue().Read(shard, step);
+  }
+  for (const std::unique_ptr<ServerLink>& link : links_) link->SendQueued();
+}
+
+void ReadPath::ExpectAfterPush(ShardId shard, Step step) {
+  step_ = step;
+  parts_.progress.ExpectShard(shard);
+}
+
+void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
+  // 1. Is this the answer to a read? A shard's parameters may take several entries, of which all
+  // but the last have `more` set.
+  SendQueue& queue = link.queue();
+  const bool awaited = entry.more ? queue.AwaitsParameters(entry.shard, entry.step)
+                                  : queue.FinishRead(entry.shard, entry.step);
+  if (!awaited) return;
+
+  // 2. Decode the payload into the replica.
+  const absl::StatusOr<Replica::Merged> merged = parts_.replica.Merge(entry);
+  if (!merged.ok()) return Fail(link, merged.status());
+  if (*merged == Replica::Merged::kDiffers) {
+    LOG(ERROR) << "shard " << entry.shard << ": version " << entry.version
+               << " differs from the server's; reading the shard in full";
+    parts_.report.Count(WorkerCounters::kDifferingReplicasFieldNumber);
+  }
+  if (*merged != Replica::Merged::kDone) return ReadInFull(link, entry);
+  parts_.report.Count(WorkerCounters::kPullBytesEncodedFieldNumber, entry.payload.size());
+  if (entry.more) return;
+
+  // 3. Return the values of the last push that gTop-k did not select.
+  const absl::Status returned = returns_.OnParameters(entry);
+  if (!returned.ok()) return Fail(link, returned);
+
+  // 4. Tell the training thread.
+  parts_.report.Count(WorkerCounters::kPullBytesRawFieldNumber,
+                      parts_.partition.value_count(entry.shard) * sizeof(float));
+  if (waiting_.Clear(entry.shard)) parts_.report.set_waiting(waiting_.Text());
+  parts_.progress.ShardArrived(entry.shard);
+}
+
+void ReadPath::ReadInFull(ServerLink& link, const ParametersEntry& entry) {
+  parts_.replica.Forget(entry.shard);
+  link.queue().Read(entry.shard, entry.step);
+  link.SendQueued();
+}
+
+void ReadPath::Fail(const ServerLink& link, const absl::Status& status) {
+  // A malformed entry is the server's fault; other errors are this machine's.
+  if (absl::IsInvalidArgument(status) || absl::IsDataLoss(status)) {
+    return fail_(
+        WithServerName(parts_.transport, link.server(), absl::InternalError(status.message())));
+  }
+  fail_(status);
+}
+
+void ReadPath::OnWaiting(ServerLink& link, std::span<const WaitingEntry> entries) {
+  bool changed = false;
+  for (const WaitingEntry& entry : entries) {
+    if (!link.queue().HasPendingRead(entry.shard)) continue;
+    waiting_.Add(entry);
+    changed = true;
+  }
+  if (changed) parts_.report.set_waiting(waiting_.Text());
+}
+
+}  // namespace thinwire::client

@@ -1,0 +1,176 @@
+#include "client/exchange/send_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "common/partition.h"
+
+namespace thinwire::client {
+namespace {
+
+constexpr CodecId kCodec = CodecId::kBf16;
+
+std::vector<ShardId> Shards(std::vector<uint32_t> numbers) {
+  std::vector<ShardId> shards;
+  for (const uint32_t n : numbers) shards.push_back(ShardId{n});
+  return shards;
+}
+
+PushEntry PushOf(uint32_t shard, uint64_t step, size_t bytes = 10) {
+  return {.shard = ShardId{shard},
+          .step = Step{step},
+          .examples = 1,
+          .payload = ByteChain(std::vector<std::byte>(bytes, std::byte{1}))};
+}
+
+// A queue for the even ones of the eight shards of a matrix.
+class SendQueueTest : public ::testing::Test {
+ protected:
+  WorkerFrame Next() {
+    WorkerFrame frame;
+    any_ = queue_.FillMessage(replica_, kCodec, frame);
+    return frame;
+  }
+
+  const Partition partition_ = *Partition::Make({{"w", {8, 4096}}}, 4096, 1);
+  Replica replica_{partition_};
+  SendQueue queue_{Shards({0, 2, 4, 6})};
+  bool any_ = false;
+};
+
+TEST_F(SendQueueTest, OneMessageHoldsManySmallPayloads) {
+  for (const uint32_t s : {0, 2, 4}) queue_.Push(PushOf(s, 7));
+  const WorkerFrame frame = Next();
+  ASSERT_EQ(frame.pushes.size(), 3u);
+  EXPECT_EQ(frame.pushes[1].shard, ShardId{2});
+  EXPECT_EQ(frame.pushes[1].read_codec, static_cast<uint32_t>(kCodec));
+  EXPECT_TRUE(frame.reads.empty()) << "a push is the read of the next step";
+  Next();
+  EXPECT_FALSE(any_);
+}
+
+TEST_F(SendQueueTest, AHeldShardIsReadAsDeltasAndOthersInFull) {
+  queue_.Read(ShardId{2}, Step{7});
+  queue_.Push(PushOf(4, 7));
+  const auto values = *MakeCodec({.id = CodecId::kFp32});
+  std::vector<std::byte> payload(values->MaxPayloadBytes(4096));
+  values->Encode(std::vector<float>(4096), RandomKeys(), payload);
+  ASSERT_TRUE(replica_
+                  .Merge({.shard = ShardId{2},
+                          .version = Version{0},
+                          .payload = ByteChain(std::move(payload))})
+                  .ok());
+  WorkerFrame frame;
+  ASSERT_TRUE(queue_.FillMessage(replica_, std::nullopt, frame));
+  EXPECT_EQ(frame.reads.at(0).read_codec, kReadDeltas);
+  EXPECT_EQ(frame.pushes.at(0).read_codec, kReadPublished);
+}
+
+TEST_F(SendQueueTest, AReadOfSeveralEntriesEndsWithTheLast) {
+  queue_.Read(ShardId{2}, Step{7});
+  EXPECT_TRUE(queue_.AwaitsParameters(ShardId{2}, Step{7}));
+  EXPECT_TRUE(queue_.AwaitsParameters(ShardId{2}, Step{7}));
+  EXPECT_FALSE(queue_.AwaitsParameters(ShardId{2}, Step{6}));
+  EXPECT_FALSE(queue_.AwaitsParameters(ShardId{9}, Step{7}));
+  EXPECT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  EXPECT_FALSE(queue_.AwaitsParameters(ShardId{2}, Step{7}));
+}
+
+TEST_F(SendQueueTest, AMessageEndsBeforeItExceedsItsLimit) {
+  queue_.Push(PushOf(0, 7, kMessageBytes - 10));
+  queue_.Push(PushOf(2, 7, 20));
+  queue_.Push(PushOf(4, 7, kMessageBytes + 1));
+  queue_.Push(PushOf(6, 7));
+  EXPECT_EQ(Next().pushes.size(), 1u);
+  EXPECT_EQ(Next().pushes.size(), 1u);
+  EXPECT_EQ(Next().pushes.at(0).payload.size(), kMessageBytes + 1)
+      << "the largest payload is sent alone";
+  EXPECT_EQ(Next().pushes.size(), 1u);
+  EXPECT_FALSE(queue_.has_unsent());
+}
+
+TEST_F(SendQueueTest, AfterALossUnjudgedPushesAreSentAgainWithTheSameBytes) {
+  queue_.Push(PushOf(2, 7));
+  queue_.Push(PushOf(4, 7));
+  const WorkerFrame first = Next();
+  ASSERT_TRUE(queue_.FinishPush(ShardId{4}, Step{7}).has_value());
+  queue_.ResendUnanswered();
+  const WorkerFrame again = Next();
+  ASSERT_EQ(again.pushes.size(), 1u);
+  EXPECT_EQ(again.pushes[0], first.pushes[0]);
+  EXPECT_EQ(again.pushes[0].payload.pieces()[0].bytes.data(),
+            first.pushes[0].payload.pieces()[0].bytes.data())
+      << "shared, not copied";
+  ASSERT_EQ(again.reads.size(), 1u) << "judged, but its parameters have not arrived";
+  EXPECT_EQ(again.reads[0], (ReadEntry{.shard = ShardId{4},
+                                       .step = Step{8},
+                                       .read_codec = static_cast<uint32_t>(kCodec)}));
+}
+
+TEST_F(SendQueueTest, UnsentBytesCountUnsentPushes) {
+  queue_.Push(PushOf(2, 7, 100));
+  queue_.Read(ShardId{6}, Step{7});
+  queue_.Push(PushOf(6, 7, 20));
+  EXPECT_EQ(queue_.unsent_bytes(), 120u);
+  Next();
+  EXPECT_EQ(queue_.unsent_bytes(), 0u);
+  queue_.ResendUnanswered();
+  EXPECT_EQ(queue_.unsent_bytes(), 120u);
+  ASSERT_TRUE(queue_.FinishPush(ShardId{2}, Step{7}).has_value());
+  queue_.ResendUnanswered();
+  EXPECT_EQ(queue_.unsent_bytes(), 20u);
+}
+
+TEST_F(SendQueueTest, APushFinishesOnceAndOnlyForItsStep) {
+  queue_.Push(PushOf(2, 7));
+  EXPECT_FALSE(queue_.FinishPush(ShardId{2}, Step{6}).has_value());
+  EXPECT_FALSE(queue_.FinishPush(ShardId{4}, Step{7}).has_value());
+  EXPECT_FALSE(queue_.FinishPush(ShardId{3}, Step{7}).has_value()) << "another server's shard";
+  EXPECT_FALSE(queue_.FinishPush(ShardId{999}, Step{7}).has_value());
+  EXPECT_EQ(queue_.unjudged(), Shards({2}));
+  EXPECT_EQ(queue_.Awaited(), "waited for the verdicts of step 7 (shard 2)");
+  EXPECT_EQ(queue_.FinishPush(ShardId{2}, Step{7})->step, Step{7});
+  EXPECT_FALSE(queue_.FinishPush(ShardId{2}, Step{7}).has_value());
+  EXPECT_TRUE(queue_.unjudged().empty());
+}
+
+TEST_F(SendQueueTest, AReadFinishesOnceAndOnlyForItsStep) {
+  queue_.Read(ShardId{2}, Step{3});
+  queue_.Read(ShardId{2}, Step{9});
+  EXPECT_EQ(Next().reads.size(), 1u);
+  EXPECT_FALSE(queue_.FinishRead(ShardId{2}, Step{3})) << "an older step";
+  EXPECT_FALSE(queue_.FinishRead(ShardId{5}, Step{9}));
+  EXPECT_TRUE(queue_.HasPendingRead(ShardId{2}));
+  EXPECT_EQ(queue_.unanswered(), Shards({2}));
+  EXPECT_EQ(queue_.Awaited(), "waited for the parameters of step 9 (shard 2)");
+  EXPECT_TRUE(queue_.FinishRead(ShardId{2}, Step{9}));
+  EXPECT_FALSE(queue_.FinishRead(ShardId{2}, Step{9}));
+  EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));
+}
+
+TEST_F(SendQueueTest, SeedsAreSentWithTheirReadsUntilTheFirstAnswer) {
+  queue_.Seed(ShardId{0});
+  queue_.Read(ShardId{0}, Step{0});
+  queue_.Read(ShardId{2}, Step{0});
+  const WorkerFrame frame = Next();
+  ASSERT_EQ(frame.seeds.size(), 1u);
+  EXPECT_EQ(frame.seeds[0].payload, replica_.SeedPayload(ShardId{0}));
+  EXPECT_EQ(frame.reads.size(), 2u);
+  queue_.ResendUnanswered();
+  EXPECT_EQ(Next().seeds.size(), 1u);
+  ASSERT_TRUE(queue_.FinishRead(ShardId{0}, Step{0}));
+  queue_.ResendUnanswered();
+  EXPECT_TRUE(Next().seeds.empty());
+}
+
+TEST_F(SendQueueTest, AnEntryThatIsAnsweredWhileQueuedIsNotSent) {
+  queue_.Read(ShardId{2}, Step{3});
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{3}));
+  Next();
+  EXPECT_FALSE(any_);
+}
+
+}  // namespace
+}  // namespace thinwire::client

@@ -1,0 +1,57 @@
+#include "client/exchange/server_liveness.h"
+
+#include <utility>
+
+namespace thinwire::client {
+
+std::optional<size_t> LongestOutage(std::span<const std::optional<ServerOutage>> outages) {
+  std::optional<size_t> longest;
+  for (size_t i = 0; i < outages.size(); ++i) {
+    if (!outages[i].has_value()) continue;
+    if (!longest.has_value() || outages[i]->duration > outages[*longest]->duration) longest = i;
+  }
+  return longest;
+}
+
+void ServerLiveness::HeartbeatAnswered(absl::Time now) {
+  last_sign_ = now;
+  if (stream_up_) last_error_ = absl::OkStatus();
+}
+
+void ServerLiveness::HeartbeatFailed(absl::Status error) { last_error_ = std::move(error); }
+
+void ServerLiveness::MessageReceived(absl::Time now) {
+  HeartbeatAnswered(now);
+  MessageAccepted(now);
+  stream_lost_at_.reset();
+}
+
+void ServerLiveness::MessageAccepted(absl::Time now) {
+  if (stream_up_) return;
+  stream_up_ = true;
+  stream_up_since_ = now;
+}
+
+void ServerLiveness::StreamLost(absl::Time now, absl::Status error) {
+  last_error_ = std::move(error);
+  // A stream that was accepted and lost again soon does not end the outage.
+  const bool was_up = stream_up_ && now - stream_up_since_ > limit_;
+  if (was_up || !stream_lost_at_.has_value()) stream_lost_at_ = now;
+  stream_up_ = false;
+}
+
+void ServerLiveness::Restart(absl::Time now) {
+  last_sign_ = now;
+  if (stream_lost_at_.has_value()) stream_lost_at_ = now;
+}
+
+std::optional<ServerOutage> ServerLiveness::OutageAt(absl::Time now) const {
+  const absl::Duration silence = now - last_sign_;
+  if (silence > limit_) return ServerOutage{ServerState::kSilent, silence, last_error_};
+  if (stream_up_ || !stream_lost_at_.has_value()) return std::nullopt;
+  const absl::Duration refusal = now - *stream_lost_at_;
+  if (refusal <= limit_) return std::nullopt;
+  return ServerOutage{ServerState::kRefusing, refusal, last_error_};
+}
+
+}  // namespace thinwire::client

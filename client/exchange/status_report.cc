@@ -1,0 +1,49 @@
+#include "client/exchange/status_report.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire::client {
+namespace {
+
+std::string Cause(const WaitingEntry& entry) {
+  std::string cause = absl::StrCat("step ", entry.step.value, ": waits for ");
+  if (entry.unseeded) return cause + "first values";
+  if (entry.wanted > 0) {
+    absl::StrAppend(&cause, "workers, ", entry.live, " of ", entry.wanted, " joined");
+    return cause;
+  }
+  if (entry.workers.empty()) return cause + "its server";
+  cause += entry.workers.size() == 1 ? "worker " : "workers ";
+  for (size_t i = 0; i < entry.workers.size(); ++i) {
+    absl::StrAppend(&cause, i > 0 ? ", " : "", entry.workers[i].value);
+  }
+  return cause;
+}
+
+}  // namespace
+
+std::string ShardRanges(std::span<const ShardId> shards) {
+  if (shards.empty()) return "no shard";
+  std::string text = shards.size() == 1 ? "shard " : "shards ";
+  for (size_t first = 0; first < shards.size();) {
+    size_t last = first;
+    while (last + 1 < shards.size() && shards[last + 1] == shards[last] + 1) ++last;
+    if (first > 0) text += ", ";
+    absl::StrAppend(&text, shards[first].value);
+    if (last > first) absl::StrAppend(&text, "-", shards[last].value);
+    first = last + 1;
+  }
+  return text;
+}
+
+std::string WaitingReads::Text() const {
+  std::map<std::string, std::vector<ShardId>> shards_of;
+  for (const auto& [shard, entry] : entries_) shards_of[Cause(entry)].push_back(shard);
+  std::string text;
+  for (const auto& [cause, shards] : shards_of) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", cause, " (", ShardRanges(shards), ")");
+  }
+  return text;
+}
+
+}  // namespace thinwire::client

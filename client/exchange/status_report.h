@@ -1,0 +1,96 @@
+// StatusReport: the state of a client that other threads may ask for at any time: counters, live
+// workers, chosen codecs, and the workers that the servers wait for.
+#ifndef THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
+#define THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "client/options/client_options.h"
+#include "common/ids.h"
+#include "proto/counters.h"
+#include "proto/frame.h"
+#include "proto/worker_event.pb.h"
+
+namespace thinwire::client {
+
+// Returns shard numbers as text: "shard 3", "shards 3-9, 12", "no shard". REQUIRES: ascending.
+std::string ShardRanges(std::span<const ShardId> shards);
+
+// WaitingReads keeps the servers' latest notices about reads that they cannot answer yet.
+//
+//   step 41: waits for worker 3 (shards 0-7)
+//   step 0: waits for workers, 1 of 2 joined (shards 0-3)
+//   step 0: waits for first values (shard 2)
+//
+// Not thread-safe.
+class WaitingReads {
+ public:
+  void Add(const WaitingEntry& entry) { entries_[entry.shard] = entry; }
+  // Removes the notice about SHARD, whose read was answered. Returns whether there was one.
+  bool Clear(ShardId shard) { return entries_.erase(shard) > 0; }
+
+  // Returns all notices as text, shards with the same cause together; empty if there are none.
+  std::string Text() const;
+
+ private:
+  std::map<ShardId, WaitingEntry> entries_;
+};
+
+// Thread-safe.
+class StatusReport {
+ public:
+  // Adds N to the counter with this field number: Count(WorkerCounters::kReconnectsFieldNumber).
+  void Count(int field_number, uint64_t n = 1) {
+    absl::MutexLock lock(&mu_);
+    counters_.Add(field_number, n);
+  }
+  void set_live(std::vector<WorkerId> live) {
+    absl::MutexLock lock(&mu_);
+    live_ = std::move(live);
+  }
+  void set_choices(std::vector<GroupCodec> choices) {
+    absl::MutexLock lock(&mu_);
+    choices_ = std::move(choices);
+  }
+  void set_waiting(std::string waiting) {
+    absl::MutexLock lock(&mu_);
+    waiting_ = std::move(waiting);
+  }
+
+  WorkerCounters counters() const {
+    WorkerCounters counters;
+    absl::MutexLock lock(&mu_);
+    counters_.CopyTo(counters);
+    return counters;
+  }
+  std::vector<WorkerId> live() const {
+    absl::MutexLock lock(&mu_);
+    return live_;
+  }
+  std::vector<GroupCodec> choices() const {
+    absl::MutexLock lock(&mu_);
+    return choices_;
+  }
+  std::string waiting() const {
+    absl::MutexLock lock(&mu_);
+    return waiting_;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  CounterArray counters_ ABSL_GUARDED_BY(mu_){*WorkerCounters::descriptor()};
+  std::vector<WorkerId> live_ ABSL_GUARDED_BY(mu_);
+  std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
+  std::string waiting_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_

@@ -1,0 +1,54 @@
+#include "client/exchange/status_report.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace thinwire::client {
+namespace {
+
+std::string Ranges(std::vector<uint32_t> numbers) {
+  std::vector<ShardId> shards;
+  for (uint32_t n : numbers) shards.push_back(ShardId{n});
+  return ShardRanges(shards);
+}
+
+TEST(ShardRangesTest, RunsAreJoinedAndGapsKept) {
+  EXPECT_EQ(Ranges({}), "no shard");
+  EXPECT_EQ(Ranges({3}), "shard 3");
+  EXPECT_EQ(Ranges({3, 4}), "shards 3-4");
+  EXPECT_EQ(Ranges({0, 3, 4, 5, 9}), "shards 0, 3-5, 9");
+}
+
+TEST(WaitingReadsTest, ShardsWithTheSameCauseAreNamedTogether) {
+  WaitingReads waits;
+  EXPECT_EQ(waits.Text(), "");
+  for (uint32_t s : {0, 1, 2, 5}) {
+    waits.Add({.shard = ShardId{s}, .step = Step{41}, .workers = {WorkerId{3}}});
+  }
+  waits.Add({.shard = ShardId{4}, .step = Step{41}, .workers = {WorkerId{1}, WorkerId{3}}});
+  EXPECT_EQ(waits.Text(),
+            "step 41: waits for worker 3 (shards 0-2, 5); "
+            "step 41: waits for workers 1, 3 (shard 4)");
+}
+
+TEST(WaitingReadsTest, AShardThatIsNotOpenNamesItsCause) {
+  WaitingReads waits;
+  waits.Add({.shard = ShardId{0}, .live = 1, .wanted = 2});
+  waits.Add({.shard = ShardId{1}, .unseeded = true, .live = 1, .wanted = 2});
+  EXPECT_EQ(waits.Text(),
+            "step 0: waits for first values (shard 1); "
+            "step 0: waits for workers, 1 of 2 joined (shard 0)");
+}
+
+TEST(WaitingReadsTest, ClearRemovesTheNoticeOfAShard) {
+  WaitingReads waits;
+  waits.Add({.shard = ShardId{0}, .step = Step{1}, .workers = {WorkerId{3}}});
+  EXPECT_FALSE(waits.Clear(ShardId{7}));
+  EXPECT_TRUE(waits.Clear(ShardId{0}));
+  EXPECT_EQ(waits.Text(), "");
+}
+
+}  // namespace
+}  // namespace thinwire::client

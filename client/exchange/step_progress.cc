@@ -1,0 +1,96 @@
+#include "client/exchange/step_progress.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace thinwire::client {
+
+StepProgress::StepProgress(const Partition& partition)
+    : tensors_of_shard_(partition.shard_count()),
+      missing_(partition.shard_count(), false),
+      missing_of_tensor_(partition.tensors().size(), 0) {
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    std::vector<uint32_t>& tensors = tensors_of_shard_[s];
+    for (const Segment& segment : partition.segments(ShardId{s})) {
+      tensors.push_back(segment.tensor);
+    }
+    std::sort(tensors.begin(), tensors.end());
+    tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
+  }
+}
+
+void StepProgress::ExpectShard(ShardId shard) {
+  absl::MutexLock lock(&mu_);
+  if (missing_[shard.value]) return;
+  missing_[shard.value] = true;
+  ++missing_count_;
+  for (const uint32_t tensor : tensors_of_shard_[shard.value]) ++missing_of_tensor_[tensor];
+}
+
+void StepProgress::ShardArrived(ShardId shard) {
+  absl::MutexLock lock(&mu_);
+  if (!missing_[shard.value]) return;
+  missing_[shard.value] = false;
+  --missing_count_;
+  for (const uint32_t tensor : tensors_of_shard_[shard.value]) --missing_of_tensor_[tensor];
+}
+
+void StepProgress::StepEncoded() {
+  absl::MutexLock lock(&mu_);
+  encoded_ = true;
+}
+
+void StepProgress::StepJudged(Step next) {
+  absl::MutexLock lock(&mu_);
+  next_ = next;
+}
+
+void StepProgress::Fail(absl::Status failure) {
+  absl::MutexLock lock(&mu_);
+  if (failure_.ok()) failure_ = std::move(failure);
+}
+
+void StepProgress::BeginStep() {
+  absl::MutexLock lock(&mu_);
+  encoded_ = false;
+  next_.reset();
+}
+
+absl::Status StepProgress::WaitTensor(uint32_t tensor) {
+  const auto ready = [this, tensor]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return missing_of_tensor_[tensor] == 0 || !failure_.ok();
+  };
+  absl::MutexLock lock(&mu_, absl::Condition(&ready));
+  return failure_;
+}
+
+absl::Status StepProgress::WaitAll() {
+  const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return missing_count_ == 0 || !failure_.ok();
+  };
+  absl::MutexLock lock(&mu_, absl::Condition(&ready));
+  return failure_;
+}
+
+absl::Status StepProgress::WaitEncoded() {
+  const auto ready = [this]()
+                         ABSL_SHARED_LOCKS_REQUIRED(mu_) { return encoded_ || !failure_.ok(); };
+  absl::MutexLock lock(&mu_, absl::Condition(&ready));
+  return failure_;
+}
+
+absl::StatusOr<Step> StepProgress::WaitNext() {
+  const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return next_.has_value() || !failure_.ok();
+  };
+  absl::MutexLock lock(&mu_, absl::Condition(&ready));
+  if (!failure_.ok()) return failure_;
+  return *next_;
+}
+
+absl::Status StepProgress::failure() const {
+  absl::MutexLock lock(&mu_);
+  return failure_;
+}
+
+}  // namespace thinwire::client

@@ -1,0 +1,60 @@
+// StepProgress: synchronizes the training thread with the client's event loop. The loop reports
+// progress; the training thread waits for it. The first failure ends every wait, permanently.
+#ifndef THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_
+#define THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/ids.h"
+#include "common/partition.h"
+
+namespace thinwire::client {
+
+// Thread-safe.
+class StepProgress {
+ public:
+  explicit StepProgress(const Partition& partition);
+
+  // Called on the loop.
+  //
+  // The parameters of SHARD are requested and have not arrived. Idempotent.
+  void ExpectShard(ShardId shard);
+  // The parameters of SHARD are in the replica.
+  void ShardArrived(ShardId shard);
+  // Every gradient of the current step is encoded.
+  void StepEncoded();
+  // Every push of the current step has its verdict; NEXT is the step to do next.
+  void StepJudged(Step next);
+  // Ends all waits with FAILURE. Only the first call has an effect. REQUIRES: not OK.
+  void Fail(absl::Status failure);
+
+  // Called by the training thread. Each wait returns the failure, if there is one.
+  void BeginStep();
+  absl::Status WaitTensor(uint32_t tensor);
+  absl::Status WaitAll();
+  absl::Status WaitEncoded();
+  absl::StatusOr<Step> WaitNext();
+  absl::Status failure() const;
+
+ private:
+  // For each shard, the tensors that have values in it.
+  std::vector<std::vector<uint32_t>> tensors_of_shard_;
+
+  mutable absl::Mutex mu_;
+  std::vector<bool> missing_ ABSL_GUARDED_BY(mu_);                // per shard
+  std::vector<uint32_t> missing_of_tensor_ ABSL_GUARDED_BY(mu_);  // missing shards per tensor
+  uint32_t missing_count_ ABSL_GUARDED_BY(mu_) = 0;
+  bool encoded_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<Step> next_ ABSL_GUARDED_BY(mu_);
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_

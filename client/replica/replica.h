@@ -1,0 +1,83 @@
+// Replica: this worker's copy of the parameters, and the version of each shard. A ParameterMemory
+// holds the values.
+//
+//   FULL   sets all values of a shard
+//   ADD    adds to them; applies only to the base version that it names
+//   MOVE   as ADD, but changes each value by a number of floats (docs/deltas.md)
+//
+// A server that publishes deltas sometimes sends the hash of the resulting values. If a shard's
+// values have another hash, the replica forgets the shard; the client then reads it in full, before
+// anything is trained on it.
+#ifndef THINWIRE_CLIENT_REPLICA_REPLICA_H_
+#define THINWIRE_CLIENT_REPLICA_REPLICA_H_
+
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/replica/parameter_memory.h"
+#include "common/byte_chain.h"
+#include "common/ids.h"
+#include "common/partition.h"
+#include "proto/frame.h"
+
+namespace thinwire::client {
+
+// Not thread-safe. The tensors' addresses never change.
+class Replica {
+ public:
+  enum class Merged {
+    kDone,
+    kNeedsFull,  // a delta to a version that the replica does not hold; nothing changed
+    kDiffers,    // the hash differs from the server's; the replica has forgotten the shard
+  };
+
+  // All values are 0, in the host's memory, allocated from MEMORY. PARTITION and MEMORY must
+  // outlive the replica.
+  explicit Replica(const Partition& partition,
+                   std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  Replica(const Partition& partition, std::unique_ptr<ParameterMemory> memory);
+
+  std::span<float> tensor(uint32_t tensor) { return memory_->tensor(tensor); }
+
+  // Sets all values. REQUIRES: one span per tensor, each of the tensor's length. Errors: those of
+  // the memory.
+  absl::Status Fill(std::span<const std::span<const float>> values) {
+    return memory_->Fill(values);
+  }
+
+  // Returns the values of SHARD that Fill set, as an fp32 payload. REQUIRES: nothing was merged
+  // into SHARD.
+  ByteChain SeedPayload(ShardId shard) const { return memory_->SeedPayload(shard); }
+
+  // Returns the version of SHARD's values; 0 before the first parameters arrive.
+  Version held_version(ShardId shard) const { return shards_[shard.value].version; }
+
+  // Returns whether parameters of SHARD have arrived and were not forgotten since.
+  bool holds(ShardId shard) const { return shards_[shard.value].filled; }
+
+  // Checks ENTRY and applies it. Errors: InvalidArgument "shard 3: ..." for a malformed entry;
+  // DataLoss if a FULL entry's values do not have the hash that it carries; those of the memory.
+  absl::StatusOr<Merged> Merge(const ParametersEntry& entry);
+
+  // Forgets the version of SHARD, so that the server sends it in full.
+  void Forget(ShardId shard) { shards_[shard.value] = {}; }
+
+ private:
+  struct Held {
+    Version version;
+    bool filled = false;
+  };
+
+  const Partition& partition_;
+  const std::unique_ptr<ParameterMemory> memory_;
+  std::vector<Held> shards_;
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_REPLICA_REPLICA_H_

@@ -1,0 +1,217 @@
+#include "client/testing/fake_server.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/codec/codec.h"
+#include "proto/parameter_service.pb.h"
+
+namespace thinwire {
+namespace {
+
+constexpr Generation kGeneration{1};
+
+}  // namespace
+
+FakeServer::FakeServer(const Partition& partition, ServerId server)
+    : partition_(partition), server_(server) {
+  for (const ShardId shard : partition.ShardsOf(server)) {
+    shards_[shard].masters.resize(partition.value_count(shard));
+  }
+}
+
+void FakeServer::set_judge(Judge judge) {
+  absl::MutexLock lock(&mu_);
+  judge_ = std::move(judge);
+}
+
+void FakeServer::set_answer(Answer answer) {
+  absl::MutexLock lock(&mu_);
+  answer_ = std::move(answer);
+}
+
+void FakeServer::HoldReads(std::vector<ShardId> shards, WorkerId worker) {
+  absl::MutexLock lock(&mu_);
+  held_shards_ = std::move(shards);
+  held_by_ = worker;
+}
+
+void FakeServer::ReleaseReads() {
+  absl::MutexLock lock(&mu_);
+  held_shards_.clear();
+  ServerFrame frame = NewFrame();
+  for (const ReadEntry& read : std::exchange(held_reads_, {})) Take(read, frame);
+  for (const auto& [stream, peer] : streams_) peer.send(WriteFrame(frame));
+}
+
+void FakeServer::Restart(Epoch epoch) {
+  absl::MutexLock lock(&mu_);
+  epoch_ = epoch;
+}
+
+void FakeServer::Fence() {
+  absl::MutexLock lock(&mu_);
+  fenced_ = true;
+}
+
+void FakeServer::set_lease_seconds(double lease_seconds) {
+  absl::MutexLock lock(&mu_);
+  lease_seconds_ = lease_seconds;
+}
+
+void FakeServer::Seed(ShardId shard, std::vector<float> values) {
+  absl::MutexLock lock(&mu_);
+  shards_[shard].masters = std::move(values);
+  shards_[shard].seeded = true;
+}
+
+std::vector<float> FakeServer::masters(ShardId shard) const {
+  absl::MutexLock lock(&mu_);
+  return shards_.at(shard).masters;
+}
+
+std::vector<PushEntry> FakeServer::pushes() const {
+  absl::MutexLock lock(&mu_);
+  return pushes_;
+}
+
+int FakeServer::seed_count() const {
+  absl::MutexLock lock(&mu_);
+  return seed_count_;
+}
+
+int FakeServer::leave_count() const {
+  absl::MutexLock lock(&mu_);
+  return leave_count_;
+}
+
+int FakeServer::answer_count() const {
+  absl::MutexLock lock(&mu_);
+  return answer_count_;
+}
+
+void FakeServer::Opened(uint64_t stream, Peer peer) {
+  absl::MutexLock lock(&mu_);
+  streams_[stream] = std::move(peer);
+}
+
+void FakeServer::Closed(uint64_t stream) {
+  absl::MutexLock lock(&mu_);
+  streams_.erase(stream);
+}
+
+ServerFrame FakeServer::NewFrame() const { return {.generation = kGeneration, .epoch = epoch_}; }
+
+void FakeServer::Frame(uint64_t stream, const ByteChain& bytes) {
+  const absl::StatusOr<WorkerFrame> frame = ParseWorkerFrame(bytes);
+  absl::MutexLock lock(&mu_);
+  if (!streams_.contains(stream)) return;  // sent before the worker knew of the stream's end
+  if (!frame.ok() || frame->epoch != epoch_) {
+    streams_.at(stream).close(frame.ok() ? absl::FailedPreconditionError("join again")
+                                         : frame.status());
+    streams_.erase(stream);
+    return;
+  }
+  ServerFrame reply = NewFrame();
+  for (const SeedEntry& seed : frame->seeds) Take(seed);
+  for (const PushEntry& push : frame->pushes) Take(push, reply);
+  for (const ReadEntry& read : frame->reads) Take(read, reply);
+  streams_.at(stream).send(WriteFrame(reply));
+}
+
+void FakeServer::Take(const SeedEntry& seed) {
+  Shard& shard = shards_.at(seed.shard);
+  ++seed_count_;
+  if (shard.seeded) return;
+  const auto payload = CheckPayload(seed.payload, shard.masters.size());
+  if (!payload.ok()) return;
+  DecodePayload(*payload, shard.masters);
+  shard.seeded = true;
+}
+
+void FakeServer::Take(const PushEntry& push, ServerFrame& reply) {
+  Shard& shard = shards_.at(push.shard);
+  if (shard.last.has_value() && shard.last->step == push.step) {
+    VerdictEntry again = *shard.last;
+    again.again = true;
+    reply.verdicts.push_back(again);
+  } else {
+    VerdictEntry verdict{.kind = PushVerdict::ACCEPT, .frontier = push.step + 1};
+    if (judge_ != nullptr) verdict = judge_(push);
+    verdict.shard = push.shard;
+    verdict.step = push.step;
+    const bool accept = verdict.kind == PushVerdict::ACCEPT && push.examples > 0;
+    const auto payload = CheckPayload(push.payload, shard.masters.size());
+    if (accept && payload.ok()) {
+      DecodePayloadAdd(*payload, -1, shard.masters);
+      ++shard.version;
+    }
+    shard.last = verdict;
+    PushEntry kept = push;
+    kept.payload = ByteChain(push.payload.ToVector());
+    pushes_.push_back(std::move(kept));
+    reply.verdicts.push_back(verdict);
+  }
+  Take(ReadEntry{.shard = push.shard,
+                 .step = push.step + 1,
+                 .held_version = push.held_version,
+                 .read_codec = push.read_codec},
+       reply);
+}
+
+void FakeServer::Take(const ReadEntry& read, ServerFrame& reply) {
+  Shard& shard = shards_.at(read.shard);
+  if (std::find(held_shards_.begin(), held_shards_.end(), read.shard) != held_shards_.end()) {
+    held_reads_.push_back(read);
+    reply.waits.push_back({.shard = read.shard, .step = read.step, .workers = {held_by_}});
+    return;
+  }
+  ++answer_count_;
+  const auto codec = *MakeCodec({.id = static_cast<CodecId>(read.read_codec)});
+  std::vector<std::byte> payload(codec->MaxPayloadBytes(shard.masters.size()));
+  payload.resize(codec->Encode(shard.masters, RandomKeys(), payload));
+  reply.parameters.push_back({.shard = read.shard,
+                              .step = read.step,
+                              .version = shard.version,
+                              .payload = ByteChain(std::move(payload))});
+  if (answer_ != nullptr) answer_(reply.parameters.back());
+}
+
+absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
+  absl::MutexLock lock(&mu_);
+  if (request.partition_hash() != partition_.hash()) {
+    return absl::FailedPreconditionError("another model");
+  }
+  JoinReply reply;
+  reply.set_incarnation(1);
+  reply.set_generation(kGeneration.value);
+  reply.set_epoch(epoch_.value);
+  reply.set_lease_seconds(lease_seconds_);
+  reply.set_workers(1);
+  for (const auto& [number, shard] : shards_) {
+    ShardState* state = reply.add_shards();
+    state->set_shard(number.value);
+    state->set_seeded(shard.seeded);
+  }
+  return reply;
+}
+
+absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& request) {
+  absl::MutexLock lock(&mu_);
+  HeartbeatReply reply;
+  reply.set_generation(kGeneration.value);
+  reply.set_epoch(epoch_.value);
+  reply.set_fenced(fenced_);
+  reply.add_live(request.worker());
+  return reply;
+}
+
+absl::StatusOr<LeaveReply> FakeServer::Leave(const LeaveRequest&) {
+  absl::MutexLock lock(&mu_);
+  ++leave_count_;
+  return LeaveReply();
+}
+
+}  // namespace thinwire

@@ -1,0 +1,97 @@
+// FakeServer: a minimal server for the client's tests. It accepts every push at once, subtracts it
+// from the masters (w -= g), and answers every read at once. A test can set the verdicts. If the
+// last push of a shard arrives again, it gets its stored verdict.
+#ifndef THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
+#define THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "client/transport/in_process_transport.h"
+#include "common/ids.h"
+#include "common/partition.h"
+#include "proto/frame.h"
+
+namespace thinwire {
+
+// Thread-safe.
+class FakeServer final : public InProcessServer {
+ public:
+  // Returns the verdict of a push that arrives for the first time. Only `kind` and `frontier`
+  // count.
+  using Judge = std::function<VerdictEntry(const PushEntry&)>;
+
+  FakeServer(const Partition& partition, ServerId server);
+
+  void set_judge(Judge judge);
+  // Changes parameters before they are sent.
+  using Answer = std::function<void(ParametersEntry&)>;
+  void set_answer(Answer answer);
+  // Answers reads of SHARDS with a notice that they wait for WORKER, until ReleaseReads.
+  void HoldReads(std::vector<ShardId> shards, WorkerId worker);
+  void ReleaseReads();
+  // Starts EPOCH. Frames of the former epoch are refused.
+  void Restart(Epoch epoch);
+  // Reports in heartbeats that another process has the worker's number.
+  void Fence();
+  void set_lease_seconds(double lease_seconds);
+  // Sets the first values of SHARD before any worker sends them.
+  void Seed(ShardId shard, std::vector<float> values);
+
+  std::vector<float> masters(ShardId shard) const;
+  // Returns the pushes that arrived, each once, in order of arrival.
+  std::vector<PushEntry> pushes() const;
+  int seed_count() const;
+  int leave_count() const;
+  // Returns the number of parameters entries sent.
+  int answer_count() const;
+
+  void Opened(uint64_t stream, Peer peer) override;
+  void Frame(uint64_t stream, const ByteChain& frame) override;
+  void Closed(uint64_t stream) override;
+  absl::StatusOr<JoinReply> Join(const JoinRequest& request) override;
+  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override;
+  absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override;
+
+ private:
+  struct Shard {
+    std::vector<float> masters;
+    bool seeded = false;
+    Version version;
+    std::optional<VerdictEntry> last;
+  };
+
+  ServerFrame NewFrame() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Take(const SeedEntry& seed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Take(const PushEntry& push, ServerFrame& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Take(const ReadEntry& read, ServerFrame& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Partition& partition_;
+  const ServerId server_;
+
+  mutable absl::Mutex mu_;
+  std::map<ShardId, Shard> shards_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Peer> streams_ ABSL_GUARDED_BY(mu_);
+  Judge judge_ ABSL_GUARDED_BY(mu_);
+  Answer answer_ ABSL_GUARDED_BY(mu_);
+  std::vector<ShardId> held_shards_ ABSL_GUARDED_BY(mu_);
+  WorkerId held_by_ ABSL_GUARDED_BY(mu_);
+  std::vector<ReadEntry> held_reads_ ABSL_GUARDED_BY(mu_);
+  Epoch epoch_ ABSL_GUARDED_BY(mu_) = Epoch{1};
+  bool fenced_ ABSL_GUARDED_BY(mu_) = false;
+  double lease_seconds_ ABSL_GUARDED_BY(mu_) = 10;
+  std::vector<PushEntry> pushes_ ABSL_GUARDED_BY(mu_);
+  int seed_count_ ABSL_GUARDED_BY(mu_) = 0;
+  int leave_count_ ABSL_GUARDED_BY(mu_) = 0;
+  int answer_count_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_

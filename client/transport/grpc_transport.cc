@@ -1,0 +1,209 @@
+#include "client/transport/grpc_transport.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/byte_chain.h"
+#include "proto/grpc_bytes.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kExchange[] = "/thinwire.ParameterService/Exchange";
+// Messages are about 1 MiB. The largest shard in fp32 takes 1 MiB and a header.
+constexpr int kLargestMessageBytes = 8 << 20;
+// The flow-control window of a stream. It is fixed because bandwidth probing is off.
+constexpr int kWindowBytes = 2 << 20;
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments args;
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
+  args.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 2000);
+  args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+  args.SetMaxReceiveMessageSize(kLargestMessageBytes);
+  args.SetMaxSendMessageSize(kLargestMessageBytes);
+  // Without a pool of its own, a channel shares one connection with channels of equal arguments.
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return args;
+}
+
+void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(timeout));
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  // absl::StatusCode has the numbers of grpc::StatusCode.
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+// One Exchange call. Thread-safe.
+class GrpcStream final : public FrameStream,
+                         private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  GrpcStream(std::shared_ptr<grpc::Channel> channel, StreamObserver& observer)
+      : channel_(std::move(channel)), observer_(observer) {
+    grpc::GenericStub stub(channel_);
+    stub.PrepareBidiStreamingCall(&context_, kExchange, grpc::StubOptions(), this);
+    AddHold();
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  ~GrpcStream() override {
+    context_.TryCancel();
+    if (End()) RemoveHold();
+    done_.WaitForNotification();
+  }
+
+  void Write(ByteChain frame) override {
+    absl::MutexLock lock(&mu_);
+    if (ended_) return;
+    outgoing_ = ToByteBuffer(frame);
+    StartWrite(&outgoing_);
+  }
+
+  void ReadNext() override {
+    absl::MutexLock lock(&mu_);
+    if (ended_) return;
+    StartRead(&incoming_);
+  }
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      if (End()) RemoveHold();
+      return;
+    }
+    ByteChain frame = FromByteBuffer(incoming_);
+    incoming_.Clear();
+    observer_.OnFrame(std::move(frame));
+  }
+
+  void OnWriteDone(bool ok) override {
+    outgoing_.Clear();
+    if (ok) observer_.OnWritten();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    observer_.OnClosed(FromGrpc(status));
+    done_.Notify();
+  }
+
+  // Sets ended_. Returns true the first time; the caller must then remove the hold.
+  bool End() {
+    absl::MutexLock lock(&mu_);
+    return !std::exchange(ended_, true);
+  }
+
+  const std::shared_ptr<grpc::Channel> channel_;
+  StreamObserver& observer_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer incoming_;  // in use by gRPC from StartRead to OnReadDone
+  grpc::ByteBuffer outgoing_;  // in use by gRPC from StartWrite to OnWriteDone
+
+  absl::Mutex mu_;
+  // True once no operation may be started. Before that, a hold keeps gRPC from ending the call
+  // while another thread starts an operation.
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Notification done_;
+};
+
+}  // namespace
+
+GrpcTransport::GrpcTransport(std::vector<std::string> addresses,
+                             std::shared_ptr<grpc::ChannelCredentials> credentials) {
+  for (std::string& address : addresses) {
+    Server server;
+    server.data = grpc::CreateCustomChannel(address, credentials, Arguments());
+    server.control = Control::NewStub(grpc::CreateCustomChannel(address, credentials, Arguments()));
+    server.address = std::move(address);
+    servers_.push_back(std::move(server));
+  }
+}
+
+GrpcTransport::~GrpcTransport() {
+  absl::MutexLock lock(&mu_);
+  for (grpc::ClientContext* context : cancellable_) context->TryCancel();
+  mu_.Await(absl::Condition(
+      +[](int* count) { return *count == 0; }, &pending_heartbeat_count_));
+}
+
+std::string GrpcTransport::NameOf(ServerId server) const {
+  return absl::StrCat("server ", server.value, " (", servers_[server.value].address, ")");
+}
+
+std::unique_ptr<FrameStream> GrpcTransport::Open(ServerId server, StreamObserver& observer) {
+  return std::make_unique<GrpcStream>(servers_[server.value].data, observer);
+}
+
+absl::StatusOr<JoinReply> GrpcTransport::Join(ServerId server, const JoinRequest& request,
+                                              absl::Duration timeout) {
+  grpc::ClientContext context;
+  SetTimeout(context, timeout);
+  JoinReply reply;
+  const grpc::Status status = servers_[server.value].control->Join(&context, request, &reply);
+  if (!status.ok()) return FromGrpc(status);
+  return reply;
+}
+
+absl::StatusOr<LeaveReply> GrpcTransport::Leave(ServerId server, const LeaveRequest& request,
+                                                absl::Duration timeout) {
+  grpc::ClientContext context;
+  SetTimeout(context, timeout);
+  LeaveReply reply;
+  const grpc::Status status = servers_[server.value].control->Leave(&context, request, &reply);
+  if (!status.ok()) return FromGrpc(status);
+  return reply;
+}
+
+void GrpcTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
+                              absl::Duration timeout, HeartbeatDone done) {
+  struct Call {
+    grpc::ClientContext context;
+    HeartbeatRequest request;
+    HeartbeatReply reply;
+  };
+  auto call = std::make_shared<Call>();
+  grpc::ClientContext* const context = &call->context;
+  call->request = request;
+  SetTimeout(*context, timeout);
+  {
+    absl::MutexLock lock(&mu_);
+    cancellable_.insert(context);
+    ++pending_heartbeat_count_;
+  }
+  servers_[server.value].control->async()->Heartbeat(
+      context, &call->request, &call->reply,
+      [this, call, done = std::move(done)](const grpc::Status& status) mutable {
+        {
+          absl::MutexLock lock(&mu_);
+          cancellable_.erase(&call->context);
+        }
+        if (status.ok()) {
+          done(std::move(call->reply));
+        } else {
+          done(FromGrpc(status));
+        }
+        call.reset();  // releases the context's reference to the channel
+        absl::MutexLock lock(&mu_);
+        --pending_heartbeat_count_;
+      });
+}
+
+}  // namespace thinwire

@@ -1,0 +1,68 @@
+// GrpcTransport: the Transport over gRPC. It opens two connections per server: one for the stream,
+// one for control calls, so that a heartbeat never waits behind a tensor.
+//
+// Payloads pass as raw slices: a generic stub calls the Exchange method, and proto/frame.h writes
+// the protobuf around the payloads. A channel pings an idle server after 20 s, gives up 20 s after
+// an unanswered ping, and reconnects after 200 ms to 2 s.
+#ifndef THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
+#define THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/security/credentials.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "client/transport/transport.h"
+#include "common/ids.h"
+#include "proto/control.grpc.pb.h"
+
+namespace thinwire {
+
+// Thread-safe. It must outlive its streams.
+class GrpcTransport final : public Transport {
+ public:
+  // ADDRESSES: host:port of each server, in the order of the server numbers.
+  GrpcTransport(std::vector<std::string> addresses,
+                std::shared_ptr<grpc::ChannelCredentials> credentials);
+  // Cancels pending heartbeats and blocks until their callbacks have returned.
+  ~GrpcTransport() override;
+
+  std::string NameOf(ServerId server) const override;
+  std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) override;
+  absl::StatusOr<JoinReply> Join(ServerId server, const JoinRequest& request,
+                                 absl::Duration timeout) override;
+  absl::StatusOr<LeaveReply> Leave(ServerId server, const LeaveRequest& request,
+                                   absl::Duration timeout) override;
+  void Heartbeat(ServerId server, const HeartbeatRequest& request, absl::Duration timeout,
+                 HeartbeatDone done) override;
+
+ private:
+  struct Server {
+    std::string address;
+    std::shared_ptr<grpc::Channel> data;
+    std::unique_ptr<Control::Stub> control;
+  };
+
+  // Constant after construction.
+  std::vector<Server> servers_;
+
+  absl::Mutex mu_;
+  // Contexts of pending heartbeats, for cancellation.
+  absl::flat_hash_set<grpc::ClientContext*> cancellable_ ABSL_GUARDED_BY(mu_);
+  // Heartbeats whose callback has not released its context. A context holds a reference to its
+  // channel. If one of gRPC's threads dropped the last reference, the channel's destructor would
+  // wait for that thread to end.
+  int pending_heartbeat_count_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_

@@ -1,0 +1,163 @@
+#include "client/transport/grpc_transport.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "client/transport/transport_contract.h"
+#include "proto/grpc_bytes.h"
+
+namespace thinwire {
+namespace {
+
+class ReferenceReactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  ReferenceReactor() { StartRead(&message_); }
+  void OnReadDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::OK);
+    switch (ReferenceActionFor(FromByteBuffer(message_))) {
+      case ReferenceAction::kClose:
+        return Finish(grpc::Status::OK);
+      case ReferenceAction::kFail:
+        return Finish({grpc::StatusCode::FAILED_PRECONDITION, "join again"});
+      case ReferenceAction::kEcho:
+        return StartWrite(&message_);
+    }
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::CANCELLED);
+    StartRead(&message_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  grpc::ByteBuffer message_;
+};
+
+class ReferenceService final : public grpc::CallbackGenericService {
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new ReferenceReactor;
+  }
+};
+
+class ControlService final : public Control::Service {
+ public:
+  explicit ControlService(ReferenceControl& control) : control_(control) {}
+
+  grpc::Status Join(grpc::ServerContext*, const JoinRequest* request, JoinReply* reply) override {
+    return Answer(control_.Join(*request), *reply);
+  }
+  grpc::Status Heartbeat(grpc::ServerContext*, const HeartbeatRequest* request,
+                         HeartbeatReply* reply) override {
+    return Answer(control_.Heartbeat(*request), *reply);
+  }
+  grpc::Status Leave(grpc::ServerContext*, const LeaveRequest* request,
+                     LeaveReply* reply) override {
+    return Answer(control_.Leave(*request), *reply);
+  }
+
+ private:
+  template <typename Reply>
+  static grpc::Status Answer(const absl::StatusOr<Reply>& answer, Reply& reply) {
+    if (!answer.ok()) {
+      return {static_cast<grpc::StatusCode>(answer.status().code()),
+              std::string(answer.status().message())};
+    }
+    reply = *answer;
+    return grpc::Status::OK;
+  }
+
+  ReferenceControl& control_;
+};
+
+class GrpcUnderTest final : public TransportUnderTest {
+ public:
+  GrpcUnderTest() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&service_);
+    builder.RegisterCallbackGenericService(&streams_);
+    server_ = builder.BuildAndStart();
+    transport_ = std::make_unique<GrpcTransport>(
+        std::vector<std::string>{absl::StrCat("127.0.0.1:", port_), "unix:/nonexistent/socket"},
+        grpc::InsecureChannelCredentials());
+  }
+  ~GrpcUnderTest() override {
+    control_.set_answers(true);
+    server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  Transport& transport() override { return *transport_; }
+  void BreakStreams() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  void SetAnswersCalls(bool answers) override { control_.set_answers(answers); }
+  int port() const { return port_; }
+
+ private:
+  int port_ = 0;
+  ReferenceControl control_;
+  ControlService service_{control_};
+  ReferenceService streams_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<GrpcTransport> transport_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Grpc, TransportContractTest,
+                         ::testing::Values([] { return std::make_unique<GrpcUnderTest>(); }));
+
+// Records the status with which a stream ended.
+class ClosedObserver final : public StreamObserver {
+ public:
+  void OnFrame(ByteChain) override {}
+  void OnWritten() override {}
+  void OnClosed(absl::Status status) override {
+    status_ = std::move(status);
+    closed_.Notify();
+  }
+  absl::Status WaitForClosed() {
+    closed_.WaitForNotification();
+    return status_;
+  }
+
+ private:
+  absl::Status status_;
+  absl::Notification closed_;
+};
+
+TEST(GrpcTransportTest, DestroyingAStreamCancelsItsCall) {
+  GrpcUnderTest grpc;
+  ClosedObserver observer;
+  auto stream = grpc.transport().Open(ServerId{0}, observer);
+  stream.reset();
+  EXPECT_EQ(observer.WaitForClosed().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingHeartbeats) {
+  absl::Status status;
+  {
+    GrpcUnderTest grpc;
+    grpc.SetAnswersCalls(false);
+    GrpcTransport transport({absl::StrCat("127.0.0.1:", grpc.port())},
+                            grpc::InsecureChannelCredentials());
+    transport.Heartbeat(ServerId{0}, HeartbeatRequest(), absl::Minutes(1),
+                        [&](const auto& reply) { status = reply.status(); });
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+}
+
+TEST(GrpcTransportTest, NamesContainTheAddress) {
+  GrpcUnderTest grpc;
+  EXPECT_EQ(grpc.transport().NameOf(ServerId{0}),
+            absl::StrCat("server 0 (127.0.0.1:", grpc.port(), ")"));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,118 @@
+// InProcessTransport: a Transport to servers in this process. Tests can inject the faults of a real
+// network. One thread carries all frames and heartbeats, so a stream keeps its order and a server
+// receives one frame at a time.
+#ifndef THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
+#define THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/transport/event_loop.h"
+#include "client/transport/transport.h"
+#include "common/byte_chain.h"
+#include "common/clock.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+
+// A server behind an InProcessTransport. Join and Leave are called from any thread; the transport's
+// thread makes all other calls.
+class InProcessServer {
+ public:
+  // The worker's end of a stream. Thread-safe; calls after the stream's end have no effect.
+  struct Peer {
+    std::function<void(ByteChain frame)> send;
+    // Ends the stream after the frames sent before. The transport does not call Closed then.
+    std::function<void(absl::Status status)> close;
+  };
+
+  virtual ~InProcessServer() = default;
+  // A worker opened stream number STREAM. The server may answer its frames through PEER at any
+  // time.
+  virtual void Opened(uint64_t stream, Peer peer) = 0;
+  virtual void Frame(uint64_t stream, const ByteChain& frame) = 0;
+  // The worker closed the stream, or the connection broke.
+  virtual void Closed(uint64_t stream) = 0;
+  virtual absl::StatusOr<JoinReply> Join(const JoinRequest& request) = 0;
+  virtual absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) = 0;
+  virtual absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) = 0;
+};
+
+// Thread-safe. The servers must outlive the transport, and the transport its streams.
+class InProcessTransport final : public Transport {
+ public:
+  explicit InProcessTransport(std::vector<InProcessServer*> servers);
+  ~InProcessTransport() override;
+
+  std::string NameOf(ServerId server) const override;
+  std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) override;
+  absl::StatusOr<JoinReply> Join(ServerId server, const JoinRequest& request,
+                                 absl::Duration timeout) override;
+  absl::StatusOr<LeaveReply> Leave(ServerId server, const LeaveRequest& request,
+                                   absl::Duration timeout) override;
+  void Heartbeat(ServerId server, const HeartbeatRequest& request, absl::Duration timeout,
+                 HeartbeatDone done) override;
+
+  // Fault injection. Each function returns when the fault is in effect.
+  //
+  // Breaks the server's streams. Undelivered frames of both directions are lost.
+  void DropStreams(ServerId server);
+  // Breaks the server's streams, and refuses new streams and calls until REFUSE is false.
+  void Refuse(ServerId server, bool refuse);
+  // Discards all frames and calls to and from the server, but keeps its streams open. Calls fail
+  // with DeadlineExceeded.
+  void Mute(ServerId server, bool mute);
+  // Delays the server's frames until HOLD is false.
+  void Hold(ServerId server, bool hold);
+  // Loses each of the server's next COUNT frames, and breaks the stream that carried it.
+  void LoseReplies(ServerId server, int count);
+  // Delivers each of the next COUNT frames to the server twice.
+  void RepeatFrames(ServerId server, int count);
+
+ private:
+  class InProcessStream;
+  struct Faults {
+    bool refuse = false;
+    bool mute = false;
+    bool hold = false;
+    int lose_count = 0;
+    int repeat_count = 0;
+  };
+  struct Connection {
+    ServerId server;
+    StreamObserver* observer = nullptr;
+    int requested_count = 1;         // frames that the worker requested and has not received
+    std::vector<ByteChain> waiting;  // frames from the server, oldest first
+  };
+
+  // These functions run on the loop.
+  void Connect(uint64_t number, ServerId server, StreamObserver* observer);
+  void ToServer(uint64_t number, const ByteChain& frame);
+  void ToWorker(uint64_t number, ByteChain frame);
+  void Deliver(uint64_t number);
+  void Break(uint64_t number, const absl::Status& status);
+  void CloseByServer(uint64_t number, const absl::Status& status);
+  void BreakAll(ServerId server);
+  // Blocks. Returns the error with which a call to SERVER fails, or OK.
+  absl::Status Reachable(ServerId server);
+
+  const std::vector<InProcessServer*> servers_;
+  SteadyClock clock_;
+  std::vector<Faults> faults_;                  // lives on the loop
+  std::map<uint64_t, Connection> connections_;  // lives on the loop
+  uint64_t next_number_ = 1;                    // lives on the loop
+  // Shared with the Peers, which servers may call after the transport is gone.
+  const std::shared_ptr<client::EventLoop> loop_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_

@@ -1,0 +1,204 @@
+#include "client/transport/join_leave.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "client/transport/in_process_transport.h"
+
+namespace thinwire::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The control calls of all servers of a test. The training thread makes these calls, so no lock is
+// needed.
+struct Script {
+  std::map<uint32_t, std::deque<absl::Status>> errors;  // of each server's first calls; then OK
+  std::map<uint32_t, uint64_t> generation;
+  std::vector<std::string> calls;
+};
+
+// Answers control calls by a script and records them.
+class ScriptedServer final : public InProcessServer {
+ public:
+  ScriptedServer(Script& script, uint32_t number) : script_(script), number_(number) {}
+
+  void Opened(uint64_t, Peer) override {}
+  void Frame(uint64_t, const ByteChain&) override {}
+  void Closed(uint64_t) override {}
+  absl::StatusOr<JoinReply> Join(const JoinRequest& request) override {
+    script_.calls.push_back(absl::StrCat("join ", number_, " as ", request.incarnation()));
+    if (absl::Status error = NextError(); !error.ok()) return error;
+    JoinReply reply;
+    reply.set_incarnation(5);
+    reply.set_generation(script_.generation[number_]);
+    return reply;
+  }
+  absl::StatusOr<LeaveReply> Leave(const LeaveRequest&) override {
+    script_.calls.push_back(absl::StrCat("leave ", number_));
+    if (absl::Status error = NextError(); !error.ok()) return error;
+    return LeaveReply();
+  }
+  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest&) override {
+    return HeartbeatReply();
+  }
+
+ private:
+  absl::Status NextError() {
+    std::deque<absl::Status>& left = script_.errors[number_];
+    if (left.empty()) return absl::OkStatus();
+    absl::Status error = left.front();
+    left.pop_front();
+    return error;
+  }
+
+  Script& script_;
+  const uint32_t number_;
+};
+
+class JoinLeaveTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<std::vector<JoinReply>> Join(uint32_t server_count) {
+    JoinRequest request;
+    request.set_servers(server_count);
+    return JoinServers(transport_, clock_, silence_, request);
+  }
+
+  Script script_;
+  ScriptedServer servers_[3] = {{script_, 0}, {script_, 1}, {script_, 2}};
+  InProcessTransport transport_{{&servers_[0], &servers_[1], &servers_[2]}};
+  SteadyClock clock_;
+  absl::Duration silence_ = absl::Minutes(1);
+};
+
+TEST_F(JoinLeaveTest, TheLeadAssignsTheIncarnationForAllServers) {
+  EXPECT_EQ(Join(3)->size(), 3u);
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5", "join 2 as 5"));
+}
+
+TEST_F(JoinLeaveTest, RetryableErrorsAreRetried) {
+  script_.errors[1] = {absl::UnavailableError("refused"), absl::ResourceExhaustedError("full")};
+  EXPECT_TRUE(Join(2).ok());
+  EXPECT_THAT(script_.calls,
+              ElementsAre("join 0 as 0", "join 1 as 5", "join 1 as 5", "join 1 as 5"));
+}
+
+TEST_F(JoinLeaveTest, OtherErrorsEndTheJoinAtOnce) {
+  script_.errors[1] = {absl::FailedPreconditionError("another model")};
+  EXPECT_EQ(Join(2).status(),
+            absl::FailedPreconditionError("server 1 (in process): another model"));
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5"));
+}
+
+TEST_F(JoinLeaveTest, RetriesEndAfterTheSilenceLimit) {
+  silence_ = absl::ZeroDuration();
+  script_.errors[0] = {absl::UnavailableError("refused")};
+  const absl::Status status = Join(1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("server 0 (in process): refused; worker 0 tried to join"));
+}
+
+TEST_F(JoinLeaveTest, ServersOfTwoGenerationsAreRefused) {
+  script_.generation = {{0, 4}, {1, 3}};
+  EXPECT_EQ(Join(2).status(),
+            absl::AbortedError("server 1 (in process): generation differs from the lead's "
+                               "(expected 4, got 3)"));
+}
+
+TEST_F(JoinLeaveTest, EveryServerIsCalledOnceBeforeAnUnreachableOneIsRetried) {
+  script_.errors[0] = {absl::UnavailableError("refused"), absl::UnavailableError("refused")};
+  const absl::Status left =
+      LeaveServers(transport_, clock_, silence_, 3, LeaveRequest(), std::nullopt);
+  EXPECT_TRUE(left.ok()) << left;
+  EXPECT_THAT(script_.calls, ElementsAre("leave 0", "leave 1", "leave 2", "leave 0", "leave 0"));
+}
+
+TEST_F(JoinLeaveTest, ALostServerIsNotCalled) {
+  EXPECT_TRUE(LeaveServers(transport_, clock_, silence_, 3, LeaveRequest(), ServerId{1}).ok());
+  EXPECT_THAT(script_.calls, ElementsAre("leave 0", "leave 2"));
+}
+
+TEST(MakeJoinRequestTest, AServerComputesTheSamePartitionFromTheRequest) {
+  const ClientOptions options = {
+      .job = "train", .worker = WorkerId{3}, .server_count = 2, .planned_examples = 77};
+  const std::vector<TensorShape> tensors = {{"w", {784, 100}}, {"b", {100}}, {"s", {}}};
+  const Partition partition = *Partition::Make(tensors, options.shard_size, options.server_count);
+  const JoinRequest request = MakeJoinRequest(options, partition);
+  EXPECT_EQ(request.job(), "train");
+  EXPECT_EQ(request.worker(), 3u);
+  EXPECT_EQ(request.planned_examples(), 77u);
+  std::vector<TensorShape> received;
+  for (const Tensor& tensor : request.tensors()) {
+    received.push_back({tensor.name(), {tensor.shape().begin(), tensor.shape().end()}});
+  }
+  EXPECT_EQ(received, tensors);
+  const Partition again =
+      *Partition::Make(std::move(received), request.shard_size(), request.servers());
+  EXPECT_EQ(again.hash(), request.partition_hash());
+}
+
+struct State {
+  bool open = false;
+  uint64_t frontier = 0;
+  uint64_t predecessor_next = 0;
+  uint64_t largest_next = 0;
+};
+
+JoinReply Reply(bool by_round, const std::vector<State>& shards) {
+  JoinReply reply;
+  reply.set_by_round(by_round);
+  for (const State& s : shards) {
+    ShardState* shard = reply.add_shards();
+    shard->set_open(s.open);
+    shard->set_frontier(s.frontier);
+    shard->set_predecessor_next(s.predecessor_next);
+    shard->set_largest_next(s.largest_next);
+  }
+  return reply;
+}
+
+TEST(StartingStepTest, ANewJobBeginsAtZero) {
+  const std::vector<JoinReply> replies = {Reply(true, {{}, {}}), Reply(true, {})};
+  EXPECT_EQ(StartingStep(replies), Step{0});
+}
+
+TEST(StartingStepTest, ARestoredShutJobBeginsAtItsFrontier) {
+  const std::vector<JoinReply> replies = {Reply(true, {{.frontier = 7}, {.frontier = 7}})};
+  EXPECT_EQ(StartingStep(replies), Step{7});
+}
+
+TEST(StartingStepTest, AnOpenRoundFinishesWithoutTheNewWorker) {
+  const std::vector<JoinReply> replies = {Reply(true, {{.open = true, .frontier = 4}}),
+                                          Reply(true, {{.open = false, .frontier = 6}})};
+  EXPECT_EQ(StartingStep(replies), Step{7});
+}
+
+TEST(StartingStepTest, WithoutRoundsTheWorkerBeginsAtTheFrontier) {
+  const std::vector<JoinReply> replies = {Reply(false, {{.open = true, .frontier = 4}})};
+  EXPECT_EQ(StartingStep(replies), Step{4});
+}
+
+TEST(StartingStepTest, StepsThatThePredecessorFinishedAreNotRepeated) {
+  const std::vector<JoinReply> replies = {
+      Reply(true, {{.open = true, .frontier = 4, .predecessor_next = 9}})};
+  EXPECT_EQ(StartingStep(replies), Step{9});
+}
+
+TEST(StartingStepTest, ANewWorkerStartsBehindNoOtherWorker) {
+  const std::vector<JoinReply> replies = {
+      Reply(false, {{.open = true, .frontier = 4, .largest_next = 6}})};
+  EXPECT_EQ(StartingStep(replies), Step{6});
+}
+
+}  // namespace
+}  // namespace thinwire::client

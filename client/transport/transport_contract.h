@@ -1,0 +1,75 @@
+// The contract suite of Transport: one set of tests that every implementation must pass.
+//
+// An implementation's test provides a TransportUnderTest and instantiates the suite:
+//
+//   INSTANTIATE_TEST_SUITE_P(Grpc, TransportContractTest,
+//                            ::testing::Values([] { return std::make_unique<GrpcUnderTest>(); }));
+#ifndef THINWIRE_CLIENT_TRANSPORT_TRANSPORT_CONTRACT_H_
+#define THINWIRE_CLIENT_TRANSPORT_TRANSPORT_CONTRACT_H_
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "client/transport/transport.h"
+#include "common/byte_chain.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+
+// What the reference server does with a frame. Thread-safe.
+//   "close"   ends the stream with OK
+//   "fail"    ends the stream with FailedPrecondition "join again"
+//   others    sends the frame back
+enum class ReferenceAction { kEcho, kClose, kFail };
+ReferenceAction ReferenceActionFor(const ByteChain& frame);
+
+// The control calls of the reference server. Thread-safe.
+class ReferenceControl {
+ public:
+  ~ReferenceControl() { set_answers(true); }
+
+  // While false, calls block. Initially true.
+  void set_answers(bool answers);
+
+  // Returns the request's incarnation plus one; InvalidArgument for workers above 1.
+  absl::StatusOr<JoinReply> Join(const JoinRequest& request);
+  absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request);
+  // Returns the request's epoch.
+  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request);
+
+ private:
+  void WaitUntilAnswering();
+
+  absl::Mutex mu_;
+  bool answers_ ABSL_GUARDED_BY(mu_) = true;
+};
+
+// A transport with two servers: server 0 is a reference server, server 1 cannot be reached.
+class TransportUnderTest {
+ public:
+  virtual ~TransportUnderTest() = default;
+  virtual Transport& transport() = 0;
+  // Breaks server 0's streams.
+  virtual void BreakStreams() = 0;
+  // While false, server 0 does not answer control calls.
+  virtual void SetAnswersCalls(bool answers) = 0;
+};
+
+using MakeTransportUnderTest = std::function<std::unique_ptr<TransportUnderTest>()>;
+
+class TransportContractTest : public ::testing::TestWithParam<MakeTransportUnderTest> {
+ protected:
+  Transport& transport() { return under_test_->transport(); }
+
+  const std::unique_ptr<TransportUnderTest> under_test_ = GetParam()();
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLIENT_TRANSPORT_TRANSPORT_CONTRACT_H_

@@ -1,0 +1,152 @@
+// The codebook family: codecs that send a code of a few bits for each value, and a table that maps
+// codes to values.
+//
+//   body = head | the numbers of each group, fp32 | packed codes (kernels/pack_bits.h)
+//
+// All values of a group share one table, which is computed from the head and the group's numbers. A
+// CodebookFormat describes one codec: its head, its bits, its groups, its table and how an encoder
+// fits the numbers. Each codec is one source of this folder; codebook_formats.h lists them. This
+// header has the machinery that they share and the decoder.
+#ifndef THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_H_
+#define THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/codec/family/encoder.h"
+#include "common/codec/family/value_format.h"
+
+namespace thinwire {
+
+// The first bytes of a body, zeros beyond the head's length.
+inline constexpr size_t kMaxHeadBytes = 4;
+using CodebookHead = std::array<std::byte, kMaxHeadBytes>;
+
+// The largest number of fp32 numbers per group.
+inline constexpr size_t kMaxCodebookNumbers = 128;
+
+// The sizes of a codec's body. A value type.
+struct CodebookShape {
+  size_t head_bytes = 0;
+  int bits = 0;             // of a code, 1 to 8
+  size_t group = 0;         // values that share a table, a multiple of 8; 0: the whole shard
+  size_t number_count = 1;  // per group
+
+  size_t table_size() const { return size_t{1} << bits; }
+  // For a shard of COUNT values. Offsets are relative to the body.
+  size_t GroupSize(size_t count) const { return group == 0 ? count : group; }
+  size_t GroupCount(size_t count) const;
+  size_t NumbersOffset(size_t group_index) const;
+  size_t CodesOffset(size_t count) const;
+  size_t BodyBytes(size_t count) const;
+
+  bool operator==(const CodebookShape&) const = default;
+};
+
+// How the numbers of a group follow from its values. A GPU has one routine per method
+// (client/gpu/codebook_encode.h); kHostOnly means that no GPU routine exists, and a GPU refuses to
+// encode with the codec.
+enum class CodebookFit {
+  kHostOnly,
+  kMeansBySign,    // the mean of the positive values and the mean of the negative ones
+  kMeanMagnitude,  // the mean magnitude
+  kEvenSteps,      // the step and zero of an affine code
+  kPercentiles,    // percentiles of the magnitudes of a sample
+  kLloyd,          // the percentiles, refined by Lloyd's algorithm
+  kFixed,          // set by the codec spec
+  kRatios,         // magnitudes in a constant ratio, from the smallest to the largest
+  kRandomLevels,   // the largest magnitude; codes are rounded at random
+};
+
+// The settings of a codebook codec that come from the codec spec: its head, and the number of a
+// kFixed codec.
+struct CodebookSettings {
+  CodebookHead head = {};
+  float number = 0;
+};
+
+// The table of one group, with the head and the numbers that it was computed from.
+struct FittedTable {
+  const CodebookHead& head;
+  std::span<const float> numbers;
+  std::span<const float> table;
+};
+
+// Describes one codec. Immutable. Thread-safe.
+class CodebookFormat : public ValueFormat {
+ public:
+  constexpr CodebookFormat(CodecId id, CodebookFit fit, const CodebookShape& shape)
+      : id_(id), fit_(fit), shape_(shape) {}
+
+  CodecId id() const { return id_; }
+  CodebookFit fit() const { return fit_; }
+  size_t head_bytes() const { return shape_.head_bytes; }
+
+  // Returns the shape of bodies that begin with HEAD. Errors: InvalidArgument if HEAD is malformed.
+  virtual absl::StatusOr<CodebookShape> Shape(const CodebookHead& /*head*/) const { return shape_; }
+  // Fills TABLE with SCALE times the value of each code. By default number c is the magnitude of
+  // code c, and the top bit of a code is its sign. REQUIRES: Shape(head) succeeded, and the spans
+  // have its sizes.
+  virtual void FillTable(const CodebookHead& head, std::span<const float> numbers, float scale,
+                         std::span<float> table) const;
+
+  // Sets NUMBERS, and the bytes of HEAD that depend on values, for a group of VALUES. A kFixed
+  // codec leaves NUMBERS as the settings have them.
+  virtual void Fit(std::span<const float> values, CodebookHead& head,
+                   std::span<float> numbers) const = 0;
+  // Adds GRADIENT to VALUES, then fits. The default takes two passes; some codecs take one.
+  virtual void AddAndFit(std::span<const float> gradient, std::span<float> values,
+                         CodebookHead& head, std::span<float> numbers) const;
+  // Sets the codes of VALUES, which begin at index FIRST of the shard, a multiple of 8. The default
+  // gives each value the nearest magnitude of the table. REQUIRES: at most kMaxCodesAtOnce values.
+  virtual void Code(std::span<const float> values, size_t first, const RandomKeys& keys,
+                    const FittedTable& fitted, std::span<uint8_t> codes) const;
+  static constexpr size_t kMaxCodesAtOnce = 2048;  // so that a block stays in the first-level cache
+
+  // The decoder.
+  absl::StatusOr<size_t> BodyBytes(const ValueBody& body) const final;
+  absl::Status Check(const ValueBody& body) const final;
+  bool IsWithin(const ValueBody& body, float limit) const final;
+  void Decode(const ValueBody& body, size_t first, float scale, std::span<float> out) const final;
+  void DecodeAdd(const ValueBody& body, float scale, std::span<float> sum) const final;
+
+  // Returns the head at the begin of BODY. Errors: InvalidArgument if the body is too short.
+  absl::StatusOr<CodebookHead> ReadHead(const ValueBody& body) const;
+  // Fills TABLE for group GROUP_INDEX of BODY, whose head and shape are given. REQUIRES:
+  // Check(body) succeeded.
+  void ReadTable(const ValueBody& body, const CodebookHead& head, const CodebookShape& shape,
+                 size_t group_index, float scale, std::span<float> table) const;
+
+ protected:
+  ~CodebookFormat() = default;
+
+  const CodebookShape& fixed_shape() const { return shape_; }
+
+ private:
+  template <typename Use>
+  void ForEachCodes(const ValueBody& body, size_t first, size_t count, float scale,
+                    const Use& use) const;
+
+  const CodecId id_;
+  const CodebookFit fit_;
+  const CodebookShape shape_;  // with the parts that the head decides set to 0
+};
+
+// Fills TABLE for codes whose top bit is the sign: SCALE times magnitude(c) for code c without its
+// sign.
+template <typename Magnitude>
+void FillSignedTable(const Magnitude& magnitude, float scale, std::span<float> table) {
+  const size_t half = table.size() / 2;
+  for (size_t c = 0; c < half; ++c) {
+    table[c] = scale * magnitude(c);
+    table[half + c] = -table[c];
+  }
+}
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_H_

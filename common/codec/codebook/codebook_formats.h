@@ -1,0 +1,61 @@
+// The codecs of the codebook family. In the table c is a code without its sign; the top bit of a
+// code is the sign of its value, except in int8.
+//
+//   codec         head         numbers per group    bits               value
+//   int8          zero (1)     s                    8                  s (c - zero)
+//   onebit        group (4)    p, m                 1                  p or m
+//   onebit_sign   group (4)    a                    1                  a
+//   table_N       -            t(1) .. t(2^(N-1))   N                  t(c+1)
+//   lloyd_N       -            t(1) .. t(2^(N-1))   N                  t(c+1)
+//   twobit        -            t                    2                  0 or t
+//   qsgd          levels (1)   a                    1 + bits(levels)   a min(c, levels) / levels
+//   log_4         a (2) b (1)  -                    4                  a (1 - b/256)^(7-c)
+//
+// How an encoder fits the numbers:
+//
+//   int8          s = (max - min) / 255 over the values and 0
+//   onebit        the means of the positive and of the negative values (Seide et al. 2014)
+//   onebit_sign   the mean magnitude (BytePS)
+//   table_N       t(j) is the 99 j / 2^(N-1) percentile of the magnitudes (AdaPrec)
+//   lloyd_N       those of table_N after 8 iterations of Lloyd's algorithm (Lloyd 1982);
+//                 lloyd_1: the mean magnitude
+//   twobit        t is a setting; magnitudes of t or more become t (MXNet)
+//   qsgd          the largest magnitude; codes are rounded at random, without bias (Alistarh et al.
+//                 2017)
+//   log_4         eight magnitudes in a constant ratio, from the smallest to the largest
+//
+// A group is the whole shard, with two exceptions: in qsgd it has 512 values, and in onebit and
+// onebit_sign the head has its size, where 0 means the whole shard. `a` of log_4 is the upper half
+// of a float. Immutable. Thread-safe.
+#ifndef THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_FORMATS_H_
+#define THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_FORMATS_H_
+
+#include <cstdint>
+
+#include "common/codec/codebook/codebook.h"
+
+namespace thinwire {
+
+const CodebookFormat& Int8Format();
+
+const CodebookFormat& OneBitFormat();
+const CodebookFormat& OneBitSignFormat();
+// Settings of both; their Shape refuses a group that is not a multiple of 8.
+CodebookSettings OneBitSettings(uint32_t group);
+
+const CodebookFormat& TwoBitFormat();
+CodebookSettings TwoBitSettings(float threshold);
+
+const CodebookFormat& QsgdFormat();
+// Shape refuses levels outside 1 to 127.
+CodebookSettings QsgdSettings(uint32_t levels);
+
+const CodebookFormat& Log4Format();
+
+// REQUIRES: 1 <= bits <= 8.
+const CodebookFormat& TableFormat(int bits);
+const CodebookFormat& LloydFormat(int bits);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_FORMATS_H_

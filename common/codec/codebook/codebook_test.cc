@@ -1,0 +1,89 @@
+#include "common/codec/codebook/codebook.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/codec/codebook/codebook_formats.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using testing::ElementsAre;
+
+CodebookHead HeadOf(uint8_t first, uint8_t second = 0, uint8_t third = 0) {
+  return {std::byte{first}, std::byte{second}, std::byte{third}};
+}
+
+std::vector<float> Table(const CodebookFormat& format, std::vector<float> numbers,
+                         const CodebookHead& head = {}, float scale = 1.0f) {
+  std::vector<float> table(format.Shape(head).value().table_size());
+  format.FillTable(head, numbers, scale, table);
+  return table;
+}
+
+size_t BodyBytes(const CodebookFormat& format, size_t count, const CodebookHead& head = {}) {
+  return format.Shape(head).value().BodyBytes(count);
+}
+
+std::string Refusal(const CodebookFormat& format, const CodebookHead& head) {
+  return std::string(format.Shape(head).status().message());
+}
+
+TEST(CodebookTest, TheTopBitOfACodeIsItsSign) {
+  EXPECT_THAT(Table(TableFormat(2), {0.5f, 2}), ElementsAre(0.5f, 2, -0.5f, -2));
+  EXPECT_THAT(Table(LloydFormat(1), {3}, {}, 0.5f), ElementsAre(1.5f, -1.5f));
+  EXPECT_THAT(Table(OneBitSignFormat(), {3}), ElementsAre(3, -3));
+  EXPECT_THAT(Table(TwoBitFormat(), {3}), ElementsAre(0, 3, 0, -3));
+}
+
+TEST(CodebookTest, OneBitHasOneNumberPerSign) {
+  EXPECT_THAT(Table(OneBitFormat(), {1, -2}, {}, 2), ElementsAre(2, -4));
+}
+
+TEST(CodebookTest, QsgdHasEvenLevelsAndTheLargestForTheCodesBeyond) {
+  EXPECT_THAT(Table(QsgdFormat(), {6}, HeadOf(2)), ElementsAre(0, 3, 6, 6, 0, -3, -6, -6));
+}
+
+TEST(CodebookTest, Int8CountsStepsFromItsZero) {
+  const std::vector<float> table = Table(Int8Format(), {0.5f}, HeadOf(10));
+  EXPECT_EQ(table[0], -5);
+  EXPECT_EQ(table[10], 0);
+  EXPECT_EQ(table[255], 122.5f);
+}
+
+TEST(CodebookTest, AFiniteStepOfInt8GivesFiniteValues) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  const std::vector<float> table = Table(Int8Format(), {kMax}, HeadOf(10));
+  EXPECT_EQ(table[0], -kMax);
+  EXPECT_EQ(table[255], kMax);
+}
+
+TEST(CodebookTest, Log4FallsInEvenRatiosFromTheLargest) {
+  // 0x4000 is the upper half of 2, and 128 stands for a ratio of 1/2.
+  const std::vector<float> table = Table(Log4Format(), {}, HeadOf(0x00, 0x40, 128));
+  EXPECT_EQ(table[7], 2);
+  EXPECT_EQ(table[6], 1);
+  EXPECT_EQ(table[0], 2.0f / 128);
+  EXPECT_EQ(table[15], -2);
+}
+
+TEST(CodebookTest, ABodyHasAHeadNumbersAndWholeUnitsOfCodes) {
+  EXPECT_EQ(BodyBytes(Int8Format(), 9), 1u + 4 + 16);
+  EXPECT_EQ(BodyBytes(TableFormat(3), 9), 4 * 4u + 2 * 3);
+  EXPECT_EQ(BodyBytes(OneBitFormat(), 17, HeadOf(8)), 4u + 3 * 8 + 3);
+  EXPECT_EQ(BodyBytes(QsgdFormat(), 513, HeadOf(7)), 1u + 2 * 4 + 65 * 4);
+  EXPECT_EQ(BodyBytes(QsgdFormat(), 0, HeadOf(7)), 1u);
+  EXPECT_EQ(BodyBytes(Log4Format(), 8), 3u + 4);
+}
+
+TEST(CodebookTest, AMalformedHeadIsRefused) {
+  EXPECT_EQ(Refusal(QsgdFormat(), HeadOf(0)), "levels out of range (expected 1 to 127, got 0)");
+  EXPECT_EQ(Refusal(QsgdFormat(), HeadOf(128)), "levels out of range (expected 1 to 127, got 128)");
+  EXPECT_EQ(Refusal(OneBitFormat(), HeadOf(12)), "bad group (expected a multiple of 8, got 12)");
+}
+
+}  // namespace
+}  // namespace thinwire

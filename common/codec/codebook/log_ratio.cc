@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "common/codec/codebook/codebook_formats.h"
+#include "kernels/reductions.h"
+
+namespace thinwire {
+namespace {
+
+// The fit ignores magnitudes below this part of the largest one.
+constexpr float kSmallestPart = 1.0f / 256;
+
+// r^8
+float EighthPower(float ratio) {
+  const float fourth = ratio * ratio * (ratio * ratio);
+  return fourth * fourth;
+}
+
+float RatioOf(int reduction) { return 1.0f - static_cast<float>(reduction) / 256.0f; }
+
+class Log4 final : public CodebookFormat {
+ public:
+  constexpr Log4()
+      : CodebookFormat(CodecId::kLog4, CodebookFit::kRatios,
+                       {.head_bytes = 3, .bits = 4, .number_count = 0}) {}
+
+  void FillTable(const CodebookHead& head, std::span<const float>, float scale,
+                 std::span<float> table) const override {
+    const float ratio = RatioOf(std::to_integer<int>(head[2]));
+    const uint32_t upper_half =
+        std::to_integer<uint32_t>(head[0]) | std::to_integer<uint32_t>(head[1]) << 8;
+    const float largest = std::bit_cast<float>(upper_half << 16);
+    const auto magnitude = [&](size_t code) {
+      float value = largest;
+      for (size_t i = code; i < 7; ++i) value *= ratio;
+      return value;
+    };
+    FillSignedTable(magnitude, scale, table);
+  }
+
+  // Chooses the largest ratio whose eight steps reach from the largest magnitude to the smallest.
+  // Each entry lies in the middle of its step.
+  void Fit(std::span<const float> values, CodebookHead& head, std::span<float>) const override {
+    const float largest = kernels::LargestMagnitude(values);
+    float smallest = largest;
+    for (const float value : values) {
+      const float magnitude = std::abs(value);
+      if (magnitude > 0) smallest = std::min(smallest, magnitude);
+    }
+    smallest = std::max(smallest, largest * kSmallestPart);
+    int reduction = 0;  // the ratio is 1 - reduction / 256
+    float ratio = 1.0f;
+    while (reduction < 255 && largest * EighthPower(ratio) > smallest) {
+      ratio = RatioOf(++reduction);
+    }
+    uint32_t bits = std::bit_cast<uint32_t>(largest * std::sqrt(ratio));
+    if (bits < 0x7F7F8000) bits += 0x8000;  // rounds, but not to infinity
+    head[0] = static_cast<std::byte>(bits >> 16);
+    head[1] = static_cast<std::byte>(bits >> 24);
+    head[2] = static_cast<std::byte>(reduction);
+  }
+};
+
+}  // namespace
+
+const CodebookFormat& Log4Format() {
+  static constexpr Log4 kFormat;
+  return kFormat;
+}
+
+}  // namespace thinwire

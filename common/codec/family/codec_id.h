@@ -1,0 +1,37 @@
+// The numbers that name codecs and index coders on the wire. common/codec/table.h maps them to
+// names and properties. Constants: thread-safe.
+#ifndef THINWIRE_COMMON_CODEC_FAMILY_CODEC_ID_H_
+#define THINWIRE_COMMON_CODEC_FAMILY_CODEC_ID_H_
+
+#include <cstdint>
+
+namespace thinwire {
+
+// The first byte of a payload, and the `read_codec` of a pull. A number is never reused for another
+// codec.
+enum class CodecId : uint8_t {
+  kFp32 = 1,
+  kFp16 = 2,
+  kBf16 = 3,
+  kFp8E5m2 = 4,
+  kFp8E4m3 = 5,
+  kTopK = 6,
+  kInt8 = 7,
+  kOneBit = 8,
+  kOneBitSign = 9,
+  kTwoBit = 10,
+  kRandomK = 11,
+  kQsgd = 12,
+  kLog4 = 13,
+  kTable1 = 14,  // kTable1 + N - 1 is table_N, up to kTable8
+  kTable8 = 21,
+  kLloyd1 = 22,  // kLloyd1 + N - 1 is lloyd_N, up to kLloyd8
+  kLloyd8 = 29,
+};
+
+// The code of a topk payload's indices (common/codec/sparse/index_code.h).
+enum class IndexCoder : uint8_t { kEliasFano = 0, kGolombRice = 1 };
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_CODEC_FAMILY_CODEC_ID_H_

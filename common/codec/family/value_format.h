@@ -1,0 +1,53 @@
+// ValueFormat: the payload format of one codec that encodes every value of an array (a dense
+// codec). There is one object per codec, and the codec table points to it. The values of a sparse
+// payload are encoded in such a format too.
+//
+// Only CheckedPayload and the sparse reader call these functions. They decode a body only after
+// Check accepted it.
+#ifndef THINWIRE_COMMON_CODEC_FAMILY_VALUE_FORMAT_H_
+#define THINWIRE_COMMON_CODEC_FAMILY_VALUE_FORMAT_H_
+
+#include <cstddef>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/byte_chain.h"
+
+namespace thinwire {
+
+// The body of a dense payload: the bytes after the codec id. Borrows the chain.
+struct ValueBody {
+  const ByteChain& chain;
+  size_t offset;  // of the body in the chain
+  size_t count;   // values
+};
+
+// Immutable. Thread-safe.
+class ValueFormat {
+ public:
+  // Returns the length that BODY must have, in bytes, from its first bytes and its count. Errors:
+  // InvalidArgument if the first bytes are malformed.
+  virtual absl::StatusOr<size_t> BodyBytes(const ValueBody& body) const = 0;
+  // Checks everything that the length does not show. Errors: InvalidArgument. REQUIRES: the chain
+  // has BodyBytes(body) bytes at the offset.
+  virtual absl::Status Check(const ValueBody& body) const = 0;
+
+  // The functions below REQUIRE that Check(body) succeeded.
+
+  // Returns whether all values are finite and have magnitudes up to LIMIT. A codebook format tests
+  // every entry of its tables, including entries that no value uses.
+  virtual bool IsWithin(const ValueBody& body, float limit) const = 0;
+  // Sets OUT to SCALE times the values from index FIRST on. REQUIRES: FIRST is a multiple of 8.
+  virtual void Decode(const ValueBody& body, size_t first, float scale,
+                      std::span<float> out) const = 0;
+  // Adds SCALE times the values to SUM. REQUIRES: sum.size() == body.count.
+  virtual void DecodeAdd(const ValueBody& body, float scale, std::span<float> sum) const = 0;
+
+ protected:
+  ~ValueFormat() = default;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_CODEC_FAMILY_VALUE_FORMAT_H_

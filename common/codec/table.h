@@ -1,0 +1,97 @@
+// The codec table: one row per codec with everything that other code must know about it. A new
+// codec is a new row, its own source, its id (family/codec_id.h) and its value in proto/job.proto;
+// docs/codecs.md describes the payloads.
+//
+//   codecs                                               may carry
+//   topk randomk                                         gradients, deltas
+//   onebit onebit_sign table_1 .. table_8 lloyd_1 ..     and the values of a sparse payload
+//     lloyd_8 twobit qsgd log_4
+//   fp32 fp16 bf16 fp8_e5m2 fp8_e4m3 int8                and whole parameters
+//
+// Constants: thread-safe.
+#ifndef THINWIRE_COMMON_CODEC_TABLE_H_
+#define THINWIRE_COMMON_CODEC_TABLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "common/codec/codebook/codebook.h"
+#include "common/codec/family/codec_id.h"
+#include "common/codec/family/encoder.h"
+#include "common/codec/family/value_format.h"
+#include "common/codec/sparse/sparse_payload.h"
+#include "common/codec/spec.h"
+
+namespace thinwire {
+
+// The subfolder that implements a codec.
+enum class CodecFamily { kDense, kCodebook, kSparse };
+
+struct CodecRow {
+  CodecId id = CodecId::kFp32;
+  std::string_view name;  // as in job files and reports
+  CodecFamily family = CodecFamily::kDense;
+  // True if servers may send whole parameters in it. Every codec may carry gradients and deltas,
+  // and every codec with `values` may carry the values of a sparse payload.
+  bool carries_parameters = false;
+  // True if a GPU can encode with it (client/gpu/device_codec.h).
+  bool has_device_encoder = false;
+
+  // The payload format: its head, size, check and decoder. Exactly one of `values` and `sparse` is
+  // set.
+  const ValueFormat* values = nullptr;       // dense and codebook family
+  const CodebookFormat* codebook = nullptr;  // codebook family: the same object as `values`
+  const SparseFormat* sparse = nullptr;      // sparse family
+  // Returns the settings in a spec. Codebook family only; null if the codec has no settings.
+  CodebookSettings (*settings)(const CodecSpec& spec) = nullptr;
+  // Makes the encoder. REQUIRES: spec.Validate() found no problem.
+  absl::StatusOr<std::unique_ptr<const Codec>> (*make)(const CodecRow& row,
+                                                       const CodecSpec& spec) = nullptr;
+
+  // True if a payload has a value for every index.
+  bool dense() const { return values != nullptr; }
+  // Returns the settings of SPEC, defaults if the codec has none.
+  CodebookSettings SettingsOf(const CodecSpec& spec) const {
+    return settings == nullptr ? CodebookSettings() : settings(spec);
+  }
+};
+
+// All rows: first the codecs that may carry parameters, then the other dense ones, then the sparse
+// ones.
+std::span<const CodecRow> CodecTable();
+
+// Returns the row of an id. REQUIRES: ID is in the table, as every result of CodecIdFromWire is.
+const CodecRow& RowOf(CodecId id);
+
+// The names in the table's order: of all codecs, of the dense ones, and of those that may carry
+// parameters. Each list is a prefix of the list before it.
+std::span<const std::string_view> CodecNames();
+std::span<const std::string_view> DenseCodecNames();
+std::span<const std::string_view> ParameterCodecNames();
+
+// "fp8_e5m2", or "unknown" for an id that is not in the table.
+std::string_view CodecName(CodecId id);
+std::ostream& operator<<(std::ostream& out, CodecId id);
+
+// False for an id that is not in the table.
+bool IsDense(CodecId id);
+bool CarriesParameters(CodecId id);
+
+// Returns the codec called NAME with default settings. Errors: InvalidArgument that lists the
+// names.
+absl::StatusOr<CodecSpec> ParseCodec(std::string_view name);
+
+// Parses "elias_fano" or "golomb_rice". Errors: InvalidArgument.
+absl::StatusOr<IndexCoder> ParseIndexCoder(std::string_view name);
+inline constexpr std::string_view kIndexCoderNames[] = {"elias_fano", "golomb_rice"};
+
+// Returns the codec that a number of the wire stands for. Errors: InvalidArgument.
+absl::StatusOr<CodecId> CodecIdFromWire(uint32_t value);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_CODEC_TABLE_H_

@@ -1,0 +1,74 @@
+// Problems: everything that a Validate() found wrong with a value, one entry per problem.
+//
+//   density: out of range (expected above 0 and at most 1, got 2)
+//   ^field   ^text
+//
+// A field has the name that it has in the job file, so that the caller can say where it was set.
+#ifndef THINWIRE_COMMON_PROBLEMS_H_
+#define THINWIRE_COMMON_PROBLEMS_H_
+
+#include <cstdint>
+#include <limits>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace thinwire {
+
+struct Problem {
+  std::string field;  // "density"; an element of a list: "decay_at[1]"
+  std::string text;   // "out of range (expected above 0 and at most 1, got 2)"
+
+  bool operator==(const Problem&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const Problem& problem) {
+    return out << problem.field << ": " << problem.text;
+  }
+};
+
+// Not thread-safe.
+class Problems {
+ public:
+  // Adds a problem, unless the list holds the same one already.
+  void Add(std::string_view field, std::string_view text);
+  // Adds all problems of OTHER.
+  void Append(const Problems& other);
+
+  // Each Require adds a problem unless the value keeps the rule. A NaN keeps none.
+  template <typename Value>
+  void Require(bool holds, std::string_view field, absl::string_view expected, const Value& got) {
+    if (!holds) Add(field, absl::StrCat("out of range (expected ", expected, ", got ", got, ")"));
+  }
+  void RequireInteger(std::string_view field, uint64_t got, uint64_t least,
+                      uint64_t most = std::numeric_limits<uint64_t>::max());
+  // From 0 to 1.
+  void RequireFraction(std::string_view field, double got);
+  // Above 0 and at most 1.
+  void RequireDensity(std::string_view field, double got);
+  // From 0 to below 1.
+  void RequireDecay(std::string_view field, double got);
+  // From 0 to the largest finite float.
+  void RequireFloat(std::string_view field, double got);
+  // From the smallest normal float to the largest finite float.
+  void RequirePositiveFloat(std::string_view field, double got);
+  // Above 0 and at most a year.
+  void RequireSeconds(std::string_view field, double got);
+
+  bool empty() const { return list_.empty(); }
+  const std::vector<Problem>& list() const { return list_; }
+  // OK, or InvalidArgument with one line per problem.
+  absl::Status ToStatus() const;
+
+  bool operator==(const Problems&) const = default;
+
+ private:
+  std::vector<Problem> list_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_PROBLEMS_H_

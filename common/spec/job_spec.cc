@@ -1,0 +1,135 @@
+#include "common/spec/job_spec.h"
+
+#include <string_view>
+
+#include "common/partition.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kYear = absl::Hours(24 * 365);
+constexpr absl::Duration kMaxDelay = absl::Hours(1);
+
+// A sparse delta that covers fewer values than an update changes is a second error feedback. Around
+// a momentum that moves every parameter in every update it never catches up, and training diverges.
+// Both limits were measured.
+constexpr double kLeastDensityWithSlots = 0.1;
+constexpr double kLeastDensityWithCorrection = 0.002;
+
+bool IsName(std::string_view name) {
+  if (name.empty() || name.size() > 63 || name.front() == '-' || name.back() == '-') return false;
+  for (char c : name) {
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-')) return false;
+  }
+  return true;
+}
+
+void RequireDuration(std::string_view field, absl::Duration got, Problems& problems) {
+  problems.Require(got > absl::ZeroDuration() && got <= kYear, field,
+                   "above 0 and at most a year of seconds", absl::ToDoubleSeconds(got));
+}
+
+// SETTING is the setting that the sparse delta does not go with. Only topk of LEAST_DENSITY was
+// measured to converge.
+void CheckSparsePull(const JobSpec& job, double least_density, bool needs_warmup,
+                     std::string_view setting, std::string_view alternative, Problems& problems) {
+  const CodecSpec& codec = *job.publish->codec;
+  const bool warmed_up = !needs_warmup || job.push.warmup.density.part > 0;
+  if (codec.id == CodecId::kTopK && codec.density >= least_density && warmed_up) return;
+  problems.Add(
+      "pull",
+      absl::StrCat("diverges with ", std::string(setting),
+                   " (expected delta_topk with pull_density of at least ", least_density,
+                   needs_warmup ? " and a density_warmup above 0" : "", ", or ",
+                   std::string(alternative), ", got delta_", std::string(CodecName(codec.id)),
+                   " with pull_density ", codec.density, ")"));
+}
+
+void CheckSparsePull(const JobSpec& job, Problems& problems) {
+  if (!job.publish.has_value() || !job.publish->codec.has_value()) return;
+  if (IsDense(job.publish->codec->id)) return;
+  const OptimizerTraits& optimizer = Traits(job.optimizer.kind);
+  if (optimizer.has_slots && !job.sparse_updates.lazy_slots) {
+    CheckSparsePull(job, kLeastDensityWithSlots, /*needs_warmup=*/false,
+                    absl::StrCat("optimizer: ", std::string(optimizer.name), " without lazy_slots"),
+                    "delta with lazy_slots, or delta_fp8_e5m2", problems);
+  }
+  if (job.push.correction.enabled) {
+    CheckSparsePull(job, kLeastDensityWithCorrection, /*needs_warmup=*/true, "momentum_correction",
+                    "delta", problems);
+  }
+}
+
+void CheckCombinations(const JobSpec& job, Problems& problems) {
+  const bool sync = job.rule.fold == Fold::kRound && job.rule.quorum == job.rule.workers;
+  if (job.sparse_updates.unselected_owner == UnselectedOwner::kWorkers && !sync) {
+    // In the other modes a push belongs to no round, or its worker reads past the round's answer.
+    problems.Add("selection_rest", absl::StrCat("workers is only valid with mode: sync (got mode: ",
+                                                std::string(job.rule.mode()), ")"));
+  }
+  CheckSparsePull(job, problems);
+  const OptimizerTraits& optimizer = Traits(job.optimizer.kind);
+  if (job.push.correction.enabled && optimizer.has_velocity) {
+    problems.Add("momentum_correction",
+                 absl::StrCat("a second momentum (expected false, or optimizer: sgd, got true with "
+                              "optimizer: ",
+                              std::string(optimizer.name), ")"));
+  }
+  if (job.publish.has_value() && job.publish->every != 0 && job.rule.fold == Fold::kRound) {
+    problems.Add("publish_every", absl::StrCat("only valid with mode: ssp or async (got mode: ",
+                                               std::string(job.rule.mode()), ")"));
+  }
+}
+
+}  // namespace
+
+Problems JobSpec::Validate() const {
+  Problems problems;
+  if (!IsName(name)) {
+    problems.Add(
+        "name",
+        absl::StrCat("not a name (expected 1 to 63 of a-z, 0-9 and inner -, got \"", name, "\")"));
+  }
+  problems.RequireInteger("servers", server_count, 1, kMostServers);
+  problems.Append(rule.Validate());
+  RequireDuration("lease_seconds", lease, problems);
+  RequireDuration("start_timeout_seconds", start_timeout, problems);
+  problems.Append(optimizer.Validate());
+  problems.Append(schedule.Validate());
+  problems.Append(sparse_updates.Validate());
+  problems.Append(push.Validate());
+  if (publish.has_value()) {
+    problems.Append(publish->Validate());
+  } else if (!CarriesParameters(pull_codec)) {
+    problems.Add("pull", absl::StrCat("not a codec of parameters (got ",
+                                      std::string(CodecName(pull_codec)), ")"));
+  }
+  problems.RequireInteger("shard_size", shard_size, 0, kLargestShardSize);
+  problems.Append(task.Validate());
+  RequireDuration("silence_seconds", silence, problems);
+  for (size_t i = 0; i < stragglers.size(); ++i) {
+    const std::string field = absl::StrCat("straggler[", i, "]");
+    problems.Require(stragglers[i].worker.value < rule.workers, field,
+                     absl::StrCat("a worker below ", rule.workers, ", the value of workers"),
+                     stragglers[i].worker.value);
+    problems.Require(
+        stragglers[i].delay >= absl::ZeroDuration() && stragglers[i].delay <= kMaxDelay, field,
+        "a delay of 0s to 1h", absl::FormatDuration(stragglers[i].delay));
+  }
+  CheckCombinations(*this, problems);
+  return problems;
+}
+
+std::ostream& operator<<(std::ostream& out, const JobSpec& spec) {
+  out << spec.name << ": " << spec.server_count << " servers, " << spec.rule << "; "
+      << spec.optimizer << "; " << spec.schedule << "; " << spec.sparse_updates << "; push "
+      << spec.push << "; pull ";
+  if (spec.publish.has_value()) {
+    out << *spec.publish;
+  } else {
+    out << spec.pull_codec;
+  }
+  return out << "; " << spec.task;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,63 @@
+// JobSpec: everything that describes a job, checked as a whole by Validate(). config/ makes one
+// from a job file and flags; the servers and the workers read the parts that they need. Immutable.
+#ifndef THINWIRE_COMMON_SPEC_JOB_SPEC_H_
+#define THINWIRE_COMMON_SPEC_JOB_SPEC_H_
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/codec/table.h"
+#include "common/ids.h"
+#include "common/problems.h"
+#include "common/spec/optimizer_spec.h"
+#include "common/spec/publish_options.h"
+#include "common/spec/push_spec.h"
+#include "common/spec/rule.h"
+#include "common/spec/schedule_spec.h"
+#include "common/spec/sparse_update_spec.h"
+#include "common/spec/task_spec.h"
+
+namespace thinwire {
+
+// A delay that is added to every step of one worker, to imitate a slow machine.
+struct Straggler {
+  WorkerId worker;
+  absl::Duration delay;
+
+  bool operator==(const Straggler&) const = default;
+};
+
+struct JobSpec {
+  std::string name = "train";
+  uint32_t server_count = 1;
+  Rule rule;
+  absl::Duration lease = absl::Seconds(10);
+  absl::Duration start_timeout = absl::Seconds(60);
+  OptimizerSpec optimizer;
+  ScheduleSpec schedule;
+  SparseUpdateSpec sparse_updates;
+  PushSpec push;
+  // How workers read parameters: published deltas, or else whole parameters in PULL_CODEC.
+  std::optional<PublishOptions> publish;
+  CodecId pull_codec = CodecId::kFp32;
+  uint64_t shard_size = 0;  // values; 0: the default of common/partition.h
+  TaskSpec task;
+  absl::Duration silence = absl::Seconds(10);  // of a server, before a worker gives up
+  std::vector<Straggler> stragglers;
+  std::string report;  // the file of the report of `thinwire train`; empty: none
+
+  // Checks every part, and the combinations of settings that undo each other or made real training
+  // diverge (docs/deltas.md has the measurements).
+  Problems Validate() const;
+
+  bool operator==(const JobSpec&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const JobSpec& spec);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_SPEC_JOB_SPEC_H_

@@ -1,0 +1,171 @@
+#include "common/spec/job_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+namespace thinwire {
+namespace {
+
+std::string Error(const JobSpec& job) { return std::string(job.Validate().ToStatus().message()); }
+
+// The field of the first problem; "" if there is none.
+std::string Field(const JobSpec& job) {
+  const Problems problems = job.Validate();
+  return problems.empty() ? "" : problems.list()[0].field;
+}
+
+std::optional<PublishOptions> Deltas(CodecId id, double density = 0.01) {
+  return PublishOptions{.codec = CodecSpec{.id = id, .density = density}};
+}
+
+JobSpec With(OptimizerKind kind, std::optional<PublishOptions> publish, bool lazy_slots = false) {
+  JobSpec job;
+  job.optimizer.kind = kind;
+  job.sparse_updates.lazy_slots = lazy_slots;
+  job.publish = publish;
+  return job;
+}
+
+constexpr OptimizerKind kWithSlots[] = {OptimizerKind::kMomentum, OptimizerKind::kNesterov,
+                                        OptimizerKind::kAdam, OptimizerKind::kAdamW,
+                                        OptimizerKind::kAdagrad};
+
+TEST(JobSpecTest, TheDefaultsAreValid) { EXPECT_EQ(Error({}), ""); }
+
+TEST(JobSpecTest, TheProblemsOfAllPartsAreReportedTogether) {
+  JobSpec job;
+  job.name = "My Job";
+  job.server_count = 0;
+  job.optimizer.momentum = 1;
+  job.task.epochs = 0;
+  EXPECT_EQ(Error(job),
+            "name: not a name (expected 1 to 63 of a-z, 0-9 and inner -, got \"My Job\")\n"
+            "servers: out of range (expected 1 to 4096, got 0)\n"
+            "momentum: out of range (expected at least 0 and below 1, got 1)\n"
+            "epochs: out of range (expected at least 1, got 0)");
+}
+
+TEST(JobSpecTest, DurationsAreAboveZeroAndAtMostAYear) {
+  for (absl::Duration wrong : {absl::ZeroDuration(), absl::Seconds(-1), absl::InfiniteDuration()}) {
+    EXPECT_EQ(Field({.lease = wrong}), "lease_seconds");
+    EXPECT_EQ(Field({.start_timeout = wrong}), "start_timeout_seconds");
+    EXPECT_EQ(Field({.silence = wrong}), "silence_seconds");
+  }
+}
+
+TEST(JobSpecTest, AStragglerIsAWorkerOfTheJobWithADelay) {
+  EXPECT_EQ(Error({.stragglers = {{WorkerId{0}, absl::Milliseconds(50)}}}), "");
+  EXPECT_EQ(Error({.stragglers = {{WorkerId{1}, absl::Milliseconds(50)}}}),
+            "straggler[0]: out of range (expected a worker below 1, the value of workers, got 1)");
+  EXPECT_EQ(Error({.stragglers = {{WorkerId{0}, absl::Hours(2)}}}),
+            "straggler[0]: out of range (expected a delay of 0s to 1h, got 2h)");
+}
+
+TEST(JobSpecTest, WholeParametersNeedACodecThatCarriesThem) {
+  EXPECT_EQ(Error({.pull_codec = CodecId::kBf16}), "");
+  EXPECT_EQ(Error({.pull_codec = CodecId::kTopK}), "pull: not a codec of parameters (got topk)");
+}
+
+TEST(JobSpecTest, UnselectedValuesGoBackToTheWorkersInSyncOnly) {
+  JobSpec job;
+  job.sparse_updates.selection_density = 0.01;
+  job.sparse_updates.unselected_owner = UnselectedOwner::kWorkers;
+  EXPECT_EQ(Error(job), "");
+  job.rule = Rule::Ssp(4, 2);
+  EXPECT_EQ(Error(job), "selection_rest: workers is only valid with mode: sync (got mode: ssp)");
+}
+
+TEST(JobSpecTest, ANarrowSparsePullBesideSlotsIsRefused) {
+  for (OptimizerKind kind : kWithSlots) {
+    EXPECT_EQ(Field(With(kind, Deltas(CodecId::kTopK))), "pull") << kind;
+  }
+  EXPECT_EQ(Field(With(OptimizerKind::kMomentum, Deltas(CodecId::kTopK, 0.099))), "pull");
+  EXPECT_EQ(Field(With(OptimizerKind::kMomentum, Deltas(CodecId::kRandomK, 1))), "pull");
+}
+
+TEST(JobSpecTest, AWideOrExactOrDensePullGoesWithAnyOptimizer) {
+  for (OptimizerKind kind : kWithSlots) {
+    EXPECT_EQ(Field(With(kind, Deltas(CodecId::kTopK, 0.1))), "") << kind;
+    EXPECT_EQ(Field(With(kind, std::nullopt)), "") << kind;
+    EXPECT_EQ(Field(With(kind, PublishOptions{})), "") << kind;
+    EXPECT_EQ(Field(With(kind, Deltas(CodecId::kFp8E5m2))), "") << kind;
+    EXPECT_EQ(Field(With(kind, Deltas(CodecId::kFp16))), "") << kind;
+  }
+}
+
+TEST(JobSpecTest, ANarrowSparsePullGoesWithSgdAndWithLazySlots) {
+  for (CodecId id : {CodecId::kTopK, CodecId::kRandomK}) {
+    EXPECT_EQ(Field(With(OptimizerKind::kSgd, Deltas(id))), "") << id;
+    EXPECT_EQ(Field(With(OptimizerKind::kMomentum, Deltas(id), /*lazy_slots=*/true)), "") << id;
+  }
+}
+
+TEST(JobSpecTest, MomentumCorrectionNeedsAWideSparsePullAndAWarmUp) {
+  const auto field = [](CodecId id, double density, double warmup) {
+    JobSpec job;
+    job.push = {.codec = {.id = CodecId::kTopK},
+                .warmup = {.density = {.part = warmup}},
+                .correction = {.enabled = true}};
+    job.publish = Deltas(id, density);
+    return Field(job);
+  };
+  EXPECT_EQ(field(CodecId::kTopK, .001, 0), "pull");
+  EXPECT_EQ(field(CodecId::kTopK, .001, .5), "pull");
+  EXPECT_EQ(field(CodecId::kTopK, .002, 0), "pull");
+  EXPECT_EQ(field(CodecId::kRandomK, .002, .5), "pull");
+  EXPECT_EQ(field(CodecId::kTopK, .002, .5), "");
+  EXPECT_EQ(field(CodecId::kFp8E5m2, .001, 0), "");
+}
+
+TEST(JobSpecTest, TwoMomentaAreRefused) {
+  const auto field = [](OptimizerKind kind, bool lazy_slots) {
+    JobSpec job = With(kind, std::nullopt, lazy_slots);
+    job.push.correction.enabled = true;
+    return Field(job);
+  };
+  for (OptimizerKind kind : {OptimizerKind::kMomentum, OptimizerKind::kNesterov,
+                             OptimizerKind::kAdam, OptimizerKind::kAdamW}) {
+    EXPECT_EQ(field(kind, false), "momentum_correction") << kind;
+  }
+  EXPECT_EQ(field(OptimizerKind::kMomentum, true), "momentum_correction");
+  EXPECT_EQ(field(OptimizerKind::kSgd, false), "");
+  EXPECT_EQ(field(OptimizerKind::kAdagrad, false), "");
+}
+
+TEST(JobSpecTest, LazySlotsGoWithDensePushes) {
+  JobSpec job = With(OptimizerKind::kMomentum, std::nullopt, /*lazy_slots=*/true);
+  job.push.codec.id = CodecId::kFp8E5m2;
+  EXPECT_EQ(Field(job), "");
+}
+
+TEST(JobSpecTest, PublishEveryNeedsAModeThatFoldsByPush) {
+  const auto field = [](const Rule& rule) {
+    return Field({.rule = rule, .publish = PublishOptions{.every = 3}});
+  };
+  EXPECT_EQ(field(Rule::Ssp(2, 1)), "");
+  EXPECT_EQ(field(Rule::Async(2)), "");
+  EXPECT_EQ(field(Rule::Sync(2)), "publish_every");
+  EXPECT_EQ(field(Rule::Backup(2, 1)), "publish_every");
+}
+
+TEST(JobSpecTest, TheMessageNamesTheAlternatives) {
+  EXPECT_EQ(Error(With(OptimizerKind::kAdam, Deltas(CodecId::kTopK))),
+            "pull: diverges with optimizer: adam without lazy_slots (expected delta_topk with "
+            "pull_density of at least 0.1, or delta with lazy_slots, or delta_fp8_e5m2, got "
+            "delta_topk with pull_density 0.01)");
+}
+
+TEST(JobSpecTest, PrintsEveryPart) {
+  std::ostringstream out;
+  out << JobSpec{.rule = Rule::Ssp(4, 2), .publish = PublishOptions{}};
+  EXPECT_EQ(
+      out.str(),
+      "train: 1 servers, ssp(2) of 4, fold_every 1; sgd weight_decay 0; constant "
+      "learning_rate 0.01 warmup 0; dense slots; push fp32; pull deltas exact, log of 4194304 "
+      "bytes, every 0; cnn on fashion_mnist, batch_size 32, epochs 1, seed 1, fp32");
+}
+
+}  // namespace
+}  // namespace thinwire

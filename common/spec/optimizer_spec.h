@@ -1,0 +1,73 @@
+// OptimizerSpec: which optimizer the servers apply, and its settings. docs/optimizers.md has the
+// formulas.
+//
+// kOptimizers has one row per optimizer. A new optimizer needs a row here, a value in
+// proto/job.proto with the same name and number, and a factory in server/core/optimizer. Immutable.
+#ifndef THINWIRE_COMMON_SPEC_OPTIMIZER_SPEC_H_
+#define THINWIRE_COMMON_SPEC_OPTIMIZER_SPEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+
+#include "common/problems.h"
+
+namespace thinwire {
+
+enum class OptimizerKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW, kAdagrad };
+
+struct OptimizerTraits {
+  std::string_view name;
+  // The settings that the formula reads, apart from the learning rate and weight_decay.
+  bool uses_momentum = false;
+  bool uses_betas = false;
+  bool uses_epsilon = false;
+  // Whether slots (per-value state) exist.
+  bool has_slots = false;
+  // Whether a running mean of gradients moves a parameter in updates whose gradient is 0 there.
+  bool has_velocity = false;
+};
+
+// In the order of OptimizerKind.
+inline constexpr OptimizerTraits kOptimizers[] = {
+    {.name = "sgd"},
+    {.name = "momentum", .uses_momentum = true, .has_slots = true, .has_velocity = true},
+    {.name = "nesterov", .uses_momentum = true, .has_slots = true, .has_velocity = true},
+    {.name = "adam",
+     .uses_betas = true,
+     .uses_epsilon = true,
+     .has_slots = true,
+     .has_velocity = true},
+    {.name = "adamw",
+     .uses_betas = true,
+     .uses_epsilon = true,
+     .has_slots = true,
+     .has_velocity = true},
+    {.name = "adagrad", .uses_epsilon = true, .has_slots = true},
+};
+
+constexpr const OptimizerTraits& Traits(OptimizerKind kind) {
+  return kOptimizers[static_cast<size_t>(kind)];
+}
+
+std::ostream& operator<<(std::ostream& out, OptimizerKind kind);
+
+struct OptimizerSpec {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  double momentum = 0.9;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+
+  // Checks every setting, also those that this optimizer does not read.
+  Problems Validate() const;
+
+  bool operator==(const OptimizerSpec&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const OptimizerSpec& spec);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_SPEC_OPTIMIZER_SPEC_H_

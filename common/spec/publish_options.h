@@ -1,0 +1,32 @@
+// PublishOptions: how the servers publish parameters as deltas (`pull: delta` and its variants).
+// docs/deltas.md describes them. Immutable.
+#ifndef THINWIRE_COMMON_SPEC_PUBLISH_OPTIONS_H_
+#define THINWIRE_COMMON_SPEC_PUBLISH_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+
+#include "common/codec/table.h"
+#include "common/problems.h"
+
+namespace thinwire {
+
+struct PublishOptions {
+  // The codec of a delta; nullopt: exact deltas.
+  std::optional<CodecSpec> codec;
+  // Bytes of past deltas that a shard keeps for workers that fell behind.
+  size_t log_bytes = size_t{4} << 20;
+  // Modes ssp and async: updates that one delta covers; 0: as many as there are live workers.
+  uint32_t every = 0;
+
+  Problems Validate() const;
+
+  bool operator==(const PublishOptions&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const PublishOptions& options);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_SPEC_PUBLISH_OPTIONS_H_

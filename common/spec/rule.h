@@ -1,0 +1,72 @@
+// Rule: the one consistency rule of a job. Each mode is a row of it (docs/consistency.md).
+//
+//   mode        fold    a round closes when                           a read for step t is answered
+//   when sync        kRound  every live worker has finished the step       t <= frontier backup N+b
+//   kRound  N pushes are accepted, or as in sync          t <= frontier ssp(s)      kPush   - t <=
+//   frontier + s async       kPush   -                                             at once
+//
+// Immutable.
+#ifndef THINWIRE_COMMON_SPEC_RULE_H_
+#define THINWIRE_COMMON_SPEC_RULE_H_
+
+#include <cstdint>
+#include <limits>
+#include <ostream>
+#include <string_view>
+
+#include "common/problems.h"
+
+namespace thinwire {
+
+enum class Fold : uint8_t {
+  kRound,  // the accepted gradients of a step make one update when the step's round closes
+  kPush,   // every fold_every accepted gradients make one update
+};
+
+inline constexpr uint64_t kUnboundedSlack = std::numeric_limits<uint64_t>::max();
+
+// Made by one of the four functions below.
+struct Rule {
+  Fold fold = Fold::kRound;
+  uint32_t workers = 1;     // all workers of the job: N + b in backup
+  uint32_t quorum = 1;      // kRound: accepted pushes that close a round; equals workers in sync
+  uint64_t slack = 0;       // 0 with kRound, s in ssp, kUnboundedSlack in async
+  uint32_t fold_every = 1;  // kPush
+  bool ordered_fold =
+      false;  // sync: add the gradients of a step in the order of the workers' numbers
+
+  static Rule Sync(uint32_t workers, bool ordered_fold = false) {
+    return {.workers = workers, .quorum = workers, .ordered_fold = ordered_fold};
+  }
+  static Rule Backup(uint32_t workers, uint32_t backup) {
+    return {.workers = workers, .quorum = workers - backup};
+  }
+  static Rule Ssp(uint32_t workers, uint64_t slack, uint32_t fold_every = 1) {
+    return {.fold = Fold::kPush,
+            .workers = workers,
+            .quorum = 0,
+            .slack = slack,
+            .fold_every = fold_every};
+  }
+  static Rule Async(uint32_t workers, uint32_t fold_every = 1) {
+    return {.fold = Fold::kPush,
+            .workers = workers,
+            .quorum = 0,
+            .slack = kUnboundedSlack,
+            .fold_every = fold_every};
+  }
+
+  // "sync", "backup", "ssp" or "async". Backup without a backup worker is sync.
+  std::string_view mode() const;
+  // The largest number of gradients in one update.
+  uint32_t MostFolded() const { return fold == Fold::kRound ? workers : fold_every; }
+
+  Problems Validate() const;
+
+  bool operator==(const Rule&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const Rule& rule);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_SPEC_RULE_H_

@@ -1,0 +1,38 @@
+// ScheduleSpec: how the learning rate changes over the run. server/core/schedule.h has the
+// formulas. Immutable.
+#ifndef THINWIRE_COMMON_SPEC_SCHEDULE_SPEC_H_
+#define THINWIRE_COMMON_SPEC_SCHEDULE_SPEC_H_
+
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+#include <vector>
+
+#include "common/problems.h"
+
+namespace thinwire {
+
+enum class ScheduleKind : uint8_t { kConstant, kStep, kPolynomial, kCosine };
+
+// In the order of ScheduleKind.
+inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine"};
+
+std::ostream& operator<<(std::ostream& out, ScheduleKind kind);
+
+struct ScheduleSpec {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  double learning_rate = 0.01;
+  double warmup = 0;                  // the part of the run, 0 to 1, over which the rate rises
+  std::vector<double> decay_at = {};  // kStep: parts of the run, rising
+  double decay_factor = 0.1;          // kStep
+  double power = 1;                   // kPolynomial
+
+  Problems Validate() const;
+
+  bool operator==(const ScheduleSpec&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const ScheduleSpec& spec);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_SPEC_SCHEDULE_SPEC_H_

@@ -1,0 +1,52 @@
+// SparseUpdateSpec: which values of a shard one update of the optimizer changes.
+//
+//   lazy_slots           an update changes parameters and slots only where the gradient has an
+//   entry selection_density    gTop-k: only the largest values of the folded gradient reach the
+//   optimizer
+//
+// docs/optimizers.md describes both. Immutable.
+#ifndef THINWIRE_COMMON_SPEC_SPARSE_UPDATE_SPEC_H_
+#define THINWIRE_COMMON_SPEC_SPARSE_UPDATE_SPEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string_view>
+
+#include "common/density_warmup.h"
+#include "common/problems.h"
+
+namespace thinwire {
+
+// Who keeps the gradient values that gTop-k did not select.
+enum class UnselectedOwner : uint8_t { kServer, kWorkers };
+
+// In the order of UnselectedOwner.
+inline constexpr std::string_view kUnselectedOwnerNames[] = {"server", "workers"};
+
+std::ostream& operator<<(std::ostream& out, UnselectedOwner owner);
+
+struct SparseUpdateSpec {
+  bool lazy_slots = false;
+  // The part of a shard's values that gTop-k selects; nullopt: no selection.
+  std::optional<double> selection_density;
+  size_t selection_least = 1;      // values selected at least, however low the density
+  DensityWarmup selection_warmup;  // equal to the warm-up of the push density
+  UnselectedOwner unselected_owner = UnselectedOwner::kServer;
+
+  // Whether the accumulator should keep a sum of sparse gradients as a sparse sum.
+  bool WantsSparse() const { return lazy_slots || selection_density.has_value(); }
+
+  Problems Validate() const;
+
+  bool operator==(const SparseUpdateSpec&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const SparseUpdateSpec& spec);
+};
+
+// Checks WARMUP with the names that its fields have in a job file.
+Problems ValidateDensityWarmup(const DensityWarmup& warmup);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_SPEC_SPARSE_UPDATE_SPEC_H_

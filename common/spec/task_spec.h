@@ -1,0 +1,71 @@
+// TaskSpec: which model a worker trains on which data, and how. LossScaling: the factor of the loss
+// in low precision. Both are immutable.
+#ifndef THINWIRE_COMMON_SPEC_TASK_SPEC_H_
+#define THINWIRE_COMMON_SPEC_TASK_SPEC_H_
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "common/problems.h"
+
+namespace thinwire {
+
+enum class ModelKind : uint8_t { kSoftmax, kMlp, kCnn, kResnet20, kTorchScript };
+enum class DatasetKind : uint8_t { kFashionMnist, kCifar10, kSafetensors };
+enum class Precision : uint8_t { kFp32, kBf16, kFp16 };
+
+// In the order of the enums.
+inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",
+                                                   "torchscript"};
+inline constexpr std::string_view kDatasetNames[] = {"fashion_mnist", "cifar10", "safetensors"};
+inline constexpr std::string_view kPrecisionNames[] = {"fp32", "bf16", "fp16"};
+
+std::ostream& operator<<(std::ostream& out, ModelKind kind);
+std::ostream& operator<<(std::ostream& out, DatasetKind kind);
+std::ostream& operator<<(std::ostream& out, Precision precision);
+
+// A larger scale gains nothing: with it, a gradient of 2^-48 is scaled to 0.5, and an ordinary loss
+// stays far below the largest float.
+inline constexpr float kLargestLossScale = 0x1p24f;
+
+// How a worker scales its loss so that small gradients of a backward pass in low precision do not
+// become 0 (Micikevicius et al. 2018, section 3.2). worker/loss_scale.h applies it.
+struct LossScaling {
+  float first = 65536;       // a power of two from 1 to LARGEST
+  uint64_t interval = 2000;  // steps in a row without overflow after which the scale doubles
+  float largest = kLargestLossScale;
+
+  bool operator==(const LossScaling&) const = default;
+};
+
+struct TaskSpec {
+  ModelKind model = ModelKind::kCnn;
+  std::string model_file;  // kTorchScript only
+  DatasetKind dataset = DatasetKind::kFashionMnist;
+  std::string data_dir = "/usr/share/datasets/fashion-mnist";
+  uint32_t batch_size = 32;  // examples in one worker's step
+  uint32_t epochs = 1;
+  uint64_t seed = 1;            // of the first parameters and of the shuffling
+  std::string device = "auto";  // auto, cpu or cuda:N
+  uint32_t threads = 1;         // of one worker's arithmetic
+  uint64_t train_examples = 0;  // how many examples are used; 0: all
+  uint64_t test_examples = 0;
+  Precision precision = Precision::kFp32;
+  uint32_t loss_scale = 0;  // 0: 65536 with kFp16, otherwise no scaling
+  uint32_t loss_scale_interval = 2000;
+
+  Problems Validate() const;
+
+  // nullopt: the loss is not scaled. bf16 needs no scale because it has the exponents of fp32.
+  std::optional<LossScaling> loss_scaling() const;
+
+  bool operator==(const TaskSpec&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const TaskSpec& spec);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_SPEC_TASK_SPEC_H_

@@ -1,0 +1,27 @@
+// Elementwise arithmetic on arrays:
+//
+//   Add           sum += values
+//   Negate        out = -values
+//   ScaleFinite   out = factor * values, and checks whether all products are finite
+//
+// Every result is rounded to float separately. Uses Highway vector instructions. Pure functions;
+// thread-safe.
+#ifndef THINWIRE_KERNELS_ARITHMETIC_H_
+#define THINWIRE_KERNELS_ARITHMETIC_H_
+
+#include <span>
+
+namespace thinwire::kernels {
+
+// REQUIRES, for all functions: equal lengths; the arrays are the same or do not overlap.
+
+void Add(std::span<const float> values, std::span<float> sum);
+
+void Negate(std::span<const float> values, std::span<float> out);
+
+// Returns whether every product is finite.
+bool ScaleFinite(float factor, std::span<const float> values, std::span<float> out);
+
+}  // namespace thinwire::kernels
+
+#endif  // THINWIRE_KERNELS_ARITHMETIC_H_

@@ -1,0 +1,186 @@
+// The consistency rule by example. testing/scenario.h explains the lines.
+#include <gtest/gtest.h>
+
+#include "absl/strings/string_view.h"
+#include "common/spec/rule.h"
+#include "server/core/testing/scenario.h"
+
+namespace thinwire {
+namespace {
+
+void ExpectEffects(const Rule& rule, absl::string_view scenario) {
+  EXPECT_EQ(RunScenario(rule, scenario), Normalize(scenario));
+}
+
+TEST(SyncScenario, EveryStepWaitsForEveryWorker) {
+  ExpectEffects(Rule::Sync(2), R"(
+    w0 join          -> shut at 0
+    w0 read 0        -> nothing
+    seed 10          -> nothing
+    waits            -> w0 for 0: 1 of 2
+    w1 join          -> shut at 0
+    w1 read 0        -> opens; w0 begins 0; w1 begins 0
+    w1 push 0 x1 6   -> accept
+    waits            -> w1 for 1: w0
+    w0 push 0 x3 2   -> accept; round 0 of w0 w1; version 1 is 7; w0 begins 1; w1 begins 1
+  )");
+}
+
+TEST(SyncScenario, OpensWithTheLiveWorkersAfterTheStartTimeout) {
+  ExpectEffects(Rule::Sync(3), R"(
+    open             -> nothing
+    w1 join          -> shut at 0
+    w1 read 0        -> nothing
+    waits            -> w1 for 0: 1 of 1 unseeded
+    seed 0           -> opens; w1 begins 0
+    w0 join          -> open at 0
+    w0 read 1        -> nothing
+    w1 push 0 x1 1   -> accept; round 0 of w1; version 1 is -1; w0 begins 1; w1 begins 1
+  )");
+}
+
+TEST(SyncScenario, WaitsForACrashedWorkerUntilItsLeaseEnds) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 4   -> accept
+    waits            -> w0 for 1: w1
+    w1 expire        -> round 0 of w0; version 1 is -4; w0 begins 1
+    w1 push 0 x1 8   -> late; w1 begins 1
+    w0 push 1 x1 4   -> accept
+    w1 push 1 x1 8   -> accept; round 1 of w0 w1; version 2 is -10; w0 begins 2; w1 begins 2
+  )");
+}
+
+TEST(SyncScenario, AWaitingReadOutlivesItsWorkersLease) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 4   -> accept
+    w0 expire        -> nothing
+    w1 push 0 x1 8   -> accept; round 0 of w0 w1; version 1 is -6; w0 begins 1; w1 begins 1
+    w0 return        -> nothing
+    w1 push 1 x1 1   -> accept
+    waits            -> w1 for 2: w0
+  )");
+}
+
+TEST(SyncScenario, ANewProcessHoldsNoOpenRound) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 2   -> accept
+    w1 join          -> open at 1; round 0 of w0; version 1 is -2; w0 begins 1
+    waits            -> nothing
+    w1/1 push 0 x1 9 -> fenced
+    w1 read 2        -> nothing
+    w0 push 1 x1 2   -> accept; round 1 of w0; version 2 is -4; w0 begins 2; w1 begins 2
+  )");
+}
+
+TEST(SyncScenario, ANewProcessKeepsAcceptedGradientsAndDropsTheWaitingRead) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w1 push 0 x1 6   -> accept
+    waits            -> w1 for 1: w0
+    w1 join          -> open at 0
+    waits            -> nothing
+    w0 push 0 x1 2   -> accept; round 0 of w0 w1; version 1 is -4; w0 begins 1
+  )");
+}
+
+TEST(SyncScenario, ARepeatedPushGetsItsVerdictAgain) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 2   -> accept
+    w0 push 0 x1 2   -> accept again
+    w1 push 0 x1 2   -> accept; round 0 of w0 w1; version 1 is -2; w0 begins 1; w1 begins 1
+    w1 push 0 x1 2   -> accept again; w1 begins 1
+    w1 read 1        -> w1 begins 1
+    w1 push 1 x1 6   -> accept
+    w1 push 0 x1 2   -> repeat
+  )");
+}
+
+TEST(SyncScenario, APushOfWeightZeroFinishesTheStep) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 nothing -> accept
+    w1 push 0 x2 3    -> accept; round 0 of w1; version 1 is -3; w0 begins 1; w1 begins 1
+    w0 push 1 nothing -> accept
+    w1 push 1 nothing -> accept; round 1 of nobody; w0 begins 2; w1 begins 2
+  )");
+}
+
+TEST(SyncScenario, ANonFiniteGradientIsRefusedAndTheRoundCloses) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 nan -> refused
+    w0 push 0 x1 nan -> refused again
+    w1 push 0 x2 3   -> accept; round 0 of w1; version 1 is -3; w0 begins 1; w1 begins 1
+  )");
+}
+
+TEST(BackupScenario, TheRoundClosesWithTheQuorumAndTheSlowWorkerIsLate) {
+  ExpectEffects(Rule::Backup(3, 1), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0; w2 begins 0
+    w2 push 0 x1 4   -> accept
+    w0 push 0 x1 2   -> accept; round 0 of w0 w2; version 1 is -3; w0 begins 1; w2 begins 1
+    w0 push 1 x1 2   -> accept
+    w2 push 1 x1 2   -> accept; round 1 of w0 w2; version 2 is -5; w0 begins 2; w2 begins 2
+    w1 push 0 x1 9   -> late; w1 begins 1
+    w1 push 0 x1 9   -> late again; w1 begins 1
+    w1 read 2        -> w1 begins 2
+    w1 push 2 x1+1 8 -> accept
+    w0 push 2 x1 1   -> accept; round 2 of w0 w1; version 3 is -8; w0 begins 3; w1 begins 3
+  )");
+}
+
+TEST(BackupScenario, FewerThanTheQuorumCloseTheRoundIfNoOtherWorkerIsLive) {
+  ExpectEffects(Rule::Backup(3, 1), R"(
+    seed 0           -> nothing
+    open             -> nothing
+    w0 join          -> shut at 0
+    w0 read 0        -> opens; w0 begins 0
+    w0 push 0 x1 2   -> accept; round 0 of w0; version 1 is -2; w0 begins 1
+  )");
+}
+
+TEST(SspScenario, TheFastestWorkerWaitsAtTheBound) {
+  ExpectEffects(Rule::Ssp(2, 1), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 1   -> accept; version 1 is -1; w0 begins 1
+    w0 push 1 x1 1   -> accept; version 2 is -2
+    waits            -> w0 for 2: w1
+    w0 push 2 x1 1   -> early
+    w1 push 0 x1 1   -> accept; version 3 is -3; w0 begins 2; w1 begins 1
+  )");
+}
+
+TEST(SspScenario, AMovingFrontierUpdatesBeforeItReleasesReads) {
+  ExpectEffects(Rule::Ssp(2, 0, 3), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 1   -> accept
+    w1 push 0 x1 3   -> accept; version 1 is -2; w0 begins 1; w1 begins 1
+  )");
+}
+
+TEST(SspScenario, TheLastLiveWorkerTriggersTheFinalUpdate) {
+  ExpectEffects(Rule::Ssp(2, 3, 2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 5   -> accept; w0 begins 1
+    w0 leave         -> nothing
+    w1 expire        -> version 1 is -5
+    w0 push 0 x1 5   -> fenced
+  )");
+}
+
+TEST(AsyncScenario, NoWorkerWaits) {
+  ExpectEffects(Rule::Async(2, 2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 1   -> accept; w0 begins 1
+    w0 push 1 x1 3   -> accept; version 1 is -2; w0 begins 2
+    w0 push 2 x1 3   -> accept; w0 begins 3
+    w1 push 0 x1 5   -> accept; version 2 is -6; w1 begins 1
+  )");
+}
+
+}  // namespace
+}  // namespace thinwire

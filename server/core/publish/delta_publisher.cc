@@ -1,0 +1,121 @@
+#include "server/core/publish/delta_publisher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/byte_chain.h"
+#include "common/codec/delta/ulp_delta.h"
+#include "common/value_hash.h"
+#include "kernels/arithmetic.h"
+#include "kernels/differ.h"
+
+namespace thinwire {
+namespace {
+
+// If a larger fraction of the values changed, all values take few more bytes and less work.
+constexpr double kMaxChangedFraction = 0.95;
+
+size_t FullBytes(size_t count) { return 1 + count * sizeof(float); }
+
+// Returns the payload that encode(out) writes to OUT, a span of MAX_BYTES bytes; encode returns its
+// length.
+template <typename Encode>
+ByteChain WritePayload(size_t max_bytes, const Encode& encode) {
+  auto bytes = std::make_shared_for_overwrite<std::byte[]>(max_bytes);
+  const size_t length = encode(std::span(bytes.get(), max_bytes));
+  return ByteChain({bytes.get(), length}, bytes);
+}
+
+}  // namespace
+
+DeltaPublisher::DeltaPublisher(const PublishOptions& options, std::pmr::memory_resource* memory)
+    : options_(options), published_(memory) {
+  if (options.codec.has_value()) codec_ = MakeCodec(*options.codec).value();
+}
+
+void DeltaPublisher::Start(Version version, std::span<const float> masters) {
+  published_.assign(masters.begin(), masters.end());
+  Restart(version);
+}
+
+void DeltaPublisher::Restart(Version version) {
+  // A reader whose deltas would have more bytes than all values gets all values.
+  log_ = std::make_shared<const VersionLog>(
+      version, std::min(options_.log_bytes, FullBytes(published_.size())));
+}
+
+void DeltaPublisher::Publish(Version version, std::span<const float> masters) {
+  full_ = nullptr;
+  std::optional<PublishedDelta> delta =
+      codec_ == nullptr ? ExactDelta(masters) : CodecDelta(version, masters);
+  hash_ = ++publish_count_ % kHashEvery == 0 ? HashValues(published_) : 0;
+  if (!delta.has_value()) return Restart(version);
+  delta->base = this->version();
+  delta->version = version;
+  delta->hash = hash_;
+  auto log = std::make_shared<VersionLog>(*log_);
+  log->Append(*std::move(delta));
+  log_ = std::move(log);
+}
+
+std::optional<PublishedDelta> DeltaPublisher::ExactDelta(std::span<const float> masters) {
+  const auto max_changed =
+      static_cast<size_t>(kMaxChangedFraction * static_cast<double>(masters.size()));
+  const size_t capacity = max_changed + kernels::kDifferPadding;
+  const auto indices = std::make_unique_for_overwrite<uint32_t[]>(capacity);
+  const auto count = kernels::CollectDifferent(masters, published_, {indices.get(), capacity});
+  if (!count.has_value()) {
+    std::ranges::copy(masters, published_.begin());
+    return std::nullopt;
+  }
+  const std::span<const uint32_t> changed(indices.get(), *count);
+  PublishedDelta delta = {.kind = PublishedDelta::Kind::kUlpDelta,
+                          .payload = EncodeUlpDelta(published_, masters, changed)};
+  for (const uint32_t i : changed) published_[i] = masters[i];
+  if (delta.payload.size() >= FullBytes(masters.size())) return std::nullopt;
+  return delta;
+}
+
+PublishedDelta DeltaPublisher::CodecDelta(Version version, std::span<const float> masters) {
+  // EncodeFeedback encodes residual + values. With the residual -published it encodes masters -
+  // published.
+  const auto negated = std::make_unique_for_overwrite<float[]>(masters.size());
+  const std::span residual(negated.get(), masters.size());
+  kernels::Negate(published_, residual);
+  // Random codecs draw from the version alone, so that a replay draws the same numbers.
+  const RandomKeys keys = {.shared = version.value, .per_worker = version.value};
+  PublishedDelta delta = {.kind = PublishedDelta::Kind::kAdd};
+  delta.payload =
+      WritePayload(codec_->MaxPayloadBytes(masters.size()), [&](std::span<std::byte> out) {
+        return codec_->EncodeFeedback(masters, residual, keys, memory_, out);
+      });
+  DecodePayloadAdd(EncodedPayload(delta.payload, masters.size()), 1.0f, published_);
+  return delta;
+}
+
+DeltaChain DeltaPublisher::DeltasSince(std::optional<Version> held) {
+  std::optional<DeltaChain> chain;
+  if (held.has_value()) chain = log_->Since(*held);
+  if (!chain.has_value()) return {FullDelta()};
+  if (!chain->empty()) return *std::move(chain);
+  return {
+      std::make_shared<const PublishedDelta>(PublishedDelta{.kind = PublishedDelta::Kind::kUlpDelta,
+                                                            .base = version(),
+                                                            .version = version(),
+                                                            .hash = hash_})};
+}
+
+const std::shared_ptr<const PublishedDelta>& DeltaPublisher::FullDelta() {
+  if (full_ != nullptr) return full_;
+  if (hash_ == 0) hash_ = HashValues(published_);
+  const std::unique_ptr<const Codec> fp32 = MakeCodec({.id = CodecId::kFp32}).value();
+  full_ = std::make_shared<const PublishedDelta>(PublishedDelta{
+      .version = version(),
+      .hash = hash_,
+      .payload = WritePayload(FullBytes(published_.size()), [&](std::span<std::byte> out) {
+        return fp32->Encode(published_, RandomKeys(), out);
+      })});
+  return full_;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,206 @@
+// Compares a shard with sparse updates (lazy slots, gTop-k) and a simple model of them in many
+// random runs. The oracle determines the gradients of each update. The model applies
+// docs/optimizers.md to them, value by value.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <sstream>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/codec/sparse/index_list.h"
+#include "server/core/optimizer/optimizer.h"
+#include "common/spec/rule.h"
+#include "server/core/shard.h"
+#include "server/core/testing/fakes.h"
+#include "server/core/testing/oracle.h"
+#include "server/core/testing/random_events.h"
+
+namespace thinwire {
+namespace {
+
+constexpr size_t kValues = 24;
+constexpr int kRuns = 2000;  // per setting
+constexpr int kEvents = 60;
+constexpr uint64_t kPlannedExamples = 200;
+constexpr double kMomentum = 0.75;
+constexpr double kWeightDecay = 0.03125;
+
+// Expands a payload of two values to one of kValues, sparse in most cases. Entries are positive
+// whole numbers, so that no sum of entries is 0.
+CheckedPayload Widened(const CheckedPayload& drawn) {
+  const std::vector<float> two = Values(drawn);
+  SeededRandom random(static_cast<uint64_t>(two[0]) + 1);
+  const bool dense = random.Percent(15);
+  std::vector<float> values(kValues);
+  for (float& value : values) {
+    if (dense || random.Percent(12)) value = static_cast<float>(1 + random.Below(1000));
+  }
+  values[random.Below(kValues)] = std::isfinite(two[1]) ? 1 : two[1];
+  return dense ? Fp32Payload(values) : SparsePayload(values);
+}
+
+Event Widened(Event event) {
+  if (auto* seed = std::get_if<SeedEvent>(&event)) {
+    seed->payload = Fp32Payload(std::vector<float>(kValues, 100));
+  }
+  if (auto* push = std::get_if<PushEvent>(&event); push != nullptr && push->examples > 0) {
+    push->payload = Widened(push->payload);
+  }
+  return event;
+}
+
+// Gradient descent with momentum and weight decay.
+class Model {
+ public:
+  explicit Model(const SparseUpdateSpec& sparse_updates) : sparse_updates_(sparse_updates) {}
+
+  void Apply(const Oracle::Expected& update, uint64_t number, float rate) {
+    const auto scale = static_cast<float>(1.0 / static_cast<double>(update.weight));
+    std::vector<float> gradient(kValues);
+    for (size_t i = 0; i < kValues; ++i) gradient[i] = scale * static_cast<float>(update.sum[i]);
+    if (sparse_updates_.selection_density.has_value()) gradient = Selected(gradient);
+    for (size_t i = 0; i < kValues; ++i) {
+      if (sparse_updates_.lazy_slots && gradient[i] == 0) continue;
+      double missed = static_cast<double>(number - 1 - last_[i]);
+      if (!sparse_updates_.lazy_slots) missed = 0;
+      masters_[i] *= std::pow(1 - rate * kWeightDecay, missed);
+      velocity_[i] = kMomentum * velocity_[i] + gradient[i] + kWeightDecay * masters_[i];
+      masters_[i] -= rate * velocity_[i];
+      last_[i] = number;
+    }
+  }
+
+  const std::vector<double>& masters() const { return masters_; }
+  // The indices that the last update selected, in rising order.
+  const std::vector<uint32_t>& selected() const { return selected_; }
+
+ private:
+  // Computes in fp32, so that nearly equal values are ordered as in the shard.
+  std::vector<float> Selected(const std::vector<float>& gradient) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < kValues; ++i) {
+      remainder_[i] += gradient[i];
+      order.push_back(i);
+    }
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+      return std::abs(remainder_[a]) > std::abs(remainder_[b]);
+    });
+    std::vector<float> selected(kValues);
+    const auto taken = static_cast<size_t>(std::lround(*sparse_updates_.selection_density * kValues));
+    selected_.clear();
+    for (size_t j = 0; j < taken; ++j) {
+      selected[order[j]] = std::exchange(remainder_[order[j]], 0.0f);
+      if (selected[order[j]] != 0) selected_.push_back(static_cast<uint32_t>(order[j]));
+    }
+    std::ranges::sort(selected_);
+    if (sparse_updates_.unselected_owner == UnselectedOwner::kWorkers) remainder_.assign(kValues, 0.0f);
+    return selected;
+  }
+
+  const SparseUpdateSpec sparse_updates_;
+  std::vector<double> masters_ = std::vector<double>(kValues, 100);
+  std::vector<double> velocity_ = std::vector<double>(kValues);
+  std::vector<uint64_t> last_ = std::vector<uint64_t>(kValues);
+  std::vector<float> remainder_ = std::vector<float>(kValues);
+  std::vector<uint32_t> selected_;
+};
+
+// Draws a rule that THINNING allows.
+Rule DrawRule(const SparseUpdateSpec& sparse_updates, SeededRandom& random) {
+  const uint32_t workers = 1 + static_cast<uint32_t>(random.Below(4));
+  const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));
+  const bool sync = sparse_updates.unselected_owner == UnselectedOwner::kWorkers;
+  switch (random.Below(sync ? 2 : 5)) {
+    case 0:
+      return Rule::Sync(workers);
+    case 1:
+      return Rule::Sync(workers, true);
+    case 2:
+      return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
+    case 3:
+      return Rule::Ssp(workers, random.Below(4), fold_every);
+    default:
+      return Rule::Async(workers, fold_every);
+  }
+}
+
+class SparseOracleTest : public testing::Test {
+ protected:
+  void RunAll(const SparseUpdateSpec& sparse_updates, uint64_t first_seed) {
+    for (int i = 0; i < kRuns; ++i) {
+      SeededRandom random(first_seed + i);
+      RunOne(DrawRule(sparse_updates, random), sparse_updates, first_seed + i);
+      if (HasFailure()) FAIL() << "seed " << first_seed + i << "\n" << log_.str();
+    }
+    std::cout << updates_ << " updates\n";
+    EXPECT_GT(updates_, kRuns);
+  }
+
+ private:
+  void RunOne(const Rule& rule, const SparseUpdateSpec& sparse_updates, uint64_t seed) {
+    log_.str("");
+    log_ << rule << "\n";
+    ShardOptions options;
+    options.value_count = kValues;
+    options.rule = rule;
+    options.planned_examples = kPlannedExamples;
+    options.sparse_updates = sparse_updates;
+    Shard shard(options, *optimizer_, schedule_);
+    Oracle oracle(options);
+    Model model(sparse_updates);
+    RandomEvents events(rule, seed);
+    size_t applied = 0;
+    for (int i = 0; i < kEvents && !HasFailure(); ++i) {
+      const Event event = Widened(events.Next(shard));
+      const Effects effects = shard.Apply(event);
+      log_ << event << " -> " << effects << "\n";
+      EXPECT_EQ(effects, oracle.Apply(event));
+      for (; applied < oracle.updates().size(); ++applied) {
+        const Oracle::Expected& update = oracle.updates()[applied];
+        model.Apply(update, applied + 1,
+                    static_cast<float>(schedule_.Rate(update.examples_before, kPlannedExamples)));
+      }
+      if (shard.seeded()) CompareMasters(shard.masters(), model.masters());
+      if (sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
+        EXPECT_EQ(DecodeIndexList(shard.selected_list(), kValues).value(), model.selected());
+      } else {
+        EXPECT_TRUE(shard.selected_list().empty());
+      }
+    }
+    updates_ += static_cast<int>(applied);
+  }
+
+  void CompareMasters(std::span<const float> got, const std::vector<double>& want) {
+    for (size_t i = 0; i < kValues; ++i) {
+      EXPECT_NEAR(got[i], want[i], 1e-5 * (1000 + std::abs(want[i]))) << "value " << i;
+    }
+  }
+
+  const std::unique_ptr<const Optimizer> optimizer_ =
+      MakeOptimizer({.kind = OptimizerKind::kMomentum, .momentum = kMomentum, .weight_decay = kWeightDecay})
+          .value();
+  const Schedule schedule_ = Schedule::Make({.kind = ScheduleKind::kPolynomial, .learning_rate = 0.5}).value();
+  std::ostringstream log_;  // the events of the current run
+  int updates_ = 0;
+};
+
+TEST_F(SparseOracleTest, AgreesOnDenseUpdates) { RunAll({}, 1000000); }
+
+TEST_F(SparseOracleTest, AgreesOnLazySlots) { RunAll({.lazy_slots = true}, 2000000); }
+
+TEST_F(SparseOracleTest, AgreesOnASelection) { RunAll({.selection_density = 0.125}, 3000000); }
+
+TEST_F(SparseOracleTest, AgreesOnASelectionWithLazySlots) {
+  RunAll({.lazy_slots = true, .selection_density = 0.125}, 4000000);
+}
+
+TEST_F(SparseOracleTest, AgreesOnASelectionWithRemaindersAtTheWorkers) {
+  RunAll({.selection_density = 0.125, .unselected_owner = UnselectedOwner::kWorkers}, 5000000);
+}
+
+}  // namespace
+}  // namespace thinwire

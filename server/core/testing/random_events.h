@@ -1,0 +1,61 @@
+// RandomEvents draws random events for a shard, likely and unlikely ones, from one seed.
+//
+// Workers mostly behave like clients: they join, read, and push their next step. In between come
+// the results of network faults, crashes and bugs: a repeated earlier event, an older or unknown
+// incarnation, another generation, a step that is too far ahead or long finished, an expired lease,
+// a returning worker, a payload with an infinity.
+#ifndef THINWIRE_SERVER_CORE_TESTING_RANDOM_EVENTS_H_
+#define THINWIRE_SERVER_CORE_TESTING_RANDOM_EVENTS_H_
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "common/spec/rule.h"
+#include "server/core/event.h"
+#include "server/core/shard.h"
+
+namespace thinwire {
+
+// Draws the same numbers from a seed on every machine.
+class SeededRandom {
+ public:
+  explicit SeededRandom(uint64_t seed) : bits_(seed) {}
+
+  // Returns a number from 0 to n - 1. REQUIRES: n > 0.
+  uint64_t Below(uint64_t n) { return bits_() % n; }
+  bool Percent(uint64_t percent) { return Below(100) < percent; }
+
+ private:
+  std::mt19937_64 bits_;
+};
+
+class RandomEvents {
+ public:
+  RandomEvents(const Rule& rule, uint64_t seed);
+
+  // Draws the next event. SHARD has applied all earlier events; steps are drawn near its frontier
+  // and its workers' steps.
+  Event Next(const Shard& shard);
+
+ private:
+  Event DrawEvent(const Shard& shard);
+  Event DrawPush(const Shard& shard, WorkerId worker);
+  Event DrawRead(const Shard& shard, WorkerId worker);
+  Event DrawJoin(WorkerId worker);
+  WorkerId DrawWorker();
+  Incarnation DrawIncarnation(WorkerId worker);
+  Generation DrawGeneration();
+  ReadForm DrawForm(const Shard& shard);
+  Step DrawStep(const Shard& shard, WorkerId worker);
+
+  const Rule rule_;
+  SeededRandom random_;
+  std::vector<Incarnation> newest_;  // by worker
+  std::vector<bool> absent_;         // by worker: never joined, or has left
+  std::vector<Event> past_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_CORE_TESTING_RANDOM_EVENTS_H_

@@ -1,0 +1,104 @@
+// ShardLedger accounts for every gradient of a simulated cluster at one shard and checks all
+// countable claims of the rule, after each event and at the end:
+//
+//   produced = in updates + accepted and pending + in residuals at the end + lost with processes
+//   that died
+//
+// It also checks that every replica equals the values that its shard published under that version,
+// bit by bit.
+//
+// All amounts are whole numbers, so sums are exact. Not thread-safe.
+#ifndef THINWIRE_SERVER_CORE_TESTING_SIM_LEDGER_H_
+#define THINWIRE_SERVER_CORE_TESTING_SIM_LEDGER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/spec/rule.h"
+#include "server/core/effects.h"
+#include "server/core/event.h"
+#include "server/core/progress.h"
+#include "server/core/shard.h"
+#include "server/core/testing/fakes.h"
+
+namespace thinwire {
+
+// The number of values of a simulated shard. The first value of a gradient is its amount, the
+// second identifies it, and one random other value is set.
+inline constexpr size_t kSimValues = 24;
+
+// Identifies a gradient of a shard.
+struct GradientId {
+  WorkerId worker;
+  Incarnation incarnation;
+  Step step;
+
+  auto operator<=>(const GradientId&) const = default;
+};
+
+class ShardLedger {
+ public:
+  // PUBLISH and LAZY_SLOTS are the shard's options.
+  ShardLedger(const Rule& rule, const std::optional<PublishOptions>& publish, bool lazy_slots)
+      : rule_(rule), publish_(publish), lazy_slots_(lazy_slots) {}
+
+  void AddProduced(uint64_t amount) { produced_ += amount; }
+  void AddResidual(uint64_t amount) { residual_ += amount; }
+  void AddLateExamplesOwed(uint64_t examples) { late_owed_ += examples; }
+  // Records the push of a process that ended before it received the verdict.
+  void AddUnanswered(const PushEvent& push) { unanswered_.push_back(push); }
+
+  // Checks that VALUES are the published values of VERSION.
+  void CheckReplica(Version version, std::span<const float> values);
+
+  // Must be called after each event. OPTIMIZER is the shard's.
+  void Record(const Event& event, const Effects& effects, const Shard& shard,
+              const RecordingOptimizer& optimizer);
+  // Must be called after the last event.
+  void Close(const Shard& shard);
+
+  // Records CLAIM as a violation unless it HOLDS.
+  void Require(bool holds, const std::string& claim);
+
+  const std::vector<std::string>& violations() const { return violations_; }
+  uint64_t verdicts(Verdict verdict) const;
+  uint64_t update_count() const { return updates_; }
+
+ private:
+  void RecordVerdict(const PushEvent& push, const Judgement& judgement);
+  void RecordUpdates(const RecordingOptimizer& optimizer);
+  void RecordPublished(const Shard& shard);
+  void CheckBound(const Effects& effects, const Shard& shard);
+
+  const Rule rule_;
+  const std::optional<PublishOptions> publish_;
+  const bool lazy_slots_;
+  std::map<Version, std::vector<float>> published_;
+  std::optional<Step> unpublished_;  // the oldest step whose gradient is in an unpublished update
+  uint64_t produced_ = 0;
+  uint64_t applied_ = 0;
+  uint64_t residual_ = 0;
+  uint64_t late_examples_ = 0;
+  uint64_t late_credited_ = 0;
+  uint64_t late_owed_ = 0;
+  size_t updates_ = 0;
+  Step frontier_;
+  std::map<GradientId, PushEvent> pending_;  // accepted, in no update yet
+  std::set<GradientId> accepted_;
+  std::set<std::tuple<WorkerId, Step>> accepted_steps_;
+  std::set<GradientId> late_;
+  std::vector<PushEvent> unanswered_;
+  std::map<Verdict, uint64_t> verdicts_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_CORE_TESTING_SIM_LEDGER_H_

@@ -1,0 +1,48 @@
+#include "server/core/update/global_top_k.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/sparse.h"
+#include "kernels/top_k.h"
+
+namespace thinwire {
+
+void GlobalTopK::Select(const Accumulator& accumulator, float scale, size_t count) {
+  if (accumulator.sparse()) {
+    accumulator.ForEachEntry([&](std::span<const uint32_t> indices, std::span<const float> sums) {
+      kernels::ScatterAdd(indices, sums, scale, remainder_);
+    });
+  } else {
+    accumulator.ForEachBlock([&](size_t first, std::span<const float> sum) {
+      for (size_t i = 0; i < sum.size(); ++i) remainder_[first + i] += scale * sum[i];
+    });
+  }
+  indices_.resize(count);
+  values_.resize(count);
+  kernels::SelectTopK(remainder_, {indices_, values_}, collect_from_);
+  // Fewer than k values may differ from 0.
+  std::erase_if(indices_, [&](uint32_t index) { return remainder_[index] == 0; });
+  std::erase(values_, 0.0f);
+  if (keeper_ == UnselectedOwner::kWorkers) {
+    std::ranges::fill(remainder_, 0.0f);
+  } else {
+    for (const uint32_t index : indices_) remainder_[index] = 0;
+  }
+}
+
+void GlobalTopK::ForEachBlock(BlockFunction block) const {
+  std::array<float, kDecodedBlock> block_values;
+  size_t next = 0;
+  for (size_t first = 0; first < remainder_.size(); first += block_values.size()) {
+    const auto values =
+        std::span(block_values).first(std::min(block_values.size(), remainder_.size() - first));
+    std::ranges::fill(values, 0.0f);
+    for (; next < indices_.size() && indices_[next] - first < values.size(); ++next) {
+      values[indices_[next] - first] = values_[next];
+    }
+    block(first, values);
+  }
+}
+
+}  // namespace thinwire

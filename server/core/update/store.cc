@@ -1,0 +1,53 @@
+#include "server/core/update/store.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace thinwire {
+
+Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
+             const Schedule& schedule, const SparseUpdateSpec& sparse_updates,
+             std::pmr::memory_resource* memory)
+    : value_count_(value_count),
+      planned_examples_(planned_examples),
+      schedule_(schedule),
+      pool_(memory),
+      updater_(value_count, optimizer, sparse_updates, memory) {
+  TakeBuffer();
+  std::ranges::fill(masters_, 0.0f);
+}
+
+void Store::TakeBuffer() {
+  buffer_ = pool_.Take(value_count_ * sizeof(float));
+  // The pool aligns for any type, and floats need no constructor.
+  masters_ = {reinterpret_cast<float*>(buffer_->bytes.get()), value_count_};
+}
+
+ByteChain Store::Payload() {
+  lent_ = true;
+  return LendFp32(masters_, buffer_);
+}
+
+void Store::Seed(const CheckedPayload& payload) {
+  if (seeded_) return;
+  DecodePayload(payload, masters_);
+  seeded_ = true;
+}
+
+void Store::Apply(Accumulator& accumulator) {
+  ++version_;
+  const Update update = {
+      .learning_rate = static_cast<float>(schedule_.Rate(examples_, planned_examples_)),
+      .gradient_scale = static_cast<float>(1.0 / static_cast<double>(accumulator.weight())),
+      .number = version_.value,
+      .progress = planned_examples_ == 0 ? 1 : PlanProgress(examples_, planned_examples_),
+  };
+  const auto buffer_before = buffer_;
+  const std::span<const float> before = masters_;
+  if (std::exchange(lent_, false)) TakeBuffer();
+  updater_.Apply(update, accumulator, before, masters_);
+  examples_ += accumulator.examples();
+  accumulator.Clear();
+}
+
+}  // namespace thinwire

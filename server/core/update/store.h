@@ -1,0 +1,71 @@
+// Store holds a shard's exact parameters (masters), a flat fp32 array, and the number of updates
+// applied to them.
+//
+// Payload() lends the masters of one version to readers without copying. The next update then
+// writes to another buffer, and the lent values stay unchanged until the last reader releases them.
+// Masters that are not lent are updated in place.
+//
+// Lives on its shard's strand; lent masters may be read on any thread.
+#ifndef THINWIRE_SERVER_CORE_UPDATE_STORE_H_
+#define THINWIRE_SERVER_CORE_UPDATE_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <span>
+
+#include "common/buffer_pool.h"
+#include "common/byte_chain.h"
+#include "common/codec/payload.h"
+#include "common/ids.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/optimizer/schedule.h"
+#include "server/core/update/accumulator.h"
+#include "server/core/update/updater.h"
+
+namespace thinwire {
+
+class Store {
+ public:
+  // PLANNED_EXAMPLES is the length of the schedule. OPTIMIZER and SCHEDULE outlive the store.
+  // MEMORY holds the masters and slots, and outlives every reader of the masters.
+  Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
+        const Schedule& schedule, const SparseUpdateSpec& sparse_updates = {},
+        std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+
+  // Sets the first values; later calls change nothing. REQUIRES: PAYLOAD has value_count values.
+  void Seed(const CheckedPayload& payload);
+  // Applies one update with the sum of ACCUMULATOR, and clears it. REQUIRES: seeded(); the sum is
+  // readable (accumulator.h) and sparse only if the sparse_updates keeps sums sparse.
+  void Apply(Accumulator& accumulator);
+
+  bool seeded() const { return seeded_; }
+  Version version() const { return version_; }
+  std::span<const float> masters() const { return masters_; }
+  // Returns the current masters as an fp32 payload that shares their memory.
+  ByteChain Payload();
+  // Returns Updater::selected_list() of the last update.
+  const ByteChain& selected_list() const { return updater_.selected_list(); }
+
+ private:
+  // Moves the masters to another buffer with undefined content.
+  void TakeBuffer();
+
+  const size_t value_count_;
+  const uint64_t planned_examples_;
+  const Schedule& schedule_;
+
+  bool seeded_ = false;
+  Version version_;
+  uint64_t examples_ = 0;  // of all updates; the schedule's position
+  BufferPool pool_;
+  std::shared_ptr<const BufferPool::Buffer> buffer_;  // the masters' memory
+  bool lent_ = false;                                 // a reader may hold buffer_
+  std::span<float> masters_;
+  Updater updater_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_CORE_UPDATE_STORE_H_

@@ -1,0 +1,95 @@
+#include "server/core/update/updater.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/codec/codec.h"
+#include "common/codec/sparse/index_list.h"
+#include "common/codec/sparse/sparse_payload.h"
+#include "server/core/optimizer/sparse_update.h"
+
+namespace thinwire {
+
+Updater::Updater(size_t value_count, const Optimizer& optimizer,
+                 const SparseUpdateSpec& sparse_updates, std::pmr::memory_resource* memory)
+    : optimizer_(optimizer),
+      spec_(sparse_updates),
+      last_(sparse_updates.lazy_slots ? value_count : 0) {
+  // A copied FloatArray would leave MEMORY.
+  for (int i = 0; i < optimizer.slot_count(); ++i) slots_.emplace_back(value_count, memory);
+  if (!sparse_updates.selection_density.has_value()) return;
+  selection_.emplace(value_count, sparse_updates.unselected_owner, memory);
+  if (sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
+    selected_list_ = EncodeIndexList({}, value_count);
+  }
+}
+
+void Updater::Apply(const Update& update, const Accumulator& accumulator,
+                    std::span<const float> before, std::span<float> masters) {
+  Update chosen = update;
+  if (selection_.has_value()) {
+    selection_->Select(accumulator, update.gradient_scale, SelectedCount(update.progress));
+    chosen.gradient_scale = 1;
+    if (!selected_list_.empty()) selected_list_ = EncodeIndexList(selected(), masters.size());
+  }
+  if (last_.empty()) return ApplyEverywhere(chosen, accumulator, before, masters);
+  if (before.data() != masters.data()) std::ranges::copy(before, masters.begin());
+  if (selection_.has_value()) {
+    return ApplyAtEntries(chosen, selection_->indices(), selection_->values(), masters);
+  }
+  CollectEntries(accumulator);
+  ApplyAtEntries(chosen, indices_, sums_, masters);
+}
+
+size_t Updater::SelectedCount(double progress) const {
+  const double density = spec_.selection_warmup.At(progress, *spec_.selection_density);
+  return SparseEntryCount(density, selection_->remainder().size(), spec_.selection_least);
+}
+
+void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulator,
+                              std::span<const float> before, std::span<float> masters) {
+  std::vector<std::span<float>> slots(slots_.size());
+  const auto apply = [&](size_t first, std::span<const float> sum) {
+    // Short runs stay in the L1 cache, so that copying BEFORE costs no extra pass over memory.
+    for (; !sum.empty(); sum = sum.subspan(std::min(sum.size(), kDecodedBlock))) {
+      const size_t count = std::min(sum.size(), kDecodedBlock);
+      const auto run = [&](std::span<float> all) { return all.subspan(first, count); };
+      if (before.data() != masters.data()) {
+        std::ranges::copy(before.subspan(first, count), run(masters).begin());
+      }
+      std::ranges::transform(slots_, slots.begin(), run);
+      optimizer_.Apply(update, sum.first(count), run(masters), slots);
+      first += count;
+    }
+  };
+  if (selection_.has_value()) {
+    selection_->ForEachBlock(apply);
+  } else {
+    accumulator.ForEachBlock(apply);
+  }
+}
+
+void Updater::ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
+                             std::span<const float> sums, std::span<float> masters) {
+  const std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
+  ApplySparse(optimizer_, update, indices, sums, {masters, slots, last_});
+}
+
+void Updater::CollectEntries(const Accumulator& accumulator) {
+  indices_.clear();
+  sums_.clear();
+  if (accumulator.sparse()) {
+    return accumulator.ForEachEntry(
+        [&](std::span<const uint32_t> indices, std::span<const float> sums) {
+          indices_.insert(indices_.end(), indices.begin(), indices.end());
+          sums_.insert(sums_.end(), sums.begin(), sums.end());
+        });
+  }
+  accumulator.ForEachBlock([&](size_t, std::span<const float> sum) {
+    sums_.insert(sums_.end(), sum.begin(), sum.end());
+  });
+  indices_.resize(sums_.size());
+  std::iota(indices_.begin(), indices_.end(), 0u);
+}
+
+}  // namespace thinwire
