@@ -21,4 +21,4 @@ TEXT
 deploy/install_packages.sh
 echo "Building..." >&2
 bazel build //cli:thinwire //server:server //worker:worker
-exec bazel-bin/cli/thinwire train --config configs/fashion_mnist.textproto "$@"
+exec bazel-bin/cli/thinwire train --config examples/fashion_mnist.textproto "$@"

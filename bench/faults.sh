@@ -62,8 +62,7 @@ import time
 BIN, CASES, LEASE, SILENCE, TOLERANCE = sys.argv[1], sys.argv[2].split(), *map(float, sys.argv[3:])
 SERVERS, WORKERS, KILLED_WORKER = 2, 4, 3
 TIMEOUT = 60  # seconds without a line from any process
-MODES = {"sync": 'mode: "sync"', "backup": 'mode: "backup" backup: 1', "async": 'mode: "async"',
-         "server": 'mode: "sync"'}
+MODES = {"sync": "mode: sync", "backup": "mode: backup backup: 1", "async": "mode: async", "server": "mode: sync"}
 LIMITS = {"sync": LEASE, "backup": 0, "async": 0, "server": SILENCE}
 
 
@@ -83,28 +82,27 @@ class Cluster:
 
     def train(self, mode):
         """Starts a job and waits until every worker has finished 20 steps."""
+        job = os.path.join(self.folder, "job.textproto")
+        with open(job, "w") as f:
+            f.write(f'name: "faults" servers: {SERVERS} silence_seconds: {SILENCE} '
+                    f'consistency {{ {MODES[mode]} workers: {WORKERS} lease_seconds: {LEASE} }} '
+                    'optimization { learning_rate: 0.001 } '
+                    'task { model: softmax train_examples: 6000 test_examples: 100 epochs: 100000 }')
         addresses = []
         for server in range(SERVERS):
-            self.start("server", server, f'job: "faults" server: {server} servers: {SERVERS} '
-                       f'consistency {{ {MODES[mode]} workers: {WORKERS} lease_seconds: {LEASE} }} '
-                       'optimization { learning_rate: 0.001 }')
+            self.start("server", server, "--config", job, "--server", str(server))
             _, _, line = self.next(lambda name, line: line.startswith("listening "))
             addresses.append(line.split()[1])
-        quoted = ", ".join(f'"{address}"' for address in addresses)
         for worker in range(WORKERS):
-            self.start("worker", worker, f'job: "faults" worker: {worker} workers: {WORKERS} '
-                       f'servers: [ {quoted} ] silence_seconds: {SILENCE} delay_seconds: 0.02 task {{ '
-                       'model: "softmax" train_examples: 6000 test_examples: 100 epochs: 100000 }')
+            self.start("worker", worker, "--config", job, "--worker", str(worker), "--addresses", ",".join(addresses),
+                       "--delay", "20ms")
         while len(self.step) < WORKERS or min(self.step.values()) < 20:
             self.next(lambda name, line: True)
 
-    def start(self, program, number, config):
+    def start(self, program, number, *flags):
         name = f"{program} {number}"
-        path = os.path.join(self.folder, f"{program}-{number}.textproto")
-        with open(path, "w") as f:
-            f.write(config)
-        with open(path + ".log", "w") as log:
-            process = subprocess.Popen([os.path.join(BIN, program, program), "--config", path], text=True,
+        with open(os.path.join(self.folder, f"{program}-{number}.log"), "w") as log:
+            process = subprocess.Popen([os.path.join(BIN, program, program), *flags], text=True,
                                        stdout=subprocess.PIPE, stderr=log, preexec_fn=die_with_parent)
         self.processes[name] = process
         threading.Thread(target=self.read, args=(name, process), daemon=True).start()

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/config.pb.h"
+#include "common/spec/task_spec.h"
 #include "worker/models/factory.h"
 #include "worker/models/model.h"
 
@@ -18,12 +18,9 @@ namespace {
 constexpr int64_t kBatch = 32;
 constexpr int64_t kClasses = 10;
 
-void TrainStep(benchmark::State& state, const std::string& name, const std::vector<int64_t>& shape,
-               const std::string& precision = "fp32") {
-  Task task;
-  task.set_precision(precision);
-  task.set_model(name);
-  task.set_device("cpu");
+void TrainStep(benchmark::State& state, ModelKind model_kind, const std::vector<int64_t>& shape,
+               Precision precision = Precision::kFp32) {
+  const TaskSpec task = {.model = model_kind, .device = "cpu", .precision = precision};
   const auto model = MakeModel(task, shape, kClasses).value();
   std::vector<float> x(static_cast<size_t>(kBatch * shape[0] * shape[1] * shape[2]));
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) / 17 - 0.5f;
@@ -39,15 +36,19 @@ void TrainStep(benchmark::State& state, const std::string& name, const std::vect
   }
 }
 
-BENCHMARK_CAPTURE(TrainStep, softmax, "softmax", {1, 28, 28})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(TrainStep, mlp, "mlp", {1, 28, 28})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(TrainStep, cnn, "cnn", {1, 28, 28})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(TrainStep, cnn_bf16, "cnn", {1, 28, 28}, "bf16")->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(TrainStep, cnn_cifar10, "cnn", {3, 32, 32})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(TrainStep, resnet20, "resnet20", {1, 28, 28})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(TrainStep, resnet20_bf16, "resnet20", {1, 28, 28}, "bf16")
+BENCHMARK_CAPTURE(TrainStep, softmax, ModelKind::kSoftmax, {1, 28, 28})
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(TrainStep, resnet20_cifar10, "resnet20", {3, 32, 32})
+BENCHMARK_CAPTURE(TrainStep, mlp, ModelKind::kMlp, {1, 28, 28})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, cnn, ModelKind::kCnn, {1, 28, 28})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, cnn_bf16, ModelKind::kCnn, {1, 28, 28}, Precision::kBf16)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, cnn_cifar10, ModelKind::kCnn, {3, 32, 32})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, resnet20, ModelKind::kResnet20, {1, 28, 28})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, resnet20_bf16, ModelKind::kResnet20, {1, 28, 28}, Precision::kBf16)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TrainStep, resnet20_cifar10, ModelKind::kResnet20, {3, 32, 32})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -14,7 +14,7 @@ usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin_dir=$root/bazel-bin
-config=$root/configs/fashion_mnist.textproto
+config=$root/examples/fashion_mnist.textproto
 modes="sync backup ssp async"
 codecs="fp32 fp16 bf16 fp8_e5m2 fp8_e4m3 topk"
 workers=4
@@ -110,10 +110,11 @@ failed=0
 for mode in $modes; do
   for codec in $codecs; do
     flags=$(mode_flags "$mode" "$codec") || exit 64
+    [ "$codec" = topk ] && flags+=" --density 0.01"
     report=$reports/$mode-$codec.json
     # shellcheck disable=SC2086  # flags are words
     if "$thinwire" train --config "$config" --bin_dir "$bin_dir" --workers "$workers" --epochs "$epochs" \
-      --train_examples "$train_examples" --push "$codec" --density 0.01 --report "$report" $flags \
+      --train_examples "$train_examples" --push "$codec" --report "$report" $flags \
       > /dev/null 2> "$work/log"; then
       row "$mode" "$codec" "$report"
     else

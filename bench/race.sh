@@ -84,15 +84,15 @@ export PATH=$PATH:/usr/sbin:/sbin
 # Prints the push codec, the pull codec and their settings as fields of the message Compression.
 compression() {
   case $1 in
-    raw) echo 'push: "fp32" pull: "fp32"' ;;
-    bf16) echo 'push: "bf16" pull: "bf16"' ;;
-    fp8) echo 'push: "fp8_e5m2" pull: "fp8_e5m2"' ;;
-    onebit) echo 'push: "onebit" pull: "delta_onebit"' ;;
-    table_4) echo 'push: "table_4" pull: "delta_table_4"' ;;
-    topk_1) echo 'push: "topk" density: 0.01 topk_values: "fp8_e5m2" pull: "delta"' ;;
-    topk_01) echo 'push: "topk" density: 0.001 topk_values: "fp8_e5m2" pull: "delta"' ;;
-    auto | fastest) echo "push: \"$1\" pull: \"fp8_e5m2\"" ;;
-    */*) echo "push: \"${1%%/*}\" pull: \"${1#*/}\"" ;;
+    raw) echo 'push: fp32 pull: fp32' ;;
+    bf16) echo 'push: bf16 pull: bf16' ;;
+    fp8) echo 'push: fp8_e5m2 pull: fp8_e5m2' ;;
+    onebit) echo 'push: onebit pull: delta_onebit' ;;
+    table_4) echo 'push: table_4 pull: delta_table_4' ;;
+    topk_1) echo 'push: topk density: 0.01 topk_values: fp8_e5m2 pull: delta' ;;
+    topk_01) echo 'push: topk density: 0.001 topk_values: fp8_e5m2 pull: delta' ;;
+    auto | fastest) echo "push: $1 pull: fp8_e5m2" ;;
+    */*) echo "push: ${1%%/*} pull: ${1#*/}" ;;
     *) return 1 ;;
   esac
 }
@@ -213,25 +213,23 @@ run_job() {
   # The automatic choice of a codec needs some rounds.
   case $fields in *auto*) warm_rounds=6 ;; esac
   all_servers=$(echo $server_hosts | wc -w) all_workers=$(echo $worker_hosts | wc -w)
+  for host in $server_hosts; do addresses="$addresses${addresses:+,}10.77.0.$host:7000"; done
+  cat > "$work/job.textproto" << JOB
+name: "race" servers: $all_servers consistency { workers: $all_workers } optimization { learning_rate: 0.01 }
+compression { $fields } silence_seconds: 60
+JOB
   for host in $server_hosts; do
-    cat > "$work/server-$number" << CONFIG
-job: "race" server: $number servers: $all_servers threads: $threads listen: "10.77.0.$host:7000" insecure: true
-consistency { workers: $all_workers } optimization { learning_rate: 0.01 } compression { $fields }
-CONFIG
-    (on "$host" "$bin_dir/server/server" --config "$work/server-$number") \
-      > "$work/server-$number.out" 2> "$work/server-$number.out.err" &
+    (on "$host" "$bin_dir/server/server" --config "$work/job.textproto" --server "$number" --addresses "$addresses" \
+      --threads "$threads" --insecure) > "$work/server-$number.out" 2> "$work/server-$number.out.err" &
     daemons="$daemons $!"
     await_listening "$work/server-$number.out" $! || return 1
-    addresses="$addresses servers: \"10.77.0.$host:7000\""
     number=$((number + 1))
   done
   number=0
   for host in $worker_hosts; do
-    cat > "$work/worker-$number" << CONFIG
-job: "race" worker: $number workers: $all_workers $addresses compression { $fields } silence_seconds: 60
-CONFIG
-    (on "$host" "$bin_dir/bench/race_worker" --config "$work/worker-$number" --tensors "$tensors" \
-      --rounds "$rounds" --warm_rounds "$warm_rounds" --compute_seconds "$compute") > "$work/worker-$number.out" 2> "$work/worker-$number.err" &
+    (on "$host" "$bin_dir/bench/race_worker" --config "$work/job.textproto" --worker "$number" --addresses "$addresses" \
+      --tensors "$tensors" --rounds "$rounds" --warm_rounds "$warm_rounds" --compute_seconds "$compute") \
+      > "$work/worker-$number.out" 2> "$work/worker-$number.err" &
     pids="$pids $!"
     number=$((number + 1))
   done

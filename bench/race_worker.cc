@@ -2,7 +2,8 @@
 // fixed random numbers, and times its rounds. A round lasts from the first gradient until all
 // parameters of the next step have arrived. bench/race.sh runs it with real servers.
 //
-//   race_worker --config worker.textproto --tensors 25*1024x1024,25*1024 --rounds 8
+//   race_worker --config job.textproto --worker 0 --addresses a:7000,b:7000 --tensors
+//   25*1024x1024,25*1024 --rounds 8
 //
 // Prints one JSON line: the seconds of each round, and the payload bytes of one round in each
 // direction.
@@ -32,8 +33,8 @@
 #include "common/clock.h"
 #include "common/huge_page_arena.h"
 #include "common/status_macros.h"
-#include "proto/config.pb.h"
-#include "proto/config_text.h"
+#include "config/job.h"
+#include "config/job_text.h"
 #include "worker/client_options.h"
 
 namespace thinwire {
@@ -43,6 +44,9 @@ constexpr int kUsage = 64;
 constexpr int kUnavailable = 69;
 
 struct RaceOptions {
+  std::string config;
+  uint32_t worker = 0;
+  std::string addresses;
   std::string tensors = "25*1024x1024";
   uint32_t rounds = 8;
   uint32_t warm_rounds = 2;  // not timed; they fill memory pools, windows and residuals
@@ -134,19 +138,23 @@ nlohmann::ordered_json ChoicesJson(const Client& client) {
   return choices;
 }
 
-absl::StatusOr<nlohmann::ordered_json> Race(const WorkerConfig& config, const RaceOptions& race) {
+absl::StatusOr<nlohmann::ordered_json> Race(const RaceOptions& race) {
+  ASSIGN_OR_RETURN(JobText text, ReadJobFile(race.config));
+  ASSIGN_OR_RETURN(const JobSpec job, CheckJob(text.config, text.places));
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ParseAddresses(race.addresses));
   ASSIGN_OR_RETURN(const std::vector<TensorShape> tensors, ParseTensors(race.tensors));
   const uint64_t steps = race.warm_rounds + race.rounds;
-  ASSIGN_OR_RETURN(
-      ClientOptions options,
-      MakeClientOptions(config, {.examples = steps * config.workers(), .steps = steps}));
-  GrpcTransport transport({config.servers().begin(), config.servers().end()},
-                          grpc::InsecureChannelCredentials());
+  ClientOptions options = MakeClientOptions(job, {.worker = WorkerId{race.worker},
+                                                  .planned_examples = steps * job.rule.workers,
+                                                  .planned_steps = steps});
+  GrpcTransport transport(addresses, grpc::InsecureChannelCredentials());
+  text.config.clear_task();
+  options.config = text.config;
   HugePageArena arena;
   options.memory = &arena;
   ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
                    Client::Make(std::move(options), tensors, transport));
-  const Gradients gradients(tensors, config.worker());
+  const Gradients gradients(tensors, race.worker);
   // All workers use the same initial parameters.
   const Gradients parameters(tensors, 0);
   std::vector<std::span<const float>> initial;
@@ -166,23 +174,18 @@ absl::StatusOr<nlohmann::ordered_json> Race(const WorkerConfig& config, const Ra
   const WorkerCounters all = client->counters();
   RETURN_IF_ERROR(client->Leave());
   return nlohmann::ordered_json{
-      {"worker", config.worker()},
+      {"worker", race.worker},
       {"push_codecs", ChoicesJson(*client)},
       {"seconds", seconds},
       {"push_bytes", (all.push_bytes_encoded() - warm.push_bytes_encoded()) / race.rounds},
       {"pull_bytes", (all.pull_bytes_encoded() - warm.pull_bytes_encoded()) / race.rounds}};
 }
 
-int Run(const std::string& config_path, const RaceOptions& race) {
-  const absl::StatusOr<WorkerConfig> config = ReadConfig<WorkerConfig>(config_path);
-  if (!config.ok()) {
-    std::cerr << "race_worker: " << config.status().message() << std::endl;
-    return kUsage;
-  }
-  const absl::StatusOr<nlohmann::ordered_json> result = Race(*config, race);
+int Run(const RaceOptions& race) {
+  const absl::StatusOr<nlohmann::ordered_json> result = Race(race);
   if (!result.ok()) {
     std::cerr << "race_worker: " << result.status().message() << std::endl;
-    return kUnavailable;
+    return absl::IsInvalidArgument(result.status()) ? kUsage : kUnavailable;
   }
   std::cout << *result << std::endl;
   return 0;
@@ -195,9 +198,11 @@ int main(int argc, char** argv) {
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
   CLI::App app("A synthetic worker that pushes gradients of given sizes and times its rounds.");
-  std::string config_path;
   thinwire::RaceOptions race;
-  app.add_option("--config", config_path, "File with a WorkerConfig in protobuf text format")
+  app.add_option("--config", race.config, "The job file (proto/job.proto in text format)")
+      ->required();
+  app.add_option("--worker", race.worker, "The number of this worker")->capture_default_str();
+  app.add_option("--addresses", race.addresses, "host:port of every server, separated by commas")
       ->required();
   app.add_option("--tensors", race.tensors, "Shapes of the tensors, such as 25*1024x1024,4*100")
       ->capture_default_str();
@@ -214,5 +219,5 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : thinwire::kUsage;
   }
-  return thinwire::Run(config_path, race);
+  return thinwire::Run(race);
 }

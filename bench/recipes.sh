@@ -14,7 +14,7 @@ usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin_dir=$root/bazel-bin
-config=$root/configs/fashion_mnist.textproto
+config=$root/examples/fashion_mnist.textproto
 recipes="fp32 fp8 fp8_delta topk_01_lazy topk_001_lazy topk_001_dgc gtopk_001_dgc gtopk_001_lazy table_4 table_4_delta table_2
  fp32_slow onebit onebit_delta"
 seeds="1 2 3"
@@ -58,40 +58,42 @@ mkdir -p "$reports"
 
 # Flags of all runs. Weight decay is off: it changes every value at every step, and deltas of a sparse update would not
 # be small.
-shared="--learning_rate 0.05 --momentum 0.9 --weight_decay 0 --schedule cosine --shard_size 262144"
+shared="--learning_rate 0.05 --weight_decay 0 --schedule cosine --shard_size 262144"
+momentum=0.9
 case $mode in
   sync) shared+=" --mode sync" ;;
   backup) shared+=" --mode backup --backup 1" ;;
   # Lower momentum, because stale gradients act like additional momentum.
-  ssp) shared+=" --mode ssp --slack 4 --momentum 0.5 --correction_momentum 0.5" ;;
-  async) shared+=" --mode async --momentum 0.5 --correction_momentum 0.5" ;;
+  ssp) shared+=" --mode ssp --slack 4" momentum=0.5 ;;
+  async) shared+=" --mode async" momentum=0.5 ;;
   *) echo "recipes.sh: --mode: unknown mode (expected sync, backup, ssp or async, got $mode)" >&2; exit 64 ;;
 esac
 
 # Residuals are applied late and all at once, which acts like additional momentum. With batch normalization a momentum of
 # 0.9 on top of that is too much (docs/training.md). The long-term step size, rate / (1 - momentum), is unchanged.
-thin=""
-[ "$model" = resnet20 ] && thin="--momentum 0.5 --correction_momentum 0.5 --learning_rate 0.25"
+thin="" thin_momentum=$momentum
+[ "$model" = resnet20 ] && thin="--learning_rate 0.25" thin_momentum=0.5
 
 recipe_flags() {
+  local plain="--momentum $momentum" lazy="--momentum $thin_momentum --lazy_slots"
   local hundredth="--push topk --density 0.01 --topk_values fp8_e5m2 $thin"
   local thousandth="--push topk --density 0.001 --topk_least 32 --topk_values fp8_e5m2 --topk_indices golomb_rice $thin"
-  local dgc="--optimizer sgd --momentum_correction --density_warmup 0.2"
+  local dgc="--optimizer sgd --momentum_correction --correction_momentum $thin_momentum --density_warmup 0.2"
   case $1 in
-    fp32) echo "--push fp32 --pull fp32" ;;
-    fp8) echo "--push fp8_e5m2 --pull fp8_e5m2" ;;
-    fp8_delta) echo "--push fp8_e5m2 --pull delta_fp8_e5m2" ;;
-    topk_01_lazy) echo "$hundredth --lazy_slots --pull delta --density_warmup 0.1" ;;
-    topk_001_lazy) echo "$thousandth --lazy_slots --pull delta --density_warmup 0.2" ;;
+    fp32) echo "$plain --push fp32 --pull fp32" ;;
+    fp8) echo "$plain --push fp8_e5m2 --pull fp8_e5m2" ;;
+    fp8_delta) echo "$plain --push fp8_e5m2 --pull delta_fp8_e5m2" ;;
+    topk_01_lazy) echo "$hundredth $lazy --pull delta --density_warmup 0.1" ;;
+    topk_001_lazy) echo "$thousandth $lazy --pull delta --density_warmup 0.2" ;;
     topk_001_dgc) echo "$thousandth $dgc --pull delta" ;;
     gtopk_001_dgc) echo "$thousandth $dgc --pull delta --gradient_selection gtopk --selection_density 0.001" ;;
-    gtopk_001_lazy) echo "$thousandth --lazy_slots --pull delta --density_warmup 0.2 --gradient_selection gtopk --selection_density 0.001" ;;
-    table_4) echo "--push table_4 --pull fp32" ;;
-    table_4_delta) echo "--push table_4 --pull delta_table_4" ;;
-    table_2) echo "--push table_2 --pull fp32" ;;
-    fp32_slow) echo "--push fp32 --pull fp32 --learning_rate 0.02" ;;
-    onebit) echo "--push onebit --first_push fp8_e5m2 --first_push_part 0.2 --pull fp32 --learning_rate 0.02" ;;
-    onebit_delta) echo "--push onebit --first_push fp8_e5m2 --first_push_part 0.2 --pull delta_onebit --learning_rate 0.02" ;;
+    gtopk_001_lazy) echo "$thousandth $lazy --pull delta --density_warmup 0.2 --gradient_selection gtopk --selection_density 0.001" ;;
+    table_4) echo "$plain --push table_4 --pull fp32" ;;
+    table_4_delta) echo "$plain --push table_4 --pull delta_table_4" ;;
+    table_2) echo "$plain --push table_2 --pull fp32" ;;
+    fp32_slow) echo "$plain --push fp32 --pull fp32 --learning_rate 0.02" ;;
+    onebit) echo "$plain --push onebit --first_push fp8_e5m2 --first_push_part 0.2 --pull fp32 --learning_rate 0.02" ;;
+    onebit_delta) echo "$plain --push onebit --first_push fp8_e5m2 --first_push_part 0.2 --pull delta_onebit --learning_rate 0.02" ;;
     *) echo "recipes.sh: --recipes: unknown recipe (expected one of the default list, got $1)" >&2; exit 64 ;;
   esac
 }

@@ -16,7 +16,7 @@ usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin_dir=$root/bazel-bin
-config=$root/configs/fashion_mnist_softmax.textproto
+config=$root/examples/fashion_mnist_softmax.textproto
 workers=5
 servers=2
 batch_size=32

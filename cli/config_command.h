@@ -1,9 +1,7 @@
-// `thinwire config check FILE...`: tells whether configurations are good, or all that is wrong with
-// them.
+// `thinwire config`: checks job files and prints the effective job.
 #ifndef THINWIRE_CLI_CONFIG_COMMAND_H_
 #define THINWIRE_CLI_CONFIG_COMMAND_H_
 
-#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -12,18 +10,13 @@
 
 namespace thinwire {
 
-enum class ConfigKind { kTrain, kServer, kWorker };
+// Prints "FILE: ok" to OUT for each valid job file, and the problems of the others to ERR.
+ExitCode CheckConfigFiles(const std::vector<std::string>& files, std::ostream& out,
+                          std::ostream& err);
 
-// "train", "server", "worker".
-std::optional<ConfigKind> ParseConfigKind(const std::string& name);
-
-// The kind whose fields the text is most likely made of; train if that is open.
-ConfigKind GuessConfigKind(const std::string& text);
-
-// Writes "FILE: ok" to OUT or every problem to ERR, file by file. AS: what they are; without it
-// each one is guessed.
-ExitCode CheckConfigFiles(const std::vector<std::string>& files, std::optional<ConfigKind> as,
-                          std::ostream& out, std::ostream& err);
+// Prints the effective job of FILE to OUT: every setting that has an effect, with the defaults.
+// Prints the problems of an invalid file to ERR.
+ExitCode ShowConfigFile(const std::string& file, std::ostream& out, std::ostream& err);
 
 }  // namespace thinwire
 

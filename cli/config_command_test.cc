@@ -17,35 +17,44 @@ std::string File(const std::string& name, const std::string& text) {
   return path;
 }
 
-TEST(ConfigCommandTest, TheKindIsGuessedByTheFields) {
-  EXPECT_EQ(GuessConfigKind(""), ConfigKind::kTrain);
-  EXPECT_EQ(GuessConfigKind("servers: 2 consistency {} task {}"), ConfigKind::kTrain);
-  EXPECT_EQ(GuessConfigKind("servers: 2 listen: 'x:1' optimization {}"), ConfigKind::kServer);
-  EXPECT_EQ(GuessConfigKind("servers: 'x:1' task {} worker: 1"), ConfigKind::kWorker);
-}
-
-TEST(ConfigCommandTest, GoodFilesAreOkAndBadOnesTellWhy) {
+TEST(ConfigCommandTest, AGoodFileIsOkAndABadOneIsReported) {
   const std::string good = File("good", "servers: 2\n");
-  const std::string bad = File("bad", "servers: 0\nreprot: 'x'\n");
+  const std::string bad = File("bad", "servers: 0 silence_seconds: -1\n");
   std::ostringstream out, err;
-  EXPECT_EQ(CheckConfigFiles({good, bad}, std::nullopt, out, err), ExitCode::kConfig);
+  EXPECT_EQ(CheckConfigFiles({good, bad}, out, err), ExitCode::kConfig);
   EXPECT_EQ(out.str(), good + ": ok\n");
-  EXPECT_THAT(err.str(), HasSubstr(bad + ":1:1: field \"servers\": want at least 1, got 0\n"));
-  EXPECT_THAT(err.str(),
-              HasSubstr(bad + ":2:1: field \"reprot\" is unknown; did you mean \"report\"?\n"));
+  EXPECT_EQ(err.str(), bad + ":1:1: servers: out of range (expected 1 to 4096, got 0)\n" + bad +
+                           ":1:12: silence_seconds: out of range (expected above 0 and at most a "
+                           "year of seconds, got -1)\n");
 }
 
-TEST(ConfigCommandTest, AFileIsTakenForWhatItIsSaidToBe) {
-  const std::string file = File("worker", "servers: 2\n");
+TEST(ConfigCommandTest, AFieldOfOneProcessIsUnknown) {
+  const std::string file = File("server", "servers: 2\nlisten: \"127.0.0.1:7000\"\n");
   std::ostringstream out, err;
-  EXPECT_EQ(CheckConfigFiles({file}, ConfigKind::kWorker, out, err), ExitCode::kConfig);
-  EXPECT_THAT(err.str(), HasSubstr("field \"servers\": want a text in quotes, got 2"));
+  EXPECT_EQ(CheckConfigFiles({file}, out, err), ExitCode::kConfig);
+  EXPECT_EQ(err.str(), file + ":2:1: listen: unknown field\n");
 }
 
 TEST(ConfigCommandTest, AMissingFileIsAnError) {
   std::ostringstream out, err;
-  EXPECT_EQ(CheckConfigFiles({"/nowhere"}, std::nullopt, out, err), ExitCode::kConfig);
+  EXPECT_EQ(CheckConfigFiles({"/nowhere"}, out, err), ExitCode::kConfig);
   EXPECT_THAT(err.str(), HasSubstr("/nowhere: cannot be read"));
+}
+
+TEST(ConfigCommandTest, ShowPrintsTheDefaultsToo) {
+  std::ostringstream out, err;
+  EXPECT_EQ(ShowConfigFile(File("shown", "compression { push: topk }"), out, err), ExitCode::kOk);
+  EXPECT_THAT(out.str(), HasSubstr("servers: 1\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  push: topk\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  density: 0.01\n"));
+  EXPECT_EQ(err.str(), "");
+}
+
+TEST(ConfigCommandTest, ShowRefusesAnInvalidFile) {
+  std::ostringstream out, err;
+  EXPECT_EQ(ShowConfigFile(File("refused", "servers: 0"), out, err), ExitCode::kConfig);
+  EXPECT_EQ(out.str(), "");
+  EXPECT_THAT(err.str(), HasSubstr("servers: out of range"));
 }
 
 }  // namespace

@@ -6,8 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "proto/config_check.h"
+#include "absl/strings/str_join.h"
 
 namespace thinwire {
 namespace {
@@ -42,33 +41,21 @@ absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string
   return Programs{*server, *worker};
 }
 
-ServerConfig ServerConfigOf(const TrainConfig& train, ServerId server) {
-  ServerConfig config;
-  config.set_server(server.value);
-  config.set_servers(train.servers());
-  config.set_listen("127.0.0.1:0");
-  *config.mutable_consistency() = train.consistency();
-  *config.mutable_optimization() = train.optimization();
-  *config.mutable_compression() = train.compression();
-  return config;
+std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
+                                       ServerId server) {
+  return {programs.server, "--config",   job_file, "--server", absl::StrCat(server.value),
+          "--listen",      "127.0.0.1:0"};
 }
 
-WorkerConfig WorkerConfigOf(const TrainConfig& train, WorkerId worker,
-                            const std::vector<std::string>& server_addresses) {
-  WorkerConfig config;
-  config.set_worker(worker.value);
-  config.set_workers(train.consistency().workers());
-  for (const std::string& address : server_addresses) config.add_servers(address);
-  config.set_silence_seconds(train.silence_seconds());
-  for (const std::string& text : train.straggler()) {
-    const auto straggler = ParseStraggler(text);
-    if (straggler.ok() && straggler->worker == worker) {
-      config.set_delay_seconds(absl::ToDoubleSeconds(straggler->delay));
-    }
-  }
-  *config.mutable_task() = train.task();
-  *config.mutable_compression() = train.compression();
-  return config;
+std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
+                                       WorkerId worker, const std::vector<std::string>& addresses) {
+  return {programs.worker,
+          "--config",
+          job_file,
+          "--worker",
+          absl::StrCat(worker.value),
+          "--addresses",
+          absl::StrJoin(addresses, ",")};
 }
 
 std::string NameOf(ServerId server) { return absl::StrCat("server ", server.value); }

@@ -1,5 +1,5 @@
-// Launch: what a training run starts. A TrainConfig becomes one ServerConfig per server and one
-// WorkerConfig per worker; programs are found beside this one.
+// The processes of a training run: where their programs are, their command lines, and the line that
+// a server prints when it is ready.
 #ifndef THINWIRE_CLI_LAUNCH_H_
 #define THINWIRE_CLI_LAUNCH_H_
 
@@ -8,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 #include "common/ids.h"
-#include "proto/config.pb.h"
 
 namespace thinwire {
 
@@ -19,13 +18,16 @@ struct Programs {
 
 // BIN_DIR holds server/server and worker/worker, as bazel-bin does, or server and worker
 // themselves; if it is empty it is SELF's folder where that has a server, else the one above.
-// Errors: NotFound that names what was looked for.
+// Errors: NotFound with the paths of the missing program.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);
 
-// REQUIRES: CheckTrainConfig passed.
-ServerConfig ServerConfigOf(const TrainConfig& train, ServerId server);
-WorkerConfig WorkerConfigOf(const TrainConfig& train, WorkerId worker,
-                            const std::vector<std::string>& server_addresses);
+// The command line of a process. JOB_FILE describes the job; the server takes a free port of this
+// machine.
+std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
+                                       ServerId server);
+// ADDRESSES are those of all servers, in their order.
+std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
+                                       WorkerId worker, const std::vector<std::string>& addresses);
 
 // "server 1", "worker 3".
 std::string NameOf(ServerId server);

@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "cli/temp_dir.h"
-#include "proto/config_check.h"
 
 namespace thinwire {
 namespace {
@@ -15,41 +14,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TrainConfig Train() {
-  TrainConfig train;
-  train.set_servers(2);
-  train.mutable_consistency()->set_workers(3);
-  train.mutable_consistency()->set_lease_seconds(4);
-  train.mutable_optimization()->set_optimizer("adam");
-  train.mutable_compression()->set_push("bf16");
-  train.mutable_task()->set_model("mlp");
-  train.set_silence_seconds(7);
-  train.add_straggler("1:50ms");
-  return train;
-}
-
-TEST(LaunchTest, EveryServerGetsItsNumberAndTheRules) {
-  const ServerConfig server = ServerConfigOf(Train(), ServerId{1});
-  EXPECT_EQ(server.server(), 1);
-  EXPECT_EQ(server.servers(), 2);
-  EXPECT_EQ(server.listen(), "127.0.0.1:0");
-  EXPECT_EQ(server.consistency().workers(), 3);
-  EXPECT_EQ(server.consistency().lease_seconds(), 4);
-  EXPECT_EQ(server.optimization().optimizer(), "adam");
-  EXPECT_TRUE(CheckServerConfig(server).ok());
-}
-
-TEST(LaunchTest, EveryWorkerGetsTheServersInOrderAndItsOwnDelay) {
-  const WorkerConfig worker = WorkerConfigOf(Train(), WorkerId{1}, {"127.0.0.1:7", "127.0.0.1:5"});
-  EXPECT_EQ(worker.worker(), 1);
-  EXPECT_EQ(worker.workers(), 3);
-  EXPECT_THAT(worker.servers(), ElementsAre("127.0.0.1:7", "127.0.0.1:5"));
-  EXPECT_DOUBLE_EQ(worker.delay_seconds(), 0.05);
-  EXPECT_EQ(worker.silence_seconds(), 7);
-  EXPECT_EQ(worker.compression().push(), "bf16");
-  EXPECT_EQ(worker.task().model(), "mlp");
-  EXPECT_TRUE(CheckWorkerConfig(worker).ok());
-  EXPECT_EQ(WorkerConfigOf(Train(), WorkerId{2}, {"127.0.0.1:7"}).delay_seconds(), 0);
+TEST(LaunchTest, AProcessGetsTheJobFileItsNumberAndItsAddresses) {
+  const Programs programs = {.server = "/bin/server", .worker = "/bin/worker"};
+  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{1}),
+              ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "1",
+                          "--listen", "127.0.0.1:0"));
+  EXPECT_THAT(WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7", "a:5"}),
+              ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--worker", "2",
+                          "--addresses", "a:7,a:5"));
 }
 
 TEST(LaunchTest, ProgramsAreFoundBesideThisOneOrWhereToldTo) {

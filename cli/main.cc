@@ -1,4 +1,4 @@
-// thinwire: trains on this machine and checks configurations.
+// thinwire: trains on this machine, and checks and shows job files.
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -14,37 +14,36 @@
 
 #include "cli/config_command.h"
 #include "cli/console.h"
-#include "cli/field_docs.h"
-#include "cli/field_flags.h"
 #include "cli/train_command.h"
 #include "cli/version.h"
 #include "common/did_you_mean.h"
 #include "common/exit_code.h"
-#include "proto/config.pb.h"
+#include "config/field_flags.h"
+#include "config/fields.h"
 
 namespace thinwire {
 namespace {
 
 constexpr char kExamples[] =
     "Examples:\n"
-    "  thinwire train --config configs/fashion_mnist.textproto\n"
-    "  thinwire train --config configs/fashion_mnist.textproto --mode ssp --slack 3 --report "
+    "  thinwire train --config examples/fashion_mnist.textproto\n"
+    "  thinwire train --config examples/fashion_mnist.textproto --mode ssp --slack 3 --report "
     "run.json\n"
-    "  thinwire config check configs/*.textproto\n"
+    "  thinwire config check examples/*.textproto\n"
     "Exit codes: 0 good, 64 usage, 69 unavailable, 75 terminated, 78 configuration, 130 "
     "interrupted.";
 
 constexpr char kTrainExamples[] =
     "Examples:\n"
-    "  thinwire train --config configs/fashion_mnist.textproto\n"
-    "  thinwire train --config configs/fashion_mnist.textproto --workers 8 --push topk --density "
+    "  thinwire train --config examples/fashion_mnist.textproto\n"
+    "  thinwire train --config examples/fashion_mnist.textproto --workers 8 --push topk --density "
     "0.01\n"
     "  thinwire train --model softmax --workers 2 --servers 2 --straggler 1:50ms --report run.json";
 
-constexpr char kCheckExamples[] =
+constexpr char kConfigExamples[] =
     "Examples:\n"
-    "  thinwire config check configs/fashion_mnist.textproto\n"
-    "  thinwire config check server.textproto --as server";
+    "  thinwire config check examples/*.textproto\n"
+    "  thinwire config show examples/fashion_mnist.textproto";
 
 ConsoleOptions OptionsOf(int file) {
   ConsoleOptions options;
@@ -78,35 +77,49 @@ std::string UnknownCommand(const CLI::App& app, int argc, char** argv) {
 CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
   CLI::App* train = app.add_subcommand("train", "Trains with servers and workers on this machine");
   train
-      ->add_option("--config", command.config_file,
-                   "A TrainConfig; the flags below change single fields of it")
-      ->type_name("FILE");
+      ->add_option(
+          "--config", command.config_file,
+          "The job file (proto/job.proto in text format). The flags below replace its fields")
+      ->type_name("FILE")
+      ->envname("THINWIRE_CONFIG");
   train
       ->add_option("--bin_dir", command.bin_dir,
-                   "Where server and worker are; by default beside this program")
-      ->type_name("DIR");
+                   "The folder of the programs server and worker. Default: beside this program")
+      ->type_name("DIR")
+      ->envname("THINWIRE_BIN_DIR");
   train->allow_extras();  // CheckNoExtras says more of them
   train->footer(kTrainExamples);
   return train;
 }
 
-struct CheckCommand {
+struct ConfigCommand {
+  CLI::App* check = nullptr;
+  CLI::App* show = nullptr;
   std::vector<std::string> files;
-  std::string as;
+  std::string file;
 };
 
-CLI::App* AddCheck(CLI::App& app, CheckCommand& command) {
-  CLI::App* config = app.add_subcommand("config", "Works on configurations");
+void AddConfig(CLI::App& app, ConfigCommand& command) {
+  CLI::App* config = app.add_subcommand("config", "Checks and shows job files");
   config->require_subcommand(1);
-  CLI::App* check = config->add_subcommand(
-      "check", "Tells whether configurations are good, or all that is wrong");
-  check->add_option("FILE", command.files, "Configurations in text format")->required();
-  check
-      ->add_option("--as", command.as,
-                   "train, server or worker; by default it is guessed by the fields")
-      ->check(CLI::IsMember({"train", "server", "worker"}));
-  check->footer(kCheckExamples);
-  return check;
+  config->footer(kConfigExamples);
+  command.check = config->add_subcommand("check", "Reports every problem of job files");
+  command.check->add_option("FILE", command.files, "Job files")->required();
+  command.show =
+      config->add_subcommand("show", "Prints the effective job: all settings, with their defaults");
+  command.show->add_option("FILE", command.file, "A job file")->required();
+}
+
+// Removes the environment variables that are settings of servers and workers. The job file of the
+// run holds all settings; a variable would replace a flag of this command line.
+void RemoveSettingsFromEnvironment() {
+  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+    unsetenv(EnvironmentName(field.name()).c_str());
+  }
+  for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
+                           "residual_file", "delay"}) {
+    unsetenv(EnvironmentName(flag).c_str());
+  }
 }
 
 ExitCode Train(const CLI::App& app, const FieldFlags& flags, const TrainCommand& command,
@@ -115,11 +128,12 @@ ExitCode Train(const CLI::App& app, const FieldFlags& flags, const TrainCommand&
     console.Error(std::string(extras.message()));
     return ExitCode::kUsage;
   }
-  const auto config = TrainConfigOf(command.config_file, flags);
+  const auto config = JobOf(command.config_file, flags);
   if (!config.ok()) {
     console.Error(std::string(config.status().message()));
     return ExitCode::kConfig;
   }
+  RemoveSettingsFromEnvironment();
   return RunTrain(command, *config, console, std::cout);
 }
 
@@ -138,9 +152,9 @@ ExitCode Main(int argc, char** argv) {
   TrainCommand train{
       .config_file = "", .bin_dir = "", .self = "/proc/self/exe", .temp_parent = TempParent()};
   CLI::App* train_app = AddTrain(app, train);
-  const FieldFlags flags(*TrainConfig::descriptor(), ConfigFieldDocs(), *train_app);
-  CheckCommand check;
-  CLI::App* check_app = AddCheck(app, check);
+  const FieldFlags flags(*train_app);
+  ConfigCommand config;
+  AddConfig(app, config);
 
   Console console(std::cerr, OptionsOf(STDERR_FILENO));
   try {
@@ -152,9 +166,8 @@ ExitCode Main(int argc, char** argv) {
     }
     return app.exit(error) == 0 ? ExitCode::kOk : ExitCode::kUsage;
   }
-  if (check_app->parsed()) {
-    return CheckConfigFiles(check.files, ParseConfigKind(check.as), std::cout, std::cerr);
-  }
+  if (config.check->parsed()) return CheckConfigFiles(config.files, std::cout, std::cerr);
+  if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
   return Train(*train_app, flags, train, console);
 }
 

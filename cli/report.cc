@@ -6,12 +6,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cli/field_value.h"
 #include "cli/progress.h"
+#include "config/effective.h"
 #include "proto/counters.h"
 
 namespace thinwire {
 namespace {
+
+std::string ModeName(const JobConfig& config) {
+  return Consistency::Mode::Value_Name(config.consistency().mode());
+}
+std::string PushName(const JobConfig& config) {
+  return Compression::Push::Value_Name(config.compression().push());
+}
+std::string PullName(const JobConfig& config) {
+  return Compression::Pull::Value_Name(config.compression().pull());
+}
 
 using nlohmann::ordered_json;
 using State = WorkerRow::State;
@@ -138,13 +148,13 @@ void AddLossScales(const RunRecord& record, std::string& table) {
 }  // namespace
 
 ordered_json ReportJson(const RunResult& result) {
-  const TrainConfig& config = result.config;
+  const JobConfig& config = result.config;
   const RunRecord& record = result.record;
-  ordered_json report = {{"mode", config.consistency().mode()},
+  ordered_json report = {{"mode", ModeName(config)},
                          {"workers", config.consistency().workers()},
                          {"servers", config.servers()},
-                         {"push", config.compression().push()},
-                         {"pull", config.compression().pull()},
+                         {"push", PushName(config)},
+                         {"pull", PullName(config)},
                          {"epochs", config.task().epochs()},
                          {"steps", record.steps()},
                          {"seconds", record.seconds()},
@@ -167,9 +177,8 @@ ordered_json ReportJson(const RunResult& result) {
 std::string ReportTable(const RunResult& result) {
   const RunRecord& record = result.record;
   const WorkerCounters totals = record.Totals();
-  const Compression& compression = result.config.compression();
   std::string table =
-      absl::StrFormat("%s, %u workers, %u servers\n", result.config.consistency().mode(),
+      absl::StrFormat("%s, %u workers, %u servers\n", ModeName(result.config),
                       result.config.consistency().workers(), result.config.servers());
   AddRow("workers", WorkersText(record), table);
   AddRow("steps", absl::StrCat(record.steps()), table);
@@ -184,7 +193,7 @@ std::string ReportTable(const RunResult& result) {
     AddRow("test accuracy", absl::StrFormat("%.4f", *accuracy), table);
   AddLossScales(record, table);
   AddRow("pushed",
-         TrafficText(totals.push_bytes_raw(), totals.push_bytes_encoded(), compression.push()),
+         TrafficText(totals.push_bytes_raw(), totals.push_bytes_encoded(), PushName(result.config)),
          table);
   for (const WorkerRow& row : record.workers()) {
     for (const WorkerEvent::PushCodec& chosen : row.push_codecs) {
@@ -194,7 +203,7 @@ std::string ReportTable(const RunResult& result) {
     }
   }
   AddRow("pulled",
-         TrafficText(totals.pull_bytes_raw(), totals.pull_bytes_encoded(), compression.pull()),
+         TrafficText(totals.pull_bytes_raw(), totals.pull_bytes_encoded(), PullName(result.config)),
          table);
   if (result.totals) {
     AddRow("shard pushes", PushesText(*result.totals), table);

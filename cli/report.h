@@ -11,12 +11,12 @@
 
 #include "absl/status/status.h"
 #include "cli/run_record.h"
-#include "proto/config.pb.h"
+#include "proto/job.pb.h"
 
 namespace thinwire {
 
 struct RunResult {
-  TrainConfig config;
+  JobConfig config;
   RunRecord record;
   std::optional<ServerTotals> totals;  // set if every server replied at the end
   std::optional<uint32_t> parameters_crc32c;

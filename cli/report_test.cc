@@ -14,11 +14,11 @@ using testing::HasSubstr;
 using testing::Not;
 
 RunResult Result() {
-  TrainConfig config;
+  JobConfig config;
   config.set_servers(2);
   config.mutable_consistency()->set_workers(2);
-  config.mutable_consistency()->set_mode("ssp");
-  config.mutable_compression()->set_push("fp8_e5m2");
+  config.mutable_consistency()->set_mode(Consistency::Mode::ssp);
+  config.mutable_compression()->set_push(Compression::Push::fp8_e5m2);
   RunResult result{.config = config,
                    .record = RunRecord(2),
                    .totals = ServerTotals(),

@@ -6,19 +6,22 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "cli/field_value.h"
 #include "cli/launch.h"
 #include "cli/process_set.h"
 #include "cli/report.h"
 #include "cli/temp_dir.h"
 #include "cli/train_run.h"
 #include "common/clock.h"
-#include "proto/config_text.h"
+#include "common/status_macros.h"
+#include "config/effective.h"
+#include "config/job.h"
+#include "config/job_text.h"
 
 namespace thinwire {
 namespace {
 
-// Hours of training must not end in a report that cannot be written.
+// Opens the report before the run, so that hours of training do not end in a report that cannot be
+// written.
 absl::Status CheckReportPath(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   std::ofstream out(path, std::ios::app);
@@ -34,21 +37,17 @@ ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
 
 }  // namespace
 
-absl::StatusOr<TrainConfig> TrainConfigOf(const std::string& config_file, const FieldFlags& flags) {
-  ConfigText<TrainConfig> text;
+absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags) {
+  JobText text;
   if (!config_file.empty()) {
-    auto read = ReadConfigText<TrainConfig>(config_file);
-    // What could be read of it is checked all the same: every mistake is told at once.
-    if (!read.ok()) return ReadConfig<TrainConfig>(config_file).status();
-    text = *std::move(read);
+    ASSIGN_OR_RETURN(text, ReadJobFile(config_file));
   }
-  absl::Status status = flags.Apply(text.config, text.places);
-  if (status.ok()) status = CheckTrainConfig(text.config, text.places);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(flags.Apply(text.config, text.places));
+  RETURN_IF_ERROR(CheckJob(text.config, text.places).status());
   return text.config;
 }
 
-ExitCode RunTrain(const TrainCommand& command, const TrainConfig& config, Console& console,
+ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console& console,
                   std::ostream& out) {
   const auto programs = FindPrograms(command.self, command.bin_dir);
   if (!programs.ok()) return Fail(console, programs.status(), ExitCode::kUnavailable);
@@ -59,7 +58,7 @@ ExitCode RunTrain(const TrainCommand& command, const TrainConfig& config, Consol
   const auto dir = TempDir::Make(command.temp_parent);
   if (!dir.ok()) return Fail(console, dir.status(), ExitCode::kUnavailable);
 
-  console.Note(absl::StrCat("# the configuration in force\n", EffectiveText(config), "# the run"));
+  console.Note(absl::StrCat("# the job, with its defaults\n", EffectiveText(config), "# the run"));
   SteadyClock clock;
   TrainSetting setting;
   setting.config = config;

@@ -1,4 +1,4 @@
-// `thinwire train`: file and flags become a checked configuration, a run, a table and a report.
+// `thinwire train`: a job file and flags become a run, a table and a report.
 #ifndef THINWIRE_CLI_TRAIN_COMMAND_H_
 #define THINWIRE_CLI_TRAIN_COMMAND_H_
 
@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "cli/console.h"
-#include "cli/field_flags.h"
 #include "common/exit_code.h"
-#include "proto/config.pb.h"
+#include "config/field_flags.h"
+#include "proto/job.pb.h"
 
 namespace thinwire {
 
@@ -20,12 +20,12 @@ struct TrainCommand {
   std::string temp_parent;  // where the run's private folder is made
 };
 
-// The file with the flags on top, checked. Errors: those of config_text.h, with "--FIELD" as the
-// place of a flag.
-absl::StatusOr<TrainConfig> TrainConfigOf(const std::string& config_file, const FieldFlags& flags);
+// Reads the job file, applies the flags, and checks the job. Errors: those of config/job_text.h and
+// config/job.h.
+absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags);
 
-// The table goes to OUT, everything else to CONSOLE.
-ExitCode RunTrain(const TrainCommand& command, const TrainConfig& config, Console& console,
+// Runs the job. The table goes to OUT, messages go to CONSOLE. REQUIRES: CheckJob accepts CONFIG.
+ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console& console,
                   std::ostream& out);
 
 }  // namespace thinwire

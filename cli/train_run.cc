@@ -18,18 +18,14 @@ namespace {
 using google::protobuf::TextFormat;
 using State = WorkerRow::State;
 
+constexpr char kJobFile[] = "job.textproto";
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 // The time that workers get to report a lost server after `silence_seconds`.
 constexpr absl::Duration kReportTime = absl::Seconds(10);
 
-std::string ConfigText(const google::protobuf::Message& config) {
-  std::string text;
-  TextFormat::PrintToString(config, &text);
-  return text;
-}
-
-bool ByRound(const TrainConfig& config) {
-  return config.consistency().mode() == "sync" || config.consistency().mode() == "backup";
+bool ByRound(const JobConfig& config) {
+  return config.consistency().mode() == Consistency::Mode::sync ||
+         config.consistency().mode() == Consistency::Mode::backup;
 }
 
 // Returns the 3 of "worker 3" for start "worker ".
@@ -75,11 +71,12 @@ ExitCode TrainRun::Run() {
 }
 
 absl::Status TrainRun::StartServers() {
+  std::string text;
+  TextFormat::PrintToString(setting_.config, &text);
+  RETURN_IF_ERROR(dir_.WriteFile(kJobFile, text));
   for (uint32_t i = 0; i < setting_.config.servers(); ++i) {
-    const std::string file = absl::StrCat("server-", i, ".textproto");
-    RETURN_IF_ERROR(dir_.WriteFile(file, ConfigText(ServerConfigOf(setting_.config, ServerId{i}))));
-    RETURN_IF_ERROR(processes_.Start(NameOf(ServerId{i}),
-                                     {setting_.programs.server, "--config", dir_.PathOf(file)}));
+    RETURN_IF_ERROR(processes_.Start(
+        NameOf(ServerId{i}), ServerCommand(setting_.programs, dir_.PathOf(kJobFile), ServerId{i})));
   }
   return absl::OkStatus();
 }
@@ -87,13 +84,9 @@ absl::Status TrainRun::StartServers() {
 absl::Status TrainRun::StartWorkers() {
   calls_ = std::make_unique<ServerCalls>(addresses_);
   for (uint32_t i = 0; i < setting_.config.consistency().workers(); ++i) {
-    const std::string file = absl::StrCat("worker-", i, ".textproto");
-    absl::Status status =
-        dir_.WriteFile(file, ConfigText(WorkerConfigOf(setting_.config, WorkerId{i}, addresses_)));
-    if (status.ok()) {
-      status = processes_.Start(NameOf(WorkerId{i}),
-                                {setting_.programs.worker, "--config", dir_.PathOf(file)});
-    }
+    const absl::Status status = processes_.Start(
+        NameOf(WorkerId{i}),
+        WorkerCommand(setting_.programs, dir_.PathOf(kJobFile), WorkerId{i}, addresses_));
     if (!status.ok()) {
       processes_.SignalAll(SIGTERM);
       return status;

@@ -27,12 +27,12 @@
 #include "cli/temp_dir.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
-#include "proto/config.pb.h"
+#include "proto/job.pb.h"
 
 namespace thinwire {
 
 struct TrainSetting {
-  TrainConfig config;  // checked
+  JobConfig config;  // CheckJob found no problem
   Programs programs;
   absl::Duration start_timeout = absl::Seconds(60);  // until all servers listen
   absl::Duration grace = absl::Seconds(10);          // from SIGTERM to SIGKILL
@@ -41,8 +41,8 @@ struct TrainSetting {
 // Not thread-safe. An object runs once.
 class TrainRun {
  public:
-  // All arguments except `setting` must outlive the run. The configurations and logs of the
-  // processes are written to `dir`.
+  // All arguments except `setting` must outlive the run. The job file and the logs of the processes
+  // are written to `dir`.
   TrainRun(const TrainSetting& setting, Signals& signals, const TempDir& dir, Console& console,
            Clock& clock);
 

@@ -21,8 +21,8 @@ using State = WorkerRow::State;
 class TrainRunTest : public testing::Test {
  protected:
   static constexpr char kServer[] = "echo listening 127.0.0.1:1; exec sleep 1000";
-  // A worker script reads its number from its configuration.
-  static constexpr char kNumber[] = "n=$(sed -n 's/^worker: //p' \"$2\"); ";
+  // The command line is: --config FILE --worker NUMBER --addresses LIST.
+  static constexpr char kNumber[] = "n=$4; ";
   static constexpr char kDone[] =
       "echo "
       "'{\"worker\":'${n:-0}',\"done\":{\"steps\":\"5\",\"seconds\":1,\"final_train_loss\":0.5}}';"
@@ -65,8 +65,13 @@ TEST_F(TrainRunTest, TheRunSucceedsWhenAllWorkersAreDone) {
 }
 
 TEST_F(TrainRunTest, TheWorkersReceiveTheServersAddresses) {
-  const std::string check = "grep -q 'servers: \"127.0.0.1:1\"' \"$2\" || exit 9; ";
+  const std::string check = "[ \"$5 $6\" = '--addresses 127.0.0.1:1,127.0.0.1:1' ] || exit 9; ";
   EXPECT_EQ(Run(kServer, check + kDone), ExitCode::kOk) << messages_.str();
+}
+
+TEST_F(TrainRunTest, EveryProcessReceivesTheJobFile) {
+  const std::string check = "grep -q 'servers: 2' \"$2\" || exit 9; ";
+  EXPECT_EQ(Run(check + kServer, check + kDone), ExitCode::kOk) << messages_.str();
 }
 
 TEST_F(TrainRunTest, ALostWorkerIsReportedAndTheOthersContinue) {
@@ -86,8 +91,7 @@ TEST_F(TrainRunTest, TheLastLinesOfALostWorkerAreShown) {
 
 TEST_F(TrainRunTest, ALostServerEndsTheRunOnceTheWorkersHaveReportedIt) {
   const std::string server =
-      "echo listening 127.0.0.1:1; [ -e \"$2.dies\" ] || exec sleep 1000; exec sleep 0";
-  ASSERT_TRUE(dir_->WriteFile("server-1.textproto.dies", "").ok());
+      "echo listening 127.0.0.1:1; [ \"$3 $4\" = '--server 1' ] || exec sleep 1000; exec sleep 0";
   const std::string worker =
       "echo '{\"worker\":'${n:-0}',\"error\":{\"message\":\"server 1 is silent\"}}'; exit 69";
   EXPECT_EQ(Run(server, worker), ExitCode::kUnavailable);

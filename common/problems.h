@@ -59,7 +59,8 @@ class Problems {
   void RequireSeconds(std::string_view field, double got);
 
   bool empty() const { return list_.empty(); }
-  const std::vector<Problem>& list() const { return list_; }
+  const std::vector<Problem>& list() const& { return list_; }
+  const std::vector<Problem>& list() const&& = delete;
   // OK, or InvalidArgument with one line per problem.
   absl::Status ToStatus() const;
 

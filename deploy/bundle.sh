@@ -74,7 +74,7 @@ for name in "${!programs[@]}"; do
   label=${programs[$name]#//}
   arguments+=(--program "$name=$bin/${label/://}")
 done
-for file in "$root"/configs/fashion_mnist*.textproto "$images"/*.gz; do arguments+=(--share "$file"); done
+for file in "$root"/examples/fashion_mnist*.textproto "$images"/*.gz; do arguments+=(--share "$file"); done
 python3 deploy/bundle/layout.py "${arguments[@]}" --torch_package "$torch"
 for package in "${packages[@]}"; do
   install -D -m 644 "/usr/share/doc/$package/copyright" "$out/share/copyright/$package"

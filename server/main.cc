@@ -13,38 +13,36 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/codec/table.h"
+#include "common/exit_code.h"
 #include "common/huge_page_arena.h"
-#include "proto/config.pb.h"
-#include "proto/config_check.h"
-#include "proto/config_text.h"
-#include "server/edge/convert_config.h"
+#include "common/ids.h"
+#include "common/spec/job_spec.h"
+#include "common/status_macros.h"
+#include "config/job.h"
+#include "config/job_text.h"
 #include "server/edge/job.h"
 #include "server/edge/listener.h"
+#include "server/edge/make_job.h"
 
 namespace {
 
-// What a shell script can tell apart (sysexits.h).
-constexpr int kUsageError = 64;
-constexpr int kUnavailable = 69;
-constexpr int kConfigError = 78;
-
+constexpr uint32_t kMaxThreads = 1024;
 constexpr absl::Duration kStopGrace = absl::Seconds(5);
-
-int ExitCodeOf(const absl::Status& status) {
-  return absl::IsUnavailable(status) ? kUnavailable : kConfigError;
-}
 
 int Complain(const absl::Status& status) {
   std::cerr << "server: " << status.message() << std::endl;
-  return ExitCodeOf(status);
+  return static_cast<int>(thinwire::ExitCodeOf(status));
 }
 
 std::string VersionText() {
@@ -53,18 +51,60 @@ std::string VersionText() {
   return text;
 }
 
-// Without credentials whoever reaches the port can read and change the model.
-absl::Status CheckExposure(const thinwire::ServerConfig& config) {
-  if (thinwire::IsLoopback(config.listen())) return absl::OkStatus();
-  if (config.insecure()) {
-    LOG(WARNING) << "INSECURE: listening on " << config.listen()
-                 << " without credentials: whoever reaches this port can read and change the model";
+// The flags of this process.
+struct Flags {
+  std::string config;
+  uint32_t server = 0;
+  std::string addresses;  // of all servers, in their order; empty: not given
+  std::string listen;     // empty: not given
+  bool insecure = false;
+  uint32_t threads = 0;
+};
+
+// The address to listen on. Errors: InvalidArgument for flags that do not fit the job or one
+// another.
+absl::StatusOr<std::string> ListenAddress(const Flags& flags, const thinwire::JobSpec& spec) {
+  std::vector<std::string> addresses;
+  if (!flags.addresses.empty()) {
+    absl::StatusOr<std::vector<std::string>> parsed = thinwire::ParseAddresses(flags.addresses);
+    if (!parsed.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--addresses: ", parsed.status().message()));
+    }
+    addresses = *std::move(parsed);
+    if (addresses.size() != spec.server_count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--addresses: wrong number of servers (expected ", spec.server_count,
+                       ", the value of servers, got ", addresses.size(), ")"));
+    }
+  }
+  if (flags.server >= spec.server_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--server: out of range (expected below ", spec.server_count,
+                     ", the value of servers, got ", flags.server, ")"));
+  }
+  std::string listen = flags.listen;
+  if (listen.empty()) listen = addresses.empty() ? "127.0.0.1:0" : addresses[flags.server];
+  if (!thinwire::IsAddress(listen, /*least_port=*/0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--listen: wrong value (expected host:port with a port from 0 to 65535, got \"", listen,
+        "\")"));
+  }
+  return listen;
+}
+
+// Without credentials, everybody who reaches the port can read and change the model.
+absl::Status CheckExposure(const std::string& listen, bool insecure) {
+  if (thinwire::IsLoopback(listen)) return absl::OkStatus();
+  if (insecure) {
+    LOG(WARNING) << "INSECURE: listening on " << listen
+                 << " without credentials. Everybody who reaches this port can read and change the "
+                    "model";
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError("field \"listen\": " + config.listen() +
-                                    " can be reached from other machines, and this server has no "
-                                    "credentials; listen on 127.0.0.1, or set "
-                                    "insecure: true where nobody else reaches the network");
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--listen: reachable from other machines without credentials (expected an address of this "
+      "machine such as 127.0.0.1:7000, or --insecure in a network that nobody else reaches, got ",
+      listen, ")"));
 }
 
 // Takes SIGTERM and SIGINT for itself from the beginning, so that neither kills a server that is
@@ -84,32 +124,69 @@ class StopSignals {
   boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
 };
 
-absl::Status Serve(const thinwire::ServerConfig& config) {
-  absl::Status status = CheckExposure(config);
-  if (!status.ok()) return status;
+absl::Status Serve(const Flags& flags) {
+  ASSIGN_OR_RETURN(const thinwire::JobText text, thinwire::ReadJobFile(flags.config));
+  ASSIGN_OR_RETURN(const thinwire::JobSpec spec, thinwire::CheckJob(text.config, text.places));
+  ASSIGN_OR_RETURN(const std::string listen, ListenAddress(flags, spec));
+  RETURN_IF_ERROR(CheckExposure(listen, flags.insecure));
   StopSignals signals;
   thinwire::SteadyClock clock;
   // Never destroyed: a thread of gRPC may release masters that it has sent after this function
   // returns.
   static thinwire::HugePageArena& arena = *new thinwire::HugePageArena;
   const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
-  auto job = thinwire::MakeJob(config, epoch, clock, &arena);
-  if (!job.ok()) return job.status();
-  auto listener = thinwire::Listener::Start(**job, config.listen());
-  if (!listener.ok()) return listener.status();
-  const absl::Duration lease = absl::Seconds(config.consistency().lease_seconds());
-  (*job)->StartTicking(std::min(absl::Milliseconds(100), lease / 10));
-  LOG(INFO) << "server " << config.server() << " of " << config.servers() << ", job "
-            << config.job() << ", epoch " << epoch << ", " << config.ShortDebugString();
-  std::cout << "listening " << (*listener)->address() << std::endl;
+  ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
+                   thinwire::MakeJob(spec,
+                                     {.server = thinwire::ServerId{flags.server},
+                                      .thread_count = flags.threads,
+                                      .epoch = epoch,
+                                      .config = text.config,
+                                      .memory = &arena},
+                                     clock));
+  ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Listener> listener,
+                   thinwire::Listener::Start(*job, listen));
+  job->StartTicking(std::min(absl::Milliseconds(100), spec.lease / 10));
+  LOG(INFO) << "server " << flags.server << " of " << spec.server_count << ", epoch " << epoch
+            << ", job " << spec;
+  std::cout << "listening " << listener->address() << std::endl;
 
   signals.Wait();
   absl::Notification stopped;
-  (*job)->Stop([&stopped] { stopped.Notify(); });
+  job->Stop([&stopped] { stopped.Notify(); });
   stopped.WaitForNotification();
-  (*listener)->Stop(kStopGrace);
+  listener->Stop(kStopGrace);
   LOG(INFO) << "stopped";
   return absl::OkStatus();
+}
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--config", flags.config, "The job file (proto/job.proto in text format)")
+      ->type_name("FILE")
+      ->envname("THINWIRE_CONFIG")
+      ->required();
+  app.add_option("--server", flags.server,
+                 "The number of this server, from 0. Server 0 leads. Default: 0")
+      ->type_name("NUMBER")
+      ->envname("THINWIRE_SERVER");
+  app.add_option("--addresses", flags.addresses,
+                 "host:port of every server, in the order of their numbers, separated by commas")
+      ->type_name("LIST")
+      ->envname("THINWIRE_ADDRESSES");
+  app.add_option("--listen", flags.listen,
+                 "The host:port to listen on. Port 0 takes a free port. Default: the entry of this "
+                 "server in --addresses, without --addresses 127.0.0.1:0")
+      ->type_name("ADDRESS")
+      ->envname("THINWIRE_LISTEN");
+  app.add_flag(
+         "--insecure", flags.insecure,
+         "Listens on an address that other machines reach, without credentials: everybody who "
+         "reaches the port can read and change the model")
+      ->envname("THINWIRE_INSECURE");
+  app.add_option("--threads", flags.threads,
+                 "The number of threads that run the shards. 0: one per core. Default: 0")
+      ->type_name("COUNT")
+      ->check(CLI::Range(0u, kMaxThreads))
+      ->envname("THINWIRE_THREADS");
 }
 
 }  // namespace
@@ -120,22 +197,20 @@ int main(int argc, char** argv) {
   CLI::App app(
       "thinwire server: holds shards of a model's parameters and applies the workers' updates.");
   app.footer(
-      "Example: server --config configs/server.textproto\n"
-      "It prints \"listening HOST:PORT\" when it is ready, and stops in order at SIGTERM.");
+      "Example: server --config job.textproto --server 0 --addresses a:7000,b:7000 --insecure\n"
+      "The server prints \"listening HOST:PORT\" when it is ready. SIGTERM stops it in order.\n"
+      "Exit codes: 0 stopped, 64 usage, 69 the address is not available, 78 configuration.");
   app.set_version_flag("--version", VersionText());
-  std::string path;
-  app.add_option("--config", path, "a text-format ServerConfig (proto/config.proto)")->required();
+  Flags flags;
+  AddFlags(app, flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageError;
+    return app.exit(error) == 0 ? 0 : static_cast<int>(thinwire::ExitCode::kUsage);
   }
-  const absl::StatusOr<thinwire::ServerConfig> config =
-      thinwire::ReadConfig<thinwire::ServerConfig>(path);
-  if (!config.ok()) return Complain(config.status());
-  // Both are settings of the whole process, so they are made here.
+  // Both are settings of the whole process, so main makes them.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  const absl::Status status = Serve(*config);
+  const absl::Status status = Serve(flags);
   return status.ok() ? 0 : Complain(status);
 }

@@ -13,12 +13,13 @@ PARTS = {
     "kernels": set(),
     "common": {"kernels"},
     "proto": {"common"},
+    "config": {"proto", "common"},
     "server/core": {"common", "kernels"},
-    "server/edge": {"server/core", "proto", "common"},
-    "server": {"server/edge", "server/core", "proto", "common"},
+    "server/edge": {"server/core", "config", "proto", "common"},
+    "server": {"server/edge", "server/core", "config", "proto", "common"},
     "client": {"proto", "common", "kernels"},
-    "worker": {"client", "proto", "common"},
-    "cli": {"proto", "common"},
+    "worker": {"client", "config", "proto", "common"},
+    "cli": {"config", "proto", "common"},
 }
 # These may include everything.
 UNRESTRICTED = {"tests", "bench", "experiments"}

@@ -36,8 +36,11 @@ void Daemons::Start(const std::string& name, const std::string& program,
   ASSERT_TRUE(status.ok()) << status;
 }
 
-std::string Daemons::StartServer(const std::string& name, std::string_view config) {
-  Start(name, "server/server", {"--config", Write(absl::StrCat(name, ".textproto"), config)});
+std::string Daemons::StartServer(const std::string& name, std::string_view job,
+                                 const std::vector<std::string>& flags) {
+  std::vector<std::string> arguments = {"--config", Write(absl::StrCat(name, ".textproto"), job)};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  Start(name, "server/server", arguments);
   Record& record = records_[name];
   WaitUntil([&record] { return !record.unread.empty() || record.exit.has_value(); });
   if (record.unread.empty()) return "";
@@ -47,8 +50,11 @@ std::string Daemons::StartServer(const std::string& name, std::string_view confi
   return line.substr(std::string_view("listening ").size());
 }
 
-void Daemons::StartWorker(const std::string& name, std::string_view config) {
-  Start(name, "worker/worker", {"--config", Write(absl::StrCat(name, ".textproto"), config)});
+void Daemons::StartWorker(const std::string& name, std::string_view job,
+                          const std::vector<std::string>& flags) {
+  std::vector<std::string> arguments = {"--config", Write(absl::StrCat(name, ".textproto"), job)};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  Start(name, "worker/worker", arguments);
 }
 
 void Daemons::Signal(const std::string& name, int number) { set_->Signal(name, number); }
@@ -68,6 +74,14 @@ std::optional<WorkerEvent> Daemons::WaitForEvent(const std::string& name,
   WaitUntil(look);
   if (!found) FailWithLogs(absl::StrCat(name, ": printed no matching event"));
   return found;
+}
+
+bool Daemons::WaitForLog(const std::string& name, std::string_view text) {
+  const Record& record = records_[name];
+  const auto found = [&] { return absl::StrContains(record.log, std::string(text)); };
+  WaitUntil([&] { return found() || record.exit.has_value(); });
+  if (!found()) FailWithLogs(absl::StrCat(name, " did not log \"", std::string(text), "\""));
+  return found();
 }
 
 ProcessResult Daemons::WaitForEnd(const std::string& name) {

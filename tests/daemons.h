@@ -39,9 +39,12 @@ class Daemons {
   // Writes TEXT to a new file in the folder and returns its path.
   std::string Write(const std::string& name, std::string_view text);
 
-  // Starts a server with a ServerConfig and returns its host:port, or "" if it ended first.
-  std::string StartServer(const std::string& name, std::string_view config);
-  void StartWorker(const std::string& name, std::string_view config);
+  // Starts a server with the text of a job file and with FLAGS. Returns its host:port, or "" if it
+  // ended first.
+  std::string StartServer(const std::string& name, std::string_view job,
+                          const std::vector<std::string>& flags = {});
+  void StartWorker(const std::string& name, std::string_view job,
+                   const std::vector<std::string>& flags);
   // Starts any program of the build: "cli/thinwire", "server/server", "worker/worker".
   void Start(const std::string& name, const std::string& program,
              std::vector<std::string> arguments);
@@ -52,6 +55,9 @@ class Daemons {
   // the test.
   using EventMatcher = std::function<bool(const WorkerEvent&)>;
   std::optional<WorkerEvent> WaitForEvent(const std::string& name, const EventMatcher& matches);
+  // Blocks until the log of NAME contains TEXT. If NAME ends first or the timeout expires, returns
+  // false and fails the test.
+  bool WaitForLog(const std::string& name, std::string_view text);
   // Blocks until NAME has ended.
   ProcessResult WaitForEnd(const std::string& name);
   // Starts PROGRAM and blocks until it has ended.

@@ -15,50 +15,53 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Job {
-  std::string mode = R"(mode: "sync")";
+struct Setting {
+  std::string mode = "mode: sync";
   std::string model = "softmax";
   uint32_t workers = 3;
   double lease_seconds = 2;
   uint32_t epochs = 3;
   double delay_seconds = 0.02;
   uint32_t train_examples = 3000;
-  std::string worker_fields = "";  // additional text of the WorkerConfig
+  std::string more = "";  // additional fields of the job file
+  std::vector<std::string> worker_flags = {};
 };
 
 class FaultsTest : public testing::Test {
  protected:
-  std::string ServerConfig(const Job& job, uint32_t server) const {
-    return absl::StrCat("job: \"faults\" server: ", server, " servers: ", server_count_,
+  std::string JobFile(const Setting& job) const {
+    return absl::StrCat("name: \"faults\" servers: ", server_count_, " silence_seconds: 4",
                         " consistency { ", job.mode, " workers: ", job.workers,
                         " lease_seconds: ", job.lease_seconds, " start_timeout_seconds: 30 }",
-                        " optimization { learning_rate: 0.01 }");
+                        " optimization { learning_rate: 0.01 } task { model: ", job.model,
+                        " train_examples: ", job.train_examples,
+                        " test_examples: 500 batch_size: 50 epochs: ", job.epochs, " } ", job.more);
   }
 
-  std::string WorkerConfig(const Job& job, uint32_t worker) const {
-    return absl::StrCat("job: \"faults\" worker: ", worker, " workers: ", job.workers,
-                        " servers: [ \"", absl::StrJoin(addresses_, "\", \""),
-                        "\" ] silence_seconds: 4", " delay_seconds: ", job.delay_seconds,
-                        " task { model: \"", job.model, "\" train_examples: ", job.train_examples,
-                        " test_examples: 500 batch_size: 50 epochs: ", job.epochs, " } ",
-                        job.worker_fields);
+  std::vector<std::string> WorkerFlags(const Setting& job, uint32_t worker) const {
+    std::vector<std::string> flags = {"--worker",    absl::StrCat(worker),
+                                      "--addresses", absl::StrJoin(addresses_, ","),
+                                      "--delay",     absl::StrCat(job.delay_seconds, "s")};
+    flags.insert(flags.end(), job.worker_flags.begin(), job.worker_flags.end());
+    return flags;
   }
 
   static std::string ServerName(uint32_t server) { return absl::StrCat("server", server); }
   static std::string WorkerName(uint32_t worker) { return absl::StrCat("worker", worker); }
 
-  void StartServers(const Job& job) {
+  void StartServers(const Setting& job) {
     for (uint32_t s = 0; s < server_count_; ++s) {
-      addresses_.push_back(daemons_.StartServer(ServerName(s), ServerConfig(job, s)));
+      addresses_.push_back(
+          daemons_.StartServer(ServerName(s), JobFile(job), {"--server", absl::StrCat(s)}));
       ASSERT_NE(addresses_.back(), "");
     }
   }
 
-  void StartWorker(const Job& job, uint32_t worker) {
-    daemons_.StartWorker(WorkerName(worker), WorkerConfig(job, worker));
+  void StartWorker(const Setting& job, uint32_t worker) {
+    daemons_.StartWorker(WorkerName(worker), JobFile(job), WorkerFlags(job, worker));
   }
 
-  void StartAll(const Job& job) {
+  void StartAll(const Setting& job) {
     StartServers(job);
     for (uint32_t w = 0; w < job.workers; ++w) StartWorker(job, w);
   }
@@ -70,7 +73,7 @@ class FaultsTest : public testing::Test {
   }
 
   // Kills worker 1 during training and expects the others to finish.
-  void OthersFinishWithoutWorkerOne(const Job& job) {
+  void OthersFinishWithoutWorkerOne(const Setting& job) {
     StartAll(job);
     ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
     daemons_.Signal("worker1", SIGKILL);
@@ -86,19 +89,19 @@ class FaultsTest : public testing::Test {
 TEST_F(FaultsTest, SyncContinuesWithoutAKilledWorker) { OthersFinishWithoutWorkerOne({}); }
 
 TEST_F(FaultsTest, BackupContinuesWithoutAKilledWorker) {
-  OthersFinishWithoutWorkerOne({.mode = R"(mode: "backup" backup: 1)"});
+  OthersFinishWithoutWorkerOne({.mode = "mode: backup backup: 1"});
 }
 
 TEST_F(FaultsTest, SspContinuesWithoutAKilledWorker) {
-  OthersFinishWithoutWorkerOne({.mode = R"(mode: "ssp" slack: 2)"});
+  OthersFinishWithoutWorkerOne({.mode = "mode: ssp slack: 2"});
 }
 
 TEST_F(FaultsTest, AsyncContinuesWithoutAKilledWorker) {
-  OthersFinishWithoutWorkerOne({.mode = R"(mode: "async")"});
+  OthersFinishWithoutWorkerOne({.mode = "mode: async"});
 }
 
 TEST_F(FaultsTest, WaitingMessageNamesTheMissingWorker) {
-  const Job job{.lease_seconds = 8};
+  const Setting job{.lease_seconds = 8};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.Signal("worker1", SIGSTOP);
@@ -114,7 +117,7 @@ TEST_F(FaultsTest, WaitingMessageNamesTheMissingWorker) {
 }
 
 TEST_F(FaultsTest, RestartedWorkerContinuesAtTheStepOfTheOthers) {
-  const Job job{.epochs = 8, .delay_seconds = 0.05};
+  const Setting job{.epochs = 8, .delay_seconds = 0.05};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.Signal("worker1", SIGKILL);
@@ -129,7 +132,7 @@ TEST_F(FaultsTest, RestartedWorkerContinuesAtTheStepOfTheOthers) {
 }
 
 TEST_F(FaultsTest, EveryWorkerNamesAKilledServer) {
-  const Job job{.epochs = 50};
+  const Setting job{.epochs = 50};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
   daemons_.Signal("server1", SIGKILL);
@@ -144,7 +147,7 @@ TEST_F(FaultsTest, EveryWorkerNamesAKilledServer) {
 }
 
 TEST_F(FaultsTest, OthersContinueAtOnceAfterAWorkerIsTerminated) {
-  const Job job{.lease_seconds = 30, .epochs = 6};
+  const Setting job{.lease_seconds = 30, .epochs = 6};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.Signal("worker1", SIGTERM);
@@ -159,11 +162,10 @@ TEST_F(FaultsTest, OthersContinueAtOnceAfterAWorkerIsTerminated) {
 
 // The epoch is long. A killed worker has therefore pushed since it saved its residuals.
 TEST_F(FaultsTest, ResidualsAreRestoredAfterTerminationAndLostAfterAKill) {
-  const Job job{.workers = 1,
-                .train_examples = 60000,
-                .worker_fields = absl::StrCat(
-                    "compression { push: \"topk\" momentum_correction: true } residual_file: \"",
-                    daemons_.folder(), "/residuals\"")};
+  const Setting job{.workers = 1,
+                    .train_examples = 60000,
+                    .more = "compression { push: topk momentum_correction: true }",
+                    .worker_flags = {"--residual_file", daemons_.folder() + "/residuals"}};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
   daemons_.Signal("worker0", SIGTERM);
@@ -183,10 +185,10 @@ TEST_F(FaultsTest, ResidualsAreRestoredAfterTerminationAndLostAfterAKill) {
 }
 
 TEST_F(FaultsTest, SecondProcessWithTheSameWorkerNumberIsRefused) {
-  const Job job{.epochs = 50};
+  const Setting job{.epochs = 50};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
-  daemons_.StartWorker("impostor", WorkerConfig(job, 1));
+  daemons_.StartWorker("impostor", JobFile(job), WorkerFlags(job, 1));
   const ProcessResult impostor = daemons_.WaitForEnd("impostor");
   EXPECT_EQ(impostor.exit, ExitStatus{.code = 78}) << impostor.log;
   EXPECT_THAT(impostor.output, HasSubstr("worker 1"));
@@ -195,12 +197,12 @@ TEST_F(FaultsTest, SecondProcessWithTheSameWorkerNumberIsRefused) {
 }
 
 TEST_F(FaultsTest, WorkerWithAnotherModelIsRefused) {
-  const Job job{.epochs = 50};
+  const Setting job{.epochs = 50};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
-  Job other = job;
+  Setting other = job;
   other.model = "mlp";
-  daemons_.StartWorker("stranger", WorkerConfig(other, 2));
+  daemons_.StartWorker("stranger", JobFile(other), WorkerFlags(other, 2));
   const ProcessResult stranger = daemons_.WaitForEnd("stranger");
   EXPECT_EQ(stranger.exit, ExitStatus{.code = 78}) << stranger.log;
   EXPECT_THAT(stranger.output, HasSubstr("model"));
@@ -208,37 +210,53 @@ TEST_F(FaultsTest, WorkerWithAnotherModelIsRefused) {
 }
 
 TEST_F(FaultsTest, PortInUseIsNamedInTheError) {
-  const Job job;
+  const Setting job;
   StartServers(job);
-  const std::string config = absl::StrCat(ServerConfig(job, 1), " listen: \"", addresses_[0], "\"");
   const ProcessResult second =
-      daemons_.Run("server/server", {"--config", daemons_.Write("taken.textproto", config)});
+      daemons_.Run("server/server", {"--config", daemons_.Write("taken.textproto", JobFile(job)),
+                                     "--server", "1", "--listen", addresses_[0]});
   EXPECT_EQ(second.exit, ExitStatus{.code = 69});
   EXPECT_THAT(second.log, HasSubstr(addresses_[0]));
 }
 
 TEST_F(FaultsTest, ServerRefusesNonLoopbackAddressWithoutInsecure) {
-  const std::string config = absl::StrCat(ServerConfig({}, 0), " listen: \"0.0.0.0:0\"");
+  const std::string file = daemons_.Write("open.textproto", JobFile({}));
   const ProcessResult run =
-      daemons_.Run("server/server", {"--config", daemons_.Write("open.textproto", config)});
+      daemons_.Run("server/server", {"--config", file, "--listen", "0.0.0.0:0"});
   EXPECT_EQ(run.exit, ExitStatus{.code = 78});
+  EXPECT_THAT(run.log, HasSubstr("--listen: reachable from other machines without credentials"));
   EXPECT_THAT(run.log, HasSubstr("0.0.0.0:0"));
+  // Without --listen, the server would listen at its entry of --addresses.
+  const ProcessResult listed = daemons_.Run(
+      "server/server", {"--config", file, "--addresses", "10.0.0.1:7000,10.0.0.2:7000"});
+  EXPECT_EQ(listed.exit, ExitStatus{.code = 78});
+  EXPECT_THAT(listed.log, HasSubstr("got 10.0.0.1:7000"));
 }
 
 TEST_F(FaultsTest, ConfigurationErrorsNameLineAndField) {
-  const auto complaint = [this](const std::string& program, std::string_view config) {
-    const ProcessResult run =
-        daemons_.Run(program, {"--config", daemons_.Write("bad.textproto", config)});
+  const auto complaint = [this](const std::string& program, std::string_view job,
+                                std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(), {"--config", daemons_.Write("bad.textproto", job)});
+    const ProcessResult run = daemons_.Run(program, flags);
     EXPECT_EQ(run.exit, ExitStatus{.code = 78}) << run.log;
     return run.log;
   };
+  const std::vector<std::string> addresses = {"--addresses", "127.0.0.1:1"};
   EXPECT_THAT(complaint("server/server", "servers: 1\nserverz: 2\n"),
-              HasSubstr("did you mean \"server"));
-  EXPECT_THAT(complaint("server/server", "servers: 1\nserver: \"two\"\n"), HasSubstr(":2:"));
-  EXPECT_THAT(complaint("worker/worker", "servers: \"127.0.0.1:1\" task { model: \"cmn\" }"),
-              HasSubstr("did you mean \"cnn\""));
+              HasSubstr(":2:1: serverz: unknown field (did you mean servers?)"));
+  EXPECT_THAT(complaint("server/server", "servers: 1\nname: two\n"), HasSubstr(":2:1: name: "));
+  EXPECT_THAT(complaint("server/server", "", {"--server", "1"}),
+              HasSubstr("--server: out of range (expected below 1, the value of servers, got 1)"));
+  EXPECT_THAT(complaint("server/server", "servers: 2", {"--addresses", "127.0.0.1:1"}),
+              HasSubstr("--addresses: wrong number of servers (expected 2"));
+  EXPECT_THAT(complaint("worker/worker", "task { model: cmn }", addresses),
+              HasSubstr("did you mean cnn?"));
+  EXPECT_THAT(complaint("worker/worker", "", {"--addresses", "127.0.0.1:1", "--worker", "1"}),
+              HasSubstr("--worker: out of range (expected below 1, the value of workers, got 1)"));
+  EXPECT_THAT(complaint("worker/worker", "", {"--addresses", "127.0.0.1"}),
+              HasSubstr("--addresses: wrong value (expected host:port"));
   const std::string missing =
-      complaint("worker/worker", "servers: \"127.0.0.1:1\" task { data_dir: \"/nowhere\" }");
+      complaint("worker/worker", "task { data_dir: \"/nowhere\" }", addresses);
   EXPECT_THAT(missing, HasSubstr("/nowhere"));
   EXPECT_THAT(missing, HasSubstr("dataset-fashion-mnist"));
 }
@@ -246,9 +264,8 @@ TEST_F(FaultsTest, ConfigurationErrorsNameLineAndField) {
 TEST_F(FaultsTest, WorkerNamesAnUnreachableServer) {
   const ProcessResult run = daemons_.Run(
       "worker/worker",
-      {"--config",
-       daemons_.Write("alone.textproto",
-                      "servers: \"127.0.0.1:1\" silence_seconds: 2 task { model: \"softmax\" }")});
+      {"--config", daemons_.Write("alone.textproto", "silence_seconds: 2 task { model: softmax }"),
+       "--addresses", "127.0.0.1:1"});
   EXPECT_EQ(run.exit, ExitStatus{.code = 69});
   EXPECT_THAT(run.output, HasSubstr("server 0 (127.0.0.1:1)"));
 }

@@ -12,13 +12,11 @@
 
 #include "common/clock.h"
 #include "common/partition.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "proto/config.pb.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
-#include "server/edge/convert_config.h"
 #include "server/edge/listener.h"
+#include "server/edge/make_job.h"
 
 namespace thinwire {
 namespace {
@@ -86,13 +84,9 @@ class GeneratedStream {
   std::multimap<uint32_t, Parameters> parameters_;
 };
 
-ServerConfig Config() {
-  ServerConfig config;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "consistency { mode: 'sync' workers: 1 } "
-      "optimization { optimizer: 'momentum' momentum: 0.5 learning_rate: 0.25 }",
-      &config));
-  return config;
+JobSpec Spec() {
+  return {.optimizer = {.kind = OptimizerKind::kMomentum, .momentum = 0.5},
+          .schedule = {.learning_rate = 0.25}};
 }
 
 class GeneratedClientTest : public testing::Test {
@@ -167,7 +161,7 @@ class GeneratedClientTest : public testing::Test {
 
   const Partition partition_ = Partition::Make({{"w", {100, 50}}, {"b", {10}}}, 0, 1).value();
   SteadyClock clock_;
-  const std::unique_ptr<Job> job_ = MakeJob(Config(), Epoch{kEpoch}, clock_).value();
+  const std::unique_ptr<Job> job_ = MakeJob(Spec(), {.epoch = Epoch{kEpoch}}, clock_).value();
   const std::unique_ptr<Listener> listener_ = Listener::Start(*job_, "127.0.0.1:0").value();
   const std::shared_ptr<grpc::Channel> channel_ =
       grpc::CreateChannel(listener_->address(), grpc::InsecureChannelCredentials());

@@ -12,7 +12,6 @@
 #include "common/clock.h"
 #include "common/spec/rule.h"
 #include "gtest/gtest.h"
-#include "proto/config.pb.h"
 #include "tests/job_server.h"
 #include "tests/small_cluster.h"
 #include "worker/events.h"
@@ -44,9 +43,7 @@ std::pair<Tensors, std::string> Train(const Device* device) {
   JobServer servers[] = {JobServer(cluster.job(0)), JobServer(cluster.job(1))};
   InProcessTransport transport({&servers[0], &servers[1]});
   const Dataset examples = Bright(64);
-  Task task;
-  task.set_model("mlp");
-  task.set_device("cpu");
+  const TaskSpec task = {.model = ModelKind::kMlp, .device = "cpu"};
   const auto model = *MakeModel(task, examples.example_shape, kClasses);
   ClientOptions options = {
       .server_count = 2,

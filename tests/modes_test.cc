@@ -16,10 +16,10 @@ using ::testing::HasSubstr;
 // Softmax regression on a part of Fashion-MNIST. A run takes a few seconds.
 constexpr char kConfig[] = R"(
   servers: 2
-  consistency { mode: "sync" workers: 3 lease_seconds: 5 }
-  optimization { optimizer: "momentum" learning_rate: 0.01 }
-  compression { push: "fp8_e5m2" pull: "bf16" }
-  task { model: "softmax" train_examples: 6000 test_examples: 2000 batch_size: 50 epochs: 2 seed: 7 }
+  consistency { mode: sync workers: 3 lease_seconds: 5 }
+  optimization { optimizer: momentum learning_rate: 0.01 }
+  compression { push: fp8_e5m2 pull: bf16 }
+  task { model: softmax train_examples: 6000 test_examples: 2000 batch_size: 50 epochs: 2 seed: 7 }
 )";
 
 class ModesTest : public testing::Test {

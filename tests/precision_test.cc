@@ -71,9 +71,9 @@ class PrecisionTest : public testing::Test {
     };
     write("train.safetensors", 400, 117);
     write("test.safetensors", 100, -1);
-    return absl::StrCat("task { model: 'softmax' dataset: 'safetensors' data_dir: '",
-                        daemons_.folder(), "' batch_size: 10 seed: 7 loss_scale: ", kFirstScale,
-                        " epochs: ", epochs, " }");
+    return absl::StrCat("task { model: softmax dataset: safetensors data_dir: '", daemons_.folder(),
+                        "' batch_size: 10 seed: 7 loss_scale: ", kFirstScale, " epochs: ", epochs,
+                        " }");
   }
 
   Daemons daemons_;
@@ -83,9 +83,9 @@ TEST_F(PrecisionTest, ConvolutionalNetworkTrainsInBf16) {
   const nlohmann::json report = Train(R"(
     servers: 2
     consistency { workers: 2 lease_seconds: 5 }
-    optimization { optimizer: "momentum" learning_rate: 0.02 }
-    compression { push: "fp8_e5m2" pull: "bf16" }
-    task { model: "cnn" precision: "bf16" train_examples: 4000 test_examples: 1000 epochs: 2 seed: 7 }
+    optimization { optimizer: momentum learning_rate: 0.02 }
+    compression { push: fp8_e5m2 pull: bf16 }
+    task { model: cnn precision: bf16 train_examples: 4000 test_examples: 1000 epochs: 2 seed: 7 }
   )");
   ASSERT_FALSE(report.is_discarded());
   EXPECT_EQ(report["config"]["task"]["precision"], "bf16");
@@ -119,13 +119,15 @@ TEST_F(PrecisionTest, OverflowsAreCountedAndTrainingRecovers) {
 }
 
 TEST_F(PrecisionTest, LossScaleIsRestoredAfterTermination) {
-  const std::string server = daemons_.StartServer(
-      "server", "consistency { workers: 1 lease_seconds: 2 } optimization { learning_rate: 0.1 }");
+  const std::string job = absl::StrCat(
+      "consistency { workers: 1 lease_seconds: 2 } optimization { learning_rate: 0.1 } ",
+      OverflowingTask(/*epochs=*/1000));
+  const std::string server = daemons_.StartServer("server", job);
   ASSERT_NE(server, "");
-  const std::string config =
-      absl::StrCat("servers: '", server, "' delay_seconds: 0.02 residual_file: '",
-                   daemons_.folder(), "/residuals' ", OverflowingTask(/*epochs=*/1000));
-  daemons_.StartWorker("first", config);
+  const std::vector<std::string> flags = {"--addresses",     server,
+                                          "--delay",         "20ms",
+                                          "--residual_file", daemons_.folder() + "/residuals"};
+  daemons_.StartWorker("first", job, flags);
   ASSERT_TRUE(daemons_.WaitForEvent("first", IsEvent(WorkerEvent::kEpoch)).has_value());
   daemons_.Signal("first", SIGTERM);
   const std::optional<WorkerEvent> done =
@@ -135,7 +137,7 @@ TEST_F(PrecisionTest, LossScaleIsRestoredAfterTermination) {
   EXPECT_LT(scale, kFirstScale);
   EXPECT_EQ(daemons_.WaitForEnd("first").exit, ExitStatus{.code = 75});
 
-  daemons_.StartWorker("second", config);
+  daemons_.StartWorker("second", job, flags);
   const std::optional<WorkerEvent> step =
       daemons_.WaitForEvent("second", IsEvent(WorkerEvent::kStep));
   ASSERT_TRUE(step.has_value());

@@ -17,9 +17,9 @@ using ::testing::HasSubstr;
 // Softmax regression on a part of Fashion-MNIST. A run takes a few seconds.
 constexpr char kConfig[] = R"(
   servers: 2
-  consistency { mode: "sync" workers: 2 lease_seconds: 5 }
-  optimization { optimizer: "sgd" learning_rate: 0.05 }
-  task { model: "softmax" train_examples: 6000 test_examples: 2000 batch_size: 50 epochs: 2 seed: 7 }
+  consistency { mode: sync workers: 2 lease_seconds: 5 }
+  optimization { optimizer: sgd learning_rate: 0.05 }
+  task { model: softmax train_examples: 6000 test_examples: 2000 batch_size: 50 epochs: 2 seed: 7 }
 )";
 
 class PushChoiceTest : public testing::Test {

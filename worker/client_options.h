@@ -1,24 +1,26 @@
-// What a worker's configuration says to its client.
+// The options of a worker's client, from the job and the settings of the worker's process.
 #ifndef THINWIRE_WORKER_CLIENT_OPTIONS_H_
 #define THINWIRE_WORKER_CLIENT_OPTIONS_H_
 
 #include <cstdint>
+#include <string>
 
-#include "absl/status/statusor.h"
 #include "client/options/client_options.h"
-#include "proto/config.pb.h"
+#include "common/ids.h"
+#include "common/spec/job_spec.h"
 
 namespace thinwire {
 
-// How long the whole run is: of all workers, and of each.
-struct RunLength {
-  uint64_t examples = 0;
-  uint64_t steps = 0;
+// What the options depend on besides the job.
+struct ClientSettings {
+  WorkerId worker;
+  uint64_t planned_examples = 0;  // of the whole run, by all workers
+  uint64_t planned_steps = 0;     // of the whole run, by each worker
+  std::string residual_file;      // ClientOptions::residual_file
 };
 
-// Errors: InvalidArgument for a codec that there is not.
-absl::StatusOr<ClientOptions> MakeClientOptions(const WorkerConfig& config,
-                                                const RunLength& planned);
+// REQUIRES: job.Validate() found no problem.
+ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settings);
 
 }  // namespace thinwire
 

@@ -1,6 +1,6 @@
 // LossScale is the factor by which a worker multiplies its loss, so that small gradients do not
 // underflow in low precision (dynamic loss scaling, Micikevicius et al. 2018, section 3.2;
-// proto/loss_scaling.h has its settings).
+// common/spec/task_spec.h has its settings).
 //
 //   after                                              scale                       good steps
 //   a step whose gradients are finite                  unchanged                   one more
@@ -28,7 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/ids.h"
-#include "proto/loss_scaling.h"
+#include "common/spec/task_spec.h"
 
 namespace thinwire {
 

@@ -1,5 +1,5 @@
-// worker: one worker daemon of thinwire. Reads a WorkerConfig, loads the data and the model, trains
-// with its servers. Events go to standard output (docs/training.md), everything else to standard
+// worker: one worker process of a job. It reads the job file, loads the data and the model, and
+// trains with the servers. Events go to standard output (docs/training.md), messages to standard
 // error.
 //
 //   exit code   0 done   64 usage   69 a server is gone   75 left early after a signal   78
@@ -8,10 +8,16 @@
 #include <grpcpp/security/credentials.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,11 +30,14 @@
 #include "client/gpu/open_gpu.h"
 #include "client/transport/grpc_transport.h"
 #include "common/clock.h"
+#include "common/crc32c.h"
 #include "common/huge_page_arena.h"
 #include "common/ids.h"
-#include "proto/config.pb.h"
-#include "proto/config_text.h"
-#include "proto/loss_scaling.h"
+#include "common/spec/job_spec.h"
+#include "common/status_macros.h"
+#include "config/field_flags.h"
+#include "config/job.h"
+#include "config/job_text.h"
 #include "proto/worker_event.pb.h"
 #include "worker/client_options.h"
 #include "worker/datasets/load.h"
@@ -69,11 +78,95 @@ int ExitCode(const absl::Status& status) {
   }
 }
 
-std::optional<LossScaleFile> LossScaleFileOf(const WorkerConfig& config) {
-  if (config.residual_file().empty()) return std::nullopt;
-  return LossScaleFile{.path = config.residual_file() + ".loss_scale",
-                       .job = config.job(),
-                       .worker = WorkerId{config.worker()}};
+// The flags of this process, apart from those of FieldFlags.
+struct Flags {
+  std::string config;
+  uint32_t worker = 0;
+  std::string addresses;  // of all servers, in their order
+  std::string residual_file;
+  std::string delay;  // empty: the straggler of the job file
+};
+
+// Everything that describes this worker, checked.
+struct Setup {
+  JobConfig config;
+  JobSpec spec;
+  WorkerId worker;
+  std::vector<std::string> addresses;
+  absl::Duration delay;
+  std::string residual_file;
+};
+
+// The delay of every step. Errors: InvalidArgument for a delay that --delay does not accept.
+absl::StatusOr<absl::Duration> DelayOf(const Flags& flags, const JobSpec& spec) {
+  absl::Duration delay;
+  if (!flags.delay.empty()) {
+    if (!absl::ParseDuration(flags.delay, &delay) || delay < absl::ZeroDuration() ||
+        delay > absl::Hours(1)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--delay: wrong value (expected a duration of at most 1h, such as 50ms, got ",
+          flags.delay, ")"));
+    }
+    return delay;
+  }
+  for (const Straggler& straggler : spec.stragglers) {
+    if (straggler.worker.value == flags.worker) delay = straggler.delay;
+  }
+  return delay;
+}
+
+// Reads the job file, applies the flags, and checks both. Errors: those of the file and
+// InvalidArgument for flags that do not fit the job.
+absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flags) {
+  ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
+  RETURN_IF_ERROR(field_flags.Apply(text.config, text.places));
+  ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
+  if (flags.worker >= spec.rule.workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--worker: out of range (expected below ", spec.rule.workers,
+                     ", the value of workers, got ", flags.worker, ")"));
+  }
+  absl::StatusOr<std::vector<std::string>> addresses = ParseAddresses(flags.addresses);
+  if (!addresses.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--addresses: ", addresses.status().message()));
+  }
+  if (addresses->size() != spec.server_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--addresses: wrong number of servers (expected ", spec.server_count,
+                     ", the value of servers, got ", addresses->size(), ")"));
+  }
+  ASSIGN_OR_RETURN(const absl::Duration delay, DelayOf(flags, spec));
+  // The servers compare the task of every worker, also if it has only defaults.
+  text.config.mutable_task();
+  return Setup{.config = std::move(text.config),
+               .spec = std::move(spec),
+               .worker = WorkerId{flags.worker},
+               .addresses = *std::move(addresses),
+               .delay = delay,
+               .residual_file = flags.residual_file};
+}
+
+std::optional<LossScaleFile> LossScaleFileOf(const Setup& setup) {
+  if (setup.residual_file.empty()) return std::nullopt;
+  return LossScaleFile{
+      .path = setup.residual_file + ".loss_scale", .job = setup.spec.name, .worker = setup.worker};
+}
+
+// A hash of the file's content; 0 for no file.
+absl::StatusOr<uint64_t> FileHash(const std::string& path) {
+  if (path.empty()) return uint64_t{0};
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::NotFoundError(absl::StrCat("model_file: ", path, ": cannot be read"));
+  std::vector<char> block(1 << 20);
+  uint32_t crc = 0;
+  uint64_t size = 0;
+  while (in) {
+    in.read(block.data(), static_cast<std::streamsize>(block.size()));
+    const auto count = static_cast<size_t>(in.gcount());
+    crc = Crc32c(std::as_bytes(std::span(block).first(count)), crc);
+    size += count;
+  }
+  return std::max<uint64_t>(1, size << 32 ^ crc);
 }
 
 // Where a worker computes.
@@ -82,8 +175,8 @@ struct TrainingDevice {
   std::string name;                   // for a person
 };
 
-// Errors: a device that was asked for and is not there, and what is missing.
-absl::StatusOr<TrainingDevice> OpenDevice(const Task& task) {
+// Errors: FailedPrecondition or InvalidArgument with the reason why the device is missing.
+absl::StatusOr<TrainingDevice> OpenDevice(const TaskSpec& task) {
   const absl::StatusOr<std::optional<int>> number = CudaDeviceOf(task);
   if (!number.ok()) return number.status();
   if (!number->has_value()) return TrainingDevice{.name = "cpu"};
@@ -93,53 +186,51 @@ absl::StatusOr<TrainingDevice> OpenDevice(const Task& task) {
     return TrainingDevice{.gpu = *std::move(gpu), .name = name};
   }
   const std::string why(gpu.status().message());
-  if (task.device() != "auto") {
-    return absl::FailedPreconditionError(
-        absl::StrCat("device: want ", task.device(), ", but ", why));
+  if (task.device != "auto") {
+    return absl::FailedPreconditionError(absl::StrCat("device: want ", task.device, ", but ", why));
   }
   LOG(WARNING) << "gradients and parameters are copied through the host: " << why;
   return TrainingDevice{.name = absl::StrCat("cuda:", **number, ", through the host")};
 }
 
-absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Termination& termination,
+absl::StatusOr<Trainer::Ending> Train(const Setup& setup, const Termination& termination,
                                       EventLog& events) {
-  const Task& task = config.task();
-  UseThreads(task.threads());
-  const absl::StatusOr<TrainingDevice> device = OpenDevice(task);
-  if (!device.ok()) return device.status();
-  const absl::StatusOr<Datasets> datasets = LoadDatasets(task);
-  if (!datasets.ok()) return datasets.status();
-  const Dataset& examples = datasets->train;
-  const absl::StatusOr<std::unique_ptr<Model>> model =
-      MakeModel(task, examples.example_shape, examples.class_count);
-  if (!model.ok()) return model.status();
+  const TaskSpec& task = setup.spec.task;
+  UseThreads(task.threads);
+  ASSIGN_OR_RETURN(const TrainingDevice device, OpenDevice(task));
+  ASSIGN_OR_RETURN(const Datasets datasets, LoadDatasets(task));
+  const Dataset& examples = datasets.train;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                   MakeModel(task, examples.example_shape, examples.class_count));
   Sampler sampler({.example_count = examples.example_count(),
-                   .worker = WorkerId{config.worker()},
-                   .workers = config.workers(),
-                   .batch_size = task.batch_size(),
-                   .seed = task.seed()});
-  absl::StatusOr<ClientOptions> options =
-      MakeClientOptions(config, {.examples = examples.example_count() * task.epochs(),
-                                 .steps = sampler.steps_per_epoch() * task.epochs()});
-  if (!options.ok()) return options.status();
-  GrpcTransport transport({config.servers().begin(), config.servers().end()},
-                          grpc::InsecureChannelCredentials());
+                   .worker = setup.worker,
+                   .workers = setup.spec.rule.workers,
+                   .batch_size = task.batch_size,
+                   .seed = task.seed});
+  ClientOptions options =
+      MakeClientOptions(setup.spec, {.worker = setup.worker,
+                                     .planned_examples = examples.example_count() * task.epochs,
+                                     .planned_steps = sampler.steps_per_epoch() * task.epochs,
+                                     .residual_file = setup.residual_file});
+  options.config = setup.config;
+  options.data_hash = ContentHash(datasets);
+  ASSIGN_OR_RETURN(options.model_file_hash, FileHash(task.model_file));
+  GrpcTransport transport(setup.addresses, grpc::InsecureChannelCredentials());
   HugePageArena arena;
-  options->memory = &arena;
-  const absl::StatusOr<std::unique_ptr<Client>> client =
-      Client::Make(*std::move(options), (*model)->tensors(), transport, device->gpu.get());
-  if (!client.ok()) return client.status();
+  options.memory = &arena;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
+                   Client::Make(std::move(options), model->tensors(), transport, device.gpu.get()));
   SteadyClock clock;
-  Trainer trainer({.worker = WorkerId{config.worker()},
-                   .epochs = task.epochs(),
-                   .device = device->name,
-                   .delay = absl::Seconds(config.delay_seconds()),
-                   .loss_scaling = LossScalingOf(task),
-                   .loss_scale_file = LossScaleFileOf(config)},
-                  {.client = **client,
-                   .model = **model,
+  Trainer trainer({.worker = setup.worker,
+                   .epochs = task.epochs,
+                   .device = device.name,
+                   .delay = setup.delay,
+                   .loss_scaling = task.loss_scaling(),
+                   .loss_scale_file = LossScaleFileOf(setup)},
+                  {.client = *client,
+                   .model = *model,
                    .train = examples,
-                   .test = datasets->test,
+                   .test = datasets.test,
                    .sampler = sampler,
                    .events = events,
                    .clock = clock,
@@ -147,14 +238,14 @@ absl::StatusOr<Trainer::Ending> Train(const WorkerConfig& config, const Terminat
   return trainer.Run();
 }
 
-int Run(const std::string& config_path, const Termination& termination) {
-  const absl::StatusOr<WorkerConfig> config = ReadConfig<WorkerConfig>(config_path);
-  if (!config.ok()) {
-    std::cerr << config.status().message() << std::endl;
+int Run(const Flags& flags, const FieldFlags& field_flags, const Termination& termination) {
+  const absl::StatusOr<Setup> setup = MakeSetup(flags, field_flags);
+  if (!setup.ok()) {
+    std::cerr << setup.status().message() << std::endl;
     return kConfiguration;
   }
-  EventLog events(std::cout, WorkerId{config->worker()});
-  const absl::StatusOr<Trainer::Ending> ending = Train(*config, termination, events);
+  EventLog events(std::cout, setup->worker);
+  const absl::StatusOr<Trainer::Ending> ending = Train(*setup, termination, events);
   if (!ending.ok()) {
     WorkerEvent error;
     error.mutable_error()->set_message(std::string(ending.status().message()));
@@ -165,6 +256,39 @@ int Run(const std::string& config_path, const Termination& termination) {
   return *ending == Trainer::Ending::kStopped ? kStopped : 0;
 }
 
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--config", flags.config, "The job file (proto/job.proto in text format)")
+      ->type_name("FILE")
+      ->envname("THINWIRE_CONFIG")
+      ->required();
+  app.add_option("--worker", flags.worker,
+                 "The number of this worker, from 0 to workers - 1. No two processes share one. "
+                 "Default: 0")
+      ->type_name("NUMBER")
+      ->envname("THINWIRE_WORKER");
+  app.add_option("--addresses", flags.addresses,
+                 "host:port of every server, in the order of their numbers, separated by commas")
+      ->type_name("LIST")
+      ->envname("THINWIRE_ADDRESSES")
+      ->required();
+  app.add_option(
+         "--residual_file", flags.residual_file,
+         "The file that keeps the residuals after every epoch and at the end, and that they "
+         "are restored from at the start. The loss scale is kept in a file beside it with "
+         ".loss_scale after the name. Without it, both end with the process")
+      ->type_name("FILE")
+      ->envname("THINWIRE_RESIDUAL_FILE");
+  app.add_option("--delay", flags.delay,
+                 "Added to every step, such as 50ms, to imitate a slow machine. Default: the "
+                 "straggler of the job file")
+      ->type_name("DURATION")
+      ->envname("THINWIRE_DELAY");
+}
+
+// The fields of the job file that may differ between workers, and have a flag for that reason.
+const std::vector<std::string_view> kFieldsPerProcess = {
+    "device", "threads", "data_dir", "model_file", "precision", "silence_seconds"};
+
 }  // namespace
 }  // namespace thinwire
 
@@ -172,14 +296,19 @@ int main(int argc, char** argv) {
   const thinwire::Termination termination;
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
-  CLI::App app("A worker daemon of thinwire: computes gradients, pushes them to its servers.");
-  std::string config_path;
-  app.add_option("--config", config_path, "A WorkerConfig in protobuf's text format")->required();
+  CLI::App app("thinwire worker: computes gradients and pushes them to the servers.");
+  app.footer(
+      "Example: worker --config job.textproto --worker 3 --addresses a:7000,b:7000\n"
+      "Exit codes: 0 done, 64 usage, 69 a server is not available, 75 stopped by a signal, 78 "
+      "configuration.");
+  thinwire::Flags flags;
+  thinwire::AddFlags(app, flags);
+  const thinwire::FieldFlags field_flags(app, thinwire::kFieldsPerProcess);
   app.set_version_flag("--version", "thinwire worker, " + thinwire::TorchVersion());
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : thinwire::kUsage;
   }
-  return thinwire::Run(config_path, termination);
+  return thinwire::Run(flags, field_flags, termination);
 }

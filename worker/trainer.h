@@ -35,7 +35,7 @@
 #include "client/client.h"
 #include "common/clock.h"
 #include "common/ids.h"
-#include "proto/loss_scaling.h"
+#include "common/spec/task_spec.h"
 #include "proto/worker_event.pb.h"
 #include "worker/batch_buffer.h"
 #include "worker/datasets/dataset.h"

@@ -13,11 +13,18 @@
 #include "common/codec/codec.h"
 #include "common/ids.h"
 #include "common/spec/push_spec.h"
+#include "proto/job.pb.h"
 
 namespace thinwire {
 
 struct ClientOptions {
   std::string job = "train";
+  // The whole job, which the servers compare with theirs at each Join; nullopt: they compare
+  // nothing. A program that uses the library for its own model leaves its task unset.
+  std::optional<JobConfig> config;
+  // Hashes of the data and of the model file, which servers compare among workers; 0: not compared.
+  uint64_t data_hash = 0;
+  uint64_t model_file_hash = 0;
   WorkerId worker;
   uint32_t worker_count = 1;
   uint32_t server_count = 1;

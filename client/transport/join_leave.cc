@@ -104,6 +104,9 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
   request.set_servers(options.server_count);
   request.set_partition_hash(partition.hash());
   request.set_planned_examples(options.planned_examples);
+  if (options.config.has_value()) *request.mutable_config() = *options.config;
+  request.set_data_hash(options.data_hash);
+  request.set_model_file_hash(options.model_file_hash);
   return request;
 }
 

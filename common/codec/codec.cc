@@ -6,7 +6,7 @@ namespace thinwire {
 
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const CodecSpec& spec) {
   const CodecRow& row = RowOf(spec.id);
-  RETURN_IF_ERROR(ToStatus(row.name, spec.Validate()));
+  RETURN_IF_ERROR(spec.Validate().ToStatus());
   return row.make(row, spec);
 }
 

@@ -3,22 +3,11 @@
 #define THINWIRE_COMMON_CODEC_SPEC_H_
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "common/codec/family/codec_id.h"
+#include "common/problems.h"
 
 namespace thinwire {
-
-// A setting with a value that no codec accepts.
-struct SettingProblem {
-  std::string setting;   // the member's name, such as "qsgd_levels"
-  std::string expected;  // "1 to 127"
-  std::string got;       // "0"
-
-  bool operator==(const SettingProblem&) const = default;
-};
 
 struct CodecSpec {
   CodecId id = CodecId::kFp32;
@@ -34,16 +23,12 @@ struct CodecSpec {
   // onebit, onebit_sign: the number of values that share scales, a multiple of 8; 0: all values.
   uint32_t onebit_group = 0;
 
-  // Returns the problems of all settings, including settings that codec `id` does not use. Empty if
-  // the spec is valid.
-  std::vector<SettingProblem> Validate() const;
+  // Checks all settings, also those that codec `id` does not read. The problems name the fields of
+  // a job file: density, topk_values, topk_least, twobit_threshold, qsgd_levels, onebit_group.
+  Problems Validate() const;
 
   bool operator==(const CodecSpec&) const = default;
 };
-
-// Returns OK if PROBLEMS is empty, else InvalidArgument "PLACE: SETTING: invalid value (expected
-// ..., got ...); ...".
-absl::Status ToStatus(std::string_view place, const std::vector<SettingProblem>& problems);
 
 }  // namespace thinwire
 

@@ -23,9 +23,10 @@ struct OptimizerTraits {
   bool uses_momentum = false;
   bool uses_betas = false;
   bool uses_epsilon = false;
-  // Whether slots (per-value state) exist.
+  // True if the optimizer has slots, which are its state per value.
   bool has_slots = false;
-  // Whether a running mean of gradients moves a parameter in updates whose gradient is 0 there.
+  // True if a running mean of gradients moves a parameter even in updates whose gradient is 0
+  // there.
   bool has_velocity = false;
 };
 

@@ -1,12 +1,20 @@
 #include "common/spec/publish_options.h"
 
-#include "common/spec/codec_problems.h"
+#include <string>
 
 namespace thinwire {
 
 Problems PublishOptions::Validate() const {
   if (!codec.has_value()) return {};
-  return CodecProblems(*codec, {.density = "pull_density", .values = "pull_topk_values"});
+  // Pulls have a density and a value codec of their own. They share the other codec settings with
+  // pushes.
+  Problems problems;
+  const Problems found = codec->Validate();
+  for (const Problem& problem : found.list()) {
+    const bool of_pull = problem.field == "density" || problem.field == "topk_values";
+    problems.Add(of_pull ? "pull_" + problem.field : problem.field, problem.text);
+  }
+  return problems;
 }
 
 std::ostream& operator<<(std::ostream& out, const PublishOptions& options) {

@@ -1,6 +1,5 @@
 #include "common/spec/push_spec.h"
 
-#include "common/spec/codec_problems.h"
 #include "common/spec/sparse_update_spec.h"
 
 namespace thinwire {
@@ -10,9 +9,9 @@ std::ostream& operator<<(std::ostream& out, ChoiceRule rule) {
 }
 
 Problems PushSpec::Validate() const {
-  Problems problems = CodecProblems(codec);
-  for (const CodecSpec& candidate : candidates) problems.Append(CodecProblems(candidate));
-  problems.Append(CodecProblems(warmup.first));
+  Problems problems = codec.Validate();
+  for (const CodecSpec& candidate : candidates) problems.Append(candidate.Validate());
+  problems.Append(warmup.first.Validate());
   problems.Append(ValidateDensityWarmup(warmup.density));
   problems.RequireFraction("first_push_part", warmup.first_part);
   problems.RequireDecay("correction_momentum", correction.momentum);

@@ -6,7 +6,6 @@
 #include <sstream>
 #include <string>
 
-#include "common/spec/codec_problems.h"
 #include "common/spec/publish_options.h"
 #include "common/spec/sparse_update_spec.h"
 

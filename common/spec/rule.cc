@@ -18,7 +18,7 @@ Problems Rule::Validate() const {
   problems.RequireInteger("workers", workers, 1, kMaxWorkers);
   if (fold == Fold::kPush) {
     problems.RequireInteger("fold_every", fold_every, 1);
-  } else {
+  } else if (workers > 0) {
     problems.Require(quorum >= 1 && quorum <= workers, "backup",
                      absl::StrCat("below ", workers, ", the value of workers"), workers - quorum);
   }

@@ -1,4 +1,4 @@
-// ScheduleSpec: how the learning rate changes over the run. server/core/schedule.h has the
+// ScheduleSpec: how the learning rate changes over the run. server/core/optimizer/schedule.h has the
 // formulas. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_SCHEDULE_SPEC_H_
 #define THINWIRE_COMMON_SPEC_SCHEDULE_SPEC_H_

@@ -19,7 +19,7 @@
 
 namespace thinwire {
 
-// Who keeps the gradient values that gTop-k did not select.
+// The processes that keep the gradient values that gTop-k did not select.
 enum class UnselectedOwner : uint8_t { kServer, kWorkers };
 
 // In the order of UnselectedOwner.
@@ -35,7 +35,7 @@ struct SparseUpdateSpec {
   DensityWarmup selection_warmup;  // equal to the warm-up of the push density
   UnselectedOwner unselected_owner = UnselectedOwner::kServer;
 
-  // Whether the accumulator should keep a sum of sparse gradients as a sparse sum.
+  // Returns true if the accumulator should keep a sum of sparse gradients as a sparse sum.
   bool WantsSparse() const { return lazy_slots || selection_density.has_value(); }
 
   Problems Validate() const;

@@ -102,6 +102,7 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       model_(options_.server, options_.server_count, ShardOptionsOf(options_),
              {*optimizer_, schedule_, shards_pool_, streams_, counters_}),
       membership_(options_.rule.workers, options_.lease),
+      job_match_(options_.config),
       last_wait_notices_(clock.Now()) {}
 
 Job::~Job() {
@@ -136,6 +137,7 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
     return absl::FailedPreconditionError(absl::StrCat(
         "job: another job (expected \"", options_.name, "\", got \"", request.job(), "\")"));
   }
+  RETURN_IF_ERROR(job_match_.Check(request));
   RETURN_IF_ERROR(CheckWorker(request.worker(), options_.rule));
   if (request.incarnation() == 0 && options_.server.value != 0) {
     return absl::InvalidArgumentError(
@@ -144,6 +146,7 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
                      options_.server.value, ", got 0)"));
   }
   RETURN_IF_ERROR(model_.MakeOrCompare(request));
+  job_match_.Keep(request);
   counters_.SetShardCount(model_.Get()->hosts().size());
   if (!first_join_.has_value()) first_join_ = clock_.Now();
   return absl::OkStatus();

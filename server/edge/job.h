@@ -28,6 +28,7 @@
 #include "common/ids.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"
+#include "proto/job.pb.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"
@@ -36,6 +37,7 @@
 #include "server/core/update/updater.h"
 #include "server/edge/counters.h"
 #include "server/edge/hosted_model.h"
+#include "server/edge/job_match.h"
 #include "server/edge/membership.h"
 #include "server/edge/server_stream.h"
 #include "server/edge/session.h"
@@ -45,6 +47,8 @@ namespace thinwire {
 
 struct JobOptions {
   std::string name = "train";
+  // The job that every worker must have; nullopt: workers are not compared.
+  std::optional<JobConfig> config;
   ServerId server;  // server 0 is the lead
   uint32_t server_count = 1;
   Rule rule;
@@ -151,6 +155,7 @@ class Job {
 
   // Used by the control thread only.
   Membership membership_;
+  JobMatch job_match_;
   std::vector<JoinCall> waiting_joins_;
   std::optional<absl::Time> first_join_;
   bool start_timed_out_ = false;

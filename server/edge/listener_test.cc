@@ -8,9 +8,8 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "gtest/gtest.h"
-#include "proto/config.pb.h"
 #include "proto/control.grpc.pb.h"
-#include "server/edge/convert_config.h"
+#include "server/edge/make_job.h"
 
 namespace thinwire {
 namespace {
@@ -19,7 +18,7 @@ namespace {
 class ListenerTest : public testing::Test {
  protected:
   SteadyClock clock_;
-  const std::unique_ptr<Job> job_ = MakeJob(ServerConfig(), Epoch{5}, clock_).value();
+  const std::unique_ptr<Job> job_ = MakeJob({}, {.epoch = Epoch{5}}, clock_).value();
   const std::unique_ptr<Listener> listener_ = Listener::Start(*job_, "127.0.0.1:0").value();
   const std::shared_ptr<grpc::Channel> channel_ =
       grpc::CreateChannel(listener_->address(), grpc::InsecureChannelCredentials());

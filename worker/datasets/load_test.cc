@@ -36,18 +36,8 @@ void WriteSafetensors(const std::string& path, int examples, int values) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-Task SafetensorsTask(const std::string& folder) {
-  Task task;
-  task.set_dataset("safetensors");
-  task.set_data_dir(folder);
-  return task;
-}
-
-TEST(LoadTest, AnUnknownDatasetIsRefusedWithTheListOfDatasets) {
-  Task task;
-  task.set_dataset("mnist");
-  EXPECT_THAT(LoadDatasets(task).status().message(),
-              HasSubstr("want fashion_mnist, cifar10 or safetensors, got \"mnist\""));
+TaskSpec SafetensorsTask(const std::string& folder) {
+  return {.dataset = DatasetKind::kSafetensors, .data_dir = folder};
 }
 
 TEST(LoadTest, TheClassCountCoversBothParts) {
@@ -71,12 +61,27 @@ TEST(LoadTest, ExamplesAreTruncatedToTheConfiguredNumber) {
   const std::string folder = FreshFolder("cut");
   WriteSafetensors(folder + "/train.safetensors", 9, 2);
   WriteSafetensors(folder + "/test.safetensors", 5, 2);
-  Task task = SafetensorsTask(folder);
-  task.set_train_examples(4);
-  task.set_test_examples(2);
+  TaskSpec task = SafetensorsTask(folder);
+  task.train_examples = 4;
+  task.test_examples = 2;
   const Datasets datasets = LoadDatasets(task).value();
   EXPECT_EQ(datasets.train.example_count(), 4);
   EXPECT_EQ(datasets.test.example_count(), 2);
+}
+
+TEST(LoadTest, TheHashFollowsTheExamplesOfBothParts) {
+  const std::string folder = FreshFolder("hashed");
+  WriteSafetensors(folder + "/train.safetensors", 5, 2);
+  WriteSafetensors(folder + "/test.safetensors", 3, 2);
+  TaskSpec task = SafetensorsTask(folder);
+  const uint64_t hash = ContentHash(*LoadDatasets(task));
+  EXPECT_EQ(ContentHash(*LoadDatasets(task)), hash);
+  EXPECT_NE(hash, 0u);
+  task.train_examples = 4;
+  EXPECT_NE(ContentHash(*LoadDatasets(task)), hash);
+  task.train_examples = 0;
+  task.test_examples = 2;
+  EXPECT_NE(ContentHash(*LoadDatasets(task)), hash);
 }
 
 }  // namespace

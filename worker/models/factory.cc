@@ -7,7 +7,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,7 +14,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "common/did_you_mean.h"
 #include "common/partition.h"
 #include "common/status_macros.h"
 #include "worker/models/built_in.h"
@@ -52,31 +50,38 @@ absl::StatusOr<at::Device> ParseDevice(const std::string& name) {
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
-absl::StatusOr<Network> MakeNetwork(const Task& task, std::span<const int64_t> example_shape,
+absl::StatusOr<Network> MakeNetwork(const TaskSpec& task, std::span<const int64_t> example_shape,
                                     int64_t class_count) {
-  const std::string& name = task.model();
-  if (name == "softmax") return MakeSoftmax(example_shape, class_count, task.seed());
-  if (name == "mlp") return MakeMlp(example_shape, class_count, task.seed());
-  if (name == "cnn") return MakeCnn(example_shape, class_count, task.seed());
-  if (name == "resnet20") return MakeResnet20(example_shape, class_count, task.seed());
-  if (name == "torchscript") {
-    return LoadTorchScript(task.model_file(), example_shape, class_count);
+  switch (task.model) {
+    case ModelKind::kSoftmax:
+      return MakeSoftmax(example_shape, class_count, task.seed);
+    case ModelKind::kMlp:
+      return MakeMlp(example_shape, class_count, task.seed);
+    case ModelKind::kCnn:
+      return MakeCnn(example_shape, class_count, task.seed);
+    case ModelKind::kResnet20:
+      return MakeResnet20(example_shape, class_count, task.seed);
+    case ModelKind::kTorchScript:
+      break;
   }
-  static constexpr std::string_view kNames[] = {"softmax", "mlp", "cnn", "resnet20", "torchscript"};
-  return UnknownWord("model", name, kNames);
+  return LoadTorchScript(task.model_file, example_shape, class_count);
 }
 
-absl::StatusOr<at::ScalarType> ParsePrecision(const std::string& name) {
-  if (name == "fp32") return at::kFloat;
-  if (name == "bf16") return at::kBFloat16;
-  if (name == "fp16") return at::kHalf;
-  static constexpr std::string_view kNames[] = {"fp32", "bf16", "fp16"};
-  return UnknownWord("precision", name, kNames);
+at::ScalarType ScalarTypeOf(Precision precision) {
+  switch (precision) {
+    case Precision::kFp32:
+      break;
+    case Precision::kBf16:
+      return at::kBFloat16;
+    case Precision::kFp16:
+      return at::kHalf;
+  }
+  return at::kFloat;
 }
 
 // LibTorch does not say in advance which operators support which precision, so this runs a training
 // step on two examples of zeros.
-absl::Status TryPrecision(const Task& task, std::span<const int64_t> example_shape, bool on_cpu,
+absl::Status TryPrecision(const TaskSpec& task, std::span<const int64_t> example_shape, bool on_cpu,
                           Model& model) {
   const std::vector<int64_t> shape(example_shape.begin(), example_shape.end());
   const std::vector<float> zeros(2 * TensorShape{.name = "x", .shape = shape}.value_count());
@@ -87,7 +92,8 @@ absl::Status TryPrecision(const Task& task, std::span<const int64_t> example_sha
   if (!result.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "precision: not supported by ", TorchVersion(), " for this model and device (expected ",
-        on_cpu ? "fp32 or bf16" : "another precision, such as fp32", ", got ", task.precision(),
+        on_cpu ? "fp32 or bf16" : "another precision, such as fp32", ", got ",
+        std::string(kPrecisionNames[static_cast<size_t>(task.precision)]),
         "): ", std::string(result.status().message())));
   }
   model.ResetBuffers();
@@ -96,8 +102,8 @@ absl::Status TryPrecision(const Task& task, std::span<const int64_t> example_sha
 
 }  // namespace
 
-absl::StatusOr<std::optional<int>> CudaDeviceOf(const Task& task) {
-  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(task.device()));
+absl::StatusOr<std::optional<int>> CudaDeviceOf(const TaskSpec& task) {
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(task.device));
   return device.is_cpu() ? std::nullopt : std::optional<int>(device.index());
 }
 
@@ -108,11 +114,11 @@ void UseThreads(uint32_t threads) {
   at::set_num_interop_threads(static_cast<int>(threads));
 }
 
-absl::StatusOr<std::unique_ptr<Model>> MakeModel(const Task& task,
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task,
                                                  std::span<const int64_t> example_shape,
                                                  int64_t class_count) {
-  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(task.device()));
-  ASSIGN_OR_RETURN(const at::ScalarType precision, ParsePrecision(task.precision()));
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(task.device));
+  const at::ScalarType precision = ScalarTypeOf(task.precision);
   ASSIGN_OR_RETURN(Network network, MakeNetwork(task, example_shape, class_count));
   auto model = std::make_unique<TorchModel>(
       std::move(network), std::vector<int64_t>(example_shape.begin(), example_shape.end()),

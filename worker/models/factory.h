@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "proto/config.pb.h"
+#include "common/spec/task_spec.h"
 #include "worker/models/model.h"
 
 namespace thinwire {
@@ -23,12 +23,12 @@ void UseThreads(uint32_t threads);
 
 // Returns the number of the task's CUDA device, or nothing for the CPU. Errors: InvalidArgument if
 // the device does not exist; the message gives the reason.
-absl::StatusOr<std::optional<int>> CudaDeviceOf(const Task& task);
+absl::StatusOr<std::optional<int>> CudaDeviceOf(const TaskSpec& task);
 
-// Errors: InvalidArgument for an unknown model, device or precision, a model that does not fit the
+// Errors: InvalidArgument for an unknown device, a model that does not fit the
 // examples, a precision that LibTorch does not support for the model, or an invalid TorchScript
 // file; NotFound if that file is missing.
-absl::StatusOr<std::unique_ptr<Model>> MakeModel(const Task& task,
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task,
                                                  std::span<const int64_t> example_shape,
                                                  int64_t class_count);
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/config.pb.h"
+#include "common/spec/task_spec.h"
 #include "worker/models/bound_model.h"
 #include "worker/models/factory.h"
 
@@ -54,12 +54,11 @@ std::string Save(const std::string& name, const torch::jit::Module& module) {
 }
 
 absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& path,
-                                            const std::string& precision = "fp32") {
-  Task task;
-  task.set_precision(precision);
-  task.set_model("torchscript");
-  task.set_model_file(path);
-  task.set_device("cpu");
+                                            Precision precision = Precision::kFp32) {
+  const TaskSpec task = {.model = ModelKind::kTorchScript,
+                         .model_file = path,
+                         .device = "cpu",
+                         .precision = precision};
   return MakeModel(task, kShape, kClasses);
 }
 
@@ -86,7 +85,7 @@ TEST(TorchScriptTest, TheLossFalls) {
 TEST(TorchScriptTest, TheLossFallsInBf16) {
   const std::string path = Save("bf16", DenseModule());
   BoundModel exact(Load(path).value());
-  BoundModel bound(Load(path, "bf16").value());
+  BoundModel bound(Load(path, Precision::kBf16).value());
   const ToyBatch toy(6, 4, kClasses);
   const double before = bound.Train(toy.batch())->loss_sum;
   EXPECT_NE(before, exact.Train(toy.batch())->loss_sum) << "bf16 must change the loss";

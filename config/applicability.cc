@@ -1,0 +1,285 @@
+#include "config/applicability.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/spec/optimizer_spec.h"
+#include "config/fields.h"
+
+namespace thinwire {
+namespace {
+
+using Codec = Compression::Codec;
+using Mode = Consistency::Mode;
+using Optimizer = Optimization::Optimizer;
+using Pull = Compression::Pull;
+using Push = Compression::Push;
+using Schedule = Optimization::Schedule;
+
+bool ModeIs(const JobConfig& config, std::initializer_list<int> modes) {
+  for (int mode : modes) {
+    if (config.consistency().mode() == mode) return true;
+  }
+  return false;
+}
+
+bool ChoosesPush(const JobConfig& config) {
+  const int push = config.compression().push();
+  return push == Push::auto_ || push == Push::fastest;
+}
+
+bool PullsDeltas(const JobConfig& config) { return config.compression().pull() >= Pull::delta; }
+
+bool Selects(const JobConfig& config) {
+  return config.optimization().gradient_selection() == Optimization::GradientSelection::gtopk;
+}
+
+const OptimizerTraits& OptimizerOf(const JobConfig& config) {
+  return kOptimizers[config.optimization().optimizer()];
+}
+
+// Returns true if some push of the run uses one of CODECS, as the codec of the whole gradient.
+bool Pushes(const JobConfig& config, std::initializer_list<int> codecs) {
+  const Compression& c = config.compression();
+  for (int codec : codecs) {
+    if (c.push() == codec) return true;
+    if (c.first_push_part() > 0 && c.first_push() == codec) return true;
+    if (!ChoosesPush(config)) continue;
+    for (int candidate : c.auto_codecs()) {
+      if (candidate == codec) return true;
+    }
+  }
+  return false;
+}
+
+bool PushesSparse(const JobConfig& config) { return Pushes(config, {Codec::topk, Codec::randomk}); }
+
+bool PullsDeltasIn(const JobConfig& config, std::initializer_list<int> codecs) {
+  for (int codec : codecs) {
+    if (config.compression().pull() == Pull::delta + codec) return true;
+  }
+  return false;
+}
+
+bool PullsSparse(const JobConfig& config) {
+  return PullsDeltasIn(config, {Codec::topk, Codec::randomk});
+}
+
+// Returns true if some push or pull uses one of CODECS, also for the values of a sparse codec.
+bool Uses(const JobConfig& config, std::initializer_list<int> codecs) {
+  if (Pushes(config, codecs) || PullsDeltasIn(config, codecs)) return true;
+  for (int codec : codecs) {
+    if (PushesSparse(config) && config.compression().topk_values() == codec) return true;
+    if (PullsSparse(config) && config.compression().pull_topk_values() == codec) return true;
+  }
+  return false;
+}
+
+// Returns true if residuals can be other than 0.
+bool LosesValues(const JobConfig& config) {
+  const Compression& c = config.compression();
+  return ChoosesPush(config) || c.push() != Push::fp32 || c.first_push_part() > 0 ||
+         c.momentum_correction() || Selects(config);
+}
+
+// "momentum or nesterov": the optimizers that read a setting.
+std::string OptimizersWith(bool OptimizerTraits::*uses) {
+  std::vector<std::string> names;
+  for (const OptimizerTraits& optimizer : kOptimizers) {
+    if (optimizer.*uses) names.emplace_back(optimizer.name);
+  }
+  const std::string last = names.back();
+  names.pop_back();
+  return absl::StrCat("optimizer: ", absl::StrJoin(names, ", "), names.empty() ? "" : " or ", last);
+}
+
+struct Condition {
+  // The fields that have an effect only if the condition holds.
+  std::vector<std::string_view> fields;
+  bool (*holds)(const JobConfig& config);
+  std::string text;
+  // The fields that decide; a message shows their values.
+  std::vector<std::string_view> deciders;
+};
+
+const std::vector<Condition>& Conditions() {
+  static const std::vector<Condition> conditions = {
+      {{"backup"},
+       [](const JobConfig& c) { return ModeIs(c, {Mode::backup}); },
+       "mode: backup",
+       {"mode"}},
+      {{"slack"}, [](const JobConfig& c) { return ModeIs(c, {Mode::ssp}); }, "mode: ssp", {"mode"}},
+      {{"fold_every"},
+       [](const JobConfig& c) {
+         return ModeIs(c, {Mode::ssp, Mode::async});
+       },
+       "mode: ssp or async",
+       {"mode"}},
+      {{"ordered_fold"},
+       [](const JobConfig& c) { return ModeIs(c, {Mode::sync}); },
+       "mode: sync",
+       {"mode"}},
+      {{"momentum"},
+       [](const JobConfig& c) { return OptimizerOf(c).uses_momentum; },
+       OptimizersWith(&OptimizerTraits::uses_momentum),
+       {"optimizer"}},
+      {{"beta1", "beta2"},
+       [](const JobConfig& c) { return OptimizerOf(c).uses_betas; },
+       OptimizersWith(&OptimizerTraits::uses_betas),
+       {"optimizer"}},
+      {{"epsilon"},
+       [](const JobConfig& c) { return OptimizerOf(c).uses_epsilon; },
+       OptimizersWith(&OptimizerTraits::uses_epsilon),
+       {"optimizer"}},
+      {{"decay_at", "decay_factor"},
+       [](const JobConfig& c) { return c.optimization().schedule() == Schedule::step; },
+       "schedule: step",
+       {"schedule"}},
+      {{"power"},
+       [](const JobConfig& c) { return c.optimization().schedule() == Schedule::polynomial; },
+       "schedule: polynomial",
+       {"schedule"}},
+      {{"selection_density", "selection_rest"},
+       Selects,
+       "gradient_selection: gtopk",
+       {"gradient_selection"}},
+      {{"density", "topk_values"}, PushesSparse, "push: topk or randomk", {"push"}},
+      {{"topk_indices"},
+       [](const JobConfig& c) {
+         return Pushes(c, {Codec::topk}) || PullsDeltasIn(c, {Codec::topk});
+       },
+       "push: topk or pull: delta_topk",
+       {"push", "pull"}},
+      {{"topk_least"},
+       [](const JobConfig& c) {
+         return Pushes(c, {Codec::topk}) || PullsDeltasIn(c, {Codec::topk}) || Selects(c);
+       },
+       "push: topk, pull: delta_topk or gradient_selection: gtopk",
+       {"push", "pull", "gradient_selection"}},
+      {{"density_warmup"},
+       [](const JobConfig& c) { return (PushesSparse(c) && !ChoosesPush(c)) || Selects(c); },
+       "push: topk or randomk, or gradient_selection: gtopk",
+       {"push", "gradient_selection"}},
+      {{"warmup_density"},
+       [](const JobConfig& c) {
+         return c.compression().density_warmup() > 0 &&
+                ((PushesSparse(c) && !ChoosesPush(c)) || Selects(c));
+       },
+       "a density_warmup above 0",
+       {"density_warmup"}},
+      {{"error_feedback"},
+       LosesValues,
+       "a push other than fp32, momentum_correction or gradient_selection: gtopk",
+       {"push"}},
+      {{"correction_momentum", "correction_nesterov"},
+       [](const JobConfig& c) { return c.compression().momentum_correction(); },
+       "momentum_correction: true",
+       {"momentum_correction"}},
+      {{"factor_masking"},
+       [](const JobConfig& c) { return c.compression().momentum_correction() && PushesSparse(c); },
+       "momentum_correction: true and push: topk or randomk",
+       {"momentum_correction", "push"}},
+      {{"first_push_part"},
+       [](const JobConfig& c) { return !ChoosesPush(c); },
+       "a push other than auto and fastest",
+       {"push"}},
+      {{"first_push"},
+       [](const JobConfig& c) { return c.compression().first_push_part() > 0; },
+       "a first_push_part above 0",
+       {"first_push_part"}},
+      {{"auto_codecs"}, ChoosesPush, "push: auto or fastest", {"push"}},
+      {{"pull_density", "pull_topk_values"},
+       PullsSparse,
+       "pull: delta_topk or delta_randomk",
+       {"pull"}},
+      {{"version_log_bytes"}, PullsDeltas, "pull: delta or delta_CODEC", {"pull"}},
+      {{"publish_every"},
+       [](const JobConfig& c) {
+         return PullsDeltas(c) && ModeIs(c, {Mode::ssp, Mode::async});
+       },
+       "pull: delta or delta_CODEC and mode: ssp or async",
+       {"pull", "mode"}},
+      {{"twobit_threshold"},
+       [](const JobConfig& c) { return Uses(c, {Codec::twobit}); },
+       "codec twobit in push or pull",
+       {"push", "pull"}},
+      {{"qsgd_levels"},
+       [](const JobConfig& c) { return Uses(c, {Codec::qsgd}); },
+       "codec qsgd in push or pull",
+       {"push", "pull"}},
+      {{"onebit_group"},
+       [](const JobConfig& c) {
+         return Uses(c, {Codec::onebit, Codec::onebit_sign});
+       },
+       "codec onebit or onebit_sign in push or pull",
+       {"push", "pull"}},
+      {{"model_file"},
+       [](const JobConfig& c) { return c.task().model() == Task::Model::torchscript; },
+       "model: torchscript",
+       {"model"}},
+      {{"loss_scale_interval"},
+       [](const JobConfig& c) {
+         return c.task().precision() == Task::Precision::fp16 || c.task().loss_scale() > 0;
+       },
+       "precision: fp16 or a loss_scale above 0",
+       {"precision", "loss_scale"}},
+  };
+  return conditions;
+}
+
+const Condition* ConditionOf(std::string_view name) {
+  for (const Condition& condition : Conditions()) {
+    for (std::string_view field : condition.fields) {
+      if (field == name) return &condition;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool Applies(std::string_view name, const JobConfig& config) {
+  const Condition* condition = ConditionOf(name);
+  return condition == nullptr || condition->holds(config);
+}
+
+Problems UselessFields(const JobConfig& config) {
+  Problems problems;
+  const std::vector<Field> fields = LeafFields(*JobConfig::descriptor());
+  const auto value_of = [&](std::string_view name) {
+    for (const Field& field : fields) {
+      if (field.name() == name) return absl::StrCat(field.name(), ": ", ValueText(config, field));
+    }
+    return std::string(name);
+  };
+  for (const Field& field : fields) {
+    const Condition* condition = ConditionOf(field.name());
+    if (condition == nullptr || condition->holds(config) || !IsGiven(config, field)) continue;
+    std::vector<std::string> got;
+    for (std::string_view decider : condition->deciders) got.push_back(value_of(decider));
+    problems.Add(field.name(), absl::StrCat("only valid with ", condition->text, " (got ",
+                                            absl::StrJoin(got, ", "), ")"));
+  }
+  return problems;
+}
+
+void DropReplacedFields(JobConfig& config, FieldPlaces& places) {
+  const auto is_flag = [&](std::string_view name) {
+    const auto place = places.find(std::string(name));
+    return place != places.end() && !IsFilePlace(place->second);
+  };
+  const JobConfig given = config;
+  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+    const Condition* condition = ConditionOf(field.name());
+    if (condition == nullptr || condition->holds(given) || !IsGiven(given, field)) continue;
+    if (is_flag(field.name()) || std::ranges::none_of(condition->deciders, is_flag)) continue;
+    Clear(config, field);
+    places.erase(field.name());
+  }
+}
+
+}  // namespace thinwire

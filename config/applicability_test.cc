@@ -1,0 +1,164 @@
+#include "config/applicability.h"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "config/fields.h"
+
+namespace thinwire {
+namespace {
+
+JobConfig Parsed(const std::string& text) {
+  JobConfig config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return config;
+}
+
+std::string Useless(const std::string& text) {
+  return std::string(UselessFields(Parsed(text)).ToStatus().message());
+}
+
+// A field, a job in which it has an effect, and a job in which it has none.
+struct Case {
+  const char* field;
+  const char* section;
+  const char* value;
+  const char* with_effect;
+  const char* without_effect;
+};
+
+constexpr Case kCases[] = {
+    {"backup", "consistency", "1", "consistency { mode: backup }", ""},
+    {"slack", "consistency", "0", "consistency { mode: ssp }", "consistency { mode: async }"},
+    {"fold_every", "consistency", "1", "consistency { mode: async }",
+     "consistency { mode: backup }"},
+    {"ordered_fold", "consistency", "false", "", "consistency { mode: ssp }"},
+    {"momentum", "optimization", "0.9", "optimization { optimizer: nesterov }", ""},
+    {"beta1", "optimization", "0.9", "optimization { optimizer: adam }",
+     "optimization { optimizer: adagrad }"},
+    {"beta2", "optimization", "0.9", "optimization { optimizer: adamw }",
+     "optimization { optimizer: momentum }"},
+    {"epsilon", "optimization", "1e-8", "optimization { optimizer: adagrad }", ""},
+    {"decay_at", "optimization", "0.5", "optimization { schedule: step }", ""},
+    {"decay_factor", "optimization", "0.5", "optimization { schedule: step }",
+     "optimization { schedule: cosine }"},
+    {"power", "optimization", "1", "optimization { schedule: polynomial }", ""},
+    {"selection_density", "optimization", "0.5", "optimization { gradient_selection: gtopk }", ""},
+    {"selection_rest", "optimization", "server", "optimization { gradient_selection: gtopk }", ""},
+    {"density", "compression", "0.01", "compression { push: topk }", "compression { push: fp16 }"},
+    {"density", "compression", "0.01", "compression { push: auto auto_codecs: randomk }",
+     "compression { push: auto }"},
+    {"density", "compression", "0.01", "compression { first_push: topk first_push_part: 0.1 }",
+     "compression { first_push: topk }"},
+    {"topk_values", "compression", "fp16", "compression { push: randomk }", ""},
+    {"topk_indices", "compression", "elias_fano", "compression { pull: delta_topk }",
+     "compression { push: randomk }"},
+    {"topk_least", "compression", "8", "optimization { gradient_selection: gtopk }", ""},
+    {"density_warmup", "compression", "0.1", "compression { push: topk }",
+     "compression { push: auto auto_codecs: topk }"},
+    {"warmup_density", "compression", "0.1", "compression { push: topk density_warmup: 0.5 }",
+     "compression { push: topk }"},
+    {"error_feedback", "compression", "true", "compression { push: bf16 }", ""},
+    {"correction_momentum", "compression", "0.9", "compression { momentum_correction: true }", ""},
+    {"correction_nesterov", "compression", "true", "compression { momentum_correction: true }", ""},
+    {"factor_masking", "compression", "true",
+     "compression { momentum_correction: true push: topk }",
+     "compression { momentum_correction: true push: bf16 }"},
+    {"first_push_part", "compression", "0.1", "compression { push: topk }",
+     "compression { push: fastest }"},
+    {"first_push", "compression", "bf16", "compression { first_push_part: 0.1 }", ""},
+    {"auto_codecs", "compression", "bf16", "compression { push: auto }", ""},
+    {"pull_density", "compression", "0.01", "compression { pull: delta_randomk }",
+     "compression { pull: delta }"},
+    {"pull_topk_values", "compression", "fp16", "compression { pull: delta_topk }",
+     "compression { pull: delta_fp16 }"},
+    {"version_log_bytes", "compression", "1", "compression { pull: delta }",
+     "compression { pull: bf16 }"},
+    {"publish_every", "compression", "1", "consistency { mode: ssp } compression { pull: delta }",
+     "compression { pull: delta }"},
+    {"twobit_threshold", "compression", "1", "compression { push: topk topk_values: twobit }", ""},
+    {"qsgd_levels", "compression", "1", "compression { pull: delta_qsgd }", ""},
+    {"onebit_group", "compression", "8", "compression { push: onebit_sign }", ""},
+    {"model_file", "task", "'x'", "task { model: torchscript }", ""},
+    {"loss_scale_interval", "task", "1", "task { loss_scale: 2 }", ""},
+};
+
+// TEXT with the field of CASE given.
+std::string With(const Case& c, const std::string& text) {
+  JobConfig config = Parsed(text);
+  EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(
+      std::string(c.section) + " { " + c.field + ": " + c.value + " }", &config));
+  return config.DebugString();
+}
+
+TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
+  std::set<std::string> fields;
+  for (const Case& c : kCases) {
+    EXPECT_EQ(Useless(With(c, c.with_effect)).find(std::string(c.field) + ": "), std::string::npos)
+        << c.field << " with " << c.with_effect;
+    EXPECT_NE(Useless(With(c, c.without_effect)).find(std::string(c.field) + ": only valid with "),
+              std::string::npos)
+        << c.field << " with " << c.without_effect;
+    fields.insert(c.field);
+  }
+  EXPECT_EQ(fields.size(), 35u);
+}
+
+TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {
+  std::set<std::string> tested;
+  for (const Case& c : kCases) tested.insert(c.field);
+  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+    // A field that does not apply somewhere has a condition.
+    for (const char* job : {"", "consistency { mode: ssp }", "compression { push: fastest }"}) {
+      if (!Applies(field.name(), Parsed(job))) {
+        EXPECT_EQ(tested.count(field.name()), 1u) << field.name();
+      }
+    }
+  }
+}
+
+TEST(ApplicabilityTest, AMessageShowsTheSettingsThatDecide) {
+  EXPECT_EQ(Useless("compression { density: 0.01 }"),
+            "density: only valid with push: topk or randomk (got push: fp32)");
+  EXPECT_EQ(Useless("optimization { momentum: 0.9 optimizer: adam }"),
+            "momentum: only valid with optimizer: momentum or nesterov (got optimizer: adam)");
+  EXPECT_EQ(Useless("optimization { epsilon: 1 }"),
+            "epsilon: only valid with optimizer: adam, adamw or adagrad (got optimizer: sgd)");
+  EXPECT_EQ(Useless("compression { publish_every: 2 pull: delta }"),
+            "publish_every: only valid with pull: delta or delta_CODEC and mode: ssp or async (got "
+            "pull: delta, mode: sync)");
+  EXPECT_EQ(Useless("compression { warmup_density: 0.5 push: topk }"),
+            "warmup_density: only valid with a density_warmup above 0 (got density_warmup: 0)");
+}
+
+TEST(ApplicabilityTest, EveryFieldWithoutEffectIsReported) {
+  const Problems problems =
+      UselessFields(Parsed("consistency { slack: 1 backup: 1 } task { model_file: 'x' }"));
+  EXPECT_EQ(problems.list().size(), 3u);
+}
+
+TEST(ApplicabilityTest, AFlagThatReplacesADeciderDropsTheFieldsOfTheFile) {
+  JobConfig config =
+      Parsed("optimization { optimizer: sgd momentum: 0.9 schedule: step decay_at: 0.5 }");
+  FieldPlaces places = {{"optimizer", "--optimizer"}, {"momentum", "f:1:2"}, {"decay_at", "f:1:3"}};
+  DropReplacedFields(config, places);
+  EXPECT_FALSE(config.optimization().has_momentum());
+  EXPECT_EQ(config.optimization().decay_at_size(), 1);
+  EXPECT_EQ(places, (FieldPlaces{{"optimizer", "--optimizer"}, {"decay_at", "f:1:3"}}));
+}
+
+TEST(ApplicabilityTest, AFieldWithoutEffectStaysIfTheFileAloneOrAFlagGaveIt) {
+  JobConfig config = Parsed("optimization { momentum: 0.9 } compression { density: 0.1 }");
+  FieldPlaces places = {{"momentum", "f:1:2"}, {"density", "--density"}, {"push", "--push"}};
+  DropReplacedFields(config, places);
+  EXPECT_TRUE(config.optimization().has_momentum());
+  EXPECT_TRUE(config.compression().has_density());
+  const Problems problems = UselessFields(config);
+  EXPECT_EQ(problems.list().size(), 2u);
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,88 @@
+#include "config/effective.h"
+
+#include <google/protobuf/message.h>
+#include <google/protobuf/text_format.h>
+
+#include "config/applicability.h"
+#include "config/fields.h"
+
+namespace thinwire {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+using nlohmann::ordered_json;
+
+ordered_json JsonOf(const Message& message);
+
+ordered_json ValueOf(const Message& m, const FieldDescriptor& field) {
+  const Reflection& r = *m.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return r.GetUInt32(m, &field);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return r.GetUInt64(m, &field);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return r.GetDouble(m, &field);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return r.GetBool(m, &field);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return r.GetEnum(m, &field)->name();
+    case FieldDescriptor::CPPTYPE_STRING:
+      return r.GetString(m, &field);
+    default:
+      return JsonOf(r.GetMessage(m, &field));
+  }
+}
+
+ordered_json ElementOf(const Message& m, const FieldDescriptor& field, int i) {
+  const Reflection& r = *m.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return r.GetRepeatedDouble(m, &field, i);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return r.GetRepeatedEnum(m, &field, i)->name();
+    default:
+      return r.GetRepeatedString(m, &field, i);
+  }
+}
+
+// The given fields of MESSAGE.
+ordered_json JsonOf(const Message& message) {
+  ordered_json fields = ordered_json::object();
+  std::vector<const FieldDescriptor*> given;
+  message.GetReflection()->ListFields(message, &given);
+  for (const FieldDescriptor* field : given) {
+    if (!field->is_repeated()) {
+      fields[field->name()] = ValueOf(message, *field);
+      continue;
+    }
+    ordered_json elements = ordered_json::array();
+    for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+      elements.push_back(ElementOf(message, *field, i));
+    }
+    fields[field->name()] = elements;
+  }
+  return fields;
+}
+
+}  // namespace
+
+JobConfig EffectiveJob(const JobConfig& config) {
+  JobConfig effective = config;
+  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+    if (Applies(field.name(), config)) SetToDefault(effective, field);
+  }
+  return effective;
+}
+
+std::string EffectiveText(const JobConfig& config) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(EffectiveJob(config), &text);
+  return text;
+}
+
+ordered_json EffectiveJson(const JobConfig& config) { return JsonOf(EffectiveJob(config)); }
+
+}  // namespace thinwire

@@ -1,0 +1,23 @@
+// The comments of proto/job.proto, which are the help texts of the flags. The file is built into
+// the program.
+#ifndef THINWIRE_CONFIG_FIELD_DOCS_H_
+#define THINWIRE_CONFIG_FIELD_DOCS_H_
+
+#include <map>
+#include <string>
+
+namespace thinwire {
+
+// "Compression.density" -> "push topk and randomk: the part of a shard's values that is sent."
+using FieldDocs = std::map<std::string, std::string>;
+
+// Returns the comment lines directly above each field of each message of PROTO, joined by spaces.
+// Enums and nested messages have no entries.
+FieldDocs ParseFieldDocs(const std::string& proto);
+
+// The comments of proto/job.proto.
+FieldDocs JobFieldDocs();
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CONFIG_FIELD_DOCS_H_

@@ -1,0 +1,134 @@
+#include "config/field_flags.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/did_you_mean.h"
+#include "config/applicability.h"
+#include "config/field_docs.h"
+
+namespace thinwire {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+
+// An enum with more values than this is listed below its flag instead of beside it.
+constexpr size_t kMaxListedValues = 6;
+
+std::string Names(const FieldDescriptor& field, const char* separator) {
+  const std::vector<std::string_view> names = EnumNames(field);
+  return absl::StrJoin(std::vector<std::string>(names.begin(), names.end()), separator);
+}
+
+std::string TypeName(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "TEXT";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "[true|false]";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return "NUMBER";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return EnumNames(field).size() <= kMaxListedValues ? Names(field, "|") : "NAME";
+    default:
+      return "COUNT";
+  }
+}
+
+std::string Describe(const FieldDescriptor& field, const FieldDocs& docs) {
+  const auto doc = docs.find(absl::StrCat(field.containing_type()->name(), ".", field.name()));
+  std::vector<std::string> sentences;
+  if (doc != docs.end()) sentences.push_back(doc->second);
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM &&
+      EnumNames(field).size() > kMaxListedValues) {
+    sentences.push_back(absl::StrCat("One of: ", Names(field, ", "), "."));
+  }
+  const std::string value = DefaultText(field);
+  if (!value.empty()) sentences.push_back(absl::StrCat("Default: ", value));
+  return absl::StrJoin(sentences, " ");
+}
+
+}  // namespace
+
+std::string EnvironmentName(std::string_view flag) {
+  return absl::StrCat("THINWIRE_", absl::AsciiStrToUpper(std::string(flag)));
+}
+
+FieldFlags::FieldFlags(CLI::App& app, const std::vector<std::string_view>& only) : app_(app) {
+  const FieldDocs docs = JobFieldDocs();
+  for (Field& field : LeafFields(*JobConfig::descriptor())) {
+    if (!only.empty() && std::ranges::find(only, field.name()) == only.end()) continue;
+    const FieldDescriptor& descriptor = field.descriptor();
+    // Apply converts the words, because it can say what a field expects.
+    CLI::Option* option = app.add_option(
+        "--" + field.name(), [](const CLI::results_t&) { return true; },
+        Describe(descriptor, docs));
+    option->type_name(TypeName(descriptor))->type_size(1);
+    option->envname(EnvironmentName(field.name()));
+    if (descriptor.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+      option->expected(0, 1);
+    } else {
+      option->expected(1);
+    }
+    option->multi_option_policy(descriptor.is_repeated() ? CLI::MultiOptionPolicy::TakeAll
+                                                         : CLI::MultiOptionPolicy::TakeLast);
+    option->group(descriptor.containing_type()->name());
+    flags_.push_back({std::move(field), option});
+  }
+}
+
+absl::Status FieldFlags::Apply(JobConfig& config, FieldPlaces& places) const {
+  std::vector<std::string> problems;
+  const std::vector<CLI::Option*>& on_command_line = app_.parse_order();
+  for (const auto& [field, option] : flags_) {
+    if (option->count() == 0) continue;
+    const bool from_flag = std::ranges::find(on_command_line, option) != on_command_line.end();
+    const std::string place = from_flag ? "--" + field.name() : EnvironmentName(field.name());
+    std::vector<std::string> words = option->results();
+    // An environment variable holds all values of a repeated field.
+    if (!from_flag && field.descriptor().is_repeated()) {
+      words = absl::StrSplit(words.front(), ',');
+    }
+    Clear(config, field);
+    for (const std::string& word : words) {
+      const bool bare =
+          field.descriptor().cpp_type() == FieldDescriptor::CPPTYPE_BOOL && word.empty();
+      const absl::Status set = SetFromWord(config, field, bare ? "true" : word);
+      if (!set.ok()) problems.push_back(absl::StrCat(place, ": ", set.message()));
+    }
+    std::erase_if(places,
+                  [&](const auto& other) { return other.first.starts_with(field.name() + "["); });
+    places[field.name()] = place;
+  }
+  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  DropReplacedFields(config, places);
+  return absl::OkStatus();
+}
+
+absl::Status CheckNoExtras(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const std::vector<std::string> extras = app.remaining();
+  std::vector<std::string> problems;
+  for (const std::string& extra : extras) {
+    if (!absl::StartsWith(extra, "-")) continue;
+    const std::string flag = extra.substr(0, extra.find('='));
+    const std::string nearest = DidYouMean(flag, views);
+    problems.push_back(
+        absl::StrCat(flag, ": unknown flag",
+                     nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)")));
+  }
+  // A word without a flag may be the value of an unknown flag, which has its problem already.
+  if (problems.empty() && !extras.empty()) {
+    problems.push_back(absl::StrCat("\"", extras.front(), "\": not a flag (expected --NAME)"));
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+}  // namespace thinwire

@@ -1,0 +1,232 @@
+#include "config/fields.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/did_you_mean.h"
+
+namespace thinwire {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumValueDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+using google::protobuf::TextFormat;
+
+void AddLeafFields(const Descriptor& type, std::vector<const FieldDescriptor*> path,
+                   std::vector<Field>& to) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    path.push_back(type.field(i));
+    if (type.field(i)->message_type() != nullptr) {
+      AddLeafFields(*type.field(i)->message_type(), path, to);
+    } else {
+      to.push_back({path});
+    }
+    path.pop_back();
+  }
+}
+
+// The message that holds the field.
+const Message& HolderOf(const Message& message, const Field& field) {
+  const Message* holder = &message;
+  for (size_t i = 0; i + 1 < field.path.size(); ++i) {
+    holder = &holder->GetReflection()->GetMessage(*holder, field.path[i]);
+  }
+  return *holder;
+}
+
+Message& MutableHolderOf(Message& message, const Field& field) {
+  Message* holder = &message;
+  for (size_t i = 0; i + 1 < field.path.size(); ++i) {
+    holder = holder->GetReflection()->MutableMessage(holder, field.path[i]);
+  }
+  return *holder;
+}
+
+// Returns whether WORD is a value of the field.
+bool Put(Message& message, const FieldDescriptor& field, const std::string& word) {
+  const Reflection& reflection = *message.GetReflection();
+  const bool repeated = field.is_repeated();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32: {
+      uint32_t value = 0;
+      if (!absl::SimpleAtoi(word, &value)) return false;
+      repeated ? reflection.AddUInt32(&message, &field, value)
+               : reflection.SetUInt32(&message, &field, value);
+      return true;
+    }
+    case FieldDescriptor::CPPTYPE_UINT64: {
+      uint64_t value = 0;
+      if (!absl::SimpleAtoi(word, &value)) return false;
+      repeated ? reflection.AddUInt64(&message, &field, value)
+               : reflection.SetUInt64(&message, &field, value);
+      return true;
+    }
+    case FieldDescriptor::CPPTYPE_DOUBLE: {
+      double value = 0;
+      if (!absl::SimpleAtod(word, &value)) return false;
+      repeated ? reflection.AddDouble(&message, &field, value)
+               : reflection.SetDouble(&message, &field, value);
+      return true;
+    }
+    case FieldDescriptor::CPPTYPE_BOOL: {
+      if (word != "true" && word != "false") return false;
+      repeated ? reflection.AddBool(&message, &field, word == "true")
+               : reflection.SetBool(&message, &field, word == "true");
+      return true;
+    }
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const EnumValueDescriptor* value = field.enum_type()->FindValueByName(word);
+      if (value == nullptr) return false;
+      repeated ? reflection.AddEnum(&message, &field, value)
+               : reflection.SetEnum(&message, &field, value);
+      return true;
+    }
+    case FieldDescriptor::CPPTYPE_STRING:
+      repeated ? reflection.AddString(&message, &field, word)
+               : reflection.SetString(&message, &field, word);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string Field::DottedName() const {
+  return absl::StrJoin(path, ".", [](std::string* out, const FieldDescriptor* field) {
+    out->append(field->name());
+  });
+}
+
+std::vector<Field> LeafFields(const Descriptor& type) {
+  std::vector<Field> fields;
+  AddLeafFields(type, {}, fields);
+  return fields;
+}
+
+bool IsGiven(const Message& message, const Field& field) {
+  const Message& holder = HolderOf(message, field);
+  const Reflection& reflection = *holder.GetReflection();
+  return field.descriptor().is_repeated() ? reflection.FieldSize(holder, &field.descriptor()) > 0
+                                          : reflection.HasField(holder, &field.descriptor());
+}
+
+std::string ValueText(const Message& message, const Field& field) {
+  const Message& holder = HolderOf(message, field);
+  std::string text;
+  if (!field.descriptor().is_repeated()) {
+    TextFormat::PrintFieldValueToString(holder, &field.descriptor(), -1, &text);
+    return text;
+  }
+  std::vector<std::string> elements;
+  for (int i = 0; i < holder.GetReflection()->FieldSize(holder, &field.descriptor()); ++i) {
+    TextFormat::PrintFieldValueToString(holder, &field.descriptor(), i, &text);
+    elements.push_back(text);
+  }
+  return absl::StrCat("[", absl::StrJoin(elements, ", "), "]");
+}
+
+absl::Status SetFromWord(Message& message, const Field& field, const std::string& word) {
+  if (Put(MutableHolderOf(message, field), field.descriptor(), word)) return absl::OkStatus();
+  return absl::InvalidArgumentError(WrongValueText(field.descriptor(), word));
+}
+
+void Clear(Message& message, const Field& field) {
+  Message& holder = MutableHolderOf(message, field);
+  holder.GetReflection()->ClearField(&holder, &field.descriptor());
+}
+
+void SetToDefault(Message& message, const Field& field) {
+  const std::string text = DefaultText(field.descriptor());
+  if (!field.descriptor().is_repeated() && !text.empty() && !IsGiven(message, field)) {
+    Put(MutableHolderOf(message, field), field.descriptor(), text);
+  }
+}
+
+void CopyField(const Message& from, const Field& field, Message& to) {
+  const Message& source = HolderOf(from, field);
+  Message& target = MutableHolderOf(to, field);
+  std::unique_ptr<Message> single(source.New());
+  single->CopyFrom(source);
+  std::vector<const FieldDescriptor*> given;
+  single->GetReflection()->ListFields(*single, &given);
+  for (const FieldDescriptor* other : given) {
+    if (other != &field.descriptor()) single->GetReflection()->ClearField(single.get(), other);
+  }
+  target.GetReflection()->ClearField(&target, &field.descriptor());
+  target.MergeFrom(*single);
+}
+
+std::vector<std::string_view> EnumNames(const FieldDescriptor& field) {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    names.push_back(field.enum_type()->value(i)->name());
+  }
+  return names;
+}
+
+std::string ExpectedValue(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return "a whole number from 0 to 4294967295";
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return "a whole number from 0 to 18446744073709551615";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return "a number";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "text in quotes";
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return "fields in braces";
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      std::string names;
+      for (std::string_view name : EnumNames(field)) {
+        absl::StrAppend(&names, names.empty() ? "one of " : ", ", std::string(name));
+      }
+      return names;
+    }
+    default:
+      return field.cpp_type_name();
+  }
+}
+
+std::string WrongValueText(const FieldDescriptor& field, std::string_view got) {
+  std::string text = absl::StrCat("wrong value (expected ", ExpectedValue(field), ", got ",
+                                  got.empty() ? "nothing" : std::string(got));
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    const std::string nearest = DidYouMean(got, EnumNames(field));
+    if (!nearest.empty()) absl::StrAppend(&text, "; did you mean ", nearest, "?");
+  }
+  return text + ")";
+}
+
+std::string DefaultText(const FieldDescriptor& field) {
+  if (field.is_repeated()) return "";
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return absl::StrCat(field.default_value_uint32());
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return absl::StrCat(field.default_value_uint64());
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return absl::StrCat(field.default_value_double());
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return field.default_value_bool() ? "true" : "false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return field.default_value_enum()->name();
+    case FieldDescriptor::CPPTYPE_STRING:
+      return field.default_value_string();
+    default:
+      return "";
+  }
+}
+
+}  // namespace thinwire

@@ -1,0 +1,70 @@
+// Access to the fields of a job file by reflection, so that proto/job.proto is the only list of
+// settings.
+//
+// A leaf field is a field that holds values: "learning_rate" in JobConfig.optimization. No two leaf
+// fields share a name, so a name alone identifies one.
+#ifndef THINWIRE_CONFIG_FIELDS_H_
+#define THINWIRE_CONFIG_FIELDS_H_
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace thinwire {
+
+// One leaf field: the path from the outer message to it.
+struct Field {
+  std::vector<const google::protobuf::FieldDescriptor*> path;
+
+  const google::protobuf::FieldDescriptor& descriptor() const { return *path.back(); }
+  const std::string& name() const { return path.back()->name(); }
+  // "optimization.learning_rate"
+  std::string DottedName() const;
+};
+
+// All leaf fields of TYPE and of the messages in it, in the order of their declaration.
+std::vector<Field> LeafFields(const google::protobuf::Descriptor& type);
+
+// Returns true if MESSAGE states the field. A field that only has its default is not stated.
+bool IsGiven(const google::protobuf::Message& message, const Field& field);
+
+// The value of the field in text format, or its default: "topk", "0.01", "[0.5, 0.75]".
+std::string ValueText(const google::protobuf::Message& message, const Field& field);
+
+// Sets the field from a word without quotes, or adds the word to a repeated field. Errors:
+// InvalidArgument "wrong value (expected true or false, got maybe)".
+absl::Status SetFromWord(google::protobuf::Message& message, const Field& field,
+                         const std::string& word);
+
+// Removes the field's values.
+void Clear(google::protobuf::Message& message, const Field& field);
+
+// Sets a field that is not given to its default. A repeated field and a text without default stay
+// unset.
+void SetToDefault(google::protobuf::Message& message, const Field& field);
+
+// Copies the field from one message to another of the same type, or clears it.
+void CopyField(const google::protobuf::Message& from, const Field& field,
+               google::protobuf::Message& to);
+
+// Returns a description of the field's values: "a whole number from 0 to 4294967295", "one of sync,
+// backup, ssp, async".
+std::string ExpectedValue(const google::protobuf::FieldDescriptor& field);
+
+// "wrong value (expected EXPECTED, got GOT)", with the nearest name if the field is an enum.
+std::string WrongValueText(const google::protobuf::FieldDescriptor& field, std::string_view got);
+
+// The names of the values of an enum field, in the order of their declaration.
+std::vector<std::string_view> EnumNames(const google::protobuf::FieldDescriptor& field);
+
+// The default of a field that is not repeated; "" for a message and for a text without default.
+std::string DefaultText(const google::protobuf::FieldDescriptor& field);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CONFIG_FIELDS_H_

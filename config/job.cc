@@ -1,0 +1,235 @@
+#include "config/job.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "config/applicability.h"
+#include "config/fields.h"
+
+namespace thinwire {
+namespace {
+
+using Mode = Consistency::Mode;
+using Pull = Compression::Pull;
+using Push = Compression::Push;
+
+// The enums of job.proto have the numbers of the enum classes; job_test.cc compares their names.
+CodecId CodecOf(int value) { return static_cast<CodecId>(value); }
+
+Rule RuleOf(const Consistency& c) {
+  switch (c.mode()) {
+    case Mode::sync:
+      return Rule::Sync(c.workers(), c.ordered_fold());
+    case Mode::backup:
+      return Rule::Backup(c.workers(), c.backup());
+    case Mode::ssp:
+      return Rule::Ssp(c.workers(), c.slack(), c.fold_every());
+    case Mode::async:
+      return Rule::Async(c.workers(), c.fold_every());
+  }
+  return Rule();
+}
+
+OptimizerSpec OptimizerSpecOf(const Optimization& o) {
+  return {.kind = static_cast<OptimizerKind>(o.optimizer()),
+          .momentum = o.momentum(),
+          .beta1 = o.beta1(),
+          .beta2 = o.beta2(),
+          .epsilon = o.epsilon(),
+          .weight_decay = o.weight_decay()};
+}
+
+ScheduleSpec ScheduleSpecOf(const Optimization& o) {
+  return {.kind = static_cast<ScheduleKind>(o.schedule()),
+          .learning_rate = o.learning_rate(),
+          .warmup = o.warmup(),
+          .decay_at = {o.decay_at().begin(), o.decay_at().end()},
+          .decay_factor = o.decay_factor(),
+          .power = o.power()};
+}
+
+DensityWarmup DensityWarmupOf(const Compression& c) {
+  return {.part = c.density_warmup(), .first = c.warmup_density()};
+}
+
+SparseUpdateSpec SparseUpdateSpecOf(const Optimization& o, const Compression& c) {
+  SparseUpdateSpec spec{.lazy_slots = o.lazy_slots()};
+  if (o.gradient_selection() == Optimization::GradientSelection::none) return spec;
+  spec.selection_density = o.selection_density();
+  spec.selection_least = c.topk_least();
+  spec.selection_warmup = DensityWarmupOf(c);
+  spec.unselected_owner = static_cast<UnselectedOwner>(o.selection_rest());
+  return spec;
+}
+
+// The settings that pushes and pulls share.
+CodecSpec CodecSpecOf(CodecId id, const Compression& c) {
+  return {.id = id,
+          .least_sent = c.topk_least(),
+          .indices = static_cast<IndexCoder>(c.topk_indices()),
+          .twobit_threshold = c.twobit_threshold(),
+          .qsgd_levels = c.qsgd_levels(),
+          .onebit_group = c.onebit_group()};
+}
+
+CodecSpec PushCodecOf(CodecId id, const Compression& c) {
+  CodecSpec spec = CodecSpecOf(id, c);
+  spec.density = c.density();
+  spec.values = CodecOf(c.topk_values());
+  // Without error feedback, randomk must not shrink the mean of the gradients.
+  spec.unbiased = !c.error_feedback();
+  return spec;
+}
+
+// fp16 is not a default candidate because a gradient may be too large for it.
+constexpr CodecId kDefaultCandidates[] = {CodecId::kBf16, CodecId::kFp8E4m3, CodecId::kFp8E5m2};
+
+PushSpec PushSpecOf(const Compression& c) {
+  PushSpec spec;
+  if (c.push() == Push::auto_ || c.push() == Push::fastest) {
+    spec.choose = c.push() == Push::auto_ ? ChoiceRule::kAuto : ChoiceRule::kFastest;
+    for (int codec : c.auto_codecs()) spec.candidates.push_back(PushCodecOf(CodecOf(codec), c));
+    if (spec.candidates.empty()) {
+      for (CodecId codec : kDefaultCandidates) spec.candidates.push_back(PushCodecOf(codec, c));
+    }
+    spec.codec = PushCodecOf(CodecId::kFp32, c);
+  } else {
+    spec.codec = PushCodecOf(CodecOf(c.push()), c);
+  }
+  spec.error_feedback = c.error_feedback();
+  spec.warmup = {.density = DensityWarmupOf(c),
+                 .first_part = c.first_push_part(),
+                 .first = PushCodecOf(CodecOf(c.first_push()), c)};
+  spec.correction = {.enabled = c.momentum_correction(),
+                     .momentum = static_cast<float>(c.correction_momentum()),
+                     .nesterov = c.correction_nesterov(),
+                     .factor_masking = c.factor_masking()};
+  spec.gradient_clip = c.gradient_clip();
+  return spec;
+}
+
+std::optional<PublishOptions> PublishOptionsOf(const Compression& c) {
+  if (c.pull() < Pull::delta) return std::nullopt;
+  PublishOptions options{.log_bytes = c.version_log_bytes(), .every = c.publish_every()};
+  if (c.pull() != Pull::delta) {
+    options.codec = CodecSpecOf(CodecOf(c.pull() - Pull::delta), c);
+    options.codec->density = c.pull_density();
+    options.codec->values = CodecOf(c.pull_topk_values());
+  }
+  return options;
+}
+
+TaskSpec TaskSpecOf(const Task& t) {
+  return {.model = static_cast<ModelKind>(t.model()),
+          .model_file = t.model_file(),
+          .dataset = static_cast<DatasetKind>(t.dataset()),
+          .data_dir = t.data_dir(),
+          .batch_size = t.batch_size(),
+          .epochs = t.epochs(),
+          .seed = t.seed(),
+          .device = t.device(),
+          .threads = t.threads(),
+          .train_examples = t.train_examples(),
+          .test_examples = t.test_examples(),
+          .precision = static_cast<Precision>(t.precision()),
+          .loss_scale = t.loss_scale(),
+          .loss_scale_interval = t.loss_scale_interval()};
+}
+
+JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
+  JobSpec spec;
+  spec.name = config.name();
+  spec.server_count = config.servers();
+  spec.rule = RuleOf(config.consistency());
+  spec.lease = absl::Seconds(config.consistency().lease_seconds());
+  spec.start_timeout = absl::Seconds(config.consistency().start_timeout_seconds());
+  spec.optimizer = OptimizerSpecOf(config.optimization());
+  spec.schedule = ScheduleSpecOf(config.optimization());
+  spec.sparse_updates = SparseUpdateSpecOf(config.optimization(), config.compression());
+  spec.push = PushSpecOf(config.compression());
+  spec.publish = PublishOptionsOf(config.compression());
+  if (!spec.publish.has_value()) spec.pull_codec = CodecOf(config.compression().pull());
+  spec.shard_size = config.compression().shard_size();
+  spec.task = TaskSpecOf(config.task());
+  spec.silence = absl::Seconds(config.silence_seconds());
+  for (int i = 0; i < config.straggler_size(); ++i) {
+    absl::StatusOr<Straggler> straggler = ParseStraggler(config.straggler(i));
+    if (straggler.ok()) {
+      spec.stragglers.push_back(*straggler);
+    } else {
+      problems.Add(absl::StrCat("straggler[", i, "]"), std::string(straggler.status().message()));
+    }
+  }
+  spec.report = config.report();
+  return spec;
+}
+
+std::string NameOf(const Problem& problem) {
+  return problem.field.substr(0, problem.field.find('['));
+}
+
+}  // namespace
+
+absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places) {
+  Problems problems = UselessFields(config);
+  const JobSpec spec = JobSpecOf(config, problems);
+  std::vector<Problem> all = problems.list();
+  // A field without effect needs no second problem about its value.
+  const Problems invalid = spec.Validate();
+  for (const Problem& problem : invalid.list()) {
+    const bool reported = std::ranges::any_of(
+        problems.list(), [&](const Problem& other) { return NameOf(other) == NameOf(problem); });
+    if (!reported) all.push_back(problem);
+  }
+  if (all.empty()) return spec;
+  std::map<std::string, size_t> order;
+  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+    order.emplace(field.name(), order.size());
+  }
+  std::ranges::stable_sort(all, {}, [&](const Problem& problem) { return order[NameOf(problem)]; });
+  return absl::InvalidArgumentError(absl::StrJoin(
+      all, "\n",
+      [&](std::string* out, const Problem& problem) { out->append(LineOf(problem, places)); }));
+}
+
+absl::StatusOr<Straggler> ParseStraggler(std::string_view text) {
+  const size_t colon = text.find(':');
+  Straggler straggler;
+  if (colon == std::string_view::npos ||
+      !absl::SimpleAtoi(std::string(text.substr(0, colon)), &straggler.worker.value) ||
+      !absl::ParseDuration(std::string(text.substr(colon + 1)), &straggler.delay) ||
+      straggler.delay < absl::ZeroDuration() || straggler.delay > absl::Hours(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wrong value (expected WORKER:DELAY, such as 3:50ms, with a delay of at most "
+                     "1h, got ",
+                     std::string(text), ")"));
+  }
+  return straggler;
+}
+
+absl::StatusOr<std::vector<std::string>> ParseAddresses(std::string_view text) {
+  const std::vector<std::string> addresses = absl::StrSplit(std::string(text), ',');
+  for (const std::string& address : addresses) {
+    if (IsAddress(address, 1)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wrong value (expected host:port with a port from 1 to 65535, got \"", address, "\")"));
+  }
+  return addresses;
+}
+
+bool IsAddress(std::string_view address, int least_port) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  return colon != std::string_view::npos && colon > 0 &&
+         absl::SimpleAtoi(std::string(address.substr(colon + 1)), &port) && port >= least_port &&
+         port <= 65535;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,80 @@
+#include "config/job_difference.h"
+
+#include <google/protobuf/message.h>
+#include <google/protobuf/unknown_field_set.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "config/fields.h"
+
+namespace thinwire {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::UnknownFieldSet;
+
+constexpr std::string_view kPerProcess[] = {"device",          "threads",   "data_dir",
+                                            "model_file",      "precision", "straggler",
+                                            "silence_seconds", "report"};
+
+bool InTask(const Field& field) { return field.path.front()->name() == "task"; }
+
+std::string Difference(const std::string& field, const std::string& expected,
+                       const std::string& got) {
+  return absl::StrCat(field, " differs from the job's (expected ", expected, ", got ", got, ")");
+}
+
+// The numbers of the unknown fields of MESSAGE, "" for none. An unknown value of an enum field is
+// such a field, too.
+std::string UnknownNumbers(const Message& message) {
+  const UnknownFieldSet& unknown = message.GetReflection()->GetUnknownFields(message);
+  std::vector<int> numbers;
+  for (int i = 0; i < unknown.field_count(); ++i) numbers.push_back(unknown.field(i).number());
+  return absl::StrJoin(numbers, ", ");
+}
+
+// Compares the unknown fields of two messages that stand at PLACE.
+void CompareUnknown(const Message& expected, const Message& got, const std::string& place,
+                    std::vector<std::string>& differences) {
+  std::string expected_bytes, got_bytes;
+  const UnknownFieldSet& of_expected = expected.GetReflection()->GetUnknownFields(expected);
+  const UnknownFieldSet& of_got = got.GetReflection()->GetUnknownFields(got);
+  if (!of_expected.SerializeToString(&expected_bytes) || !of_got.SerializeToString(&got_bytes) ||
+      expected_bytes == got_bytes) {
+    return;
+  }
+  const std::string mine = UnknownNumbers(expected), its = UnknownNumbers(got);
+  differences.push_back(Difference(absl::StrCat(place, "unknown field"),
+                                   mine.empty() ? "none" : absl::StrCat("number ", mine),
+                                   its.empty() ? "none" : absl::StrCat("number ", its)));
+}
+
+}  // namespace
+
+std::optional<std::string> JobDifference(const JobConfig& expected, const JobConfig& got,
+                                         Compared compared) {
+  std::vector<std::string> differences;
+  const bool task = compared == Compared::kTask;
+  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+    if (InTask(field) != task || std::ranges::count(kPerProcess, field.name()) > 0) continue;
+    const std::string mine = ValueText(expected, field), its = ValueText(got, field);
+    if (mine != its) differences.push_back(Difference(field.DottedName(), mine, its));
+  }
+  if (task) {
+    CompareUnknown(expected.task(), got.task(), "task.", differences);
+  } else {
+    CompareUnknown(expected, got, "", differences);
+    CompareUnknown(expected.consistency(), got.consistency(), "consistency.", differences);
+    CompareUnknown(expected.optimization(), got.optimization(), "optimization.", differences);
+    CompareUnknown(expected.compression(), got.compression(), "compression.", differences);
+  }
+  if (differences.empty()) return std::nullopt;
+  return absl::StrJoin(differences, "; ");
+}
+
+}  // namespace thinwire

@@ -1,0 +1,85 @@
+#include "config/job_difference.h"
+
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/unknown_field_set.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace thinwire {
+namespace {
+
+JobConfig Parsed(const std::string& text) {
+  JobConfig config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return config;
+}
+
+std::string Difference(const std::string& expected, const std::string& got,
+                       Compared compared = Compared::kAllButTask) {
+  return JobDifference(Parsed(expected), Parsed(got), compared).value_or("");
+}
+
+TEST(JobDifferenceTest, AnAbsentFieldEqualsItsDefault) {
+  EXPECT_EQ(Difference("", "servers: 1 consistency { mode: sync } compression {}"), "");
+  EXPECT_EQ(Difference("optimization { learning_rate: 0.01 }", ""), "");
+}
+
+TEST(JobDifferenceTest, BothValuesAreNamed) {
+  EXPECT_EQ(
+      Difference("optimization { learning_rate: 0.05 }", "optimization { learning_rate: 0.5 }"),
+      "optimization.learning_rate differs from the job's (expected 0.05, got 0.5)");
+  EXPECT_EQ(Difference("", "optimization { optimizer: adam }"),
+            "optimization.optimizer differs from the job's (expected sgd, got adam)");
+  EXPECT_EQ(Difference("name: 'a'", ""),
+            "name differs from the job's (expected \"a\", got \"train\")");
+  EXPECT_EQ(
+      Difference("optimization { decay_at: [0.5] }", "optimization { decay_at: [0.5, 0.75] }"),
+      "optimization.decay_at differs from the job's (expected [0.5], got [0.5, 0.75])");
+}
+
+TEST(JobDifferenceTest, EveryDifferenceIsNamed) {
+  EXPECT_EQ(Difference("servers: 2 consistency { workers: 4 }", "servers: 3"),
+            "servers differs from the job's (expected 2, got 3); "
+            "consistency.workers differs from the job's (expected 4, got 1)");
+}
+
+TEST(JobDifferenceTest, TheTaskIsComparedApart) {
+  const char* one = "task { seed: 1 batch_size: 8 }";
+  const char* other = "task { seed: 2 batch_size: 8 }";
+  EXPECT_EQ(Difference(one, other), "");
+  EXPECT_EQ(Difference(one, other, Compared::kTask),
+            "task.seed differs from the job's (expected 1, got 2)");
+  EXPECT_EQ(Difference("servers: 2", "servers: 3", Compared::kTask), "");
+}
+
+TEST(JobDifferenceTest, SettingsOfAProcessAreNotCompared) {
+  const char* here = "straggler: '0:1s' silence_seconds: 5 report: 'a.json'";
+  EXPECT_EQ(Difference(here, ""), "");
+  EXPECT_EQ(Difference("task { device: 'cpu' threads: 2 data_dir: '/a' precision: bf16 }",
+                       "task { model_file: 'x' }", Compared::kTask),
+            "");
+}
+
+TEST(JobDifferenceTest, AnUnknownFieldIsNamedByItsNumber) {
+  JobConfig newer;
+  newer.GetReflection()->MutableUnknownFields(&newer)->AddVarint(77, 1);
+  EXPECT_EQ(JobDifference(JobConfig(), newer, Compared::kAllButTask),
+            "unknown field differs from the job's (expected none, got number 77)");
+  EXPECT_EQ(JobDifference(newer, newer, Compared::kAllButTask), std::nullopt);
+  Task* task = newer.mutable_task();
+  task->GetReflection()->MutableUnknownFields(task)->AddVarint(78, 1);
+  EXPECT_EQ(JobDifference(JobConfig(), newer, Compared::kTask),
+            "task.unknown field differs from the job's (expected none, got number 78)");
+}
+
+TEST(JobDifferenceTest, AnUnknownEnumValueIsADifference) {
+  // Optimizer 1000 as a newer program would send it.
+  JobConfig newer;
+  ASSERT_TRUE(newer.ParseFromString(std::string("\x22\x03\x08\xe8\x07", 5)));
+  EXPECT_EQ(JobDifference(JobConfig(), newer, Compared::kAllButTask),
+            "optimization.unknown field differs from the job's (expected none, got number 1)");
+}
+
+}  // namespace
+}  // namespace thinwire

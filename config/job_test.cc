@@ -1,0 +1,330 @@
+#include "config/job.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/fields.h"
+
+namespace thinwire {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+JobConfig Parsed(const std::string& text) {
+  JobConfig config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return config;
+}
+
+std::string Error(const std::string& text) {
+  return std::string(CheckJob(Parsed(text)).status().message());
+}
+
+JobSpec Spec(const std::string& text) {
+  const absl::StatusOr<JobSpec> spec = CheckJob(Parsed(text));
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return spec.value_or(JobSpec());
+}
+
+// The names of an enum of job.proto by number, compared with the names of an enum class in its
+// order.
+void ExpectNames(const google::protobuf::EnumDescriptor& type,
+                 std::span<const std::string_view> names) {
+  ASSERT_EQ(type.value_count(), static_cast<int>(names.size())) << type.full_name();
+  for (int i = 0; i < type.value_count(); ++i) {
+    ASSERT_NE(type.FindValueByNumber(i), nullptr) << type.full_name() << " " << i;
+    EXPECT_EQ(type.FindValueByNumber(i)->name(), names[i]);
+  }
+}
+
+TEST(JobTest, TheEnumsOfTheFileAreThoseOfTheSpecs) {
+  ExpectNames(*Optimization::Optimizer::Value_descriptor(), [] {
+    static std::vector<std::string_view> names;
+    for (const OptimizerTraits& optimizer : kOptimizers) names.push_back(optimizer.name);
+    return std::span<const std::string_view>(names);
+  }());
+  ExpectNames(*Optimization::Schedule::Value_descriptor(), kScheduleNames);
+  ExpectNames(*Optimization::SelectionRest::Value_descriptor(), kUnselectedOwnerNames);
+  ExpectNames(*Task::Model::Value_descriptor(), kModelNames);
+  ExpectNames(*Task::Dataset::Value_descriptor(), kDatasetNames);
+  ExpectNames(*Task::Precision::Value_descriptor(), kPrecisionNames);
+  ExpectNames(*Compression::IndexCoder::Value_descriptor(), kIndexCoderNames);
+}
+
+// Checks that TYPE has exactly the codecs in NAMES, each called PREFIX + name with the number
+// OFFSET + id, and the values in OTHERS.
+void ExpectCodecs(const google::protobuf::EnumDescriptor& type,
+                  std::span<const std::string_view> names, const std::string& prefix, int offset,
+                  const std::vector<std::string>& others) {
+  EXPECT_EQ(type.value_count(), static_cast<int>(names.size() + others.size())) << type.full_name();
+  for (std::string_view name : names) {
+    const auto* value = type.FindValueByName(prefix + std::string(name));
+    ASSERT_NE(value, nullptr) << type.full_name() << " lacks " << prefix << name;
+    EXPECT_EQ(value->number(), offset + static_cast<int>(ParseCodec(name)->id)) << name;
+  }
+  for (const std::string& other : others) {
+    EXPECT_NE(type.FindValueByName(other), nullptr) << type.full_name() << " lacks " << other;
+  }
+}
+
+TEST(JobTest, TheCodecsOfTheFileAreThoseOfTheCodecTable) {
+  ExpectCodecs(*Compression::Codec::Value_descriptor(), CodecNames(), "", 0, {});
+  ExpectCodecs(*Compression::DenseCodec::Value_descriptor(), DenseCodecNames(), "", 0, {});
+  ExpectCodecs(*Compression::Push::Value_descriptor(), CodecNames(), "", 0, {"auto", "fastest"});
+  const auto& pull = *Compression::Pull::Value_descriptor();
+  EXPECT_EQ(pull.value_count(),
+            static_cast<int>(ParameterCodecNames().size() + 1 + CodecNames().size()));
+  for (std::string_view name : ParameterCodecNames()) {
+    ASSERT_NE(pull.FindValueByName(std::string(name)), nullptr) << name;
+    EXPECT_EQ(pull.FindValueByName(std::string(name))->number(),
+              static_cast<int>(ParseCodec(name)->id));
+  }
+  for (std::string_view name : CodecNames()) {
+    const auto* value = pull.FindValueByName("delta_" + std::string(name));
+    ASSERT_NE(value, nullptr) << name;
+    EXPECT_EQ(value->number(), Compression::Pull::delta + static_cast<int>(ParseCodec(name)->id));
+  }
+}
+
+TEST(JobTest, TheDefaultsOfTheFileAreThoseOfTheSpecs) {
+  EXPECT_EQ(Spec(""), JobSpec([] {
+              JobSpec spec;
+              spec.push.warmup.first = {.id = CodecId::kFp8E5m2};
+              return spec;
+            }()));
+}
+
+TEST(JobTest, EachModeIsARule) {
+  EXPECT_EQ(Spec("consistency { workers: 4 }").rule, Rule::Sync(4));
+  EXPECT_EQ(Spec("consistency { workers: 4 ordered_fold: true }").rule, Rule::Sync(4, true));
+  EXPECT_EQ(Spec("consistency { mode: backup workers: 4 backup: 1 }").rule, Rule::Backup(4, 1));
+  EXPECT_EQ(Spec("consistency { mode: ssp workers: 4 slack: 3 fold_every: 2 }").rule,
+            Rule::Ssp(4, 3, 2));
+  EXPECT_EQ(Spec("consistency { mode: async workers: 4 }").rule, Rule::Async(4));
+}
+
+TEST(JobTest, EveryFieldOfTheOptimizationArrives) {
+  const JobSpec adam = Spec(
+      "optimization { optimizer: adamw learning_rate: 0.5 beta1: 0.75 beta2: 0.875 epsilon: 0.125 "
+      "weight_decay: 2 schedule: step warmup: 0.0625 decay_at: 0.5 decay_at: 0.75 decay_factor: "
+      "0.25 }");
+  EXPECT_EQ(adam.optimizer, (OptimizerSpec{.kind = OptimizerKind::kAdamW,
+                                           .beta1 = 0.75,
+                                           .beta2 = 0.875,
+                                           .epsilon = 0.125,
+                                           .weight_decay = 2}));
+  EXPECT_EQ(adam.schedule, (ScheduleSpec{.kind = ScheduleKind::kStep,
+                                         .learning_rate = 0.5,
+                                         .warmup = 0.0625,
+                                         .decay_at = {0.5, 0.75},
+                                         .decay_factor = 0.25}));
+  const JobSpec other =
+      Spec("optimization { optimizer: momentum momentum: 0.25 schedule: polynomial power: 3 }");
+  EXPECT_EQ(other.optimizer.momentum, 0.25);
+  EXPECT_EQ(other.schedule.power, 3);
+}
+
+TEST(JobTest, EveryFieldOfSparseUpdatesArrives) {
+  EXPECT_EQ(Spec("optimization { lazy_slots: true }").sparse_updates,
+            SparseUpdateSpec{.lazy_slots = true});
+  EXPECT_EQ(Spec("optimization { gradient_selection: gtopk selection_density: 0.25 selection_rest: "
+                 "workers } compression { topk_least: 32 density_warmup: 0.2 warmup_density: 0.5 }")
+                .sparse_updates,
+            (SparseUpdateSpec{.selection_density = 0.25,
+                              .selection_least = 32,
+                              .selection_warmup = {.part = 0.2, .first = 0.5},
+                              .unselected_owner = UnselectedOwner::kWorkers}));
+}
+
+TEST(JobTest, PullSaysHowParametersAreRead) {
+  const JobSpec whole = Spec("compression { pull: bf16 }");
+  EXPECT_FALSE(whole.publish.has_value());
+  EXPECT_EQ(whole.pull_codec, CodecId::kBf16);
+  EXPECT_EQ(Spec("compression { pull: delta }").publish, PublishOptions());
+  EXPECT_EQ(Spec("compression { pull: delta_fp8_e5m2 }").publish->codec->id, CodecId::kFp8E5m2);
+  const JobSpec sparse = Spec(
+      "consistency { mode: async } compression { pull: delta_topk pull_density: .25 "
+      "pull_topk_values: fp16 push: topk density: .5 version_log_bytes: 77 publish_every: 3 }");
+  EXPECT_EQ(sparse.publish->codec->id, CodecId::kTopK);
+  EXPECT_EQ(sparse.publish->codec->density, .25);
+  EXPECT_EQ(sparse.publish->codec->values, CodecId::kFp16);
+  EXPECT_EQ(sparse.publish->log_bytes, 77u);
+  EXPECT_EQ(sparse.publish->every, 3u);
+}
+
+TEST(JobTest, EveryFieldOfAPushArrives) {
+  const PushSpec push = Spec(R"(
+      compression {
+        push: topk density: 0.001 topk_values: fp8_e5m2 density_warmup: 0.2 warmup_density: 0.25
+        first_push: topk first_push_part: 0.1 momentum_correction: true correction_momentum: 0.5
+        correction_nesterov: true factor_masking: false gradient_clip: 2 topk_indices: golomb_rice
+        topk_least: 16
+      })")
+                            .push;
+  const CodecSpec codec = {.id = CodecId::kTopK,
+                           .density = 0.001,
+                           .least_sent = 16,
+                           .values = CodecId::kFp8E5m2,
+                           .indices = IndexCoder::kGolombRice};
+  EXPECT_EQ(
+      push,
+      (PushSpec{
+          .codec = codec,
+          .warmup = {.density = {.part = 0.2, .first = 0.25}, .first_part = 0.1, .first = codec},
+          .correction =
+              {.enabled = true, .momentum = 0.5f, .nesterov = true, .factor_masking = false},
+          .gradient_clip = 2}));
+  EXPECT_EQ(Spec("compression { push: twobit twobit_threshold: 2 }").push.codec.twobit_threshold,
+            2);
+  EXPECT_EQ(Spec("compression { push: qsgd qsgd_levels: 3 }").push.codec.qsgd_levels, 3u);
+  EXPECT_EQ(Spec("compression { push: onebit onebit_group: 64 }").push.codec.onebit_group, 64u);
+}
+
+TEST(JobTest, WithoutErrorFeedbackRandomKIsUnbiased) {
+  EXPECT_FALSE(Spec("compression { push: randomk }").push.codec.unbiased);
+  EXPECT_TRUE(Spec("compression { push: randomk error_feedback: false }").push.codec.unbiased);
+}
+
+TEST(JobTest, ARuleChoosesFromTheGivenCodecsOrFromTheDefaultOnes) {
+  EXPECT_EQ(Spec("").push.choose, std::nullopt);
+  const PushSpec dense = Spec("compression { push: auto }").push;
+  EXPECT_EQ(dense.choose, ChoiceRule::kAuto);
+  ASSERT_EQ(dense.candidates.size(), 3u);
+  EXPECT_EQ(dense.candidates[0].id, CodecId::kBf16);
+  const PushSpec given =
+      Spec("compression { push: fastest auto_codecs: topk density: 0.125 }").push;
+  EXPECT_EQ(given.choose, ChoiceRule::kFastest);
+  EXPECT_THAT(given.candidates, ElementsAre(CodecSpec{.id = CodecId::kTopK, .density = .125}));
+}
+
+TEST(JobTest, EveryFieldOfTheTaskArrives) {
+  EXPECT_EQ(Spec("task { model: torchscript model_file: 'm.pt' dataset: safetensors data_dir: '/d' "
+                 "batch_size: 8 epochs: 3 seed: 5 device: 'cuda:1' threads: 2 train_examples: 9 "
+                 "test_examples: 7 precision: bf16 loss_scale: 4 loss_scale_interval: 6 }")
+                .task,
+            (TaskSpec{.model = ModelKind::kTorchScript,
+                      .model_file = "m.pt",
+                      .dataset = DatasetKind::kSafetensors,
+                      .data_dir = "/d",
+                      .batch_size = 8,
+                      .epochs = 3,
+                      .seed = 5,
+                      .device = "cuda:1",
+                      .threads = 2,
+                      .train_examples = 9,
+                      .test_examples = 7,
+                      .precision = Precision::kBf16,
+                      .loss_scale = 4,
+                      .loss_scale_interval = 6}));
+}
+
+TEST(JobTest, TheSettingsOfTheWholeJobArrive) {
+  const JobSpec spec = Spec(
+      "name: 'fashion' servers: 2 silence_seconds: 3 straggler: '1:50ms' report: 'r.json' "
+      "consistency { workers: 2 lease_seconds: 4 start_timeout_seconds: 5 } "
+      "compression { shard_size: 8192 }");
+  EXPECT_EQ(spec.name, "fashion");
+  EXPECT_EQ(spec.server_count, 2u);
+  EXPECT_EQ(spec.silence, absl::Seconds(3));
+  EXPECT_THAT(spec.stragglers, ElementsAre(Straggler{WorkerId{1}, absl::Milliseconds(50)}));
+  EXPECT_EQ(spec.report, "r.json");
+  EXPECT_EQ(spec.lease, absl::Seconds(4));
+  EXPECT_EQ(spec.start_timeout, absl::Seconds(5));
+  EXPECT_EQ(spec.shard_size, 8192u);
+}
+
+TEST(JobTest, EveryNumberOutsideItsRangeIsRefused) {
+  int checked = 0;
+  for (const char* text : {"servers: 0",
+                           "silence_seconds: 0",
+                           "silence_seconds: inf",
+                           "consistency { workers: 0 }",
+                           "consistency { workers: 100000 }",
+                           "consistency { mode: backup workers: 2 backup: 2 }",
+                           "consistency { mode: ssp fold_every: 0 }",
+                           "consistency { lease_seconds: -1 }",
+                           "consistency { start_timeout_seconds: nan }",
+                           "optimization { learning_rate: -0.1 }",
+                           "optimization { learning_rate: nan }",
+                           "optimization { learning_rate: 1e60 }",
+                           "optimization { optimizer: momentum momentum: 1 }",
+                           "optimization { optimizer: adam beta1: -0.1 }",
+                           "optimization { optimizer: adam beta2: 1 }",
+                           "optimization { optimizer: adam epsilon: 0 }",
+                           "optimization { optimizer: adam epsilon: 1e-60 }",
+                           "optimization { weight_decay: inf }",
+                           "optimization { warmup: 1.1 }",
+                           "optimization { schedule: step decay_at: 1.5 }",
+                           "optimization { schedule: step decay_at: 0.6 decay_at: 0.5 }",
+                           "optimization { schedule: step decay_factor: 2 }",
+                           "optimization { schedule: polynomial power: -1 }",
+                           "compression { push: topk density: 0 }",
+                           "compression { push: topk density: 1.01 }",
+                           "compression { push: topk density: nan }",
+                           "compression { push: topk topk_least: 0 }",
+                           "compression { push: twobit twobit_threshold: 0 }",
+                           "compression { push: qsgd qsgd_levels: 128 }",
+                           "compression { push: qsgd qsgd_levels: 0 }",
+                           "compression { push: onebit onebit_group: 12 }",
+                           "compression { shard_size: 262145 }",
+                           "task { data_dir: '' }",
+                           "task { batch_size: 0 }",
+                           "task { epochs: 0 }",
+                           "task { device: 'gpu' }",
+                           "task { device: 'cuda:' }",
+                           "task { threads: 0 }",
+                           "task { loss_scale: 3 }",
+                           "task { loss_scale: 2 loss_scale_interval: 0 }",
+                           "task { model: torchscript }"}) {
+    EXPECT_THAT(Error(text), HasSubstr(" (expected ")) << text;
+    ++checked;
+  }
+  EXPECT_EQ(checked, 41);
+}
+
+TEST(JobTest, ACombinationThatDivergesIsRefusedAtItsPlace) {
+  EXPECT_THAT(Error("optimization { optimizer: adam } compression { pull: delta_topk }"),
+              HasSubstr("pull: diverges with optimizer: adam without lazy_slots"));
+  EXPECT_EQ(Error("compression { push: topk momentum_correction: true error_feedback: false }"),
+            "error_feedback: required by momentum_correction (expected true, got false)");
+}
+
+TEST(JobTest, AProblemBeginsWithThePlaceOfItsField) {
+  const JobConfig config =
+      Parsed("optimization { schedule: step decay_at: 0.5 decay_at: 7 warmup: 2 }");
+  EXPECT_EQ(CheckJob(config, {{"decay_at[1]", "--decay_at"}, {"warmup", "f:1:2"}}).status(),
+            absl::InvalidArgumentError("f:1:2: warmup: out of range (expected 0 to 1, got 2)\n"
+                                       "--decay_at: out of range (expected 0 to 1, got 7)"));
+}
+
+TEST(JobTest, AStragglerIsAWorkerAndADelay) {
+  EXPECT_EQ(ParseStraggler("3:50ms").value(), (Straggler{WorkerId{3}, absl::Milliseconds(50)}));
+  for (const char* text : {"", "3", "3:", ":50ms", "3:50", "3:-1s", "x:1s", "3:2h", "3:inf"}) {
+    EXPECT_FALSE(ParseStraggler(text).ok()) << text;
+  }
+  EXPECT_EQ(Error("straggler: '1:1s'"),
+            "straggler: out of range (expected a worker below 1, the value of workers, got 1)");
+  EXPECT_EQ(Error("straggler: '0:1'"),
+            "straggler: wrong value (expected WORKER:DELAY, such as 3:50ms, with a delay of at "
+            "most 1h, got 0:1)");
+}
+
+TEST(JobTest, AddressesAreHostsWithPorts) {
+  EXPECT_THAT(*ParseAddresses("a:7000,[::1]:7001"), ElementsAre("a:7000", "[::1]:7001"));
+  for (const char* text : {"", "a", "a:0", "a:70000", ":1", "a:7000,", "a:7000,b"}) {
+    EXPECT_FALSE(ParseAddresses(text).ok()) << text;
+  }
+  EXPECT_TRUE(IsAddress("127.0.0.1:0", 0));
+  EXPECT_EQ(ParseAddresses("a:7000,b").status().message(),
+            "wrong value (expected host:port with a port from 1 to 65535, got \"b\")");
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,273 @@
+#include "config/job_text.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <fstream>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/did_you_mean.h"
+#include "common/status_macros.h"
+#include "config/fields.h"
+
+namespace thinwire {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::TextFormat;
+
+// A job file is a page of text. A larger file is some other file.
+constexpr size_t kMaxBytes = 1 << 20;
+
+// The first error of protobuf's parser. Its line and column count from 0.
+class FirstError final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (error) return;
+    error = Error{line, column, message};
+  }
+
+  struct Error {
+    int line;
+    int column;
+    std::string text;
+  };
+  std::optional<Error> error;
+};
+
+// The offset of a position in TEXT; the end of TEXT for a position behind it.
+size_t OffsetOf(std::string_view text, int line, int column) {
+  size_t at = 0;
+  for (int i = 0; i < line; ++i) {
+    at = text.find('\n', at);
+    if (at == std::string_view::npos) return text.size();
+    ++at;
+  }
+  // protobuf advances a tab to the next column that is a multiple of eight.
+  for (int seen = 0; seen < column && at < text.size() && text[at] != '\n'; ++at) {
+    seen = text[at] == '\t' ? (seen / 8 + 1) * 8 : seen + 1;
+  }
+  return at;
+}
+
+std::string PlaceOf(std::string_view text, size_t offset, std::string_view file) {
+  const std::string_view before = text.substr(0, offset);
+  const auto lines = std::count(before.begin(), before.end(), '\n');
+  const size_t start = before.rfind('\n');
+  const size_t column = start == std::string_view::npos ? offset : offset - start - 1;
+  return absl::StrCat(std::string(file), ":", lines + 1, ":", column + 1);
+}
+
+bool IsNameCharacter(char c) { return absl::ascii_isalnum(c) || c == '_'; }
+
+size_t SkipSpaceBack(std::string_view text, size_t at) {
+  while (at > 0 && absl::ascii_isspace(text[at - 1])) --at;
+  return at;
+}
+
+// The text between the quotes that follow START in MESSAGE.
+std::optional<std::string> QuotedAfter(const std::string& message, const std::string& start) {
+  const size_t at = message.find(start + "\"");
+  if (at == std::string::npos) return std::nullopt;
+  const size_t begin = at + start.size() + 1;
+  return message.substr(begin, message.find('"', begin) - begin);
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view file)
+      : text_(text), file_(file), leaves_(LeafFields(*JobConfig::descriptor())) {}
+
+  absl::StatusOr<JobText> Parse() {
+    FirstError errors;
+    TextFormat::ParseInfoTree tree;
+    TextFormat::Parser parser;
+    parser.RecordErrorsTo(&errors);
+    parser.WriteLocationsTo(&tree);
+    JobText result;
+    if (!parser.ParseFromString(std::string(text_), &result.config)) {
+      return absl::InvalidArgumentError(errors.error
+                                            ? Describe(*errors.error)
+                                            : absl::StrCat(std::string(file_), ": not a job file"));
+    }
+    NotePlaces(result.config, tree, result.places);
+    return result;
+  }
+
+ private:
+  // The name of a field that was found in the text.
+  struct Name {
+    size_t offset;
+    std::string text;
+  };
+
+  // The field whose colon, brace or value is at OFFSET.
+  std::optional<Name> FieldBefore(size_t offset) const {
+    size_t end = SkipSpaceBack(text_, offset);
+    if (end > 0 && (text_[end - 1] == '[' || text_[end - 1] == ',')) {
+      const size_t colon = text_.substr(0, end).rfind(':');
+      if (colon != std::string_view::npos) end = colon + 1;
+    }
+    if (end > 0 && text_[end - 1] == ':') end = SkipSpaceBack(text_, end - 1);
+    size_t start = end;
+    while (start > 0 && IsNameCharacter(text_[start - 1])) --start;
+    if (start == end) return std::nullopt;
+    return Name{start, std::string(text_.substr(start, end - start))};
+  }
+
+  // The last field called NAME that begins before OFFSET.
+  std::optional<Name> LastField(const std::string& name, size_t offset) const {
+    for (size_t at = text_.rfind(name, offset); at != std::string_view::npos;
+         at = at == 0 ? std::string_view::npos : text_.rfind(name, at - 1)) {
+      const bool begins = at == 0 || !IsNameCharacter(text_[at - 1]);
+      const size_t end = at + name.size();
+      if (begins && (end >= text_.size() || !IsNameCharacter(text_[end]))) return Name{at, name};
+    }
+    return std::nullopt;
+  }
+
+  // The token at OFFSET.
+  std::string TokenAt(size_t offset) const {
+    std::string_view line = text_.substr(std::min(offset, text_.size()));
+    line = line.substr(0, line.find('\n'));
+    if (line.starts_with('"') || line.starts_with('\'')) {
+      return std::string(line.substr(0, line.find(line.front(), 1) + 1));
+    }
+    return std::string(line.substr(0, line.find_first_of(" \t\r,;]}#")));
+  }
+
+  const FieldDescriptor* FindField(std::string_view name) const {
+    for (const Field& leaf : leaves_) {
+      for (const FieldDescriptor* field : leaf.path) {
+        if (field->name() == name) return field;
+      }
+    }
+    return nullptr;
+  }
+
+  std::string Line(size_t offset, const std::string& text) const {
+    return absl::StrCat(PlaceOf(text_, offset, file_), ": ", text);
+  }
+
+  std::string Describe(const FirstError::Error& error) const {
+    const size_t offset = OffsetOf(text_, error.line, error.column);
+    if (const auto name = QuotedAfter(error.text, "has no field named ")) {
+      const auto found = LastField(*name, offset);
+      const auto holder = QuotedAfter(error.text, "Message type ");
+      return Line(found ? found->offset : offset,
+                  absl::StrCat(*name, ": ", UnknownFieldText(*name, holder.value_or(""))));
+    }
+    if (const auto name = QuotedAfter(error.text, "Non-repeated field ")) {
+      const auto found = LastField(*name, offset);
+      return Line(found ? found->offset : offset, *name + ": given twice");
+    }
+    // For enums and booleans, protobuf reports the position behind the value.
+    std::optional<std::string> got = QuotedAfter(error.text, "Unknown enumeration value of ");
+    if (!got) got = QuotedAfter(error.text, "Value: ");
+    auto name = QuotedAfter(error.text, "field ");
+    std::optional<Name> found = name ? LastField(*name, offset) : FieldBefore(offset);
+    const FieldDescriptor* field = found ? FindField(found->text) : nullptr;
+    if (field == nullptr) return Line(offset, error.text);
+    return Line(found->offset, absl::StrCat(field->name(), ": ",
+                                            WrongValueText(*field, got ? *got : TokenAt(offset))));
+  }
+
+  // HOLDER is the type of the message that lacks a field called NAME.
+  std::string UnknownFieldText(const std::string& name, const std::string& holder) const {
+    std::vector<std::string_view> here, anywhere;
+    for (const Field& leaf : leaves_) {
+      for (const FieldDescriptor* field : leaf.path) {
+        anywhere.push_back(field->name());
+        if (field->containing_type()->full_name() == holder) here.push_back(field->name());
+      }
+    }
+    if (const FieldDescriptor* field = FindField(name)) {
+      return absl::StrCat("not a field here (it belongs ", SectionOf(*field), ")");
+    }
+    std::string nearest = DidYouMean(name, here);
+    if (nearest.empty()) nearest = DidYouMean(name, anywhere);
+    return nearest.empty() ? "unknown field"
+                           : absl::StrCat("unknown field (did you mean ", nearest, "?)");
+  }
+
+  std::string SectionOf(const FieldDescriptor& field) const {
+    for (const Field& leaf : leaves_) {
+      if (leaf.path.size() > 1 && leaf.path.back()->containing_type() == field.containing_type()) {
+        return absl::StrCat("in ", leaf.path[leaf.path.size() - 2]->name(), " { }");
+      }
+    }
+    return "outside all braces";
+  }
+
+  void NotePlaces(const Message& message, const TextFormat::ParseInfoTree& tree,
+                  FieldPlaces& places) const {
+    std::vector<const FieldDescriptor*> given;
+    message.GetReflection()->ListFields(message, &given);
+    for (const FieldDescriptor* field : given) {
+      if (field->message_type() != nullptr) {
+        const TextFormat::ParseInfoTree* nested = tree.GetTreeForNested(field, -1);
+        if (nested == nullptr) continue;
+        NotePlaces(message.GetReflection()->GetMessage(message, field), *nested, places);
+      } else if (field->is_repeated()) {
+        for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+          NotePlace(tree, *field, i, absl::StrCat(field->name(), "[", i, "]"), places);
+        }
+      } else {
+        NotePlace(tree, *field, -1, field->name(), places);
+      }
+    }
+  }
+
+  void NotePlace(const TextFormat::ParseInfoTree& tree, const FieldDescriptor& field, int index,
+                 const std::string& name, FieldPlaces& places) const {
+    const TextFormat::ParseLocation start = tree.GetLocation(&field, index);
+    if (start.line < 0) return;
+    const std::string place = PlaceOf(text_, OffsetOf(text_, start.line, start.column), file_);
+    places.emplace(name, place);
+    places.emplace(field.name(), place);  // a repeated field: the place of its first element
+  }
+
+  const std::string_view text_;
+  const std::string_view file_;
+  const std::vector<Field> leaves_;
+};
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  std::string text(kMaxBytes + 1, '\0');
+  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad() || !in.is_open() || (in.fail() && !in.eof())) {
+    return absl::ErrnoToStatus(errno == 0 ? EIO : errno, absl::StrCat(path, ": cannot be read"));
+  }
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (text.size() > kMaxBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": too large for a job file (expected at most ", kMaxBytes, " bytes)"));
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<JobText> ParseJobText(std::string_view text, std::string_view file) {
+  return Parser(text, file).Parse();
+}
+
+absl::StatusOr<JobText> ReadJobFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  return ParseJobText(text, path);
+}
+
+}  // namespace thinwire

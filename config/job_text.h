@@ -1,0 +1,38 @@
+// Reads a job file (proto/job.proto in protobuf's text format).
+//
+// The parser stops at the first mistake in the text and reports its line and column, both counted
+// from 1:
+//
+//   job.textproto:3:3: learning_rat: unknown field (did you mean learning_rate?)
+//   job.textproto:4:1: density: not a field here (it belongs in compression { })
+//   job.textproto:5:3: workers: wrong value (expected a whole number from 0 to 4294967295, got
+//   four)
+//
+// The meaning of the values is checked later, by CheckJob of config/job.h. The text may come from
+// anywhere: no text crashes the parser.
+#ifndef THINWIRE_CONFIG_JOB_TEXT_H_
+#define THINWIRE_CONFIG_JOB_TEXT_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "config/places.h"
+#include "proto/job.pb.h"
+
+namespace thinwire {
+
+struct JobText {
+  JobConfig config;
+  FieldPlaces places;
+};
+
+// FILE is the name of the file in messages. Errors: InvalidArgument with one line.
+absl::StatusOr<JobText> ParseJobText(std::string_view text, std::string_view file);
+
+// Errors: those of ParseJobText, and the error of the operating system if the file cannot be read.
+absl::StatusOr<JobText> ReadJobFile(const std::string& path);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CONFIG_JOB_TEXT_H_

@@ -1,0 +1,19 @@
+#include "config/places.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+
+bool IsFilePlace(const std::string& place) { return place.find(':') != std::string::npos; }
+
+std::string LineOf(const Problem& problem, const FieldPlaces& places) {
+  const std::string name = problem.field.substr(0, problem.field.find('['));
+  auto place = places.find(problem.field);
+  if (place == places.end()) place = places.find(name);
+  if (place == places.end()) return absl::StrCat(name, ": ", problem.text);
+  // A flag and an environment variable name their field, a position in a file does not.
+  return absl::StrCat(place->second, ": ",
+                      IsFilePlace(place->second) ? absl::StrCat(name, ": ") : "", problem.text);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,29 @@
+// FieldPlaces: where each field of a job was set, so that a message can point there.
+//
+//   the value came from   place                 a message about it begins with
+//   a job file            job.textproto:7:5     job.textproto:7:5: density: ...
+//   a flag                --density             --density: ...
+//   the environment       THINWIRE_DENSITY      THINWIRE_DENSITY: ...
+//   nowhere (a default)   -                     density: ...
+#ifndef THINWIRE_CONFIG_PLACES_H_
+#define THINWIRE_CONFIG_PLACES_H_
+
+#include <map>
+#include <string>
+
+#include "common/problems.h"
+
+namespace thinwire {
+
+// By the name of the field; an element of a repeated field by "decay_at[1]" too.
+using FieldPlaces = std::map<std::string, std::string>;
+
+// Returns true if PLACE is a position in a file.
+bool IsFilePlace(const std::string& place);
+
+// The problem as one line that begins with the place of its field.
+std::string LineOf(const Problem& problem, const FieldPlaces& places);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CONFIG_PLACES_H_

@@ -1,0 +1,11 @@
+#!/bin/sh
+# THINWIRE EXAMPLE...: checks every example, and that the effective job of each is a valid job file, too.
+set -eu
+thinwire=$1
+shift
+[ $# -gt 0 ] || { echo "no examples (expected at least one)"; exit 1; }
+for example; do
+  "$thinwire" config check "$example"
+  "$thinwire" config show "$example" > "$TEST_TMPDIR/effective.textproto"
+  "$thinwire" config check "$TEST_TMPDIR/effective.textproto"
+done

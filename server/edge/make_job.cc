@@ -1,0 +1,37 @@
+#include "server/edge/make_job.h"
+
+#include <utility>
+
+#include "common/problems.h"
+#include "common/status_macros.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/optimizer/schedule.h"
+
+namespace thinwire {
+
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings settings,
+                                             Clock& clock) {
+  Problems problems = spec.Validate();
+  problems.Require(settings.server.value < spec.server_count, "server",
+                   absl::StrCat("below ", spec.server_count, ", the value of servers"),
+                   settings.server.value);
+  RETURN_IF_ERROR(problems.ToStatus());
+  ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(spec.optimizer));
+  ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(spec.schedule));
+  JobOptions options;
+  options.name = spec.name;
+  options.config = std::move(settings.config);
+  options.server = settings.server;
+  options.server_count = spec.server_count;
+  options.rule = spec.rule;
+  options.sparse_updates = spec.sparse_updates;
+  options.publish = spec.publish;
+  options.lease = spec.lease;
+  options.start_timeout = spec.start_timeout;
+  options.epoch = settings.epoch;
+  options.thread_count = settings.thread_count;
+  options.memory = settings.memory;
+  return std::make_unique<Job>(std::move(options), std::move(optimizer), schedule, clock);
+}
+
+}  // namespace thinwire
