@@ -41,10 +41,10 @@ class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (kernels::cuda::DeviceCount() == 0) GTEST_SKIP() << "this machine has no GPU";
-    gpu_ = *client::gpu::Gpu::Open(0);
+    gpu_ = *OpenGpu(0);
   }
 
-  std::unique_ptr<const client::gpu::Gpu> gpu_;
+  std::unique_ptr<const Device> gpu_;
 };
 
 class GpuClusterTest : public GpuTest, public ::testing::WithParamInterface<Mode> {

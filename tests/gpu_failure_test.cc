@@ -20,7 +20,7 @@ class GpuFailureTest : public ::testing::Test {
  protected:
   ~GpuFailureTest() override { kernels::cuda::emulation::BreakAfter(std::nullopt); }
 
-  std::unique_ptr<const client::gpu::Gpu> gpu_ = *client::gpu::Gpu::Open(0);
+  std::unique_ptr<const Device> gpu_ = *OpenGpu(0);
 };
 
 TEST_F(GpuFailureTest, DeviceFailureAtAnyCallEndsTrainingWithAStatus) {
@@ -62,9 +62,9 @@ TEST_F(GpuFailureTest, ModelLargerThanDeviceMemoryIsRefused) {
 }
 
 TEST_F(GpuFailureTest, MissingGpuIsRefused) {
-  const auto none = client::gpu::Gpu::Open(7);
+  const auto none = OpenGpu(7);
   EXPECT_TRUE(absl::IsFailedPrecondition(none.status()));
-  EXPECT_EQ(none.status().message(), "cuda:7: want a GPU below 1, the number that CUDA can use");
+  EXPECT_EQ(none.status().message(), "cuda:7: no such GPU (expected a number below 1, got 7)");
 }
 
 }  // namespace

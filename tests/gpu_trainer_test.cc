@@ -72,7 +72,7 @@ std::pair<Tensors, std::string> Train(const Device* device) {
 }
 
 TEST(GpuTrainerTest, TrainsToTheSameParametersAsOnTheHost) {
-  const auto gpu = *client::gpu::Gpu::Open(0);
+  const auto gpu = *OpenGpu(0);
   const auto [on_gpu, gpu_events] = Train(gpu.get());
   const auto [on_host, host_events] = Train(nullptr);
   EXPECT_EQ(on_gpu, on_host);

@@ -27,7 +27,7 @@
 #include "absl/time/time.h"
 #include "client/client.h"
 #include "client/encode/device.h"
-#include "client/gpu/open_gpu.h"
+#include "client/gpu/gpu.h"
 #include "client/transport/grpc_transport.h"
 #include "common/clock.h"
 #include "common/crc32c.h"

@@ -41,8 +41,8 @@ TEST(TopKCodecTest, WhatIsRememberedChangesNoByte) {
   const std::vector<float> gradient = Gauss(20'000, 2), before = Gauss(20'000, 3);
   const auto codec =
       MakeCodec({.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2}).value();
-  const auto encode = [&](uint32_t collect_from, std::vector<float>& residual) {
-    CodecMemory memory{.collect_from = collect_from};
+  const auto encode = [&](uint32_t threshold, std::vector<float>& residual) {
+    CodecMemory memory{.threshold = threshold};
     std::vector<std::byte> payload(codec->MaxPayloadBytes(gradient.size()));
     residual = before;
     payload.resize(codec->EncodeFeedback(gradient, residual, RandomKeys(), memory, payload));
@@ -50,8 +50,8 @@ TEST(TopKCodecTest, WhatIsRememberedChangesNoByte) {
   };
   std::vector<float> residual, other_residual;
   const auto payload = encode(0, residual);
-  for (const uint32_t collect_from : {1u, 0x3F800000u, 0x40400000u, 0x7F800000u, ~0u}) {
-    EXPECT_EQ(encode(collect_from, other_residual), payload);
+  for (const uint32_t threshold : {1u, 0x3F800000u, 0x40400000u, 0x7F800000u, ~0u}) {
+    EXPECT_EQ(encode(threshold, other_residual), payload);
     EXPECT_EQ(other_residual, residual);
   }
 }

@@ -57,7 +57,7 @@ class GlobalTopK {
   FloatArray remainder_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;
-  uint32_t collect_from_ = 0;  // kernels/top_k.h
+  uint32_t threshold_ = 0;  // kernels/top_k.h
 };
 
 }  // namespace thinwire
