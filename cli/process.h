@@ -1,5 +1,5 @@
 // Process is a child process that cannot outlive its parent: the kernel kills it when the thread
-// that started it ends, for whatever reason. It has its own process group, so a terminal's Ctrl-C
+// that started it ends, even by SIGKILL. It has its own process group, so a terminal's Ctrl-C
 // reaches it only through its parent.
 //
 // Its standard input is empty. Its standard output and standard error are pipes with non-blocking

@@ -118,7 +118,8 @@ class ProcessSet {
   std::map<std::string, std::deque<std::string>> tails_;
 };
 
-// Whether a log line is a warning or an error, in the format of glog or of a plain program.
+// Returns true for a log line with a warning or an error, in the format of glog or of a plain
+// program.
 bool IsWarningOrError(const std::string& log_line);
 
 }  // namespace thinwire

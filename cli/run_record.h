@@ -115,6 +115,7 @@ struct ServerTotals {
   uint64_t max_staleness() const;
 };
 
+// Sums the replies of all servers.
 ServerTotals TotalsOf(std::span<const StatusReply> replies);
 
 }  // namespace thinwire

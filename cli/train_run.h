@@ -1,13 +1,15 @@
 // TrainRun runs a whole cluster on this machine, from the start of the first server to the end of
 // the last one.
 //
-//   start the servers -> all listen -> start the workers -> all workers have ended -> ask the
-//   servers for their counters and the checksum of the parameters -> stop the servers
+//   1. start the servers and wait until all listen
+//   2. start the workers and wait until all have ended
+//   3. ask the servers for their counters and the checksum of the parameters
+//   4. stop the servers
 //
 // If a worker is lost, the run records it and the other workers continue. If a server is lost, the
-// run ends once the workers have noticed. SIGINT or SIGTERM stops the workers, then the servers; a
-// process that does not stop within the grace period is killed. A second signal kills all processes
-// at once.
+// run ends once the workers have reported it. SIGINT or SIGTERM stops the workers, then the servers;
+// a process that does not stop within the grace period is killed. A second signal kills all
+// processes at once.
 #ifndef THINWIRE_CLI_TRAIN_RUN_H_
 #define THINWIRE_CLI_TRAIN_RUN_H_
 

@@ -1,5 +1,6 @@
-// ExitCode lists the exit codes of `thinwire`, `server` and `worker`: those of sysexits.h, and 128
-// + 2 for SIGINT. docs/configuration.md and docs/training.md describe them to users.
+// ExitCode lists the exit codes of `thinwire`, `server` and `worker`. They are those of sysexits.h,
+// and 128 plus the signal's number for SIGINT. docs/configuration.md and docs/training.md describe
+// them to users.
 #ifndef THINWIRE_COMMON_EXIT_CODE_H_
 #define THINWIRE_COMMON_EXIT_CODE_H_
 

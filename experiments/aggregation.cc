@@ -82,8 +82,8 @@ class ReturningAggregation final : public Aggregation {
   Entries Select(std::span<const float> gradient, std::span<float> residual) const {
     std::vector<uint32_t> indices(k_);
     std::vector<float> values(k_);
-    uint32_t collect_from = 0;
-    kernels::AddAndSelectTopK(gradient, residual, {indices, values}, collect_from);
+    uint32_t threshold = 0;
+    kernels::AddAndSelectTopK(gradient, residual, {indices, values}, threshold);
     Entries selected;
     for (const uint32_t index : indices) selected[index] = std::exchange(residual[index], 0.0f);
     return selected;

@@ -1,18 +1,16 @@
-// Arrays of floats to arrays of codes and back, for every number format, each in one pass.
+// Converts arrays of floats to codes of a number format and back. With C and D the format's
+// encoding and decoding (number_format.h), elementwise:
 //
-//   Encode          codes = C(values / unit)
-//   EncodeFeedback  v = residual + gradient;  codes = C(v / unit);  residual = v - unit * D(codes)
-//   Decode          out = unit * D(codes)
-//   DecodeScaled    out = scale * (unit * D(codes))
-//   DecodeAdd       sum += scale * (unit * D(codes))
+//   Encode           codes = C(values / unit)
+//   EncodeFeedback   v = residual + gradient;  codes = C(v / unit);  residual = v - unit * D(codes)
+//   Decode           out = unit * D(codes)
+//   DecodeScaled     out = scale * (unit * D(codes))
+//   DecodeAdd        sum += scale * (unit * D(codes))
 //
-// `unit` is a power of two with a finite reciprocal; it must be 1 for a format that is not scaled.
-// Codes are little-endian and may lie at any address. Every product and every sum is rounded on its
-// own, on every machine, so the vector code equals the scalar formulas of number_format.h bit by
-// bit (a NaN: as a class).
-//
-// Vectors: Highway, by the widest instructions of the machine that runs it. Pure functions:
-// thread-safe.
+// `unit` is a power of two with a finite reciprocal, and 1 if the format is not scaled. Codes are
+// little-endian and may have any address. Every product and sum is rounded separately, so vector
+// code has the bits of the scalar formulas on every machine, except that a NaN may have other bits.
+// Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_CONVERT_H_
 #define THINWIRE_KERNELS_CONVERT_H_
 
@@ -23,12 +21,13 @@
 
 namespace thinwire::kernels {
 
-// REQUIRES, for all: CODES points to as many codes as there are values.
+// REQUIRES, for all functions: CODES points to as many codes as there are values.
 template <typename Format>
 void Encode(std::span<const float> values, float unit, std::byte* codes);
 
-// The same, faster, of values that no code is too small for: of fp8_e4m3, whose unit is chosen so.
-// REQUIRES: none is larger than unit times the format's largest, or a NaN.
+// Does the same as Encode(), but faster, for values that do not saturate. Only for Fp8E4m3, whose
+// unit is chosen accordingly. REQUIRES: no magnitude exceeds unit times the format's largest; no
+// value is a NaN.
 template <typename Format>
 void EncodeWithin(std::span<const float> values, float unit, std::byte* codes);
 

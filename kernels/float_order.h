@@ -1,6 +1,6 @@
-// Numbers all floats in ascending order of their values: 0 for 0.0, 1 for the smallest positive
-// float, -1 for -0.0, and so on, as a 32-bit integer. The difference of two numbers is the distance
-// of the floats in ULPs. Pure functions; thread-safe.
+// The ordinal of a float is its position in the ascending order of all floats, as a 32-bit integer:
+// 0 for 0.0, 1 for the smallest positive float, -1 for -0.0, and so on. The difference of two
+// ordinals is the distance of the floats in ULPs. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_FLOAT_ORDER_H_
 #define THINWIRE_KERNELS_FLOAT_ORDER_H_
 
@@ -9,13 +9,13 @@
 
 namespace thinwire::kernels {
 
-constexpr uint32_t NumberOfFloat(float value) {
+constexpr uint32_t OrdinalOfFloat(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return bits >> 31 == 0 ? bits : bits ^ 0x7FFFFFFF;
 }
 
-constexpr float FloatOfNumber(uint32_t number) {
-  return std::bit_cast<float>(number >> 31 == 0 ? number : number ^ 0x7FFFFFFF);
+constexpr float FloatOfOrdinal(uint32_t ordinal) {
+  return std::bit_cast<float>(ordinal >> 31 == 0 ? ordinal : ordinal ^ 0x7FFFFFFF);
 }
 
 }  // namespace thinwire::kernels

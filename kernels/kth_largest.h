@@ -19,7 +19,7 @@ struct KthMagnitude {
   bool operator==(const KthMagnitude&) const = default;
 };
 
-// // Returns the K-th largest magnitude of VALUES, where a NaN is larger than infinity. The search
+// Returns the K-th largest magnitude of VALUES, where a NaN is larger than infinity. The search
 // starts at SMALLEST. REQUIRES: 1 <= k <= values.size() < 2^31; no magnitude is below SMALLEST.
 KthMagnitude KthLargest(std::span<const float> values, size_t k, uint32_t smallest = 0);
 

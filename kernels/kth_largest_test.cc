@@ -20,7 +20,7 @@ KthMagnitude BySorting(std::vector<uint32_t> magnitudes, size_t k) {
               std::ranges::count_if(magnitudes, [&](uint32_t other) { return other > bits; }))};
 }
 
-// Returns values of which every second one is negative.
+// Returns random values; every second one is negative.
 void ExpectEveryKthOf(const std::vector<uint32_t>& magnitudes) {
   std::vector<float> values(magnitudes.size());
   for (size_t i = 0; i < values.size(); ++i) {

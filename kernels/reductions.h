@@ -1,5 +1,5 @@
-// Reductions of arrays: sums by sign, the range, and the largest magnitude. Codebooks and scales
-// are fitted to them.
+// Reductions of arrays: sums by sign, the range, and the largest magnitude. Codecs fit codebooks
+// and scales to them.
 //
 // Sums are in double and have a fixed order, so they do not depend on the vector length or the
 // number of threads: within a run of up to kSumRun values, value i is added to partial sum i mod

@@ -96,19 +96,21 @@ HWY_EXPORT(TakeAll);
 HWY_EXPORT(FromAll);
 HWY_EXPORT(AddAll);
 
-void PutSigns(std::span<const float> values, std::byte* bits) {
+void PackSigns(std::span<const float> values, std::byte* bits) {
   HWY_DYNAMIC_DISPATCH(PutAll)(values, bits);
 }
 
-void TakeSigns(std::span<const float, 2> entries, std::span<float> values, std::byte* bits) {
+void PackSignsSubtract(std::span<const float, 2> entries, std::span<float> values,
+                       std::byte* bits) {
   HWY_DYNAMIC_DISPATCH(TakeAll)(entries, values, bits);
 }
 
-void FromSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> out) {
+void UnpackSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> out) {
   HWY_DYNAMIC_DISPATCH(FromAll)(bits, entries, out);
 }
 
-void AddFromSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> sum) {
+void UnpackSignsAdd(const std::byte* bits, std::span<const float, 2> entries,
+                    std::span<float> sum) {
   HWY_DYNAMIC_DISPATCH(AddAll)(bits, entries, sum);
 }
 

@@ -1,10 +1,10 @@
 // One-bit codes: bit i % 8 of byte i / 8 is the sign bit of value i, and a table has one entry for
 // each sign (entries[1] for negative values).
 //
-//   PutSigns       bits = signs of values
-//   TakeSigns      bits = signs of values;  value -= entries[its bit]
-//   FromSigns      out = entries[bit]
-//   AddFromSigns   sum += entries[bit]
+//   PackSigns           bits = signs of values
+//   PackSignsSubtract   bits = signs of values;  value -= entries[bit]
+//   UnpackSigns         out = entries[bit]
+//   UnpackSignsAdd      sum += entries[bit]
 //
 // PackBits() and LookUp() give the same results through a byte per value; here signs are lanes of a
 // vector mask, so packing needs no extra pass. Uses Highway vector instructions. Pure functions;
@@ -17,14 +17,14 @@
 
 namespace thinwire::kernels {
 
-// // REQUIRES, for all functions: BITS has ceil(n / 8) bytes for n values. Unused bits of the last
+// REQUIRES, for all functions: BITS has ceil(n / 8) bytes for n values. Unused bits of the last
 // byte are written as 0.
 
-void PutSigns(std::span<const float> values, std::byte* bits);
-void TakeSigns(std::span<const float, 2> entries, std::span<float> values, std::byte* bits);
+void PackSigns(std::span<const float> values, std::byte* bits);
+void PackSignsSubtract(std::span<const float, 2> entries, std::span<float> values, std::byte* bits);
 
-void FromSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> out);
-void AddFromSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> sum);
+void UnpackSigns(const std::byte* bits, std::span<const float, 2> entries, std::span<float> out);
+void UnpackSignsAdd(const std::byte* bits, std::span<const float, 2> entries, std::span<float> sum);
 
 }  // namespace thinwire::kernels
 

@@ -42,7 +42,7 @@ TEST(SignsTest, PackingEqualsASimpleLoop) {
     for (size_t count = 0; count < 150; ++count) {
       const std::vector<float> values = Values(count, random);
       std::vector<std::byte> bits = Room(count);
-      PutSigns(values, bits.data());
+      PackSigns(values, bits.data());
       ASSERT_EQ(bits, PlainBits(values)) << count;
     }
   });
@@ -55,7 +55,7 @@ TEST(SignsTest, SubtractingLeavesTheDifferenceToTheEntries) {
       const std::vector<float> values = Values(count, random);
       std::vector<float> left = values;
       std::vector<std::byte> bits = Room(count);
-      TakeSigns(kEntries, left, bits.data());
+      PackSignsSubtract(kEntries, left, bits.data());
       ASSERT_EQ(bits, PlainBits(values)) << count;
       for (size_t i = 0; i < count; ++i) {
         ASSERT_EQ(left[i], values[i] - kEntries[std::signbit(values[i])]);
@@ -72,8 +72,8 @@ TEST(SignsTest, UnpackingEqualsASimpleLoop) {
       const std::vector<std::byte> bits = PlainBits(values);
       std::vector<float> out(count), sum = Values(count, random);
       const std::vector<float> before = sum;
-      FromSigns(bits.data(), kEntries, out);
-      AddFromSigns(bits.data(), kEntries, sum);
+      UnpackSigns(bits.data(), kEntries, out);
+      UnpackSignsAdd(bits.data(), kEntries, sum);
       for (size_t i = 0; i < count; ++i) {
         ASSERT_EQ(out[i], kEntries[std::signbit(values[i])]);
         ASSERT_EQ(sum[i], before[i] + out[i]);

@@ -6,7 +6,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// How many entries ahead values are prefetched: enough to hide the memory latency.
+// The prefetch distance in entries, large enough to hide the memory latency.
 constexpr size_t kAhead = 128;
 
 // Calls visit(j) for each index and prefetches LONG_ARRAY for the following ones, into the

@@ -26,8 +26,8 @@ struct Guess {
   size_t room = 0;
 };
 
-Guess GuessFromLast(uint32_t collect_from, size_t count, size_t k) {
-  return {.smallest = std::min(collect_from, 0x7FFFFFFFu), .room = RoomForCandidates(count, k)};
+Guess GuessFromLast(uint32_t threshold, size_t count, size_t k) {
+  return {.smallest = std::min(threshold, 0x7FFFFFFFu), .room = CandidateCapacity(count, k)};
 }
 
 // A threshold that is too high costs more than a few superfluous candidates, so this one is low by
@@ -74,7 +74,7 @@ uint32_t KeepLargest(const IndexedValues& found, size_t count, uint32_t smallest
 // Collects candidates with COLLECT and selects among them. Returns false and leaves TOP unchanged
 // if the guess was wrong.
 template <typename Collect>
-bool SelectByGuess(const Guess& guess, const IndexedValues& top, uint32_t& collect_from,
+bool SelectByGuess(const Guess& guess, const IndexedValues& top, uint32_t& threshold,
                    const Collect& collect) {
   const size_t size = guess.room + kCollectPadding;
   const auto indices = std::make_unique_for_overwrite<uint32_t[]>(size);
@@ -84,45 +84,45 @@ bool SelectByGuess(const Guess& guess, const IndexedValues& top, uint32_t& colle
   if (top.indices.empty()) return true;
   if (!count.has_value() || *count < top.indices.size()) return false;
   const uint32_t kth = KeepLargest(found, *count, guess.smallest, top);
-  collect_from = CollectFrom(guess.smallest, *count, kth, top.indices.size());
+  threshold = NextThreshold(guess.smallest, *count, kth, top.indices.size());
   return true;
 }
 
 // Selects without a prediction: there was no last selection, or its prediction failed.
-void SelectAfresh(std::span<const float> values, const IndexedValues& top, uint32_t& collect_from) {
+void SelectAfresh(std::span<const float> values, const IndexedValues& top, uint32_t& threshold) {
   const size_t k = top.indices.size();
   const auto collect = [&](uint32_t smallest, const IndexedValues& found) {
     return CollectAtLeast(values, smallest, found);
   };
   const Guess sampled = GuessFromSample(values.size(), k, [&](size_t i) { return values[i]; });
-  if (SelectByGuess(sampled, top, collect_from, collect)) return;
+  if (SelectByGuess(sampled, top, threshold, collect)) return;
   const Guess exact{.smallest = KthLargest(values, k).bits, .room = values.size()};
-  SelectByGuess(exact, top, collect_from, collect);
+  SelectByGuess(exact, top, threshold, collect);
 }
 
 }  // namespace
 
-void SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t& collect_from) {
+void SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t& threshold) {
   const auto collect = [&](uint32_t smallest, const IndexedValues& found) {
     return CollectAtLeast(values, smallest, found);
   };
-  if (collect_from != 0) {
-    const Guess last = GuessFromLast(collect_from, values.size(), top.indices.size());
-    if (SelectByGuess(last, top, collect_from, collect)) return;
+  if (threshold != 0) {
+    const Guess last = GuessFromLast(threshold, values.size(), top.indices.size());
+    if (SelectByGuess(last, top, threshold, collect)) return;
   }
-  SelectAfresh(values, top, collect_from);
+  SelectAfresh(values, top, threshold);
 }
 
 void AddAndSelectTopK(std::span<const float> gradient, std::span<float> values,
-                      const IndexedValues& top, uint32_t& collect_from) {
+                      const IndexedValues& top, uint32_t& threshold) {
   const auto collect = [&](uint32_t smallest, const IndexedValues& found) {
     return AddAndCollectAtLeast(gradient, values, smallest, found);
   };
   const auto sum_at = [&](size_t i) { return values[i] + gradient[i]; };
   const size_t k = top.indices.size();
-  const Guess guess = collect_from != 0 ? GuessFromLast(collect_from, values.size(), k)
-                                        : GuessFromSample(values.size(), k, sum_at);
-  if (!SelectByGuess(guess, top, collect_from, collect)) SelectAfresh(values, top, collect_from);
+  const Guess guess = threshold != 0 ? GuessFromLast(threshold, values.size(), k)
+                                     : GuessFromSample(values.size(), k, sum_at);
+  if (!SelectByGuess(guess, top, threshold, collect)) SelectAfresh(values, top, threshold);
 }
 
 }  // namespace thinwire::kernels

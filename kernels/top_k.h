@@ -28,15 +28,15 @@
 namespace thinwire::kernels {
 
 // Writes the k = top.indices.size() largest of VALUES to TOP, in ascending order of their indices.
-// COLLECT_FROM is the threshold that the last selection from the same array predicted, or 0; it is
-// replaced by the next prediction. It affects the time of a selection, never its result. REQUIRES:
+// THRESHOLD is the prediction of the last selection from the same array, or 0, and is replaced by
+// the next prediction. It affects the time of a selection, never its result. REQUIRES:
 // top.indices.size() == top.values.size() <= values.size() < 2^31.
-void SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t& collect_from);
+void SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t& threshold);
 
 // Computes values += gradient and selects from the sums. REQUIRES: gradient.size() ==
 // values.size().
 void AddAndSelectTopK(std::span<const float> gradient, std::span<float> values,
-                      const IndexedValues& top, uint32_t& collect_from);
+                      const IndexedValues& top, uint32_t& threshold);
 
 // The distance of the predicted threshold from the k-th magnitude t, as a fraction of t. With a
 // smaller distance the k-th magnitude could not fall by the next selection; a larger one would not
@@ -46,7 +46,7 @@ inline constexpr float kLargestMargin = 1.0f / 14;
 
 // Returns the threshold for the next selection, given that this one found FOUND values from
 // SMALLEST up, with the k-th magnitude KTH_BITS. From the same values it would collect about 2 k.
-constexpr uint32_t CollectFrom(uint32_t smallest, size_t found, uint32_t kth_bits, size_t k) {
+constexpr uint32_t NextThreshold(uint32_t smallest, size_t found, uint32_t kth_bits, size_t k) {
   const float kth = std::bit_cast<float>(kth_bits);
   const float margin = kth - std::bit_cast<float>(smallest);
   const float wanted = static_cast<float>(k + 64) / static_cast<float>(found - k + 1);
@@ -56,7 +56,7 @@ constexpr uint32_t CollectFrom(uint32_t smallest, size_t found, uint32_t kth_bit
 
 // Returns how many candidates to make room for. It suffices if the k-th magnitude rises by up to a
 // third between two selections, as it does at the start of training.
-constexpr size_t RoomForCandidates(size_t count, size_t k) { return std::min(count, 8 * k + 4096); }
+constexpr size_t CandidateCapacity(size_t count, size_t k) { return std::min(count, 8 * k + 4096); }
 
 }  // namespace thinwire::kernels
 

@@ -56,8 +56,8 @@ void ExpectTopOf(const std::vector<float>& values, size_t k) {
   const std::vector<uint32_t> want = BySorting(values, k);
   for (const uint32_t last : {0u, 1u, 0x3F000000u, 0x3FC00000u, 0x7F800000u, ~0u}) {
     Top top(k);
-    uint32_t collect_from = last;
-    SelectTopK(values, top.all(), collect_from);
+    uint32_t threshold = last;
+    SelectTopK(values, top.all(), threshold);
     top.Expect(want, values);
   }
 }
@@ -80,8 +80,8 @@ TEST(TopKTest, PrefersTheLowerIndexAmongEqualMagnitudes) {
   for (size_t i = 0; i < values.size(); i += 3) values[i] = -1.0f;
   for (const size_t k : {1, 2, 777, 29'999}) {
     Top top(k);
-    uint32_t collect_from = 0;
-    SelectTopK(values, top.all(), collect_from);
+    uint32_t threshold = 0;
+    SelectTopK(values, top.all(), threshold);
     for (uint32_t j = 0; j < k; ++j) ASSERT_EQ(top.indices[j], j);
   }
   for (float& value : values)
@@ -121,8 +121,8 @@ TEST(TopKTest, AddsTheGradientBeforeSelecting) {
         std::vector<float> values = Gauss(count, 7), sums = values;
         for (size_t i = 0; i < count; ++i) sums[i] += gradient[i];
         Top top(1 + count / 100);
-        uint32_t collect_from = last;
-        AddAndSelectTopK(gradient, values, top.all(), collect_from);
+        uint32_t threshold = last;
+        AddAndSelectTopK(gradient, values, top.all(), threshold);
         ASSERT_EQ(values, sums);
         top.Expect(BySorting(sums, top.indices.size()), sums);
       }
@@ -134,11 +134,11 @@ TEST(TopKTest, SelectingNoneStillAddsTheGradient) {
   std::vector<float> values = Gauss(30'000, 8), sums = values;
   for (size_t i = 0; i < sums.size(); ++i) sums[i] += values[i];
   for (const uint32_t last : {0u, 1u}) {
-    uint32_t collect_from = last;
+    uint32_t threshold = last;
     std::vector<float> halves = values;
-    AddAndSelectTopK(values, halves, {}, collect_from);
+    AddAndSelectTopK(values, halves, {}, threshold);
     EXPECT_EQ(halves, sums);
-    SelectTopK(values, {}, collect_from);
+    SelectTopK(values, {}, threshold);
   }
 }
 
@@ -146,9 +146,9 @@ TEST(TopKTest, ThePredictionCollectsFewExtraValues) {
   const std::vector<float> values = Gauss(200'000, 9);
   const size_t k = 500;
   Top top(k);
-  uint32_t collect_from = 0;
-  for (int round = 0; round < 4; ++round) SelectTopK(values, top.all(), collect_from);
-  const auto reaches = [&](float value) { return MagnitudeBits(value) >= collect_from; };
+  uint32_t threshold = 0;
+  for (int round = 0; round < 4; ++round) SelectTopK(values, top.all(), threshold);
+  const auto reaches = [&](float value) { return MagnitudeBits(value) >= threshold; };
   const auto collected = static_cast<size_t>(std::ranges::count_if(values, reaches));
   EXPECT_GT(collected, k);
   EXPECT_LT(collected, 3 * k);

@@ -3,7 +3,8 @@
 // and texts are printed even when they are 0 or empty; unset optional fields are left out; a NaN is
 // the string "NaN".
 //
-//   {"worker":0,"step":{"step":"41","epoch":0,"examples":"1312","seconds":1.93,"counters":{...},"loss":0.53}}
+//   {"worker":0,"step":{"step":"41","epoch":0,"examples":"1312","seconds":1.93,"counters":{...},
+//   "waiting":"","loss":0.53}}
 #ifndef THINWIRE_PROTO_WORKER_EVENT_JSON_H_
 #define THINWIRE_PROTO_WORKER_EVENT_JSON_H_
 

@@ -1,5 +1,5 @@
-// Real clients against real jobs in one process: what comes out equals a plain computation,
-// whatever the wire did to the messages.
+// Real clients and real jobs in one process. The final parameters equal those of a direct
+// computation, even if the transport loses, repeats or delays messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,9 @@ struct Mode {
 
 class EveryPushCountsTest : public ::testing::TestWithParam<Mode> {};
 
-// In sync a round's update is the mean; without rounds each push is an update of its own.
-TEST_P(EveryPushCountsTest, FinalParametersEqualAPlainComputation) {
+// In sync, an update is the mean of the round's gradients. In ssp and async, each push is an
+// update.
+TEST_P(EveryPushCountsTest, FinalParametersEqualADirectComputation) {
   constexpr uint32_t kWorkers = 2;
   constexpr Step kLast{12};
   SmallCluster cluster(GetParam().rule);
@@ -37,7 +38,8 @@ TEST_P(EveryPushCountsTest, FinalParametersEqualAPlainComputation) {
     threads.emplace_back([&worker] { worker->Train(kLast, GetParam().faults); });
   }
   for (std::thread& thread : threads) thread.join();
-  // A worker that leaves has nothing open; the last one's going folds what is left.
+  // Leave waits for outstanding verdicts. When the last worker leaves, leftover gradients are
+  // folded.
   const bool sync = GetParam().rule.fold == Fold::kRound;
   if (sync) {
     EXPECT_EQ(workers[0]->Parameters(), workers[1]->Parameters());
@@ -69,9 +71,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Mode{"AsyncFaults", Rule::Async(2), true}),
     [](const auto& test) { return test.param.name; });
 
-// Worker 2 comes too late to six rounds, and first to the seventh: its six lost gradients come back
-// with it, and the mean counts their examples.
-TEST(BackupTest, AStragglersMassComesBackWithItsExamples) {
+// Worker 2 is late in six rounds and first in the seventh. Its push then contains the six late
+// gradients, and the mean counts their examples.
+TEST(BackupTest, LatePushesReturnWithTheirExamples) {
   constexpr uint64_t kRounds = 6;
   SmallCluster cluster(Rule::Backup(3, 1));
   SmallWorker a(cluster, 0), b(cluster, 1), late(cluster, 2);
@@ -104,7 +106,7 @@ TEST(BackupTest, AStragglersMassComesBackWithItsExamples) {
             kRounds * late.client().partition().shard_count());
 }
 
-TEST(BackupTest, AStragglerJumpsToTheOpenRoundAtOnce) {
+TEST(BackupTest, StragglerJumpsToTheOpenRound) {
   SmallCluster cluster(Rule::Backup(3, 1));
   SmallWorker a(cluster, 0), b(cluster, 1), late(cluster, 2);
   Step step = a.Join();
@@ -123,8 +125,9 @@ TEST(BackupTest, AStragglerJumpsToTheOpenRoundAtOnce) {
   EXPECT_EQ(late.Parameters(), a.Parameters());
 }
 
-// fp8 loses an eighth of a value at worst; with error feedback that is all that is ever missing.
-TEST(ErrorFeedbackTest, WhatFp8LostIsSentLater) {
+// The rounding error of fp8 is at most an eighth of a value. With error feedback the masters never
+// deviate by more than the current residuals.
+TEST(ErrorFeedbackTest, Fp8RoundingErrorsAreSentLater) {
   constexpr Step kLast{40};
   SmallCluster cluster(Rule::Async(2));
   ClientOptions options;
@@ -146,11 +149,12 @@ TEST(ErrorFeedbackTest, WhatFp8LostIsSentLater) {
       largest = std::max(largest, std::abs(masters[t][i] - expected[t][i]));
     }
   }
-  // Two residuals of at most 1/8 of 2 + 1/4 each; the drift without feedback is tens of these.
+  // Each of the two residuals is at most 1/8 of 2 + 1/4. Without error feedback the deviation would
+  // be tens of times larger.
   EXPECT_LE(largest, kRate * 2 * (2.25f / 8) + 1e-4f);
 }
 
-TEST(RejoinTest, AKilledWorkersNumberIsTakenOverAheadOfTheOthers) {
+TEST(RejoinTest, RestartedWorkerJoinsOneStepAheadOfTheOpenRound) {
   SmallCluster cluster(Rule::Sync(2));
   SmallWorker a(cluster, 0);
   auto killed = std::make_unique<SmallWorker>(cluster, 1);
@@ -162,7 +166,7 @@ TEST(RejoinTest, AKilledWorkersNumberIsTakenOverAheadOfTheOthers) {
   killed->Next();
   killed.reset();
 
-  // Worker 0 is heard in the middle of the lease, worker 1 is not.
+  // Worker 0 sends heartbeats in the middle of the lease, worker 1 does not.
   cluster.clock().Advance(kLease * 0.6);
   cluster.AwaitHeard(0);
   cluster.clock().Advance(kLease * 0.6);
@@ -177,7 +181,8 @@ TEST(RejoinTest, AKilledWorkersNumberIsTakenOverAheadOfTheOthers) {
   a.Push(step + 2, Gradient(0, 2));
   ASSERT_EQ(a.Next(), step + 3);
   Subtract(expected, kRate, Gradient(0, 2));
-  // Whoever has been answered is live: the next round waits for it.
+  // The server has answered the read of the restarted worker. The worker is therefore live, and the
+  // next round waits for it.
   EXPECT_EQ(again.Parameters(), expected);
   a.Push(step + 3, Gradient(0, 3));
   again.Push(first, Gradient(1, 3));

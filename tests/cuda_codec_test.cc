@@ -1,4 +1,4 @@
-// What the GPU writes of a payload is what common/codec writes of it.
+// Compares payload parts written by CUDA kernels with those written by common/codec, byte by byte.
 #include <algorithm>
 #include <numeric>
 
@@ -16,7 +16,7 @@ namespace {
 
 using CudaCodecTest = CudaTest;
 
-// COUNT rising ones below UNIVERSE.
+// Returns COUNT distinct random indices below UNIVERSE in ascending order.
 std::vector<uint32_t> RisingIndices(size_t count, size_t universe, uint32_t seed) {
   std::vector<uint32_t> all(universe), indices;
   std::iota(all.begin(), all.end(), 0u);
@@ -25,7 +25,7 @@ std::vector<uint32_t> RisingIndices(size_t count, size_t universe, uint32_t seed
   return indices;
 }
 
-TEST_F(CudaCodecTest, IndicesAreCodedAsTheWireHasThem) {
+TEST_F(CudaCodecTest, EliasFanoBytesEqualThoseOfTheCpu) {
   for (const size_t universe : {1, 100, 4097, 262'144}) {
     for (const size_t count : {size_t{0}, size_t{1}, universe / 1000, universe / 3, universe}) {
       const std::vector<uint32_t> indices = RisingIndices(count, universe, 3);
@@ -40,7 +40,7 @@ TEST_F(CudaCodecTest, IndicesAreCodedAsTheWireHasThem) {
   }
 }
 
-TEST_F(CudaCodecTest, TheSameIndicesAreDrawn) {
+TEST_F(CudaCodecTest, DrawnIndicesEqualThoseOfTheCpu) {
   for (const size_t universe : {1, 100, 4097, 262'144}) {
     const size_t count = 1 + universe / 100;
     std::vector<uint32_t> want(count);
@@ -51,9 +51,9 @@ TEST_F(CudaCodecTest, TheSameIndicesAreDrawn) {
   }
 }
 
-TEST_F(CudaCodecTest, ScaledCodesAndWhatTheyLackAreTheSame) {
+TEST_F(CudaCodecTest, ScaledCodesAndResidualsEqualThoseOfTheCpu) {
   for (const size_t count : {0, 1, 2047, 4096, 50'001}) {
-    for (const float growth : {1.0f, 1.001f}) {  // the largest first, or last
+    for (const float growth : {1.0f, 1.001f}) {  // magnitudes are similar, or grow
       std::vector<float> gradient(count), residual(count);
       for (size_t i = 0; i < count; ++i) {
         const float size = std::pow(growth, static_cast<float>(i % 20'000));

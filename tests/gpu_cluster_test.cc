@@ -1,4 +1,4 @@
-// A job with a worker on a GPU ends where the same job on hosts alone does.
+// A job with one worker on a GPU ends with the same parameters as the same job without a GPU.
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,15 +41,15 @@ class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (kernels::cuda::DeviceCount() == 0) GTEST_SKIP() << "this machine has no GPU";
-    gpu_ = *client::gpu::Gpu::Open(0);
+    gpu_ = *OpenGpu(0);
   }
 
-  std::unique_ptr<const client::gpu::Gpu> gpu_;
+  std::unique_ptr<const Device> gpu_;
 };
 
 class GpuClusterTest : public GpuTest, public ::testing::WithParamInterface<Mode> {
  protected:
-  // What the servers have when worker 0, with a GPU or without, and worker 1 have trained.
+  // Trains with worker 0, on a GPU or not, and worker 1, and returns the masters.
   Tensors Train(bool with_gpu) {
     SmallCluster cluster(Rule::Sync(2, /*ordered_fold=*/true), GetParam().publish);
     const ClientOptions options = OptionsOf(GetParam());
@@ -69,13 +69,13 @@ class GpuClusterTest : public GpuTest, public ::testing::WithParamInterface<Mode
       EXPECT_TRUE(worker.client().Leave().ok());
     }
     train_other.join();
-    EXPECT_EQ(other.Parameters(), parameters) << "all replicas are alike";
+    EXPECT_EQ(other.Parameters(), parameters) << "replicas differ";
     EXPECT_TRUE(other.client().Leave().ok());
     return cluster.Masters();
   }
 };
 
-TEST_P(GpuClusterTest, TheMastersAreThoseOfHostsAlone) {
+TEST_P(GpuClusterTest, MastersEqualThoseOfARunWithoutGpu) {
   EXPECT_EQ(Train(/*with_gpu=*/true), Train(/*with_gpu=*/false));
 }
 
@@ -85,7 +85,7 @@ class GpuChoiceTest : public GpuTest {
       {.id = CodecId::kFp8E5m2}, {.id = CodecId::kOneBit}, kTopK};
 };
 
-TEST_F(GpuChoiceTest, CodecsAreMeasuredWhereGradientsLie) {
+TEST_F(GpuChoiceTest, CodecsAreMeasuredOnTheGpu) {
   SteadyClock clock;
   constexpr uint64_t kValues = 70000;
   const auto measure = [&](const Device* device) {
@@ -95,12 +95,12 @@ TEST_F(GpuChoiceTest, CodecsAreMeasuredWhereGradientsLie) {
   ASSERT_EQ(on_gpu.size(), candidates_.size());
   for (size_t i = 0; i < candidates_.size(); ++i) {
     EXPECT_EQ(on_gpu[i].spec, candidates_[i]);
-    EXPECT_EQ(on_gpu[i].bytes, on_host[i].bytes) << "of the same payload";
+    EXPECT_EQ(on_gpu[i].bytes, on_host[i].bytes) << "payload sizes differ";
     EXPECT_GT(on_gpu[i].encode_seconds, 0);
   }
 }
 
-TEST_F(GpuChoiceTest, AWorkerChoosesAsItGoes) {
+TEST_F(GpuChoiceTest, WorkerOnAGpuChoosesItsCodecs) {
   SmallCluster cluster(Rule::Sync(2, /*ordered_fold=*/true));
   ClientOptions options;
   options.worker_count = 2;
@@ -111,7 +111,7 @@ TEST_F(GpuChoiceTest, AWorkerChoosesAsItGoes) {
   GpuWorker worker(cluster, 0, options, *gpu_);
   EXPECT_TRUE(worker.Train(worker.Join(), kLast).ok());
   train_other.join();
-  EXPECT_EQ(other.Parameters(), worker.Parameters()) << "all replicas are alike";
+  EXPECT_EQ(other.Parameters(), worker.Parameters()) << "replicas differ";
   EXPECT_FALSE(worker.client().choices().empty());
   EXPECT_TRUE(worker.client().Leave().ok());
   EXPECT_TRUE(other.client().Leave().ok());

@@ -1,5 +1,5 @@
-// What goes wrong on a GPU ends the client's waits with a status: no crash, and nobody hangs. Only
-// an emulated GPU breaks when it is told to.
+// A GPU failure ends the client's waits with a status; nothing crashes or hangs. These tests need
+// the emulated GPU, which fails on command.
 #include <memory>
 #include <string>
 
@@ -20,10 +20,10 @@ class GpuFailureTest : public ::testing::Test {
  protected:
   ~GpuFailureTest() override { kernels::cuda::emulation::BreakAfter(std::nullopt); }
 
-  std::unique_ptr<const client::gpu::Gpu> gpu_ = *client::gpu::Gpu::Open(0);
+  std::unique_ptr<const Device> gpu_ = *OpenGpu(0);
 };
 
-TEST_F(GpuFailureTest, ADeviceThatBreaksWhereverItDoesIsAFailureThatSaysSo) {
+TEST_F(GpuFailureTest, DeviceFailureAtAnyCallEndsTrainingWithAStatus) {
   ClientOptions options;
   options.push = {.id = CodecId::kTopK, .density = 0.05, .values = CodecId::kFp8E5m2};
   options.correction.enabled = true;
@@ -35,13 +35,13 @@ TEST_F(GpuFailureTest, ADeviceThatBreaksWhereverItDoesIsAFailureThatSaysSo) {
     const absl::Status trained = worker.Train(first, Step{1000});
     EXPECT_THAT(trained.message(), HasSubstr("CUDA: ")) << count;
     EXPECT_THAT(trained.message(), HasSubstr("unspecified launch failure")) << count;
-    EXPECT_EQ(worker.client().WaitAll(), trained) << "for good";
+    EXPECT_EQ(worker.client().WaitAll(), trained) << "the failure is permanent";
     EXPECT_EQ(worker.client().Leave(), trained);
     kernels::cuda::emulation::BreakAfter(std::nullopt);
   }
 }
 
-TEST_F(GpuFailureTest, ADeviceThatIsBrokenBeforeTheJoinRefusesIt) {
+TEST_F(GpuFailureTest, BrokenDeviceFailsTheJoin) {
   SmallCluster cluster(Rule::Async(1));
   GpuWorker worker(cluster, 0, {}, *gpu_);
   kernels::cuda::emulation::BreakAfter(0);
@@ -51,7 +51,7 @@ TEST_F(GpuFailureTest, ADeviceThatIsBrokenBeforeTheJoinRefusesIt) {
               HasSubstr("CUDA: copy to the device"));
 }
 
-TEST_F(GpuFailureTest, AModelThatIsTooLargeIsSaidToBe) {
+TEST_F(GpuFailureTest, ModelLargerThanDeviceMemoryIsRefused) {
   SmallCluster cluster(Rule::Async(1));
   JobServer servers[] = {JobServer(cluster.job(0)), JobServer(cluster.job(1))};
   InProcessTransport transport({&servers[0], &servers[1]});
@@ -61,10 +61,10 @@ TEST_F(GpuFailureTest, AModelThatIsTooLargeIsSaidToBe) {
   EXPECT_EQ(client.status().message(), "CUDA: allocate device memory: out of memory");
 }
 
-TEST_F(GpuFailureTest, AGpuThatThereIsNotIsRefused) {
-  const auto none = client::gpu::Gpu::Open(7);
+TEST_F(GpuFailureTest, MissingGpuIsRefused) {
+  const auto none = OpenGpu(7);
   EXPECT_TRUE(absl::IsFailedPrecondition(none.status()));
-  EXPECT_EQ(none.status().message(), "cuda:7: want a GPU below 1, the number that CUDA can use");
+  EXPECT_EQ(none.status().message(), "cuda:7: no such GPU (expected a number below 1, got 7)");
 }
 
 }  // namespace

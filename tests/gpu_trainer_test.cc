@@ -1,6 +1,6 @@
-// A model of LibTorch whose parameters and gradients lie on a device learns what it learns on the
-// host. LibTorch's CPU plays the device: it reads and writes the memory of an emulated GPU, which
-// no real one would let it.
+// A LibTorch model whose parameters and gradients are in GPU memory trains to the same parameters
+// as on the host. The GPU is the emulated one: its memory is host memory, and LibTorch's CPU
+// operators read and write it directly.
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint32_t kClasses = 3;
 
-// The label is where an example is bright.
+// Returns COUNT examples of 12 values. The label says which four of them are large.
 Dataset Bright(uint32_t count) {
   Dataset dataset = {.example_shape = {12}, .class_count = kClasses};
   for (uint32_t i = 0; i < count; ++i) {
@@ -37,7 +37,7 @@ Dataset Bright(uint32_t count) {
   return dataset;
 }
 
-// The replica at the end, and what the worker told.
+// Trains on DEVICE (null for the host). Returns the final replica and the worker's events.
 std::pair<Tensors, std::string> Train(const Device* device) {
   SmallCluster cluster(Rule::Sync(1));
   JobServer servers[] = {JobServer(cluster.job(0)), JobServer(cluster.job(1))};
@@ -51,8 +51,8 @@ std::pair<Tensors, std::string> Train(const Device* device) {
   options.correction.enabled = true;
   const auto client = *Client::Make(std::move(options), model->tensors(), transport, device);
   Sampler sampler({.example_count = 64, .workers = 1, .batch_size = 16});
-  std::ostringstream told;
-  EventLog events(told, WorkerId{0});
+  std::ostringstream output;
+  EventLog events(output, WorkerId{0});
   SteadyClock clock;
   Trainer trainer({.epochs = 3, .device = "a device"}, {.client = *client,
                                                         .model = *model,
@@ -68,16 +68,16 @@ std::pair<Tensors, std::string> Train(const Device* device) {
   for (uint32_t t = 0; t < model->tensors().size(); ++t) {
     replica.emplace_back(client->replica(t).begin(), client->replica(t).end());
   }
-  return {replica, told.str()};
+  return {replica, output.str()};
 }
 
-TEST(GpuTrainerTest, TheModelLearnsWhatItLearnsOnTheHost) {
-  const auto gpu = *client::gpu::Gpu::Open(0);
-  const auto [on_gpu, told] = Train(gpu.get());
-  const auto [on_host, told_by_host] = Train(nullptr);
+TEST(GpuTrainerTest, TrainsToTheSameParametersAsOnTheHost) {
+  const auto gpu = *OpenGpu(0);
+  const auto [on_gpu, gpu_events] = Train(gpu.get());
+  const auto [on_host, host_events] = Train(nullptr);
   EXPECT_EQ(on_gpu, on_host);
-  EXPECT_NE(told.find("\"device\":\"a device\""), std::string::npos) << told;
-  EXPECT_NE(told.find("\"final_test_accuracy\":1,"), std::string::npos) << told;
+  EXPECT_NE(gpu_events.find("\"device\":\"a device\""), std::string::npos) << gpu_events;
+  EXPECT_NE(gpu_events.find("\"final_test_accuracy\":1,"), std::string::npos) << gpu_events;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// GpuWorker: a SmallWorker whose client has a GPU, and whose gradients are made there. Only tests
-// use it. Not thread-safe; the GPU outlives it.
+// GpuWorker is a SmallWorker whose client and gradients are on a GPU. Not thread-safe. The GPU must
+// outlive it.
 #ifndef THINWIRE_TESTS_GPU_WORKER_H_
 #define THINWIRE_TESTS_GPU_WORKER_H_
 
@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "client/client.h"
 #include "client/encode/gradient.h"
+#include "common/status_macros.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"
@@ -27,24 +28,22 @@ class GpuWorker {
   Client& client() { return worker_.client(); }
 
   Step Join() { return worker_.Join(); }
-  // From STEP, where it joined, up to LAST or the first error.
+  // Trains from STEP to LAST. Returns early with the first error.
   absl::Status Train(Step step, Step last) {
     while (step < last) {
       client().BeginStep(step, kExamples);
-      if (absl::Status s = client().WaitAll(); !s.ok()) return s;
+      RETURN_IF_ERROR(client().WaitAll());
       const Tensors gradients = Gradient(number_, step.value);
       for (uint32_t t = gradients.size(); t-- > 0;) {
         client().Ready(t, Launch(gradients[t]));
       }
-      if (absl::Status s = client().EndStep(); !s.ok()) return s;
-      const absl::StatusOr<Step> next = client().NextStep();
-      if (!next.ok()) return next.status();
-      step = *next;
+      RETURN_IF_ERROR(client().EndStep());
+      ASSIGN_OR_RETURN(step, client().NextStep());
     }
     return client().WaitAll();
   }
 
-  // The replica, copied back. REQUIRES: Train returned.
+  // Returns a host copy of the replica. REQUIRES: Train has returned.
   Tensors Parameters() {
     Tensors parameters;
     for (uint32_t t = 0; t < client().partition().tensors().size(); ++t) {
@@ -57,19 +56,19 @@ class GpuWorker {
   }
 
  private:
-  struct Made {
+  struct GpuTensor {
     std::vector<float> on_host;
     kernels::cuda::DeviceBuffer<float> values;
     kernels::cuda::Event written;
   };
 
-  // What backward does: the values are on their way when it returns.
+  // Starts a copy of VALUES to the GPU and returns before it is complete, like a backward pass.
   TensorGradient Launch(const std::vector<float>& values) {
-    const auto made = std::make_shared<Made>();
+    const auto made = std::make_shared<GpuTensor>();
     made->on_host = values;
     EXPECT_TRUE(made->values.Allocate(values.size()).ok());
     EXPECT_TRUE(made->written.Open().ok());
-    // Of a device that is broken the wait tells.
+    // Errors of a broken device are reported by the wait below.
     (void)kernels::cuda::CopyToDevice(made->on_host, made->values.span(), stream_);
     (void)made->written.Record(stream_);
     return {.values = made->values.span(), .owner = made, .wait = [made] {

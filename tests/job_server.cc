@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Makes a call of the job's that answers later, and waits for the answer.
+// Makes an asynchronous CALL to the job and blocks until the reply arrives.
 template <typename Reply>
 absl::StatusOr<Reply> Await(const std::function<void(Job::Done<Reply>)>& call) {
   absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
@@ -26,11 +26,11 @@ absl::StatusOr<Reply> Await(const std::function<void(Job::Done<Reply>)>& call) {
 
 }  // namespace
 
-// One stream; lives on the loop.
+// One stream. Lives on the loop.
 struct JobServer::Call {
   Peer peer;
   std::unique_ptr<Session> session;
-  int wanted_count = 0;  // frames that the session has asked for
+  int requested_count = 0;  // reads requested by the session and not yet answered
   std::deque<ByteChain> frames;
   bool broken = false;
 };
@@ -38,7 +38,8 @@ struct JobServer::Call {
 JobServer::JobServer(Job& job) : job_(job), loop_(clock_) {}
 
 JobServer::~JobServer() {
-  // What was opened is known from here on; a stream may end by itself before its turn comes.
+  // Streams posted by Opened() are in calls_ once this function runs on the loop. A stream may end
+  // by itself before Closed() handles it.
   std::vector<uint64_t> streams;
   loop_.Run([this, &streams] {
     absl::MutexLock lock(&mu_);
@@ -58,7 +59,7 @@ void JobServer::Opened(uint64_t stream, Peer peer) {
     StreamLink link;
     link.read = [this, call] {
       loop_.Post([this, call] {
-        ++call->wanted_count;
+        ++call->requested_count;
         Deliver(*call);
       });
     };
@@ -107,10 +108,10 @@ void JobServer::Closed(uint64_t stream) {
 }
 
 void JobServer::Deliver(Call& call) {
-  while (!call.broken && call.wanted_count > 0 && !call.frames.empty()) {
+  while (!call.broken && call.requested_count > 0 && !call.frames.empty()) {
     const ByteChain frame = std::move(call.frames.front());
     call.frames.pop_front();
-    --call.wanted_count;
+    --call.requested_count;
     call.session->OnFrame(frame);
   }
 }

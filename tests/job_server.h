@@ -1,5 +1,5 @@
-// JobServer: a real server's Job at the other end of an in-process transport, for one worker. What
-// gRPC does between the two in a deployment, a queue and a thread do here.
+// JobServer connects one worker's in-process transport to a real server's Job. A queue and a thread
+// replace gRPC.
 #ifndef THINWIRE_TESTS_JOB_SERVER_H_
 #define THINWIRE_TESTS_JOB_SERVER_H_
 
@@ -20,9 +20,9 @@ namespace thinwire {
 // Thread-safe.
 class JobServer final : public InProcessServer {
  public:
-  // JOB outlives this.
+  // JOB must outlive this object.
   explicit JobServer(Job& job);
-  // Waits until every session has ended.
+  // Blocks until all sessions have ended.
   ~JobServer() override;
 
   void Opened(uint64_t stream, Peer peer) override;
@@ -42,7 +42,7 @@ class JobServer final : public InProcessServer {
   SteadyClock clock_;
   absl::Mutex mu_;
   std::map<uint64_t, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);  // erased on the loop
-  client::EventLoop loop_;  // on which all calls into sessions are made
+  client::EventLoop loop_;  // makes all calls into sessions
 };
 
 }  // namespace thinwire

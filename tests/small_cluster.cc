@@ -8,18 +8,19 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "client/encode/residual_file.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 
 namespace thinwire {
 namespace {
 
-// Layers of shards of their own, and vectors that share one.
+// Each matrix has its own shards; the vectors share one.
 std::vector<TensorShape> Model() {
   return {{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
 }
 
-// A tensor for each of the model's, every value a function of its place.
+// Returns the model's tensors with values VALUE(index).
 Tensors Fill(const std::function<float(size_t)>& value) {
   Tensors tensors;
   for (const TensorShape& t : Model()) {
@@ -29,8 +30,8 @@ Tensors Fill(const std::function<float(size_t)>& value) {
   return tensors;
 }
 
-// Puts a chunk of a master tensor in its place.
-void Place(const MastersChunk& chunk, Tensors& tensors) {
+// Copies a chunk to its position in TENSORS.
+void CopyChunk(const MastersChunk& chunk, Tensors& tensors) {
   for (size_t t = 0; t < tensors.size(); ++t) {
     if (Model()[t].name != chunk.tensor()) continue;
     memcpy(tensors[t].data() + chunk.offset(), chunk.values().data(), chunk.values().size());
@@ -43,16 +44,39 @@ Tensors InitialValues() {
   return Fill([](size_t i) { return 0.25f * static_cast<float>(i % 13); });
 }
 
+Tensors Zeros() {
+  return Fill([](size_t) { return 0.0f; });
+}
+
 Tensors Gradient(uint32_t worker, uint64_t step) {
   return Fill([=](size_t i) {
     return 0.125f * static_cast<float>((i * 7 + worker * 3 + step) % 32) - 2.0f;
   });
 }
 
-void Subtract(Tensors& from, float scale, const Tensors& what) {
-  for (size_t t = 0; t < from.size(); ++t) {
-    for (size_t i = 0; i < from[t].size(); ++i) from[t][i] -= scale * what[t][i];
+void Subtract(Tensors& tensors, float scale, const Tensors& values) {
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    for (size_t i = 0; i < tensors[t].size(); ++i) tensors[t][i] -= scale * values[t][i];
   }
+}
+
+Tensors ReadResidualTensors(const std::string& path, WorkerId worker, const Partition& partition) {
+  Tensors tensors = Zeros();
+  const auto saved =
+      client::ReadResiduals(path, {.job = ClientOptions().job, .worker = worker}, partition);
+  EXPECT_TRUE(saved.ok()) << saved.status();
+  if (!saved.ok()) return tensors;
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    const std::vector<float>& residual = saved->shards[s].residual;
+    if (residual.empty()) continue;  // the shard's residual is 0
+    size_t next = 0;
+    for (const Segment& segment : partition.segments(ShardId{s})) {
+      for (uint64_t i = 0; i < segment.count; ++i) {
+        tensors[segment.tensor][segment.offset + i] = residual[next++];
+      }
+    }
+  }
+  return tensors;
 }
 
 SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publish,
@@ -82,7 +106,7 @@ Tensors SmallCluster::Masters() {
         EXPECT_TRUE(reply.ok()) << reply.status();
         more = reply.ok() && !reply->empty();
         if (reply.ok()) {
-          for (const MastersChunk& chunk : *reply) Place(chunk, tensors);
+          for (const MastersChunk& chunk : *reply) CopyChunk(chunk, tensors);
         }
         told.Notify();
       });

@@ -1,11 +1,13 @@
-// SmallCluster: two real jobs and real clients in one process, with a model small enough to compute
-// beside them. Its values are small binary fractions, so that sums are exact in any order.
+// SmallCluster runs the jobs of two real servers in one process, and SmallWorker a real client. The
+// model is small enough for tests to compute the expected parameters. Its values are small binary
+// fractions; sums are therefore exact in any order.
 #ifndef THINWIRE_TESTS_SMALL_CLUSTER_H_
 #define THINWIRE_TESTS_SMALL_CLUSTER_H_
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -13,6 +15,7 @@
 #include "client/transport/in_process_transport.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/partition.h"
 #include "common/spec/rule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
@@ -25,16 +28,20 @@ using Tensors = std::vector<std::vector<float>>;
 
 inline constexpr uint32_t kServers = 2;
 inline constexpr uint32_t kExamples = 16;
-inline constexpr float kRate = 0.5;  // of plain SGD
+inline constexpr float kRate = 0.5;  // learning rate of plain SGD
 inline constexpr absl::Duration kLease = absl::Seconds(10);
 
 Tensors InitialValues();
-// What WORKER finds at STEP: values from -2 to 2.
+// Returns tensors of the same shapes, filled with 0.
+Tensors Zeros();
+// Returns the gradient of WORKER at STEP, with values from -2 to 2.
 Tensors Gradient(uint32_t worker, uint64_t step);
-// from -= scale * what
-void Subtract(Tensors& from, float scale, const Tensors& what);
+// Subtracts SCALE * VALUES from TENSORS.
+void Subtract(Tensors& tensors, float scale, const Tensors& values);
+// Returns WORKER's residuals from the file at PATH. An unreadable file is a test failure.
+Tensors ReadResidualTensors(const std::string& path, WorkerId worker, const Partition& partition);
 
-// The servers. Thread-safe.
+// The jobs of the servers, on a manual clock. Thread-safe.
 class SmallCluster {
  public:
   explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt,
@@ -43,11 +50,11 @@ class SmallCluster {
   Job& job(uint32_t server) { return *jobs_[server]; }
   ManualClock& clock() { return clock_; }
 
-  // What the servers hold.
+  // Returns the servers' exact parameters.
   Tensors Masters();
-  // Returns when every server has heard WORKER at this time.
+  // Blocks until every server has received a message of WORKER at the current time of clock().
   void AwaitHeard(uint32_t worker);
-  // Every server does what time asks for.
+  // Runs the time-dependent work of every server, such as expiring leases.
   void Tick();
 
  private:
@@ -55,8 +62,8 @@ class SmallCluster {
   std::vector<std::unique_ptr<Job>> jobs_;
 };
 
-// One worker's process: its client, and a wire of its own. What fails, fails the test. Not
-// thread-safe; it ends before its cluster.
+// One worker: a client with its own transport. Every error is a test failure. Not thread-safe. The
+// cluster must outlive it.
 class SmallWorker {
  public:
   SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions options = {},
@@ -65,12 +72,14 @@ class SmallWorker {
   Client& client() { return *client_; }
 
   Step Join();
-  // The half of a step up to the last push, and the half that waits for the verdicts.
+  // Starts STEP and pushes GRADIENT.
   void Push(Step step, const Tensors& gradient);
+  // Blocks until all verdicts have arrived and returns the next step.
   Step Next();
-  // Steps from Join to LAST; with FAULTS loses replies, repeats frames and breaks streams.
+  // Joins and trains until step LAST. With FAULTS, the transport loses replies, repeats frames and
+  // breaks streams.
   void Train(Step last, bool faults);
-  // The replica, when it has come.
+  // Blocks until all parameters of the step have arrived and returns them.
   Tensors Parameters();
 
  private:

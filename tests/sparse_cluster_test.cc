@@ -1,5 +1,5 @@
-// Real clients that send sparsely to real jobs in one process: nothing is lost and nothing counts
-// twice, whatever comes late and whoever comes back.
+// Real clients send sparse pushes to real jobs in one process. No gradient is lost and none is
+// applied twice, even with late pushes and restarted workers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "client/client.h"
-#include "client/encode/residual_file.h"
-#include "common/partition.h"
 #include "common/spec/rule.h"
 #include "tests/small_cluster.h"
 
@@ -37,30 +35,10 @@ class SparseClusterTest : public ::testing::Test {
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-// What the file at PATH holds of every tensor's residual.
-Tensors ResidualsIn(const std::string& path, WorkerId worker, const Partition& partition) {
-  const auto saved =
-      client::ReadResiduals(path, {.job = ClientOptions().job, .worker = worker}, partition);
-  EXPECT_TRUE(saved.ok()) << saved.status();
-  Tensors tensors;
-  for (const TensorShape& t : partition.tensors()) tensors.emplace_back(t.value_count());
-  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    const std::vector<float>& residual = saved->shards[s].residual;
-    if (residual.empty()) continue;
-    size_t place = 0;
-    for (const Segment& segment : partition.segments(ShardId{s})) {
-      for (uint64_t i = 0; i < segment.count; ++i) {
-        tensors[segment.tensor][segment.offset + i] = residual[place++];
-      }
-    }
-  }
-  return tensors;
-}
-
-// Rounds take the first push. Worker 1 is first in every third, and late in the others; worker 0
-// brings nothing but its examples. Without factor masking what worker 1 produces depends on its
-// gradients alone.
-TEST_F(SparseClusterTest, LatePushesOfCorrectedMomentumAreAppliedOrStillOwed) {
+// Each round accepts only the first push. Worker 1 is first in every third round and late in the
+// others. Worker 0 pushes zeros. Without factor masking, the momentum that worker 1 produces
+// depends on its gradients alone.
+TEST_F(SparseClusterTest, LateMomentumCorrectedPushesAreAppliedOrInResiduals) {
   constexpr uint64_t kRounds = 12;
   SmallCluster cluster(Rule::Backup(2, 1));
   ClientOptions options = Sparse();
@@ -69,10 +47,8 @@ TEST_F(SparseClusterTest, LatePushesOfCorrectedMomentumAreAppliedOrStillOwed) {
   Step step = zero.Join();
   ASSERT_EQ(sparse.Join(), step);
   const Tensors initial = InitialValues();
-  Tensors momentum = initial, produced = initial, applied = initial, nothing = initial;
-  for (Tensors* tensors : {&momentum, &produced, &applied, &nothing}) {
-    for (std::vector<float>& tensor : *tensors) tensor.assign(tensor.size(), 0.0f);
-  }
+  const Tensors zeros = Zeros();
+  Tensors momentum = zeros, produced = zeros, applied = zeros;
   Tensors before = initial;
   float late_count = 0;
   for (; step.value < kRounds; ++step) {
@@ -86,15 +62,15 @@ TEST_F(SparseClusterTest, LatePushesOfCorrectedMomentumAreAppliedOrStillOwed) {
     }
     SmallWorker& first = is_first ? sparse : zero;
     SmallWorker& second = is_first ? zero : sparse;
-    first.Push(step, is_first ? gradient : nothing);
+    first.Push(step, is_first ? gradient : zeros);
     ASSERT_EQ(first.Next(), step + 1);
-    second.Push(step, is_first ? nothing : gradient);
+    second.Push(step, is_first ? zeros : gradient);
     ASSERT_EQ(second.Next(), step + 1);
     if (!is_first) {
       ++late_count;
       continue;
     }
-    // The mean counted the late pushes' examples too.
+    // The mean also counts the examples of the late pushes.
     const Tensors after = cluster.Masters();
     Subtract(applied, (1 + late_count) / kRate, after);
     Subtract(applied, -(1 + late_count) / kRate, before);
@@ -102,26 +78,26 @@ TEST_F(SparseClusterTest, LatePushesOfCorrectedMomentumAreAppliedOrStillOwed) {
     late_count = 0;
   }
   ASSERT_TRUE(sparse.client().SaveResiduals().ok());
-  const Tensors owed = ResidualsIn(path_, WorkerId{1}, sparse.client().partition());
+  const Tensors pending = ReadResidualTensors(path_, WorkerId{1}, sparse.client().partition());
   float largest = 0;
-  for (size_t t = 0; t < owed.size(); ++t) {
-    for (size_t i = 0; i < owed[t].size(); ++i) {
-      ASSERT_NEAR(produced[t][i], applied[t][i] + owed[t][i], 2e-3) << t << " " << i;
+  for (size_t t = 0; t < pending.size(); ++t) {
+    for (size_t i = 0; i < pending[t].size(); ++i) {
+      ASSERT_NEAR(produced[t][i], applied[t][i] + pending[t][i], 2e-3) << t << " " << i;
       largest = std::max(largest, std::abs(applied[t][i]));
     }
   }
-  EXPECT_GT(largest, 1) << "something was applied at all";
+  EXPECT_GT(largest, 1) << "nothing was applied";
   EXPECT_EQ(sparse.client().counters().late_pushes(),
             kRounds * 2 / 3 * sparse.client().partition().shard_count());
 }
 
-// Gradient number N, whatever the step is called.
+// Pushes gradient NUMBER in the current step and waits for the next one.
 void PushNumber(SmallWorker& worker, Step& step, uint64_t number) {
   worker.Push(step, Gradient(0, number));
   step = worker.Next();
 }
 
-TEST_F(SparseClusterTest, AWorkerWithItsResidualsGoesOnAsIfItHadNeverGone) {
+TEST_F(SparseClusterTest, RestoredResidualsGiveTheSameModelAsAnUninterruptedRun) {
   SmallCluster steady(Rule::Sync(1)), interrupted(Rule::Sync(1));
   ClientOptions without_file = Sparse();
   without_file.residual_file.clear();
@@ -144,7 +120,7 @@ TEST_F(SparseClusterTest, AWorkerWithItsResidualsGoesOnAsIfItHadNeverGone) {
   EXPECT_EQ(interrupted.Masters(), steady.Masters());
 }
 
-TEST_F(SparseClusterTest, AnOldFileIsNotAppliedASecondTime) {
+TEST_F(SparseClusterTest, OutdatedResidualFileIsNotApplied) {
   SmallCluster cluster(Rule::Sync(1));
   {
     SmallWorker killed(cluster, 0, Sparse());
@@ -161,13 +137,10 @@ TEST_F(SparseClusterTest, AnOldFileIsNotAppliedASecondTime) {
       again.client().residual_start(),
       HasSubstr("saved before step 1, not restored: the worker has pushed up to step 2 since"));
   ASSERT_TRUE(again.client().SaveResiduals().ok());
-  for (const std::vector<float>& tensor :
-       ResidualsIn(path_, WorkerId{0}, again.client().partition())) {
-    for (const float value : tensor) ASSERT_EQ(value, 0);
-  }
+  EXPECT_EQ(ReadResidualTensors(path_, WorkerId{0}, again.client().partition()), Zeros());
 }
 
-TEST_F(SparseClusterTest, AWorkerThatComesBackWithoutAFileSaysWhatIsLost) {
+TEST_F(SparseClusterTest, RejoinWithoutAFileReportsLostResiduals) {
   SmallCluster cluster(Rule::Sync(1));
   ClientOptions options = Sparse();
   options.residual_file.clear();
@@ -183,7 +156,7 @@ TEST_F(SparseClusterTest, AWorkerThatComesBackWithoutAFileSaysWhatIsLost) {
   EXPECT_THAT(second.client().residual_start(), HasSubstr("are lost"));
 }
 
-TEST_F(SparseClusterTest, AnotherWorkersFileEndsTheJoin) {
+TEST_F(SparseClusterTest, ResidualFileOfAnotherWorkerFailsTheJoin) {
   SmallCluster cluster(Rule::Sync(2));
   SmallWorker zero(cluster, 0, Sparse());
   zero.Join();

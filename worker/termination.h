@@ -21,7 +21,7 @@ class Termination {
   Termination(const Termination&) = delete;
   Termination& operator=(const Termination&) = delete;
 
-  // Whether a signal has arrived. Thread-safe.
+  // Returns true once a signal has arrived. Thread-safe.
   bool requested() const { return requested_; }
 
  private:

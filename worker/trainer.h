@@ -1,10 +1,10 @@
 // Trainer runs a worker's training loop over a client (client/client.h), a model and a data set.
 //
-//   join, and wait for the parameters; when joining a running job, recompute the model's buffers
-//   per step     gather a batch, BeginStep, Train (gates wait for parameters, the sink pushes
+//   join         wait for the parameters; when joining a running job, recompute the model's buffers
+//   each step    gather a batch, BeginStep, Train (gates wait for parameters, the sink pushes
 //                gradients), EndStep, NextStep
-//   per epoch    save residuals and loss scale; the evaluator tests its replica
-//   leave
+//   each epoch   save residuals and loss scale; the evaluator tests its replica
+//   leave        after the last step, or early if `stop` returns true
 //
 // A step belongs to epoch step / steps_per_epoch. When the job is ahead, NextStep skips steps; if
 // it skips the last step of an epoch, the worker finishes that epoch then. The evaluator is the

@@ -199,12 +199,12 @@ void BenchTopK(const std::string& size, size_t n, std::span<const float> gradien
   const Stream& stream = bench.stream();
   DeviceBuffer<float> residual = Zeros(n, stream), zeros = Zeros(k, stream),
                       top = MakeBuffer<float>(k);
-  DeviceBuffer<uint32_t> indices = MakeBuffer<uint32_t>(k), collect_from = MakeBuffer<uint32_t>(1);
+  DeviceBuffer<uint32_t> indices = MakeBuffer<uint32_t>(k), threshold = MakeBuffer<uint32_t>(1);
   DeviceBuffer<std::byte> workspace = MakeBuffer<std::byte>(TopKWorkspaceBytes(n, k));
-  CheckOk(Clear(std::as_writable_bytes(collect_from.span()), stream));
+  CheckOk(Clear(std::as_writable_bytes(threshold.span()), stream));
   BenchFeedback("topk_ef." + size, n, 12 * n, gradients, bench, [&](auto gradient) {
     CheckOk(AddAndSelectTopK(gradient, residual.span(), {indices.span(), top.span()},
-                             collect_from.data(), workspace.span(), stream));
+                             threshold.data(), workspace.span(), stream));
     CheckOk(Scatter(indices.span(), zeros.span(), 1.0f, residual.span(), stream));
   });
 }

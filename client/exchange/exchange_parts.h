@@ -16,7 +16,7 @@
 
 namespace thinwire::client {
 
-// All objects must outlive the Exchange.
+// All of these must outlive the Exchange.
 struct ExchangeParts {
   const ClientOptions& options;
   const Partition& partition;

@@ -11,9 +11,9 @@
 //     -> StepVerdicts       all verdicts of a step determine the next step
 //
 // The pipeline encodes one shard per task, so that messages from servers, which are tasks of the
-// same loop, do not wait for a whole model. It encodes at most one message ahead of the network:
-// the bytes to send were then just written to the cache, and buffers of a few messages suffice for
-// a whole model. With a device it begins the next shard before it waits for the last one.
+// same loop, do not wait for a whole model. It encodes at most one message ahead of the network, so
+// the bytes to send are still in the CPU's cache, and buffers of a few messages suffice for a whole
+// model. With a device it begins the next shard before it waits for the last one.
 #ifndef THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
 #define THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
 

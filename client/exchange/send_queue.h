@@ -26,8 +26,8 @@ namespace thinwire::client {
 // The approximate limit on the payloads of one message. A message has at least one entry.
 inline constexpr size_t kMessageBytes = size_t{1} << 20;
 
-// Not thread-safe. Functions that REQUIRE an owned shard need one of the constructor's shards. The
-// other functions accept any shard number, because they handle what a server said.
+// Not thread-safe. "Owned" means one of the constructor's shards. Functions without that
+// requirement accept any shard number, because a server's message may name any.
 class SendQueue {
  public:
   // SHARDS: the server's shards, ascending.

@@ -20,7 +20,7 @@ namespace thinwire::client {
 
 enum class ServerState { kSilent, kRefusing };
 
-// Why, and for how long, a server counts as lost.
+// The reason for an outage and its duration.
 struct ServerOutage {
   ServerState state;
   absl::Duration duration;
@@ -45,8 +45,8 @@ class ServerLiveness {
   void MessageAccepted(absl::Time now);
   void StreamLost(absl::Time now, absl::Status error);
 
-  // Restarts all measurements at NOW. For a process that was suspended itself: the time of its
-  // suspension does not count as silence of the server.
+  // Restarts all measurements at NOW. Call this after the client's own process was suspended: that
+  // time does not count as silence of the server.
   void Restart(absl::Time now);
 
   // Returns the outage at NOW, or nullopt while it is within the limit.

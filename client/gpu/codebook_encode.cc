@@ -16,7 +16,6 @@
 #include "kernels/cuda/ops/signs.h"
 #include "kernels/cuda/ops/stratified_sample.h"
 #include "kernels/cuda/ops/write_bytes.h"
-#include "kernels/cuda/runtime/in_order.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/workspace_layout.h"
 #include "kernels/pack_bits.h"
@@ -26,7 +25,7 @@ namespace thinwire::client::gpu {
 namespace cuda = kernels::cuda;
 using cuda::Status;
 
-// What a call of COUNT values leaves for its next launch.
+// The arrays that the launches of one Encode() pass to each other.
 struct CodebookEncoder::Workspace {
   Workspace(const CodebookEncoder& encoder, size_t count, std::byte* memory) {
     const CodebookShape& shape = encoder.shape_;
@@ -44,7 +43,7 @@ struct CodebookEncoder::Workspace {
     if (encoder.fit_ == CodebookFit::kEvenSteps) {
       ranges = layout.Append<kernels::Range>(cuda::OneBlockPerTile(count).block_count);
     }
-    few = layout.Append<float>(2);
+    step_and_zero = layout.Append<float>(2);
     words = layout.Append<uint32_t>(2);
     if (shape.bits > 1) {
       magnitudes = layout.Append<float>(shape.table_size() / 2);
@@ -54,8 +53,9 @@ struct CodebookEncoder::Workspace {
     bytes = layout.bytes();
   }
 
-  std::span<float> table;  // of one bit that of each group; else there is one group
-  std::span<float> magnitudes, thresholds, few, sample;
+  std::span<float> table;  // one-bit codes: two entries per group; other codes: one table
+  std::span<float> magnitudes, thresholds, sample;
+  std::span<float> step_and_zero;  // also holds the single magnitude of a one-bit table
   std::span<uint32_t> sample_words, words;
   std::span<kernels::SignSums> sums, runs;
   std::span<kernels::Range> ranges;
@@ -91,14 +91,13 @@ Status CodebookEncoder::Encode(const DeviceCall& call) const {
   if (call.gradient.empty()) return {};
   if (fit_ == CodebookFit::kRandomLevels) return EncodeQsgd(call);
   const Workspace work(*this, call.gradient.size(), call.workspace);
-  const bool feedback = !call.residual.empty();
-  const std::span<const float> values = feedback ? call.residual : call.gradient;
-  return cuda::InOrder(
-      [&] { return feedback ? Add(call.gradient, call.residual, call.stream) : Status(); },
-      [&] { return Fit(call, values, work); },
-      [&] {
-        return shape_.bits == 1 ? PutSigns(call, values, work) : PutCodes(call, values, work);
-      });
+  std::span<const float> values = call.gradient;
+  if (!call.residual.empty()) {
+    RETURN_IF_CUDA_ERROR(Add(call.gradient, call.residual, call.stream));
+    values = call.residual;
+  }
+  RETURN_IF_CUDA_ERROR(Fit(call, values, work));
+  return shape_.bits == 1 ? WriteSigns(call, values, work) : WriteCodes(call, values, work);
 }
 
 Status CodebookEncoder::Fit(const DeviceCall& call, std::span<const float> values,
@@ -114,99 +113,78 @@ Status CodebookEncoder::FitMeans(const DeviceCall& call, std::span<const float> 
                                  const Workspace& work) const {
   const cuda::Groups groups = {values.size(), shape_.GroupSize(values.size())};
   const auto entries = work.table.first(2 * work.sums.size());
-  return cuda::InOrder(
-      [&] { return SumBySign(values, groups.group, work.runs, work.sums, call.stream); },
-      [&] {
-        if (fit_ == CodebookFit::kMeansBySign) {
-          return MeansBySign(work.sums, groups, Numbers(call), entries, call.stream);
-        }
-        return MeanMagnitudes(work.sums, groups, Numbers(call), entries, call.stream);
-      });
+  RETURN_IF_CUDA_ERROR(SumBySign(values, groups.group, work.runs, work.sums, call.stream));
+  return fit_ == CodebookFit::kMeansBySign
+             ? MeansBySign(work.sums, groups, Numbers(call), entries, call.stream)
+             : MeanMagnitudes(work.sums, groups, Numbers(call), entries, call.stream);
 }
 
 Status CodebookEncoder::FitSteps(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const {
-  const cuda::AffineTable steps = {call.out, Numbers(call), work.few.first<2>(),
-                                   work.table.first<256>()};
-  return cuda::InOrder(
-      [&] { return RangeWithZero(values, cuda::kTileValues, work.ranges, call.stream); },
-      [&] { return FitAffineTable(work.ranges, steps, call.stream); });
+  const cuda::AffineTable out = {call.out, Numbers(call), work.step_and_zero.first<2>(),
+                                 work.table.first<256>()};
+  RETURN_IF_CUDA_ERROR(RangeWithZero(values, cuda::kTileValues, work.ranges, call.stream));
+  return FitAffineTable(work.ranges, out, call.stream);
 }
 
 Status CodebookEncoder::FitTable(const DeviceCall& call, std::span<const float> values,
                                  const Workspace& work) const {
-  const bool refines = fit_ == CodebookFit::kLloyd;
-  // Of one bit the magnitude is in no other place.
-  const auto magnitudes = shape_.bits == 1 ? work.few.first(1) : work.magnitudes;
-  return cuda::InOrder(
-      [&] { return SortedSample(values, work.sample, work.sample_words, call.stream); },
-      [&] { return Percentiles(work.sample, magnitudes, call.stream); },
-      [&] {
-        if (!refines) return Status();
-        return RefineEntries(work.sample, kLloydIterations, magnitudes, call.stream);
-      },
-      [&] {
-        return MakeSignedTable(magnitudes, Numbers(call), work.table, work.thresholds, call.stream);
-      });
+  const auto magnitudes = shape_.bits == 1 ? work.step_and_zero.first(1) : work.magnitudes;
+  RETURN_IF_CUDA_ERROR(SortedSample(values, work.sample, work.sample_words, call.stream));
+  RETURN_IF_CUDA_ERROR(Percentiles(work.sample, magnitudes, call.stream));
+  if (fit_ == CodebookFit::kLloyd) {
+    RETURN_IF_CUDA_ERROR(RefineEntries(work.sample, kLloydIterations, magnitudes, call.stream));
+  }
+  return MakeSignedTable(magnitudes, Numbers(call), work.table, work.thresholds, call.stream);
 }
 
 Status CodebookEncoder::FitRatios(const DeviceCall& call, std::span<const float> values,
                                   const Workspace& work) const {
-  return cuda::InOrder(
-      [&] {
-        return FitLogEntries(values, work.words.first<2>(), call.out, work.magnitudes.first<8>(),
-                             call.stream);
-      },
-      [&] {
-        return MakeSignedTable(work.magnitudes, nullptr, work.table, work.thresholds, call.stream);
-      });
+  RETURN_IF_CUDA_ERROR(FitLogEntries(values, work.words.first<2>(), call.out,
+                                     work.magnitudes.first<8>(), call.stream));
+  return MakeSignedTable(work.magnitudes, nullptr, work.table, work.thresholds, call.stream);
 }
 
-// What the host knows: 0 and the threshold, with either sign, and where the second begins.
+// The codebook does not depend on the values: 0 and the threshold with both signs. The second
+// magnitude begins at the threshold.
 Status CodebookEncoder::FitThreshold(const DeviceCall& call, const Workspace& work) const {
   const std::array<float, 4> table = {0.0f, settings_.number, -0.0f, -settings_.number};
-  const auto put = [&](std::span<const float> from, std::byte* to) {
-    return cuda::WriteBytes(std::as_bytes(from), to, call.stream);
-  };
-  return cuda::InOrder([&] { return put(table, std::as_writable_bytes(work.table).data()); },
-                       [&] {
-                         return put(std::span(table).subspan(1, 1),
-                                    std::as_writable_bytes(work.thresholds).data());
-                       },
-                       [&] { return put(std::span(table).subspan(1, 1), Numbers(call)); });
+  const auto threshold = std::as_bytes(std::span(table).subspan(1, 1));
+  RETURN_IF_CUDA_ERROR(cuda::WriteBytes(std::as_bytes(std::span(table)),
+                                        std::as_writable_bytes(work.table).data(), call.stream));
+  RETURN_IF_CUDA_ERROR(
+      cuda::WriteBytes(threshold, std::as_writable_bytes(work.thresholds).data(), call.stream));
+  return cuda::WriteBytes(threshold, Numbers(call), call.stream);
 }
 
-Status CodebookEncoder::PutSigns(const DeviceCall& call, std::span<const float> values,
-                                 const Workspace& work) const {
-  if (call.residual.empty()) return cuda::PackSigns(values, Packed(call), call.stream);
+Status CodebookEncoder::WriteSigns(const DeviceCall& call, std::span<const float> values,
+                                   const Workspace& work) const {
+  if (call.residual.empty()) return PackSigns(values, Packed(call), call.stream);
   return PackSignsSubtract(work.table, shape_.GroupSize(values.size()), call.residual, Packed(call),
                            call.stream);
 }
 
-Status CodebookEncoder::PutCodes(const DeviceCall& call, std::span<const float> values,
-                                 const Workspace& work) const {
-  const auto thresholds = work.thresholds.first(work.thresholds.size() - 1);
+Status CodebookEncoder::WriteCodes(const DeviceCall& call, std::span<const float> values,
+                                   const Workspace& work) const {
   const size_t count = values.size();
-  // A code of eight bits is a byte: it goes at once where it belongs.
+  // Codes of eight bits need no packing and are written directly to the payload.
   const bool packs = shape_.bits < 8;
   const std::span<uint8_t> codes =
       packs ? work.codes : std::span(reinterpret_cast<uint8_t*>(Packed(call)), count);
-  return cuda::InOrder(
-      [&] {
-        if (fit_ == CodebookFit::kEvenSteps) {
-          return CodesOfSteps(values, work.few.first<2>(), codes, call.stream);
-        }
-        return CodesOfMagnitudes(values, thresholds, shape_.bits, codes, call.stream);
-      },
-      [&] {
-        if (packs) return PackBits(codes, shape_.bits, Packed(call), call.stream);
-        const std::span packed(Packed(call), kernels::PackedBytes(count, shape_.bits));
-        return Clear(packed.subspan(count), call.stream);
-      },
-      [&] {
-        if (call.residual.empty()) return Status();
-        return LookUpSubtract(codes, work.table, call.residual, call.stream);
-      });
+  if (fit_ == CodebookFit::kEvenSteps) {
+    RETURN_IF_CUDA_ERROR(CodesOfSteps(values, work.step_and_zero.first<2>(), codes, call.stream));
+  } else {
+    const auto thresholds = work.thresholds.first(work.thresholds.size() - 1);
+    RETURN_IF_CUDA_ERROR(CodesOfMagnitudes(values, thresholds, shape_.bits, codes, call.stream));
+  }
+  if (packs) {
+    RETURN_IF_CUDA_ERROR(PackBits(codes, shape_.bits, Packed(call), call.stream));
+  } else {
+    const std::span packed(Packed(call), kernels::PackedBytes(count, shape_.bits));
+    RETURN_IF_CUDA_ERROR(Clear(packed.subspan(count), call.stream));
+  }
+  if (call.residual.empty()) return {};
+  return LookUpSubtract(codes, work.table, call.residual, call.stream);
 }
 
 Status CodebookEncoder::EncodeQsgd(const DeviceCall& call) const {

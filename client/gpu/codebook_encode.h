@@ -1,7 +1,7 @@
-// CodebookEncoder: writes the body of payloads whose codec has a codebook
-// (common/codec/codebook/codebook.h) on the device. Passes over the values, one behind the other:
-// add, fit the numbers, give codes, pack them, take from the residual what they stand for. qsgd
-// does it all in one.
+// CodebookEncoder writes the body of a payload whose codec has a codebook
+// (common/codec/codebook/codebook.h) on a GPU: adds the gradient to the residual, fits the
+// codebook, computes and packs the codes, and subtracts the decoded values from the residual. QSGD
+// does all of this in one kernel.
 //
 // Immutable. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_CODEBOOK_ENCODE_H_
@@ -12,11 +12,22 @@
 #include <span>
 #include <vector>
 
-#include "client/gpu/device_call.h"
 #include "common/codec/codebook/codebook.h"
+#include "common/codec/codec.h"
 #include "kernels/cuda/runtime/status.h"
+#include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
+
+// The arguments of one encoding. All memory is on the GPU.
+struct DeviceCall {
+  std::span<const float> gradient;
+  std::span<float> residual;  // as long as the gradient, or empty: encodes the gradient itself
+  RandomKeys keys;
+  std::byte* workspace;  // begins at a multiple of 16 bytes
+  std::byte* out;        // beginning of the payload or its body
+  const kernels::cuda::Stream& stream;
+};
 
 class CodebookEncoder {
  public:
@@ -24,18 +35,25 @@ class CodebookEncoder {
   // head of SETTINGS.
   CodebookEncoder(const CodebookFormat& format, const CodebookSettings& settings);
 
-  // What the body begins with, as far as the host knows it; the rest of it is overwritten.
+  // Returns the bytes at the beginning of the body. Bytes that depend on the values are
+  // placeholders; Encode() overwrites them.
   std::vector<std::byte> Head() const;
   const CodebookShape& shape() const { return shape_; }
+  // Returns the workspace for COUNT values, in bytes.
   size_t WorkspaceBytes(size_t count) const;
 
-  // Launches what writes the body to call.out, where the head is already.
+  // Launches the encoding to call.out. REQUIRES: Head() was written there earlier on the same
+  // stream.
   kernels::cuda::Status Encode(const DeviceCall& call) const;
 
  private:
   struct Workspace;
 
-  // For these VALUES are the residual, GRADIENT being added to it, or GRADIENT itself.
+  // The functions below encode VALUES: the residual after adding the gradient, or the gradient if
+  // there is no residual.
+
+  // Fits the codebook: writes its numbers to the body, and the lookup table and thresholds to the
+  // workspace.
   kernels::cuda::Status Fit(const DeviceCall& call, std::span<const float> values,
                             const Workspace& work) const;
   kernels::cuda::Status FitMeans(const DeviceCall& call, std::span<const float> values,
@@ -47,13 +65,17 @@ class CodebookEncoder {
   kernels::cuda::Status FitRatios(const DeviceCall& call, std::span<const float> values,
                                   const Workspace& work) const;
   kernels::cuda::Status FitThreshold(const DeviceCall& call, const Workspace& work) const;
-  kernels::cuda::Status PutSigns(const DeviceCall& call, std::span<const float> values,
-                                 const Workspace& work) const;
-  kernels::cuda::Status PutCodes(const DeviceCall& call, std::span<const float> values,
-                                 const Workspace& work) const;
+
+  // Write the packed codes of one bit, or of several, and subtract the decoded values from the
+  // residual.
+  kernels::cuda::Status WriteSigns(const DeviceCall& call, std::span<const float> values,
+                                   const Workspace& work) const;
+  kernels::cuda::Status WriteCodes(const DeviceCall& call, std::span<const float> values,
+                                   const Workspace& work) const;
+
   kernels::cuda::Status EncodeQsgd(const DeviceCall& call) const;
 
-  // Whether a group's number is the mean of some magnitudes, or percentiles that may be refined.
+  // Return whether the codebook consists of mean magnitudes, or of (refined) percentiles.
   bool FitsMeans() const;
   bool FitsTable() const;
   std::byte* Numbers(const DeviceCall& call) const { return call.out + shape_.NumbersOffset(0); }

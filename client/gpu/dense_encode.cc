@@ -8,28 +8,27 @@
 namespace thinwire::client::gpu {
 namespace {
 
-using kernels::cuda::Status;
+namespace cuda = kernels::cuda;
 
-// The number formats, behind the codec's byte.
-Status EncodeNumbers(CodecId id, const DeviceCall& call) {
+// Encodes the body of a number format, which begins after the codec id.
+cuda::Status EncodeNumbers(CodecId id, const DeviceCall& call) {
   std::byte* const body = call.out + 1;
   return WithFormat(id, [&]<typename Format>(Format) {
     if constexpr (Format::kScaled) {
-      const kernels::cuda::ScaledCodes out = {reinterpret_cast<float*>(call.workspace), body,
-                                              body + kScaleBytes<Format>};
+      const cuda::ScaledCodes out = {reinterpret_cast<float*>(call.workspace), body,
+                                     body + kScaleBytes<Format>};
       if (call.residual.empty()) return EncodeScaled(call.gradient, out, call.stream);
       return EncodeScaledFeedback(call.gradient, call.residual, out, call.stream);
     } else {
       if (call.residual.empty()) {
-        return kernels::cuda::Encode<Format>(call.gradient, 1.0f, body, call.stream);
+        return cuda::Encode<Format>(call.gradient, 1.0f, body, call.stream);
       }
-      return kernels::cuda::EncodeFeedback<Format>(call.gradient, call.residual, 1.0f, body,
-                                                   call.stream);
+      return cuda::EncodeFeedback<Format>(call.gradient, call.residual, 1.0f, body, call.stream);
     }
   });
 }
 
-std::optional<CodebookEncoder> OfCodebook(const CodecSpec& spec) {
+std::optional<CodebookEncoder> MakeCodebookEncoder(const CodecSpec& spec) {
   const CodecRow& row = RowOf(spec.id);
   if (row.codebook == nullptr) return std::nullopt;
   return CodebookEncoder(*row.codebook, row.SettingsOf(spec));
@@ -38,7 +37,7 @@ std::optional<CodebookEncoder> OfCodebook(const CodecSpec& spec) {
 }  // namespace
 
 DenseEncoder::DenseEncoder(const CodecSpec& spec)
-    : id_(spec.id), codebook_(OfCodebook(spec)), head_({static_cast<std::byte>(spec.id)}) {
+    : id_(spec.id), codebook_(MakeCodebookEncoder(spec)), head_({static_cast<std::byte>(spec.id)}) {
   if (!codebook_.has_value()) return;
   const std::vector<std::byte> settings = codebook_->Head();
   head_.insert(head_.end(), settings.begin(), settings.end());
@@ -58,7 +57,7 @@ size_t DenseEncoder::WorkspaceBytes(size_t count) const {
   return codebook_.has_value() ? codebook_->WorkspaceBytes(count) : sizeof(float);
 }
 
-Status DenseEncoder::EncodeBody(const DeviceCall& call) const {
+cuda::Status DenseEncoder::EncodeBody(const DeviceCall& call) const {
   if (!codebook_.has_value()) return EncodeNumbers(id_, call);
   return codebook_->Encode(
       {call.gradient, call.residual, call.keys, call.workspace, call.out + 1, call.stream});

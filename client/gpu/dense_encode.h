@@ -1,6 +1,6 @@
-// DenseEncoder: writes dense payloads on the device, whole ones or those within a sparse one.
+// DenseEncoder writes dense payloads on a GPU: a whole payload, or the values within a sparse one.
 //
-//   payload = head | body      the head is the codec's byte and its settings, which the host knows
+//   payload = head | body      the head (codec id and settings) is known to the host
 //
 // Immutable. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_DENSE_ENCODE_H_
@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "client/gpu/codebook_encode.h"
-#include "client/gpu/device_call.h"
 #include "common/codec/codec.h"
 #include "kernels/cuda/runtime/status.h"
 
@@ -23,19 +22,22 @@ class DenseEncoder {
   // REQUIRES: IsDense(spec.id), the codec has a GPU encoder, and MakeCodec(spec) succeeds.
   explicit DenseEncoder(const CodecSpec& spec);
 
+  // Returns the head of every payload.
   std::span<const std::byte> head() const { return head_; }
+
+  // Return, for COUNT values, the length of the payload, the offset of the codes in it, and the
+  // workspace, in bytes.
   size_t PayloadBytes(size_t count) const;
-  // Where in the payload the codes begin.
   size_t CodesOffset(size_t count) const;
   size_t WorkspaceBytes(size_t count) const;
 
-  // Launches what writes the body, and what of the head depends on the values. REQUIRES: the head
-  // is put to call.out earlier on the same stream.
+  // Launches the encoding of the body, and of the parts of the head that depend on the values.
+  // REQUIRES: head() was written to call.out earlier on the same stream.
   kernels::cuda::Status EncodeBody(const DeviceCall& call) const;
 
  private:
   const CodecId id_;
-  const std::optional<CodebookEncoder> codebook_;  // else a number format
+  const std::optional<CodebookEncoder> codebook_;  // nullopt: a number format
   std::vector<std::byte> head_;
 };
 

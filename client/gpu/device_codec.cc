@@ -4,20 +4,21 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 #include "kernels/cuda/ops/write_bytes.h"
-#include "kernels/cuda/runtime/in_order.h"
 
 namespace thinwire::client::gpu {
 namespace {
 
 namespace cuda = kernels::cuda;
 
-CodecSpec OfValues(CodecSpec spec) {
+// Returns SPEC, or the spec of its values if it is sparse.
+CodecSpec DenseSpec(CodecSpec spec) {
   if (!IsDense(spec.id)) spec.id = spec.values;
   return spec;
 }
 
-std::optional<SparseEncoder> Sparse(const CodecSpec& spec) {
+std::optional<SparseEncoder> MakeSparseEncoder(const CodecSpec& spec) {
   if (IsDense(spec.id)) return std::nullopt;
   return SparseEncoder(spec);
 }
@@ -25,21 +26,19 @@ std::optional<SparseEncoder> Sparse(const CodecSpec& spec) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const DeviceCodec>> DeviceCodec::Make(const CodecSpec& spec) {
-  absl::StatusOr<std::unique_ptr<const Codec>> twin = MakeCodec(spec);
-  if (!twin.ok()) return twin.status();
-  for (const CodecId id : {spec.id, OfValues(spec).id}) {
+  ASSIGN_OR_RETURN(std::unique_ptr<const Codec> twin, MakeCodec(spec));
+  for (const CodecId id : {spec.id, DenseSpec(spec).id}) {
     const CodecRow& row = RowOf(id);
     if (row.has_device_encoder) continue;
     return absl::UnimplementedError(absl::StrCat(
         std::string(row.name), ": no GPU encoder (expected a codec with one, such as fp8_e4m3)"));
   }
-  return std::unique_ptr<const DeviceCodec>(new DeviceCodec(spec, *std::move(twin)));
+  return std::unique_ptr<const DeviceCodec>(new DeviceCodec(spec, std::move(twin)));
 }
 
 DeviceCodec::DeviceCodec(const CodecSpec& spec, std::unique_ptr<const Codec> twin)
-    : twin_(std::move(twin)), dense_(OfValues(spec)), sparse_(Sparse(spec)) {}
+    : twin_(std::move(twin)), dense_(DenseSpec(spec)), sparse_(MakeSparseEncoder(spec)) {}
 
-// The twin sends the dense payload of a shard where that is the shorter.
 bool DeviceCodec::SendsDense(size_t count) const {
   if (!sparse_.has_value()) return true;
   return sparse_->FallsBack() && MaxPayloadBytes(count) == dense_.PayloadBytes(count);
@@ -58,15 +57,15 @@ size_t DeviceCodec::CodesOffset(size_t count) const {
 }
 
 cuda::Status DeviceCodec::Encode(std::span<const float> gradient, std::span<float> residual,
-                                 const RandomKeys& keys, uint32_t* collect_from,
+                                 const RandomKeys& keys, uint32_t* threshold,
                                  std::span<std::byte> workspace, std::span<std::byte> out,
                                  uint32_t* size, const cuda::Stream& stream) const {
   const DeviceCall call = {gradient, residual, keys, workspace.data(), out.data(), stream};
   const size_t count = gradient.size();
-  if (!SendsDense(count)) return sparse_->Encode(dense_, call, collect_from, size);
+  if (!SendsDense(count)) return sparse_->Encode(dense_, call, threshold, size);
   const auto length = static_cast<uint32_t>(dense_.PayloadBytes(count));
-  return cuda::InOrder([&] { return WriteHead(dense_.head(), call.out, length, size, stream); },
-                       [&] { return dense_.EncodeBody(call); });
+  RETURN_IF_CUDA_ERROR(WriteHead(dense_.head(), call.out, length, size, stream));
+  return dense_.EncodeBody(call);
 }
 
 }  // namespace thinwire::client::gpu

@@ -10,6 +10,7 @@
 #include "common/codec/codec_cases.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/ops/twin_cases.h"
+#include "kernels/cuda/runtime/cuda_fixture.h"
 
 namespace thinwire::client::gpu {
 namespace {
@@ -29,90 +30,91 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
     codec_ = *std::move(made);
   }
 
-  // A shard on the device, and its twin on the host.
+  // The feedback state of a shard on the GPU and of its twin on the host.
   struct Shard {
     explicit Shard(size_t count, const kernels::cuda::Stream& stream)
         : residual(count),
           device_residual(residual, stream),
-          collect_from(std::vector<uint32_t>(1), stream) {}
+          threshold(std::vector<uint32_t>(1), stream) {}
 
     std::vector<float> residual;
     CodecMemory memory;
     DeviceArray<float> device_residual;
-    DeviceArray<uint32_t> collect_from;
+    DeviceArray<uint32_t> threshold;
   };
 
-  // Encodes GRADIENT on both, into SHARD's residuals if there is one.
-  void ExpectTheTwins(const std::vector<float>& gradient, const RandomKeys& keys, Shard* shard) {
+  // Encodes GRADIENT on the GPU and on the host, with the residuals of SHARD unless it is null, and
+  // expects equal results.
+  void ExpectSamePayload(const std::vector<float>& gradient, const RandomKeys& keys, Shard* shard) {
     const size_t count = gradient.size();
     std::vector<std::byte> want(codec_->MaxPayloadBytes(count));
     want.resize(shard == nullptr ? codec_->twin().Encode(gradient, keys, want)
                                  : codec_->twin().EncodeFeedback(gradient, shard->residual, keys,
                                                                  shard->memory, want));
-    // As odd an address as there is.
+    // Tries all alignments.
     DeviceArray<float> device_gradient(gradient, stream_, keys.per_worker % 4);
     DeviceArray<std::byte> workspace(codec_->WorkspaceBytes(count), stream_);
     DeviceArray<std::byte> out(codec_->MaxPayloadBytes(count), stream_, keys.per_worker % 16);
     DeviceArray<uint32_t> size(1, stream_);
     Expect(codec_->Encode(device_gradient.span(),
                           shard == nullptr ? std::span<float>() : shard->device_residual.span(),
-                          keys, shard == nullptr ? nullptr : shard->collect_from.data(),
+                          keys, shard == nullptr ? nullptr : shard->threshold.data(),
                           workspace.span(), out.span(), size.data(), stream_));
     std::vector<std::byte> got = out.Read();
-    workspace.Read();  // finds out who wrote behind it
-    if (shard != nullptr) shard->collect_from.Read();
+    workspace.Read();  // checks that no kernel wrote behind it
+    if (shard != nullptr) shard->threshold.Read();
     ASSERT_EQ(size.Read()[0], want.size());
     if (codec_->HasOneLength(count)) {
       ASSERT_EQ(want.size(), got.size());
     }
     got.resize(want.size());
-    const auto differ = std::ranges::mismatch(got, want).in1 - got.begin();
-    ASSERT_EQ(got, want) << "from byte " << differ << " on";
+    const auto first_difference = std::ranges::mismatch(got, want).in1 - got.begin();
+    ASSERT_EQ(got, want) << "first difference at byte " << first_difference;
     if (shard != nullptr) ExpectSameBits(shard->device_residual.Read(), shard->residual);
   }
 
   std::unique_ptr<const DeviceCodec> codec_;
 };
 
-TEST_P(DeviceCodecTest, APayloadWithoutFeedbackIsTheTwins) {
+TEST_P(DeviceCodecTest, PayloadsWithoutFeedbackEqualTheTwins) {
   uint64_t draw = 0;
   for (const size_t count : {0, 1, 7, 31, 32, 33, 4095, 4096, 4097}) {
     SCOPED_TRACE(testing::Message() << count << " values");
     ++draw;
-    ExpectTheTwins(ValuesOf(Kind::kRandom, count, static_cast<uint32_t>(draw)), {5 * draw, draw},
-                   nullptr);
+    ExpectSamePayload(ValuesOf(Kind::kRandom, count, static_cast<uint32_t>(draw)), {5 * draw, draw},
+                      nullptr);
     if (HasFatalFailure()) return;
   }
 }
 
-TEST_P(DeviceCodecTest, FeedbackGoesOnAsTheTwins) {
+TEST_P(DeviceCodecTest, PayloadsWithFeedbackEqualTheTwinsForManySteps) {
   for (const size_t count : {0, 1, 33, 600}) {
     Shard shard(count, stream_);
     const uint32_t steps = count < 600 ? 3 : 20;
     for (uint32_t step = 1; step <= steps; ++step) {
       SCOPED_TRACE(testing::Message() << "step " << step << " of " << count << " values");
-      ExpectTheTwins(Laplace(count, step), {3 * step, step}, &shard);
+      ExpectSamePayload(Laplace(count, step), {3 * step, step}, &shard);
       if (HasFatalFailure()) return;
     }
   }
 }
 
-TEST_P(DeviceCodecTest, FeedbackOfEqualAndOfDenormalValuesIsTheTwins) {
+TEST_P(DeviceCodecTest, PayloadsOfEqualAndSubnormalValuesEqualTheTwins) {
   for (const Kind kind : {Kind::kEqual, Kind::kDenormal}) {
     Shard shard(500, stream_);
     for (uint32_t step = 1; step <= 3; ++step) {
-      ExpectTheTwins(ValuesOf(kind, 500, step), {3 * step, step}, &shard);
+      ExpectSamePayload(ValuesOf(kind, 500, step), {3 * step, step}, &shard);
       if (HasFatalFailure()) return;
     }
   }
 }
 
-TEST_P(DeviceCodecTest, ALargeShardIsTheTwins) {
-  // The emulation is slow where there are very many groups.
+TEST_P(DeviceCodecTest, PayloadsOfALargeShardEqualTheTwins) {
+  // The emulation is slow with very many groups.
   const size_t count = GetParam().onebit_group > 0 ? 3'001 : 20'003;
   Shard shard(count, stream_);
   for (uint32_t step = 1; step <= 3; ++step) {
-    ExpectTheTwins(StudentT3(count, step), {step, step}, &shard);
+    ExpectSamePayload(StudentT3(count, step), {step, step}, &shard);
     if (HasFatalFailure()) return;
   }
 }
@@ -120,7 +122,7 @@ TEST_P(DeviceCodecTest, ALargeShardIsTheTwins) {
 INSTANTIATE_TEST_SUITE_P(Codecs, DeviceCodecTest, testing::ValuesIn(AllCodecSpecs()),
                          [](const auto& param) { return SpecName(param.param); });
 
-TEST(DeviceCodecSpecTest, ASpecThatHasNoCodecHasNoneOnTheDevice) {
+TEST(DeviceCodecSpecTest, AnInvalidSpecIsRefused) {
   const auto made = DeviceCodec::Make({.id = CodecId::kTopK, .density = 2});
   EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument) << made.status();
 }

@@ -1,8 +1,9 @@
-// DeviceParameters: the ParameterMemory of a GPU. Answers cross the bus as short as they came over
-// the wire, or nearly (device_decode.h), and are decoded there. Values come back only to be hashed,
-// where a server said what they hash to.
+// DeviceParameters is the ParameterMemory of a GPU. Changes are copied to the GPU in about their
+// wire length (device_decode.h) and decoded there. Values are copied back only if the server sent a
+// hash to compare with.
 //
-// Every call of Apply waits until its values are there: whatever is launched later reads them.
+// Apply() waits until the new values are complete, so kernels that the caller launches later read
+// them on any stream.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_PARAMETERS_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_PARAMETERS_H_
 
@@ -26,10 +27,10 @@ namespace thinwire::client::gpu {
 // Not thread-safe.
 class DeviceParameters final : public ParameterMemory {
  public:
-  // Zeros. PARTITION outlives this. Errors: the device's.
+  // All values are 0 at first. PARTITION outlives the object. Errors: CUDA errors.
   static absl::StatusOr<std::unique_ptr<DeviceParameters>> Make(const Partition& partition);
 
-  // On the device, from a multiple of 256 bytes on.
+  // Returns memory of the GPU that begins at a multiple of 256 bytes.
   std::span<float> tensor(uint32_t tensor) override { return tensors_[tensor]; }
   absl::Status Fill(std::span<const std::span<const float>> values) override;
   ByteChain SeedPayload(ShardId shard) const override;
@@ -40,9 +41,10 @@ class DeviceParameters final : public ParameterMemory {
 
   kernels::cuda::Status Open();
   kernels::cuda::Status Upload();
-  // All of Apply, with a copy of the values to the host if they are to be hashed.
+  // Launches CHANGE and, if it wants a hash, the copy of the new values to on_host_.
   kernels::cuda::Status Launch(const ParameterChange& change);
   kernels::cuda::Status Decode(const ParameterChange& change, std::span<float> values);
+  // Frees the initial values once every shard has been changed by a server.
   void ForgetInitial(ShardId shard);
 
   const Partition& partition_;
@@ -50,13 +52,13 @@ class DeviceParameters final : public ParameterMemory {
   kernels::cuda::DeviceBuffer<float> memory_;
   std::vector<std::span<float>> tensors_;
   PayloadStage stage_;
-  kernels::cuda::DeviceBuffer<float> gathered_;  // a shard of several segments
-  kernels::cuda::PinnedBuffer<float> on_host_;   // what is hashed
+  kernels::cuda::DeviceBuffer<float> gathered_;  // values of a shard with several segments
+  kernels::cuda::PinnedBuffer<float> on_host_;   // values to hash
 
-  // What it was filled with, until all shards have come from the servers.
+  // The values that Fill() set, on the host, for SeedPayload().
   std::vector<std::vector<float>> initial_;
-  std::vector<bool> came_;  // per shard
-  size_t to_come_;
+  std::vector<bool> changed_;  // per shard
+  size_t unchanged_count_;
 };
 
 }  // namespace thinwire::client::gpu

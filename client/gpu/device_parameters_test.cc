@@ -1,4 +1,4 @@
-// A replica on a GPU holds what one on the host does, bit for bit.
+// A replica on a GPU has the same bits as one on the host.
 #include "client/gpu/device_parameters.h"
 
 #include <utility>
@@ -8,6 +8,7 @@
 #include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"
 #include "kernels/cuda/ops/twin_cases.h"
+#include "kernels/cuda/runtime/cuda_fixture.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire::client::gpu {
@@ -53,7 +54,7 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     return copy;
   }
 
-  // The values of SHARD on the host.
+  // Returns the values of SHARD on the host.
   Floats Held(ShardId shard) {
     Floats values;
     for (const Segment& s : partition_.segments(shard)) {
@@ -63,12 +64,12 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     return values;
   }
 
-  // ENTRY of the next version, into both.
+  // Merges ENTRY, as the next version, into both replicas.
   void Merge(ParametersEntry entry, bool is_hashed) {
     entry.base_version = host_.held_version(entry.shard);
     entry.version = entry.base_version + 1;
     if (is_hashed) {
-      // What the host makes of it when nothing is asked.
+      // Computes the hash from a host replica that merges the same entry without one.
       Replica tried(partition_);
       std::vector<std::span<const float>> spans;
       for (uint32_t t = 0; t < initial_.size(); ++t) spans.push_back(host_.tensor(t));
@@ -101,7 +102,7 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     }
   }
 
-  // Moves of about one value in NTH.
+  // Returns a ULP delta of about one value in NTH.
   ByteChain Moves(ShardId shard, uint32_t nth) {
     const Floats from = Held(shard);
     Floats to = from;
@@ -114,7 +115,7 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     return EncodeUlpDelta(from, to, indices);
   }
 
-  // Matrices, and vectors in a shard of their own.
+  // The matrices are split into shards; the vectors share one.
   const Partition partition_ =
       *Partition::Make({{"w", {70, 80}}, {"a", {33}}, {"v", {10, 20}}, {"b", {5}}}, 4096, 1);
   std::mt19937 random_{5};
@@ -123,7 +124,7 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
   std::unique_ptr<Replica> device_;
 };
 
-TEST_F(DeviceParametersTest, WhatItIsFilledWithIsThereAndIsSeeded) {
+TEST_F(DeviceParametersTest, HoldsAndSeedsItsInitialValues) {
   ExpectSame();
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
     EXPECT_EQ(device_->SeedPayload(ShardId{s}), host_.SeedPayload(ShardId{s}));
@@ -133,8 +134,8 @@ TEST_F(DeviceParametersTest, WhatItIsFilledWithIsThereAndIsSeeded) {
   }
 }
 
-// A shard that came from a server needs no seed any more, the others still do.
-TEST_F(DeviceParametersTest, ASeedIsWhatItWasFilledWithWhateverHasComeElsewhere) {
+// After a server has changed one shard, the others still need their seeds.
+TEST_F(DeviceParametersTest, SeedsAShardAfterAnotherHasChanged) {
   const ShardId other{1};
   const ByteChain want = host_.SeedPayload(other);
   Merge({.shard = ShardId{0}, .payload = Encoded({.id = CodecId::kFp32}, GaussOf(ShardId{0}))},
@@ -142,7 +143,7 @@ TEST_F(DeviceParametersTest, ASeedIsWhatItWasFilledWithWhateverHasComeElsewhere)
   EXPECT_EQ(device_->SeedPayload(other), want);
 }
 
-TEST_F(DeviceParametersTest, WholeAnswersInEveryCodecOfParameters) {
+TEST_F(DeviceParametersTest, AppliesFullParametersInEveryCodec) {
   bool is_hashed = false;
   for (const std::string_view name : ParameterCodecNames()) {
     SCOPED_TRACE(std::string(name));
@@ -155,8 +156,9 @@ TEST_F(DeviceParametersTest, WholeAnswersInEveryCodecOfParameters) {
   }
 }
 
-// As of a reader that fell behind: one delta after the other, of any codec, and moves between them.
-TEST_F(DeviceParametersTest, ChainsOfDeltas) {
+// A chain of deltas, as a worker that fell behind receives it: additions in several codecs and ULP
+// deltas.
+TEST_F(DeviceParametersTest, AppliesChainsOfDeltas) {
   std::vector<CodecSpec> specs;
   for (const char* name : {"fp8_e5m2", "int8", "fp32", "topk", "fp8_e4m3"}) {
     specs.push_back(*ParseCodec(name));
@@ -178,7 +180,7 @@ TEST_F(DeviceParametersTest, ChainsOfDeltas) {
   }
 }
 
-TEST_F(DeviceParametersTest, OneThatDiffersIsHeldNoLonger) {
+TEST_F(DeviceParametersTest, AShardWithAWrongHashIsNoLongerHeld) {
   const ShardId shard{0};
   Merge({.shard = shard, .payload = Encoded({.id = CodecId::kFp32}, GaussOf(shard))}, false);
   ParametersEntry entry = {.shard = shard,

@@ -1,8 +1,5 @@
 #include "client/gpu/device_segments.h"
 
-#include "client/gpu/reserve.h"
-#include "kernels/cuda/runtime/memory.h"
-
 namespace thinwire::client::gpu {
 
 namespace cuda = kernels::cuda;
@@ -16,15 +13,14 @@ size_t CountOf(std::span<const Segment> segments) {
 cuda::Status GatherOnDevice(std::span<const Segment> segments,
                             std::span<const std::span<const float>> tensors,
                             cuda::DeviceBuffer<float>& to, const cuda::Stream& stream) {
-  cuda::Status status = Reserve(CountOf(segments), to);
-  std::span<float> rest = to.span();
+  RETURN_IF_CUDA_ERROR(to.Reserve(CountOf(segments)));
+  std::span<float> left = to.span();
   for (const Segment& s : segments) {
-    if (!status.ok()) return status;
     const auto from = tensors[s.tensor].subspan(s.offset, s.count);
-    status = cuda::CopyOnDevice(from, rest.first(s.count), stream);
-    rest = rest.subspan(s.count);
+    RETURN_IF_CUDA_ERROR(cuda::CopyOnDevice(from, left.first(s.count), stream));
+    left = left.subspan(s.count);
   }
-  return status;
+  return {};
 }
 
 cuda::Status ScatterOnDevice(std::span<const float> values, std::span<const Segment> segments,
@@ -32,8 +28,7 @@ cuda::Status ScatterOnDevice(std::span<const float> values, std::span<const Segm
                              const cuda::Stream& stream) {
   for (const Segment& s : segments) {
     const auto to = tensors[s.tensor].subspan(s.offset, s.count);
-    const cuda::Status status = cuda::CopyOnDevice(values.first(s.count), to, stream);
-    if (!status.ok()) return status;
+    RETURN_IF_CUDA_ERROR(cuda::CopyOnDevice(values.first(s.count), to, stream));
     values = values.subspan(s.count);
   }
   return {};

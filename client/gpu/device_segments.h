@@ -1,4 +1,5 @@
-// Segments of tensors on a GPU (client/splitter.h has those of the host). Thread-safe.
+// Gather and scatter of the segments of a shard between tensors and a contiguous array, all in GPU
+// memory. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_SEGMENTS_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_SEGMENTS_H_
 
@@ -12,15 +13,19 @@
 
 namespace thinwire::client::gpu {
 
+// Returns the number of values in SEGMENTS.
 size_t CountOf(std::span<const Segment> segments);
 
-// TO begins with the values that SEGMENTS name of TENSORS, one segment after the other. REQUIRES,
-// for all: as Gather and Scatter of client/splitter.h.
+// REQUIRES, for both functions: every segment is within its tensor.
+
+// Launches the copy of SEGMENTS of TENSORS to the first values of TO, one after the other. Enlarges
+// TO if necessary.
 kernels::cuda::Status GatherOnDevice(std::span<const Segment> segments,
                                      std::span<const std::span<const float>> tensors,
                                      kernels::cuda::DeviceBuffer<float>& to,
                                      const kernels::cuda::Stream& stream);
 
+// Launches the copy of VALUES to SEGMENTS of TENSORS. REQUIRES: values.size() == CountOf(segments).
 kernels::cuda::Status ScatterOnDevice(std::span<const float> values,
                                       std::span<const Segment> segments,
                                       std::span<const std::span<float>> tensors,

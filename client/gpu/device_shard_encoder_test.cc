@@ -1,4 +1,4 @@
-// A push encoder whose shards are on a GPU gives the pushes of the one on the host, byte for byte.
+// A push encoder on a GPU produces the same bytes as one on the host.
 #include "client/gpu/device_shard_encoder.h"
 
 #include <cmath>
@@ -9,20 +9,21 @@
 #include "client/encode/residual_file.h"
 #include "client/gpu/gpu.h"
 #include "kernels/cuda/ops/twin_cases.h"
+#include "kernels/cuda/runtime/cuda_fixture.h"
 
 namespace thinwire::client::gpu {
 namespace {
 
 using Floats = std::vector<float>;
 
-// Shards of matrices and one that all vectors share.
+// The matrices are split into shards; the vectors share one.
 const std::vector<TensorShape>& Model() {
   static const std::vector<TensorShape> model = {
       {"w", {100, 80}}, {"b", {80}}, {"v", {60, 90}}, {"c", {60}}};
   return model;
 }
 
-// Of one step, on the host and on the device.
+// The gradients of one step, on the host and on the GPU.
 class Gradients {
  public:
   Gradients(uint64_t step, const kernels::cuda::Stream& stream) {
@@ -56,12 +57,13 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
  protected:
   std::unique_ptr<PushEncoder> OnHost() { return *PushEncoder::Make(partition_, options_); }
   std::unique_ptr<PushEncoder> OnDevice() {
-    const auto gpu = *Gpu::Open(0);
+    const auto gpu = *OpenGpu(0);
     return *PushEncoder::Make(partition_, options_, nullptr,
                               *gpu->MakeEncoder(partition_, options_));
   }
 
-  // A step of both, the device one shard ahead; the pushes are equal, and then judged.
+  // Encodes a step with both encoders, the GPU one shard ahead, expects equal pushes, and reports
+  // verdicts.
   void RunStep(uint64_t step, PushEncoder& host, PushEncoder& device) {
     const Gradients gradients(step, stream_);
     const float factor = step % 3 == 1 ? 0.37f : 1;
@@ -85,7 +87,7 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
     while (device.may_finish()) finish();
   }
 
-  // Some come late, and of some a part is put back.
+  // Reports verdicts: some pushes are late, and some values of others are returned.
   void Judge(const PushEntry& push, PushEncoder& host, PushEncoder& device) {
     const uint64_t draw = push.step.value * 3 + push.shard.value;
     if (draw % 5 == 0) {
@@ -101,7 +103,7 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
     Expect(device.ReturnUnselected(push, taken));
   }
 
-  void ExpectSameOwed(PushEncoder& host, PushEncoder& device) {
+  void ExpectSameFeedback(PushEncoder& host, PushEncoder& device) {
     const auto want = *host.residuals();
     const auto got = device.residuals();
     ASSERT_TRUE(got.ok()) << got.status();
@@ -122,7 +124,7 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
 class EveryCodecTest : public DeviceShardEncoderTest,
                        public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(EveryCodecTest, PushesAndWhatIsOwedAreTheHosts) {
+TEST_P(EveryCodecTest, PushesAndFeedbackEqualTheHosts) {
   options_.push = *ParseCodec(GetParam());
   options_.push.density = 0.05;
   options_.push.values = CodecId::kFp8E4m3;
@@ -130,7 +132,7 @@ TEST_P(EveryCodecTest, PushesAndWhatIsOwedAreTheHosts) {
     options_.error_feedback = keeps_error;
     const auto host = OnHost(), device = OnDevice();
     for (uint64_t step = 0; step < 10; ++step) RunStep(step, *host, *device);
-    ExpectSameOwed(*host, *device);
+    ExpectSameFeedback(*host, *device);
   }
 }
 
@@ -139,8 +141,9 @@ INSTANTIATE_TEST_SUITE_P(Codecs, EveryCodecTest,
                                            "onebit", "int8", "topk", "randomk"),
                          [](const auto& test) { return std::string(test.param); });
 
-// Deep gradient compression: momentum that is masked, and a warm-up of density and codec.
-TEST_F(DeviceShardEncoderTest, MomentumIsCorrectedAndMaskedAsOnTheHost) {
+// Deep gradient compression: momentum correction with factor masking, and a warm-up of density and
+// codec.
+TEST_F(DeviceShardEncoderTest, MomentumCorrectionAndMaskingEqualTheHosts) {
   options_.push = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2};
   options_.warmup = {
       .density = {.part = 0.6}, .first_part = 0.2, .first = {.id = CodecId::kFp8E5m2}};
@@ -148,29 +151,29 @@ TEST_F(DeviceShardEncoderTest, MomentumIsCorrectedAndMaskedAsOnTheHost) {
     options_.correction = {.enabled = true, .nesterov = nesterov};
     const auto host = OnHost(), device = OnDevice();
     for (uint64_t step = 0; step < 14; ++step) RunStep(step, *host, *device);
-    ExpectSameOwed(*host, *device);
+    ExpectSameFeedback(*host, *device);
   }
 }
 
-TEST_F(DeviceShardEncoderTest, EitherGoesOnFromTheOthersFile) {
+TEST_F(DeviceShardEncoderTest, EachResumesFromTheOthersResidualFile) {
   options_.push = {.id = CodecId::kTopK, .density = 0.02, .values = CodecId::kFp8E4m3};
   options_.correction = {.enabled = true};
   const auto host = OnHost(), device = OnDevice();
   for (uint64_t step = 0; step < 4; ++step) RunStep(step, *host, *device);
   const ResidualOwner owner = {.job = "train", .worker = WorkerId{1}};
-  const auto go_on = [&](PushEncoder& from, PushEncoder& to) {
+  const auto resume = [&](PushEncoder& from, PushEncoder& to) {
     const std::string path = ::testing::TempDir() + "/residuals";
     Expect(WriteResiduals(path, owner, partition_, Step{4}, *from.residuals()));
     Expect(to.Restore(*ReadResiduals(path, owner, partition_)));
   };
   const auto later_host = OnHost(), later_device = OnDevice();
-  go_on(*host, *later_device);
-  go_on(*device, *later_host);
+  resume(*host, *later_device);
+  resume(*device, *later_host);
   for (uint64_t step = 4; step < 8; ++step) RunStep(step, *later_host, *later_device);
-  ExpectSameOwed(*later_host, *later_device);
+  ExpectSameFeedback(*later_host, *later_device);
 }
 
-TEST_F(DeviceShardEncoderTest, ASumOfSquaresIsTheHostsButForRounding) {
+TEST_F(DeviceShardEncoderTest, TheSumOfSquaresEqualsTheHostsUpToRounding) {
   const Gradients gradients(1, stream_);
   const auto host = OnHost(), device = OnDevice();
   const ShardId shard{0};
@@ -180,7 +183,7 @@ TEST_F(DeviceShardEncoderTest, ASumOfSquaresIsTheHostsButForRounding) {
               1e-12 * want);
 }
 
-// The pool's memory is pinned, and comes back when nobody reads a payload any more.
+// A payload keeps its pinned memory alive.
 TEST_F(DeviceShardEncoderTest, APayloadOutlivesItsEncoder) {
   options_.push = {.id = CodecId::kFp8E5m2};
   const Gradients gradients(1, stream_);

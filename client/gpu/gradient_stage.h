@@ -1,7 +1,7 @@
-// GradientStage: what a shard's gradient goes through on the GPU before it is encoded: it is
-// gathered where it lies in several tensors, multiplied, and found finite or not. That is known to
-// the host before anything that is remembered changes, and takes a stream of its own, on which
-// nothing waits for the shard before.
+// GradientStage prepares the gradient of a shard on the GPU before it is encoded: gathers its
+// segments, multiplies it by a factor, and checks that all values are finite. The host waits for
+// the result of the check, so a gradient that is not finite changes no residual. The stage has its
+// own stream, so it does not wait for the encoding of the previous shard.
 #ifndef THINWIRE_CLIENT_GPU_GRADIENT_STAGE_H_
 #define THINWIRE_CLIENT_GPU_GRADIENT_STAGE_H_
 
@@ -20,26 +20,30 @@ namespace thinwire::client::gpu {
 // Not thread-safe.
 class GradientStage {
  public:
-  // Before anything else, once.
+  // Creates the stream and its memory. Call it once, before any other function.
   kernels::cuda::Status Open();
 
-  // FACTOR * GRADIENT, when it is there: GRADIENT's own memory, or ROOM; nothing where a value is
-  // not finite. Errors: the device's.
-  absl::StatusOr<std::optional<std::span<const float>>> Bring(
-      const ShardGradient& gradient, float factor, kernels::cuda::DeviceBuffer<float>& room);
+  // Waits for and returns FACTOR * GRADIENT: in the gradient's own memory if that is possible
+  // without copying, else in BUFFER. Returns nullopt if a value is not finite. Errors: CUDA errors.
+  absl::StatusOr<std::optional<std::span<const float>>> Prepare(
+      const ShardGradient& gradient, float factor, kernels::cuda::DeviceBuffer<float>& buffer);
 
-  // Errors: the device's.
+  // Waits for and returns the sum of the squares of GRADIENT, in GPU memory. Errors: CUDA errors.
   absl::StatusOr<double> SumOfSquares(std::span<const float> gradient);
 
  private:
+  // Launches the preparation and sets VALUES to its result.
   kernels::cuda::Status Launch(const ShardGradient& gradient, float factor,
-                               kernels::cuda::DeviceBuffer<float>& room,
+                               kernels::cuda::DeviceBuffer<float>& buffer,
                                std::span<const float>& values);
+  // Launches the check and waits for its answer, which is then in finite_on_host_.
+  kernels::cuda::Status Check(std::span<const float> values);
+  kernels::cuda::Status LaunchSumOfSquares(std::span<const float> gradient);
 
   kernels::cuda::Stream stream_;
   kernels::cuda::DeviceBuffer<uint32_t> finite_;
   kernels::cuda::PinnedBuffer<uint32_t> finite_on_host_;
-  kernels::cuda::DeviceBuffer<double> sums_;  // partial ones, behind the sum of all
+  kernels::cuda::DeviceBuffer<double> sums_;  // the total, then the partial sums
   kernels::cuda::PinnedBuffer<double> sum_on_host_;
 };
 

@@ -1,8 +1,8 @@
-// PayloadStage: brings payloads to the GPU and applies them to values there: pinned memory, memory
-// on the device, and the launches of device_decode.h and device_ulp_delta.h.
+// PayloadStage copies payloads to the GPU and applies them to values in GPU memory with the
+// decoders of device_decode.h. It owns the pinned memory, GPU memory and workspace for one payload.
 //
-// All functions launch and return; REQUIRES, for all: the stream was waited for since the last
-// call. Not thread-safe.
+// All functions launch their work and return. REQUIRES, for all functions: the caller waited for
+// the stream since the last call. Not thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_PAYLOAD_STAGE_H_
 #define THINWIRE_CLIENT_GPU_PAYLOAD_STAGE_H_
 
@@ -19,20 +19,20 @@ namespace thinwire::client::gpu {
 
 class PayloadStage {
  public:
-  // out = decode(payload)
+  // Launches out = decode(payload).
   kernels::cuda::Status Decode(const CheckedPayload& payload, std::span<float> out,
                                const kernels::cuda::Stream& stream);
-  // sum += decode(payload)
+  // Launches sum += decode(payload).
   kernels::cuda::Status DecodeAdd(const CheckedPayload& payload, std::span<float> sum,
                                   const kernels::cuda::Stream& stream);
-  // Does what UlpDelta::Apply does (common/codec/delta/ulp_delta.h).
-  kernels::cuda::Status Move(const UlpDelta& delta, std::span<float> values,
-                             const kernels::cuda::Stream& stream);
+  // Launches the change of VALUES by DELTA, like UlpDelta::Apply (common/codec/delta/ulp_delta.h).
+  kernels::cuda::Status Apply(const UlpDelta& delta, std::span<float> values,
+                              const kernels::cuda::Stream& stream);
 
  private:
-  // Brings what STAGED, a DeviceDecoder or DeviceUlpDelta, stages to staged_.
-  template <typename Staged>
-  kernels::cuda::Status Bring(const Staged& staged, const kernels::cuda::Stream& stream);
+  // Copies the staged data of DECODER, a DeviceDecoder or DeviceUlpDelta, to staged_.
+  template <typename Decoder>
+  kernels::cuda::Status Upload(const Decoder& decoder, const kernels::cuda::Stream& stream);
 
   kernels::cuda::PinnedBuffer<std::byte> pinned_;
   kernels::cuda::DeviceBuffer<std::byte> staged_;

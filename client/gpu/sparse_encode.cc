@@ -10,7 +10,6 @@
 #include "kernels/cuda/ops/stratified_sample.h"
 #include "kernels/cuda/ops/top_k.h"
 #include "kernels/cuda/ops/write_bytes.h"
-#include "kernels/cuda/runtime/in_order.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/workspace_layout.h"
 
@@ -19,15 +18,16 @@ namespace thinwire::client::gpu {
 namespace cuda = kernels::cuda;
 using cuda::Status;
 
-// What a call of COUNT values of which K are sent leaves for its next launch.
+// The arrays that the launches of one Encode() pass to each other, for COUNT values of which K are
+// sent.
 struct SparseEncoder::Workspace {
   Workspace(const SparseEncoder& encoder, const DenseEncoder& dense, size_t count, size_t k,
             std::byte* memory) {
     cuda::WorkspaceLayout layout(memory);
     indices = layout.Append<uint32_t>(k);
     sent = layout.Append<float>(k);
-    lost = layout.Append<float>(k);
-    collect_from = layout.Append<uint32_t>(1);
+    errors = layout.Append<float>(k);
+    threshold = layout.Append<uint32_t>(1);
     index_words = layout.Append<uint32_t>(encoder.UsesGolombRice() ? cuda::GolombRiceWords(k) : 0);
     values = layout.Append<std::byte>(dense.WorkspaceBytes(k));
     if (encoder.CodesIndices()) {
@@ -37,8 +37,8 @@ struct SparseEncoder::Workspace {
   }
 
   std::span<uint32_t> indices;
-  std::span<float> sent, lost;
-  std::span<uint32_t> collect_from;  // of a shard that nothing is remembered of
+  std::span<float> sent, errors;  // the sent values and their encoding errors
+  std::span<uint32_t> threshold;  // used without a residual, because then there is no prediction
   std::span<uint32_t> index_words;
   std::span<std::byte> values, selection;
   size_t bytes = 0;
@@ -71,9 +71,8 @@ size_t SparseEncoder::WorkspaceBytes(size_t count, const DenseEncoder& values) c
   return Workspace(*this, values, count, PartsOf(count, 0, values).head.entry_count, nullptr).bytes;
 }
 
-// The payload's, and that of the values within it, which is right behind.
-Status SparseEncoder::PutHeads(const Parts& parts, const DenseEncoder& values,
-                               const DeviceCall& call, uint32_t* size) const {
+Status SparseEncoder::WriteHeads(const Parts& parts, const DenseEncoder& values,
+                                 const DeviceCall& call, uint32_t* size) const {
   std::array<std::byte, cuda::kMaxWriteBytes> bytes;
   parts.head.Put(bytes.data());
   std::ranges::copy(values.head(), bytes.begin() + static_cast<ptrdiff_t>(parts.values));
@@ -81,36 +80,30 @@ Status SparseEncoder::PutHeads(const Parts& parts, const DenseEncoder& values,
                    static_cast<uint32_t>(parts.end), size, call.stream);
 }
 
-Status SparseEncoder::Choose(const DeviceCall& call, uint32_t* collect_from,
-                             const Workspace& work) const {
-  const cuda::Stream& stream = call.stream;
-  const bool feedback = !call.residual.empty();
-  if (CodesIndices()) {
-    const kernels::IndexedValues top = {work.indices, work.sent};
-    if (feedback) {
-      return AddAndSelectTopK(call.gradient, call.residual, top, collect_from, work.selection,
-                              stream);
-    }
-    return cuda::InOrder([&] { return Clear(std::as_writable_bytes(work.collect_from), stream); },
-                         [&] {
-                           return SelectTopK(call.gradient, top, work.collect_from.data(),
-                                             work.selection, stream);
-                         });
+Status SparseEncoder::SelectLargest(const DeviceCall& call, uint32_t* threshold,
+                                    const Workspace& work) const {
+  const kernels::IndexedValues top = {work.indices, work.sent};
+  if (!call.residual.empty()) {
+    return AddAndSelectTopK(call.gradient, call.residual, top, threshold, work.selection,
+                            call.stream);
   }
-  const std::span<const float> from = feedback ? call.residual : call.gradient;
-  const bool scales = spec_.unbiased && !feedback;
-  return cuda::InOrder(
-      [&] { return feedback ? Add(call.gradient, call.residual, stream) : Status(); },
-      [&] { return DrawIndices(call.keys.shared, from.size(), work.indices, stream); },
-      [&] { return Gather(from, work.indices, work.sent, stream); },
-      [&] {
-        const auto factor = static_cast<float>(from.size()) / static_cast<float>(work.sent.size());
-        return scales ? Scale(factor, work.sent, stream) : Status();
-      });
+  RETURN_IF_CUDA_ERROR(Clear(std::as_writable_bytes(work.threshold), call.stream));
+  return SelectTopK(call.gradient, top, work.threshold.data(), work.selection, call.stream);
 }
 
-Status SparseEncoder::CodeIndices(const DeviceCall& call, size_t offset, const Workspace& work,
-                                  uint32_t* size) const {
+Status SparseEncoder::SelectRandom(const DeviceCall& call, const Workspace& work) const {
+  const bool feedback = !call.residual.empty();
+  const std::span<const float> from = feedback ? call.residual : call.gradient;
+  if (feedback) RETURN_IF_CUDA_ERROR(Add(call.gradient, call.residual, call.stream));
+  RETURN_IF_CUDA_ERROR(DrawIndices(call.keys.shared, from.size(), work.indices, call.stream));
+  RETURN_IF_CUDA_ERROR(Gather(from, work.indices, work.sent, call.stream));
+  if (!spec_.unbiased || feedback) return {};
+  const auto factor = static_cast<float>(from.size()) / static_cast<float>(work.sent.size());
+  return Scale(factor, work.sent, call.stream);
+}
+
+Status SparseEncoder::EncodeIndices(const DeviceCall& call, size_t offset, const Workspace& work,
+                                    uint32_t* size) const {
   if (!CodesIndices()) return {};
   const size_t universe = call.gradient.size();
   std::byte* const out = call.out + offset;
@@ -120,22 +113,21 @@ Status SparseEncoder::CodeIndices(const DeviceCall& call, size_t offset, const W
 }
 
 Status SparseEncoder::Encode(const DenseEncoder& values, const DeviceCall& call,
-                             uint32_t* collect_from, uint32_t* size) const {
+                             uint32_t* threshold, uint32_t* size) const {
   const size_t count = call.gradient.size();
   const Parts parts = PartsOf(count, call.keys.shared, values);
   const Workspace work(*this, values, count, parts.head.entry_count, call.workspace);
-  const auto lost = call.residual.empty() ? std::span<float>() : work.lost;
-  const DeviceCall of_values = {
-      work.sent, lost, call.keys, work.values.data(), call.out + parts.values, call.stream};
-  return cuda::InOrder([&] { return PutHeads(parts, values, call, size); },
-                       [&] { return Choose(call, collect_from, work); },
-                       [&] { return Clear(std::as_writable_bytes(lost), call.stream); },
-                       [&] { return values.EncodeBody(of_values); },
-                       [&] { return CodeIndices(call, parts.indices, work, size); },
-                       [&] {
-                         const auto indices = std::span(work.indices).first(lost.size());
-                         return Scatter(indices, lost, 1.0f, call.residual, call.stream);
-                       });
+  const auto errors = call.residual.empty() ? std::span<float>() : work.errors;
+  RETURN_IF_CUDA_ERROR(WriteHeads(parts, values, call, size));
+  RETURN_IF_CUDA_ERROR(CodesIndices() ? SelectLargest(call, threshold, work)
+                                      : SelectRandom(call, work));
+  // The sent values are encoded with a residual of their own, which then holds their errors.
+  RETURN_IF_CUDA_ERROR(Clear(std::as_writable_bytes(errors), call.stream));
+  RETURN_IF_CUDA_ERROR(values.EncodeBody(
+      {work.sent, errors, call.keys, work.values.data(), call.out + parts.values, call.stream}));
+  RETURN_IF_CUDA_ERROR(EncodeIndices(call, parts.indices, work, size));
+  return Scatter(std::span(work.indices).first(errors.size()), errors, 1.0f, call.residual,
+                 call.stream);
 }
 
 }  // namespace thinwire::client::gpu

@@ -1,9 +1,8 @@
-// SparseEncoder: writes topk and randomk payloads on the device
-// (common/codec/sparse/sparse_payload.h).
+// SparseEncoder writes sparse payloads (topk and randomk; common/codec/sparse/sparse_payload.h) on
+// a GPU: selects indices and gathers their values, encodes the values with a dense codec, and
+// encodes the indices.
 //
-//   choose the indices and gather their values | encode these | code the indices
-//
-// With feedback each value that is sent leaves in the residual what its encoding lost. Immutable.
+// With error feedback, each sent value leaves its encoding error in the residual. Immutable.
 // Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_SPARSE_ENCODE_H_
 #define THINWIRE_CLIENT_GPU_SPARSE_ENCODE_H_
@@ -12,8 +11,8 @@
 #include <cstdint>
 #include <span>
 
+#include "client/gpu/codebook_encode.h"
 #include "client/gpu/dense_encode.h"
-#include "client/gpu/device_call.h"
 #include "common/codec/codec.h"
 #include "common/codec/sparse/sparse_payload.h"
 #include "kernels/cuda/runtime/status.h"
@@ -25,41 +24,47 @@ class SparseEncoder {
   // REQUIRES: spec.id is a sparse codec, and MakeCodec(spec) succeeds.
   explicit SparseEncoder(const CodecSpec& spec) : spec_(spec), format_(*RowOf(spec.id).sparse) {}
 
-  // Whether a shard whose sparse payload is no shorter is sent dense.
+  // Returns whether a shard is sent dense if its sparse payload would not be shorter.
   bool FallsBack() const { return CodesIndices(); }
-  // Whether no payload of a shard is longer than another.
+  // Returns whether all payloads of a shard have the same length.
   bool HasOneLength() const { return !UsesGolombRice(); }
 
-  // For the rest: VALUES is the encoder of the spec's value codec.
+  // In the functions below, VALUES is the encoder of the spec's value codec.
 
+  // Return, for a shard of COUNT values, the offset of the codes of the sent values in the payload,
+  // and the workspace, in bytes.
   size_t CodesOffset(size_t count, const DenseEncoder& values) const;
   size_t WorkspaceBytes(size_t count, const DenseEncoder& values) const;
 
-  // Launches what writes the payload and its length. COLLECT_FROM is the shard's; none is needed
-  // without a residual. REQUIRES: in topk the payload is to be sparse, and there are values.
+  // Launches the encoding of the payload to call.out and of its length to SIZE. THRESHOLD is the
+  // shard's threshold prediction (kernels/cuda/ops/top_k.h); it is not used without a residual.
+  // REQUIRES: the gradient is not empty; the shard does not fall back to a dense payload.
   kernels::cuda::Status Encode(const DenseEncoder& values, const DeviceCall& call,
-                               uint32_t* collect_from, uint32_t* size) const;
+                               uint32_t* threshold, uint32_t* size) const;
 
  private:
   struct Workspace;
-  // Where the parts of a payload begin.
+
+  // The offsets of the parts of a payload.
   struct Parts {
     SparseHead head;
     size_t values = 0;
     size_t indices = 0;
-    size_t end = 0;  // at most
+    size_t end = 0;  // of the longest payload
   };
 
   Parts PartsOf(size_t count, uint64_t draw, const DenseEncoder& values) const;
   bool CodesIndices() const { return format_.indices == SparseFormat::Indices::kCoded; }
   bool UsesGolombRice() const { return CodesIndices() && spec_.indices == IndexCoder::kGolombRice; }
-  kernels::cuda::Status PutHeads(const Parts& parts, const DenseEncoder& values,
-                                 const DeviceCall& call, uint32_t* size) const;
-  // Chooses, and gathers what is to be sent.
-  kernels::cuda::Status Choose(const DeviceCall& call, uint32_t* collect_from,
-                               const Workspace& work) const;
-  kernels::cuda::Status CodeIndices(const DeviceCall& call, size_t offset, const Workspace& work,
-                                    uint32_t* size) const;
+  // Writes the heads of the payload and of the values within it.
+  kernels::cuda::Status WriteHeads(const Parts& parts, const DenseEncoder& values,
+                                   const DeviceCall& call, uint32_t* size) const;
+  // Select the indices to send and gather their values.
+  kernels::cuda::Status SelectLargest(const DeviceCall& call, uint32_t* threshold,
+                                      const Workspace& work) const;
+  kernels::cuda::Status SelectRandom(const DeviceCall& call, const Workspace& work) const;
+  kernels::cuda::Status EncodeIndices(const DeviceCall& call, size_t offset, const Workspace& work,
+                                      uint32_t* size) const;
 
   const CodecSpec spec_;
   const SparseFormat& format_;

@@ -54,15 +54,14 @@ absl::StatusOr<Replica::Merged> Replica::Merge(const ParametersEntry& entry) {
     return absl::InvalidArgumentError(
         absl::StrCat("shard ", entry.shard.value, ": ", change.status().message()));
   }
-  const absl::StatusOr<uint64_t> hash = memory_->Apply(*change);
-  if (!hash.ok()) return hash.status();
-  if (*hash != entry.published_hash) {
+  ASSIGN_OR_RETURN(const uint64_t hash, memory_->Apply(*change));
+  if (hash != entry.published_hash) {
     Forget(entry.shard);
     if (!full) return Merged::kDiffers;
     return absl::DataLossError(
         absl::StrCat("shard ", entry.shard.value, ": wrong hash of the full values of version ",
                      entry.version.value, " (expected ", absl::Hex(entry.published_hash), ", got ",
-                     absl::Hex(*hash), ")"));
+                     absl::Hex(hash), ")"));
   }
   held = {.version = entry.version, .filled = true};
   return Merged::kDone;

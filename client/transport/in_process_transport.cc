@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
@@ -162,13 +163,13 @@ absl::Status InProcessTransport::Reachable(ServerId server) {
 
 absl::StatusOr<JoinReply> InProcessTransport::Join(ServerId server, const JoinRequest& request,
                                                    absl::Duration) {
-  if (absl::Status s = Reachable(server); !s.ok()) return s;
+  RETURN_IF_ERROR(Reachable(server));
   return servers_[server.value]->Join(request);
 }
 
 absl::StatusOr<LeaveReply> InProcessTransport::Leave(ServerId server, const LeaveRequest& request,
                                                      absl::Duration) {
-  if (absl::Status s = Reachable(server); !s.ok()) return s;
+  RETURN_IF_ERROR(Reachable(server));
   return servers_[server.value]->Leave(request);
 }
 

@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<JoinReply>> JoinServers(Transport& transport, Clock& 
                                                    absl::Duration silence, JoinRequest request);
 
 // Leaves every server except LOST. Calls each server once, then retries the unreachable ones for
-// SILENCE. Returns the error of the last server that could not be told.
+// SILENCE. Returns the error of the last server that could not be reached.
 absl::Status LeaveServers(Transport& transport, Clock& clock, absl::Duration silence,
                           uint32_t server_count, const LeaveRequest& request,
                           std::optional<ServerId> lost);

@@ -1,15 +1,14 @@
 // Judge decides the verdict of a push. It is a pure function of the push and the shard's state; the
 // first matching row applies:
 //
-//   1  another generation, or an incarnation that never joined this shard   kStale
-//   2  an older incarnation, or one that has left                           kFenced
-//   3  the step of the last push that finished a step                       the stored verdict,
-//   with `again`
-//      a step below it                                                      kRepeat
-//   4  step < max(next, frontier)                                           kLate
-//   5  step > frontier + slack, or the shard is not open                    kEarly
-//   6  a value is not finite, or so large that the sum could overflow       kRefused
-//   7  otherwise                                                            kAccept
+//   1  another generation, or an incarnation that never joined this shard  kStale
+//   2  an older incarnation, or one that has left                          kFenced
+//   3  the step of the last push that finished a step                      its verdict, again
+//      a step below it                                                     kRepeat
+//   4  step < max(next, frontier)                                          kLate
+//   5  step > frontier + slack, or the shard is not open                   kEarly
+//   6  a value is not finite, or so large that the sum could overflow      kRefused
+//   7  otherwise                                                           kAccept
 #ifndef THINWIRE_SERVER_CORE_JUDGE_H_
 #define THINWIRE_SERVER_CORE_JUDGE_H_
 
@@ -20,14 +19,14 @@
 #include "common/ids.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/core/progress.h"
+#include "server/core/worker_table.h"
 
 namespace thinwire {
 
 // The state of the shard and of the pushing worker that the verdict depends on.
 struct JudgeInput {
   Generation generation;
-  WorkerProgress worker;
+  WorkerRow worker;
   Step frontier;
   uint64_t slack = 0;
   bool open = false;

@@ -41,6 +41,8 @@ class OracleTest : public testing::Test {
     for (const char* what : {"accept", "late", "fenced", "stale", "repeat", "refused", "again"}) {
       EXPECT_GT(seen_[what], kRunsPerMode / 20) << what;
     }
+    EXPECT_GT(seen_["accept"], kRunsPerMode * 4);
+    EXPECT_GT(seen_["answer"], kRunsPerMode * 8);
     EXPECT_GT(seen_["update"], kRunsPerMode);
     EXPECT_GT(seen_["opened"], kRunsPerMode / 2);
     EXPECT_GT(seen_["published"], kRunsPerMode / 2);

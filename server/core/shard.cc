@@ -5,11 +5,11 @@
 #include <variant>
 
 #include "server/core/judge.h"
-#include "server/core/progress.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/publish/publisher.h"
 #include "server/core/update/accumulator.h"
 #include "server/core/update/store.h"
+#include "server/core/worker_table.h"
 
 namespace thinwire {
 
@@ -19,7 +19,7 @@ struct Shard::State {
   State(const ShardOptions& options, const Optimizer& optimizer, const Schedule& schedule)
       : rule(options.rule),
         generation(options.generation),
-        progress(options.rule.workers),
+        workers(options.rule.workers),
         accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
         store(options.value_count, options.planned_examples, optimizer, schedule,
               options.sparse_updates, options.memory),
@@ -59,7 +59,7 @@ struct Shard::State {
 
   bool open = false;
   bool start_timed_out = false;  // may happen before the seed or any worker arrives
-  Progress progress;
+  WorkerTable workers;
   Accumulator accumulator;
   Store store;
   Publisher publisher;
@@ -74,10 +74,10 @@ void Shard::State::Handle(const SeedEvent& event, Effects&) {
 }
 
 void Shard::State::Handle(const JoinEvent& event, Effects& effects) {
-  progress.Join(event.worker, event.incarnation);
+  workers.Join(event.worker, event.incarnation);
   effects.join.emplace();
-  effects.join->incarnation = progress.of(event.worker).incarnation;
-  effects.join->predecessor_next = progress.of(event.worker).next;
+  effects.join->incarnation = workers.of(event.worker).incarnation;
+  effects.join->predecessor_next = workers.of(event.worker).next;
 }
 
 void Shard::State::Handle(const ReadEvent& event, Effects& effects) {
@@ -86,8 +86,8 @@ void Shard::State::Handle(const ReadEvent& event, Effects& effects) {
     effects.judgement = JudgementOf(event, {*verdict});
     return;
   }
-  progress.MarkHeard(event.worker);
-  progress.Read(event.worker, {event.step, event.form});
+  workers.MarkHeard(event.worker);
+  workers.Read(event.worker, {event.step, event.form});
 }
 
 void Shard::State::Handle(const PushEvent& event, Effects& effects) {
@@ -98,26 +98,26 @@ void Shard::State::Handle(const PushEvent& event, Effects& effects) {
     effects.judgement->staleness = store.version() - event.computed_version;
   }
   if (decision.verdict == Verdict::kStale || decision.verdict == Verdict::kFenced) return;
-  progress.MarkHeard(event.worker);
+  workers.MarkHeard(event.worker);
   if (decision.verdict == Verdict::kEarly) return;
   const bool judged_now = !decision.again && decision.verdict != Verdict::kRepeat;
-  if (judged_now) progress.Finish(event.worker, event.step, decision.verdict);
+  if (judged_now) workers.Finish(event.worker, event.step, decision.verdict);
   if (judged_now && decision.verdict == Verdict::kAccept && event.examples != 0) FoldPush(event);
-  progress.Read(event.worker, {StepsAfter(event.step, 1), event.read_form});
+  workers.Read(event.worker, {StepsAfter(event.step, 1), event.read_form});
 }
 
 void Shard::State::Handle(const ExpireEvent& event, Effects&) {
-  if (progress.IsCurrent(event.worker, event.incarnation)) progress.Expire(event.worker);
+  if (workers.IsCurrent(event.worker, event.incarnation)) workers.Expire(event.worker);
 }
 
 void Shard::State::Handle(const ReturnEvent& event, Effects&) {
-  if (progress.IsCurrent(event.worker, event.incarnation)) progress.MarkHeard(event.worker);
+  if (workers.IsCurrent(event.worker, event.incarnation)) workers.MarkHeard(event.worker);
 }
 
 void Shard::State::Handle(const OpenEvent&, Effects&) { start_timed_out = true; }
 
 void Shard::State::Handle(const LeaveEvent& event, Effects&) {
-  if (progress.IsCurrent(event.worker, event.incarnation)) progress.Leave(event.worker);
+  if (workers.IsCurrent(event.worker, event.incarnation)) workers.Leave(event.worker);
 }
 
 void Shard::State::FoldPush(const PushEvent& push) {
@@ -133,30 +133,30 @@ void Shard::State::FoldPush(const PushEvent& push) {
 void Shard::State::Advance(bool had_live, Effects& effects) {
   if (!open) OpenIfReady(effects);
   if (open) {
-    const Step frontier_before = progress.frontier();
+    const Step frontier_before = workers.frontier();
     if (rule.fold == Fold::kRound) {
       CloseRounds(effects);
     } else {
       MoveFrontier();
-      if (had_live && progress.live_count() == 0) UpdateEarly();
+      if (had_live && workers.live_count() == 0) UpdateEarly();
     }
     if (deltas.has_value()) PublishIfDue(frontier_before);
-    effects.answers = progress.ReleaseReads(StepsAfter(progress.frontier(), rule.slack));
+    effects.answers = workers.ReleaseReads(StepsAfter(workers.frontier(), rule.slack));
   }
   accumulator.FoldSingle();
   FillReplies(effects);
 }
 
 void Shard::State::OpenIfReady(Effects& effects) {
-  open = store.seeded() && progress.live_count() >= wanted();
+  open = store.seeded() && workers.live_count() >= wanted();
   effects.opened = open;
 }
 
 void Shard::State::CloseRounds(Effects& effects) {
-  accumulator.FoldInOrder([this](WorkerId worker) { return progress.MayPushFrontier(worker); });
+  accumulator.FoldInOrder([this](WorkerId worker) { return workers.MayPushFrontier(worker); });
   for (;;) {
-    const std::optional<Step> smallest = progress.SmallestLiveNext();
-    const bool all = smallest.has_value() && *smallest > progress.frontier();
+    const std::optional<Step> smallest = workers.SmallestLiveNext();
+    const bool all = smallest.has_value() && *smallest > workers.frontier();
     const bool has_gradients = accumulator.count() > 0;
     const bool quorum = has_gradients && accumulator.count() >= rule.quorum;
     if (!all && !quorum) return;
@@ -165,25 +165,25 @@ void Shard::State::CloseRounds(Effects& effects) {
     } else {
       // All empty rounds close at once, because a worker may read arbitrarily far ahead.
       effects.rounds.push_back({Step{smallest->value - 1}, {}});
-      progress.MoveFrontier(*smallest);
+      workers.MoveFrontier(*smallest);
     }
   }
 }
 
 void Shard::State::CloseRound(Effects& effects) {
-  effects.rounds.push_back({progress.frontier(), accumulator.Contributors()});
+  effects.rounds.push_back({workers.frontier(), accumulator.Contributors()});
   // The round is over for workers that have not pushed, so every held gradient may be folded.
   accumulator.FoldInOrder([](WorkerId) { return false; });
   store.Apply(accumulator);
-  progress.MoveFrontier(StepsAfter(progress.frontier(), 1));
+  workers.MoveFrontier(StepsAfter(workers.frontier(), 1));
 }
 
 void Shard::State::MoveFrontier() {
-  const std::optional<Step> smallest = progress.SmallestLiveNext();
-  if (!smallest.has_value() || *smallest <= progress.frontier()) return;
+  const std::optional<Step> smallest = workers.SmallestLiveNext();
+  if (!smallest.has_value() || *smallest <= workers.frontier()) return;
   // A reader in ssp must see every step below the frontier.
   if (rule.slack != kUnboundedSlack) UpdateEarly();
-  progress.MoveFrontier(*smallest);
+  workers.MoveFrontier(*smallest);
 }
 
 void Shard::State::UpdateEarly() {
@@ -196,29 +196,29 @@ void Shard::State::UpdateEarly() {
 void Shard::State::PublishIfDue(Step frontier_before) {
   const uint64_t unpublished = store.version() - deltas->version();
   if (unpublished == 0) return;
-  const uint64_t live = progress.live_count();
-  const bool promised = rule.slack != kUnboundedSlack && progress.frontier() > frontier_before;
+  const uint64_t live = workers.live_count();
+  const bool promised = rule.slack != kUnboundedSlack && workers.frontier() > frontier_before;
   const bool gathered = unpublished >= (publish_every != 0 ? publish_every : live);
   if (promised || gathered || live == 0) deltas->Publish(store.version(), store.masters());
 }
 
 void Shard::State::FillReplies(Effects& effects) const {
   if (effects.judgement.has_value()) {
-    effects.judgement->frontier = progress.frontier();
+    effects.judgement->frontier = workers.frontier();
     effects.judgement->version = store.version();
   }
   if (effects.join.has_value()) {
     effects.join->open = open;
     effects.join->seeded = store.seeded();
-    effects.join->frontier = progress.frontier();
-    effects.join->largest_next = progress.LargestNext();
+    effects.join->frontier = workers.frontier();
+    effects.join->largest_next = workers.LargestNext();
   }
 }
 
 JudgeInput Shard::State::JudgeInputOf(WorkerId worker) const {
   return {.generation = generation,
-          .worker = progress.of(worker),
-          .frontier = progress.frontier(),
+          .worker = workers.of(worker),
+          .frontier = workers.frontier(),
           .slack = rule.slack,
           .open = open,
           .max_folded = rule.MostFolded()};
@@ -238,14 +238,14 @@ Judgement Shard::State::JudgementOf(const Sent& sent, const Decision& decision) 
 BlockedRead Shard::State::BlockedReadOf(WorkerId worker) const {
   BlockedRead wait;
   wait.worker = worker;
-  wait.incarnation = progress.of(worker).incarnation;
-  wait.step = progress.of(worker).waiting->step;
-  wait.frontier = progress.frontier();
+  wait.incarnation = workers.of(worker).incarnation;
+  wait.step = workers.of(worker).waiting->step;
+  wait.frontier = workers.frontier();
   wait.unseeded = !store.seeded();
   if (open) {
-    wait.unfinished = progress.UnfinishedWorkers();
+    wait.unfinished = workers.UnfinishedWorkers();
   } else {
-    wait.live = progress.live_count();
+    wait.live = workers.live_count();
     wait.wanted = wanted();
   }
   return wait;
@@ -258,7 +258,7 @@ Shard::~Shard() = default;
 
 Effects Shard::Apply(const Event& event) {
   Effects effects;
-  const bool had_live = state_->progress.live_count() > 0;
+  const bool had_live = state_->workers.live_count() > 0;
   std::visit([&](const auto& e) { state_->Handle(e, effects); }, event);
   state_->Advance(had_live, effects);
   return effects;
@@ -276,7 +276,7 @@ std::span<const float> Shard::published() const { return state_->deltas->publish
 
 std::vector<BlockedRead> Shard::BlockedReads() const {
   std::vector<BlockedRead> reads;
-  for (const WorkerId worker : state_->progress.Waiting())
+  for (const WorkerId worker : state_->workers.Waiting())
     reads.push_back(state_->BlockedReadOf(worker));
   return reads;
 }
@@ -285,7 +285,7 @@ std::span<const float> Shard::masters() const { return state_->store.masters(); 
 bool Shard::seeded() const { return state_->store.seeded(); }
 bool Shard::open() const { return state_->open; }
 Version Shard::version() const { return state_->store.version(); }
-Step Shard::frontier() const { return state_->progress.frontier(); }
-Step Shard::next(WorkerId worker) const { return state_->progress.of(worker).next; }
+Step Shard::frontier() const { return state_->workers.frontier(); }
+Step Shard::next(WorkerId worker) const { return state_->workers.of(worker).next; }
 
 }  // namespace thinwire

@@ -1,13 +1,12 @@
 // Shard is the state machine of one parameter shard: it takes events and returns effects. It has no
 // other input or output.
 //
-//   Progress         which workers are live, and how far: next, frontier, waiting reads
-//   (progress.h) Judge            the verdict of a push (judge.h) Accumulator      accepted
-//   gradients that are not yet part of an update                (update/accumulator.h) Store update
-//   -> masters, by the optimizer                                  (update/store.h, optimizer/)
-//   Publisher        masters -> payloads for readers, once per version and codec
-//   (publish/publisher.h) DeltaPublisher   masters -> deltas, if the job publishes them
-//   (publish/delta_publisher.h)
+//   worker_table.h               which workers are live, and how far: next, frontier, waiting reads
+//   judge.h                      the verdict of a push
+//   update/accumulator.h         accepted gradients that are not yet part of an update
+//   update/store.h, optimizer/   update -> masters
+//   publish/publisher.h          masters -> payloads for readers, once per version and codec
+//   publish/delta_publisher.h    masters -> deltas, if the job publishes them
 //
 // docs/consistency.md states the rule. Lives on its shard's strand and needs no lock.
 #ifndef THINWIRE_SERVER_CORE_SHARD_H_

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -88,12 +89,17 @@ TEST_P(SingleGradientTest, HasTheBitsOfAnUpdateThroughTheSum) {
   EXPECT_EQ(MastersAfter(Rule::Async(1)), from_sum);
 }
 
+std::vector<OptimizerKind> AllOptimizers() {
+  std::vector<OptimizerKind> kinds;
+  for (size_t i = 0; i < std::size(kOptimizers); ++i) {
+    kinds.push_back(static_cast<OptimizerKind>(i));
+  }
+  return kinds;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, SingleGradientTest,
-    testing::Combine(testing::Values(OptimizerKind::kSgd, OptimizerKind::kMomentum,
-                                     OptimizerKind::kNesterov, OptimizerKind::kAdam,
-                                     OptimizerKind::kAdamW, OptimizerKind::kAdagrad),
-                     testing::ValuesIn(AllCodecSpecs())),
+    testing::Combine(testing::ValuesIn(AllOptimizers()), testing::ValuesIn(AllCodecSpecs())),
     [](const auto& param) {
       return std::string(Traits(std::get<0>(param.param)).name) + "_" +
              SpecName(std::get<1>(param.param));

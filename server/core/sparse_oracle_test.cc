@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/codec/sparse/index_list.h"
-#include "server/core/optimizer/optimizer.h"
 #include "common/spec/rule.h"
+#include "server/core/optimizer/optimizer.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
 #include "server/core/testing/oracle.h"
@@ -90,14 +90,16 @@ class Model {
       return std::abs(remainder_[a]) > std::abs(remainder_[b]);
     });
     std::vector<float> selected(kValues);
-    const auto taken = static_cast<size_t>(std::lround(*sparse_updates_.selection_density * kValues));
+    const auto taken =
+        static_cast<size_t>(std::lround(*sparse_updates_.selection_density * kValues));
     selected_.clear();
     for (size_t j = 0; j < taken; ++j) {
       selected[order[j]] = std::exchange(remainder_[order[j]], 0.0f);
       if (selected[order[j]] != 0) selected_.push_back(static_cast<uint32_t>(order[j]));
     }
     std::ranges::sort(selected_);
-    if (sparse_updates_.unselected_owner == UnselectedOwner::kWorkers) remainder_.assign(kValues, 0.0f);
+    if (sparse_updates_.unselected_owner == UnselectedOwner::kWorkers)
+      remainder_.assign(kValues, 0.0f);
     return selected;
   }
 
@@ -136,8 +138,12 @@ class SparseOracleTest : public testing::Test {
       RunOne(DrawRule(sparse_updates, random), sparse_updates, first_seed + i);
       if (HasFailure()) FAIL() << "seed " << first_seed + i << "\n" << log_.str();
     }
-    std::cout << updates_ << " updates\n";
+    std::cout << updates_ << " updates, " << accepted_ << " accepted pushes, " << answers_
+              << " answered reads, " << compared_masters_ << " compared arrays\n";
     EXPECT_GT(updates_, kRuns);
+    EXPECT_GT(accepted_, kRuns);
+    EXPECT_GT(answers_, kRuns);
+    EXPECT_GT(compared_masters_, kRuns * 10);
   }
 
  private:
@@ -165,6 +171,7 @@ class SparseOracleTest : public testing::Test {
                     static_cast<float>(schedule_.Rate(update.examples_before, kPlannedExamples)));
       }
       if (shard.seeded()) CompareMasters(shard.masters(), model.masters());
+      Count(effects);
       if (sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
         EXPECT_EQ(DecodeIndexList(shard.selected_list(), kValues).value(), model.selected());
       } else {
@@ -174,18 +181,32 @@ class SparseOracleTest : public testing::Test {
     updates_ += static_cast<int>(applied);
   }
 
+  void Count(const Effects& effects) {
+    answers_ += static_cast<int>(effects.answers.size());
+    const bool accepted = effects.judgement.has_value() &&
+                          effects.judgement->verdict == Verdict::kAccept &&
+                          !effects.judgement->again;
+    if (accepted) ++accepted_;
+  }
+
   void CompareMasters(std::span<const float> got, const std::vector<double>& want) {
+    ++compared_masters_;
     for (size_t i = 0; i < kValues; ++i) {
       EXPECT_NEAR(got[i], want[i], 1e-5 * (1000 + std::abs(want[i]))) << "value " << i;
     }
   }
 
   const std::unique_ptr<const Optimizer> optimizer_ =
-      MakeOptimizer({.kind = OptimizerKind::kMomentum, .momentum = kMomentum, .weight_decay = kWeightDecay})
+      MakeOptimizer(
+          {.kind = OptimizerKind::kMomentum, .momentum = kMomentum, .weight_decay = kWeightDecay})
           .value();
-  const Schedule schedule_ = Schedule::Make({.kind = ScheduleKind::kPolynomial, .learning_rate = 0.5}).value();
+  const Schedule schedule_ =
+      Schedule::Make({.kind = ScheduleKind::kPolynomial, .learning_rate = 0.5}).value();
   std::ostringstream log_;  // the events of the current run
   int updates_ = 0;
+  int accepted_ = 0;
+  int answers_ = 0;
+  int compared_masters_ = 0;
 };
 
 TEST_F(SparseOracleTest, AgreesOnDenseUpdates) { RunAll({}, 1000000); }

@@ -180,7 +180,7 @@ TEST(PartitionOfTest, AnotherHashIsRefused) {
 TEST(PartitionOfTest, AnotherNumberOfServersIsRefused) {
   const absl::Status status = PartitionOf(Request(), 3).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(status.message(), "servers: the job has 3, the worker expects 2");
+  EXPECT_EQ(status.message(), "servers: differs from the job's (expected 3, got 2)");
 }
 
 TEST(PartitionOfTest, ASmallRequestForAHugeModelIsRefused) {

@@ -2,7 +2,7 @@
 // leases are valid.
 //
 //   Assign   the worker has no process, its lease ended, or it left        a new incarnation
-//            its process sent a message after the new process's Join      AlreadyExists
+//            its process sent a message after the new process's Join       AlreadyExists
 //            neither yet                                                   nothing: try again later
 //   Adopt    the incarnation is older than the known one                   FailedPrecondition
 //            otherwise                                                     OK

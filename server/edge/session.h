@@ -1,8 +1,7 @@
 // Session reads one worker's stream. It parses and checks each frame as a whole, groups the entries
 // by shard, and posts each group to the strand of its shard:
 //
-//   frame -> check -> events by shard -> strand: apply each event -> verdicts and answers ->
-//   streams
+//   frame -> check -> events by shard -> strand: apply each event -> verdicts, answers -> streams
 //                          |                   |
 //                          +----- a token -----+     its last owner requests the next frame
 //

@@ -3,8 +3,8 @@
 // size therefore stays small, however slowly the peer reads.
 //
 //   verdicts   all of them, in order, before any parameters
-//   answers    at most one per shard; the highest shard number first, which the next step needs
-//   first waiting    at most one per shard, and none for a shard that has an answer
+//   answers    at most one per shard; the highest shard number first, as the next step needs them
+//   waiting    at most one per shard, and none for a shard that has an answer
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_STREAM_OUTBOX_H_

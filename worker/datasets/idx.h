@@ -1,7 +1,7 @@
 // IDX is the file format of MNIST. Fashion-MNIST has two pairs of such files, compressed by gzip.
 //
-//   images   00 00 08 03 | count | rows | columns (big-endian u32 each) | count * rows * columns
-//   bytes labels   00 00 08 01 | count (big-endian u32) | count bytes
+//   images   00 00 08 03   count rows columns (big-endian u32)   count * rows * columns bytes
+//   labels   00 00 08 01   count (big-endian u32)                count bytes
 #ifndef THINWIRE_WORKER_DATASETS_IDX_H_
 #define THINWIRE_WORKER_DATASETS_IDX_H_
 

@@ -92,7 +92,8 @@ TEST(IdxTest, MalformedFilesAreRefusedWithTheirName) {
   for (size_t i = 0; i < files.size(); ++i) {
     const auto array = ParseIdx(files[i], 3, "images");
     EXPECT_TRUE(absl::IsInvalidArgument(array.status())) << i;
-    EXPECT_THAT(array.status().message(), AllOf(StartsWith("images: "), HasSubstr("(expected ")))
+    EXPECT_THAT(std::string(array.status().message()),
+                AllOf(StartsWith("images: "), HasSubstr("(expected ")))
         << i;
   }
 }

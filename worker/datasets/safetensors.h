@@ -2,9 +2,7 @@
 // your own.
 //
 //   header length   8 bytes, little-endian
-//   header          JSON: {"x": {"dtype": "F32", "shape": [n, 1, 28, 28], "data_offsets": [0,
-//   end]},
-//                          "y": ...}
+//   header          JSON: {"x": {"dtype": "F32", "shape": [n, 784], "data_offsets": [0, end]}, ...}
 //   tensors         row-major, little-endian; data_offsets count from here
 //
 // The format has no checksum, so every claim of the header is checked: the offsets must cover the

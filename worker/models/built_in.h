@@ -17,8 +17,8 @@ Network MakeSoftmax(std::span<const int64_t> example_shape, int64_t class_count,
 // Dense layers of 256, 128 and class_count outputs with ReLU between them.
 Network MakeMlp(std::span<const int64_t> example_shape, int64_t class_count, uint64_t seed);
 
-// The next two take images [channels, height, width] with height and width of at least 4.
-// Errors: InvalidArgument for another example shape.
+// MakeCnn and MakeResnet20 take images [channels, height, width] with height and width of at least
+// 4. Errors: InvalidArgument for another example shape.
 
 // Two 5x5 convolutions with 16 and 32 outputs, each followed by ReLU and 2x2 max pooling, then
 // dense layers of 128 and class_count outputs. 215,370 values for [1, 28, 28] and 10 classes.

@@ -77,7 +77,7 @@ class Model {
   // Runs forward in evaluation mode. Errors: InvalidArgument if the batch does not fit the model.
   virtual absl::StatusOr<BatchResult> Evaluate(const Batch& batch) = 0;
 
-  // Whether the model has buffers. A worker that joins a running job must recompute them.
+  // Returns true if the model has buffers. A worker that joins a running job must recompute them.
   virtual bool has_buffers() const = 0;
   // Sets the buffers to their initial values.
   virtual void ResetBuffers() = 0;

@@ -159,7 +159,7 @@ void CodebookFormat::Decode(const ValueBody& body, size_t first, float scale,
   std::array<uint8_t, kBlock> room;
   ForEachCodes(body, first, out.size(), scale, [&](size_t i, size_t n, const PackedCodes& codes) {
     const auto part = out.subspan(i, n);
-    if (codes.bits == 1) return kernels::FromSigns(codes.units, codes.table.first<2>(), part);
+    if (codes.bits == 1) return kernels::UnpackSigns(codes.units, codes.table.first<2>(), part);
     kernels::UnpackBits(codes.units, codes.bits, std::span(room).first(n));
     kernels::LookUp(std::span(room).first(n), codes.table, part);
   });
@@ -169,7 +169,7 @@ void CodebookFormat::DecodeAdd(const ValueBody& body, float scale, std::span<flo
   std::array<uint8_t, kBlock> room;
   ForEachCodes(body, 0, sum.size(), scale, [&](size_t i, size_t n, const PackedCodes& codes) {
     const auto part = sum.subspan(i, n);
-    if (codes.bits == 1) return kernels::AddFromSigns(codes.units, codes.table.first<2>(), part);
+    if (codes.bits == 1) return kernels::UnpackSignsAdd(codes.units, codes.table.first<2>(), part);
     kernels::UnpackBits(codes.units, codes.bits, std::span(room).first(n));
     kernels::LookUpAdd(std::span(room).first(n), codes.table, part);
   });

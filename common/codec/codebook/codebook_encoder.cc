@@ -54,8 +54,8 @@ void CodebookCodec::EncodeCodes(std::span<const float> values, std::span<float> 
                                 std::byte* packed) const {
   if (shape_.bits == 1) {
     const auto entries = fitted.table.first<2>();
-    if (residual.empty()) return kernels::PutSigns(values, packed);
-    return kernels::TakeSigns(entries, residual, packed);
+    if (residual.empty()) return kernels::PackSigns(values, packed);
+    return kernels::PackSignsSubtract(entries, residual, packed);
   }
   constexpr size_t kAtOnce = CodebookFormat::kMaxCodesAtOnce;
   std::array<float, kernels::kLargestTable> room;

@@ -27,7 +27,7 @@ constexpr int kMaxBits = 33;
 // negative. REQUIRES: the difference is not 0.
 uint32_t Coded(float from, float to) {
   const auto difference =
-      static_cast<int32_t>(kernels::NumberOfFloat(to) - kernels::NumberOfFloat(from));
+      static_cast<int32_t>(kernels::OrdinalOfFloat(to) - kernels::OrdinalOfFloat(from));
   return ((static_cast<uint32_t>(difference) << 1) ^ static_cast<uint32_t>(difference >> 31)) - 1;
 }
 
@@ -259,7 +259,7 @@ void UlpDelta::Apply(std::span<float> values) const {
   ForEachEntry([&](auto indices, auto differences) {
     for (size_t i = 0; i < indices.size(); ++i) {
       float& value = values[indices[i]];
-      value = kernels::FloatOfNumber(kernels::NumberOfFloat(value) + differences[i]);
+      value = kernels::FloatOfOrdinal(kernels::OrdinalOfFloat(value) + differences[i]);
     }
   });
 }

@@ -24,7 +24,7 @@ struct RandomKeys {
 
 // State of one shard that a codec keeps between calls. It changes the speed, never the bytes.
 struct CodecMemory {
-  uint32_t collect_from = 0;  // topk: the collection threshold of kernels/top_k.h
+  uint32_t threshold = 0;  // topk: the collection threshold of kernels/top_k.h
 };
 
 // One call encodes a whole shard. Immutable. Thread-safe.

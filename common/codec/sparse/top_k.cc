@@ -29,8 +29,8 @@ class TopKCodec final : public Codec {
     if (SendsDense(values.size())) return values_->Encode(values, keys, out);
     std::vector<uint32_t> indices(SparseEntryCount(density_, values.size(), least_));
     std::vector<float> entries(indices.size());
-    uint32_t collect_from = 0;
-    kernels::SelectTopK(values, {indices, entries}, collect_from);
+    uint32_t threshold = 0;
+    kernels::SelectTopK(values, {indices, entries}, threshold);
     const size_t begin = PutHead(indices.size(), out.data());
     const size_t end = begin + values_->Encode(entries, keys, out.subspan(begin));
     return end + EncodeIndices(coder_, indices, values.size(), out.data() + end);
@@ -45,7 +45,7 @@ class TopKCodec final : public Codec {
     std::vector<uint32_t> indices(SparseEntryCount(density_, residual.size(), least_));
     std::vector<float> entries(indices.size());
     std::vector<float> errors(indices.size());  // of the entries: the residual has all other values
-    kernels::AddAndSelectTopK(gradient, residual, {indices, entries}, memory.collect_from);
+    kernels::AddAndSelectTopK(gradient, residual, {indices, entries}, memory.threshold);
     const size_t begin = PutHead(indices.size(), out.data());
     CodecMemory unused;
     const size_t end =

@@ -5,7 +5,7 @@
 //   zero = trunc(-least / step + 0.5), clamped to 0 .. 255     the code of 0
 //   table[c] = step * (c - zero)
 //
-// CPU twin with the same bits: common/codec (int8). Thread-safe.
+// CPU twin with the same bits: common/codec/codebook/int8.cc. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_AFFINE_TABLE_H_
 #define THINWIRE_KERNELS_CUDA_OPS_AFFINE_TABLE_H_
 

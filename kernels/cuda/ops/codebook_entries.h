@@ -7,7 +7,8 @@
 //                     smallest magnitude of an array, but not below 1/256 of the largest
 //   MakeSignedTable   the lookup table of signed codes, and thresholds for CodesOfMagnitudes()
 //
-// CPU twins with the same bits: common/codec (table, log4). Thread-safe.
+// CPU twins with the same bits: fitted_table.h and log_ratio.cc in common/codec/codebook.
+// Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_CODEBOOK_ENTRIES_H_
 #define THINWIRE_KERNELS_CUDA_OPS_CODEBOOK_ENTRIES_H_
 

@@ -1,6 +1,6 @@
-// Compresses ascending indices on the GPU with the codes of common/codec/sparse/index_code.h, byte for
-// byte. Both codes have a low part, in which the low l bits of number i begin at bit i l, and an
-// upper part, in which one bit per index is set.
+// Compresses ascending indices on the GPU with the codes of common/codec/sparse/index_code.h, byte
+// for byte. Both codes have a low part, in which the low l bits of number i begin at bit i l, and
+// an upper part, in which one bit per index is set.
 //
 //   Elias-Fano    number i = index[i];  l = floor(log2(universe / count))
 //                 upper bit i: (number i >> l) + i
@@ -58,9 +58,9 @@ struct GolombRiceCode {
 // Returns the size of the workspace for COUNT indices, in words.
 size_t GolombRiceWords(size_t count);
 
-// Writes at most MaxIndexBytes() bytes (common/codec/sparse/index_code.h). WORDS is workspace. Three
-// passes compute the upper bits by a prefix sum over tiles; a fourth packs. REQUIRES: words.size()
-// == GolombRiceWords(indices.size()).
+// Writes at most MaxIndexBytes() bytes (common/codec/sparse/index_code.h). WORDS is workspace.
+// Three passes compute the upper bits by a prefix sum over tiles; a fourth packs. REQUIRES:
+// words.size() == GolombRiceWords(indices.size()).
 Status EncodeGolombRice(std::span<const uint32_t> indices, size_t universe,
                         std::span<uint32_t> words, const GolombRiceCode& code,
                         const Stream& stream);

@@ -7,7 +7,7 @@
 //   code = c | sign << (bits - 1), which decodes to +-a (c / levels)
 //
 // The random draw of value i is the (i mod 4)-th 16 bits of MixBits(seed + i / 4). CPU twin with
-// the same bits: common/codec (qsgd). Thread-safe.
+// the same bits: common/codec/codebook/qsgd.cc. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_QSGD_H_
 #define THINWIRE_KERNELS_CUDA_OPS_QSGD_H_
 

@@ -6,8 +6,8 @@
 //   LargestMagnitudeOfSum   max |a + b|
 //   SumOfSquares            sum of values^2, in double
 //
-// A group has GROUP values; the last may be shorter. CPU twins with the same bits: kernels/reductions.h
-// and kernels/reductions.h. SumOfSquares has no twin: it adds in an order that depends only on the
+// A group has GROUP values; the last may be shorter. CPU twin with the same bits:
+// kernels/reductions.h. SumOfSquares has no twin: it adds in an order that depends only on the
 // length and on the array's alignment to 16 bytes, so it is the same on every GPU and differs from
 // other orders by rounding only. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_

@@ -5,8 +5,8 @@
 //   unit = 2^(byte - 127), with the smallest byte in 1 .. 246 such that |v| <= 448 unit for all v
 //   code = C(v / unit), with C the encoding of fp8_e4m3 (kernels/number_format.h)
 //
-// CPU twin: common/codec/dense/scaled_encode.h, with the same bits except for the sign of a negative
-// zero. Thread-safe.
+// CPU twin: common/codec/dense/scaled_encode.h, with the same bits except for the sign of a
+// negative zero. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_SCALED_ENCODE_H_
 #define THINWIRE_KERNELS_CUDA_OPS_SCALED_ENCODE_H_
 

@@ -1,8 +1,8 @@
 // Codebooks of the one-bit codecs on the GPU, computed from the sums of each group of values
 // (SumBySign in reductions.h):
 //
-//   MeansBySign      entries p, m: the means of the group's positive and negative values; 0 if
-//   there are none MeanMagnitudes   entries a, -a: a is the group's mean magnitude
+//   MeansBySign      entries p, m: the means of the group's positive and negative values, or 0
+//   MeanMagnitudes   entries a, -a: a is the group's mean magnitude
 //
 // Both functions also write the payload's numbers (p and m, or a) as floats at any address.
 // Thread-safe.

@@ -21,9 +21,9 @@ TEST_F(SignsTwinTest, AllFourFunctionsEqualTheCpus) {
       const size_t n = std::min(group, count - first);
       const auto entries = std::span(table).subspan(first / group * 2).first<2>();
       std::byte* const bits = want.data() + first / 8;
-      kernels::TakeSigns(entries, std::span(difference).subspan(first, n), bits);
-      kernels::FromSigns(bits, entries, std::span(decoded).subspan(first, n));
-      kernels::AddFromSigns(bits, entries, std::span(added).subspan(first, n));
+      kernels::PackSignsSubtract(entries, std::span(difference).subspan(first, n), bits);
+      kernels::UnpackSigns(bits, entries, std::span(decoded).subspan(first, n));
+      kernels::UnpackSignsAdd(bits, entries, std::span(added).subspan(first, n));
     }
     DeviceArray<float> entries(table, stream_);
     DeviceArray<float> device_values(values, stream_), device_difference(values, stream_);

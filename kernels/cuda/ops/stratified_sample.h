@@ -6,9 +6,10 @@
 //   DrawIndices    the indices themselves, which are ascending (the codec randomk)
 //   SortedSample   the magnitudes of the values at the indices for draw 0, in ascending order
 //
-// CPU twins with the same bits: common/codec (drawn indices; table). SortedSample ranks each
-// element by comparing it with all others, k^2 comparisons (16 million for k = 4096), because these
-// are independent of each other. Thread-safe.
+// CPU twins with the same bits: common/codec/sparse/drawn_indices.h and
+// common/codec/codebook/fitted_table.h. SortedSample ranks each element by comparing it with all
+// others, k^2 comparisons (16 million for k = 4096), because these are independent of each other.
+// Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_STRATIFIED_SAMPLE_H_
 #define THINWIRE_KERNELS_CUDA_OPS_STRATIFIED_SAMPLE_H_
 

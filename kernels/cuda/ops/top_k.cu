@@ -37,7 +37,7 @@ struct TopKState {
 // The arrays of a selection, in memory that the caller lends.
 struct TopKWorkspace {
   TopKWorkspace(size_t count, size_t k, std::byte* memory)
-      : tiles((count + kTileValues - 1) / kTileValues), capacity(RoomForCandidates(count, k)) {
+      : tiles((count + kTileValues - 1) / kTileValues), capacity(CandidateCapacity(count, k)) {
     WorkspaceLayout layout(memory);
     state = layout.Append<TopKState>(1).data();
     tile_begin = layout.Append<uint32_t>(tiles).data();
@@ -73,9 +73,9 @@ struct Source {
 
 // Returns the smallest magnitude to collect, given the prediction of the last selection. Without
 // one, no magnitude qualifies.
-constexpr uint32_t SmallestToCollect(uint32_t collect_from) {
-  if (collect_from == 0) return 0x80000000;
-  return collect_from < 0x7FFFFFFF ? collect_from : 0x7FFFFFFF;
+constexpr uint32_t SmallestToCollect(uint32_t threshold) {
+  if (threshold == 0) return 0x80000000;
+  return threshold < 0x7FFFFFFF ? threshold : 0x7FFFFFFF;
 }
 
 // Pass 1, one block per tile: adds the gradient and compacts the candidates. A warp handles
@@ -184,7 +184,7 @@ __device__ void StoreCandidates(const ThreadValues& sums, uint32_t mask, size_t 
 }
 
 template <bool kAdds>
-__global__ void CollectKernel(Source from, bool aligned, const uint32_t* collect_from,
+__global__ void CollectKernel(Source from, bool aligned, const uint32_t* threshold,
                               TopKWorkspace work) {
   __shared__ uint32_t warp_counts[kWarps];
   __shared__ uint32_t tile_begin;
@@ -193,7 +193,7 @@ __global__ void CollectKernel(Source from, bool aligned, const uint32_t* collect
   const bool full = aligned && (blockIdx.x + size_t{1}) * kTileValues <= from.count;
   const ThreadValues sums =
       full ? LoadSums<kAdds>(from, first) : LoadSumsOfPartialTile<kAdds>(from, first);
-  const uint32_t mask = CandidateMask(sums, SmallestToCollect(*collect_from), first, from.count);
+  const uint32_t mask = CandidateMask(sums, SmallestToCollect(*threshold), first, from.count);
   const uint32_t count = __reduce_add_sync(kAllLanes, static_cast<unsigned>(__popc(mask)));
   if (lane == 0) warp_counts[warp] = count;
   __syncthreads();
@@ -327,7 +327,7 @@ __global__ void CountSelectedKernel(const float* values, size_t count, size_t k,
 
 // One block replaces each tile's counts by the sums over all tiles before it, and predicts the next
 // threshold.
-__global__ void ScanTilesKernel(size_t k, uint32_t* collect_from, TopKWorkspace work) {
+__global__ void ScanTilesKernel(size_t k, uint32_t* threshold, TopKWorkspace work) {
   uint64_t before_all = 0;
   for (size_t begin = 0; begin < work.tiles; begin += kScanThreads * kTilesPerScanThread) {
     const size_t first = begin + threadIdx.x * kTilesPerScanThread;
@@ -346,8 +346,8 @@ __global__ void ScanTilesKernel(size_t k, uint32_t* collect_from, TopKWorkspace 
   if (threadIdx.x > 0) return;
   const uint32_t kth = work.state->prefix[kDigits - 1];
   const bool suffice = CandidatesSuffice(work, k);
-  *collect_from = CollectFrom(suffice ? SmallestToCollect(*collect_from) : kth,
-                              suffice ? work.state->candidate_count : k, kth, k);
+  *threshold = NextThreshold(suffice ? SmallestToCollect(*threshold) : kth,
+                             suffice ? work.state->candidate_count : k, kth, k);
 }
 
 // One warp per tile. Of the magnitudes equal to the k-th, the first rank[kDigits - 1] are selected.
@@ -381,7 +381,7 @@ __global__ void StoreSelectedKernel(const float* values, size_t count, size_t k,
   }
 }
 
-Status Select(const Source& from, const IndexedValues& top, uint32_t* collect_from,
+Status Select(const Source& from, const IndexedValues& top, uint32_t* threshold,
               std::span<std::byte> workspace, const Stream& stream) {
   const size_t k = top.indices.size();
   const TopKWorkspace work(from.count, k, workspace.data());
@@ -393,15 +393,15 @@ Status Select(const Source& from, const IndexedValues& top, uint32_t* collect_fr
   RETURN_IF_CUDA_ERROR(Clear(std::as_writable_bytes(std::span(work.state, 1)), stream));
   RETURN_IF_CUDA_ERROR(Launch("top-k: collect candidates",
                               from.gradient == nullptr ? CollectKernel<false> : CollectKernel<true>,
-                              block_per_tile, stream, from, aligned, collect_from, work));
+                              block_per_tile, stream, from, aligned, threshold, work));
   for (int digit = 0; digit < kDigits; ++digit) {
     RETURN_IF_CUDA_ERROR(Launch("top-k: find a digit of the k-th magnitude", DigitKernel,
                                 digit_blocks, stream, from.values, from.count, k, digit, work));
   }
   RETURN_IF_CUDA_ERROR(Launch("top-k: count selected values", CountSelectedKernel, warp_per_tile,
                               stream, from.values, from.count, k, work));
-  RETURN_IF_CUDA_ERROR(Launch("top-k: scan tiles", ScanTilesKernel, {1, kScanThreads}, stream, k,
-                              collect_from, work));
+  RETURN_IF_CUDA_ERROR(
+      Launch("top-k: scan tiles", ScanTilesKernel, {1, kScanThreads}, stream, k, threshold, work));
   return Launch("top-k: store selected values", StoreSelectedKernel, warp_per_tile, stream,
                 from.values, from.count, k, work, top.indices.data(), top.values.data());
 }
@@ -410,20 +410,19 @@ Status Select(const Source& from, const IndexedValues& top, uint32_t* collect_fr
 
 size_t TopKWorkspaceBytes(size_t count, size_t k) { return TopKWorkspace(count, k, nullptr).bytes; }
 
-Status SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t* collect_from,
+Status SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t* threshold,
                   std::span<std::byte> workspace, const Stream& stream) {
   if (top.indices.empty()) return {};
   // Without a gradient the kernels do not write to the values.
   auto* const from = const_cast<float*>(values.data());
-  return Select({nullptr, from, values.size()}, top, collect_from, workspace, stream);
+  return Select({nullptr, from, values.size()}, top, threshold, workspace, stream);
 }
 
 Status AddAndSelectTopK(std::span<const float> gradient, std::span<float> values,
-                        const IndexedValues& top, uint32_t* collect_from,
+                        const IndexedValues& top, uint32_t* threshold,
                         std::span<std::byte> workspace, const Stream& stream) {
   if (top.indices.empty()) return Add(gradient, values, stream);
-  return Select({gradient.data(), values.data(), values.size()}, top, collect_from, workspace,
-                stream);
+  return Select({gradient.data(), values.data(), values.size()}, top, threshold, workspace, stream);
 }
 
 }  // namespace thinwire::kernels::cuda

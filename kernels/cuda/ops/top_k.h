@@ -29,17 +29,16 @@ namespace thinwire::kernels::cuda {
 size_t TopKWorkspaceBytes(size_t count, size_t k);
 
 // Writes the k = top.indices.size() selected values and their indices, in ascending order of the
-// indices, to TOP. COLLECT_FROM is the threshold: the bits of a magnitude, as the last selection
-// from the same array left it, or 0; it is replaced by the next prediction. All arrays and
-// COLLECT_FROM are in GPU memory. REQUIRES: as kernels/top_k.h; WORKSPACE has TopKWorkspaceBytes()
-// bytes and begins at a multiple of 16.
-Status SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t* collect_from,
+// indices, to TOP. THRESHOLD is the prediction of the last selection from the same array, or 0, and
+// is replaced by the next prediction. All arrays and THRESHOLD are in GPU memory. REQUIRES: as
+// kernels/top_k.h; WORKSPACE has TopKWorkspaceBytes() bytes and begins at a multiple of 16.
+Status SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t* threshold,
                   std::span<std::byte> workspace, const Stream& stream);
 
 // Computes values += gradient and selects from the sums. REQUIRES: gradient.size() ==
 // values.size().
 Status AddAndSelectTopK(std::span<const float> gradient, std::span<float> values,
-                        const IndexedValues& top, uint32_t* collect_from,
+                        const IndexedValues& top, uint32_t* threshold,
                         std::span<std::byte> workspace, const Stream& stream);
 
 }  // namespace thinwire::kernels::cuda

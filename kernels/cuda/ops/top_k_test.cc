@@ -13,7 +13,7 @@ class TopKTwinTest : public CudaTest {
   struct Selected {
     std::vector<uint32_t> indices;
     std::vector<float> values;
-    uint32_t collect_from = 0;
+    uint32_t threshold = 0;
     std::vector<float> sums;  // the array after the selection
   };
 
@@ -22,9 +22,9 @@ class TopKTwinTest : public CudaTest {
     Selected s{std::vector<uint32_t>(k), std::vector<float>(k), 0, values};
     const IndexedValues top{s.indices, s.values};
     if (gradient != nullptr) {
-      kernels::AddAndSelectTopK(*gradient, s.sums, top, s.collect_from);
+      kernels::AddAndSelectTopK(*gradient, s.sums, top, s.threshold);
     } else {
-      kernels::SelectTopK(s.sums, top, s.collect_from);
+      kernels::SelectTopK(s.sums, top, s.threshold);
     }
     return s;
   }
@@ -34,15 +34,15 @@ class TopKTwinTest : public CudaTest {
     DeviceArray<float> device_values(values, stream_, offset);
     DeviceArray<float> device_gradient(gradient != nullptr ? *gradient : std::vector<float>(),
                                        stream_);
-    DeviceArray<uint32_t> indices(k, stream_), collect_from(std::vector<uint32_t>{last}, stream_);
+    DeviceArray<uint32_t> indices(k, stream_), threshold(std::vector<uint32_t>{last}, stream_);
     DeviceArray<float> top(k, stream_);
     DeviceArray<std::byte> workspace(TopKWorkspaceBytes(values.size(), k), stream_);
     const IndexedValues out{indices.span(), top.span()};
     Expect(gradient != nullptr ? AddAndSelectTopK(device_gradient.span(), device_values.span(), out,
-                                                  collect_from.data(), workspace.span(), stream_)
-                               : SelectTopK(device_values.span(), out, collect_from.data(),
+                                                  threshold.data(), workspace.span(), stream_)
+                               : SelectTopK(device_values.span(), out, threshold.data(),
                                             workspace.span(), stream_));
-    Selected s{indices.Read(), top.Read(), collect_from.Read()[0], device_values.Read()};
+    Selected s{indices.Read(), top.Read(), threshold.Read()[0], device_values.Read()};
     workspace.Read();
     return s;
   }
@@ -56,7 +56,7 @@ class TopKTwinTest : public CudaTest {
   // Expects the CPU's result for any prediction, including values that no selection leaves.
   void ExpectTopOf(const std::vector<float>& values, size_t k) {
     const Selected want = OnCpu(nullptr, values, k);
-    for (const uint32_t last : {0u, 1u, want.collect_from, ~0u}) {
+    for (const uint32_t last : {0u, 1u, want.threshold, ~0u}) {
       SCOPED_TRACE(testing::Message() << k << " from " << last);
       ExpectSame(OnDevice(nullptr, values, k, last), want);
     }
@@ -86,7 +86,7 @@ TEST_F(TopKTwinTest, SelectsTheCpusSetFromEveryKindOfValues) {
     if (values.empty()) return;
     const size_t k = std::max<size_t>(1, values.size() / 100);
     const Selected want = OnCpu(nullptr, values, k);
-    for (const uint32_t last : {0u, want.collect_from}) {
+    for (const uint32_t last : {0u, want.threshold}) {
       ExpectSame(OnDevice(nullptr, values, k, last), want);
     }
   });
@@ -96,7 +96,7 @@ TEST_F(TopKTwinTest, SelectsTheCpusSetFromEveryKindOfValues) {
 TEST_F(TopKTwinTest, SelectsTheCpusSetFromVeryManyValues) {
   const std::vector<float> values = ValuesOf(Kind::kRandom, (size_t{1} << 24) + 5000, 3);
   const Selected want = OnCpu(nullptr, values, values.size() / 1000);
-  ExpectSame(OnDevice(nullptr, values, values.size() / 1000, want.collect_from), want);
+  ExpectSame(OnDevice(nullptr, values, values.size() / 1000, want.threshold), want);
 }
 
 TEST_F(TopKTwinTest, PrefersTheLowerIndexAmongEqualMagnitudes) {
@@ -122,7 +122,7 @@ TEST_F(TopKTwinTest, AddsTheGradientBeforeSelecting) {
       const std::vector<float> gradient = Gauss(count, 6), values = Gauss(count, 7);
       const size_t k = 1 + count / 100;
       const Selected want = OnCpu(&gradient, values, k);
-      for (const uint32_t last : {0u, 1u, want.collect_from, 0x40000000u, 0x7F800000u}) {
+      for (const uint32_t last : {0u, 1u, want.threshold, 0x40000000u, 0x7F800000u}) {
         ExpectSame(OnDevice(&gradient, values, k, last, offset), want);
       }
     }
@@ -138,18 +138,18 @@ TEST_F(TopKTwinTest, SelectingNoneStillAddsTheGradient) {
 TEST_F(TopKTwinTest, SelectsTheCpusSetStepAfterStep) {
   const size_t count = 50'000, k = 50;
   std::vector<float> cpu(count, 0.0f), device(count, 0.0f);
-  uint32_t collect_from = 0;
+  uint32_t threshold = 0;
   for (uint32_t step = 0; step < 12; ++step) {
     const std::vector<float> gradient = Gauss(count, step);
     Selected want = OnCpu(&gradient, cpu, k);
-    Selected got = OnDevice(&gradient, device, k, collect_from);
+    Selected got = OnDevice(&gradient, device, k, threshold);
     ExpectSame(got, want);
     for (const uint32_t index : want.indices) want.sums[index] = got.sums[index] = 0;
     cpu = want.sums;
     device = got.sums;
-    collect_from = got.collect_from;
+    threshold = got.threshold;
     // With a prediction, a step collects few more values than it selects.
-    const auto reaches = [&](float value) { return MagnitudeBits(value) >= collect_from; };
+    const auto reaches = [&](float value) { return MagnitudeBits(value) >= threshold; };
     const auto left = static_cast<size_t>(std::ranges::count_if(device, reaches));
     EXPECT_LT(left, 2 * k + 64) << "after step " << step;
   }

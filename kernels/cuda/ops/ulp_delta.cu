@@ -7,7 +7,7 @@ namespace thinwire::kernels::cuda {
 namespace {
 
 __device__ float PlusUlps(float value, uint32_t delta) {
-  return FloatOfNumber(NumberOfFloat(value) + delta);
+  return FloatOfOrdinal(OrdinalOfFloat(value) + delta);
 }
 
 template <int N>

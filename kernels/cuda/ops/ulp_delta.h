@@ -4,7 +4,7 @@
 //   AddUlps     values[i] is changed by deltas[i]
 //   AddUlpsAt   values[indices[j]] is changed by deltas[j]
 //
-// CPU twin with the same bits: the ULP deltas of common/codec. Thread-safe.
+// CPU twin with the same bits: common/codec/delta/ulp_delta.h. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_ULP_DELTA_H_
 #define THINWIRE_KERNELS_CUDA_OPS_ULP_DELTA_H_
 

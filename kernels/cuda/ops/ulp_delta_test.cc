@@ -11,7 +11,7 @@ using UlpDeltaTest = CudaTest;
 TEST_F(UlpDeltaTest, OneUlpLeadsToTheNextFloat) {
   const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, -1e-45f, 3.4e38f};
   for (const float value : values) {
-    const float next = FloatOfNumber(NumberOfFloat(value) + 1);
+    const float next = FloatOfOrdinal(OrdinalOfFloat(value) + 1);
     EXPECT_EQ(next, std::bit_cast<uint32_t>(value) == 0x80000000
                         ? 0.0f
                         : std::nextafter(value, std::numeric_limits<float>::infinity()));
@@ -25,7 +25,7 @@ TEST_F(UlpDeltaTest, ChangesAllValuesOrThoseAtIndices) {
     std::vector<float> all = values, some = values;
     for (size_t i = 0; i < values.size(); ++i) {
       deltas[i] = static_cast<uint32_t>(random()) >> (i % 32);
-      all[i] = FloatOfNumber(NumberOfFloat(values[i]) + deltas[i]);
+      all[i] = FloatOfOrdinal(OrdinalOfFloat(values[i]) + deltas[i]);
       if (i % 3 != 0) continue;
       indices.push_back(static_cast<uint32_t>(i));
       some_deltas.push_back(deltas[i]);

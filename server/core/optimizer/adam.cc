@@ -1,12 +1,14 @@
 // Adam and AdamW. Slot 0: first moment m. Slot 1: second moment v. t is the number of the update.
 //
-//   adam    g = gradient_scale * sum + weight_decay * x          (Kingma and Ba 2015, algorithm 1;
-//   torch.optim.Adam) adamw   g = gradient_scale * sum                             (Loshchilov and
-//   Hutter 2019, algorithm 2; torch.optim.AdamW)
+//   adam    g = gradient_scale * sum + weight_decay * x
+//   adamw   g = gradient_scale * sum
 //           x = (1 - learning_rate * weight_decay) * x
 //   both    m = beta1 * m + (1 - beta1) * g
 //           v = beta2 * v + (1 - beta2) * g^2
 //           x = x - learning_rate * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
+//
+// adam: Kingma and Ba 2015, algorithm 1; torch.optim.Adam. adamw: Loshchilov and Hutter 2019,
+// algorithm 2; torch.optim.AdamW.
 #include <cmath>
 
 #include "common/repeatable_math.h"

@@ -3,9 +3,10 @@
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   u = momentum * u + g
-//   x = x - learning_rate * u                      momentum (Polyak 1964)
-//   x = x - learning_rate * (g + momentum * u)     nesterov (Nesterov 1983, in the form of
-//   Sutskever et al. 2013, section 2)
+//   x = x - learning_rate * u                      momentum
+//   x = x - learning_rate * (g + momentum * u)     nesterov
+//
+// momentum: Polyak 1964. nesterov: Nesterov 1983, in the form of Sutskever et al. 2013, section 2.
 #include "kernels/update_momentum.h"
 #include "server/core/optimizer/optimizer.h"
 

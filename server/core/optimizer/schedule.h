@@ -1,16 +1,16 @@
-// Schedule: the learning rate as a function of the examples a shard has accepted, so that it means
-// the same in every mode and for any number of workers.
+// Schedule computes the learning rate from the number of examples that a shard has accepted, so
+// that a schedule means the same in every mode and for any number of workers.
 //
-//   progress p = examples / planned_examples, held to [0, 1]
-//   p < warmup:  rate * p / warmup, else
+//   progress p = examples / planned_examples, limited to [0, 1]
+//   p < warmup:  rate * p / warmup, otherwise
 //   constant     rate
-//   step         rate * decay_factor ^ (how many of decay_at are <= p)
+//   step         rate * decay_factor ^ (number of decay_at that are <= p)
 //   polynomial   rate * (1 - p)^power
 //   cosine       rate * (1 + cos(pi p)) / 2
 //
-// cosine: Loshchilov and Hutter 2017, section 3, without restarts. docs/optimizers.md draws them.
-#ifndef THINWIRE_SERVER_CORE_SCHEDULE_H_
-#define THINWIRE_SERVER_CORE_SCHEDULE_H_
+// cosine: Loshchilov and Hutter 2017, section 3, without restarts. docs/optimizers.md has drawings.
+#ifndef THINWIRE_SERVER_CORE_OPTIMIZER_SCHEDULE_H_
+#define THINWIRE_SERVER_CORE_OPTIMIZER_SCHEDULE_H_
 
 #include <cstdint>
 
@@ -19,7 +19,7 @@
 
 namespace thinwire {
 
-// p. REQUIRES: planned_examples > 0.
+// Returns p. REQUIRES: planned_examples > 0.
 double PlanProgress(uint64_t examples, uint64_t planned_examples);
 
 // Immutable.
@@ -28,8 +28,8 @@ class Schedule {
   // Errors: InvalidArgument with the problems of SPEC.
   static absl::StatusOr<Schedule> Make(const ScheduleSpec& spec);
 
-  // The rate for the update that follows EXAMPLES accepted ones. PLANNED_EXAMPLES 0: progress stays
-  // 0 and there is no warm-up.
+  // Returns the rate of the update after EXAMPLES accepted examples. With PLANNED_EXAMPLES 0, the
+  // progress stays 0 and there is no warm-up.
   double Rate(uint64_t examples, uint64_t planned_examples) const;
 
  private:
@@ -40,4 +40,4 @@ class Schedule {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_SCHEDULE_H_
+#endif  // THINWIRE_SERVER_CORE_OPTIMIZER_SCHEDULE_H_

@@ -2,9 +2,9 @@
 // change at these values only. The weight decay of earlier updates without an entry is applied when
 // the next entry arrives:
 //
-//   missed = number - 1 - last        updates since the value's last entry (0 if the previous
-//   update had one) x      = (1 - learning_rate * weight_decay)^missed * x then x and slots follow
-//   the optimizer's formula;  last = number
+//   missed = number - 1 - last     updates since the last entry; 0 if the last update had one
+//   x      = (1 - learning_rate * weight_decay)^missed * x
+//   then x and slots follow the optimizer's formula;  last = number
 //
 // Slots count the entries of their value, not the updates, as in LazyAdam of TensorFlow Addons and
 // SparseAdam of PyTorch: an entry is a gradient summed over the updates since the last entry, and

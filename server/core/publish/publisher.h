@@ -3,12 +3,11 @@
 //
 //   Encoded(version 7, masters, bf16)   encodes
 //   Encoded(version 7, masters, bf16)   returns the same bytes
-//   Encoded(version 8, masters, bf16)   encodes; readers that still send version 7 keep its bytes
-//   alive
+//   Encoded(version 8, masters, bf16)   encodes; readers of version 7 keep its bytes alive
 //
 // Lives on its shard's strand; the returned bytes may be used on any thread.
-#ifndef THINWIRE_SERVER_CORE_PUBLISHER_H_
-#define THINWIRE_SERVER_CORE_PUBLISHER_H_
+#ifndef THINWIRE_SERVER_CORE_PUBLISH_PUBLISHER_H_
+#define THINWIRE_SERVER_CORE_PUBLISH_PUBLISHER_H_
 
 #include <map>
 #include <span>
@@ -34,4 +33,4 @@ class Publisher {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_PUBLISHER_H_
+#endif  // THINWIRE_SERVER_CORE_PUBLISH_PUBLISHER_H_

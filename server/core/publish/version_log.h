@@ -9,8 +9,8 @@
 //
 // The log is bounded in bytes and in deltas, and drops the oldest first. Not thread-safe. A copy
 // shares the deltas, which are immutable.
-#ifndef THINWIRE_SERVER_CORE_VERSION_LOG_H_
-#define THINWIRE_SERVER_CORE_VERSION_LOG_H_
+#ifndef THINWIRE_SERVER_CORE_PUBLISH_VERSION_LOG_H_
+#define THINWIRE_SERVER_CORE_PUBLISH_VERSION_LOG_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -69,4 +69,4 @@ class VersionLog {
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_VERSION_LOG_H_
+#endif  // THINWIRE_SERVER_CORE_PUBLISH_VERSION_LOG_H_

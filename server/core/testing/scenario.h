@@ -8,11 +8,14 @@
 // The shard has one value, rate 1 and plain gradient descent, so version 1 is 10 - 6. The events
 // are:
 //
-//   start VALUE            every worker of the rule joins, then the seed VALUE arrives, and every
-//   worker reads step 0 seed VALUE | open wN join | read STEP | expire | return | leave wN push
-//   STEP xEXAMPLES[+LATE] VALUE | push STEP nothing wN/INCARNATION ...     an event of that
-//   incarnation instead of the worker's last one waits                  no event; shows
-//   Shard::BlockedReads()
+//   start VALUE            all workers join, VALUE arrives as the seed, all workers read step 0
+//   seed VALUE             the first value
+//   open                   the start timeout
+//   wN join                also: read STEP, expire, return, leave
+//   wN push STEP xEXAMPLES[+LATE] VALUE
+//   wN push STEP nothing   a push of weight 0
+//   wN/INCARNATION ...     an event of that incarnation instead of the worker's last one
+//   waits                  no event; shows Shard::BlockedReads()
 //
 // A join takes the worker's next incarnation. `start` shows the effects of its last event.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SCENARIO_H_

@@ -1,9 +1,11 @@
 // SimClient is one worker process in a simulated cluster, with the client behaviour of
 // docs/consistency.md.
 //
-//   joining -> reading -> computing -> pushing -> reading ...     after a late verdict it reads
-//   again, for a later step
-//                                              -> leaving -> over
+//   joining -> reading -> computing -> pushing -> reading ...
+//                 |
+//                 +--> leaving -> over
+//
+// After a late verdict it reads again, for a later step.
 //
 // It keeps the bytes of a push until the verdict and resends them if no verdict arrives. It adds
 // late values back to the residual, and stops when it is fenced. Not thread-safe.

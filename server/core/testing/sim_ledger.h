@@ -2,7 +2,6 @@
 // countable claims of the rule, after each event and at the end:
 //
 //   produced = in updates + accepted and pending + in residuals at the end + lost with processes
-//   that died
 //
 // It also checks that every replica equals the values that its shard published under that version,
 // bit by bit.
@@ -24,9 +23,9 @@
 #include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/core/progress.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
+#include "server/core/worker_table.h"
 
 namespace thinwire {
 

@@ -20,7 +20,7 @@ void GlobalTopK::Select(const Accumulator& accumulator, float scale, size_t coun
   }
   indices_.resize(count);
   values_.resize(count);
-  kernels::SelectTopK(remainder_, {indices_, values_}, collect_from_);
+  kernels::SelectTopK(remainder_, {indices_, values_}, threshold_);
   // Fewer than k values may differ from 0.
   std::erase_if(indices_, [&](uint32_t index) { return remainder_[index] == 0; });
   std::erase(values_, 0.0f);

@@ -1,8 +1,8 @@
 // GlobalTopK passes only the largest values of a shard's folded gradient to the optimizer (gTop-k:
 // Shi et al. 2019, arXiv 1901.04359).
 //
-//   v         = remainder + sum / weight      the average gradient plus the unselected values of
-//   earlier updates selected  = the k values of v with the largest magnitudes, without zeros
+//   v         = remainder + sum / weight
+//   selected  = the k values of v with the largest magnitudes, without zeros
 //   remainder = v without the selected values
 //
 // The remainder has the unit of the averages and no weight of its own, so no gradient mass is lost
@@ -57,7 +57,7 @@ class GlobalTopK {
   FloatArray remainder_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;
-  uint32_t collect_from_ = 0;  // kernels/top_k.h
+  uint32_t threshold_ = 0;  // kernels/top_k.h
 };
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-#include "server/core/progress.h"
+#include "server/core/worker_table.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,30 +10,30 @@ Step StepsAfter(Step step, uint64_t n) {
   return n > kLast - step.value ? Step{kLast} : step + n;
 }
 
-uint32_t Progress::live_count() const {
-  return static_cast<uint32_t>(std::count_if(workers_.begin(), workers_.end(),
-                                             [](const WorkerProgress& w) { return w.live(); }));
+uint32_t WorkerTable::live_count() const {
+  return static_cast<uint32_t>(
+      std::count_if(workers_.begin(), workers_.end(), [](const WorkerRow& w) { return w.live(); }));
 }
 
-bool Progress::IsCurrent(WorkerId worker, Incarnation incarnation) const {
+bool WorkerTable::IsCurrent(WorkerId worker, Incarnation incarnation) const {
   return of(worker).joined() && of(worker).incarnation == incarnation;
 }
 
-std::optional<Step> Progress::SmallestLiveNext() const {
+std::optional<Step> WorkerTable::SmallestLiveNext() const {
   std::optional<Step> smallest;
-  for (const WorkerProgress& w : workers_) {
+  for (const WorkerRow& w : workers_) {
     if (w.live() && (!smallest.has_value() || w.next < *smallest)) smallest = w.next;
   }
   return smallest;
 }
 
-Step Progress::LargestNext() const {
+Step WorkerTable::LargestNext() const {
   Step largest;
-  for (const WorkerProgress& w : workers_) largest = std::max(largest, w.next);
+  for (const WorkerRow& w : workers_) largest = std::max(largest, w.next);
   return largest;
 }
 
-std::vector<WorkerId> Progress::UnfinishedWorkers() const {
+std::vector<WorkerId> WorkerTable::UnfinishedWorkers() const {
   std::vector<WorkerId> holding;
   for (uint32_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].live() && workers_[i].next <= frontier_) holding.push_back(WorkerId{i});
@@ -41,11 +41,11 @@ std::vector<WorkerId> Progress::UnfinishedWorkers() const {
   return holding;
 }
 
-bool Progress::MayPushFrontier(WorkerId worker) const {
+bool WorkerTable::MayPushFrontier(WorkerId worker) const {
   return of(worker).joined() && of(worker).next <= frontier_;
 }
 
-std::vector<WorkerId> Progress::Waiting() const {
+std::vector<WorkerId> WorkerTable::Waiting() const {
   std::vector<WorkerId> waiting;
   for (uint32_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].waiting.has_value()) waiting.push_back(WorkerId{i});
@@ -53,17 +53,17 @@ std::vector<WorkerId> Progress::Waiting() const {
   return waiting;
 }
 
-void Progress::Join(WorkerId worker, Incarnation incarnation) {
-  WorkerProgress& w = row(worker);
+void WorkerTable::Join(WorkerId worker, Incarnation incarnation) {
+  WorkerRow& w = row(worker);
   if (incarnation <= w.incarnation) return;
   const Step next = w.next;
-  w = WorkerProgress{};
+  w = WorkerRow{};
   w.incarnation = incarnation;
   w.next = next;
 }
 
-void Progress::Read(WorkerId worker, const WaitingRead& read) {
-  WorkerProgress& w = row(worker);
+void WorkerTable::Read(WorkerId worker, const WaitingRead& read) {
+  WorkerRow& w = row(worker);
   // The steps of an incarnation never decrease. This read was overtaken on the network and must not
   // replace the newer one.
   if (w.read.has_value() && read.step < *w.read) return;
@@ -72,21 +72,21 @@ void Progress::Read(WorkerId worker, const WaitingRead& read) {
   w.waiting = read;
 }
 
-void Progress::Finish(WorkerId worker, Step step, Verdict verdict) {
-  WorkerProgress& w = row(worker);
+void WorkerTable::Finish(WorkerId worker, Step step, Verdict verdict) {
+  WorkerRow& w = row(worker);
   w.last_push = JudgedPush{step, verdict};
   w.next = std::max(w.next, StepsAfter(step, 1));
 }
 
-void Progress::Leave(WorkerId worker) {
+void WorkerTable::Leave(WorkerId worker) {
   row(worker).left = true;
   row(worker).waiting.reset();
 }
 
-std::vector<ReadAnswer> Progress::ReleaseReads(Step last) {
+std::vector<ReadAnswer> WorkerTable::ReleaseReads(Step last) {
   std::vector<ReadAnswer> answers;
   for (uint32_t i = 0; i < workers_.size(); ++i) {
-    WorkerProgress& w = workers_[i];
+    WorkerRow& w = workers_[i];
     if (!w.waiting.has_value() || w.waiting->step > last) continue;
     answers.push_back({WorkerId{i}, w.incarnation, w.waiting->step, w.waiting->form});
     w.waiting.reset();

@@ -1,6 +1,6 @@
-// Real clients and real jobs in one process, with a selection that gives the rest back to the
-// workers: what was produced is what was applied and what is owed, whatever the wire did and
-// whoever came back.
+// Real clients and real jobs in one process, with a gTop-k selection that returns unselected values
+// to the workers. All gradient mass is either applied or in a residual, even if the transport
+// loses, repeats or delays messages and a worker is restarted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +13,7 @@
 #include <vector>
 
 #include "client/client.h"
-#include "client/encode/residual_file.h"
 #include "common/codec/codec.h"
-#include "common/partition.h"
 #include "common/spec/rule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
@@ -24,44 +22,20 @@
 namespace thinwire {
 namespace {
 
-constexpr SparseUpdateSpec kGivesBack = {.selection_density = 0.004,
-                                         .unselected_owner = UnselectedOwner::kWorkers};
+constexpr SparseUpdateSpec kReturnsUnselected = {.selection_density = 0.004,
+                                                 .unselected_owner = UnselectedOwner::kWorkers};
 
-Tensors Zeros() {
-  Tensors tensors = InitialValues();
-  for (std::vector<float>& tensor : tensors) tensor.assign(tensor.size(), 0.0f);
-  return tensors;
-}
-
-// What the file at PATH holds of every tensor's residual is added to SUM.
-void AddResiduals(const std::string& path, WorkerId worker, const Partition& partition,
-                  Tensors& sum) {
-  const auto saved =
-      client::ReadResiduals(path, {.job = ClientOptions().job, .worker = worker}, partition);
-  ASSERT_TRUE(saved.ok()) << saved.status();
-  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    const std::vector<float>& residual = saved->shards[s].residual;
-    if (residual.empty()) continue;
-    size_t place = 0;
-    for (const Segment& segment : partition.segments(ShardId{s})) {
-      for (uint64_t i = 0; i < segment.count; ++i) {
-        sum[segment.tensor][segment.offset + i] += residual[place++];
-      }
-    }
-  }
-}
-
-// Returns the largest magnitude of APPLIED.
-float ExpectSame(const Tensors& produced, const Tensors& applied, const Tensors& owed) {
+// Expects PRODUCED = APPLIED + PENDING up to rounding. Returns the largest magnitude of APPLIED.
+float ExpectConserved(const Tensors& produced, const Tensors& applied, const Tensors& pending) {
   float largest = 0;
-  float wrong = 0;
+  float difference = 0;
   for (size_t t = 0; t < produced.size(); ++t) {
     for (size_t i = 0; i < produced[t].size(); ++i) {
-      wrong = std::max(wrong, std::abs(produced[t][i] - applied[t][i] - owed[t][i]));
+      difference = std::max(difference, std::abs(produced[t][i] - applied[t][i] - pending[t][i]));
       largest = std::max(largest, std::abs(applied[t][i]));
     }
   }
-  EXPECT_LT(wrong, 0.02f);
+  EXPECT_LT(difference, 0.02f);
   return largest;
 }
 
@@ -73,9 +47,9 @@ struct Case {
   bool faults = false;
 };
 
-class PutBackTest : public ::testing::TestWithParam<Case> {
+class GtopkReturnsTest : public ::testing::TestWithParam<Case> {
  protected:
-  // Without factor masking what is produced depends on the gradients alone.
+  // Without factor masking the produced momentum depends on the gradients alone.
   static ClientOptions Options(uint32_t worker, const Case& c) {
     ClientOptions options;
     options.push = c.push;
@@ -92,16 +66,16 @@ class PutBackTest : public ::testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(PutBackTest, WhatWasProducedIsAppliedOrOwedAfterManySteps) {
+TEST_P(GtopkReturnsTest, AllGradientMassIsAppliedOrInResiduals) {
   constexpr uint64_t kSteps = 200;
-  SmallCluster cluster(Rule::Sync(2), GetParam().publish, kGivesBack);
+  SmallCluster cluster(Rule::Sync(2), GetParam().publish, kReturnsUnselected);
   SmallWorker a(cluster, 0, Options(0, GetParam())), b(cluster, 1, Options(1, GetParam()));
   std::thread other([&] { b.Train(Step{kSteps}, GetParam().faults); });
   a.Train(Step{kSteps}, GetParam().faults);
   other.join();
   EXPECT_EQ(a.Parameters(), b.Parameters());
 
-  Tensors produced = Zeros(), owed = Zeros();
+  Tensors produced = Zeros(), pending = Zeros();
   for (uint32_t w = 0; w < 2; ++w) {
     Tensors momentum = Zeros();
     for (uint64_t step = 0; step < kSteps; ++step) {
@@ -115,19 +89,19 @@ TEST_P(PutBackTest, WhatWasProducedIsAppliedOrOwedAfterManySteps) {
     }
     SmallWorker& worker = w == 0 ? a : b;
     ASSERT_TRUE(worker.client().SaveResiduals().ok());
-    AddResiduals(PathOf(w), WorkerId{w}, worker.client().partition(), owed);
+    Subtract(pending, -1, ReadResidualTensors(PathOf(w), WorkerId{w}, worker.client().partition()));
     EXPECT_EQ(worker.client().counters().lost_gtopk_returns(), 0u);
   }
   Tensors applied = Zeros();
   Subtract(applied, -2 / kRate, InitialValues());  // a round's update is the mean of two
   Subtract(applied, 2 / kRate, cluster.Masters());
-  EXPECT_GT(ExpectSame(produced, applied, owed), 1) << "something was applied at all";
+  EXPECT_GT(ExpectConserved(produced, applied, pending), 1) << "nothing was applied";
 }
 
 constexpr CodecSpec kSparse = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2};
 
 INSTANTIATE_TEST_SUITE_P(
-    Cases, PutBackTest,
+    Cases, GtopkReturnsTest,
     ::testing::Values(Case{"Full", std::nullopt, kSparse, true, false},
                       Case{"FullFaults", std::nullopt, kSparse, false, true},
                       Case{"Deltas", PublishOptions(), kSparse, false, false},
@@ -135,9 +109,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"DensePushes", std::nullopt, {.id = CodecId::kFp32}, false, true}),
     [](const auto& test) { return test.param.name; });
 
-// Worker 1 is killed when it has saved what it owes, and its round after that goes on without it.
-TEST(PutBackRejoinTest, AWorkerThatComesBackOwesWhatWasGivenBackToIt) {
-  const std::string path = ::testing::TempDir() + "/put_back_rejoin";
+// Worker 1 is killed after it has saved its residuals. The next rounds close without it.
+TEST(GtopkReturnsRejoinTest, RestartedWorkerKeepsReturnedValues) {
+  const std::string path = ::testing::TempDir() + "/gtopk_returns_rejoin";
   std::remove((path + "0").c_str());
   std::remove((path + "1").c_str());
   const auto options = [&](uint32_t worker) {
@@ -146,12 +120,12 @@ TEST(PutBackRejoinTest, AWorkerThatComesBackOwesWhatWasGivenBackToIt) {
     options.residual_file = path + std::to_string(worker);
     return options;
   };
-  SmallCluster cluster(Rule::Sync(2), std::nullopt, kGivesBack);
-  Tensors produced = Zeros(), applied = Zeros(), owed = Zeros();
+  SmallCluster cluster(Rule::Sync(2), std::nullopt, kReturnsUnselected);
+  Tensors produced = Zeros(), applied = Zeros(), pending = Zeros();
   Tensors before = InitialValues();
   SmallWorker a(cluster, 0, options(0));
   auto b = std::make_unique<SmallWorker>(cluster, 1, options(1));
-  // A round of those who are there, of which the update is the mean.
+  // Runs one round of worker 0 and, unless OTHER is null, of worker 1. The update is their mean.
   const auto round = [&](Step step, SmallWorker* other) {
     a.Push(step, Gradient(0, step.value));
     Subtract(produced, -1, Gradient(0, step.value));
@@ -162,9 +136,9 @@ TEST(PutBackRejoinTest, AWorkerThatComesBackOwesWhatWasGivenBackToIt) {
     }
     ASSERT_EQ(a.Next(), step + 1);
     const Tensors after = a.Parameters();
-    const float givers = other != nullptr ? 2 : 1;
-    Subtract(applied, -givers / kRate, before);
-    Subtract(applied, givers / kRate, after);
+    const float pusher_count = other != nullptr ? 2 : 1;
+    Subtract(applied, -pusher_count / kRate, before);
+    Subtract(applied, pusher_count / kRate, after);
     before = after;
   };
   Step step = a.Join();
@@ -186,9 +160,9 @@ TEST(PutBackRejoinTest, AWorkerThatComesBackOwesWhatWasGivenBackToIt) {
 
   ASSERT_TRUE(a.client().SaveResiduals().ok());
   ASSERT_TRUE(again.client().SaveResiduals().ok());
-  AddResiduals(path + "0", WorkerId{0}, a.client().partition(), owed);
-  AddResiduals(path + "1", WorkerId{1}, a.client().partition(), owed);
-  EXPECT_GT(ExpectSame(produced, applied, owed), 1) << "something was applied at all";
+  Subtract(pending, -1, ReadResidualTensors(path + "0", WorkerId{0}, a.client().partition()));
+  Subtract(pending, -1, ReadResidualTensors(path + "1", WorkerId{1}, a.client().partition()));
+  EXPECT_GT(ExpectConserved(produced, applied, pending), 1) << "nothing was applied";
   EXPECT_EQ(a.client().counters().lost_gtopk_returns(), 0u);
   EXPECT_EQ(again.client().counters().lost_gtopk_returns(), 0u);
 }

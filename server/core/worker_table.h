@@ -1,5 +1,5 @@
-// Progress is the table of a shard's workers and its frontier: which workers are live, and how far
-// each one is.
+// WorkerTable is the table of a shard's workers and its frontier: which workers are live, and how
+// far each one is.
 //
 //   joined ----read----> live ----expire----> expired ----any message, return----> live
 //      ^                  |                     |
@@ -12,8 +12,8 @@
 // Peers may send steps up to 2^64 - 1. Sums with steps saturate there.
 //
 // Lives on its shard's strand.
-#ifndef THINWIRE_SERVER_CORE_PROGRESS_H_
-#define THINWIRE_SERVER_CORE_PROGRESS_H_
+#ifndef THINWIRE_SERVER_CORE_WORKER_TABLE_H_
+#define THINWIRE_SERVER_CORE_WORKER_TABLE_H_
 
 #include <cstdint>
 #include <optional>
@@ -45,7 +45,7 @@ struct WaitingRead {
 };
 
 // One row of the table. All fields except `next` belong to the newest incarnation.
-struct WorkerProgress {
+struct WorkerRow {
   Incarnation incarnation;  // 0: never joined
   bool expired = false;     // the lease ran out, and no message arrived since
   bool left = false;
@@ -56,15 +56,15 @@ struct WorkerProgress {
 
   bool joined() const { return incarnation.value != 0 && !left; }
   bool live() const { return joined() && read.has_value() && !expired; }
-  bool operator==(const WorkerProgress&) const = default;
+  bool operator==(const WorkerRow&) const = default;
 };
 
-class Progress {
+class WorkerTable {
  public:
-  explicit Progress(uint32_t worker_count) : workers_(worker_count) {}
+  explicit WorkerTable(uint32_t worker_count) : workers_(worker_count) {}
 
   // REQUIRES, here and below: worker < worker_count.
-  const WorkerProgress& of(WorkerId worker) const {
+  const WorkerRow& of(WorkerId worker) const {
     ABSL_HARDENING_ASSERT(worker.value < workers_.size());
     return workers_[worker.value];
   }
@@ -106,15 +106,15 @@ class Progress {
   std::vector<ReadAnswer> ReleaseReads(Step last);
 
  private:
-  WorkerProgress& row(WorkerId worker) {
+  WorkerRow& row(WorkerId worker) {
     ABSL_HARDENING_ASSERT(worker.value < workers_.size());
     return workers_[worker.value];
   }
 
-  std::vector<WorkerProgress> workers_;
+  std::vector<WorkerRow> workers_;
   Step frontier_;
 };
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_SERVER_CORE_PROGRESS_H_
+#endif  // THINWIRE_SERVER_CORE_WORKER_TABLE_H_
