@@ -16,24 +16,23 @@ struct Programs {
   std::string worker;
 };
 
-// BIN_DIR holds server/server and worker/worker, as bazel-bin does, or server and worker
-// themselves; if it is empty it is SELF's folder where that has a server, else the one above.
+// Finds the programs in BIN_DIR, as server/server and worker/worker (the layout of bazel-bin) or as
+// server and worker. If BIN_DIR is empty, searches the folder of SELF, then the folder above it.
 // Errors: NotFound with the paths of the missing program.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);
 
-// The command line of a process. JOB_FILE describes the job; the server takes a free port of this
-// machine.
+// Returns the command line of a server, which listens on a free port of this machine.
 std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
                                        ServerId server);
-// ADDRESSES are those of all servers, in their order.
+// Returns the command line of a worker. ADDRESSES are those of all servers, in their order.
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
                                        WorkerId worker, const std::vector<std::string>& addresses);
 
-// "server 1", "worker 3".
+// Returns "server 1", "worker 3".
 std::string NameOf(ServerId server);
 std::string NameOf(WorkerId worker);
 
-// The address of a line "listening HOST:PORT". Errors: InvalidArgument if it is another line.
+// Returns the address of a line "listening HOST:PORT". Errors: InvalidArgument for another line.
 absl::StatusOr<std::string> ParseListening(const std::string& line);
 
 }  // namespace thinwire

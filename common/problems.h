@@ -1,9 +1,9 @@
-// Problems: everything that a Validate() found wrong with a value, one entry per problem.
+// Problems lists everything that a Validate() found wrong with a value, one entry per problem.
 //
 //   density: out of range (expected above 0 and at most 1, got 2)
 //   ^field   ^text
 //
-// A field has the name that it has in the job file, so that the caller can say where it was set.
+// A field has the name that it has in the job file, so that the caller can name its place.
 #ifndef THINWIRE_COMMON_PROBLEMS_H_
 #define THINWIRE_COMMON_PROBLEMS_H_
 

@@ -86,7 +86,7 @@ bool LosesValues(const JobConfig& config) {
          c.momentum_correction() || Selects(config);
 }
 
-// "momentum or nesterov": the optimizers that read a setting.
+// Returns the optimizers that read a setting: "optimizer: momentum or nesterov".
 std::string OptimizersWith(bool OptimizerTraits::*uses) {
   std::vector<std::string> names;
   for (const OptimizerTraits& optimizer : kOptimizers) {
@@ -102,7 +102,7 @@ struct Condition {
   std::vector<std::string_view> fields;
   bool (*holds)(const JobConfig& config);
   std::string text;
-  // The fields that decide; a message shows their values.
+  // The fields that the condition reads; a message shows their values.
   std::vector<std::string_view> deciders;
 };
 

@@ -1,5 +1,5 @@
-// Which settings have an effect in a job. A setting without effect is refused if it was given:
-// somebody who gives it expects something that will not happen.
+// Decides which settings have an effect in a job. A setting without effect is refused if it was
+// given, even with its default value, because its author expects an effect.
 //
 //   --density: only valid with push: topk or randomk (got push: fp32)
 #ifndef THINWIRE_CONFIG_APPLICABILITY_H_
@@ -16,7 +16,7 @@ namespace thinwire {
 // Returns true if the leaf field called NAME has an effect in the job of CONFIG.
 bool Applies(std::string_view name, const JobConfig& config);
 
-// One problem for each field that CONFIG gives without effect.
+// Returns one problem for each field that CONFIG gives without effect.
 Problems UselessFields(const JobConfig& config);
 
 // Removes the fields of the job file that lost their effect because a flag or an environment

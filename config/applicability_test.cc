@@ -86,7 +86,7 @@ constexpr Case kCases[] = {
     {"loss_scale_interval", "task", "1", "task { loss_scale: 2 }", ""},
 };
 
-// TEXT with the field of CASE given.
+// Returns the job of TEXT with the field of C added.
 std::string With(const Case& c, const std::string& text) {
   JobConfig config = Parsed(text);
   EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(

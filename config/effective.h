@@ -1,4 +1,4 @@
-// The effective job: every setting that has an effect, including those with their default values.
+// The effective job contains every setting that has an effect, also if it has its default value.
 #ifndef THINWIRE_CONFIG_EFFECTIVE_H_
 #define THINWIRE_CONFIG_EFFECTIVE_H_
 

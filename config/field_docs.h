@@ -1,5 +1,5 @@
-// The comments of proto/job.proto, which are the help texts of the flags. The file is built into
-// the program.
+// Provides the comments of proto/job.proto as help texts of the flags. The file is built into the
+// program.
 #ifndef THINWIRE_CONFIG_FIELD_DOCS_H_
 #define THINWIRE_CONFIG_FIELD_DOCS_H_
 
@@ -15,7 +15,7 @@ using FieldDocs = std::map<std::string, std::string>;
 // Enums and nested messages have no entries.
 FieldDocs ParseFieldDocs(const std::string& proto);
 
-// The comments of proto/job.proto.
+// Returns the comments of proto/job.proto.
 FieldDocs JobFieldDocs();
 
 }  // namespace thinwire

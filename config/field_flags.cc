@@ -16,7 +16,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// An enum with more values than this is listed below its flag instead of beside it.
+// The help lists the values of an enum beside its flag, or in the text below if there are more.
 constexpr size_t kMaxListedValues = 6;
 
 std::string Names(const FieldDescriptor& field, const char* separator) {

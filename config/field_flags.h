@@ -1,8 +1,9 @@
 // FieldFlags: a flag and an environment variable for every field of a job, made by reflection from
 // proto/job.proto.
 //
-//   --learning_rate 0.01   --learning_rate=0.01   --ordered_fold   --ordered_fold false --decay_at
-//   0.5 --decay_at 0.75 THINWIRE_LEARNING_RATE=0.01   THINWIRE_DECAY_AT=0.5,0.75
+//   --learning_rate 0.01             --learning_rate=0.01    THINWIRE_LEARNING_RATE=0.01
+//   --ordered_fold                   --ordered_fold false    THINWIRE_ORDERED_FOLD=true
+//   --decay_at 0.5 --decay_at 0.75                           THINWIRE_DECAY_AT=0.5,0.75
 //
 // A flag replaces the environment variable, which replaces the value of the file. Of a flag that is
 // given twice, the last value counts. A repeated field takes the values of all its flags instead of

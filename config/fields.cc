@@ -3,7 +3,6 @@
 #include <google/protobuf/text_format.h>
 
 #include <cstdint>
-#include <memory>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -33,7 +32,7 @@ void AddLeafFields(const Descriptor& type, std::vector<const FieldDescriptor*> p
   }
 }
 
-// The message that holds the field.
+// Returns the message that holds the field.
 const Message& HolderOf(const Message& message, const Field& field) {
   const Message* holder = &message;
   for (size_t i = 0; i + 1 < field.path.size(); ++i) {
@@ -149,20 +148,6 @@ void SetToDefault(Message& message, const Field& field) {
   if (!field.descriptor().is_repeated() && !text.empty() && !IsGiven(message, field)) {
     Put(MutableHolderOf(message, field), field.descriptor(), text);
   }
-}
-
-void CopyField(const Message& from, const Field& field, Message& to) {
-  const Message& source = HolderOf(from, field);
-  Message& target = MutableHolderOf(to, field);
-  std::unique_ptr<Message> single(source.New());
-  single->CopyFrom(source);
-  std::vector<const FieldDescriptor*> given;
-  single->GetReflection()->ListFields(*single, &given);
-  for (const FieldDescriptor* other : given) {
-    if (other != &field.descriptor()) single->GetReflection()->ClearField(single.get(), other);
-  }
-  target.GetReflection()->ClearField(&target, &field.descriptor());
-  target.MergeFrom(*single);
 }
 
 std::vector<std::string_view> EnumNames(const FieldDescriptor& field) {

@@ -1,5 +1,5 @@
-// Access to the fields of a job file by reflection, so that proto/job.proto is the only list of
-// settings.
+// Provides access to the fields of a job file by reflection, so that proto/job.proto is the only
+// list of settings.
 //
 // A leaf field is a field that holds values: "learning_rate" in JobConfig.optimization. No two leaf
 // fields share a name, so a name alone identifies one.
@@ -17,23 +17,23 @@
 
 namespace thinwire {
 
-// One leaf field: the path from the outer message to it.
+// A leaf field, as the path from the outer message to it.
 struct Field {
   std::vector<const google::protobuf::FieldDescriptor*> path;
 
   const google::protobuf::FieldDescriptor& descriptor() const { return *path.back(); }
   const std::string& name() const { return path.back()->name(); }
-  // "optimization.learning_rate"
+  // Returns the names on the path: "optimization.learning_rate".
   std::string DottedName() const;
 };
 
-// All leaf fields of TYPE and of the messages in it, in the order of their declaration.
+// Returns all leaf fields of TYPE and of the messages in it, in the order of their declaration.
 std::vector<Field> LeafFields(const google::protobuf::Descriptor& type);
 
 // Returns true if MESSAGE states the field. A field that only has its default is not stated.
 bool IsGiven(const google::protobuf::Message& message, const Field& field);
 
-// The value of the field in text format, or its default: "topk", "0.01", "[0.5, 0.75]".
+// Returns the value of the field in text format, or its default: "topk", "0.01", "[0.5, 0.75]".
 std::string ValueText(const google::protobuf::Message& message, const Field& field);
 
 // Sets the field from a word without quotes, or adds the word to a repeated field. Errors:
@@ -48,21 +48,18 @@ void Clear(google::protobuf::Message& message, const Field& field);
 // unset.
 void SetToDefault(google::protobuf::Message& message, const Field& field);
 
-// Copies the field from one message to another of the same type, or clears it.
-void CopyField(const google::protobuf::Message& from, const Field& field,
-               google::protobuf::Message& to);
-
 // Returns a description of the field's values: "a whole number from 0 to 4294967295", "one of sync,
 // backup, ssp, async".
 std::string ExpectedValue(const google::protobuf::FieldDescriptor& field);
 
-// "wrong value (expected EXPECTED, got GOT)", with the nearest name if the field is an enum.
+// Returns "wrong value (expected EXPECTED, got GOT)", with the nearest name if the field is an enum.
 std::string WrongValueText(const google::protobuf::FieldDescriptor& field, std::string_view got);
 
-// The names of the values of an enum field, in the order of their declaration.
+// Returns the names of the values of an enum field, in the order of their declaration.
 std::vector<std::string_view> EnumNames(const google::protobuf::FieldDescriptor& field);
 
-// The default of a field that is not repeated; "" for a message and for a text without default.
+// Returns the default of a field that is not repeated; "" for a message and for a text without
+// default.
 std::string DefaultText(const google::protobuf::FieldDescriptor& field);
 
 }  // namespace thinwire

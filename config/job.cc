@@ -69,7 +69,7 @@ SparseUpdateSpec SparseUpdateSpecOf(const Optimization& o, const Compression& c)
   return spec;
 }
 
-// The settings that pushes and pulls share.
+// Returns a codec with the settings that pushes and pulls share.
 CodecSpec CodecSpecOf(CodecId id, const Compression& c) {
   return {.id = id,
           .least_sent = c.topk_least(),

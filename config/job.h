@@ -1,4 +1,4 @@
-// From a job file to a checked job:
+// Makes a checked job from a job file and flags:
 //
 //   text -> JobConfig + places      config/job_text.h
 //   flags -> JobConfig + places     config/field_flags.h

@@ -1,4 +1,4 @@
-// Compares the job of a joining worker with the job that a server runs.
+// Compares the job of a joining worker with the job of a server.
 #ifndef THINWIRE_CONFIG_JOB_DIFFERENCE_H_
 #define THINWIRE_CONFIG_JOB_DIFFERENCE_H_
 

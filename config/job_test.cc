@@ -33,8 +33,7 @@ JobSpec Spec(const std::string& text) {
   return spec.value_or(JobSpec());
 }
 
-// The names of an enum of job.proto by number, compared with the names of an enum class in its
-// order.
+// Expects that the values of an enum of job.proto, in the order of their numbers, are called NAMES.
 void ExpectNames(const google::protobuf::EnumDescriptor& type,
                  std::span<const std::string_view> names) {
   ASSERT_EQ(type.value_count(), static_cast<int>(names.size())) << type.full_name();

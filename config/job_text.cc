@@ -26,10 +26,10 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
-// A job file is a page of text. A larger file is some other file.
+// A job file has about a page of text. A file above the limit is not a job file.
 constexpr size_t kMaxBytes = 1 << 20;
 
-// The first error of protobuf's parser. Its line and column count from 0.
+// Keeps the first error of protobuf's parser. Its line and column count from 0.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
@@ -46,7 +46,7 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   std::optional<Error> error;
 };
 
-// The offset of a position in TEXT; the end of TEXT for a position behind it.
+// Returns the offset of a position in TEXT; for a position behind the end, the length of TEXT.
 size_t OffsetOf(std::string_view text, int line, int column) {
   size_t at = 0;
   for (int i = 0; i < line; ++i) {
@@ -76,7 +76,7 @@ size_t SkipSpaceBack(std::string_view text, size_t at) {
   return at;
 }
 
-// The text between the quotes that follow START in MESSAGE.
+// Returns the text between the quotes that follow START in MESSAGE.
 std::optional<std::string> QuotedAfter(const std::string& message, const std::string& start) {
   const size_t at = message.find(start + "\"");
   if (at == std::string::npos) return std::nullopt;
@@ -106,13 +106,13 @@ class Parser {
   }
 
  private:
-  // The name of a field that was found in the text.
+  // A field name in the text.
   struct Name {
     size_t offset;
     std::string text;
   };
 
-  // The field whose colon, brace or value is at OFFSET.
+  // Returns the field whose colon, brace or value is at OFFSET.
   std::optional<Name> FieldBefore(size_t offset) const {
     size_t end = SkipSpaceBack(text_, offset);
     if (end > 0 && (text_[end - 1] == '[' || text_[end - 1] == ',')) {
@@ -126,7 +126,7 @@ class Parser {
     return Name{start, std::string(text_.substr(start, end - start))};
   }
 
-  // The last field called NAME that begins before OFFSET.
+  // Returns the last field called NAME that begins before OFFSET.
   std::optional<Name> LastField(const std::string& name, size_t offset) const {
     for (size_t at = text_.rfind(name, offset); at != std::string_view::npos;
          at = at == 0 ? std::string_view::npos : text_.rfind(name, at - 1)) {
@@ -137,7 +137,7 @@ class Parser {
     return std::nullopt;
   }
 
-  // The token at OFFSET.
+  // Returns the token at OFFSET.
   std::string TokenAt(size_t offset) const {
     std::string_view line = text_.substr(std::min(offset, text_.size()));
     line = line.substr(0, line.find('\n'));

@@ -5,11 +5,10 @@
 //
 //   job.textproto:3:3: learning_rat: unknown field (did you mean learning_rate?)
 //   job.textproto:4:1: density: not a field here (it belongs in compression { })
-//   job.textproto:5:3: workers: wrong value (expected a whole number from 0 to 4294967295, got
-//   four)
+//   job.textproto:5:3: ordered_fold: wrong value (expected true or false, got yes)
 //
-// The meaning of the values is checked later, by CheckJob of config/job.h. The text may come from
-// anywhere: no text crashes the parser.
+// CheckJob of config/job.h checks the values later. The text may come from anywhere: no text
+// crashes the parser.
 #ifndef THINWIRE_CONFIG_JOB_TEXT_H_
 #define THINWIRE_CONFIG_JOB_TEXT_H_
 

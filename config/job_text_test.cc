@@ -17,7 +17,7 @@ std::string SyntaxError(std::string_view text) {
   return std::string(ParseJobText(text, "job").status().message());
 }
 
-// The mistakes of a text that parses.
+// Returns the problems of a text that has no syntax error.
 std::string Problems(std::string_view text) {
   const auto job = ParseJobText(text, "job");
   EXPECT_TRUE(job.ok()) << job.status();

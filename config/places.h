@@ -1,10 +1,10 @@
-// FieldPlaces: where each field of a job was set, so that a message can point there.
+// FieldPlaces says where each field of a job was set, so that a message can point there.
 //
-//   the value came from   place                 a message about it begins with
+//   source of the value   place                 start of a message about it
 //   a job file            job.textproto:7:5     job.textproto:7:5: density: ...
 //   a flag                --density             --density: ...
 //   the environment       THINWIRE_DENSITY      THINWIRE_DENSITY: ...
-//   nowhere (a default)   -                     density: ...
+//   the default           none                  density: ...
 #ifndef THINWIRE_CONFIG_PLACES_H_
 #define THINWIRE_CONFIG_PLACES_H_
 
@@ -21,7 +21,7 @@ using FieldPlaces = std::map<std::string, std::string>;
 // Returns true if PLACE is a position in a file.
 bool IsFilePlace(const std::string& place);
 
-// The problem as one line that begins with the place of its field.
+// Returns the problem as one line that begins with the place of its field.
 std::string LineOf(const Problem& problem, const FieldPlaces& places);
 
 }  // namespace thinwire

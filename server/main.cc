@@ -1,5 +1,5 @@
-// server: one daemon of a job. It reads its configuration, wires, listens, and stops in order at
-// SIGTERM or SIGINT.
+// server: one server process of a job. It reads the job file, listens, and stops in order at SIGTERM
+// or SIGINT.
 #include <glog/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -61,7 +61,7 @@ struct Flags {
   uint32_t threads = 0;
 };
 
-// The address to listen on. Errors: InvalidArgument for flags that do not fit the job or one
+// Returns the address to listen on. Errors: InvalidArgument for flags that do not fit the job or one
 // another.
 absl::StatusOr<std::string> ListenAddress(const Flags& flags, const thinwire::JobSpec& spec) {
   std::vector<std::string> addresses;
@@ -92,7 +92,8 @@ absl::StatusOr<std::string> ListenAddress(const Flags& flags, const thinwire::Jo
   return listen;
 }
 
-// Without credentials, everybody who reaches the port can read and change the model.
+// Checks that only this machine reaches LISTEN, or that INSECURE allows others: without credentials,
+// everybody who reaches the port can read and change the model.
 absl::Status CheckExposure(const std::string& listen, bool insecure) {
   if (thinwire::IsLoopback(listen)) return absl::OkStatus();
   if (insecure) {
@@ -107,11 +108,10 @@ absl::Status CheckExposure(const std::string& listen, bool insecure) {
       listen, ")"));
 }
 
-// Takes SIGTERM and SIGINT for itself from the beginning, so that neither kills a server that is
-// just starting.
+// Handles SIGTERM and SIGINT from its construction on, so that neither kills a starting server.
 class StopSignals {
  public:
-  // Returns at the first signal, also one that came before.
+  // Blocks until the first signal; returns at once if one arrived before.
   void Wait() {
     signals_.async_wait([](const boost::system::error_code&, int signal) {
       LOG(INFO) << "signal " << signal << ": stopping";

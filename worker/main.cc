@@ -70,7 +70,7 @@ struct Setup {
   std::string residual_file;
 };
 
-// The delay of every step. Errors: InvalidArgument for a delay that --delay does not accept.
+// Returns the delay of every step. Errors: InvalidArgument for a delay that --delay does not accept.
 absl::StatusOr<absl::Duration> DelayOf(const Flags& flags, const JobSpec& spec) {
   absl::Duration delay;
   if (!flags.delay.empty()) {
@@ -125,7 +125,7 @@ std::optional<LossScaleFile> LossScaleFileOf(const Setup& setup) {
       .path = setup.residual_file + ".loss_scale", .job = setup.spec.name, .worker = setup.worker};
 }
 
-// A hash of the file's content; 0 for no file.
+// Returns a hash of the file's content; 0 if PATH is empty.
 absl::StatusOr<uint64_t> FileHash(const std::string& path) {
   if (path.empty()) return uint64_t{0};
   std::ifstream in(path, std::ios::binary);

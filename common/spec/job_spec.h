@@ -1,5 +1,5 @@
-// JobSpec: everything that describes a job, checked as a whole by Validate(). config/ makes one
-// from a job file and flags; the servers and the workers read the parts that they need. Immutable.
+// JobSpec describes a whole job. config/ makes one from a job file and flags; servers and workers
+// read the parts that they need. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_JOB_SPEC_H_
 #define THINWIRE_COMMON_SPEC_JOB_SPEC_H_
 

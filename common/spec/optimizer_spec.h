@@ -1,4 +1,4 @@
-// OptimizerSpec: which optimizer the servers apply, and its settings. docs/optimizers.md has the
+// OptimizerSpec selects the optimizer of the servers and its settings. docs/optimizers.md has the
 // formulas.
 //
 // kOptimizers has one row per optimizer. A new optimizer needs a row here, a value in

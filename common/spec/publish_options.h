@@ -1,5 +1,5 @@
-// PublishOptions: how the servers publish parameters as deltas (`pull: delta` and its variants).
-// docs/deltas.md describes them. Immutable.
+// PublishOptions configures how servers publish parameters as deltas (`pull: delta` and its
+// variants). docs/deltas.md describes deltas. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_PUBLISH_OPTIONS_H_
 #define THINWIRE_COMMON_SPEC_PUBLISH_OPTIONS_H_
 

@@ -1,4 +1,4 @@
-// PushSpec: what a worker does to its gradients between backward and the wire.
+// PushSpec configures the way of a gradient from the backward pass to the wire.
 //
 //   gradient -> clip -> momentum correction -> + residual (error feedback) -> codec -> wire
 //

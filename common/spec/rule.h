@@ -1,9 +1,10 @@
-// Rule: the one consistency rule of a job. Each mode is a row of it (docs/consistency.md).
+// Rule is the consistency rule of a job. Each mode is a row of it (docs/consistency.md).
 //
-//   mode        fold    a round closes when                           a read for step t is answered
-//   when sync        kRound  every live worker has finished the step       t <= frontier backup N+b
-//   kRound  N pushes are accepted, or as in sync          t <= frontier ssp(s)      kPush   - t <=
-//   frontier + s async       kPush   -                                             at once
+//   mode        fold    a round closes when                        a read for step t is answered
+//   sync        kRound  every live worker has finished the step    if t <= frontier
+//   backup N+b  kRound  N pushes are accepted, or as in sync       if t <= frontier
+//   ssp(s)      kPush   -                                          if t <= frontier + s
+//   async       kPush   -                                          at once
 //
 // Immutable.
 #ifndef THINWIRE_COMMON_SPEC_RULE_H_

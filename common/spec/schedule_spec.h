@@ -1,5 +1,5 @@
-// ScheduleSpec: how the learning rate changes over the run. server/core/optimizer/schedule.h has the
-// formulas. Immutable.
+// ScheduleSpec selects how the learning rate changes over the run. server/core/optimizer/schedule.h
+// has the formulas. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_SCHEDULE_SPEC_H_
 #define THINWIRE_COMMON_SPEC_SCHEDULE_SPEC_H_
 

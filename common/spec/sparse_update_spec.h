@@ -1,8 +1,7 @@
-// SparseUpdateSpec: which values of a shard one update of the optimizer changes.
+// SparseUpdateSpec selects the values of a shard that one update of the optimizer changes.
 //
-//   lazy_slots           an update changes parameters and slots only where the gradient has an
-//   entry selection_density    gTop-k: only the largest values of the folded gradient reach the
-//   optimizer
+//   lazy_slots          an update changes parameters and slots only where the gradient has an entry
+//   selection_density   gTop-k: only the largest values of the folded gradient reach the optimizer
 //
 // docs/optimizers.md describes both. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_SPARSE_UPDATE_SPEC_H_

@@ -1,5 +1,5 @@
-// TaskSpec: which model a worker trains on which data, and how. LossScaling: the factor of the loss
-// in low precision. Both are immutable.
+// TaskSpec selects the model and the data of a job and the settings of training. LossScaling
+// configures the factor of the loss in low precision. Both are immutable.
 #ifndef THINWIRE_COMMON_SPEC_TASK_SPEC_H_
 #define THINWIRE_COMMON_SPEC_TASK_SPEC_H_
 

@@ -1,11 +1,11 @@
 // JobMatch compares the job of each joining worker with the server's.
 //
-//   field of JoinRequest          compared with
-//   config, except its task       the server's own job
-//   config.task, data_hash,       those of the first worker that joined with a task
-//     model_file_hash
+//   field of JoinRequest                      compared with
+//   config, except its task                   the server's own job
+//   config.task, data_hash, model_file_hash   those of the first worker that joined with a task
 //
-// A request without config, such as that of a program built before the field, is not compared. Not thread-safe.
+// A request without config, such as that of a program built before the field existed, is not
+// compared. Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_JOB_MATCH_H_
 #define THINWIRE_SERVER_EDGE_JOB_MATCH_H_
 
@@ -22,8 +22,8 @@ class JobMatch {
   // CONFIG is the server's job; nullopt: only tasks are compared.
   explicit JobMatch(std::optional<JobConfig> config);
 
-  // Errors: FailedPrecondition that names the worker, every field that differs, and both values: "worker 3: task.seed differs
-  // from the job's (expected 1, got 2)".
+  // Errors: FailedPrecondition that names the worker, every field that differs, and both values:
+  // "worker 3: task.seed differs from the job's (expected 1, got 2)".
   absl::Status Check(const JoinRequest& request) const;
 
   // Keeps the task of REQUEST if no task is kept. REQUIRES: Check(request) returned OK.
