@@ -1,29 +1,33 @@
-// What a codec costs beside memcpy and beside a plain loop of the same traffic, from memory: each
-// call takes the next of 128 shards of 256 Ki values, 128 MiB of floats in all.
+// Measures the speed of codecs in comparison with memcpy and with plain loops of the same memory
+// traffic. Each call uses the next of 128 shards of 256 Ki values, 128 MiB of floats in all, so
+// that data comes from memory and not from a cache.
 //
 //   encode       Codec::Encode: reads n floats, writes a payload
-//   decode_add   DecodePayloadAdd: reads a payload, reads and writes n floats (topk: k of them)
+//   decode_add   DecodePayloadAdd: reads a payload, reads and writes n floats (topk: k floats)
 //   feedback     ErrorFeedback::Encode: reads n floats, reads and writes n more, writes a payload
 //
-// After the table come plain lines, from the fastest call of each. `hundredth`: at density .01,
-// else at .001.
+// The table is followed by plain lines, which are computed from the fastest call of each benchmark.
+// Names with `hundredth` have density .01, other sparse ones .001.
 //
-//   ratio codec.fp8_e5m2.encode 1.5        raw bytes (4 n) a second over those of memcpy of the
-//                                          floats. By the bytes moved, a line being read before it
-//                                          is written, at most 2.0 for fp8, 1.5 for 16 bits, 1.0
-//                                          for fp32; for decode_add 1.3, 1.2, 1.0
-//   ratio codec.fp8_e5m2.encode.loop 1.0   the time of a plain loop of the same traffic over the
-//                                          codec's: at most 1
+//   ratio codec.fp8_e5m2.encode 1.5        the rate of raw bytes (4 n per call) over that of memcpy
+//   of
+//                                          the floats. A cache reads a line before it writes it, so
+//                                          the limit is 2.0 for fp8, 1.5 for 16 bits and 1.0 for
+//                                          fp32; for decode_add it is 1.3, 1.2 and 1.0
+//   ratio codec.fp8_e5m2.encode.loop 1.0   the time of a plain loop with the same traffic over the
+//                                          codec's time: at most 1
 //   ratio codec.onebit.feedback 3.5        the time of encoding with error feedback over that of
 //                                          r += g alone: at least 1
-//   ratio codec.topk_ef.select 1.2         the time of exact top-k with error feedback, indices and
-//                                          values written, over that of r += g alone: at least 1
-//   ratio codec.topk_ef.nth_element 17     the time of as many by std::nth_element over that, of
-//                                          whole turns through all shards: of the magnitudes
-//   ratio codec.topk_ef.nth_element.keys 11    of what orders the ties, too
-//   ns codec.topk.scatter_add 2.4          a value added at a place that is in memory
-//   ns codec.topk.scatter_add.again 1.0    at one in an array that the last push was added to
-//   ns codec.elias_fano.decode 1.2         an index
+//   ratio codec.topk_ef.select 1.2         the time of exact top-k with error feedback, including
+//                                          writing indices and values, over that of r += g alone:
+//                                          at least 1
+//   ratio codec.topk_ef.nth_element 17     the time of std::nth_element on the magnitudes over that
+//   of
+//                                          the selection, for whole passes over all shards
+//   ratio codec.topk_ef.nth_element.keys 11    the same on keys that also order ties
+//   ns codec.topk.scatter_add 2.4          the time to add one entry to an array in memory
+//   ns codec.topk.scatter_add.again 1.0    the time to add one entry to the array of the last push
+//   ns codec.elias_fano.decode 1.2         the time to decode one index
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -51,7 +55,7 @@ namespace {
 const std::vector<std::pair<std::string, CodecSpec>> kDensities = {
     {"", {.id = CodecId::kTopK, .density = 0.001}},
     {".hundredth", {.id = CodecId::kTopK, .density = 0.01}}};
-constexpr int kTurns = 8;  // through all shards, where only the sum of them says something
+constexpr int kPasses = 8;  // over all shards, for benchmarks that compare whole passes
 using Bytes = std::vector<std::byte>;
 
 std::vector<Bytes> Payloads(const Codec& codec, const std::vector<Floats>& shards) {
@@ -108,8 +112,8 @@ std::vector<Entries> EntriesOf(const CodecSpec& spec, const std::vector<Floats>&
   return all;
 }
 
-// To sums that are in memory, or to one that a push just before was added to, as in a round of
-// many.
+// Adds entries to sums in memory or, with AGAIN, to the sum that the previous push was added to, as
+// in a round of many pushes.
 void MeasureScatterAdd(benchmark::State& state, const CodecSpec& spec, bool again) {
   std::vector<Floats> sums = Gradients();
   const std::vector<Entries> entries = EntriesOf(spec, sums);
@@ -140,7 +144,7 @@ void MeasureDecodeIndices(benchmark::State& state, IndexCoder coder, const Codec
   });
 }
 
-void MeasureFeedback(benchmark::State& state, const CodecSpec& spec, bool by_turns) {
+void MeasureFeedback(benchmark::State& state, const CodecSpec& spec, bool whole_passes) {
   const auto codec = MakeCodec(spec).value();
   const std::vector<Floats> shards = Gradients();
   std::vector<ErrorFeedback> feedbacks;
@@ -149,8 +153,8 @@ void MeasureFeedback(benchmark::State& state, const CodecSpec& spec, bool by_tur
   const auto encode = [&](size_t shard) {
     feedbacks[shard].Encode(*codec, shards[shard], RandomKeys(), payloads[shard]);
   };
-  for (size_t shard = 0; shard < kShards; ++shard) encode(shard);  // they get their memory
-  if (by_turns) return MeasureTurns(state, encode);
+  for (size_t shard = 0; shard < kShards; ++shard) encode(shard);  // allocates the residuals
+  if (whole_passes) return MeasureTurns(state, encode);
   MeasureEachShard(state, encode);
 }
 
@@ -192,8 +196,8 @@ size_t EntryCount(const CodecSpec& spec) {
   return static_cast<size_t>(std::llround(spec.density * kShardValues));
 }
 
-// As many by the standard library: the k-th of a copy of the magnitudes, then a pass that collects
-// what reaches it. Those equal to the k-th may be too many, which nothing here looks at.
+// Selects with the standard library: finds the k-th of a copy of the magnitudes, then collects the
+// values that reach it. Ties may give more than k values, which this benchmark ignores.
 void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;
@@ -217,7 +221,7 @@ void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-// The same set by the standard library, from the keys that define it (kernels/top_k.h).
+// Selects exactly the set of kernels/top_k.h with the standard library, by the keys that define it.
 void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;
@@ -237,7 +241,7 @@ void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-// Those whose traffic a plain loop has.
+// The codecs that a plain loop with the same traffic exists for.
 const std::vector<CodecId> kNumberFormats = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16,
                                              CodecId::kFp8E5m2, CodecId::kFp8E4m3};
 
@@ -246,7 +250,7 @@ std::string CodeBits(CodecId id) {
   return id == CodecId::kFp16 || id == CodecId::kBf16 ? "16" : "8";
 }
 
-// Every dense codec at its defaults, and randomk.
+// Returns every dense codec with default settings, and randomk.
 std::vector<std::pair<std::string, CodecSpec>> Codecs() {
   std::vector<std::pair<std::string, CodecSpec>> codecs;
   for (const std::string_view name : DenseCodecNames()) {
@@ -290,12 +294,12 @@ void Register() {
     }
     RegisterBenchmark(("codec.topk_ef.select" + suffix).c_str(), MeasureFeedback, spec, false);
     RegisterBenchmark(("codec.topk_ef.select.turn" + suffix).c_str(), MeasureFeedback, spec, true)
-        ->Iterations(kTurns);
+        ->Iterations(kPasses);
     RegisterBenchmark(("codec.topk_ef.nth_element" + suffix).c_str(), MeasureNthElement, spec)
-        ->Iterations(kTurns);
+        ->Iterations(kPasses);
     RegisterBenchmark(("codec.topk_ef.nth_element.keys" + suffix).c_str(), MeasureNthElementOfKeys,
                       spec)
-        ->Iterations(kTurns);
+        ->Iterations(kPasses);
   }
 }
 

@@ -1,18 +1,19 @@
-// What publishing costs a server beside memcpy of the shard's floats, from memory: each call
-// publishes the next of 64 shards of 256 Ki values, after a part of its masters has moved. And what
-// reading costs a worker: applying the step, hashing the values.
+// Measures the publishing of deltas on a server and their application on a worker, in comparison
+// with memcpy of the shard's floats. Each call publishes the next of 64 shards of 256 Ki values,
+// after some of its masters have changed, so that data comes from memory and not from a cache.
 //
-//   publish.exact_thousandth   .1 % of the values moved; the step carries those
-//   publish.exact_hundredth    1 %
-//   publish.exact_dense        all; the step is the whole
-//   publish.fp8_e5m2           all, through fp8
-//   publish.topk               all, through top-k of .1 %
+//   publish.exact_thousandth   .1 % of the values changed; the delta has their changes
+//   publish.exact_hundredth    1 % of the values changed
+//   publish.exact_dense        all values changed; the server publishes the whole shard
+//   publish.fp8_e5m2           all values changed; the delta is encoded in fp8_e5m2
+//   publish.topk               all values changed; the delta is encoded with topk of .1 %
 //   apply.exact_hundredth, apply.fp8_e5m2, hash
 //
-// After the table come plain lines, from the fastest call of each:
+// The table is followed by plain lines, which are computed from the fastest call of each benchmark:
 //
 //   ratio delta.publish.exact_thousandth 1.0   its time over that of memcpy of the floats, which
-//                                              moves as many bytes as the comparison reads
+//   moves
+//                                              as many bytes as the comparison reads
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -41,7 +42,7 @@ using Floats = std::vector<float>;
 struct Setting {
   std::string name;
   std::optional<CodecSpec> codec;
-  size_t every;  // this many-th value moves
+  size_t every;  // one of so many values changes
 };
 
 const std::vector<Setting> kSettings = {
@@ -52,7 +53,7 @@ const std::vector<Setting> kSettings = {
     {"topk", CodecSpec{.id = CodecId::kTopK, .density = 0.001}, 1},
 };
 
-// The masters of all shards, and what was published of them.
+// The masters of all shards and their publishers.
 struct Shards {
   explicit Shards(const Setting& setting) : every(setting.every) {
     for (size_t i = 0; i < kShards; ++i) {
@@ -61,7 +62,7 @@ struct Shards {
     }
   }
 
-  void Move(size_t shard, uint64_t version) {
+  void Change(size_t shard, uint64_t version) {
     Floats& values = masters[shard];
     uint64_t draw = version;
     for (size_t i = version % every; i < values.size(); i += every) {
@@ -75,7 +76,7 @@ struct Shards {
   std::vector<DeltaPublisher> publishers;
 };
 
-// Moving the masters is not publishing them: it is left out of the time.
+// The time excludes the change of the masters.
 void MeasurePublish(benchmark::State& state, const Setting& setting) {
   using Clock = std::chrono::steady_clock;
   Shards shards(setting);
@@ -84,7 +85,7 @@ void MeasurePublish(benchmark::State& state, const Setting& setting) {
   for (auto _ : state) {
     const size_t shard = call % kShards;
     const Version version{1 + call++ / kShards};
-    shards.Move(shard, version.value);
+    shards.Change(shard, version.value);
     const auto start = Clock::now();
     shards.publishers[shard].Publish(version, shards.masters[shard]);
     fastest = std::min(fastest, Clock::now() - start);
@@ -95,10 +96,10 @@ void MeasurePublish(benchmark::State& state, const Setting& setting) {
 void MeasureApply(benchmark::State& state, const Setting& setting) {
   Shards shards(setting);
   for (size_t i = 0; i < kShards; ++i) {
-    shards.Move(i, 1);
+    shards.Change(i, 1);
     shards.publishers[i].Publish(Version{1}, shards.masters[i]);
   }
-  // The deltas are checked before, as in a worker.
+  // A worker checks a delta before it applies it; the time excludes the check.
   std::vector<CheckedPayload> payloads;
   std::vector<UlpDelta> ulp_deltas;
   for (DeltaPublisher& publisher : shards.publishers) {

@@ -26,7 +26,7 @@ TEST(ByteChainTest, ReadsAcrossItsPieces) {
   EXPECT_EQ(chain.At(3), std::byte{4});
 }
 
-TEST(ByteChainTest, CutsAnywhere) {
+TEST(ByteChainTest, SubReturnsEveryRange) {
   const ByteChain chain = OneTwoThreeFourFive();
   for (size_t offset = 0; offset <= 5; ++offset) {
     for (size_t length = 0; offset + length <= 5; ++length) {
@@ -37,20 +37,20 @@ TEST(ByteChainTest, CutsAnywhere) {
   }
 }
 
-TEST(ByteChainTest, IsEqualHoweverItIsCut) {
+TEST(ByteChainTest, ChainsWithEqualBytesAreEqualForAllPieces) {
   EXPECT_EQ(OneTwoThreeFourFive(), ByteChain(Bytes({1, 2, 3, 4, 5})));
   EXPECT_FALSE(OneTwoThreeFourFive() == ByteChain(Bytes({1, 2, 3, 4, 6})));
   EXPECT_FALSE(OneTwoThreeFourFive() == ByteChain(Bytes({1, 2, 3, 4})));
 }
 
-TEST(ByteChainTest, OnePieceIsContiguousWithoutACopy) {
+TEST(ByteChainTest, ASinglePieceIsContiguousWithoutACopy) {
   const ByteChain chain(Bytes({7, 8}));
   std::vector<std::byte> scratch;
   EXPECT_EQ(chain.Contiguous(scratch).data(), chain.pieces()[0].bytes.data());
   EXPECT_TRUE(scratch.empty());
 }
 
-TEST(ByteChainTest, HoldsAnOwnerUntilItsLastCutIsGone) {
+TEST(ByteChainTest, AnOwnerLivesAsLongAsAnyChainOfItsBytes) {
   auto token = std::make_shared<const int>(1);
   std::weak_ptr<const int> watch = token;
   ByteChain cut;

@@ -5,13 +5,13 @@
 namespace thinwire {
 namespace {
 
-TEST(ClockTest, TheSteadyClockNeverFalls) {
+TEST(ClockTest, TheSteadyClockNeverDecreases) {
   SteadyClock clock;
   const absl::Time first = clock.Now();
   EXPECT_GE(clock.Now(), first);
 }
 
-TEST(ClockTest, TheManualClockMovesWhenTold) {
+TEST(ClockTest, OnlyAdvanceMovesTheManualClock) {
   ManualClock clock;
   const absl::Time first = clock.Now();
   EXPECT_EQ(clock.Now(), first);

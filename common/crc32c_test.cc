@@ -18,7 +18,7 @@ TEST(Crc32cTest, MatchesThePublishedValues) {
   EXPECT_EQ(Crc32c(std::vector<std::byte>(32, std::byte{0xFF})), 0x62A8AB43u);
 }
 
-TEST(Crc32cTest, GoesOnWhereItStopped) {
+TEST(Crc32cTest, ContinuesFromAnEarlierChecksum) {
   const std::string_view text = "the quick brown fox";
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     const auto bytes = std::as_bytes(std::span(text));

@@ -11,39 +11,39 @@ namespace {
 
 const std::vector<std::string_view> kNames = {"sgd", "momentum", "adam", "adamw", "learning_rate"};
 
-TEST(DidYouMeanTest, ForgivesEachKindOfEdit) {
+TEST(DidYouMeanTest, FindsTheWordForEachKindOfEdit) {
   EXPECT_EQ(DidYouMean("momentun", kNames), "momentum");           // replaced
-  EXPECT_EQ(DidYouMean("momntum", kNames), "momentum");            // left out
-  EXPECT_EQ(DidYouMean("momenttum", kNames), "momentum");          // put in
+  EXPECT_EQ(DidYouMean("momntum", kNames), "momentum");            // removed
+  EXPECT_EQ(DidYouMean("momenttum", kNames), "momentum");          // inserted
   EXPECT_EQ(DidYouMean("sdg", kNames), "sgd");                     // swapped
-  EXPECT_EQ(DidYouMean("ADAM", kNames), "adam");                   // the other case
+  EXPECT_EQ(DidYouMean("ADAM", kNames), "adam");                   // another case
   EXPECT_EQ(DidYouMean("lerning-rate", kNames), "learning_rate");  // two edits
 }
 
-TEST(DidYouMeanTest, SaysNothingWhenNothingIsNear) {
+TEST(DidYouMeanTest, ReturnsNothingForDistantWords) {
   EXPECT_EQ(DidYouMean("lamb", kNames), "");
   EXPECT_EQ(DidYouMean("rmsprop", kNames), "");
   EXPECT_EQ(DidYouMean("", kNames), "");
   EXPECT_EQ(DidYouMean("adam", {}), "");
 }
 
-TEST(DidYouMeanTest, NeverReplacesAWholeWord) {
+TEST(DidYouMeanTest, NeverReplacesAllLetters) {
   EXPECT_EQ(DidYouMean("b", std::vector<std::string_view>{"a"}), "");
 }
 
-TEST(DidYouMeanTest, PrefersTheFewestEditsAndThenTheEarlierWord) {
+TEST(DidYouMeanTest, PrefersTheSmallestDistanceAndThenTheFirstWord) {
   EXPECT_EQ(DidYouMean("adamww", kNames), "adamw");
   EXPECT_EQ(DidYouMean("cat", std::vector<std::string_view>{"bat", "rat"}), "bat");
   EXPECT_EQ(DidYouMean("cat", std::vector<std::string_view>{"rat", "bat"}), "rat");
 }
 
-TEST(DidYouMeanTest, AVeryLongWordIsNearToNothing) {
+TEST(DidYouMeanTest, AVeryLongWordHasNoNeighbour) {
   const std::string long_word(1 << 20, 'x');
   EXPECT_EQ(DidYouMean(long_word, kNames), "");
   EXPECT_EQ(DidYouMean("adm", std::vector<std::string_view>{long_word, "adam"}), "adam");
 }
 
-TEST(DidYouMeanTest, TheErrorListsTheWordsAndNamesTheNearest) {
+TEST(DidYouMeanTest, TheErrorListsTheWordsAndSuggestsTheNearest) {
   const std::vector<std::string_view> known = {"sgd", "adam", "adamw"};
   EXPECT_EQ(UnknownWord("optimizer", "adma", known),
             absl::InvalidArgumentError(

@@ -32,7 +32,7 @@ TEST(RepeatableMathTest, PowerAgreesWithTheLibrary) {
   }
 }
 
-TEST(RepeatableMathTest, PowerHoldsAtTheEdges) {
+TEST(RepeatableMathTest, PowerIsExactAtTheLimits) {
   EXPECT_EQ(Power(0, 0), 1);
   EXPECT_EQ(Power(0, 0.5), 0);
   EXPECT_EQ(Power(1, 0.5), 1);
@@ -48,12 +48,12 @@ TEST(RepeatableMathTest, HalfCosineAgreesWithTheLibraryAndIsExactAtTheEnds) {
   for (int i = 1; i <= 1000; ++i) {
     const double got = HalfCosine(i / 1000.0);
     EXPECT_NEAR(got, (1 + std::cos(std::numbers::pi * i / 1000)) / 2, 1e-15);
-    EXPECT_LT(got, last) << "it only falls";
+    EXPECT_LT(got, last) << "the function decreases";
     last = got;
   }
 }
 
-// Recorded: another machine, compiler or library must not change a bit.
+// Another machine, compiler or library must give these bits.
 TEST(RepeatableMathTest, GivesTheRecordedBits) {
   EXPECT_EQ(std::bit_cast<uint64_t>(IntegerPower(0.999, 12345)), 0x3ED22391FB9458B0u);
   EXPECT_EQ(std::bit_cast<uint64_t>(Power(0.3, 0.9)), 0x3FD5A8131B97FD82u);

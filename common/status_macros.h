@@ -1,8 +1,7 @@
 // Early returns for functions that return absl::Status or absl::StatusOr.
 //
 //   RETURN_IF_ERROR(file.Write(bytes));
-//   ASSIGN_OR_RETURN(const Partition partition, Partition::Make(tensors, shard_size,
-//   server_count));
+//   ASSIGN_OR_RETURN(const Partition partition, Partition::Make(tensors, size, servers));
 //
 // Both evaluate their expression once. ASSIGN_OR_RETURN expands to several statements, so it cannot
 // be the body of an `if` without braces. A declaration that contains a comma outside parentheses

@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-TEST(ValueHashTest, EveryBitOfEveryValueCounts) {
+TEST(ValueHashTest, EveryBitOfEveryValueChangesTheHash) {
   for (size_t n = 1; n < 12; ++n) {
     std::vector<float> values(n, 0.5f);
     std::set<uint64_t> hashes = {HashValues(values)};
@@ -24,15 +24,15 @@ TEST(ValueHashTest, EveryBitOfEveryValueCounts) {
   }
 }
 
-TEST(ValueHashTest, OrderAndLengthCount) {
+TEST(ValueHashTest, OrderAndLengthChangeTheHash) {
   EXPECT_NE(HashValues(std::vector<float>{1, 2, 3, 4}), HashValues(std::vector<float>{4, 3, 2, 1}));
   EXPECT_NE(HashValues(std::vector<float>{1, 0, 0, 0, 2}),
             HashValues(std::vector<float>{2, 0, 0, 0, 1}));
   EXPECT_NE(HashValues(std::vector<float>{0}), HashValues(std::vector<float>{0, 0}));
 }
 
-// Other programs compute it too.
-TEST(ValueHashTest, StaysAsItIs) {
+// Programs of other versions compute the same hash.
+TEST(ValueHashTest, TheHashHasRecordedValues) {
   EXPECT_EQ(HashValues(std::vector<float>{1, -2, 3, -4, 5}), 10298992152621653155u);
 }
 

@@ -22,7 +22,7 @@ CheckedPayload Send(ErrorFeedback& feedback, const Codec& codec, std::span<const
   return EncodedPayload(ByteChain(std::move(payload)), gradient.size());
 }
 
-// What was produced and what arrived, value by value.
+// Sums of the produced gradients and of the applied payloads, value by value.
 class Ledger {
  public:
   void Produce(std::span<const float> gradient) {
@@ -31,27 +31,27 @@ class Ledger {
       magnitude_[i] += std::abs(gradient[i]);
     }
   }
-  void Arrive(const CheckedPayload& payload) {
+  void Apply(const CheckedPayload& payload) {
     const std::vector<float> values = Decoded(payload);
-    for (size_t i = 0; i < kCount; ++i) arrived_[i] += values[i];
+    for (size_t i = 0; i < kCount; ++i) applied_[i] += values[i];
   }
-  // Up to the rounding of the fp32 sums.
+  // The tolerance covers the rounding of fp32 sums.
   void ExpectConserved(std::span<const float> residual) const {
     for (size_t i = 0; i < kCount; ++i) {
       const double left = residual.empty() ? 0 : residual[i];
-      ASSERT_NEAR(produced_[i], arrived_[i] + left, 1e-6 * magnitude_[i]) << "value " << i;
+      ASSERT_NEAR(produced_[i], applied_[i] + left, 1e-6 * magnitude_[i]) << "value " << i;
     }
   }
 
  private:
   std::vector<double> produced_ = std::vector<double>(kCount);
-  std::vector<double> arrived_ = std::vector<double>(kCount);
+  std::vector<double> applied_ = std::vector<double>(kCount);
   std::vector<double> magnitude_ = std::vector<double>(kCount);
 };
 
 class ErrorFeedbackOfEachCodec : public testing::TestWithParam<CodecSpec> {};
 
-TEST_P(ErrorFeedbackOfEachCodec, MassIsConservedOverAThousandSteps) {
+TEST_P(ErrorFeedbackOfEachCodec, ProducedEqualsAppliedPlusResidualOverAThousandSteps) {
   const auto codec = MakeCodec(GetParam()).value();
   ErrorFeedback feedback(kCount, true);
   Ledger ledger;
@@ -60,20 +60,20 @@ TEST_P(ErrorFeedbackOfEachCodec, MassIsConservedOverAThousandSteps) {
     ledger.Produce(gradient);
     const CheckedPayload payload = Send(feedback, *codec, gradient);
     if (step % 7 == 3) {
-      feedback.GiveBack(payload);  // it came too late
+      feedback.GiveBack(payload);  // the server rejects it as late
     } else {
-      ledger.Arrive(payload);
+      ledger.Apply(payload);
     }
   }
   ledger.ExpectConserved(feedback.residual());
 }
 
-// What the residual may grow to, in norms of a gradient. Where a codec leaves q of |r + g|^2 and
-// the gradients have nothing to do with the residual, |r|^2 = q (|r|^2 + |g|^2) in the mean, so
-// that |r| = sqrt(q / (1 - q)) |g|. table_1 sends the 99th percentile for every magnitude: that is
-// an expansion of most arrays (|v - C(v)|^2 is 3.5 |v|^2 of a normal one), and grows the residual
-// until gradients are small beside it.
-double MostResidual(const CodecSpec& spec) {
+// Returns an upper bound of the residual's norm, in norms of a gradient. If a codec leaves a part q
+// of |r + g|^2, and the gradients g are independent of the residual r, then |r|^2 = q (|r|^2 +
+// |g|^2) in the mean, so |r| = sqrt(q / (1 - q)) |g|. table_1 sends the 99th percentile for every
+// magnitude. This increases the error of most arrays (|v - C(v)|^2 is 3.5 |v|^2 for normal values),
+// and the residual grows until the gradients are small compared with it.
+double MaxResidualNorm(const CodecSpec& spec) {
   if (spec.id == CodecId::kTable1) return 25;
   const double left = MaxNormalLoss(spec, kCount);
   return 1.3 * std::sqrt(left / (1 - left));
@@ -85,8 +85,8 @@ double Power(std::span<const float> values) {
   return power;
 }
 
-// The residual neither grows for ever nor becomes more than theory says.
-TEST_P(ErrorFeedbackOfEachCodec, TheResidualStaysWithinItsMultipleOfAGradient) {
+// The residual stays within the bound of the theory.
+TEST_P(ErrorFeedbackOfEachCodec, TheResidualStaysWithinItsBound) {
   const auto codec = MakeCodec(GetParam()).value();
   ErrorFeedback feedback(kCount, true);
   std::vector<std::byte> payload(codec->MaxPayloadBytes(kCount));
@@ -98,7 +98,7 @@ TEST_P(ErrorFeedbackOfEachCodec, TheResidualStaysWithinItsMultipleOfAGradient) {
     feedback.Encode(*codec, gradient, {.shared = step, .per_worker = step}, payload);
     const double left = Power(feedback.residual());
     if (GetParam().id != CodecId::kTable1) {
-      // What was drawn may have less than its share of one array, but takes nothing beyond it.
+      // The drawn entries of one array may hold less than their mean share of its power.
       const bool drawn = GetParam().id == CodecId::kRandomK;
       ASSERT_LE(left, (drawn ? 1 : MaxNormalLoss(GetParam(), kCount)) * Power(sum))
           << "step " << step;
@@ -106,13 +106,13 @@ TEST_P(ErrorFeedbackOfEachCodec, TheResidualStaysWithinItsMultipleOfAGradient) {
     produced += Power(gradient) / 1000;
     largest = std::max(largest, left);
   }
-  EXPECT_LE(std::sqrt(largest), MostResidual(GetParam()) * std::sqrt(produced));
+  EXPECT_LE(std::sqrt(largest), MaxResidualNorm(GetParam()) * std::sqrt(produced));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ErrorFeedbackOfEachCodec, testing::ValuesIn(AllCodecSpecs()),
                          [](const auto& info) { return SpecName(info.param); });
 
-TEST(ErrorFeedbackTest, ALosslessCodecTakesNoMemory) {
+TEST(ErrorFeedbackTest, ALosslessCodecNeedsNoMemory) {
   ErrorFeedback feedback(kCount, true);
   const std::vector<float> gradient = Gauss(kCount, 1);
   const CheckedPayload payload = Send(feedback, *Make(CodecId::kFp32), gradient);
@@ -126,7 +126,7 @@ TEST(ErrorFeedbackTest, ALosslessCodecSendsTheWholeResidualAndFreesIt) {
   for (const CodecId id : {CodecId::kFp8E5m2, CodecId::kFp32}) {
     const std::vector<float> gradient = Gauss(kCount, 2);
     ledger.Produce(gradient);
-    ledger.Arrive(Send(feedback, *Make(id), gradient));
+    ledger.Apply(Send(feedback, *Make(id), gradient));
     EXPECT_EQ(feedback.residual().empty(), id == CodecId::kFp32);
   }
   ledger.ExpectConserved({});
@@ -140,12 +140,12 @@ TEST(ErrorFeedbackTest, TheCodecMayChangeAtEveryCall) {
     const std::vector<float> gradient = StudentT3(kCount, step);
     ledger.Produce(gradient);
     const auto codec = MakeCodec(specs[step * 7 % specs.size()]).value();
-    ledger.Arrive(Send(feedback, *codec, gradient));
+    ledger.Apply(Send(feedback, *codec, gradient));
   }
   ledger.ExpectConserved(feedback.residual());
 }
 
-TEST(ErrorFeedbackTest, WhatIsGivenBackIsSentAgainOnce) {
+TEST(ErrorFeedbackTest, AGivenBackPayloadIsSentAgainOnce) {
   const std::vector<float> gradient = Gauss(kCount, 3), zero(kCount, 0.0f);
   ErrorFeedback feedback(kCount, true);
   const auto codec = Make(CodecId::kFp32);
@@ -155,22 +155,22 @@ TEST(ErrorFeedbackTest, WhatIsGivenBackIsSentAgainOnce) {
   EXPECT_EQ(Decoded(Send(feedback, *codec, zero)), zero);
 }
 
-TEST(ErrorFeedbackTest, WhatWasTakenOfAPushIsNotGivenBack) {
-  const std::vector<uint32_t> taken = {0, 7, kCount - 1};
+TEST(ErrorFeedbackTest, AppliedValuesAreNotGivenBack) {
+  const std::vector<uint32_t> applied = {0, 7, kCount - 1};
   for (const CodecId id : {CodecId::kFp32, CodecId::kFp8E5m2, CodecId::kTopK, CodecId::kRandomK}) {
     ErrorFeedback feedback(kCount, true);
     const CheckedPayload payload = Send(feedback, *Make(id), Gauss(kCount, 3));
     std::vector<float> want(feedback.residual().begin(), feedback.residual().end());
     want.resize(kCount);
-    std::vector<float> sent = Decoded(payload);
-    for (const uint32_t index : taken) sent[index] = 0;
-    for (size_t i = 0; i < kCount; ++i) want[i] += sent[i];
-    feedback.GiveBack(payload, taken);
+    std::vector<float> decoded = Decoded(payload);
+    for (const uint32_t index : applied) decoded[index] = 0;
+    for (size_t i = 0; i < kCount; ++i) want[i] += decoded[i];
+    feedback.GiveBack(payload, applied);
     EXPECT_EQ(std::vector<float>(feedback.residual().begin(), feedback.residual().end()), want);
   }
 }
 
-TEST(ErrorFeedbackTest, WithoutKeepErrorOnlyWhatIsGivenBackIsKept) {
+TEST(ErrorFeedbackTest, WithoutKeepErrorOnlyGivenBackPayloadsAreKept) {
   const std::vector<float> gradient = Gauss(kCount, 4), zero(kCount, 0.0f);
   ErrorFeedback feedback(kCount, false);
   const auto codec = Make(CodecId::kFp8E5m2);
@@ -181,7 +181,7 @@ TEST(ErrorFeedbackTest, WithoutKeepErrorOnlyWhatIsGivenBackIsKept) {
   EXPECT_TRUE(feedback.residual().empty());
 }
 
-TEST(ErrorFeedbackTest, AShardOfNoValuesIsFine) {
+TEST(ErrorFeedbackTest, AShardWithoutValuesWorks) {
   ErrorFeedback feedback(0, true);
   for (const CodecId id : {CodecId::kFp32, CodecId::kFp8E4m3, CodecId::kTopK}) {
     const CheckedPayload payload = Send(feedback, *Make(id), {});

@@ -43,9 +43,9 @@ class CheckedPayload {
   // REQUIRES, for the functions below: !empty().
   const CodecRow& row() const { return *row_; }
   CodecId codec() const { return row_->id; }
-  // Of a dense payload.
+  // REQUIRES: row().dense().
   ValueBody body() const { return {bytes_, 1, count_}; }
-  // Of a sparse payload.
+  // REQUIRES: !row().dense().
   const SparseLayout& entries() const { return *entries_; }
 
   // Keeps OWNER alive as long as any copy of the bytes.
@@ -72,9 +72,9 @@ class CheckedPayload {
 // got 4000)".
 absl::StatusOr<CheckedPayload> CheckPayload(ByteChain payload, size_t count);
 
-// Returns what CheckPayload returns for a payload that an encoder of this process wrote from COUNT
-// values. It skips the pass over the indices of a sparse payload, and takes constant time. Ends the
-// process if the payload is not well-formed.
+// Returns the CheckedPayload of a payload that an encoder of this process wrote from COUNT values.
+// Skips the pass over the indices of a sparse payload, so it takes constant time. Ends the process
+// if the payload is not well-formed.
 CheckedPayload EncodedPayload(ByteChain payload, size_t count);
 
 // Returns an fp32 payload of VALUES without a copy. OWNER keeps the values alive, and they must not
@@ -109,9 +109,8 @@ void DecodePayloadInBlocks(const CheckedPayload& payload, float scale, BlockFunc
 
 // Returns whether the payload holds some of the values and their indices (topk, randomk).
 bool PayloadIsSparse(const CheckedPayload& payload);
-// Calls block(indices, values) for the entries of a sparse payload, a few hundred to 2,048 at a
-// time, with ascending indices. Both spans are valid during the call. REQUIRES:
-// PayloadIsSparse(payload).
+// Calls block(indices, values) for the entries of a sparse payload, up to 2,048 at a time, with
+// ascending indices. Both spans are valid during the call. REQUIRES: PayloadIsSparse(payload).
 using EntryFunction = SparseLayout::EntryFunction;
 void ForEachPayloadEntry(const CheckedPayload& payload, EntryFunction block);
 

@@ -1,4 +1,4 @@
-// How much of a gradient's power each codec loses: the table of docs/codecs.md, held to within 5 %.
+// Checks the table of losses in docs/codecs.md to within 5 %.
 #include <cstdint>
 #include <vector>
 
@@ -9,7 +9,8 @@
 namespace thinwire {
 namespace {
 
-// Heavy tails vary from shard to shard (the largest values alone decide), so the table has means.
+// The loss of a heavy-tailed shard depends on its few largest values, so the table has means of
+// many shards.
 constexpr size_t kShardValues = 32 * 1024;
 constexpr uint32_t kShards = 256;
 
@@ -70,13 +71,13 @@ void ExpectColumn(Draw draw, double Row::*column) {
   }
 }
 
-TEST(QualityTest, GaussLosesWhatTheTableSays) { ExpectColumn(Gauss, &Row::gauss); }
+TEST(QualityTest, LossesOfGaussMatchTheTable) { ExpectColumn(Gauss, &Row::gauss); }
 
-TEST(QualityTest, LaplaceLosesWhatTheTableSays) { ExpectColumn(Laplace, &Row::laplace); }
+TEST(QualityTest, LossesOfLaplaceMatchTheTable) { ExpectColumn(Laplace, &Row::laplace); }
 
-TEST(QualityTest, StudentT3LosesWhatTheTableSays) { ExpectColumn(StudentT3, &Row::student_t3); }
+TEST(QualityTest, LossesOfStudentT3MatchTheTable) { ExpectColumn(StudentT3, &Row::student_t3); }
 
-TEST(QualityTest, LogNormal2LosesWhatTheTableSays) { ExpectColumn(LogNormal2, &Row::log_normal_2); }
+TEST(QualityTest, LossesOfLogNormal2MatchTheTable) { ExpectColumn(LogNormal2, &Row::log_normal_2); }
 
 }  // namespace
 }  // namespace thinwire

@@ -1,4 +1,5 @@
 #include <random>
+#include <string>
 #include <vector>
 
 #include "common/codec/codec.h"
@@ -21,23 +22,24 @@ std::vector<std::byte> Bytes(std::initializer_list<int> bytes) {
   return out;
 }
 
+// Returns the message of CheckPayload's error, "" for a valid payload.
 std::string Error(const std::vector<std::byte>& payload, size_t count) {
   return std::string(CheckPayload(ByteChain(payload), count).status().message());
 }
 
-TEST(TopKCodecTest, OnlyTheLargestArrive) {
+TEST(TopKCodecTest, OnlyTheLargestValuesAreSent) {
   const std::vector<float> values = {0.1f, -5, 2, 0, -0.5f, 3, 1, 1, 1, 1};
   EXPECT_EQ(Decoded(ByteChain(TopK(0.3, CodecId::kFp32, values)), 10),
             (std::vector<float>{0, -5, 2, 0, 0, 3, 0, 0, 0, 0}));
 }
 
-TEST(TopKCodecTest, OfEqualMagnitudesTheLowerIndexIsSent) {
+TEST(TopKCodecTest, TheLowerOfTwoIndicesWithEqualMagnitudesIsSent) {
   const std::vector<float> values = {1, -2, 2, -2, 2, 1};
   EXPECT_EQ(Decoded(ByteChain(TopK(0.5, CodecId::kFp32, values)), 6),
             (std::vector<float>{0, -2, 2, -2, 0, 0}));
 }
 
-TEST(TopKCodecTest, WhatIsRememberedChangesNoByte) {
+TEST(TopKCodecTest, CodecMemoryChangesNoByte) {
   const std::vector<float> gradient = Gauss(20'000, 2), before = Gauss(20'000, 3);
   const auto codec =
       MakeCodec({.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2}).value();
@@ -56,23 +58,24 @@ TEST(TopKCodecTest, WhatIsRememberedChangesNoByte) {
   }
 }
 
-TEST(TopKCodecTest, TheCountIsRoundedAndAtLeastOneOrTheLeast) {
-  const auto sent_count = [](double density, size_t count) {
+TEST(TopKCodecTest, TheEntryCountIsRoundedAndHasALowerLimit) {
+  const auto entry_count = [](double density, size_t count) {
     return SparseEntryCount(density, count);
   };
-  EXPECT_EQ(sent_count(0.01, 3), 1u);
-  EXPECT_EQ(sent_count(0.01, 249), 2u);
-  EXPECT_EQ(sent_count(0.01, 250), 3u);
-  EXPECT_EQ(sent_count(1.0, 100), 100u);
-  EXPECT_EQ(sent_count(0.5, 0), 0u);
+  EXPECT_EQ(entry_count(0.01, 3), 1u);
+  EXPECT_EQ(entry_count(0.01, 249), 2u);
+  EXPECT_EQ(entry_count(0.01, 250), 3u);
+  EXPECT_EQ(entry_count(1.0, 100), 100u);
+  EXPECT_EQ(entry_count(0.5, 0), 0u);
   EXPECT_EQ(SparseEntryCount(0.01, 249, 16), 16u);
   EXPECT_EQ(SparseEntryCount(0.01, 5000, 16), 50u);
   EXPECT_EQ(SparseEntryCount(0.01, 9, 16), 9u);
 }
 
-// The bytes of docs/codecs.md: 2 of 64 values, so l = 5, and indices 4 and 41 are 00100 and 01001
-// in the low part (bits 01001'00100), 0 and 1 in the upper (bits 0 and 1 + 1).
-TEST(TopKCodecTest, ThePayloadIsAsDocumented) {
+// The example of docs/codecs.md: 2 of 64 values, so l = 5. The indices 4 and 41 have the low bits
+// 00100 and 01001 (01001'00100 in the low part), and the upper bits 0 and 1 (bits 0 and 1 + 1 are
+// set).
+TEST(TopKCodecTest, ThePayloadMatchesItsDocumentation) {
   std::vector<float> values(64, 0.0f);
   values[4] = 1.0f;
   values[41] = -2.0f;
@@ -80,7 +83,7 @@ TEST(TopKCodecTest, ThePayloadIsAsDocumented) {
             Bytes({6, 4, 4, 0x3C, 0xC0, 0b001'00100, 0b01, 0b101}));
 }
 
-TEST(TopKCodecTest, AThousandthTakesAsManyBytesAsTheFormatsPromise) {
+TEST(TopKCodecTest, PayloadsOfAThousandthHaveTheDocumentedSizes) {
   const auto bytes = [](const std::vector<float>& values, CodecId id, IndexCoder indices) {
     const CodecSpec spec = {
         .id = CodecId::kTopK, .density = 0.001, .values = id, .indices = indices};
@@ -93,17 +96,17 @@ TEST(TopKCodecTest, AThousandthTakesAsManyBytesAsTheFormatsPromise) {
   }
 }
 
-// Half of the values in fp32 take 2 bytes a value more than all of them in fp16.
-TEST(TopKCodecTest, WhatIsNoSmallerThanDenseGoesDense) {
+// Half of the values with their indices can take more bytes than all values.
+TEST(TopKCodecTest, AShardIsSentDenseIfThatIsNotLarger) {
   const std::vector<float> values = Gauss(1000, 4);
-  const auto sent = [&](double density, CodecId id) {
+  const auto codec_of = [&](double density, CodecId id) {
     return PayloadCodec(CheckPayload(ByteChain(TopK(density, id, values)), 1000).value());
   };
-  EXPECT_EQ(sent(0.9, CodecId::kFp32), CodecId::kTopK);
-  EXPECT_EQ(sent(1.0, CodecId::kFp32), CodecId::kFp32);
-  EXPECT_EQ(sent(0.7, CodecId::kFp8E5m2), CodecId::kTopK);
-  EXPECT_EQ(sent(0.9, CodecId::kFp8E5m2), CodecId::kFp8E5m2);
-  EXPECT_EQ(sent(0.5, CodecId::kOneBit), CodecId::kOneBit);
+  EXPECT_EQ(codec_of(0.9, CodecId::kFp32), CodecId::kTopK);
+  EXPECT_EQ(codec_of(1.0, CodecId::kFp32), CodecId::kFp32);
+  EXPECT_EQ(codec_of(0.7, CodecId::kFp8E5m2), CodecId::kTopK);
+  EXPECT_EQ(codec_of(0.9, CodecId::kFp8E5m2), CodecId::kFp8E5m2);
+  EXPECT_EQ(codec_of(0.5, CodecId::kOneBit), CodecId::kOneBit);
 }
 
 TEST(TopKCodecTest, HostileHeadsAreRefused) {
@@ -111,7 +114,8 @@ TEST(TopKCodecTest, HostileHeadsAreRefused) {
   const std::string place = "topk payload of 10 values: ";
   EXPECT_EQ(error({6}), place + "head too short (got 1 bytes)");
   EXPECT_EQ(error({6, 2, 6}), place + "values in a sparse codec (expected a dense one, got topk)");
-  EXPECT_EQ(error({6, 2, 0}), place + "codec: unknown number (expected 1 to 29, got 0)");
+  EXPECT_EQ(error({6, 2, 0}), place + "codec: unknown number (expected 1 to " +
+                                  std::to_string(CodecNames().size()) + ", got 0)");
   EXPECT_EQ(error({6, 2}), place + "no values (expected a codec id, got 0 bytes)");
   EXPECT_EQ(error({6, 0x80}), place + "head too short (got 2 bytes)");
   EXPECT_EQ(error({6, 0x81, 0}), place + "k takes too many bytes (expected 1, got 2)");
@@ -122,31 +126,31 @@ TEST(TopKCodecTest, HostileHeadsAreRefused) {
   EXPECT_EQ(error({6, 20, 1}), place + "wrong length for k = 10 (expected 43 bytes, got 3)");
 }
 
-TEST(TopKCodecTest, IndicesThatAreNoneAreRefused) {
+TEST(TopKCodecTest, MalformedIndicesAreRefused) {
   std::vector<std::byte> payload = TopK(0.2, CodecId::kFp8E5m2, Gauss(50, 3));
   ASSERT_EQ(Error(payload, 50), "");
   for (std::byte& byte : std::span(payload).subspan(3 + 10)) byte = std::byte{0};
   EXPECT_EQ(Error(payload, 50), "topk payload of 50 values: indices: too few (expected 10, got 0)");
 }
 
-TEST(TopKCodecTest, NothingSentIsAPayloadToo) {
+TEST(TopKCodecTest, APayloadMayHaveNoEntries) {
   const ByteChain payload(Bytes({6, 0, 1}));
   ASSERT_EQ(CheckPayload(payload, 5).status(), absl::OkStatus());
   EXPECT_EQ(Decoded(payload, 5), std::vector<float>(5, 0.0f));
 }
 
-TEST(RandomKCodecTest, WorkersOfAStepSendTheSameIndices) {
+TEST(RandomKCodecTest, EqualSharedKeysGiveEqualIndices) {
   const CodecSpec spec = {.id = CodecId::kRandomK, .density = 0.1};
   const auto codec = MakeCodec(spec).value();
   const auto indices = [&](const RandomKeys& keys, uint32_t seed) {
     std::vector<std::byte> bytes(codec->MaxPayloadBytes(500));
     bytes.resize(codec->Encode(Gauss(500, seed), keys, bytes));
     EXPECT_EQ(bytes.size(), 1u + 8 + 1 + 1 + 50 * 4);
-    std::vector<uint32_t> sent;
+    std::vector<uint32_t> indices_sent;
     ForEachPayloadEntry(CheckPayload(ByteChain(bytes), 500).value(), [&](auto some, auto) {
-      sent.insert(sent.end(), some.begin(), some.end());
+      indices_sent.insert(indices_sent.end(), some.begin(), some.end());
     });
-    return sent;
+    return indices_sent;
   };
   const auto first = indices({.shared = 1, .per_worker = 2}, 1);
   EXPECT_EQ(first.size(), 50u);
@@ -154,7 +158,7 @@ TEST(RandomKCodecTest, WorkersOfAStepSendTheSameIndices) {
   EXPECT_NE(indices({.shared = 4, .per_worker = 2}, 1), first);
 }
 
-TEST(RandomKCodecTest, UnbiasedItIsRightInTheMean) {
+TEST(RandomKCodecTest, AnUnbiasedCodecIsRightInTheMean) {
   const CodecSpec spec = {.id = CodecId::kRandomK, .density = 0.25, .unbiased = true};
   const auto codec = MakeCodec(spec).value();
   const std::vector<float> values = Gauss(40, 5);
@@ -168,7 +172,7 @@ TEST(RandomKCodecTest, UnbiasedItIsRightInTheMean) {
   for (size_t i = 0; i < 40; ++i) EXPECT_NEAR(mean[i], values[i], 0.1) << i;
 }
 
-TEST(TopKCodecTest, AddingTouchesOnlyWhatWasSent) {
+TEST(TopKCodecTest, AddingChangesOnlyTheEntries) {
   const std::vector<float> values = {1, 9, 2, 8};
   std::vector<float> sum = {100, 100, 100, 100};
   DecodePayloadAdd(CheckPayload(ByteChain(TopK(0.5, CodecId::kFp32, values)), 4).value(), 0.5f,

@@ -1,5 +1,5 @@
-// A libFuzzer target: payloads of the family whose place among Families() is THINWIRE_FUZZ_FAMILY.
-// run.sh builds and runs one for each.
+// A libFuzzer target for the payloads of one family: entry THINWIRE_FUZZ_FAMILY of Families().
+// run.sh builds and runs one target per family.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

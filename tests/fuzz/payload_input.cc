@@ -25,7 +25,7 @@ ByteChain Cut(std::span<const std::byte> bytes, size_t piece) {
 
 bool IsSame(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// The codecs that encode for FAMILY: each at its defaults, with some settings besides.
+// Returns the codec specs whose payloads belong to FAMILY.
 std::vector<CodecSpec> Specs(const Family& family) {
   std::vector<CodecSpec> specs;
   for (const CodecSpec& spec : AllCodecSpecs()) {

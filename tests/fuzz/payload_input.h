@@ -1,10 +1,12 @@
-// PayloadInput: what a fuzzer of payloads makes of its bytes, and what must hold of any payload.
+// PayloadInput: turns the bytes of a fuzzer into a payload, and checks what must hold for every
+// payload.
 //
-//   input = count % 256 | count / 256 (lower 4 bits) | bytes of a piece - 1 | which codec | body
+//   input = count % 256 | count / 256 (lower 4 bits) | bytes of a piece - 1 | codec | body
 //
-// A payload is the codec's number and the body, cut into pieces that each have memory of their own,
-// so that a sanitizer sees their ends. A family is the codecs that share a decoder: the input's
-// fourth byte picks one of them, and of topk the lowest bit of the body is its family's coder.
+// The payload is the codec id and the body, split into pieces with memory of their own, so that a
+// sanitizer sees their ends. A family is a group of codecs that share a decoder; the fourth byte of
+// the input selects one of them. In topk payloads the lowest bit of the body is set to the family's
+// index coder.
 #ifndef THINWIRE_TESTS_FUZZ_PAYLOAD_INPUT_H_
 #define THINWIRE_TESTS_FUZZ_PAYLOAD_INPUT_H_
 
@@ -23,13 +25,13 @@ namespace thinwire {
 struct Family {
   std::string name;
   std::vector<CodecId> codecs;
-  std::optional<IndexCoder> indices;  // of topk
+  std::optional<IndexCoder> indices;  // the coder of topk payloads
 };
 
-// number_formats, codebooks, randomk, topk_elias_fano, topk_golomb_rice.
+// Returns number_formats, codebooks, randomk, topk_elias_fano and topk_golomb_rice.
 std::vector<Family> Families();
 
-// Inputs that are payloads of FAMILY as its encoders write them, the same on every machine.
+// Returns inputs whose payloads the encoders of FAMILY wrote, the same on every machine.
 std::vector<std::vector<std::byte>> Seeds(const Family& family);
 
 struct PayloadInput {
@@ -37,11 +39,11 @@ struct PayloadInput {
   ByteChain payload;
 };
 
-// Nothing of an input that is too short.
+// Returns nullopt if INPUT is too short.
 std::optional<PayloadInput> ReadInput(const Family& family, std::span<const std::byte> input);
 
-// What is wrong with how the payload is read; empty if nothing is: it is refused, or every way to
-// read it gives the same values, and none is beyond a limit that it is said to be within.
+// Returns "" if CheckPayload refuses the payload, or if all ways to read it give the same values
+// and no value exceeds a limit that PayloadIsWithin confirms. Otherwise returns what is wrong.
 std::string Fault(const PayloadInput& input);
 
 }  // namespace thinwire

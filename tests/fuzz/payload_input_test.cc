@@ -11,7 +11,7 @@ namespace {
 
 class PayloadInputOfEachFamily : public testing::TestWithParam<Family> {};
 
-TEST_P(PayloadInputOfEachFamily, EverySeedIsAPayloadOfIt) {
+TEST_P(PayloadInputOfEachFamily, EverySeedIsAPayloadOfTheFamily) {
   const auto seeds = Seeds(GetParam());
   EXPECT_GE(seeds.size(), 2u);
   for (const auto& seed : seeds) {
@@ -23,8 +23,9 @@ TEST_P(PayloadInputOfEachFamily, EverySeedIsAPayloadOfIt) {
   }
 }
 
-TEST_P(PayloadInputOfEachFamily, SeedsWithSomeBytesChangedAreRefusedOrReadOneWay) {
+TEST_P(PayloadInputOfEachFamily, ChangedSeedsAreRefusedOrReadTheSameWayByAllReaders) {
   std::mt19937 random(1);
+  int checked_count = 0;
   for (const auto& seed : Seeds(GetParam())) {
     for (int round = 0; round < 300; ++round) {
       auto changed = seed;
@@ -32,12 +33,15 @@ TEST_P(PayloadInputOfEachFamily, SeedsWithSomeBytesChangedAreRefusedOrReadOneWay
         changed[random() % changed.size()] = static_cast<std::byte>(random());
       }
       if (round % 5 == 0) changed.resize(4 + random() % (changed.size() - 3));
-      ASSERT_EQ(Fault(ReadInput(GetParam(), changed).value()), "") << "round " << round;
+      const PayloadInput input = ReadInput(GetParam(), changed).value();
+      if (CheckPayload(input.payload, input.count).ok()) ++checked_count;
+      ASSERT_EQ(Fault(input), "") << "round " << round;
     }
   }
+  EXPECT_GT(checked_count, 100) << "accepted payloads";
 }
 
-TEST_P(PayloadInputOfEachFamily, TooFewBytesAreNoInput) {
+TEST_P(PayloadInputOfEachFamily, AShortInputIsRefused) {
   EXPECT_FALSE(ReadInput(GetParam(), std::vector<std::byte>(3)).has_value());
 }
 

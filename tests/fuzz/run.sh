@@ -1,7 +1,7 @@
 #!/bin/bash
-# Fuzzes what reads bytes of peers: builds each target with clang, libFuzzer, ASan and UBSan, and runs
-# it 1,000,000 times, or as often as the argument says. Needs clang++; test.sh runs
-# payload_input_test, which replays the seeds, instead.
+# Fuzzes the code that reads bytes from peers. Builds each target with clang, libFuzzer, ASan and UBSan,
+# and runs RUNS inputs, 1,000,000 by default. Needs clang++. The ordinary tests replay the seeds without
+# clang (payload_input_test).
 #
 #   tests/fuzz/run.sh [RUNS]
 set -euo pipefail
@@ -10,12 +10,12 @@ runs=${1:-1000000}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
-# One set of machine instructions is enough here: the kernels' own tests compare all of them.
+# One instruction set is enough here: the tests of the kernels compare all of them.
 flags=(-std=c++20 -O1 -g -I. -fsanitize=address,undefined -fno-sanitize-recover=all
   -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC)
 libs=($(pkg-config --libs absl_statusor absl_strings absl_status) -lhwy)
 
-# object SOURCE...: compiles each, as instrumented as a target, and adds it to `objects`.
+# object SOURCE...: compiles each source with instrumentation and adds it to `objects`.
 objects=()
 object() {
   for source in "$@"; do
@@ -24,7 +24,7 @@ object() {
   done
 }
 
-# fuzz NAME LONGEST SOURCE [FLAG...]
+# fuzz NAME MAX_LENGTH SOURCE [FLAG...]: builds and runs one target.
 fuzz() {
   "$clang" "${flags[@]}" "${@:4}" -fsanitize=fuzzer "$3" "${objects[@]}" "${libs[@]}" \
     -o "$work/fuzz"
@@ -34,7 +34,7 @@ fuzz() {
   echo "fuzz $1 $(grep 'DONE' "$work/log" | tr -s '\t ' ' ')"
 }
 
-object $(ls common/byte_chain.cc common/codec/*.cc common/codec/*/*.cc kernels/*.cc tests/fuzz/payload_input.cc |
+object $(ls common/byte_chain.cc common/problems.cc common/codec/*.cc common/codec/*/*.cc kernels/*.cc tests/fuzz/payload_input.cc |
   grep -v -e _test.cc -e codec/error_feedback -e kernels/update_ -e kernels/accumulate_ -e kernels/differ)
 "$clang" "${flags[@]}" -fsanitize=fuzzer-no-link tests/fuzz/write_seeds.cc "${objects[@]}" \
   "${libs[@]}" -o "$work/write_seeds"

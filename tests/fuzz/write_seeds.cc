@@ -1,5 +1,5 @@
-// Writes the seeds of each family of payloads to a directory of its name, for libFuzzer, and prints
-// the names in their order.
+// Writes the seeds of each family of payloads to a directory named like the family, for libFuzzer.
+// Prints the names in the order of Families().
 //
 //   write_seeds DIRECTORY
 #include <cstdio>

@@ -7,7 +7,7 @@
 namespace thinwire {
 namespace {
 
-TEST(DrawnIndicesTest, RiseBelowTheUniverse) {
+TEST(DrawnIndicesTest, IndicesAscendBelowTheUniverse) {
   for (size_t universe = 0; universe < 60; ++universe) {
     for (size_t count = 0; count <= universe; ++count) {
       std::vector<uint32_t> indices(count);
@@ -25,7 +25,7 @@ TEST(DrawnIndicesTest, RiseBelowTheUniverse) {
   EXPECT_LT(last[0], UINT32_MAX);
 }
 
-TEST(DrawnIndicesTest, EveryIndexIsDrawnAsOften) {
+TEST(DrawnIndicesTest, EveryIndexIsEquallyLikely) {
   std::vector<int> drawn(30);
   constexpr int kDraws = 30'000;
   for (uint64_t draw = 0; draw < kDraws; ++draw) {

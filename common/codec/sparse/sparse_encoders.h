@@ -1,9 +1,9 @@
 // The encoders of the sparse family (sparse_payload.h).
 //
 //   topk      sends the k values of largest magnitude, and of equal ones the lower index (Aji and
-//   Heafield 2017) randomk   sends k values whose indices follow from RandomKeys::shared, so all
-//   workers of a step send the same indices
-//             (Stich et al. 2018)
+//             Heafield 2017)
+//   randomk   sends k values whose indices follow from RandomKeys::shared, so all workers of a step
+//             send the same indices (Stich et al. 2018)
 //
 // k = SparseEntryCount(density, n). A topk payload that would not be smaller than the dense payload
 // of its value codec is sent as that dense payload.
