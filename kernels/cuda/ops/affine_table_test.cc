@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/ops/twin_cases.h"
+#include "kernels/reductions.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

@@ -1,6 +1,7 @@
 #include "kernels/cuda/ops/pack_bits.h"
 
 #include "kernels/cuda/ops/twin_cases.h"
+#include "kernels/pack_bits.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/cuda/runtime/cuda_fixture.h"
+#include "kernels/cuda/runtime/status.h"
 
 namespace thinwire::kernels::cuda {
 namespace {
