@@ -31,6 +31,7 @@
 #include "client/client.h"
 #include "client/transport/grpc_transport.h"
 #include "common/clock.h"
+#include "common/exit_code.h"
 #include "common/huge_page_arena.h"
 #include "common/status_macros.h"
 #include "config/job.h"
@@ -40,8 +41,8 @@
 namespace thinwire {
 namespace {
 
-constexpr int kUsage = 64;
-constexpr int kUnavailable = 69;
+constexpr int kUsage = static_cast<int>(ExitCode::kUsage);
+constexpr int kUnavailable = static_cast<int>(ExitCode::kUnavailable);
 
 struct RaceOptions {
   std::string config;

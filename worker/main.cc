@@ -1,9 +1,7 @@
 // worker: one worker process of a job. It reads the job file, loads the data and the model, and
 // trains with the servers. Events go to standard output (docs/training.md), messages to standard
 // error.
-//
-//   exit code   0 done   64 usage   69 a server is gone   75 left early after a signal   78
-//   configuration or data
+// Exit codes: common/exit_code.h.
 #include <glog/logging.h>
 #include <grpcpp/security/credentials.h>
 
@@ -31,6 +29,7 @@
 #include "client/transport/grpc_transport.h"
 #include "common/clock.h"
 #include "common/crc32c.h"
+#include "common/exit_code.h"
 #include "common/huge_page_arena.h"
 #include "common/ids.h"
 #include "common/spec/job_spec.h"
@@ -51,32 +50,6 @@
 
 namespace thinwire {
 namespace {
-
-constexpr int kUsage = 64;
-constexpr int kUnavailable = 69;
-constexpr int kSoftware = 70;
-constexpr int kStopped = 75;
-constexpr int kConfiguration = 78;
-
-int ExitCode(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return 0;
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kAborted:
-      return kUnavailable;
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kDataLoss:
-      return kConfiguration;
-    default:
-      return kSoftware;
-  }
-}
 
 // The flags of this process, apart from those of FieldFlags.
 struct Flags {
@@ -238,11 +211,11 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, const Termination& ter
   return trainer.Run();
 }
 
-int Run(const Flags& flags, const FieldFlags& field_flags, const Termination& termination) {
+ExitCode Run(const Flags& flags, const FieldFlags& field_flags, const Termination& termination) {
   const absl::StatusOr<Setup> setup = MakeSetup(flags, field_flags);
   if (!setup.ok()) {
     std::cerr << setup.status().message() << std::endl;
-    return kConfiguration;
+    return ExitCode::kConfig;
   }
   EventLog events(std::cout, setup->worker);
   const absl::StatusOr<Trainer::Ending> ending = Train(*setup, termination, events);
@@ -251,9 +224,9 @@ int Run(const Flags& flags, const FieldFlags& field_flags, const Termination& te
     error.mutable_error()->set_message(std::string(ending.status().message()));
     events.Write(error);
     LOG(ERROR) << ending.status().message();
-    return ExitCode(ending.status());
+    return ExitCodeOf(ending.status());
   }
-  return *ending == Trainer::Ending::kStopped ? kStopped : 0;
+  return *ending == Trainer::Ending::kStopped ? ExitCode::kPreempted : ExitCode::kOk;
 }
 
 void AddFlags(CLI::App& app, Flags& flags) {
@@ -308,7 +281,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : thinwire::kUsage;
+    return app.exit(error) == 0 ? 0 : static_cast<int>(thinwire::ExitCode::kUsage);
   }
-  return thinwire::Run(flags, field_flags, termination);
+  return static_cast<int>(thinwire::Run(flags, field_flags, termination));
 }
