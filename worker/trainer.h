@@ -1,9 +1,10 @@
 // Trainer runs a worker's training loop over a client (client/client.h), a model and a data set.
 //
-//   join         wait for the parameters; when joining a running job, recompute the model's buffers
-//   each step    gather a batch, BeginStep, Train (gates wait for parameters, the sink pushes
+//   join         waits for the parameters; when joining a running job, recomputes the model's
+//                buffers
+//   each step    gathers a batch, BeginStep, Train (gates wait for parameters, the sink pushes
 //                gradients), EndStep, NextStep
-//   each epoch   save residuals and loss scale; the evaluator tests its replica
+//   each epoch   saves residuals and loss scale; the evaluator tests its replica
 //   leave        after the last step, or early if `stop` returns true
 //
 // A step belongs to epoch step / steps_per_epoch. When the job is ahead, NextStep skips steps; if
