@@ -44,7 +44,7 @@ using Floats = std::vector<float>;
 struct Setting {
   std::string name;
   std::optional<CodecSpec> codec;
-  size_t every;  // one of so many values changes
+  size_t every;  // one in `every` values changes
 };
 
 const std::vector<Setting> kSettings = {

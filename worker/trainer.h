@@ -61,7 +61,7 @@ class Stopwatch {
     before_ = elapsed();
     running_ = false;
   }
-  // The total time between Start() and Stop() calls, up to now.
+  // Returns the total time during which the stopwatch ran, up to now.
   absl::Duration elapsed() const {
     return running_ ? before_ + (clock_.Now() - started_) : before_;
   }
@@ -115,7 +115,7 @@ class Trainer {
   absl::StatusOr<Step> Join();
   // Runs the training batches from `step` on through the model in training mode, without gradients.
   absl::Status RecomputeBuffers(Step step);
-  // Returns the next step.
+  // Trains STEP. Returns the step to train next.
   absl::StatusOr<Step> TrainStep(Step step);
   absl::Status PushGradients(std::span<const uint32_t> examples);
   absl::Status PushZeros();

@@ -99,8 +99,8 @@ class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // Returns the next number of ORDER, or nullopt at the end of the bits and for bits that no
-  // encoder writes.
+  // Decodes the next exponential Golomb code of order ORDER. Returns nullopt at the end of the bits
+  // and for bits that no encoder writes.
   std::optional<uint32_t> Next(int order) {
     Fill();
     const int zeros = std::countr_zero(word_);
