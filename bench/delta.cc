@@ -148,7 +148,7 @@ void MeasureHash(benchmark::State& state) {
 
 int main(int argc, char** argv) {
   thinwire::HugePageArena arena;
-  std::pmr::set_default_resource(&arena);  // of all arrays measured here
+  std::pmr::set_default_resource(&arena);  // allocates all measured arrays
   using namespace thinwire;
   std::vector<std::string> names = {"hash"};
   benchmark::RegisterBenchmark("memcpy", MeasureMemcpy);

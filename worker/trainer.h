@@ -152,7 +152,7 @@ class Trainer {
   std::optional<absl::Time> last_report_;
   BatchResult epoch_train_;          // of the current epoch
   BatchResult last_train_;           // of the last finished epoch
-  std::optional<BatchResult> test_;  // of the current replica
+  std::optional<BatchResult> test_;  // the test result of the current replica
 };
 
 }  // namespace thinwire

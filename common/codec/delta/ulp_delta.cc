@@ -20,7 +20,7 @@ namespace {
 constexpr IndexCoder kCoder = IndexCoder::kEliasFano;
 constexpr size_t kHeadBytes = sizeof(uint32_t) + 1;
 constexpr int kMaxOrder = 31;
-// The largest width of a coded number, 0 to 2^32 - 2, plus 2^order.
+// The bits of the largest q = u + 2^order, where u is at most 2^32 - 2.
 constexpr int kMaxBits = 33;
 
 // Returns the number that is coded for a difference: small if the difference is small, positive or
