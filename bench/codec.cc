@@ -10,9 +10,8 @@
 // Names with `hundredth` have density .01, other sparse ones .001.
 //
 //   ratio codec.fp8_e5m2.encode 1.5        the rate of raw bytes (4 n per call) over that of memcpy
-//   of
-//                                          the floats. A cache reads a line before it writes it, so
-//                                          the limit is 2.0 for fp8, 1.5 for 16 bits and 1.0 for
+//                                          of the floats. A cache reads a line before it writes it,
+//                                          so the limit is 2.0 for fp8, 1.5 for 16 bits and 1.0 for
 //                                          fp32; for decode_add it is 1.3, 1.2 and 1.0
 //   ratio codec.fp8_e5m2.encode.loop 1.0   the time of a plain loop with the same traffic over the
 //                                          codec's time: at most 1
@@ -22,9 +21,10 @@
 //                                          writing indices and values, over that of r += g alone:
 //                                          at least 1
 //   ratio codec.topk_ef.nth_element 17     the time of std::nth_element on the magnitudes over that
-//   of
-//                                          the selection, for whole passes over all shards
-//   ratio codec.topk_ef.nth_element.keys 11    the same on keys that also order ties
+//                                          of the selection, for whole passes over all shards
+//   ratio codec.topk_ef.nth_element.keys 11
+//                                          the time of std::nth_element on keys that also order
+//                                          equal magnitudes, over that of the selection
 //   ns codec.topk.scatter_add 2.4          the time to add one entry to an array in memory
 //   ns codec.topk.scatter_add.again 1.0    the time to add one entry to the array of the last push
 //   ns codec.elias_fano.decode 1.2         the time to decode one index

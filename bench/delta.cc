@@ -7,13 +7,15 @@
 //   publish.exact_dense        all values changed; the server publishes the whole shard
 //   publish.fp8_e5m2           all values changed; the delta is encoded in fp8_e5m2
 //   publish.topk               all values changed; the delta is encoded with topk of .1 %
-//   apply.exact_hundredth, apply.fp8_e5m2, hash
+//   apply.exact_hundredth      the worker applies the delta of publish.exact_hundredth
+//   apply.fp8_e5m2             the worker applies the delta of publish.fp8_e5m2
+//   hash                       the hash of a shard's values
 //
 // The table is followed by plain lines, which are computed from the fastest call of each benchmark:
 //
-//   ratio delta.publish.exact_thousandth 1.0   its time over that of memcpy of the floats, which
-//   moves
-//                                              as many bytes as the comparison reads
+//   ratio delta.publish.exact_thousandth 1.0   the benchmark's time over that of memcpy of the
+//                                              shard's floats. memcpy moves as many bytes as the
+//                                              comparison of masters and published values reads.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -42,7 +44,7 @@ using Floats = std::vector<float>;
 struct Setting {
   std::string name;
   std::optional<CodecSpec> codec;
-  size_t every;  // one of so many values changes
+  size_t every;  // one in `every` values changes
 };
 
 const std::vector<Setting> kSettings = {
@@ -146,7 +148,7 @@ void MeasureHash(benchmark::State& state) {
 
 int main(int argc, char** argv) {
   thinwire::HugePageArena arena;
-  std::pmr::set_default_resource(&arena);  // of all arrays measured here
+  std::pmr::set_default_resource(&arena);  // allocates all measured arrays
   using namespace thinwire;
   std::vector<std::string> names = {"hash"};
   benchmark::RegisterBenchmark("memcpy", MeasureMemcpy);

@@ -2,8 +2,8 @@
 // fixed random numbers, and times its rounds. A round lasts from the first gradient until all
 // parameters of the next step have arrived. bench/race.sh runs it with real servers.
 //
-//   race_worker --config job.textproto --worker 0 --addresses a:7000,b:7000 --tensors
-//   25*1024x1024,25*1024 --rounds 8
+//   race_worker --config job.textproto --worker 0 --addresses a:7000,b:7000
+//       --tensors 25*1024x1024,25*1024 --rounds 8
 //
 // Prints one JSON line: the seconds of each round, and the payload bytes of one round in each
 // direction.

@@ -263,7 +263,7 @@ void Measure(const std::vector<Setting>& settings) {
 
 int main(int argc, char** argv) {
   thinwire::HugePageArena arena;
-  std::pmr::set_default_resource(&arena);  // of all arrays measured here
+  std::pmr::set_default_resource(&arena);  // allocates all measured arrays
   if (!thinwire::InitializeBenchmarks(argc, argv)) return 1;
   thinwire::Measure(thinwire::Settings());
   return 0;

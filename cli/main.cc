@@ -61,7 +61,8 @@ std::string TempParent() {
   return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
 }
 
-// CLI11 says only that a command is missing; "" if the first word is one, or is none.
+// Returns an error text if the first argument is an unknown command, else "". CLI11's own message
+// does not name the unknown command.
 std::string UnknownCommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
   std::vector<std::string> names;

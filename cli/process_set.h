@@ -27,8 +27,8 @@ namespace thinwire {
 // instead of through an interrupting handler. Not thread-safe.
 class Signals {
  public:
-  // Blocks the three signals and ignores SIGPIPE for this thread and the threads it starts
-  // afterwards. Call it before starting any thread.
+  // Blocks SIGINT, SIGTERM and SIGCHLD and ignores SIGPIPE, for this thread and the threads that it
+  // starts later. Call it before starting any thread. Errors: the system's.
   static absl::StatusOr<std::unique_ptr<Signals>> Block();
   ~Signals();
   Signals(const Signals&) = delete;

@@ -1,7 +1,9 @@
 // Progress makes the line that shows the progress of a training run:
 //
-//   step 412  epoch 1  loss 0.412  accuracy 0.8740  2310 examples/s  pushed 81.2 MB
-//   (4.0x smaller than fp32)  staleness 1.3
+//   step 412  epoch 1  loss 0.412  accuracy 0.8740  2310 examples/s
+//       pushed 81.2 MB (4.0x smaller than fp32)  staleness 1.3
+//
+// (wrapped here).
 //
 // In the sync and backup modes all workers are at the same step. Their reports are up to 200 ms old
 // and were written at different times, so the line has the largest reported step. In the other

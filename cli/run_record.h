@@ -60,7 +60,7 @@ class RunRecord {
 
   // Ignores events whose worker is not below `worker_count`.
   void Apply(const WorkerEvent& event);
-  // Records that the worker's process ended. `stopped`: it had been asked to stop.
+  // Records that the worker's process ended. `stopped`: the run had asked the process to stop.
   void WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stopped);
   void ServerEnded(ServerId server, const ExitStatus& exit);
 
@@ -83,7 +83,8 @@ class RunRecord {
   std::optional<double> test_accuracy() const;
   // The median of the done workers' medians; 0 if no worker is done.
   double median_step_seconds() const;
-  // "worker 0: step 41: waits for worker 3" for the first worker that waits; empty if none does.
+  // Returns "worker 0: step 41: waits for worker 3" for the first waiting worker; empty if no
+  // worker waits.
   std::string waiting() const;
 
  private:

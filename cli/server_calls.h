@@ -33,7 +33,7 @@ class MastersChecksum {
   absl::StatusOr<uint32_t> Crc32c() const;
 
  private:
-  // By tensor name: the bytes by their offset in values.
+  // For each tensor name, the received pieces: offset in values -> bytes.
   std::map<std::string, std::multimap<uint64_t, std::string>> tensors_;
   uint64_t value_count_ = 0;
 };

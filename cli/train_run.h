@@ -7,9 +7,9 @@
 //   4. stop the servers
 //
 // If a worker is lost, the run records it and the other workers continue. If a server is lost, the
-// run ends once the workers have reported it. SIGINT or SIGTERM stops the workers, then the servers;
-// a process that does not stop within the grace period is killed. A second signal kills all
-// processes at once.
+// run ends once the workers have reported it. SIGINT or SIGTERM stops the workers, then the
+// servers; a process that does not stop within the grace period is killed. A second signal kills
+// all processes at once.
 #ifndef THINWIRE_CLI_TRAIN_RUN_H_
 #define THINWIRE_CLI_TRAIN_RUN_H_
 
@@ -77,7 +77,8 @@ class TrainRun {
   // Shows the last lines of a process's log.
   void ShowTail(const std::string& name);
 
-  // Returns the 3 of "worker 3", or nothing if the name is not that of a worker (server).
+  // Returns the worker (server) with this process name, such as "worker 3"; nullopt if there is
+  // none.
   std::optional<WorkerId> WorkerOf(const std::string& name) const;
   std::optional<ServerId> ServerOf(const std::string& name) const;
   uint32_t running_workers() const;
@@ -93,10 +94,9 @@ class TrainRun {
   std::unique_ptr<ServerCalls> calls_;
   std::vector<ExitStatus> failures_;   // how lost processes ended
   std::optional<absl::Time> kill_at_;  // when to kill the remaining workers
-  std::optional<absl::Time>
-      stop_at_;  // after the loss of a server: when to stop the remaining workers
+  std::optional<absl::Time> stop_at_;  // when to stop the remaining workers after a server was lost
   absl::Time next_progress_;
-  int signal_ = 0;  // the one received; 0: none
+  int signal_ = 0;  // the first signal received; 0: none
   bool stopping_servers_ = false;
 };
 

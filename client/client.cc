@@ -115,7 +115,7 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
   incarnation_ = Incarnation{replies[0].incarnation()};
   RETURN_IF_ERROR(StartResiduals(std::move(saved), replies, first));
   next_ = first;
-  // Before the loop starts, so that a WaitTensor right after Join waits.
+  // This precedes the start of the loop, so that a WaitTensor call right after Join blocks.
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) progress_->ExpectShard(ShardId{s});
   RETURN_IF_ERROR(StartExchange(replies));
   loop_->Post([this, first] { exchange_->Start(first); });

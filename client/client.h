@@ -134,8 +134,8 @@ class Client {
   // Returns the current push codec of each group of tensors; empty unless codecs are chosen at run
   // time. Thread-safe.
   std::vector<GroupCodec> choices() const;
-  // The counters since the client was made, without those that the worker adds (overflowed_steps).
-  // Thread-safe.
+  // Returns the counters since the client was made. Does not set overflowed_steps, which the worker
+  // counts. Thread-safe.
   WorkerCounters counters() const;
 
  private:

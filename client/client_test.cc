@@ -331,7 +331,7 @@ TEST_F(ClientTest, AWaitForAnotherWorkerIsReported) {
   ASSERT_TRUE(Join().ok());
   ASSERT_TRUE(client_->WaitTensor(2).ok());
   ASSERT_TRUE(client_->WaitTensor(3).ok());
-  // A server answers in order, and both servers have answered all reads that they could.
+  // Tensors 2 and 3 have arrived from both servers, so only the reads of tensor 0 are unanswered.
   EXPECT_THAT(client_->waiting(), HasSubstr("step 0: waits for worker 3 (shard"));
   for (auto& server : servers_) server->ReleaseReads();
   EXPECT_TRUE(client_->WaitAll().ok());

@@ -31,7 +31,8 @@ class BufferPool {
 
   // MEMORY outlives every buffer, not only the pool.
   explicit BufferPool(std::pmr::memory_resource* memory = std::pmr::get_default_resource());
-  // For memory that can run out, such as pinned memory.
+  // Gets memory from ALLOCATE, which may return null. For memory that can run out, such as pinned
+  // memory.
   explicit BufferPool(Allocate allocate);
 
   // Returns a buffer of SIZE bytes with undefined content, or null if there is no memory. The

@@ -50,10 +50,10 @@ class ByteChain {
   std::vector<std::byte> ToVector() const;
 
   // Returns all bytes in one span: the piece itself if there is only one, else a copy in SCRATCH.
-  // The span is valid as long as both the chain and SCRATCH are.
+  // The span is valid until the chain or SCRATCH changes or is destroyed.
   std::span<const std::byte> Contiguous(std::vector<std::byte>& scratch) const;
 
-  // Keeps OWNER alive as long as any piece of this chain and of the chains that Sub returns later.
+  // Keeps OWNER alive as long as any piece of this chain, or of a chain that Sub returns later.
   void Hold(std::shared_ptr<const void> owner);
 
   // Compares the bytes. The pieces may differ.

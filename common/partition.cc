@@ -67,7 +67,8 @@ absl::StatusOr<uint64_t> CheckedCount(const TensorShape& tensor) {
   return count;
 }
 
-// Returns the number of values of all tensors. Errors: InvalidArgument.
+// Returns the number of values of all tensors. Errors: InvalidArgument if Partition::Make does not
+// accept the tensors.
 absl::StatusOr<uint64_t> CheckedTotal(std::span<const TensorShape> tensors) {
   if (tensors.empty())
     return absl::InvalidArgumentError("model: no tensors (expected at least one)");

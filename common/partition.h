@@ -3,8 +3,8 @@
 // It is a pure function of the tensors' names and shapes, the shard size and the number of servers.
 // Every process computes it, and a hash shows whether two of them agree. A tensor of two or more
 // dimensions (a matrix) is split into shards of its own, whose sizes differ by at most one value.
-// All vectors and scalars share shards, in the tensors' order. Thus a codec can be chosen for
-// vectors.
+// All vectors and scalars share shards, in the tensors' order. No shard has values of both a matrix
+// and a vector, so vectors can have a codec of their own.
 //
 //   tensors   w1[784,128]  b1[128]  w2[128,10]  b2[10]        shard size 65536, 2 servers
 //   shards    0: w2  1: b1 b2  2: w1[50176..100352)  3: w1[0..50176)
@@ -42,10 +42,10 @@ struct TensorShape {
   bool operator==(const TensorShape&) const = default;
 };
 
-// Consecutive values of a tensor, row-major.
+// A range of consecutive values of a tensor in row-major order.
 struct Segment {
-  uint32_t tensor = 0;
-  uint64_t offset = 0;
+  uint32_t tensor = 0;  // the tensor's index in the model
+  uint64_t offset = 0;  // in values
   uint64_t count = 0;
 
   bool operator==(const Segment&) const = default;

@@ -1,7 +1,9 @@
-// Decides which settings have an effect in a job. A setting without effect is refused if it was
-// given, even with its default value, because its author expects an effect.
+// Decides which settings have an effect in a job. Setting a field that has no effect is an error,
+// even if the value is the default, because the user expects an effect:
 //
 //   --density: only valid with push: topk or randomk (got push: fp32)
+//
+// Pure functions; thread-safe.
 #ifndef THINWIRE_CONFIG_APPLICABILITY_H_
 #define THINWIRE_CONFIG_APPLICABILITY_H_
 
@@ -13,15 +15,16 @@
 
 namespace thinwire {
 
-// Returns true if the leaf field called NAME has an effect in the job of CONFIG.
+// Returns true if the leaf field NAME of JobConfig has an effect in the job of CONFIG.
 bool Applies(std::string_view name, const JobConfig& config);
 
-// Returns one problem for each field that CONFIG gives without effect.
+// Returns one problem for each field that CONFIG sets and that has no effect.
 Problems UselessFields(const JobConfig& config);
 
-// Removes the fields of the job file that lost their effect because a flag or an environment
-// variable replaced a setting of the file: with `--optimizer sgd`, the momentum of a file for
-// nesterov. PLACES has the place of every given field.
+// Removes from CONFIG and PLACES the fields of the job file that lost their effect because a flag
+// or an environment variable replaced another field of the file. For example, `--optimizer sgd`
+// drops `momentum` from a job file with `optimizer: nesterov`. REQUIRES: PLACES has the place of
+// every field that CONFIG sets.
 void DropReplacedFields(JobConfig& config, FieldPlaces& places);
 
 }  // namespace thinwire

@@ -123,7 +123,7 @@ absl::Status CheckNoExtras(const CLI::App& app) {
         absl::StrCat(flag, ": unknown flag",
                      nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)")));
   }
-  // A word without a flag may be the value of an unknown flag, which has its problem already.
+  // A word without a flag may be the value of an unknown flag. Unknown flags are reported above.
   if (problems.empty() && !extras.empty()) {
     problems.push_back(absl::StrCat("\"", extras.front(), "\": not a flag (expected --NAME)"));
   }

@@ -1,13 +1,16 @@
 // FieldFlags: a flag and an environment variable for every field of a job, made by reflection from
 // proto/job.proto.
 //
-//   --learning_rate 0.01             --learning_rate=0.01    THINWIRE_LEARNING_RATE=0.01
-//   --ordered_fold                   --ordered_fold false    THINWIRE_ORDERED_FOLD=true
-//   --decay_at 0.5 --decay_at 0.75                           THINWIRE_DECAY_AT=0.5,0.75
+//   kind of field   flag                               environment variable
+//   number, text    --learning_rate 0.01               THINWIRE_LEARNING_RATE=0.01
+//                   --learning_rate=0.01
+//   bool            --ordered_fold                     THINWIRE_ORDERED_FOLD=true
+//                   --ordered_fold false
+//   repeated        --decay_at 0.5 --decay_at 0.75     THINWIRE_DECAY_AT=0.5,0.75
 //
-// A flag replaces the environment variable, which replaces the value of the file. Of a flag that is
-// given twice, the last value counts. A repeated field takes the values of all its flags instead of
-// those of the file.
+// A flag replaces the environment variable, which replaces the value in the file. If a flag of a
+// singular field is given twice, the last value counts. The flags of a repeated field replace all
+// its values in the file.
 #ifndef THINWIRE_CONFIG_FIELD_FLAGS_H_
 #define THINWIRE_CONFIG_FIELD_FLAGS_H_
 

@@ -52,7 +52,8 @@ void SetToDefault(google::protobuf::Message& message, const Field& field);
 // backup, ssp, async".
 std::string ExpectedValue(const google::protobuf::FieldDescriptor& field);
 
-// Returns "wrong value (expected EXPECTED, got GOT)", with the nearest name if the field is an enum.
+// Returns "wrong value (expected EXPECTED, got GOT)". Adds the nearest name if the field is an
+// enum.
 std::string WrongValueText(const google::protobuf::FieldDescriptor& field, std::string_view got);
 
 // Returns the names of the values of an enum field, in the order of their declaration.

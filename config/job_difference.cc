@@ -29,8 +29,8 @@ std::string Difference(const std::string& field, const std::string& expected,
   return absl::StrCat(field, " differs from the job's (expected ", expected, ", got ", got, ")");
 }
 
-// Returns the numbers of the unknown fields of MESSAGE. An enum field with an unknown value counts as
-// an unknown field.
+// Returns the numbers of the unknown fields of MESSAGE. An enum field with an unknown value counts
+// as an unknown field.
 std::string UnknownNumbers(const Message& message) {
   const UnknownFieldSet& unknown = message.GetReflection()->GetUnknownFields(message);
   std::vector<int> numbers;
@@ -38,7 +38,8 @@ std::string UnknownNumbers(const Message& message) {
   return absl::StrJoin(numbers, ", ");
 }
 
-// Adds a difference if the unknown fields of two messages differ. PLACE is the path of the messages.
+// Adds a difference if the unknown fields of two messages differ. PLACE is the path of the
+// messages.
 void CompareUnknown(const Message& expected, const Message& got, const std::string& place,
                     std::vector<std::string>& differences) {
   std::string expected_bytes, got_bytes;

@@ -1,5 +1,6 @@
 // The merge of gTop-k in a tree of peers, as published (Shi et al. 2019, arXiv 1901.04359,
-// algorithm 3). It serves as a comparison; thinwire's own selection is server/core/update/global_top_k.h.
+// algorithm 3). Experiments compare it with thinwire's own selection,
+// server/core/update/global_top_k.h.
 //
 //   Each of P workers, a power of two, has selected k values. In log2 P rounds neighbours merge in
 //   pairs: values with equal indices are added, and the k largest magnitudes of the pair remain.

@@ -13,7 +13,8 @@
 
 namespace thinwire::kernels {
 
-// REQUIRES, for all functions: equal lengths; the arrays are the same or do not overlap.
+// REQUIRES, for all functions: both arrays have the same length; they are one array or do not
+// overlap.
 
 void Add(std::span<const float> values, std::span<float> sum);
 

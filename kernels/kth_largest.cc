@@ -42,8 +42,8 @@ KthMagnitude Bisect(std::span<const float> values, size_t k, uint32_t smallest) 
   // Invariant: at least k magnitudes are >= low; above_count < k magnitudes are >= high.
   uint32_t low = smallest, high = 0x80000000;
   size_t above_count = 0;
-  // The k-th magnitude is usually close to the smallest, so the first steps move away from it in
-  // growing distances.
+  // The k-th magnitude is usually close to SMALLEST. The first probes therefore begin there and
+  // move up by growing distances.
   for (uint64_t distance = 1 << 12; high - low > 1;) {
     const uint64_t middle = (uint64_t{low} + high) / 2;
     const auto at = static_cast<uint32_t>(std::min(middle, low + distance));

@@ -11,16 +11,16 @@
 
 namespace thinwire::kernels {
 
-// The bits of a magnitude, and the number of larger magnitudes in the array.
 struct KthMagnitude {
-  uint32_t bits = 0;
-  size_t above_count = 0;
+  uint32_t bits = 0;       // the k-th largest magnitude, as the bits of an fp32 number
+  size_t above_count = 0;  // larger magnitudes in the array, below k
 
   bool operator==(const KthMagnitude&) const = default;
 };
 
-// Returns the K-th largest magnitude of VALUES, where a NaN is larger than infinity. The search
-// starts at SMALLEST. REQUIRES: 1 <= k <= values.size() < 2^31; no magnitude is below SMALLEST.
+// Returns the K-th largest magnitude of VALUES, where a NaN is larger than infinity. SMALLEST, the
+// bits of an fp32 magnitude, is the lower bound of the search. REQUIRES: 1 <= k <= values.size() <
+// 2^31; no magnitude in VALUES is below SMALLEST.
 KthMagnitude KthLargest(std::span<const float> values, size_t k, uint32_t smallest = 0);
 
 }  // namespace thinwire::kernels

@@ -54,7 +54,7 @@ constexpr uint32_t NextThreshold(uint32_t smallest, size_t found, uint32_t kth_b
   return std::max(MagnitudeBits(next), 1u);
 }
 
-// Returns how many candidates to make room for. It suffices if the k-th magnitude rises by up to a
+// Returns the capacity of the candidate array. It suffices if the k-th magnitude rises by up to a
 // third between two selections, as it does at the start of training.
 constexpr size_t CandidateCapacity(size_t count, size_t k) { return std::min(count, 8 * k + 4096); }
 

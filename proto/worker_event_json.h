@@ -4,7 +4,7 @@
 // the string "NaN".
 //
 //   {"worker":0,"step":{"step":"41","epoch":0,"examples":"1312","seconds":1.93,"counters":{...},
-//   "waiting":"","loss":0.53}}
+//                       "waiting":"","loss":0.53}}
 #ifndef THINWIRE_PROTO_WORKER_EVENT_JSON_H_
 #define THINWIRE_PROTO_WORKER_EVENT_JSON_H_
 

@@ -1,5 +1,5 @@
-// server: one server process of a job. It reads the job file, listens, and stops in order at SIGTERM
-// or SIGINT.
+// server: one server process of a job. It reads the job file, listens, and stops in order at
+// SIGTERM or SIGINT.
 #include <glog/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -61,8 +61,8 @@ struct Flags {
   uint32_t threads = 0;
 };
 
-// Returns the address to listen on. Errors: InvalidArgument for flags that do not fit the job or one
-// another.
+// Returns the address to listen on. Errors: InvalidArgument for flags that do not fit the job or
+// one another.
 absl::StatusOr<std::string> ListenAddress(const Flags& flags, const thinwire::JobSpec& spec) {
   std::vector<std::string> addresses;
   if (!flags.addresses.empty()) {
@@ -92,8 +92,8 @@ absl::StatusOr<std::string> ListenAddress(const Flags& flags, const thinwire::Jo
   return listen;
 }
 
-// Checks that only this machine reaches LISTEN, or that INSECURE allows others: without credentials,
-// everybody who reaches the port can read and change the model.
+// Checks that only this machine can reach LISTEN, unless INSECURE is set. Without credentials,
+// everybody who reaches the port can read and change the model. Errors: InvalidArgument.
 absl::Status CheckExposure(const std::string& listen, bool insecure) {
   if (thinwire::IsLoopback(listen)) return absl::OkStatus();
   if (insecure) {

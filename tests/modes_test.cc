@@ -91,9 +91,9 @@ TEST_F(ModesTest, SspStalenessStaysWithinItsBound) {
   const auto report = Train({"--mode", "ssp", "--slack", "2", "--straggler", "1:20ms"});
   EXPECT_GT(report["final_test_accuracy"], 0.70);
   EXPECT_EQ(report["late_pushes"], 0);
-  // Staleness counts the updates between a read and its push. Each of the two other workers can be
-  // slack steps behind at the read and slack steps ahead at the push, and push in each of these
-  // steps.
+  // Staleness counts the updates between a read and its push. At the read, each of the two other
+  // workers can be `slack` steps behind; at the push, `slack` steps ahead. Each makes one update
+  // per step, at most 2 * slack + 1 in between.
   EXPECT_GT(report["staleness"]["max"], 0);
   EXPECT_LE(report["staleness"]["max"], 2 * (2 * 2 + 1));
 }

@@ -70,7 +70,8 @@ struct Setup {
   std::string residual_file;
 };
 
-// Returns the delay of every step. Errors: InvalidArgument for a delay that --delay does not accept.
+// Returns the delay of every step. Errors: InvalidArgument for a delay that --delay does not
+// accept.
 absl::StatusOr<absl::Duration> DelayOf(const Flags& flags, const JobSpec& spec) {
   absl::Duration delay;
   if (!flags.delay.empty()) {

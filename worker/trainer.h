@@ -1,9 +1,10 @@
 // Trainer runs a worker's training loop over a client (client/client.h), a model and a data set.
 //
-//   join         wait for the parameters; when joining a running job, recompute the model's buffers
-//   each step    gather a batch, BeginStep, Train (gates wait for parameters, the sink pushes
+//   join         waits for the parameters; when joining a running job, recomputes the model's
+//                buffers
+//   each step    gathers a batch, BeginStep, Train (gates wait for parameters, the sink pushes
 //                gradients), EndStep, NextStep
-//   each epoch   save residuals and loss scale; the evaluator tests its replica
+//   each epoch   saves residuals and loss scale; the evaluator tests its replica
 //   leave        after the last step, or early if `stop` returns true
 //
 // A step belongs to epoch step / steps_per_epoch. When the job is ahead, NextStep skips steps; if
@@ -60,7 +61,7 @@ class Stopwatch {
     before_ = elapsed();
     running_ = false;
   }
-  // The total time between Start() and Stop() calls, up to now.
+  // Returns the total time during which the stopwatch ran, up to now.
   absl::Duration elapsed() const {
     return running_ ? before_ + (clock_.Now() - started_) : before_;
   }
@@ -114,7 +115,7 @@ class Trainer {
   absl::StatusOr<Step> Join();
   // Runs the training batches from `step` on through the model in training mode, without gradients.
   absl::Status RecomputeBuffers(Step step);
-  // Returns the next step.
+  // Trains STEP. Returns the step to train next.
   absl::StatusOr<Step> TrainStep(Step step);
   absl::Status PushGradients(std::span<const uint32_t> examples);
   absl::Status PushZeros();
@@ -151,7 +152,7 @@ class Trainer {
   std::optional<absl::Time> last_report_;
   BatchResult epoch_train_;          // of the current epoch
   BatchResult last_train_;           // of the last finished epoch
-  std::optional<BatchResult> test_;  // of the current replica
+  std::optional<BatchResult> test_;  // the test result of the current replica
 };
 
 }  // namespace thinwire

@@ -36,7 +36,7 @@ bool CodecChoice::Update(double goodput) {
   if (!decided_ && preferred == current_) return Choose(current_, goodput);
   const double now = SecondsPerValue(costs_[current_], goodput);
   const double then = SecondsPerValue(costs_[preferred], goodput);
-  // A less exact codec must save time; a more exact one must only not cost any.
+  // A less exact codec must save at least kGain; a more exact codec must not take longer.
   const bool better =
       preferred > current_ ? now > (1 + kGain) * then : preferred < current_ && then <= now;
   better_count_ = better ? better_count_ + 1 : 0;

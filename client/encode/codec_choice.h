@@ -3,15 +3,16 @@
 //
 //   seconds per value = bytes / goodput + encode + decode
 //
-// The sum assumes that transfer and computation do not overlap, so a codec that computes more wins
-// only if it wins even on a machine without an idle core. Candidates are in order of preference:
-// fp32 first, then the most exact first.
+// bytes is the payload size of one value; encode and decode are seconds for one value. The sum
+// assumes that transfer and computation do not overlap, so a codec that computes more wins only if
+// it wins even on a machine without an idle core. Candidates are in order of preference: fp32
+// first, then the most exact first.
 //
 //   kAuto      the first candidate within kTolerance of the fastest. It replaces the current codec
 //              only after it has won kPatience updates in a row: by more than kGain if it is less
 //              exact, by any margin if it is more exact.
 //   kFastest   the fastest candidate at the first update, for the whole run (the "Fastest" rule of
-//              AdaPrec, which a benchmark on the actual network fixes per layer)
+//              AdaPrec, which fixes the codec of each layer after a benchmark of the network)
 //
 // The choice is the first candidate until the goodput is known.
 #ifndef THINWIRE_CLIENT_ENCODE_CODEC_CHOICE_H_
@@ -54,8 +55,8 @@ class CodecChoice {
   // REQUIRES: costs is not empty.
   CodecChoice(ChoiceRule rule, std::vector<CodecCost> costs);
 
-  // Updates the choice for a network of GOODPUT bytes per second, which must be positive. Returns
-  // whether the choice changed or got its first reason.
+  // Updates the choice for a network of GOODPUT bytes per second. Returns whether the choice
+  // changed or got its first reason. REQUIRES: goodput > 0.
   bool Update(double goodput);
 
   const CodecSpec& spec() const { return costs_[current_].spec; }

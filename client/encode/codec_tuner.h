@@ -31,8 +31,8 @@ namespace thinwire::client {
 // Not thread-safe.
 class CodecTuner {
  public:
-  // DEVICE: holds the gradients; null for the host's memory. Errors: those of MeasureCodecs.
-  // REQUIRES: options.choose has a value.
+  // DEVICE is the device that holds the gradients; null: they are in the host's memory. Errors:
+  // those of MeasureCodecs. REQUIRES: options.choose has a value.
   static absl::StatusOr<std::unique_ptr<CodecTuner>> Make(const Partition& partition,
                                                           const ClientOptions& options,
                                                           const Device* device, Clock& clock);

@@ -18,8 +18,8 @@ struct TensorGradient {
   std::span<const float> values;
   // Keeps the values alive. Null: the caller keeps them alive until EndStep returns.
   std::shared_ptr<const void> owner;
-  // Blocks until the values are computed; callable from any thread. Errors: the device's. Null: the
-  // values are complete, as they always are in the host's memory.
+  // Blocks until the device has computed the values. May be called on any thread. Errors: those of
+  // the device. Null: the values are complete, which is always true in the host's memory.
   std::function<absl::Status()> wait;
 };
 

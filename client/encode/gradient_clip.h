@@ -1,9 +1,10 @@
 // GradientClip: computes the factor that limits the norm of a worker's whole gradient and removes
 // the loss scale.
 //
-//   factor = min(1, limit / |g|) / scale     |g|: norm over all tensors of the step, without scale
+//   factor = min(1, limit / |g|) / scale
 //   limit  = gradient_clip / sqrt(workers)
 //
+// |g| is the Euclidean norm over all tensors of the step, after division by the loss scale.
 // With error feedback each worker clips its own gradient before it adds the residual. The sum of
 // independent gradients has sqrt(workers) times the norm of one (Lin et al. 2018, section 3.2).
 // The norm is known when the last tensor is ready, so with clipping no shard is encoded during the

@@ -42,7 +42,8 @@ class MomentumCorrection {
   // which leaves u in the cache for the codec. REQUIRES: finite values; the same number in every
   // call.
   std::span<const float> Correct(std::span<const float> gradient, std::vector<float>& scratch);
-  // Masks u at the entries of PAYLOAD, which was encoded from the residual.
+  // With factor masking, sets u to 0 at the entries of PAYLOAD, which was encoded from the
+  // residual. Does nothing for a dense payload.
   void Sent(const CheckedPayload& payload);
 
   bool enabled() const { return options_.enabled; }

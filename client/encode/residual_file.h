@@ -58,8 +58,9 @@ absl::Status WriteResiduals(const std::string& path, const ResidualOwner& owner,
 absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const ResidualOwner& owner,
                                              const Partition& partition);
 
-// Whether a joining worker restores the residuals that an earlier process of its number saved
-// (docs/decisions/0042).
+// The decision whether a joining worker restores the residuals that an earlier process with its
+// number saved (docs/decisions/0042). The predecessor is that process; `next` is the first step
+// that it has not finished.
 //
 //   file of step f      servers' state                            decision
 //   present             predecessor's next <= f <= first step     restore

@@ -38,12 +38,12 @@ class WireMeter {
   void ResetStep();
 
   // Of the current step.
-  size_t under_way_ = 0;
-  size_t judged_ = 0;
+  size_t under_way_ = 0;  // bytes of sent pushes without a verdict
+  size_t judged_ = 0;     // bytes of pushes with a verdict
   absl::Time busy_since_;
   absl::Duration busy_;
   absl::Duration encoding_;
-  bool lost_ = false;
+  bool lost_ = false;  // a stream was lost
 
   std::optional<double> goodput_;
 };

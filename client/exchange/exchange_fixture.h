@@ -23,7 +23,7 @@
 
 namespace thinwire::client {
 
-// Dispatches messages as Exchange does, and records failures without stopping.
+// Dispatches messages as Exchange does. Records failures and verdicts instead of stopping.
 class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
  protected:
   // The model has one tensor of SHARD_COUNT shards, each of SHARD_SIZE values.

@@ -87,7 +87,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   absl::StatusOr<const DeviceCodec*> CodecOf(const CodecSpec& spec);
   // Applies momentum correction to the gradient VALUES and sets VALUES to the result.
   kernels::cuda::Status Correct(ShardMemory& memory, std::span<const float>& values);
-  // Allocates and clears the residual of MEMORY if it is zero.
+  // Allocates the residual of MEMORY and sets it to 0, unless MEMORY has a residual.
   kernels::cuda::Status PrepareResidual(ShardMemory& memory);
   // Launches the encoding of VALUES and the copies of the payload and its length to the host.
   kernels::cuda::Status Encode(const DeviceCodec& codec, const Work& work,

@@ -29,15 +29,17 @@ class SparseEncoder {
   // Returns whether all payloads of a shard have the same length.
   bool HasOneLength() const { return !UsesGolombRice(); }
 
-  // In the functions below, VALUES is the encoder of the spec's value codec.
+  // In the functions below, VALUES is the encoder of the spec's value codec, and COUNT is the
+  // number of values of the shard.
 
-  // Return, for a shard of COUNT values, the offset of the codes of the sent values in the payload,
-  // and the workspace, in bytes.
+  // Returns the offset in the payload, in bytes, of the codes of the sent values.
   size_t CodesOffset(size_t count, const DenseEncoder& values) const;
+  // Returns the length in bytes of the workspace that Encode needs.
   size_t WorkspaceBytes(size_t count, const DenseEncoder& values) const;
 
-  // Launches the encoding of the payload to call.out and of its length to SIZE. THRESHOLD is the
-  // shard's threshold prediction (kernels/cuda/ops/top_k.h); it is not used without a residual.
+  // Launches kernels that write the payload to call.out and its length in bytes to SIZE, both in
+  // GPU memory. Does not wait for them. THRESHOLD is the shard's threshold prediction in GPU memory
+  // (kernels/cuda/ops/top_k.h); it is not used without a residual. Errors: those of the launches.
   // REQUIRES: the gradient is not empty; the shard does not fall back to a dense payload.
   kernels::cuda::Status Encode(const DenseEncoder& values, const DeviceCall& call,
                                uint32_t* threshold, uint32_t* size) const;
@@ -59,7 +61,7 @@ class SparseEncoder {
   // Writes the heads of the payload and of the values within it.
   kernels::cuda::Status WriteHeads(const Parts& parts, const DenseEncoder& values,
                                    const DeviceCall& call, uint32_t* size) const;
-  // Select the indices to send and gather their values.
+  // These two functions select the indices to send and gather their values.
   kernels::cuda::Status SelectLargest(const DeviceCall& call, uint32_t* threshold,
                                       const Workspace& work) const;
   kernels::cuda::Status SelectRandom(const DeviceCall& call, const Workspace& work) const;

@@ -1,4 +1,4 @@
-// ClientOptions: the settings of one worker's client.
+// ClientOptions: the settings of one worker's client. A value type.
 #ifndef THINWIRE_CLIENT_OPTIONS_CLIENT_OPTIONS_H_
 #define THINWIRE_CLIENT_OPTIONS_CLIENT_OPTIONS_H_
 
@@ -19,8 +19,8 @@ namespace thinwire {
 
 struct ClientOptions {
   std::string job = "train";
-  // The whole job, which the servers compare with theirs at each Join; nullopt: they compare
-  // nothing. A program that uses the library for its own model leaves its task unset.
+  // The whole job. The servers compare it with their own job at each Join; nullopt: they compare
+  // nothing. A program that trains its own model leaves `task` unset.
   std::optional<JobConfig> config;
   // Hashes of the data and of the model file, which servers compare among workers; 0: not compared.
   uint64_t data_hash = 0;
@@ -36,8 +36,8 @@ struct ClientOptions {
   // `push` and `warmup`. Candidates are in order of preference: the most exact first.
   std::optional<ChoiceRule> choose;
   std::vector<CodecSpec> candidates;
-  // The codec in which servers send whole parameters. nullopt: the client reads what the servers
-  // publish, as changes since the version it holds (docs/deltas.md).
+  // The codec in which servers send whole parameters; nullopt: the servers send the changes of the
+  // published parameters since the version that the client holds (docs/deltas.md).
   std::optional<CodecId> pull = CodecId::kFp32;
   bool error_feedback = true;
   PushWarmup warmup;
@@ -52,7 +52,7 @@ struct ClientOptions {
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
 };
 
-// Validates the options of pushes, `pull` and the durations. Errors: InvalidArgument with every
+// Validates the push options, `pull` and the durations. Errors: InvalidArgument that lists every
 // problem.
 absl::Status CheckOptions(const ClientOptions& options);
 

@@ -1,8 +1,8 @@
-// Joining and leaving a job: the control calls that the training thread makes itself, with retries.
+// Joining and leaving a job: blocking control calls, with retries, that the training thread makes.
 //
-// A call that fails because the server is unreachable is retried after 100 ms, doubled up to 5 s
-// and jittered, until the server has been silent for too long. An error that retrying cannot change
-// ends the call at once.
+// A call that fails because the server is unreachable is retried after 100 ms. The delay doubles up
+// to 5 s and is jittered. Retries end when the server has been silent for the SILENCE argument. An
+// error that retrying cannot change ends the call at once.
 #ifndef THINWIRE_CLIENT_TRANSPORT_JOIN_LEAVE_H_
 #define THINWIRE_CLIENT_TRANSPORT_JOIN_LEAVE_H_
 
@@ -31,14 +31,15 @@ bool IsRetryable(const absl::Status& status);
 absl::Status WithServerName(const Transport& transport, ServerId server,
                             const absl::Status& status);
 
-// Returns the request of OPTIONS' worker for the model that PARTITION splits. It contains what a
-// server needs to compute PARTITION itself, and PARTITION's hash for comparison. REQUIRES:
-// PARTITION was made with OPTIONS' shard size and number of servers.
+// Returns the Join request of OPTIONS' worker for the model that PARTITION splits. It contains the
+// tensors' names and shapes, from which a server computes PARTITION, and PARTITION's hash for
+// comparison. REQUIRES: PARTITION was made with OPTIONS' shard size and number of servers.
 JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& partition);
 
 // Joins server 0, the lead, which assigns the incarnation, and then the other servers under that
-// incarnation. Retries each server for SILENCE. Returns one reply per server. Errors: the first
-// server's that could not be joined; Aborted if a server's generation differs from the lead's.
+// incarnation. Retries each server for SILENCE. Returns one reply per server, by server number.
+// Errors: that of the first server that could not be joined; Aborted if a server's generation
+// differs from that of server 0.
 absl::StatusOr<std::vector<JoinReply>> JoinServers(Transport& transport, Clock& clock,
                                                    absl::Duration silence, JoinRequest request);
 
@@ -48,10 +49,14 @@ absl::Status LeaveServers(Transport& transport, Clock& clock, absl::Duration sil
                           uint32_t server_count, const LeaveRequest& request,
                           std::optional<ServerId> lost);
 
-// Returns the step with which a worker begins after Join: max(largest next, largest frontier),
-// where one is added to the largest frontier if steps close by round and any shard is open. The
-// open round finishes without the new worker, so the worker delays no other worker and starts
-// behind none.
+// Returns the first step of a worker after Join, over all shards of REPLIES:
+//
+//   modes sync and backup, any shard open    max(largest next, largest frontier + 1)
+//   otherwise                                max(largest next, largest frontier)
+//
+// `next` is the first step that a worker has not finished; the worker's predecessor and all other
+// workers count. An open round finishes without the new worker, so the new worker delays no other
+// worker and starts behind none.
 Step StartingStep(std::span<const JoinReply> replies);
 
 }  // namespace thinwire::client

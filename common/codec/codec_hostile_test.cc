@@ -171,8 +171,9 @@ INSTANTIATE_TEST_SUITE_P(All, HostileNumberFormat, testing::ValuesIn(NumberForma
 TEST(HostilePayloadTest, ATableEntryThatNoValueUsesIsRefused) {
   struct Unused {
     const char* codec;
-    size_t at;  // the offset of an entry that no value uses: with equal entries encoders use the
-                // last one, and here onebit has no negative value
+    // The offset of a table entry that no value uses. Among equal entries an encoder uses the last
+    // one; onebit's entry for negative values is unused because all values are positive.
+    size_t at;
   };
   const std::vector<float> values(40, 0.25f);
   for (const Unused& unused : {Unused{"table_2", 1}, Unused{"lloyd_4", 1}, Unused{"onebit", 9}}) {

@@ -24,7 +24,8 @@ namespace thinwire {
 
 class ErrorFeedback {
  public:
-  // For a shard of COUNT values. The residual lies in MEMORY, which outlives this.
+  // COUNT is the number of values of the shard. The residual is allocated from MEMORY, which must
+  // outlive this object.
   ErrorFeedback(size_t count, bool keep_error,
                 std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : count_(count), keep_error_(keep_error), residual_(memory) {}

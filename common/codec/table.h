@@ -46,7 +46,8 @@ struct CodecRow {
   const ValueFormat* values = nullptr;       // dense and codebook family
   const CodebookFormat* codebook = nullptr;  // codebook family: the same object as `values`
   const SparseFormat* sparse = nullptr;      // sparse family
-  // Returns the settings in a spec. Codebook family only; null if the codec has no settings.
+  // Returns the codebook settings that SPEC describes. Codebook family only; null if the codec has
+  // no settings.
   CodebookSettings (*settings)(const CodecSpec& spec) = nullptr;
   // Makes the encoder. REQUIRES: spec.Validate() found no problem.
   absl::StatusOr<std::unique_ptr<const Codec>> (*make)(const CodecRow& row,

@@ -1,12 +1,14 @@
-// Rule is the consistency rule of a job. Each mode is a row of it (docs/consistency.md).
+// Rule is the consistency rule of a job. All modes are settings of one rule (docs/consistency.md).
+// The frontier of a shard is the step of its open round with kRound, and the smallest unfinished
+// step of the live workers with kPush.
 //
-//   mode        fold    a round closes when                        a read for step t is answered
-//   sync        kRound  every live worker has finished the step    if t <= frontier
-//   backup N+b  kRound  N pushes are accepted, or as in sync       if t <= frontier
-//   ssp(s)      kPush   -                                          if t <= frontier + s
-//   async       kPush   -                                          at once
+//   mode         fold     a round closes when                        a read of step t is answered
+//   sync         kRound   every live worker has finished the step    once t <= frontier
+//   backup N+b   kRound   N pushes are accepted, or as in sync       once t <= frontier
+//   ssp(s)       kPush    there are no rounds                        once t <= frontier + s
+//   async        kPush    there are no rounds                        at once
 //
-// Immutable.
+// A value type.
 #ifndef THINWIRE_COMMON_SPEC_RULE_H_
 #define THINWIRE_COMMON_SPEC_RULE_H_
 
@@ -26,15 +28,15 @@ enum class Fold : uint8_t {
 
 inline constexpr uint64_t kUnboundedSlack = std::numeric_limits<uint64_t>::max();
 
-// Made by one of the four functions below.
+// Use the four functions below to make a rule.
 struct Rule {
   Fold fold = Fold::kRound;
   uint32_t workers = 1;     // all workers of the job: N + b in backup
   uint32_t quorum = 1;      // kRound: accepted pushes that close a round; equals workers in sync
   uint64_t slack = 0;       // 0 with kRound, s in ssp, kUnboundedSlack in async
-  uint32_t fold_every = 1;  // kPush
-  bool ordered_fold =
-      false;  // sync: add the gradients of a step in the order of the workers' numbers
+  uint32_t fold_every = 1;  // kPush: accepted gradients per update
+  // sync: the gradients of a step are added in the order of the workers' numbers.
+  bool ordered_fold = false;
 
   static Rule Sync(uint32_t workers, bool ordered_fold = false) {
     return {.workers = workers, .quorum = workers, .ordered_fold = ordered_fold};
@@ -57,9 +59,9 @@ struct Rule {
             .fold_every = fold_every};
   }
 
-  // "sync", "backup", "ssp" or "async". Backup without a backup worker is sync.
+  // Returns "sync", "backup", "ssp" or "async". A backup rule without a backup worker is "sync".
   std::string_view mode() const;
-  // The largest number of gradients in one update.
+  // Returns the largest number of gradients in one update.
   uint32_t MostFolded() const { return fold == Fold::kRound ? workers : fold_every; }
 
   Problems Validate() const;

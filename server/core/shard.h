@@ -60,8 +60,8 @@ class Shard {
   ByteChain Encoded(CodecId codec);
 
   // Returns the indices that the newest update selected (gTop-k), as an index list
-  // (common/codec/sparse/index_list.h), which every answer carries. Empty unless unselected values
-  // return to the workers.
+  // (common/codec/sparse/index_list.h). Every answer with parameters carries this list. Empty
+  // unless unselected values return to the workers.
   const ByteChain& selected_list() const;
 
   // The next three methods REQUIRE options.publish and seeded().

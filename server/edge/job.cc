@@ -108,7 +108,7 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
 Job::~Job() {
   control_.stop();
   control_.join();
-  // Lets the shards finish their posted work.
+  // Blocks until the shards have finished their posted work.
   shards_pool_.join();
 }
 
@@ -179,7 +179,8 @@ void Job::Admit(const JoinCall& call, Incarnation incarnation) {
   model_.Get()->ForAllShards<JoinAnswer>(
       [event](ShardHost& host, Shard&) { return *host.Apply(event, nullptr).join; },
       [this, incarnation, done = call.done](const std::vector<JoinAnswer>& answers) {
-        // The reply goes through the control thread, which admits the process's frames first.
+        // The control thread sends the reply, after streams_.Admit() below has allowed frames of
+        // this process.
         Post([done, reply = ReplyOf(incarnation, answers)] { done(reply); });
       });
   streams_.Admit(call.worker(), incarnation);

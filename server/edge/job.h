@@ -95,7 +95,7 @@ class Job {
   // Does everything that depends on time: expires leases, opens shards after start_timeout, answers
   // waiting Joins, and sends Waiting entries. Calls DONE afterwards.
   void Tick(std::function<void()> done);
-  // Ticks every EVERY from now on.
+  // Calls Tick from now on, with EVERY between the calls.
   void StartTicking(absl::Duration every);
 
   // Refuses Joins from now on, lets posted work finish, then ends every stream with Unavailable and

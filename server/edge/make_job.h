@@ -25,8 +25,9 @@ struct ServerSettings {
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // JobOptions::memory
 };
 
-// Returns a job that no worker has joined. CLOCK and the memory of SETTINGS must outlive it. Errors:
-// InvalidArgument with the problems of SPEC, or for a server number that SPEC does not have.
+// Returns a job that no worker has joined. CLOCK and the memory of SETTINGS must outlive it.
+// Errors: InvalidArgument with the problems of SPEC, or for a server number that SPEC does not
+// have.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings settings,
                                              Clock& clock);
 

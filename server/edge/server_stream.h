@@ -33,9 +33,9 @@ namespace thinwire {
 // Thread-safe.
 class SerialExecutor {
  public:
-  // Runs WORK now, or leaves it to the thread that is running another function; then WORK runs
-  // after this call returns. REQUIRES: the executor lives until the call returns, even if WORK
-  // releases its owner.
+  // If no function is running, runs WORK before this call returns. Otherwise queues WORK for the
+  // thread that runs the current function, and returns at once. REQUIRES: the executor lives until
+  // the call returns, even if WORK releases its owner.
   void Run(absl::AnyInvocable<void()> work) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -64,10 +64,10 @@ class ServerStream {
                  PublishedDeltas deltas = {});
   void AddWaiting(const WaitingEntry& wait);
 
-  // The payloads of the last frame are released. Requests the next frame as soon as the outbox is
-  // not too full, which stops a peer that writes and never reads.
+  // Call this when the payloads of the last frame are released. Requests the next frame as soon as
+  // the outbox is below its limit, so a peer that never reads cannot make the outbox grow.
   void AllowRead();
-  // The link's write has finished. If OK is false, the stream cannot write any more.
+  // Call this when the link's write has finished. If OK is false, the stream cannot write any more.
   void OnWritten(bool ok);
 
   // Sends all remaining entries, then finishes with STATUS. Only the first call to EndAfterFlush or

@@ -3,7 +3,8 @@
 //
 //   frame -> check -> events by shard -> strand: apply each event -> verdicts, answers -> streams
 //                          |                   |
-//                          +----- a token -----+     its last owner requests the next frame
+//                          +----- a token -----+     the last owner of the token to release it
+//                                                    requests the next frame
 //
 // Every payload and every posted group holds the token. Back-pressure therefore waits until a
 // frame's payloads are folded, never for a round, and a stream uses the memory of one frame.

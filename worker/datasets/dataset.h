@@ -27,14 +27,14 @@ struct Scaling {
 };
 
 struct Dataset {
-  std::vector<int64_t> example_shape;  // bytes: channels first
+  std::vector<int64_t> example_shape;  // without the batch; images: [channels, height, width]
   uint32_t class_count = 0;
   std::vector<int32_t> labels;  // 0 to class_count - 1, one per example
 
   // The values, row-major. Exactly one of the two is used.
   std::vector<uint8_t> bytes;
   std::vector<float> floats;
-  std::vector<Scaling> scalings;  // bytes: one per channel
+  std::vector<Scaling> scalings;  // of `bytes`, one per channel
 
   uint64_t example_count() const { return labels.size(); }
   // The number of values of one example.

@@ -1,7 +1,8 @@
 // IDX is the file format of MNIST. Fashion-MNIST has two pairs of such files, compressed by gzip.
 //
-//   images   00 00 08 03   count rows columns (big-endian u32)   count * rows * columns bytes
-//   labels   00 00 08 01   count (big-endian u32)                count bytes
+//   file     magic         sizes (big-endian u32)   values
+//   images   00 00 08 03   count, rows, columns     count * rows * columns bytes
+//   labels   00 00 08 01   count                    count bytes
 #ifndef THINWIRE_WORKER_DATASETS_IDX_H_
 #define THINWIRE_WORKER_DATASETS_IDX_H_
 

@@ -25,9 +25,10 @@ void UseThreads(uint32_t threads);
 // the device does not exist; the message gives the reason.
 absl::StatusOr<std::optional<int>> CudaDeviceOf(const TaskSpec& task);
 
-// Errors: InvalidArgument for an unknown device, a model that does not fit the
-// examples, a precision that LibTorch does not support for the model, or an invalid TorchScript
-// file; NotFound if that file is missing.
+// Returns the model of TASK for examples of EXAMPLE_SHAPE (without the batch dimension). Errors:
+// InvalidArgument for an unknown device, a model that does not fit the examples, a precision that
+// LibTorch does not support for the model, or an invalid TorchScript file; NotFound if that file is
+// missing.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task,
                                                  std::span<const int64_t> example_shape,
                                                  int64_t class_count);

@@ -22,7 +22,7 @@
 
 namespace thinwire {
 
-// The first bytes of a body, zeros beyond the head's length.
+// The head of a body: its first bytes, padded with zeros to kMaxHeadBytes.
 inline constexpr size_t kMaxHeadBytes = 4;
 using CodebookHead = std::array<std::byte, kMaxHeadBytes>;
 
@@ -37,7 +37,8 @@ struct CodebookShape {
   size_t number_count = 1;  // per group
 
   size_t table_size() const { return size_t{1} << bits; }
-  // For a shard of COUNT values. Offsets are relative to the body.
+  // The functions below describe a shard of COUNT values. Offsets are in bytes from the beginning
+  // of the body.
   size_t GroupSize(size_t count) const { return group == 0 ? count : group; }
   size_t GroupCount(size_t count) const;
   size_t NumbersOffset(size_t group_index) const;
@@ -98,7 +99,8 @@ class CodebookFormat : public ValueFormat {
   // codec leaves NUMBERS as the settings have them.
   virtual void Fit(std::span<const float> values, CodebookHead& head,
                    std::span<float> numbers) const = 0;
-  // Adds GRADIENT to VALUES, then fits. The default takes two passes; some codecs take one.
+  // Adds GRADIENT to VALUES, then does the same as Fit. The default takes two passes over VALUES;
+  // some codecs take one. REQUIRES: gradient.size() == values.size().
   virtual void AddAndFit(std::span<const float> gradient, std::span<float> values,
                          CodebookHead& head, std::span<float> numbers) const;
   // Sets the codes of VALUES, which begin at index FIRST of the shard, a multiple of 8. The default
@@ -114,7 +116,7 @@ class CodebookFormat : public ValueFormat {
   void Decode(const ValueBody& body, size_t first, float scale, std::span<float> out) const final;
   void DecodeAdd(const ValueBody& body, float scale, std::span<float> sum) const final;
 
-  // Returns the head at the begin of BODY. Errors: InvalidArgument if the body is too short.
+  // Returns the head at the beginning of BODY. Errors: InvalidArgument if BODY is too short.
   absl::StatusOr<CodebookHead> ReadHead(const ValueBody& body) const;
   // Fills TABLE for group GROUP_INDEX of BODY, whose head and shape are given. REQUIRES:
   // Check(body) succeeded.

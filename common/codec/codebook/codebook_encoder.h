@@ -11,8 +11,8 @@
 
 namespace thinwire {
 
-// Returns the codec of FORMAT with SETTINGS. FORMAT outlives it. Errors: InvalidArgument if the
-// format refuses the head.
+// Returns the codec of FORMAT with SETTINGS. FORMAT must outlive the codec. Errors: InvalidArgument
+// if FORMAT does not accept the head of SETTINGS.
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodebookCodec(const CodebookFormat& format,
                                                                const CodebookSettings& settings);
 

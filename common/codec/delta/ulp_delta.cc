@@ -20,7 +20,7 @@ namespace {
 constexpr IndexCoder kCoder = IndexCoder::kEliasFano;
 constexpr size_t kHeadBytes = sizeof(uint32_t) + 1;
 constexpr int kMaxOrder = 31;
-// The largest width of a coded number, 0 to 2^32 - 2, plus 2^order.
+// The bits of the largest q = u + 2^order, where u is at most 2^32 - 2.
 constexpr int kMaxBits = 33;
 
 // Returns the number that is coded for a difference: small if the difference is small, positive or
@@ -99,8 +99,8 @@ class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // Returns the next number of ORDER, or nullopt at the end of the bits and for bits that no
-  // encoder writes.
+  // Decodes the next exponential Golomb code of order ORDER. Returns nullopt at the end of the bits
+  // and for bits that no encoder writes.
   std::optional<uint32_t> Next(int order) {
     Fill();
     const int zeros = std::countr_zero(word_);

@@ -30,8 +30,8 @@ namespace thinwire {
 // length.
 size_t MaxIndexBytes(IndexCoder coder, size_t count, size_t universe);
 
-// Writes at most MaxIndexBytes bytes to OUT and returns their number. REQUIRES: INDICES ascends and
-// is below UNIVERSE.
+// Encodes INDICES. Writes at most MaxIndexBytes bytes to OUT and returns their number. REQUIRES:
+// INDICES is strictly ascending and every index is below UNIVERSE.
 size_t EncodeIndices(IndexCoder coder, std::span<const uint32_t> indices, size_t universe,
                      std::byte* out);
 

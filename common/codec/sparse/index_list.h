@@ -16,11 +16,13 @@
 
 namespace thinwire {
 
-// Returns the list of INDICES. REQUIRES: INDICES ascends and is below UNIVERSE < 2^32.
+// Returns the list of INDICES. UNIVERSE is the number of values of the shard. REQUIRES: INDICES is
+// strictly ascending, every index is below UNIVERSE, and universe < 2^32.
 ByteChain EncodeIndexList(std::span<const uint32_t> indices, size_t universe);
 
-// Decodes a list from a peer. Errors: InvalidArgument if it is malformed; nothing that grows with a
-// number read from LIST is allocated before it is checked. REQUIRES: universe < 2^32.
+// Decodes a list from a peer. Checks the number of indices before it allocates memory for them.
+// Errors: InvalidArgument if LIST is malformed or an index is not below UNIVERSE. REQUIRES:
+// universe < 2^32.
 absl::StatusOr<std::vector<uint32_t>> DecodeIndexList(const ByteChain& list, size_t universe);
 
 }  // namespace thinwire

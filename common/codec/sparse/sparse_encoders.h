@@ -1,7 +1,7 @@
 // The encoders of the sparse family (sparse_payload.h).
 //
-//   topk      sends the k values of largest magnitude, and of equal ones the lower index (Aji and
-//             Heafield 2017)
+//   topk      sends the k values of largest magnitude; among equal magnitudes the lower index wins
+//             (Aji and Heafield 2017)
 //   randomk   sends k values whose indices follow from RandomKeys::shared, so all workers of a step
 //             send the same indices (Stich et al. 2018)
 //

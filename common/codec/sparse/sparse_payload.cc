@@ -141,8 +141,8 @@ bool SparseLayout::IsWithin(const ByteChain& payload, float limit) const {
 template <typename Reader>
 void SparseLayout::ForEachEntryOf(const ByteChain& payload, Reader reader,
                                   EntryFunction block) const {
-  constexpr size_t kBlockValues =
-      2048;  // 16 KiB with the indices: they stay in the first-level cache
+  // Indices and values of a block take 16 KiB and stay in the first-level cache.
+  constexpr size_t kBlockValues = 2048;
   std::array<uint32_t, kBlockValues> indices;
   std::array<float, kBlockValues> values;
   for (size_t first = 0; first < head_.entry_count; first += kBlockValues) {

@@ -26,8 +26,8 @@ namespace thinwire {
 // Describes one codec: where its indices come from.
 struct SparseFormat {
   enum class Indices {
-    kCoded,  // they lie in the payload
-    kDrawn,  // they follow from the draw in the head
+    kCoded,  // the payload contains the indices
+    kDrawn,  // the indices are computed from the random draw in the head
   };
   CodecId id;
   Indices indices;

@@ -54,7 +54,7 @@ __global__ void AffineTableKernel(const Range* ranges, size_t count, DeviceTable
   const Range range = UnionOf(ranges, count);
   const float step = range.most / kLargestCode - range.least / kLargestCode;
   const float zero = ZeroCode(range, step);
-  // A product can overflow only for a code that no value has.
+  // The product can overflow only for a code that no value of the group uses.
   const float value = step * (static_cast<float>(threadIdx.x) - zero);
   out.table[threadIdx.x] = value > FLT_MAX ? FLT_MAX : value < -FLT_MAX ? -FLT_MAX : value;
   if (threadIdx.x > 0) return;

@@ -1,5 +1,5 @@
 // Codebooks fitted to an array on the GPU: the magnitudes that the codes of table_N, lloyd_N and
-// log4 stand for, in ascending order. All arrays are in GPU memory.
+// log_4 stand for, in ascending order. All arrays are in GPU memory.
 //
 //   Percentiles       entry j = the 99 (j + 1) / n percentile of a sorted sample, interpolated
 //   RefineEntries     Lloyd's algorithm (Lloyd 1982): entry = mean of the samples nearest to it

@@ -130,7 +130,7 @@ struct LargestOp {
   }
 
   const float* a;
-  const float* b;  // null: the magnitudes are those of A
+  const float* b;  // null: reduces |a| instead of |a + b|
   uint32_t largest = 0;
 };
 

@@ -53,8 +53,8 @@ struct TopKWorkspace {
   // their indices; the tiles are in no particular order.
   uint32_t* tile_begin = nullptr;
   uint32_t* tile_count = nullptr;
-  // Upper half: magnitudes above the k-th; lower half: magnitudes equal to it. First per tile, then
-  // summed over all tiles before.
+  // Two counts per tile, 32 bits each: magnitudes above the k-th (upper half) and magnitudes equal
+  // to it (lower half). A scan replaces them by the sums over all previous tiles.
   uint64_t* tile_selected = nullptr;
   uint32_t* candidate_indices = nullptr;
   float* candidate_values = nullptr;
@@ -284,7 +284,7 @@ __device__ unsigned LanesBefore() { return (1u << threadIdx.x % kLanes) - 1; }
 // The values of one tile to select from, in ascending order of their indices: its candidates, or
 // all its values.
 struct TileEntries {
-  const uint32_t* indices;  // null: FIRST, FIRST + 1, ...
+  const uint32_t* indices;  // null: the indices are first, first + 1, ...
   const float* values;
   uint32_t first;
   uint32_t count;

@@ -1,5 +1,5 @@
-// The table of optimizers for the contract tests: one row per optimizer with its expected properties
-// and results. For tests only.
+// The table of optimizers for the contract tests: one row per optimizer with its expected
+// properties and results. For tests only.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_CASES_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_CASES_H_
 
@@ -14,10 +14,10 @@ namespace thinwire {
 struct OptimizerCase {
   OptimizerKind kind = OptimizerKind::kSgd;
   int slot_count = 0;
-  bool remembers_gradients =
-      false;  // an update with gradient 0 moves the masters after earlier gradients
+  // After earlier gradients, an update with gradient 0 still moves the masters.
+  bool remembers_gradients = false;
   bool decoupled_decay = false;  // weight decay shrinks the masters directly
-  float bowl_rate = 0;           // a learning rate that finds the bottom of a bowl in 2000 updates
+  float bowl_rate = 0;  // a learning rate that finds the minimum of a quadratic in 2000 updates
   // The masters after ten updates (TenUpdatesGiveTheRecordedValues), in double, without and with
   // weight decay. They were computed from the formulas of the papers (moments as sums over all
   // earlier gradients), not from the recurrences that the kernels use.

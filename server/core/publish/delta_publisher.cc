@@ -12,7 +12,8 @@
 namespace thinwire {
 namespace {
 
-// If a larger fraction of the values changed, all values take few more bytes and less work.
+// If a larger fraction of the values changed, the publisher sends all values, which takes few more
+// bytes than the changes and less work.
 constexpr double kMaxChangedFraction = 0.95;
 
 size_t FullBytes(size_t count) { return 1 + count * sizeof(float); }

@@ -9,11 +9,13 @@
 // are:
 //
 //   start VALUE            all workers join, VALUE arrives as the seed, all workers read step 0
-//   seed VALUE             the first value
-//   open                   the start timeout
-//   wN join                also: read STEP, expire, return, leave
+//   seed VALUE             VALUE arrives as the seed
+//   open                   the start timeout has passed
+//   wN join                worker N joins; likewise wN expire, wN return, wN leave
+//   wN read STEP           worker N reads the parameters of STEP
 //   wN push STEP xEXAMPLES[+LATE] VALUE
-//   wN push STEP nothing   a push of weight 0
+//                          worker N pushes VALUE with this number of examples and late examples
+//   wN push STEP nothing   worker N pushes without values, with weight 0
 //   wN/INCARNATION ...     an event of that incarnation instead of the worker's last one
 //   waits                  no event; shows Shard::BlockedReads()
 //

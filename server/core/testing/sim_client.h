@@ -5,10 +5,11 @@
 //                 |
 //                 +--> leaving -> over
 //
-// After a late verdict it reads again, for a later step.
+// After a late verdict the client reads the parameters of a later step.
 //
-// It keeps the bytes of a push until the verdict and resends them if no verdict arrives. It adds
-// late values back to the residual, and stops when it is fenced. Not thread-safe.
+// The client keeps the bytes of a push until the verdict and resends them if no verdict arrives. It
+// adds the values of late pushes back to the residual, and stops when it is fenced. Not
+// thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SIM_CLIENT_H_
 #define THINWIRE_SERVER_CORE_TESTING_SIM_CLIENT_H_
 

@@ -24,7 +24,7 @@ class IndexSet {
   // For indices below UNIVERSE.
   explicit IndexSet(size_t universe) : words_((universe + 63) / 64) {}
 
-  // Returns whether INDEX is new.
+  // Adds INDEX. Returns false if the set already had it.
   bool Insert(uint32_t index) {
     uint64_t& word = words_[index / 64];
     const uint64_t bit = uint64_t{1} << (index % 64);

@@ -38,7 +38,7 @@ TEST(StoreTest, OnlyTheFirstSeedCounts) {
 }
 
 TEST(StoreTest, LentMastersStayUnchanged) {
-  constexpr size_t kCount = 5000;  // more than one run of Updater
+  constexpr size_t kCount = 5000;  // more values than Updater passes to the optimizer at once
   const PlainDescent optimizer;
   const Schedule schedule = ConstantRate();
   Store store(kCount, 0, optimizer, schedule);
