@@ -21,10 +21,12 @@
 namespace thinwire::client {
 namespace {
 
-// The first run warms caches, the residual and the sparse codec's threshold.
+// The first run is slower than the others: it fills the caches, the residual and the sparse codec's
+// threshold prediction.
 constexpr int kRuns = 4;
 
-// Returns the fastest of kRuns runs of WORK, in seconds. Errors: the first of WORK.
+// Runs WORK kRuns times and returns the duration of the fastest run, in seconds. Errors: the first
+// error that WORK returns.
 absl::StatusOr<double> FastestSeconds(Clock& clock, absl::FunctionRef<absl::Status()> work) {
   absl::Duration least = absl::InfiniteDuration();
   for (int i = 0; i < kRuns; ++i) {
@@ -35,8 +37,8 @@ absl::StatusOr<double> FastestSeconds(Clock& clock, absl::FunctionRef<absl::Stat
   return absl::ToDoubleSeconds(least);
 }
 
-// Returns COUNT values, each the sum of four uniform numbers: close to a normal distribution, and
-// cheaper.
+// Returns COUNT random values. Each is the sum of four uniform numbers, which is close to a normal
+// distribution and cheaper to compute.
 std::vector<float> RandomValues(size_t count) {
   std::minstd_rand random(1);
   std::uniform_real_distribution<float> uniform(-1e-3f, 1e-3f);
