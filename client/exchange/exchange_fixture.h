@@ -1,5 +1,5 @@
 // ExchangeFixture: the objects of one worker's exchange, with two fake servers behind an in-process
-// transport. Base class of the tests of this folder.
+// transport. Base class of the tests in client/exchange.
 #ifndef THINWIRE_CLIENT_EXCHANGE_EXCHANGE_FIXTURE_H_
 #define THINWIRE_CLIENT_EXCHANGE_EXCHANGE_FIXTURE_H_
 
@@ -52,7 +52,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
     loop_->Stop();
   }
 
-  // Blocks until a failure is reported, and returns the first one.
+  // Blocks until a failure is reported, and returns the first failure.
   absl::Status WaitForFailure() {
     const auto failed = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !failure_.ok(); };
     absl::MutexLock lock(&mu_, absl::Condition(&failed));
