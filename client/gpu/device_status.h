@@ -1,4 +1,4 @@
-// Converts CUDA errors to the status type of the client. Thread-safe.
+// Converts CUDA errors to absl::Status. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_STATUS_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_STATUS_H_
 
