@@ -120,7 +120,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   kernels::cuda::DeviceBuffer<float> kept_;  // values of the residual at indices_
   PayloadStage given_back_;
   BufferPool pool_;
-  std::vector<std::pair<std::vector<float>, std::vector<float>>> on_host_;  // the result of feedback()
+  std::vector<std::pair<std::vector<float>, std::vector<float>>> on_host_;  // feedback()'s result
 };
 
 }  // namespace thinwire::client::gpu

@@ -13,8 +13,8 @@
 namespace thinwire::client {
 namespace {
 
-// The number of parameter bytes up to which parameters stay in the CPU's cache until the forward
-// pass reads them.
+// The largest model, in bytes, whose parameters stay in the CPU's cache until the forward pass
+// reads them.
 constexpr uint64_t kCachedBytes = 32 << 20;
 
 uint64_t BytesOf(const Partition& partition) {

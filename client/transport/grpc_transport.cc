@@ -19,8 +19,8 @@ namespace thinwire {
 namespace {
 
 constexpr char kExchange[] = "/thinwire.ParameterService/Exchange";
-// The limit on received messages. Most messages have about 1 MiB; the largest shard has 1 MiB in
-// fp32, plus a header.
+// The limit on the size of a message. Most messages have about 1 MiB; the largest shard has 1 MiB
+// in fp32, plus a header.
 constexpr int kLargestMessageBytes = 8 << 20;
 // The flow-control window of a stream. The window does not adapt, because bandwidth probing is off.
 constexpr int kWindowBytes = 2 << 20;

@@ -1,4 +1,5 @@
-// IDX is the file format of MNIST. Fashion-MNIST has two pairs of such files, compressed by gzip.
+// IDX is the file format of MNIST. Fashion-MNIST consists of two pairs of IDX files, compressed
+// with gzip; a pair has one file of images and one of labels.
 //
 //   images   00 00 08 03   count rows columns (big-endian u32)   count * rows * columns bytes
 //   labels   00 00 08 01   count (big-endian u32)                count bytes
@@ -28,9 +29,10 @@ struct IdxArray {
 absl::StatusOr<IdxArray> ParseIdx(std::vector<uint8_t> file, uint32_t dimensions,
                                   const std::string& name);
 
-// Loads Fashion-MNIST, [1, 28, 28] bytes and 10 classes, from a folder with the files of Debian's
-// package dataset-fashion-mnist, compressed or not. Errors: NotFound with the missing file and the
-// package; InvalidArgument for an invalid file.
+// Loads a part of Fashion-MNIST from a folder with the files of Debian's package
+// dataset-fashion-mnist, compressed or not. An example has [1, 28, 28] bytes; there are 10 classes.
+// Errors: NotFound with the name of the missing file and of the package; InvalidArgument for an
+// invalid file.
 absl::StatusOr<Dataset> LoadFashionMnist(const std::string& folder, Part part);
 
 }  // namespace thinwire
