@@ -15,8 +15,9 @@
 //   }
 //   client->Leave();
 //
-// With a Device, gradients and the replica are in the device's memory, and only messages are in the
-// host's. Work launched on the device after WaitTensor returns may read the tensor's parameters.
+// With a Device, gradients and the replica are in the device's memory; only messages are in the
+// host's memory. Work that is launched on the device after WaitTensor returns may read the tensor's
+// parameters.
 //
 // The replica's addresses never change. The client decodes the next step's parameters into the
 // replica as they arrive, but decodes the parameters of a shard only after the shard's gradient is
@@ -132,11 +133,11 @@ class Client {
   // Leaves every server. REQUIRES: not called between BeginStep and NextStep.
   absl::Status Leave();
 
-  // Returns the workers with valid leases, as the lead last reported them; empty before Join.
-  // Thread-safe.
+  // Returns the workers with valid leases, from the last heartbeat reply of server 0; empty before
+  // Join. Thread-safe.
   std::vector<WorkerId> live() const;
-  // Returns the workers that this worker waits for, as text: "step 41: waits for worker 3 (shards
-  // 0-7)"; empty if it waits for none. Thread-safe.
+  // Returns a text that names the workers for which this worker waits: "step 41: waits for worker 3
+  // (shards 0-7)"; empty if this worker waits for no other worker. Thread-safe.
   std::string waiting() const;
   // Returns the current push codec of each group of tensors; empty unless the client chooses codecs
   // at run time. Thread-safe.

@@ -435,7 +435,7 @@ TEST_F(ClientTest, AChosenPushCodecIsReportedWithItsReason) {
   for (const char* codec : {"fp32", "bf16", "fp8_e5m2"}) {
     EXPECT_THAT(chosen[0].reason, HasSubstr(codec));
   }
-  // The last step used the chosen codec.
+  // The last pushes used the chosen codec.
   const PushEntry last = ServerOf(ShardId{0}).pushes().back();
   const bool vector =
       partition_.tensors()[partition_.segments(last.shard)[0].tensor].shape.size() < 2;

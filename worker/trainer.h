@@ -4,7 +4,7 @@
 //   each step    gather a batch, BeginStep, Train (the gate waits for parameters, the sink pushes
 //                gradients), EndStep, NextStep
 //   each epoch   save residuals and loss scale; the evaluator tests its replica
-//   leave        after the last step, or early if `stop` returns true
+//   leave        after the last step, or before it if `stop` returns true
 //
 // A step belongs to epoch step / steps_per_epoch. If the worker is behind the job, NextStep skips
 // steps. If NextStep skips the last step of an epoch, the worker finishes the epoch after NextStep.
@@ -79,7 +79,7 @@ struct TrainerOptions {
   std::string device = "cpu";  // name of the model's device, for messages
   absl::Duration delay;        // artificial delay before each step's first gradient
   std::optional<LossScaling> loss_scaling;       // unset: the loss is not scaled
-  std::optional<LossScaleFile> loss_scale_file;  // unset: the loss scale ends with the process
+  std::optional<LossScaleFile> loss_scale_file;  // unset: the loss scale is not saved
 };
 
 // All objects referred to must outlive the trainer.
@@ -100,7 +100,7 @@ class Trainer {
  public:
   enum class Ending {
     kFinished,
-    kStopped,  // `stop` returned true; the worker left in order
+    kStopped,  // `stop` returned true, and the worker left the job
   };
 
   Trainer(const TrainerOptions& options, const TrainerParts& parts);

@@ -67,7 +67,7 @@ class DecayModel final : public Model {
   // Makes the first tensor's gradient overflow if the loss scale is above `largest_scale`.
   void OverflowAbove(float largest_scale) { largest_scale_ = largest_scale; }
 
-  std::vector<std::vector<int64_t>> trained;  // the labels of each batch
+  std::vector<std::vector<int64_t>> trained;  // the labels of each trained batch
   std::vector<float> loss_scales;             // the loss scale of each call of Train()
   std::vector<float> evaluated;               // the first parameter in each call of Evaluate()
   int reset_count = 0;

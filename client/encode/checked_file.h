@@ -4,8 +4,8 @@
 //   writer   writes to path.tmp; Commit adds the checksum, flushes to disk and renames to path
 //   reader   call Open, then Read, then Finish, which checks the file's end and its checksum
 //
-// If a process ends while it writes, the old file remains. Callers must not trust data that they
-// read before Finish returns OK.
+// If a process ends while it writes, the old file remains. Callers must not use the data before
+// Finish has returned OK.
 #ifndef THINWIRE_CLIENT_ENCODE_CHECKED_FILE_H_
 #define THINWIRE_CLIENT_ENCODE_CHECKED_FILE_H_
 
@@ -31,7 +31,7 @@ using OwnedFile = std::unique_ptr<std::FILE, FileCloser>;
 class CheckedWriter {
  public:
   explicit CheckedWriter(std::string path);
-  // Removes the temporary file unless Commit has succeeded.
+  // Removes the temporary file if Commit was not called or failed.
   ~CheckedWriter();
   CheckedWriter(const CheckedWriter&) = delete;
   CheckedWriter& operator=(const CheckedWriter&) = delete;

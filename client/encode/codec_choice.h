@@ -36,8 +36,8 @@ struct CodecCost {
   double decode_seconds = 0;
 };
 
-// Returns the time to encode, send and decode one value. GOODPUT is in bytes per second. REQUIRES:
-// goodput > 0.
+// Returns the time to encode, send and decode one value, in seconds. GOODPUT is in bytes per
+// second. REQUIRES: goodput > 0.
 double SecondsPerValue(const CodecCost& cost, double goodput);
 // Returns the index of the fastest codec. REQUIRES: costs is not empty.
 size_t FastestCodec(std::span<const CodecCost> costs, double goodput);
@@ -72,7 +72,7 @@ class CodecChoice {
   const std::vector<CodecCost> costs_;
   size_t current_ = 0;
   bool decided_ = false;
-  int better_count_ = 0;  // updates in a row in which the preferred codec beat the current one
+  int better_count_ = 0;  // number of updates in a row with a better codec
   std::string reason_ = "nothing measured yet";
 };
 

@@ -49,7 +49,8 @@ std::vector<float> RandomValues(size_t count) {
   return values;
 }
 
-// A model of one shard. Its parameter memory holds the gradient.
+// The encoder and decoder under measurement, for a model of a single shard. The parameter memory of
+// this model contains the gradient.
 class Workbench {
  public:
   static absl::StatusOr<std::unique_ptr<Workbench>> Make(uint64_t values,
@@ -64,7 +65,7 @@ class Workbench {
     ASSIGN_OR_RETURN(const std::unique_ptr<const Codec> codec, MakeCodec(spec));
     ByteChain payload;
     const auto encode = [&] {
-      payload = ByteChain();  // releases its buffer for reuse
+      payload = ByteChain();  // releases the previous payload's buffer for reuse
       return Encode(spec, *codec, payload);
     };
     ASSIGN_OR_RETURN(const double encode_seconds, FastestSeconds(clock, encode));

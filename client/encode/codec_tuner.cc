@@ -88,7 +88,7 @@ bool CodecTuner::EndStep() {
   bool changed = false;
   for (Group& group : groups_) {
     if (!group.choice.Update(*goodput)) continue;
-    group.codec = MakeCodec(group.choice.spec()).value();  // valid: MeasureCodecs made it
+    group.codec = MakeCodec(group.choice.spec()).value();  // MeasureCodecs has validated it
     changed = true;
   }
   return changed;

@@ -21,7 +21,7 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // Returns a name for messages: "cuda:0 (NVIDIA H100)".
+  // Returns the device's name for messages, for example "cuda:0 (NVIDIA H100)".
   virtual std::string name() const = 0;
 
   // Makes this device the current device of the calling thread. Every thread must call Use before

@@ -1,5 +1,5 @@
-// GradientClip: computes the factor that limits the norm of a worker's whole gradient and removes
-// the loss scale.
+// GradientClip: computes a factor for a worker's whole gradient. The factor limits the gradient's
+// norm and divides the gradient by the loss scale.
 //
 //   factor = min(1, limit / |g|) / scale     |g|: norm over all tensors of the step, before scaling
 //   limit  = gradient_clip / sqrt(workers)
@@ -19,7 +19,7 @@
 
 namespace thinwire::client {
 
-// Returns the sum of the squares of VALUES; bit-equal on every machine.
+// Returns the sum of the squares of VALUES. The result has the same bits on every machine.
 double SumOfSquares(std::span<const float> values);
 
 // Not thread-safe.

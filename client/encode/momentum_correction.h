@@ -34,7 +34,7 @@ namespace thinwire::client {
 // Not thread-safe.
 class MomentumCorrection {
  public:
-  // MEMORY holds the momentum and must outlive this object.
+  // MEMORY is the allocator of the momentum; it must outlive this object.
   explicit MomentumCorrection(const CorrectionOptions& options,
                               std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : options_(options), u_(memory) {}

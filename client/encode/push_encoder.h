@@ -68,7 +68,7 @@ class PushEncoder {
   // not become late examples, because the server has already included them.
   absl::Status ReturnUnselected(const PushEntry& push, std::span<const uint32_t> selected);
 
-  // Returns the sum of the squares of GRADIENT's values, for clipping by norm.
+  // Returns the sum of the squares of GRADIENT's values, from which GradientClip computes the norm.
   absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) {
     return shards_->SumOfSquares(gradient);
   }

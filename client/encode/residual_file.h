@@ -27,7 +27,7 @@
 
 namespace thinwire::client {
 
-// The worker whose residuals a file holds.
+// The worker whose residuals a file contains.
 struct ResidualOwner {
   std::string job;
   WorkerId worker;
@@ -39,7 +39,7 @@ template <typename Floats>
 struct ShardResiduals {
   Floats residual;             // the v of error feedback
   Floats momentum;             // the u of momentum correction
-  uint32_t late_examples = 0;  // examples of the late pushes whose values are in the residual
+  uint32_t late_examples = 0;  // number of examples of late pushes in the residual
 };
 using ShardResidualsView = ShardResiduals<std::span<const float>>;
 
@@ -70,7 +70,7 @@ absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const Resi
 //   absent                                                        start without residuals
 struct ResidualStart {
   bool restore = false;
-  std::string text;  // an explanation for the log; empty if no earlier process left residuals
+  std::string text;  // reason for the log; empty if no earlier process saved residuals
 };
 
 // Decides whether to restore the residuals. REPLIES are the servers' replies to Join. PATH is empty

@@ -54,7 +54,7 @@ class ShardEncoder {
   // gradient is not finite, returns nullopt and does not change the feedback state.
   virtual absl::StatusOr<std::optional<ByteChain>> Finish() = 0;
 
-  // Adds decode(PAYLOAD) to the residual of SHARD, except at the indices SELECTED, which are
+  // Adds decode(PAYLOAD) to the residual of SHARD, except at the indices SELECTED. SELECTED is
   // ascending. REQUIRES: PAYLOAD was encoded from SHARD.
   virtual absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                                 std::span<const uint32_t> selected) = 0;

@@ -25,13 +25,13 @@ class WireMeter {
 
   // Records that pushes with BYTES bytes in total were passed to a stream.
   void Sent(size_t bytes, absl::Time now);
-  // Records that a push of BYTES bytes got its verdict.
+  // Records that the verdict of a push of BYTES bytes has arrived.
   void Judged(size_t bytes, absl::Time now);
   // Records that the encoding of a shard took the time TOOK.
   void Encoded(absl::Duration took) { encoding_ += took; }
   // Records that a stream was lost. The current step then gives no sample.
   void Lost();
-  // Ends the step. Returns the goodput, or nullopt before the first sample.
+  // Ends the step. Returns the goodput in bytes per second, or nullopt before the first sample.
   std::optional<double> EndStep();
 
  private:

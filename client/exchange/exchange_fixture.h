@@ -23,7 +23,8 @@
 
 namespace thinwire::client {
 
-// Dispatches messages as Exchange does, and records failures without stopping.
+// Passes messages to the push pipeline and the read path, as Exchange does. Records failures but
+// continues after them.
 class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
  protected:
   // The model has one tensor of SHARD_COUNT shards, each of SHARD_SIZE values.

@@ -1,8 +1,8 @@
-// SendQueue: the messages to one server that are unsent or unanswered.
+// SendQueue: the seeds, pushes and reads for one server that are unsent or unanswered.
 //
 //   seed    the shard's initial values; kept until the shard's first parameters arrive
 //   push    kept, with its bytes, until its verdict arrives; also the read for the next step
-//   read    kept until the parameters of its step arrive
+//   read    a request for parameters; kept until the parameters of its step arrive
 //
 // The queue contains shard numbers. A seed is encoded, and a read gets the version of the replica,
 // when the message is written. After a lost connection the queue sends all unanswered entries
@@ -23,7 +23,8 @@
 
 namespace thinwire::client {
 
-// The approximate limit on the payloads of one message. A message has at least one entry.
+// The approximate limit on the total size of the payloads in a message, in bytes. A message has at
+// least one entry.
 inline constexpr size_t kMessageBytes = size_t{1} << 20;
 
 // Not thread-safe. A shard is "owned" if it is one of the shards given to the constructor.
@@ -31,7 +32,7 @@ inline constexpr size_t kMessageBytes = size_t{1} << 20;
 // may name any number.
 class SendQueue {
  public:
-  // SHARDS: the server's shards, ascending.
+  // SHARDS: the shards that the server holds, in ascending order.
   explicit SendQueue(std::vector<ShardId> shards);
 
   bool owns(ShardId shard) const { return Find(shard) != nullptr; }
@@ -93,7 +94,7 @@ class SendQueue {
                   WorkerFrame& frame);
 
   std::vector<Slot> slots_;
-  std::deque<size_t> unsent_;  // indices of slots_
+  std::deque<size_t> unsent_;  // indices in slots_ of the slots to send
   size_t unsent_bytes_ = 0;    // the sum of queued_bytes over all slots
 };
 

@@ -41,7 +41,7 @@ class ServerLink::OpenStream final : public StreamObserver {
     absl::MutexLock lock(&mu_);
     return ready_.empty();
   }
-  // REQUIRES: has_room().
+  // Writes FRAME, or keeps it ready until the previous frame is written. REQUIRES: has_room().
   void Write(ByteChain frame) {
     {
       absl::MutexLock lock(&mu_);
@@ -253,7 +253,7 @@ void ServerLink::CheckHeartbeat(const absl::StatusOr<HeartbeatReply>& reply) {
   absl::Status same = CheckRun(Generation{reply->generation()}, Epoch{reply->epoch()});
   if (!same.ok()) return observer_.OnFailure(std::move(same));
   if (reply->fenced()) return observer_.OnFailure(FencedError(parts_.options.worker));
-  if (server_ != ServerId{0}) return;  // only the lead knows all live workers
+  if (server_ != ServerId{0}) return;  // only server 0, the lead, knows all live workers
   std::vector<WorkerId> live;
   for (const uint32_t worker : reply->live()) live.push_back(WorkerId{worker});
   parts_.report.set_live(std::move(live));

@@ -39,9 +39,9 @@ class ServerLiveness {
 
   void HeartbeatAnswered(absl::Time now);
   void HeartbeatFailed(absl::Status error);
-  // The stream delivered a message, which proves that it works in both directions.
+  // A message was received from the stream, which proves that the stream works in both directions.
   void MessageReceived(absl::Time now);
-  // The stream accepted a message. The server may still close the stream at once.
+  // The stream accepted a message for sending. The server may still refuse the stream.
   void MessageAccepted(absl::Time now);
   void StreamLost(absl::Time now, absl::Status error);
 

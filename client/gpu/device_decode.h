@@ -4,7 +4,7 @@
 // threads find every element at a known position. The staged data is about as long as the payload:
 //
 //   payload          staged data
-//   number format    the codes
+//   number format    the encoded numbers
 //   codebook         the table (qsgd: the number) of each group, then the packed codes
 //   topk, randomk    the indices and decoded values, 8 bytes per entry
 //   ULP delta        an index and a difference for each changed value, 8 bytes, or a

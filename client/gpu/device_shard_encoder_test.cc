@@ -184,7 +184,7 @@ TEST_F(DeviceShardEncoderTest, TheSumOfSquaresEqualsTheHostsUpToRounding) {
               1e-12 * want);
 }
 
-// A payload keeps its pinned memory alive.
+// The payload itself keeps its pinned memory alive.
 TEST_F(DeviceShardEncoderTest, APayloadOutlivesItsEncoder) {
   options_.push = {.id = CodecId::kFp8E5m2};
   const Gradients gradients(1, stream_);

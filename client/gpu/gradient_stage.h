@@ -46,7 +46,7 @@ class GradientStage {
   kernels::cuda::Stream stream_;
   kernels::cuda::DeviceBuffer<uint32_t> finite_;
   kernels::cuda::PinnedBuffer<uint32_t> finite_on_host_;
-  kernels::cuda::DeviceBuffer<double> sums_;  // the total, then the partial sums
+  kernels::cuda::DeviceBuffer<double> sums_;  // sums of squares: the total, then the partial sums
   kernels::cuda::PinnedBuffer<double> sum_on_host_;
 };
 

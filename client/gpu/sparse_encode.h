@@ -21,7 +21,7 @@ namespace thinwire::client::gpu {
 
 class SparseEncoder {
  public:
-  // REQUIRES: spec.id is a sparse codec, and MakeCodec(spec) succeeds.
+  // REQUIRES: the codec of SPEC is sparse, and MakeCodec(spec) succeeds.
   explicit SparseEncoder(const CodecSpec& spec) : spec_(spec), format_(*RowOf(spec.id).sparse) {}
 
   // Returns true if the codec sends a dense payload whenever a sparse payload would not be shorter.
@@ -56,7 +56,7 @@ class SparseEncoder {
   Parts PartsOf(size_t count, uint64_t draw, const DenseEncoder& values) const;
   bool CodesIndices() const { return format_.indices == SparseFormat::Indices::kCoded; }
   bool UsesGolombRice() const { return CodesIndices() && spec_.indices == IndexCoder::kGolombRice; }
-  // Writes the heads of the payload and of the values within it.
+  // Writes the head of the payload and the head of the encoded values within the payload.
   kernels::cuda::Status WriteHeads(const Parts& parts, const DenseEncoder& values,
                                    const DeviceCall& call, uint32_t* size) const;
   // Select the indices to send, largest magnitudes or random ones, and gather their values.

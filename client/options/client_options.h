@@ -30,7 +30,7 @@ struct ClientOptions {
   WorkerId worker;
   uint32_t worker_count = 1;
   uint32_t server_count = 1;
-  uint64_t shard_size = 0;        // values per shard; 0: Partition::Make chooses
+  uint64_t shard_size = 0;        // values per shard; 0: chosen by Partition::Make
   uint64_t planned_examples = 0;  // examples of all workers in the whole run
   uint64_t planned_steps = 0;     // steps of the whole run; only for the warm-up
   CodecSpec push;
@@ -60,9 +60,9 @@ absl::Status CheckOptions(const ClientOptions& options);
 
 // The push codec that a client chose for a group of tensors, and the reason for the choice.
 struct GroupCodec {
-  std::string group;  // matrices, convolutions or vectors
+  std::string group;  // "matrices", "convolutions" or "vectors"
   std::string codec;
-  std::string reason;  // readable text
+  std::string reason;  // text for a person
 
   bool operator==(const GroupCodec&) const = default;
 };

@@ -17,7 +17,7 @@
 
 namespace thinwire::client {
 
-// The checked content of a ParametersEntry.
+// A change of one shard's parameters: the checked content of a ParametersEntry.
 struct ParameterChange {
   ShardId shard;
   // A payload contains the shard's new values or, if `adds` is true, values to add to the shard's
@@ -33,11 +33,11 @@ class ParameterMemory {
 
   virtual std::span<float> tensor(uint32_t tensor) = 0;
 
-  // Sets all values. REQUIRES: one span per tensor, each of the tensor's length, in the host's
-  // memory.
+  // Sets all parameters to VALUES. REQUIRES: VALUES has one span per tensor, of the tensor's
+  // length, in the host's memory.
   virtual absl::Status Fill(std::span<const std::span<const float>> values) = 0;
-  // Returns the values of SHARD that Fill set, as an fp32 payload. REQUIRES: Apply was not called
-  // for SHARD.
+  // Returns an fp32 payload with the initial values of SHARD, which Fill has set. REQUIRES: Apply
+  // was not called for SHARD.
   virtual ByteChain SeedPayload(ShardId shard) const = 0;
 
   // Applies CHANGE to its shard. Returns the hash of the new values if CHANGE requests it, else 0.

@@ -1,5 +1,5 @@
 // Replica: this worker's copy of the parameters, and the version of each shard. A ParameterMemory
-// holds the values.
+// contains the values.
 //
 //   FULL   sets all values of a shard
 //   ADD    adds to the shard's values; applies only to the base version that the entry names
@@ -44,14 +44,14 @@ class Replica {
 
   std::span<float> tensor(uint32_t tensor) { return memory_->tensor(tensor); }
 
-  // Sets all values. REQUIRES: one span per tensor, each of the tensor's length. Errors: errors of
-  // the ParameterMemory.
+  // Sets all parameters to VALUES. REQUIRES: VALUES has one span per tensor, of the tensor's
+  // length. Errors: errors of the ParameterMemory.
   absl::Status Fill(std::span<const std::span<const float>> values) {
     return memory_->Fill(values);
   }
 
-  // Returns the values of SHARD that Fill set, as an fp32 payload. REQUIRES: nothing was merged
-  // into SHARD.
+  // Returns an fp32 payload with the initial values of SHARD, which Fill has set. REQUIRES: Merge
+  // has not changed SHARD.
   ByteChain SeedPayload(ShardId shard) const { return memory_->SeedPayload(shard); }
 
   // Returns the version of SHARD's values; 0 before the first parameters arrive.

@@ -18,7 +18,8 @@ std::span<const float> Gather(std::span<const Segment> segments,
                               std::span<const std::span<const float>> tensors,
                               std::vector<float>& scratch);
 
-// Returns the memory of the single segment, or an empty span if there are several segments.
+// Returns the part of TENSORS that the only element of SEGMENTS refers to, or an empty span if
+// there are several segments.
 std::span<float> InPlace(std::span<const Segment> segments,
                          std::span<const std::span<float>> tensors);
 

@@ -30,7 +30,7 @@ class FakeServer final : public InProcessServer {
   FakeServer(const Partition& partition, ServerId server);
 
   void set_judge(Judge judge);
-  // Changes parameters before they are sent.
+  // A function that changes an entry with parameters before the server sends it.
   using Answer = std::function<void(ParametersEntry&)>;
   void set_answer(Answer answer);
   // Until ReleaseReads, answers reads of SHARDS only with a notice that they wait for WORKER.
@@ -39,7 +39,7 @@ class FakeServer final : public InProcessServer {
   // Simulates a restart of the server's process: starts EPOCH and refuses frames of the previous
   // epoch.
   void Restart(Epoch epoch);
-  // Reports in heartbeats that another process has the worker's number.
+  // From now on, replies to heartbeats that another process uses the worker's number.
   void Fence();
   void set_lease_seconds(double lease_seconds);
   // Sets the initial values of SHARD, so that no worker needs to upload them.

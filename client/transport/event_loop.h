@@ -26,7 +26,7 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Runs TASK after the tasks posted before it. Drops TASK after Stop.
+  // Runs TASK after the tasks posted before it. Drops TASK if Stop was called.
   void Post(Task task);
   // Runs TASK at time AT or soon after, before any posted tasks that have not started at that time.
   void PostAt(absl::Time at, Task task);

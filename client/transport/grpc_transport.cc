@@ -117,8 +117,8 @@ class GrpcStream final : public FrameStream,
   const std::shared_ptr<grpc::Channel> channel_;
   StreamObserver& observer_;
   grpc::ClientContext context_;
-  grpc::ByteBuffer incoming_;  // in use by gRPC from StartRead to OnReadDone
-  grpc::ByteBuffer outgoing_;  // in use by gRPC from StartWrite to OnWriteDone
+  grpc::ByteBuffer incoming_;  // gRPC uses this buffer from StartRead to OnReadDone
+  grpc::ByteBuffer outgoing_;  // gRPC uses this buffer from StartWrite to OnWriteDone
 
   absl::Mutex mu_;
   // True if no further operation may be started. While this is false, a hold prevents gRPC from

@@ -48,7 +48,7 @@ class InProcessServer {
   virtual absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) = 0;
 };
 
-// Thread-safe. The servers must outlive the transport, and the transport its streams.
+// Thread-safe. The servers must outlive the transport, and the transport must outlive its streams.
 class InProcessTransport final : public Transport {
  public:
   explicit InProcessTransport(std::vector<InProcessServer*> servers);
@@ -67,14 +67,15 @@ class InProcessTransport final : public Transport {
   //
   // Breaks the server's streams. Undelivered frames in both directions are lost.
   void DropStreams(ServerId server);
-  // Breaks the server's streams, and refuses new streams and calls until REFUSE is false.
+  // If REFUSE is true, breaks the server's streams and refuses new streams and calls until Refuse
+  // is called with false.
   void Refuse(ServerId server, bool refuse);
-  // Discards all frames and calls to and from the server, but keeps its streams open. Calls fail
-  // with DeadlineExceeded.
+  // While MUTE is true, discards all frames and calls to and from the server but keeps its streams
+  // open. Calls then fail with DeadlineExceeded.
   void Mute(ServerId server, bool mute);
-  // Delays the server's frames until HOLD is false.
+  // Delays the frames from the server while HOLD is true.
   void Hold(ServerId server, bool hold);
-  // Loses each of the server's next COUNT frames, and breaks the stream that carried it.
+  // Discards each of the next COUNT frames from the server, and breaks the stream of the frame.
   void LoseReplies(ServerId server, int count);
   // Delivers each of the next COUNT frames to the server twice.
   void RepeatFrames(ServerId server, int count);

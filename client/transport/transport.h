@@ -38,8 +38,8 @@ class StreamObserver {
 
 class FrameStream {
  public:
-  // Ends the stream. No call reaches the observer after the destructor returns. REQUIRES: not
-  // called from within the observer.
+  // Ends the stream. The observer is not called after the destructor has returned. REQUIRES: not
+  // called from within a function of the observer.
   virtual ~FrameStream() = default;
   // Sends FRAME; does nothing if the stream has ended. REQUIRES: OnWritten was called for the
   // previous frame.

@@ -149,7 +149,7 @@ TEST_P(TransportContractTest, FramesOfAnySizeArriveWhole) {
     const ByteChain frame = BytesOfSize(size);
     stream->Write(frame);
     EXPECT_EQ(observer.NextFrame(), frame) << size;
-    observer.WaitForWritten(++written);  // the echo can arrive before OnWritten
+    observer.WaitForWritten(++written);  // the reply may arrive before OnWritten
     stream->ReadNext();
   }
 }

@@ -1,7 +1,7 @@
 // The binary version of CIFAR-10: five training files and a test file. A file consists of rows, one
 // per image:
 //
-//   label (1 byte, 0 to 9)   red (1024 bytes)   green (1024)   blue (1024)
+//   label (1 byte, 0 to 9) | red (1024 bytes) | green (1024 bytes) | blue (1024 bytes)
 #ifndef THINWIRE_WORKER_DATASETS_CIFAR10_H_
 #define THINWIRE_WORKER_DATASETS_CIFAR10_H_
 

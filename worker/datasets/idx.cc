@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-constexpr uint32_t kUnsignedBytes = 0x0800;  // the type bits of the magic number
+constexpr uint32_t kUnsignedBytes = 0x0800;  // type bits of IDX's magic number
 constexpr uint32_t kClassCount = 10;
 // The mean and standard deviation of byte / 255 over Fashion-MNIST's 60,000 training images.
 constexpr double kMean = 0.2860;

@@ -23,9 +23,9 @@ struct IdxArray {
   bool operator==(const IdxArray&) const = default;
 };
 
-// Parses an IDX file of unsigned bytes. `name` is the file's name in error messages. Errors:
-// InvalidArgument if the file has another type, another number of dimensions, or a length that does
-// not match its header.
+// Parses an IDX file of unsigned bytes with `dimensions` dimensions. `name` is the file's name in
+// error messages. Errors: InvalidArgument if the file has another type, another number of
+// dimensions, or a length that does not match its header.
 absl::StatusOr<IdxArray> ParseIdx(std::vector<uint8_t> file, uint32_t dimensions,
                                   const std::string& name);
 

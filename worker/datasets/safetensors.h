@@ -3,7 +3,7 @@
 //
 //   header length   8 bytes, little-endian
 //   header          JSON: {"x": {"dtype": "F32", "shape": [n, 784], "data_offsets": [0, end]}, ...}
-//   tensors         row-major, little-endian; data_offsets count from here
+//   tensors         row-major, little-endian; data_offsets are relative to the first tensor byte
 //
 // The format has no checksum, so the reader checks the whole header: the tensors must cover the
 // file without gaps or overlaps, their lengths must match their types and shapes, and no key may
@@ -27,7 +27,7 @@ inline constexpr uint64_t kLargestSafetensorsHeader = 100'000'000;
 
 // A tensor in a file whose bytes are in memory.
 struct SafetensorsEntry {
-  std::string dtype;  // F32, I64, ...
+  std::string dtype;  // "F32", "I64", ...
   std::vector<int64_t> shape;
   std::span<const uint8_t> bytes;  // points into the file's bytes
 

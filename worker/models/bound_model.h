@@ -43,7 +43,7 @@ struct BoundModel {
         });
   }
 
-  // Takes a gradient descent step: replica -= rate * gradients.
+  // Applies one step of gradient descent: replica -= rate * gradients.
   void Descend(float rate) {
     for (size_t i = 0; i < replica.size(); ++i) {
       for (size_t k = 0; k < replica[i].size(); ++k) replica[i][k] -= rate * gradients[i][k];

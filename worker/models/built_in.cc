@@ -130,7 +130,8 @@ absl::StatusOr<Network> MakeCnn(std::span<const int64_t> example_shape, int64_t 
   LayerMaker make(seed, network);
   const uint32_t conv1 = make.Convolution("conv1", example_shape[0], 16, 5);
   const uint32_t conv2 = make.Convolution("conv2", 16, 32, 5);
-  // Each of the two poolings halves height and width.
+  // The number of inputs of the first dense layer. Each of the two poolings halves height and
+  // width.
   const int64_t features = 32 * (example_shape[1] / 4) * (example_shape[2] / 4);
   const uint32_t dense1 = make.Dense("dense1", features, 128);
   const uint32_t dense2 = make.Dense("dense2", 128, class_count);

@@ -59,7 +59,8 @@ TEST_P(BuiltInModelTest, EveryTensorIsGatedOnce) {
 TEST_P(BuiltInModelTest, EveryGradientReachesTheSinkOnceLastLayerFirst) {
   BoundModel bound = Small();
   ASSERT_TRUE(bound.Train(toy_.batch()).ok());
-  // The gradients of one layer's tensors, whose names share a prefix, may arrive in any order.
+  // Returns the layer of tensor I. The tensors of a layer have names with the same prefix, and
+  // their gradients may arrive in any order.
   const auto layer = [&](uint32_t i) {
     const std::string& name = bound.model->tensors()[i].name;
     return name.substr(0, name.rfind('.'));

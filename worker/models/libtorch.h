@@ -14,7 +14,8 @@
 
 namespace thinwire {
 
-// Returns InvalidArgument "PLACE: MESSAGE" for an exception of LibTorch, without its C++ backtrace.
+// Converts an exception of LibTorch to the status InvalidArgument "PLACE: MESSAGE". MESSAGE is the
+// exception's message without the C++ backtrace.
 absl::Status TorchError(const std::string& place, const std::exception& error);
 
 // While an Autocast object exists, those operators of this thread that LibTorch considers safe and

@@ -22,10 +22,10 @@
 
 namespace thinwire {
 
-// A batch of n examples.
+// A batch of n labeled examples.
 struct Batch {
-  std::span<const float> x;         // [n, ...example shape], row-major
-  std::span<const int64_t> labels;  // [n], classes from 0
+  std::span<const float> x;         // values, [n, ...example shape], row-major
+  std::span<const int64_t> labels;  // class numbers from 0, [n]
 };
 
 // The sum of the losses and the number of correct predictions over `examples` examples.
@@ -51,7 +51,7 @@ struct BatchResult {
 // Not thread-safe.
 class Model {
  public:
-  // Blocks until the tensor's parameters are up to date. Errors abort the pass.
+  // Blocks until the tensor's parameters are up to date. An error ends the forward pass.
   using Gate = std::function<absl::Status(uint32_t tensor)>;
   // Receives the final gradient of the batch's mean loss with respect to a tensor, multiplied by
   // the loss scale. The gradient is in the same kind of memory (host or device) as the tensor's
@@ -83,7 +83,8 @@ class Model {
   // model.
   virtual absl::StatusOr<BatchResult> Evaluate(const Batch& batch) = 0;
 
-  // Returns true if the model has buffers. A worker that joins a running job must recompute them.
+  // Returns true if the model has buffers. A worker that joins a running job must recompute the
+  // buffers.
   virtual bool has_buffers() const = 0;
   // Sets the buffers to their initial values.
   virtual void ResetBuffers() = 0;

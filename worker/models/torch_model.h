@@ -53,7 +53,8 @@ class TorchModel final : public Model {
   // Runs the forward pass and returns the logits in fp32. Errors: any error that `gate` returns;
   // InvalidArgument if LibTorch throws an exception or the logits have the wrong shape.
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& x, bool training, const Gate* gate);
-  // Implements Network::Read; a null gate means that all parameters are up to date.
+  // Implements Network::Read: calls `gate` and returns the parameter. A null gate means that all
+  // parameters are up to date.
   at::Tensor Read(uint32_t parameter, const Gate* gate);
   // Passes a gradient to the sink.
   void Deliver(uint32_t parameter, const at::Tensor& gradient);
@@ -65,13 +66,13 @@ class TorchModel final : public Model {
   const at::Device device_;
   const at::ScalarType precision_;
   std::vector<TensorShape> tensors_;
-  std::vector<at::Tensor> initial_;  // on the CPU
+  std::vector<at::Tensor> initial_;  // initial parameters, on the CPU
   std::vector<at::Tensor> initial_buffers_;
 
   Network network_;
   std::vector<at::Tensor> bound_;  // views of the memory given to Bind(); undefined before Bind()
 
-  // State of the current pass.
+  // The state of the current forward or backward pass.
   std::vector<bool> read_;
   absl::Status gate_status_;
   const Sink* sink_ = nullptr;

@@ -2,7 +2,7 @@
 // torch.jit.trace and saved with torch.jit.save.
 //
 //   parameters   the entries of named_parameters() that require a gradient, in this order; fp32.
-//                Frozen parameters keep the values of the file.
+//                Other parameters keep their values from the file.
 //   buffers      named_buffers()
 //   forward      maps a batch [n, ...example shape] to logits [n, classes]
 //
