@@ -139,7 +139,7 @@ class Trainer {
 
   const TrainerOptions options_;
   const TrainerParts parts_;
-  const Step end_;  // the last step plus one
+  const Step end_;  // the step after the last step
   Stopwatch stopwatch_;
   BatchBuffer batches_;
   std::vector<float> zeros_;  // gradient of a step with weight 0; as long as the largest tensor

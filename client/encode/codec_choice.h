@@ -72,7 +72,7 @@ class CodecChoice {
   const std::vector<CodecCost> costs_;
   size_t current_ = 0;
   bool decided_ = false;
-  int better_count_ = 0;  // number of updates in a row with a better codec
+  int better_count_ = 0;  // consecutive updates that preferred another codec
   std::string reason_ = "nothing measured yet";
 };
 

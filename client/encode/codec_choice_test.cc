@@ -10,7 +10,7 @@ namespace thinwire::client {
 namespace {
 
 constexpr double kNano = 1e-9;
-constexpr double kFast = 10e9;  // bytes per second; more than one thread can read from memory
+constexpr double kFast = 10e9;  // bytes per second; faster than memory reads by one thread
 constexpr double kGigabit = 118e6;
 
 // Returns the costs of fp32 and of two codecs that send fewer bytes but need more computing time.

@@ -109,7 +109,7 @@ class Workbench {
     RETURN_IF_ERROR(
         encoder_->Begin({.shard = {0}, .gradient = shard, .spec = spec, .codec = codec}));
     ASSIGN_OR_RETURN(std::optional<ByteChain> payload, encoder_->Finish());
-    to = *std::move(payload);  // has a value because the gradient is finite
+    to = *std::move(payload);  // not nullopt, because the gradient is finite
     return absl::OkStatus();
   }
 

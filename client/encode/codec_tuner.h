@@ -7,8 +7,7 @@
 //   convolutions   three dimensions or more      all
 //   vectors        one dimension or none         dense codecs of 8 bits or more (decisions/0041)
 //
-// All shards of a group use one codec. A group to which no tensor of the model belongs does not
-// exist.
+// All shards of a group use one codec. Groups that contain no tensor of the model are omitted.
 #ifndef THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
 #define THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
 
@@ -41,7 +40,8 @@ class CodecTuner {
   // Return the push codec of SHARD in the current step, as a spec and as a codec.
   const CodecSpec& SpecOf(ShardId shard) const { return GroupOf(shard).choice.spec(); }
   const Codec& CodecOf(ShardId shard) const { return *GroupOf(shard).codec; }
-  // Returns the meter. The caller reports every sent push, every verdict and every encoding to it.
+  // Returns the meter. The caller reports every sent push, every verdict and every encoding to the
+  // meter.
   WireMeter& meter() { return meter_; }
   // Ends a step in which every push has a verdict. Returns true if the codec of a group changed or
   // was chosen for the first time.

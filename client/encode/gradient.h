@@ -21,7 +21,8 @@ struct TensorGradient {
   // returns.
   std::shared_ptr<const void> owner;
   // Blocks until the device has computed the values; callable from any thread. Errors: errors of
-  // the device. Null: the values are already computed. Gradients in the host's memory always are.
+  // the device. Null: the values are already computed, which is always true for gradients in the
+  // host's memory.
   std::function<absl::Status()> wait;
 };
 

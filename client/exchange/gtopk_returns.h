@@ -50,7 +50,7 @@ class GtopkReturns {
   struct Slot {
     bool keeps = false;
     std::optional<PushEntry> push;
-    // The contents of the last parameters.
+    // The frontier and the selected indices in the shard's newest parameters.
     Step frontier;
     std::vector<uint32_t> selected;
   };

@@ -70,7 +70,7 @@ bool SendQueue::FillMessage(const Replica& replica, std::optional<CodecId> pull,
     unsent_.pop_front();
     slot.queued = false;
     SetQueuedBytes(slot, 0);
-    if (!slot.push.has_value() && !slot.read.has_value()) continue;  // answered while queued
+    if (!slot.push.has_value() && !slot.read.has_value()) continue;  // entry was already answered
     AddEntries(slot, replica, pull, frame);
     if (slot.seed) bytes += frame.seeds.back().payload.size();
     bytes += more;

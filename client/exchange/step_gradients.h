@@ -43,7 +43,7 @@ class StepGradients {
   std::vector<std::vector<ShardId>> shards_of_tensor_;
 
   uint32_t next_;
-  std::vector<uint32_t> missing_of_shard_;  // unready tensors of each shard
+  std::vector<uint32_t> missing_of_shard_;  // number of unready tensors of each shard
   std::vector<std::span<const float>> gradients_;
   std::vector<std::shared_ptr<const void>> owners_;  // indexed by tensor
 };

@@ -24,7 +24,7 @@ struct DeviceCall {
   std::span<const float> gradient;
   std::span<float> residual;  // as long as the gradient; empty: no error feedback
   RandomKeys keys;
-  std::byte* workspace;  // begins at a multiple of 16 bytes
+  std::byte* workspace;  // its address is a multiple of 16
   std::byte* out;        // beginning of the payload or of its body
   const kernels::cuda::Stream& stream;
 };

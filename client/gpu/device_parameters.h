@@ -55,7 +55,7 @@ class DeviceParameters final : public ParameterMemory {
   kernels::cuda::DeviceBuffer<float> memory_;
   std::vector<std::span<float>> tensors_;
   PayloadStage stage_;
-  kernels::cuda::DeviceBuffer<float> gathered_;  // copy of a shard with several segments
+  kernels::cuda::DeviceBuffer<float> gathered_;  // a shard's values, if in several segments
   kernels::cuda::PinnedBuffer<float> on_host_;   // the values to hash
 
   // A copy, in host memory, of the values that Fill() set; used by SeedPayload().

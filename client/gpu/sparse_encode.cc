@@ -38,7 +38,7 @@ struct SparseEncoder::Workspace {
 
   std::span<uint32_t> indices;
   std::span<float> sent, errors;  // the sent values and their encoding errors
-  std::span<uint32_t> threshold;  // used instead of the prediction if there is no residual
+  std::span<uint32_t> threshold;  // topk's threshold if there is no residual
   std::span<uint32_t> index_words;
   std::span<std::byte> values, selection;
   size_t bytes = 0;

@@ -25,8 +25,8 @@ void EventLoop::PostAt(absl::Time at, Task task) {
 
 void EventLoop::Run(const Task& task) {
   absl::Notification done;
-  // Its deleter notifies `done` when the loop destroys the task, either after running or after
-  // dropping the task.
+  // The deleter of `guard` notifies `done` when the loop destroys the task, either after running or
+  // after dropping the task.
   std::shared_ptr<void> guard(nullptr, [&done](void*) { done.Notify(); });
   Post([guard = std::move(guard), &task] { task(); });
   done.WaitForNotification();
