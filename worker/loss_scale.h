@@ -38,7 +38,7 @@ class LossScale {
   // The saved state.
   struct State {
     float value = 1;
-    uint64_t good_steps = 0;  // finite steps in a row
+    uint64_t good_steps = 0;  // consecutive steps with finite gradients
 
     bool operator==(const State&) const = default;
   };

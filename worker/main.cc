@@ -56,7 +56,7 @@ struct Flags {
   uint32_t worker = 0;
   std::string addresses;  // addresses of all servers, by server number
   std::string residual_file;
-  std::string delay;  // empty: the delay of this worker in the job file, if any
+  std::string delay;  // empty: the job file's delay for this worker
 };
 
 // The checked settings of this worker.
@@ -146,7 +146,7 @@ absl::StatusOr<uint64_t> FileHash(const std::string& path) {
 // The device on which a worker trains.
 struct TrainingDevice {
   std::unique_ptr<const Device> gpu;  // null: the client's tensors are in the host's memory
-  std::string name;                   // name for messages
+  std::string name;                   // the device's name for messages
 };
 
 // Opens the device of `task`. Errors: FailedPrecondition or InvalidArgument with the reason why the

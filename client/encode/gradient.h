@@ -32,7 +32,7 @@ namespace client {
 struct ShardGradient {
   std::span<const Segment> segments;
   std::span<const std::span<const float>> tensors;
-  std::shared_ptr<const void> owner;  // keeps the values alive; only set for a single segment
+  std::shared_ptr<const void> owner;  // keeps the values alive; null if there are several segments
   // True if `owner` keeps the values unchanged until the push has its verdict. An fp32 payload may
   // then refer to the values instead of a copy.
   bool may_alias = true;

@@ -47,7 +47,7 @@ class StepProgress {
   std::vector<std::vector<uint32_t>> tensors_of_shard_;
 
   mutable absl::Mutex mu_;
-  std::vector<bool> missing_ ABSL_GUARDED_BY(mu_);                // shards that are awaited
+  std::vector<bool> missing_ ABSL_GUARDED_BY(mu_);                // true for awaited shards
   std::vector<uint32_t> missing_of_tensor_ ABSL_GUARDED_BY(mu_);  // missing shards of each tensor
   uint32_t missing_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool encoded_ ABSL_GUARDED_BY(mu_) = false;

@@ -38,7 +38,7 @@ class DenseEncoder {
 
  private:
   const CodecId id_;
-  const std::optional<CodebookEncoder> codebook_;  // nullopt for number formats
+  const std::optional<CodebookEncoder> codebook_;  // codebook encoder; nullopt for number formats
   std::vector<std::byte> head_;
 };
 

@@ -70,7 +70,7 @@ class DenseDecoder {
   const CheckedPayload& payload_;
   const size_t count_;
   const float scale_;
-  const CodebookFormat* const format_;  // null for number formats
+  const CodebookFormat* const format_;  // the codec's codebook format; null for number formats
   CodebookHead head_ = {};
   CodebookShape shape_ = {};
   size_t codes_offset_ = 0;  // offset in the payload; the codes are its last part

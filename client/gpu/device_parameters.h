@@ -55,8 +55,8 @@ class DeviceParameters final : public ParameterMemory {
   kernels::cuda::DeviceBuffer<float> memory_;
   std::vector<std::span<float>> tensors_;
   PayloadStage stage_;
-  kernels::cuda::DeviceBuffer<float> gathered_;  // a shard's values, if in several segments
-  kernels::cuda::PinnedBuffer<float> on_host_;   // the values to hash
+  kernels::cuda::DeviceBuffer<float> gathered_;  // copy of a shard that has several segments
+  kernels::cuda::PinnedBuffer<float> on_host_;   // the values whose hash is computed
 
   // A copy, in host memory, of the values that Fill() set; used by SeedPayload().
   std::vector<std::vector<float>> initial_;

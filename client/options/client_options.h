@@ -62,7 +62,7 @@ absl::Status CheckOptions(const ClientOptions& options);
 struct GroupCodec {
   std::string group;  // "matrices", "convolutions" or "vectors"
   std::string codec;
-  std::string reason;  // text for a person
+  std::string reason;  // explanation of the choice for a person
 
   bool operator==(const GroupCodec&) const = default;
 };

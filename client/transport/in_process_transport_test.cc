@@ -44,7 +44,7 @@ class ReferenceServer final : public InProcessServer {
 
  private:
   ReferenceControl& control_;
-  std::map<uint64_t, Peer> streams_;  // only the transport's thread uses it
+  std::map<uint64_t, Peer> streams_;  // used only by the transport's thread
 };
 
 class InProcessUnderTest final : public TransportUnderTest {

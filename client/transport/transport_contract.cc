@@ -201,7 +201,7 @@ TEST_P(TransportContractTest, AStreamCanBeDestroyedAtAnyMoment) {
     RecordingObserver observer;
     auto stream = transport().Open(kServer, observer);
     if (i % 3 > 0) stream->Write(BytesOfSize(1 << 18));
-    if (i % 3 > 1) observer.NextFrame();  // does not request another frame
+    if (i % 3 > 1) observer.NextFrame();  // receives a frame without requesting another one
     stream.reset();
     const int event_count = observer.event_count();
     EXPECT_TRUE(HeartbeatAndWait(transport(), kServer).ok());

@@ -31,7 +31,7 @@ struct Scaling {
 struct Dataset {
   std::vector<int64_t> example_shape;  // images: [channels, height, width]
   uint32_t class_count = 0;
-  std::vector<int32_t> labels;  // 0 to class_count - 1, one per example
+  std::vector<int32_t> labels;  // one label per example, from 0 to class_count - 1
 
   // The values of all examples, row-major. Either `bytes` or `floats` contains them; the other is
   // empty.

@@ -81,7 +81,7 @@ absl::Status TorchError(const std::string& place, const std::exception& error) {
 Autocast::Autocast(c10::DeviceType device, c10::ScalarType precision)
     : device_(device), enabled_(precision != c10::kFloat) {
   if (!enabled_) return;
-  SetPrecision(device_, precision);  // comes first because it may throw
+  SetPrecision(device_, precision);  // may throw, so it precedes SetEnabled
   SetEnabled(device_, true);
 }
 
