@@ -40,8 +40,6 @@ client::ResidualOwner OwnerOf(const ClientOptions& options) {
 
 }  // namespace
 
-// Construction.
-
 absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
                                                      std::vector<TensorShape> tensors,
                                                      Transport& transport, const Device* device) {
@@ -81,7 +79,7 @@ absl::Status Client::MakeEncoder() {
     ASSIGN_OR_RETURN(tuner_, client::CodecTuner::Make(partition_, options_, device_, clock_));
     report_->set_choices(tuner_->choices());
   }
-  std::unique_ptr<client::ShardEncoder> shards;  // null: the host's
+  std::unique_ptr<client::ShardEncoder> shards;  // null: gradients are in the host's memory
   if (device_ != nullptr) {
     ASSIGN_OR_RETURN(shards, device_->MakeEncoder(partition_, options_));
   }
@@ -101,8 +99,6 @@ absl::Status Client::MakeReplica() {
   return absl::OkStatus();
 }
 
-// Joining.
-
 absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initial) {
   if (loop_ != nullptr) return absl::FailedPreconditionError("Join: called twice");
   RETURN_IF_ERROR(CheckInitial(partition_.tensors(), initial));
@@ -115,7 +111,8 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
   incarnation_ = Incarnation{replies[0].incarnation()};
   RETURN_IF_ERROR(StartResiduals(std::move(saved), replies, first));
   next_ = first;
-  // This precedes the start of the loop, so that a WaitTensor call right after Join blocks.
+  // Marks every shard as expected before the loop starts, so that a WaitTensor right after Join
+  // blocks until the parameters arrive.
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) progress_->ExpectShard(ShardId{s});
   RETURN_IF_ERROR(StartExchange(replies));
   loop_->Post([this, first] { exchange_->Start(first); });
@@ -159,8 +156,6 @@ absl::Status Client::StartExchange(const std::vector<JoinReply>& replies) {
   return used;
 }
 
-// Steps.
-
 void Client::BeginStep(Step step, uint32_t examples, float scale) {
   progress_->BeginStep();
   loop_->Post([=, this] { exchange_->pushes().BeginStep(step, examples, scale); });
@@ -179,7 +174,8 @@ void Client::Ready(uint32_t tensor, std::span<const float> gradient,
 
 void Client::Ready(uint32_t tensor, TensorGradient gradient) {
   if (gradient.wait == nullptr) return Ready(tensor, gradient.values, std::move(gradient.owner));
-  // Waits on a loop of its own: a wait on the main loop would delay messages from servers.
+  // Waits for the device on a separate event loop, because a wait on the main loop would delay
+  // messages from servers.
   gradient_loop_->Post([this, tensor, gradient = std::move(gradient)] {
     const absl::Status computed = gradient.wait();
     if (computed.ok()) return Ready(tensor, gradient.values, gradient.owner);
@@ -194,15 +190,13 @@ absl::StatusOr<Step> Client::NextStep() {
   return next_;
 }
 
-// Leaving.
-
 absl::Status Client::SaveResiduals() {
   if (options_.residual_file.empty()) return absl::OkStatus();
   bool returns_pending = false;
   loop_->Run([&] { returns_pending = exchange_->returns_pending(); });
   if (returns_pending) RETURN_IF_ERROR(progress_->WaitAll());
-  // Every push has its verdict, and returned values are in the residuals. The loop does not use the
-  // encoder again before the next step begins.
+  // At this point every push has its verdict, and the residuals contain all values that gTop-k
+  // returned. The loop does not use the encoder again before the next step begins.
   absl::StatusOr<std::vector<client::ShardResidualsView>> residuals;
   loop_->Run([&] { residuals = encoder_->residuals(); });
   RETURN_IF_ERROR(residuals.status());
@@ -225,8 +219,6 @@ absl::Status Client::Leave() {
                                                  options_.server_count, request, lost);
   return failure.ok() ? left : failure;
 }
-
-// Observation.
 
 std::span<float> Client::replica(uint32_t tensor) { return replica_->tensor(tensor); }
 std::vector<WorkerId> Client::live() const { return report_->live(); }

@@ -3,26 +3,30 @@
 // again after a reconnect, decodes parameters into the replica, and reports a server that stops
 // responding as an error that names it.
 //
-//   auto client = Client::Make(options, tensors, transport);   // bind the model to replica(i)
+//   auto client = Client::Make(options, tensors, transport);
+//   // The model uses replica(i) as the memory of its tensor i.
 //   Step step = client->Join(initial);
 //   while (step < last) {
 //     client->BeginStep(step, examples);
 //     for each layer, first to last:   client->WaitTensor(i);  forward
 //     for each layer, last to first:   backward;  client->Ready(i, gradient)
-//     client->EndStep();               // every gradient is encoded
-//     step = client->NextStep();       // step + 1; more if a push was late
+//     client->EndStep();               // blocks until every gradient is encoded
+//     step = client->NextStep();       // step + 1; a larger step if a push was late
 //   }
 //   client->Leave();
 //
-// With a Device, gradients and the replica are in the device's memory, and only messages are in the
-// host's. Work launched on the device after WaitTensor returns may read the tensor's parameters.
+// With a Device, gradients and the replica are in the device's memory; only messages are in the
+// host's memory. Work that is launched on the device after WaitTensor returns may read the tensor's
+// parameters.
 //
-// The replica's addresses never change. The client decodes parameters of the next step into the
-// replica when they arrive, but a shard's only after its gradient is encoded. So the values of a
-// tensor do not change from WaitTensor until its gradient is given to Ready.
+// The replica's addresses never change. The client decodes the next step's parameters into the
+// replica as they arrive, but decodes the parameters of a shard only after the shard's gradient is
+// encoded. Therefore the parameters of a tensor do not change between WaitTensor and the call of
+// Ready with the tensor's gradient.
 //
-// Not thread-safe, except the functions marked "Thread-safe". One thread trains; the client's own
-// threads send and receive. docs/client.md explains more.
+// Not thread-safe, except the functions marked "Thread-safe". One thread, the training thread,
+// calls the other functions; the client's own threads send and receive. Documentation:
+// docs/client.md.
 #ifndef THINWIRE_CLIENT_CLIENT_H_
 #define THINWIRE_CLIENT_CLIENT_H_
 
@@ -59,9 +63,9 @@ struct SavedResiduals;
 
 class Client {
  public:
-  // If DEVICE is not null, the tensors are in its memory. TRANSPORT and DEVICE must outlive the
-  // client. Errors: InvalidArgument for options or tensors that describe no valid partition or
-  // codec; the device's.
+  // If DEVICE is not null, the tensors are in the device's memory. TRANSPORT and DEVICE must
+  // outlive the client. Errors: InvalidArgument for options or tensors that describe no valid
+  // partition or codec; errors of the device.
   static absl::StatusOr<std::unique_ptr<Client>> Make(ClientOptions options,
                                                       std::vector<TensorShape> tensors,
                                                       Transport& transport,
@@ -76,66 +80,70 @@ class Client {
   // Returns the parameters of one tensor, row-major.
   std::span<float> replica(uint32_t tensor);
 
-  // Joins every server, sends the values INITIAL (one span per tensor) to shards without values,
-  // and requests the parameters, for which WaitTensor waits. Call once. Returns the first step: 0
-  // in a new job; after a restart, a step that no other worker is ahead of. Errors:
-  // FailedPrecondition (another model or job, or a residual file of another worker), AlreadyExists
-  // (the worker's number is in use), InvalidArgument (a number outside the job), DataLoss (a
-  // damaged residual file), Unavailable or DeadlineExceeded with the server's name.
+  // Joins every server, uploads INITIAL (one span of initial values per tensor) to shards that have
+  // no values, and requests the parameters; WaitTensor blocks until they arrive. Call once. Returns
+  // the first step to run: 0 in a new job; after a restart, a step not smaller than any other live
+  // worker's step. Errors: FailedPrecondition (the servers have another model or job, or the
+  // residual file belongs to another worker), AlreadyExists (the worker's number is in use),
+  // InvalidArgument (the job has no worker with this number), DataLoss (the residual file is
+  // damaged), Unavailable or DeadlineExceeded with the server's name.
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
 
-  // Starts a step. EXAMPLES is the weight of its pushes; 0 pushes no values. The gradients are
-  // multiplied by SCALE, which the client divides out first; exactly, if SCALE is a power of two.
-  // REQUIRES: STEP is the last result of Join or NextStep.
+  // Starts a step. EXAMPLES is the weight of the step's pushes; a push of weight 0 has no values.
+  // SCALE is the factor that the caller has multiplied the gradients by. The client divides the
+  // gradients by SCALE before any other operation; the division is exact if SCALE is a power of
+  // two. REQUIRES: STEP is the last result of Join or NextStep.
   void BeginStep(Step step, uint32_t examples, float scale = 1);
 
   // Blocks until the tensor's parameters for the current step are in the replica. Errors:
   // Unavailable or DeadlineExceeded "server 1 (host:port): ..."; Aborted if another process took
   // the worker's number or the job's state was lost.
   absl::Status WaitTensor(uint32_t tensor);
-  // Blocks until all tensors' parameters are in the replica. Errors as above.
+  // Blocks until the parameters of all tensors for the current step are in the replica. Errors:
+  // those of WaitTensor.
   absl::Status WaitAll();
 
-  // Takes the final gradient of TENSOR, which must stay valid until EndStep returns. Call once per
-  // tensor and step. The gradient is where the replica is, and is not read in steps of weight 0.
-  // If OWNER is set, it keeps the gradient alive, and the client may send the gradient from its
-  // memory without a copy. Then the gradient must not change until NextStep returns, and the client
+  // Passes the final gradient of TENSOR to the client. Call once per tensor and step. The gradient
+  // is in the same memory, host or device, as the replica, and must stay valid until EndStep
+  // returns. The client does not read gradients in steps of weight 0. If OWNER is not null, OWNER
+  // keeps the gradient alive, and the client may send the gradient directly from this memory,
+  // without a copy. The gradient must then not change until NextStep returns, and the client
   // releases OWNER when it no longer reads the gradient. Thread-safe.
   void Ready(uint32_t tensor, std::span<const float> gradient,
              std::shared_ptr<const void> owner = nullptr);
-  // Takes a gradient that a device may still be computing. Thread-safe.
+  // Passes a gradient that a device may still be computing. Thread-safe.
   void Ready(uint32_t tensor, TensorGradient gradient);
 
-  // Blocks until every shard is encoded. Gradients without an owner may be overwritten then.
-  // REQUIRES: Ready was called for every tensor.
+  // Blocks until every shard is encoded. Afterwards the caller may overwrite gradients without an
+  // owner. REQUIRES: Ready was called for every tensor.
   absl::Status EndStep();
 
   // Blocks until every push has its verdict. Returns the next step.
   absl::StatusOr<Step> NextStep();
 
   // Writes the residuals to the residual file, for the next process with this worker's number. Does
-  // nothing if the options name no file. If gTop-k returns unselected values, blocks as WaitAll
-  // does first. REQUIRES: joined; not between BeginStep and NextStep. Errors: the system's, with
-  // the path; WaitAll's.
+  // nothing if the options name no residual file. If gTop-k still has to return unselected values,
+  // first calls WaitAll. REQUIRES: Join has succeeded; not called between BeginStep and NextStep.
+  // Errors: errors of the file system, with the path; errors of WaitAll.
   absl::Status SaveResiduals();
-  // Returns what Join did with the residuals of an earlier process, as text; empty if there were
-  // none.
+  // Returns a text that says whether Join restored the residuals of an earlier process, and why;
+  // empty if there were none.
   const std::string& residual_start() const { return residual_start_; }
 
-  // Leaves every server. REQUIRES: not between BeginStep and NextStep.
+  // Leaves every server. REQUIRES: not called between BeginStep and NextStep.
   absl::Status Leave();
 
-  // Returns the workers with valid leases, as the lead last reported them; empty before Join.
-  // Thread-safe.
+  // Returns the workers with valid leases, from the last heartbeat reply of server 0; empty before
+  // Join. Thread-safe.
   std::vector<WorkerId> live() const;
-  // Returns the workers that this worker waits for, as text: "step 41: waits for worker 3 (shards
-  // 0-7)"; empty if it waits for none. Thread-safe.
+  // Returns a text that names the workers for which this worker waits: "step 41: waits for worker 3
+  // (shards 0-7)"; empty if this worker waits for no other worker. Thread-safe.
   std::string waiting() const;
-  // Returns the current push codec of each group of tensors; empty unless codecs are chosen at run
-  // time. Thread-safe.
+  // Returns the current push codec of each group of tensors; empty unless the client chooses codecs
+  // at run time. Thread-safe.
   std::vector<GroupCodec> choices() const;
-  // Returns the counters since the client was made. Does not set overflowed_steps, which the worker
-  // counts. Thread-safe.
+  // Returns the client's counters, which start at zero when the client is made. The counter
+  // overflowed_steps, which the worker maintains, stays zero. Thread-safe.
   WorkerCounters counters() const;
 
  private:
@@ -144,15 +152,17 @@ class Client {
   absl::Status Init();
   absl::Status MakeEncoder();
   absl::Status MakeReplica();
-  // Returns nullopt if the options name no file or there is none yet.
+  // Reads the residual file. Returns nullopt if the options name no residual file or the file does
+  // not exist yet.
   absl::StatusOr<std::optional<client::SavedResiduals>> ReadSavedResiduals() const;
   absl::Status StartResiduals(std::optional<client::SavedResiduals> saved,
                               std::span<const JoinReply> replies, Step first);
   absl::Status StartExchange(const std::vector<JoinReply>& replies);
 
-  // The training thread uses these members. The loop uses the exchange, and through it the replica,
-  // the encoder and the tuner; progress_ and report_ have locks of their own. The loop writes the
-  // replica, and the training thread reads it, at the times that progress_ separates.
+  // The training thread uses the members below. The event loop uses the exchange and, through the
+  // exchange, the replica, the encoder and the tuner. progress_ and report_ have locks of their
+  // own. The event loop writes the replica and the training thread reads it; progress_ ensures that
+  // both never access the same shard at the same time.
   const ClientOptions options_;
   const Partition partition_;
   Transport& transport_;
@@ -161,12 +171,13 @@ class Client {
   std::unique_ptr<client::StepProgress> progress_;
   std::unique_ptr<client::StatusReport> report_;
   std::unique_ptr<client::Replica> replica_;
-  std::unique_ptr<client::CodecTuner> tuner_;  // null unless codecs are chosen at run time
+  std::unique_ptr<client::CodecTuner> tuner_;  // null unless the client chooses codecs at run time
   std::unique_ptr<client::PushEncoder> encoder_;
-  // Null before Join.
+  // The event loop of the exchange; null before Join.
   std::shared_ptr<client::EventLoop> loop_;
   std::unique_ptr<client::Exchange> exchange_;
-  // Waits for gradients that the device still computes. Null before Join and without a device.
+  // The event loop that waits for gradients that the device still computes; null before Join and
+  // for a client without a device.
   std::unique_ptr<client::EventLoop> gradient_loop_;
   Incarnation incarnation_;
   std::string residual_start_;

@@ -28,7 +28,7 @@ std::vector<TensorShape> TwoLayers() {
   return {{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
 }
 
-// Two servers and one client. The test is the trainer.
+// Two fake servers and one client. The test acts as the trainer.
 class ClientTest : public ::testing::Test {
  protected:
   void Make(ClientOptions options) {
@@ -54,7 +54,7 @@ class ClientTest : public ::testing::Test {
     return values;
   }
 
-  // Trains one step: hands over the gradients, last layer first.
+  // Trains one step: passes the gradients to the client, last layer first. Returns the next step.
   absl::StatusOr<Step> Train(Step step, const std::vector<std::vector<float>>& gradients,
                              float scale = 1) {
     client_->BeginStep(step, kExamples, scale);
@@ -151,7 +151,8 @@ TEST_F(ClientTest, LostRepliesAndRepeatedFramesCountEachPushOnce) {
 }
 
 TEST_F(ClientTest, AModelOfManyMessagesIsPushedInFullDespiteLosses) {
-  // Twelve messages of the largest shards: more than the pipeline encodes ahead of the network.
+  // A matrix of twelve shards of the largest size. Each shard fills a message, and the pipeline
+  // encodes fewer messages ahead of the network.
   const std::vector<TensorShape> tensors = {{"w", {12, 256, 1024}}};
   const Partition partition = *Partition::Make(tensors, 0, 1);
   FakeServer server(partition, ServerId{0});
@@ -331,7 +332,8 @@ TEST_F(ClientTest, AWaitForAnotherWorkerIsReported) {
   ASSERT_TRUE(Join().ok());
   ASSERT_TRUE(client_->WaitTensor(2).ok());
   ASSERT_TRUE(client_->WaitTensor(3).ok());
-  // Tensors 2 and 3 have arrived from both servers, so only the reads of tensor 0 are unanswered.
+  // Servers answer reads in order. Tensors 2 and 3 have arrived, so the notices about tensor 0 have
+  // arrived, too.
   EXPECT_THAT(client_->waiting(), HasSubstr("step 0: waits for worker 3 (shard"));
   for (auto& server : servers_) server->ReleaseReads();
   EXPECT_TRUE(client_->WaitAll().ok());
@@ -380,7 +382,8 @@ TEST_F(ClientTest, LeaveInformsTheOtherServersBeforeItReportsAnUnreachableOne) {
   EXPECT_EQ(servers_[1]->leave_count(), 1);
 }
 
-// The norm covers the whole gradient, so the first shard waits for the last tensor.
+// The norm is that of the whole gradient, so the client encodes the first shard only when the last
+// tensor is ready.
 TEST_F(ClientTest, AClippedGradientHasTheNormOfOneWorkersLimit) {
   ClientOptions options;
   options.gradient_clip = 3;
@@ -432,7 +435,7 @@ TEST_F(ClientTest, AChosenPushCodecIsReportedWithItsReason) {
   for (const char* codec : {"fp32", "bf16", "fp8_e5m2"}) {
     EXPECT_THAT(chosen[0].reason, HasSubstr(codec));
   }
-  // The last step used the chosen codec.
+  // The last pushes used the chosen codec.
   const PushEntry last = ServerOf(ShardId{0}).pushes().back();
   const bool vector =
       partition_.tensors()[partition_.segments(last.shard)[0].tensor].shape.size() < 2;
@@ -468,7 +471,8 @@ TEST_F(ClientTest, InvalidPartitionsAndCodecsAreRefused) {
   EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// gTop-k selects the first value of every shard. In one step the list of its round never arrives.
+// The servers' gTop-k selects the first value of every shard. In the second of three steps the list
+// of selected indices never arrives.
 TEST_F(ClientTest, UnselectedValuesArePushedAgainUnlessTheirListIsMissed) {
   bool missed = false;
   for (const auto& server : servers_) {

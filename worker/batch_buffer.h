@@ -1,5 +1,5 @@
-// BatchBuffer copies examples of a data set into the batch that a model takes. Evaluate() runs a
-// model over a whole data set, batch by batch.
+// BatchBuffer copies examples of a dataset into a batch, the input of a model. Evaluate() evaluates
+// a model on a whole dataset, batch by batch.
 #ifndef THINWIRE_WORKER_BATCH_BUFFER_H_
 #define THINWIRE_WORKER_BATCH_BUFFER_H_
 
@@ -19,10 +19,11 @@ class BatchBuffer {
   // `dataset` must outlive the buffer.
   explicit BatchBuffer(const Dataset& dataset) : dataset_(dataset) {}
 
-  // Returns a batch of the numbered examples, in the given order. It is valid until the next call.
-  // REQUIRES: every number is below dataset.example_count().
+  // Returns a batch of the examples with the numbers `examples`, in this order. The batch is valid
+  // until the next call. REQUIRES: every number is below dataset.example_count().
   Batch Gather(std::span<const uint32_t> examples);
-  // As Gather(), for the `count` examples that begin with `begin`.
+  // Returns a batch of the `count` examples with the numbers from `begin`. The batch is valid until
+  // the next call.
   Batch GatherRun(uint32_t begin, uint32_t count);
 
  private:
@@ -32,7 +33,7 @@ class BatchBuffer {
   std::vector<int64_t> labels_;
 };
 
-// Evaluates the model on every example of the data set once. Errors: those of Model::Evaluate().
+// Evaluates the model on every example of the dataset once. Errors: those of Model::Evaluate().
 absl::StatusOr<BatchResult> Evaluate(Model& model, const Dataset& dataset);
 
 }  // namespace thinwire

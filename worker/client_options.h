@@ -1,4 +1,5 @@
-// The options of a worker's client, from the job and the settings of the worker's process.
+// Makes the options of a worker's client from the job and from the settings of the worker's
+// process.
 #ifndef THINWIRE_WORKER_CLIENT_OPTIONS_H_
 #define THINWIRE_WORKER_CLIENT_OPTIONS_H_
 
@@ -11,15 +12,15 @@
 
 namespace thinwire {
 
-// What the options depend on besides the job.
+// The settings that are not part of the job.
 struct ClientSettings {
   WorkerId worker;
-  uint64_t planned_examples = 0;  // of the whole run, by all workers
-  uint64_t planned_steps = 0;     // of the whole run, by each worker
-  std::string residual_file;      // ClientOptions::residual_file
+  uint64_t planned_examples = 0;  // examples of all workers in the whole run
+  uint64_t planned_steps = 0;     // steps that each worker takes in the whole run
+  std::string residual_file;      // see ClientOptions::residual_file
 };
 
-// REQUIRES: job.Validate() found no problem.
+// Returns the options of the client. REQUIRES: job.Validate() found no problem.
 ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settings);
 
 }  // namespace thinwire

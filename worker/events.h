@@ -1,5 +1,6 @@
-// EventLog writes what a worker reports (proto/worker_event.proto) to an output stream, for a
-// program that reads the worker's standard output. Messages for people go to the log instead.
+// EventLog writes the events of a worker (proto/worker_event.proto) to an output stream, normally
+// the worker's standard output, for programs that read it. Messages for people go to the log
+// instead.
 #ifndef THINWIRE_WORKER_EVENTS_H_
 #define THINWIRE_WORKER_EVENTS_H_
 
@@ -22,7 +23,8 @@ class EventLog {
   // `out` must outlive the log.
   EventLog(std::ostream& out, WorkerId worker) : worker_(worker), out_(out) {}
 
-  // Sets the event's worker, writes it as one line (proto/worker_event_json.h) and flushes.
+  // Sets the worker in the event, writes the event as one line (proto/worker_event_json.h), and
+  // flushes the stream.
   void Write(WorkerEvent event);
 
  private:
@@ -32,15 +34,15 @@ class EventLog {
 };
 
 // WaitReporter writes a `waiting` event whenever the list of workers that this worker waits for has
-// changed. It has a thread of its own, because the training thread is blocked in that wait. The
-// thread samples the text at an interval, so it does not report a wait shorter than that.
+// changed. WaitReporter uses a thread of its own, because the training thread is blocked during a
+// wait. The thread samples the list once per interval, so shorter waits may not be reported.
 class WaitReporter {
  public:
-  // `waiting` returns the text (Client::waiting) and is called from the reporter's thread. `events`
-  // must outlive the reporter.
+  // `waiting` returns the list as text (Client::waiting). The reporter's thread calls it every
+  // `interval`. `events` must outlive the reporter.
   WaitReporter(EventLog& events, std::function<std::string()> waiting,
                absl::Duration interval = absl::Milliseconds(250));
-  // Ends the thread; no event is written afterwards.
+  // Ends the reporter's thread. Afterwards the reporter writes no event.
   ~WaitReporter();
   WaitReporter(const WaitReporter&) = delete;
   WaitReporter& operator=(const WaitReporter&) = delete;

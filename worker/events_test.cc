@@ -26,7 +26,7 @@ TEST(EventLogTest, EveryEventIsALineWithTheWorkersNumber) {
 }
 
 TEST(WaitReporterTest, EveryChangeIsReportedOnce) {
-  // The results of consecutive calls.
+  // The texts that consecutive calls of `waiting` return.
   const std::vector<std::string> texts = {"", "", "a", "a", "b", "", "", "a", "end", "end"};
   size_t calls = 0;
   absl::Notification sampled_all;

@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// Returns the bytes that identify the file's owner.
+// Returns the first bytes of the file, which identify its owner: the job and the worker.
 std::string Head(const LossScaleFile& file) {
   std::string head = "TWSCALE1";
   const auto put = [&](uint32_t number) {

@@ -1,24 +1,24 @@
 // LossScale is the factor by which a worker multiplies its loss, so that small gradients do not
-// underflow in low precision (dynamic loss scaling, Micikevicius et al. 2018, section 3.2;
-// common/spec/task_spec.h has its settings).
+// underflow in low precision (dynamic loss scaling, Micikevicius et al. 2018, section 3.2). The
+// settings are in common/spec/task_spec.h.
 //
 //   after                                              scale                       good steps
 //   a step whose gradients are finite                  unchanged                   one more
 //   `interval` such steps in a row                     doubles, at most `largest`  0
 //   a step with a gradient that is not finite          halves, at least 1          0
 //
-// The scale is a power of two, so dividing it out of a gradient is exact. At a scale of 1 a
-// gradient that is not finite comes from the model or the data; a smaller scale would only lose
-// gradients.
+// The scale is a power of two, so dividing it out of a gradient is exact. The scale is never below
+// 1: with a scale of 1, the model or the data cause a gradient that is not finite, and a smaller
+// scale would only make more gradients underflow.
 //
-// The scale outlives the process in a file of its own beside the residual file. It is saved
-// together with the residuals and restored even if they are not (docs/decisions/0056): it is a
-// tuned setting.
+// The scale is saved in a file of its own, beside the residual file and at the same times. A new
+// process restores the scale even if it does not restore the residuals (docs/decisions/0056),
+// because the scale is a tuned setting.
 //
 //   8 bytes "TWSCALE1" | job length u32 | job | worker u32 | scale f32 | good steps u64 |
 //   CRC-32C of all preceding bytes, u32
 //
-// Little-endian.
+// Numbers are little-endian.
 #ifndef THINWIRE_WORKER_LOSS_SCALE_H_
 #define THINWIRE_WORKER_LOSS_SCALE_H_
 
@@ -35,21 +35,21 @@ namespace thinwire {
 // Not thread-safe.
 class LossScale {
  public:
-  // The part that outlives the process.
+  // The saved state.
   struct State {
     float value = 1;
-    uint64_t good_steps = 0;  // in a row
+    uint64_t good_steps = 0;  // consecutive steps with finite gradients
 
     bool operator==(const State&) const = default;
   };
 
-  // REQUIRES: scaling.first and scaling.largest are powers of two, 1 <= first <= largest.
+  // REQUIRES: scaling.first and scaling.largest are powers of two and 1 <= first <= largest.
   explicit LossScale(const LossScaling& scaling)
       : scaling_(scaling), state_{.value = scaling.first} {}
 
   float value() const { return state_.value; }
   const State& state() const { return state_; }
-  // The number of overflowed steps in this process.
+  // Returns the number of overflowed steps in this process.
   uint64_t overflow_count() const { return overflow_count_; }
 
   // Updates the scale after a step whose gradients are all finite.
@@ -57,8 +57,8 @@ class LossScale {
   // Updates the scale after a step with a gradient that is not finite.
   void Overflowed();
 
-  // Continues from an earlier process's state(). A value above the largest scale becomes the
-  // largest scale. REQUIRES: state.value is a power of two and at least 1.
+  // Sets the state to the saved state() of an earlier process. If the saved scale is above the
+  // largest scale, uses the largest scale. REQUIRES: state.value is a power of two and at least 1.
   void Restore(const State& state);
 
  private:
@@ -67,18 +67,19 @@ class LossScale {
   uint64_t overflow_count_ = 0;
 };
 
-// A worker's loss-scale file, and its owner.
+// The path of a worker's loss-scale file, and the file's owner.
 struct LossScaleFile {
   std::string path;
   std::string job;
   WorkerId worker;
 };
 
-// Replaces the file atomically. Errors: the system's; the old file then remains.
+// Replaces the file atomically. Errors: errors of the file system; the old file then remains.
 absl::Status WriteLossScale(const LossScaleFile& file, const LossScale::State& state);
 
-// Errors: NotFound if there is no file; FailedPrecondition if it belongs to another worker or job;
-// DataLoss if it is damaged or its scale is not a power of two of at least 1.
+// Reads the file. Errors: NotFound if there is no file; FailedPrecondition if the file belongs to
+// another worker or job; DataLoss if the file is damaged or the scale is not a power of two or is
+// below 1.
 absl::StatusOr<LossScale::State> ReadLossScale(const LossScaleFile& file);
 
 }  // namespace thinwire

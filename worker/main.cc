@@ -1,7 +1,6 @@
-// worker: one worker process of a job. It reads the job file, loads the data and the model, and
-// trains with the servers. Events go to standard output (docs/training.md), messages to standard
-// error.
-// Exit codes: common/exit_code.h.
+// worker: the program of a worker process. It reads the job file, loads the data and the model, and
+// trains with the servers. Events are written to standard output (docs/training.md), and messages
+// to standard error. Exit codes: common/exit_code.h.
 #include <glog/logging.h>
 #include <grpcpp/security/credentials.h>
 
@@ -51,16 +50,16 @@
 namespace thinwire {
 namespace {
 
-// The flags of this process, apart from those of FieldFlags.
+// The values of this program's flags, except the flags for fields of the job file (FieldFlags).
 struct Flags {
   std::string config;
   uint32_t worker = 0;
-  std::string addresses;  // of all servers, in their order
+  std::string addresses;  // addresses of all servers, by server number
   std::string residual_file;
-  std::string delay;  // empty: the straggler of the job file
+  std::string delay;  // empty: the job file's delay for this worker
 };
 
-// Everything that describes this worker, checked.
+// The checked settings of this worker.
 struct Setup {
   JobConfig config;
   JobSpec spec;
@@ -70,8 +69,8 @@ struct Setup {
   std::string residual_file;
 };
 
-// Returns the delay of every step. Errors: InvalidArgument for a delay that --delay does not
-// accept.
+// Returns the artificial delay of every step, from --delay or else from the job file. Errors:
+// InvalidArgument if the value of --delay is not valid.
 absl::StatusOr<absl::Duration> DelayOf(const Flags& flags, const JobSpec& spec) {
   absl::Duration delay;
   if (!flags.delay.empty()) {
@@ -89,7 +88,7 @@ absl::StatusOr<absl::Duration> DelayOf(const Flags& flags, const JobSpec& spec) 
   return delay;
 }
 
-// Reads the job file, applies the flags, and checks both. Errors: those of the file and
+// Reads the job file, applies the flags, and checks the result. Errors: errors of the job file;
 // InvalidArgument for flags that do not fit the job.
 absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flags) {
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
@@ -110,7 +109,8 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
                      ", the value of servers, got ", addresses->size(), ")"));
   }
   ASSIGN_OR_RETURN(const absl::Duration delay, DelayOf(flags, spec));
-  // The servers compare the task of every worker, also if it has only defaults.
+  // Sends the task even if all its fields have their defaults, because servers compare the tasks of
+  // all workers.
   text.config.mutable_task();
   return Setup{.config = std::move(text.config),
                .spec = std::move(spec),
@@ -143,13 +143,14 @@ absl::StatusOr<uint64_t> FileHash(const std::string& path) {
   return std::max<uint64_t>(1, size << 32 ^ crc);
 }
 
-// Where a worker computes.
+// The device on which a worker trains.
 struct TrainingDevice {
-  std::unique_ptr<const Device> gpu;  // null: the client's tensors lie in the host's memory
-  std::string name;                   // for a person
+  std::unique_ptr<const Device> gpu;  // null: the client's tensors are in the host's memory
+  std::string name;                   // the device's name for messages
 };
 
-// Errors: FailedPrecondition or InvalidArgument with the reason why the device is missing.
+// Opens the device of `task`. Errors: FailedPrecondition or InvalidArgument with the reason why the
+// device is not available.
 absl::StatusOr<TrainingDevice> OpenDevice(const TaskSpec& task) {
   const absl::StatusOr<std::optional<int>> number = CudaDeviceOf(task);
   if (!number.ok()) return number.status();
@@ -259,7 +260,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->envname("THINWIRE_DELAY");
 }
 
-// The fields of the job file that may differ between workers, and have a flag for that reason.
+// The fields of the job file that may differ between workers. Each has a flag.
 const std::vector<std::string_view> kFieldsPerProcess = {
     "device", "threads", "data_dir", "model_file", "precision", "silence_seconds"};
 

@@ -35,9 +35,9 @@ std::span<const uint32_t> Sampler::Batch(Step step) {
                                    std::min(end, size) - std::min(begin, size));
 }
 
-// A Fisher-Yates shuffle with a generator that the C++ standard defines bit by bit. std::shuffle
-// and the standard distributions differ between libraries, which would give the workers different
-// permutations.
+// Makes a Fisher-Yates shuffle with a generator of which the C++ standard specifies every bit.
+// std::shuffle and the standard distributions differ between libraries, so workers with different
+// libraries would get different permutations.
 void Sampler::Shuffle(uint64_t epoch) {
   const uint32_t seed[] = {static_cast<uint32_t>(options_.seed),
                            static_cast<uint32_t>(options_.seed >> 32), static_cast<uint32_t>(epoch),
@@ -47,7 +47,7 @@ void Sampler::Shuffle(uint64_t epoch) {
   std::vector<uint32_t> permutation(options_.example_count);
   std::iota(permutation.begin(), permutation.end(), 0u);
   for (uint64_t i = permutation.size() - 1; i > 0; --i) {
-    // The modulo is biased toward small numbers by less than 2^-32.
+    // The modulo makes small numbers more likely, but by less than 2^-32.
     std::swap(permutation[i], permutation[random() % (i + 1)]);
   }
   share_.clear();

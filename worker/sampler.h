@@ -1,15 +1,16 @@
-// Sampler deals the examples of every epoch to the workers. Each epoch permutes all examples with a
-// generator seeded by (seed, epoch), in the same way at every worker. Worker w of W takes positions
-// w, w + W, w + 2W, ... of the permutation, `batch_size` of them per step:
+// Sampler distributes the examples of every epoch over the workers. In each epoch every worker
+// computes the same permutation of all examples, with a generator seeded by (seed, epoch). Worker w
+// of W uses the positions w, w + W, w + 2W, ... of the permutation, `batch_size` of them per step:
 //
 //   permutation of 10, 3 workers, batches of 2      7 2 9 | 0 4 1 | 8 3 5 | 6
 //   worker 0   steps [7 0] [8 6]                    steps_per_epoch = ceil(ceil(10 / 3) / 2) = 2
 //   worker 1         [2 4] [3]
 //   worker 2         [9 1] [5]
 //
-// The shares of an epoch differ by at most one example and together hold every example once. A
-// worker whose share ends early has an empty last batch. A step's batch depends only on the options
-// and the step, so a restarted worker continues at the job's step.
+// The workers' shares of an epoch differ by at most one example, and every example is in exactly
+// one share. If the other workers need one step more than a worker, the worker's last batch of the
+// epoch is empty. A batch depends only on the options and the step, so a restarted worker can
+// continue at the job's current step.
 #ifndef THINWIRE_WORKER_SAMPLER_H_
 #define THINWIRE_WORKER_SAMPLER_H_
 
@@ -40,7 +41,8 @@ class Sampler {
   uint64_t steps_per_epoch() const { return steps_per_epoch_; }
   uint64_t epoch(Step step) const { return step.value / steps_per_epoch_; }
 
-  // Returns the example numbers of the step's batch, which may be empty. Valid until the next call.
+  // Returns the numbers of the examples in the step's batch, which may be empty. The result is
+  // valid until the next call.
   std::span<const uint32_t> Batch(Step step);
 
  private:
@@ -49,7 +51,7 @@ class Sampler {
   const SamplerOptions options_;
   const uint64_t steps_per_epoch_;
   std::optional<uint64_t> shuffled_epoch_;
-  std::vector<uint32_t> share_;  // this worker's examples of shuffled_epoch_, in order
+  std::vector<uint32_t> share_;  // this worker's examples in the epoch shuffled_epoch_
 };
 
 }  // namespace thinwire

@@ -63,7 +63,7 @@ TEST(SamplerTest, EveryWorkerHasTheSameNumberOfSteps) {
 }
 
 TEST(SamplerTest, AShareThatEndsEarlyLeavesAnEmptyBatch) {
-  // 3 examples for 2 workers: one share of 2 and one of 1.
+  // With 3 examples and 2 workers, one share has 2 examples and the other has 1.
   Sampler first = Make(3, 0, 2, 1);
   Sampler second = Make(3, 1, 2, 1);
   EXPECT_THAT(first.Batch(Step{1}), SizeIs(1));

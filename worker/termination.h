@@ -1,6 +1,6 @@
 // Termination handles SIGTERM and SIGINT. The first signal sets a flag, so that the trainer
-// finishes its step and leaves in order. A second signal ends the process at once with code 128 +
-// signal.
+// finishes its step and leaves the job in order. A second signal ends the process at once with the
+// exit code 128 + signal number.
 #ifndef THINWIRE_WORKER_TERMINATION_H_
 #define THINWIRE_WORKER_TERMINATION_H_
 
@@ -11,9 +11,9 @@
 
 namespace thinwire {
 
-// Create one object per process, at the beginning of main. It installs handlers instead of blocking
-// the signals: OpenBLAS starts threads before main that do not block them, and a signal delivered
-// to such a thread would kill the process.
+// Create one object per process, at the beginning of main. A Termination installs signal handlers.
+// It does not block the signals, because OpenBLAS starts threads before main that do not block
+// them, and a signal to such a thread would kill the process.
 class Termination {
  public:
   Termination();

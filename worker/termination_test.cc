@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// OpenBLAS's threads start before main and do not block the signal.
+// Threads of OpenBLAS start before main and do not block the signal, so they may receive it.
 TEST(TerminationTest, ASignalToAnyThreadIsARequest) {
   absl::Notification ended;
   std::thread earlier([&] { ended.WaitForNotification(); });

@@ -12,8 +12,8 @@ namespace thinwire {
 namespace {
 
 constexpr absl::Duration kReportInterval = absl::Milliseconds(200);
-// A running moment keeps 0.9 of its value per batch, so 50 batches leave 0.5 % of the initial
-// value.
+// The number of batches that recompute the buffers. Each batch multiplies the old value of a
+// running moment by 0.9, so after 50 batches the moment contains 0.5 % of its initial value.
 constexpr uint64_t kBufferBatches = 50;
 
 absl::Duration Median(std::vector<float> seconds) {
@@ -47,7 +47,7 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
   }
   if (!ending.ok()) return ending;
   stopwatch_.Stop();
-  // All pushes have verdicts, so the result is valid even if leaving fails: report it in any case.
+  // All pushes have verdicts, so the result is valid and is reported even if leaving fails.
   const absl::Status left = parts_.client.Leave();
   ReportDone();
   RETURN_IF_ERROR(left);
@@ -67,7 +67,8 @@ absl::StatusOr<Trainer::Ending> Trainer::Loop() {
     SaveOrLog();
     return Ending::kStopped;
   }
-  // A worker that rejoined after the last step has not evaluated yet.
+  // A worker that rejoined after the last step has finished no epoch and so has not evaluated its
+  // replica yet.
   if (!test_ && evaluates()) RETURN_IF_ERROR(Test());
   return Ending::kFinished;
 }
@@ -88,7 +89,8 @@ absl::StatusOr<Step> Trainer::Join() {
   LOG(INFO) << "joined at step " << step << " of " << end_ << ", device " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
   RETURN_IF_ERROR(RestoreLossScale());
-  // A file that cannot be written must fail now, before there are residuals to lose.
+  // Saves once at the start, so that a file that cannot be written is an error before there are
+  // residuals to lose.
   RETURN_IF_ERROR(Save());
   RETURN_IF_ERROR(parts_.client.WaitAll());
   if (step > Step{0} && parts_.model.has_buffers()) RETURN_IF_ERROR(RecomputeBuffers(step));
@@ -137,8 +139,8 @@ absl::Status Trainer::PushGradients(std::span<const uint32_t> examples) {
   return absl::OkStatus();
 }
 
-// A worker without examples for this step still takes it, with weight 0, so that all workers take
-// the same steps.
+// Takes a step with weight 0. A worker without examples for a step takes the step in this way, so
+// that all workers take the same steps.
 absl::Status Trainer::PushZeros() {
   RETURN_IF_ERROR(parts_.client.WaitAll());
   absl::SleepFor(options_.delay);
@@ -169,7 +171,7 @@ absl::Status Trainer::FinishEpoch(uint64_t epoch) {
 }
 
 absl::Status Trainer::Test() {
-  // The next step's parameters are the result of the last step.
+  // Waits for the parameters of the next step, which include the updates of the last step.
   RETURN_IF_ERROR(parts_.client.WaitAll());
   stopwatch_.Stop();
   const absl::StatusOr<BatchResult> result = Evaluate(parts_.model, parts_.test);
@@ -181,7 +183,7 @@ absl::Status Trainer::Test() {
 
 bool Trainer::evaluates() const {
   const std::vector<WorkerId> live = parts_.client.live();
-  // The list is empty before the first heartbeat is answered.
+  // The list of live workers is empty until the first heartbeat is answered.
   const WorkerId lowest = live.empty() ? WorkerId{0} : *std::min_element(live.begin(), live.end());
   return options_.worker == lowest;
 }
@@ -217,8 +219,8 @@ absl::Status Trainer::Save() {
   return WriteLossScale(*options_.loss_scale_file, loss_scale_->state());
 }
 
-// Training continues after a failed save: the old file states its step, so a reader recognizes it
-// as out of date.
+// Training continues after a failed save, because the old residual file contains its step, so that
+// a reader can recognize an outdated file.
 void Trainer::SaveOrLog() {
   const absl::Status saved = Save();
   if (!saved.ok()) LOG(ERROR) << "residuals and loss scale not saved: " << saved.message();

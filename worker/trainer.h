@@ -1,25 +1,24 @@
-// Trainer runs a worker's training loop over a client (client/client.h), a model and a data set.
+// Trainer runs a worker's training loop with a client (client/client.h), a model and a dataset.
 //
-//   join         waits for the parameters; when joining a running job, recomputes the model's
-//                buffers
-//   each step    gathers a batch, BeginStep, Train (gates wait for parameters, the sink pushes
+//   join         wait for the parameters; when joining a running job, recompute the model's buffers
+//   each step    gather a batch, BeginStep, Train (the gate waits for parameters, the sink pushes
 //                gradients), EndStep, NextStep
-//   each epoch   saves residuals and loss scale; the evaluator tests its replica
-//   leave        after the last step, or early if `stop` returns true
+//   each epoch   save residuals and loss scale; the evaluator tests its replica
+//   leave        after the last step, or before it if `stop` returns true
 //
-// A step belongs to epoch step / steps_per_epoch. When the job is ahead, NextStep skips steps; if
-// it skips the last step of an epoch, the worker finishes that epoch then. The evaluator is the
-// live worker with the lowest number, normally worker 0. It evaluates its own replica and buffers
-// when it reaches the end of an epoch itself, which in the async and ssp modes is not a common
-// moment.
+// A step belongs to epoch step / steps_per_epoch. If the worker is behind the job, NextStep skips
+// steps. If NextStep skips the last step of an epoch, the worker finishes the epoch after NextStep.
+// The evaluator is the live worker with the lowest number, normally worker 0. At the end of each
+// epoch it evaluates its own replica and buffers. In the async and ssp modes, other workers reach
+// the end of the epoch at other times.
 //
 // If the loss is scaled (loss_scale.h), a step in which some shard's gradient was not finite halves
-// the scale of the next step. Such a shard is pushed with weight 0; the other shards of the step
-// count (docs/decisions/0055).
+// the scale of the next step. The worker pushes such a shard with weight 0, and the other shards of
+// the step with their normal weight (docs/decisions/0055).
 //
 // Residuals (Client::SaveResiduals) and the loss scale are saved after joining, after every epoch
-// and when the worker is stopped. Reported times begin with the first parameters and exclude
-// evaluation.
+// and when the worker is stopped. Reported times are measured from the arrival of the first
+// parameters and exclude evaluation.
 #ifndef THINWIRE_WORKER_TRAINER_H_
 #define THINWIRE_WORKER_TRAINER_H_
 
@@ -47,7 +46,8 @@
 
 namespace thinwire {
 
-// Stopwatch measures time while it runs. It is stopped at first. Not thread-safe.
+// Stopwatch measures the time between Start() and Stop(). A new Stopwatch is stopped. Not
+// thread-safe.
 class Stopwatch {
  public:
   // `clock` must outlive the stopwatch.
@@ -61,7 +61,7 @@ class Stopwatch {
     before_ = elapsed();
     running_ = false;
   }
-  // Returns the total time during which the stopwatch ran, up to now.
+  // Returns the total time between calls of Start() and Stop(), up to now.
   absl::Duration elapsed() const {
     return running_ ? before_ + (clock_.Now() - started_) : before_;
   }
@@ -76,13 +76,13 @@ class Stopwatch {
 struct TrainerOptions {
   WorkerId worker;
   uint64_t epochs = 1;
-  std::string device = "cpu";  // where the model computes, for a person
-  absl::Duration delay;        // before each step's first gradient; simulates a slow machine
+  std::string device = "cpu";  // name of the model's device, for messages
+  absl::Duration delay;        // artificial delay before each step's first gradient
   std::optional<LossScaling> loss_scaling;       // unset: the loss is not scaled
-  std::optional<LossScaleFile> loss_scale_file;  // unset: the loss scale ends with the process
+  std::optional<LossScaleFile> loss_scale_file;  // unset: the loss scale is not saved
 };
 
-// All objects must outlive the trainer.
+// All objects referred to must outlive the trainer.
 struct TrainerParts {
   Client& client;
   Model& model;
@@ -91,7 +91,7 @@ struct TrainerParts {
   Sampler& sampler;
   EventLog& events;
   Clock& clock;
-  // Called before each step; true makes the worker leave early.
+  // Called before each step. If it returns true, the worker leaves the job early.
   std::function<bool()> stop;
 };
 
@@ -100,22 +100,23 @@ class Trainer {
  public:
   enum class Ending {
     kFinished,
-    kStopped,  // `stop` returned true; the worker left in order
+    kStopped,  // `stop` returned true, and the worker left the job
   };
 
   Trainer(const TrainerOptions& options, const TrainerParts& parts);
 
-  // Trains until the last step or until `stop` returns true. Call it once. Errors: the client's and
-  // the model's.
+  // Trains until the last step or until `stop` returns true. Call Run once. Errors: errors of the
+  // client and of the model.
   absl::StatusOr<Ending> Run();
 
  private:
-  // Run() without leaving the job and reporting `done`.
+  // Does the work of Run() except leaving the job and writing the event `done`.
   absl::StatusOr<Ending> Loop();
   absl::StatusOr<Step> Join();
-  // Runs the training batches from `step` on through the model in training mode, without gradients.
+  // Recomputes the model's buffers: resets them and runs the forward pass in training mode on the
+  // training batches of `step` and later steps.
   absl::Status RecomputeBuffers(Step step);
-  // Trains STEP. Returns the step to train next.
+  // Trains one step and returns the next step.
   absl::StatusOr<Step> TrainStep(Step step);
   absl::Status PushGradients(std::span<const uint32_t> examples);
   absl::Status PushZeros();
@@ -128,31 +129,31 @@ class Trainer {
   absl::Status RestoreLossScale();
   // Saves the residuals and the loss scale.
   absl::Status Save();
-  // As Save(), but logs an error.
+  // Saves the residuals and the loss scale; logs an error instead of returning it.
   void SaveOrLog();
 
   void ReportStep(Step step);
   void ReportDone();
-  // The client's counters and the trainer's own.
+  // Returns the counters of the client and of the trainer.
   WorkerCounters Counters() const;
 
   const TrainerOptions options_;
   const TrainerParts parts_;
-  const Step end_;  // one past the last step
+  const Step end_;  // the step after the last step
   Stopwatch stopwatch_;
   BatchBuffer batches_;
-  std::vector<float> zeros_;  // as long as the largest tensor
+  std::vector<float> zeros_;  // gradient of a step with weight 0; as long as the largest tensor
   std::optional<LossScale> loss_scale_;
-  uint64_t nonfinite_gradients_ = 0;  // the client's counter at the last UpdateLossScale()
+  uint64_t nonfinite_gradients_ = 0;  // counter value at the last UpdateLossScale()
 
   uint64_t steps_ = 0;
   uint64_t examples_ = 0;
   std::vector<float> step_seconds_;
   BatchResult since_report_;
   std::optional<absl::Time> last_report_;
-  BatchResult epoch_train_;          // of the current epoch
-  BatchResult last_train_;           // of the last finished epoch
-  std::optional<BatchResult> test_;  // the test result of the current replica
+  BatchResult epoch_train_;          // training result of the current epoch
+  BatchResult last_train_;           // training result of the last finished epoch
+  std::optional<BatchResult> test_;  // result of the last evaluation
 };
 
 }  // namespace thinwire

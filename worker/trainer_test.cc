@@ -27,8 +27,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// A model of two tensors with gradient = parameter / 2, so each step halves the parameters. Its
-// loss is 1 per example, so that loss sums are example counts.
+// A model of two tensors whose gradient is half of the parameters, so that each step halves the
+// parameters. The loss of every example is 1, so that a sum of losses is a number of examples.
 class DecayModel final : public Model {
  public:
   const std::vector<TensorShape>& tensors() const override { return tensors_; }
@@ -64,12 +64,12 @@ class DecayModel final : public Model {
     return absl::OkStatus();
   }
   void FailInTraining() { train_error_ = true; }
-  // Makes the first tensor's gradient overflow at a loss scale above `largest_scale`.
+  // Makes the first tensor's gradient overflow if the loss scale is above `largest_scale`.
   void OverflowAbove(float largest_scale) { largest_scale_ = largest_scale; }
 
-  std::vector<std::vector<int64_t>> trained;  // the labels of each batch
-  std::vector<float> loss_scales;             // of each Train()
-  std::vector<float> evaluated;               // the first parameter at each Evaluate()
+  std::vector<std::vector<int64_t>> trained;  // the labels of each trained batch
+  std::vector<float> loss_scales;             // the loss scale of each call of Train()
+  std::vector<float> evaluated;               // the first parameter in each call of Evaluate()
   int reset_count = 0;
   int update_count = 0;
 
@@ -82,7 +82,7 @@ class DecayModel final : public Model {
   float largest_scale_ = INFINITY;
 };
 
-// A server of a job that other workers have joined.
+// A server of a job that other workers have already joined.
 class SharedServer final : public InProcessServer {
  public:
   explicit SharedServer(FakeServer& server) : server_(server) {}
@@ -106,7 +106,7 @@ class SharedServer final : public InProcessServer {
     return server_.Leave(request);
   }
 
-  // Set these before the client is created.
+  // A test sets `frontier` and `others` before it creates the client.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
   std::atomic<int> heartbeat_count = 0;
@@ -133,7 +133,7 @@ class TrainerTest : public ::testing::Test {
     uint32_t batch_size = 4;
     uint64_t epochs = 2;
     int stop_after = 1'000'000;
-    // Training begins after this many heartbeats have been answered.
+    // Training begins after the server has answered this many heartbeats.
     int heartbeats = 0;
     std::string residual_file = "";
     std::optional<LossScaling> loss_scaling = std::nullopt;
@@ -173,7 +173,7 @@ class TrainerTest : public ::testing::Test {
     return trainer.Run();
   }
 
-  // Returns the worker's events of a kind, in order.
+  // Returns the worker's events of the given kind, in the order in which they were written.
   std::vector<WorkerEvent> Events(WorkerEvent::EventCase kind) const {
     std::vector<WorkerEvent> events;
     std::istringstream lines(out_.str());
@@ -190,7 +190,7 @@ class TrainerTest : public ::testing::Test {
   }
 
   DecayModel model_;
-  // Returns the next step of the saved residuals.
+  // Returns the step in the saved residual file: the first step that the residuals do not include.
   absl::StatusOr<Step> SavedStep(const std::string& path) const {
     const auto saved = client::ReadResiduals(path, {.job = ClientOptions().job}, partition_);
     if (!saved.ok()) return saved.status();
@@ -223,7 +223,7 @@ TEST_F(TrainerTest, EveryEpochTakesEveryExampleOnce) {
 
 TEST_F(TrainerTest, EvaluationSeesTheResultOfTheLastStep) {
   ASSERT_TRUE(Run({}).ok());
-  // An epoch has three steps, and each halves the parameters.
+  // An epoch has three steps. Each step halves the parameters.
   EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64));
 }
 
@@ -231,7 +231,7 @@ TEST_F(TrainerTest, EventsDescribeTheWholeRun) {
   ASSERT_TRUE(Run({}).ok());
   ASSERT_THAT(Events(WorkerEvent::kJoined), SizeIs(1));
   EXPECT_EQ(Events(WorkerEvent::kJoined)[0].joined().step(), 0);
-  // The clock stands still, so only the first step is reported.
+  // The test's clock does not advance, so only the first step is reported.
   ASSERT_THAT(Events(WorkerEvent::kStep), SizeIs(1));
   EXPECT_EQ(Events(WorkerEvent::kStep)[0].step().examples(), 4);
   const std::vector<WorkerEvent> epochs = Events(WorkerEvent::kEpoch);
@@ -250,7 +250,7 @@ TEST_F(TrainerTest, EventsDescribeTheWholeRun) {
 }
 
 TEST_F(TrainerTest, AWorkerWithoutExamplesPushesWeightZero) {
-  // Worker 1 has one of the 3 examples and takes two steps.
+  // Worker 1 has one of the 3 examples. It takes two steps; the second has no examples.
   ASSERT_TRUE(Run({.examples = 3, .worker = 1, .workers = 2, .batch_size = 1, .epochs = 1}).ok());
   const std::vector<PushEntry> pushes = server_.pushes();
   ASSERT_THAT(pushes, SizeIs(2 * partition_.shard_count()));
@@ -283,7 +283,7 @@ TEST_F(TrainerTest, AResidualFileThatCannotBeWrittenFailsTheRunBeforeTraining) {
   EXPECT_THAT(model_.trained, SizeIs(0));
 }
 
-// The first step's gradients overflow fp32; at half the scale they fit.
+// With the initial loss scale the gradients overflow fp32. With half of this scale they are finite.
 TEST_F(TrainerTest, AnOverflowHalvesTheScaleAndTrainingContinues) {
   ASSERT_TRUE(Run({.loss_scaling = LossScaling{.first = 0x1p127f, .largest = 0x1p127f}}).ok());
   EXPECT_THAT(model_.loss_scales,
@@ -306,7 +306,7 @@ TEST_F(TrainerTest, AnOverflowedShardDoesNotAffectTheOtherShardsOfItsStep) {
   const ShardId w = partition_.ShardsOfTensor(0)[0];
   const ShardId b = partition_.ShardsOfTensor(1)[0];
   ASSERT_NE(w, b);
-  // The first two of six steps overflowed.
+  // The gradient of tensor w overflowed in the first two of six steps.
   EXPECT_EQ(server_.masters(w)[0], 1.0f / 16);
   EXPECT_EQ(server_.masters(b)[0], 1.0f / 64);
   EXPECT_EQ(Done().counters().overflowed_steps(), 2);
@@ -337,7 +337,8 @@ TEST_F(TrainerTest, TheLossScaleOutlivesTheProcess) {
   model_.OverflowAbove(1024);
   const LossScaling scaling = {.first = 4096, .interval = 3};
   const std::string file = residual_file_ + ".loss_scale";
-  // Two overflows and a good step, then two more good steps in the next process.
+  // The scale halves in the first two steps, which overflow. It doubles after three good steps in a
+  // row, of which the first process takes one and the next process two.
   ASSERT_TRUE(Run({.stop_after = 3, .loss_scaling = scaling, .loss_scale_file = file}).ok());
   model_.loss_scales.clear();
   model_.OverflowAbove(INFINITY);
@@ -398,7 +399,7 @@ TEST_F(TrainerTest, SkippingTheLastStepOfAnEpochFinishesIt) {
     return verdict;
   });
   ASSERT_TRUE(Run({}).ok());
-  // The worker takes steps 0, 1, 4 and 5 of two epochs with 3 steps each.
+  // The job has two epochs of 3 steps. The worker takes steps 0, 1, 4 and 5.
   EXPECT_EQ(Done().steps(), 4);
   const std::vector<WorkerEvent> epochs = Events(WorkerEvent::kEpoch);
   ASSERT_THAT(epochs, SizeIs(2));

@@ -23,8 +23,8 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Flushes the directory entry of the new file. Without this a power failure could lose the entry
-// although the file's content is on the disk.
+// Flushes the directory entry of the new file to disk. Without this flush, a power failure could
+// lose the entry although the file's content is on the disk.
 absl::Status FlushFolder(const std::string& folder) {
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool flushed = fd >= 0 && fsync(fd) == 0;

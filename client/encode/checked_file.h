@@ -2,10 +2,10 @@
 // bytes before it.
 //
 //   writer   writes to path.tmp; Commit adds the checksum, flushes to disk and renames to path
-//   reader   Open, Read ..., Finish checks that the file ends there and that the checksum matches
+//   reader   call Open, then Read, then Finish, which checks the file's end and its checksum
 //
-// If a process ends while it writes, the old file remains. Callers must not trust data that they
-// read before Finish returns OK.
+// If a process ends while it writes, the old file remains. Callers must not use the data before
+// Finish has returned OK.
 #ifndef THINWIRE_CLIENT_ENCODE_CHECKED_FILE_H_
 #define THINWIRE_CLIENT_ENCODE_CHECKED_FILE_H_
 
@@ -31,12 +31,12 @@ using OwnedFile = std::unique_ptr<std::FILE, FileCloser>;
 class CheckedWriter {
  public:
   explicit CheckedWriter(std::string path);
-  // Removes the temporary file unless Commit has succeeded.
+  // Removes the temporary file if Commit was not called or failed.
   ~CheckedWriter();
   CheckedWriter(const CheckedWriter&) = delete;
   CheckedWriter& operator=(const CheckedWriter&) = delete;
 
-  // Appends BYTES. Commit reports errors.
+  // Appends BYTES. Write errors are reported by Commit.
   void Write(std::span<const std::byte> bytes);
   template <typename Value>
   void Put(Value value) {
@@ -44,7 +44,8 @@ class CheckedWriter {
     Write(std::as_bytes(std::span(&value, 1)));
   }
 
-  // Finishes the file and renames it to its path. Call once. Errors: the system's, with the path.
+  // Finishes the file and renames it to its path. Call once. Errors: errors of the file system,
+  // with the path.
   absl::Status Commit();
 
  private:
@@ -60,7 +61,8 @@ class CheckedWriter {
 // Not thread-safe.
 class CheckedReader {
  public:
-  // Errors: NotFound if there is no file; other errors of the system, with the path.
+  // Opens the file at PATH. Errors: NotFound if there is no file; other errors of the file system,
+  // with the path.
   static absl::StatusOr<CheckedReader> Open(const std::string& path);
 
   // Fills OUT with the next bytes. Errors: DataLoss if the file is too short.
@@ -71,7 +73,8 @@ class CheckedReader {
     return Read(std::as_writable_bytes(std::span(&value, 1)));
   }
 
-  // Errors: DataLoss for a wrong checksum, or for bytes after it.
+  // Checks that the checksum is correct and that the file ends after the checksum. Errors: DataLoss
+  // if either check fails.
   absl::Status Finish();
 
  private:

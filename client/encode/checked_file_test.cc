@@ -21,7 +21,7 @@ void Put(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;
 }
 
-// Reads a file of 4 bytes and a number.
+// Reads a file that contains 4 bytes and a number.
 absl::Status ReadAll(const std::string& path) {
   absl::StatusOr<CheckedReader> reader = CheckedReader::Open(path);
   if (!reader.ok()) return reader.status();

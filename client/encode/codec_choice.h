@@ -3,18 +3,17 @@
 //
 //   seconds per value = bytes / goodput + encode + decode
 //
-// bytes is the payload size of one value; encode and decode are seconds for one value. The sum
-// assumes that transfer and computation do not overlap, so a codec that computes more wins only if
-// it wins even on a machine without an idle core. Candidates are in order of preference: fp32
-// first, then the most exact first.
+// The formula assumes that transfer and computation do not overlap. An expensive codec is therefore
+// chosen only if it saves time even on a machine without an idle core. Candidates are in order of
+// preference: fp32 first, then the other codecs from the most to the least exact.
 //
 //   kAuto      the first candidate within kTolerance of the fastest. It replaces the current codec
-//              only after it has won kPatience updates in a row: by more than kGain if it is less
-//              exact, by any margin if it is more exact.
+//              only after it was better in kPatience updates in a row. A less exact codec must be
+//              faster by more than kGain, a more exact one must only not be slower.
 //   kFastest   the fastest candidate at the first update, for the whole run (the "Fastest" rule of
-//              AdaPrec, which fixes the codec of each layer after a benchmark of the network)
+//              AdaPrec, which benchmarks the network once and then fixes each layer's codec)
 //
-// The choice is the first candidate until the goodput is known.
+// Before the goodput is known, the chosen codec is the first candidate.
 #ifndef THINWIRE_CLIENT_ENCODE_CODEC_CHOICE_H_
 #define THINWIRE_CLIENT_ENCODE_CODEC_CHOICE_H_
 
@@ -28,8 +27,8 @@
 
 namespace thinwire::client {
 
-// The cost of a codec per value, measured on this machine. decode_seconds covers all of the
-// server's work on this worker's value.
+// The cost of a codec per value, measured on this machine. decode_seconds includes all of the
+// server's work on one value of this worker.
 struct CodecCost {
   CodecSpec spec;
   double bytes = 4;
@@ -37,12 +36,13 @@ struct CodecCost {
   double decode_seconds = 0;
 };
 
-// Returns the time to encode, send and decode one value. GOODPUT is in bytes per second. REQUIRES:
-// goodput > 0.
+// Returns the time to encode, send and decode one value, in seconds. GOODPUT is in bytes per
+// second. REQUIRES: goodput > 0.
 double SecondsPerValue(const CodecCost& cost, double goodput);
 // Returns the index of the fastest codec. REQUIRES: costs is not empty.
 size_t FastestCodec(std::span<const CodecCost> costs, double goodput);
-// Returns the first index whose codec is within kTolerance of the fastest. REQUIRES: as above.
+// Returns the index of the first codec whose time is within kTolerance of the fastest codec's time.
+// REQUIRES: costs is not empty.
 size_t PreferredCodec(std::span<const CodecCost> costs, double goodput);
 
 // Not thread-safe.
@@ -55,12 +55,14 @@ class CodecChoice {
   // REQUIRES: costs is not empty.
   CodecChoice(ChoiceRule rule, std::vector<CodecCost> costs);
 
-  // Updates the choice for a network of GOODPUT bytes per second. Returns whether the choice
-  // changed or got its first reason. REQUIRES: goodput > 0.
+  // Updates the chosen codec for a network with a goodput of GOODPUT bytes per second, which must
+  // be positive. Returns true if the chosen codec changed, or if it was chosen for the first time
+  // by its speed.
   bool Update(double goodput);
 
   const CodecSpec& spec() const { return costs_[current_].spec; }
-  // Returns the reason as text: "at 118.2 MB/s: fp8_e4m3 10.3 ns a value, fp32 33.9, bf16 18.2".
+  // Returns the reason for the chosen codec as text: "at 118.2 MB/s: fp8_e4m3 10.3 ns a value, fp32
+  // 33.9, bf16 18.2".
   const std::string& reason() const { return reason_; }
 
  private:
@@ -70,7 +72,7 @@ class CodecChoice {
   const std::vector<CodecCost> costs_;
   size_t current_ = 0;
   bool decided_ = false;
-  int better_count_ = 0;  // updates in a row in which the preferred codec beat the current one
+  int better_count_ = 0;  // consecutive updates that preferred another codec
   std::string reason_ = "nothing measured yet";
 };
 

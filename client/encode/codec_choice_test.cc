@@ -10,10 +10,10 @@ namespace thinwire::client {
 namespace {
 
 constexpr double kNano = 1e-9;
-constexpr double kFast = 10e9;  // faster than one thread can read memory
+constexpr double kFast = 10e9;  // bytes per second; faster than memory reads by one thread
 constexpr double kGigabit = 118e6;
 
-// fp32, and two codecs that save bytes and cost computing time.
+// Returns the costs of fp32 and of two codecs that send fewer bytes but need more computing time.
 std::vector<CodecCost> Costs() {
   return {{.spec = {.id = CodecId::kFp32}, .bytes = 4, .decode_seconds = .3 * kNano},
           {.spec = {.id = CodecId::kFp8E4m3}, .bytes = 1, .encode_seconds = 2 * kNano},
@@ -33,7 +33,7 @@ TEST(CodecChoiceTest, ASlowNetworkPrefersFewBytesAndAFastOneLittleComputing) {
 }
 
 TEST(CodecChoiceTest, OfTwoEquallyFastCodecsTheMoreExactIsPreferred) {
-  // At 12 MB/s both take more than 83 ns; they differ by 1 ns.
+  // At 12 MB/s both fp8 codecs take more than 83 ns per value; their times differ by 1 ns.
   EXPECT_EQ(FastestCodec(Costs(), 12e6), 2u);
   EXPECT_EQ(PreferredCodec(Costs(), 12e6), 1u);
   EXPECT_EQ(PreferredCodec(Costs(), 1e9), 2u);
@@ -68,7 +68,7 @@ TEST(CodecChoiceTest, OneSlowMomentOfTheNetworkChangesNothing) {
 }
 
 TEST(CodecChoiceTest, AGoodputAtTheBorderDoesNotSwitchBackAndForth) {
-  // fp32 and fp8_e5m2 take equally long at 3 / 0.7 ns = 4.29 GB/s.
+  // fp32 and fp8_e5m2 take the same time at 3 bytes / 0.7 ns = 4.29 GB/s.
   CodecChoice choice(ChoiceRule::kAuto, Costs());
   int changes = 0;
   for (int i = 0; i < 100; ++i) changes += choice.Update(i / 5 % 2 == 0 ? 4.2e9 : 4.4e9) ? 1 : 0;

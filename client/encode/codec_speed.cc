@@ -21,10 +21,12 @@
 namespace thinwire::client {
 namespace {
 
-// The first run warms caches, the residual and the sparse codec's threshold.
+// The first run is slower than the others: it fills the caches, the residual and the sparse codec's
+// threshold prediction.
 constexpr int kRuns = 4;
 
-// Returns the fastest of kRuns runs of WORK, in seconds. Errors: the first of WORK.
+// Runs WORK kRuns times and returns the duration of the fastest run, in seconds. Errors: the first
+// error that WORK returns.
 absl::StatusOr<double> FastestSeconds(Clock& clock, absl::FunctionRef<absl::Status()> work) {
   absl::Duration least = absl::InfiniteDuration();
   for (int i = 0; i < kRuns; ++i) {
@@ -35,8 +37,8 @@ absl::StatusOr<double> FastestSeconds(Clock& clock, absl::FunctionRef<absl::Stat
   return absl::ToDoubleSeconds(least);
 }
 
-// Returns COUNT values, each the sum of four uniform numbers: close to a normal distribution, and
-// cheaper.
+// Returns COUNT random values. Each is the sum of four uniform numbers, which is close to a normal
+// distribution and cheaper to compute.
 std::vector<float> RandomValues(size_t count) {
   std::minstd_rand random(1);
   std::uniform_real_distribution<float> uniform(-1e-3f, 1e-3f);
@@ -47,7 +49,8 @@ std::vector<float> RandomValues(size_t count) {
   return values;
 }
 
-// A model of one shard. Its parameter memory holds the gradient.
+// The encoder and decoder under measurement, for a model of a single shard. The parameter memory of
+// this model contains the gradient.
 class Workbench {
  public:
   static absl::StatusOr<std::unique_ptr<Workbench>> Make(uint64_t values,
@@ -62,7 +65,7 @@ class Workbench {
     ASSIGN_OR_RETURN(const std::unique_ptr<const Codec> codec, MakeCodec(spec));
     ByteChain payload;
     const auto encode = [&] {
-      payload = ByteChain();  // releases its buffer for reuse
+      payload = ByteChain();  // releases the previous payload's buffer for reuse
       return Encode(spec, *codec, payload);
     };
     ASSIGN_OR_RETURN(const double encode_seconds, FastestSeconds(clock, encode));
@@ -106,7 +109,7 @@ class Workbench {
     RETURN_IF_ERROR(
         encoder_->Begin({.shard = {0}, .gradient = shard, .spec = spec, .codec = codec}));
     ASSIGN_OR_RETURN(std::optional<ByteChain> payload, encoder_->Finish());
-    to = *std::move(payload);  // has a value because the gradient is finite
+    to = *std::move(payload);  // not nullopt, because the gradient is finite
     return absl::OkStatus();
   }
 

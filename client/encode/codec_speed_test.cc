@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kValues = 4096;
 
-// Advances by a millisecond at every call of Now.
+// A clock that advances by a millisecond at every call of Now.
 class TickingClock final : public Clock {
  public:
   absl::Time Now() override { return now_ += absl::Milliseconds(1); }
@@ -43,7 +43,8 @@ TEST(CodecSpeedTest, BytesArePayloadBytesPerValue) {
   EXPECT_LT(bytes({.id = CodecId::kTopK, .density = .01}), .1);
 }
 
-// The residual that one codec leaves does not affect the measurement of the next.
+// The residual after the measurement of one codec does not affect the measurement of the next
+// codec.
 TEST(CodecSpeedTest, EachCodecIsMeasuredByItself) {
   TickingClock clock;
   const std::vector<CodecSpec> specs = {

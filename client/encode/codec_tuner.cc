@@ -31,8 +31,8 @@ Kind KindOf(const Partition& partition, ShardId shard) {
   return dimensions == 2 ? Kind::kMatrices : Kind::kConvolutions;
 }
 
-// Returns the candidates for KIND: fp32 first, even if the options do not list it, so that no
-// choice is slower than fp32.
+// Returns the candidate codecs for tensor groups of KIND. The first candidate is always fp32, even
+// if the options do not list it, so that the chosen codec is never slower than fp32.
 std::vector<CodecSpec> Candidates(const ClientOptions& options, Kind kind) {
   std::vector<CodecSpec> candidates = {{.id = CodecId::kFp32}};
   for (const CodecSpec& spec : options.candidates) {
@@ -42,8 +42,8 @@ std::vector<CodecSpec> Candidates(const ClientOptions& options, Kind kind) {
   return candidates;
 }
 
-// Returns the costs of CANDIDATES for shards of VALUES values. Each server decodes the pushes of
-// all workers, for its share of the shards.
+// Returns the costs of CANDIDATES for shards of VALUES values. A server decodes the pushes of all
+// workers, but only for its own shards.
 absl::StatusOr<std::vector<CodecCost>> Measure(const std::vector<CodecSpec>& candidates,
                                                uint64_t values, const ClientOptions& options,
                                                const Device* device, Clock& clock) {
@@ -88,7 +88,7 @@ bool CodecTuner::EndStep() {
   bool changed = false;
   for (Group& group : groups_) {
     if (!group.choice.Update(*goodput)) continue;
-    group.codec = MakeCodec(group.choice.spec()).value();  // MeasureCodecs made the same codec
+    group.codec = MakeCodec(group.choice.spec()).value();  // MeasureCodecs has validated it
     changed = true;
   }
   return changed;

@@ -1,13 +1,13 @@
-// CodecTuner: chooses the push codec of each group of a model's tensors while the run goes on. It
-// measures the candidate codecs on this machine when it is made and the network's goodput in every
-// step, and applies the rule of codec_choice.h.
+// CodecTuner: chooses the push codec of each group of a model's tensors during the run. Make
+// measures the cost of the candidate codecs on this machine. The meter measures the network's
+// goodput in every step. The rule of codec_choice.h then chooses the codec.
 //
 //   group          tensors of                    candidates
 //   matrices       two dimensions                all
 //   convolutions   three dimensions or more      all
 //   vectors        one dimension or none         dense codecs of 8 bits or more (decisions/0041)
 //
-// All shards of a group use one codec. Groups without a tensor in the model are left out.
+// All shards of a group use one codec. Groups that contain no tensor of the model are omitted.
 #ifndef THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
 #define THINWIRE_CLIENT_ENCODE_CODEC_TUNER_H_
 
@@ -31,19 +31,20 @@ namespace thinwire::client {
 // Not thread-safe.
 class CodecTuner {
  public:
-  // DEVICE is the device that holds the gradients; null: they are in the host's memory. Errors:
-  // those of MeasureCodecs. REQUIRES: options.choose has a value.
+  // DEVICE holds the gradients; null means the host's memory. Errors: those of MeasureCodecs.
+  // REQUIRES: options.choose has a value.
   static absl::StatusOr<std::unique_ptr<CodecTuner>> Make(const Partition& partition,
                                                           const ClientOptions& options,
                                                           const Device* device, Clock& clock);
 
-  // Return the codec of SHARD's pushes in the current step.
+  // Return the push codec of SHARD in the current step, as a spec and as a codec.
   const CodecSpec& SpecOf(ShardId shard) const { return GroupOf(shard).choice.spec(); }
   const Codec& CodecOf(ShardId shard) const { return *GroupOf(shard).codec; }
-  // Returns the meter, which the caller informs of all pushes sent, verdicts and encodings.
+  // Returns the meter. The caller reports every sent push, every verdict and every encoding to the
+  // meter.
   WireMeter& meter() { return meter_; }
-  // Ends a step in which every push has a verdict. Returns whether a choice changed or got its
-  // first reason.
+  // Ends a step in which every push has a verdict. Returns true if the codec of a group changed or
+  // was chosen for the first time.
   bool EndStep();
 
   std::vector<GroupCodec> choices() const;
@@ -60,7 +61,7 @@ class CodecTuner {
   const Group& GroupOf(ShardId shard) const { return groups_[group_of_[shard.value]]; }
 
   std::vector<Group> groups_;
-  std::vector<uint32_t> group_of_;  // per shard
+  std::vector<uint32_t> group_of_;  // the group number of each shard
   WireMeter meter_;
 };
 

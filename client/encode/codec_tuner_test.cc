@@ -24,7 +24,8 @@ class CodecTunerTest : public testing::Test {
     return *CodecTuner::Make(partition_, options, /*device=*/nullptr, clock_);
   }
 
-  // Simulates a step whose pushes take SECONDS to transfer. Returns CodecTuner::EndStep.
+  // Simulates a step whose pushes take SECONDS to transfer. Returns the result of
+  // CodecTuner::EndStep.
   bool Step(CodecTuner& tuner, double seconds) {
     tuner.meter().Sent(kStepBytes, clock_.Now());
     clock_.Advance(absl::Seconds(seconds));
@@ -37,7 +38,7 @@ class CodecTunerTest : public testing::Test {
   }
 
   const Partition partition_ = MakePartition();
-  ManualClock clock_;  // does not advance in the benchmark, so all codecs compute in no time
+  ManualClock clock_;  // does not advance in the benchmark, so all codecs seem to need no time
 };
 
 TEST_F(CodecTunerTest, EveryGroupBeginsWithFp32) {

@@ -1,6 +1,6 @@
-// Device: a place other than the host's memory that holds a client's tensors, such as a GPU. It
-// makes the objects that work on the tensors there. client/gpu implements it. A client without a
-// Device uses the host's memory.
+// Device: a place other than the host's memory that holds a client's tensors, such as a GPU. A
+// Device makes the objects that work on these tensors. client/gpu implements this interface. A
+// client without a Device uses the host's memory.
 #ifndef THINWIRE_CLIENT_ENCODE_DEVICE_H_
 #define THINWIRE_CLIENT_ENCODE_DEVICE_H_
 
@@ -16,19 +16,20 @@
 
 namespace thinwire {
 
-// Thread-safe. The objects that it makes are not.
+// Thread-safe. The objects that a Device makes are not thread-safe.
 class Device {
  public:
   virtual ~Device() = default;
 
-  // Returns a name for messages: "cuda:0 (NVIDIA H100)".
+  // Returns the device's name for messages, for example "cuda:0 (NVIDIA H100)".
   virtual std::string name() const = 0;
 
-  // Makes this the calling thread's device. Every thread that uses an object made by the device
-  // must call this first.
+  // Makes this device the current device of the calling thread. Every thread must call Use before
+  // it uses an object made by this device.
   virtual absl::Status Use() const = 0;
 
-  // PARTITION and the device must outlive the returned object.
+  // Makes the memory of a replica, or the encoder of the gradients. PARTITION and the device must
+  // outlive the returned object.
   virtual absl::StatusOr<std::unique_ptr<client::ParameterMemory>> MakeParameters(
       const Partition& partition) const = 0;
   virtual absl::StatusOr<std::unique_ptr<client::ShardEncoder>> MakeEncoder(

@@ -1,5 +1,6 @@
-// Gradients as they pass through a client: a tensor's as the trainer hands it over, and a shard's
-// as an encoder receives it. Both refer to the trainer's memory and copy no values.
+// The gradients that pass through a client: TensorGradient is the gradient of a tensor, which the
+// trainer passes to the client; ShardGradient is the gradient of a shard, which an encoder
+// receives. Both types refer to the trainer's memory and copy no values.
 #ifndef THINWIRE_CLIENT_ENCODE_GRADIENT_H_
 #define THINWIRE_CLIENT_ENCODE_GRADIENT_H_
 
@@ -12,26 +13,28 @@
 
 namespace thinwire {
 
-// The gradient of one tensor. It lies where the parameters do: in the host's memory, or on a device
-// that may still be computing it.
+// The gradient of one tensor. It is in the same memory as the parameters: in the host's memory, or
+// in the memory of a device that may still be computing the gradient.
 struct TensorGradient {
   std::span<const float> values;
-  // Keeps the values alive. Null: the caller keeps them alive until EndStep returns.
+  // Keeps the gradient's values alive. Null: the caller keeps the values alive until EndStep
+  // returns.
   std::shared_ptr<const void> owner;
-  // Blocks until the device has computed the values. May be called on any thread. Errors: those of
-  // the device. Null: the values are complete, which is always true in the host's memory.
+  // Blocks until the device has computed the values; callable from any thread. Errors: errors of
+  // the device. Null: the values are already computed, which is always true for gradients in the
+  // host's memory.
   std::function<absl::Status()> wait;
 };
 
 namespace client {
 
-// The gradient of one shard: SEGMENTS of the tensors' gradients.
+// The gradient of one shard. It consists of the `segments` of the gradients in `tensors`.
 struct ShardGradient {
   std::span<const Segment> segments;
   std::span<const std::span<const float>> tensors;
-  std::shared_ptr<const void> owner;  // keeps the values alive; set only if there is one segment
-  // Whether OWNER keeps the values unchanged until the push has its verdict. If so, an fp32 payload
-  // may refer to the values in place of a copy.
+  std::shared_ptr<const void> owner;  // keeps the values alive; null if there are several segments
+  // True if `owner` keeps the values unchanged until the push has its verdict. An fp32 payload may
+  // then refer to the values instead of a copy.
   bool may_alias = true;
 };
 

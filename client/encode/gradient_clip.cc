@@ -8,7 +8,7 @@
 
 namespace thinwire::client {
 
-// Keeps eight sums, so that consecutive additions do not depend on each other.
+// Accumulates eight independent sums, so that no addition waits for the result of the previous one.
 double SumOfSquares(std::span<const float> values) {
   std::array<double, 8> sums{};
   size_t i = 0;

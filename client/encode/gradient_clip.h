@@ -1,15 +1,14 @@
-// GradientClip: computes the factor that limits the norm of a worker's whole gradient and removes
-// the loss scale.
+// GradientClip: computes a factor for a worker's whole gradient. The factor limits the gradient's
+// norm and divides the gradient by the loss scale.
 //
-//   factor = min(1, limit / |g|) / scale
+//   factor = min(1, limit / |g|) / scale     |g|: norm over all tensors of the step, before scaling
 //   limit  = gradient_clip / sqrt(workers)
 //
-// |g| is the Euclidean norm over all tensors of the step, after division by the loss scale.
 // With error feedback each worker clips its own gradient before it adds the residual. The sum of
-// independent gradients has sqrt(workers) times the norm of one (Lin et al. 2018, section 3.2).
-// The norm is known when the last tensor is ready, so with clipping no shard is encoded during the
-// backward pass (docs/decisions/0040). If one value is not finite, neither is the norm, and the
-// client sends no value of the gradient.
+// independent gradients has sqrt(workers) times the norm of one (Lin et al. 2018, section 3.2). The
+// norm is known only when the last tensor is ready. With clipping, therefore, no shard is encoded
+// during the backward pass (docs/decisions/0040). If any value of the gradient is not finite, the
+// norm is not finite either, and the client sends no values in this step.
 #ifndef THINWIRE_CLIENT_ENCODE_GRADIENT_CLIP_H_
 #define THINWIRE_CLIENT_ENCODE_GRADIENT_CLIP_H_
 
@@ -20,36 +19,37 @@
 
 namespace thinwire::client {
 
-// Returns the sum of the squares of VALUES; bit-equal on every machine.
+// Returns the sum of the squares of VALUES. The result has the same bits on every machine.
 double SumOfSquares(std::span<const float> values);
 
 // Not thread-safe.
 class GradientClip {
  public:
-  // GRADIENT_CLIP limits the norm of all workers' gradients together; 0: no limit.
+  // GRADIENT_CLIP is the limit on the norm of the sum of all workers' gradients; 0 means no limit.
   GradientClip(double gradient_clip, uint32_t worker_count, size_t tensor_count);
 
-  // Starts a step whose gradients are multiplied by SCALE.
+  // Starts a step. SCALE is the loss scale that the step's gradients are multiplied by.
   void Begin(float scale = 1) {
     scale_ = scale;
     ready_count_ = 0;
   }
-  // Returns whether there is a limit, so that the norm is needed.
+  // Returns true if there is a limit; only then does the client need to compute the norm.
   bool clips() const { return limit_ != 0; }
-  // Sets the sum of the squares of TENSOR's values. Call once per tensor and step.
+  // Sets the sum of the squares of TENSOR's gradient to SQUARES. Call once per tensor and step.
   void Ready(uint32_t tensor, double squares);
 
-  // Returns whether factor() is known: at once without a limit, else when all tensors are ready.
+  // Returns true if factor() is known. Without a limit it is always known; otherwise it is known
+  // once all tensors are ready.
   bool known() const { return !clips() || ready_count_ == squares_.size(); }
-  // Returns the factor for every value; NaN if there is a limit and the norm is not finite.
-  // REQUIRES: known().
+  // Returns the factor by which every value of the gradient is multiplied; NaN if there is a limit
+  // and the norm is not finite. REQUIRES: known().
   float factor() const;
 
  private:
   const double limit_;
   float scale_ = 1;
-  // Each tensor's sum of squares. They are added in tensor order, so the order of the Ready calls
-  // does not change the result.
+  // The sum of squares of each tensor. The sums are added in the order of the tensors, so the order
+  // of the Ready calls does not change the norm.
   std::vector<double> squares_;
   size_t ready_count_ = 0;
 };

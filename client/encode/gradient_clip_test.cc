@@ -21,7 +21,7 @@ TEST(GradientClipTest, WithoutALimitTheFactorIsKnownAtOnce) {
 }
 
 TEST(GradientClipTest, TheNormCoversAllTensorsAndTheLimitAllWorkers) {
-  GradientClip clip(2, 4, 2);  // the limit of one worker is 2 / sqrt(4)
+  GradientClip clip(2, 4, 2);  // one worker's limit is 2 / sqrt(4) = 1
   clip.Begin();
   clip.Ready(1, SumOfSquares(Floats{3}));
   EXPECT_FALSE(clip.known());
@@ -78,7 +78,8 @@ TEST(GradientClipTest, TheScaleIsRemovedAndDoesNotCountInTheNorm) {
   EXPECT_FLOAT_EQ(clip.factor(), 0.4f / 1024);
 }
 
-// The squares of large finite values do not overflow, and a value that is not finite is not lost.
+// The squares of large finite values do not overflow. A single value that is not finite makes the
+// factor not finite.
 TEST(GradientClipTest, TheFactorIsFiniteOnlyForFiniteValues) {
   GradientClip clip(1, 1, 2);
   for (const float bad :

@@ -28,8 +28,8 @@ class HostShardEncoder final : public ShardEncoder {
   HostShardEncoder(const Partition& partition, const ClientOptions& options);
 
   size_t most_begun() const override { return 1; }
-  // An fp32 payload without residual, momentum or scaling refers to the gradient's memory if the
-  // gradient has an owner.
+  // Encodes the shard. If the codec is fp32, there is no residual, momentum or scaling, and the
+  // gradient has an owner, the payload refers to the gradient's memory instead of a copy.
   absl::Status Begin(const Work& work) override;
   absl::StatusOr<std::optional<ByteChain>> Finish() override;
   absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
@@ -45,7 +45,8 @@ class HostShardEncoder final : public ShardEncoder {
     MomentumCorrection correction;
   };
 
-  // Returns FACTOR * GRADIENT, valid until the next call; nullopt if a value of it is not finite.
+  // Returns FACTOR * GRADIENT, which is valid until the next call; nullopt if any value of the
+  // product is not finite.
   std::optional<std::span<const float>> Scaled(std::span<const float> gradient, float factor);
   ByteChain Encode(const Work& work, std::span<const float> gradient,
                    std::span<const float> scaled);

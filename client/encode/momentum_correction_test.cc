@@ -22,7 +22,7 @@ CheckedPayload Encoded(const CodecSpec& spec, const Floats& values) {
   return CheckPayload(ByteChain(std::move(bytes)), values.size()).value();
 }
 
-// Returns a sparse payload with entries at the 2 largest of VALUES.
+// Returns a sparse payload with the 2 largest of VALUES as its entries.
 CheckedPayload TopTwo(const Floats& values) {
   return Encoded({.id = CodecId::kTopK, .density = 2.0 / static_cast<double>(values.size())},
                  values);
@@ -47,7 +47,8 @@ TEST(MomentumCorrectionTest, HeavyBallAddsDecayedGradients) {
   EXPECT_EQ(Copy(correction.Correct(Floats{0, 0}, scratch)), (Floats{3, 4}));
 }
 
-// The paper's form: u = m (u + g), residual += u + g. This class stores u before the factor m.
+// The paper's formula is u = m (u + g), residual += u + g. MomentumCorrection stores u without the
+// factor m.
 TEST(MomentumCorrectionTest, NesterovMatchesThePaper) {
   constexpr float kMomentum = 0.9f;
   MomentumCorrection correction({.enabled = true, .momentum = kMomentum, .nesterov = true});

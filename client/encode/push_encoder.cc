@@ -13,8 +13,8 @@
 namespace thinwire::client {
 namespace {
 
-// Returns the random keys of a shard at a step: `shared` is equal for all workers, `per_worker` is
-// not.
+// Returns the random keys for the shard and step of ENTRY. `shared` is equal for all workers;
+// `per_worker` differs between workers.
 RandomKeys KeysOf(const PushEntry& entry, WorkerId worker) {
   const uint64_t shared = kernels::MixBits(kernels::MixBits(entry.step.value) + entry.shard.value);
   return {.shared = shared, .per_worker = kernels::MixBits(shared + worker.value + 1)};
@@ -88,7 +88,7 @@ absl::StatusOr<PushEncoder::Encoded> PushEncoder::Finish() {
 }
 
 void PushEncoder::Accepted(const PushEntry& push) {
-  // A push of weight 0 carried no values, so the late examples remain.
+  // A push of weight 0 contained no values, so the late examples still wait for the next push.
   if (push.examples > 0) memory_[push.shard.value].late_examples = 0;
 }
 

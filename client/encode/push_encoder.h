@@ -1,15 +1,15 @@
 // PushEncoder: turns the gradients of a model's shards into pushes. It chooses the codec, sets the
-// weight (the number of examples), and adds the examples of late pushes. A ShardEncoder keeps the
-// residuals and momenta; the PushEncoder keeps the number of late examples per shard.
+// weight (the number of examples), and adds the examples of late pushes. A ShardEncoder stores the
+// residuals and momenta; the PushEncoder stores the number of late examples of each shard.
 //
 //   gradient of a shard    push
 //   finite                 payload = C(residual + correct(factor * gradient)), weight = examples
 //   not finite             no payload, weight 0; residual and momentum do not change
 //
-// C is the codec of the step (push_schedule.h) or, if codecs are chosen at run time, of the shard
-// (codec_tuner.h). If C is sparse or has fewer than 8 bits, shards of vectors use a dense codec of
-// 8 bits or more: vectors are small, and all their values matter (docs/decisions/0041; Lin et al.
-// 2018).
+// C is the codec of the step (push_schedule.h) or, if the client chooses codecs at run time, the
+// codec of the shard (codec_tuner.h). If C is sparse or has fewer than 8 bits per value, shards of
+// vectors use a dense codec of 8 bits or more instead, because vectors are small and the model is
+// sensitive to errors in them (docs/decisions/0041; Lin et al. 2018).
 #ifndef THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
 #define THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
 
@@ -33,12 +33,13 @@
 
 namespace thinwire::client {
 
-// Not thread-safe. Errors are those of the ShardEncoder, except where a comment names others.
+// Not thread-safe. All functions return the errors of the ShardEncoder; comments name only
+// additional errors.
 class PushEncoder {
  public:
-  // PARTITION and TUNER must outlive the encoder. If TUNER is not null, it chooses the codecs. If
-  // SHARDS is null, gradients are in the host's memory. Errors: InvalidArgument if the options
-  // describe no valid codec.
+  // PARTITION and TUNER must outlive the encoder. If TUNER is not null, the tuner chooses the
+  // codecs. If SHARDS is null, gradients are in the host's memory. Errors: InvalidArgument if the
+  // options describe no valid codec.
   static absl::StatusOr<std::unique_ptr<PushEncoder>> Make(
       const Partition& partition, const ClientOptions& options, const CodecTuner* tuner = nullptr,
       std::unique_ptr<ShardEncoder> shards = nullptr);
@@ -50,33 +51,34 @@ class PushEncoder {
 
   bool may_begin() const { return begun_.size() < most_begun_; }
   bool may_finish() const { return !begun_.empty(); }
-  // Begins the push of FACTOR * GRADIENT. PUSH names the shard, the step and the number of
-  // examples. The gradient's values must outlive the matching Finish. REQUIRES: may_begin().
+  // Begins to encode a push of FACTOR * GRADIENT. PUSH contains the shard, the step and the number
+  // of examples. The gradient's values must outlive the matching Finish. REQUIRES: may_begin().
   absl::Status Begin(PushEntry push, const ShardGradient& gradient, float factor = 1);
-  // Returns the oldest push begun, with its payload, examples and late_examples set. REQUIRES:
-  // may_finish().
+  // Returns the oldest push that was begun and not finished. Its payload, examples and
+  // late_examples are set. REQUIRES: may_finish().
   absl::StatusOr<Encoded> Finish();
 
   // Records that the server accepted PUSH. Call Accepted or Late once per push.
   void Accepted(const PushEntry& push);
-  // Records that PUSH was too late: adds its values to the residual, and its examples to the late
-  // examples of the shard's next push.
+  // Records that PUSH was late: adds the push's values to the residual, and the push's examples to
+  // the late examples of the shard's next push.
   absl::Status Late(const PushEntry& push);
-  // Adds the values of PUSH, except those at the indices SELECTED, to the residual. PUSH was
-  // accepted and SELECTED, which is ascending, are the values that gTop-k used. The push's examples
-  // count at the server, so they do not become late examples.
+  // Adds the values of PUSH, except the values at the indices SELECTED, to the residual. PUSH was
+  // accepted; SELECTED contains the indices that gTop-k selected, ascending. The push's examples do
+  // not become late examples, because the server has already included them.
   absl::Status ReturnUnselected(const PushEntry& push, std::span<const uint32_t> selected);
 
-  // Returns the sum of the squares of GRADIENT's values, for clipping by norm.
+  // Returns the sum of the squares of GRADIENT's values, from which GradientClip computes the norm.
   absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) {
     return shards_->SumOfSquares(gradient);
   }
 
-  // Returns the residuals, momenta and late examples of every shard; valid until the next call of
-  // another function. REQUIRES: no push is begun and not finished.
+  // Returns the residuals, momenta and late examples of every shard. The result is valid until the
+  // next call of another function. REQUIRES: no push is begun and not finished.
   absl::StatusOr<std::vector<ShardResidualsView>> residuals() const;
-  // Sets the residuals, momenta and late examples. Errors: FailedPrecondition if SAVED has momenta
-  // and momentum correction is off. REQUIRES: SAVED is of this partition; nothing was encoded yet.
+  // Sets the residuals, momenta and late examples. Errors: FailedPrecondition if SAVED contains
+  // momenta and momentum correction is off. REQUIRES: SAVED belongs to this partition; no push was
+  // encoded yet.
   absl::Status Restore(SavedResiduals saved);
 
  private:
@@ -94,7 +96,7 @@ class PushEncoder {
               PushSchedule schedule, std::unique_ptr<ShardEncoder> shards);
 
   ShardCodec CodecOf(ShardId shard, Step step);
-  // Adds the values of PUSH, except those at the indices SELECTED, to the residual.
+  // Adds the values of PUSH, except the values at the indices SELECTED, to the residual
   absl::Status GiveBack(const PushEntry& push, std::span<const uint32_t> selected);
 
   const WorkerId worker_;
@@ -106,7 +108,7 @@ class PushEncoder {
   std::vector<Shard> memory_;
   std::deque<PushEntry> begun_;
 
-  CodecSpec spec_;  // the spec from which the two codecs were made
+  CodecSpec spec_;  // the spec from which matrix_codec_ and vector_codec_ were made
   std::unique_ptr<const Codec> matrix_codec_;
   std::unique_ptr<const Codec> vector_codec_;
 };

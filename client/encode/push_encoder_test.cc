@@ -24,7 +24,7 @@ Floats Decode(const PushEntry& push, size_t count) {
   return values;
 }
 
-// Encodes PUSH of GRADIENT. Returns whether the gradient is finite.
+// Encodes GRADIENT and completes PUSH with the result. Returns true if the gradient is finite.
 bool Encode(PushEncoder& encoder, std::span<const float> gradient, PushEntry& push,
             const std::shared_ptr<const void>& owner = nullptr, float factor = 1) {
   const Segment whole = {.tensor = 0, .offset = 0, .count = gradient.size()};
@@ -147,7 +147,7 @@ TEST(PushEncoderTest, AnFp32PayloadRefersToAGradientThatHasAnOwner) {
   EXPECT_EQ(lent.payload.pieces().back().bytes.data(),
             reinterpret_cast<const std::byte*>(gradient->data()));
   EXPECT_EQ(gradient.use_count(), 2);
-  ASSERT_TRUE(encoder->Late(lent).ok());  // from now on there is a residual to add
+  ASSERT_TRUE(encoder->Late(lent).ok());  // the residual is now not zero
   PushEntry next{.shard = ShardId{0}, .examples = 8};
   ASSERT_TRUE(Encode(*encoder, *gradient, next, gradient));
   std::vector<float> sent(4000);
@@ -155,7 +155,7 @@ TEST(PushEncoderTest, AnFp32PayloadRefersToAGradientThatHasAnOwner) {
   EXPECT_EQ(sent, std::vector<float>(4000, 1.0f));
 }
 
-// Algorithm 4 of Lin et al. 2018, value by value.
+// A reference implementation of algorithm 4 of Lin et al. 2018.
 class PlainCorrection {
  public:
   PlainCorrection(const CorrectionOptions& options, size_t count)
@@ -182,7 +182,8 @@ class PlainCorrection {
   std::vector<double> produced_;
 };
 
-// Every seventh push is late: its values return to the residual and do not change the momentum.
+// Every seventh push is late: the push's values return to the residual and do not change the
+// momentum.
 TEST(PushEncoderTest, WithMomentumCorrectionProducedIsAppliedPlusTheResidual) {
   constexpr size_t kCount = 64;
   const Partition partition = *Partition::Make({{"w", {8, 8}}}, 4096, 1);
@@ -237,7 +238,7 @@ TEST(PushEncoderTest, AGradientThatIsNotFiniteDoesNotChangeTheMomentum) {
   EXPECT_EQ(ResidualOf(*encoder), (Floats{1, 2, 3, 0}));
 }
 
-// Masking would leave dense vectors without any momentum.
+// Factor masking would set the whole momentum of a dense vector to zero.
 TEST(PushEncoderTest, VectorsHavePlainMomentum) {
   const Partition partition = *Partition::Make({{"b", {2}}}, 4096, 1);
   ClientOptions options;
@@ -264,7 +265,7 @@ TEST(PushEncoderTest, TheFactorIsAppliedFirst) {
   EXPECT_EQ(gradient.use_count(), 1) << "the payload is not the owner's memory";
 }
 
-// The scale of the loss affects neither the payload nor the feedback state.
+// The loss scale affects neither the payload nor the feedback state.
 TEST(PushEncoderTest, AScaleOfAPowerOfTwoDoesNotChangeAnyBit) {
   const Partition partition = *Partition::Make({{"w", {40, 50}}}, 4096, 1);
   ClientOptions options;
@@ -357,7 +358,7 @@ TEST(PushEncoderTest, AMomentumWithoutMomentumCorrectionIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
-// Returned values change neither the momentum nor the late examples.
+// Returned values change the residual, but neither the momentum nor the late examples.
 TEST(PushEncoderTest, UnselectedValuesReturnToTheResidualOnly) {
   const Partition partition = *Partition::Make({{"w", {2, 3}}}, 4096, 1);
   for (const double density : {0.5, 1.0}) {

@@ -1,13 +1,13 @@
-// PushSchedule: the push codec of each step. A run may begin with another codec, and a sparse run
-// with a higher density (common/density_warmup.h, docs/training.md).
+// PushSchedule: the push codec of each step. A run may use another codec at its beginning, and a
+// sparse codec may begin with a higher density (common/density_warmup.h, docs/training.md).
 //
 //   progress t = step / planned steps             codec
 //   t < first_part                                warmup.first
 //   otherwise                                     push
 //
-// A sparse codec has the density of warmup.density at t. The codec depends on the step only: all
-// workers and shards use the same codec in a step, and a worker that rejoins uses the codec of the
-// job's current step.
+// The density of a sparse codec is the value of warmup.density at progress t. The codec depends
+// only on the step: all workers and shards use the same codec in a step, and a worker that rejoins
+// uses the codec of the job's current step.
 #ifndef THINWIRE_CLIENT_ENCODE_PUSH_SCHEDULE_H_
 #define THINWIRE_CLIENT_ENCODE_PUSH_SCHEDULE_H_
 
@@ -22,19 +22,19 @@ namespace thinwire {
 
 namespace client {
 
-// Returns the codec of vectors in a step that encodes matrices with MATRICES: a dense codec of 8
-// bits or more.
+// Returns the codec for vectors in a step that encodes matrices with the codec MATRICES. The result
+// is a dense codec of 8 bits or more.
 CodecSpec VectorSpec(const CodecSpec& matrices);
 
 // Immutable.
 class PushSchedule {
  public:
-  // Errors: InvalidArgument for a part outside [0, 1], a part above 0 with 0 planned steps, or a
-  // spec that describes no valid codec.
+  // Errors: InvalidArgument if a part of the run is outside [0, 1], if a part is above 0 although
+  // planned_steps is 0, or if a spec describes no valid codec.
   static absl::StatusOr<PushSchedule> Make(const CodecSpec& push, const PushWarmup& warmup,
                                            uint64_t planned_steps);
 
-  // Returns the codec of the pushes of STEP. MakeCodec accepts it.
+  // Returns the spec of the push codec of STEP. MakeCodec accepts every such spec.
   CodecSpec At(Step step) const;
 
  private:

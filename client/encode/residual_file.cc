@@ -24,7 +24,7 @@ void WriteShard(uint64_t value_count, const ShardResidualsView& shard, CheckedWr
   file.Write(std::as_bytes(shard.momentum));
 }
 
-// Reads the parts of one file and checks them against the expected values.
+// Reads the parts of a residual file and compares them with the expected values.
 class ResidualReader {
  public:
   ResidualReader(const std::string& path, CheckedReader& file) : path_(path), file_(file) {}
@@ -87,7 +87,8 @@ class ResidualReader {
   CheckedReader& file_;
 };
 
-// Returns the first step that no earlier process of this worker's number has finished at any shard.
+// Returns the smallest step that no earlier process with this worker's number has finished on any
+// shard.
 Step PredecessorNext(std::span<const JoinReply> replies) {
   Step next;
   for (const JoinReply& reply : replies) {

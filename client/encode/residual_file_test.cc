@@ -18,7 +18,7 @@ const ResidualOwner kOwner = {.job = "train", .worker = WorkerId{3}};
 
 class ResidualFileTest : public ::testing::Test {
  protected:
-  // Shard 0 has both arrays, shard 1 only the momentum.
+  // Writes a file in which shard 0 has a residual and a momentum, and shard 1 only a momentum.
   void Write(const ResidualOwner& owner = kOwner) {
     const std::vector<ShardResidualsView> shards = {
         {.residual = residual_, .momentum = momentum_, .late_examples = 64},
@@ -96,7 +96,7 @@ TEST_F(ResidualFileTest, AMissingFileIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(ReadResiduals(path_, kOwner, partition_).status()));
 }
 
-// Returns the replies of two servers, with one shard each.
+// Returns the replies to Join of two servers, each with one shard.
 std::vector<JoinReply> Replies(uint64_t predecessor_next, uint64_t other_next) {
   std::vector<JoinReply> replies(2);
   replies[0].add_shards()->set_predecessor_next(predecessor_next);
@@ -131,7 +131,8 @@ TEST(ResidualStartTest, ResidualsAreRestoredHoweverFarTheOtherWorkersAre) {
   }
 }
 
-// Later pushes sent part of the saved residuals, so restoring would send that part twice.
+// Pushes after the save sent a part of the saved residuals. Restoring the file would send this part
+// twice.
 TEST(ResidualStartTest, AFileOlderThanTheLastPushIsNotRestored) {
   const ResidualStart start = DecideResidualStart("r", Step{41}, Replies(41, 42), Step{60});
   EXPECT_FALSE(start.restore);

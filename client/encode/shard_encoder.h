@@ -1,12 +1,12 @@
-// ShardEncoder: encodes the gradients of shards where they lie. For every shard it keeps the
-// feedback state: the residual, which holds the codec's loss and the values of late pushes, and the
-// momentum, if momentum correction is on.
+// ShardEncoder: encodes the gradients of shards in the memory that contains them. For every shard
+// it stores the feedback state: the residual, which contains the codec's errors and the values of
+// late pushes, and the momentum, if momentum correction is on.
 //
 //   v = residual + correct(factor * gradient);   payload = C(v);   residual = v - decode(payload)
 //
 // Each call handles a whole shard. HostShardEncoder works in the host's memory, DeviceShardEncoder
-// (client/gpu) on a GPU. There Begin launches the work on the GPU and Finish waits for it, so that
-// the caller can begin the next shard before it finishes the last one. Not thread-safe.
+// (client/gpu) on a GPU. On a GPU, Begin launches the work and Finish waits for its end, so that
+// the caller can begin the next shard before it finishes the previous one. Not thread-safe.
 #ifndef THINWIRE_CLIENT_ENCODE_SHARD_ENCODER_H_
 #define THINWIRE_CLIENT_ENCODE_SHARD_ENCODER_H_
 
@@ -39,31 +39,32 @@ class ShardEncoder {
     ShardGradient gradient;
     float factor = 1;
     CodecSpec spec;
-    const Codec& codec;  // made from SPEC
+    const Codec& codec;  // the codec made from `spec`
     RandomKeys keys;
   };
 
   virtual ~ShardEncoder() = default;
 
-  // Returns how many shards may be begun and not finished at a time.
+  // Returns the largest number of shards that may be begun and not finished at the same time.
   virtual size_t most_begun() const = 0;
   // Starts to encode WORK. The codec and the gradient's values must outlive the matching Finish;
   // the arrays that `segments` and `tensors` refer to need not outlive this call.
   virtual absl::Status Begin(const Work& work) = 0;
-  // Returns the payload of the oldest shard begun. Returns nullopt, and leaves the feedback state
-  // unchanged, if a value of factor * gradient is not finite.
+  // Returns the payload of the oldest shard that was begun and not finished. If a value of factor *
+  // gradient is not finite, returns nullopt and does not change the feedback state.
   virtual absl::StatusOr<std::optional<ByteChain>> Finish() = 0;
 
-  // Adds decode(PAYLOAD) to the residual of SHARD, except at the indices SELECTED, which are
+  // Adds decode(PAYLOAD) to the residual of SHARD, except at the indices SELECTED. SELECTED is
   // ascending. REQUIRES: PAYLOAD was encoded from SHARD.
   virtual absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
                                 std::span<const uint32_t> selected) = 0;
 
-  // Returns the sum of the squares of GRADIENT's values; not finite if one of them is not.
+  // Returns the sum of the squares of GRADIENT's values. The sum is not finite if any value is not
+  // finite.
   virtual absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) = 0;
 
-  // Returns the feedback state of every shard, by shard number; valid until the next call of
-  // another function. REQUIRES: no shard is begun and not finished.
+  // Returns the feedback state of every shard, indexed by shard number. The result is valid until
+  // the next call of another function. REQUIRES: no shard is begun and not finished.
   virtual absl::StatusOr<std::vector<ShardFeedback>> feedback() = 0;
   // Sets the feedback state of SHARD. REQUIRES: no shard is begun and not finished.
   virtual absl::Status Restore(ShardId shard, std::span<const float> residual,

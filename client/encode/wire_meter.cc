@@ -12,7 +12,7 @@ void WireMeter::Sent(size_t bytes, absl::Time now) {
 
 void WireMeter::Judged(size_t bytes, absl::Time now) {
   judged_ += bytes;
-  // After a loss, a verdict may belong to a push that the old stream sent.
+  // After a stream was lost, a verdict may belong to a push that was sent over the old stream.
   const size_t known = std::min(bytes, under_way_);
   if (known == 0) return;
   under_way_ -= known;

@@ -12,7 +12,7 @@ constexpr size_t kMebi = size_t{1} << 20;
 
 class WireMeterTest : public testing::Test {
  protected:
-  // Sends BYTES; their verdict comes after TIME.
+  // Simulates a push of BYTES bytes that gets its verdict after TIME.
   void Push(size_t bytes, absl::Duration time) {
     meter_.Sent(bytes, clock_.Now());
     clock_.Advance(time);
@@ -36,7 +36,7 @@ TEST_F(WireMeterTest, GoodputIsBytesPerBusyTime) {
 
 TEST_F(WireMeterTest, TheTimeBetweenTwoBurstsDoesNotCount) {
   Push(kMebi, absl::Milliseconds(500));
-  clock_.Advance(absl::Seconds(100));  // computing the next layer's gradient
+  clock_.Advance(absl::Seconds(100));  // time in which no push is on its way
   Push(kMebi, absl::Milliseconds(500));
   EXPECT_DOUBLE_EQ(*meter_.EndStep(), 2 * kMebi);
 }

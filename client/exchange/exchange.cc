@@ -10,7 +10,8 @@
 namespace thinwire::client {
 namespace {
 
-// A third of the lease, so that two heartbeats in a row can be lost before the lease ends.
+// Returns at most a third of the lease, so that two heartbeats in a row may be lost before the
+// lease ends.
 absl::Duration HeartbeatInterval(const ClientOptions& options, const JoinReply& lead) {
   const absl::Duration third = absl::Seconds(lead.lease_seconds()) / 3;
   return std::max(std::min(third, options.heartbeat_interval), absl::Milliseconds(1));
@@ -65,8 +66,8 @@ void Exchange::OnMessage(ServerLink& link, const ServerFrame& message) {
 void Exchange::CheckServers() {
   if (stopped_) return;
   const absl::Time now = parts_.loop->Now();
-  // After a gap this long between two checks, this process was suspended: queued messages and
-  // heartbeats do not count as the servers' silence.
+  // A gap this long between two checks shows that this process was suspended. Messages and
+  // heartbeats are then still queued, so the gap does not count as silence of the servers.
   const bool suspended = now - last_check_ > parts_.options.silence / 2;
   last_check_ = now;
   std::vector<std::optional<ServerOutage>> outages;

@@ -1,10 +1,10 @@
 // Exchange: connects a client's push pipeline and read path with the links to its servers, and
-// watches that every server responds.
+// detects servers that stop responding.
 //
 //   PushPipeline -> ServerLink ... ServerLink -> PushPipeline (verdicts), ReadPath (parameters)
 //
-// The exchange ends with the first failure. Examples: a server that stopped responding, a message
-// that a correct server cannot send, an error of the device.
+// The exchange ends with the first failure. Examples: a server stops responding, a server sends an
+// invalid message, a device reports an error.
 #ifndef THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
 #define THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
 
@@ -26,24 +26,26 @@
 
 namespace thinwire::client {
 
-// Lives on its loop. Construct it before its first task there, and destroy it after the loop has
-// stopped.
+// Lives on its loop. Construct an Exchange before the loop runs any task that uses it, and destroy
+// it after the loop has stopped.
 class Exchange final : private ServerLink::Observer {
  public:
-  // REPLIES: the servers' answers to Join, by number.
+  // REPLIES: the servers' replies to Join, indexed by server number.
   Exchange(ExchangeParts parts, const std::vector<JoinReply>& replies);
 
-  // Requests all parameters for FIRST, and starts the heartbeats.
+  // Requests all parameters for the step FIRST, and starts the heartbeats.
   void Start(Step first);
   PushPipeline& pushes() { return pushes_; }
-  // Ends every wait with FAILURE and stops. REQUIRES: not OK.
+  // Ends every wait of the training thread with FAILURE, and stops the exchange. REQUIRES: FAILURE
+  // is not OK.
   void Fail(absl::Status failure);
   // Closes all links.
   void Stop();
 
-  // Returns whether an accepted push still waits for the values that gTop-k selected.
+  // Returns true if the exchange keeps an accepted push because the server has not yet reported
+  // which values gTop-k selected.
   bool returns_pending() const { return returns_.pending(); }
-  // Returns the server whose outage ended the exchange, if one did.
+  // Returns the server whose outage ended the exchange; nullopt if no outage did.
   std::optional<ServerId> lost() const { return lost_; }
 
  private:
@@ -55,7 +57,7 @@ class Exchange final : private ServerLink::Observer {
   void FailForOutage(ServerLink& link, const ServerOutage& outage);
 
   const ExchangeParts parts_;
-  std::vector<std::unique_ptr<ServerLink>> links_;  // by server
+  std::vector<std::unique_ptr<ServerLink>> links_;  // indexed by server number
   GtopkReturns returns_;
   ReadPath reads_;
   PushPipeline pushes_;

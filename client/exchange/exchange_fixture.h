@@ -1,5 +1,5 @@
 // ExchangeFixture: the objects of one worker's exchange, with two fake servers behind an in-process
-// transport. Base class of the tests of this folder.
+// transport. Base class of the tests in client/exchange.
 #ifndef THINWIRE_CLIENT_EXCHANGE_EXCHANGE_FIXTURE_H_
 #define THINWIRE_CLIENT_EXCHANGE_EXCHANGE_FIXTURE_H_
 
@@ -23,7 +23,8 @@
 
 namespace thinwire::client {
 
-// Dispatches messages as Exchange does. Records failures and verdicts instead of stopping.
+// Passes messages to the push pipeline and the read path, as Exchange does. Records failures but
+// continues after them.
 class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
  protected:
   // The model has one tensor of SHARD_COUNT shards, each of SHARD_SIZE values.
@@ -52,7 +53,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
     loop_->Stop();
   }
 
-  // Blocks until a failure is reported, and returns the first one.
+  // Blocks until a failure is reported, and returns the first failure.
   absl::Status WaitForFailure() {
     const auto failed = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !failure_.ok(); };
     absl::MutexLock lock(&mu_, absl::Condition(&failed));

@@ -1,4 +1,4 @@
-// ExchangeParts: the objects that all classes of this folder work with.
+// ExchangeParts: references to the objects that all classes of client/exchange use.
 #ifndef THINWIRE_CLIENT_EXCHANGE_EXCHANGE_PARTS_H_
 #define THINWIRE_CLIENT_EXCHANGE_EXCHANGE_PARTS_H_
 
@@ -16,7 +16,7 @@
 
 namespace thinwire::client {
 
-// All of these must outlive the Exchange.
+// All these objects must outlive the Exchange.
 struct ExchangeParts {
   const ClientOptions& options;
   const Partition& partition;
@@ -24,7 +24,7 @@ struct ExchangeParts {
   std::shared_ptr<EventLoop> loop;
   Replica& replica;
   PushEncoder& encoder;
-  CodecTuner* tuner;  // null if the push codecs are not chosen at run time
+  CodecTuner* tuner;  // null unless the client chooses codecs at run time
   StepProgress& progress;
   StatusReport& report;
 };

@@ -1,15 +1,15 @@
 // GtopkReturns: keeps each accepted push until the server says which of its values gTop-k selected,
 // then returns the unselected values to the worker's residual (docs/optimizers.md). Used only if
-// the job returns them to the workers: the servers' parameters then carry a list of selected
-// indices.
+// the job returns unselected values to the workers. In that case the servers' parameters contain a
+// list of the selected indices.
 //
-//   parameters with frontier t + 1   carry the indices that round t selected
-//   accepted push of step t          its values outside that list are returned, once
-//   only a later frontier arrives    the push's unselected values are lost, and counted
+//   parameters with frontier t + 1   contain the list of the indices that round t selected
+//   accepted push of step t          its values outside the list are returned, once
+//   only a later frontier arrives    the push's unselected values are lost; a counter reports this
 //
-// Parameters normally follow the verdict of the push. They precede it if the verdict was lost with
-// its stream. The first parameters of a shard, which precede all its pushes, tell whether lists
-// follow.
+// Parameters normally arrive after the verdict of the push. They arrive before it if the verdict
+// was lost with its stream. The first parameters of a shard, which arrive before the shard's first
+// push, contain a list if and only if the job returns unselected values to the workers.
 #ifndef THINWIRE_CLIENT_EXCHANGE_GTOPK_RETURNS_H_
 #define THINWIRE_CLIENT_EXCHANGE_GTOPK_RETURNS_H_
 
@@ -34,23 +34,23 @@ class GtopkReturns {
   // All arguments must outlive this object.
   GtopkReturns(const Partition& partition, PushEncoder& encoder, StatusReport& report);
 
-  // Returns whether accepted pushes of SHARD are kept.
+  // Returns true if this object keeps the accepted pushes of SHARD.
   bool Keeps(ShardId shard) const { return slots_[shard.value].keeps; }
-  // Returns whether any push awaits its list.
+  // Returns true if any push still waits for its list of selected indices.
   bool pending() const { return pending_count_ > 0; }
 
-  // Keeps PUSH, or returns its unselected values if its list has arrived. Call once per push.
-  // Errors: the encoder's.
+  // Keeps PUSH or, if the list of its selected indices has already arrived, returns its unselected
+  // values to the residual. Call once per push. Errors: errors of the encoder.
   absl::Status OnAccepted(const PushEntry& push);
-  // Handles the last entry of a shard's parameters. Errors: InvalidArgument "shard 3: selected:
-  // ..." for a malformed list, and nothing changes; the encoder's.
+  // Handles ENTRY, the last entry of a shard's parameters. Errors: InvalidArgument "shard 3:
+  // selected: ..." for a malformed list, which changes nothing; errors of the encoder.
   absl::Status OnParameters(const ParametersEntry& entry);
 
  private:
   struct Slot {
     bool keeps = false;
     std::optional<PushEntry> push;
-    // Of the last parameters.
+    // The frontier and the selected indices in the shard's newest parameters.
     Step frontier;
     std::vector<uint32_t> selected;
   };
@@ -61,7 +61,7 @@ class GtopkReturns {
   const Partition& partition_;
   PushEncoder& encoder_;
   StatusReport& report_;
-  std::vector<Slot> slots_;  // by shard
+  std::vector<Slot> slots_;  // indexed by shard number
   size_t pending_count_ = 0;
 };
 

@@ -21,7 +21,7 @@ using Indices = std::vector<uint32_t>;
 constexpr ShardId kShard{3};
 constexpr size_t kValues = 4096;
 
-// A call of GiveBack.
+// The arguments of one call of ShardEncoder::GiveBack.
 struct Returned {
   ShardId shard;
   ByteChain payload;
@@ -29,7 +29,7 @@ struct Returned {
   bool operator==(const Returned&) const = default;
 };
 
-// Records returned values.
+// Records the calls of GiveBack.
 class RecordingEncoder final : public ShardEncoder {
  public:
   explicit RecordingEncoder(std::vector<Returned>& returned) : returned_(returned) {}
@@ -61,7 +61,7 @@ ParametersEntry Parameters(uint64_t frontier, const Indices& selected) {
           .selected = EncodeIndexList(selected, kValues)};
 }
 
-// All values of the push are its step.
+// Returns a push of STEP in which every value equals the step number.
 PushEntry Push(uint64_t step, uint32_t examples = 8) {
   const std::vector<float> values(kValues, static_cast<float>(step));
   const auto fp32 = *MakeCodec({.id = CodecId::kFp32});
@@ -75,10 +75,10 @@ PushEntry Push(uint64_t step, uint32_t examples = 8) {
 
 class GtopkReturnsTest : public ::testing::Test {
  protected:
-  // Handles parameters that must be well-formed.
+  // Handles ENTRY and expects no error.
   void Arrive(const ParametersEntry& entry) { EXPECT_TRUE(returns_.OnParameters(entry).ok()); }
   void Accept(const PushEntry& push) { EXPECT_TRUE(returns_.OnAccepted(push).ok()); }
-  // Returns the values returned since the last call.
+  // Returns the recorded calls of GiveBack since the last call of TakeReturned.
   std::vector<Returned> TakeReturned() { return std::exchange(returned_, {}); }
   uint64_t lost_count() const { return report_.counters().lost_gtopk_returns(); }
 

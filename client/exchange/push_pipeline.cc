@@ -25,7 +25,7 @@ PushPipeline::PushPipeline(const ExchangeParts& parts,
       clip_(parts.options.gradient_clip, parts.options.worker_count,
             parts.partition.tensors().size()) {}
 
-// 1. Gradients become ready, in any order.
+// Stage 1: gradients become ready, in any order.
 
 void PushPipeline::BeginStep(Step step, uint32_t examples, float scale) {
   if (stopped_) return;
@@ -39,7 +39,7 @@ void PushPipeline::Ready(uint32_t tensor, std::span<const float> gradient,
                          std::shared_ptr<const void> owner) {
   if (stopped_) return;
   if (clip_.clips()) {
-    // Steps with weight 0 skip the values.
+    // In steps of weight 0 the norm is not computed.
     const absl::StatusOr<double> squares =
         examples_ > 0 ? parts_.encoder.SumOfSquares(gradient) : absl::StatusOr<double>(0);
     if (!squares.ok()) return fail_(squares.status());
@@ -49,7 +49,7 @@ void PushPipeline::Ready(uint32_t tensor, std::span<const float> gradient,
   EncodeMore();
 }
 
-// 2. Shards are encoded in ascending order, one per task.
+// Stage 2: shards are encoded in ascending order, one per task of the loop.
 
 bool PushPipeline::MayBegin() {
   return parts_.encoder.may_begin() && gradients_.NextIsReady() && clip_.known() &&
@@ -70,7 +70,7 @@ void PushPipeline::EncodeOneShard() {
   if (MayBegin()) {
     if (absl::Status begun = BeginShard(); !begun.ok()) return fail_(std::move(begun));
   }
-  // Begins as many shards as the encoder takes, before it waits for the oldest.
+  // Waits for the oldest shard only after it has begun as many shards as the encoder accepts.
   if (parts_.encoder.may_finish() && !MayBegin()) {
     absl::StatusOr<PushEncoder::Encoded> encoded = parts_.encoder.Finish();
     if (!encoded.ok()) return fail_(encoded.status());
@@ -83,8 +83,8 @@ void PushPipeline::EncodeOneShard() {
 absl::Status PushPipeline::BeginShard() {
   const ShardId shard = gradients_.next();
   ShardGradient gradient = gradients_.Take();
-  // GtopkReturns keeps the payload beyond the verdict, and the owner keeps the values unchanged
-  // only until then.
+  // GtopkReturns keeps the payload after the verdict, but the owner keeps the values unchanged only
+  // until the verdict, so the payload needs a copy of the values.
   if (returns_.Keeps(shard)) gradient.may_alias = false;
   return parts_.encoder.Begin({.shard = shard,
                                .step = verdicts_.step(),
@@ -93,7 +93,7 @@ absl::Status PushPipeline::BeginShard() {
                               gradient, clip_.factor());
 }
 
-// 3. The push is queued for its server.
+// Stage 3: the push is queued for its server.
 
 void PushPipeline::Send(PushEncoder::Encoded encoded) {
   PushEntry& push = encoded.push;
@@ -111,7 +111,7 @@ void PushPipeline::Send(PushEncoder::Encoded encoded) {
   if (gradients_.done() && !parts_.encoder.may_finish()) parts_.progress.StepEncoded();
 }
 
-// 4. The server's verdict arrives.
+// Stage 4: the server's verdict arrives.
 
 void PushPipeline::OnVerdict(ServerLink& link, const VerdictEntry& verdict) {
   if (stopped_) return;
@@ -136,7 +136,7 @@ void PushPipeline::OnVerdict(ServerLink& link, const VerdictEntry& verdict) {
       return abort(absl::StrCat("unknown verdict (expected 1 to 7, got ", verdict.kind, ")"));
   }
   const std::optional<PushEntry> push = link.queue().FinishPush(verdict.shard, verdict.step);
-  if (!push.has_value()) return;  // the push or its verdict arrived twice
+  if (!push.has_value()) return;  // the server received the push twice, or sent the verdict twice
   CountVerdict(verdict);
   if (parts_.tuner != nullptr) {
     parts_.tuner->meter().Judged(push->payload.size(), parts_.loop->Now());
@@ -164,7 +164,7 @@ void PushPipeline::CountVerdict(const VerdictEntry& verdict) {
   if (verdict.kind == PushVerdict::REFUSED) report.Count(WorkerCounters::kRefusedPushesFieldNumber);
 }
 
-// 5. With the last verdict the step ends.
+// Stage 5: the last verdict ends the step.
 
 void PushPipeline::FinishStep() {
   if (parts_.tuner != nullptr) UpdateChoices();

@@ -1,19 +1,21 @@
-// PushPipeline: the way of gradients from the training thread to the servers' verdicts.
+// PushPipeline: processes gradients from the training thread until their pushes have the servers'
+// verdicts.
 //
 //   Ready: gradient of a tensor
-//     -> GradientClip       with a limit on the norm, waits until all tensors are ready
+//     -> GradientClip       if the norm is limited, waits until all tensors are ready
 //     -> StepGradients      yields shards in ascending order
 //     -> PushEncoder        one shard per task of the loop
 //     -> SendQueue          the queue of the shard's server
 //   OnVerdict: verdict of a shard
-//     -> PushEncoder        a late push returns to the residual
-//     -> GtopkReturns       keeps an accepted push, if gTop-k returns values
+//     -> PushEncoder        adds the values of a late push to the residual
+//     -> GtopkReturns       keeps an accepted push if gTop-k returns unselected values
 //     -> StepVerdicts       all verdicts of a step determine the next step
 //
 // The pipeline encodes one shard per task, so that messages from servers, which are tasks of the
 // same loop, do not wait for a whole model. It encodes at most one message ahead of the network, so
-// the bytes to send are still in the CPU's cache, and buffers of a few messages suffice for a whole
-// model. With a device it begins the next shard before it waits for the last one.
+// the bytes to send are still in the CPU's cache, and buffers of a few messages are enough for a
+// whole model. If gradients are on a device, the pipeline begins the next shard before it waits for
+// the previous one.
 #ifndef THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
 #define THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
 
@@ -40,9 +42,10 @@ namespace thinwire::client {
 // StepVerdicts collects the verdicts of one step and determines the next step.
 //
 //   no push was late      step + 1
-//   any push was late     max(step + 1, the largest frontier of any verdict)
+//   any push was late     max(step + 1, largest frontier in the verdicts)
 //
-// A slow worker thus catches up in one jump, and reads every shard for the same step.
+// A slow worker therefore skips directly to the current step, and reads every shard for the same
+// step.
 //
 // Not thread-safe.
 class StepVerdicts {
@@ -53,7 +56,8 @@ class StepVerdicts {
     missing_count_ = shard_count;
   }
 
-  // Adds the verdict of one shard's push. Call once per shard.
+  // Adds the verdict of one shard's push: LATE is true if the push was late, and FRONTIER is the
+  // verdict's frontier. Call once per shard.
   void Add(bool late, Step frontier) {
     late_ = late_ || late;
     frontier_ = std::max(frontier_, frontier);
@@ -62,7 +66,7 @@ class StepVerdicts {
 
   bool complete() const { return missing_count_ == 0; }
   Step step() const { return step_; }
-  // REQUIRES: complete().
+  // Returns the next step. REQUIRES: complete().
   Step next() const { return late_ ? std::max(step_ + 1, frontier_) : step_ + 1; }
 
  private:
@@ -75,20 +79,22 @@ class StepVerdicts {
 // Lives on the loop of PARTS.
 class PushPipeline {
  public:
-  // LINKS: one per server, by number. FAIL ends the exchange. All arguments must outlive this
-  // object.
+  // LINKS: one link per server, indexed by server number. FAIL ends the exchange. All arguments
+  // must outlive this object.
   PushPipeline(const ExchangeParts& parts, const std::vector<std::unique_ptr<ServerLink>>& links,
                ReadPath& reads, GtopkReturns& returns, std::function<void(absl::Status)> fail);
 
-  // Starts a step whose pushes have weight EXAMPLES and whose gradients are multiplied by SCALE.
+  // Starts a step. EXAMPLES is the weight of its pushes, and SCALE is the loss scale that its
+  // gradients are multiplied by.
   void BeginStep(Step step, uint32_t examples, float scale);
-  // Takes the gradient of TENSOR. OWNER: see Client::Ready.
+  // Accepts the gradient of TENSOR. OWNER: see Client::Ready.
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
-  // Encodes more shards if the queues have room. Called when a queue has become shorter.
+  // Encodes more shards if the send queues have room. Call this when a send queue has become
+  // shorter.
   void EncodeMore();
   // Handles a verdict from the server of LINK.
   void OnVerdict(ServerLink& link, const VerdictEntry& verdict);
-  // Drops all work.
+  // Makes the pipeline ignore all gradients and verdicts from now on.
   void Stop() { stopped_ = true; }
 
  private:

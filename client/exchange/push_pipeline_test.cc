@@ -56,7 +56,7 @@ class PushPipelineTest : public ExchangeFixture {
  protected:
   using ExchangeFixture::ExchangeFixture;
 
-  // Starts a step with the gradient of the model's tensor.
+  // Starts a step and passes the gradient of the model's only tensor to the pipeline.
   void Push(uint64_t step, uint32_t examples = 8) {
     progress_.BeginStep();
     loop_->Run([&] {
@@ -150,23 +150,24 @@ TEST_F(PushPipelineTest, AnUnknownVerdictIsAFailure) {
               HasSubstr("unknown verdict (expected 1 to 7, got 9)"));
 }
 
-// Twelve MiB of gradients.
+// A model with 12 MiB of gradients.
 class LargePushPipelineTest : public PushPipelineTest {
  protected:
   LargePushPipelineTest() : PushPipelineTest(12, 262144) {}
 };
 
 TEST_F(LargePushPipelineTest, EncodingStaysAtMostOneMessageAheadOfTheNetwork) {
-  // A mute server accepts no message, so the queues fill.
+  // A mute server accepts no message, so the send queues fill up.
   for (uint32_t s = 0; s < 2; ++s) transport_.Mute(ServerId{s}, true);
   Push(0);
   uint64_t encoded_bytes = 0;
-  for (int idle = 0; idle < 10; ++idle) {  // until ten tasks in a row found nothing to encode
+  for (int idle = 0; idle < 10; ++idle) {  // until ten tasks in a row encoded nothing
     loop_->Run([] {});
     if (counters().push_bytes_encoded() != encoded_bytes) idle = 0;
     encoded_bytes = counters().push_bytes_encoded();
   }
-  // Per server: a message being written, one ready to be written, and one queued.
+  // The bound consists of three messages per server: one that is being written, one that is ready
+  // to be written, and one that is queued.
   EXPECT_GT(encoded_bytes, 0u);
   EXPECT_LE(encoded_bytes, 2 * 3 * (kMessageBytes + 4096));
   for (uint32_t s = 0; s < 2; ++s) {

@@ -30,8 +30,8 @@ void ReadPath::ExpectAfterPush(ShardId shard, Step step) {
 }
 
 void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
-  // 1. Is this the answer to a read? A shard's parameters may take several entries, of which all
-  // but the last have `more` set.
+  // 1. Drop the entry unless it answers a read. The parameters of a shard may consist of several
+  // entries; all except the last have `more` set.
   SendQueue& queue = link.queue();
   const bool awaited = entry.more ? queue.AwaitsParameters(entry.shard, entry.step)
                                   : queue.FinishRead(entry.shard, entry.step);
@@ -49,11 +49,11 @@ void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
   parts_.report.Count(WorkerCounters::kPullBytesEncodedFieldNumber, entry.payload.size());
   if (entry.more) return;
 
-  // 3. Return the values of the last push that gTop-k did not select.
+  // 3. Return the values of the shard's last push that gTop-k did not select.
   const absl::Status returned = returns_.OnParameters(entry);
   if (!returned.ok()) return Fail(link, returned);
 
-  // 4. Tell the training thread.
+  // 4. Count the bytes and notify the training thread.
   parts_.report.Count(WorkerCounters::kPullBytesRawFieldNumber,
                       parts_.partition.value_count(entry.shard) * sizeof(float));
   if (waiting_.Clear(entry.shard)) parts_.report.set_waiting(waiting_.Text());
@@ -67,7 +67,8 @@ void ReadPath::ReadInFull(ServerLink& link, const ParametersEntry& entry) {
 }
 
 void ReadPath::Fail(const ServerLink& link, const absl::Status& status) {
-  // A malformed entry is the server's fault; other errors are this machine's.
+  // A malformed entry is an error of the server, so the message names the server. Other errors
+  // occurred on this machine.
   if (absl::IsInvalidArgument(status) || absl::IsDataLoss(status)) {
     return fail_(
         WithServerName(parts_.transport, link.server(), absl::InternalError(status.message())));

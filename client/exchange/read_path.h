@@ -1,9 +1,9 @@
-// ReadPath: the way of parameters from a server's message to the training thread.
+// ReadPath: processes parameters from a server's message until the training thread may use them.
 //
 //   parameters -> OnParameters: awaited? -> Replica::Merge -> GtopkReturns -> StepProgress
 //
-// It also requests the parameters of all shards for a step, and keeps the servers' notices about
-// reads that they cannot answer yet. Parameters that no read awaits are dropped: they answer a
+// ReadPath also requests the parameters of all shards for a step, and stores the servers' notices
+// about reads that they cannot answer yet. It drops parameters that no read awaits: these answer a
 // message that was sent twice.
 #ifndef THINWIRE_CLIENT_EXCHANGE_READ_PATH_H_
 #define THINWIRE_CLIENT_EXCHANGE_READ_PATH_H_
@@ -25,22 +25,22 @@ namespace thinwire::client {
 // Lives on the loop of PARTS.
 class ReadPath {
  public:
-  // LINKS: one per server, by number. FAIL ends the exchange. All arguments must outlive this
-  // object.
+  // LINKS: one link per server, indexed by server number. FAIL ends the exchange. All arguments
+  // must outlive this object.
   ReadPath(const ExchangeParts& parts, const std::vector<std::unique_ptr<ServerLink>>& links,
            GtopkReturns& returns, std::function<void(absl::Status)> fail);
 
   // Requests the parameters of all shards for STEP, and sends the requests.
   void ReadAll(Step step);
-  // Expects the parameters of SHARD for STEP without a request: a push of SHARD, which is also a
-  // read, is about to be queued.
+  // Expects the parameters of SHARD for STEP without requesting them. Call this before a push of
+  // SHARD is queued, because a push is also a read.
   void ExpectAfterPush(ShardId shard, Step step);
   // Handles parameters from the server of LINK.
   void OnParameters(ServerLink& link, const ParametersEntry& entry);
-  // Handles notices that the server of LINK cannot answer reads yet.
+  // Handles notices from LINK's server about reads that it cannot answer yet.
   void OnWaiting(ServerLink& link, std::span<const WaitingEntry> entries);
 
-  // Returns the step whose parameters were requested last.
+  // Returns the step of the most recent request for parameters.
   Step step() const { return step_; }
 
  private:

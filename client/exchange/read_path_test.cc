@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 class ReadPathTest : public ExchangeFixture {
  protected:
-  // Sets the values of all shards on the servers.
+  // Sets the initial values of all shards at the servers.
   ReadPathTest() {
     for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
       const ShardId shard{s};

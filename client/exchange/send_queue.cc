@@ -63,13 +63,14 @@ bool SendQueue::FillMessage(const Replica& replica, std::optional<CodecId> pull,
   bool any = false;
   while (!unsent_.empty()) {
     Slot& slot = slots_[unsent_.front()];
-    // The first entry may exceed the limit: the payload of the largest shard does.
+    // The first entry of a message may exceed the limit, because the payload of the largest shard
+    // does.
     const size_t more = slot.push.has_value() ? slot.push->payload.size() : 0;
     if (any && bytes + more > kMessageBytes) break;
     unsent_.pop_front();
     slot.queued = false;
     SetQueuedBytes(slot, 0);
-    if (!slot.push.has_value() && !slot.read.has_value()) continue;  // answered while it was queued
+    if (!slot.push.has_value() && !slot.read.has_value()) continue;  // entry was already answered
     AddEntries(slot, replica, pull, frame);
     if (slot.seed) bytes += frame.seeds.back().payload.size();
     bytes += more;

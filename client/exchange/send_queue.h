@@ -1,12 +1,12 @@
-// SendQueue: the messages to one server that are unsent or unanswered.
+// SendQueue: the seeds, pushes and reads for one server that are unsent or unanswered.
 //
-//   seed    the shard's first values; kept until its first parameters arrive
-//   push    kept, with its bytes, until its verdict; it is also the read for the next step
-//   read    kept until the parameters of its step arrive
+//   seed    the shard's initial values; kept until the shard's first parameters arrive
+//   push    kept, with its bytes, until its verdict arrives; also the read for the next step
+//   read    a request for parameters; kept until the parameters of its step arrive
 //
-// The queue holds shard numbers. Seeds are encoded, and held versions filled in, when a message is
-// written. After a lost connection the queue sends all unanswered entries again; a push again has
-// the same bytes.
+// The queue contains shard numbers. A seed is encoded, and a read gets the version of the replica,
+// when the message is written. After a lost connection the queue sends all unanswered entries
+// again; a repeated push has the same bytes as before.
 #ifndef THINWIRE_CLIENT_EXCHANGE_SEND_QUEUE_H_
 #define THINWIRE_CLIENT_EXCHANGE_SEND_QUEUE_H_
 
@@ -23,53 +23,57 @@
 
 namespace thinwire::client {
 
-// The approximate limit on the payloads of one message. A message has at least one entry.
+// The approximate limit on the total size of the payloads in a message, in bytes. A message has at
+// least one entry.
 inline constexpr size_t kMessageBytes = size_t{1} << 20;
 
-// Not thread-safe. "Owned" means one of the constructor's shards. Functions without that
-// requirement accept any shard number, because a server's message may name any.
+// Not thread-safe. A shard is "owned" if it is one of the shards given to the constructor.
+// Functions that do not require an owned shard accept any shard number, because a server's message
+// may name any number.
 class SendQueue {
  public:
-  // SHARDS: the server's shards, ascending.
+  // SHARDS: the shards that the server holds, in ascending order.
   explicit SendQueue(std::vector<ShardId> shards);
 
   bool owns(ShardId shard) const { return Find(shard) != nullptr; }
 
-  // Queues the first values of SHARD. REQUIRES: owned.
+  // Queues the initial values of SHARD. REQUIRES: SHARD is owned.
   void Seed(ShardId shard);
-  // Queues a read of SHARD for STEP, in place of a former read. REQUIRES: owned.
+  // Queues a read of SHARD for STEP, which replaces an earlier read of SHARD. REQUIRES: SHARD is
+  // owned.
   void Read(ShardId shard, Step step);
-  // Queues PUSH, which is also a read for the next step. REQUIRES: owned; no push of the shard
-  // awaits a verdict.
+  // Queues PUSH, which is also a read for the next step. REQUIRES: the shard of PUSH is owned, and
+  // no other push of it awaits a verdict.
   void Push(PushEntry push);
 
   bool has_unsent() const { return !unsent_.empty(); }
-  // Returns the payload bytes of unsent pushes.
+  // Returns the total size of the payloads of unsent pushes, in bytes.
   size_t unsent_bytes() const { return unsent_bytes_; }
-  // Adds the entries of the next message to FRAME, and marks them as sent. Returns false if nothing
-  // is unsent. PULL is the codec for whole parameters; nullopt requests what the server publishes.
+  // Adds the entries of the next message to FRAME and marks them as sent. Returns false if no entry
+  // is unsent. PULL is the codec in which the server shall send whole parameters; nullopt requests
+  // the published parameters instead.
   bool FillMessage(const Replica& replica, std::optional<CodecId> pull, WorkerFrame& frame);
 
-  // Removes and returns the push of SHARD at STEP, which got its verdict. Returns nullopt if no
-  // such push awaits one.
+  // Removes and returns the push of SHARD at STEP, whose verdict has arrived. Returns nullopt if no
+  // such push awaits a verdict.
   std::optional<PushEntry> FinishPush(ShardId shard, Step step);
-  // Returns whether a read of SHARD awaits the parameters of STEP.
+  // Returns true if a read of SHARD awaits the parameters for STEP.
   bool AwaitsParameters(ShardId shard, Step step) const;
-  // Removes the read of SHARD for STEP, whose parameters arrived. Returns false if none awaits
-  // them.
+  // Removes the read of SHARD for STEP, whose parameters have arrived. Returns false if there is no
+  // such read.
   bool FinishRead(ShardId shard, Step step);
-  // Returns whether a read of SHARD awaits parameters, of any step.
+  // Returns true if a read of SHARD, for any step, awaits parameters.
   bool HasPendingRead(ShardId shard) const;
 
-  // Marks all unanswered entries as unsent. For a connection that was lost.
+  // Marks all unanswered entries as unsent. Call this after the connection was lost.
   void ResendUnanswered();
 
-  // Returns the shards whose push awaits a verdict, ascending.
+  // Returns the shards whose push awaits a verdict, in ascending order.
   std::vector<ShardId> unjudged() const;
-  // Returns the shards whose read awaits parameters, ascending.
+  // Returns the shards whose read awaits parameters, in ascending order.
   std::vector<ShardId> unanswered() const;
-  // Returns what this worker waits for, as text: "waited for the verdicts of step 41 (shards 3-9)";
-  // empty if nothing is unanswered.
+  // Returns a description of the unanswered entries as text: "waited for the verdicts of step 41
+  // (shards 3-9)"; empty if nothing is unanswered.
   std::string Awaited() const;
 
  private:
@@ -90,8 +94,8 @@ class SendQueue {
                   WorkerFrame& frame);
 
   std::vector<Slot> slots_;
-  std::deque<size_t> unsent_;  // indices of slots_
-  size_t unsent_bytes_ = 0;    // the sum of queued_bytes
+  std::deque<size_t> unsent_;  // indices in slots_ of the slots to send
+  size_t unsent_bytes_ = 0;    // the sum of queued_bytes over all slots
 };
 
 }  // namespace thinwire::client

@@ -25,7 +25,7 @@ PushEntry PushOf(uint32_t shard, uint64_t step, size_t bytes = 10) {
           .payload = ByteChain(std::vector<std::byte>(bytes, std::byte{1}))};
 }
 
-// A queue for the even ones of the eight shards of a matrix.
+// A matrix of eight shards, and a send queue for the shards with even numbers.
 class SendQueueTest : public ::testing::Test {
  protected:
   WorkerFrame Next() {

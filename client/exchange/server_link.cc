@@ -25,23 +25,23 @@ absl::Status FencedError(WorkerId worker) {
       absl::StrCat("worker ", worker.value, ": another process has joined under this number"));
 }
 
-// One stream. Passes its events from the transport's threads to the loop. Holds one message ready,
-// which it writes without waiting for the loop. Write, ReadNext and has_room are called on the
-// loop.
+// One stream to the server. OpenStream passes the stream's events from the transport's threads to
+// the loop. It keeps one message ready, which it writes as soon as the previous message is written,
+// without waiting for the loop. Write, ReadNext and has_room are called on the loop.
 class ServerLink::OpenStream final : public StreamObserver {
  public:
   OpenStream(ServerLink& link, uint64_t serial) : link_(link), serial_(serial) {}
   ~OpenStream() override = default;
 
-  // Call once, before the first Write.
+  // Opens the stream. Call once, before the first Write.
   void Open() { stream_ = link_.parts_.transport.Open(link_.server_, *this); }
 
-  // Returns whether Write may be called.
+  // Returns true if Write may be called.
   bool has_room() const {
     absl::MutexLock lock(&mu_);
     return ready_.empty();
   }
-  // REQUIRES: has_room().
+  // Writes FRAME, or keeps it ready until the previous frame is written. REQUIRES: has_room().
   void Write(ByteChain frame) {
     {
       absl::MutexLock lock(&mu_);
@@ -66,7 +66,7 @@ class ServerLink::OpenStream final : public StreamObserver {
       frame = std::exchange(ready_, ByteChain());
       writing_ = !frame.empty();
     }
-    // The stream exists: its destructor waits until this call has returned.
+    // stream_ is not destroyed yet, because its destructor waits until this call has returned.
     if (!frame.empty()) stream_->Write(std::move(frame));
     link_.parts_.loop->Post([&link = link_, serial = serial_] { link.OnWritten(serial); });
   }
@@ -82,7 +82,8 @@ class ServerLink::OpenStream final : public StreamObserver {
   mutable absl::Mutex mu_;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   ByteChain ready_ ABSL_GUARDED_BY(mu_);
-  // Declared last, so that it is destroyed first and makes no calls while the other members are.
+  // Declared last, so that the stream is destroyed first and does not call this object while the
+  // other members are destroyed.
   std::unique_ptr<FrameStream> stream_;
 };
 
@@ -107,8 +108,6 @@ ServerLink::ServerLink(const ExchangeParts& parts, ServerId server, const JoinRe
 }
 
 ServerLink::~ServerLink() { Close(); }
-
-// Sending.
 
 void ServerLink::SendQueued() {
   if (closed_ || reopening_) return;
@@ -147,13 +146,11 @@ void ServerLink::OnWritten(uint64_t serial) {
   SendQueued();
 }
 
-// Receiving.
-
 void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
   if (closed_ || serial != serial_) return;
   failed_count_ = 0;
-  // Requests one more message, which arrives while this one is decoded. Requesting several would
-  // let an unbounded queue build up.
+  // Requests one more message, which arrives while the current message is decoded. Requests for
+  // more messages could make the queue of received messages grow without limit.
   stream_->ReadNext();
   liveness_.MessageReceived(parts_.loop->Now());
   parts_.report.Count(WorkerCounters::kReceivedBytesFieldNumber, bytes.size());
@@ -184,8 +181,6 @@ absl::Status ServerLink::CheckRun(Generation generation, Epoch epoch) const {
   return absl::OkStatus();
 }
 
-// Reconnecting.
-
 void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
   if (closed_ || serial != serial_) return;
   ++serial_;
@@ -195,7 +190,7 @@ void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
   if (parts_.tuner != nullptr) parts_.tuner->meter().Lost();
   liveness_.StreamLost(parts_.loop->Now(), status);
   // A restarted server and a server that fenced this worker refuse the stream with
-  // FailedPrecondition. The next heartbeat tells them apart.
+  // FailedPrecondition. The reply to the next heartbeat distinguishes the two cases.
   if (!IsRetryable(status) && !absl::IsFailedPrecondition(status)) {
     observer_.OnFailure(WithServerName(parts_.transport, server_, status));
     return;
@@ -225,15 +220,14 @@ void ServerLink::Close() {
   stream_.reset();
 }
 
-// Heartbeats.
-
 void ServerLink::SendHeartbeat() {
   if (closed_) return;
   HeartbeatRequest request;
   request.set_worker(parts_.options.worker.value);
   request.set_incarnation(incarnation_.value);
   request.set_epoch(epoch_.value);
-  // The callback shares the loop: a reply after the loop has stopped is dropped there.
+  // The callback shares ownership of the loop. A reply that arrives after the loop has stopped is
+  // dropped by the loop.
   parts_.transport.Heartbeat(
       server_, request, heartbeat_timeout_,
       [this, loop = parts_.loop, sent = parts_.loop->Now()](absl::StatusOr<HeartbeatReply> reply) {
@@ -259,7 +253,7 @@ void ServerLink::CheckHeartbeat(const absl::StatusOr<HeartbeatReply>& reply) {
   absl::Status same = CheckRun(Generation{reply->generation()}, Epoch{reply->epoch()});
   if (!same.ok()) return observer_.OnFailure(std::move(same));
   if (reply->fenced()) return observer_.OnFailure(FencedError(parts_.options.worker));
-  if (server_ != ServerId{0}) return;  // only the lead knows all live workers
+  if (server_ != ServerId{0}) return;  // only server 0, the lead, knows all live workers
   std::vector<WorkerId> live;
   for (const uint32_t worker : reply->live()) live.push_back(WorkerId{worker});
   parts_.report.set_live(std::move(live));

@@ -1,14 +1,16 @@
-// ServerLink: everything a client keeps for one server: the server's epoch, the queue of unsent and
+// ServerLink: the client's state for one server: the server's epoch, the queue of unsent and
 // unanswered messages, the stream, the heartbeats, and the server's liveness.
 //
 //   SendQueue -> NextMessage -> stream -> server -> stream -> OnFrame -> Observer::OnMessage
 //
-// The link opens a stream when there is something to send. After a loss it sends all unanswered
-// entries again over a new stream: at once after the first loss, then after 100 ms, doubled up to
-// 2 s and jittered, until a message proves that the stream works. One message is being written and
-// one is ready to be written at a time. One message is decoded while the next one arrives.
+// The link opens a stream when the queue has an entry to send. After the stream is lost, the link
+// sends all unanswered entries again over a new stream. It opens the new stream at once after the
+// first loss. After each further loss it waits 100 ms, doubled each time up to 2 s and jittered,
+// until a received message proves that the stream works. At any time, at most one message is being
+// written and one more is ready to be written. One message is decoded while the next one arrives.
 //
-// One heartbeat is pending at a time, so a slow server does not delay the heartbeats of others.
+// Each link has at most one pending heartbeat, and a slow server does not delay the heartbeats to
+// other servers.
 #ifndef THINWIRE_CLIENT_EXCHANGE_SERVER_LINK_H_
 #define THINWIRE_CLIENT_EXCHANGE_SERVER_LINK_H_
 
@@ -32,24 +34,25 @@ namespace thinwire::client {
 // Returns the error of a worker whose number another process has taken.
 absl::Status FencedError(WorkerId worker);
 
-// Lives on its loop. Construct it before its first task there, and destroy it after the loop has
-// stopped.
+// Lives on its loop. Construct a link before the loop runs any task that uses it, and destroy it
+// after the loop has stopped.
 class ServerLink {
  public:
   // Receives the link's events. Called on the loop.
   class Observer {
    public:
     virtual ~Observer() = default;
-    // The server sent MESSAGE. Its epoch and generation are those of the joined run.
+    // The server sent MESSAGE. The epoch and generation of MESSAGE equal those in the server's
+    // reply to Join.
     virtual void OnMessage(ServerLink& link, const ServerFrame& message) = 0;
-    // The queue has become shorter, so another push may be encoded.
+    // The send queue has become shorter, so the client may encode another push.
     virtual void OnQueueRoom() = 0;
-    // The link cannot continue.
+    // The link has failed for good, with FAILURE.
     virtual void OnFailure(absl::Status failure) = 0;
   };
 
-  // REPLY: the server's answer to Join. Seeds the shards that have no values there. PARTS and
-  // OBSERVER must outlive the link.
+  // REPLY: the server's reply to Join. The link uploads the initial values of the shards that have
+  // no values at the server. PARTS and OBSERVER must outlive the link.
   ServerLink(const ExchangeParts& parts, ServerId server, const JoinReply& reply,
              Incarnation incarnation, absl::Duration heartbeat_interval, Observer& observer);
   ~ServerLink();
@@ -62,9 +65,9 @@ class ServerLink {
 
   // Starts the heartbeats.
   void StartHeartbeats() { SendHeartbeat(); }
-  // Sends queued entries as far as the stream accepts messages.
+  // Sends queued entries while the stream accepts messages.
   void SendQueued();
-  // Ends the stream and the heartbeats for good.
+  // Ends the stream and the heartbeats. The link cannot be used afterwards.
   void Close();
 
  private:
@@ -81,7 +84,7 @@ class ServerLink {
   void OnHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatReply>& reply);
   void CheckHeartbeat(const absl::StatusOr<HeartbeatReply>& reply);
 
-  // Returns the error if GENERATION or EPOCH differs from the joined run's.
+  // Returns an error if GENERATION or EPOCH differs from the one in the server's reply to Join.
   absl::Status CheckRun(Generation generation, Epoch epoch) const;
 
   const ExchangeParts& parts_;
@@ -95,11 +98,11 @@ class ServerLink {
 
   SendQueue queue_;
   ServerLiveness liveness_;
-  uint64_t serial_ = 0;  // of the stream; events of former streams are ignored
+  uint64_t serial_ = 0;  // the current stream's number; events of earlier streams are ignored
   std::unique_ptr<OpenStream> stream_;
   bool reopening_ = false;
   bool closed_ = false;
-  int failed_count_ = 0;  // streams lost since the last message
+  int failed_count_ = 0;  // number of streams lost since the last received message
   std::minstd_rand jitter_;
 };
 

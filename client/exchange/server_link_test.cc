@@ -17,7 +17,7 @@ namespace {
 
 class ServerLinkTest : public ExchangeFixture {
  protected:
-  // Queues a push of every shard of server 0 at STEP and sends it, one message per push.
+  // Queues and sends a push of STEP for every shard of server 0, one message per push.
   void PushAll(uint64_t step) {
     loop_->Run([this, step] {
       const float zeros[4096] = {};
@@ -128,7 +128,7 @@ TEST_F(ServerLinkTest, AHeartbeatReportsAFencedWorker) {
   EXPECT_EQ(WaitForFailure(), FencedError(WorkerId{2}));
 }
 
-// Answers every frame with bytes that are no message.
+// A server that answers every frame with bytes that are not a valid message.
 class MalformedServer final : public InProcessServer {
  public:
   void Opened(uint64_t, Peer peer) override { peer_ = std::move(peer); }

@@ -34,7 +34,8 @@ void ServerLiveness::MessageAccepted(absl::Time now) {
 
 void ServerLiveness::StreamLost(absl::Time now, absl::Status error) {
   last_error_ = std::move(error);
-  // A stream that was accepted and lost again soon does not end the outage.
+  // A stream that the server accepted but that was lost again within the limit does not end the
+  // outage.
   const bool was_up = stream_up_ && now - stream_up_since_ > limit_;
   if (was_up || !stream_lost_at_.has_value()) stream_lost_at_ = now;
   stream_up_ = false;

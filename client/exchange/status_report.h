@@ -1,5 +1,5 @@
-// StatusReport: the state of a client that other threads may ask for at any time: counters, live
-// workers, chosen codecs, and the workers that the servers wait for.
+// StatusReport: the state of a client that any thread may read at any time: counters, live workers,
+// chosen codecs, and the workers that the servers wait for.
 #ifndef THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
 #define THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
 
@@ -20,10 +20,12 @@
 
 namespace thinwire::client {
 
-// Returns shard numbers as text: "shard 3", "shards 3-9, 12", "no shard". REQUIRES: ascending.
+// Returns shard numbers as text: "shard 3", "shards 3-9, 12", "no shard". REQUIRES: SHARDS is
+// ascending.
 std::string ShardRanges(std::span<const ShardId> shards);
 
-// WaitingReads keeps the servers' latest notices about reads that they cannot answer yet.
+// WaitingReads stores the servers' latest notices about reads that they cannot answer yet, and
+// prints them as text, for example:
 //
 //   step 41: waits for worker 3 (shards 0-7)
 //   step 0: waits for workers, 1 of 2 joined (shards 0-3)
@@ -33,10 +35,11 @@ std::string ShardRanges(std::span<const ShardId> shards);
 class WaitingReads {
  public:
   void Add(const WaitingEntry& entry) { entries_[entry.shard] = entry; }
-  // Removes the notice about SHARD, whose read was answered. Returns whether there was one.
+  // Removes the notice about SHARD, whose read was answered. Returns true if there was a notice.
   bool Clear(ShardId shard) { return entries_.erase(shard) > 0; }
 
-  // Returns all notices as text, shards with the same cause together; empty if there are none.
+  // Returns all notices as text. Shards with the same cause are listed together. The text is empty
+  // if there are no notices.
   std::string Text() const;
 
  private:
@@ -46,7 +49,8 @@ class WaitingReads {
 // Thread-safe.
 class StatusReport {
  public:
-  // Adds N to the counter with this field number: Count(WorkerCounters::kReconnectsFieldNumber).
+  // Adds N to the counter whose field in WorkerCounters has the number FIELD_NUMBER. Example:
+  // Count(WorkerCounters::kReconnectsFieldNumber).
   void Count(int field_number, uint64_t n = 1) {
     absl::MutexLock lock(&mu_);
     counters_.Add(field_number, n);

@@ -1,6 +1,6 @@
-// StepGradients: collects the gradients of the current step and yields the shards to push. Shards
-// are pushed in ascending order, the order of all workers. A shard is ready when the gradients of
-// all its tensors are.
+// StepGradients: collects the gradients of the current step and yields the shards to push. All
+// workers push shards in ascending order. A shard is ready when the gradients of all its tensors
+// are ready.
 #ifndef THINWIRE_CLIENT_EXCHANGE_STEP_GRADIENTS_H_
 #define THINWIRE_CLIENT_EXCHANGE_STEP_GRADIENTS_H_
 
@@ -21,19 +21,20 @@ class StepGradients {
   // PARTITION must outlive this object.
   explicit StepGradients(const Partition& partition);
 
-  // Starts a step; no gradient is ready.
+  // Starts a step in which no gradient is ready yet.
   void Begin();
-  // Adds the gradient of TENSOR, which must stay valid until done(). If OWNER is set, it keeps the
-  // gradient alive for longer. Call once per tensor and step.
+  // Adds the gradient of TENSOR, which must stay valid until done(). If OWNER is not null, OWNER
+  // keeps the gradient alive beyond done(). Call once per tensor and step.
   void Ready(uint32_t tensor, std::span<const float> gradient,
              std::shared_ptr<const void> owner = nullptr);
 
   // Returns the next shard to push. REQUIRES: !done().
   ShardId next() const { return ShardId{next_}; }
   bool NextIsReady() const { return !done() && missing_of_shard_[next_] == 0; }
-  // Returns the gradient of next() and advances to the following shard. REQUIRES: NextIsReady().
+  // Returns the gradient of the shard next() and advances to the following shard. REQUIRES:
+  // NextIsReady().
   ShardGradient Take();
-  // Returns whether every shard was taken.
+  // Returns true if Take() has returned every shard of the step.
   bool done() const { return next_ == partition_.shard_count(); }
 
  private:
@@ -42,9 +43,9 @@ class StepGradients {
   std::vector<std::vector<ShardId>> shards_of_tensor_;
 
   uint32_t next_;
-  std::vector<uint32_t> missing_of_shard_;  // number of tensors that are not ready
+  std::vector<uint32_t> missing_of_shard_;  // number of unready tensors of each shard
   std::vector<std::span<const float>> gradients_;
-  std::vector<std::shared_ptr<const void>> owners_;  // by tensor
+  std::vector<std::shared_ptr<const void>> owners_;  // indexed by tensor
 };
 
 }  // namespace thinwire::client

@@ -21,20 +21,20 @@ class StepProgress {
  public:
   explicit StepProgress(const Partition& partition);
 
-  // Called on the loop.
+  // The event loop calls the five functions below.
   //
-  // The parameters of SHARD are requested and have not arrived. Idempotent.
+  // Records that the parameters of SHARD are requested and have not arrived. Idempotent.
   void ExpectShard(ShardId shard);
-  // The parameters of SHARD are in the replica.
+  // Records that the parameters of SHARD are in the replica.
   void ShardArrived(ShardId shard);
-  // Every gradient of the current step is encoded.
+  // Records that every gradient of the current step is encoded.
   void StepEncoded();
-  // Every push of the current step has its verdict; NEXT is the step to do next.
+  // Records that every push of the current step has its verdict. NEXT is the next step to run.
   void StepJudged(Step next);
-  // Ends all waits with FAILURE. Only the first call has an effect. REQUIRES: not OK.
+  // Ends all waits with FAILURE. Only the first call has an effect. REQUIRES: FAILURE is not OK.
   void Fail(absl::Status failure);
 
-  // Called by the training thread. Each wait returns the failure, if there is one.
+  // The training thread calls the functions below. The waits return the failure, if there is one.
   void BeginStep();
   absl::Status WaitTensor(uint32_t tensor);
   absl::Status WaitAll();
@@ -43,12 +43,12 @@ class StepProgress {
   absl::Status failure() const;
 
  private:
-  // For each shard, the tensors that have values in it.
+  // For each shard, the tensors of which the shard contains values.
   std::vector<std::vector<uint32_t>> tensors_of_shard_;
 
   mutable absl::Mutex mu_;
-  std::vector<bool> missing_ ABSL_GUARDED_BY(mu_);                // per shard
-  std::vector<uint32_t> missing_of_tensor_ ABSL_GUARDED_BY(mu_);  // missing shards per tensor
+  std::vector<bool> missing_ ABSL_GUARDED_BY(mu_);                // true for awaited shards
+  std::vector<uint32_t> missing_of_tensor_ ABSL_GUARDED_BY(mu_);  // missing shards of each tensor
   uint32_t missing_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool encoded_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Step> next_ ABSL_GUARDED_BY(mu_);

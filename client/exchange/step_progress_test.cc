@@ -19,7 +19,7 @@ TEST(StepProgressTest, ATensorIsReadyWhenItsLastShardHasArrived) {
   const std::vector<ShardId> shards = partition.ShardsOfTensor(0);
   ASSERT_EQ(shards.size(), 2u);
   for (const ShardId shard : shards) progress.ExpectShard(shard);
-  progress.ExpectShard(shards[0]);  // counted once
+  progress.ExpectShard(shards[0]);  // a repeated call has no effect
   EXPECT_TRUE(progress.WaitTensor(1).ok()) << "the other tensor is ready";
   std::thread loop([&] {
     for (const ShardId shard : shards) progress.ShardArrived(shard);

@@ -25,7 +25,8 @@ namespace thinwire::client::gpu {
 namespace cuda = kernels::cuda;
 using cuda::Status;
 
-// The arrays that the launches of one Encode() pass to each other.
+// The temporary arrays of one call of Encode(). Each kernel leaves its results there for later
+// kernels of the call.
 struct CodebookEncoder::Workspace {
   Workspace(const CodebookEncoder& encoder, size_t count, std::byte* memory) {
     const CodebookShape& shape = encoder.shape_;
@@ -53,9 +54,9 @@ struct CodebookEncoder::Workspace {
     bytes = layout.bytes();
   }
 
-  std::span<float> table;  // one-bit codes: two entries per group; other codes: one table
+  std::span<float> table;  // one-bit codes: two values per group; other codes: one table
   std::span<float> magnitudes, thresholds, sample;
-  std::span<float> step_and_zero;  // also holds the single magnitude of a one-bit table
+  std::span<float> step_and_zero;  // also contains the only magnitude of a one-bit table
   std::span<uint32_t> sample_words, words;
   std::span<kernels::SignSums> sums, runs;
   std::span<kernels::Range> ranges;
@@ -145,8 +146,8 @@ Status CodebookEncoder::FitRatios(const DeviceCall& call, std::span<const float>
   return MakeSignedTable(work.magnitudes, nullptr, work.table, work.thresholds, call.stream);
 }
 
-// The codebook does not depend on the values: 0 and the threshold with both signs. The second
-// magnitude begins at the threshold.
+// This codebook does not depend on the values: it consists of 0 and the threshold, each with both
+// signs. Values whose magnitude is at least the threshold are encoded as the threshold.
 Status CodebookEncoder::FitThreshold(const DeviceCall& call, const Workspace& work) const {
   const std::array<float, 4> table = {0.0f, settings_.number, -0.0f, -settings_.number};
   const auto threshold = std::as_bytes(std::span(table).subspan(1, 1));

@@ -1,7 +1,7 @@
 // CodebookEncoder writes the body of a payload whose codec has a codebook
-// (common/codec/codebook/codebook.h) on a GPU: adds the gradient to the residual, fits the
+// (common/codec/codebook/codebook.h) on a GPU. It adds the gradient to the residual, fits the
 // codebook, computes and packs the codes, and subtracts the decoded values from the residual. QSGD
-// does all of this in one kernel.
+// needs only one kernel for all these steps.
 //
 // Immutable. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_CODEBOOK_ENCODE_H_
@@ -19,41 +19,41 @@
 
 namespace thinwire::client::gpu {
 
-// The arguments of one encoding. All memory is on the GPU.
+// The arguments of one encoding. All arrays are in GPU memory.
 struct DeviceCall {
   std::span<const float> gradient;
-  std::span<float> residual;  // as long as the gradient, or empty: encodes the gradient itself
+  std::span<float> residual;  // as long as the gradient; empty: no error feedback
   RandomKeys keys;
-  std::byte* workspace;  // begins at a multiple of 16 bytes
-  std::byte* out;        // beginning of the payload or its body
+  std::byte* workspace;  // its address is a multiple of 16
+  std::byte* out;        // beginning of the payload or of its body
   const kernels::cuda::Stream& stream;
 };
 
 class CodebookEncoder {
  public:
-  // FORMAT outlives the encoder. REQUIRES: the fit of FORMAT is not kHostOnly; FORMAT accepts the
-  // head of SETTINGS.
+  // FORMAT must outlive the encoder. REQUIRES: the fit of FORMAT is not kHostOnly; the head in
+  // SETTINGS is valid for FORMAT.
   CodebookEncoder(const CodebookFormat& format, const CodebookSettings& settings);
 
-  // Returns the bytes at the beginning of the body. Bytes that depend on the values are
-  // placeholders; Encode() overwrites them.
+  // Returns the bytes at the beginning of the body. Encode() overwrites the bytes that depend on
+  // the values; until then they are placeholders.
   std::vector<std::byte> Head() const;
   const CodebookShape& shape() const { return shape_; }
-  // Returns the workspace for COUNT values, in bytes.
+  // Returns the size of the workspace for COUNT values, in bytes.
   size_t WorkspaceBytes(size_t count) const;
 
-  // Launches the encoding to call.out. REQUIRES: Head() was written there earlier on the same
-  // stream.
+  // Launches the encoding; the result is written to call.out. REQUIRES: Head() was written to
+  // call.out earlier on the same stream.
   kernels::cuda::Status Encode(const DeviceCall& call) const;
 
  private:
   struct Workspace;
 
-  // The functions below encode VALUES: the residual after adding the gradient, or the gradient if
-  // there is no residual.
+  // In the functions below, VALUES are the values to encode: the sum of residual and gradient, or
+  // the gradient alone if there is no residual.
 
-  // Fits the codebook: writes its numbers to the body, and the lookup table and thresholds to the
-  // workspace.
+  // Fits the codebook to VALUES: writes the codebook's numbers to the body, and the lookup table
+  // and thresholds to the workspace.
   kernels::cuda::Status Fit(const DeviceCall& call, std::span<const float> values,
                             const Workspace& work) const;
   kernels::cuda::Status FitMeans(const DeviceCall& call, std::span<const float> values,
@@ -66,8 +66,8 @@ class CodebookEncoder {
                                   const Workspace& work) const;
   kernels::cuda::Status FitThreshold(const DeviceCall& call, const Workspace& work) const;
 
-  // Write the packed codes of one bit, or of several, and subtract the decoded values from the
-  // residual.
+  // Write the packed codes and subtract the decoded values from the residual. WriteSigns writes
+  // codes of one bit, WriteCodes codes of several bits.
   kernels::cuda::Status WriteSigns(const DeviceCall& call, std::span<const float> values,
                                    const Workspace& work) const;
   kernels::cuda::Status WriteCodes(const DeviceCall& call, std::span<const float> values,
@@ -75,7 +75,8 @@ class CodebookEncoder {
 
   kernels::cuda::Status EncodeQsgd(const DeviceCall& call) const;
 
-  // Return whether the codebook consists of mean magnitudes, or of (refined) percentiles.
+  // FitsMeans returns true if the codebook consists of mean magnitudes; FitsTable returns true if
+  // it consists of percentiles, refined or not.
   bool FitsMeans() const;
   bool FitsTable() const;
   std::byte* Numbers(const DeviceCall& call) const { return call.out + shape_.NumbersOffset(0); }

@@ -1,6 +1,7 @@
-// DenseEncoder writes dense payloads on a GPU: a whole payload, or the values within a sparse one.
+// DenseEncoder writes dense payloads on a GPU: a whole payload, or the values within a sparse
+// payload.
 //
-//   payload = head | body      the head (codec id and settings) is known to the host
+//   payload = head | body      the host computes the head: codec id and settings
 //
 // Immutable. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_DENSE_ENCODE_H_
@@ -19,25 +20,25 @@ namespace thinwire::client::gpu {
 
 class DenseEncoder {
  public:
-  // REQUIRES: IsDense(spec.id), the codec has a GPU encoder, and MakeCodec(spec) succeeds.
+  // REQUIRES: the codec of SPEC is dense and has a GPU encoder, and MakeCodec(spec) succeeds.
   explicit DenseEncoder(const CodecSpec& spec);
 
-  // Returns the head of every payload.
+  // Returns the head with which every payload begins.
   std::span<const std::byte> head() const { return head_; }
 
-  // Return, for COUNT values, the length of the payload, the offset of the codes in it, and the
-  // workspace, in bytes.
+  // Return, for COUNT values and in bytes: the length of the payload, the offset of the codes in
+  // the payload, and the size of the workspace.
   size_t PayloadBytes(size_t count) const;
   size_t CodesOffset(size_t count) const;
   size_t WorkspaceBytes(size_t count) const;
 
-  // Launches the encoding of the body, and of the parts of the head that depend on the values.
+  // Launches the encoding of the body and of the bytes of the head that depend on the values.
   // REQUIRES: head() was written to call.out earlier on the same stream.
   kernels::cuda::Status EncodeBody(const DeviceCall& call) const;
 
  private:
   const CodecId id_;
-  const std::optional<CodebookEncoder> codebook_;  // nullopt: a number format
+  const std::optional<CodebookEncoder> codebook_;  // codebook encoder; nullopt for number formats
   std::vector<std::byte> head_;
 };
 

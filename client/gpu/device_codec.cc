@@ -12,7 +12,7 @@ namespace {
 
 namespace cuda = kernels::cuda;
 
-// Returns SPEC, or the spec of its values if it is sparse.
+// Returns the spec of the codec of the sent values if SPEC is sparse, else SPEC.
 CodecSpec DenseSpec(CodecSpec spec) {
   if (!IsDense(spec.id)) spec.id = spec.values;
   return spec;

@@ -2,9 +2,9 @@
 // memory. Its payloads and residuals equal those of the CPU codec with the same spec, except for
 // the sign of zeros in fp8_e4m3 (kernels/cuda/ops/scaled_encode.h).
 //
-// Encode() launches kernels and returns without waiting. The length of a payload stays on the GPU,
-// because with topk and golomb_rice it depends on the values. All other payloads of a shard have
-// the maximal length.
+// Encode() launches kernels and returns without waiting. It writes the length of the payload to GPU
+// memory, because the length depends on the values for topk with golomb_rice. All other payloads of
+// a shard have the maximum length.
 //
 // Immutable. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_CODEC_H_
@@ -27,30 +27,31 @@ namespace thinwire::client::gpu {
 
 class DeviceCodec {
  public:
-  // Errors: those of MakeCodec; Unimplemented if the codec, or the codec of its sparse values, has
-  // no GPU encoder.
+  // Makes the GPU codec with the spec SPEC. Errors: those of MakeCodec; Unimplemented if the codec,
+  // or the value codec of a sparse codec, has no GPU encoder.
   static absl::StatusOr<std::unique_ptr<const DeviceCodec>> Make(const CodecSpec& spec);
 
   // Returns the CPU codec with the same spec.
   const Codec& twin() const { return *twin_; }
 
-  // Returns the length of the longest payload of COUNT values.
+  // Returns the length of the longest payload of COUNT values, in bytes.
   size_t MaxPayloadBytes(size_t count) const { return twin_->MaxPayloadBytes(count); }
-  // Returns whether all payloads of COUNT values have that length.
+  // Returns true if all payloads of COUNT values have the length MaxPayloadBytes(count).
   bool HasOneLength(size_t count) const;
-  // Returns the bytes of workspace for Encode(). A workspace serves one stream at a time.
+  // Returns the size of Encode()'s workspace for COUNT values, in bytes. Only one stream at a time
+  // may use a workspace.
   size_t WorkspaceBytes(size_t count) const;
-  // Returns the offset of the codes in a payload of COUNT values. Number formats are encoded at
-  // memory bandwidth only if the codes begin at a multiple of 16 bytes.
+  // Returns the offset of the codes in a payload of COUNT values, in bytes. Encoding to a number
+  // format reaches the memory bandwidth only if the address of the codes is a multiple of 16 bytes.
   size_t CodesOffset(size_t count) const;
 
-  // Launches the encoding of v = residual + gradient to OUT and sets the residual to v minus the
-  // decoded payload. If RESIDUAL is empty, encodes the gradient. Writes the length of the payload
-  // to SIZE. THRESHOLD is one word per shard, initially 0, with which topk predicts its next
-  // threshold; it may be null if RESIDUAL is empty.
+  // Launches the encoding of v = residual + gradient and sets the residual to v minus the decoded
+  // payload. If RESIDUAL is empty, encodes the gradient alone. Writes the payload to OUT and its
+  // length to SIZE. THRESHOLD points to one word per shard, initially 0, from which topk predicts
+  // the shard's next threshold; it may be null if RESIDUAL is empty.
   //
   // REQUIRES: all arrays and words are in GPU memory; the values are finite and fewer than 2^30;
-  // WORKSPACE has WorkspaceBytes(count) bytes and begins at a multiple of 256; OUT has
+  // WORKSPACE has WorkspaceBytes(count) bytes and begins at a multiple of 256 bytes; OUT has
   // MaxPayloadBytes(count) bytes.
   kernels::cuda::Status Encode(std::span<const float> gradient, std::span<float> residual,
                                const RandomKeys& keys, uint32_t* threshold,
@@ -60,12 +61,12 @@ class DeviceCodec {
  private:
   DeviceCodec(const CodecSpec& spec, std::unique_ptr<const Codec> twin);
 
-  // Returns whether shards of COUNT values are sent dense, like the twin does if a sparse payload
-  // would not be shorter.
+  // Returns true if shards of COUNT values are sent as dense payloads. Like the twin, a sparse
+  // codec sends a dense payload if a sparse payload would not be shorter.
   bool SendsDense(size_t count) const;
 
   const std::unique_ptr<const Codec> twin_;
-  const DenseEncoder dense_;  // of all values, or of the sent ones
+  const DenseEncoder dense_;  // encodes all values or, for a sparse codec, the sent ones
   const std::optional<SparseEncoder> sparse_;
 };
 

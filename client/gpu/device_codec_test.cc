@@ -30,7 +30,7 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
     codec_ = *std::move(made);
   }
 
-  // The feedback state of a shard on the GPU and of its twin on the host.
+  // The feedback state of a shard, once on the GPU and once on the host.
   struct Shard {
     explicit Shard(size_t count, const kernels::cuda::Stream& stream)
         : residual(count),
@@ -43,15 +43,15 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
     DeviceArray<uint32_t> threshold;
   };
 
-  // Encodes GRADIENT on the GPU and on the host, with the residuals of SHARD unless it is null, and
-  // expects equal results.
+  // Encodes GRADIENT on the GPU and on the host, with the residuals of SHARD unless SHARD is null,
+  // and expects equal payloads and residuals.
   void ExpectSamePayload(const std::vector<float>& gradient, const RandomKeys& keys, Shard* shard) {
     const size_t count = gradient.size();
     std::vector<std::byte> want(codec_->MaxPayloadBytes(count));
     want.resize(shard == nullptr ? codec_->twin().Encode(gradient, keys, want)
                                  : codec_->twin().EncodeFeedback(gradient, shard->residual, keys,
                                                                  shard->memory, want));
-    // Tries all alignments.
+    // The tests use keys.per_worker also to vary the alignment of the arrays.
     DeviceArray<float> device_gradient(gradient, stream_, keys.per_worker % 4);
     DeviceArray<std::byte> workspace(codec_->WorkspaceBytes(count), stream_);
     DeviceArray<std::byte> out(codec_->MaxPayloadBytes(count), stream_, keys.per_worker % 16);
@@ -61,7 +61,7 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
                           keys, shard == nullptr ? nullptr : shard->threshold.data(),
                           workspace.span(), out.span(), size.data(), stream_));
     std::vector<std::byte> got = out.Read();
-    workspace.Read();  // checks that no kernel wrote behind it
+    workspace.Read();  // checks that no kernel wrote past the end
     if (shard != nullptr) shard->threshold.Read();
     ASSERT_EQ(size.Read()[0], want.size());
     if (codec_->HasOneLength(count)) {
@@ -110,7 +110,7 @@ TEST_P(DeviceCodecTest, PayloadsOfEqualAndSubnormalValuesEqualTheTwins) {
 }
 
 TEST_P(DeviceCodecTest, PayloadsOfALargeShardEqualTheTwins) {
-  // The emulation is slow with very many groups.
+  // Uses fewer values for codecs with many groups, because the CUDA emulation is slow for them.
   const size_t count = GetParam().onebit_group > 0 ? 3'001 : 20'003;
   Shard shard(count, stream_);
   for (uint32_t step = 1; step <= 3; ++step) {

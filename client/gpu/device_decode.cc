@@ -105,7 +105,7 @@ Status DenseDecoder::Decode(std::span<const std::byte> staged, std::span<std::by
   }
   const std::span<uint8_t> room = {reinterpret_cast<uint8_t*>(workspace.data()), workspace_bytes()};
   if (Unpacks()) RETURN_IF_CUDA_ERROR(UnpackBits(codes, shape_.bits, room, stream));
-  // Codes of eight bits need no unpacking.
+  // Codes of eight bits are used directly; shorter codes are unpacked first.
   const std::span<const uint8_t> unpacked = {
       Unpacks() ? room.data() : reinterpret_cast<const uint8_t*>(codes), count_};
   return adds ? LookUpAdd(unpacked, tables, out, stream) : LookUp(unpacked, tables, out, stream);
@@ -127,7 +127,7 @@ Status DenseDecoder::DecodeNumbers(const std::byte* codes, std::span<float> out,
 Status DenseDecoder::DecodeQsgd(const std::byte* numbers, const std::byte* codes,
                                 std::span<float> out, bool adds, const cuda::Stream& stream) const {
   const cuda::QsgdCode code = {std::to_integer<int>(head_[0]), shape_.bits};
-  // Decoding does not write through these pointers.
+  // The const_casts are necessary because encoding uses the same type. Decoding writes nothing.
   const cuda::QsgdPayload from = {const_cast<std::byte*>(numbers), const_cast<std::byte*>(codes)};
   return adds ? cuda::DecodeQsgdAdd(from, code, scale_, out, stream)
               : cuda::DecodeQsgd(from, code, scale_, out, stream);

@@ -1,17 +1,17 @@
 // Decoders that apply payloads and ULP deltas to values in GPU memory.
 //
-// The host parses a payload in one pass and stages data that the GPU can use without searching. The
-// staged data has about the length of the payload:
+// The host parses a payload in one pass and writes staged data: a form of the payload in which GPU
+// threads find every element at a known position. The staged data is about as long as the payload:
 //
 //   payload          staged data
-//   number format    the codes
-//   codebook         the table of each group (qsgd: its number), then the packed codes
+//   number format    the encoded numbers
+//   codebook         the table (qsgd: the number) of each group, then the packed codes
 //   topk, randomk    the indices and decoded values, 8 bytes per entry
-//   ULP delta        the indices and differences, 8 bytes per entry, or a difference for each
-//                    value, 4 bytes, whichever is shorter
+//   ULP delta        an index and a difference for each changed value, 8 bytes, or a
+//                    difference for every value, 4 bytes, whichever is shorter in total
 //
-// The caller copies the staged data from pinned memory, which must stay valid until the copy has
-// run (see PayloadStage):
+// The caller copies the staged data from pinned memory to the GPU. The pinned memory must stay
+// valid until the copy has run (see PayloadStage):
 //
 //   const DeviceDecoder decoder(payload);
 //   decoder.Stage(pinned.first(decoder.staged_bytes()));
@@ -38,25 +38,26 @@ namespace thinwire::client::gpu {
 // The part of a DeviceDecoder that decodes dense payloads.
 class DenseDecoder {
  public:
-  // Decodes SCALE times the values of PAYLOAD, which outlives the decoder. REQUIRES: PAYLOAD is
-  // dense.
+  // Makes a decoder that multiplies the values of PAYLOAD by SCALE. PAYLOAD must outlive the
+  // decoder. REQUIRES: PAYLOAD is dense.
   DenseDecoder(const CheckedPayload& payload, float scale);
 
   size_t staged_bytes() const { return TableBytes() + code_bytes_; }
   size_t workspace_bytes() const { return Unpacks() ? count_ : 0; }
   void Stage(std::span<std::byte> staged) const;
 
-  // Launches out = scale * decode(payload), or out += ... if ADDS.
+  // Launches out = scale * decode(payload) or, if ADDS is true, out += scale * decode(payload).
   kernels::cuda::Status Decode(std::span<const std::byte> staged, std::span<std::byte> workspace,
                                std::span<float> out, bool adds,
                                const kernels::cuda::Stream& stream) const;
 
  private:
   bool HasRandomLevels() const;
-  // Returns whether the GPU first unpacks the codes to a byte each.
+  // Returns true if the GPU first unpacks the codes, to one byte per code.
   bool Unpacks() const;
-  // Return the number of floats in the staged tables, and the offset of the staged codes, which
-  // follow the tables at a multiple of 16 bytes.
+  // TableFloats returns the number of floats in the staged tables. TableBytes returns the size of
+  // the staged tables in bytes, rounded up to a multiple of 16; the staged codes begin at this
+  // offset.
   size_t TableFloats() const;
   size_t TableBytes() const;
   void StageTables(std::span<float> tables) const;
@@ -69,29 +70,29 @@ class DenseDecoder {
   const CheckedPayload& payload_;
   const size_t count_;
   const float scale_;
-  const CodebookFormat* const format_;  // null: a number format
+  const CodebookFormat* const format_;  // the codec's codebook format; null for number formats
   CodebookHead head_ = {};
   CodebookShape shape_ = {};
-  size_t codes_offset_ = 0;  // in the payload; the codes reach to its end
+  size_t codes_offset_ = 0;  // offset in the payload; the codes are its last part
   size_t code_bytes_ = 0;
 };
 
 class DeviceDecoder {
  public:
-  // Decodes SCALE times the values of PAYLOAD, which outlives the decoder. REQUIRES:
-  // payload.count() < 2^31.
+  // Makes a decoder that multiplies the values of PAYLOAD by SCALE. PAYLOAD must outlive the
+  // decoder. REQUIRES: payload.count() < 2^31.
   explicit DeviceDecoder(const CheckedPayload& payload, float scale = 1.0f);
 
   size_t staged_bytes() const;
-  // Returns the bytes of GPU workspace for one call.
+  // Returns the size of the GPU workspace for one call of Decode or DecodeAdd, in bytes.
   size_t workspace_bytes() const;
 
-  // Writes the staged data. REQUIRES: staged.size() == staged_bytes(); STAGED begins at a multiple
-  // of 16 bytes.
+  // Writes the staged data to STAGED, in host memory. REQUIRES: staged.size() == staged_bytes();
+  // STAGED begins at a multiple of 16 bytes.
   void Stage(std::span<std::byte> staged) const;
 
-  // REQUIRES, for Decode and DecodeAdd: STAGED (the staged data) and WORKSPACE (of
-  // workspace_bytes()) are in GPU memory and begin at multiples of 256 bytes; OUT or SUM has
+  // Decode and DecodeAdd REQUIRE: STAGED contains the staged data; WORKSPACE has workspace_bytes()
+  // bytes; both are in GPU memory and begin at multiples of 256 bytes; OUT or SUM has
   // payload.count() values in GPU memory.
 
   // Launches out = scale * decode(payload).
@@ -102,7 +103,7 @@ class DeviceDecoder {
                                   std::span<float> sum, const kernels::cuda::Stream& stream) const;
 
  private:
-  // The staged entries of a sparse payload.
+  // The entries of a sparse payload within the staged data.
   struct Entries {
     std::span<const uint32_t> indices;
     std::span<const float> values;
@@ -111,30 +112,32 @@ class DeviceDecoder {
 
   const CheckedPayload& payload_;
   const float scale_;
-  const std::optional<DenseDecoder> dense_;  // nullopt: the payload is sparse
-  const size_t entry_count_;                 // of a sparse payload
+  const std::optional<DenseDecoder> dense_;  // nullopt if the payload is sparse
+  const size_t entry_count_;                 // entries of a sparse payload; else 0
 };
 
-// Applies a ULP delta (common/codec/delta/ulp_delta.h) to values in GPU memory. Its code has
-// variable length and is decoded sequentially, so the host does it.
+// Applies a ULP delta (common/codec/delta/ulp_delta.h) to values in GPU memory. The host decodes
+// the delta, because its codes have variable lengths and must be decoded sequentially.
 class DeviceUlpDelta {
  public:
-  // DELTA outlives the object.
+  // DELTA must outlive this object.
   explicit DeviceUlpDelta(const UlpDelta& delta) : delta_(delta) {}
 
   size_t staged_bytes() const;
 
-  // Writes the staged data. REQUIRES: staged.size() == staged_bytes(); STAGED begins at a multiple
-  // of 4 bytes.
+  // Writes the staged data to STAGED, in host memory. REQUIRES: staged.size() == staged_bytes();
+  // STAGED begins at a multiple of 4 bytes.
   void Stage(std::span<std::byte> staged) const;
 
-  // Launches the change of VALUES. REQUIRES: STAGED (the staged data) is in GPU memory and begins
-  // at a multiple of 256 bytes; VALUES has delta.count() values in GPU memory.
+  // Launches the application of the delta to VALUES. REQUIRES: STAGED contains the staged data, is
+  // in GPU memory and begins at a multiple of 256 bytes; VALUES has delta.count() values in GPU
+  // memory.
   kernels::cuda::Status Apply(std::span<const std::byte> staged, std::span<float> values,
                               const kernels::cuda::Stream& stream) const;
 
  private:
-  // Returns whether a difference for each value is shorter than a list of entries.
+  // Returns true if a difference for every value takes fewer bytes than an index and a difference
+  // for each changed value.
   bool StagesAll() const { return delta_.count() < 2 * delta_.entry_count(); }
 
   const UlpDelta& delta_;

@@ -22,7 +22,7 @@ using kernels::cuda::ValuesOf;
 class DeviceDecodeTest : public kernels::cuda::CudaTest,
                          public testing::WithParamInterface<CodecSpec> {
  protected:
-  // Returns PAYLOAD as a chain of two pieces with a value across their boundary.
+  // Returns PAYLOAD as a chain of two pieces, whose boundary may be within a value.
   static CheckedPayload InPieces(std::vector<std::byte> payload, size_t count) {
     const auto cut = static_cast<ptrdiff_t>(payload.size() / 2);
     ByteChain chain(std::vector<std::byte>(payload.begin(), payload.begin() + cut));
@@ -46,7 +46,7 @@ class DeviceDecodeTest : public kernels::cuda::CudaTest,
     Expect(decoder.DecodeAdd(on_device.span(), workspace.span(), device_sum.span(), stream_));
     ExpectSameBits(device_decoded.Read(), decoded);
     ExpectSameBits(device_sum.Read(), sum);
-    workspace.Read();  // checks that no kernel wrote behind it
+    workspace.Read();  // checks that no kernel wrote past the end
   }
 };
 
@@ -73,7 +73,8 @@ TEST_P(DeviceDecodeTest, StagedDataIsAboutAsShortAsThePayload) {
     ForEachPayloadEntry(payload, [&](auto indices, auto) { sent_count += indices.size(); });
     EXPECT_EQ(staged, 8 * sent_count);
   } else {
-    // A group of eight signs has one number in the payload, but a staged table of two entries.
+    // Groups of eight signs have staged tables that are larger than the payload's numbers: 8 bytes
+    // per group of a byte of codes.
     const size_t table_bytes = GetParam().onebit_group == 8 ? kCount : 256 * sizeof(float);
     EXPECT_LE(staged, payload.bytes().size() + table_bytes);
   }
@@ -84,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(Codecs, DeviceDecodeTest, testing::ValuesIn(AllCodecSpe
 
 class DeviceUlpDeltaTest : public kernels::cuda::CudaTest {
  protected:
-  // Changes every EVERY-th of COUNT values on the GPU and expects the staged size and the result.
+  // Applies a ULP delta that changes every EVERY-th of COUNT values on the GPU. Expects the right
+  // size of the staged data and the right result.
   void ExpectApplies(size_t count, size_t every) {
     const std::vector<float> from = ValuesOf(Kind::kSpecial, count, 1);
     std::vector<float> to = from;

@@ -16,7 +16,8 @@ namespace cuda = kernels::cuda;
 
 namespace {
 
-// Rounds up to a multiple of 256 bytes, at which tensors begin.
+// Rounds a number of floats up to a multiple of 256 bytes, because every tensor begins at such a
+// multiple.
 uint64_t RoundedUp(uint64_t value_count) { return (value_count + 63) / 64 * 64; }
 
 }  // namespace

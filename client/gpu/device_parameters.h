@@ -1,9 +1,9 @@
-// DeviceParameters is the ParameterMemory of a GPU. Changes are copied to the GPU in about their
-// wire length (device_decode.h) and decoded there. Values are copied back only if the server sent a
-// hash to compare with.
+// DeviceParameters is the ParameterMemory on a GPU. A change is copied to the GPU in a form that is
+// about as long as the received payload (device_decode.h), and is decoded on the GPU. Parameters
+// are copied back to the host only if the server sent a hash of them for comparison.
 //
-// Apply() waits until the new values are complete, so kernels that the caller launches later read
-// them on any stream.
+// Apply() waits until the GPU has written the new parameters. Kernels that the caller launches
+// later, on any stream, therefore read the new parameters.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_PARAMETERS_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_PARAMETERS_H_
 
@@ -27,10 +27,11 @@ namespace thinwire::client::gpu {
 // Not thread-safe.
 class DeviceParameters final : public ParameterMemory {
  public:
-  // All values are 0 at first. PARTITION outlives the object. Errors: CUDA errors.
+  // Allocates the parameters, initially all 0. PARTITION must outlive the object. Errors: CUDA
+  // errors.
   static absl::StatusOr<std::unique_ptr<DeviceParameters>> Make(const Partition& partition);
 
-  // Returns memory of the GPU that begins at a multiple of 256 bytes.
+  // Returns the memory of TENSOR on the GPU, which begins at a multiple of 256 bytes.
   std::span<float> tensor(uint32_t tensor) override { return tensors_[tensor]; }
   absl::Status Fill(std::span<const std::span<const float>> values) override;
   ByteChain SeedPayload(ShardId shard) const override;
@@ -41,10 +42,12 @@ class DeviceParameters final : public ParameterMemory {
 
   kernels::cuda::Status Open();
   kernels::cuda::Status Upload();
-  // Launches CHANGE and, if it wants a hash, the copy of the new values to on_host_.
+  // Launches the application of CHANGE and, if CHANGE requests a hash, the copy of the shard's new
+  // values to on_host_.
   kernels::cuda::Status Launch(const ParameterChange& change);
   kernels::cuda::Status Decode(const ParameterChange& change, std::span<float> values);
-  // Frees the initial values once every shard has been changed by a server.
+  // Records that a server has changed SHARD. Frees the initial values when servers have changed
+  // every shard.
   void ForgetInitial(ShardId shard);
 
   const Partition& partition_;
@@ -52,12 +55,12 @@ class DeviceParameters final : public ParameterMemory {
   kernels::cuda::DeviceBuffer<float> memory_;
   std::vector<std::span<float>> tensors_;
   PayloadStage stage_;
-  kernels::cuda::DeviceBuffer<float> gathered_;  // values of a shard with several segments
-  kernels::cuda::PinnedBuffer<float> on_host_;   // values to hash
+  kernels::cuda::DeviceBuffer<float> gathered_;  // copy of a shard that has several segments
+  kernels::cuda::PinnedBuffer<float> on_host_;   // the values whose hash is computed
 
-  // The values that Fill() set, on the host, for SeedPayload().
+  // A copy, in host memory, of the values that Fill() set; used by SeedPayload().
   std::vector<std::vector<float>> initial_;
-  std::vector<bool> changed_;  // per shard
+  std::vector<bool> changed_;  // true for shards that a server has changed
   size_t unchanged_count_;
 };
 

@@ -1,4 +1,4 @@
-// A replica on a GPU has the same bits as one on the host.
+// Tests that a replica on a GPU and a replica on the host have the same bits.
 #include "client/gpu/device_parameters.h"
 
 #include <utility>
@@ -54,7 +54,7 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     return copy;
   }
 
-  // Returns the values of SHARD on the host.
+  // Returns the values of SHARD in the host's replica.
   Floats Held(ShardId shard) {
     Floats values;
     for (const Segment& s : partition_.segments(shard)) {
@@ -64,12 +64,14 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     return values;
   }
 
-  // Merges ENTRY, as the next version, into both replicas.
+  // Merges ENTRY, as the shard's next version, into both replicas. IS_HASHED adds the hash of the
+  // resulting values to ENTRY.
   void Merge(ParametersEntry entry, bool is_hashed) {
     entry.base_version = host_.held_version(entry.shard);
     entry.version = entry.base_version + 1;
     if (is_hashed) {
-      // Computes the hash from a host replica that merges the same entry without one.
+      // Merges the same entry without a hash into another host replica, and computes the hash from
+      // the result.
       Replica tried(partition_);
       std::vector<std::span<const float>> spans;
       for (uint32_t t = 0; t < initial_.size(); ++t) spans.push_back(host_.tensor(t));
@@ -102,7 +104,7 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     }
   }
 
-  // Returns a ULP delta of about one value in NTH.
+  // Returns a ULP delta that changes about one of every NTH values of SHARD.
   ByteChain Moves(ShardId shard, uint32_t nth) {
     const Floats from = Held(shard);
     Floats to = from;
@@ -115,7 +117,7 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     return EncodeUlpDelta(from, to, indices);
   }
 
-  // The matrices are split into shards; the vectors share one.
+  // Each matrix is split into several shards; all vectors share one shard.
   const Partition partition_ =
       *Partition::Make({{"w", {70, 80}}, {"a", {33}}, {"v", {10, 20}}, {"b", {5}}}, 4096, 1);
   std::mt19937 random_{5};
@@ -134,7 +136,7 @@ TEST_F(DeviceParametersTest, HoldsAndSeedsItsInitialValues) {
   }
 }
 
-// After a server has changed one shard, the others still need their seeds.
+// After a server has changed one shard, other shards may still need their initial values.
 TEST_F(DeviceParametersTest, SeedsAShardAfterAnotherHasChanged) {
   const ShardId other{1};
   const ByteChain want = host_.SeedPayload(other);
@@ -156,8 +158,8 @@ TEST_F(DeviceParametersTest, AppliesFullParametersInEveryCodec) {
   }
 }
 
-// A chain of deltas, as a worker that fell behind receives it: additions in several codecs and ULP
-// deltas.
+// A worker that is several versions behind receives a chain of deltas: encoded differences in
+// several codecs, and ULP deltas.
 TEST_F(DeviceParametersTest, AppliesChainsOfDeltas) {
   std::vector<CodecSpec> specs;
   for (const char* name : {"fp8_e5m2", "int8", "fp32", "topk", "fp8_e4m3"}) {

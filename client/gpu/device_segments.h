@@ -1,5 +1,5 @@
-// Gather and scatter of the segments of a shard between tensors and a contiguous array, all in GPU
-// memory. Thread-safe.
+// Copies the segments of a shard from tensors to a contiguous array (gather) and back (scatter).
+// All arrays are in GPU memory. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_SEGMENTS_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_SEGMENTS_H_
 
@@ -16,10 +16,10 @@ namespace thinwire::client::gpu {
 // Returns the number of values in SEGMENTS.
 size_t CountOf(std::span<const Segment> segments);
 
-// REQUIRES, for both functions: every segment is within its tensor.
+// Both functions below REQUIRE that every segment is within its tensor.
 
-// Launches the copy of SEGMENTS of TENSORS to the first values of TO, one after the other. Enlarges
-// TO if necessary.
+// Launches the copy of SEGMENTS of TENSORS to the beginning of TO, one segment after the other.
+// Enlarges TO if necessary.
 kernels::cuda::Status GatherOnDevice(std::span<const Segment> segments,
                                      std::span<const std::span<const float>> tensors,
                                      kernels::cuda::DeviceBuffer<float>& to,

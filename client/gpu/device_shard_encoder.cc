@@ -15,7 +15,8 @@ namespace cuda = kernels::cuda;
 
 namespace {
 
-// Returns the offset of a payload at which its codes begin at a multiple of 16 bytes.
+// Returns the offset in an aligned buffer at which a payload must begin so that its codes begin at
+// a multiple of 16 bytes.
 size_t AlignedOffset(const DeviceCodec& codec, size_t count) {
   return (16 - codec.CodesOffset(count) % 16) % 16;
 }
@@ -120,7 +121,7 @@ cuda::Status DeviceShardEncoder::PrepareResidual(ShardMemory& memory) {
   return ClearFloats(memory.residual.span(), stream_);
 }
 
-// Does what ErrorFeedback::Encode and MomentumCorrection do on the host.
+// The equivalent of ErrorFeedback::Encode and MomentumCorrection on the host.
 cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& work,
                                         std::span<const float> values, Slot& slot) {
   ShardMemory& memory = shards_[work.shard.value];

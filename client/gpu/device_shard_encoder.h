@@ -1,13 +1,13 @@
-// DeviceShardEncoder is the ShardEncoder of a GPU. Gradients, residuals and momenta stay in GPU
-// memory. Only payloads are copied to the host, into pinned memory from which they are sent without
-// another copy.
+// DeviceShardEncoder is the ShardEncoder for gradients on a GPU. Gradients, residuals and momenta
+// stay in GPU memory. Only payloads are copied to the host, into pinned memory; the client sends
+// them from there without another copy.
 //
-//   gradient stream   gather, multiply and check shard k + 1
+//   gradient stream   gathering, scaling and checking of shard k + 1
 //   payload stream    momentum and encoding of shard k | copy of payload k to the host | ...
 //
-// Begin() waits only for the check, so the next shard is launched while the previous one is still
-// encoded and copied. Finish() waits for the copy. With factor masking, the indices that a sparse
-// payload sent are copied back to the GPU.
+// Begin() waits only for the check. Therefore it can launch the next shard while the GPU still
+// encodes and copies the previous shard. Finish() waits for the copy. For factor masking, the
+// indices of a sparse payload are copied back to the GPU.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_SHARD_ENCODER_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_SHARD_ENCODER_H_
 
@@ -39,12 +39,12 @@ namespace thinwire::client::gpu {
 // Not thread-safe.
 class DeviceShardEncoder final : public ShardEncoder {
  public:
-  // PARTITION outlives the encoder. Errors: CUDA errors.
+  // PARTITION must outlive the encoder. Errors: CUDA errors.
   static absl::StatusOr<std::unique_ptr<DeviceShardEncoder>> Make(const Partition& partition,
                                                                   const ClientOptions& options);
 
   size_t most_begun() const override { return kSlots; }
-  // Errors of all functions: CUDA errors; of Begin() also those of DeviceCodec::Make.
+  // All functions return CUDA errors. Begin() also returns the errors of DeviceCodec::Make.
   absl::Status Begin(const Work& work) override;
   absl::StatusOr<std::optional<ByteChain>> Finish() override;
   absl::Status GiveBack(ShardId shard, const CheckedPayload& payload,
@@ -56,18 +56,18 @@ class DeviceShardEncoder final : public ShardEncoder {
 
  private:
   static constexpr size_t kSlots = 2;
-  // A step uses at most three codecs, one per tensor group.
+  // The number of codecs to keep: a step uses at most three, one per group of tensors.
   static constexpr size_t kCodecs = 3;
 
   // The feedback state of a shard.
   struct ShardMemory {
     size_t count;
-    bool has_residual = false;  // false: the residual is zero and its array is not used
+    bool has_residual = false;  // false: all values are zero and the array is not used
     kernels::cuda::DeviceBuffer<float> residual;
-    kernels::cuda::DeviceBuffer<float> momentum;  // empty: zero
+    kernels::cuda::DeviceBuffer<float> momentum;  // empty: all values are zero
   };
 
-  // A shard between Begin() and Finish(), and its memory, which is reused.
+  // A shard between Begin() and Finish(), and its memory, which later shards reuse.
   struct Slot {
     ShardId shard;
     bool finite = false;
@@ -78,21 +78,22 @@ class DeviceShardEncoder final : public ShardEncoder {
     kernels::cuda::DeviceBuffer<std::byte> payload;
     kernels::cuda::DeviceBuffer<uint32_t> size;
     kernels::cuda::PinnedBuffer<uint32_t> size_on_host;
-    std::vector<uint32_t> sent;  // indices, while they are copied to the GPU
+    std::vector<uint32_t> sent;  // the sent indices, while they are copied to the GPU
   };
 
   DeviceShardEncoder(const Partition& partition, const ClientOptions& options);
 
   kernels::cuda::Status Open();
   absl::StatusOr<const DeviceCodec*> CodecOf(const CodecSpec& spec);
-  // Applies momentum correction to the gradient VALUES and sets VALUES to the result.
+  // Applies momentum correction to the gradient that VALUES refers to, and makes VALUES refer to
+  // the result.
   kernels::cuda::Status Correct(ShardMemory& memory, std::span<const float>& values);
-  // Allocates the residual of MEMORY and sets it to 0, unless MEMORY has a residual.
+  // Allocates the residual of MEMORY and sets it to zero if it has no residual yet.
   kernels::cuda::Status PrepareResidual(ShardMemory& memory);
   // Launches the encoding of VALUES and the copies of the payload and its length to the host.
   kernels::cuda::Status Encode(const DeviceCodec& codec, const Work& work,
                                std::span<const float> values, Slot& slot);
-  // Factor masking: launches momentum = 0 at the indices that the payload BYTES sent.
+  // Launches factor masking: sets the momentum to zero at the indices of the sparse payload BYTES.
   kernels::cuda::Status MaskMomentum(const ByteChain& bytes, Slot& slot);
   kernels::cuda::Status AddBack(ShardMemory& memory, const CheckedPayload& payload,
                                 std::span<const uint32_t> selected);
@@ -106,20 +107,20 @@ class DeviceShardEncoder final : public ShardEncoder {
   GradientStage gradients_;
   kernels::cuda::Stream stream_;
   std::vector<ShardMemory> shards_;
-  kernels::cuda::DeviceBuffer<uint32_t> thresholds_;  // DeviceCodec::Encode, per shard
+  kernels::cuda::DeviceBuffer<uint32_t> thresholds_;  // one word per shard, for DeviceCodec::Encode
   std::array<Slot, kSlots> slots_;
   size_t oldest_ = 0;
   size_t begun_count_ = 0;
 
-  // Memory that the launches on stream_ share.
+  // Codecs and memory that all launches on stream_ share.
   std::deque<std::pair<CodecSpec, std::unique_ptr<const DeviceCodec>>> codecs_;
   kernels::cuda::DeviceBuffer<std::byte> workspace_;
   kernels::cuda::DeviceBuffer<float> direction_;
   kernels::cuda::DeviceBuffer<uint32_t> indices_;
-  kernels::cuda::DeviceBuffer<float> kept_;  // values at indices_
+  kernels::cuda::DeviceBuffer<float> kept_;  // values of the residual at indices_
   PayloadStage given_back_;
   BufferPool pool_;
-  std::vector<std::pair<std::vector<float>, std::vector<float>>> on_host_;  // for feedback()
+  std::vector<std::pair<std::vector<float>, std::vector<float>>> on_host_;  // feedback()'s result
 };
 
 }  // namespace thinwire::client::gpu

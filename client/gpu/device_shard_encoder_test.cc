@@ -1,4 +1,4 @@
-// A push encoder on a GPU produces the same bytes as one on the host.
+// Tests that a push encoder on a GPU produces the same bytes as a push encoder on the host.
 #include "client/gpu/device_shard_encoder.h"
 
 #include <cmath>
@@ -16,14 +16,14 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// The matrices are split into shards; the vectors share one.
+// Each matrix is split into several shards; all vectors share one shard.
 const std::vector<TensorShape>& Model() {
   static const std::vector<TensorShape> model = {
       {"w", {100, 80}}, {"b", {80}}, {"v", {60, 90}}, {"c", {60}}};
   return model;
 }
 
-// The gradients of one step, on the host and on the GPU.
+// The gradients of one step, once in host memory and once in GPU memory.
 class Gradients {
  public:
   Gradients(uint64_t step, const kernels::cuda::Stream& stream) {
@@ -62,8 +62,8 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
                               *gpu->MakeEncoder(partition_, options_));
   }
 
-  // Encodes a step with both encoders, the GPU one shard ahead, expects equal pushes, and reports
-  // verdicts.
+  // Encodes a step with both encoders, expects equal pushes, and reports verdicts. The GPU encoder
+  // begins a shard before it finishes the previous one.
   void RunStep(uint64_t step, PushEncoder& host, PushEncoder& device) {
     const Gradients gradients(step, stream_);
     const float factor = step % 3 == 1 ? 0.37f : 1;
@@ -87,7 +87,8 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
     while (device.may_finish()) finish();
   }
 
-  // Reports verdicts: some pushes are late, and some values of others are returned.
+  // Reports the verdict of PUSH to both encoders. Some pushes are late; some accepted pushes have
+  // unselected values, which are returned.
   void Judge(const PushEntry& push, PushEncoder& host, PushEncoder& device) {
     const uint64_t draw = push.step.value * 3 + push.shard.value;
     if (draw % 5 == 0) {
@@ -141,8 +142,8 @@ INSTANTIATE_TEST_SUITE_P(Codecs, EveryCodecTest,
                                            "onebit", "int8", "topk", "randomk"),
                          [](const auto& test) { return std::string(test.param); });
 
-// Deep gradient compression: momentum correction with factor masking, and a warm-up of density and
-// codec.
+// Tests deep gradient compression: momentum correction with factor masking, and a warm-up that
+// changes the density and the codec.
 TEST_F(DeviceShardEncoderTest, MomentumCorrectionAndMaskingEqualTheHosts) {
   options_.push = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2};
   options_.warmup = {
@@ -183,7 +184,7 @@ TEST_F(DeviceShardEncoderTest, TheSumOfSquaresEqualsTheHostsUpToRounding) {
               1e-12 * want);
 }
 
-// A payload keeps its pinned memory alive.
+// The payload itself keeps its pinned memory alive.
 TEST_F(DeviceShardEncoderTest, APayloadOutlivesItsEncoder) {
   options_.push = {.id = CodecId::kFp8E5m2};
   const Gradients gradients(1, stream_);

@@ -1,4 +1,4 @@
-// Converts CUDA errors to the status type of the client. Thread-safe.
+// Converts CUDA errors to absl::Status. Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_STATUS_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_STATUS_H_
 
@@ -7,8 +7,8 @@
 
 namespace thinwire::client::gpu {
 
-// Returns ResourceExhausted if GPU or pinned memory ran out, Internal for all other errors. Example
-// of a message: "CUDA: copy to the device: unspecified launch failure".
+// Returns ResourceExhausted if GPU memory or pinned memory was exhausted, and Internal for all
+// other errors. Example of a message: "CUDA: copy to the device: unspecified launch failure".
 absl::Status ToStatus(const kernels::cuda::Status& status);
 
 }  // namespace thinwire::client::gpu

@@ -11,9 +11,9 @@
 namespace thinwire {
 
 // Returns GPU NUMBER (from 0) for one client, and makes it the calling thread's current device.
-// Objects made by different GPUs share nothing. Errors: Unimplemented if the program was built
-// without the CUDA toolkit; FailedPrecondition if there is no driver or no GPU with that number;
-// CUDA errors.
+// Objects made by different Devices share no memory or stream. Errors: Unimplemented if the program
+// was built without the CUDA toolkit; FailedPrecondition if there is no driver or no GPU with that
+// number; CUDA errors.
 absl::StatusOr<std::unique_ptr<const Device>> OpenGpu(int number);
 
 }  // namespace thinwire

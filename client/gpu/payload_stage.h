@@ -1,8 +1,9 @@
 // PayloadStage copies payloads to the GPU and applies them to values in GPU memory with the
-// decoders of device_decode.h. It owns the pinned memory, GPU memory and workspace for one payload.
+// decoders of device_decode.h. It owns pinned memory, GPU memory and a workspace, each for one
+// payload.
 //
-// All functions launch their work and return. REQUIRES, for all functions: the caller waited for
-// the stream since the last call. Not thread-safe.
+// All functions launch their work and return. They REQUIRE that the caller has waited for the
+// stream since the previous call. Not thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_PAYLOAD_STAGE_H_
 #define THINWIRE_CLIENT_GPU_PAYLOAD_STAGE_H_
 
@@ -25,12 +26,14 @@ class PayloadStage {
   // Launches sum += decode(payload).
   kernels::cuda::Status DecodeAdd(const CheckedPayload& payload, std::span<float> sum,
                                   const kernels::cuda::Stream& stream);
-  // Launches the change of VALUES by DELTA, like UlpDelta::Apply (common/codec/delta/ulp_delta.h).
+  // Launches the application of DELTA to VALUES. The result equals that of UlpDelta::Apply
+  // (common/codec/delta/ulp_delta.h).
   kernels::cuda::Status Apply(const UlpDelta& delta, std::span<float> values,
                               const kernels::cuda::Stream& stream);
 
  private:
-  // Copies the staged data of DECODER, a DeviceDecoder or DeviceUlpDelta, to staged_.
+  // Launches the copy of DECODER's staged data to staged_ on the GPU. DECODER is a DeviceDecoder or
+  // a DeviceUlpDelta.
   template <typename Decoder>
   kernels::cuda::Status Upload(const Decoder& decoder, const kernels::cuda::Stream& stream);
 

@@ -18,8 +18,8 @@ namespace thinwire::client::gpu {
 namespace cuda = kernels::cuda;
 using cuda::Status;
 
-// The arrays that the launches of one Encode() pass to each other, for COUNT values of which K are
-// sent.
+// The temporary arrays of one call of Encode() for COUNT values, of which K are sent. Each kernel
+// leaves its results there for later kernels of the call.
 struct SparseEncoder::Workspace {
   Workspace(const SparseEncoder& encoder, const DenseEncoder& dense, size_t count, size_t k,
             std::byte* memory) {
@@ -38,7 +38,7 @@ struct SparseEncoder::Workspace {
 
   std::span<uint32_t> indices;
   std::span<float> sent, errors;  // the sent values and their encoding errors
-  std::span<uint32_t> threshold;  // used without a residual, because then there is no prediction
+  std::span<uint32_t> threshold;  // topk's threshold if there is no residual
   std::span<uint32_t> index_words;
   std::span<std::byte> values, selection;
   size_t bytes = 0;
@@ -121,7 +121,8 @@ Status SparseEncoder::Encode(const DenseEncoder& values, const DeviceCall& call,
   RETURN_IF_CUDA_ERROR(WriteHeads(parts, values, call, size));
   RETURN_IF_CUDA_ERROR(CodesIndices() ? SelectLargest(call, threshold, work)
                                       : SelectRandom(call, work));
-  // The sent values are encoded with a residual of their own, which then holds their errors.
+  // The sent values are encoded with an empty residual of their own, in `errors`, which then
+  // contains their encoding errors.
   RETURN_IF_CUDA_ERROR(Clear(std::as_writable_bytes(errors), call.stream));
   RETURN_IF_CUDA_ERROR(values.EncodeBody(
       {work.sent, errors, call.keys, work.values.data(), call.out + parts.values, call.stream}));

@@ -1,8 +1,8 @@
 // SparseEncoder writes sparse payloads (topk and randomk; common/codec/sparse/sparse_payload.h) on
-// a GPU: selects indices and gathers their values, encodes the values with a dense codec, and
-// encodes the indices.
+// a GPU. It selects the indices to send, gathers their values, encodes the values with a dense
+// codec, and encodes the indices.
 //
-// With error feedback, each sent value leaves its encoding error in the residual. Immutable.
+// With error feedback, the residual keeps the encoding error of each sent value. Immutable.
 // Thread-safe.
 #ifndef THINWIRE_CLIENT_GPU_SPARSE_ENCODE_H_
 #define THINWIRE_CLIENT_GPU_SPARSE_ENCODE_H_
@@ -21,47 +21,45 @@ namespace thinwire::client::gpu {
 
 class SparseEncoder {
  public:
-  // REQUIRES: spec.id is a sparse codec, and MakeCodec(spec) succeeds.
+  // REQUIRES: the codec of SPEC is sparse, and MakeCodec(spec) succeeds.
   explicit SparseEncoder(const CodecSpec& spec) : spec_(spec), format_(*RowOf(spec.id).sparse) {}
 
-  // Returns whether a shard is sent dense if its sparse payload would not be shorter.
+  // Returns true if the codec sends a dense payload whenever a sparse payload would not be shorter.
   bool FallsBack() const { return CodesIndices(); }
-  // Returns whether all payloads of a shard have the same length.
+  // Returns true if all payloads of a shard have the same length.
   bool HasOneLength() const { return !UsesGolombRice(); }
 
-  // In the functions below, VALUES is the encoder of the spec's value codec, and COUNT is the
-  // number of values of the shard.
+  // In the functions below, VALUES is the encoder of the sent values.
 
-  // Returns the offset in the payload, in bytes, of the codes of the sent values.
+  // Return, for a shard of COUNT values and in bytes: the offset in the payload of the codes of the
+  // sent values, and the size of the workspace.
   size_t CodesOffset(size_t count, const DenseEncoder& values) const;
-  // Returns the length in bytes of the workspace that Encode needs.
   size_t WorkspaceBytes(size_t count, const DenseEncoder& values) const;
 
-  // Launches kernels that write the payload to call.out and its length in bytes to SIZE, both in
-  // GPU memory. Does not wait for them. THRESHOLD is the shard's threshold prediction in GPU memory
-  // (kernels/cuda/ops/top_k.h); it is not used without a residual. Errors: those of the launches.
-  // REQUIRES: the gradient is not empty; the shard does not fall back to a dense payload.
+  // Launches the encoding. The payload is written to call.out and its length to SIZE. THRESHOLD is
+  // the shard's threshold prediction (kernels/cuda/ops/top_k.h); it is not used if there is no
+  // residual. REQUIRES: the gradient is not empty; the shard does not fall back to a dense payload.
   kernels::cuda::Status Encode(const DenseEncoder& values, const DeviceCall& call,
                                uint32_t* threshold, uint32_t* size) const;
 
  private:
   struct Workspace;
 
-  // The offsets of the parts of a payload.
+  // The offsets of the parts of a payload, in bytes.
   struct Parts {
     SparseHead head;
     size_t values = 0;
     size_t indices = 0;
-    size_t end = 0;  // of the longest payload
+    size_t end = 0;  // the length of the longest payload
   };
 
   Parts PartsOf(size_t count, uint64_t draw, const DenseEncoder& values) const;
   bool CodesIndices() const { return format_.indices == SparseFormat::Indices::kCoded; }
   bool UsesGolombRice() const { return CodesIndices() && spec_.indices == IndexCoder::kGolombRice; }
-  // Writes the heads of the payload and of the values within it.
+  // Writes the head of the payload and the head of the encoded values within the payload.
   kernels::cuda::Status WriteHeads(const Parts& parts, const DenseEncoder& values,
                                    const DeviceCall& call, uint32_t* size) const;
-  // These two functions select the indices to send and gather their values.
+  // Select the indices to send, largest magnitudes or random ones, and gather their values.
   kernels::cuda::Status SelectLargest(const DeviceCall& call, uint32_t* threshold,
                                       const Workspace& work) const;
   kernels::cuda::Status SelectRandom(const DeviceCall& call, const Workspace& work) const;

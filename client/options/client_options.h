@@ -1,4 +1,4 @@
-// ClientOptions: the settings of one worker's client. A value type.
+// ClientOptions: the settings of one worker's client.
 #ifndef THINWIRE_CLIENT_OPTIONS_CLIENT_OPTIONS_H_
 #define THINWIRE_CLIENT_OPTIONS_CLIENT_OPTIONS_H_
 
@@ -19,48 +19,50 @@ namespace thinwire {
 
 struct ClientOptions {
   std::string job = "train";
-  // The whole job. The servers compare it with their own job at each Join; nullopt: they compare
-  // nothing. A program that trains its own model leaves `task` unset.
+  // The configuration of the whole job, which every server compares with its own configuration at
+  // Join; nullopt: servers do not compare it. A program that trains its own model with this library
+  // leaves the task in the configuration unset.
   std::optional<JobConfig> config;
-  // Hashes of the data and of the model file, which servers compare among workers; 0: not compared.
+  // Hashes of the dataset and of the model file. Servers check that all workers have the same
+  // hashes; 0: not checked.
   uint64_t data_hash = 0;
   uint64_t model_file_hash = 0;
   WorkerId worker;
   uint32_t worker_count = 1;
   uint32_t server_count = 1;
-  uint64_t shard_size = 0;        // values per shard; 0: Partition::Make chooses
-  uint64_t planned_examples = 0;  // of the whole run, all workers together
-  uint64_t planned_steps = 0;     // of the whole run; used by the warm-up only
+  uint64_t shard_size = 0;        // values per shard; 0: chosen by Partition::Make
+  uint64_t planned_examples = 0;  // examples of all workers in the whole run
+  uint64_t planned_steps = 0;     // steps of the whole run; only for the warm-up
   CodecSpec push;
   // If set, the client chooses the push codec at run time, from `candidates` and fp32, and ignores
   // `push` and `warmup`. Candidates are in order of preference: the most exact first.
   std::optional<ChoiceRule> choose;
   std::vector<CodecSpec> candidates;
-  // The codec in which servers send whole parameters; nullopt: the servers send the changes of the
-  // published parameters since the version that the client holds (docs/deltas.md).
+  // The codec in which servers send whole parameters. nullopt: the client reads the published
+  // parameters, as deltas from the version of its replica (docs/deltas.md).
   std::optional<CodecId> pull = CodecId::kFp32;
   bool error_feedback = true;
   PushWarmup warmup;
   CorrectionOptions correction;
-  double gradient_clip = 0;   // limit on the norm of all workers' gradients together; 0: no limit
-  std::string residual_file;  // where SaveResiduals writes; empty: residuals are not saved
-  // Holds the arrays with one element per parameter: replica, residuals and momentum. Must outlive
-  // the client.
+  double gradient_clip = 0;   // limit on the norm of the workers' summed gradients; 0: no limit
+  std::string residual_file;  // path for SaveResiduals; empty: residuals are not saved
+  // The allocator of all arrays with one element per parameter: replica, residuals and momentum.
+  // Must outlive the client.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
   absl::Duration silence = absl::Seconds(10);  // the client fails if a server is silent for longer
-  // The longest time between two heartbeats. Heartbeats also keep gRPC's threads from sleeping.
+  // The longest time between two heartbeats. Frequent heartbeats also keep gRPC's threads awake.
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
 };
 
-// Validates the push options, `pull` and the durations. Errors: InvalidArgument that lists every
-// problem.
+// Validates the options that concern pushes, `pull` and the durations. Errors: InvalidArgument with
+// a list of all problems.
 absl::Status CheckOptions(const ClientOptions& options);
 
-// The push codec that a client chose for a group of tensors, and why.
+// The push codec that a client chose for a group of tensors, and the reason for the choice.
 struct GroupCodec {
-  std::string group;  // matrices, convolutions or vectors
+  std::string group;  // "matrices", "convolutions" or "vectors"
   std::string codec;
-  std::string reason;  // readable text
+  std::string reason;  // explanation of the choice for a person
 
   bool operator==(const GroupCodec&) const = default;
 };

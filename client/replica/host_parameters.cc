@@ -13,7 +13,8 @@
 namespace thinwire::client {
 namespace {
 
-// A larger model leaves the cache before the forward pass reads it.
+// The largest model, in bytes, whose parameters stay in the CPU's cache until the forward pass
+// reads them.
 constexpr uint64_t kCachedBytes = 32 << 20;
 
 uint64_t BytesOf(const Partition& partition) {

@@ -19,7 +19,8 @@ namespace thinwire::client {
 // Not thread-safe.
 class HostParameters final : public ParameterMemory {
  public:
-  // All values are 0. MEMORY holds the tensors. PARTITION and MEMORY must outlive this object.
+  // Allocates the tensors from MEMORY and sets all values to 0. PARTITION and MEMORY must outlive
+  // this object.
   explicit HostParameters(const Partition& partition,
                           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
@@ -32,7 +33,7 @@ class HostParameters final : public ParameterMemory {
   void DecodeWhole(const CheckedPayload& payload, std::span<float> values);
 
   const Partition& partition_;
-  const bool past_cache_;  // whether full payloads are written with stores that bypass the cache
+  const bool past_cache_;  // true: full payloads are stored past the CPU's cache
   std::vector<FloatArray> memory_;
   std::vector<std::span<float>> tensors_;
   std::vector<float> scratch_;

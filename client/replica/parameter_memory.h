@@ -1,6 +1,6 @@
-// ParameterMemory: the memory that holds a replica's values, and the operations on it.
-// HostParameters is in the host's memory, DeviceParameters (client/gpu) on a GPU. Each call handles
-// a whole shard. The tensors' addresses never change. Not thread-safe.
+// ParameterMemory: the memory that contains a replica's values, and the operations on these values.
+// HostParameters uses the host's memory, and DeviceParameters (client/gpu) uses a GPU's memory.
+// Each call handles a whole shard. The tensors' addresses never change. Not thread-safe.
 #ifndef THINWIRE_CLIENT_REPLICA_PARAMETER_MEMORY_H_
 #define THINWIRE_CLIENT_REPLICA_PARAMETER_MEMORY_H_
 
@@ -17,14 +17,14 @@
 
 namespace thinwire::client {
 
-// The checked content of a ParametersEntry.
+// A change of one shard's parameters: the checked content of a ParametersEntry.
 struct ParameterChange {
   ShardId shard;
-  // A payload holds the new values of the shard or, with `adds`, values to add to it. A UlpDelta
-  // changes some of the values.
+  // A payload contains the shard's new values or, if `adds` is true, values to add to the shard's
+  // values. A UlpDelta changes some of the shard's values.
   std::variant<CheckedPayload, UlpDelta> values;
   bool adds = false;
-  bool wants_hash = false;  // whether to compute the hash of the new values
+  bool wants_hash = false;  // true: Apply computes the hash of the new values
 };
 
 class ParameterMemory {
@@ -33,15 +33,15 @@ class ParameterMemory {
 
   virtual std::span<float> tensor(uint32_t tensor) = 0;
 
-  // Sets all values. REQUIRES: one span per tensor, each of the tensor's length, in the host's
-  // memory.
+  // Sets all parameters to VALUES. REQUIRES: VALUES has one span per tensor, of the tensor's
+  // length, in the host's memory.
   virtual absl::Status Fill(std::span<const std::span<const float>> values) = 0;
-  // Returns the values of SHARD that Fill set, as an fp32 payload. REQUIRES: Apply was not called
-  // for SHARD.
+  // Returns an fp32 payload with the initial values of SHARD, which Fill has set. REQUIRES: Apply
+  // was not called for SHARD.
   virtual ByteChain SeedPayload(ShardId shard) const = 0;
 
-  // Applies CHANGE to its shard. Returns the hash of the new values if CHANGE wants it, else 0.
-  // REQUIRES: CHANGE has the shard's number of values.
+  // Applies CHANGE to its shard. Returns the hash of the new values if CHANGE requests it, else 0.
+  // REQUIRES: CHANGE is for as many values as its shard has.
   virtual absl::StatusOr<uint64_t> Apply(const ParameterChange& change) = 0;
 };
 

@@ -12,7 +12,8 @@
 namespace thinwire::client {
 namespace {
 
-// Checks the payload of ENTRY, whose shard has COUNT values. Errors: InvalidArgument.
+// Checks the payload of ENTRY, whose shard has COUNT values, and returns its content. Errors:
+// InvalidArgument.
 absl::StatusOr<ParameterChange> CheckedChange(const ParametersEntry& entry, size_t count) {
   const bool wants_hash = entry.published_hash != 0;
   if (entry.kind == Parameters::MOVE) {

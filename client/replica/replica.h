@@ -1,13 +1,13 @@
 // Replica: this worker's copy of the parameters, and the version of each shard. A ParameterMemory
-// holds the values.
+// contains the values.
 //
 //   FULL   sets all values of a shard
-//   ADD    adds to them; applies only to the base version that it names
-//   MOVE   as ADD, but changes each value by a number of floats (docs/deltas.md)
+//   ADD    adds to the shard's values; applies only to the base version that the entry names
+//   MOVE   an ulp delta (docs/deltas.md); applies only to the base version, like ADD
 //
-// A server that publishes deltas sometimes sends the hash of the resulting values. If a shard's
-// values have another hash, the replica forgets the shard; the client then reads it in full, before
-// anything is trained on it.
+// A server that publishes deltas sometimes sends the hash of the resulting values. If the replica's
+// values of a shard have another hash, the replica forgets the shard. The client then reads the
+// shard in full before training uses it.
 #ifndef THINWIRE_CLIENT_REPLICA_REPLICA_H_
 #define THINWIRE_CLIENT_REPLICA_REPLICA_H_
 
@@ -32,39 +32,40 @@ class Replica {
  public:
   enum class Merged {
     kDone,
-    kNeedsFull,  // a delta to a version that the replica does not hold; nothing changed
+    kNeedsFull,  // the delta's base version is not the replica's version; nothing was changed
     kDiffers,    // the hash differs from the server's; the replica has forgotten the shard
   };
 
-  // All values are 0, in the host's memory, allocated from MEMORY. PARTITION and MEMORY must
-  // outlive the replica.
+  // Makes a replica in the host's memory, allocated from MEMORY, with all values 0. PARTITION and
+  // MEMORY must outlive the replica.
   explicit Replica(const Partition& partition,
                    std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   Replica(const Partition& partition, std::unique_ptr<ParameterMemory> memory);
 
   std::span<float> tensor(uint32_t tensor) { return memory_->tensor(tensor); }
 
-  // Sets all values. REQUIRES: one span per tensor, each of the tensor's length. Errors: those of
-  // the memory.
+  // Sets all parameters to VALUES. REQUIRES: VALUES has one span per tensor, of the tensor's
+  // length. Errors: errors of the ParameterMemory.
   absl::Status Fill(std::span<const std::span<const float>> values) {
     return memory_->Fill(values);
   }
 
-  // Returns the values of SHARD that Fill set, as an fp32 payload. REQUIRES: nothing was merged
-  // into SHARD.
+  // Returns an fp32 payload with the initial values of SHARD, which Fill has set. REQUIRES: Merge
+  // has not changed SHARD.
   ByteChain SeedPayload(ShardId shard) const { return memory_->SeedPayload(shard); }
 
   // Returns the version of SHARD's values; 0 before the first parameters arrive.
   Version held_version(ShardId shard) const { return shards_[shard.value].version; }
 
-  // Returns whether parameters of SHARD have arrived and were not forgotten since.
+  // Returns true if parameters of SHARD have arrived and the replica has not forgotten SHARD since.
   bool holds(ShardId shard) const { return shards_[shard.value].filled; }
 
   // Checks ENTRY and applies it. Errors: InvalidArgument "shard 3: ..." for a malformed entry;
-  // DataLoss if a FULL entry's values do not have the hash that it carries; those of the memory.
+  // DataLoss if the values of a FULL entry do not have the hash in the entry; errors of the
+  // ParameterMemory.
   absl::StatusOr<Merged> Merge(const ParametersEntry& entry);
 
-  // Forgets the version of SHARD, so that the server sends it in full.
+  // Forgets the version of SHARD, so that the server sends the whole shard at the next read.
   void Forget(ShardId shard) { shards_[shard.value] = {}; }
 
  private:

@@ -107,7 +107,7 @@ ServerFrame FakeServer::NewFrame() const { return {.generation = kGeneration, .e
 void FakeServer::Frame(uint64_t stream, const ByteChain& bytes) {
   const absl::StatusOr<WorkerFrame> frame = ParseWorkerFrame(bytes);
   absl::MutexLock lock(&mu_);
-  if (!streams_.contains(stream)) return;  // sent before the worker knew of the stream's end
+  if (!streams_.contains(stream)) return;  // the worker did not know yet that the stream had ended
   if (!frame.ok() || frame->epoch != epoch_) {
     streams_.at(stream).close(frame.ok() ? absl::FailedPreconditionError("join again")
                                          : frame.status());

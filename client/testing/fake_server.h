@@ -1,6 +1,6 @@
 // FakeServer: a minimal server for the client's tests. It accepts every push at once, subtracts it
 // from the masters (w -= g), and answers every read at once. A test can set the verdicts. If the
-// last push of a shard arrives again, it gets its stored verdict.
+// last push of a shard arrives again, the server answers it with the stored verdict.
 #ifndef THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
 #define THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
 
@@ -23,33 +23,34 @@ namespace thinwire {
 // Thread-safe.
 class FakeServer final : public InProcessServer {
  public:
-  // Returns the verdict of a push that arrives for the first time. Only `kind` and `frontier`
-  // count.
+  // Returns the verdict of a push that arrives for the first time. The server uses only the
+  // verdict's `kind` and `frontier`.
   using Judge = std::function<VerdictEntry(const PushEntry&)>;
 
   FakeServer(const Partition& partition, ServerId server);
 
   void set_judge(Judge judge);
-  // Changes parameters before they are sent.
+  // A function that changes an entry with parameters before the server sends it.
   using Answer = std::function<void(ParametersEntry&)>;
   void set_answer(Answer answer);
-  // Answers reads of SHARDS with a notice that they wait for WORKER, until ReleaseReads.
+  // Until ReleaseReads, answers reads of SHARDS only with a notice that they wait for WORKER.
   void HoldReads(std::vector<ShardId> shards, WorkerId worker);
   void ReleaseReads();
-  // Starts EPOCH. Frames of the former epoch are refused.
+  // Simulates a restart of the server's process: starts EPOCH and refuses frames of the previous
+  // epoch.
   void Restart(Epoch epoch);
-  // Reports in heartbeats that another process has the worker's number.
+  // From now on, replies to heartbeats that another process uses the worker's number.
   void Fence();
   void set_lease_seconds(double lease_seconds);
-  // Sets the first values of SHARD before any worker sends them.
+  // Sets the initial values of SHARD, so that no worker needs to upload them.
   void Seed(ShardId shard, std::vector<float> values);
 
   std::vector<float> masters(ShardId shard) const;
-  // Returns the pushes that arrived, each once, in order of arrival.
+  // Returns the pushes in order of arrival, without repeated ones.
   std::vector<PushEntry> pushes() const;
   int seed_count() const;
   int leave_count() const;
-  // Returns the number of parameters entries sent.
+  // Returns the number of entries with parameters that the server has sent.
   int answer_count() const;
 
   void Opened(uint64_t stream, Peer peer) override;

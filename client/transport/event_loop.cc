@@ -25,7 +25,8 @@ void EventLoop::PostAt(absl::Time at, Task task) {
 
 void EventLoop::Run(const Task& task) {
   absl::Notification done;
-  // Notifies when the loop destroys the task: after it ran, or when it was dropped.
+  // The deleter of `guard` notifies `done` when the loop destroys the task, either after running or
+  // after dropping the task.
   std::shared_ptr<void> guard(nullptr, [&done](void*) { done.Notify(); });
   Post([guard = std::move(guard), &task] { task(); });
   done.WaitForNotification();

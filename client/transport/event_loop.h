@@ -1,5 +1,5 @@
 // EventLoop: one thread that runs tasks, in the order in which they were posted or at a given time.
-// State that only tasks touch needs no lock; its comment says "lives on its loop".
+// State that only tasks use needs no lock. The comment of such a class says "lives on its loop".
 #ifndef THINWIRE_CLIENT_TRANSPORT_EVENT_LOOP_H_
 #define THINWIRE_CLIENT_TRANSPORT_EVENT_LOOP_H_
 
@@ -26,12 +26,12 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Runs TASK after the tasks posted before it. Drops TASK after Stop.
+  // Runs TASK after the tasks posted before it. Drops TASK if Stop was called.
   void Post(Task task);
-  // Runs TASK at time AT or soon after, ahead of posted tasks that have not started by then.
+  // Runs TASK at time AT or soon after, before any posted tasks that have not started at that time.
   void PostAt(absl::Time at, Task task);
-  // Posts TASK and blocks until it has run, or until it was dropped because the loop stopped.
-  // REQUIRES: not called from a task.
+  // Posts TASK and blocks until TASK has run, or until TASK was dropped because the loop has
+  // stopped. REQUIRES: not called from a task.
   void Run(const Task& task);
 
   // Blocks until the running task returns, and drops all other tasks. Idempotent. REQUIRES: not

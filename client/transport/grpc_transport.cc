@@ -19,9 +19,10 @@ namespace thinwire {
 namespace {
 
 constexpr char kExchange[] = "/thinwire.ParameterService/Exchange";
-// Messages are about 1 MiB. The largest shard in fp32 takes 1 MiB and a header.
+// The limit on the size of a message. Most messages have about 1 MiB; the largest shard has 1 MiB
+// in fp32, plus a header.
 constexpr int kLargestMessageBytes = 8 << 20;
-// The flow-control window of a stream. It is fixed because bandwidth probing is off.
+// The flow-control window of a stream. The window does not adapt, because bandwidth probing is off.
 constexpr int kWindowBytes = 2 << 20;
 
 grpc::ChannelArguments Arguments() {
@@ -38,7 +39,8 @@ grpc::ChannelArguments Arguments() {
   args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   args.SetMaxReceiveMessageSize(kLargestMessageBytes);
   args.SetMaxSendMessageSize(kLargestMessageBytes);
-  // Without a pool of its own, a channel shares one connection with channels of equal arguments.
+  // A channel without a connection pool of its own would share a connection with channels that have
+  // the same arguments.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return args;
 }
@@ -48,11 +50,11 @@ void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
 }
 
 absl::Status FromGrpc(const grpc::Status& status) {
-  // absl::StatusCode has the numbers of grpc::StatusCode.
+  // absl::StatusCode and grpc::StatusCode use the same numbers.
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
-// One Exchange call. Thread-safe.
+// One call of the gRPC method Exchange, which is a stream. Thread-safe.
 class GrpcStream final : public FrameStream,
                          private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -105,7 +107,8 @@ class GrpcStream final : public FrameStream,
     done_.Notify();
   }
 
-  // Sets ended_. Returns true the first time; the caller must then remove the hold.
+  // Sets ended_. Returns true if ended_ was false before; the caller must then remove the hold on
+  // the call.
   bool End() {
     absl::MutexLock lock(&mu_);
     return !std::exchange(ended_, true);
@@ -114,12 +117,12 @@ class GrpcStream final : public FrameStream,
   const std::shared_ptr<grpc::Channel> channel_;
   StreamObserver& observer_;
   grpc::ClientContext context_;
-  grpc::ByteBuffer incoming_;  // in use by gRPC from StartRead to OnReadDone
-  grpc::ByteBuffer outgoing_;  // in use by gRPC from StartWrite to OnWriteDone
+  grpc::ByteBuffer incoming_;  // gRPC uses this buffer from StartRead to OnReadDone
+  grpc::ByteBuffer outgoing_;  // gRPC uses this buffer from StartWrite to OnWriteDone
 
   absl::Mutex mu_;
-  // True once no operation may be started. Before that, a hold keeps gRPC from ending the call
-  // while another thread starts an operation.
+  // True if no further operation may be started. While this is false, a hold prevents gRPC from
+  // ending the call while another thread starts an operation.
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   absl::Notification done_;
 };

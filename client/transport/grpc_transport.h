@@ -1,9 +1,9 @@
-// GrpcTransport: the Transport over gRPC. It opens two connections per server: one for the stream,
-// one for control calls, so that a heartbeat never waits behind a tensor.
+// GrpcTransport: the Transport over gRPC. It opens two connections per server, one for the stream
+// and one for control calls, so that a heartbeat never waits for the transfer of a tensor.
 //
-// Payloads pass as raw slices: a generic stub calls the Exchange method, and proto/frame.h writes
-// the protobuf around the payloads. A channel pings an idle server after 20 s, gives up 20 s after
-// an unanswered ping, and reconnects after 200 ms to 2 s.
+// Payloads are sent as slices, without a copy: a generic stub calls the Exchange method, and
+// proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server
+// after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 2 s.
 #ifndef THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 
@@ -26,7 +26,7 @@
 
 namespace thinwire {
 
-// Thread-safe. It must outlive its streams.
+// Thread-safe. A GrpcTransport must outlive its streams.
 class GrpcTransport final : public Transport {
  public:
   // ADDRESSES: host:port of each server, in the order of the server numbers.
@@ -55,11 +55,11 @@ class GrpcTransport final : public Transport {
   std::vector<Server> servers_;
 
   absl::Mutex mu_;
-  // Contexts of pending heartbeats, for cancellation.
+  // The contexts of pending heartbeats, which the destructor cancels.
   absl::flat_hash_set<grpc::ClientContext*> cancellable_ ABSL_GUARDED_BY(mu_);
-  // Heartbeats whose callback has not released its context. A context holds a reference to its
-  // channel. If one of gRPC's threads dropped the last reference, the channel's destructor would
-  // wait for that thread to end.
+  // The number of heartbeats whose callback has not yet released its context. The destructor waits
+  // for 0, because each context holds a reference to its channel: if one of gRPC's threads released
+  // the last reference, the channel's destructor would wait for this same thread to end.
   int pending_heartbeat_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

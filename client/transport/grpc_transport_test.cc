@@ -113,7 +113,7 @@ class GrpcUnderTest final : public TransportUnderTest {
 INSTANTIATE_TEST_SUITE_P(Grpc, TransportContractTest,
                          ::testing::Values([] { return std::make_unique<GrpcUnderTest>(); }));
 
-// Records the status with which a stream ended.
+// A stream observer that records the status with which the stream ended.
 class ClosedObserver final : public StreamObserver {
  public:
   void OnFrame(ByteChain) override {}

@@ -17,8 +17,8 @@ absl::Status TimedOut(absl::Duration timeout) {
 
 }  // namespace
 
-// The worker's end of a stream. The loop assigns its number when it connects the stream, and only
-// the loop reads and writes it.
+// The worker's end of a stream. The loop assigns the stream's number when it connects the stream,
+// and only the loop reads and writes the number.
 class InProcessTransport::InProcessStream final : public FrameStream {
  public:
   InProcessStream(InProcessTransport& transport, ServerId server, StreamObserver& observer)
@@ -29,7 +29,7 @@ class InProcessTransport::InProcessStream final : public FrameStream {
     });
   }
 
-  // Removes the observer on the loop, which makes all calls to it.
+  // Removes the observer in a task of the loop, because the loop makes all calls to the observer.
   ~InProcessStream() override {
     transport_.loop_->Run([this] {
       const auto connection = transport_.connections_.find(*number_);

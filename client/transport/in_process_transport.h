@@ -1,6 +1,6 @@
 // InProcessTransport: a Transport to servers in this process. Tests can inject the faults of a real
-// network. One thread carries all frames and heartbeats, so a stream keeps its order and a server
-// receives one frame at a time.
+// network. One thread carries all frames and heartbeats, so the frames of a stream stay in order
+// and a server receives one frame at a time.
 #ifndef THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 
@@ -23,20 +23,22 @@
 
 namespace thinwire {
 
-// A server behind an InProcessTransport. Join and Leave are called from any thread; the transport's
-// thread makes all other calls.
+// A server that an InProcessTransport connects to. Join and Leave are called from any thread; the
+// transport's thread makes all other calls.
 class InProcessServer {
  public:
-  // The worker's end of a stream. Thread-safe; calls after the stream's end have no effect.
+  // The functions with which a server uses a stream to a worker. Thread-safe. Calls after the end
+  // of the stream have no effect.
   struct Peer {
     std::function<void(ByteChain frame)> send;
-    // Ends the stream after the frames sent before. The transport does not call Closed then.
+    // Ends the stream after all frames that were already sent. The transport then does not call
+    // Closed.
     std::function<void(absl::Status status)> close;
   };
 
   virtual ~InProcessServer() = default;
-  // A worker opened stream number STREAM. The server may answer its frames through PEER at any
-  // time.
+  // A worker opened the stream with number STREAM. The server may send frames to the worker through
+  // PEER at any time.
   virtual void Opened(uint64_t stream, Peer peer) = 0;
   virtual void Frame(uint64_t stream, const ByteChain& frame) = 0;
   // The worker closed the stream, or the connection broke.
@@ -46,7 +48,7 @@ class InProcessServer {
   virtual absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) = 0;
 };
 
-// Thread-safe. The servers must outlive the transport, and the transport its streams.
+// Thread-safe. The servers must outlive the transport, and the transport must outlive its streams.
 class InProcessTransport final : public Transport {
  public:
   explicit InProcessTransport(std::vector<InProcessServer*> servers);
@@ -61,18 +63,19 @@ class InProcessTransport final : public Transport {
   void Heartbeat(ServerId server, const HeartbeatRequest& request, absl::Duration timeout,
                  HeartbeatDone done) override;
 
-  // Fault injection. Each function returns when the fault is in effect.
+  // Fault injection. Each function below returns when the fault is in effect.
   //
-  // Breaks the server's streams. Undelivered frames of both directions are lost.
+  // Breaks the server's streams. Undelivered frames in both directions are lost.
   void DropStreams(ServerId server);
-  // Breaks the server's streams, and refuses new streams and calls until REFUSE is false.
+  // If REFUSE is true, breaks the server's streams and refuses new streams and calls until Refuse
+  // is called with false.
   void Refuse(ServerId server, bool refuse);
-  // Discards all frames and calls to and from the server, but keeps its streams open. Calls fail
-  // with DeadlineExceeded.
+  // While MUTE is true, discards all frames and calls to and from the server but keeps its streams
+  // open. Calls then fail with DeadlineExceeded.
   void Mute(ServerId server, bool mute);
-  // Delays the server's frames until HOLD is false.
+  // Delays the frames from the server while HOLD is true.
   void Hold(ServerId server, bool hold);
-  // Loses each of the server's next COUNT frames, and breaks the stream that carried it.
+  // Discards each of the next COUNT frames from the server, and breaks the stream of the frame.
   void LoseReplies(ServerId server, int count);
   // Delivers each of the next COUNT frames to the server twice.
   void RepeatFrames(ServerId server, int count);
@@ -89,11 +92,11 @@ class InProcessTransport final : public Transport {
   struct Connection {
     ServerId server;
     StreamObserver* observer = nullptr;
-    int requested_count = 1;         // frames that the worker requested and has not received
+    int requested_count = 1;         // requested frames that the worker has not received
     std::vector<ByteChain> waiting;  // frames from the server, oldest first
   };
 
-  // These functions run on the loop.
+  // The seven functions below run on the loop.
   void Connect(uint64_t number, ServerId server, StreamObserver* observer);
   void ToServer(uint64_t number, const ByteChain& frame);
   void ToWorker(uint64_t number, ByteChain frame);
@@ -101,7 +104,7 @@ class InProcessTransport final : public Transport {
   void Break(uint64_t number, const absl::Status& status);
   void CloseByServer(uint64_t number, const absl::Status& status);
   void BreakAll(ServerId server);
-  // Blocks. Returns the error with which a call to SERVER fails, or OK.
+  // Returns OK if a call reaches SERVER, else the error of the call. Blocks until the loop answers.
   absl::Status Reachable(ServerId server);
 
   const std::vector<InProcessServer*> servers_;
@@ -109,7 +112,7 @@ class InProcessTransport final : public Transport {
   std::vector<Faults> faults_;                  // lives on the loop
   std::map<uint64_t, Connection> connections_;  // lives on the loop
   uint64_t next_number_ = 1;                    // lives on the loop
-  // Shared with the Peers, which servers may call after the transport is gone.
+  // Shared with every Peer, because servers may call a Peer after the transport is destroyed.
   const std::shared_ptr<client::EventLoop> loop_;
 };
 

@@ -18,7 +18,7 @@ class ReferenceServer final : public InProcessServer {
   void Opened(uint64_t stream, Peer peer) override { streams_[stream] = std::move(peer); }
   void Frame(uint64_t stream, const ByteChain& frame) override {
     const auto found = streams_.find(stream);
-    if (found == streams_.end()) return;  // sent before the worker knew of the end
+    if (found == streams_.end()) return;  // the worker did not know yet that the stream had ended
     const Peer peer = found->second;
     switch (ReferenceActionFor(frame)) {
       case ReferenceAction::kClose:
@@ -44,7 +44,7 @@ class ReferenceServer final : public InProcessServer {
 
  private:
   ReferenceControl& control_;
-  std::map<uint64_t, Peer> streams_;  // only the transport's thread uses it
+  std::map<uint64_t, Peer> streams_;  // used only by the transport's thread
 };
 
 class InProcessUnderTest final : public TransportUnderTest {

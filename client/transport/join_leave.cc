@@ -15,15 +15,15 @@ namespace {
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 constexpr absl::Duration kLargestBackoff = absl::Seconds(5);
-// The shortest timeout of one call, even when less time is left for retries.
+// The shortest timeout of one call, even if less time is left for retries.
 constexpr absl::Duration kLeastTimeout = absl::Seconds(1);
-// A server answers a Join under a number in use only after the lease of that number's process ends
-// or proves valid. The client learns the length of a lease only from the reply, so this is an upper
-// bound.
+// An upper bound for the length of a lease, which the client learns only from the reply to Join. If
+// another process already uses the worker's number, the server replies to Join only when the lease
+// of that process ends or is renewed.
 constexpr absl::Duration kLongestLease = absl::Seconds(30);
 
-// Makes CALL, which receives its timeout, until it succeeds, fails for good, or PATIENCE has
-// passed.
+// Repeats CALL until it succeeds, fails with an error that is not retryable, or PATIENCE has
+// passed. The argument of CALL is its timeout.
 absl::Status Retry(Transport& transport, Clock& clock, ServerId server, absl::Duration patience,
                    absl::FunctionRef<absl::Status(absl::Duration)> call) {
   const absl::Time begin = clock.Now();
@@ -75,7 +75,7 @@ bool IsRetryable(const absl::Status& status) {
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kInternal:  // a connection that broke within a message
+    case absl::StatusCode::kInternal:  // gRPC's code if a connection breaks within a message
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kOk:
       return true;
@@ -99,7 +99,7 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
     tensor->set_name(shape.name);
     for (const int64_t dimension : shape.shape) tensor->add_shape(dimension);
   }
-  // The size from the options, not the partition's: a server applies the same rounding to it.
+  // Sends the shard size of the options, which the server rounds in the same way as this client.
   request.set_shard_size(options.shard_size);
   request.set_servers(options.server_count);
   request.set_partition_hash(partition.hash());
@@ -133,9 +133,9 @@ absl::Status LeaveServers(Transport& transport, Clock& clock, absl::Duration sil
   std::vector<ServerId> unreachable;
   for (uint32_t s = 0; s < server_count; ++s) {
     if (lost == ServerId{s}) continue;
-    // Calls every server once before it retries any: the other workers wait for this worker at
-    // every server until it has left there, so an unreachable server must not delay the other
-    // servers.
+    // Calls every server once before it retries any: each server makes the other workers wait for
+    // this worker until this worker has left the server, so an unreachable server must not delay
+    // leaving the other servers.
     if (!LeaveServer(transport, clock, absl::ZeroDuration(), ServerId{s}, request).ok()) {
       unreachable.push_back(ServerId{s});
     }

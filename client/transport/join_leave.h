@@ -1,8 +1,8 @@
-// Joining and leaving a job: blocking control calls, with retries, that the training thread makes.
+// Joining and leaving a job: the control calls that the training thread makes, with retries.
 //
-// A call that fails because the server is unreachable is retried after 100 ms. The delay doubles up
-// to 5 s and is jittered. Retries end when the server has been silent for the SILENCE argument. An
-// error that retrying cannot change ends the call at once.
+// A call that fails because the server is unreachable is retried after 100 ms, doubled for each
+// retry up to 5 s and jittered, until the server has been silent for too long. Any other error ends
+// the retries at once.
 #ifndef THINWIRE_CLIENT_TRANSPORT_JOIN_LEAVE_H_
 #define THINWIRE_CLIENT_TRANSPORT_JOIN_LEAVE_H_
 
@@ -23,40 +23,37 @@
 
 namespace thinwire::client {
 
-// Returns whether a call or stream that ended with STATUS may succeed when tried again. True for
-// OK, with which a server closes a stream in order.
+// Returns true if a call or stream that ended with STATUS may succeed when tried again. OK is
+// retryable too: a server that closes a stream in order ends it with OK.
 bool IsRetryable(const absl::Status& status);
 
 // Returns STATUS with "server 1 (10.0.0.7:5000): " before its message.
 absl::Status WithServerName(const Transport& transport, ServerId server,
                             const absl::Status& status);
 
-// Returns the Join request of OPTIONS' worker for the model that PARTITION splits. It contains the
-// tensors' names and shapes, from which a server computes PARTITION, and PARTITION's hash for
-// comparison. REQUIRES: PARTITION was made with OPTIONS' shard size and number of servers.
+// Returns the Join request of the worker that OPTIONS describe, for the model that PARTITION
+// splits. The request contains the inputs from which a server computes the same partition, and the
+// hash of PARTITION for comparison. REQUIRES: PARTITION was made with the shard size and the number
+// of servers in OPTIONS.
 JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& partition);
 
 // Joins server 0, the lead, which assigns the incarnation, and then the other servers under that
-// incarnation. Retries each server for SILENCE. Returns one reply per server, by server number.
-// Errors: that of the first server that could not be joined; Aborted if a server's generation
-// differs from that of server 0.
+// incarnation. Retries each server for SILENCE. Returns one reply per server. Errors: the error of
+// the first server that could not be joined; Aborted if the generation of a server differs from
+// that of server 0.
 absl::StatusOr<std::vector<JoinReply>> JoinServers(Transport& transport, Clock& clock,
                                                    absl::Duration silence, JoinRequest request);
 
-// Leaves every server except LOST. Calls each server once, then retries the unreachable ones for
-// SILENCE. Returns the error of the last server that could not be reached.
+// Leaves every server except LOST. Calls each server once, then retries the calls to unreachable
+// servers for SILENCE. Returns the error of the last server that could not be reached.
 absl::Status LeaveServers(Transport& transport, Clock& clock, absl::Duration silence,
                           uint32_t server_count, const LeaveRequest& request,
                           std::optional<ServerId> lost);
 
-// Returns the first step of a worker after Join, over all shards of REPLIES:
-//
-//   modes sync and backup, any shard open    max(largest next, largest frontier + 1)
-//   otherwise                                max(largest next, largest frontier)
-//
-// `next` is the first step that a worker has not finished; the worker's predecessor and all other
-// workers count. An open round finishes without the new worker, so the new worker delays no other
-// worker and starts behind none.
+// Returns the first step of a worker after Join: the maximum of the largest `next` and the largest
+// frontier in REPLIES. If the job has rounds and any shard has an open round, one is added to the
+// largest frontier, because the open round finishes without the new worker. The new worker
+// therefore delays no other worker and starts behind none.
 Step StartingStep(std::span<const JoinReply> replies);
 
 }  // namespace thinwire::client

@@ -19,15 +19,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The control calls of all servers of a test. The training thread makes these calls, so no lock is
-// needed.
+// The scripted replies to control calls, and the calls received, of all servers of a test. All
+// calls come from the training thread, so no lock is needed.
 struct Script {
-  std::map<uint32_t, std::deque<absl::Status>> errors;  // of each server's first calls; then OK
+  std::map<uint32_t, std::deque<absl::Status>> errors;  // each server's first replies; then OK
   std::map<uint32_t, uint64_t> generation;
   std::vector<std::string> calls;
 };
 
-// Answers control calls by a script and records them.
+// A server that answers control calls as the script says, and records the calls.
 class ScriptedServer final : public InProcessServer {
  public:
   ScriptedServer(Script& script, uint32_t number) : script_(script), number_(number) {}

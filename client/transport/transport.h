@@ -1,10 +1,11 @@
-// Transport: how a client reaches its servers. GrpcTransport goes over the network;
-// InProcessTransport goes to servers in the same process. transport_contract.h tests what every
-// implementation must do.
+// Transport: the connections of a client to its servers. GrpcTransport uses the network;
+// InProcessTransport connects to servers in the same process. transport_contract.h tests the
+// requirements on every implementation.
 //
-// A stream carries whole frames in both directions, in order, and is paced in both directions: the
-// caller writes the next frame after OnWritten, and receives the next frame after ReadNext. Control
-// calls do not share a stream's connection, so a heartbeat never waits behind a tensor.
+// A stream transfers whole frames in both directions, in order. Each direction has flow control:
+// the caller may write the next frame only after OnWritten, and receives the next frame only after
+// ReadNext. Control calls do not share a connection with a stream, so a heartbeat never waits for
+// the transfer of a tensor.
 #ifndef THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 
@@ -21,30 +22,30 @@
 
 namespace thinwire {
 
-// Receives the events of a stream. The transport's threads call it, never from within a call into
-// the stream. OnFrame and OnWritten may run at the same time. OnClosed is the last call and runs
-// alone.
+// Receives the events of a stream. The transport's threads call the observer, but never from within
+// a call of a FrameStream function. OnFrame and OnWritten may run at the same time. OnClosed is the
+// last call and does not overlap with another call.
 class StreamObserver {
  public:
   virtual ~StreamObserver() = default;
   virtual void OnFrame(ByteChain frame) = 0;
-  // The transport has accepted the last frame, so the next one may be written, also from within
-  // this call. Called once per Write, unless the stream ends first.
+  // The transport has accepted the frame of the last Write. The observer may write the next frame,
+  // even from within OnWritten. Called once per Write, unless the stream ends first.
   virtual void OnWritten() = 0;
-  // The stream has ended: OK if the server closed it in order, else the error.
+  // The stream has ended. STATUS is OK if the server closed the stream in order, else the error.
   virtual void OnClosed(absl::Status status) = 0;
 };
 
 class FrameStream {
  public:
-  // Ends the stream. No call reaches the observer after the destructor returns. REQUIRES: not
-  // called from within the observer.
+  // Ends the stream. The observer is not called after the destructor has returned. REQUIRES: not
+  // called from within a function of the observer.
   virtual ~FrameStream() = default;
-  // Sends FRAME; does nothing if the stream has ended. REQUIRES: OnWritten was called for the last
-  // frame.
+  // Sends FRAME; does nothing if the stream has ended. REQUIRES: OnWritten was called for the
+  // previous frame.
   virtual void Write(ByteChain frame) = 0;
-  // Requests the next frame. Open requests the first. REQUIRES: OnFrame was called for every frame
-  // requested before.
+  // Requests the next frame; Open has already requested the first frame. REQUIRES: OnFrame was
+  // called for every frame requested so far.
   virtual void ReadNext() = 0;
 };
 
@@ -58,17 +59,19 @@ class Transport {
   // Returns the server's name for messages: "server 1 (10.0.0.7:5000)".
   virtual std::string NameOf(ServerId server) const = 0;
 
-  // Opens a stream. If the server cannot be reached, OnClosed reports it. OBSERVER must outlive the
-  // stream.
+  // Opens a stream. If the server cannot be reached, OBSERVER receives OnClosed with the error.
+  // OBSERVER must outlive the stream.
   virtual std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) = 0;
 
-  // Blocks until the server answers. Errors: gRPC's codes; DeadlineExceeded after TIMEOUT.
+  // Sends a control call to SERVER and blocks until the server answers. Errors: gRPC's status
+  // codes; DeadlineExceeded after TIMEOUT.
   virtual absl::StatusOr<JoinReply> Join(ServerId server, const JoinRequest& request,
                                          absl::Duration timeout) = 0;
   virtual absl::StatusOr<LeaveReply> Leave(ServerId server, const LeaveRequest& request,
                                            absl::Duration timeout) = 0;
 
-  // Returns at once; calls DONE exactly once, from a thread of the transport. Errors as in Join.
+  // Sends a heartbeat and returns at once. Calls DONE exactly once, from a thread of the transport.
+  // DONE receives the reply or an error, as for Join.
   virtual void Heartbeat(ServerId server, const HeartbeatRequest& request, absl::Duration timeout,
                          HeartbeatDone done) = 0;
 };

@@ -149,7 +149,7 @@ TEST_P(TransportContractTest, FramesOfAnySizeArriveWhole) {
     const ByteChain frame = BytesOfSize(size);
     stream->Write(frame);
     EXPECT_EQ(observer.NextFrame(), frame) << size;
-    observer.WaitForWritten(++written);  // the echo can arrive before OnWritten
+    observer.WaitForWritten(++written);  // the reply may arrive before OnWritten
     stream->ReadNext();
   }
 }
@@ -188,7 +188,8 @@ TEST_P(TransportContractTest, AFrameArrivesOnlyAfterItIsRequested) {
   stream->Write(Bytes("second"));
   observer.WaitForWritten(2);
   EXPECT_EQ(observer.NextFrame(), Bytes("first"));
-  // Gives the second frame time to arrive by mistake.
+  // The heartbeat takes enough time for the second frame to arrive if the transport sends it too
+  // early.
   EXPECT_TRUE(HeartbeatAndWait(transport(), kServer).ok());
   EXPECT_EQ(observer.waiting_frame_count(), 0u);
   stream->ReadNext();
@@ -200,7 +201,7 @@ TEST_P(TransportContractTest, AStreamCanBeDestroyedAtAnyMoment) {
     RecordingObserver observer;
     auto stream = transport().Open(kServer, observer);
     if (i % 3 > 0) stream->Write(BytesOfSize(1 << 18));
-    if (i % 3 > 1) observer.NextFrame();  // without a ReadNext
+    if (i % 3 > 1) observer.NextFrame();  // receives a frame without requesting another one
     stream.reset();
     const int event_count = observer.event_count();
     EXPECT_TRUE(HeartbeatAndWait(transport(), kServer).ok());

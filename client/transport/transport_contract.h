@@ -22,25 +22,26 @@
 
 namespace thinwire {
 
-// What the reference server does with a frame. Thread-safe.
+// The action of the reference server for a frame depends on the frame's content. Thread-safe.
 //   "close"   ends the stream with OK
 //   "fail"    ends the stream with FailedPrecondition "join again"
-//   others    sends the frame back
+//   other     sends the frame back
 enum class ReferenceAction { kEcho, kClose, kFail };
 ReferenceAction ReferenceActionFor(const ByteChain& frame);
 
-// The control calls of the reference server. Thread-safe.
+// The reference server's implementation of control calls. Thread-safe.
 class ReferenceControl {
  public:
   ~ReferenceControl() { set_answers(true); }
 
-  // While false, calls block. Initially true.
+  // If ANSWERS is false, calls block until it is true again. Initially true.
   void set_answers(bool answers);
 
-  // Returns the request's incarnation plus one; InvalidArgument for workers above 1.
+  // Returns a reply with the request's incarnation plus one. Errors: InvalidArgument for worker
+  // numbers above 1.
   absl::StatusOr<JoinReply> Join(const JoinRequest& request);
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request);
-  // Returns the request's epoch.
+  // Returns a reply with the request's epoch.
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request);
 
  private:
@@ -57,7 +58,7 @@ class TransportUnderTest {
   virtual Transport& transport() = 0;
   // Breaks server 0's streams.
   virtual void BreakStreams() = 0;
-  // While false, server 0 does not answer control calls.
+  // Makes server 0 answer control calls, or keep them unanswered if ANSWERS is false.
   virtual void SetAnswersCalls(bool answers) = 0;
 };
 

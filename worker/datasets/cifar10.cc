@@ -43,7 +43,7 @@ absl::Status Append(const std::string& path, Dataset& dataset) {
 }  // namespace
 
 absl::StatusOr<Dataset> LoadCifar10(const std::string& folder, Part part) {
-  // Mean and standard deviation of each channel over the 50,000 training images.
+  // The means and standard deviations of the three channels over the 50,000 training images.
   Dataset dataset = {
       .example_shape = {3, 32, 32},
       .class_count = kClassCount,

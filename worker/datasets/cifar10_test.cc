@@ -21,7 +21,7 @@ std::string FreshFolder(const std::string& name) {
   return folder;
 }
 
-// Returns a row whose red, green and blue planes each repeat one value.
+// Returns a row of a CIFAR-10 file in which all pixels have the same color.
 std::string Row(int label, int red, int green, int blue) {
   return std::string(1, static_cast<char>(label)) + std::string(1024, static_cast<char>(red)) +
          std::string(1024, static_cast<char>(green)) + std::string(1024, static_cast<char>(blue));

@@ -1,5 +1,6 @@
-// Dataset holds labeled examples in memory. Images stay bytes, as in their files, and become floats
-// batch by batch: a worker needs 55 MB for Fashion-MNIST instead of 220 MB.
+// Dataset contains labeled examples in memory. Images are stored as bytes, as in their files, and
+// are converted to floats only batch by batch. Fashion-MNIST therefore needs 55 MB instead of 220
+// MB.
 //
 //   a byte b of channel c becomes scale[c] * b + shift[c] = (b / 255 - mean[c]) / deviation[c]
 //
@@ -15,36 +16,39 @@ namespace thinwire {
 
 enum class Part { kTrain, kTest };
 
-// The conversion of a channel's bytes to floats.
+// The conversion of a channel's bytes to floats: scale * byte + shift.
 struct Scaling {
   float scale = 1;
   float shift = 0;
 
-  // Returns the scaling for a mean and a standard deviation of values between 0 and 1.
+  // Returns the scaling for a channel with the given mean and standard deviation, both of byte /
+  // 255.
   static Scaling Normalizing(double mean, double deviation);
 
   bool operator==(const Scaling&) const = default;
 };
 
 struct Dataset {
-  std::vector<int64_t> example_shape;  // without the batch; images: [channels, height, width]
+  std::vector<int64_t> example_shape;  // images: [channels, height, width]
   uint32_t class_count = 0;
-  std::vector<int32_t> labels;  // 0 to class_count - 1, one per example
+  std::vector<int32_t> labels;  // one label per example, from 0 to class_count - 1
 
-  // The values, row-major. Exactly one of the two is used.
+  // The values of all examples, row-major. Either `bytes` or `floats` contains them; the other is
+  // empty.
   std::vector<uint8_t> bytes;
   std::vector<float> floats;
-  std::vector<Scaling> scalings;  // of `bytes`, one per channel
+  std::vector<Scaling> scalings;  // one per channel; used only with `bytes`
 
   uint64_t example_count() const { return labels.size(); }
-  // The number of values of one example.
+  // Returns the number of values of one example.
   uint64_t value_count() const;
 
-  // Copies an example as floats. REQUIRES: example < example_count() and out.size() ==
-  // value_count().
+  // Copies the values of an example, as floats, to `out`. REQUIRES: example < example_count() and
+  // out.size() == value_count().
   void CopyExample(uint64_t example, std::span<float> out) const;
 
-  // Keeps the first `examples` examples. 0, or more than there are, keeps all.
+  // Removes all but the first `examples` examples. Removes none if `examples` is 0 or larger than
+  // example_count().
   void Truncate(uint64_t examples);
 
   bool operator==(const Dataset&) const = default;

@@ -11,9 +11,9 @@
 namespace thinwire {
 namespace {
 
-constexpr uint32_t kUnsignedBytes = 0x0800;  // the type bits of the magic number
+constexpr uint32_t kUnsignedBytes = 0x0800;  // type bits of IDX's magic number
 constexpr uint32_t kClassCount = 10;
-// Over Fashion-MNIST's 60,000 training images.
+// The mean and standard deviation of byte / 255 over Fashion-MNIST's 60,000 training images.
 constexpr double kMean = 0.2860;
 constexpr double kDeviation = 0.3530;
 
@@ -56,7 +56,8 @@ absl::StatusOr<IdxArray> ParseIdx(std::vector<uint8_t> file, uint32_t dimensions
   uint64_t count = 1;
   for (uint32_t i = 0; i < dimensions; ++i) {
     const uint32_t dimension = BigEndian(std::span(file).subspan(4 + 4 * i));
-    // Stop multiplying above the file limit, so that no product overflows.
+    // No longer multiplies once the product exceeds the file limit, so that the product cannot
+    // overflow.
     count = count > kLargestFileBytes ? count : count * dimension;
     array.shape.push_back(dimension);
   }

@@ -82,12 +82,12 @@ TEST(IdxTest, MalformedFilesAreRefusedWithTheirName) {
       {0, 0, 8},                                              // half a magic number
       {0, 0, 8, 3, 0, 0, 0, 1},                               // half a header
       Idx({2, 2}, {1, 2, 3, 4}),                              // too few dimensions
-      Idx({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7}),                  // short
-      Idx({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),            // long
-      Idx({0, 2, 2}, {}),                                     // no image
+      Idx({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7}),                  // one byte too short
+      Idx({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),            // one byte too long
+      Idx({0, 2, 2}, {}),                                     // no images
       Idx({0xffffffff, 0xffffffff, 0xffffffff}, {1, 2, 3}),   // the product overflows
       Idx({0x80000000, 0x80000000, 4}, {}),                   // the product overflows to 0
-      {0, 0, 0x0d, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0}  // floats
+      {0, 0, 0x0d, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0}  // type float instead of unsigned byte
   };
   for (size_t i = 0; i < files.size(); ++i) {
     const auto array = ParseIdx(files[i], 3, "images");

@@ -1,4 +1,4 @@
-// Loads the training and test parts of the data set of a task.
+// Loads the training part and the test part of a task's dataset.
 #ifndef THINWIRE_WORKER_DATASETS_LOAD_H_
 #define THINWIRE_WORKER_DATASETS_LOAD_H_
 
@@ -15,11 +15,12 @@ struct Datasets {
   Dataset test;
 };
 
-// Loads both parts; they have the same example shape and number of classes. Errors: those of the
-// file formats.
+// Loads both parts, which have the same example shape and number of classes. Errors: those of the
+// functions that load the file formats.
 absl::StatusOr<Datasets> LoadDatasets(const TaskSpec& task);
 
-// Returns a hash of the examples, by which servers compare the data of workers. Never 0.
+// Returns a hash of the examples, with which servers check that all workers have the same data. The
+// hash is never 0.
 uint64_t ContentHash(const Datasets& datasets);
 
 }  // namespace thinwire

@@ -20,7 +20,7 @@ std::string FreshFolder(const std::string& name) {
   return folder;
 }
 
-// Writes `examples` examples of `values` zeros with labels 0, 1, ...
+// Writes a file with `examples` examples of `values` zeros each and the labels 0, 1, ...
 void WriteSafetensors(const std::string& path, int examples, int values) {
   const int x_bytes = examples * values * 4;
   std::string header = R"({"x": {"dtype": "F32", "shape": [)" + std::to_string(examples) + ", " +

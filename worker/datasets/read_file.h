@@ -12,9 +12,9 @@ namespace thinwire {
 
 inline constexpr uint64_t kLargestFileBytes = uint64_t{4} << 30;
 
-// Returns the file's bytes, decompressed. Memory grows with the bytes read; no size in a header is
-// trusted. Errors, all with the path: NotFound; InvalidArgument if the compressed stream is damaged
-// or the decompressed file has more than `max_bytes` bytes.
+// Returns the file's bytes, decompressed. Allocates memory only for bytes that were read, because
+// the size in a header may be wrong. Errors, all with the path: NotFound; InvalidArgument if the
+// compressed stream is damaged or the decompressed file has more than `max_bytes` bytes.
 absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path,
                                               uint64_t max_bytes = kLargestFileBytes);
 

@@ -1,4 +1,4 @@
-// BoundModel binds a model to memory of its own, for tests without a client.
+// BoundModel binds a model to its own memory instead of a client's replica, for tests.
 #ifndef THINWIRE_WORKER_MODELS_BOUND_MODEL_H_
 #define THINWIRE_WORKER_MODELS_BOUND_MODEL_H_
 
@@ -13,9 +13,9 @@ namespace thinwire {
 
 struct BoundModel {
   std::unique_ptr<Model> model;
-  std::vector<std::vector<float>> replica;  // the bound parameters
-  std::vector<uint32_t> gated;  // tensors in the order of their gates in the last Train()
-  std::vector<uint32_t> sunk;   // tensors in the order of their gradients
+  std::vector<std::vector<float>> replica;  // the memory of the parameters
+  std::vector<uint32_t> gated;  // tensors, in the order in which the last Train() called the gate
+  std::vector<uint32_t> sunk;   // tensors, in the order in which the sink received their gradients
   std::vector<std::vector<float>> gradients;
 
   explicit BoundModel(std::unique_ptr<Model> m, Model::Place place = Model::Place::kHost)
@@ -43,7 +43,7 @@ struct BoundModel {
         });
   }
 
-  // Takes a gradient descent step: replica -= rate * gradients.
+  // Applies one step of gradient descent: replica -= rate * gradients.
   void Descend(float rate) {
     for (size_t i = 0; i < replica.size(); ++i) {
       for (size_t k = 0; k < replica[i].size(); ++k) replica[i][k] -= rate * gradients[i][k];
@@ -51,12 +51,12 @@ struct BoundModel {
   }
 };
 
-// A batch that a model can learn: an example is bright in the part that belongs to its label.
+// A batch that is easy to learn: an example has large values in the part that belongs to its label.
 struct ToyBatch {
   std::vector<float> x;
   std::vector<int64_t> labels;
 
-  // Makes `count` examples with `values` values each.
+  // Makes `count` examples of `values` values each, with labels below `classes`.
   ToyBatch(int64_t count, int64_t values, int64_t classes) {
     uint32_t noise = 12345;
     for (int64_t i = 0; i < count; ++i) {

@@ -19,7 +19,8 @@ int64_t ValueCount(std::span<const int64_t> shape) {
   return count;
 }
 
-// Errors: InvalidArgument unless the shape is that of an image of at least 4x4.
+// Checks that `shape` is [channels, height, width] with height and width of at least 4. Errors:
+// InvalidArgument.
 absl::Status CheckImageShape(const std::string& model, std::span<const int64_t> shape) {
   if (shape.size() == 3 && shape[0] >= 1 && shape[1] >= 4 && shape[2] >= 4) {
     return absl::OkStatus();
@@ -33,9 +34,9 @@ absl::Status CheckImageShape(const std::string& model, std::span<const int64_t> 
 constexpr int kStages = 3;
 constexpr int kBlocksPerStage = 3;
 
-// A convolution with batch normalization.
+// A convolution followed by batch normalization.
 struct Unit {
-  uint32_t first = 0;  // index of its first parameter
+  uint32_t first = 0;  // index of the unit's first parameter
   at::Tensor mean;
   at::Tensor variance;
 
@@ -60,7 +61,8 @@ Unit MakeUnit(const std::string& name, int64_t inputs, int64_t outputs, LayerMak
           .variance = network.buffers[buffers - 1]};
 }
 
-// Option A: takes every second pixel and pads the new channels with zeros.
+// The shortcut without parameters (option A of He et al. 2016). If `stride` is 2, keeps every
+// second pixel and pads the additional channels with zeros.
 at::Tensor Shortcut(const at::Tensor& x, int64_t stride) {
   if (stride == 1) return x;
   const at::Tensor fewer = x.slice(2, 0, x.size(2), stride).slice(3, 0, x.size(3), stride);
@@ -128,7 +130,8 @@ absl::StatusOr<Network> MakeCnn(std::span<const int64_t> example_shape, int64_t 
   LayerMaker make(seed, network);
   const uint32_t conv1 = make.Convolution("conv1", example_shape[0], 16, 5);
   const uint32_t conv2 = make.Convolution("conv2", 16, 32, 5);
-  // Each of the two poolings halves height and width.
+  // The number of inputs of the first dense layer. Each of the two poolings halves height and
+  // width.
   const int64_t features = 32 * (example_shape[1] / 4) * (example_shape[2] / 4);
   const uint32_t dense1 = make.Dense("dense1", features, 128);
   const uint32_t dense2 = make.Dense("dense2", 128, class_count);

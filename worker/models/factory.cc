@@ -23,7 +23,8 @@
 namespace thinwire {
 namespace {
 
-// Returns why LibTorch has no CUDA device with a number of at least `device_count`.
+// Returns a text with the reason why LibTorch has no CUDA device with number `device_count` or
+// above.
 std::string MissingDeviceReason(size_t device_count) {
   if (!at::Context::hasCUDART()) return absl::StrCat(TorchVersion(), " was built without CUDA");
   if (device_count == 0) {
@@ -79,8 +80,9 @@ at::ScalarType ScalarTypeOf(Precision precision) {
   return at::kFloat;
 }
 
-// LibTorch does not say in advance which operators support which precision, so this runs a training
-// step on two examples of zeros.
+// Checks that LibTorch supports the task's precision for the model. LibTorch has no function that
+// lists the precisions of an operator, so this function runs a training step on two all-zero
+// examples.
 absl::Status TryPrecision(const TaskSpec& task, std::span<const int64_t> example_shape, bool on_cpu,
                           Model& model) {
   const std::vector<int64_t> shape(example_shape.begin(), example_shape.end());

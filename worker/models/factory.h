@@ -1,4 +1,4 @@
-// Creates the model of a Task, on the task's device and in its precision.
+// Creates the model of a task, on the device and in the precision that the task specifies.
 #ifndef THINWIRE_WORKER_MODELS_FACTORY_H_
 #define THINWIRE_WORKER_MODELS_FACTORY_H_
 
@@ -14,21 +14,20 @@
 
 namespace thinwire {
 
-// Returns, for example, "LibTorch 1.13.1".
+// Returns the name and version of LibTorch, for example "LibTorch 1.13.1".
 std::string TorchVersion();
 
-// Sets the number of threads that LibTorch computes with. Call it once per process, before creating
-// a model.
+// Sets the number of threads with which LibTorch computes. Call UseThreads once per process, before
+// creating a model.
 void UseThreads(uint32_t threads);
 
-// Returns the number of the task's CUDA device, or nothing for the CPU. Errors: InvalidArgument if
-// the device does not exist; the message gives the reason.
+// Returns the number of the task's CUDA device, or nullopt if the task runs on the CPU. Errors:
+// InvalidArgument, with the reason, if the device does not exist.
 absl::StatusOr<std::optional<int>> CudaDeviceOf(const TaskSpec& task);
 
-// Returns the model of TASK for examples of EXAMPLE_SHAPE (without the batch dimension). Errors:
-// InvalidArgument for an unknown device, a model that does not fit the examples, a precision that
-// LibTorch does not support for the model, or an invalid TorchScript file; NotFound if that file is
-// missing.
+// Makes the task's model. Errors: InvalidArgument for an unknown device, a model that does not fit
+// the examples, a precision that LibTorch does not support for the model, or an invalid TorchScript
+// file; NotFound if the TorchScript file is missing.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TaskSpec& task,
                                                  std::span<const int64_t> example_shape,
                                                  int64_t class_count);

@@ -1,4 +1,4 @@
-// Tests that every built-in model must pass, and tests of single models.
+// Tests that every built-in model must pass, and tests of individual models.
 #include "worker/models/factory.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,8 @@ TEST_P(BuiltInModelTest, EveryTensorIsGatedOnce) {
 TEST_P(BuiltInModelTest, EveryGradientReachesTheSinkOnceLastLayerFirst) {
   BoundModel bound = Small();
   ASSERT_TRUE(bound.Train(toy_.batch()).ok());
-  // The gradients of one layer's tensors, whose names share a prefix, may arrive in any order.
+  // Returns the layer of tensor I. The tensors of a layer have names with the same prefix, and
+  // their gradients may arrive in any order.
   const auto layer = [&](uint32_t i) {
     const std::string& name = bound.model->tensors()[i].name;
     return name.substr(0, name.rfind('.'));
@@ -85,7 +86,8 @@ TEST_P(BuiltInModelTest, TheGradientIsTheSlopeOfTheMeanLoss) {
   for (const auto& gradient : gradients) {
     for (float g : gradient) squares += static_cast<double>(g) * g;
   }
-  // Along the gradient the slope of the loss is the squared norm of the gradient.
+  // Moves the parameters along the gradient. The derivative of the loss with respect to the step
+  // size is the squared norm of the gradient.
   const float by = static_cast<float>(1e-3 / std::sqrt(squares));
   bound.Descend(by);
   const double below = bound.Train(toy_.batch())->loss_sum / 6;
@@ -143,7 +145,7 @@ TEST_P(BuiltInModelTest, GradientsInBf16AreCloseToThoseInFp32) {
     }
   }
   EXPECT_GT(squared_difference, 0) << "bf16 must change the gradients";
-  // The bound is wide: twenty layers round to eight bits and normalize over few values.
+  // The bound is wide because twenty layers round to eight bits and normalize over few values.
   EXPECT_LT(squared_difference, 0.1 * squares);
 }
 
@@ -263,7 +265,7 @@ TEST(Resnet20Test, UpdatedBuffersMakeEvaluationAgreeWithTraining) {
   const double training = bound.Train(toy.batch())->loss_sum;
   bound.model->ResetBuffers();
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(bound.model->UpdateBuffers(toy.batch()).ok());
-  // Only near, because the running variance is the unbiased estimate.
+  // The losses are only approximately equal, because the running variance is the unbiased estimate.
   EXPECT_NEAR(bound.model->Evaluate(toy.batch())->loss_sum, training, 0.1 * training);
 }
 
@@ -271,7 +273,7 @@ TEST(Resnet20Test, BuffersInBf16AreCloseToThoseInFp32AndStartAtTheirInitialValue
   BoundModel exact = Make("resnet20", {1, 8, 8}, 3);
   BoundModel rounded = Make("resnet20", {1, 8, 8}, 3, 1, Precision::kBf16);
   const ToyBatch toy(6, 64, 3);
-  // Creating the model runs a step to check the precision; that must not change the buffers.
+  // Make() runs a training step to check the precision. This step must not change the buffers.
   const double fresh = exact.model->Evaluate(toy.batch())->loss_sum;
   EXPECT_NEAR(rounded.model->Evaluate(toy.batch())->loss_sum, fresh, 0.02 * fresh);
   for (int i = 0; i < 60; ++i) {

@@ -42,7 +42,7 @@ at::Tensor LayerMaker::Uniform(at::IntArrayRef shape, double bound) {
   at::Tensor values = at::empty(shape, at::kFloat);
   float* value = values.data_ptr<float>();
   for (int64_t i = 0; i < values.numel(); ++i) {
-    // 53 random bits give a double in [0, 1).
+    // Makes a double in [0, 1) from 53 random bits.
     const double unit = static_cast<double>(random_() >> 11) * 0x1p-53;
     value[i] = static_cast<float>(bound * (2 * unit - 1));
   }

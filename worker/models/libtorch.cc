@@ -18,7 +18,8 @@
 namespace thinwire {
 namespace {
 
-// LibTorch 2.4 replaced the functions for single device types by functions with a device argument.
+// LibTorch 2.4 replaced the functions for single device types with functions that have a device
+// argument.
 #if THINWIRE_TORCH_AT_LEAST(2, 4)
 
 void SetPrecision(c10::DeviceType device, c10::ScalarType precision) {
@@ -49,8 +50,8 @@ void SetEnabled(c10::DeviceType device, bool enabled) {
 
 #endif
 
-// A position in a stream. Before LibTorch 2.5 the host could not wait for an event, only for the
-// whole stream.
+// A position in a stream, for which the host can wait. Before LibTorch 2.5 the host could wait only
+// for the whole stream, not for an event.
 class Mark {
  public:
   Mark(c10::Device device, const c10::Stream& stream) : stream_(stream), event_(device.type()) {
@@ -80,7 +81,7 @@ absl::Status TorchError(const std::string& place, const std::exception& error) {
 Autocast::Autocast(c10::DeviceType device, c10::ScalarType precision)
     : device_(device), enabled_(precision != c10::kFloat) {
   if (!enabled_) return;
-  SetPrecision(device_, precision);  // may throw, before anything is enabled
+  SetPrecision(device_, precision);  // may throw, so it precedes SetEnabled
   SetEnabled(device_, true);
 }
 

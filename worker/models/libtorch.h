@@ -1,5 +1,5 @@
-// The parts of LibTorch's runtime that differ between its versions or need care: exceptions, mixed
-// precision, and waiting for a device.
+// Wrappers for the parts of LibTorch's runtime that differ between its versions or are easy to
+// misuse: exceptions, mixed precision, and waiting for a device.
 #ifndef THINWIRE_WORKER_MODELS_LIBTORCH_H_
 #define THINWIRE_WORKER_MODELS_LIBTORCH_H_
 
@@ -14,20 +14,22 @@
 
 namespace thinwire {
 
-// Returns InvalidArgument "PLACE: MESSAGE" for an exception of LibTorch, without its C++ backtrace.
+// Converts an exception of LibTorch to the status InvalidArgument "PLACE: MESSAGE". MESSAGE is the
+// exception's message without the C++ backtrace.
 absl::Status TorchError(const std::string& place, const std::exception& error);
 
-// While an Autocast object exists, the operators of this thread compute in a lower precision where
-// LibTorch considers it safe and profitable: convolutions and dense layers do, sums over many
-// values stay in fp32. Parameters remain fp32 and are cast on use. With fp32 it has no effect.
+// While an Autocast object exists, those operators of this thread that LibTorch considers safe and
+// faster in a lower precision compute in that precision. Convolutions and dense layers are among
+// them; sums over many values stay in fp32. Parameters remain fp32 and are cast when an operator
+// uses them. If the precision is fp32, Autocast has no effect.
 //
-// Use it around a forward pass only; backward uses the precisions that forward recorded. The
-// destructor drops the cached casts of parameters, because the next step overwrites the parameters.
-// Not thread-safe.
+// Use Autocast only around a forward pass; the backward pass uses the precisions that the forward
+// pass recorded. The destructor deletes LibTorch's cached casts of parameters, because the next
+// step overwrites the parameters. Not thread-safe.
 class Autocast {
  public:
-  // Throws LibTorch's exception if the device does not support the precision. REQUIRES: no other
-  // Autocast object exists in this thread.
+  // Enables `precision` on `device`. Throws LibTorch's exception if the device does not support the
+  // precision. REQUIRES: no other Autocast object exists in this thread.
   Autocast(c10::DeviceType device, c10::ScalarType precision);
   ~Autocast();
   Autocast(const Autocast&) = delete;
@@ -38,10 +40,10 @@ class Autocast {
   const bool enabled_;
 };
 
-// Marks the current end of the calling thread's stream on `device` and returns a function that
-// blocks until the device has executed everything before the mark. The function may be called from
-// any thread and returns Internal if that work failed. On the CPU, where work is done when LibTorch
-// returns, the result is null. Throws LibTorch's exceptions.
+// Marks the current end of the calling thread's stream on `device`. Returns a function that blocks
+// until the device has executed all work before the mark, and that returns Internal if the work
+// failed. Any thread may call this function. On the CPU RecordCompletion returns null, because
+// LibTorch's functions return only when their work is done. Throws LibTorch's exceptions.
 std::function<absl::Status()> RecordCompletion(c10::Device device);
 
 }  // namespace thinwire

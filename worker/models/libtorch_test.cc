@@ -40,7 +40,8 @@ TEST_F(AutocastTest, GradientsOfParametersAreFp32) {
   EXPECT_TRUE(weight_.grad().equal(at::full({3, 4}, 2.0f)));
 }
 
-// LibTorch caches the cast of a parameter while autocast is enabled.
+// While autocast is enabled, LibTorch caches the cast of a parameter. Autocast must delete this
+// cache.
 TEST_F(AutocastTest, AnOverwrittenParameterIsCastAgain) {
   for (const float value : {1.0f, 2.0f, 3.0f}) {
     weight_.detach().fill_(value);

@@ -1,10 +1,12 @@
-// Model is what a worker trains. Its parameters are the client's replica: Bind() points the model
-// at that memory, and no step copies parameters.
+// Model is the interface of a neural network that a worker trains. The client's replica is the
+// memory of the model's parameters: Bind() makes the model use this memory, and no step copies
+// parameters.
 //
-// Communication overlaps with computation. The forward pass waits at a gate before it reads a
-// tensor's parameters, so that later layers' parameters may still be arriving. The backward pass
-// hands each gradient to the sink as soon as it is final. Buffers (batch normalisation's running
-// moments) stay with the worker and are never sent. This header does not depend on LibTorch.
+// Communication overlaps with computation. The forward pass calls the gate before it reads a
+// tensor's parameters. The gate waits for the parameters of this tensor only, so the parameters of
+// later layers may still be arriving. The backward pass passes each gradient to the sink as soon as
+// the gradient is final. Buffers (the running moments of batch normalization) belong to the worker
+// and are never sent. This header does not depend on LibTorch.
 #ifndef THINWIRE_WORKER_MODELS_MODEL_H_
 #define THINWIRE_WORKER_MODELS_MODEL_H_
 
@@ -20,21 +22,21 @@
 
 namespace thinwire {
 
-// A batch of n examples.
+// A batch of n labeled examples.
 struct Batch {
-  std::span<const float> x;         // [n, ...example shape], row-major
-  std::span<const int64_t> labels;  // [n], classes from 0
+  std::span<const float> x;         // values, [n, ...example shape], row-major
+  std::span<const int64_t> labels;  // class numbers from 0, [n]
 };
 
-// The sums of a loss and of correct predictions over some examples.
+// The sum of the losses and the number of correct predictions over `examples` examples.
 struct BatchResult {
-  double loss_sum = 0;  // of the cross entropy
+  double loss_sum = 0;  // the sum of the examples' cross entropies
   uint64_t correct = 0;
   uint64_t examples = 0;
 
-  // REQUIRES: examples > 0.
+  // Returns the mean loss per example. REQUIRES: examples > 0.
   double mean_loss() const { return loss_sum / static_cast<double>(examples); }
-  // The fraction of correct predictions. REQUIRES: examples > 0.
+  // Returns the fraction of correct predictions. REQUIRES: examples > 0.
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(examples); }
 
   BatchResult& operator+=(const BatchResult& other) {
@@ -49,39 +51,44 @@ struct BatchResult {
 // Not thread-safe.
 class Model {
  public:
-  // Blocks until the tensor's parameters are up to date. Errors abort the pass.
+  // Blocks until the tensor's parameters are up to date. An error ends the forward pass.
   using Gate = std::function<absl::Status(uint32_t tensor)>;
-  // Receives a tensor's final gradient of the batch's mean loss, multiplied by the loss scale. The
-  // gradient lies where the tensor was bound. Its owner keeps the memory alive; a gradient without
-  // an owner is valid only until the sink returns.
+  // Receives the final gradient of the batch's mean loss with respect to a tensor, multiplied by
+  // the loss scale. The gradient is in the same kind of memory (host or device) as the tensor's
+  // parameters. The gradient's owner keeps the memory alive; a gradient without an owner is valid
+  // only until the sink returns.
   using Sink = std::function<void(uint32_t tensor, TensorGradient gradient)>;
-  // Host memory, or memory of the device on which the model computes.
+  // The kind of memory: host memory, or memory of the device on which the model computes.
   enum class Place { kHost, kDevice };
 
   virtual ~Model() = default;
 
-  // Names and shapes of the parameters, in forward order.
+  // Returns the names and shapes of the parameter tensors, in forward order.
   virtual const std::vector<TensorShape>& tensors() const = 0;
-  // The initial values of a parameter, drawn from the seed or read from the model's file.
+  // Returns the initial values of a tensor, which were drawn from the seed or read from the model's
+  // file.
   virtual std::span<const float> initial(uint32_t tensor) const = 0;
 
-  // Makes `memory` the tensor's parameters. It must outlive the model.
-  // REQUIRES: memory.size() is the tensor's value count.
+  // Makes `memory`, of kind `place`, the memory of the tensor's parameters. `memory` must outlive
+  // the model. REQUIRES: memory.size() is the number of the tensor's values.
   virtual void Bind(uint32_t tensor, std::span<float> memory, Place place) = 0;
 
-  // Runs forward and backward. The sink receives every tensor once; the gradient of an unused
-  // tensor is zero. The result does not include the loss scale. Errors: the gate's; InvalidArgument
-  // if the batch does not fit the model.
+  // Runs the forward and backward passes. The sink receives the gradient of every tensor once, zero
+  // for a tensor that the batch did not use. The returned losses are not multiplied by the loss
+  // scale. Errors: any error that `gate` returns; InvalidArgument if the batch does not fit the
+  // model.
   virtual absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale, const Gate& gate,
                                             const Sink& sink) = 0;
-  // Runs forward in evaluation mode. Errors: InvalidArgument if the batch does not fit the model.
+  // Runs the forward pass in evaluation mode. Errors: InvalidArgument if the batch does not fit the
+  // model.
   virtual absl::StatusOr<BatchResult> Evaluate(const Batch& batch) = 0;
 
-  // Returns true if the model has buffers. A worker that joins a running job must recompute them.
+  // Returns true if the model has buffers. A worker that joins a running job must recompute the
+  // buffers.
   virtual bool has_buffers() const = 0;
   // Sets the buffers to their initial values.
   virtual void ResetBuffers() = 0;
-  // Runs forward in training mode, which updates the buffers and nothing else.
+  // Runs the forward pass in training mode. This updates the buffers and nothing else.
   virtual absl::Status UpdateBuffers(const Batch& batch) = 0;
 };
 

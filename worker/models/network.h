@@ -1,8 +1,8 @@
-// Network is the arithmetic of one model as a value: its parameters, its buffers, and a function
-// that computes logits. TorchModel (torch_model.h) turns it into a Model.
+// Network describes the computation of one model: its parameters, its buffers, and a function that
+// computes logits. TorchModel (torch_model.h) makes a Model from a Network.
 //
-// ATen's operators record what autograd needs, so this header includes ATen only. It compiles in
-// half the time of torch/torch.h.
+// This header includes only ATen, because ATen's operators record the data for autograd. ATen
+// compiles in half the time of torch/torch.h.
 #ifndef THINWIRE_WORKER_MODELS_NETWORK_H_
 #define THINWIRE_WORKER_MODELS_NETWORK_H_
 
@@ -16,18 +16,19 @@
 namespace thinwire {
 
 struct Network {
-  // Blocks until a parameter is up to date and returns it. A forward function should call it as
-  // late as possible, which leaves the most time for communication.
+  // Blocks until a parameter is up to date and returns the parameter. A Forward function should
+  // call Read as late as possible, which leaves the most time for communication.
   using Read = std::function<at::Tensor(uint32_t parameter)>;
   // Computes logits [n, classes] from a batch [n, ...example shape]. Updates the buffers if
-  // `training`.
+  // `training` is true.
   using Forward = std::function<at::Tensor(const at::Tensor& x, bool training, const Read& read)>;
 
   std::string name;
-  // fp32 leaf tensors that require a gradient, contiguous on the CPU, in forward order.
+  // The names of the parameters, and the parameters: fp32 leaf tensors that require a gradient,
+  // contiguous on the CPU, in forward order.
   std::vector<std::string> names;
   std::vector<at::Tensor> parameters;
-  // The tensors that `forward` updates; it holds references to the same tensors.
+  // The tensors that `forward` updates. `forward` contains references to the same tensors.
   std::vector<at::Tensor> buffers;
   Forward forward;
 };

@@ -18,7 +18,7 @@ uint64_t CountCorrect(const at::Tensor& logits, const at::Tensor& labels) {
   return static_cast<uint64_t>(logits.argmax(1).eq(labels).sum().item<int64_t>());
 }
 
-// REQUIRES: `floats` is fp32 and contiguous.
+// Returns the memory of a tensor. REQUIRES: `floats` is fp32 and contiguous.
 std::span<float> Span(const at::Tensor& floats) {
   return {floats.data_ptr<float>(), static_cast<size_t>(floats.numel())};
 }
@@ -72,7 +72,8 @@ absl::StatusOr<TorchModel::Tensors> TorchModel::Load(const Batch& batch) const {
                                                    ": label out of range (expected 0 to ",
                                                    class_count_ - 1, ", got ", label, ")"));
   }
-  // ATen has no views of constant memory. Nothing writes to these two.
+  // The const_casts are necessary because ATen has no views of constant memory. Nothing writes to
+  // `x` or `labels`.
   const at::Tensor x = at::from_blob(const_cast<float*>(batch.x.data()), shape, at::kFloat);
   const at::Tensor labels =
       at::from_blob(const_cast<int64_t*>(batch.labels.data()), {shape[0]}, at::kLong);
@@ -83,8 +84,8 @@ at::Tensor TorchModel::Read(uint32_t parameter, const Gate* gate) {
   at::Tensor& tensor = network_.parameters[parameter];
   if (read_[parameter]) return tensor;
   read_[parameter] = true;
-  // After a failed gate the forward pass continues with stale parameters and its result is dropped,
-  // because only an exception could abort it.
+  // Only an exception could abort the forward pass. After a failed gate it therefore continues with
+  // stale parameters, and Forward() discards the result.
   if (gate != nullptr && gate_status_.ok()) gate_status_ = (*gate)(parameter);
   if (bound_[parameter].defined() && bound_[parameter].device() != device_) {
     c10::NoGradGuard no_gradient;
@@ -120,7 +121,7 @@ void TorchModel::Deliver(uint32_t parameter, const at::Tensor& gradient) {
   const at::Tensor& bound = bound_[parameter];
   const at::Device device = bound.defined() ? bound.device() : at::Device(at::kCPU);
   const at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
-  // A new tensor in every step: encoding may still read this one after the step.
+  // Every step makes a new tensor, because the encoder may still read the previous step's tensor.
   const auto owner = std::make_shared<const at::Tensor>(dense.detach().to(device).contiguous());
   delivered_[parameter] = true;
   (*sink_)(parameter, {.values = Span(*owner), .owner = owner, .wait = RecordCompletion(device)});
@@ -138,7 +139,7 @@ absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
   } catch (const std::exception& error) {
     status = TorchError(absl::StrCat(network_.name, ": backward"), error);
   }
-  // Parameters that the batch did not use, in backward order.
+  // Delivers zero gradients for the parameters that the batch did not use, in backward order.
   for (uint32_t i = static_cast<uint32_t>(tensors_.size()); status.ok() && i-- > 0;) {
     if (!delivered_[i]) Deliver(i, at::zeros(tensors_[i].shape, device_));
   }

@@ -1,12 +1,13 @@
 // TorchModel is a Model that computes a Network with LibTorch.
 //
-// A parameter uses the client's memory directly, on the CPU or on the model's device: Bind()
-// replaces the tensor's storage once. The exception is a model on a CUDA device bound to host
-// memory, which copies each parameter after its gate and each gradient before the sink. The sink is
-// called from autograd hooks during backward; on a CUDA device that is a thread of LibTorch.
+// Parameters use the client's memory directly, on the CPU or on the model's device: Bind() replaces
+// the storage of the parameter's tensor once. The exception is a model on a CUDA device that is
+// bound to host memory: it copies each parameter after the call of the gate and each gradient
+// before the call of the sink. Autograd hooks call the sink during the backward pass, on a CUDA
+// device from a thread of LibTorch.
 //
-// Below fp32 precision every forward runs under Autocast (libtorch.h). Logits are converted to fp32
-// before the loss, and gradients of parameters are fp32 in any case.
+// If the precision is lower than fp32, every forward pass runs under Autocast (libtorch.h). Logits
+// are converted to fp32 before the loss is computed. Gradients of parameters are always fp32.
 #ifndef THINWIRE_WORKER_MODELS_TORCH_MODEL_H_
 #define THINWIRE_WORKER_MODELS_TORCH_MODEL_H_
 
@@ -49,10 +50,11 @@ class TorchModel final : public Model {
   };
 
   absl::StatusOr<Tensors> Load(const Batch& batch) const;
-  // Returns the logits in fp32. Errors: the gate's; InvalidArgument if LibTorch throws or the
-  // logits have the wrong shape.
+  // Runs the forward pass and returns the logits in fp32. Errors: any error that `gate` returns;
+  // InvalidArgument if LibTorch throws an exception or the logits have the wrong shape.
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& x, bool training, const Gate* gate);
-  // Implements Network::Read; a null gate means that all parameters are up to date.
+  // Implements Network::Read: calls `gate` and returns the parameter. A null gate means that all
+  // parameters are up to date.
   at::Tensor Read(uint32_t parameter, const Gate* gate);
   // Passes a gradient to the sink.
   void Deliver(uint32_t parameter, const at::Tensor& gradient);
@@ -64,13 +66,13 @@ class TorchModel final : public Model {
   const at::Device device_;
   const at::ScalarType precision_;
   std::vector<TensorShape> tensors_;
-  std::vector<at::Tensor> initial_;  // on the CPU
+  std::vector<at::Tensor> initial_;  // initial parameters, on the CPU
   std::vector<at::Tensor> initial_buffers_;
 
   Network network_;
-  std::vector<at::Tensor> bound_;  // views of the memory given to Bind(); undefined before
+  std::vector<at::Tensor> bound_;  // views of the memory given to Bind(); undefined before Bind()
 
-  // State of the current pass.
+  // The state of the current forward or backward pass.
   std::vector<bool> read_;
   absl::Status gate_status_;
   const Sink* sink_ = nullptr;

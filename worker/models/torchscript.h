@@ -1,13 +1,13 @@
-// A user's own model, loaded from a TorchScript file (torch.jit.script or torch.jit.trace, then
-// save).
+// Loads a user's own model from a TorchScript file, which the user made with torch.jit.script or
+// torch.jit.trace and saved with torch.jit.save.
 //
-//   parameters   the entries of named_parameters() that require a gradient, in that order; fp32.
-//                Frozen parameters keep the values of the file.
+//   parameters   the entries of named_parameters() that require a gradient, in this order; fp32.
+//                Other parameters keep their values from the file.
 //   buffers      named_buffers()
 //   forward      maps a batch [n, ...example shape] to logits [n, classes]
 //
-// A TorchScript forward does not say when it reads which parameter, so it waits for all parameters
-// before it begins.
+// A TorchScript model does not report when it reads a parameter, so the forward pass waits for all
+// parameters before it begins.
 #ifndef THINWIRE_WORKER_MODELS_TORCHSCRIPT_H_
 #define THINWIRE_WORKER_MODELS_TORCHSCRIPT_H_
 
@@ -20,8 +20,9 @@
 
 namespace thinwire {
 
-// Loads the file and checks its forward with two examples of zeros. Errors: NotFound if the file is
-// missing; InvalidArgument that names the missing or wrong part.
+// Loads the model file and checks its forward pass with two all-zero examples. Errors: NotFound if
+// the file is missing; InvalidArgument, naming the part, if a part of the model is missing or
+// wrong.
 absl::StatusOr<Network> LoadTorchScript(const std::string& path,
                                         std::span<const int64_t> example_shape,
                                         int64_t class_count);

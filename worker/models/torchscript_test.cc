@@ -25,7 +25,8 @@ std::string PathOf(const std::string& name) {
   return ::testing::TempDir() + "/torchscript_" + name + ".pt";
 }
 
-// Maps x [n, 2, 2] to logits [n, 3]. It has an unused parameter, a frozen parameter and a buffer.
+// Returns a module that maps x [n, 2, 2] to logits [n, 3]. The module has an unused parameter, a
+// frozen parameter and a buffer.
 torch::jit::Module DenseModule() {
   torch::jit::Module module("Dense");
   module.register_parameter("weight", at::arange(12, at::kFloat).reshape({3, 4}) / 10,
