@@ -1,5 +1,5 @@
-// Shard is the state machine of one parameter shard. Its only input is events, and its only output
-// is effects and the parameters.
+// Shard is the state machine of one parameter shard. Its only inputs are events; its only outputs
+// are effects and the parameters.
 //
 //   worker_table.h               live workers, the `next` of each worker, frontier, waiting reads
 //   judge.h                      decides the verdict of a push
