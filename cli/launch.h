@@ -1,5 +1,5 @@
-// The processes of a training run: where their programs are, their command lines, and the line that
-// a server prints when it is ready.
+// The processes of a training run: the paths of their programs, their command lines, and the line
+// that a server prints when it is ready.
 #ifndef THINWIRE_CLI_LAUNCH_H_
 #define THINWIRE_CLI_LAUNCH_H_
 
@@ -21,18 +21,20 @@ struct Programs {
 // Errors: NotFound with the paths of the missing program.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);
 
-// Returns the command line of a server, which listens on a free port of this machine.
+// Returns the command line of a server that listens on a free port of this machine.
 std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
                                        ServerId server);
-// Returns the command line of a worker. ADDRESSES are those of all servers, in their order.
+// Returns the command line of a worker. ADDRESSES contains the address of every server, ordered by
+// server number.
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
                                        WorkerId worker, const std::vector<std::string>& addresses);
 
-// Returns "server 1", "worker 3".
+// Returns the name of a process, such as "server 1" or "worker 3".
 std::string NameOf(ServerId server);
 std::string NameOf(WorkerId worker);
 
-// Returns the address of a line "listening HOST:PORT". Errors: InvalidArgument for another line.
+// Returns HOST:PORT for a line of the form "listening HOST:PORT". Errors: InvalidArgument for any
+// other line.
 absl::StatusOr<std::string> ParseListening(const std::string& line);
 
 }  // namespace thinwire
