@@ -13,7 +13,7 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kLongest = 67;  // the longest tested array: more than four of the widest SIMD vectors
+constexpr size_t kLongest = 67;  // maximum array length: more than four of the widest SIMD vectors
 
 // The arrays of one shard.
 struct Arrays {

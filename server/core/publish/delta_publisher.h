@@ -65,7 +65,7 @@ class DeltaPublisher {
   CodecMemory memory_;
   FloatArray published_;
   std::shared_ptr<const VersionLog> log_;
-  std::shared_ptr<const PublishedDelta> full_;  // all values of version(); null until a reader needs them
+  std::shared_ptr<const PublishedDelta> full_;  // all values of version(); null until needed
   uint64_t publish_count_ = 0;
   uint64_t hash_ = 0;  // HashValues of version(); 0 until computed
 };
