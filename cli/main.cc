@@ -88,7 +88,7 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
                    "The folder of the programs server and worker. Default: beside this program")
       ->type_name("DIR")
       ->envname("THINWIRE_BIN_DIR");
-  train->allow_extras();  // CheckNoExtras reports them with better messages
+  train->allow_extras();  // CheckNoExtras reports extra arguments instead
   train->footer(kTrainExamples);
   return train;
 }

@@ -96,7 +96,7 @@ TEST(ProcessTest, TheChildOfAKilledParentIsKilled) {
   ASSERT_EQ(read(told[0], &child, sizeof(child)), static_cast<ssize_t>(sizeof(child)));
   waitpid(parent, nullptr, 0);
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);  // this process is a subreaper and adopts it
+  ASSERT_EQ(waitpid(child, &status, 0), child);  // the test is a subreaper, so it adopts the child
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 

@@ -27,7 +27,7 @@ struct RunResult {
 nlohmann::ordered_json ReportJson(const RunResult& result);
 std::string ReportTable(const RunResult& result);
 
-// Writes `report` to the file `path`. Errors: the error of the system, with the path.
+// Writes `report` to the file `path`. Errors: system errors, with the path.
 absl::Status WriteReport(const std::string& path, const nlohmann::ordered_json& report);
 
 }  // namespace thinwire

@@ -43,11 +43,11 @@ struct WorkerRow {
 
 struct EpochRow {
   uint64_t epoch = 0;
-  std::optional<double> train_loss;  // mean loss of the workers that reported one
+  std::optional<double> train_loss;  // mean loss of the workers that reported a loss
   uint32_t loss_count = 0;           // number of workers that reported a loss
   std::optional<double> test_accuracy;
   std::optional<double> test_loss;
-  WorkerCounters counters;  // sums over the workers, each at the end of its epoch
+  WorkerCounters counters;  // sums of the workers' counters at the end of this epoch
 };
 
 struct LostServer {

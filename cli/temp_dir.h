@@ -13,8 +13,7 @@ namespace thinwire {
 // Not thread-safe.
 class TempDir {
  public:
-  // Creates a directory in `parent` that only the current user can access. Errors: the error of the
-  // system.
+  // Creates a directory in `parent` that only the current user can access. Errors: system errors.
   static absl::StatusOr<std::unique_ptr<TempDir>> Make(const std::string& parent);
   // Removes the directory and its contents.
   ~TempDir();
@@ -23,8 +22,7 @@ class TempDir {
 
   const std::string& path() const { return path_; }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
-  // Writes `text` to the file `name` in the directory. Errors: the error of the system, with the
-  // path.
+  // Writes `text` to the file `name` in the directory. Errors: system errors, with the path.
   absl::Status WriteFile(const std::string& name, const std::string& text) const;
 
  private:

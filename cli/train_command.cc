@@ -20,8 +20,8 @@
 namespace thinwire {
 namespace {
 
-// Returns an error if the report cannot be written. Called before the run, so that an error does
-// not appear only after hours of training.
+// Returns an error if the report cannot be written. Called before the run, so that the error is
+// reported before hours of training, not after.
 absl::Status CheckReportPath(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   std::ofstream out(path, std::ios::app);

@@ -34,7 +34,7 @@
 namespace thinwire {
 
 struct TrainSetting {
-  JobConfig config;  // REQUIRES: CheckJob accepts it
+  JobConfig config;  // REQUIRES: CheckJob accepts this job
   Programs programs;
   absl::Duration start_timeout = absl::Seconds(60);  // time limit until all servers listen
   absl::Duration grace = absl::Seconds(10);          // time between SIGTERM and SIGKILL

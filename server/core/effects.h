@@ -33,7 +33,7 @@ struct Judgement {
   Incarnation incarnation;  // the sender's incarnation, also if it is fenced
   Step step;
   Verdict verdict = Verdict::kAccept;
-  bool again = false;      // the push was judged before; `verdict` is the stored one
+  bool again = false;      // the push was judged before; `verdict` is the stored verdict
   Step frontier;           // the shard's frontier after the event
   Version version;         // the shard's version after the event
   uint64_t staleness = 0;  // accepted pushes only: number of updates since computed_version
@@ -60,7 +60,7 @@ struct JoinAnswer {
   bool open = false;
   bool seeded = false;
   Step frontier;
-  Step predecessor_next;  // the worker's `next`, inherited from its earlier processes
+  Step predecessor_next;  // the worker's `next` at this Join
   Step largest_next;      // the largest `next` of all workers
 
   bool operator==(const JoinAnswer&) const = default;

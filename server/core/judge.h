@@ -35,7 +35,7 @@ struct JudgeInput {
 
 struct Decision {
   Verdict verdict = Verdict::kAccept;
-  bool again = false;  // the push was judged before; `verdict` is the stored one
+  bool again = false;  // the push was judged before; `verdict` is the stored verdict
 
   bool operator==(const Decision&) const = default;
 };

@@ -1,5 +1,5 @@
-// Tests that an update with a single gradient gives the same bits if the optimizer reads the values
-// directly from the payload and if the payload is first decoded into the sum.
+// Tests updates with a single gradient. The optimizer can read the values directly from the
+// payload, or from the sum after the payload was decoded. Both paths must give the same bits.
 //
 //   sync, 1 worker    the push closes its round: values come from the payload
 //   async, 1 worker   the push makes an update: values come from the payload

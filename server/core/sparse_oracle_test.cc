@@ -29,8 +29,9 @@ constexpr uint64_t kPlannedExamples = 200;
 constexpr double kMomentum = 0.75;
 constexpr double kWeightDecay = 0.03125;
 
-// Returns a payload of kValues values for DRAWN, a payload of two values. Most results are sparse.
-// Entries are positive whole numbers, so that no sum of entries is 0.
+// Returns a random payload of kValues values. DRAWN, a payload of two values, seeds the random
+// numbers. Most results are sparse. Entries are positive whole numbers, so that no sum of entries
+// is 0; if DRAWN contains an infinity, the result does, too.
 CheckedPayload Widened(const CheckedPayload& drawn) {
   const std::vector<float> two = Values(drawn);
   SeededRandom random(static_cast<uint64_t>(two[0]) + 1);

@@ -3,7 +3,7 @@
 //
 //   joined ----read----> live ----expire----> expired ----any message, return----> live
 //      ^                  |                     |
-//      +-- a newer incarnation                  +--leave--> left (the incarnation is closed)
+//      +-- a newer incarnation                  +--leave--> left (later messages are fenced)
 //
 // `next` is the first step that no incarnation of the worker has finished. A push that was
 // accepted, late or refused finishes its step; a read for step t finishes every step below t.
@@ -50,7 +50,7 @@ struct WorkerRow {
   bool expired = false;     // the lease ran out, and no message arrived since
   bool left = false;
   Step next;
-  std::optional<Step> read;  // the largest step that it has read
+  std::optional<Step> read;  // the largest step for which the worker sent a read
   std::optional<JudgedPush> last_push;
   std::optional<WaitingRead> waiting;
 

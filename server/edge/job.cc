@@ -179,8 +179,8 @@ void Job::Admit(const JoinCall& call, Incarnation incarnation) {
   model_.Get()->ForAllShards<JoinAnswer>(
       [event](ShardHost& host, Shard&) { return *host.Apply(event, nullptr).join; },
       [this, incarnation, done = call.done](const std::vector<JoinAnswer>& answers) {
-        // The control thread sends the reply, so that Admit() below runs before the process can
-        // send frames.
+        // The control thread sends the reply after this function has returned, so that the process
+        // cannot send frames before streams_.Admit().
         Post([done, reply = ReplyOf(incarnation, answers)] { done(reply); });
       });
   streams_.Admit(call.worker(), incarnation);

@@ -51,7 +51,7 @@ struct JobOptions {
   // The job configuration that every worker must have. nullopt: the server does not compare
   // configurations.
   std::optional<JobConfig> config;
-  ServerId server;  // server 0 is the lead
+  ServerId server;  // the number of this server; server 0 assigns incarnations
   uint32_t server_count = 1;
   Rule rule;
   SparseUpdateSpec sparse_updates;

@@ -23,7 +23,7 @@ struct ServerSettings {
   // The job configuration that every worker must have. nullopt: the server does not compare
   // configurations.
   std::optional<JobConfig> config;
-  std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // JobOptions::memory
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
 };
 
 // Returns a job without workers. CLOCK and settings.memory must outlive the job. Errors:

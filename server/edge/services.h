@@ -13,7 +13,7 @@ namespace thinwire {
 // Serves the calls of control.proto.
 class ControlService final : public Control::CallbackService {
  public:
-  // JOB outlives every call.
+  // JOB must outlive every call.
   explicit ControlService(Job& job) : job_(job) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context, const JoinRequest* request,
@@ -37,7 +37,7 @@ class ControlService final : public Control::CallbackService {
 class DataService final
     : public ParameterService::WithRawCallbackMethod_Exchange<ParameterService::Service> {
  public:
-  // JOB outlives every call.
+  // JOB must outlive every call.
   explicit DataService(Job& job) : job_(job) {}
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(

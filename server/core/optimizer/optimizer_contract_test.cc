@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLongest = 67;  // maximum array length: more than four of the widest SIMD vectors
 
-// The arrays of one shard.
+// The masters and slots of one shard.
 struct Arrays {
   std::vector<float> masters;
   std::vector<std::vector<float>> slots;

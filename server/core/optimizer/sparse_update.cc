@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Number of values that are updated together. All arrays of such a block fit in the L1 cache.
+// Number of values in a block. All arrays of a block fit in the L1 cache.
 constexpr size_t kBlockValues = 512;
 
 // Copies the values at a block's indices from one array into a contiguous block, and back into the

@@ -31,7 +31,7 @@ struct TraceEntry {
   ReadForm form;
   PushEvent push;
 
-  bool heard = false;        // whether the sender was valid; its lease is then renewed
+  bool heard = false;        // whether the sender was valid; the event then ends its expiry
   std::optional<Step> read;  // the step of the read, if the event is a read
   // The verdict, if the event is a new push that finished its step.
   std::optional<Verdict> finished;

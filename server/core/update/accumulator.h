@@ -64,7 +64,8 @@ class Accumulator {
   // If the only gradient is still encoded, decodes it into the sum and releases its payload.
   void FoldSingle();
 
-  // Totals of the gradients, both added and held, since the last Clear().
+  // The number, the examples and the weight of all gradients, added or held, since the last
+  // Clear().
   uint32_t count() const { return static_cast<uint32_t>(contributors_.size()); }
   uint64_t examples() const { return examples_; }
   uint64_t weight() const { return weight_; }

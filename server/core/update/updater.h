@@ -2,7 +2,8 @@
 //
 //   lazy_slots   selection   the update's gradient                    updated values
 //   no           no          the whole sum                            all
-//   yes          no          the sum's entries; the whole dense sum   values with an entry; all
+//   yes          no          the entries of a sparse sum              values with an entry
+//                            the whole of a dense sum                 all
 //   no           yes         the k largest values, 0 elsewhere        all
 //   yes          yes         the k largest values                     the k selected values
 //
