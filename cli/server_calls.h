@@ -59,8 +59,8 @@ class ServerCalls {
   // server.
   absl::StatusOr<std::vector<StatusReply>> Status(absl::Duration timeout);
 
-  // Returns the checksum of all masters. Errors: those of Status(); DataLoss if the chunks from a
-  // server are not exactly the shards in its status in `statuses`.
+  // Returns the checksum of all masters. Errors: those of Status(); DataLoss if the number of
+  // received values differs from the number of values in the shards of `statuses`.
   absl::StatusOr<uint32_t> MastersCrc32c(const std::vector<StatusReply>& statuses,
                                          absl::Duration timeout);
 

@@ -1,6 +1,6 @@
 // Conversions between messages of the wire and types of server/core. Only these functions validate
-// input from peers; server/core does not check it again. All errors are InvalidArgument unless
-// stated otherwise, and name the shard, the expected value and the actual value.
+// input from peers; server/core does not check it again. Errors are InvalidArgument unless stated
+// otherwise. Messages name the shard, if any, the expected value and the actual value.
 #ifndef THINWIRE_SERVER_EDGE_CONVERT_H_
 #define THINWIRE_SERVER_EDGE_CONVERT_H_
 
