@@ -10,12 +10,13 @@
 
 namespace thinwire {
 
-// Prints "FILE: ok" to OUT for each valid job file, and the problems of the others to ERR.
+// Prints "FILE: ok" to OUT for each valid job file, and the problems of each invalid job file to
+// ERR.
 ExitCode CheckConfigFiles(const std::vector<std::string>& files, std::ostream& out,
                           std::ostream& err);
 
-// Prints the effective job of FILE to OUT: every setting that has an effect, with the defaults.
-// Prints the problems of an invalid file to ERR.
+// Prints the effective job of FILE to OUT: every setting that has an effect, including defaults. If
+// FILE is invalid, prints its problems to ERR.
 ExitCode ShowConfigFile(const std::string& file, std::ostream& out, std::ostream& err);
 
 }  // namespace thinwire

@@ -1,6 +1,6 @@
-// Console writes to a person's standard error. On a terminal the last line shows the progress and
-// is rewritten in place, with messages above it. Elsewhere the progress is a plain line every few
-// seconds.
+// Console writes messages and the progress of a run to an output stream, usually standard error. On
+// a terminal, the last line shows the progress and is rewritten in place; messages appear above it.
+// Otherwise, each progress report is a new line.
 #ifndef THINWIRE_CLI_CONSOLE_H_
 #define THINWIRE_CLI_CONSOLE_H_
 
@@ -24,7 +24,7 @@ class Console {
   // `out` must outlive the console.
   Console(std::ostream& out, const ConsoleOptions& options) : out_(out), options_(options) {}
 
-  // The interval at which to call Progress().
+  // Returns the interval at which the caller should call Progress().
   absl::Duration interval() const {
     return options_.terminal ? absl::Milliseconds(500) : absl::Seconds(5);
   }
@@ -38,12 +38,12 @@ class Console {
 
  private:
   void Write(const std::string& text);
-  // Returns the word between escape sequences if colors are on.
+  // Returns WORD, enclosed in the escape sequences of COLOR if colors are enabled.
   std::string Colored(const char* color, const std::string& word) const;
 
   std::ostream& out_;
   const ConsoleOptions options_;
-  std::string progress_;  // the line on the terminal; empty if there is none
+  std::string progress_;  // the current progress line on the terminal, or empty
 };
 
 }  // namespace thinwire

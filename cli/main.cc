@@ -1,4 +1,4 @@
-// thinwire: trains on this machine, and checks and shows job files.
+// thinwire: the command-line program that trains on this machine, and checks and prints job files.
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -61,8 +61,8 @@ std::string TempParent() {
   return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
 }
 
-// Returns an error text if the first argument is an unknown command, else "". CLI11's own message
-// does not name the unknown command.
+// Returns an error message if the first argument is an unknown command, else "". CLI11 would only
+// report that a command is missing.
 std::string UnknownCommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
   std::vector<std::string> names;
@@ -88,7 +88,7 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
                    "The folder of the programs server and worker. Default: beside this program")
       ->type_name("DIR")
       ->envname("THINWIRE_BIN_DIR");
-  train->allow_extras();  // CheckNoExtras says more of them
+  train->allow_extras();  // CheckNoExtras reports extra arguments instead
   train->footer(kTrainExamples);
   return train;
 }
@@ -111,8 +111,8 @@ void AddConfig(CLI::App& app, ConfigCommand& command) {
   command.show->add_option("FILE", command.file, "A job file")->required();
 }
 
-// Removes the environment variables that are settings of servers and workers. The job file of the
-// run holds all settings; a variable would replace a flag of this command line.
+// Removes the environment variables that set fields of the job in servers and workers. The job file
+// of the run contains all settings, and such a variable would override a flag of this command line.
 void RemoveSettingsFromEnvironment() {
   for (const Field& field : LeafFields(*JobConfig::descriptor())) {
     unsetenv(EnvironmentName(field.name()).c_str());
@@ -138,7 +138,8 @@ ExitCode Train(const CLI::App& app, const FieldFlags& flags, const TrainCommand&
   return RunTrain(command, *config, console, std::cout);
 }
 
-// A file or a socket that is opened later must not take the place of a standard one that is closed.
+// Opens /dev/null for each closed standard file, so that no file or socket opened later becomes
+// standard input, output or error.
 void FillStandardFiles() {
   int file = 0;
   while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);

@@ -32,16 +32,16 @@ struct ChildFiles {
   int input;
   int output;
   int error;
-  int failure;  // receives the errno if the program cannot be run
+  int failure;  // pipe to which the child writes errno if exec fails
 };
 
-// Runs in the child between fork and exec. In a program with threads only system calls are safe
-// there, so nothing here allocates.
+// Runs in the child between fork and exec. In a program with threads, only system calls are safe at
+// this point, so this function must not allocate memory.
 [[noreturn]] void RunChild(char* const* arguments, const ChildFiles& files, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have ended before prctl.
+  // If the parent ended before prctl, the kernel does not kill the child.
   if (getppid() != parent) _exit(127);
   setpgid(0, 0);
   signal(SIGPIPE, SIG_DFL);
@@ -54,7 +54,8 @@ struct ChildFiles {
   _exit(127);
 }
 
-// Blocks until the program has started and returns 0, or the errno of the failure.
+// Blocks until the program has started or has failed to start. Returns 0, or the errno of the
+// failure.
 int ReadFailure(int fd) {
   int error = 0;
   ssize_t count;
@@ -79,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (input < 0) return absl::ErrnoToStatus(errno, "/dev/null");
   open.push_back(input);
-  Pipe pipes[3];  // output, errors, failure
+  Pipe pipes[3];  // for standard output, standard error and the errno of a failed start
   for (Pipe& pipe : pipes) {
     ASSIGN_OR_RETURN(pipe, MakePipe());
     open.insert(open.end(), {pipe.read, pipe.write});
@@ -94,7 +95,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   if (pid < 0) return absl::ErrnoToStatus(errno, "fork");
   if (pid == 0)
     RunChild(words.data(), {input, pipes[0].write, pipes[1].write, pipes[2].write}, parent);
-  // The child calls this too. Whichever call comes first, the group exists before the next signal.
+  // The child makes this call, too. Parent and child both call setpgid, so that the process group
+  // exists before either of them continues.
   setpgid(pid, pid);
   std::move(close_open).Cancel();
   for (int fd : {input, pipes[0].write, pipes[1].write, pipes[2].write}) close(fd);
@@ -119,7 +121,7 @@ Process::~Process() {
 }
 
 void Process::Signal(int number) {
-  // After waitpid() the pid may belong to another process.
+  // After waitpid(), the pid may belong to another process, so it must not receive the signal.
   if (!exit_) kill(-pid_, number);
 }
 

@@ -1,9 +1,9 @@
-// Process is a child process that cannot outlive its parent: the kernel kills it when the thread
-// that started it ends, even by SIGKILL. It has its own process group, so a terminal's Ctrl-C
-// reaches it only through its parent.
+// Process is a child process that cannot outlive its parent: the kernel kills the child when the
+// thread that started it ends, even if SIGKILL ends this thread. The child has its own process
+// group, so Ctrl-C in a terminal does not reach the child unless the parent forwards the signal.
 //
-// Its standard input is empty. Its standard output and standard error are pipes with non-blocking
-// read ends.
+// The child's standard input is empty. Its standard output and standard error are pipes with
+// non-blocking read ends.
 #ifndef THINWIRE_CLI_PROCESS_H_
 #define THINWIRE_CLI_PROCESS_H_
 
@@ -19,10 +19,10 @@
 
 namespace thinwire {
 
-// The way a process ended.
+// The exit code of a process, or the signal that killed it.
 struct ExitStatus {
-  int code = 0;    // if no signal killed it
-  int signal = 0;  // the signal that killed it, or 0
+  int code = 0;    // the exit code; 0 if a signal killed the process
+  int signal = 0;  // the signal that killed the process, or 0
 
   bool ok() const { return code == 0 && signal == 0; }
   // Returns "exit code 69" or "killed by signal 9 (Killed)".
@@ -36,8 +36,8 @@ struct ExitStatus {
 // Not thread-safe. The thread that calls Start() must live as long as the process.
 class Process {
  public:
-  // Starts a program; the first argument is its path. Errors: NotFound, PermissionDenied and other
-  // system errors, with the path.
+  // Starts a program. The first element of `arguments` is the program's path. Errors: NotFound,
+  // PermissionDenied or another system error, with the path.
   static absl::StatusOr<std::unique_ptr<Process>> Start(const std::vector<std::string>& arguments);
   // Kills the process if it is running.
   ~Process();
@@ -48,9 +48,11 @@ class Process {
   int output_fd() const { return output_fd_; }
   int error_fd() const { return error_fd_; }
 
-  // Sends a signal to the process and its descendants; does nothing after its end.
+  // Sends a signal to the process and its descendants. Does nothing if Poll() has reported that the
+  // process ended.
   void Signal(int number);
-  // Returns how the process ended, or nothing if it is running. Does not block.
+  // Returns the exit status of the process, or nullopt if the process is still running. Does not
+  // block.
   std::optional<ExitStatus> Poll();
 
  private:

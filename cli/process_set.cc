@@ -21,7 +21,7 @@ namespace {
 std::string ReadAvailable(int fd, bool& open) {
   std::string bytes;
   char buffer[1 << 14];
-  // The limit keeps one child with much output from starving the others.
+  // The limit prevents a child with much output from delaying the output of all other children.
   while (open && bytes.size() < (1 << 18)) {
     const ssize_t count = read(fd, buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
@@ -82,7 +82,7 @@ ProcessSet::ProcessSet(Signals& signals, std::string log_dir)
     : signals_(signals), log_dir_(std::move(log_dir)) {}
 
 ProcessSet::~ProcessSet() {
-  // Kill all children first; their destructors then wait for one after the other.
+  // Kill all children before their destructors wait for them one by one.
   SignalAll(SIGKILL);
 }
 
@@ -140,8 +140,8 @@ void ProcessSet::Reap(std::vector<ProcessEvent>& events) {
       ++it;
       continue;
     }
-    // Read the last output, but do not wait for the pipes to close: a grandchild may hold them
-    // open.
+    // Read the remaining output of the child without waiting for its pipes to close, because a
+    // grandchild may keep them open.
     ReadPipes(name, child, events);
     ProcessEvent event;
     event.kind = ProcessEvent::Kind::kExit;
@@ -177,7 +177,7 @@ std::vector<std::string> ProcessSet::Tail(const std::string& name) const {
 }
 
 bool IsWarningOrError(const std::string& log_line) {
-  // glog: W1120 23:20:21.123456 ...
+  // A line of glog, such as "W1120 23:20:21.123456 ...".
   if (log_line.size() > 5 && std::string("WEF").find(log_line[0]) != std::string::npos &&
       std::all_of(log_line.begin() + 1, log_line.begin() + 5, absl::ascii_isdigit)) {
     return true;

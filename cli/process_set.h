@@ -1,5 +1,5 @@
-// ProcessSet runs the child processes of a training run and reports everything that happens to
-// them, and to this process, as one sequence of events:
+// ProcessSet runs the child processes of a training run. It reports their output and their ends,
+// and the signals that this process receives, as one sequence of events:
 //
 //   line      a line of a child's standard output
 //   log       a line of a child's standard error, which is also appended to a file
@@ -23,12 +23,12 @@
 
 namespace thinwire {
 
-// Signals receives SIGINT, SIGTERM and SIGCHLD through a file descriptor that poll() can wait for,
-// instead of through an interrupting handler. Not thread-safe.
+// Signals receives SIGINT, SIGTERM and SIGCHLD through a file descriptor, for which poll() can
+// wait, instead of a signal handler. Not thread-safe.
 class Signals {
  public:
-  // Blocks SIGINT, SIGTERM and SIGCHLD and ignores SIGPIPE, for this thread and the threads that it
-  // starts later. Call it before starting any thread. Errors: the system's.
+  // Blocks the three signals in this thread and in threads that it starts afterwards, and ignores
+  // SIGPIPE. Must be called before any other thread starts.
   static absl::StatusOr<std::unique_ptr<Signals>> Block();
   ~Signals();
   Signals(const Signals&) = delete;
@@ -47,12 +47,15 @@ class Signals {
 // LineSplitter splits the bytes of a pipe into lines. Not thread-safe.
 class LineSplitter {
  public:
-  // Longer lines are split, so that a child cannot exhaust its parent's memory.
+  // Maximum line length. Longer lines are split, so that a child cannot exhaust its parent's
+  // memory.
   static constexpr size_t kMaxLineBytes = 1 << 16;
 
-  // Returns the lines that end within `bytes`, without their newlines.
+  // Appends `bytes` to the stored unterminated line. Returns all complete lines, without their
+  // newlines.
   std::vector<std::string> Take(std::string_view bytes);
-  // Returns the last, unterminated line, if there is one. Call it at the end of the pipe.
+  // Returns the last line if it is unterminated and not empty. Must be called at the end of the
+  // pipe.
   std::vector<std::string> TakeUnterminated();
 
  private:
@@ -63,10 +66,10 @@ struct ProcessEvent {
   enum class Kind { kLine, kLog, kExit, kSignal };
 
   Kind kind = Kind::kLine;
-  std::string name;  // the child's; empty for kSignal
-  std::string text;  // kLine, kLog
-  ExitStatus exit;   // kExit
-  int signal = 0;    // kSignal
+  std::string name;  // the child's name; empty for kSignal
+  std::string text;  // the line of kLine and kLog
+  ExitStatus exit;   // kExit only
+  int signal = 0;    // kSignal only
 
   bool operator==(const ProcessEvent&) const = default;
 };
@@ -74,26 +77,28 @@ struct ProcessEvent {
 // Not thread-safe. The destructor kills the running children.
 class ProcessSet {
  public:
-  // The number of log lines per child that Tail() returns at most.
+  // The maximum number of log lines that Tail() returns.
   static constexpr size_t kTailLines = 20;
 
-  // `signals` must outlive the set. Each child's log is appended to LOG_DIR/NAME.log.
+  // `signals` must outlive the set. The log of each child is appended to the file NAME.log in the
+  // folder `log_dir`.
   ProcessSet(Signals& signals, std::string log_dir);
   ~ProcessSet();
 
-  // Starts a child. REQUIRES: no running child has the name. Errors: those of Process::Start.
+  // Starts a child. REQUIRES: no running child is named `name`. Errors: those of Process::Start.
   absl::Status Start(const std::string& name, const std::vector<std::string>& arguments);
 
-  // Blocks until at least one event happens and returns the events; returns none after `timeout`.
+  // Blocks until at least one event happens, and returns the events. Returns an empty vector if
+  // none happens within `timeout`.
   std::vector<ProcessEvent> Wait(absl::Duration timeout);
 
-  // Sends a signal to a child; does nothing if it is not running.
+  // Sends a signal to a child. Does nothing if the child is not running.
   void Signal(const std::string& name, int number);
   void SignalAll(int number);
 
   bool running(const std::string& name) const;
   size_t running_count() const { return children_.size(); }
-  // Returns the last lines of a child's log, also after its end.
+  // Returns the last lines of a child's log, also after the child has ended.
   std::vector<std::string> Tail(const std::string& name) const;
 
  private:
@@ -108,18 +113,18 @@ class ProcessSet {
   };
 
   void ReadPipes(const std::string& name, Child& child, std::vector<ProcessEvent>& events);
-  // Removes the children that have ended.
+  // Removes the children that have ended and adds their kExit events to `events`.
   void Reap(std::vector<ProcessEvent>& events);
   void KeepLog(const std::string& name, const std::string& line);
 
   Signals& signals_;
   const std::string log_dir_;
-  std::map<std::string, Child> children_;  // running
+  std::map<std::string, Child> children_;  // the running children by name
   std::map<std::string, std::deque<std::string>> tails_;
 };
 
-// Returns true for a log line with a warning or an error, in the format of glog or of a plain
-// program.
+// Returns whether a log line is a warning or an error. Recognizes the format of glog and the usual
+// formats of other programs.
 bool IsWarningOrError(const std::string& log_line);
 
 }  // namespace thinwire

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Only a hanging test reaches this timeout.
+// Tests reach this timeout only if they hang.
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 
 class ProcessSetTest : public testing::Test {
@@ -32,7 +32,7 @@ class ProcessSetTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status;
   }
 
-  // Returns all events of a kind until every child has ended.
+  // Waits until every child has ended. Returns all events of `kind` that happened before.
   std::vector<ProcessEvent> AllOf(ProcessEvent::Kind kind) {
     std::vector<ProcessEvent> all;
     while (set_->running_count() > 0) {
@@ -45,7 +45,7 @@ class ProcessSetTest : public testing::Test {
     return all;
   }
 
-  // Returns the next event of a kind.
+  // Blocks until the next event of `kind` and returns it.
   ProcessEvent Next(ProcessEvent::Kind kind) {
     while (true) {
       for (const auto& event : set_->Wait(kTimeout)) {

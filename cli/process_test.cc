@@ -50,14 +50,14 @@ TEST(ProcessTest, ASignalReachesTheDescendantsOfTheProcess) {
   poll(&wait, 1, -1);
   EXPECT_FALSE(process->Poll());
   process->Signal(SIGKILL);
-  EXPECT_EQ(ReadAll(process->output_fd()),
-            "ready\n");  // the pipe closes when the sleeping descendant has ended too
+  // The pipe closes only when the descendant has ended, too.
+  EXPECT_EQ(ReadAll(process->output_fd()), "ready\n");
   EXPECT_EQ(EndOf(*process).ToString(), "killed by signal 9 (Killed)");
 }
 
 TEST(ProcessTest, ItHasItsOwnProcessGroup) {
   auto process = Shell("cat");
-  // `cat` ends at once, because its input is empty.
+  // `cat` ends at once because its standard input is empty, so the process may no longer exist.
   EXPECT_TRUE(getpgid(process->pid()) == process->pid() || process->Poll().has_value());
 }
 
@@ -96,7 +96,7 @@ TEST(ProcessTest, TheChildOfAKilledParentIsKilled) {
   ASSERT_EQ(read(told[0], &child, sizeof(child)), static_cast<ssize_t>(sizeof(child)));
   waitpid(parent, nullptr, 0);
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);  // a subreaper adopts orphaned descendants
+  ASSERT_EQ(waitpid(child, &status, 0), child);  // the test is a subreaper, so it adopts the child
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr absl::Duration kRateWindow = absl::Seconds(10);
 
-// Returns "41", or "35-41" if the workers are at different steps.
+// Returns the step of the workers, such as "41", or their range of steps, such as "35-41".
 std::string StepsText(const RunRecord& record, bool by_round) {
   uint64_t least = record.steps();
   if (by_round) return absl::StrCat(least);

@@ -90,8 +90,9 @@ ordered_json LostServersJson(const RunRecord& record) {
   return rows;
 }
 
-// Adds the workers' totals, and the servers' totals if they are known. A counter that both have,
-// such as accepted_pushes, is the servers' one.
+// Adds the totals of the workers' counters and, if known, of the servers' counters to `report`. If
+// workers and servers have a counter of the same name, such as accepted_pushes, the report contains
+// the servers' counter.
 void AddCounters(const RunResult& result, ordered_json& report) {
   AddToJson(result.record.Totals(), report);
   report["staleness"] = nullptr;

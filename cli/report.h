@@ -18,16 +18,16 @@ namespace thinwire {
 struct RunResult {
   JobConfig config;
   RunRecord record;
-  std::optional<ServerTotals> totals;  // set if every server replied at the end
+  std::optional<ServerTotals> totals;  // nullopt unless every server replied at the end of the run
   std::optional<uint32_t> parameters_crc32c;
   std::vector<std::string> problems;  // error messages
-  bool interrupted = false;           // by a signal
+  bool interrupted = false;           // whether a signal ended the run
 };
 
 nlohmann::ordered_json ReportJson(const RunResult& result);
 std::string ReportTable(const RunResult& result);
 
-// Errors: the system's, with the path.
+// Writes `report` to the file `path`. Errors: system errors, with the path.
 absl::Status WriteReport(const std::string& path, const nlohmann::ordered_json& report);
 
 }  // namespace thinwire

@@ -182,7 +182,7 @@ const char* StateName(State state) {
 void ServerTotals::ForEachCounter(
     const std::function<void(const std::string& name, uint64_t value)>& visit) const {
   thinwire::ForEachCounter(counters, [&](const std::string& name, uint64_t value) {
-    // These two uint64 fields of StatusReply identify a server's state; they count nothing.
+    // The fields `generation` and `epoch` of StatusReply are identifiers, not counters.
     if (name != "generation" && name != "epoch") visit(name, value);
   });
 }

@@ -1,5 +1,5 @@
-// RunRecord collects what a training run has reported so far: one row per worker, one per epoch,
-// and the failures. The progress line, the final table and the report file are three views of it.
+// RunRecord stores all reports of a training run so far: one row per worker, one row per epoch, and
+// the failures. It is the source of the progress line, the final table and the report file.
 #ifndef THINWIRE_CLI_RUN_RECORD_H_
 #define THINWIRE_CLI_RUN_RECORD_H_
 
@@ -23,29 +23,31 @@ struct WorkerRow {
 
   WorkerId worker;
   State state = State::kStarting;
-  std::string device;  // where its model computes
-  uint64_t step = 0;   // the last reported one; once done, the number of steps it took
+  std::string device;  // the device on which the worker computes
+  uint64_t step = 0;   // the last reported step; after kDone: the number of steps taken
   uint64_t epoch = 0;
   uint64_t examples = 0;
-  std::optional<double> train_loss;  // the last reported one; once done, that of the last epoch
+  std::optional<double> train_loss;  // the last reported loss; after kDone: of the last epoch
   double seconds = 0;
   double median_step_seconds = 0;
   bool evaluator = false;
-  std::optional<double> test_accuracy;  // of the final parameters
+  std::optional<double> test_accuracy;  // the accuracy of the final parameters
   std::optional<double> loss_scale;     // unset if the loss is not scaled
   WorkerCounters counters;
-  std::vector<WorkerEvent::PushCodec> push_codecs;  // once done, if the client chose them
-  std::string waiting;                              // empty if the worker waits for nobody
-  std::string reason;  // of a lost or stopped worker: how its process ended, and its last error
+  // The codecs of the pushes. Set after kDone if the client chose the codecs.
+  std::vector<WorkerEvent::PushCodec> push_codecs;
+  std::string waiting;  // the reason for the worker's wait; empty if the worker does not wait
+  // For a lost or stopped worker: the exit status of its process and its last error.
+  std::string reason;
 };
 
 struct EpochRow {
   uint64_t epoch = 0;
-  std::optional<double> train_loss;  // mean over the workers that reported one
-  uint32_t loss_count = 0;           // of those workers
+  std::optional<double> train_loss;  // mean loss of the workers that reported a loss
+  uint32_t loss_count = 0;           // number of workers that reported a loss
   std::optional<double> test_accuracy;
   std::optional<double> test_loss;
-  WorkerCounters counters;  // the sum over the workers, each at its end of the epoch
+  WorkerCounters counters;  // sums of the workers' counters at the end of this epoch
 };
 
 struct LostServer {
@@ -58,33 +60,37 @@ class RunRecord {
  public:
   explicit RunRecord(uint32_t worker_count);
 
-  // Ignores events whose worker is not below `worker_count`.
+  // Records an event of a worker. Ignores the event if its worker number is not below
+  // `worker_count`.
   void Apply(const WorkerEvent& event);
-  // Records that the worker's process ended. `stopped`: the run had asked the process to stop.
+  // Records that the worker's process ended. `stopped`: whether the run had asked the process to
+  // stop.
   void WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stopped);
   void ServerEnded(ServerId server, const ExitStatus& exit);
 
   const std::vector<WorkerRow>& workers() const { return workers_; }
-  // The epochs that at least one worker has finished, by number.
+  // Returns the epochs that at least one worker has finished, by epoch number.
   const std::map<uint64_t, EpochRow>& epochs() const { return epochs_; }
   const std::vector<LostServer>& lost_servers() const { return lost_servers_; }
 
   uint32_t CountOf(WorkerRow::State state) const;
-  // The sum of all workers' counters.
+  // Returns the sums of all workers' counters.
   WorkerCounters Totals() const;
-  uint64_t examples() const;  // the sum over the workers
-  uint64_t steps() const;     // the largest of any worker
-  double seconds() const;     // the largest of any worker
-  // The mean over the workers that reported a loss and are not lost; nothing if there are none.
+  uint64_t examples() const;  // the sum of `examples` over the workers
+  uint64_t steps() const;     // the largest `step` of any worker
+  double seconds() const;     // the largest `seconds` of any worker
+  // Returns the mean loss of the workers that reported a loss and are not lost, or nullopt if there
+  // are none.
   std::optional<double> train_loss() const;
-  // The result of the last worker that evaluated the final parameters, else that of the last
-  // evaluated epoch. Several workers may evaluate: when the evaluator leaves first, the next worker
-  // takes over.
+  // Returns the newest test accuracy of the final parameters, or of the last evaluated epoch if no
+  // worker has evaluated the final parameters. Several workers may evaluate the final parameters:
+  // if the evaluator leaves before other workers, the next worker becomes the evaluator.
   std::optional<double> test_accuracy() const;
-  // The median of the done workers' medians; 0 if no worker is done.
+  // Returns the median of `median_step_seconds` over the workers in state kDone, or 0 if there are
+  // none.
   double median_step_seconds() const;
-  // Returns "worker 0: step 41: waits for worker 3" for the first waiting worker; empty if no
-  // worker waits.
+  // Describes the wait of the first waiting worker, such as "worker 0: step 41: waits for worker
+  // 3". Returns "" if no worker waits.
   std::string waiting() const;
 
  private:
@@ -98,25 +104,26 @@ class RunRecord {
   std::optional<double> final_test_accuracy_;
 };
 
-// Returns "done", "lost" and so on.
+// Returns the name of a state in lower case, such as "done" or "lost".
 const char* StateName(WorkerRow::State state);
 
 struct ServerTotals {
-  // The sums of the counters of StatusReply, such as accepted_pushes. Its other fields are unset.
+  // The sum of each counter in StatusReply, such as accepted_pushes, over all servers. All other
+  // fields are unset.
   StatusReply counters;
-  // The number of accepted pushes per staleness.
+  // Maps each staleness to the number of accepted pushes with this staleness.
   std::map<uint64_t, uint64_t> staleness;
 
   // Calls `visit` with the name and the sum of each counter, in the order of control.proto.
   void ForEachCounter(
       const std::function<void(const std::string& name, uint64_t value)>& visit) const;
-  // The mean over the accepted pushes; 0 if there are none.
+  // Returns the mean staleness of the accepted pushes, or 0 if there are none.
   double mean_staleness() const;
-  // The largest staleness of an accepted push; 0 if there are none.
+  // Returns the largest staleness of an accepted push, or 0 if there are none.
   uint64_t max_staleness() const;
 };
 
-// Sums the replies of all servers.
+// Returns the totals of the replies of all servers.
 ServerTotals TotalsOf(std::span<const StatusReply> replies);
 
 }  // namespace thinwire

@@ -115,7 +115,7 @@ TEST(RunRecordTest, AnEpochsLossIsTheMeanOverTheWorkersThatHaveOne) {
   for (const uint32_t worker : {0, 1, 2}) {
     WorkerEvent event = Of(worker);
     event.mutable_epoch();
-    // Worker 1 had no example in this epoch.
+    // Worker 1 reports no loss, because it had no example in this epoch.
     if (worker != 1) event.mutable_epoch()->set_train_loss(2 + worker);
     record.Apply(event);
   }
@@ -140,7 +140,7 @@ TEST(RunRecordTest, TheAccuracyIsTheEvaluatorsOrTheLastEpochs) {
   done.mutable_done()->set_final_test_accuracy(0.9);
   record.Apply(done);
   EXPECT_DOUBLE_EQ(*record.test_accuracy(), 0.9);
-  // Worker 0 has left, so worker 1 evaluates the final parameters after its own last step.
+  // Worker 0 has left the job, so worker 1 evaluates the final parameters after its last step.
   done.set_worker(1);
   done.mutable_done()->set_final_test_accuracy(0.91);
   record.Apply(done);

@@ -92,7 +92,7 @@ struct ServerCalls::Server {
 
   absl::Mutex mu;
   std::unique_ptr<grpc::ClientContext> context ABSL_GUARDED_BY(mu);  // null if no call is pending
-  StatusReply reply;                                                 // of the pending call
+  StatusReply reply;  // the reply of the pending call
   std::optional<StatusReply> latest ABSL_GUARDED_BY(mu);
 };
 

@@ -1,4 +1,4 @@
-// ServerCalls asks the servers of a training run for their status and their parameters, over the
+// ServerCalls requests the status and the parameters of all servers of a training run, using the
 // Control service (proto/control.proto).
 #ifndef THINWIRE_CLI_SERVER_CALLS_H_
 #define THINWIRE_CLI_SERVER_CALLS_H_
@@ -16,7 +16,7 @@
 
 namespace thinwire {
 
-// MastersChecksum computes the checksum of a whole model from pieces that arrive in any order:
+// MastersChecksum computes the checksum of a whole model from chunks that arrive in any order:
 //
 //   CRC-32C of the masters of all tensors, fp32 little-endian and row-major, with the tensors in
 //   the order of their names
@@ -24,16 +24,17 @@ namespace thinwire {
 // Not thread-safe.
 class MastersChecksum {
  public:
-  // Errors: InvalidArgument if the bytes are not a whole number of fp32 values.
+  // Adds a chunk of a tensor. Errors: InvalidArgument if the length of the chunk in bytes is not a
+  // multiple of 4.
   absl::Status Add(const MastersChunk& chunk);
 
   uint64_t value_count() const { return value_count_; }
-  // Errors: DataLoss if the pieces of a tensor overlap or have a gap, with its name and the
-  // position.
+  // Returns the checksum of the added chunks. Errors: DataLoss, with the name of the tensor and the
+  // position, if the chunks of a tensor overlap or have a gap.
   absl::StatusOr<uint32_t> Crc32c() const;
 
  private:
-  // For each tensor name, the received pieces: offset in values -> bytes.
+  // Maps a tensor name to the chunks of the tensor, by their offset in values.
   std::map<std::string, std::multimap<uint64_t, std::string>> tensors_;
   uint64_t value_count_ = 0;
 };
@@ -41,24 +42,25 @@ class MastersChecksum {
 // Not thread-safe. The calls run on gRPC's threads.
 class ServerCalls {
  public:
-  // `addresses` has HOST:PORT of every server, in their order.
+  // `addresses` contains the HOST:PORT of every server, ordered by server number.
   explicit ServerCalls(const std::vector<std::string>& addresses);
   // Cancels the pending calls.
   ~ServerCalls();
   ServerCalls(const ServerCalls&) = delete;
   ServerCalls& operator=(const ServerCalls&) = delete;
 
-  // Starts a status call to every server that has none pending. Does not block.
+  // Starts a status call to every server that has no pending status call. Does not block.
   void AskStatus();
-  // Returns the latest replies to AskStatus(), one per server that has ever replied.
+  // Returns the latest reply to AskStatus() from each server that has replied.
   std::vector<StatusReply> latest() const;
 
-  // Asks every server for its status and blocks until all have replied. Errors: that of the first
-  // server that fails or does not reply within `timeout`, with its number and address.
+  // Requests the status of every server and blocks until all have replied. Errors: the error of the
+  // first server that fails or does not reply within `timeout`, with the number and address of the
+  // server.
   absl::StatusOr<std::vector<StatusReply>> Status(absl::Duration timeout);
 
-  // Returns the checksum of all masters. Errors: as Status(); DataLoss if the servers' pieces do
-  // not make up the shards of `statuses`.
+  // Returns the checksum of all masters. Errors: those of Status(); DataLoss if the number of
+  // received values differs from the number of values in the shards of `statuses`.
   absl::StatusOr<uint32_t> MastersCrc32c(const std::vector<StatusReply>& statuses,
                                          absl::Duration timeout);
 

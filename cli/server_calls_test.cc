@@ -17,10 +17,10 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-// Only a hanging test reaches this timeout.
+// Tests reach this timeout only if they hang.
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 
-// A server with the masters of one tensor.
+// A fake server that has the masters of one tensor.
 class FakeControlServer final : public Control::Service {
  public:
   FakeControlServer(std::string tensor, std::string values)
@@ -105,7 +105,7 @@ TEST(ServerCallsTest, AskStatusDoesNotBlock) {
 }
 
 TEST(ServerCallsTest, TheDestructorCancelsPendingCalls) {
-  // Nothing listens on port 1, so the call is pending until it is cancelled or has failed.
+  // No server listens on port 1, so the call stays pending until it fails or is cancelled.
   auto calls = std::make_unique<ServerCalls>(std::vector<std::string>{"127.0.0.1:1"});
   calls->AskStatus();
   EXPECT_THAT(calls->latest(), SizeIs(0));

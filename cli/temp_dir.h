@@ -1,4 +1,4 @@
-// TempDir is a private directory that exists as long as its object.
+// TempDir is a private directory that exists for the lifetime of the object.
 #ifndef THINWIRE_CLI_TEMP_DIR_H_
 #define THINWIRE_CLI_TEMP_DIR_H_
 
@@ -13,7 +13,7 @@ namespace thinwire {
 // Not thread-safe.
 class TempDir {
  public:
-  // Creates a directory in `parent` that only this user can access. Errors: the system's.
+  // Creates a directory in `parent` that only the current user can access. Errors: system errors.
   static absl::StatusOr<std::unique_ptr<TempDir>> Make(const std::string& parent);
   // Removes the directory and its contents.
   ~TempDir();
@@ -22,7 +22,7 @@ class TempDir {
 
   const std::string& path() const { return path_; }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
-  // Errors: the system's, with the path.
+  // Writes `text` to the file `name` in the directory. Errors: system errors, with the path.
   absl::Status WriteFile(const std::string& name, const std::string& text) const;
 
  private:

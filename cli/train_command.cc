@@ -20,8 +20,8 @@
 namespace thinwire {
 namespace {
 
-// Opens the report before the run, so that hours of training do not end in a report that cannot be
-// written.
+// Returns an error if the report cannot be written. Called before the run, so that the error is
+// reported before hours of training, not after.
 absl::Status CheckReportPath(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   std::ofstream out(path, std::ios::app);

@@ -1,4 +1,5 @@
-// `thinwire train`: a job file and flags become a run, a table and a report.
+// `thinwire train`: runs a job that a job file and flags describe, then prints a table and writes a
+// report.
 #ifndef THINWIRE_CLI_TRAIN_COMMAND_H_
 #define THINWIRE_CLI_TRAIN_COMMAND_H_
 
@@ -14,17 +15,17 @@
 namespace thinwire {
 
 struct TrainCommand {
-  std::string config_file;  // empty: flags alone
-  std::string bin_dir;      // empty: beside this program
-  std::string self;         // this program's path
-  std::string temp_parent;  // where the run's private folder is made
+  std::string config_file;  // path of the job file; empty: the flags alone define the job
+  std::string bin_dir;      // folder of the other programs; empty: near this program (launch.h)
+  std::string self;         // path of this program
+  std::string temp_parent;  // the folder in which the run creates its private folder
 };
 
 // Reads the job file, applies the flags, and checks the job. Errors: those of config/job_text.h and
 // config/job.h.
 absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags);
 
-// Runs the job. The table goes to OUT, messages go to CONSOLE. REQUIRES: CheckJob accepts CONFIG.
+// Runs the job. Prints the table to OUT and messages to CONSOLE. REQUIRES: CheckJob accepts CONFIG.
 ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console& console,
                   std::ostream& out);
 

@@ -20,7 +20,8 @@ using State = WorkerRow::State;
 
 constexpr char kJobFile[] = "job.textproto";
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
-// The time that workers get to report a lost server after `silence_seconds`.
+// After a server has failed, the workers have `silence_seconds` plus this time to report the
+// failure.
 constexpr absl::Duration kReportTime = absl::Seconds(10);
 
 bool ByRound(const JobConfig& config) {
@@ -28,7 +29,7 @@ bool ByRound(const JobConfig& config) {
          config.consistency().mode() == Consistency::Mode::backup;
 }
 
-// Returns the 3 of "worker 3" for start "worker ".
+// Returns the number after `start` in `name`: 3 for "worker 3" and "worker ".
 std::optional<uint32_t> NumberOf(const std::string& name, const std::string& start) {
   uint32_t number = 0;
   if (!name.starts_with(start) || !absl::SimpleAtoi(name.substr(start.size()), &number))
@@ -117,7 +118,7 @@ void TrainRun::AwaitWorkers() {
     std::optional<absl::Time> deadline = kill_at_ ? kill_at_ : stop_at_;
     Watch([&] { return done() || (kill_at_ ? kill_at_ : stop_at_) != deadline; }, deadline);
     if (done() || (kill_at_ ? kill_at_ : stop_at_) != deadline) continue;
-    // The deadline has passed: stop the workers first, kill them at the next deadline.
+    // The deadline has passed. The first deadline stops the workers; the second one kills them.
     const int number = kill_at_ ? SIGKILL : SIGTERM;
     kill_at_ = clock_.Now() + setting_.grace;
     for (const WorkerRow& row : result_.record.workers())
@@ -131,7 +132,7 @@ void TrainRun::AskServers() {
   result_.totals = TotalsOf(*statuses);
   const bool sealed =
       std::all_of(statuses->begin(), statuses->end(), [](const auto& s) { return s.sealed(); });
-  if (!sealed) return;  // no worker ever joined, so there are no parameters
+  if (!sealed) return;  // no worker ever joined, so the servers have no parameters
   const auto crc = calls_->MastersCrc32c(*statuses, kAnswerTimeout);
   if (!crc.ok()) return Fail(std::string(crc.status().message()));
   result_.parameters_crc32c = *crc;
@@ -230,7 +231,7 @@ void TrainRun::HandleExit(const ProcessEvent& event) {
   if (row.state != State::kLost) return;
   failures_.push_back(event.exit);
   Fail(absl::StrCat(event.name, " lost: ", row.reason));
-  // The log is shown only if the worker has not reported an error itself.
+  // The end of the log is shown only if the worker has not reported an error.
   if (row.reason == event.exit.ToString()) ShowTail(event.name);
 }
 

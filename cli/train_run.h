@@ -6,10 +6,10 @@
 //   3. ask the servers for their counters and the checksum of the parameters
 //   4. stop the servers
 //
-// If a worker is lost, the run records it and the other workers continue. If a server is lost, the
-// run ends once the workers have reported it. SIGINT or SIGTERM stops the workers, then the
-// servers; a process that does not stop within the grace period is killed. A second signal kills
-// all processes at once.
+// If a worker process fails, the run records the failure and the other workers continue. If a
+// server process fails, the run ends after the workers have reported the failure. SIGINT or SIGTERM
+// stops the workers, then the servers; a process that does not stop within the grace period is
+// killed. A second signal kills all processes at once.
 #ifndef THINWIRE_CLI_TRAIN_RUN_H_
 #define THINWIRE_CLI_TRAIN_RUN_H_
 
@@ -34,17 +34,17 @@
 namespace thinwire {
 
 struct TrainSetting {
-  JobConfig config;  // CheckJob found no problem
+  JobConfig config;  // REQUIRES: CheckJob accepts this job
   Programs programs;
-  absl::Duration start_timeout = absl::Seconds(60);  // until all servers listen
-  absl::Duration grace = absl::Seconds(10);          // from SIGTERM to SIGKILL
+  absl::Duration start_timeout = absl::Seconds(60);  // time limit until all servers listen
+  absl::Duration grace = absl::Seconds(10);          // time between SIGTERM and SIGKILL
 };
 
-// Not thread-safe. An object runs once.
+// Not thread-safe. Run() can be called once.
 class TrainRun {
  public:
-  // All arguments except `setting` must outlive the run. The job file and the logs of the processes
-  // are written to `dir`.
+  // All arguments except `setting` must outlive this object. The run writes the job file and the
+  // logs of the processes to `dir`.
   TrainRun(const TrainSetting& setting, Signals& signals, const TempDir& dir, Console& console,
            Clock& clock);
 
@@ -58,12 +58,13 @@ class TrainRun {
   absl::Status StartWorkers();
   void AwaitServers();
   void AwaitWorkers();
-  // Gets the servers' counters and the checksum of the parameters.
+  // Requests the servers' counters and the checksum of the parameters, and stores them in the
+  // result.
   void AskServers();
   void StopServers();
   ExitCode Result() const;
 
-  // Handles events until done() returns true or the deadline, if any, has passed.
+  // Handles events until done() returns true or until `deadline`, if set, has passed.
   template <typename Done>
   void Watch(Done done, std::optional<absl::Time> deadline);
   void Handle(const ProcessEvent& event);
@@ -77,8 +78,8 @@ class TrainRun {
   // Shows the last lines of a process's log.
   void ShowTail(const std::string& name);
 
-  // Returns the worker (server) with this process name, such as "worker 3"; nullopt if there is
-  // none.
+  // WorkerOf returns 3 for "worker 3", and nullopt if `name` is not the name of a worker. ServerOf
+  // does the same for servers.
   std::optional<WorkerId> WorkerOf(const std::string& name) const;
   std::optional<ServerId> ServerOf(const std::string& name) const;
   uint32_t running_workers() const;
@@ -90,13 +91,14 @@ class TrainRun {
   ProcessSet processes_;
   RunResult result_;
   Progress progress_;
-  std::vector<std::string> addresses_;  // of the servers; empty until reported
+  std::vector<std::string> addresses_;  // by server number; "" until the server reports its address
   std::unique_ptr<ServerCalls> calls_;
-  std::vector<ExitStatus> failures_;   // how lost processes ended
-  std::optional<absl::Time> kill_at_;  // when to kill the remaining workers
-  std::optional<absl::Time> stop_at_;  // when to stop the remaining workers after a server was lost
+  std::vector<ExitStatus> failures_;   // exit statuses of failed processes
+  std::optional<absl::Time> kill_at_;  // the time at which to kill the remaining workers
+  // After a server has failed: the time at which to stop the remaining workers.
+  std::optional<absl::Time> stop_at_;
   absl::Time next_progress_;
-  int signal_ = 0;  // the first signal received; 0: none
+  int signal_ = 0;  // the signal that this process received; 0: none
   bool stopping_servers_ = false;
 };
 

@@ -16,12 +16,11 @@ using testing::HasSubstr;
 using testing::SizeIs;
 using State = WorkerRow::State;
 
-// Servers and workers are shell scripts, so the processes are real but nothing answers the run's
-// calls.
+// Servers and workers are shell scripts: real processes that do not answer gRPC calls of the run.
 class TrainRunTest : public testing::Test {
  protected:
   static constexpr char kServer[] = "echo listening 127.0.0.1:1; exec sleep 1000";
-  // The command line is: --config FILE --worker NUMBER --addresses LIST.
+  // A worker's arguments are: --config FILE --worker NUMBER --addresses LIST.
   static constexpr char kNumber[] = "n=$4; ";
   static constexpr char kDone[] =
       "echo "
@@ -130,7 +129,7 @@ TEST_F(TrainRunTest, ATerminatedRunStopsItsWorkersInOrder) {
 }
 
 TEST_F(TrainRunTest, AnInterruptStopsTheTrainingWorkers) {
-  // The first worker interrupts the run, as Ctrl-C would; both workers then stop on SIGTERM.
+  // Worker 0 sends SIGINT to the run, as Ctrl-C would. Both workers then stop at SIGTERM.
   const std::string worker = absl::StrCat("trap 'exit 75' TERM; [ \"$n\" = 1 ] || kill -INT ",
                                           getpid(), "; while :; do sleep 0.05; done");
   EXPECT_EQ(Run(kServer, worker), ExitCode::kInterrupted);

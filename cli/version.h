@@ -1,5 +1,5 @@
-// Version information of this build. It has a source of its own because that source is compiled
-// again after every commit (revision.h).
+// Version information of this build. The function has its own source file, because this file is
+// compiled again after every commit (revision.h).
 #ifndef THINWIRE_CLI_VERSION_H_
 #define THINWIRE_CLI_VERSION_H_
 
@@ -7,7 +7,7 @@
 
 namespace thinwire {
 
-// Returns "thinwire 4f1c2d3e5a6b\ncodecs: fp32 fp16 ...".
+// Returns text such as "thinwire 4f1c2d3e5a6b\ncodecs: fp32 fp16 ...".
 std::string VersionText();
 
 }  // namespace thinwire

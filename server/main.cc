@@ -1,5 +1,5 @@
-// server: one server process of a job. It reads the job file, listens, and stops in order at
-// SIGTERM or SIGINT.
+// server: one server process of a job. It reads the job file, serves the job, and shuts down
+// cleanly at SIGTERM or SIGINT.
 #include <glog/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -55,14 +55,14 @@ std::string VersionText() {
 struct Flags {
   std::string config;
   uint32_t server = 0;
-  std::string addresses;  // of all servers, in their order; empty: not given
+  std::string addresses;  // addresses of all servers, by server number; empty: not given
   std::string listen;     // empty: not given
   bool insecure = false;
   uint32_t threads = 0;
 };
 
-// Returns the address to listen on. Errors: InvalidArgument for flags that do not fit the job or
-// one another.
+// Returns the address to listen on. Errors: InvalidArgument for flags that contradict the job or
+// each other.
 absl::StatusOr<std::string> ListenAddress(const Flags& flags, const thinwire::JobSpec& spec) {
   std::vector<std::string> addresses;
   if (!flags.addresses.empty()) {
@@ -92,8 +92,8 @@ absl::StatusOr<std::string> ListenAddress(const Flags& flags, const thinwire::Jo
   return listen;
 }
 
-// Checks that only this machine can reach LISTEN, unless INSECURE is set. Without credentials,
-// everybody who reaches the port can read and change the model. Errors: InvalidArgument.
+// Returns an error if other machines can reach LISTEN and INSECURE is false: the server requires no
+// credentials, so every process that reaches the port can read and change the model.
 absl::Status CheckExposure(const std::string& listen, bool insecure) {
   if (thinwire::IsLoopback(listen)) return absl::OkStatus();
   if (insecure) {
@@ -108,10 +108,11 @@ absl::Status CheckExposure(const std::string& listen, bool insecure) {
       listen, ")"));
 }
 
-// Handles SIGTERM and SIGINT from its construction on, so that neither kills a starting server.
+// Handles SIGTERM and SIGINT from its construction on, so that these signals do not kill a server
+// during its start.
 class StopSignals {
  public:
-  // Blocks until the first signal; returns at once if one arrived before.
+  // Blocks until the first signal. Returns at once if a signal has already arrived.
   void Wait() {
     signals_.async_wait([](const boost::system::error_code&, int signal) {
       LOG(INFO) << "signal " << signal << ": stopping";
@@ -131,8 +132,8 @@ absl::Status Serve(const Flags& flags) {
   RETURN_IF_ERROR(CheckExposure(listen, flags.insecure));
   StopSignals signals;
   thinwire::SteadyClock clock;
-  // Never destroyed: a thread of gRPC may release masters that it has sent after this function
-  // returns.
+  // The arena is never destroyed, because a thread of gRPC may release sent masters after this
+  // function has returned.
   static thinwire::HugePageArena& arena = *new thinwire::HugePageArena;
   const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
   ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
@@ -208,7 +209,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(thinwire::ExitCode::kUsage);
   }
-  // Both are settings of the whole process, so main makes them.
+  // Health checks and reflection are settings of the whole process, so main enables them.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   const absl::Status status = Serve(flags);

@@ -1,4 +1,4 @@
-// Effects are the results of Shard::Apply that its caller must act on: verdicts to send, reads to
+// Effects are the results of Shard::Apply on which its caller must act: verdicts to send, reads to
 // answer, and events to count.
 #ifndef THINWIRE_SERVER_CORE_EFFECTS_H_
 #define THINWIRE_SERVER_CORE_EFFECTS_H_
@@ -13,8 +13,7 @@
 
 namespace thinwire {
 
-// The verdict of a push, in the order of judging (docs/consistency.md). The numbers are those of
-// the wire.
+// The verdict of a push (docs/consistency.md). The numbers are part of the wire format.
 enum class Verdict : uint8_t {
   kAccept = 1,
   kStale = 2,
@@ -27,24 +26,24 @@ enum class Verdict : uint8_t {
 
 std::ostream& operator<<(std::ostream& out, Verdict verdict);
 
-// The verdict of a push or, for kStale and kFenced, of a read. A push with verdict kStale, kFenced
+// The verdict of a push, or of a read that is stale or fenced. A push with verdict kStale, kFenced
 // or kEarly finishes no step and is not a read; any other push is also a read for step + 1.
 struct Judgement {
   WorkerId worker;
-  Incarnation incarnation;  // the sender's, even if it is fenced
+  Incarnation incarnation;  // the sender's incarnation, also if it is fenced
   Step step;
   Verdict verdict = Verdict::kAccept;
-  bool again = false;      // the stored verdict of a push that was judged before
-  Step frontier;           // after the event
-  Version version;         // after the event
-  uint64_t staleness = 0;  // kAccept: updates since computed_version
+  bool again = false;      // the push was judged before; `verdict` is the stored verdict
+  Step frontier;           // the shard's frontier after the event
+  Version version;         // the shard's version after the event
+  uint64_t staleness = 0;  // accepted pushes only: number of updates since computed_version
 
   bool operator==(const Judgement&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const Judgement& value);
 };
 
-// A read to answer now. The caller sends Shard::Encoded(form.codec) or, for a read of published
-// values, Shard::Deltas.
+// A read to answer now. The caller sends Shard::Deltas if the reader wants published parameters,
+// else Shard::Encoded(form.codec).
 struct ReadAnswer {
   WorkerId worker;
   Incarnation incarnation;
@@ -55,24 +54,25 @@ struct ReadAnswer {
   friend std::ostream& operator<<(std::ostream& out, const ReadAnswer& value);
 };
 
-// The reply to a Join, for one shard.
+// One shard's reply to a Join.
 struct JoinAnswer {
-  Incarnation incarnation;  // the worker's newest
+  Incarnation incarnation;  // the worker's newest incarnation
   bool open = false;
   bool seeded = false;
   Step frontier;
-  Step predecessor_next;  // the worker's `next`
-  Step largest_next;      // of all workers
+  Step predecessor_next;  // the worker's `next` at this Join
+  Step largest_next;      // the largest `next` of all workers
 
   bool operator==(const JoinAnswer&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const JoinAnswer& value);
 };
 
-// A round that closed (Fold::kRound). Consecutive empty rounds that close together are reported as
-// the last of them.
+// A closed round (Fold::kRound). If several consecutive rounds without gradients close together,
+// only the last one is reported.
 struct ClosedRound {
   Step step;
-  // The workers of the accepted gradients, rising. If there are none, the version did not change.
+  // The workers whose gradients were accepted, in ascending order. If the list is empty, the round
+  // did not change the version.
   std::vector<WorkerId> accepted;
 
   bool operator==(const ClosedRound&) const = default;
@@ -90,17 +90,19 @@ struct Effects {
   friend std::ostream& operator<<(std::ostream& out, const Effects& value);
 };
 
-// A waiting read and the reason why it waits.
+// A waiting read and the reason for its wait.
 struct BlockedRead {
   WorkerId worker;
   Incarnation incarnation;
-  Step step;  // of the read
+  Step step;  // the step that the read requests
   Step frontier;
   bool unseeded = false;
-  uint32_t live = 0;    // before the shard opens: the number of live workers
-  uint32_t wanted = 0;  // before the shard opens: the number it needs; 0 once it is open
-  std::vector<WorkerId>
-      unfinished;  // once it is open: the live workers that have not finished the frontier
+  // Number of live workers before the shard opens; 0 in an open shard.
+  uint32_t live = 0;
+  // Number of live workers that the shard needs to open; 0 in an open shard.
+  uint32_t wanted = 0;
+  // In an open shard: the live workers that have not finished the frontier's step.
+  std::vector<WorkerId> unfinished;
 
   bool operator==(const BlockedRead&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const BlockedRead& value);

@@ -1,9 +1,8 @@
-// Event: everything that can happen to a shard. A shard's state follows from its events in their
-// order and from nothing else, so the event log consists of these events, and replay as well as
-// simulated clusters call Apply with them.
+// Event is one input of a shard. A shard's state depends on the sequence of its events and on
+// nothing else, so replays and simulated clusters drive a shard by passing events to Shard::Apply.
 //
-// Events were validated by server/edge. REQUIRES, for every event with a worker: worker < workers
-// of the shard's rule.
+// server/edge validates all events. REQUIRES: in every event that names a worker, worker <
+// Rule::workers.
 #ifndef THINWIRE_SERVER_CORE_EVENT_H_
 #define THINWIRE_SERVER_CORE_EVENT_H_
 
@@ -17,13 +16,13 @@
 
 namespace thinwire {
 
-// The first values of the shard, in fp32. Later seeds change nothing.
+// The initial values of the shard, in fp32. A shard that has values ignores the event.
 struct SeedEvent {
   CheckedPayload payload;
 };
 
-// A new process of a worker. An incarnation that is not newer than the known one (a repeated Join)
-// changes nothing.
+// A new process of a worker joins. If the incarnation is not newer than the worker's known
+// incarnation (a repeated Join), the event changes nothing.
 struct JoinEvent {
   WorkerId worker;
   Incarnation incarnation;
@@ -37,36 +36,41 @@ struct ReadEvent {
   ReadForm form;
 };
 
-// A gradient of `step`, and a read for step + 1.
+// A gradient of step `step`. The push is also a read for the next step.
 struct PushEvent {
   WorkerId worker;
   Incarnation incarnation;
   Generation generation;
   Step step;
-  uint32_t examples = 0;       // 0: no payload; the push only finishes the step
-  uint32_t late_examples = 0;  // of earlier late pushes whose values are part of this one
+  uint32_t examples = 0;  // if 0, the push has no payload and only finishes the step
+  // Number of examples in earlier late pushes whose values this push contains.
+  uint32_t late_examples = 0;
   Version computed_version;
   ReadForm read_form;
-  // Empty if examples is 0. The shard releases it as soon as it is folded or rejected.
+  // Empty if examples is 0. The shard releases the payload as soon as it has folded or rejected the
+  // push.
   CheckedPayload payload;
 };
 
-// The worker's lease ran out. The worker is no longer live, but keeps its row and its waiting read.
+// The worker's lease ran out. The worker is no longer live. Its row and its waiting read remain.
 struct ExpireEvent {
   WorkerId worker;
   Incarnation incarnation;
 };
 
-// A heartbeat of an expired worker. The worker is live again if it has read.
+// A heartbeat of a worker whose lease had expired. The worker becomes live again if it has sent a
+// read.
 struct ReturnEvent {
   WorkerId worker;
   Incarnation incarnation;
 };
 
-// start_timeout ran out. The shard opens with the live workers.
+// The start timeout ran out. From now on the shard opens with at least one live worker, once it has
+// values.
 struct OpenEvent {};
 
-// The worker leaves after its last verdict. Its waiting read is dropped and its incarnation closed.
+// The worker leaves after its last verdict. The shard drops its waiting read and fences later
+// messages of this incarnation.
 struct LeaveEvent {
   WorkerId worker;
   Incarnation incarnation;
@@ -75,7 +79,7 @@ struct LeaveEvent {
 using Event = std::variant<SeedEvent, JoinEvent, ReadEvent, PushEvent, ExpireEvent, ReturnEvent,
                            OpenEvent, LeaveEvent>;
 
-// Prints one line, with the length of a payload in place of its bytes.
+// Prints EVENT as one line, with the length of the payload instead of its bytes.
 std::ostream& operator<<(std::ostream& out, const Event& event);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// The consistency rule by example. testing/scenario.h explains the lines.
+// Examples of the rule in docs/consistency.md. testing/scenario.h defines the notation.
 #include <gtest/gtest.h>
 
 #include "absl/strings/string_view.h"

@@ -3,8 +3,8 @@
 //
 //   1  another generation, or an incarnation that never joined this shard  kStale
 //   2  an older incarnation, or one that has left                          kFenced
-//   3  the step of the last push that finished a step                      its verdict, again
-//      a step below it                                                     kRepeat
+//   3  the step of the last push that finished a step                      the stored verdict
+//      a step below the step of that push                                  kRepeat
 //   4  step < max(next, frontier)                                          kLate
 //   5  step > frontier + slack, or the shard is not open                   kEarly
 //   6  a value is not finite, or so large that the sum could overflow      kRefused
@@ -23,25 +23,25 @@
 
 namespace thinwire {
 
-// The state of the shard and of the pushing worker that the verdict depends on.
+// The part of the state of the shard and of the pushing worker that determines the verdict.
 struct JudgeInput {
   Generation generation;
   WorkerRow worker;
   Step frontier;
   uint64_t slack = 0;
   bool open = false;
-  uint32_t max_folded = 1;  // the most gradients that one update sums
+  uint32_t max_folded = 1;  // the maximum number of gradients in one update
 };
 
 struct Decision {
   Verdict verdict = Verdict::kAccept;
-  bool again = false;  // the stored verdict of a push that was judged before
+  bool again = false;  // the push was judged before; `verdict` is the stored verdict
 
   bool operator==(const Decision&) const = default;
 };
 
-// Applies rows 1 and 2, which hold for reads as well. Returns kStale, kFenced, or nullopt for a
-// valid sender.
+// Applies rows 1 and 2, which also apply to reads. Returns kStale, kFenced, or nullopt if the
+// sender is valid.
 std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generation,
                                    Incarnation incarnation);
 
@@ -49,8 +49,8 @@ std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generatio
 // such gradients, each weighted by EXAMPLES, stays finite. REQUIRES: both arguments are positive.
 float LargestAccepted(uint32_t examples, uint32_t max_folded);
 
-// Applies all rows. Only row 6 reads the payload. REQUIRES: push.payload has as many values as the
-// shard, or push.examples is 0.
+// Applies all rows. Only row 6 requires decoding the payload. REQUIRES: push.payload contains as
+// many values as the shard, or push.examples is 0.
 Decision Judge(const JudgeInput& input, const PushEvent& push);
 
 }  // namespace thinwire

@@ -1,5 +1,5 @@
-// Compares a shard with the oracle after every event of many random runs. They must agree on all
-// effects and all state.
+// Compares a shard with the oracle after every event of many random runs. Their effects and their
+// states must be equal.
 #include "server/core/testing/oracle.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class OracleTest : public testing::Test {
     std::cout << kRunsPerMode << " runs of " << kEventsPerRun << " events:";
     for (const auto& [what, count] : seen_) std::cout << " " << what << " " << count;
     std::cout << "\n";
-    // Every kind of result must have occurred often enough to be compared.
+    // Each kind of result must have occurred often enough; otherwise the runs tested too little.
     for (const char* what : {"accept", "late", "fenced", "stale", "repeat", "refused", "again"}) {
       EXPECT_GT(seen_[what], kRunsPerMode / 20) << what;
     }

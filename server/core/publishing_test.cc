@@ -1,4 +1,5 @@
-// Tests when a shard publishes. delta_publisher_test tests the contents of a delta.
+// Tests the events after which a shard publishes its parameters. delta_publisher_test.cc tests the
+// contents of deltas.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// A shard with one value, seeded with 0, whose workers have all read step 0.
+// A shard with one value whose seed is 0. All workers have read step 0.
 class PublishingTest : public testing::Test {
  protected:
   void Open(const Rule& rule, uint32_t every = 0) {
@@ -27,7 +28,7 @@ class PublishingTest : public testing::Test {
     }
   }
 
-  // Pushes for WORKER and returns the published version after it.
+  // Pushes a gradient of WORKER and returns the newest published version after the push.
   uint64_t Push(uint32_t worker, uint64_t step) {
     shard_->Apply(workers_[worker].Push(step, 1, {1}));
     return shard_->log()->newest().value;

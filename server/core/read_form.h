@@ -1,8 +1,8 @@
-// ReadForm says in which form a reader wants a shard's parameters.
+// ReadForm is the form in which a reader requests a shard's parameters.
 //
-//   a dense codec    the current masters in that codec
-//   Published()      all published values
-//   Since(version)   the changes of the published values since VERSION, which the reader holds
+//   a dense codec    the current masters, encoded with that codec
+//   Published()      all published parameters
+//   Since(version)   deltas from published version VERSION, which the reader holds, to the newest
 //
 // A value type.
 #ifndef THINWIRE_SERVER_CORE_READ_FORM_H_
@@ -18,7 +18,7 @@ namespace thinwire {
 
 struct ReadForm {
   ReadForm() = default;
-  // Implicit, because a codec is a read form.
+  // Implicit conversion: a dense codec alone is a read form.
   ReadForm(CodecId masters) : codec(masters) {}
 
   static ReadForm Published() {
@@ -33,7 +33,7 @@ struct ReadForm {
   }
 
   bool published = false;
-  CodecId codec = CodecId::kFp32;  // of the masters; unused if published
+  CodecId codec = CodecId::kFp32;  // the codec of the masters; unused if `published` is set
   std::optional<Version> held;     // the published version that the reader holds
 
   bool operator==(const ReadForm&) const = default;

@@ -13,8 +13,9 @@
 
 namespace thinwire {
 
-// Every event is applied in two phases: Handle records it in the table of workers, then Advance
-// draws the consequences (opening, rounds, updates, answers).
+// An event is applied in two phases. Handle judges the event and records it in the worker table and
+// the accumulator. Advance then opens the shard, closes rounds, applies updates, and answers reads
+// as the new state requires.
 struct Shard::State {
   State(const ShardOptions& options, const Optimizer& optimizer, const Schedule& schedule)
       : rule(options.rule),
@@ -42,7 +43,7 @@ struct Shard::State {
   void CloseRounds(Effects& effects);
   void CloseRound(Effects& effects);
   void MoveFrontier();
-  // Applies an update of fewer than fold_every gradients.
+  // Applies the accumulated gradients as an update, even if they are fewer than fold_every.
   void UpdateEarly();
   void PublishIfDue(Step frontier_before);
   void FillReplies(Effects& effects) const;
@@ -51,14 +52,14 @@ struct Shard::State {
   template <typename Sent>
   Judgement JudgementOf(const Sent& sent, const Decision& decision) const;
   BlockedRead BlockedReadOf(WorkerId worker) const;
-  // Returns how many live workers open the shard.
+  // Returns the number of live workers that the shard needs to open.
   uint32_t wanted() const { return start_timed_out ? 1 : rule.workers; }
 
   const Rule rule;
   const Generation generation;
 
   bool open = false;
-  bool start_timed_out = false;  // may happen before the seed or any worker arrives
+  bool start_timed_out = false;  // can become true before the seed or any worker arrives
   WorkerTable workers;
   Accumulator accumulator;
   Store store;
@@ -93,7 +94,7 @@ void Shard::State::Handle(const ReadEvent& event, Effects& effects) {
 void Shard::State::Handle(const PushEvent& event, Effects& effects) {
   const Decision decision = Judge(JudgeInputOf(event.worker), event);
   effects.judgement = JudgementOf(event, decision);
-  // A computed_version above the current one is a mistake of the peer and counts as staleness 0.
+  // A computed_version above the current version is an error of the peer; its staleness stays 0.
   if (decision == Decision{Verdict::kAccept} && event.computed_version < store.version()) {
     effects.judgement->staleness = store.version() - event.computed_version;
   }
@@ -163,7 +164,8 @@ void Shard::State::CloseRounds(Effects& effects) {
     if (has_gradients) {
       CloseRound(effects);
     } else {
-      // All empty rounds close at once, because a worker may read arbitrarily far ahead.
+      // Rounds without gradients close together in one iteration, because a worker may read a step
+      // that is arbitrarily far ahead.
       effects.rounds.push_back({Step{smallest->value - 1}, {}});
       workers.MoveFrontier(*smallest);
     }
@@ -172,7 +174,7 @@ void Shard::State::CloseRounds(Effects& effects) {
 
 void Shard::State::CloseRound(Effects& effects) {
   effects.rounds.push_back({workers.frontier(), accumulator.Contributors()});
-  // The round is over for workers that have not pushed, so every held gradient may be folded.
+  // A round that closes accepts no more pushes, so every held gradient can be folded now.
   accumulator.FoldInOrder([](WorkerId) { return false; });
   store.Apply(accumulator);
   workers.MoveFrontier(StepsAfter(workers.frontier(), 1));
@@ -181,7 +183,7 @@ void Shard::State::CloseRound(Effects& effects) {
 void Shard::State::MoveFrontier() {
   const std::optional<Step> smallest = workers.SmallestLiveNext();
   if (!smallest.has_value() || *smallest <= workers.frontier()) return;
-  // A reader in ssp must see every step below the frontier.
+  // In ssp, a reader must receive every accepted gradient of the steps below the frontier.
   if (rule.slack != kUnboundedSlack) UpdateEarly();
   workers.MoveFrontier(*smallest);
 }
@@ -190,9 +192,10 @@ void Shard::State::UpdateEarly() {
   if (accumulator.count() > 0) store.Apply(accumulator);
 }
 
-// Publishes a round when it closes and, in ssp, whenever the frontier moves, because readers are
-// promised every step below it. Otherwise publishes every `publish_every` updates, and the
-// remaining ones when no worker is live.
+// In sync and backup, publishes when a round closes. In ssp, publishes whenever the frontier moves,
+// because a reader must receive every accepted gradient of the steps below the frontier. Also
+// publishes after every `publish_every` updates (0: as many as there are live workers), and when no
+// worker is live.
 void Shard::State::PublishIfDue(Step frontier_before) {
   const uint64_t unpublished = store.version() - deltas->version();
   if (unpublished == 0) return;

@@ -1,14 +1,14 @@
-// Shard is the state machine of one parameter shard: it takes events and returns effects. It has no
-// other input or output.
+// Shard is the state machine of one parameter shard. Its only inputs are events; its only outputs
+// are effects and the parameters.
 //
-//   worker_table.h               which workers are live, and how far: next, frontier, waiting reads
-//   judge.h                      the verdict of a push
-//   update/accumulator.h         accepted gradients that are not yet part of an update
-//   update/store.h, optimizer/   update -> masters
-//   publish/publisher.h          masters -> payloads for readers, once per version and codec
-//   publish/delta_publisher.h    masters -> deltas, if the job publishes them
+//   worker_table.h               live workers, the `next` of each worker, frontier, waiting reads
+//   judge.h                      decides the verdict of a push
+//   update/accumulator.h         sums accepted gradients that are not yet part of an update
+//   update/store.h, optimizer/   apply an update to the masters
+//   publish/publisher.h          encodes masters for readers, once per version and codec
+//   publish/delta_publisher.h    encodes deltas for readers, if the job publishes deltas
 //
-// docs/consistency.md states the rule. Lives on its shard's strand and needs no lock.
+// docs/consistency.md defines the behavior. Lives on its shard's strand and needs no lock.
 #ifndef THINWIRE_SERVER_CORE_SHARD_H_
 #define THINWIRE_SERVER_CORE_SHARD_H_
 
@@ -38,15 +38,15 @@ struct ShardOptions {
   Generation generation;
   uint64_t planned_examples = 0;
   SparseUpdateSpec sparse_updates;
-  std::optional<PublishOptions> publish;  // none: readers get the masters only
-  // Holds the arrays with an element per value: masters, slots, sums, published values. Outlives
-  // the shard and every reader of its masters.
+  std::optional<PublishOptions> publish;  // nullopt: the shard publishes no deltas
+  // Allocates the arrays with one element per parameter: masters, slots, sums, published
+  // parameters. Must outlive the shard and every reader of its masters.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
 
 class Shard {
  public:
-  // OPTIMIZER and SCHEDULE outlive the shard. Shards share them.
+  // OPTIMIZER and SCHEDULE must outlive the shard. Several shards may use the same objects.
   Shard(const ShardOptions& options, const Optimizer& optimizer, const Schedule& schedule);
   ~Shard();
   Shard(const Shard&) = delete;
@@ -55,24 +55,25 @@ class Shard {
   // Applies EVENT and returns its effects. Never fails, because server/edge validates events.
   Effects Apply(const Event& event);
 
-  // Returns the parameters at version() in a dense codec. Calls for the same version and codec
-  // share one encoding. In fp32 the payload shares the memory of the masters. REQUIRES: seeded().
+  // Returns the parameters of version(), encoded with a dense codec. Calls with the same version
+  // and codec return the same bytes. An fp32 payload shares the memory of the masters. REQUIRES:
+  // seeded().
   ByteChain Encoded(CodecId codec);
 
-  // Returns the indices that the newest update selected (gTop-k), as an index list
-  // (common/codec/sparse/index_list.h). Every answer with parameters carries this list. Empty
-  // unless unselected values return to the workers.
+  // Returns the indices that gTop-k selected in the newest update, as an index list
+  // (common/codec/sparse/index_list.h). Every answer to a read carries this list. Returns an empty
+  // chain unless unselected values return to the workers.
   const ByteChain& selected_list() const;
 
-  // The next three methods REQUIRE options.publish and seeded().
+  // Deltas, log and published REQUIRE: options.publish is set, and seeded().
 
-  // Returns the deltas that bring a reader of published version HELD (nullopt: a reader without
-  // values) to the newest one.
+  // Returns the deltas that bring a reader from published version HELD to the newest published
+  // version. HELD is nullopt if the reader has no parameters.
   DeltaChain Deltas(std::optional<Version> held);
   std::shared_ptr<const VersionLog> log() const;
   std::span<const float> published() const;
 
-  // Returns every waiting read with the reason why it waits, in the workers' order.
+  // Returns every waiting read with the reason for its wait, ordered by worker number.
   std::vector<BlockedRead> BlockedReads() const;
 
   std::span<const float> masters() const;

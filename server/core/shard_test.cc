@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 
-// A shard with one value. Open() seeds it with 0 and lets all workers read step 0.
+// A shard with one value. Open() seeds the shard with 0 and reads step 0 for all workers.
 class ShardTest : public testing::Test {
  protected:
   void Make(const Rule& rule) {
@@ -44,7 +44,7 @@ class ShardTest : public testing::Test {
   std::vector<FakeWorker> workers_;
 };
 
-// One of the four values is 0, which is never selected.
+// Each round selects at most two of the four values, and never a zero.
 TEST_F(ShardTest, EveryAnswerOfARoundCarriesItsSelection) {
   ShardOptions options;
   options.value_count = 4;
@@ -63,7 +63,8 @@ TEST_F(ShardTest, EveryAnswerOfARoundCarriesItsSelection) {
   EXPECT_TRUE(shard_->Apply(a.Push(0, 1, {1, 4, 2, 3})).answers.empty());
   EXPECT_EQ(shard_->Apply(b.Push(0, 1, {3, 0, 4, -3})).answers.size(), 2u);
   EXPECT_EQ(taken(), (std::vector<uint32_t>{0, 2}));
-  // Round 0 left no remainder, and round 1 has no other gradient.
+  // Unselected values return to the workers, so the shard keeps none from round 0. In round 1, only
+  // one value is nonzero.
   shard_->Apply(a.Push(1, 1, {0, 0, 0, 8}));
   EXPECT_EQ(shard_->Apply(b.Push(1, 1, {0, 0, 0, 0})).answers.size(), 2u);
   EXPECT_EQ(taken(), std::vector<uint32_t>{3});
@@ -242,7 +243,7 @@ TEST_F(ShardTest, AnOrderedPayloadWaitsForLowerWorkersUntilTheyLeave) {
   EXPECT_TRUE(watch.expired());
 }
 
-// 3e38 is finite, but its product with two examples is not.
+// 3e38 is finite in fp32, but its product with 2, the number of examples, is not.
 TEST_F(ShardTest, AGradientThatWouldOverflowTheSumIsRefused) {
   Open(Rule::Async(1));
   const Effects effects = shard_->Apply(workers_[0].Push(0, 2, {3e38f}));
@@ -265,7 +266,8 @@ TEST_F(ShardTest, TheLargestAcceptedValueKeepsMastersFinite) {
   }
 }
 
-// Tries every arrival order of a round during which one worker expires and returns.
+// Runs a round in every order of arrival of the pushes. During the round, one worker expires and
+// returns.
 TEST_F(ShardTest, AnOrderedRoundGivesTheSameBitsInAnyArrivalOrder) {
   const float values[] = {1e8f, 1.0f, -1e8f, 3.0f};
   std::vector<uint32_t> order = {0, 1, 2, 3};

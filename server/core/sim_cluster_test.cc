@@ -1,5 +1,5 @@
 // Runs simulated clusters with faults in every mode. All workers must reach their last step, and
-// all ledgers must balance.
+// the ledgers must report no violation.
 #include "server/core/testing/sim_cluster.h"
 
 #include <gtest/gtest.h>

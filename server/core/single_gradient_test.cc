@@ -1,9 +1,9 @@
-// Tests that an update straight from the payload of the only gradient has the bits of an update
-// through the sum.
+// Tests updates with a single gradient. The optimizer can read the values directly from the
+// payload, or from the sum after the payload was decoded. Both paths must give the same bits.
 //
-//   sync of 1    the push closes its round: values come from the payload
-//   async of 1   the push makes an update: values come from the payload
-//   sync of 2    one worker is idle: the push is decoded into the sum at the end of its event
+//   sync, 1 worker    the push closes its round: values come from the payload
+//   async, 1 worker   the push makes an update: values come from the payload
+//   sync, 2 workers   one worker is idle: the push is decoded into the sum at the end of its event
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kValues = 2 * kDecodedBlock + 777;
 constexpr uint64_t kSteps = 3;
 
-// Returns BYTES in pieces whose boundaries fall inside codes and blocks.
+// Returns BYTES as a chain of pieces that are split inside codes and inside blocks of the codec.
 ByteChain InPieces(const std::vector<std::byte>& bytes) {
   const auto owner = std::make_shared<std::vector<std::byte>>(bytes);
   ByteChain chain;
@@ -46,7 +46,8 @@ class SingleGradientTest : public testing::TestWithParam<std::tuple<OptimizerKin
       : optimizer_(MakeOptimizer({.kind = std::get<0>(GetParam()), .weight_decay = 0.125}).value()),
         codec_(MakeCodec(std::get<1>(GetParam())).value()) {}
 
-  // Returns the bits of the masters after worker 0's pushes. The other workers push nothing.
+  // Returns the bits of the masters after the pushes of worker 0. The other workers push no
+  // gradients.
   std::vector<uint32_t> MastersAfter(const Rule& rule) const {
     Shard shard({.value_count = kValues, .rule = rule, .generation = {}}, *optimizer_, schedule_);
     shard.Apply(SeedEvent{Fp32Payload(Gauss(kValues, 1))});

@@ -1,6 +1,6 @@
-// Compares a shard with sparse updates (lazy slots, gTop-k) and a simple model of them in many
-// random runs. The oracle determines the gradients of each update. The model applies
-// docs/optimizers.md to them, value by value.
+// Compares a shard with sparse updates (lazy slots, gTop-k) with a simple model of such a shard in
+// many random runs. The oracle determines the gradients of each update. The model applies the
+// formulas of docs/optimizers.md to these gradients, value by value.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,14 +23,15 @@ namespace thinwire {
 namespace {
 
 constexpr size_t kValues = 24;
-constexpr int kRuns = 2000;  // per setting
+constexpr int kRuns = 2000;  // number of runs for each setting
 constexpr int kEvents = 60;
 constexpr uint64_t kPlannedExamples = 200;
 constexpr double kMomentum = 0.75;
 constexpr double kWeightDecay = 0.03125;
 
-// Expands a payload of two values to one of kValues, sparse in most cases. Entries are positive
-// whole numbers, so that no sum of entries is 0.
+// Returns a random payload of kValues values. DRAWN, a payload of two values, seeds the random
+// numbers. Most results are sparse. Entries are positive whole numbers, so that no sum of entries
+// is 0; if DRAWN contains an infinity, the result does, too.
 CheckedPayload Widened(const CheckedPayload& drawn) {
   const std::vector<float> two = Values(drawn);
   SeededRandom random(static_cast<uint64_t>(two[0]) + 1);
@@ -53,7 +54,7 @@ Event Widened(Event event) {
   return event;
 }
 
-// Gradient descent with momentum and weight decay.
+// A simple model of a shard that uses gradient descent with momentum and weight decay.
 class Model {
  public:
   explicit Model(const SparseUpdateSpec& sparse_updates) : sparse_updates_(sparse_updates) {}
@@ -75,11 +76,11 @@ class Model {
   }
 
   const std::vector<double>& masters() const { return masters_; }
-  // The indices that the last update selected, in rising order.
+  // Returns the indices that the last update selected, in ascending order.
   const std::vector<uint32_t>& selected() const { return selected_; }
 
  private:
-  // Computes in fp32, so that nearly equal values are ordered as in the shard.
+  // Computes in fp32, so that nearly equal values have the same order as in the shard.
   std::vector<float> Selected(const std::vector<float>& gradient) {
     std::vector<size_t> order;
     for (size_t i = 0; i < kValues; ++i) {
@@ -111,7 +112,7 @@ class Model {
   std::vector<uint32_t> selected_;
 };
 
-// Draws a rule that THINNING allows.
+// Draws a rule that is valid with SPARSE_UPDATES.
 Rule DrawRule(const SparseUpdateSpec& sparse_updates, SeededRandom& random) {
   const uint32_t workers = 1 + static_cast<uint32_t>(random.Below(4));
   const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));

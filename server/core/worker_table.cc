@@ -64,8 +64,8 @@ void WorkerTable::Join(WorkerId worker, Incarnation incarnation) {
 
 void WorkerTable::Read(WorkerId worker, const WaitingRead& read) {
   WorkerRow& w = row(worker);
-  // The steps of an incarnation never decrease. This read was overtaken on the network and must not
-  // replace the newer one.
+  // The steps that an incarnation reads never decrease. A read for a smaller step is an older one
+  // that arrived out of order and must not replace the newer read.
   if (w.read.has_value() && read.step < *w.read) return;
   w.read = read.step;
   w.next = std::max(w.next, read.step);

@@ -1,15 +1,15 @@
-// WorkerTable is the table of a shard's workers and its frontier: which workers are live, and how
-// far each one is.
+// WorkerTable stores a shard's frontier and one row per worker: the worker's liveness, its `next`
+// step and its waiting read.
 //
 //   joined ----read----> live ----expire----> expired ----any message, return----> live
 //      ^                  |                     |
-//      +-- a newer incarnation                  +--leave--> left (the incarnation is closed)
+//      +-- a newer incarnation                  +--leave--> left (later messages are fenced)
 //
-// `next` is the first step that a worker has not finished, in any incarnation. A push that was
+// `next` is the first step that no incarnation of the worker has finished. A push that was
 // accepted, late or refused finishes its step; a read for step t finishes every step below t.
 // Neither `next` nor the frontier ever decreases.
 //
-// Peers may send steps up to 2^64 - 1. Sums with steps saturate there.
+// Peers may send steps up to 2^64 - 1. Additions to a step saturate at this number.
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_WORKER_TABLE_H_
@@ -29,7 +29,7 @@ namespace thinwire {
 // Returns step + n, or the largest step if the sum overflows.
 Step StepsAfter(Step step, uint64_t n);
 
-// The last push that finished a step. If it arrives again it gets the same verdict.
+// The last push that finished a step. If the push arrives again, it receives the stored verdict.
 struct JudgedPush {
   Step step;
   Verdict verdict = Verdict::kAccept;
@@ -44,13 +44,13 @@ struct WaitingRead {
   bool operator==(const WaitingRead&) const = default;
 };
 
-// One row of the table. All fields except `next` belong to the newest incarnation.
+// One row of the table. All fields except `next` describe the newest incarnation of the worker.
 struct WorkerRow {
   Incarnation incarnation;  // 0: never joined
   bool expired = false;     // the lease ran out, and no message arrived since
   bool left = false;
   Step next;
-  std::optional<Step> read;  // the largest step of its reads
+  std::optional<Step> read;  // the largest step for which the worker sent a read
   std::optional<JudgedPush> last_push;
   std::optional<WaitingRead> waiting;
 
@@ -63,7 +63,7 @@ class WorkerTable {
  public:
   explicit WorkerTable(uint32_t worker_count) : workers_(worker_count) {}
 
-  // REQUIRES, here and below: worker < worker_count.
+  // All methods with a WORKER argument REQUIRE: worker < worker_count.
   const WorkerRow& of(WorkerId worker) const {
     ABSL_HARDENING_ASSERT(worker.value < workers_.size());
     return workers_[worker.value];
@@ -71,27 +71,27 @@ class WorkerTable {
   Step frontier() const { return frontier_; }
 
   uint32_t live_count() const;
-  // Returns whether INCARNATION is the worker's newest and has not left.
+  // Returns whether INCARNATION is the worker's newest incarnation and has not left.
   bool IsCurrent(WorkerId worker, Incarnation incarnation) const;
   // Returns the smallest `next` of the live workers, or nullopt if no worker is live.
   std::optional<Step> SmallestLiveNext() const;
   // Returns the largest `next` of all workers.
   Step LargestNext() const;
-  // Returns the live workers that have not finished the frontier, in rising order.
+  // Returns the live workers that have not finished the frontier's step, in ascending order.
   std::vector<WorkerId> UnfinishedWorkers() const;
   // Returns whether WORKER, live or not, may still push the frontier's step.
   bool MayPushFrontier(WorkerId worker) const;
-  // Returns the workers with a waiting read, in rising order.
+  // Returns the workers with a waiting read, in ascending order.
   std::vector<WorkerId> Waiting() const;
 
-  // Lets a newer incarnation take over the worker's row, of which only `next` remains. An older or
+  // Gives the worker's row to a newer incarnation and resets every field except `next`. An older or
   // equal incarnation changes nothing.
   void Join(WorkerId worker, Incarnation incarnation);
-  // The methods below up to Leave REQUIRE that the sender's incarnation IsCurrent().
+  // MarkHeard, Read, Finish, Expire and Leave REQUIRE: IsCurrent(worker, the sender's incarnation).
 
-  // Records a message from the worker, which ends its expiry.
+  // Records that a message from the worker arrived. An expired worker is no longer expired.
   void MarkHeard(WorkerId worker) { row(worker).expired = false; }
-  // Registers a waiting read. A read for a smaller step than an earlier one changes nothing; a
+  // Registers a waiting read. A read for a smaller step than an earlier read changes nothing; a
   // repeated read is answered again.
   void Read(WorkerId worker, const WaitingRead& read);
   // Records the verdict of a push that finished STEP.
@@ -101,8 +101,8 @@ class WorkerTable {
 
   // REQUIRES: to >= frontier().
   void MoveFrontier(Step to) { frontier_ = to; }
-  // Removes the waiting reads for steps up to LAST and returns them as answers, in the workers'
-  // order.
+  // Removes the waiting reads for steps up to LAST (inclusive) and returns them as answers, ordered
+  // by worker number.
   std::vector<ReadAnswer> ReleaseReads(Step last);
 
  private:

@@ -12,7 +12,7 @@ constexpr WorkerId kB{1};
 constexpr Incarnation kFirst{1};
 constexpr Incarnation kSecond{2};
 
-// Workers A and B, both live and reading step 0.
+// Returns a table in which workers A and B are live, each with a waiting read for step 0.
 WorkerTable TwoLive() {
   WorkerTable table(2);
   for (const WorkerId w : {kA, kB}) {

@@ -18,8 +18,8 @@ namespace {
 // The wire is little-endian, as are all supported machines.
 static_assert(std::endian::native == std::endian::little);
 
-// Rejects too many shards before a partition is made. Partition::Make rejects tensors that overflow
-// a count.
+// Returns an error if the tensors of REQUEST need more than kMaxJobShards shards. Called before
+// Partition::Make, which rejects tensors whose sizes overflow.
 absl::Status CheckShardCount(const JoinRequest& request) {
   double total = 0;
   for (const Tensor& tensor : request.tensors()) {
@@ -41,7 +41,8 @@ absl::Status Wrong(ShardId shard, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("shard ", shard.value, ": ", what));
 }
 
-// Converts a frame's entries to events, grouped by shard in the order of their first entries.
+// Converts the entries of a frame to events and groups the events by shard. Shards are in the order
+// of their first entries.
 class Grouping {
  public:
   Grouping(const Partition& partition, ServerId self, bool publishes, const WorkerFrame& frame)

@@ -1,6 +1,6 @@
-// Conversions between the wire's messages and core's types. This is the only place that validates
-// input from peers: core checks nothing again. Errors are InvalidArgument and name the shard, the
-// expected and the actual value.
+// Conversions between messages of the wire and types of server/core. Only these functions validate
+// input from peers; server/core does not check it again. Errors are InvalidArgument unless stated
+// otherwise. Messages name the shard, if any, the expected value and the actual value.
 #ifndef THINWIRE_SERVER_EDGE_CONVERT_H_
 #define THINWIRE_SERVER_EDGE_CONVERT_H_
 
@@ -18,24 +18,26 @@
 
 namespace thinwire {
 
-// A model with more shards is refused, because a small Join could otherwise allocate much memory.
+// The maximum number of shards of a model. Without this limit, a small Join request could make the
+// server allocate much memory.
 inline constexpr uint64_t kMaxJobShards = 65536;
 
-// Returns the partition of a Join's tensors and compares its hash with the worker's. Errors:
-// InvalidArgument for tensors without a valid partition, FailedPrecondition for another hash or
-// number of servers.
+// Returns the partition of the tensors in REQUEST. Errors: InvalidArgument if the tensors have no
+// valid partition; FailedPrecondition if the partition's hash or the number of servers differs from
+// the worker's.
 absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t server_count);
 
-// The events of one frame for one shard: seeds, then pushes, then reads, each in the frame's order.
+// The events of one frame for one shard: first seeds, then pushes, then reads. Events of one kind
+// are in the order of the frame.
 struct ShardEvents {
   ShardId shard;
   std::vector<Event> events;
 };
 
-// Returns the events of FRAME and moves the payloads out of it. Checks every entry first, so that a
-// malformed frame changes nothing. Skips seeds of another generation than GENERATION. Reads of
-// published values are valid if the job PUBLISHES. REQUIRES: the frame's worker and epoch are
-// checked.
+// Returns the events of FRAME, whose payloads move into the events. Checks every entry first and
+// returns no event of a malformed frame. Skips seeds whose generation is not GENERATION. Reads of
+// published parameters are errors unless PUBLISHES is true. REQUIRES: the caller has checked the
+// frame's worker and epoch.
 absl::StatusOr<std::vector<ShardEvents>> EventsOf(WorkerFrame&& frame, const Partition& partition,
                                                   ServerId self, Generation generation,
                                                   bool publishes);
@@ -44,8 +46,8 @@ VerdictEntry VerdictEntryOf(ShardId shard, const Judgement& judgement);
 WaitingEntry WaitingEntryOf(ShardId shard, const BlockedRead& read);
 ShardState ShardStateOf(ShardId shard, const JoinAnswer& answer);
 
-// Returns the masters VALUES of SHARD as one chunk per tensor segment. REQUIRES: values.size() ==
-// partition.value_count(shard).
+// Returns VALUES, the masters of SHARD, as one chunk per tensor segment of the shard. REQUIRES:
+// values.size() == partition.value_count(shard).
 std::vector<MastersChunk> MastersChunksOf(const Partition& partition, ShardId shard,
                                           std::span<const float> values);
 

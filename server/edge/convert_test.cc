@@ -36,7 +36,7 @@ JoinRequest Request() {
   return request;
 }
 
-// Two shards with four values each, one per server.
+// Uses a partition with two shards of four values each, one shard per server.
 class ConvertTest : public testing::Test {
  protected:
   absl::StatusOr<std::vector<ShardEvents>> Events(WorkerFrame frame) const {

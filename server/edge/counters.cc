@@ -5,8 +5,8 @@
 namespace thinwire {
 namespace {
 
-// The most partly closed steps to remember. More exist only if shards drift far apart; then the
-// oldest are dropped.
+// The maximum number of partly closed steps to store. If the frontiers of the shards differ by more
+// steps, the oldest ones are dropped.
 constexpr size_t kMaxSteps = 4096;
 
 void CountVerdict(Verdict verdict, StatusReply& counts) {

@@ -1,7 +1,7 @@
-// Counters counts the events of this server since its start, in the fields of a StatusReply.
+// Counters stores the counters of this server since its start in the fields of a StatusReply.
 //
-// A new counter needs a field in StatusReply (proto/control.proto) and an Update() call at the
-// place of the event.
+// A new counter requires a field in StatusReply (proto/control.proto) and a call of Update() where
+// the counted event happens.
 //
 // Thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_COUNTERS_H_
@@ -20,30 +20,33 @@
 
 namespace thinwire {
 
-// Staleness from this value on is counted as this value. Peers send the numbers that staleness is
-// computed from, and must not determine how many counts there are.
+// The largest staleness with a counter of its own; larger staleness is counted as kMaxStaleness.
+// Without this limit, peers could create any number of counters, because staleness is computed from
+// numbers that they send.
 inline constexpr uint64_t kMaxStaleness = 1024;
 
 class Counters {
  public:
-  // Sets the number of shards that close each round. Call it before the first round closes.
+  // Sets the number of shards on this server, all of which close each round. Must be called before
+  // the first round closes.
   void SetShardCount(size_t shard_count) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Counts the judgement and the rounds of one shard's effects.
+  // Adds the verdict, the staleness and the closed rounds in EFFECTS, the effects of one event at
+  // one shard, to the counters.
   void Count(const Effects& effects) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Calls update(counts), which changes the counts of a StatusReply.
+  // Calls update(counts), which may change any counter in the StatusReply `counts`.
   template <typename F>
   void Update(const F& update) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     update(counts_);
   }
 
-  // Sets the counts of REPLY.
+  // Sets the counters in REPLY.
   void FillIn(StatusReply& reply) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A step that some shards have closed and others have not.
+  // A step whose round is closed at some shards and still open at others.
   struct PartlyClosedStep {
     std::vector<WorkerId> accepted;
     size_t shard_count = 0;
@@ -55,7 +58,7 @@ class Counters {
 
   mutable absl::Mutex mu_;
   size_t shard_count_ ABSL_GUARDED_BY(mu_) = 0;
-  StatusReply counts_ ABSL_GUARDED_BY(mu_);  // counts only; other fields stay unset
+  StatusReply counts_ ABSL_GUARDED_BY(mu_);  // contains counters only; other fields are unset
   std::map<Step, PartlyClosedStep> steps_ ABSL_GUARDED_BY(mu_);
 };
 

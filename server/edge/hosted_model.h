@@ -1,5 +1,5 @@
-// HostedModel is a model's partition with the shards that live on this server. ModelSlot holds the
-// job's model: the first Join brings it, and every later Join must bring the same one.
+// HostedModel contains a model's partition and the shards of this server. ModelSlot stores the
+// job's model. The first Join defines the model, and every later Join must contain the same model.
 #ifndef THINWIRE_SERVER_EDGE_HOSTED_MODEL_H_
 #define THINWIRE_SERVER_EDGE_HOSTED_MODEL_H_
 
@@ -21,22 +21,25 @@
 
 namespace thinwire {
 
-// Immutable and thread-safe; each shard changes on its own strand. Outlives the pool's threads.
+// Immutable and thread-safe; the state of each shard changes on the shard's strand only. Must
+// outlive the threads of the shards' pool.
 class HostedModel {
  public:
-  // OPTIONS apply to every shard, except that value_count is set per shard and shards of vectors
-  // have no selection.
+  // OPTIONS apply to every shard, with two exceptions: each shard has its own value_count, and
+  // shards of vectors do not use gTop-k selection.
   HostedModel(Partition partition, ServerId self, ShardOptions options,
               const ShardHost::Shared& shared);
 
   const Partition& partition() const { return partition_; }
-  // The shards of this server in push order; may be empty.
+  // Returns the shards of this server in ascending order of their numbers, in which workers push
+  // them. May be empty.
   const std::vector<std::unique_ptr<ShardHost>>& hosts() const { return hosts_; }
-  // REQUIRES: the shard lives on this server.
+  // Returns the host of SHARD. REQUIRES: SHARD is on this server.
   ShardHost& host(ShardId shard) const { return *by_shard_[shard.value]; }
 
-  // Calls WORK(host, shard) on every strand, then DONE with the results in the order of hosts().
-  // DONE runs on the strand that finishes last, or at once if there is no shard.
+  // Calls WORK(host, shard) for every shard on its strand, then DONE with the results in the order
+  // of hosts(). DONE runs on the strand that finishes last, or within this call if the server has
+  // no shard.
   template <typename Result, typename Work, typename Done>
   void ForAllShards(Work work, Done done) const;
 
@@ -49,17 +52,17 @@ class HostedModel {
 // Thread-safe.
 class ModelSlot {
  public:
-  // OPTIONS lack the fields that the model determines: value_count and planned_examples.
+  // The model determines value_count and planned_examples, so OPTIONS need not set them.
   ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options,
             const ShardHost::Shared& shared)
       : self_(self), server_count_(server_count), options_(options), shared_(shared) {}
 
-  // Makes the model of REQUEST, or compares REQUEST with the existing model. Errors:
-  // InvalidArgument for an impossible model, FailedPrecondition for another model or number of
-  // servers.
+  // Creates the model that REQUEST describes, or compares REQUEST with the existing model. Errors:
+  // InvalidArgument for an invalid model; FailedPrecondition if the model or the number of servers
+  // differs.
   absl::Status MakeOrCompare(const JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns null before the first Join.
+  // Returns the model, or null before the first Join.
   std::shared_ptr<const HostedModel> Get() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -12,7 +12,8 @@
 namespace thinwire {
 namespace {
 
-// Applies one dense push to each shard. Returns how many values moved, by the size of the shard.
+// Applies one dense push to each shard. Returns, for each shard size, the number of values that
+// changed.
 std::map<size_t, size_t> MovedByOnePush(const HostedModel& model, boost::asio::thread_pool& pool) {
   std::map<size_t, size_t> moved;
   for (const auto& host : model.hosts()) {

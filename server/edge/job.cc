@@ -39,7 +39,7 @@ absl::Status Stopping() { return absl::UnavailableError("this server is stopping
 
 struct ShardReport {
   ShardStatus status;
-  std::vector<Step> next;  // of each worker
+  std::vector<Step> next;  // each worker's `next`
 };
 
 ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_count) {
@@ -53,7 +53,7 @@ ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_
   return report;
 }
 
-// Adds the shards and every worker that has ever joined to REPLY.
+// Adds the status of every shard and of every worker that ever joined to REPLY.
 void FillIn(const std::vector<ShardReport>& reports, const Membership& membership,
             uint32_t worker_count, absl::Time now, StatusReply& reply) {
   for (const ShardReport& report : reports) *reply.add_shards() = report.status;
@@ -179,8 +179,8 @@ void Job::Admit(const JoinCall& call, Incarnation incarnation) {
   model_.Get()->ForAllShards<JoinAnswer>(
       [event](ShardHost& host, Shard&) { return *host.Apply(event, nullptr).join; },
       [this, incarnation, done = call.done](const std::vector<JoinAnswer>& answers) {
-        // The control thread sends the reply, after streams_.Admit() below has allowed frames of
-        // this process.
+        // The control thread sends the reply after this function has returned, so that the process
+        // cannot send frames before streams_.Admit().
         Post([done, reply = ReplyOf(incarnation, answers)] { done(reply); });
       });
   streams_.Admit(call.worker(), incarnation);
@@ -231,7 +231,8 @@ void Job::HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatR
   if (!status.ok()) return done(status);
   const WorkerId worker{request.worker()};
   const Incarnation incarnation{request.incarnation()};
-  // A heartbeat for another epoch renews no lease here. Its sender must join this server first.
+  // A heartbeat for another epoch renews no lease: its sender has not joined this process of the
+  // server.
   if (request.epoch() == options_.epoch.value) RenewLease(worker, incarnation);
   HeartbeatReply reply;
   reply.set_generation(options_.generation.value);

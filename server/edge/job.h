@@ -1,12 +1,13 @@
-// Job is one server's part of a training job: its members, the shards that live here, and the
-// workers' streams. It knows no gRPC; services.h connects it to gRPC, and tests call it directly.
+// Job is one server's part of a training job: its members, the shards of this server, and the
+// workers' streams. It does not use gRPC; services.h connects it to gRPC, and tests call it
+// directly.
 //
-// The first Join brings the model and creates the shards. Membership is decided on one control
-// thread of the job, so that a heartbeat never waits behind a fold, and so that the resulting
-// events (Join, Expire, Return, Open, Leave) reach every strand in the order of the decisions.
+// The first Join defines the model and creates the shards. One control thread of the job makes all
+// membership decisions, so that a heartbeat never waits for a fold and every strand receives the
+// resulting events (Join, Expire, Return, Open, Leave) in the order of the decisions.
 //
-// Thread-safe. Replies come on the job's threads, or before the call returns. REQUIRES: every
-// session is destroyed before the job.
+// Thread-safe. Reply callbacks run on the job's threads, or on the calling thread before the call
+// returns. REQUIRES: every session is destroyed before the job.
 #ifndef THINWIRE_SERVER_EDGE_JOB_H_
 #define THINWIRE_SERVER_EDGE_JOB_H_
 
@@ -47,20 +48,21 @@ namespace thinwire {
 
 struct JobOptions {
   std::string name = "train";
-  // The job that every worker must have; nullopt: workers are not compared.
+  // The job configuration that every worker must have. nullopt: the server does not compare
+  // configurations.
   std::optional<JobConfig> config;
-  ServerId server;  // server 0 is the lead
+  ServerId server;  // the number of this server; server 0 assigns incarnations
   uint32_t server_count = 1;
   Rule rule;
   SparseUpdateSpec sparse_updates;
-  std::optional<PublishOptions> publish;  // none: workers read the masters only
+  std::optional<PublishOptions> publish;  // nullopt: the job publishes no deltas
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
   Epoch epoch;
   Generation generation{1};
-  uint32_t thread_count = 0;  // threads for the shards; 0: one per core
-  // Holds the shards' arrays. Must outlive gRPC's calls, because gRPC may send masters after the
-  // job is destroyed.
+  uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
+  // Allocates the shards' arrays. Must outlive all calls of gRPC, because gRPC may still send
+  // masters after the job is destroyed.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
 
@@ -69,37 +71,39 @@ class Job {
   template <typename Reply>
   using Done = std::function<void(absl::StatusOr<Reply>)>;
 
-  // CLOCK outlives the job.
+  // CLOCK must outlive the job.
   Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedule schedule,
       Clock& clock);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Admits a worker. May take one lease (membership.h). A caller for which ABANDONED returns true
-  // is not admitted. Errors: InvalidArgument for an impossible worker or model, FailedPrecondition
-  // for another job or model or a fenced incarnation, AlreadyExists if the worker's process is
-  // alive, Unavailable while stopping.
+  // Admits a worker. The reply may be delayed by up to one lease (membership.h). If ABANDONED
+  // returns true, the worker is not admitted, because its caller no longer waits. Errors:
+  // InvalidArgument for an invalid worker number or model; FailedPrecondition if the job or model
+  // differs or the incarnation is fenced; AlreadyExists if another process of the worker is alive;
+  // Unavailable while the job is stopping.
   void Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done);
   void Heartbeat(HeartbeatRequest request, Done<HeartbeatReply> done);
-  // Replies when every shard has applied the Leave.
+  // Removes a worker. Replies when every shard has applied the Leave event.
   void Leave(LeaveRequest request, Done<LeaveReply> done);
   void Status(Done<StatusReply> done);
-  // Replies with the masters of this server's shard number INDEX, or with no chunks beyond the last
-  // shard. Errors: FailedPrecondition before the first Join and before the shard is seeded.
+  // Replies with the masters of the shard at position INDEX among this server's shards, or with no
+  // chunks if INDEX is past the last shard. Errors: FailedPrecondition before the first Join or
+  // before the shard is seeded.
   void Masters(size_t index, Done<std::vector<MastersChunk>> done);
 
-  // Opens a session for a new stream. REQUIRES: the session is destroyed before the job.
+  // Returns a session for a new stream. REQUIRES: the session is destroyed before the job.
   std::unique_ptr<Session> Open(StreamLink link);
 
-  // Does everything that depends on time: expires leases, opens shards after start_timeout, answers
-  // waiting Joins, and sends Waiting entries. Calls DONE afterwards.
+  // Performs all actions that depend on time: expires leases, opens shards after start_timeout,
+  // answers waiting Joins, and sends Waiting entries. Then calls DONE.
   void Tick(std::function<void()> done);
-  // Calls Tick from now on, with EVERY between the calls.
+  // Calls Tick at intervals of EVERY from now on.
   void StartTicking(absl::Duration every);
 
-  // Refuses Joins from now on, lets posted work finish, then ends every stream with Unavailable and
-  // calls DONE.
+  // Refuses Joins from now on, waits for posted work to finish, then ends every stream with
+  // Unavailable and calls DONE. Does not block.
   void Stop(std::function<void()> done);
 
  private:
@@ -116,7 +120,7 @@ class Job {
   template <typename Work>
   void Post(Work work);
 
-  // The methods below run on the control thread.
+  // The methods from HandleJoin to SendWaitNotices, except ReplyOf, run on the control thread.
   void HandleJoin(JoinCall call);
   void HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatReply>& done);
   void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
@@ -125,15 +129,16 @@ class Job {
   void HandleStop(std::function<void()> done);
 
   absl::Status CheckJoin(const JoinRequest& request);
-  // Replies to CALL if its worker can be admitted or must be refused now. Returns whether it
+  // Replies to CALL if its worker can be admitted now or must be refused. Returns whether it
   // replied.
   bool TryAnswer(const JoinCall& call);
   void AnswerWaitingJoins();
   void Admit(const JoinCall& call, Incarnation incarnation);
   JoinReply ReplyOf(Incarnation incarnation, const std::vector<JoinAnswer>& answers) const;
-  // Records a message from a worker's process.
+  // Renews the lease of a worker's process, from which a message has arrived.
   void RenewLease(WorkerId worker, Incarnation incarnation);
-  // Calls THEN when every shard has applied EVENT (on a strand), or at once if there is no shard.
+  // Applies EVENT to every shard, then calls THEN on a strand. If the server has no shard, calls
+  // THEN at once.
   void ApplyToAll(const Event& event, std::function<void()> then);
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);
@@ -148,12 +153,12 @@ class Job {
   StreamTable streams_;
   Counters counters_;
   const SessionScope scope_;
-  // Declared before the model, because the pool may hold work of its shards until the pool is
-  // destroyed.
+  // Declared before the model, because the pool may contain work of the model's shards until the
+  // pool is destroyed.
   boost::asio::thread_pool shards_pool_;
   ModelSlot model_;
 
-  // Used by the control thread only.
+  // Only the control thread uses the members from membership_ to stopping_.
   Membership membership_;
   JobMatch job_match_;
   std::vector<JoinCall> waiting_joins_;

@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// Adds a difference if both hashes are stated and differ.
+// Adds a message to DIFFERENCES if both hashes are known (not 0) and differ.
 void CompareHashes(const char* name, uint64_t expected, uint64_t got,
                    std::vector<std::string>& differences) {
   if (expected == 0 || got == 0 || expected == got) return;

@@ -1,11 +1,12 @@
-// JobMatch compares the job of each joining worker with the server's.
+// JobMatch compares the job configuration of each joining worker with that of the server and of
+// earlier workers.
 //
 //   field of JoinRequest                      compared with
-//   config, except its task                   the server's own job
-//   config.task, data_hash, model_file_hash   those of the first worker that joined with a task
+//   config, except its task                   the configuration of the server
+//   config.task, data_hash, model_file_hash   fields of the first worker that joined with a task
 //
-// A request without config, such as that of a program built before the field existed, is not
-// compared. Not thread-safe.
+// A request without `config` always passes, for example a request from a program that is older than
+// this field. Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_JOB_MATCH_H_
 #define THINWIRE_SERVER_EDGE_JOB_MATCH_H_
 
@@ -19,19 +20,19 @@ namespace thinwire {
 
 class JobMatch {
  public:
-  // CONFIG is the server's job; nullopt: only tasks are compared.
+  // CONFIG is the server's job configuration. nullopt: JobMatch compares only tasks.
   explicit JobMatch(std::optional<JobConfig> config);
 
-  // Errors: FailedPrecondition that names the worker, every field that differs, and both values:
-  // "worker 3: task.seed differs from the job's (expected 1, got 2)".
+  // Compares REQUEST. Errors: FailedPrecondition with the worker, every field that differs, and
+  // both values of each field: "worker 3: task.seed differs from the job's (expected 1, got 2)".
   absl::Status Check(const JoinRequest& request) const;
 
-  // Keeps the task of REQUEST if no task is kept. REQUIRES: Check(request) returned OK.
+  // Stores the task of REQUEST if no task is stored yet. REQUIRES: Check(request) returned OK.
   void Keep(const JoinRequest& request);
 
  private:
   const std::optional<JobConfig> config_;
-  std::optional<JoinRequest> first_;  // its config, data_hash and model_file_hash
+  std::optional<JoinRequest> first_;  // only config, data_hash and model_file_hash are set
 };
 
 }  // namespace thinwire

@@ -25,7 +25,7 @@ constexpr uint32_t kFp32 = 1;
 constexpr Epoch kEpoch{77};
 constexpr Generation kGeneration{1};
 
-// Two tensors, which the partition makes two shards with 3 and 4 values.
+// Two tensors, which the partition maps to two shards with 3 and 4 values.
 const std::vector<TensorShape> kTensors = {{"w", {2, 2}}, {"b", {3}}};
 
 ByteChain Payload(const std::vector<float>& values) {
@@ -41,7 +41,7 @@ std::vector<float> ValuesOf(const ByteChain& payload, size_t count) {
   return values;
 }
 
-// The worker's side of a stream, without a network.
+// The worker's side of a stream without a network.
 class TestStream {
  public:
   explicit TestStream(Job& job) {
@@ -71,7 +71,7 @@ class TestStream {
         +[](TestStream* w) { return w->end_.has_value(); }, this));
   }
 
-  // Passes a frame to the server as soon as it requests one.
+  // Blocks until the server requests a frame, then passes BYTES to the server.
   void Send(const ByteChain& bytes) {
     {
       absl::MutexLock lock(&mu_);
@@ -95,7 +95,8 @@ class TestStream {
         +[](TestStream* w) { return w->end_.has_value(); }, this));
     return *end_;
   }
-  // Blocks until an entry of this kind arrives, and returns it. Other entries stay queued.
+  // NextVerdict and NextParameters block until an entry of their kind arrives, and return this
+  // entry. Other entries stay queued.
   VerdictEntry NextVerdict() { return Next(&ServerFrame::verdicts, verdicts_); }
   ParametersEntry NextParameters() { return Next(&ServerFrame::parameters, parameters_); }
   WaitingEntry NextWaiting() { return Next(&ServerFrame::waits, waits_); }
@@ -128,7 +129,7 @@ class TestStream {
   std::unique_ptr<Session> session_;
 };
 
-// The reply of a call, which may arrive later.
+// The reply of a call that may finish later.
 template <typename Reply>
 class Pending {
  public:
@@ -224,7 +225,7 @@ class JobTest : public testing::Test {
     frame.epoch = kEpoch;
     return frame;
   }
-  // Seeds both shards with ones and reads step 0.
+  // Returns a frame that seeds both shards with ones and reads step 0.
   WorkerFrame SeedAndRead(uint32_t worker) const {
     WorkerFrame frame = Frame(worker);
     for (uint32_t s = 0; s < 2; ++s) {
@@ -360,7 +361,8 @@ TEST_F(JobTest, AMalformedFrameEndsOnlyItsStream) {
     bad.Send(frame);
     EXPECT_EQ(bad.AwaitEnd(),
               absl::InvalidArgumentError("shard 9: does not exist (expected a shard below 2)"));
-    EXPECT_EQ(Status().accepted_pushes(), 0u);  // the valid entry before it does not count either
+    // The server also drops the valid entry before the invalid one.
+    EXPECT_EQ(Status().accepted_pushes(), 0u);
   }
   {
     TestStream bad(*job_);
@@ -411,7 +413,7 @@ TEST_F(JobTest, ANewProcessTakesOverAfterTheLeaseAndFencesTheOldOne) {
   old_process.NextParameters();
   clock_.Advance(absl::Seconds(1));
   Pending<JoinReply> newcomer = StartJoin(RequestOf(0));
-  Status();  // the Join has arrived by now
+  Status();  // replies after the server has received the Join
   AdvanceAndTick(absl::Seconds(5));
   EXPECT_FALSE(newcomer.ready());
   AdvanceAndTick(absl::Seconds(5));
@@ -427,7 +429,7 @@ TEST_F(JobTest, ANewProcessIsRefusedWhenTheOldOneSendsAMessage) {
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   clock_.Advance(absl::Seconds(1));
   Pending<JoinReply> newcomer = StartJoin(RequestOf(0));
-  Status();  // the Join has arrived by now
+  Status();  // replies after the server has received the Join
   clock_.Advance(absl::Seconds(1));
   Heartbeat(0, 1);
   EXPECT_EQ(newcomer.Get().status().code(), absl::StatusCode::kAlreadyExists);
@@ -467,7 +469,7 @@ TEST_F(JobTest, AWaitingReadIsNotifiedAndReleasedWhenTheOtherWorkerExpires) {
   EXPECT_EQ(status.lease_expirations(), 1u);
   EXPECT_TRUE(status.workers(0).live());
   EXPECT_FALSE(status.workers(1).live());
-  // A heartbeat makes worker 1 live again at every shard.
+  // The heartbeat makes worker 1 live again at every shard.
   EXPECT_EQ(Heartbeat(1, 1).live_size(), 2);
 }
 

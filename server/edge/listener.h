@@ -1,8 +1,9 @@
 // Listener serves a job's gRPC services on a port.
 //
-// A message has at most kMaxMessageBytes and is never compressed, because gRPC inflates a message
-// before it checks its size. Each stream has one fixed flow-control window without probing, so that
-// its memory is bounded. Clients may ping every 10 s.
+// A message is at most kMaxMessageBytes long. Compressed messages are refused, because gRPC
+// decompresses a message before it checks the size. The flow-control window of each stream is
+// fixed, without bandwidth probing, so that the memory of a stream is bounded. Clients may send
+// pings every 10 s.
 #ifndef THINWIRE_SERVER_EDGE_LISTENER_H_
 #define THINWIRE_SERVER_EDGE_LISTENER_H_
 
@@ -27,13 +28,13 @@ bool IsLoopback(absl::string_view address);
 
 class Listener {
  public:
-  // Serves JOB, which outlives the listener, on ADDRESS; port 0 picks a free port. Errors:
-  // Unavailable if the server cannot listen on the address.
+  // Starts to serve JOB on ADDRESS. Port 0 selects a free port. JOB must outlive the listener.
+  // Errors: Unavailable if the server cannot listen on ADDRESS.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(Job& job, const std::string& address);
-  // Stops at once if Stop was not called.
+  // Cancels the current calls at once if Stop was not called.
   ~Listener();
 
-  // Returns host:port with the actual port.
+  // Returns the listening address as host:port, with the actual port.
   const std::string& address() const { return address_; }
 
   // Accepts no more calls, waits up to GRACE for the current calls, then cancels them.

@@ -14,7 +14,7 @@
 namespace thinwire {
 namespace {
 
-// A server in this process, on a free port.
+// Starts a server on a free port in this process.
 class ListenerTest : public testing::Test {
  protected:
   SteadyClock clock_;

@@ -1,4 +1,4 @@
-// Makes the job of a server process from its checked description.
+// Creates the Job of a server process from the specs of the job.
 #ifndef THINWIRE_SERVER_EDGE_MAKE_JOB_H_
 #define THINWIRE_SERVER_EDGE_MAKE_JOB_H_
 
@@ -15,19 +15,19 @@
 
 namespace thinwire {
 
-// The settings of one server process.
+// The settings of one server process, in addition to the JobSpec.
 struct ServerSettings {
   ServerId server;
-  uint32_t thread_count = 0;  // that run the shards; 0: one per core
-  Epoch epoch;                // of this start of the server
-  // The job as every worker must know it; nullopt: workers are not compared.
+  uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
+  Epoch epoch;                // identifies this start of the server process
+  // The job configuration that every worker must have. nullopt: the server does not compare
+  // configurations.
   std::optional<JobConfig> config;
-  std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // JobOptions::memory
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
 };
 
-// Returns a job that no worker has joined. CLOCK and the memory of SETTINGS must outlive it.
-// Errors: InvalidArgument with the problems of SPEC, or for a server number that SPEC does not
-// have.
+// Returns a job without workers. CLOCK and settings.memory must outlive the job. Errors:
+// InvalidArgument with the problems of SPEC, or if settings.server is not a server of SPEC.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings settings,
                                              Clock& clock);
 

@@ -1,14 +1,14 @@
-// Membership tracks which processes have joined a job, which incarnation each worker has, and which
-// leases are valid.
+// Membership stores the newest incarnation of each worker of a job and the state of its lease.
 //
-//   Assign   the worker has no process, its lease ended, or it left        a new incarnation
-//            its process sent a message after the new process's Join       AlreadyExists
-//            neither yet                                                   nothing: try again later
-//   Adopt    the incarnation is older than the known one                   FailedPrecondition
-//            otherwise                                                     OK
+//   method   condition                                                 result
+//   Assign   no process, or the old process left or its lease ended    a new incarnation
+//            the old process sent a message after the new one's Join   AlreadyExists
+//            otherwise: it is not yet known whether the old one lives  nullopt: try again later
+//   Adopt    the incarnation is older than the known one, or has left  FailedPrecondition
+//            otherwise                                                 OK
 //
-// Server 0 assigns incarnations, which count from 1; the other servers adopt them. A new process
-// waits at most one lease. Callers pass the current time, which must never decrease.
+// Server 0 assigns incarnations, starting at 1; all other servers adopt them. A new process waits
+// for at most one lease. Callers pass the current time, which must never decrease.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_MEMBERSHIP_H_
@@ -35,7 +35,7 @@ struct Member {
   bool live() const { return incarnation.value != 0 && !expired && !left; }
 };
 
-// The state of a process's lease after a message from it.
+// The state of a process's lease after a message from this process.
 enum class LeaseState {
   kUnknown,   // the process has not joined this server, or has left
   kFenced,    // a newer process has the worker's number
@@ -49,26 +49,28 @@ class Membership {
 
   Membership(uint32_t worker_count, absl::Duration lease) : lease_(lease), members_(worker_count) {}
 
-  // REQUIRES, here and below: worker < worker_count.
+  // All methods with a WORKER argument REQUIRE: worker < worker_count.
   const Member& of(WorkerId worker) const { return members_[worker.value]; }
 
-  // Assigns an incarnation to a new process whose Join arrived at ARRIVAL. Returns nullopt if it
-  // must try again after the next Renew or Expire. Errors: AlreadyExists, with the worker and the
-  // time since its process's last message.
+  // Assigns an incarnation to a new process whose Join arrived at ARRIVAL. Returns nullopt if the
+  // caller must try again after the next Renew or Expire. Errors: AlreadyExists, with the worker
+  // and the time since the last message of its old process.
   absl::StatusOr<std::optional<Incarnation>> Assign(WorkerId worker, absl::Time arrival,
                                                     absl::Time now);
-  // Admits a process with the incarnation that the lead assigned; may be repeated. Errors:
-  // FailedPrecondition if a newer incarnation is known, or if this one has left.
+  // Admits a process with the incarnation that server 0 assigned. May be called repeatedly. Errors:
+  // FailedPrecondition if a newer incarnation is known, or if INCARNATION has left.
   absl::Status Adopt(WorkerId worker, Incarnation incarnation, absl::Time now);
 
   // Renews the lease of a process that sent a message.
   LeaseState Renew(WorkerId worker, Incarnation incarnation, absl::Time now);
-  // May be repeated. Errors: FailedPrecondition if INCARNATION is not the known one.
+  // Records that a process has left. May be called repeatedly. Errors: FailedPrecondition if
+  // INCARNATION is not the worker's newest incarnation.
   absl::Status Leave(WorkerId worker, Incarnation incarnation);
-  // Returns the processes whose leases ran out since the last call, in the order of their workers.
+  // Returns the processes whose leases ran out since the last call, in ascending order of their
+  // workers.
   std::vector<Process> Expire(absl::Time now);
 
-  // Returns the workers with valid leases, in rising order.
+  // Returns the workers with valid leases, in ascending order.
   std::vector<WorkerId> Live() const;
 
  private:

@@ -5,8 +5,8 @@
 namespace thinwire {
 
 void PublishedSlots::Put(CodecId codec, EncodedParameters parameters) {
-  // PARAMETERS, the old content after the swap, is destroyed after the lock is released: it may
-  // free a MiB.
+  // After the swap, PARAMETERS contains the old parameters. They are destroyed after the lock is
+  // released, because this may free a MiB.
   absl::MutexLock lock(&mu_);
   std::swap(slots_[codec], parameters);
 }
@@ -19,7 +19,7 @@ EncodedParameters PublishedSlots::Get(CodecId codec) const {
 
 void PublishedSlots::PutLog(std::shared_ptr<const VersionLog> log, Step frontier,
                             ByteChain selected_list) {
-  // The old content is destroyed after the lock is released.
+  // After the swap, LOG is the old log, which is destroyed after the lock is released.
   absl::MutexLock lock(&mu_);
   log_.swap(log);
   log_frontier_ = frontier;

@@ -26,7 +26,7 @@ TEST(SerialExecutorTest, WorkAddedByWorkRunsAfterIt) {
 
 TEST(SerialExecutorTest, WorkFromManyThreadsNeverOverlaps) {
   SerialExecutor serial;
-  int count = 0;  // needs no lock
+  int count = 0;  // not atomic: the executor never runs two functions at once
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {

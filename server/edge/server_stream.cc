@@ -5,7 +5,8 @@
 namespace thinwire {
 namespace {
 
-// The outbox exceeds the entries that one message can request only if the peer does not read.
+// A message of the peer requests at most kMostEntries entries, so a larger outbox means that the
+// peer does not read.
 constexpr size_t kFullOutbox = kMostEntries;
 
 }  // namespace

@@ -1,10 +1,10 @@
-// ServerStream is the server's side of one worker's stream. It collects entries to send, has at
-// most one write and one read in progress, and ends once.
+// ServerStream is the server's side of one worker's stream. It collects the entries to send and
+// ends the stream once. At most one write and one read are in progress.
 //
-// It acts on the network through a StreamLink and knows no gRPC. Its calls into the link never
-// overlap, and finish is the last one.
+// It uses the network only through a StreamLink. Its calls of the link's functions never overlap,
+// and `finish` is the last call.
 //
-// Thread-safe. REQUIRES of every caller: it holds a shared_ptr to the stream during the call.
+// Thread-safe. REQUIRES: every caller holds a shared_ptr to the stream during the call.
 #ifndef THINWIRE_SERVER_EDGE_SERVER_STREAM_H_
 #define THINWIRE_SERVER_EDGE_SERVER_STREAM_H_
 
@@ -25,17 +25,19 @@
 
 namespace thinwire {
 
-// Runs functions one at a time in the order of the calls, on the calling threads.
+// SerialExecutor runs functions one at a time, in the order of the calls of Run(), on the calling
+// threads.
 //
-// Unlike a strand it needs no thread change: a call to an idle executor runs its function at once,
-// and then the functions that other threads add meanwhile. No lock is held while a function runs.
+// Unlike a strand, it does not change threads: a call to an idle executor runs its function at
+// once, then the functions that other threads have added meanwhile. Functions run without a lock
+// held.
 //
 // Thread-safe.
 class SerialExecutor {
  public:
-  // If no function is running, runs WORK before this call returns. Otherwise queues WORK for the
-  // thread that runs the current function, and returns at once. REQUIRES: the executor lives until
-  // the call returns, even if WORK releases its owner.
+  // Runs WORK now if no function is running. Otherwise the thread that runs another function runs
+  // WORK later, possibly after this call has returned. REQUIRES: the executor lives until the call
+  // returns, even if WORK releases its owner.
   void Run(absl::AnyInvocable<void()> work) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -47,27 +49,28 @@ class SerialExecutor {
 // The network side of a stream.
 struct StreamLink {
   std::function<void()> read;                       // requests one more frame
-  std::function<void(const ByteChain&)> write;      // OnWritten follows
-  std::function<void(const absl::Status&)> finish;  // the last call
+  std::function<void(const ByteChain&)> write;      // starts a write, which ends with OnWritten
+  std::function<void(const absl::Status&)> finish;  // ends the stream; the last call
 };
 
 class ServerStream {
  public:
-  // COUNT_PARAMETERS is called with the payload bytes of each message with parameters, on any
-  // thread.
+  // COUNT_PARAMETERS is called for each message, on any thread, with the number of payload bytes of
+  // the message's parameters.
   ServerStream(StreamLink link, Generation generation, Epoch epoch,
                std::function<void(uint64_t)> count_parameters);
 
   void AddVerdict(const VerdictEntry& verdict);
-  // See StreamOutbox::AddAnswer. SLOTS outlives the stream.
+  // See StreamOutbox::AddAnswer. SLOTS must outlive the stream.
   void AddAnswer(ShardId shard, Step step, const ReadForm& form, const PublishedSlots& slots,
                  PublishedDeltas deltas = {});
   void AddWaiting(const WaitingEntry& wait);
 
-  // Call this when the payloads of the last frame are released. Requests the next frame as soon as
-  // the outbox is below its limit, so a peer that never reads cannot make the outbox grow.
+  // Requests the next frame as soon as the outbox is not too full; this limit stops a peer that
+  // writes and never reads. Called when all payloads of the last frame are released.
   void AllowRead();
-  // Call this when the link's write has finished. If OK is false, the stream cannot write any more.
+  // Must be called when a write of the link has finished. If OK is false, the stream cannot write
+  // any more.
   void OnWritten(bool ok);
 
   // Sends all remaining entries, then finishes with STATUS. Only the first call to EndAfterFlush or
@@ -77,7 +80,7 @@ class ServerStream {
   void End(absl::Status status);
 
  private:
-  // All members below are used within serial_ only.
+  // Advance, WriteNext and all members after serial_ are used only by functions that serial_ runs.
   void Advance();
   void WriteNext();
 

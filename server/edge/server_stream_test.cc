@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// A link that records its calls.
+// Creates a StreamLink and records the calls of its functions.
 struct Wire {
   int reads = 0;
   std::vector<ServerFrame> frames;

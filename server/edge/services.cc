@@ -15,14 +15,13 @@
 namespace thinwire {
 namespace {
 
-// Converts a status; the codes are the same.
+// Converts a status. gRPC and absl number their status codes equally.
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-// Returns a callback that finishes a call with the job's answer. REPLY lives until the call is
-// finished.
+// Returns a callback that finishes a call with the job's answer. REPLY must outlive the call.
 template <typename Reply>
 Job::Done<Reply> FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply) {
   return [reactor, reply](absl::StatusOr<Reply> answer) {
@@ -31,8 +30,8 @@ Job::Done<Reply> FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply) {
   };
 }
 
-// Streams the masters shard by shard. It requests the next shard when the last one is written, so
-// that only one shard is in memory.
+// Streams the masters of one shard after another. Requests the next shard only after the previous
+// shard is written, so that one shard at a time is in memory.
 class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
  public:
   explicit MastersCall(Job& job) : job_(job) { RequestNext(); }
@@ -55,7 +54,7 @@ class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
   }
 
   Job& job_;
-  size_t index_ = 0;  // of the next shard to request
+  size_t index_ = 0;  // position of the next shard to request
   std::vector<MastersChunk> chunks_;
   size_t chunk_ = 0;
 };
@@ -88,7 +87,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
  private:
   std::unique_ptr<Session> session_;
   grpc::ByteBuffer in_;
-  grpc::ByteBuffer out_;  // of the current write
+  grpc::ByteBuffer out_;  // bytes of the current write
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The gRPC services of a server, which pass every call to a Job. Both are thread-safe.
+// The gRPC services of a server, which pass every call to a Job. Both classes are thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_SERVICES_H_
 #define THINWIRE_SERVER_EDGE_SERVICES_H_
 
@@ -10,10 +10,10 @@
 
 namespace thinwire {
 
-// The calls of control.proto.
+// Serves the calls of control.proto.
 class ControlService final : public Control::CallbackService {
  public:
-  // JOB outlives every call.
+  // JOB must outlive every call.
   explicit ControlService(Job& job) : job_(job) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context, const JoinRequest* request,
@@ -32,12 +32,12 @@ class ControlService final : public Control::CallbackService {
   Job& job_;
 };
 
-// The Exchange call of parameter_service.proto. Messages are raw bytes, so that no payload is
-// copied into a protobuf string.
+// Serves the Exchange call of parameter_service.proto. Messages are raw bytes, so that no payload
+// is copied into a protobuf string.
 class DataService final
     : public ParameterService::WithRawCallbackMethod_Exchange<ParameterService::Service> {
  public:
-  // JOB outlives every call.
+  // JOB must outlive every call.
   explicit DataService(Job& job) : job_(job) {}
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(

@@ -13,15 +13,16 @@
 namespace thinwire {
 namespace {
 
-// Returns a token. When its last owner releases it, on any thread, the stream may read its next
-// frame.
+// Returns a token for one frame. When the last owner releases the token, on any thread, STREAM may
+// read its next frame.
 std::shared_ptr<const void> ReadToken(const std::shared_ptr<ServerStream>& stream) {
   return std::shared_ptr<const void>(stream.get(), [weak = std::weak_ptr(stream)](const void*) {
     if (const auto alive = weak.lock()) alive->AllowRead();
   });
 }
 
-// Makes every payload of FRAME hold TOKEN. Returns the bytes of the push payloads.
+// Makes every payload of FRAME share ownership of TOKEN. Returns the number of bytes in push
+// payloads.
 uint64_t HoldPayloads(WorkerFrame& frame, const std::shared_ptr<const void>& token) {
   uint64_t push_bytes = 0;
   for (SeedEntry& seed : frame.seeds) seed.payload.Hold(token);

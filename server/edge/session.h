@@ -3,17 +3,17 @@
 //
 //   frame -> check -> events by shard -> strand: apply each event -> verdicts, answers -> streams
 //                          |                   |
-//                          +----- a token -----+     the last owner of the token to release it
-//                                                    requests the next frame
+//                          +----- a token -----+     releasing the token requests the next frame
 //
-// Every payload and every posted group holds the token. Back-pressure therefore waits until a
-// frame's payloads are folded, never for a round, and a stream uses the memory of one frame.
+// Every payload and every posted group of a frame shares ownership of one token. The session
+// therefore requests the next frame when all payloads of the last frame are folded or dropped. It
+// never waits for a round, and a stream uses the memory of one frame.
 //
-// A malformed frame ends its stream with InvalidArgument and changes nothing. A frame for another
-// epoch ends its stream with FailedPrecondition.
+// A malformed frame ends its stream with InvalidArgument, and none of its entries is applied. A
+// frame for another epoch ends its stream with FailedPrecondition.
 //
-// REQUIRES: at most one OnFrame or OnReadEnd at a time. OnWritten and OnBroken may be called
-// concurrently with them.
+// REQUIRES: calls of OnFrame and OnReadEnd do not overlap. OnWritten and OnBroken may be called
+// concurrently with OnFrame and OnReadEnd.
 #ifndef THINWIRE_SERVER_EDGE_SESSION_H_
 #define THINWIRE_SERVER_EDGE_SESSION_H_
 
@@ -34,16 +34,16 @@ class Counters;
 class HostedModel;
 class StreamTable;
 
-// The state that all sessions of a server share. It outlives them.
+// The state that all sessions of a server share. Must outlive the sessions.
 struct SessionScope {
   ServerId self;
   Epoch epoch;
   Generation generation;
-  bool publishes = false;  // whether published values may be read
+  bool publishes = false;  // whether the job publishes deltas
   StreamTable& streams;
   Counters& counters;
-  std::function<std::shared_ptr<const HostedModel>()> model;  // null before the first Join
-  std::function<void(WorkerId, Incarnation)> heard;           // called for every frame
+  std::function<std::shared_ptr<const HostedModel>()> model;  // returns null before the first Join
+  std::function<void(WorkerId, Incarnation)> heard;           // called with each frame's sender
 };
 
 class Session {
@@ -54,10 +54,11 @@ class Session {
   // Requests the first frame.
   void Start() { stream_->AllowRead(); }
   void OnFrame(const ByteChain& bytes);
-  // The peer has closed its side: sends all remaining entries, then ends the stream with OK.
+  // Sends all remaining entries, then ends the stream with OK. Called when the peer has closed its
+  // side of the stream.
   void OnReadEnd();
   void OnWritten(bool ok) { stream_->OnWritten(ok); }
-  // The peer has disconnected.
+  // Ends the stream. Called when the peer has disconnected.
   void OnBroken();
 
  private:
@@ -66,8 +67,8 @@ class Session {
 
   const SessionScope& scope_;
   const std::shared_ptr<ServerStream> stream_;
-  std::optional<std::pair<WorkerId, Incarnation>>
-      sender_;  // of the first frame; later frames must match
+  // The sender of the first frame. Later frames must have the same sender.
+  std::optional<std::pair<WorkerId, Incarnation>> sender_;
 };
 
 }  // namespace thinwire

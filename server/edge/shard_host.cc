@@ -13,7 +13,8 @@ Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
     sender->AddVerdict(VerdictEntryOf(id_, *effects.judgement));
   }
   for (const ReadAnswer& answer : effects.answers) {
-    // Without a stream the answer is dropped. The worker reads again on its next stream.
+    // If the worker has no stream, the answer is dropped, and the worker sends the read again on
+    // its next stream.
     const auto stream = streams_.Find(answer.worker, answer.incarnation);
     if (stream == nullptr) continue;
     PublishedDeltas deltas = Publish(answer.form);

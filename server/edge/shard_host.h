@@ -1,5 +1,5 @@
-// ShardHost runs one shard on its strand: it applies events, sends their effects to the workers'
-// streams, and publishes the shard's newest parameters for them.
+// ShardHost runs one shard on its strand. It applies events, sends verdicts and answers to the
+// workers' streams, and stores the shard's newest encoded parameters for these streams.
 #ifndef THINWIRE_SERVER_EDGE_SHARD_HOST_H_
 #define THINWIRE_SERVER_EDGE_SHARD_HOST_H_
 
@@ -23,11 +23,11 @@
 
 namespace thinwire {
 
-// Post and the const methods are thread-safe; call the other methods on the strand, from work given
-// to Post. Outlives the pool's threads.
+// Post and the const methods are thread-safe. All other methods must be called on the strand, by
+// functions passed to Post. Must outlive the threads of the pool.
 class ShardHost {
  public:
-  // The objects that all shards of a server share. They outlive the shards.
+  // The objects that all shards of a server share. They must outlive the shards.
   struct Shared {
     const Optimizer& optimizer;
     const Schedule& schedule;
@@ -47,22 +47,23 @@ class ShardHost {
   ShardId id() const { return id_; }
   size_t value_count() const { return value_count_; }
 
-  // Calls WORK(shard) on the strand, after all work posted before.
+  // Calls WORK(shard) on the strand, after all work that was posted earlier.
   template <typename Work>
   void Post(Work work) {
     boost::asio::post(strand_, [this, work = std::move(work)]() mutable { work(shard_); });
   }
 
-  // Applies EVENT and counts its effects. Sends the verdict to SENDER, the stream that EVENT came
-  // from (null if none), and every answer to the stream of the worker whose read it answers.
+  // Applies EVENT and adds its effects to the counters. Sends the verdict to SENDER, the stream
+  // from which EVENT arrived (null if no stream). Sends each answered read to the stream of the
+  // reading worker.
   Effects Apply(const Event& event, ServerStream* sender);
 
   // Sends a Waiting entry to every worker whose read waits.
   void SendWaitNotices();
 
  private:
-  // Publishes the current answer to reads of FORM in slots_. Returns the deltas of the answer if
-  // FORM reads published values.
+  // Stores the current answer to reads of FORM in slots_. Returns the deltas of the answer if FORM
+  // requests published parameters.
   PublishedDeltas Publish(const ReadForm& form);
 
   const ShardId id_;

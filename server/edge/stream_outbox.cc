@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-// Keeps a message below kMostEntries.
+// These limits keep the number of entries in a message below kMostEntries.
 constexpr size_t kMaxVerdicts = kMostEntries / 4;
 constexpr size_t kMaxAnswers = kMostEntries / 4;
 
@@ -32,7 +32,8 @@ ServerFrame StreamOutbox::Next() {
     frame.verdicts.push_back(verdicts_.front());
     verdicts_.pop_front();
   }
-  // Verdicts must precede the parameters of their step, also across messages.
+  // The verdicts of a step must be sent before the parameters of the next step, also if they are in
+  // different messages.
   if (verdicts_.empty()) MoveAnswersTo(frame);
   while (!waiting_.empty() && frame.waits.size() < kMaxAnswers) {
     frame.waits.push_back(std::move(waiting_.begin()->second));

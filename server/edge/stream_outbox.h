@@ -1,9 +1,9 @@
-// StreamOutbox holds the entries that a stream has still to send. It stores the numbers of answered
-// shards and not their parameters: the bytes of an answer are chosen when its message is made. Its
-// size therefore stays small, however slowly the peer reads.
+// StreamOutbox stores the entries that a stream must still send. For an answered read it stores the
+// shard number instead of parameters: Next() chooses the parameters when it creates the message.
+// Its memory therefore stays small even if the peer reads slowly.
 //
-//   verdicts   all of them, in order, before any parameters
-//   answers    at most one per shard; the highest shard number first, as the next step needs them
+//   verdicts   any number, sent in order and before all answers
+//   answers    at most one per shard; sent by descending shard number
 //   waiting    at most one per shard, and none for a shard that has an answer
 //
 // Not thread-safe.
@@ -23,16 +23,17 @@
 
 namespace thinwire {
 
-// The payload bytes of one message. A larger payload gets a message of its own.
+// The maximum number of payload bytes in one message. A larger answer is sent in a message of its
+// own.
 inline constexpr size_t kMessagePayloadBytes = size_t{1} << 20;
 
 class StreamOutbox {
  public:
   void AddVerdict(const VerdictEntry& verdict) { verdicts_.push_back(verdict); }
   void AddWaiting(const WaitingEntry& wait);
-  // Adds the answer to the read for STEP. It replaces an answer to an older step. For a read of
-  // published values, DELTAS are the current answer; they are sent if the log no longer reaches
-  // back to the reader's version when the message is made. SLOTS outlives the outbox.
+  // Adds the answer to the read for STEP, which replaces an answer for an earlier step. For a read
+  // of published parameters, DELTAS is the current answer; it is sent if the log no longer contains
+  // the reader's version when the message is created. SLOTS must outlive the outbox.
   void AddAnswer(ShardId shard, Step step, const ReadForm& form, const PublishedSlots& slots,
                  PublishedDeltas deltas = {});
 

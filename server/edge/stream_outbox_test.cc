@@ -60,7 +60,7 @@ PublishedDelta Delta(uint64_t base, uint64_t version) {
           .payload = ByteChain(std::vector<std::byte>(version))};
 }
 
-// Returns a log of the versions from BEGIN to END.
+// Returns a version log with one delta per version from BEGIN to END.
 std::shared_ptr<const VersionLog> Log(uint64_t begin, uint64_t end) {
   auto log = std::make_shared<VersionLog>(Version{begin}, 1000);
   for (uint64_t v = begin; v < end; ++v) log->Append(Delta(v, v + 1));

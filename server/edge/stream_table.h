@@ -1,4 +1,4 @@
-// StreamTable maps each worker to its newest process and that process's stream.
+// StreamTable stores the newest process of each worker and the stream of this process.
 //
 // Thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_STREAM_TABLE_H_
@@ -20,19 +20,20 @@ class StreamTable {
  public:
   explicit StreamTable(uint32_t worker_count) : rows_(worker_count) {}
 
-  // Allows frames of INCARNATION, which has joined every shard. REQUIRES: worker < worker_count.
+  // Allows streams of INCARNATION, which has joined every shard. REQUIRES: worker < worker_count.
   void Admit(WorkerId worker, Incarnation incarnation) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Registers STREAM for a process, and ends the process's previous stream, if any, with Aborted.
-  // The stream of a process that was replaced by a newer one is accepted, because the shards fence
-  // its messages, but Find does not return it. Errors: InvalidArgument for an unknown worker,
+  // If a newer process has replaced this process, Register returns OK, because the shards fence its
+  // messages, but Find does not return STREAM. Errors: InvalidArgument for an unknown worker,
   // FailedPrecondition for a process that has not joined.
   absl::Status Register(WorkerId worker, Incarnation incarnation,
                         const std::shared_ptr<ServerStream>& stream) ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes STREAM, which has ended.
+  // Removes STREAM. Called when STREAM has ended.
   void Remove(const ServerStream* stream) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns null if the process is not the newest of its worker or has no stream.
+  // Returns the stream of a process, or null if the process has no stream or is not the newest
+  // process of its worker.
   std::shared_ptr<ServerStream> Find(WorkerId worker, Incarnation incarnation) const
       ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<std::shared_ptr<ServerStream>> All() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -40,7 +41,7 @@ class StreamTable {
  private:
   struct Row {
     Incarnation newest;
-    Incarnation registered;  // the owner of stream
+    Incarnation registered;  // the process that owns `stream`
     std::shared_ptr<ServerStream> stream;
   };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr WorkerId kW{1};
 
-// A stream that records its final status.
+// Returns a stream that stores its final status in END.
 std::shared_ptr<ServerStream> StreamInto(std::optional<absl::Status>& end) {
   return std::make_shared<ServerStream>(
       StreamLink{[] {}, [](const ByteChain&) {}, [&end](const absl::Status& s) { end = s; }},
@@ -42,7 +42,7 @@ TEST(StreamTableTest, ASecondStreamOfAProcessEndsTheFirst) {
   ASSERT_TRUE(table.Register(kW, {1}, second).ok());
   EXPECT_EQ(first_end->code(), absl::StatusCode::kAborted);
   EXPECT_EQ(table.Find(kW, {1}), second);
-  // Removing the first stream keeps the second.
+  // Removing the replaced stream does not remove the second stream.
   table.Remove(first.get());
   EXPECT_EQ(table.Find(kW, {1}), second);
   table.Remove(second.get());

@@ -1,5 +1,6 @@
-// AdaGrad with one rate per value (Duchi, Hazan and Singer 2011, the diagonal form), as
-// torch.optim.Adagrad with lr_decay 0 and initial_accumulator_value 0. Slot 0: sum of squares s.
+// AdaGrad with one learning rate per value (Duchi, Hazan and Singer 2011, the diagonal form).
+// Equivalent to torch.optim.Adagrad with lr_decay 0 and initial_accumulator_value 0. Slot 0: sum of
+// squared gradients s.
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   s = s + g^2

@@ -1,4 +1,5 @@
-// Adam and AdamW. Slot 0: first moment m. Slot 1: second moment v. t is the number of the update.
+// Adam and AdamW. Slot 0: first moment m. Slot 1: second moment v. t is the number of the update,
+// from 1.
 //
 //   adam    g = gradient_scale * sum + weight_decay * x
 //   adamw   g = gradient_scale * sum
@@ -7,8 +8,8 @@
 //           v = beta2 * v + (1 - beta2) * g^2
 //           x = x - learning_rate * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
 //
-// adam: Kingma and Ba 2015, algorithm 1; torch.optim.Adam. adamw: Loshchilov and Hutter 2019,
-// algorithm 2; torch.optim.AdamW.
+// adam is algorithm 1 of Kingma and Ba 2015, as in torch.optim.Adam. adamw is algorithm 2 of
+// Loshchilov and Hutter 2019, as in torch.optim.AdamW.
 #include <cmath>
 
 #include "common/repeatable_math.h"
@@ -20,8 +21,8 @@ namespace {
 
 class Adam final : public Optimizer {
  public:
-  // With DECOUPLED_DECAY, weight decay shrinks the masters directly (AdamW) and does not enter the
-  // moments.
+  // With DECOUPLED_DECAY (AdamW), weight decay multiplies the masters directly and does not change
+  // the moments.
   Adam(const OptimizerSpec& spec, bool decoupled_decay)
       : Optimizer(2, spec.weight_decay),
         beta1_(spec.beta1),
@@ -31,7 +32,7 @@ class Adam final : public Optimizer {
 
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    // In double, because 1 - beta2^t is a small difference in the first updates.
+    // Computed in double, because 1 - beta2^t loses precision to cancellation in the first updates.
     const double bias1 = 1 - IntegerPower(beta1_, update.number);
     const double bias2 = 1 - IntegerPower(beta2_, update.number);
     kernels::AdamStep step = {.gradient_scale = update.gradient_scale,

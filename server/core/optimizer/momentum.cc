@@ -1,12 +1,13 @@
-// Gradient descent with momentum, as torch.optim.SGD with dampening 0: the learning rate stays
-// outside the velocity. Slot 0: velocity u.
+// Gradient descent with momentum, equivalent to torch.optim.SGD with dampening 0: the velocity does
+// not include the learning rate. Slot 0: velocity u.
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   u = momentum * u + g
 //   x = x - learning_rate * u                      momentum
 //   x = x - learning_rate * (g + momentum * u)     nesterov
 //
-// momentum: Polyak 1964. nesterov: Nesterov 1983, in the form of Sutskever et al. 2013, section 2.
+// momentum is the method of Polyak 1964. nesterov is the method of Nesterov 1983 in the form of
+// Sutskever et al. 2013, section 2.
 #include "kernels/update_momentum.h"
 #include "server/core/optimizer/optimizer.h"
 

@@ -7,8 +7,8 @@
 
 namespace thinwire {
 
-// Each is defined in the source that implements the optimizer. REQUIRES: the numbers of SPEC are
-// within their ranges.
+// Each factory is defined in the source file of its optimizer. REQUIRES: SPEC.Validate() reports no
+// problem.
 std::unique_ptr<const Optimizer> MakeSgd(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeMomentum(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeAdam(const OptimizerSpec& spec);
@@ -19,7 +19,7 @@ namespace {
 
 using Factory = std::unique_ptr<const Optimizer> (*)(const OptimizerSpec& spec);
 
-// In the order of OptimizerKind.
+// Factories in the order of OptimizerKind.
 constexpr Factory kFactories[] = {MakeSgd,  MakeMomentum, MakeMomentum,
                                   MakeAdam, MakeAdamW,    MakeAdagrad};
 static_assert(std::size(kFactories) == std::size(kOptimizers));

@@ -1,17 +1,17 @@
-// Optimizer turns one folded gradient into new masters. One call handles many values.
+// Optimizer updates masters with a folded gradient. One call updates an array of values.
 //
-//   name       slots   an update (rate: learning rate, x: master, g: its gradient)
+//   name       slots   update of one value (rate: learning rate, x: master, g: gradient)
 //   sgd        -       x -= rate g
 //   momentum   u       u = momentum u + g;  x -= rate u
 //   nesterov   u       u = momentum u + g;  x -= rate (g + momentum u)
 //   adam       m v     m, v: decaying means of g and g^2;  x -= rate m / (sqrt(v) + epsilon)
-//   adamw      m v     as adam, with weight decay applied to x and not to g
+//   adamw      m v     formula of adam, with weight decay applied to x instead of g
 //   adagrad    s       s += g^2;  x -= rate g / (sqrt(s) + epsilon)
 //
-// docs/optimizers.md has the complete formulas; sparse_update.h handles updates with entries for a
-// few values only. Slots are an optimizer's state per value: flat arrays with the shard's length
-// that the shard owns and that begin at zero. The same calls give the same bits on every machine,
-// however a shard's values are divided into calls.
+// docs/optimizers.md lists the complete formulas; sparse_update.h applies updates that have entries
+// for only a few values. Slots are an optimizer's state per value: flat arrays of the shard's
+// length, owned by the shard and initialized to zero. Results are bit-identical on every machine
+// and do not depend on how a shard's values are divided among calls.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 
@@ -27,19 +27,19 @@ namespace thinwire {
 // The scalars of one update.
 struct Update {
   float learning_rate = 0;
-  float gradient_scale = 1;  // gradient = gradient_scale * sum; 1 / the weight of the sum
-  uint64_t number = 1;  // counts the shard's updates from 1; equals the version after the update
-  double progress = 1;  // the completed fraction of the run, 0 to 1; 1 without a plan
+  float gradient_scale = 1;  // 1 / weight of the sum; gradient = gradient_scale * sum
+  uint64_t number = 1;       // 1 for the shard's first update; equals the version after the update
+  double progress = 1;       // completed fraction of the run; 1 without a planned length
 };
 
-// Immutable and thread-safe: all state is in the shard's arrays.
+// Immutable and thread-safe: the shard's arrays contain all state.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
   int slot_count() const { return slot_count_; }
   double weight_decay() const { return weight_decay_; }
-  // Applies one update in a single pass over the arrays. They cover a whole shard or a part of it.
+  // Applies one update in a single pass over the arrays, which cover a shard or a part of a shard.
   // REQUIRES: slots.size() == slot_count(); all spans have the same length and do not overlap;
   // update.number >= 1.
   virtual void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,

@@ -1,5 +1,5 @@
-// The table of optimizers for the contract tests: one row per optimizer with its expected
-// properties and results. For tests only.
+// The table of optimizers for the contract tests. Each row contains the expected properties and
+// results of one optimizer. For tests only.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_CASES_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_CASES_H_
 
@@ -14,13 +14,14 @@ namespace thinwire {
 struct OptimizerCase {
   OptimizerKind kind = OptimizerKind::kSgd;
   int slot_count = 0;
-  // After earlier gradients, an update with gradient 0 still moves the masters.
+  // After nonzero gradients, an update with gradient 0 still changes the masters.
   bool remembers_gradients = false;
-  bool decoupled_decay = false;  // weight decay shrinks the masters directly
-  float bowl_rate = 0;  // a learning rate that finds the minimum of a quadratic in 2000 updates
-  // The masters after ten updates (TenUpdatesGiveTheRecordedValues), in double, without and with
-  // weight decay. They were computed from the formulas of the papers (moments as sums over all
-  // earlier gradients), not from the recurrences that the kernels use.
+  bool decoupled_decay = false;  // weight decay multiplies the masters directly
+  // A learning rate that reaches the minimum of a quadratic function within 2000 updates.
+  float bowl_rate = 0;
+  // Expected masters after the ten updates of the test TenUpdatesGiveTheRecordedValues, without and
+  // with weight decay. They were computed in double precision from the formulas of the papers
+  // (moments as sums over all earlier gradients), not from the recurrences that the kernels use.
   std::array<double, 3> without_decay;
   std::array<double, 3> with_decay;
 
@@ -34,7 +35,7 @@ struct OptimizerCase {
   }
 };
 
-// Returns every row without and with weight decay.
+// Returns each row twice: without and with weight decay.
 inline std::vector<OptimizerCase> OptimizerCases() {
   const std::vector<OptimizerCase> rows = {
       {.kind = OptimizerKind::kSgd,

@@ -1,4 +1,4 @@
-// The promises of Optimizer, tested for every optimizer with the same cases.
+// Contract tests: every optimizer must pass the same tests of the Optimizer interface.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,9 +13,9 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kLongest = 67;  // more than four vectors of the widest kind
+constexpr size_t kLongest = 67;  // maximum array length: more than four of the widest SIMD vectors
 
-// The arrays of one shard.
+// The masters and slots of one shard.
 struct Arrays {
   std::vector<float> masters;
   std::vector<std::vector<float>> slots;
@@ -61,7 +61,7 @@ class OptimizerContractTest : public testing::TestWithParam<OptimizerCase> {
     Apply(update, sum, arrays, 0, sum.size());
   }
 
-  // Returns arrays after three updates with random gradients.
+  // Returns arrays of LENGTH values to which three updates with random gradients were applied.
   Arrays WithHistory(size_t length) const {
     Arrays arrays = Start(length);
     for (uint32_t t = 1; t <= 3; ++t) {
@@ -147,7 +147,7 @@ TEST_P(OptimizerContractTest, StateIsInTheSlotsAlone) {
 }
 
 TEST_P(OptimizerContractTest, FindsTheMinimumOfAConvexFunction) {
-  // f(x) = sum of steepness (x - bottom)^2 / 2, from 0 everywhere.
+  // Minimizes f(x) = sum of steepness * (x - bottom)^2 / 2, starting from x = 0.
   constexpr size_t kCount = 20;
   const std::vector<float> bottom = Draw(kCount, 5);
   const float rate = GetParam().bowl_rate;
@@ -162,7 +162,8 @@ TEST_P(OptimizerContractTest, FindsTheMinimumOfAConvexFunction) {
     Apply({.learning_rate = rate / (1 + t / 200), .number = t}, gradient, arrays);
   }
   for (size_t i = 0; i < kCount; ++i) {
-    // Weight decay in the gradient moves the minimum to this value. Decoupled decay moves it less.
+    // Weight decay that is part of the gradient moves the minimum from `bottom` to this value.
+    // Decoupled weight decay moves the minimum less.
     const double steepness = 0.5 + 0.1 * i;
     const double drawn = bottom[i] * steepness / (steepness + decay);
     const bool decoupled = GetParam().decoupled_decay;

@@ -1,9 +1,9 @@
-// PowerTable computes many integer powers of one number, each as a product of two entries of short
-// tables.
+// PowerTable computes many integer powers of one base. Each power is the product of one entry from
+// each of two short tables.
 //
-//   base^n = low[n % 64] * high[n / 64]      for n < 4096; by repeated squaring above that
+//   base^n = low[n % 64] * high[n / 64]      for n < 4096; larger n: repeated squaring
 //
-// Every machine computes the same bits. Immutable.
+// Results are bit-identical on every machine. Immutable.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_POWER_TABLE_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_POWER_TABLE_H_
 
@@ -24,7 +24,7 @@ class PowerTable {
     for (size_t i = 1; i < kSize; ++i) high_[i] = high_[i - 1] * stride;
   }
 
-  // Returns base^n, which is exactly 1 for n = 0, whatever the base.
+  // Returns base^n. The result is exactly 1 for n = 0 and any base.
   double Of(uint32_t n) const {
     if (n >= kSize * kSize) return IntegerPower(base_, n);
     return low_[n % kSize] * high_[n / kSize];

@@ -1,14 +1,15 @@
-// Schedule computes the learning rate from the number of examples that a shard has accepted, so
-// that a schedule means the same in every mode and for any number of workers.
+// Schedule computes the learning rate from the number of examples that a shard has accepted. A
+// schedule therefore does not depend on the consistency mode or the number of workers.
 //
-//   progress p = examples / planned_examples, limited to [0, 1]
-//   p < warmup:  rate * p / warmup, otherwise
+//   progress p = examples / planned_examples, clamped to [0, 1]
+//   warm-up      rate * p / warmup while p < warmup; afterwards one of:
 //   constant     rate
-//   step         rate * decay_factor ^ (number of decay_at that are <= p)
+//   step         rate * decay_factor ^ (number of elements of decay_at that are <= p)
 //   polynomial   rate * (1 - p)^power
 //   cosine       rate * (1 + cos(pi p)) / 2
 //
-// cosine: Loshchilov and Hutter 2017, section 3, without restarts. docs/optimizers.md has drawings.
+// The cosine schedule is that of Loshchilov and Hutter 2017, section 3, without restarts.
+// docs/optimizers.md shows plots.
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_SCHEDULE_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_SCHEDULE_H_
 
@@ -19,7 +20,7 @@
 
 namespace thinwire {
 
-// Returns p. REQUIRES: planned_examples > 0.
+// Returns the progress p. REQUIRES: planned_examples > 0.
 double PlanProgress(uint64_t examples, uint64_t planned_examples);
 
 // Immutable.
@@ -28,8 +29,8 @@ class Schedule {
   // Errors: InvalidArgument with the problems of SPEC.
   static absl::StatusOr<Schedule> Make(const ScheduleSpec& spec);
 
-  // Returns the rate of the update after EXAMPLES accepted examples. With PLANNED_EXAMPLES 0, the
-  // progress stays 0 and there is no warm-up.
+  // Returns the learning rate of the next update after EXAMPLES accepted examples. If
+  // PLANNED_EXAMPLES is 0, the progress stays 0 and there is no warm-up.
   double Rate(uint64_t examples, uint64_t planned_examples) const;
 
  private:

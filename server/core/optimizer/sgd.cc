@@ -1,5 +1,5 @@
-// Stochastic gradient descent (Robbins and Monro 1951), as torch.optim.SGD without momentum. No
-// slots.
+// Stochastic gradient descent (Robbins and Monro 1951), equivalent to torch.optim.SGD without
+// momentum. It has no slots.
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   x = x - learning_rate * g

@@ -11,10 +11,11 @@
 namespace thinwire {
 namespace {
 
-// Small enough that all arrays of a block stay in the L1 cache.
+// Number of values in a block. All arrays of a block fit in the L1 cache.
 constexpr size_t kBlockValues = 512;
 
-// Copies the values of one array at a block's indices into a contiguous block, and back.
+// Copies the values at a block's indices from one array into a contiguous block, and back into the
+// array.
 class Gathered {
  public:
   explicit Gathered(std::span<float> whole) : whole_(whole), block_(kBlockValues) {}
@@ -41,8 +42,8 @@ void ApplyMissedDecay(const PowerTable& decay, std::span<const uint32_t> missed,
   }
 }
 
-// Sets MISSED[j] to the number of updates since the last entry at INDICES[j], and records update
-// NUMBER as the last.
+// Sets MISSED[j] to the number of earlier updates without an entry at INDICES[j] since its last
+// entry. Sets LAST at these indices to NUMBER.
 void CountMissed(uint32_t number, std::span<const uint32_t> indices, std::span<uint32_t> last,
                  std::span<uint32_t> missed) {
   for (size_t j = 0; j < indices.size(); ++j) {

@@ -1,4 +1,4 @@
-// The promises of ApplySparse, tested for every optimizer.
+// Tests the contract of ApplySparse with every optimizer.
 #include "server/core/optimizer/sparse_update.h"
 
 #include <gtest/gtest.h>
@@ -16,10 +16,10 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kCount = 1300;  // two full blocks and a partial one
+constexpr size_t kCount = 1300;  // number of values: two full blocks and a partial block
 constexpr float kRate = 0.0625f;
 
-// The arrays of a shard with lazy slots.
+// The masters, slots and last-entry numbers of a shard with lazy slots.
 struct Arrays {
   std::vector<float> masters;
   std::vector<std::vector<float>> slots;
@@ -36,7 +36,7 @@ std::vector<float> Draw(size_t length, uint32_t seed) {
   return values;
 }
 
-// Returns each index with a chance of PERCENT.
+// Returns a random set of indices, each with a probability of PERCENT percent.
 std::vector<uint32_t> DrawIndices(uint32_t percent, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<uint32_t> indices;
@@ -82,7 +82,8 @@ class SparseUpdateTest : public testing::TestWithParam<OptimizerCase> {
     optimizer_->Apply(update, sum, arrays.masters, slots);
   }
 
-  // Returns arrays after updates 1 to 3, each with entries for a third of the values.
+  // Returns arrays to which updates 1 to 3 were applied, each with entries for a third of the
+  // values.
   Arrays WithHistory() const {
     Arrays arrays = Start();
     for (uint32_t n = 1; n <= 3; ++n) {
@@ -147,12 +148,12 @@ TEST_P(SparseUpdateTest, TwoCallsOnPartsEqualOneCall) {
   }
 }
 
-// Updates without an entry for a value affect it through weight decay alone.
+// An update without an entry for a value affects this value only through weight decay.
 TEST_P(SparseUpdateTest, UpdatesWithoutAnEntryMatterOnlyForWeightDecay) {
   Arrays with_gap = Start();
   Arrays without = Start();
   const std::vector<float> sum = Draw(kCount, 2);
-  constexpr uint64_t kSecond = 132;  // Adam's bias correction depends on the number
+  constexpr uint64_t kSecond = 132;  // the update's number, on which Adam's bias correction depends
   Apply(Numbered(1), AllIndices(), sum, with_gap);
   for (uint64_t n = 2; n < kSecond; ++n) Apply(Numbered(n), {}, {}, with_gap);
   Apply(Numbered(kSecond), AllIndices(), sum, with_gap);
@@ -165,7 +166,7 @@ TEST_P(SparseUpdateTest, UpdatesWithoutAnEntryMatterOnlyForWeightDecay) {
   }
 }
 
-// Computes the formulas of the header for each value.
+// Compares ApplySparse with the formulas in sparse_update.h, computed value by value.
 TEST_P(SparseUpdateTest, AppliesMissedWeightDecayBeforeTheUpdate) {
   Arrays sparse = WithHistory();
   Arrays by_hand = sparse;

@@ -12,14 +12,14 @@
 namespace thinwire {
 namespace {
 
-// If a larger fraction of the values changed, the publisher sends all values, which takes few more
-// bytes than the changes and less work.
+// If a larger fraction of the values changed, readers receive all values, which are only slightly
+// larger than the delta and faster to make.
 constexpr double kMaxChangedFraction = 0.95;
 
 size_t FullBytes(size_t count) { return 1 + count * sizeof(float); }
 
-// Returns the payload that encode(out) writes to OUT, a span of MAX_BYTES bytes; encode returns its
-// length.
+// Returns the payload that encode(OUT) writes. OUT is a span of MAX_BYTES bytes, and encode returns
+// the length of the payload.
 template <typename Encode>
 ByteChain WritePayload(size_t max_bytes, const Encode& encode) {
   auto bytes = std::make_shared_for_overwrite<std::byte[]>(max_bytes);
@@ -40,7 +40,8 @@ void DeltaPublisher::Start(Version version, std::span<const float> masters) {
 }
 
 void DeltaPublisher::Restart(Version version) {
-  // A reader whose deltas would have more bytes than all values gets all values.
+  // The log is at most as large as all values, because a reader whose deltas are larger receives
+  // all values instead.
   log_ = std::make_shared<const VersionLog>(
       version, std::min(options_.log_bytes, FullBytes(published_.size())));
 }
@@ -78,12 +79,12 @@ std::optional<PublishedDelta> DeltaPublisher::ExactDelta(std::span<const float> 
 }
 
 PublishedDelta DeltaPublisher::CodecDelta(Version version, std::span<const float> masters) {
-  // EncodeFeedback encodes residual + values. With the residual -published it encodes masters -
-  // published.
+  // EncodeFeedback encodes residual + values. With residual = -published and values = masters, it
+  // encodes masters - published.
   const auto negated = std::make_unique_for_overwrite<float[]>(masters.size());
   const std::span residual(negated.get(), masters.size());
   kernels::Negate(published_, residual);
-  // Random codecs draw from the version alone, so that a replay draws the same numbers.
+  // The version alone seeds the random numbers of a codec, so that a replay draws the same numbers.
   const RandomKeys keys = {.shared = version.value, .per_worker = version.value};
   PublishedDelta delta = {.kind = PublishedDelta::Kind::kAdd};
   delta.payload =

@@ -1,13 +1,13 @@
-// DeltaPublisher keeps the parameters as the workers know them. Masters stay exact; the published
-// values follow them in deltas that are small on the wire.
+// DeltaPublisher stores the published parameters, which the workers hold, and updates them to
+// follow the exact masters. Each update is a delta that is small on the wire.
 //
 //   with a codec C   delta = C(masters - published);   published += decode(delta)   kind kAdd
-//   without          delta = how far each value moved; published = masters          kind kUlpDelta
+//   without codec    delta = ulp delta(published, masters);  published = masters    kind kUlpDelta
 //
-// The loss of one delta is part of the next difference, and every reader that applies the deltas in
-// order holds the published values bit by bit. A reader gets all published values in fp32 if it
-// holds none, if the log does not reach back to its version, or if the deltas have more bytes.
-// (EF21-P: Gruntkowska, Tyurin and Richtarik 2022.)
+// The next delta includes the encoding error of the previous delta, and every reader that applies
+// the deltas in order holds exactly the published parameters. A reader receives all published
+// parameters in fp32 if it holds none, if the log does not contain its version, or if the deltas
+// would be larger. The method is EF21-P (Gruntkowska, Tyurin and Richtarik 2022).
 //
 // Lives on its shard's strand; returned deltas may be used on any thread.
 #ifndef THINWIRE_SERVER_CORE_PUBLISH_DELTA_PUBLISHER_H_
@@ -30,43 +30,44 @@ namespace thinwire {
 
 class DeltaPublisher {
  public:
-  // Every sixteenth published version carries its hash.
+  // Every sixteenth published version has a hash, with which readers can check their parameters.
   static constexpr uint64_t kHashEvery = 16;
 
-  // The published values lie in MEMORY, which outlives the publisher. REQUIRES: MakeCodec accepts
-  // the codec.
+  // MEMORY allocates the published parameters and must outlive the publisher. REQUIRES: MakeCodec
+  // accepts the codec of OPTIONS.
   explicit DeltaPublisher(const PublishOptions& options,
                           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-  // Sets the first values. All methods below REQUIRE that Start was called.
+  // Sets the published parameters to MASTERS at VERSION. All other methods REQUIRE: Start was
+  // called.
   void Start(Version version, std::span<const float> masters);
-  // Publishes MASTERS, the masters of VERSION. REQUIRES: version > this->version().
+  // Publishes MASTERS as VERSION. REQUIRES: version > this->version().
   void Publish(Version version, std::span<const float> masters);
 
   Version version() const { return log_->newest(); }
   std::span<const float> published() const { return published_; }
-  // Returns the log of now; Publish replaces it and leaves this one unchanged.
+  // Returns the current log, which is immutable. Publish creates a new log.
   std::shared_ptr<const VersionLog> log() const { return log_; }
-  // Returns the deltas that bring a reader of HELD (nullopt: a reader without values) to version().
-  // At least one delta.
+  // Returns the deltas that bring a reader from published version HELD to version(). HELD is
+  // nullopt if the reader has no parameters. The result contains at least one delta.
   DeltaChain DeltasSince(std::optional<Version> held);
 
  private:
   void Restart(Version version);
-  // Returns the delta that makes the published values equal to MASTERS, or nullopt if all values
-  // take fewer bytes.
+  // Sets the published parameters to MASTERS. Returns the ulp delta of this change, or nullopt if
+  // sending all values takes fewer bytes or less work.
   std::optional<PublishedDelta> ExactDelta(std::span<const float> masters);
   PublishedDelta CodecDelta(Version version, std::span<const float> masters);
   const std::shared_ptr<const PublishedDelta>& FullDelta();
 
   const PublishOptions options_;
-  std::unique_ptr<const Codec> codec_;  // null: exact deltas
+  std::unique_ptr<const Codec> codec_;  // null: the publisher makes exact ulp deltas
   CodecMemory memory_;
   FloatArray published_;
   std::shared_ptr<const VersionLog> log_;
-  std::shared_ptr<const PublishedDelta> full_;  // of version(), null until a reader needs it
+  std::shared_ptr<const PublishedDelta> full_;  // all values of version(); null until needed
   uint64_t publish_count_ = 0;
-  uint64_t hash_ = 0;  // of version(), 0 until computed
+  uint64_t hash_ = 0;  // HashValues of version(); 0 until computed
 };
 
 }  // namespace thinwire

@@ -18,7 +18,7 @@ Floats PublishedBy(const DeltaPublisher& publisher) {
   return {publisher.published().begin(), publisher.published().end()};
 }
 
-// A reader that follows docs/wire.md.
+// A reader that applies deltas as docs/wire.md defines.
 struct Reader {
   Floats values;
   std::optional<Version> held;

@@ -1,9 +1,9 @@
-// Publisher encodes a shard's masters for readers, once per version and dense codec, however many
-// workers read them.
+// Publisher encodes a shard's masters for readers, once per version and dense codec for any number
+// of workers.
 //
 //   Encoded(version 7, masters, bf16)   encodes
 //   Encoded(version 7, masters, bf16)   returns the same bytes
-//   Encoded(version 8, masters, bf16)   encodes; readers of version 7 keep its bytes alive
+//   Encoded(version 8, masters, bf16)   encodes again; readers of version 7 still own its bytes
 //
 // Lives on its shard's strand; the returned bytes may be used on any thread.
 #ifndef THINWIRE_SERVER_CORE_PUBLISH_PUBLISHER_H_
@@ -21,13 +21,13 @@ namespace thinwire {
 
 class Publisher {
  public:
-  // Returns the payload of MASTERS, the masters of VERSION. REQUIRES: IsDense(codec); one version
-  // always comes with the same masters.
+  // Returns MASTERS, the masters of VERSION, encoded with CODEC. REQUIRES: IsDense(codec); all
+  // calls with one VERSION pass the same masters.
   ByteChain Encoded(Version version, std::span<const float> masters, CodecId codec);
 
  private:
   BufferPool pool_;
-  Version version_;  // of everything in encoded_
+  Version version_;  // the version of all payloads in encoded_
   std::map<CodecId, ByteChain> encoded_;
 };
 

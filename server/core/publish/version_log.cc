@@ -6,7 +6,8 @@
 namespace thinwire {
 namespace {
 
-// A reader that missed more deltas than this is better served with all values.
+// The maximum number of deltas in a log. A reader that missed more deltas receives all values,
+// which costs less.
 constexpr size_t kMaxDeltas = 256;
 
 }  // namespace

@@ -17,7 +17,7 @@ PublishedDelta Delta(uint64_t base, uint64_t version, size_t bytes) {
 using Versions = std::vector<uint64_t>;
 const Versions kNoChain = {99};
 
-// Returns the versions of the chain from BASE, or kNoChain.
+// Returns the versions of the chain that starts at BASE, or kNoChain if LOG contains no such chain.
 Versions Chain(const VersionLog& log, uint64_t base) {
   const auto chain = log.Since(Version{base});
   if (!chain.has_value()) return kNoChain;

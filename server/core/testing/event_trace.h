@@ -1,5 +1,5 @@
-// EventTrace records every event of a shard with the oracle's interpretation of it, and no other
-// state. It answers each question (which workers are live? what is next?) by reading all entries
+// EventTrace records every event of a shard with the oracle's interpretation of the event, and
+// stores no other state. Each query (the live workers, a worker's `next`, ...) reads all entries
 // from the beginning.
 //
 // Not thread-safe.
@@ -17,7 +17,7 @@
 
 namespace thinwire {
 
-// One event with all its fields in one struct, and its consequences.
+// One event, with the fields of all event types in one struct, and its consequences.
 struct TraceEntry {
   enum class Kind { kSeed, kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave };
 
@@ -31,14 +31,14 @@ struct TraceEntry {
   ReadForm form;
   PushEvent push;
 
-  bool heard = false;        // the sender was valid: the event counts as a sign of life
-  std::optional<Step> read;  // the event is a read for this step
-  std::optional<Verdict>
-      finished;               // the verdict, if the event is a new push that finished its step
-  bool has_gradient = false;  // the push has an accepted gradient
-  size_t update = 0;          // the number of the update with this gradient, from 1; 0: none yet
+  bool heard = false;        // whether the sender was valid; the event then ends its expiry
+  std::optional<Step> read;  // the step of the read, if the event is a read
+  // The verdict, if the event is a new push that finished its step.
+  std::optional<Verdict> finished;
+  bool has_gradient = false;  // whether the event is a push with an accepted gradient
+  size_t update = 0;  // number of the update that contains this gradient, from 1; 0: no update yet
   bool opened = false;
-  Step frontier;  // after the event
+  Step frontier;  // the frontier after the event
   std::vector<ReadAnswer> answers;
 };
 
@@ -48,26 +48,26 @@ class EventTrace {
 
   void Add(const TraceEntry& entry) { entries_.push_back(entry); }
   const std::vector<TraceEntry>& entries() const { return entries_; }
-  // The newest entry. REQUIRES: the trace has entries.
+  // Returns the newest entry. REQUIRES: the trace is not empty.
   TraceEntry& newest() { return entries_.back(); }
   TraceEntry& at(size_t i) { return entries_[i]; }
 
   bool Contains(TraceEntry::Kind kind) const;
   bool Opened() const;
   Step Frontier() const;
-  // Returns the index of the last join with a newer incarnation, or nullopt if the worker never
-  // joined.
+  // Returns the index of the join of the worker's newest incarnation, or nullopt if the worker
+  // never joined.
   std::optional<size_t> LastJoin(WorkerId worker) const;
   bool Left(WorkerId worker) const;
   bool Live(WorkerId worker) const;
   std::vector<WorkerId> LiveWorkers() const;
   Step Next(WorkerId worker) const;
-  // Returns the index of the last push of the newest incarnation that finished a step. REQUIRES:
-  // the worker has joined.
+  // Returns the index of the last push with which the worker's newest incarnation finished a step,
+  // or nullopt if there is none. REQUIRES: the worker has joined.
   std::optional<size_t> LastFinishingPush(WorkerId worker) const;
-  // Returns the index of the waiting read.
+  // Returns the index of the worker's waiting read, or nullopt if no read waits.
   std::optional<size_t> WaitingRead(WorkerId worker) const;
-  // Returns the indices of the accepted gradients that are in no update.
+  // Returns the indices of the accepted gradients that are not yet part of an update.
   std::vector<size_t> PendingGradients() const;
 
  private:

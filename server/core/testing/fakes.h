@@ -1,6 +1,5 @@
-// Test doubles for a shard's surroundings: hand-made payloads, an optimizer simple enough for
-// mental arithmetic, an optimizer that records its updates, and a worker's events with all fields
-// set.
+// Test doubles for a shard: payloads of given values, a very simple optimizer, an optimizer that
+// records its updates, and a fake worker that creates complete events.
 #ifndef THINWIRE_SERVER_CORE_TESTING_FAKES_H_
 #define THINWIRE_SERVER_CORE_TESTING_FAKES_H_
 
@@ -20,13 +19,14 @@ namespace thinwire {
 
 CheckedPayload Fp32Payload(std::initializer_list<float> values);
 CheckedPayload Fp32Payload(std::span<const float> values);
-// Returns a topk payload of the values that are not 0.
+// Returns a topk payload whose entries are the nonzero VALUES.
 CheckedPayload SparsePayload(std::span<const float> values);
-// Returns the decoded values. The second form checks PAYLOAD first, which must be well-formed.
+// Returns the decoded values of PAYLOAD. The second overload first checks PAYLOAD, which must be
+// well-formed.
 std::vector<float> Values(const CheckedPayload& payload);
 std::vector<float> Values(const ByteChain& payload, size_t count);
 
-// master -= learning_rate * gradient
+// Computes master -= learning_rate * gradient.
 class PlainDescent final : public Optimizer {
  public:
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
@@ -38,7 +38,7 @@ struct RecordedUpdate {
   std::vector<float> sum;
 };
 
-// Records every update, and computes master -= sum, unscaled.
+// Records every update and computes master -= sum, without learning rate and gradient scale.
 class RecordingOptimizer final : public Optimizer {
  public:
   void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
@@ -50,10 +50,10 @@ class RecordingOptimizer final : public Optimizer {
   mutable std::vector<RecordedUpdate> updates_;
 };
 
-// A schedule with the constant rate 1.
+// Returns a schedule with the constant learning rate 1.
 Schedule ConstantRate();
 
-// One process of a worker, in generation 0.
+// One process of a worker. It creates events of generation 0.
 struct FakeWorker {
   WorkerId worker;
   Incarnation incarnation{1};

@@ -1,9 +1,8 @@
-// Oracle implements docs/consistency.md a second time, in a simple and slow way. Its only memory is
-// a trace of all events, which it reads from the beginning for each question. It closes rounds one
-// by one, so steps must stay small.
+// Oracle implements docs/consistency.md a second time, in a simple and slow way. It decides from a
+// trace of all events, which each query reads from the beginning. It closes rounds one by one, so
+// steps must be small numbers.
 //
-// The oracle follows the document and shares no code with Shard; oracle_test.cc compares the two.
-// Not thread-safe.
+// The oracle shares no code with Shard; oracle_test.cc compares their results. Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_ORACLE_H_
 #define THINWIRE_SERVER_CORE_TESTING_ORACLE_H_
 
@@ -22,7 +21,7 @@ namespace thinwire {
 
 class Oracle {
  public:
-  // The arguments that the optimizer should get for one update.
+  // The expected arguments of the optimizer for one update.
   struct Expected {
     std::vector<double> sum;
     uint64_t weight = 0;
@@ -36,7 +35,7 @@ class Oracle {
   std::vector<BlockedRead> BlockedReads() const;
   const std::vector<Expected>& updates() const { return updates_; }
   Version version() const { return Version{updates_.size()}; }
-  // The newest published version. REQUIRES: options.publish is set.
+  // Returns the newest published version. REQUIRES: options.publish is set.
   Version published() const { return published_; }
   Step frontier() const { return trace_.Frontier(); }
   bool open() const { return trace_.Opened(); }
@@ -44,11 +43,12 @@ class Oracle {
 
  private:
   uint32_t WorkersToOpen() const;
-  // Returns kStale or kFenced for an invalid sender, else nullopt.
+  // Returns kStale or kFenced if the sender of NOW is invalid, else nullopt.
   std::optional<Verdict> RejectSender(const TraceEntry& now) const;
   Judgement JudgePush(const TraceEntry& now) const;
   JoinAnswer AnswerJoin(WorkerId worker) const;
-  // Set the fields of the trace entry NOW that depend on the event's kind.
+  // Classify and ClassifyPush set the fields of the trace entry NOW that depend on the event's
+  // kind.
   void Classify(TraceEntry& now, Effects& effects) const;
   void ClassifyPush(TraceEntry& now, Effects& effects) const;
   void UpdateFromPending();

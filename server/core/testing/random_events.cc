@@ -19,10 +19,10 @@ Event RandomEvents::Next(const Shard& shard) {
 
 Event RandomEvents::DrawEvent(const Shard& shard) {
   const WorkerId worker = DrawWorker();
-  // An absent worker mostly joins.
+  // The event of an absent worker is usually a join.
   if (absent_[worker.value] && random_.Percent(70)) return DrawJoin(worker);
-  // Before the shard opens, events that help to open it are more likely; otherwise few runs would
-  // contain a push.
+  // Before the shard opens, pushes are not drawn, and events that help to open the shard are more
+  // likely. Otherwise few runs would contain an accepted push.
   const uint64_t percent = random_.Below(shard.open() ? 100 : 40);
   if (percent < 3) return DrawJoin(worker);
   if (percent < 20) return DrawRead(shard, worker);
@@ -62,7 +62,7 @@ Event RandomEvents::DrawPush(const Shard& shard, WorkerId worker) {
   push.computed_version = Version{random_.Below(shard.version().value + 2)};
   push.read_form = DrawForm(shard);
   if (push.examples == 0) return push;
-  // Small whole numbers, whose sums are exact in fp32 in any order.
+  // Values are small whole numbers, so that fp32 sums are exact in any order.
   const float mark = static_cast<float>(random_.Below(1 << 16));
   const float other = random_.Percent(5) ? std::numeric_limits<float>::infinity()
                                          : static_cast<float>(random_.Below(1000));

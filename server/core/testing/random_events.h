@@ -1,9 +1,9 @@
-// RandomEvents draws random events for a shard, likely and unlikely ones, from one seed.
+// RandomEvents draws a random sequence of normal and faulty events for a shard from one seed.
 //
-// Workers mostly behave like clients: they join, read, and push their next step. In between come
-// the results of network faults, crashes and bugs: a repeated earlier event, an older or unknown
-// incarnation, another generation, a step that is too far ahead or long finished, an expired lease,
-// a returning worker, a payload with an infinity.
+// Most events are those of correct clients: workers join, read, and push their next step. Other
+// events result from network faults, crashes and bugs: a repeated earlier event, an older or
+// unknown incarnation, another generation, a step that is too far ahead or long finished, an
+// expired lease, a returning worker, a payload that contains an infinity.
 #ifndef THINWIRE_SERVER_CORE_TESTING_RANDOM_EVENTS_H_
 #define THINWIRE_SERVER_CORE_TESTING_RANDOM_EVENTS_H_
 
@@ -17,12 +17,12 @@
 
 namespace thinwire {
 
-// Draws the same numbers from a seed on every machine.
+// A random number generator. The same seed gives the same numbers on every machine.
 class SeededRandom {
  public:
   explicit SeededRandom(uint64_t seed) : bits_(seed) {}
 
-  // Returns a number from 0 to n - 1. REQUIRES: n > 0.
+  // Returns a random number from 0 to n - 1. REQUIRES: n > 0.
   uint64_t Below(uint64_t n) { return bits_() % n; }
   bool Percent(uint64_t percent) { return Below(100) < percent; }
 
@@ -34,8 +34,8 @@ class RandomEvents {
  public:
   RandomEvents(const Rule& rule, uint64_t seed);
 
-  // Draws the next event. SHARD has applied all earlier events; steps are drawn near its frontier
-  // and its workers' steps.
+  // Draws the next event, with a step near the frontier of SHARD or near its worker's `next`.
+  // REQUIRES: SHARD has applied all earlier events.
   Event Next(const Shard& shard);
 
  private:
@@ -51,8 +51,8 @@ class RandomEvents {
 
   const Rule rule_;
   SeededRandom random_;
-  std::vector<Incarnation> newest_;  // by worker
-  std::vector<bool> absent_;         // by worker: never joined, or has left
+  std::vector<Incarnation> newest_;  // each worker's newest incarnation
+  std::vector<bool> absent_;         // for each worker: whether it never joined or has left
   std::vector<Event> past_;
 };
 

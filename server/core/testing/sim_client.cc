@@ -67,7 +67,7 @@ void SimClient::Tick(uint64_t now, Control control, SimNetwork<MessageToShard>& 
   Continue(now, network);
 }
 
-// Joins one shard per call, so that other processes act in between.
+// Joins at most one shard per call, so that events of other processes occur between two joins.
 void SimClient::JoinNext(Control control) {
   if (random_.Percent(30)) return;
   const Effects effects = control(joined_count_, JoinEvent{plan_.worker, plan_.incarnation});
@@ -137,7 +137,8 @@ void SimClient::SendRead(uint64_t now, SimNetwork<MessageToShard>& network, uint
   Send(now, network, shard, read);
 }
 
-// Resends pushes without a verdict, and reads from shards whose verdict has arrived.
+// Sends each push that has no verdict yet. For each other shard, sends a read for the next step if
+// its parameters have not arrived.
 void SimClient::SendPushes(uint64_t now, SimNetwork<MessageToShard>& network) {
   WaitToResend(now);
   for (uint32_t i = 0; i < shards_.size(); ++i) {
@@ -201,7 +202,8 @@ ReadForm SimClient::FormOf(const PerShard& shard) const {
 }
 
 void SimClient::ReceiveVerdict(PerShard& shard, ShardLedger& ledger, const Judgement& judgement) {
-  // A duplicate that arrives after the Leave is fenced too; then there is no successor.
+  // A duplicate message that arrives after the Leave is fenced, too. In that case no newer process
+  // exists, and this process continues.
   if (judgement.verdict == Verdict::kFenced && phase_ != Phase::kLeaving) return Die();
   if (!shard.push.has_value() || shard.push->step != judgement.step) return;
   const PushEvent push = *shard.push;

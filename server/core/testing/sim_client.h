@@ -1,15 +1,13 @@
-// SimClient is one worker process in a simulated cluster, with the client behaviour of
-// docs/consistency.md.
+// SimClient is one worker process in a simulated cluster. It behaves as docs/consistency.md
+// requires of a client.
 //
 //   joining -> reading -> computing -> pushing -> reading ...
 //                 |
 //                 +--> leaving -> over
 //
-// After a late verdict the client reads the parameters of a later step.
-//
-// The client keeps the bytes of a push until the verdict and resends them if no verdict arrives. It
-// adds the values of late pushes back to the residual, and stops when it is fenced. Not
-// thread-safe.
+// The client keeps a push until its verdict arrives, and resends the push if no verdict arrives.
+// After a late verdict, the client adds the late values back to the residual and reads a later
+// step. It stops when it is fenced. Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SIM_CLIENT_H_
 #define THINWIRE_SERVER_CORE_TESTING_SIM_CLIENT_H_
 
@@ -31,11 +29,11 @@
 
 namespace thinwire {
 
-// The published values of one shard as a simulated process holds them, updated as docs/wire.md
-// describes.
+// A simulated process's replica of the published parameters of one shard, updated as docs/wire.md
+// defines.
 class SimReplica {
  public:
-  // Applies CHAIN. Returns a description of the first error in it, or an empty string.
+  // Applies CHAIN. Returns a description of the first error in CHAIN, or an empty string.
   std::string Apply(const DeltaChain& chain);
 
   // Returns the form of the next read.
@@ -55,13 +53,14 @@ struct SimClientPlan {
   bool reads_deltas = false;
   WorkerId worker;
   Incarnation incarnation;
-  Step last;                   // the first step after the end of the job
-  uint64_t compute_ticks = 5;  // the longest computation
+  Step last;                   // the first step that the job does not run
+  uint64_t compute_ticks = 5;  // maximum duration of the computation of one step
 };
 
 class SimClient {
  public:
-  // Makes a control call, which is never lost and is answered in the same tick.
+  // A control call to a shard. The simulation never loses a control call and answers it in the same
+  // tick.
   using Control = absl::FunctionRef<Effects(uint32_t shard, const Event& event)>;
 
   SimClient(const SimClientPlan& plan, SeededRandom& random, std::vector<ShardLedger>& ledger)
@@ -69,8 +68,8 @@ class SimClient {
 
   void Tick(uint64_t now, Control control, SimNetwork<MessageToShard>& network);
   void Receive(const MessageToWorker& message);
-  // Tells the client that the network no longer has faults: it resends unanswered messages once,
-  // and none from then on.
+  // Tells the client that the network no longer has faults. The client resends all unanswered
+  // messages once, and never resends a message after that.
   void TrustNetwork() { trusts_network_ = true, resend_at_ = 0; }
   // Ends the process and loses its residuals.
   void Die();
@@ -86,12 +85,12 @@ class SimClient {
 
   struct PerShard {
     JoinAnswer join;
-    std::optional<Step> answered;  // the largest step whose parameters arrived
+    std::optional<Step> answered;  // the largest step for which parameters arrived
     Version held;
     SimReplica replica;
     uint64_t residual = 0;
     uint64_t late_examples = 0;
-    std::optional<PushEvent> push;  // still without a verdict
+    std::optional<PushEvent> push;  // the push that still lacks a verdict
   };
 
   void JoinNext(Control control);
@@ -108,7 +107,7 @@ class SimClient {
   bool HasParameters() const;
   bool HasVerdicts() const;
   void ReportToLedgers();
-  // The step whose parameters are to arrive.
+  // Returns the step for which the client awaits parameters.
   Step awaited() const { return phase_ == Phase::kReading ? step_ : step_ + 1; }
   ReadForm FormOf(const PerShard& shard) const;
   void Send(uint64_t now, SimNetwork<MessageToShard>& network, uint32_t shard, const Event& event);
@@ -118,11 +117,11 @@ class SimClient {
   std::vector<ShardLedger>& ledgers_;
   std::vector<PerShard> shards_;
   Phase phase_ = Phase::kJoining;
-  uint32_t joined_count_ = 0;  // shards that this process has joined and not left
+  uint32_t joined_count_ = 0;  // number of shards that this process has joined and not left
   Step step_;
-  bool late_ = false;   // a push of this step was late at some shard
-  Step jump_;           // the largest frontier of this step's verdicts
-  uint64_t until_ = 0;  // the tick when the computation ends
+  bool late_ = false;   // whether a push of this step was late at some shard
+  Step jump_;           // the largest frontier in the verdicts of this step
+  uint64_t until_ = 0;  // the tick at which the computation ends
   uint64_t resend_at_ = 0;
   bool trusts_network_ = false;
 };

@@ -12,7 +12,8 @@ namespace {
 constexpr uint64_t kLeaseTicks = 60;
 constexpr uint64_t kMaxQuietTicks = 20000;
 
-// A process with a successor learns from its heartbeat that it is fenced, as in HeartbeatReply.
+// Returns the reply to a heartbeat of a process that was replaced by a newer one: the process is
+// fenced, as in HeartbeatReply.
 Judgement FencedHeartbeat(const MessageToShard& message) {
   Judgement fenced;
   fenced.worker = message.worker;
@@ -21,8 +22,8 @@ Judgement FencedHeartbeat(const MessageToShard& message) {
   return fenced;
 }
 
-// Draws readers of masters, of exact deltas or of deltas in a codec, with a long, short or empty
-// log.
+// Draws the contents of the answers to reads: masters (nullopt), ulp deltas, or deltas in a codec.
+// The version log of deltas is large, small or empty.
 std::optional<PublishOptions> DrawPublish(SeededRandom& random) {
   if (random.Percent(20)) return std::nullopt;
   PublishOptions publish;
@@ -86,8 +87,8 @@ std::string SimCluster::Run() {
   return Violations();
 }
 
-// Returns whether no process runs or will start, no message is in flight, and all leases have
-// ended.
+// Returns whether the simulation is over: no process runs or will start, no message is in flight,
+// and all leases have ended.
 bool SimCluster::Over() const {
   const auto no_start = [](const auto& starts) { return starts.empty(); };
   const auto at_rest = [](const Process& process) { return !process.client->running(); };
@@ -138,8 +139,8 @@ void SimCluster::EndFaults() {
   for (Process& process : processes_) process.client->TrustNetwork();
 }
 
-// Ends the worker's process, or lets it continue beside a successor, as if it were only believed
-// dead.
+// Ends the worker's process, or starts a newer process of the worker while the old one continues,
+// as after a wrong report of its death.
 void SimCluster::LoseProcess(uint32_t worker) {
   for (Process& process : processes_) {
     const SimClient& client = *process.client;
@@ -171,7 +172,8 @@ void SimCluster::Deliver(const MessageToShard& message) {
 }
 
 void SimCluster::Deliver(MessageToWorker message) {
-  // The server chooses the bytes for a slow reader when it writes them.
+  // A server chooses the deltas of an answer when it writes the message, so a slow reader may
+  // receive newer deltas.
   if (message.held.has_value() && random_.Percent(30)) {
     const auto newest = shards_[message.shard]->log()->Since(*message.held);
     if (newest.has_value() && !newest->empty()) message.deltas = *newest;

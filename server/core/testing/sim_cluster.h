@@ -1,7 +1,8 @@
 // SimCluster runs a whole cluster in one thread, from one seed: shards, worker processes and the
-// network between them, with faults. Messages are lost, duplicated and reordered; processes die or
-// are only believed dead; leases expire at a single shard. When the faults end, every worker must
-// reach its last step, and the ledgers must balance.
+// network between them, with faults. Messages are lost, duplicated and reordered; processes die, or
+// continue although a newer process replaces them; leases expire at a single shard. After the
+// faults end, every worker must reach its last step, and no gradient may be missing from the
+// ledgers (sim_ledger.h).
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SIM_CLUSTER_H_
@@ -32,26 +33,26 @@ struct SimCounts {
   uint64_t late = 0;
   uint64_t accepted = 0;
   uint64_t updates = 0;
-  uint64_t delta_answers = 0;  // reads of published values answered with deltas
-  uint64_t full_answers = 0;   // reads of published values answered with all values
+  uint64_t delta_answers = 0;  // number of reads that were answered with deltas
+  uint64_t full_answers = 0;   // number of reads that were answered with all published values
 };
 
 class SimCluster {
  public:
   SimCluster(const Rule& rule, uint64_t seed);
 
-  // Runs to the end. Returns one line per violation, or an empty string.
+  // Runs the simulation to its end. Returns one line per violation of the rule, or an empty string.
   std::string Run();
   const SimCounts& counts() const { return counts_; }
 
  private:
   struct Process {
     std::unique_ptr<SimClient> client;
-    bool killed = false;  // by a fault: it need not finish
+    bool killed = false;  // whether a fault killed the process, which then need not finish
   };
   // A worker's lease at one shard.
   struct Lease {
-    Incarnation incarnation;  // 0: nobody's
+    Incarnation incarnation;  // 0: no process holds the lease
     uint64_t heard = 0;
     bool expired = false;
   };
@@ -85,10 +86,11 @@ class SimCluster {
   std::vector<ShardLedger> ledgers_;
   std::vector<std::unique_ptr<RecordingOptimizer>> optimizers_;
   std::vector<std::unique_ptr<Shard>> shards_;
-  std::vector<uint64_t> open_at_;              // by shard: the tick of its start timeout
-  std::vector<std::vector<Lease>> leases_;     // by shard and worker
-  std::vector<Incarnation> incarnations_;      // by worker, as the lead gives them
-  std::vector<std::vector<uint64_t>> starts_;  // by worker: the ticks when its next processes start
+  std::vector<uint64_t> open_at_;           // for each shard: the tick of its start timeout
+  std::vector<std::vector<Lease>> leases_;  // for each shard: the leases of all workers
+  std::vector<Incarnation> incarnations_;   // for each worker: its newest assigned incarnation
+  // For each worker: the ticks at which its next processes start.
+  std::vector<std::vector<uint64_t>> starts_;
   std::vector<Process> processes_;
   SimCounts counts_;
 };

@@ -41,7 +41,8 @@ void ShardLedger::Record(const Event& event, const Effects& effects, const Shard
 void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgement) {
   if (judgement.again) return;
   ++verdicts_[judgement.verdict];
-  // Simulated clients follow the protocol, and nothing is rolled back.
+  // Simulated clients follow the protocol and servers never lose state, so no push is early or
+  // stale.
   Require(judgement.verdict != Verdict::kEarly, absl::StrCat("early: step ", push.step.value));
   Require(judgement.verdict != Verdict::kStale, absl::StrCat("stale: step ", push.step.value));
   if (judgement.verdict == Verdict::kLate) {
@@ -70,7 +71,7 @@ void ShardLedger::RecordUpdates(const RecordingOptimizer& optimizer) {
     applied_ += Amount(push);
     unpublished_ = std::min(unpublished_.value_or(name.step), name.step);
   }
-  // With lazy slots and sparse pushes the optimizer receives the entries only.
+  // If slots are lazy and all pushes are sparse, the optimizer receives only the entries.
   if (sparse) std::erase(sum, 0.0f);
   const RecordedUpdate& update = optimizer.updates().back();
   Require(!pending_.empty(), "an update without gradients");
@@ -104,7 +105,7 @@ void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
   for (const ReadAnswer& answer : effects.answers) {
     Require(answer.step <= StepsAfter(frontier_, rule_.slack),
             absl::StrCat("step ", answer.step.value, " began at frontier ", frontier_.value));
-    // Every accepted gradient below the frontier is in the parameters.
+    // The parameters must include every accepted gradient of a step below the frontier.
     for (const auto& [name, push] : pending_) {
       Require(name.step >= frontier_,
               absl::StrCat("step ", name.step.value, " is missing at frontier ", frontier_.value));
@@ -117,8 +118,8 @@ void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
 void ShardLedger::Close(const Shard& shard) {
   uint64_t waiting = 0;
   for (const auto& [name, push] : pending_) waiting += Amount(push);
-  // The last round may stay open when the last worker leaves. With Fold::kPush nothing may stay
-  // pending.
+  // In modes with rounds, the last round may stay open when the last worker leaves. With
+  // Fold::kPush, every accepted gradient must be in an update.
   Require(rule_.fold == Fold::kRound || waiting == 0, "an accepted gradient is in no update");
   uint64_t lost = 0;
   for (const PushEvent& push : unanswered_) {

@@ -1,12 +1,14 @@
-// ShardLedger accounts for every gradient of a simulated cluster at one shard and checks all
-// countable claims of the rule, after each event and at the end:
+// ShardLedger follows every gradient that a simulated cluster produces for one shard. After each
+// event and at the end, it checks the promises of docs/consistency.md, among them that no gradient
+// is lost or applied twice:
 //
-//   produced = in updates + accepted and pending + in residuals at the end + lost with processes
+//   produced = applied + accepted but not yet applied + left in residuals + lost with processes
 //
-// It also checks that every replica equals the values that its shard published under that version,
-// bit by bit.
+// It also checks that every replica is bit-identical to the parameters that the shard published
+// under the version of the replica.
 //
-// All amounts are whole numbers, so sums are exact. Not thread-safe.
+// The amount of a gradient is its first value, a whole number, so sums of amounts are exact. Not
+// thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SIM_LEDGER_H_
 #define THINWIRE_SERVER_CORE_TESTING_SIM_LEDGER_H_
 
@@ -29,8 +31,8 @@
 
 namespace thinwire {
 
-// The number of values of a simulated shard. The first value of a gradient is its amount, the
-// second identifies it, and one random other value is set.
+// The number of values of a simulated shard. In a gradient, the first value is its amount, the
+// second value is a random mark, and one other random value is set.
 inline constexpr size_t kSimValues = 24;
 
 // Identifies a gradient of a shard.
@@ -44,7 +46,7 @@ struct GradientId {
 
 class ShardLedger {
  public:
-  // PUBLISH and LAZY_SLOTS are the shard's options.
+  // PUBLISH and LAZY_SLOTS are the options of the shard.
   ShardLedger(const Rule& rule, const std::optional<PublishOptions>& publish, bool lazy_slots)
       : rule_(rule), publish_(publish), lazy_slots_(lazy_slots) {}
 
@@ -57,13 +59,14 @@ class ShardLedger {
   // Checks that VALUES are the published values of VERSION.
   void CheckReplica(Version version, std::span<const float> values);
 
-  // Must be called after each event. OPTIMIZER is the shard's.
+  // Records and checks EVENT, which SHARD has applied with EFFECTS. Must be called after each
+  // event. OPTIMIZER is the optimizer of SHARD.
   void Record(const Event& event, const Effects& effects, const Shard& shard,
               const RecordingOptimizer& optimizer);
-  // Must be called after the last event.
+  // Makes the final checks. Must be called after the last event.
   void Close(const Shard& shard);
 
-  // Records CLAIM as a violation unless it HOLDS.
+  // Records CLAIM as a violation if HOLDS is false.
   void Require(bool holds, const std::string& claim);
 
   const std::vector<std::string>& violations() const { return violations_; }
@@ -80,7 +83,7 @@ class ShardLedger {
   const std::optional<PublishOptions> publish_;
   const bool lazy_slots_;
   std::map<Version, std::vector<float>> published_;
-  std::optional<Step> unpublished_;  // the oldest step whose gradient is in an unpublished update
+  std::optional<Step> unpublished_;  // the smallest step whose gradient is not yet published
   uint64_t produced_ = 0;
   uint64_t applied_ = 0;
   uint64_t residual_ = 0;
@@ -89,7 +92,7 @@ class ShardLedger {
   uint64_t late_owed_ = 0;
   size_t updates_ = 0;
   Step frontier_;
-  std::map<GradientId, PushEvent> pending_;  // accepted, in no update yet
+  std::map<GradientId, PushEvent> pending_;  // accepted gradients that are in no update yet
   std::set<GradientId> accepted_;
   std::set<std::tuple<WorkerId, Step>> accepted_steps_;
   std::set<GradientId> late_;

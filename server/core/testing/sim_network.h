@@ -1,6 +1,6 @@
 // SimNetwork carries the messages of a simulated cluster. Each message takes a random number of
-// ticks. While faults are on, messages may be lost or duplicated; messages may always overtake each
-// other.
+// ticks, so messages can arrive out of order. While faults are on, messages may also be lost or
+// duplicated.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SIM_NETWORK_H_
@@ -25,7 +25,7 @@ struct NetworkFaults {
   uint64_t longest_ticks = 3;
 };
 
-// A message to a shard; a heartbeat if it has no event.
+// A message to a shard. A message without an event is a heartbeat.
 struct MessageToShard {
   uint32_t shard = 0;
   WorkerId worker;
@@ -33,7 +33,7 @@ struct MessageToShard {
   std::optional<Event> event;
 };
 
-// A message to a worker's process: a verdict, or the parameters that answer the read for `step`.
+// A message to a worker's process: a verdict, or the answer to the read for `step`.
 struct MessageToWorker {
   uint32_t shard = 0;
   WorkerId worker;
@@ -41,8 +41,8 @@ struct MessageToWorker {
   std::optional<Judgement> judgement;
   Step step;
   Version version;
-  std::optional<Version> held;  // the reader's version when the read was answered
-  DeltaChain deltas;            // the answer to a read of published values
+  std::optional<Version> held;  // the published version that the reader holds
+  DeltaChain deltas;            // the deltas, if the answer is published parameters
 };
 
 template <typename Message>
@@ -59,7 +59,7 @@ class SimNetwork {
 
   bool empty() const { return in_flight_.empty(); }
 
-  // Removes and returns the messages that arrive up to NOW, in the order of arrival.
+  // Removes and returns the messages that arrive at tick NOW or earlier, in order of arrival.
   std::vector<Message> Arrived(uint64_t now) {
     std::vector<Message> arrived;
     while (!in_flight_.empty() && in_flight_.begin()->first <= now) {
@@ -76,7 +76,7 @@ class SimNetwork {
 
   SeededRandom& random_;
   NetworkFaults faults_;
-  std::multimap<uint64_t, Message> in_flight_;  // by the tick of arrival
+  std::multimap<uint64_t, Message> in_flight_;  // messages by their tick of arrival
 };
 
 }  // namespace thinwire

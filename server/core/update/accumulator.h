@@ -3,18 +3,18 @@
 //   sum    = sum of examples_i * decode(payload_i)
 //   weight = sum of (examples_i + late_examples_i)
 //
-// The first gradient overwrites the sum, which is therefore never zeroed. While it is the only
-// gradient, it stays encoded: if the update follows at once, its values come straight from the
-// payload, and the sum is neither written nor read. FoldSingle() decodes it at the end of the
-// event, because the sender's next message is read only after the payload is released. The bits of
-// the sum do not depend on this.
+// The first gradient overwrites the sum, so the sum never needs zeroing. A gradient stays encoded
+// while it is the only one: if the update follows at once, the optimizer reads its values directly
+// from the payload, and the sum is neither written nor read. Otherwise FoldSingle() decodes the
+// gradient at the end of the event, because the server reads the sender's next message only after
+// the payload is released. Both paths give the same bits.
 //
-// With `keep_sparse`, the sum of sparse payloads alone stays sparse: it has entries where any of
-// the payloads has one, and the array is meaningless elsewhere. One dense payload makes the sum
-// dense. Either way the entries have the same bits.
+// With `keep_sparse`, the sum stays sparse while all payloads are sparse: it has an entry at each
+// index where some payload has one, and the array is undefined at all other indices. One dense
+// payload makes the sum dense. The bits of the sum do not depend on its form.
 //
-// With ordered folding, Hold() keeps a payload until the payloads of all lower workers are folded
-// (FoldInOrder).
+// With ordered folding, Hold() stores a payload until FoldInOrder() has added the payloads of all
+// workers with lower numbers.
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_ACCUMULATOR_H_
@@ -35,7 +35,8 @@
 
 namespace thinwire {
 
-// REQUIRES: examples > 0, and the payload's values are within LargestAccepted() (judge.h).
+// An accepted gradient. REQUIRES: examples > 0; no decoded value has a magnitude above
+// LargestAccepted() (judge.h).
 struct Gradient {
   WorkerId worker;
   uint32_t examples = 0;
@@ -45,48 +46,51 @@ struct Gradient {
 
 class Accumulator {
  public:
-  // The sum lies in MEMORY, which outlives the accumulator.
+  // MEMORY allocates the sum and must outlive the accumulator.
   explicit Accumulator(size_t value_count, bool keep_sparse = false,
                        std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : keep_sparse_(keep_sparse),
         sum_(value_count, memory),
         entries_(keep_sparse ? value_count : 0) {}
 
-  // Counts GRADIENT and adds it to the sum.
+  // Adds GRADIENT to the sum and to the counts.
   void Fold(Gradient gradient);
-  // Counts GRADIENT and holds it for FoldInOrder. REQUIRES: no gradient of the same worker is held.
+  // Adds GRADIENT to the counts and holds it for FoldInOrder(). REQUIRES: no gradient of this
+  // worker is held.
   void Hold(Gradient gradient);
-  // Adds held gradients in the order of their workers. Stops before the first worker for which
-  // MAY_STILL_PUSH is true and no gradient is held.
+  // Adds held gradients to the sum in ascending order of their workers. Stops at the first worker
+  // that has no held gradient and for which MAY_STILL_PUSH returns true.
   void FoldInOrder(absl::FunctionRef<bool(WorkerId)> may_still_push);
   // If the only gradient is still encoded, decodes it into the sum and releases its payload.
   void FoldSingle();
 
-  // These count the gradients since the last Clear(), added or held.
+  // The number, the examples and the weight of all gradients, added or held, since the last
+  // Clear().
   uint32_t count() const { return static_cast<uint32_t>(contributors_.size()); }
   uint64_t examples() const { return examples_; }
   uint64_t weight() const { return weight_; }
-  // Returns the workers of these gradients in rising order, one element per gradient.
+  // Returns the workers of all gradients since the last Clear(), in ascending order, one element
+  // per gradient.
   std::vector<WorkerId> Contributors() const;
 
-  // The methods below REQUIRE count() > 0 and no held gradient.
+  // sparse, ForEachBlock and ForEachEntry REQUIRE: count() > 0, and no gradient is held.
 
   // Returns whether the sum has entries for some values only.
   bool sparse() const;
   // Calls block(first, values) for consecutive runs of the sum; FIRST is the index of the run's
   // first value. REQUIRES: !sparse().
   void ForEachBlock(BlockFunction block) const;
-  // Calls block(indices, sums) for all entries in rising order, a few hundred at a time. REQUIRES:
-  // sparse().
+  // Calls block(indices, sums) with all entries in ascending order, a few hundred entries per call.
+  // REQUIRES: sparse().
   void ForEachEntry(EntryFunction block) const;
   void Clear();
 
  private:
   // The state of sum_.
   enum class Form {
-    kNothing,  // meaningless
-    kSparse,   // a sum at the indices in entries_, meaningless elsewhere
-    kDense,    // a sum everywhere
+    kNothing,  // sum_ is undefined
+    kSparse,   // sum_ contains sums at the indices in entries_ and is undefined elsewhere
+    kDense,    // sum_ contains a sum at every index
   };
 
   void Count(const Gradient& gradient);
@@ -100,7 +104,7 @@ class Accumulator {
   FloatArray sum_;
   IndexSet entries_;
   Form form_ = Form::kNothing;
-  std::optional<Gradient> single_;  // the only gradient, still encoded; then form_ is kNothing
+  std::optional<Gradient> single_;  // the only gradient, if it is still encoded; form_ is kNothing
   uint64_t examples_ = 0;
   uint64_t weight_ = 0;
   std::vector<WorkerId> contributors_;

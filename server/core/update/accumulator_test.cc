@@ -125,7 +125,7 @@ TEST(AccumulatorTest, CountsHeldGradients) {
   EXPECT_EQ(accumulator.examples(), 7u);
 }
 
-// In fp32, 1e8 + 1 - 1e8 depends on the order of additions.
+// In fp32, the sum of 1e8, 1 and -1e8 depends on the order of the additions.
 TEST(AccumulatorTest, OrderedFoldingGivesTheSameBitsInAnyArrivalOrder) {
   const float values[] = {1e8f, 1.0f, -1e8f, 3.0f};
   std::vector<uint32_t> order = {0, 1, 2, 3};
@@ -141,7 +141,7 @@ TEST(AccumulatorTest, OrderedFoldingGivesTheSameBitsInAnyArrivalOrder) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// Returns the topk payload of the SENT_COUNT largest of VALUES.
+// Returns a topk payload of the SENT_COUNT elements of VALUES with the largest magnitudes.
 CheckedPayload TopKPayload(const std::vector<float>& values, size_t sent_count) {
   const double density = static_cast<double>(sent_count) / static_cast<double>(values.size());
   const auto codec = MakeCodec({.id = CodecId::kTopK, .density = density}).value();
@@ -186,7 +186,7 @@ TEST(AccumulatorTest, ClearRemovesEntries) {
 TEST(AccumulatorTest, ADensePayloadMakesTheSumDenseInAnyOrder) {
   for (const bool dense_first : {false, true}) {
     Accumulator accumulator(3, true);
-    // Leaves values in the array that must not reappear.
+    // Fills the sum with values that must not reappear after Clear().
     accumulator.Fold(Of(0, 1, {100, 100, 100}));
     accumulator.FoldSingle();
     accumulator.Clear();

@@ -21,7 +21,7 @@ void GlobalTopK::Select(const Accumulator& accumulator, float scale, size_t coun
   indices_.resize(count);
   values_.resize(count);
   kernels::SelectTopK(remainder_, {indices_, values_}, threshold_);
-  // Fewer than k values may differ from 0.
+  // If fewer than k values differ from 0, the selection contains zeros, which are removed.
   std::erase_if(indices_, [&](uint32_t index) { return remainder_[index] == 0; });
   std::erase(values_, 0.0f);
   if (keeper_ == UnselectedOwner::kWorkers) {

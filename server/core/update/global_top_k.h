@@ -5,13 +5,14 @@
 //   selected  = the k values of v with the largest magnitudes, without zeros
 //   remainder = v without the selected values
 //
-// The remainder has the unit of the averages and no weight of its own, so no gradient mass is lost
-// or created, whatever the weights of the updates: selected + remainder = previous remainder + sum
-// / weight. Among equal magnitudes the lower index is selected.
+// The remainder contains averaged gradients, so the weights of later updates do not scale it.
+// Therefore no gradient value is lost or counted twice: selected + remainder = previous remainder +
+// sum / weight. Among equal magnitudes, the value with the lower index is selected.
 //
 // Alternatively, as in the paper, unselected values return to the workers: this class drops them,
-// and each worker adds its own unselected values to its residual (docs/optimizers.md). The paper's
-// tree of peers selects differently and loses some mass; experiments/ compares both.
+// and each worker adds its own unselected values to its residual (docs/optimizers.md). The paper
+// selects in a tree of workers, which can select other values and loses some of them; experiments/
+// compares both.
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_GLOBAL_TOP_K_H_
@@ -32,24 +33,25 @@ namespace thinwire {
 
 class GlobalTopK {
  public:
-  // The remainder lies in MEMORY, which outlives the selection.
+  // MEMORY allocates the remainder and must outlive this object.
   explicit GlobalTopK(size_t value_count, UnselectedOwner keeper = UnselectedOwner::kServer,
                       std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : keeper_(keeper), remainder_(value_count, memory) {}
 
-  // Adds SCALE times the sum of ACCUMULATOR to the remainder, then selects the COUNT largest values
-  // and removes them from it. REQUIRES: the accumulator's sum is readable (accumulator.h); 1 <=
-  // count <= value_count.
+  // Adds SCALE times the sum of ACCUMULATOR to the remainder, then selects the COUNT values of
+  // largest magnitude and removes them from the remainder. REQUIRES: ACCUMULATOR has gradients and
+  // holds none (accumulator.h); 1 <= count <= value_count.
   void Select(const Accumulator& accumulator, float scale, size_t count);
 
-  // The last selection: indices in rising order, and their values.
+  // The indices of the last selection, in ascending order, and the values at these indices.
   std::span<const uint32_t> indices() const { return indices_; }
   std::span<const float> values() const { return values_; }
-  // Passes the last selection as a dense array, 0 at unselected indices: calls block(first, values)
-  // for consecutive runs.
+  // Calls block(first, values) for consecutive runs of a dense array that contains the selected
+  // values, and 0 at unselected indices. FIRST is the index of the run's first value.
   void ForEachBlock(BlockFunction block) const;
 
-  // The values that the next Select() starts from; zeros if the workers keep them.
+  // The unselected values, to which the next Select() adds its gradient; zeros if unselected values
+  // return to the workers.
   std::span<const float> remainder() const { return remainder_; }
 
  private:
@@ -57,7 +59,7 @@ class GlobalTopK {
   FloatArray remainder_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;
-  uint32_t threshold_ = 0;  // kernels/top_k.h
+  uint32_t threshold_ = 0;  // the predicted threshold of the next selection (kernels/top_k.h)
 };
 
 }  // namespace thinwire

@@ -93,7 +93,7 @@ TEST(GlobalTopKTest, BlocksHoldTheSelectionAndZeros) {
   EXPECT_EQ(got, want);
 }
 
-// Makes many updates with sparse and dense gradients of uneven weights.
+// Makes many updates from sparse and dense gradients of different weights.
 TEST(GlobalTopKTest, SelectedValuesAndRemainderEqualTheSumOfTheAverages) {
   constexpr size_t kValues = 500;
   const auto topk = MakeCodec({.id = CodecId::kTopK, .density = 0.1}).value();

@@ -1,5 +1,5 @@
-// IndexSet is a set of a shard's value indices, stored as one bit per value, which it lists in
-// rising order.
+// IndexSet is a set of indices of a shard's values, stored as one bit per value. It lists its
+// indices in ascending order.
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_INDEX_SET_H_
@@ -21,10 +21,10 @@ class IndexSet {
  public:
   static constexpr size_t kBlock = 512;
 
-  // For indices below UNIVERSE.
+  // Creates an empty set for indices below UNIVERSE.
   explicit IndexSet(size_t universe) : words_((universe + 63) / 64) {}
 
-  // Adds INDEX. Returns false if the set already had it.
+  // Adds INDEX to the set. Returns whether INDEX was absent before.
   bool Insert(uint32_t index) {
     uint64_t& word = words_[index / 64];
     const uint64_t bit = uint64_t{1} << (index % 64);
@@ -34,7 +34,7 @@ class IndexSet {
   }
   bool Has(uint32_t index) const { return (words_[index / 64] >> (index % 64) & 1) != 0; }
 
-  // Calls block with the indices in rising order, at most kBlock at a time.
+  // Calls block with all indices in ascending order, at most kBlock indices per call.
   void ForEachBlock(absl::FunctionRef<void(std::span<const uint32_t> indices)> block) const {
     std::array<uint32_t, kBlock> indices;
     size_t count = 0;

@@ -19,7 +19,7 @@ Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& opt
 
 void Store::TakeBuffer() {
   buffer_ = pool_.Take(value_count_ * sizeof(float));
-  // The pool aligns for any type, and floats need no constructor.
+  // The cast is valid: the pool aligns buffers for every type, and floats need no constructor.
   masters_ = {reinterpret_cast<float*>(buffer_->bytes.get()), value_count_};
 }
 

@@ -1,9 +1,9 @@
 // Store holds a shard's exact parameters (masters), a flat fp32 array, and the number of updates
 // applied to them.
 //
-// Payload() lends the masters of one version to readers without copying. The next update then
-// writes to another buffer, and the lent values stay unchanged until the last reader releases them.
-// Masters that are not lent are updated in place.
+// Payload() lends the masters to readers without a copy. The next update then writes to another
+// buffer, and the lent buffer stays unchanged until the last reader releases it. If the masters are
+// not lent, updates are in place.
 //
 // Lives on its shard's strand; lent masters may be read on any thread.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_STORE_H_
@@ -28,16 +28,18 @@ namespace thinwire {
 
 class Store {
  public:
-  // PLANNED_EXAMPLES is the length of the schedule. OPTIMIZER and SCHEDULE outlive the store.
-  // MEMORY holds the masters and slots, and outlives every reader of the masters.
+  // PLANNED_EXAMPLES is the length of the schedule. OPTIMIZER and SCHEDULE must outlive the store.
+  // MEMORY allocates the masters and slots, and must outlive every reader of the masters.
   Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
         const Schedule& schedule, const SparseUpdateSpec& sparse_updates = {},
         std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-  // Sets the first values; later calls change nothing. REQUIRES: PAYLOAD has value_count values.
+  // Sets the initial values; later calls change nothing. REQUIRES: PAYLOAD contains value_count
+  // values.
   void Seed(const CheckedPayload& payload);
-  // Applies one update with the sum of ACCUMULATOR, and clears it. REQUIRES: seeded(); the sum is
-  // readable (accumulator.h) and sparse only if the sparse_updates keeps sums sparse.
+  // Applies one update with the sum of ACCUMULATOR, then clears ACCUMULATOR. REQUIRES: seeded();
+  // ACCUMULATOR has gradients and holds none (accumulator.h); its sum is sparse only if
+  // sparse_updates.WantsSparse().
   void Apply(Accumulator& accumulator);
 
   bool seeded() const { return seeded_; }
@@ -45,11 +47,11 @@ class Store {
   std::span<const float> masters() const { return masters_; }
   // Returns the current masters as an fp32 payload that shares their memory.
   ByteChain Payload();
-  // Returns Updater::selected_list() of the last update.
+  // Returns Updater::selected_list() for the last update.
   const ByteChain& selected_list() const { return updater_.selected_list(); }
 
  private:
-  // Moves the masters to another buffer with undefined content.
+  // Replaces the buffer of the masters by another one, whose content is undefined.
   void TakeBuffer();
 
   const size_t value_count_;
@@ -58,10 +60,10 @@ class Store {
 
   bool seeded_ = false;
   Version version_;
-  uint64_t examples_ = 0;  // of all updates; the schedule's position
+  uint64_t examples_ = 0;  // number of examples in all updates; input of the schedule
   BufferPool pool_;
-  std::shared_ptr<const BufferPool::Buffer> buffer_;  // the masters' memory
-  bool lent_ = false;                                 // a reader may hold buffer_
+  std::shared_ptr<const BufferPool::Buffer> buffer_;  // the memory of the masters
+  bool lent_ = false;                                 // whether a reader may hold buffer_
   std::span<float> masters_;
   Updater updater_;
 };

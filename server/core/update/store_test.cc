@@ -7,7 +7,8 @@
 namespace thinwire {
 namespace {
 
-// master -= slot, slot += gradient. The masters show that slots begin at zero and persist.
+// Computes master -= slot, slot += gradient. The masters reveal whether slots are initially zero
+// and keep their values between updates.
 class SlottedOptimizer final : public Optimizer {
  public:
   SlottedOptimizer() : Optimizer(1) {}
@@ -38,7 +39,7 @@ TEST(StoreTest, OnlyTheFirstSeedCounts) {
 }
 
 TEST(StoreTest, LentMastersStayUnchanged) {
-  constexpr size_t kCount = 5000;  // more values than Updater passes to the optimizer at once
+  constexpr size_t kCount = 5000;  // more values than Updater handles in one run
   const PlainDescent optimizer;
   const Schedule schedule = ConstantRate();
   Store store(kCount, 0, optimizer, schedule);

@@ -15,7 +15,7 @@ Updater::Updater(size_t value_count, const Optimizer& optimizer,
     : optimizer_(optimizer),
       spec_(sparse_updates),
       last_(sparse_updates.lazy_slots ? value_count : 0) {
-  // A copied FloatArray would leave MEMORY.
+  // Each array is constructed in place, because a copy of a FloatArray would not use MEMORY.
   for (int i = 0; i < optimizer.slot_count(); ++i) slots_.emplace_back(value_count, memory);
   if (!sparse_updates.selection_density.has_value()) return;
   selection_.emplace(value_count, sparse_updates.unselected_owner, memory);
@@ -50,7 +50,7 @@ void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulat
                               std::span<const float> before, std::span<float> masters) {
   std::vector<std::span<float>> slots(slots_.size());
   const auto apply = [&](size_t first, std::span<const float> sum) {
-    // Short runs stay in the L1 cache, so that copying BEFORE costs no extra pass over memory.
+    // Runs are short enough for the L1 cache, so copying BEFORE costs no extra pass over memory.
     for (; !sum.empty(); sum = sum.subspan(std::min(sum.size(), kDecodedBlock))) {
       const size_t count = std::min(sum.size(), kDecodedBlock);
       const auto run = [&](std::span<float> all) { return all.subspan(first, count); };

@@ -1,10 +1,11 @@
 // Updater applies the optimizer to one shard and owns the optimizer's per-value state.
 //
-//   lazy_slots   selection   the update's gradient                    values it touches
+//   lazy_slots   selection   the update's gradient                    updated values
 //   no           no          the whole sum                            all
-//   yes          no          the entries of the sum, or all of it     those with an entry
+//   yes          no          the entries of a sparse sum              values with an entry
+//                            the whole of a dense sum                 all
 //   no           yes         the k largest values, 0 elsewhere        all
-//   yes          yes         the k largest values                     k
+//   yes          yes         the k largest values                     the k selected values
 //
 // docs/optimizers.md defines lazy slots and the selection (gTop-k). Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_UPDATER_H_
@@ -28,21 +29,24 @@ namespace thinwire {
 
 class Updater {
  public:
-  // OPTIMIZER and MEMORY outlive the updater. Slots and the selection's remainder lie in MEMORY.
+  // OPTIMIZER and MEMORY must outlive the updater. MEMORY allocates the slots and the selection's
+  // remainder.
   Updater(size_t value_count, const Optimizer& optimizer, const SparseUpdateSpec& sparse_updates,
           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-  // Writes the masters after the update to MASTERS, given the masters BEFORE it. The two are the
-  // same array or do not overlap. REQUIRES: both have value_count values; the accumulator's sum is
-  // readable (accumulator.h) and is sparse only if SPARSE_UPDATES.WantsSparse().
+  // Applies one update: reads the old masters from BEFORE and writes the new masters to MASTERS.
+  // REQUIRES: BEFORE and MASTERS contain value_count values, and are the same array or do not
+  // overlap; ACCUMULATOR has gradients and holds none (accumulator.h); its sum is sparse only if
+  // sparse_updates.WantsSparse().
   void Apply(const Update& update, const Accumulator& accumulator, std::span<const float> before,
              std::span<float> masters);
 
-  // Returns the indices that the last update selected, in rising order. REQUIRES: there is a
-  // selection.
+  // Returns the indices that the last update selected, in ascending order. REQUIRES: the job uses
+  // gTop-k selection.
   std::span<const uint32_t> selected() const { return selection_->indices(); }
-  // Returns the same indices as an index list (common/codec/sparse/index_list.h) if unselected
-  // values return to the workers; a list without indices before the first update. Empty otherwise.
+  // Returns the selected indices as an index list (common/codec/sparse/index_list.h) if unselected
+  // values return to the workers. Before the first update, the list contains no index. Returns an
+  // empty chain in jobs whose unselected values stay at the server.
   const ByteChain& selected_list() const { return selected_list_; }
 
  private:
@@ -51,16 +55,16 @@ class Updater {
   void ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
                       std::span<const float> sums, std::span<float> masters);
   void CollectEntries(const Accumulator& accumulator);
-  // Returns how many values a selection takes.
+  // Returns the number of values to select at PROGRESS.
   size_t SelectedCount(double progress) const;
 
   const Optimizer& optimizer_;
   const SparseUpdateSpec spec_;
   std::vector<FloatArray> slots_;
-  std::vector<uint32_t> last_;  // LazyArrays::last with lazy slots, else empty
+  std::vector<uint32_t> last_;  // LazyArrays::last if slots are lazy, else empty
   std::optional<GlobalTopK> selection_;
   ByteChain selected_list_;
-  // Scratch of one update.
+  // Scratch memory of one update.
   std::vector<uint32_t> indices_;
   std::vector<float> sums_;
 };

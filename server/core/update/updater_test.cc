@@ -29,7 +29,7 @@ CheckedPayload TopK(uint32_t seed) {
 
 CheckedPayload Fp32(uint32_t seed) { return Fp32Payload(Laplace(kValues, seed)); }
 
-// The masters of one shard. Each round folds gradients of two workers and applies one update.
+// The masters of one shard. Each round folds the gradients of two workers and applies one update.
 class Rounds {
  public:
   explicit Rounds(const Optimizer& optimizer, const SparseUpdateSpec& sparse_updates)
@@ -42,7 +42,7 @@ class Rounds {
     updater_.Apply(NextUpdate(progress), accumulator_, masters_, masters_);
     accumulator_.Clear();
   }
-  // Like Round, but writes the new masters to another array.
+  // Like Round(), except that the update writes the new masters to another array.
   void RoundInNewArray(const CheckedPayload& one, const CheckedPayload& other) {
     Fold(one, other);
     std::vector<float> elsewhere(kValues, 1e9f);
@@ -99,7 +99,7 @@ TEST(UpdaterTest, DensePushesWithLazySlotsUpdateLikeDenseSlots) {
   Rounds lazy(*optimizer, kLazy);
   Rounds dense(*optimizer, {});
   for (uint32_t t = 0; t < kUpdates; ++t) {
-    // The second push is sparse in every other round.
+    // The second payload is sparse in every other round.
     const CheckedPayload other = t % 2 == 0 ? TopK(50 + t) : Fp32(50 + t);
     lazy.Round(Fp32(t), other);
     dense.Round(Fp32(t), other);
