@@ -38,8 +38,8 @@ class ServerProcess {
 // killed.
 [[noreturn]] void Announce(int pipe, const std::string& address);
 
-// Serves a sync job with this many WORKERS and plain gradient descent. Call it in SERVE with the
-// file descriptor that SERVE received.
+// Serves a sync job for WORKERS workers with plain gradient descent. Call ServeJob inside SERVE,
+// with the file descriptor that SERVE received.
 [[noreturn]] void ServeJob(int pipe, uint32_t workers);
 
 // Returns the CPU time that PROCESS has used on all cores, in seconds.
