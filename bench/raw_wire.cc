@@ -2,9 +2,10 @@
 // bench/race.sh sets up the link.
 //
 //   raw_wire serve HOST:PORT         prints "listening HOST:PORT" and serves until it is killed
-//   raw_wire send HOST:PORT BYTES    sends and receives BYTES bytes, then prints "sent COUNT BEGIN
-//                                    END": the bytes in each direction, and the begin and the end
-//                                    of the exchange in seconds of the machine's monotonic clock
+//   raw_wire send HOST:PORT BYTES    sends and receives BYTES bytes, then prints
+//                                    "sent COUNT BEGIN END": the bytes in each direction, and the
+//                                    begin and the end of the exchange in seconds of the machine's
+//                                    monotonic clock
 //
 // Several senders can share a link. All senders of a machine use the same clock, so the caller can
 // add up their bytes and divide them by the time from the first BEGIN to the last END.

@@ -250,8 +250,7 @@ std::vector<Setting> Settings() {
 
 void Measure(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
-    // Each shard benchmark runs right after its plain loop, so that both see nearly the same load of
-    // the machine.
+    // Each shard benchmark runs right after its plain loop, under nearly the same machine load.
     benchmark::RegisterBenchmark((setting.Name() + ".plain").c_str(), MeasurePlainLoop, setting);
     benchmark::RegisterBenchmark(setting.Name().c_str(), MeasureShard, setting);
   }
