@@ -47,8 +47,8 @@ TEST_F(TrainCommandTest, AFlagMakesAFileGood) {
 TEST_F(TrainCommandTest, AProblemIsReportedAtItsPlace) {
   EXPECT_THAT(
       std::string(Parse("consistency {\n  backup: 9\n}", {"--workers", "0"}).status().message()),
-      testing::AllOf(HasSubstr("/job:2:3: backup: only valid with mode: backup (got mode: sync)\n"),
-                     HasSubstr("--workers: out of range (expected 1 to 65536, got 0)")));
+      testing::AllOf(HasSubstr("--workers: out of range (expected 1 to 65536, got 0)\n"),
+                     HasSubstr("/job:2:3: backup: only valid with mode: backup (got mode: sync)")));
   EXPECT_EQ(Parse("", {"--density", "0.1"}).status().message(),
             "--density: only valid with push: topk or randomk (got push: fp32)");
 }

@@ -229,7 +229,7 @@ TEST_F(GeneratedClientTest, WrongPayloadLengthEndsOnlyItsStream) {
 TEST_F(GeneratedClientTest, UnknownCodecEndsOnlyItsStream) {
   WorkerMessage message = PushAll(0, 1);
   (*message.mutable_pushes(0)->mutable_payload())[0] = 77;
-  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "codec 77");
+  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "shard 0: codec: unknown number (expected 1 to 29, got 77)");
 }
 
 TEST_F(GeneratedClientTest, UnknownShardEndsOnlyItsStream) {
