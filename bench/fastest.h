@@ -32,7 +32,7 @@ void MeasureFastest(benchmark::State& state, const Call& call) {
   state.counters[kFastest] = std::chrono::duration<double, std::micro>(fastest).count();
 }
 
-// Prints google-benchmark's table and stores the fastest call of every benchmark.
+// Prints google-benchmark's table and stores the time of the fastest call of every benchmark.
 class FastestReporter : public benchmark::ConsoleReporter {
  public:
   FastestReporter() : ConsoleReporter(OO_Tabular) {}
@@ -69,8 +69,8 @@ class FastestReporter : public benchmark::ConsoleReporter {
 };
 
 // Initializes google-benchmark from the command line. Unless a flag changes it, the minimum
-// duration of a benchmark is 0.1 s, long enough for calls without interruption. Returns false for
-// an unknown flag; google-benchmark has then reported the flag.
+// duration of a benchmark is 0.1 s, long enough for some calls that no other process interrupts.
+// Returns false after an unknown flag, which google-benchmark reports.
 inline bool InitializeBenchmarks(int argc, char** argv) {
   std::vector<std::string> flags = {argv[0], "--benchmark_min_time=0.1"};
   flags.insert(flags.end(), argv + 1, argv + argc);

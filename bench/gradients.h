@@ -35,9 +35,9 @@ inline std::vector<Floats> Gradients() {
   return shards;
 }
 
-// Measures CALL(shard, partner). Successive calls use successive shards. PARTNER is the number of a
-// shard, a different one for each SHARD in each pass. A call that adds the sparse entries of
-// PARTNER to SHARD therefore accesses values of SHARD that are in no cache.
+// Measures CALL(shard, partner). Successive calls use successive shards. PARTNER is also the number
+// of a shard; each pass over the shards combines SHARD with a different PARTNER. A call that adds
+// the sparse entries of PARTNER to SHARD therefore accesses values of SHARD that are in no cache.
 template <typename Call>
 void MeasurePairs(benchmark::State& state, const Call& call) {
   size_t shard = 0, partner = 0;
@@ -55,8 +55,9 @@ void MeasureEachShard(benchmark::State& state, const Call& call) {
 }
 
 // Measures whole passes of CALL(shard) over all shards. Stores the time of the fastest pass,
-// divided by the number of shards, in the counter kFastest. For calls whose time depends on the
-// shard's values: the fastest single call would measure only the most favourable shard.
+// divided by the number of shards, in the counter kFastest. Use MeasureTurns if the time of a call
+// depends on the shard's values; the fastest single call would measure only the most favourable
+// shard.
 template <typename Call>
 void MeasureTurns(benchmark::State& state, const Call& call) {
   MeasureFastest(state, [&] {

@@ -14,7 +14,8 @@
 //   ratio wire.fp32.2workers   total goodput of two workers / the raw stream's goodput
 //   ratio wire.memcpy          the raw stream's goodput / the goodput of memcpy
 //   ratio wire.NAME.cores      the ratio wire.NAME computed from the CPU time of both processes
-//                              instead of elapsed time; other load on the machine changes it least
+//                              instead of elapsed time; other load on the machine affects this
+//                              ratio least
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
 #include <grpcpp/grpcpp.h>
@@ -113,8 +114,9 @@ double MedianRatio(const std::vector<double>& over, const std::vector<double>& u
   return ratios[ratios.size() / 2];
 }
 
-// Measures one call of WORK per iteration. SERVER is the process whose CPU time is added to that of
-// this process. BYTES is the goodput of one call in each direction.
+// Measures one call of WORK per iteration. SERVER is the server's process; its CPU time is added to
+// the CPU time of this process. BYTES is the number of value bytes that one call moves in each
+// direction.
 template <typename Work>
 void Time(benchmark::State& state, Fastest& fastest, const std::string& name, pid_t server,
           int64_t bytes, const Work& work) {
@@ -166,7 +168,7 @@ void TimeMemcpy(benchmark::State& state, Fastest& fastest) {
 }
 
 void Run(int argc, char** argv) {
-  // All servers start first: gRPC does not support fork() once it is in use.
+  // All servers start first, because gRPC does not support fork() after its first use.
   const ServerProcess raw(ServeRaw);
   std::vector<std::unique_ptr<ServerProcess>> ones, twos;
   for (int r = 0; r < kRounds; ++r) {

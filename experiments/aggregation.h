@@ -8,7 +8,7 @@
 //   exact    Adds all selected values and applies the k largest sums. A worker returns to its
 //            residual the selected values whose index is not applied.
 //   server   Adds all selected values to the values kept at the server and applies the k largest
-//            sums. The server keeps the others (server/core/update/global_top_k.h).
+//            sums. The server keeps the other sums (server/core/update/global_top_k.h).
 //
 // Mass is conserved if the sum of all gradients equals the sum of all applied values plus the
 // pending values, each averaged over the workers. Not thread-safe.
@@ -35,7 +35,8 @@ class Aggregation {
   virtual std::vector<double> Pending() const = 0;
 };
 
-// K is the number of values that each worker selects and that each step applies.
+// K is the number of values that each worker selects, and the number of values that each step
+// applies.
 std::unique_ptr<Aggregation> MakeDenseAggregation(size_t value_count);
 // REQUIRES: WORKER_COUNT is a power of two.
 std::unique_ptr<Aggregation> MakeTreeAggregation(size_t value_count, size_t worker_count, size_t k);

@@ -35,7 +35,7 @@ class ToyQuadratic {
     return gradient;
   }
 
-  // Returns the mean loss of the workers at X, minus its minimum.
+  // Returns the mean loss of the workers at X, minus the smallest possible mean loss.
   double Loss(std::span<const double> x) const {
     double loss = 0;
     for (size_t i = 0; i < x.size(); ++i) {

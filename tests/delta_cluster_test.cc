@@ -115,7 +115,7 @@ TEST(DeltaReadersTest, DamagedReplicaIsReplaced) {
   SmallWorker worker(cluster, 0, options);
   Step step = worker.Join();
   for (; step < Step{20}; step = worker.Next()) {
-    worker.Parameters();  // waits until no shard is being written
+    worker.Parameters();  // waits until the client has written all shards
     if (step == Step{3}) worker.client().replica(0)[4321] += 1;
     worker.Push(step, Gradient(0, step.value));
   }

@@ -1,6 +1,6 @@
 // A LibTorch model whose parameters and gradients are in GPU memory trains to the same parameters
-// as on the host. The GPU is the emulated one: its memory is host memory, and LibTorch's CPU
-// operators read and write it directly.
+// as on the host. The tests use the emulated GPU: its memory is host memory, which LibTorch's CPU
+// operators read and write directly.
 #include <memory>
 #include <sstream>
 #include <utility>

@@ -62,7 +62,8 @@ class GpuWorker {
     kernels::cuda::Event written;
   };
 
-  // Starts a copy of VALUES to the GPU and returns before it is complete, like a backward pass.
+  // Starts a copy of VALUES to the GPU and returns before the copy is complete, like a backward
+  // pass.
   TensorGradient Launch(const std::vector<float>& values) {
     const auto made = std::make_shared<GpuTensor>();
     made->on_host = values;

@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"DensePushes", std::nullopt, {.id = CodecId::kFp32}, false, true}),
     [](const auto& test) { return test.param.name; });
 
-// Worker 1 is killed after it has saved its residuals. The next rounds close without it.
+// Worker 1 is killed after it has saved its residuals. The next rounds close without worker 1.
 TEST(GtopkReturnsRejoinTest, RestartedWorkerKeepsReturnedValues) {
   const std::string path = ::testing::TempDir() + "/gtopk_returns_rejoin";
   std::remove((path + "0").c_str());

@@ -30,7 +30,7 @@ absl::StatusOr<Reply> Await(const std::function<void(Job::Done<Reply>)>& call) {
 struct JobServer::Call {
   Peer peer;
   std::unique_ptr<Session> session;
-  int requested_count = 0;  // reads requested by the session and not yet answered
+  int requested_count = 0;  // reads that the session requested and that still wait for a frame
   std::deque<ByteChain> frames;
   bool broken = false;
 };

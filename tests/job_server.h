@@ -41,7 +41,7 @@ class JobServer final : public InProcessServer {
   Job& job_;
   SteadyClock clock_;
   absl::Mutex mu_;
-  // Only the thread of loop_ removes elements.
+  // Stream number -> the stream's state. Only the thread of loop_ removes elements.
   std::map<uint64_t, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);
   client::EventLoop loop_;  // its thread makes all calls to sessions
 };
