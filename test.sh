@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing packages, builds everything and runs all tests. The last line is `N passed, N failed`, counted in test
-# cases. The exit code is 0 if and only if no case failed.
+# Installs missing packages, builds everything and runs all tests. The last line is `N passed, N failed`, the numbers of
+# test cases. The exit code is 0 if and only if no case failed.
 #   ./test.sh                              all tests
 #   ./test.sh --config=asan //common/...   arguments are passed to `bazel test` instead of the target //...
 set -euo pipefail

@@ -1,33 +1,38 @@
 // Measures the speed of codecs in comparison with memcpy and with plain loops of the same memory
-// traffic. Each call uses the next of 128 shards of 256 Ki values, 128 MiB of floats in all, so
-// that data comes from memory and not from a cache.
+// traffic. The data is 128 shards of 256 Ki values, 128 MiB of floats in all. Successive calls use
+// successive shards, so each call reads its data from memory and not from a cache.
 //
 //   encode       Codec::Encode: reads n floats, writes a payload
 //   decode_add   DecodePayloadAdd: reads a payload, reads and writes n floats (topk: k floats)
-//   feedback     ErrorFeedback::Encode: reads n floats, reads and writes n more, writes a payload
+//   feedback     ErrorFeedback::Encode: reads n gradient values, reads and writes n residual
+//                values, writes a payload
 //
-// The table is followed by plain lines, which are computed from the fastest call of each benchmark.
-// Names with `hundredth` have density .01, other sparse ones .001.
+// Below google-benchmark's table the program prints the following lines, computed from the fastest
+// call of each benchmark. Names with `hundredth` mean density 0.01. All other sparse benchmarks,
+// except randomk, use density 0.001.
 //
-//   ratio codec.fp8_e5m2.encode 1.5        the rate of raw bytes (4 n per call) over that of memcpy
-//                                          of the floats. A cache reads a line before it writes it,
-//                                          so the limit is 2.0 for fp8, 1.5 for 16 bits and 1.0 for
-//                                          fp32; for decode_add it is 1.3, 1.2 and 1.0
-//   ratio codec.fp8_e5m2.encode.loop 1.0   the time of a plain loop with the same traffic over the
-//                                          codec's time: at most 1
-//   ratio codec.onebit.feedback 3.5        the time of encoding with error feedback over that of
-//                                          r += g alone: at least 1
-//   ratio codec.topk_ef.select 1.2         the time of exact top-k with error feedback, including
-//                                          writing indices and values, over that of r += g alone:
-//                                          at least 1
-//   ratio codec.topk_ef.nth_element 17     the time of std::nth_element on the magnitudes over that
-//                                          of the selection, for whole passes over all shards
+//   ratio codec.fp8_e5m2.encode 1.5
+//       time of memcpy of n floats / time of the codec. A processor reads a cache line before it
+//       writes to the line. The ratio is therefore at most 2.0 for fp8, 1.5 for 16 bits and 1.0 for
+//       fp32; for decode_add it is at most 1.3, 1.2 and 1.0
+//   ratio codec.fp8_e5m2.encode.loop 1.0
+//       time of a plain loop with the same memory traffic / time of the codec; at most 1
+//   ratio codec.onebit.feedback 3.5
+//       time of encoding with error feedback / time of r += g alone; at least 1
+//   ratio codec.topk_ef.select 1.2
+//       time of exact top-k with error feedback, including writing indices and values / time of
+//       r += g alone; at least 1
+//   ratio codec.topk_ef.nth_element 17
+//       time of a selection with std::nth_element on the magnitudes / time of exact top-k with
+//       error feedback, both measured over whole passes over all shards
 //   ratio codec.topk_ef.nth_element.keys 11
-//                                          the time of std::nth_element on keys that also order
-//                                          equal magnitudes, over that of the selection
-//   ns codec.topk.scatter_add 2.4          the time to add one entry to an array in memory
-//   ns codec.topk.scatter_add.again 1.0    the time to add one entry to the array of the last push
-//   ns codec.elias_fano.decode 1.2         the time to decode one index
+//       the same ratio for std::nth_element on keys that also order equal magnitudes
+//   ns codec.topk.scatter_add 2.4
+//       time to add one entry to an array in memory
+//   ns codec.topk.scatter_add.again 1.0
+//       time to add one entry to the array to which the previous push was added
+//   ns codec.elias_fano.decode 1.2
+//       time to decode one index
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -55,7 +60,8 @@ namespace {
 const std::vector<std::pair<std::string, CodecSpec>> kDensities = {
     {"", {.id = CodecId::kTopK, .density = 0.001}},
     {".hundredth", {.id = CodecId::kTopK, .density = 0.01}}};
-constexpr int kPasses = 8;  // over all shards, for benchmarks that compare whole passes
+// Number of passes over all shards, for benchmarks that measure whole passes.
+constexpr int kPasses = 8;
 using Bytes = std::vector<std::byte>;
 
 std::vector<Bytes> Payloads(const Codec& codec, const std::vector<Floats>& shards) {
@@ -112,8 +118,9 @@ std::vector<Entries> EntriesOf(const CodecSpec& spec, const std::vector<Floats>&
   return all;
 }
 
-// Adds entries to sums in memory or, with AGAIN, to the sum that the previous push was added to, as
-// in a round of many pushes.
+// Measures the addition of sparse entries to an array of sums. Each call uses the sums of another
+// shard, which are in memory. With AGAIN, all calls use the same array, as in a round of many
+// pushes.
 void MeasureScatterAdd(benchmark::State& state, const CodecSpec& spec, bool again) {
   std::vector<Floats> sums = Gradients();
   const std::vector<Entries> entries = EntriesOf(spec, sums);
@@ -196,8 +203,9 @@ size_t EntryCount(const CodecSpec& spec) {
   return static_cast<size_t>(std::llround(spec.density * kShardValues));
 }
 
-// Selects with the standard library: finds the k-th of a copy of the magnitudes, then collects the
-// values that reach it. Ties may give more than k values, which this benchmark ignores.
+// Selects with the standard library: finds the k-th largest magnitude in a copy of the magnitudes,
+// then collects every value of at least that magnitude. Ties may give more than k values; this
+// benchmark ignores that.
 void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;
@@ -221,7 +229,8 @@ void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-// Selects exactly the set of kernels/top_k.h with the standard library, by the keys that define it.
+// Selects with std::nth_element exactly the entries that kernels/top_k.h selects. The keys order
+// entries by magnitude and, among equal magnitudes, by index.
 void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;
@@ -241,7 +250,7 @@ void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-// The codecs that a plain loop with the same traffic exists for.
+// The codecs for which this file has a plain loop with the same memory traffic.
 const std::vector<CodecId> kNumberFormats = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16,
                                              CodecId::kFp8E5m2, CodecId::kFp8E4m3};
 
@@ -250,7 +259,7 @@ std::string CodeBits(CodecId id) {
   return id == CodecId::kFp16 || id == CodecId::kBf16 ? "16" : "8";
 }
 
-// Returns every dense codec with default settings, and randomk.
+// Returns (name, spec) of every dense codec with default settings, and of randomk.
 std::vector<std::pair<std::string, CodecSpec>> Codecs() {
   std::vector<std::pair<std::string, CodecSpec>> codecs;
   for (const std::string_view name : DenseCodecNames()) {
@@ -335,7 +344,7 @@ void PrintRatios(const FastestReporter& reporter) {
 
 int main(int argc, char** argv) {
   thinwire::HugePageArena arena;
-  std::pmr::set_default_resource(&arena);  // of all arrays measured here
+  std::pmr::set_default_resource(&arena);  // provides the memory of all measured arrays
   if (!thinwire::InitializeBenchmarks(argc, argv)) return 1;
   thinwire::Register();
   thinwire::FastestReporter reporter;

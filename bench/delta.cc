@@ -1,21 +1,22 @@
-// Measures the publishing of deltas on a server and their application on a worker, in comparison
-// with memcpy of the shard's floats. Each call publishes the next of 64 shards of 256 Ki values,
-// after some of its masters have changed, so that data comes from memory and not from a cache.
+// Measures the publication of deltas on a server and their application on a worker, in comparison
+// with memcpy of the shard's floats. The data is 64 shards of 256 Ki values. Successive calls use
+// successive shards, so each call reads its data from memory and not from a cache. Some masters of
+// a shard change before each publication.
 //
-//   publish.exact_thousandth   .1 % of the values changed; the delta has their changes
-//   publish.exact_hundredth    1 % of the values changed
-//   publish.exact_dense        all values changed; the server publishes the whole shard
-//   publish.fp8_e5m2           all values changed; the delta is encoded in fp8_e5m2
-//   publish.topk               all values changed; the delta is encoded with topk of .1 %
-//   apply.exact_hundredth      the worker applies the delta of publish.exact_hundredth
-//   apply.fp8_e5m2             the worker applies the delta of publish.fp8_e5m2
-//   hash                       the hash of a shard's values
+//   publish.exact_thousandth   0.1 % of the masters changed; publishes an ulp delta
+//   publish.exact_hundredth    1 % of the masters changed; publishes an ulp delta
+//   publish.exact_dense        all masters changed; publishes the whole shard
+//   publish.fp8_e5m2           all masters changed; publishes a delta encoded with fp8_e5m2
+//   publish.topk               all masters changed; publishes a delta encoded with topk, 0.1 %
+//   apply.exact_hundredth      applies a delta of publish.exact_hundredth
+//   apply.fp8_e5m2             applies a delta of publish.fp8_e5m2
+//   hash                       computes the hash of a shard's values
 //
-// The table is followed by plain lines, which are computed from the fastest call of each benchmark:
+// Below google-benchmark's table the program prints one line per benchmark:
 //
-//   ratio delta.publish.exact_thousandth 1.0   the benchmark's time over that of memcpy of the
-//                                              shard's floats. memcpy moves as many bytes as the
-//                                              comparison of masters and published values reads.
+//   ratio delta.publish.exact_thousandth 1.0
+//       time of the benchmark's fastest call / time of the fastest memcpy of a shard's floats. The
+//       memcpy moves as many bytes as the comparison of masters with published values reads
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -44,7 +45,7 @@ using Floats = std::vector<float>;
 struct Setting {
   std::string name;
   std::optional<CodecSpec> codec;
-  size_t every;  // one in `every` values changes
+  size_t every;  // distance from one changed master to the next, in values
 };
 
 const std::vector<Setting> kSettings = {
@@ -78,7 +79,7 @@ struct Shards {
   std::vector<DeltaPublisher> publishers;
 };
 
-// The time excludes the change of the masters.
+// Measures DeltaPublisher::Publish. The time excludes the change of the masters.
 void MeasurePublish(benchmark::State& state, const Setting& setting) {
   using Clock = std::chrono::steady_clock;
   Shards shards(setting);
@@ -101,7 +102,7 @@ void MeasureApply(benchmark::State& state, const Setting& setting) {
     shards.Change(i, 1);
     shards.publishers[i].Publish(Version{1}, shards.masters[i]);
   }
-  // A worker checks a delta before it applies it; the time excludes the check.
+  // A worker checks each delta before it applies the delta. The time excludes the check.
   std::vector<CheckedPayload> payloads;
   std::vector<UlpDelta> ulp_deltas;
   for (DeltaPublisher& publisher : shards.publishers) {
@@ -148,7 +149,7 @@ void MeasureHash(benchmark::State& state) {
 
 int main(int argc, char** argv) {
   thinwire::HugePageArena arena;
-  std::pmr::set_default_resource(&arena);  // allocates all measured arrays
+  std::pmr::set_default_resource(&arena);  // provides the memory of all measured arrays
   using namespace thinwire;
   std::vector<std::string> names = {"hash"};
   benchmark::RegisterBenchmark("memcpy", MeasureMemcpy);

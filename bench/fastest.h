@@ -1,6 +1,6 @@
-// Timing by the fastest call, used by the benchmarks of arithmetic. A mean would include the time
-// that other processes take from the machine; the fastest call does not. Below google-benchmark's
-// table the reporter prints lines `ratio NAME VALUE` and `ns NAME VALUE`.
+// The benchmarks of arithmetic report the time of their fastest call. A mean would include
+// interruptions by other processes; the fastest call does not. Below google-benchmark's table,
+// FastestReporter prints lines `ratio NAME VALUE` and `ns NAME VALUE`.
 #ifndef THINWIRE_BENCH_FASTEST_H_
 #define THINWIRE_BENCH_FASTEST_H_
 
@@ -32,7 +32,7 @@ void MeasureFastest(benchmark::State& state, const Call& call) {
   state.counters[kFastest] = std::chrono::duration<double, std::micro>(fastest).count();
 }
 
-// Prints google-benchmark's table and stores the fastest call of every benchmark.
+// Prints google-benchmark's table and stores the time of the fastest call of every benchmark.
 class FastestReporter : public benchmark::ConsoleReporter {
  public:
   FastestReporter() : ConsoleReporter(OO_Tabular) {}
@@ -57,7 +57,7 @@ class FastestReporter : public benchmark::ConsoleReporter {
   }
 
   // Prints `ns NAME time / COUNT` if the benchmark NAME ran. COUNT is the number of items that one
-  // call handles.
+  // call processes.
   void PrintNanosecondsEach(const std::string& name, double count) const {
     const auto call = fastest_.find(name);
     if (call == fastest_.end()) return;
@@ -68,9 +68,9 @@ class FastestReporter : public benchmark::ConsoleReporter {
   std::map<std::string, double> fastest_;
 };
 
-// Passes the command line to google-benchmark. Each benchmark runs for at least 0.1 s unless a flag
-// says otherwise, long enough to contain calls without interruption. Returns false after an unknown
-// flag, which google-benchmark has reported.
+// Initializes google-benchmark from the command line. Unless a flag changes it, the minimum
+// duration of a benchmark is 0.1 s, long enough for some calls that no other process interrupts.
+// Returns false after an unknown flag, which google-benchmark reports.
 inline bool InitializeBenchmarks(int argc, char** argv) {
   std::vector<std::string> flags = {argv[0], "--benchmark_min_time=0.1"};
   flags.insert(flags.end(), argv + 1, argv + argc);

@@ -2,17 +2,18 @@
 # Kills a process of a real cluster with kill -9 and measures the effect on the other processes. The cluster has two
 # servers and four workers, one process each. Prints a markdown table and one line `seconds faults.NAME VALUE` per case:
 #
-#   sync, backup, async   A worker is killed. The figure is the longest time without a step event from any other worker
-#                         afterwards. Workers report at most five steps per second, so 0.2 s means no delay. Limit: the
-#                         lease plus the tolerance in sync, the tolerance in backup and async.
+#   sync, backup, async   A worker is killed. The figure is the longest time, after the kill, in which one of the other
+#                         workers reports no step. Workers report at most five steps per second, so 0.2 s means no
+#                         delay. Limit: the lease plus the tolerance in sync, the tolerance in backup and async.
 #   server                A server is killed. The figure is the time until the last worker has exited. The table shows
-#                         their messages. Limit: silence_seconds plus the tolerance.
+#                         the last error message of a worker. Limit: silence_seconds plus the tolerance.
 #
-#   bench/faults.sh                      about a minute
+#   bench/faults.sh                      all cases, about a minute
 #   bench/faults.sh --lease 2 --silence 4 --cases "sync server"
 #
 # The programs come from bazel-bin (or --bin_dir). The script leaves no process and no file behind, even if it is
-# interrupted. The exit code is 1 if a case fails or exceeds its limit. --tolerance (1 second) is part of each limit.
+# interrupted. The exit code is 1 if a case fails or exceeds its limit. --tolerance (default: 1 second) is part of each
+# limit.
 set -u
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
@@ -61,7 +62,7 @@ import time
 
 BIN, CASES, LEASE, SILENCE, TOLERANCE = sys.argv[1], sys.argv[2].split(), *map(float, sys.argv[3:])
 SERVERS, WORKERS, KILLED_WORKER = 2, 4, 3
-TIMEOUT = 60  # seconds without a line from any process
+TIMEOUT = 60  # maximum wait for an output line, in seconds
 MODES = {"sync": "mode: sync", "backup": "mode: backup backup: 1", "async": "mode: async", "server": "mode: sync"}
 LIMITS = {"sync": LEASE, "backup": 0, "async": 0, "server": SILENCE}
 
@@ -111,10 +112,11 @@ class Cluster:
         for line in process.stdout:
             self.lines.put((time.monotonic(), name, line.strip()))
         process.wait()
-        self.lines.put((time.monotonic(), name, ""))  # end of the process
+        self.lines.put((time.monotonic(), name, ""))  # an empty line marks the end of the process
 
     def next(self, matches, timeout=TIMEOUT):
-        """Returns the next matching line as (time, name, line), or None after a TIMEOUT shorter than the default."""
+        """Returns the next matching line as (time, name, line). Without one, returns None after a TIMEOUT shorter than
+        the default, and raises Failed after the default."""
         until = time.monotonic() + timeout
         while True:
             try:
@@ -144,7 +146,8 @@ class Cluster:
 
 
 def worker_dies(cluster):
-    """Kills a worker. Returns the longest gap between steps of another worker, and the texts of "waiting" events."""
+    """Kills a worker. Returns the longest time between two steps of one of the other workers, and the texts of
+    "waiting" events."""
     killed = cluster.kill(f"worker {KILLED_WORKER}")
     last = {f"worker {w}": killed for w in range(WORKERS) if w != KILLED_WORKER}
     longest, messages, until = 0, set(), killed + LEASE + TOLERANCE + 2
@@ -168,7 +171,7 @@ def server_dies(cluster):
     while running:
         at, name, line = cluster.next(lambda name, line: name in running and (line == "" or '"error"' in line))
         if line:
-            # The messages of the workers differ only in number and time; the table shows the last one.
+            # The workers' messages differ only in worker number and time; the table shows the last message.
             messages = {json.loads(line)["error"]["message"].split(";")[0]}
             reported = at
         else:

@@ -1,5 +1,5 @@
-// Input arrays for codec benchmarks: 128 shards of 256 Ki values. Together they exceed the caches,
-// so each call reads its shard from memory.
+// Input arrays for codec benchmarks: 128 shards of 256 Ki values. The shards together are larger
+// than the caches, so each call reads its shard from memory.
 #ifndef THINWIRE_BENCH_GRADIENTS_H_
 #define THINWIRE_BENCH_GRADIENTS_H_
 
@@ -35,9 +35,9 @@ inline std::vector<Floats> Gradients() {
   return shards;
 }
 
-// Measures CALL(shard, partner) over all shards in turn. PARTNER is another shard, a different one
-// in each pass: the entries of PARTNER's sparse payload are then in no cache when they are applied
-// to SHARD.
+// Measures CALL(shard, partner). Successive calls use successive shards. PARTNER is also the number
+// of a shard; each pass over the shards combines SHARD with a different PARTNER. A call that adds
+// the sparse entries of PARTNER to SHARD therefore accesses values of SHARD that are in no cache.
 template <typename Call>
 void MeasurePairs(benchmark::State& state, const Call& call) {
   size_t shard = 0, partner = 0;
@@ -48,15 +48,16 @@ void MeasurePairs(benchmark::State& state, const Call& call) {
   });
 }
 
-// Measures CALL(shard) over all shards in turn.
+// Measures CALL(shard). Successive calls use successive shards.
 template <typename Call>
 void MeasureEachShard(benchmark::State& state, const Call& call) {
   MeasurePairs(state, [&](size_t shard, size_t) { call(shard); });
 }
 
-// Measures passes of CALL(shard) over all shards and stores the time per shard of the fastest pass.
-// For calls whose time depends on the shard's values: the fastest single call would be that of the
-// most favourable shard.
+// Measures whole passes of CALL(shard) over all shards. Stores the time of the fastest pass,
+// divided by the number of shards, in the counter kFastest. Use MeasureTurns if the time of a call
+// depends on the shard's values; the fastest single call would measure only the most favourable
+// shard.
 template <typename Call>
 void MeasureTurns(benchmark::State& state, const Call& call) {
   MeasureFastest(state, [&] {

@@ -1,13 +1,13 @@
-// Measures the latency that an idle connection adds to a step. A step of a small model (push,
-// verdict, parameters) starts after 1.05 s without traffic, as after a long backward pass, and is
-// compared with steps back to back. The client and the server are the real ones, in two processes
-// over loopback gRPC.
+// Measures the latency that an idle connection adds to a step. Steps of a small model (push,
+// verdict, parameters) that start after 1.05 s without traffic, as after a long backward pass, are
+// compared with steps that start immediately after the previous step. thinwire's client and server
+// run in two processes, connected by gRPC over loopback.
 //
-// The threads of gRPC 1.51 sleep for 100 ms at a time after a second without events. The client's
-// heartbeats every 500 ms keep the threads of both processes awake. A client with a heartbeat every
-// 3 s shows the delay without them.
+// After a second without events, the threads of gRPC 1.51 sleep for 100 ms at a time. The client's
+// heartbeats every 500 ms keep the threads of both processes awake. A second client, with a
+// heartbeat every 3 s, shows the delay that sleeping threads cause.
 //
-//   ratio idle.added_ms                 median step after idling - median step back to back
+//   ratio idle.added_ms                 median idle step - median immediate step, in ms
 //   ratio idle.added_ms.rare_heartbeats the same difference with a heartbeat every 3 s
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
@@ -63,9 +63,11 @@ class SmallModelWorker {
   thinwire::Step step_;
 };
 
-using Medians = std::map<std::string, double>;  // milliseconds
+// Benchmark name -> median duration of a step in milliseconds.
+using Medians = std::map<std::string, double>;
 
-// Times steps with a pause of IDLE before each, and stores their MEDIAN in milliseconds.
+// Measures steps with a pause of IDLE before each step. Stores the median duration of a step, in
+// milliseconds, in MEDIAN.
 void TimeSteps(benchmark::State& state, SmallModelWorker& worker, absl::Duration idle,
                double& median) {
   SteadyClock clock;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Trains the same job in every mode with every push codec, one run after another, and prints a markdown table of test
-# accuracy and pushed bytes. All runs have the same number of epochs. Each mode has its own learning rate; the table
-# shows it.
+# accuracy and pushed bytes. All runs train for the same number of epochs. Each mode uses its own learning rate, which
+# the table shows.
 #
 #   bench/modes.sh                                       all modes and codecs
 #   bench/modes.sh --modes "sync async" --codecs "fp32 topk" --epochs 1
@@ -26,10 +26,11 @@ rate_backup=0.06
 rate_ssp=0.04
 rate_async=0.04
 # Stale gradients act like additional momentum (Mitliagkas et al. 2016, "Asynchrony begets momentum"). With four workers
-# and a momentum of 0.9 at the servers an asynchronous run may diverge; these two modes use less.
+# and a momentum of 0.9 at the servers an asynchronous run may diverge; ssp and async therefore use a lower momentum.
 momentum_ssp=0.5
 momentum_async=0.5
-# Sparse pushes in sync and backup: dense slots keep moving a parameter after its entry, so momentum is lower here too.
+# Settings of topk pushes in sync and backup. Dense slots also change a parameter in the updates after its entry, which
+# acts like additional momentum; these runs therefore use a lower momentum, too.
 rate_topk=0.15
 momentum_topk=0.5
 
@@ -68,7 +69,7 @@ trap 'rm -rf "$work"' EXIT
 reports=${json:-$work}
 mkdir -p "$reports"
 
-# Prints the flags for a MODE with a CODEC.
+# Prints the flags of a run. Arguments: mode, codec.
 mode_flags() {
   case $1/$2 in
     sync/topk) echo "--mode sync --momentum $momentum_topk --learning_rate $rate_topk"; return ;;
@@ -112,7 +113,7 @@ for mode in $modes; do
     flags=$(mode_flags "$mode" "$codec") || exit 64
     [ "$codec" = topk ] && flags+=" --density 0.01"
     report=$reports/$mode-$codec.json
-    # shellcheck disable=SC2086  # flags are words
+    # shellcheck disable=SC2086  # splits $flags into words
     if "$thinwire" train --config "$config" --bin_dir "$bin_dir" --workers "$workers" --epochs "$epochs" \
       --train_examples "$train_examples" --push "$codec" --report "$report" $flags \
       > /dev/null 2> "$work/log"; then

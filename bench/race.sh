@@ -1,34 +1,37 @@
 #!/bin/bash
-# Times training rounds with each codec over a slow network. Real servers and synthetic workers run on separate hosts:
-# network namespaces, joined by a switch, with links of 1 Gbit/s in each direction. Prints for each topology and codec
+# Measures training rounds with each codec over a slow network. Real servers and synthetic workers run on separate
+# hosts, which are network namespaces connected by a switch. The links carry 1 Gbit/s in each direction. For each
+# topology and codec, the script prints
 #
 #   race TOPOLOGY CODEC MEDIAN_MS FLOOR_MS RATIO
 #
-# the median round (from the first gradient until every worker has all parameters of the next step), its lower bound, and
-# their ratio. The lower bound (floor) is the time that the busiest link needs for its payload bytes in the busier
-# direction, at the goodput of raw gRPC streams over that link in both directions at once, measured in the same run.
+# MEDIAN_MS is the median duration of a round, from the first gradient until every worker has all parameters of the next
+# step. FLOOR_MS is a lower bound of this duration: the time that the busiest link needs for its payload bytes in the
+# busier direction, at the goodput of raw gRPC streams. The same run measures this goodput over that link, in both
+# directions at once. RATIO is MEDIAN_MS / FLOOR_MS.
 #
-# Codecs, as push/pull:
+# Codecs, each with its push codec and its pull codec:
 #   raw fp32/fp32      fp8 fp8_e5m2/fp8_e5m2     onebit onebit/delta_onebit     topk_1 top 1 %/delta
 #   bf16 bf16/bf16     auto auto/fp8_e5m2        table_4 table_4/delta_table_4  topk_01 top 0.1 %/delta
 #
 # Topologies:
 #   apart     every server and every worker has its own host
-#   together  each host has a worker and a server; as in a ring all-reduce, a part of the traffic stays inside the hosts
+#   together  each host runs a worker and a server; as in a ring all-reduce, part of the traffic stays inside the hosts
 #
 #   bench/race.sh                        both topologies, all codecs: some minutes
-#   bench/race.sh --quick                raw, fp8 and topk_1, apart, in under a minute
+#   bench/race.sh --quick                the codecs raw, fp8 and topk_1 in topology apart: under a minute
 #   bench/race.sh --rate 100mbit --mb 10 --codecs "raw fp8" --topologies apart --workers 4 --servers 2 --compute 0.05
 #   bench/race.sh --rate none            links without a rate limit
-#   bench/race.sh --congestion bbr       another TCP congestion control than reno; the workers then share a link less
-#                                        evenly, and the slower worker of a round delays the other
-#   bench/race.sh --socket_buffer 0      the kernel's socket buffers instead of 128 KiB, with the same effect
+#   bench/race.sh --congestion bbr       TCP congestion control bbr instead of reno; the workers then share a link less
+#                                        evenly, and the slower worker of a round delays the other worker
+#   bench/race.sh --socket_buffer 0      the kernel's default socket buffers instead of 128 KiB; the workers then also
+#                                        share a link less evenly
 #   bench/race.sh --topologies apart --codecs "fp32/fp8_e5m2 fp8_e4m3/fp8_e5m2 auto"    auto and fixed push codecs
 #
-# Needs root, iproute2, and the programs of bazel-bin (or --bin_dir): bazel build //server //bench:race_worker
-# //bench:raw_wire. All processes run in namespaces named twrace-PID-... The script removes them when it ends, also after
-# an interrupt; the next run removes those of a killed run. The exit code is 1 if a race fails; results of the other races
-# are printed nevertheless.
+# Requires root, iproute2, and the programs in bazel-bin (or --bin_dir): bazel build //server //bench:race_worker
+# //bench:raw_wire. All processes run in namespaces named twrace-PID-... The script removes these namespaces when it
+# ends, even if it is interrupted; the next run removes the namespaces of a killed run. The exit code is 1 if a race
+# fails; the script still prints the results of the other races.
 set -u
 
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
@@ -81,7 +84,7 @@ done
 [ "$(id -u)" = 0 ] || { echo "race.sh: cannot create network namespaces (expected root, got user $(id -un))" >&2; exit 69; }
 export PATH=$PATH:/usr/sbin:/sbin
 
-# Prints the push codec, the pull codec and their settings as fields of the message Compression.
+# Prints the push codec, the pull codec and their settings as fields of the message Compression. Argument: codec.
 compression() {
   case $1 in
     raw) echo 'push: fp32 pull: fp32' ;;
@@ -105,7 +108,7 @@ done
 prefix=twrace-$$
 work=$(mktemp -d)
 
-# Removes the namespaces of the run with this PID and kills the processes in them.
+# Removes the namespaces of a run and kills the processes in these namespaces. Argument: PID of the run.
 remove_namespaces() {
   local name
   for name in $(ip netns list 2> /dev/null | awk '{print $1}' | grep "^twrace-$1-"); do
@@ -116,7 +119,7 @@ remove_namespaces() {
 
 clean_up() {
   trap '' INT TERM
-  exec 2> /dev/null  # bash would report the killed processes there
+  exec 2> /dev/null  # discards bash's messages about the killed processes
   remove_namespaces $$
   wait
   rm -rf "$work"
@@ -129,8 +132,8 @@ for pid in $(ip netns list 2> /dev/null | sed -n 's/^twrace-\([0-9]*\)-.*/\1/p' 
   grep -qs race.sh "/proc/$pid/cmdline" || remove_namespaces "$pid"
 done
 
-# Limits the rate at which a device sends. Arguments: namespace, device. The token bucket holds two segments of the
-# largest size that the kernel passes down at once; the queue is as long as that of a typical switch.
+# Limits the rate at which a device sends. Arguments: namespace, device. The token bucket holds two of the largest
+# segments that the kernel passes to a device at once. The queue is as long as the queue of a typical switch.
 shape() {
   [ "$rate" = none ] || tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" burst 128kb latency 20ms
 }
@@ -147,7 +150,8 @@ make_host() {
     shape "$prefix-switch" "port$1" && shape "$host" eth0
 }
 
-# Without a rate limit the links are not the bottleneck, and small buffers must not become one.
+# Small socket buffers are set only with a rate limit. Without a limit, they would be the bottleneck instead of the
+# links.
 buffer_limits=()
 if [ "$socket_buffer" != 0 ] && [ "$rate" != none ]; then
   for side in rmem wmem; do
@@ -170,7 +174,7 @@ on() {
   exec ip netns exec "$host" "$@"
 }
 
-# Waits until a program has printed its address. Arguments: file of its output, its PID.
+# Waits until a program has printed its address. Arguments: file with the program's output, PID of the program.
 await_listening() {
   for _ in $(seq 200); do
     grep -qs '^listening ' "$1" && return
@@ -181,8 +185,9 @@ await_listening() {
   return 1
 }
 
-# Prints the goodput of host 1's link in bytes per second in each direction while all given hosts exchange data with it.
-# This is the best of three measurements, because other load can only lower the goodput. Arguments: numbers of the hosts.
+# Prints the goodput of host 1's link, in bytes per second and direction, while all given hosts exchange data with host
+# 1. The result is the best of three measurements, because other load can only lower the goodput. Arguments: numbers of
+# the hosts.
 measure_goodput() {
   local bytes=$((mb * 500000 / $#)) host pids server best=0
   [ "$bytes" -ge 16777216 ] || bytes=16777216
@@ -210,7 +215,7 @@ measure_goodput() {
 run_job() {
   local fields=$1 server_hosts=$2 worker_hosts=$3 addresses="" pids="" daemons="" number=0 host ok=1
   local all_servers all_workers warm_rounds=2
-  # The automatic choice of a codec needs some rounds.
+  # With push codec auto, workers choose their codecs during the first rounds; these rounds are not timed.
   case $fields in *auto*) warm_rounds=6 ;; esac
   all_servers=$(echo $server_hosts | wc -w) all_workers=$(echo $worker_hosts | wc -w)
   for host in $server_hosts; do addresses="$addresses${addresses:+,}10.77.0.$host:7000"; done
@@ -254,14 +259,14 @@ count, servers = len(workers), int(servers)
 push = sum(w["push_bytes"] for w in workers) / count
 pull = sum(w["pull_bytes"] for w in workers) / count
 if topology == "apart":
-    # A worker's link carries its pushes in one direction and its pulls in the other. A server's link carries the server's
-    # share of the pushes and pulls of all workers.
+    # A worker's link carries its pushes in one direction and its pulls in the other. A server's link carries the
+    # server's share of the pushes and pulls of all workers.
     busiest = max(push, pull) * max(1, count / servers)
 else:
     # A host sends the pushes of its worker to the other servers and the answers of its server to the other workers.
     busiest = (push + pull) * (1 - 1 / count)
 floor = busiest / float(goodput)
-# A round ends when the slowest worker has its parameters.
+# A round ends when the slowest worker has received its parameters.
 median = statistics.median(map(max, zip(*(w["seconds"] for w in workers))))
 for chosen in workers[0]["push_codecs"]:
     print("choice %s %s %s: %s, %s" % (topology, codec, chosen["group"], chosen["codec"], chosen["reason"]))
@@ -269,7 +274,7 @@ print("race %s %s %.1f %.1f %.2f" % (topology, codec, 1e3 * median, 1e3 * floor,
 PYTHON
 }
 
-# Matrices of 4 MiB, which are four shards of the largest size each.
+# Matrices of 4 MiB. Each is split into four shards of the maximum size.
 tensors="$(((mb * 1000000 + 2097152) / 4194304))*1024x1024"
 [ "$mb" -ge 10 ] || tensors="10*$((mb * 25))x1000"
 failed=0

@@ -1,15 +1,15 @@
-// race_worker: a synthetic worker without a model. It pushes gradients of given sizes, filled with
-// fixed random numbers, and times its rounds. A round lasts from the first gradient until all
-// parameters of the next step have arrived. bench/race.sh runs it with real servers.
+// race_worker is a synthetic worker without a model. It pushes gradients of given shapes, filled
+// with pseudorandom numbers, and measures its rounds. A round lasts from the first gradient until
+// all parameters of the next step have arrived. bench/race.sh runs race_worker with real servers.
 //
 //   race_worker --config job.textproto --worker 0 --addresses a:7000,b:7000
 //       --tensors 25*1024x1024,25*1024 --rounds 8
 //
-// Prints one JSON line: the seconds of each round, and the payload bytes of one round in each
-// direction.
+// Prints one JSON line: the duration of each round in seconds, the chosen push codecs, and the mean
+// payload bytes of one round in each direction.
 //
-// The gradients of a tensor are slices of one long array. Each round uses another slice, because in
-// training a sparse codec also selects other entries in each round.
+// The gradients of a tensor are slices of one long array. Successive rounds use different slices,
+// so that a sparse codec selects different entries in each round, as in training.
 #include <glog/logging.h>
 #include <grpcpp/security/credentials.h>
 
@@ -50,11 +50,11 @@ struct RaceOptions {
   std::string addresses;
   std::string tensors = "25*1024x1024";
   uint32_t rounds = 8;
-  uint32_t warm_rounds = 2;  // not timed; they fill memory pools, windows and residuals
+  uint32_t warm_rounds = 2;  // untimed rounds that fill memory pools, windows and residuals
   double compute_seconds = 0;
 };
 
-// Parses a list of tensors. "25*1024x1024,4*100" stands for 25 matrices and 4 vectors.
+// Parses a list of tensors: "25*1024x1024,4*100" means 25 matrices and 4 vectors.
 absl::StatusOr<std::vector<TensorShape>> ParseTensors(const std::string& text) {
   std::vector<TensorShape> tensors;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
@@ -78,14 +78,14 @@ absl::StatusOr<std::vector<TensorShape>> ParseTensors(const std::string& text) {
   return tensors;
 }
 
-// Gradients of all tensors; consecutive steps have different values.
+// The gradients of all tensors. Consecutive steps use different slices of the arrays.
 class Gradients {
  public:
   Gradients(const std::vector<TensorShape>& tensors, uint32_t seed) {
     std::minstd_rand random(seed + 1);
     std::normal_distribution<float> normal(0, 1e-3f);
-    // Drawing random numbers is slow. Each array repeats kDrawn numbers; no shard has that length,
-    // so no two shards have equal values.
+    // Drawing random numbers is slow, so the arrays repeat kDrawn numbers. kDrawn is prime and
+    // larger than a shard; different shards therefore contain different sequences.
     std::vector<float> drawn(kDrawn);
     for (float& value : drawn) value = normal(random);
     for (const TensorShape& tensor : tensors) {
@@ -114,8 +114,8 @@ class Gradients {
   std::vector<size_t> counts_;
 };
 
-// Runs one round and returns the step to run next. COMPUTE is the simulated duration of the
-// backward pass; the gradients become ready at even intervals within it.
+// Runs one round and returns the next step to run. COMPUTE is the simulated duration of the
+// backward pass; the gradients become ready at even intervals during the pass.
 absl::StatusOr<Step> Round(Client& client, const Gradients& gradients, Step step,
                            absl::Duration compute) {
   client.BeginStep(step, 1);

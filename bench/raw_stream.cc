@@ -7,8 +7,8 @@
 namespace thinwire {
 namespace {
 
-// The server's end of a stream: answers every message with one of the same size. It stops reading
-// while four answers are outstanding.
+// The server's end of a stream. Answers every message with a message of the same size. Stops
+// reading while four answers are outstanding.
 class RawCall final : public grpc::ServerGenericBidiReactor {
  public:
   RawCall(size_t memory_bytes, size_t message_bytes) : memory_(memory_bytes, message_bytes) {

@@ -1,6 +1,7 @@
-// A gRPC stream without protocol, the baseline for thinwire's network benchmarks. The client sends
-// a block of memory over a generic stream, message by message, as slices that refer to the memory
-// without a copy. The server answers every message with a message from a block of the same size.
+// RawStream is a gRPC stream without a protocol of its own, the baseline of thinwire's network
+// benchmarks. The client sends the messages of a block of memory over a generic stream. Each
+// message is a gRPC slice that refers to the block, so that no bytes are copied. The server answers
+// every message with a message of the same size from its own block.
 #ifndef THINWIRE_BENCH_RAW_STREAM_H_
 #define THINWIRE_BENCH_RAW_STREAM_H_
 
@@ -18,7 +19,7 @@
 
 namespace thinwire {
 
-// Thread-safe. Serves from construction to destruction.
+// Answers the messages of RawStreams from construction to destruction. Thread-safe.
 class RawServer {
  public:
   // LISTEN is host:port; port 0 chooses a free port. REQUIRES: MEMORY_BYTES is a multiple of
@@ -37,13 +38,13 @@ class RawServer {
   std::string address_;
 };
 
-// A block of memory that is cut into messages. Not thread-safe.
+// A block of memory, divided into messages of equal size. Not thread-safe.
 class RawMemory {
  public:
   RawMemory(size_t bytes, size_t message_bytes) : memory_(bytes, 1), message_(message_bytes) {}
 
-  // Returns the next message, the first one again after the last. It refers to this object's
-  // memory.
+  // Returns the next message of the block; after the last message, returns the first. The result
+  // refers to this object's memory.
   grpc::ByteBuffer Next();
 
  private:

@@ -1,13 +1,14 @@
-// Measures the goodput of a link in both directions at once with a RawStream between two processes.
+// Measures the goodput of a link in both directions at once with RawStreams between processes.
 // bench/race.sh sets up the link.
 //
 //   raw_wire serve HOST:PORT         prints "listening HOST:PORT" and serves until it is killed
-//   raw_wire send HOST:PORT BYTES    prints "sent BYTES BEGIN END": this many bytes went in each
-//                                    direction between the times BEGIN and END, in seconds of the
-//                                    machine's monotonic clock
+//   raw_wire send HOST:PORT BYTES    sends and receives BYTES bytes, then prints
+//                                    "sent COUNT BEGIN END": the bytes in each direction, and the
+//                                    begin and the end of the exchange in seconds of the machine's
+//                                    monotonic clock
 //
-// Several senders can share a link. All use the same clock, so the caller can add up their bytes
-// over the common period.
+// Several senders can share a link. All senders of a machine use the same clock, so the caller can
+// add up their bytes and divide them by the time from the first BEGIN to the last END.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,11 +23,11 @@
 namespace thinwire {
 namespace {
 
-// Small, so that the delay of the first answer is negligible.
+// The message size. It is small, so that the delay of the first answer is negligible.
 constexpr size_t kMessage = size_t{256} << 10;
 constexpr size_t kMemory = 64 * kMessage;
 constexpr int kWindow = 2 << 20;
-// These messages fill memory pools, windows and buffers and are not timed.
+// Number of untimed messages that fill memory pools, windows and buffers before the measurement.
 constexpr int kWarmMessages = 16;
 
 int Serve(const std::string& address) {

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Trains the same job with combinations of push and pull compression (recipes), each with several seeds, and prints a
-# markdown table: test accuracy (mean and standard deviation), and the compression factor relative to fp32 over the whole
-# run and in its last epoch, after any warm-up. Bytes are whole messages with headers, verdicts and dense vectors.
+# markdown table: test accuracy (mean and standard deviation), and the compression factor relative to fp32 over the
+# whole run and in its last epoch, after any warm-up. The factor counts the bytes of whole messages, which include
+# headers, verdicts and densely encoded vectors.
 #
 #   bench/recipes.sh                                        all recipes, seeds 1 2 3, six epochs, sync
 #   bench/recipes.sh --recipes "fp32 topk_001_dgc" --seeds 1
@@ -56,21 +57,22 @@ trap 'rm -rf "$work"' EXIT
 reports=${json:-$work}
 mkdir -p "$reports"
 
-# Flags of all runs. Weight decay is off: it changes every value at every step, and deltas of a sparse update would not
-# be small.
+# Flags of all runs. Weight decay is off, because it changes every value in every update; the deltas of sparse updates
+# would then not be small.
 shared="--learning_rate 0.05 --weight_decay 0 --schedule cosine --shard_size 262144"
 momentum=0.9
 case $mode in
   sync) shared+=" --mode sync" ;;
   backup) shared+=" --mode backup --backup 1" ;;
-  # Lower momentum, because stale gradients act like additional momentum.
+  # ssp and async use a lower momentum, because stale gradients act like additional momentum.
   ssp) shared+=" --mode ssp --slack 4" momentum=0.5 ;;
   async) shared+=" --mode async" momentum=0.5 ;;
   *) echo "recipes.sh: --mode: unknown mode (expected sync, backup, ssp or async, got $mode)" >&2; exit 64 ;;
 esac
 
-# Residuals are applied late and all at once, which acts like additional momentum. With batch normalization a momentum of
-# 0.9 on top of that is too much (docs/training.md). The long-term step size, rate / (1 - momentum), is unchanged.
+# Settings of runs with sparse pushes. A residual is applied late and all at once, which acts like additional momentum.
+# For a model with batch normalization (resnet20), a momentum of 0.9 is then too high (docs/training.md). The lower
+# momentum comes with a higher learning rate, so that the long-term step size, rate / (1 - momentum), is unchanged.
 thin="" thin_momentum=$momentum
 [ "$model" = resnet20 ] && thin="--learning_rate 0.25" thin_momentum=0.5
 
@@ -113,7 +115,7 @@ for path in paths:
 
 
 def saved(raw, wire):
-    """Returns the compression factors over the whole run and in the last epoch, as two table cells."""
+    """Returns the mean compression factors over the whole run and in the last epoch, as two table cells."""
     whole, last = [], []
     for r in reports:
         whole.append(r[raw] / max(r[wire], 1))
@@ -139,7 +141,7 @@ for recipe in $recipes; do
   done_reports=()
   for seed in $seeds; do
     report=$reports/$mode-$recipe-$seed.json
-    # shellcheck disable=SC2086  # flags are words
+    # shellcheck disable=SC2086  # splits the flags into words
     if "$thinwire" train --config "$config" --bin_dir "$bin_dir" --workers "$workers" --epochs "$epochs" --model "$model" \
       --train_examples "$train_examples" --seed "$seed" --report "$report" $shared $flags $more \
       > /dev/null 2> "$work/log"; then

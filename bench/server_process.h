@@ -38,8 +38,8 @@ class ServerProcess {
 // killed.
 [[noreturn]] void Announce(int pipe, const std::string& address);
 
-// Serves a job with mode sync, optimizer sgd and WORKERS workers. Never returns. Call it from the
-// SERVE function, with the file descriptor that SERVE receives as PIPE.
+// Serves a sync job for WORKERS workers with plain gradient descent. Call ServeJob inside SERVE,
+// with the file descriptor that SERVE received.
 [[noreturn]] void ServeJob(int pipe, uint32_t workers);
 
 // Returns the CPU time that PROCESS has used on all cores, in seconds.

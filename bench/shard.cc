@@ -1,25 +1,27 @@
 // Compares the fold and the optimizer step of a shard with a plain loop that has the same memory
 // traffic.
 //
-// Each benchmark passes one accepted push to Shard::Apply: judge, scan, decode, fold, optimizer
-// step, and in sync mode with one worker also the end of the round. The plain loop is a single
-// loop, vectorized by the compiler, that
+// Each call of a benchmark passes one push to Shard::Apply, which judges the push, scans, decodes
+// and folds its payload, and runs the optimizer. In sync mode, with one worker, the push also
+// closes the round. The plain loop is a single loop, vectorized by the compiler, that
 //
 //   reads              the payload's bytes and the masters, once each
 //   writes             the folded sum and the masters
 //   reads and writes   each slot of the optimizer
 //
-// and does the arithmetic of SGD with the payload's codes taken as plain numbers. A ratio may be
-// below 1: the loop always writes a sum, which a shard does not if a single push makes an update.
-// The loop does not scan for non-finite values. For topk, which has fewer codes than values, it
-// adds up the payload's bytes and then runs over sum and masters. For lazy slots
-// (shard.lazy_momentum.topk) it adds up the bytes and then visits as many values as were sent, at
-// even distances: their masters, their slots and the number of their last update. It does not apply
-// the decay of missed updates.
+// and performs the arithmetic of SGD, with the payload's codes as plain numbers. A ratio may be
+// below 1, because the loop always writes the folded sum, and a shard omits the sum if an update
+// consists of a single push. The loop does not scan for non-finite values. For topk, which has
+// fewer codes than values, the loop adds up the payload's bytes and then visits every element of
+// the sum and the masters. For lazy slots (shard.lazy_momentum.topk), the loop adds up the
+// payload's bytes and then visits as many evenly spaced elements as the payload has entries. For
+// each element it updates the master, the slots and the number of the last update, but does not
+// apply the decay of missed updates.
 //
-// After the table, the benchmark prints one line per pair. `ratio shard.fold_sgd.fp32 1.2` is the
-// shard's time divided by the loop's, the fastest call of each, for 262144 values in async mode.
-// Other settings have longer names: shard.fold_sgd.fp32.sync, shard.fold_sgd.fp32.small.
+// Below google-benchmark's table the program prints one line per shard benchmark. `ratio
+// shard.fold_sgd.fp32 1.2` is the time of the shard's fastest call divided by the time of the
+// loop's fastest call, for 262144 values in async mode. Other settings have longer names:
+// shard.fold_sgd.fp32.sync, shard.fold_sgd.fp32.small.
 #include "server/core/shard.h"
 
 #include <benchmark/benchmark.h>
@@ -43,7 +45,8 @@ namespace thinwire {
 namespace {
 
 constexpr size_t kLargestShard = 262144;
-constexpr size_t kSmallShard = 27000;  // default shard size of the cnn (215 K values), one server
+// The default shard size of a job with one server and the model cnn (215,000 values).
+constexpr size_t kSmallShard = 27000;
 constexpr uint32_t kExamples = 32;
 constexpr float kRate = 1e-3f;
 
@@ -76,7 +79,7 @@ CheckedPayload Payload(CodecId id, size_t value_count) {
   return CheckPayload(ByteChain(std::move(bytes)), value_count).value();
 }
 
-// A seeded and open shard in which worker 0 is live at step 0, with the worker's next push.
+// A seeded shard in which worker 0 is live at step 0, together with the worker's next push.
 class ShardWithPush {
  public:
   explicit ShardWithPush(const Setting& setting)
@@ -97,7 +100,7 @@ class ShardWithPush {
     push_.payload = Payload(setting.codec, setting.value_count);
   }
 
-  // Applies the next push. Returns whether it was accepted and caused an update.
+  // Applies the next push. Returns true if the shard accepted the push and made an update.
   bool Push() {
     const Version before = shard_.version();
     const Effects effects = shard_.Apply(push_);
@@ -173,7 +176,7 @@ void PlainSparseLoop(Arrays& arrays) {
 
 template <int kSlots>
 void PlainLazyLoop(Arrays& arrays) {
-  constexpr size_t kDistance = 100;  // matches topk's default density
+  constexpr size_t kDistance = 100;  // the inverse of topk's default density
   uint32_t bytes = 0;
   for (std::byte byte : arrays.payload) bytes += static_cast<uint32_t>(byte);
   const float value = static_cast<float>(bytes);
@@ -240,14 +243,14 @@ std::vector<Setting> Settings() {
   settings.push_back({.optimizer = OptimizerKind::kMomentum,
                       .codec = CodecId::kTopK,
                       .sparse_updates = {.lazy_slots = true, .selection_density = 0.001}});
-  // Dense slots, for comparison with the lazy ones.
+  // Dense slots, for comparison with the lazy slots above.
   settings.push_back({.optimizer = OptimizerKind::kMomentum, .codec = CodecId::kTopK});
   return settings;
 }
 
 void Measure(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
-    // Each shard benchmark runs right after its plain loop, under the same machine load.
+    // Each shard benchmark runs right after its plain loop, under nearly the same machine load.
     benchmark::RegisterBenchmark((setting.Name() + ".plain").c_str(), MeasurePlainLoop, setting);
     benchmark::RegisterBenchmark(setting.Name().c_str(), MeasureShard, setting);
   }
@@ -263,7 +266,7 @@ void Measure(const std::vector<Setting>& settings) {
 
 int main(int argc, char** argv) {
   thinwire::HugePageArena arena;
-  std::pmr::set_default_resource(&arena);  // allocates all measured arrays
+  std::pmr::set_default_resource(&arena);  // provides the memory of all measured arrays
   if (!thinwire::InitializeBenchmarks(argc, argv)) return 1;
   thinwire::Measure(thinwire::Settings());
   return 0;

@@ -1,13 +1,14 @@
 #!/bin/bash
-# Measures the cost of one slow worker. Runs the same job in sync and with a backup worker, each without and with a
-# straggler. Prints a table and, for both modes, the ratio of the median step with the straggler to that without it.
+# Measures the cost of one slow worker. Runs the same job in mode sync and in mode backup, each without and with a
+# straggler. Prints a table and, for both modes, the median step duration with the straggler divided by the median step
+# duration without the straggler.
 #
-#   bench/straggler.sh                                   about two minutes
+#   bench/straggler.sh                                   all four runs, about two minutes
 #   bench/straggler.sh --delay 500ms --train_examples 6000 --json DIR
 #
 # Every worker sleeps for --pace in each step, as if it waited for its own GPU. The workers then hardly compete for the
-# cores of this machine, and the median step is determined by the slowest worker that the mode waits for. The straggler is
-# the last worker; it sleeps for --pace plus --delay.
+# cores of this machine, and the median step is determined by the slowest worker that the mode waits for. The straggler
+# is the last worker; it sleeps for --pace plus --delay.
 #
 # The programs come from bazel-bin (or --bin_dir). The exit code is 1 if a run fails.
 set -u
@@ -72,7 +73,8 @@ trap 'exit 143' TERM
 reports=${json:-$work}
 mkdir -p "$reports" || exit 78
 
-# Trains in MODE with the last worker DELAY milliseconds slower. Arguments: MODE, DELAY. Writes MODE-DELAY.json.
+# Trains in MODE; the last worker sleeps DELAY milliseconds longer in each step. Writes the report MODE-DELAY.json.
+# Arguments: MODE, DELAY.
 train() {
   local mode=$1 extra=$2 flags=() worker
   [ "$mode" = backup ] && flags+=(--backup 1)

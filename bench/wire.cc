@@ -1,18 +1,21 @@
 // Measures the cost of the wire protocol. One worker, then two workers, push and pull a model of
-// 100 MB in fp32 over loopback gRPC; a real server runs in its own process. The same bytes also go
-// through a raw gRPC stream and through memcpy, in the same run, because figures of different runs
-// are not comparable. Goodput counts values: 4 bytes each, once per direction.
+// 100 MB in fp32 over loopback gRPC. thinwire's server runs in its own process. The same run also
+// sends as many bytes through a raw gRPC stream and copies as many bytes with memcpy, because
+// figures of different runs are not comparable. Goodput is 4 bytes per value and direction, divided
+// by the time.
 //
-// The raw stream has the traffic of a step: 100 MB in each direction, sent without a copy in
-// messages of 1 MiB. Each message is answered at once by one of the same size; writes and reads are
-// independent, and the windows are the same. Neither side checks, folds or stores the bytes.
+// The raw stream carries the traffic of a step: 100 MB in each direction, sent without a copy in
+// messages of 1 MiB. The server answers each message at once with a message of the same size.
+// Writes and reads are independent. The flow-control windows are as large as thinwire's. Neither
+// side checks, folds or stores the bytes.
 //
-//   ratio wire.fp32.1worker    thinwire's goodput / the raw stream's: median of five rounds,
-//                              each by its fastest calls
-//   ratio wire.fp32.2workers   total goodput of two workers / the raw stream's
-//   ratio wire.memcpy          the raw stream's goodput / memcpy's
-//   ratio wire.NAME.cores      the same ratio per second of CPU time of both processes, which other
-//                              load on the machine distorts least
+//   ratio wire.fp32.1worker    thinwire's goodput / the raw stream's goodput: the median of five
+//                              rounds, each computed from the fastest calls in the round
+//   ratio wire.fp32.2workers   total goodput of two workers / the raw stream's goodput
+//   ratio wire.memcpy          the raw stream's goodput / the goodput of memcpy
+//   ratio wire.NAME.cores      the ratio wire.NAME computed from the CPU time of both processes
+//                              instead of elapsed time; other load on the machine affects this
+//                              ratio least
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
 #include <grpcpp/grpcpp.h>
@@ -45,7 +48,7 @@ constexpr int64_t kValues = 26214400;
 constexpr int64_t kBytes = 4 * kValues;
 constexpr size_t kMessage = size_t{1} << 20;
 constexpr int kWindow = 2 << 20;
-constexpr size_t kLayers = 25;  // 4 MiB each, four shards of the largest size
+constexpr size_t kLayers = 25;  // layers of 4 MiB; each has four shards of the maximum size
 constexpr int kRounds = 5;
 constexpr int kIterations = 8;
 constexpr int kWarmCount = 2;  // untimed calls that fill memory pools and windows
@@ -91,19 +94,19 @@ class FixedGradientWorker {
   thinwire::Step step_;
 };
 
-// Benchmark name -> one figure per round.
+// Benchmark name -> one time per round, in seconds.
 using Rounds = std::map<std::string, std::vector<double>>;
 
-// The fastest call of each benchmark in each round, which excludes moments when other processes
-// slow the machine. CPU time is the sum of this process and its server, for the call that used
-// least.
+// The fastest call of each benchmark in each round. The fastest calls exclude moments when other
+// processes slow the machine. `core_seconds` is the CPU time of this process plus its server, in
+// the call that used the least CPU time.
 struct Fastest {
   Rounds seconds;
   Rounds core_seconds;
 };
 
-// Returns the median over the rounds of OVER's figure divided by UNDER's. Both figures of a round
-// see nearly the same machine load; figures of different rounds do not.
+// Returns the median over the rounds of OVER[round] / UNDER[round]. The two times of one round were
+// measured under nearly the same machine load; times of different rounds were not.
 double MedianRatio(const std::vector<double>& over, const std::vector<double>& under) {
   std::vector<double> ratios;
   std::ranges::transform(over, under, std::back_inserter(ratios), std::divides<>());
@@ -111,8 +114,9 @@ double MedianRatio(const std::vector<double>& over, const std::vector<double>& u
   return ratios[ratios.size() / 2];
 }
 
-// Times WORK once per iteration; SERVER is the server process that takes part in it. BYTES is the
-// goodput of one call in each direction.
+// Measures one call of WORK per iteration. SERVER is the server's process; its CPU time is added to
+// the CPU time of this process. BYTES is the number of value bytes that one call moves in each
+// direction.
 template <typename Work>
 void Time(benchmark::State& state, Fastest& fastest, const std::string& name, pid_t server,
           int64_t bytes, const Work& work) {
@@ -164,7 +168,7 @@ void TimeMemcpy(benchmark::State& state, Fastest& fastest) {
 }
 
 void Run(int argc, char** argv) {
-  // All servers start first: gRPC does not support fork() once it is in use.
+  // All servers start first, because gRPC does not support fork() after its first use.
   const ServerProcess raw(ServeRaw);
   std::vector<std::unique_ptr<ServerProcess>> ones, twos;
   for (int r = 0; r < kRounds; ++r) {
@@ -172,7 +176,7 @@ void Run(int argc, char** argv) {
     twos.push_back(std::make_unique<ServerProcess>([](int pipe) { ServeJob(pipe, 2); }));
   }
   Fastest fastest;
-  // The benchmarks alternate, so that slow changes of the machine load affect all of them.
+  // The benchmarks alternate, so that slow changes of the machine load affect all of them equally.
   for (int r = 0; r < kRounds; ++r) {
     const auto add = [](const std::string& name, auto time) {
       benchmark::RegisterBenchmark(name.c_str(), time)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Builds a bundle: a folder and an archive of it, whose programs run on a machine with a GPU driver, the C++ runtime and
-# the torch Python package, without Bazel, gRPC, Abseil or Boost. On that machine, run.sh tests and measures the GPU
-# kernels, trains ResNet-20 and prints a table (docs/bundle.md).
+# Builds a bundle: a folder with programs, and an archive of the folder. The programs run on a host, a machine with a
+# GPU driver, the C++ runtime and the torch Python package, without Bazel, gRPC, Abseil or Boost. On the host, run.sh
+# tests and measures the GPU kernels, trains ResNet-20 and prints a table (docs/bundle.md).
 #
-#   deploy/bundle.sh --torch DIR                  DIR is the folder of the torch package, in the version of that machine
+#   deploy/bundle.sh --torch DIR                  DIR is the folder of the torch package in the host's version
 #   deploy/bundle.sh --torch DIR --out FOLDER     writes FOLDER (default out/bundle) and FOLDER.tar.xz, replacing both
 #   deploy/bundle.sh --torch DIR --limit_mb 60    fails if the archive is larger
 #
-# The torch package need not be installed: `pip install --no-deps --target DIR torch==2.11.0`, then --torch DIR/torch.
-# $BAZEL is the Bazel command with its startup options, $BAZEL_FLAGS are additional build flags.
+# The torch package need not be installed: run `pip install --no-deps --target DIR torch==2.11.0`, then pass --torch
+# DIR/torch. $BAZEL is the Bazel command with its startup options, $BAZEL_FLAGS are additional build flags.
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 
@@ -41,7 +41,7 @@ out=$(readlink -m "$out")
   fail "--out: folder exists (expected a new folder or an older bundle, got $out)"
 images=/usr/share/datasets/fashion-mnist
 [ -d $images ] || fail "$images: not found (deploy/install_packages.sh installs it)"
-# Debian packages with files or code in the bundle; the bundle includes their copyright notices.
+# Debian packages whose files or code the bundle contains. The bundle includes their copyright notices.
 packages=(
   dataset-fashion-mnist libabsl-dev libbenchmark-dev libboost1.74-dev libc-ares-dev libcli11-dev libgflags2.2
   libgoogle-glog0v6 libgrpc-dev libgtest-dev libhwy1 libisal2 liblzma5 libprotobuf-dev libre2-dev libssl-dev libunwind8
@@ -53,7 +53,7 @@ read -ra flags <<<"${BAZEL_FLAGS:-}"
 flags+=(--config=bundle "--repo_env=THINWIRE_TORCH=$torch")
 cd "$root"
 
-# Targets of this name are test programs for a GPU.
+# Every target named gpu_test is a test program that runs on a GPU.
 tests=$("${bazel[@]}" query --noshow_progress 'attr(name, "^gpu_test$", //...)')
 [ -n "$tests" ] || fail "no target for a GPU (expected the CUDA toolkit, got none; docs/dependencies.md)"
 declare -A programs=(

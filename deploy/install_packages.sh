@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the build needs, or nothing if all are installed. Needs root or sudo; not interactive.
+# Installs the missing Debian packages that the build needs. Requires root or sudo, and asks no questions.
 set -euo pipefail
 
 packages=(

@@ -36,8 +36,8 @@ class DenseAggregation final : public Aggregation {
   const size_t value_count_;
 };
 
-// Returns unselected values to the residuals of the workers. MERGE combines the selected values of
-// all workers and keeps the K largest.
+// Returns unselected values to the workers' residuals. MERGE combines the selected entries of all
+// workers and returns the K entries of largest magnitude.
 class ReturningAggregation final : public Aggregation {
  public:
   using Merge = Entries (*)(std::vector<Entries> selected, size_t k);
@@ -78,7 +78,8 @@ class ReturningAggregation final : public Aggregation {
   }
 
  private:
-  // Adds GRADIENT to RESIDUAL, removes the k largest values from RESIDUAL and returns them.
+  // Adds GRADIENT to RESIDUAL, removes the k values of largest magnitude from RESIDUAL and returns
+  // these values.
   Entries Select(std::span<const float> gradient, std::span<float> residual) const {
     std::vector<uint32_t> indices(k_);
     std::vector<float> values(k_);
@@ -95,7 +96,7 @@ class ReturningAggregation final : public Aggregation {
   double selected_ = 0;
 };
 
-// Adds the selected values of all workers, then keeps the K largest sums.
+// Adds the selected values of all workers and returns the K sums of largest magnitude.
 Entries ExactSum(std::vector<Entries> selected, size_t k) {
   Entries sum;
   for (const Entries& entries : selected) {
@@ -104,7 +105,7 @@ Entries ExactSum(std::vector<Entries> selected, size_t k) {
   return MergeLargest(sum, {}, k);
 }
 
-// The method of thinwire, with the classes of its workers and servers.
+// thinwire's own method, built from the classes that its workers and servers use.
 class ServerAggregation final : public Aggregation {
  public:
   ServerAggregation(size_t value_count, size_t worker_count, size_t k)

@@ -1,5 +1,6 @@
 // Aggregation combines the gradients of P workers into one average gradient to apply, and keeps
-// values for later steps. gTop-k methods select k values per worker and apply k values in total.
+// unselected values for later steps. gTop-k methods select k values per worker and apply k values
+// in total.
 //
 //   dense    Applies the average of all gradients.
 //   tree     Merges the selected values in a tree of peers (peer_tree.h). A worker returns to its
@@ -7,10 +8,10 @@
 //   exact    Adds all selected values and applies the k largest sums. A worker returns to its
 //            residual the selected values whose index is not applied.
 //   server   Adds all selected values to the values kept at the server and applies the k largest
-//            sums. The server keeps the others (server/core/update/global_top_k.h).
+//            sums. The server keeps the other sums (server/core/update/global_top_k.h).
 //
-// Mass is conserved if gradients = applied values + pending values, all as averages over workers.
-// Not thread-safe.
+// Mass is conserved if the sum of all gradients equals the sum of all applied values plus the
+// pending values, each averaged over the workers. Not thread-safe.
 #ifndef THINWIRE_EXPERIMENTS_AGGREGATION_H_
 #define THINWIRE_EXPERIMENTS_AGGREGATION_H_
 
@@ -25,16 +26,17 @@ class Aggregation {
  public:
   virtual ~Aggregation() = default;
 
-  // Returns the average to apply. REQUIRES: one gradient per worker.
+  // Returns the average gradient to apply. REQUIRES: GRADIENTS has one element per worker.
   virtual std::vector<float> Step(std::span<const std::vector<float>> gradients) = 0;
   // Returns the sum of the magnitudes that the workers selected in the last step.
   virtual double selected() const = 0;
-  // Returns the values in residuals and at the server, which later steps will apply, as an average
-  // over the workers.
+  // Returns the gradient that is not yet applied: the workers' residuals plus the unselected values
+  // at the server, averaged over the workers.
   virtual std::vector<double> Pending() const = 0;
 };
 
-// K is the number of values that each worker selects and that each step applies.
+// K is the number of values that each worker selects, and the number of values that each step
+// applies.
 std::unique_ptr<Aggregation> MakeDenseAggregation(size_t value_count);
 // REQUIRES: WORKER_COUNT is a power of two.
 std::unique_ptr<Aggregation> MakeTreeAggregation(size_t value_count, size_t worker_count, size_t k);

@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kSelected = 10;  // of 1000 values
+constexpr size_t kSelected = 10;  // entries that each worker selects from 1000 values
 constexpr double kRates[] = {0.32, 0.04, 0.02, 0.01, 0.005};
 
 struct Row {
@@ -34,7 +34,8 @@ const Row kRows[] = {
      }},
 };
 
-// Returns the outcome with the smallest final loss over kRates and stores its rate in BEST_RATE.
+// Runs ROW with every learning rate in kRates. Returns the outcome with the smallest final loss and
+// stores the learning rate of that run in BEST_RATE.
 ToyOutcome BestRun(const Row& row, ToySettings settings, double& best_rate) {
   ToyOutcome best{.loss = 1e300};
   for (const double rate : kRates) {

@@ -9,7 +9,7 @@ namespace thinwire {
 Entries MergeLargest(const Entries& a, const Entries& b, size_t k) {
   Entries sum = a;
   for (const auto& [index, value] : b) sum[index] += value;
-  std::vector<std::pair<float, uint32_t>> keys;  // (-magnitude, index)
+  std::vector<std::pair<float, uint32_t>> keys;  // pairs of -magnitude and index
   for (const auto& [index, value] : sum) keys.emplace_back(-std::abs(value), index);
   std::sort(keys.begin(), keys.end());
   for (size_t i = k; i < keys.size(); ++i) sum.erase(keys[i].second);

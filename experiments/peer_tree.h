@@ -1,9 +1,9 @@
 // The merge of gTop-k in a tree of peers, as published (Shi et al. 2019, arXiv 1901.04359,
-// algorithm 3). Experiments compare it with thinwire's own selection,
-// server/core/update/global_top_k.h.
+// algorithm 3), for comparison. thinwire's own selection is server/core/update/global_top_k.h.
 //
-//   Each of P workers, a power of two, has selected k values. In log2 P rounds neighbours merge in
-//   pairs: values with equal indices are added, and the k largest magnitudes of the pair remain.
+//   Each of P workers has selected k values; P is a power of two. In log2 P rounds, neighbours
+//   merge in pairs: values with equal indices are added, and the k sums of largest magnitude
+//   remain.
 //
 //   w0 ---+
 //   w1 ---+--- k ---+
@@ -26,11 +26,12 @@ namespace thinwire {
 // Sparse values of an array: index -> value.
 using Entries = std::map<uint32_t, float>;
 
-// Returns the K largest magnitudes of A + B. Among equal magnitudes the lower index wins.
+// Returns the K entries of A + B with the largest magnitudes. Among equal magnitudes, the lower
+// index wins.
 Entries MergeLargest(const Entries& a, const Entries& b, size_t k);
 
-// Returns the values at the root. SELECTED holds the selected values of each worker. REQUIRES:
-// selected.size() is a power of two.
+// Returns the K entries at the root of the tree. SELECTED contains the selected entries of each
+// worker. REQUIRES: selected.size() is a power of two.
 Entries PeerTree(std::vector<Entries> selected, size_t k);
 
 }  // namespace thinwire

@@ -35,7 +35,7 @@ class ToyQuadratic {
     return gradient;
   }
 
-  // Returns the mean loss of the workers at X, minus its minimum.
+  // Returns the mean loss of the workers at X, minus the smallest possible mean loss.
   double Loss(std::span<const double> x) const {
     double loss = 0;
     for (size_t i = 0; i < x.size(); ++i) {
@@ -59,10 +59,10 @@ class ToyQuadratic {
   const double sigma_;
   std::mt19937_64 bits_;
   std::vector<double> steepness_;
-  std::vector<std::vector<double>> minima_;  // by worker
+  std::vector<std::vector<double>> minima_;  // one vector per worker
 };
 
-// Sums of gradients and applied values, as averages over the workers.
+// The sums over all steps of the gradients and of the applied values, averaged over the workers.
 class MassBalance {
  public:
   explicit MassBalance(size_t value_count) : gradients_(value_count), applied_(value_count) {}

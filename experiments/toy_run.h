@@ -30,8 +30,8 @@ struct ToySettings {
 struct ToyOutcome {
   double loss = 0;  // final loss, minus the smallest possible loss
   double leak = 0;  // lost fraction of the selected magnitudes, averaged over the steps
-  // Sum of the magnitudes of (gradients - applied - pending), relative to that of the gradients, at
-  // the end of the run.
+  // At the end of the run: the sum of the magnitudes of (gradients - applied - pending), divided by
+  // the sum of the magnitudes of the gradients.
   double missing = 0;
 };
 

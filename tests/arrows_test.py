@@ -1,14 +1,17 @@
-"""Checks the dependencies between folders (docs/architecture.md): each folder includes only what it may, directly and
-transitively, no two folders include each other, and server/core is pure in everything that it includes."""
+"""Checks the include dependencies between folders (docs/architecture.md).
+
+Each folder includes only allowed folders, directly and transitively. No two folders include each other. server/core and
+all files that it includes are pure.
+"""
 
 import pathlib
 import re
 import sys
 import unittest
 
-# A part is a folder whose dependencies are limited as a whole, with its subfolders except those that are parts themselves.
-# The value lists the parts that it may include, directly or transitively. Within a part, folders may include each other in
-# one direction.
+# A part is a folder with its subfolders, except subfolders that are parts themselves. This table maps each part to the
+# parts that it may include, directly or transitively. Within a part, any folder may include any other folder, unless
+# the other folder includes the first.
 PARTS = {
     "kernels": set(),
     "common": {"kernels"},
@@ -21,18 +24,19 @@ PARTS = {
     "worker": {"client", "config", "proto", "common"},
     "cli": {"config", "proto", "common"},
 }
-# These may include everything.
+# The files of these folders may include every part.
 UNRESTRICTED = {"tests", "bench", "experiments"}
-# Every part may reach these through the parts that it includes, as their implementation detail.
+# Every part may include these parts transitively, because they are implementation details of the parts that it
+# includes.
 TRANSITIVE = {"kernels"}
 
-# Anything that could make a replay differ from the run, or a decision depend on more than the events.
+# Matches code that could make a replay differ from the original run, or a decision depend on anything but the events.
 IMPURE = re.compile(
     r"#include <(thread|mutex|shared_mutex|condition_variable|future|chrono|ctime|time\.h|random|fstream|iostream|"
     r"filesystem|atomic|cstdio|unordered_map|unordered_set|sys/[a-z]+\.h|unistd\.h)>|absl/time/clock|absl/random|"
     r"absl/synchronization|absl/container/flat_hash|grpc|boost/|torch/|glog/|getenv|\.pb\.h"
 )
-# Sources behind headers that server/core includes, with an impurity that no caller can observe.
+# Source of a header that server/core includes -> the source's impurity, which no caller can observe.
 PURE_BEHIND_THE_HEADER = {
     "common/buffer_pool.cc": "a mutex: other threads may release buffers",
 }
@@ -45,7 +49,7 @@ def folder(path):
 
 
 def part(path):
-    """Returns the part of a path from the root, or its first component if it belongs to no part."""
+    """Returns the part that contains PATH, or the first component of PATH if no part contains it."""
     name = folder(path)
     while name and name not in PARTS:
         name = folder(name)
@@ -53,13 +57,13 @@ def part(path):
 
 
 def is_test(path):
-    """Whether a file is built for tests only."""
+    """Returns True if the file at PATH is built for tests only."""
     stem = path.rsplit("/", 1)[-1].split(".")[0]
     return "testing" in path.split("/") or stem.endswith(("_test", "_fuzz", "_cases"))
 
 
 def read_sources():
-    """Returns the text of every C++ and CUDA file by its path from the root."""
+    """Returns {path from the root: text} for every C++ and CUDA file."""
     found = {}
     for ending in ("*.h", "*.cc", "*.cu", "*.cuh"):
         for path in sorted(ROOT.rglob(ending)):
@@ -70,7 +74,8 @@ def read_sources():
 
 
 SOURCES = read_sources()
-# Path -> the files of this tree that it includes directly. Generated headers (.pb.h) count as files of their folder.
+# Path of a source -> the files of this tree that the source includes directly. A generated header (.pb.h) belongs to
+# the folder in its path.
 INCLUDES = {
     name: [
         included
@@ -82,7 +87,10 @@ INCLUDES = {
 
 
 def closure(names):
-    """Returns every file that the files NAMES include, directly or transitively, with a chain of includes that leads to it."""
+    """Returns {file: chain} for every file that the files NAMES include, directly or transitively.
+
+    The chain is a list of files, from one of NAMES to the file, in which each file includes the next.
+    """
     chains = {name: [name] for name in names}
     waiting = list(names)
     while waiting:
@@ -141,7 +149,7 @@ class ArrowsTest(unittest.TestCase):
             visit(node, [])
 
     def test_no_two_folders_include_each_other(self):
-        """Subfolders count as folders of their own. Tests and UNRESTRICTED folders are exempt."""
+        """Treats every subfolder as a separate folder. Tests and UNRESTRICTED folders are exempt."""
         examples = {}
         for name, included in INCLUDES.items():
             if is_test(name) or part(name) in UNRESTRICTED:
@@ -157,7 +165,7 @@ class ArrowsTest(unittest.TestCase):
         core = [name for name in SOURCES if part(name) == "server/core" and not is_test(name)]
         headers = closure(core)
         self.assertGreater(len([name for name in headers if part(name) != "server/core"]), 20)
-        # The sources behind the included headers run in the core as well.
+        # Also checks the sources of the included headers, because the core runs their code.
         behind = [re.sub(r"\.h$", ".cc", name) for name in headers if name.endswith(".h")]
         for name in sorted(set(headers) | {name for name in behind if name in SOURCES}):
             if name in PURE_BEHIND_THE_HEADER:

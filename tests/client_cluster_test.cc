@@ -1,5 +1,5 @@
-// Real clients and real jobs in one process. The final parameters equal those of a direct
-// computation, even if the transport loses, repeats or delays messages.
+// Tests real clients and real server jobs in one process. The final parameters equal those of a
+// direct computation, even if the transport loses, repeats or delays messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Mode {
 
 class EveryPushCountsTest : public ::testing::TestWithParam<Mode> {};
 
-// In sync, an update is the mean of the round's gradients. In ssp and async, each push is an
+// In sync, an update is the mean of the round's gradients. In ssp and async, each push makes an
 // update.
 TEST_P(EveryPushCountsTest, FinalParametersEqualADirectComputation) {
   constexpr uint32_t kWorkers = 2;
@@ -38,8 +38,8 @@ TEST_P(EveryPushCountsTest, FinalParametersEqualADirectComputation) {
     threads.emplace_back([&worker] { worker->Train(kLast, GetParam().faults); });
   }
   for (std::thread& thread : threads) thread.join();
-  // Leave waits for outstanding verdicts. When the last worker leaves, leftover gradients are
-  // folded.
+  // Leave waits for outstanding verdicts. When the last worker leaves, the servers apply the
+  // accepted gradients that are not yet part of an update.
   const bool sync = GetParam().rule.fold == Fold::kRound;
   if (sync) {
     EXPECT_EQ(workers[0]->Parameters(), workers[1]->Parameters());
@@ -71,8 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Mode{"AsyncFaults", Rule::Async(2), true}),
     [](const auto& test) { return test.param.name; });
 
-// Worker 2 is late in six rounds and first in the seventh. Its push then contains the six late
-// gradients, and the mean counts their examples.
+// Worker 2 is late in six rounds and first in the seventh round. Its seventh push contains the six
+// late gradients, and the mean is weighted with their examples.
 TEST(BackupTest, LatePushesReturnWithTheirExamples) {
   constexpr uint64_t kRounds = 6;
   SmallCluster cluster(Rule::Backup(3, 1));
@@ -125,8 +125,8 @@ TEST(BackupTest, StragglerJumpsToTheOpenRound) {
   EXPECT_EQ(late.Parameters(), a.Parameters());
 }
 
-// The rounding error of fp8 is at most an eighth of a value. With error feedback the masters never
-// deviate by more than the current residuals.
+// The rounding error of fp8 is at most an eighth of a value. With error feedback, the deviation of
+// the masters from the exact parameters is never larger than the current residuals.
 TEST(ErrorFeedbackTest, Fp8RoundingErrorsAreSentLater) {
   constexpr Step kLast{40};
   SmallCluster cluster(Rule::Async(2));
@@ -149,8 +149,9 @@ TEST(ErrorFeedbackTest, Fp8RoundingErrorsAreSentLater) {
       largest = std::max(largest, std::abs(masters[t][i] - expected[t][i]));
     }
   }
-  // Each of the two residuals is at most 1/8 of 2 + 1/4. Without error feedback the deviation would
-  // be tens of times larger.
+  // Each of the two residuals is at most 1/8 of the encoded value, which is at most 2 (the
+  // gradient) plus 1/4 (the residual). Without error feedback the deviation would be tens of times
+  // larger.
   EXPECT_LE(largest, kRate * 2 * (2.25f / 8) + 1e-4f);
 }
 
@@ -166,14 +167,14 @@ TEST(RejoinTest, RestartedWorkerJoinsOneStepAheadOfTheOpenRound) {
   killed->Next();
   killed.reset();
 
-  // Worker 0 sends heartbeats in the middle of the lease, worker 1 does not.
+  // Worker 0 sends heartbeats in the middle of the lease; worker 1 does not.
   cluster.clock().Advance(kLease * 0.6);
   cluster.AwaitHeard(0);
   cluster.clock().Advance(kLease * 0.6);
   cluster.Tick();
   a.Push(step + 1, Gradient(0, 1));
   ASSERT_EQ(a.Next(), step + 2);
-  Tensors expected = a.Parameters();  // round 1 closed without worker 1
+  Tensors expected = a.Parameters();  // after round 1, which closed without worker 1
 
   SmallWorker again(cluster, 1);
   const Step first = again.Join();

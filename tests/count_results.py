@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Reads the Bazel event file of a test run and prints `N passed, N failed`, counted in GoogleTest cases.
 
-A test program without its own result file counts as one case. A target that did not build counts as one failure.
-The exit code is 1 if a case failed or none ran.
+A test program that wrote no result file is counted as one case. A target that did not build is counted as one failure.
+The exit code is 1 if a case failed or no case ran.
 """
 
 import json
@@ -37,12 +37,12 @@ def main():
                 if files:
                     counted = cases(urllib.parse.unquote(urllib.parse.urlparse(files[0]).path))
                 if not ok and counted[1] == 0:
-                    counted = (counted[0], 1)  # crash or timeout
+                    counted = (counted[0], 1)  # the program crashed or timed out
                 passed, failed = passed + counted[0], failed + counted[1]
                 if not ok:
                     broken.append(label)
             elif "targetCompleted" in identity and not event.get("completed", {}).get("success", False):
-                # Failed tests are counted by their results above. Other failed targets did not build.
+                # The branch above counts failed tests. A target that failed without a test result did not build.
                 broken.append(identity["targetCompleted"]["label"] + " (did not build)")
                 failed += 1
     for label in sorted(set(broken)):

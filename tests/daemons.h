@@ -30,7 +30,7 @@ struct ProcessResult {
 // Not thread-safe.
 class Daemons {
  public:
-  // Longer than any wait takes on a busy machine.
+  // The timeout of every wait. It is longer than any wait takes on a busy machine.
   static constexpr absl::Duration kTimeout = absl::Seconds(90);
 
   Daemons();
@@ -39,8 +39,8 @@ class Daemons {
   // Writes TEXT to a new file in the folder and returns its path.
   std::string Write(const std::string& name, std::string_view text);
 
-  // Starts a server with the text of a job file and with FLAGS. Returns its host:port, or "" if it
-  // ended first.
+  // Starts a server with FLAGS. JOB is the text of its job file. Returns the server's host:port, or
+  // "" if the server ended before it listened.
   std::string StartServer(const std::string& name, std::string_view job,
                           const std::vector<std::string>& flags = {});
   void StartWorker(const std::string& name, std::string_view job,
@@ -50,9 +50,9 @@ class Daemons {
              std::vector<std::string> arguments);
   void Signal(const std::string& name, int number);
 
-  // Blocks until NAME prints an event for which MATCHES holds, and returns the event. Each event is
-  // examined by one wait only. If NAME ends first or the timeout expires, returns nothing and fails
-  // the test.
+  // Blocks until NAME prints an event for which MATCHES holds, and returns the event. A wait
+  // consumes every event that it examines. If NAME ends first or the timeout expires, returns
+  // nothing and fails the test.
   using EventMatcher = std::function<bool(const WorkerEvent&)>;
   std::optional<WorkerEvent> WaitForEvent(const std::string& name, const EventMatcher& matches);
   // Blocks until the log of NAME contains TEXT. If NAME ends first or the timeout expires, returns
@@ -73,9 +73,10 @@ class Daemons {
     std::optional<ExitStatus> exit;
   };
 
-  // Processes output and exits until DONE holds or the timeout expires. Returns whether DONE holds.
+  // Processes output and ends of programs until DONE returns true or the timeout expires. Returns
+  // false after a timeout.
   bool WaitUntil(const std::function<bool()>& done);
-  // Fails the test with PROBLEM and the ends of all logs.
+  // Fails the test with a message that contains PROBLEM and the last lines of all logs.
   void FailWithLogs(const std::string& problem) const;
 
   std::unique_ptr<TempDir> folder_;
@@ -85,7 +86,8 @@ class Daemons {
   int file_count_ = 0;
 };
 
-// Matchers for WaitForEvent: events of a kind, and step events from step AT_LEAST on.
+// Matchers for WaitForEvent. IsEvent matches the events of KIND. IsStep matches step events whose
+// step is at least AT_LEAST.
 Daemons::EventMatcher IsEvent(WorkerEvent::EventCase kind);
 Daemons::EventMatcher IsStep(uint64_t at_least);
 

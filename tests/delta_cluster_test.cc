@@ -1,5 +1,5 @@
-// Real clients read deltas of real jobs in one process. Their replicas equal the published
-// parameters, even if the transport loses, repeats or delays messages.
+// Tests real clients that read deltas from real server jobs in one process. Their replicas equal
+// the published parameters, even if the transport loses, repeats or delays messages.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -16,7 +16,7 @@
 namespace thinwire {
 namespace {
 
-// Long enough for two versions that carry a hash.
+// The step at which workers stop. Until then, the servers publish two versions with a hash.
 constexpr Step kLast{40};
 
 ClientOptions DeltaReader() {
@@ -47,7 +47,8 @@ TEST_P(DeltaClusterTest, ReplicasEqualThePublishedParameters) {
     EXPECT_TRUE(worker->client().Leave().ok());
     const WorkerCounters counters = worker->client().counters();
     EXPECT_EQ(counters.differing_replicas(), 0u);
-    // A worker that jumped did not read for the steps in between. Only backup mode has jumps.
+    // A worker that jumps to a later step sends no reads for the steps that it skips. Only backup
+    // mode has jumps.
     if (rule.fold == Fold::kPush || rule.quorum == rule.workers) {
       EXPECT_EQ(counters.jumped_steps(), 0u);
     }
@@ -59,7 +60,7 @@ TEST_P(DeltaClusterTest, ReplicasEqualThePublishedParameters) {
       EXPECT_LT(counters.pull_bytes_encoded(), counters.pull_bytes_raw() / 2);
     }
   }
-  // A new process has no parameters and reads whole shards.
+  // A new process of worker 0 has no parameters, so it receives whole shards.
   SmallWorker late(cluster, 0, DeltaReader());
   late.Join();
   const Tensors published = late.Parameters();
@@ -114,7 +115,7 @@ TEST(DeltaReadersTest, DamagedReplicaIsReplaced) {
   SmallWorker worker(cluster, 0, options);
   Step step = worker.Join();
   for (; step < Step{20}; step = worker.Next()) {
-    worker.Parameters();  // waits until no shard is being written
+    worker.Parameters();  // waits until the client has written all shards
     if (step == Step{3}) worker.client().replica(0)[4321] += 1;
     worker.Push(step, Gradient(0, step.value));
   }

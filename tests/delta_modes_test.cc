@@ -1,4 +1,4 @@
-// `thinwire train` with delta pulls in all four modes, with real processes, sockets and data.
+// Tests `thinwire train` with delta pulls in all four modes, with real processes, sockets and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Reactions of a cluster of real processes to killed, restarted and suspended processes and to
+// Tests how a cluster of real processes reacts to killed, restarted and suspended processes and to
 // wrong configurations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ class FaultsTest : public testing::Test {
     EXPECT_EQ(end.exit, ExitStatus()) << end.log;
   }
 
-  // Kills worker 1 during training and expects the others to finish.
+  // Kills worker 1 during training and expects the other workers to finish.
   void OthersFinishWithoutWorkerOne(const Setting& job) {
     StartAll(job);
     ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
@@ -105,7 +105,7 @@ TEST_F(FaultsTest, WaitingMessageNamesTheMissingWorker) {
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.Signal("worker1", SIGSTOP);
-  // Earlier waiting events may name the start of the job, which is slow on a busy machine.
+  // Ignores earlier waiting events: on a busy machine, workers also wait for the start of the job.
   const auto names_worker1 = [](const WorkerEvent& event) {
     return absl::StrContains(event.waiting().text(), "worker 1");
   };
@@ -152,7 +152,7 @@ TEST_F(FaultsTest, OthersContinueAtOnceAfterAWorkerIsTerminated) {
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.Signal("worker1", SIGTERM);
   EXPECT_EQ(daemons_.WaitForEnd("worker1").exit, ExitStatus{.code = 75});
-  ExpectDone(0);  // long before the lease expires
+  ExpectDone(0);  // workers 0 and 2 finish long before the lease expires
   ExpectDone(2);
   daemons_.Signal("server0", SIGTERM);
   daemons_.Signal("server1", SIGTERM);
@@ -160,7 +160,8 @@ TEST_F(FaultsTest, OthersContinueAtOnceAfterAWorkerIsTerminated) {
   EXPECT_EQ(daemons_.WaitForEnd("server1").exit, ExitStatus());
 }
 
-// The epoch is long. A killed worker has therefore pushed since it saved its residuals.
+// A worker saves its residuals when it joins and after each epoch. The epoch is so long that a
+// killed worker has pushed gradients since it last saved its residuals.
 TEST_F(FaultsTest, ResidualsAreRestoredAfterTerminationAndLostAfterAKill) {
   const Setting job{.workers = 1,
                     .train_examples = 60000,
@@ -192,7 +193,7 @@ TEST_F(FaultsTest, SecondProcessWithTheSameWorkerNumberIsRefused) {
   const ProcessResult impostor = daemons_.WaitForEnd("impostor");
   EXPECT_EQ(impostor.exit, ExitStatus{.code = 78}) << impostor.log;
   EXPECT_THAT(impostor.output, HasSubstr("worker 1"));
-  // The first process is not affected.
+  // The first process of worker 1 is not affected.
   EXPECT_TRUE(daemons_.WaitForEvent("worker1", IsStep(10)).has_value());
 }
 

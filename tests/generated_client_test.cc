@@ -1,5 +1,5 @@
-// A client made only of generated protobuf classes talks to a server. This shows that docs/wire.md
-// is sufficient to write a client.
+// Tests a server with a client that consists only of generated protobuf classes. This shows that
+// docs/wire.md is sufficient to write a client.
 #include <grpcpp/grpcpp.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ namespace {
 constexpr uint64_t kEpoch = 12345;
 constexpr uint32_t kFp32 = 1;
 
-// Encodes VALUES as in docs/wire.md: one byte with the codec, then little-endian floats.
+// Encodes VALUES as docs/wire.md describes: one byte with the codec, then little-endian floats.
 std::string Fp32Payload(const std::vector<float>& values) {
   std::string payload(1, '\1');
   payload.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
@@ -49,7 +49,7 @@ class GeneratedStream {
   PushVerdict NextVerdict(uint32_t shard) { return Next(verdicts_, shard); }
   Parameters NextParameters(uint32_t shard) { return Next(parameters_, shard); }
 
-  // Reads until the stream ends and returns its status.
+  // Discards messages until the stream ends. Returns the status of the stream.
   grpc::Status End() {
     ServerMessage message;
     while (stream_->Read(&message)) {
@@ -142,7 +142,7 @@ class GeneratedClientTest : public testing::Test {
   }
   size_t Count(uint32_t shard) const { return partition_.value_count(ShardId{shard}); }
 
-  // Expects that the server still serves a correct stream.
+  // Expects that the server still serves a new, correct stream.
   void ExpectAlive() {
     GeneratedStream stream(*data_);
     ASSERT_TRUE(stream.Send(SeedAndRead()));
@@ -174,7 +174,8 @@ TEST_F(GeneratedClientTest, TrainsTwoStepsWithMomentum) {
   GeneratedStream stream(*data_);
   ASSERT_TRUE(stream.Send(SeedAndRead()));
   ASSERT_GT(partition_.shard_count(), 1u);
-  // Momentum 0.5, rate 0.25: v = 1, then 0.5 * 1 + 2 = 2.5.
+  // The momentum is 0.5 and the learning rate 0.25. The gradients 1 and 2 give the velocities 1 and
+  // 0.5 * 1 + 2 = 2.5.
   const float after[] = {1, 0.75, 0.125};
   for (uint64_t step = 0; step <= 2; ++step) {
     for (uint32_t shard = 0; shard < partition_.shard_count(); ++shard) {

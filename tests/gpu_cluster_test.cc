@@ -1,4 +1,5 @@
-// A job with one worker on a GPU ends with the same parameters as the same job without a GPU.
+// A job in which one worker runs on a GPU ends with the same parameters as the same job without a
+// GPU.
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,7 +50,8 @@ class GpuTest : public ::testing::Test {
 
 class GpuClusterTest : public GpuTest, public ::testing::WithParamInterface<Mode> {
  protected:
-  // Trains with worker 0, on a GPU or not, and worker 1, and returns the masters.
+  // Trains with workers 0 and 1 and returns the masters. If WITH_GPU is true, worker 0 runs on the
+  // GPU.
   Tensors Train(bool with_gpu) {
     SmallCluster cluster(Rule::Sync(2, /*ordered_fold=*/true), GetParam().publish);
     const ClientOptions options = OptionsOf(GetParam());

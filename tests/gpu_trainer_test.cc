@@ -1,6 +1,6 @@
 // A LibTorch model whose parameters and gradients are in GPU memory trains to the same parameters
-// as on the host. The GPU is the emulated one: its memory is host memory, and LibTorch's CPU
-// operators read and write it directly.
+// as on the host. The tests use the emulated GPU: its memory is host memory, which LibTorch's CPU
+// operators read and write directly.
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -24,7 +24,8 @@ namespace {
 
 constexpr uint32_t kClasses = 3;
 
-// Returns COUNT examples of 12 values. The label says which four of them are large.
+// Returns COUNT examples of 12 values. The label of an example determines which four values are
+// large.
 Dataset Bright(uint32_t count) {
   Dataset dataset = {.example_shape = {12}, .class_count = kClasses};
   for (uint32_t i = 0; i < count; ++i) {
@@ -37,7 +38,8 @@ Dataset Bright(uint32_t count) {
   return dataset;
 }
 
-// Trains on DEVICE (null for the host). Returns the final replica and the worker's events.
+// Trains on DEVICE, or on the host if DEVICE is null. Returns the final replica and the worker's
+// events.
 std::pair<Tensors, std::string> Train(const Device* device) {
   SmallCluster cluster(Rule::Sync(1));
   JobServer servers[] = {JobServer(cluster.job(0)), JobServer(cluster.job(1))};

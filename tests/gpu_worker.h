@@ -1,5 +1,5 @@
-// GpuWorker is a SmallWorker whose client and gradients are on a GPU. Not thread-safe. The GPU must
-// outlive it.
+// GpuWorker is a SmallWorker whose parameters and gradients are in GPU memory. Not thread-safe. The
+// GPU must outlive this object.
 #ifndef THINWIRE_TESTS_GPU_WORKER_H_
 #define THINWIRE_TESTS_GPU_WORKER_H_
 
@@ -28,7 +28,7 @@ class GpuWorker {
   Client& client() { return worker_.client(); }
 
   Step Join() { return worker_.Join(); }
-  // Trains from STEP to LAST. Returns early with the first error.
+  // Trains from STEP until the next step is LAST or later. Returns early with the first error.
   absl::Status Train(Step step, Step last) {
     while (step < last) {
       client().BeginStep(step, kExamples);
@@ -62,13 +62,14 @@ class GpuWorker {
     kernels::cuda::Event written;
   };
 
-  // Starts a copy of VALUES to the GPU and returns before it is complete, like a backward pass.
+  // Starts a copy of VALUES to the GPU and returns before the copy is complete, like a backward
+  // pass.
   TensorGradient Launch(const std::vector<float>& values) {
     const auto made = std::make_shared<GpuTensor>();
     made->on_host = values;
     EXPECT_TRUE(made->values.Allocate(values.size()).ok());
     EXPECT_TRUE(made->written.Open().ok());
-    // Errors of a broken device are reported by the wait below.
+    // The wait function below reports the errors of a broken device.
     (void)kernels::cuda::CopyToDevice(made->on_host, made->values.span(), stream_);
     (void)made->written.Record(stream_);
     return {.values = made->values.span(), .owner = made, .wait = [made] {

@@ -1,6 +1,6 @@
-// Real clients and real jobs in one process, with a gTop-k selection that returns unselected values
-// to the workers. All gradient mass is either applied or in a residual, even if the transport
-// loses, repeats or delays messages and a worker is restarted.
+// Tests real clients and real server jobs in one process, with a gTop-k selection that returns
+// unselected values to the workers. Every gradient value is either applied or in a residual, even
+// if the transport loses, repeats or delays messages and a worker is restarted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ struct Case {
 
 class GtopkReturnsTest : public ::testing::TestWithParam<Case> {
  protected:
-  // Without factor masking the produced momentum depends on the gradients alone.
+  // The options disable factor masking, so a worker's momentum depends only on its gradients.
   static ClientOptions Options(uint32_t worker, const Case& c) {
     ClientOptions options;
     options.push = c.push;
@@ -93,7 +93,7 @@ TEST_P(GtopkReturnsTest, AllGradientMassIsAppliedOrInResiduals) {
     EXPECT_EQ(worker.client().counters().lost_gtopk_returns(), 0u);
   }
   Tensors applied = Zeros();
-  Subtract(applied, -2 / kRate, InitialValues());  // a round's update is the mean of two
+  Subtract(applied, -2 / kRate, InitialValues());  // an update is the mean of two gradients
   Subtract(applied, 2 / kRate, cluster.Masters());
   EXPECT_GT(ExpectConserved(produced, applied, pending), 1) << "nothing was applied";
 }
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"DensePushes", std::nullopt, {.id = CodecId::kFp32}, false, true}),
     [](const auto& test) { return test.param.name; });
 
-// Worker 1 is killed after it has saved its residuals. The next rounds close without it.
+// Worker 1 is killed after it has saved its residuals. The next rounds close without worker 1.
 TEST(GtopkReturnsRejoinTest, RestartedWorkerKeepsReturnedValues) {
   const std::string path = ::testing::TempDir() + "/gtopk_returns_rejoin";
   std::remove((path + "0").c_str());
@@ -125,7 +125,8 @@ TEST(GtopkReturnsRejoinTest, RestartedWorkerKeepsReturnedValues) {
   Tensors before = InitialValues();
   SmallWorker a(cluster, 0, options(0));
   auto b = std::make_unique<SmallWorker>(cluster, 1, options(1));
-  // Runs one round of worker 0 and, unless OTHER is null, of worker 1. The update is their mean.
+  // Runs one round with worker 0 and, unless OTHER is null, with worker 1. The update is the mean
+  // of the round's gradients.
   const auto round = [&](Step step, SmallWorker* other) {
     a.Push(step, Gradient(0, step.value));
     Subtract(produced, -1, Gradient(0, step.value));

@@ -1,5 +1,5 @@
-// Real servers and workers whose job files differ: the join is refused with the field and both
-// values, and no process hangs.
+// Tests real servers and workers whose job files differ. The server refuses the join with a message
+// that names the field and both of its settings, and no process hangs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A job of two servers and two workers with the given fields.
+// Returns the text of a job file for two servers and two workers with the given fields.
 std::string JobFile(const std::string& consistency, const std::string& optimization,
                     const std::string& compression, const std::string& task) {
   return absl::StrCat(
@@ -26,7 +26,7 @@ std::string JobFile(const std::string& consistency, const std::string& optimizat
 
 class JobDifferenceTest : public testing::Test {
  protected:
-  // Starts two servers, each with its job file.
+  // Starts server 0 with the job file JOB0 and server 1 with JOB1.
   void StartServers(const std::string& job0, const std::string& job1) {
     addresses_ = {daemons_.StartServer("server0", job0, {"--server", "0"}),
                   daemons_.StartServer("server1", job1, {"--server", "1"})};
@@ -42,19 +42,19 @@ class JobDifferenceTest : public testing::Test {
     daemons_.StartWorker(absl::StrCat("worker", worker), job, flags);
   }
 
-  // Returns the output of a worker that was refused.
+  // Expects that the servers refuse WORKER, and returns the worker's output.
   std::string Refused(uint32_t worker) {
     const ProcessResult end = daemons_.WaitForEnd(absl::StrCat("worker", worker));
     EXPECT_EQ(end.exit, ExitStatus{.code = 78}) << end.log;
     return end.output;
   }
 
-  // Starts worker 0 with a job file, worker 1 with another one, and returns the output of worker 1,
-  // which is refused. Worker 0 trains alone after the start timeout.
+  // Starts worker 0 with the job file JOB and then worker 1 with OTHER, which the servers refuse.
+  // Returns the output of worker 1. After the start timeout, worker 0 trains alone.
   std::string SecondRefused(const std::string& job, const std::string& other) {
     StartServers(job, job);
     StartWorker(0, job);
-    // Worker 0 has joined as soon as a server knows it, so worker 1 is the second.
+    // Waits until worker 0 has joined both servers, so that worker 1 joins second.
     EXPECT_TRUE(daemons_.WaitForLog("server0", "worker 0 joined"));
     EXPECT_TRUE(daemons_.WaitForLog("server1", "worker 0 joined"));
     StartWorker(1, other);

@@ -26,11 +26,11 @@ absl::StatusOr<Reply> Await(const std::function<void(Job::Done<Reply>)>& call) {
 
 }  // namespace
 
-// One stream. Lives on the loop.
+// The state of one stream. Lives on loop_.
 struct JobServer::Call {
   Peer peer;
   std::unique_ptr<Session> session;
-  int requested_count = 0;  // reads requested by the session and not yet answered
+  int requested_count = 0;  // reads that the session requested and that still wait for a frame
   std::deque<ByteChain> frames;
   bool broken = false;
 };
@@ -38,8 +38,8 @@ struct JobServer::Call {
 JobServer::JobServer(Job& job) : job_(job), loop_(clock_) {}
 
 JobServer::~JobServer() {
-  // Streams posted by Opened() are in calls_ once this function runs on the loop. A stream may end
-  // by itself before Closed() handles it.
+  // When loop_ runs this function, it has already added every stream of an earlier Opened() to
+  // calls_. A stream may end by itself before Closed() handles it.
   std::vector<uint64_t> streams;
   loop_.Run([this, &streams] {
     absl::MutexLock lock(&mu_);

@@ -41,8 +41,9 @@ class JobServer final : public InProcessServer {
   Job& job_;
   SteadyClock clock_;
   absl::Mutex mu_;
-  std::map<uint64_t, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);  // erased on the loop
-  client::EventLoop loop_;  // makes all calls into sessions
+  // Stream number -> the stream's state. Only the thread of loop_ removes elements.
+  std::map<uint64_t, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);
+  client::EventLoop loop_;  // its thread makes all calls to sessions
 };
 
 }  // namespace thinwire

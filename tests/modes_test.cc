@@ -1,4 +1,4 @@
-// `thinwire train` in all four modes, with real processes, sockets and data.
+// Tests `thinwire train` in all four modes, with real processes, sockets and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,10 +56,10 @@ TEST_F(ModesTest, SyncTrains) {
   EXPECT_GT(report["final_train_loss"], 0.0);
   EXPECT_GT(report["seconds"], 0.0);
   EXPECT_GT(report["median_step_seconds"], 0.0);
-  // Every round waits for all workers; there are no late pushes and no stale gradients.
+  // Every round waits for all workers. Therefore no push is late and no gradient is stale.
   EXPECT_EQ(report["late_pushes"], 0);
   EXPECT_EQ(report["staleness"]["max"], 0);
-  // 7850 values, 3 workers, 80 steps.
+  // Each of the 3 workers pushes 7850 values of 4 bytes in each of the 80 steps.
   EXPECT_EQ(report["push_bytes_raw"], 7850ull * 4 * 3 * 80);
   const double push_ratio =
       report["push_bytes_raw"].get<double>() / report["push_bytes_encoded"].get<double>();
@@ -91,9 +91,9 @@ TEST_F(ModesTest, SspStalenessStaysWithinItsBound) {
   const auto report = Train({"--mode", "ssp", "--slack", "2", "--straggler", "1:20ms"});
   EXPECT_GT(report["final_test_accuracy"], 0.70);
   EXPECT_EQ(report["late_pushes"], 0);
-  // Staleness counts the updates between a read and its push. At the read, each of the two other
-  // workers can be `slack` steps behind; at the push, `slack` steps ahead. Each makes one update
-  // per step, at most 2 * slack + 1 in between.
+  // Staleness is the number of updates between a worker's read and its push. In that time, each of
+  // the two other workers can advance from 2 steps (the slack) behind the worker to 2 steps ahead
+  // of it, and push in each of these 2 * 2 + 1 steps.
   EXPECT_GT(report["staleness"]["max"], 0);
   EXPECT_LE(report["staleness"]["max"], 2 * (2 * 2 + 1));
 }

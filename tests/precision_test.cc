@@ -1,4 +1,4 @@
-// Training in mixed precision and with loss scaling, with real processes and sockets.
+// Tests training in mixed precision and with loss scaling, with real processes and sockets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,8 +22,9 @@ using ::testing::HasSubstr;
 constexpr int kValues = 8;
 constexpr double kFirstScale = 1024;
 
-// Returns a safetensors file with EXAMPLES of two classes; the class says which half of the values
-// is large. All values of example number INFINITE_EXAMPLE are infinite; -1 means none.
+// Returns a safetensors file with EXAMPLES examples of two classes. The class of an example
+// determines which half of its values is large. All values of example number INFINITE_EXAMPLE are
+// infinite; -1 means that no example is infinite.
 std::string TwoClasses(int examples, int infinite_example) {
   std::vector<float> x;
   std::vector<uint8_t> y;
@@ -62,8 +63,8 @@ class PrecisionTest : public testing::Test {
     return nlohmann::json::parse(file, nullptr, false);
   }
 
-  // Writes a data set with one infinite example and returns a Task that trains on it. The gradient
-  // overflows once per epoch.
+  // Writes a data set with one infinite example. Returns the field `task` of a job file that trains
+  // on this data set. The gradient overflows once per epoch.
   std::string OverflowingTask(int epochs) {
     const auto write = [&](const char* name, int examples, int infinite_example) {
       std::ofstream(daemons_.folder() + "/" + name, std::ios::binary)

@@ -1,4 +1,5 @@
-// `thinwire train` with a push codec chosen at run time, with real processes, sockets and data.
+// Tests `thinwire train` with a push codec chosen at run time, with real processes, sockets and
+// data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,8 +35,8 @@ class PushChoiceTest : public testing::Test {
     return nlohmann::json::parse(file, nullptr, false);
   }
 
-  // Expects that training succeeded and that every worker reports a codec and a reason for matrices
-  // and for vectors.
+  // Expects that training succeeded and that every worker reports a codec and a reason for the
+  // group of matrices and for the group of vectors.
   static void ExpectChoices(const nlohmann::json& report) {
     ASSERT_FALSE(report.is_discarded());
     EXPECT_GT(report["final_test_accuracy"], 0.65);

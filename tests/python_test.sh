@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Runs a Python test program. The first argument is the program, the others are its arguments.
+# Runs a Python test program. The first argument is the program; all further arguments are passed to the program.
 exec python3 "$@"

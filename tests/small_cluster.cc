@@ -15,12 +15,12 @@
 namespace thinwire {
 namespace {
 
-// Each matrix has its own shards; the vectors share one.
+// Returns the tensors of the model. Each matrix has its own shards; the vectors share one shard.
 std::vector<TensorShape> Model() {
   return {{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 60}}, {"b2", {60}}};
 }
 
-// Returns the model's tensors with values VALUE(index).
+// Returns the model's tensors. VALUE(i) is element i of each tensor.
 Tensors Fill(const std::function<float(size_t)>& value) {
   Tensors tensors;
   for (const TensorShape& t : Model()) {
@@ -30,7 +30,7 @@ Tensors Fill(const std::function<float(size_t)>& value) {
   return tensors;
 }
 
-// Copies a chunk to its position in TENSORS.
+// Copies CHUNK to its position in TENSORS.
 void CopyChunk(const MastersChunk& chunk, Tensors& tensors) {
   for (size_t t = 0; t < tensors.size(); ++t) {
     if (Model()[t].name != chunk.tensor()) continue;

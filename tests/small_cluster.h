@@ -1,6 +1,6 @@
-// SmallCluster runs the jobs of two real servers in one process, and SmallWorker a real client. The
-// model is small enough for tests to compute the expected parameters. Its values are small binary
-// fractions; sums are therefore exact in any order.
+// SmallCluster runs the jobs of two real servers in one process. SmallWorker runs a real client.
+// The model is small, so tests can compute the expected parameters. All parameters and gradients
+// are small binary fractions; sums are therefore exact in any order.
 #ifndef THINWIRE_TESTS_SMALL_CLUSTER_H_
 #define THINWIRE_TESTS_SMALL_CLUSTER_H_
 
@@ -32,7 +32,7 @@ inline constexpr float kRate = 0.5;  // learning rate of plain SGD
 inline constexpr absl::Duration kLease = absl::Seconds(10);
 
 Tensors InitialValues();
-// Returns tensors of the same shapes, filled with 0.
+// Returns tensors with the shapes of InitialValues(), filled with 0.
 Tensors Zeros();
 // Returns the gradient of WORKER at STEP, with values from -2 to 2.
 Tensors Gradient(uint32_t worker, uint64_t step);
@@ -41,7 +41,7 @@ void Subtract(Tensors& tensors, float scale, const Tensors& values);
 // Returns WORKER's residuals from the file at PATH. An unreadable file is a test failure.
 Tensors ReadResidualTensors(const std::string& path, WorkerId worker, const Partition& partition);
 
-// The jobs of the servers, on a manual clock. Thread-safe.
+// The jobs of two servers with a manual clock. Thread-safe.
 class SmallCluster {
  public:
   explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt,
@@ -52,7 +52,7 @@ class SmallCluster {
 
   // Returns the servers' exact parameters.
   Tensors Masters();
-  // Blocks until every server has received a message of WORKER at the current time of clock().
+  // Blocks until every server has received a message from WORKER at the current time of clock().
   void AwaitHeard(uint32_t worker);
   // Runs the time-dependent work of every server, such as expiring leases.
   void Tick();
@@ -63,7 +63,7 @@ class SmallCluster {
 };
 
 // One worker: a client with its own transport. Every error is a test failure. Not thread-safe. The
-// cluster must outlive it.
+// cluster must outlive this object.
 class SmallWorker {
  public:
   SmallWorker(SmallCluster& cluster, uint32_t number, ClientOptions options = {},
@@ -79,7 +79,7 @@ class SmallWorker {
   // Joins and trains until step LAST. With FAULTS, the transport loses replies, repeats frames and
   // breaks streams.
   void Train(Step last, bool faults);
-  // Blocks until all parameters of the step have arrived and returns them.
+  // Blocks until all parameters of the current step have arrived and returns these parameters.
   Tensors Parameters();
 
  private:

@@ -1,5 +1,5 @@
-// Real clients send sparse pushes to real jobs in one process. No gradient is lost and none is
-// applied twice, even with late pushes and restarted workers.
+// Tests real clients that send sparse pushes to real server jobs in one process. No gradient is
+// lost and no gradient is applied twice, even with late pushes and restarted workers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,9 +35,9 @@ class SparseClusterTest : public ::testing::Test {
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-// Each round accepts only the first push. Worker 1 is first in every third round and late in the
-// others. Worker 0 pushes zeros. Without factor masking, the momentum that worker 1 produces
-// depends on its gradients alone.
+// Each round accepts only its first push. Worker 1 is first in every third round and late in all
+// other rounds. Worker 0 pushes zeros. Without factor masking, the momentum of worker 1 depends
+// only on the gradients of worker 1.
 TEST_F(SparseClusterTest, LateMomentumCorrectedPushesAreAppliedOrInResiduals) {
   constexpr uint64_t kRounds = 12;
   SmallCluster cluster(Rule::Backup(2, 1));
@@ -70,7 +70,7 @@ TEST_F(SparseClusterTest, LateMomentumCorrectedPushesAreAppliedOrInResiduals) {
       ++late_count;
       continue;
     }
-    // The mean also counts the examples of the late pushes.
+    // The mean is also weighted with the examples of the late pushes.
     const Tensors after = cluster.Masters();
     Subtract(applied, (1 + late_count) / kRate, after);
     Subtract(applied, -(1 + late_count) / kRate, before);
@@ -91,7 +91,7 @@ TEST_F(SparseClusterTest, LateMomentumCorrectedPushesAreAppliedOrInResiduals) {
             kRounds * 2 / 3 * sparse.client().partition().shard_count());
 }
 
-// Pushes gradient NUMBER in the current step and waits for the next one.
+// Pushes Gradient(0, NUMBER) in step STEP, and sets STEP to the next step.
 void PushNumber(SmallWorker& worker, Step& step, uint64_t number) {
   worker.Push(step, Gradient(0, number));
   step = worker.Next();

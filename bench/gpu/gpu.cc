@@ -1,24 +1,25 @@
-// Measures CUDA kernels against the memory bandwidth of a copy on the same GPU in the same run.
+// Measures CUDA kernels in comparison with a device-to-device copy on the same GPU in the same run.
 // Times are GPU times, each the median of 21 runs. A ratio of 1 means that a kernel needs no more
-// time than a copy of as many bytes.
+// time than a copy that moves as many bytes.
 //
 //   gb/s gpu.copy 2800
-//       bytes read plus bytes written per second by a device-to-device copy
+//       bytes read plus bytes written per second by the copy
 //   ratio gpu.fp8_e5m2.64mi.encode 0.9
-//       for 64 Mi values: the time to copy as many bytes, divided by the time of the kernel
+//       time of a copy that moves as many bytes as the kernel / time of the kernel, for 64 Mi
+//       values
 //   ratio gpu.topk_ef.64mi 0.8
-//       the time to copy 12 bytes per value (read gradient and residual, write residual), divided
-//       by the time to add the gradient, select the top 0.1 % and subtract them from the residual,
-//       after 100 steps of error feedback
+//       time to copy 12 bytes per value (read gradient and residual, write residual) / time to add
+//       the gradient to the residual, select the top 0.1 % and remove these values from the
+//       residual. Measured after 100 steps of error feedback
 //   us gpu.topk_ef.1mi 20
-//       the latter time in microseconds
+//       time of this selection for 1 Mi values, in microseconds
 //   ratio gpu.push.topk_fp8.64mi 0.7
-//       the time to copy 12 bytes per value and the payload, divided by the time of a whole push:
-//       from gradient and residual to the complete payload
+//       time to copy 12 bytes per value and the payload / time of a whole push: the encoding of
+//       gradient and residual as a complete payload
 //   us gpu.push.topk_fp8.1mi 30
-//       the latter time in microseconds
+//       time of this push for 1 Mi values, in microseconds
 //
-// Skips sizes that do not fit the GPU's memory.
+// The program skips sizes for which the GPU has too little memory.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +49,8 @@ namespace {
 constexpr size_t kMi = 1 << 20;
 constexpr int kSamples = 21;
 constexpr int kSettlingSteps = 100;
-// Each step uses another part of the same array as its gradient.
+// The gradients of successive steps are slices of one array. There are kGradients slices; each
+// begins kGradientShift values after the previous slice.
 constexpr size_t kGradients = 16, kGradientShift = 4096;
 
 void CheckOk(const Status& status) {
@@ -87,7 +89,7 @@ class Bench {
 
   const Stream& stream() const { return stream_; }
 
-  // Returns the median GPU time of RUN.
+  // Returns the median GPU time of RUN in seconds.
   double Seconds(const std::function<void()>& run) {
     for (int i = 0; i < 3; ++i) run();
     std::vector<float> samples(kSamples);
@@ -111,7 +113,8 @@ class Bench {
     std::printf("gb/s gpu.copy %.0f\n", bytes_per_second_ / 1e9);
   }
 
-  // Prints the ratio for RUN, which moves BYTES for each of COUNT values.
+  // Prints the time to copy BYTES for each of COUNT values, divided by the time of RUN, which moves
+  // as many bytes.
   void Report(const std::string& name, size_t bytes, size_t count,
               const std::function<void()>& run) {
     std::printf("ratio gpu.%s %.2f\n", name.c_str(), CopySeconds(bytes, count) / Seconds(run));
@@ -175,8 +178,8 @@ void BenchPasses(const std::string& size, size_t n, std::span<const float> gradi
   report("fp8_e4m3.scaled", 9, [&] { CheckOk(EncodeScaled(gradient, scaled, stream)); });
 }
 
-// Runs RUN with successive gradients until the residual is in a steady state, then measures it.
-// BYTES is a lower bound of the bytes moved.
+// Runs RUN with successive gradients until the residual is in a steady state, then measures RUN.
+// BYTES is a lower bound of the bytes that one RUN moves.
 void BenchFeedback(const std::string& name, size_t n, size_t bytes,
                    std::span<const float> gradients, Bench& bench,
                    const std::function<void(std::span<const float>)>& run) {
@@ -209,7 +212,7 @@ void BenchTopK(const std::string& size, size_t n, std::span<const float> gradien
   });
 }
 
-// Measures a whole push of one shard, from its gradient and residual to its payload.
+// Measures a whole push: the encoding of a shard's gradient and residual as a payload.
 void BenchPush(const std::string& name, const CodecSpec& spec, size_t n,
                std::span<const float> gradients, Bench& bench) {
   const std::unique_ptr<const client::gpu::DeviceCodec> codec =
@@ -219,7 +222,7 @@ void BenchPush(const std::string& name, const CodecSpec& spec, size_t n,
   DeviceBuffer<uint32_t> words = MakeBuffer<uint32_t>(2);
   CheckOk(Clear(std::as_writable_bytes(words.span()), stream));
   DeviceBuffer<std::byte> workspace = MakeBuffer<std::byte>(codec->WorkspaceBytes(n));
-  // Aligns the codes to 16 bytes.
+  // The payload begins at OUT + shift, so that its codes are aligned to 16 bytes.
   const size_t shift = (16 - codec->CodesOffset(n) % 16) % 16;
   const size_t payload_bytes = codec->MaxPayloadBytes(n);
   DeviceBuffer<std::byte> out = MakeBuffer<std::byte>(shift + payload_bytes);

@@ -12,7 +12,7 @@ class Unfit(Exception):
 
 
 def numbers(version):
-    """Returns "2.36" as (2, 36)."""
+    """Returns a version such as "2.36" as a tuple of numbers: (2, 36)."""
     return tuple(int(part) for part in version.split("."))
 
 
@@ -29,7 +29,7 @@ def check_at_least(what, expected, found):
 
 
 def check_libraries(requirements):
-    """Checks the processor, glibc and libstdc++."""
+    """Checks the processor and the versions of glibc and libstdc++. Raises Unfit if one does not meet REQUIREMENTS."""
     if platform.machine() != "x86_64":
         raise Unfit(f"processor: not supported (expected x86_64, got {platform.machine()})")
     name, version = platform.libc_ver()
@@ -57,7 +57,7 @@ def check_worker(bundle, environment):
 
 
 def gpus():
-    """Returns the CUDA version of the driver and the names of the GPUs; (None, []) without a driver."""
+    """Returns the CUDA version of the driver and the names of the GPUs, or (None, []) without a driver."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -1,9 +1,9 @@
 """Creates the folder of a bundle: programs, the shared libraries they need, scripts and data.
 
-    bundle/run.sh          entry point, with the scripts it uses beside it
+    bundle/run.sh          entry point; the scripts that it uses are in the same folder
     bundle/bin/NAME        programs; bin/worker starts libexec/worker with the host's LibTorch
-    bundle/lib/            all shared libraries except the host's: glibc, the C++ runtime, LibTorch, the GPU driver
-    bundle/share/          requirements on the host, configurations, data
+    bundle/lib/            the needed shared libraries, except glibc, the C++ runtime, LibTorch and the GPU driver
+    bundle/share/          requirements that the host must meet, job files, data
 """
 
 import argparse
@@ -31,14 +31,17 @@ def needed(path):
 
 
 def newest(paths, family):
-    """Returns the newest symbol version of a FAMILY such as GLIBC that the files PATHS need: "2.36"; "0" for none."""
+    """Returns the newest symbol version, such as "2.36", of FAMILY, such as GLIBC, that the files PATHS need.
+
+    Returns "0" if they need no symbol of FAMILY.
+    """
     result = subprocess.run(["readelf", "--version-info", "--wide", *paths], capture_output=True, text=True, check=True)
     found = re.findall(rf"Name: {family}_([\d.]+)", result.stdout)
     return max(found, key=lambda version: [int(part) for part in version.split(".")], default="0")
 
 
 def system_libraries():
-    """Returns name -> file of the shared libraries that the loader of this machine finds."""
+    """Returns {name: file} of the shared libraries that the loader of this machine finds."""
     output = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     found = {}
     for name, path in re.findall(r"^\s+(\S+) \(libc6,x86-64.*\) => (\S+)$", output, re.MULTILINE):
@@ -47,7 +50,7 @@ def system_libraries():
 
 
 def missing(folder):
-    """Returns, sorted, "LIBRARY of FILE" for each needed library that neither lib/ nor the host provides."""
+    """Returns a sorted list of texts "LIBRARY of FILE": FILE needs LIBRARY, but neither lib/ nor the host provides it."""
     found = set()
     for path in binaries(folder):
         for name in needed(path):
@@ -63,7 +66,7 @@ def binaries(folder):
 
 
 def copy_libraries(folder, libraries):
-    """Copies the direct and indirect dependencies of the binaries that are among LIBRARIES to lib/."""
+    """Copies to lib/ every library in LIBRARIES that a binary of the bundle needs, directly or indirectly."""
     unchecked = binaries(folder)
     while unchecked:
         for name in needed(unchecked.pop()):
@@ -74,7 +77,7 @@ def copy_libraries(folder, libraries):
 
 
 def torch_versions(package):
-    """Returns the versions of a torch package and of its CUDA: ("2.11.0", "13.0"); the latter is "" without CUDA."""
+    """Returns the versions of a torch package and its CUDA: ("2.11.0", "13.0"), or ("2.11.0", "") without CUDA."""
     text = (package / "version.py").read_text()
     version = re.search(r"^__version__ = '([^'+]+)", text, re.MULTILINE)
     cuda = re.search(r"^cuda\b.*= '([^']+)'", text, re.MULTILINE)
@@ -91,7 +94,7 @@ def copy_program(source, target):
 
 
 def lay_out(folder, programs, share, torch, torch_cuda, revision):
-    """Creates the bundle in FOLDER; PROGRAMS are (name, file). Returns missing(FOLDER)."""
+    """Creates the bundle in FOLDER. PROGRAMS are pairs of a name and a file. Returns missing(FOLDER)."""
     for part in ("bin", "libexec", "lib", "share"):
         (folder / part).mkdir(parents=True)
     for name, source in programs:

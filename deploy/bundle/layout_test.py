@@ -1,4 +1,4 @@
-"""Creates a bundle from the programs of this build and starts them like a user."""
+"""Creates a bundle from the programs of this build and starts the programs as a user would."""
 
 import json
 import os
@@ -17,7 +17,7 @@ DATA = "/usr/share/datasets/fashion-mnist"
 
 
 def write_torch(folder, version, cuda):
-    """Writes a folder with the version of a torch package. The worker loads the LibTorch of this build."""
+    """Writes a torch package that contains only a version file. The worker still loads the LibTorch of this build."""
     (folder / "lib").mkdir(parents=True)
     cuda = f"'{cuda}'" if cuda else None
     (folder / "version.py").write_text(f"__version__ = '{version}'\ndebug = False\ncuda: Optional[str] = {cuda}\n")

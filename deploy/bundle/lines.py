@@ -3,7 +3,7 @@
 import json
 import math
 
-# Targets on an H100 (docs/performance.md): figure -> (bound, whether larger values are better).
+# Targets on an H100 (docs/performance.md): name of the figure -> (bound, True if larger values are better).
 TARGETS = {
     **{
         f"gpu.{name}.{size}.{way} ratio": (0.8, True)
@@ -47,7 +47,7 @@ def figure_rows(figures):
 
 
 def tests_row(name, report, gpu):
-    """Returns the row of a GoogleTest program from its JSON report, and whether it passed.
+    """Returns the row of a GoogleTest program from its JSON report, and True if the program passed.
 
     A program passes if no case failed and, with a GPU, more cases ran than were skipped.
     """
@@ -64,7 +64,7 @@ def tests_row(name, report, gpu):
 
 
 def training_row(name, report):
-    """Returns the row of a `thinwire train` run from its JSON report, and whether all processes finished."""
+    """Returns the row of a `thinwire train` run from its JSON report, and True if all processes finished."""
     loss = report["final_train_loss"]
     finite = loss is not None and math.isfinite(loss)
     good = finite and not report["workers_lost"] and not report["servers_lost"] and not report["interrupted"]
@@ -82,13 +82,13 @@ def training_row(name, report):
 
 
 def table(rows):
-    """Returns a markdown table."""
+    """Returns ROWS as a markdown table."""
     lines = ["| figure | measured | target |", "|---|---|---|"]
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
 
 
 def read_json(path):
-    """Returns the content of PATH, or None if it is not JSON because its program crashed."""
+    """Returns the content of the JSON file PATH, or None if the program that writes it crashed."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):

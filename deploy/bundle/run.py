@@ -14,20 +14,20 @@ import host
 import lines
 
 BUNDLE = pathlib.Path(__file__).resolve().parent
-# ssp and async use less momentum, because stale gradients act like additional momentum, and a lower rate, because an
-# update has the gradient of one worker's batch (docs/training.md).
+# ssp and async use a lower momentum, because stale gradients act like additional momentum, and a lower learning rate,
+# because an update contains the gradient of a single worker's batch (docs/training.md).
 MODES = {
     "sync": [],
     "backup": ["--backup", "1"],
     "ssp": ["--slack", "4", "--momentum", "0.5", "--learning_rate", "0.05"],
     "async": ["--momentum", "0.5", "--learning_rate", "0.05"],
 }
-# A CPU uses few examples, enough to show that training works. A GPU uses all.
+# Runs on a CPU use few examples, enough to show that training works. Runs on a GPU use all examples.
 FEW_EXAMPLES = ["--train_examples", "1024", "--test_examples", "512"]
 
 
 class Report:
-    """The rows of the table, and whether all of them passed. The files are rewritten with each row."""
+    """Collects the rows of the table and records whether all of them passed. Each new row rewrites the output files."""
 
     def __init__(self, about, folder):
         self.about = about  # one line about the machine and the build
@@ -133,7 +133,7 @@ def arguments(words):
 
 
 def environment_of(flags):
-    """Returns the environment of the programs, with the chosen torch package if there is one."""
+    """Returns the environment of the programs, including the torch package that FLAGS chooses, if any."""
     environment = dict(os.environ)
     if flags.torch:
         torch = flags.torch.resolve()
@@ -156,7 +156,7 @@ def main(words):
         return 78
     flags.out.mkdir(parents=True, exist_ok=True)
     device, place = "cpu", "on the CPU"
-    if number is not None:  # the programs see only this GPU
+    if number is not None:  # makes only this GPU visible to the programs
         environment["CUDA_VISIBLE_DEVICES"] = host.visible(number, environment)
         device, place = "cuda:0", f"on {names[number]} (driver for CUDA {driver})"
     about = f"{worker}, revision {requirements['revision']}, {os.cpu_count()} CPU cores, {place}"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests, benchmarks and training runs of this bundle and prints a table; see ./run.sh --help. Needs python3, or
-# the interpreter named by $PYTHON.
+# Runs the tests, benchmarks and training runs of this bundle and prints a table; see ./run.sh --help. Requires python3,
+# or the Python interpreter that $PYTHON names.
 PYTHON=${PYTHON:-python3}
 export PYTHON
 if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then

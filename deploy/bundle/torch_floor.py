@@ -2,8 +2,8 @@
 
     torch.copy       bytes read and written by a copy, in GB/s
     torch.topk       selection of the k = n / 1000 largest magnitudes of n values
-    torch.topk_ef    selection with error feedback: adds the gradient to the residual, selects the k largest magnitudes
-                     and removes them from the residual
+    torch.topk_ef    selection with error feedback: adds the gradient to the residual, selects the k values of largest
+                     magnitude and removes these values from the residual
 """
 
 import statistics
@@ -31,7 +31,7 @@ def microseconds(run, device):
             begin = time.perf_counter()
             run()
             taken = (time.perf_counter() - begin) * 1e6
-        if sample >= 3:  # the first three calls only warm up
+        if sample >= 3:  # the first three calls are not measured
             samples.append(taken)
     return statistics.median(samples)
 

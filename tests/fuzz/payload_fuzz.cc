@@ -1,5 +1,5 @@
-// A libFuzzer target for the payloads of one family: entry THINWIRE_FUZZ_FAMILY of Families().
-// run.sh builds and runs one target per family.
+// A libFuzzer target for the payloads of one family of codecs: element THINWIRE_FUZZ_FAMILY of
+// Families(). run.sh builds and runs one target per family.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,12 +1,12 @@
-// PayloadInput: turns the bytes of a fuzzer into a payload, and checks what must hold for every
-// payload.
+// Converts the bytes of a fuzzer into a payload, and checks properties that every payload must
+// have.
 //
-//   input = count % 256 | count / 256 (lower 4 bits) | bytes of a piece - 1 | codec | body
+//   input = count % 256 | count / 256 (lower 4 bits) | bytes per piece - 1 | codec | body
 //
-// The payload is the codec id and the body, split into pieces with memory of their own, so that a
-// sanitizer sees their ends. A family is a group of codecs that share a decoder; the fourth byte of
-// the input selects one of them. In topk payloads the lowest bit of the body is set to the family's
-// index coder.
+// COUNT is the number of values. The payload is the codec id and the body, split into pieces. Each
+// piece has its own allocation, so that a sanitizer detects reads beyond its end. A family is a
+// group of codecs that share a decoder; the fourth byte of the input selects a codec of the family.
+// In topk payloads, ReadInput replaces the lowest bit of the body with the family's index coder.
 #ifndef THINWIRE_TESTS_FUZZ_PAYLOAD_INPUT_H_
 #define THINWIRE_TESTS_FUZZ_PAYLOAD_INPUT_H_
 
@@ -25,13 +25,14 @@ namespace thinwire {
 struct Family {
   std::string name;
   std::vector<CodecId> codecs;
-  std::optional<IndexCoder> indices;  // the coder of topk payloads
+  std::optional<IndexCoder> indices;  // the index coder of topk payloads
 };
 
-// Returns number_formats, codebooks, randomk, topk_elias_fano and topk_golomb_rice.
+// Returns the families number_formats, codebooks, randomk, topk_elias_fano and topk_golomb_rice.
 std::vector<Family> Families();
 
-// Returns inputs whose payloads the encoders of FAMILY wrote, the same on every machine.
+// Returns inputs with payloads written by the encoders of FAMILY. The result is the same on every
+// machine.
 std::vector<std::vector<std::byte>> Seeds(const Family& family);
 
 struct PayloadInput {
@@ -39,11 +40,12 @@ struct PayloadInput {
   ByteChain payload;
 };
 
-// Returns nullopt if INPUT is too short.
+// Converts INPUT into a payload. Returns nullopt if INPUT is too short.
 std::optional<PayloadInput> ReadInput(const Family& family, std::span<const std::byte> input);
 
-// Returns "" if CheckPayload refuses the payload, or if all ways to read it give the same values
-// and no value exceeds a limit that PayloadIsWithin confirms. Otherwise returns what is wrong.
+// Checks that all functions that decode the payload give the same values, and that no value exceeds
+// a limit that PayloadIsWithin confirms. Returns a description of the first fault, or "" if there
+// is none or if CheckPayload refuses the payload.
 std::string Fault(const PayloadInput& input);
 
 }  // namespace thinwire

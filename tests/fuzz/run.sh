@@ -1,7 +1,7 @@
 #!/bin/bash
-# Fuzzes the code that reads bytes from peers. Builds each target with clang, libFuzzer, ASan and UBSan,
-# and runs RUNS inputs, 1,000,000 by default. Needs clang++. The ordinary tests replay the seeds without
-# clang (payload_input_test).
+# Fuzzes the code that reads bytes from peers. Builds each target with clang, libFuzzer, ASan and UBSan, and runs each
+# target on RUNS inputs (default: 1,000,000). Requires clang++. The ordinary test payload_input_test replays the seeds
+# without clang.
 #
 #   tests/fuzz/run.sh [RUNS]
 set -euo pipefail
@@ -10,7 +10,7 @@ runs=${1:-1000000}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
-# One instruction set is enough here: the tests of the kernels compare all of them.
+# Compiles the kernels for one instruction set only; the tests of the kernels compare all instruction sets.
 flags=(-std=c++20 -O1 -g -I. -fsanitize=address,undefined -fno-sanitize-recover=all
   -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC)
 libs=($(pkg-config --libs absl_statusor absl_strings absl_status) -lhwy)

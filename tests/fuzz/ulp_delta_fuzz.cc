@@ -1,6 +1,7 @@
-// A libFuzzer target for common/codec/delta/ulp_delta.h. An input whose first byte is even is a
-// payload, and its next two bytes are the number of values. Any other input is a sequence of pairs
-// of an old and a new value, which must round-trip. run.sh builds and runs it.
+// A libFuzzer target for common/codec/delta/ulp_delta.h. If the first byte of an input is even, the
+// next two bytes are the number of values and the remaining bytes are a payload. Otherwise the
+// remaining bytes are pairs of an old and a new value; the delta of these values must round-trip.
+// run.sh builds and runs this target.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
-// Writes the seeds of each family of payloads to a directory named like the family, for libFuzzer.
-// Prints the names in the order of Families().
+// Writes the seeds of each family of payloads to a directory with the family's name, for libFuzzer.
+// Prints the names of the families in the order of Families().
 //
 //   write_seeds DIRECTORY
 #include <cstdio>

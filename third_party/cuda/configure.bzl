@@ -1,5 +1,5 @@
-"""Finds the CUDA toolkit, version 12 or newer: in $CUDA_HOME if that is set, else in /usr/local/cuda, else in the folder
-of the nvcc on the PATH. Without a toolkit, CUDA_TOOLKIT is empty and the targets for a GPU do not exist."""
+"""Finds the CUDA toolkit, version 12 or newer: in $CUDA_HOME if that variable is set, else in /usr/local/cuda, else in
+the folder of the nvcc on the PATH. Without a toolkit, CUDA_TOOLKIT is empty and the targets for a GPU do not exist."""
 
 _RUNTIME = """
 cc_library(

@@ -1,7 +1,8 @@
 """cuda_library compiles a CUDA source for a GPU and for the emulation on the host.
 
-    name            for a GPU: the source compiled by nvcc, or by g++ if it has no kernel. Exists only with a toolkit.
-    name_emulated   for tests without a GPU: the same source compiled by g++ with kernels/cuda/emulation
+    name            library for a GPU: the source compiled by nvcc, or by g++ if it has no kernel. This target exists
+                    only if the CUDA toolkit is installed.
+    name_emulated   library for tests without a GPU: the same source compiled by g++ with kernels/cuda/emulation
     name_headers    the headers alone, which need no toolkit. Code that is compiled once and linked with either of the
                     two libraries depends on this target.
 """
@@ -38,7 +39,7 @@ def _nvcc_archive_impl(ctx):
         outputs = [out],
         mnemonic = "Nvcc",
         progress_message = "Compiling %s by nvcc %s" % (ctx.file.src.short_path, CUDA_VERSION),
-        # The version is an input: another toolkit in the same folder generates other code.
+        # The action depends on the version, because another toolkit in the same folder generates other code.
         env = {"CUDA_VERSION": CUDA_VERSION},
         use_default_shell_env = True,
         command = _COMMAND.format(
@@ -59,7 +60,10 @@ _nvcc_archive = rule(
 )
 
 def cuda_library(name, hdrs, src = None, deps = [], host_deps = [], testonly = False):
-    """deps are cuda_library targets and host_deps all other targets. src is a .cu or .cc file, or None for headers only."""
+    """Defines the three targets. deps are cuda_library targets, and host_deps are all other targets.
+
+    src is a .cu or .cc file, or None for a library of headers only.
+    """
     native.cc_library(
         name = name + "_headers",
         testonly = testonly,
@@ -102,7 +106,7 @@ def _emulated(name, src, deps):
         srcs = srcs,
         linkstatic = True,
         textual_hdrs = [src] if src else [],
-        copts = ["-Wno-unknown-pragmas"],  # unroll pragmas of nvcc
+        copts = ["-Wno-unknown-pragmas"],  # ignores nvcc's unroll pragmas
         local_defines = ["THINWIRE_CUDA_EMULATION"],
         deps = [":" + name + "_headers", "//kernels/cuda/runtime:runtime", "//kernels/cuda/emulation:runtime"] +
                [dep + "_emulated" for dep in deps],
@@ -136,7 +140,10 @@ def cuda_gpu_test(name, tests, deps):
         )
 
 def cuda_binary(name, srcs, deps, host_deps = []):
-    """A program for a GPU that also starts on a machine without one. name_emulated serves to test the host code."""
+    """Defines a program that uses a GPU and also starts on a machine without a GPU.
+
+    name_emulated is the same program on the emulation, to test the host code.
+    """
     native.cc_library(
         name = name + "_main",
         testonly = True,
@@ -148,7 +155,7 @@ def cuda_binary(name, srcs, deps, host_deps = []):
         native.cc_binary(
             name = name,
             testonly = True,
-            # Link only the libraries it calls: a host with a GPU may have few of them.
+            # Links only the libraries that the program calls; a host with a GPU may lack the other libraries.
             linkopts = ["-Wl,--as-needed"],
             deps = [":" + name + "_main"] + deps,
         )

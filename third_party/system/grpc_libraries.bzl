@@ -1,4 +1,4 @@
-"""The libraries of `pkg-config --libs grpc++` on Debian 12, without duplicates and linker flags."""
+"""The libraries of `pkg-config --libs grpc++` on Debian 12, without duplicates and without linker flags."""
 
 ABSL = [
     "absl_throw_delegate",

@@ -1,8 +1,9 @@
-"""libraries returns link flags for Debian libraries. The default is shared libraries. With --define=libraries=static (the
-config `bundle`) they are linked statically, and their symbols are hidden from other libraries in the process."""
+"""libraries returns link flags for Debian libraries. By default the flags link shared libraries. With
+--define=libraries=static (the config `bundle`), they link static archives and hide the archives' symbols from other
+libraries in the process."""
 
 def libraries(names):
-    """NAMES without "lib"; a library stands before the libraries it needs."""
+    """Returns link flags. NAMES are library names without "lib", each before the libraries that it needs."""
     archives = ["lib%s.a" % name for name in names]
     words = ["--start-group"] + ["-l:" + archive for archive in archives] + ["--end-group"]
     return select({

@@ -1,5 +1,5 @@
-"""Finds LibTorch: in $THINWIRE_TORCH (a folder with include/ and lib/, such as the `torch` Python package) if that is set,
-else Debian's."""
+"""Finds LibTorch: in $THINWIRE_TORCH (a folder with include/ and lib/, such as the `torch` Python package) if that
+variable is set, else in Debian's package."""
 
 _TARGET = """
 cc_library(
@@ -12,7 +12,8 @@ cc_library(
 )
 """
 
-# A program of a bundle gets the folder of LibTorch when it starts; the libraries that LibTorch needs are there, too.
+# A program of a bundle receives the folder of LibTorch when it starts. That folder also contains the libraries that
+# LibTorch needs, so the link step allows undefined symbols in LibTorch.
 _SEARCH = """ + select({{
         "@thinwire//third_party/system:static": ["-Wl,--allow-shlib-undefined"],
         "//conditions:default": ["-Wl,-rpath,{root}/lib"],
@@ -36,7 +37,7 @@ def _torch_configure_impl(ctx):
         if ctx.path(root + "/lib/libtorch_cuda.so").exists:
             linkopts += ["-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--as-needed"]
     else:
-        # The headers are in /usr/include, except the folder of the C++ API.
+        # Debian's headers are in /usr/include, except the headers of the C++ API.
         ctx.symlink("/usr/include/torch/csrc/api/include", "api")
         includes = ["api"]
         headers = "glob([\"api/**/*.h\"])"
