@@ -1,8 +1,9 @@
 // BufferPool: byte buffers that are reused when their last slice is released, so that repeated
 // steps allocate nothing.
 //
-// gRPC may release a slice on its own threads, after the verdict of its push and even after the
-// pool is destroyed. The buffer is returned to the pool if the pool exists, and freed otherwise.
+// gRPC may release a slice on its own threads, after the verdict of the slice's push and even after
+// the pool is destroyed. The buffer returns to the pool if the pool still exists, and is freed
+// otherwise.
 #ifndef THINWIRE_COMMON_BUFFER_POOL_H_
 #define THINWIRE_COMMON_BUFFER_POOL_H_
 
@@ -19,7 +20,7 @@ class BufferPool {
  public:
   // Bytes and the function that frees them.
   using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
-  // Returns null if there is no memory of SIZE bytes.
+  // Returns a new buffer of SIZE bytes, or null if there is not enough memory.
   using Allocate = std::function<Memory(size_t size)>;
 
   struct Buffer {
@@ -29,17 +30,16 @@ class BufferPool {
     std::span<std::byte> span() const { return {bytes.get(), size}; }
   };
 
-  // MEMORY outlives every buffer, not only the pool.
+  // Takes buffers from MEMORY, which must outlive the pool and every buffer.
   explicit BufferPool(std::pmr::memory_resource* memory = std::pmr::get_default_resource());
-  // Gets memory from ALLOCATE, which may return null. For memory that can run out, such as pinned
-  // memory.
+  // Takes buffers from ALLOCATE, which may fail (pinned memory can run out).
   explicit BufferPool(Allocate allocate);
 
-  // Returns a buffer of SIZE bytes with undefined content, or null if there is no memory. The
-  // buffer returns to the pool when its last owner releases it.
+  // Returns a buffer of SIZE bytes with undefined content, or null if there is not enough memory.
+  // The buffer returns to the pool when its last owner releases it.
   std::shared_ptr<const Buffer> Take(size_t size);
 
-  // Returns how many buffers were ever allocated.
+  // Returns the number of buffers that the pool has allocated, including freed ones.
   size_t allocated_count() const;
 
  private:

@@ -21,7 +21,7 @@ class SteadyClock final : public Clock {
   absl::Time Now() override;
 };
 
-// A clock that only Advance moves. For tests.
+// A clock whose time changes only when Advance is called. For tests.
 class ManualClock final : public Clock {
  public:
   absl::Time Now() override;

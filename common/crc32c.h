@@ -8,8 +8,8 @@
 
 namespace thinwire {
 
-// Returns the checksum of some bytes followed by BYTES, where CRC is the checksum of those bytes, 0
-// if there are none. Thread-safe.
+// Returns the checksum of a prefix followed by BYTES. CRC is the checksum of the prefix, 0 for an
+// empty prefix. Thread-safe.
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 
 }  // namespace thinwire

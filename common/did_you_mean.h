@@ -11,10 +11,11 @@
 
 namespace thinwire {
 
-// Returns the word of KNOWN with the smallest edit distance from GOT, and the first of equal ones.
-// An inserted, removed or replaced letter and two swapped neighbours count as one edit; case is
-// ignored. Returns "" if the distance exceeds a third of GOT's length and one edit, if it reaches
-// the word's whole length, or if GOT has more than 64 bytes. GOT may have any content.
+// Returns the word of KNOWN with the smallest edit distance from GOT; among equal distances, the
+// first word. One edit is an inserted, removed or replaced letter, or two swapped neighbours; case
+// is ignored. Returns "" if the distance exceeds both one edit and a third of GOT's length, if the
+// distance is not below the length of the found word, or if GOT has more than 64 bytes. GOT may
+// have any content.
 std::string DidYouMean(std::string_view got, std::span<const std::string_view> known);
 
 // Returns the InvalidArgument for a word GOT that is not in KNOWN:

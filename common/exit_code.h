@@ -1,6 +1,6 @@
-// ExitCode lists the exit codes of `thinwire`, `server` and `worker`. They are those of sysexits.h,
-// and 128 plus the signal's number for SIGINT. docs/configuration.md and docs/training.md describe
-// them to users.
+// ExitCode lists the exit codes of `thinwire`, `server` and `worker`. The codes are those of
+// sysexits.h; after SIGINT, `thinwire` exits with 128 plus the signal's number.
+// docs/configuration.md and docs/training.md document the codes.
 #ifndef THINWIRE_COMMON_EXIT_CODE_H_
 #define THINWIRE_COMMON_EXIT_CODE_H_
 
@@ -13,9 +13,9 @@ enum class ExitCode : int {
   kUsage = 64,         // an error on the command line
   kUnavailable = 69,   // a peer process was lost, did not answer or could not be started
   kSoftware = 70,      // an internal error
-  kPreempted = 75,     // left in order after SIGTERM (worker: or SIGINT); run it again to continue
-  kConfig = 78,        // the configuration, or a file that it names
-  kInterrupted = 130,  // thinwire: SIGINT
+  kPreempted = 75,     // clean exit after SIGTERM (worker: or SIGINT); a new process can continue
+  kConfig = 78,        // an error in the configuration or in a file that the configuration names
+  kInterrupted = 130,  // `thinwire` received SIGINT
 };
 
 // Returns the code for a process that ends with `status`: kUnavailable for Unavailable,

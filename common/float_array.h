@@ -1,12 +1,12 @@
-// FloatArray: a vector of floats in memory that its owner chooses: masters, slots, sums, residuals
-// and momenta.
+// FloatArray: a vector of floats whose memory resource the owner chooses. Masters, slots, sums,
+// residuals and momenta are FloatArrays.
 //
-// Programs pass a HugePageArena (common/huge_page_arena.h) down to the classes that hold such
-// arrays, because a pass over a shard, and even more a few additions at scattered places, spend
-// much of their time on address translation. Tests use the default resource.
+// Programs pass a HugePageArena (common/huge_page_arena.h) to the classes that hold FloatArrays.
+// Huge pages reduce the time for address translation, which is a large part of a pass over a shard
+// and a larger part of a few additions at scattered indices. Tests use the default resource.
 //
-// A copied FloatArray takes the default resource, whatever its source has, unless the copy
-// constructor gets another. Moving keeps the resource. The resource must outlive the array.
+// A copy uses the default resource, not the resource of its source, unless the copy constructor
+// gets a resource. Moving keeps the resource. The resource must outlive the array.
 #ifndef THINWIRE_COMMON_FLOAT_ARRAY_H_
 #define THINWIRE_COMMON_FLOAT_ARRAY_H_
 

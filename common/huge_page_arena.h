@@ -1,9 +1,9 @@
 // HugePageArena: a memory resource for large arrays that live as long as a job, backed by huge
 // pages.
 //
-// It maps whole huge pages and asks the kernel for them with madvise. If the kernel has none, the
-// pages are small and nothing else changes. Arrays share huge pages: a shard of default size fills
-// half of one.
+// The arena maps memory in multiples of the huge page size and requests huge pages with madvise. If
+// the kernel has no huge page, it uses small pages, which are slower but otherwise equivalent.
+// Arrays share huge pages: a shard of the maximum size fills half a huge page.
 //
 // Thread-safe.
 #ifndef THINWIRE_COMMON_HUGE_PAGE_ARENA_H_
@@ -20,8 +20,8 @@
 
 namespace thinwire {
 
-// Allocates by first fit, on page boundaries. A mapping returns to the system as soon as none of it
-// is in use. Arrays that are still allocated when the arena is destroyed stay mapped.
+// Allocates by first fit, on page boundaries. A mapping is unmapped as soon as it contains no
+// array. Arrays that are still allocated when the arena is destroyed stay mapped.
 //
 // allocate() throws std::bad_alloc if there is no memory.
 class HugePageArena final : public std::pmr::memory_resource {
@@ -30,10 +30,10 @@ class HugePageArena final : public std::pmr::memory_resource {
   static constexpr size_t kPage = 4096;
   static constexpr size_t kSmallestMapping = 16 * kHugePage;
 #ifdef ABSL_HAVE_ADDRESS_SANITIZER
-  // Everything comes from the heap, where AddressSanitizer sees the bounds of every array.
+  // All arrays come from the heap, where AddressSanitizer checks their bounds.
   static constexpr size_t kSmallestArray = SIZE_MAX;
 #else
-  // The processor's translation cache holds the few small pages of a smaller array.
+  // Smaller arrays gain nothing from huge pages: the processor's TLB holds their few small pages.
   static constexpr size_t kSmallestArray = size_t{64} << 10;
 #endif
 

@@ -1,12 +1,13 @@
-// The numbers that identify things. Each is a type of its own, so that the compiler rejects a step
-// where a version is expected.
+// The ids of a job. Each kind of id is a type of its own, so that the compiler rejects a step where
+// a version is expected.
 //
 //   WorkerId ServerId ShardId    numbered from 0
-//   Step                         one gradient of a worker
+//   Step                         the number of a step: one batch and one gradient of a worker
 //   Version                      the number of updates that a shard has applied
-//   Generation                   counts the rollbacks of a job
-//   Epoch                        identifies one start of a server
-//   Incarnation                  counts the processes that had a worker's number
+//   Generation                   increases whenever a job lost acknowledged state
+//   Epoch                        identifies one start of a server process
+//   Incarnation                  identifies a process among those with the same worker number;
+//                                increases with every new process
 #ifndef THINWIRE_COMMON_IDS_H_
 #define THINWIRE_COMMON_IDS_H_
 

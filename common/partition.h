@@ -1,10 +1,10 @@
 // Partition: splits a model's tensors into shards and assigns the shards to servers.
 //
-// It is a pure function of the tensors' names and shapes, the shard size and the number of servers.
-// Every process computes it, and a hash shows whether two of them agree. A tensor of two or more
-// dimensions (a matrix) is split into shards of its own, whose sizes differ by at most one value.
-// All vectors and scalars share shards, in the tensors' order. No shard has values of both a matrix
-// and a vector, so vectors can have a codec of their own.
+// A partition is a pure function of the tensors' names and shapes, the shard size and the number of
+// servers. Every process computes the partition and compares its hash with the other processes. A
+// tensor of two or more dimensions (a matrix) is split into shards of its own, whose sizes differ
+// by at most one value. All vectors and scalars share shards, in the tensors' order. Vectors
+// therefore never share a shard with a matrix, and a job can give them a codec of their own.
 //
 //   tensors   w1[784,128]  b1[128]  w2[128,10]  b2[10]        shard size 65536, 2 servers
 //   shards    0: w2  1: b1 b2  2: w1[50176..100352)  3: w1[0..50176)
@@ -14,8 +14,8 @@
 // reads parameters in the opposite order. If workers pushed in different orders, no shard would be
 // complete before the middle of a step.
 //
-// Servers get shards by size, largest first. Each shard goes to the server with the fewest values
-// so far, and to the lower number among equal ones.
+// Shards are assigned to servers in descending order of size. Each shard is assigned to the server
+// with the fewest values so far; among equal servers, to the one with the lowest number.
 #ifndef THINWIRE_COMMON_PARTITION_H_
 #define THINWIRE_COMMON_PARTITION_H_
 
@@ -42,10 +42,10 @@ struct TensorShape {
   bool operator==(const TensorShape&) const = default;
 };
 
-// A range of consecutive values of a tensor in row-major order.
+// Consecutive values of a tensor, row-major.
 struct Segment {
-  uint32_t tensor = 0;  // the tensor's index in the model
-  uint64_t offset = 0;  // in values
+  uint32_t tensor = 0;
+  uint64_t offset = 0;
   uint64_t count = 0;
 
   bool operator==(const Segment&) const = default;
@@ -55,11 +55,11 @@ struct Segment {
 // Immutable. Thread-safe.
 class Partition {
  public:
-  // SHARD_SIZE is the largest number of values of a shard; 0 means 1/8 of a server's share of the
-  // model, clamped to kLeastShardSize and kLargestShardSize. Errors: InvalidArgument if there is no
-  // tensor, a name is empty or repeated, a dimension is not positive, the model has more than 2^40
-  // values, SHARD_SIZE exceeds kLargestShardSize, there would be more than kMostShards shards, or
-  // SERVER_COUNT is not 1 to kMostServers.
+  // Returns the partition of TENSORS. SHARD_SIZE is the largest number of values of a shard; 0
+  // means 1/8 of the values per server, clamped to kLeastShardSize and kLargestShardSize. Errors:
+  // InvalidArgument if there is no tensor, a name is empty or repeated, a dimension is not
+  // positive, the model has more than 2^40 values, SHARD_SIZE exceeds kLargestShardSize, there
+  // would be more than kMostShards shards, or SERVER_COUNT is not 1 to kMostServers.
   static absl::StatusOr<Partition> Make(std::vector<TensorShape> tensors, uint64_t shard_size,
                                         uint32_t server_count);
 
@@ -76,14 +76,14 @@ class Partition {
   uint64_t value_count(ShardId shard) const { return shards_[shard.value].value_count; }
   ServerId server(ShardId shard) const { return shards_[shard.value].server; }
 
-  // Returns whether a shard holds vectors and scalars (biases, scales of normalization layers).
-  // They are few and each of them matters, so selections and sparse codecs leave such shards alone
-  // (Lin et al. 2018). REQUIRES: shard < shard_count().
+  // Returns whether a shard consists of vectors and scalars (biases, scales of normalization
+  // layers). Such values are few and each affects accuracy, so gTop-k selection and sparse codecs
+  // are not applied to these shards (Lin et al. 2018). REQUIRES: shard < shard_count().
   bool HoldsVectors(ShardId shard) const;
 
-  // Returns the shards of one server in push order. A server may hold none.
+  // Returns the shards of one server in push order. The result may be empty.
   std::vector<ShardId> ShardsOf(ServerId server) const;
-  // Returns the shards that hold values of a tensor, in push order.
+  // Returns the shards that contain values of a tensor, in push order.
   std::vector<ShardId> ShardsOfTensor(uint32_t tensor) const;
 
   // Returns a 64-bit FNV-1a hash of the tensors, the shard size in effect and the server count.

@@ -1,9 +1,10 @@
-// Problems lists everything that a Validate() found wrong with a value, one entry per problem.
+// Problems is the result of a Validate() function: the list of all problems of a value.
 //
 //   density: out of range (expected above 0 and at most 1, got 2)
 //   ^field   ^text
 //
-// A field has the name that it has in the job file, so that the caller can name its place.
+// A problem names its field as the job file does, so that the caller can look up the place where
+// the field was set.
 #ifndef THINWIRE_COMMON_PROBLEMS_H_
 #define THINWIRE_COMMON_PROBLEMS_H_
 
@@ -33,35 +34,36 @@ struct Problem {
 // Not thread-safe.
 class Problems {
  public:
-  // Adds a problem, unless the list holds the same one already.
+  // Adds a problem unless the list already contains an equal problem.
   void Add(std::string_view field, std::string_view text);
   // Adds all problems of OTHER.
   void Append(const Problems& other);
 
-  // Each Require adds a problem unless the value keeps the rule. A NaN keeps none.
+  // Each Require function adds a problem to FIELD if GOT is out of range. A NaN is out of every
+  // range.
   template <typename Value>
   void Require(bool holds, std::string_view field, absl::string_view expected, const Value& got) {
     if (!holds) Add(field, absl::StrCat("out of range (expected ", expected, ", got ", got, ")"));
   }
   void RequireInteger(std::string_view field, uint64_t got, uint64_t least,
                       uint64_t most = std::numeric_limits<uint64_t>::max());
-  // From 0 to 1.
+  // Range: 0 to 1.
   void RequireFraction(std::string_view field, double got);
-  // Above 0 and at most 1.
+  // Range: above 0 and at most 1.
   void RequireDensity(std::string_view field, double got);
-  // From 0 to below 1.
+  // Range: at least 0 and below 1.
   void RequireDecay(std::string_view field, double got);
-  // From 0 to the largest finite float.
+  // Range: 0 to the largest finite float.
   void RequireFloat(std::string_view field, double got);
-  // From the smallest normal float to the largest finite float.
+  // Range: the smallest normal float to the largest finite float.
   void RequirePositiveFloat(std::string_view field, double got);
-  // Above 0 and at most a year.
+  // Range: above 0 and at most one year.
   void RequireSeconds(std::string_view field, double got);
 
   bool empty() const { return list_.empty(); }
   const std::vector<Problem>& list() const& { return list_; }
   const std::vector<Problem>& list() const&& = delete;
-  // OK, or InvalidArgument with one line per problem.
+  // Returns OK if there is no problem, otherwise InvalidArgument with one line per problem.
   absl::Status ToStatus() const;
 
   bool operator==(const Problems&) const = default;

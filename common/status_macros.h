@@ -3,9 +3,9 @@
 //   RETURN_IF_ERROR(file.Write(bytes));
 //   ASSIGN_OR_RETURN(const Partition partition, Partition::Make(tensors, size, servers));
 //
-// Both evaluate their expression once. ASSIGN_OR_RETURN expands to several statements, so it cannot
-// be the body of an `if` without braces. A declaration that contains a comma outside parentheses
-// needs a type alias.
+// Both macros evaluate their expression once. ASSIGN_OR_RETURN expands to several statements and
+// therefore requires braces as the body of an `if`. A declaration that contains a comma outside
+// parentheses requires a type alias.
 #ifndef THINWIRE_COMMON_STATUS_MACROS_H_
 #define THINWIRE_COMMON_STATUS_MACROS_H_
 
@@ -24,8 +24,8 @@
     }                                                \
   } while (false)
 
-// Assigns the value of EXPRESSION, an absl::StatusOr, to DECLARATION, or returns its status from
-// the enclosing function.
+// Initializes DECLARATION with the value of EXPRESSION, an absl::StatusOr, or returns the error of
+// EXPRESSION from the enclosing function.
 #define ASSIGN_OR_RETURN(declaration, expression) \
   THINWIRE_ASSIGN_OR_RETURN(THINWIRE_CONCAT(thinwire_status_or_, __LINE__), declaration, expression)
 

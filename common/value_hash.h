@@ -1,7 +1,7 @@
 // A 64-bit hash of a shard's values, to compare a replica with its server.
 //
-//   lane j of 4: FNV-1a over the bits, 32 at a time, of the values j, j + 4, j + 8, ...
-//   hash:        FNV-1a over the four lanes, 64 bits at a time; 1 instead of 0
+//   lane j of 4: FNV-1a over the bits of the values j, j + 4, j + 8, ..., one value at a time
+//   hash:        FNV-1a over the four lanes, 64 bits at a time; a result of 0 is replaced by 1
 //
 // FNV-1a: h = (h ^ bits) * 0x100000001b3, starting with 0xcbf29ce484222325. One changed value
 // always changes its lane. Four independent lanes use the throughput of a processor's multiplier.
@@ -14,7 +14,7 @@
 
 namespace thinwire {
 
-// Returns the hash. It is never 0, so 0 can mean that there is no hash.
+// Returns the hash of VALUES, which is never 0. Callers use 0 for "no hash".
 uint64_t HashValues(std::span<const float> values);
 
 }  // namespace thinwire

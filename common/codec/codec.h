@@ -1,9 +1,9 @@
-// The face of the codec library. A codec turns the floats of one shard into bytes and back.
+// The entry point of the codec library. A codec encodes the floats of one shard as bytes.
 //
 //   family/encoder.h   Codec: encodes with the settings of a CodecSpec
-//   payload.h          CheckedPayload: decodes; the payload names its codec
+//   payload.h          CheckedPayload: decodes a payload, whose first byte identifies its codec
 //   spec.h             CodecSpec: the settings, and their Validate()
-//   table.h            the codecs: names, numbers and uses
+//   table.h            the list of codecs: their names, ids and uses
 //
 // docs/codecs.md describes the payloads.
 #ifndef THINWIRE_COMMON_CODEC_CODEC_H_
@@ -19,7 +19,7 @@
 
 namespace thinwire {
 
-// Makes the codec of SPEC. Errors: InvalidArgument if SPEC is not valid.
+// Returns the codec that SPEC describes. Errors: InvalidArgument if SPEC is not valid.
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const CodecSpec& spec);
 
 }  // namespace thinwire

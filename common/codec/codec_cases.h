@@ -1,4 +1,4 @@
-// The codec specs and arrays that the tests of codecs run over, and small helpers for them. For
+// The codec specs and arrays that the codec tests use as inputs, and small helper functions. For
 // tests only.
 #ifndef THINWIRE_COMMON_CODEC_CODEC_CASES_H_
 #define THINWIRE_COMMON_CODEC_CODEC_CASES_H_
@@ -21,16 +21,17 @@ std::vector<CodecSpec> AllCodecSpecs();
 // Returns a test name such as "topk_30_bf16": letters, digits and underscores.
 std::string SpecName(const CodecSpec& spec);
 
-// Returns whether values are encoded in a number format, so that the decoded value does not depend
-// on other values.
+// Returns whether the codec encodes each value in a number format, so that a decoded value does not
+// depend on other values.
 bool HasFixedValues(const CodecSpec& spec);
 
-// Returns an upper bound of |v - decode(encode(v))|^2 / |v|^2 for the sum v of a residual and a
-// normal gradient of COUNT values: above the worst of a thousand arrays. The bound of randomk holds
-// for the mean of many arrays only. table_1 has no bound below 1.
+// Returns an upper bound of |v - decode(encode(v))|^2 / |v|^2, where v is the sum of a residual and
+// a normally distributed gradient of COUNT values. The bound is above the worst of a thousand
+// arrays. The bound of randomk is for the mean of many arrays. The bound of table_1 is above 1.
 double MaxNormalLoss(const CodecSpec& spec, size_t count);
 
-// Arrays of random values from SEED, the same on every machine.
+// Each function returns COUNT random values of a distribution. Equal seeds give equal values on
+// every machine.
 std::vector<float> Gauss(size_t count, uint32_t seed);
 std::vector<float> Laplace(size_t count, uint32_t seed);
 std::vector<float> StudentT3(size_t count, uint32_t seed);
@@ -38,7 +39,8 @@ std::vector<float> LogNormal2(size_t count, uint32_t seed);  // exp(2 z) with a 
 
 // Returns the payload that CODEC writes for VALUES.
 std::vector<std::byte> Encoded(const Codec& codec, std::span<const float> values);
-// Returns the decoded values. The second form checks PAYLOAD first, which must be well-formed.
+// Returns the decoded values. The second function calls CheckPayload first. REQUIRES: PAYLOAD is
+// well-formed.
 std::vector<float> Decoded(const CheckedPayload& payload);
 std::vector<float> Decoded(const ByteChain& payload, size_t count);
 
@@ -46,7 +48,7 @@ std::vector<float> Decoded(const ByteChain& payload, size_t count);
 // exactly the given entries. REQUIRES: INDICES ascends and is below values.size() < 2^32.
 ByteChain EncodeEntries(std::span<const float> values, std::span<const uint32_t> indices);
 
-// sum |a - b|^2 / sum |b|^2
+// Returns the normalized mean squared error: sum |a - b|^2 / sum |b|^2.
 double Nmse(std::span<const float> a, std::span<const float> b);
 
 }  // namespace thinwire

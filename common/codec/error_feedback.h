@@ -4,9 +4,9 @@
 //   v = residual + gradient;   payload = C(v);   residual = v - decode(payload)
 //
 // (Seide et al. 2014, section 3; Karimireddy et al. 2019.) A push that the server rejects as late
-// is added back to the residual, so the produced gradients always equal the applied values plus the
-// residual. With `keep_error` false the encoding error is dropped, but a late push is still added
-// back. A residual of zero takes no memory.
+// is added back to the residual. The sum of all gradients therefore always equals the sum of the
+// values that servers applied plus the residual. If `keep_error` is false, the encoding error is
+// dropped, and only late pushes are added back. A residual of zero takes no memory.
 //
 // A payload is encoded once, and a retry sends the same bytes. Not thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_ERROR_FEEDBACK_H_
@@ -24,7 +24,7 @@ namespace thinwire {
 
 class ErrorFeedback {
  public:
-  // COUNT is the number of values of the shard. The residual is allocated from MEMORY, which must
+  // Creates the state of a shard of COUNT values. The residual is allocated from MEMORY, which must
   // outlive this object.
   ErrorFeedback(size_t count, bool keep_error,
                 std::pmr::memory_resource* memory = std::pmr::get_default_resource())
@@ -36,24 +36,26 @@ class ErrorFeedback {
   size_t Encode(const Codec& codec, std::span<const float> gradient, const RandomKeys& keys,
                 std::span<std::byte> out);
 
-  // Returns whether Encode would write the fp32 bytes of the gradient itself.
+  // Returns whether the payload of Encode would consist of the unchanged fp32 bytes of the
+  // gradient.
   bool SendsAsItIs(const Codec& codec) const {
     return residual_.empty() && codec.id() == CodecId::kFp32;
   }
 
-  // Adds the decoded PAYLOAD to the residual. Called once for each push with the verdict kLate.
-  // REQUIRES: PAYLOAD has `count` values.
+  // Adds the decoded PAYLOAD to the residual. The caller calls GiveBack once for each push with the
+  // verdict kLate. REQUIRES: PAYLOAD has `count` values.
   void GiveBack(const CheckedPayload& payload);
-  // Like GiveBack, except at the indices APPLIED, whose values the server has applied. REQUIRES:
-  // APPLIED ascends and is below `count`.
+  // Adds the decoded PAYLOAD to the residual, except the values at the indices APPLIED, which the
+  // server has applied. REQUIRES: APPLIED is ascending and its elements are below `count`.
   void GiveBack(const CheckedPayload& payload, std::span<const uint32_t> applied);
 
-  // Continues from an earlier residual(). REQUIRES: empty, or `count` values.
+  // Sets the residual to RESIDUAL, an earlier result of residual(). REQUIRES: RESIDUAL is empty or
+  // has `count` values.
   void Restore(std::span<const float> residual) {
     residual_.assign(residual.begin(), residual.end());
   }
 
-  // The residual: empty if it is zero, otherwise `count` values.
+  // Returns the residual: `count` values, or an empty span if all of them are zero.
   std::span<const float> residual() const { return residual_; }
 
  private:

@@ -3,12 +3,13 @@
 //
 //   payload = codec id (1 byte) | body
 //
-// A payload comes from a peer as bytes. CheckPayload accepts or refuses it. The functions below
-// read an accepted payload without further checks and never out of bounds. NaN and infinity are
-// well-formed: PayloadIsFinite and PayloadIsWithin find them.
+// CheckPayload accepts or refuses the bytes that a peer sent as a payload. The functions below read
+// an accepted payload without further checks and never out of bounds. A well-formed payload may
+// contain NaN and infinity: PayloadIsFinite and PayloadIsWithin detect them.
 //
-// The bytes may lie in several pieces, and values may straddle them. Dense payloads are decoded in
-// place; the indices of a topk payload in several pieces are copied together first.
+// The bytes may lie in several pieces of memory, and a value may straddle two pieces. Dense
+// payloads are decoded without a copy. The indices of a topk payload are copied before decoding if
+// they lie in several pieces.
 //
 // Copying a CheckedPayload shares its bytes. Immutable. Thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_PAYLOAD_H_
@@ -33,11 +34,11 @@ namespace thinwire {
 
 class CheckedPayload {
  public:
-  // No payload: no bytes and no values. Not to be decoded.
+  // Creates an empty object, which has no bytes and no values and must not be decoded.
   CheckedPayload() = default;
 
   const ByteChain& bytes() const { return bytes_; }
-  // True for a default-constructed object.
+  // Returns true for a default-constructed object.
   bool empty() const { return bytes_.empty(); }
   size_t count() const { return count_; }
   // REQUIRES, for the functions below: !empty().
@@ -51,7 +52,7 @@ class CheckedPayload {
   // Keeps OWNER alive as long as any copy of the bytes.
   void Hold(std::shared_ptr<const void> owner) { bytes_.Hold(std::move(owner)); }
 
-  // Two payloads of equal bytes and counts are equal.
+  // Returns true if the bytes and the counts are equal.
   friend bool operator==(const CheckedPayload& a, const CheckedPayload& b) {
     return a.count_ == b.count_ && a.bytes_ == b.bytes_;
   }
@@ -67,18 +68,18 @@ class CheckedPayload {
   std::optional<SparseLayout> entries_;
 };
 
-// Checks a payload of COUNT values. Allocates nothing that grows with a number read from the
-// payload. Errors: InvalidArgument "fp32 payload of 1024 values: wrong length (expected 4097 bytes,
-// got 4000)".
+// Checks a payload of COUNT values. No number in the payload determines the size of an allocation.
+// Errors: InvalidArgument "fp32 payload of 1024 values: wrong length (expected 4097 bytes, got
+// 4000)".
 absl::StatusOr<CheckedPayload> CheckPayload(ByteChain payload, size_t count);
 
 // Returns the CheckedPayload of a payload that an encoder of this process wrote from COUNT values.
-// Skips the pass over the indices of a sparse payload, so it takes constant time. Ends the process
-// if the payload is not well-formed.
+// Does not check the indices of a sparse payload, and therefore takes constant time. Terminates the
+// process if another part of the payload is malformed.
 CheckedPayload EncodedPayload(ByteChain payload, size_t count);
 
-// Returns an fp32 payload of VALUES without a copy. OWNER keeps the values alive, and they must not
-// change while it does.
+// Returns an fp32 payload that refers to VALUES without a copy. OWNER keeps VALUES alive. VALUES
+// must not change as long as the payload exists.
 ByteChain LendFp32(std::span<const float> values, std::shared_ptr<const void> owner);
 
 // The functions below REQUIRE that the payload is not empty(), and that spans of values have
@@ -100,14 +101,15 @@ void DecodePayloadScaled(const CheckedPayload& payload, float scale, std::span<f
 // sum += scale * decode(payload)
 void DecodePayloadAdd(const CheckedPayload& payload, float scale, std::span<float> sum);
 
-// Calls block(first, values) with SCALE times the decoded values from index FIRST on, in order and
-// at most kDecodedBlock at a time. The span is valid during the call. For code that reads each
-// value once and needs no array of them.
+// Decodes in blocks of at most kDecodedBlock values. Calls block(first, values) for each block in
+// order, where `values` are SCALE times the decoded values and `first` is the index of the first
+// one. The span is valid during the call. For callers that read each value once and need no array.
 using BlockFunction = absl::FunctionRef<void(size_t first, std::span<const float> values)>;
 inline constexpr size_t kDecodedBlock = 2048;  // 8 KiB: stays in the first-level cache
 void DecodePayloadInBlocks(const CheckedPayload& payload, float scale, BlockFunction block);
 
-// Returns whether the payload holds some of the values and their indices (topk, randomk).
+// Returns whether the payload is sparse (topk, randomk): it contains only some values and their
+// indices.
 bool PayloadIsSparse(const CheckedPayload& payload);
 // Calls block(indices, values) for the entries of a sparse payload, up to 2,048 at a time, with
 // ascending indices. Both spans are valid during the call. REQUIRES: PayloadIsSparse(payload).

@@ -1,4 +1,4 @@
-// CodecSpec: what a codec is made from, its id and its settings. A value type.
+// CodecSpec: the id and the settings of a codec. MakeCodec makes a codec from them. A value type.
 #ifndef THINWIRE_COMMON_CODEC_SPEC_H_
 #define THINWIRE_COMMON_CODEC_SPEC_H_
 
@@ -14,17 +14,18 @@ struct CodecSpec {
   double density = 0.01;            // topk, randomk: the part of the values that is sent, in (0, 1]
   uint32_t least_sent = 1;          // topk: values sent per shard at any density, 1 or more
   CodecId values = CodecId::kFp32;  // topk, randomk: the codec of the sent values, a dense one
-  IndexCoder indices = IndexCoder::kEliasFano;  // topk
-  // randomk: multiplies the sent values by n/k, so that their expectation is right without error
-  // feedback.
+  IndexCoder indices = IndexCoder::kEliasFano;  // topk: the encoding of the indices
+  // randomk: multiplies the k sent values of n by n/k, which makes the decoded gradient unbiased
+  // without error feedback.
   bool unbiased = false;
-  double twobit_threshold = 0.5;  // a positive number that a float can hold
-  uint32_t qsgd_levels = 7;       // 1 to 127
-  // onebit, onebit_sign: the number of values that share scales, a multiple of 8; 0: all values.
+  double twobit_threshold = 0.5;  // twobit: the threshold, a positive normal float
+  uint32_t qsgd_levels = 7;       // qsgd: levels from 0 to the largest magnitude, 1 to 127
+  // onebit, onebit_sign: the number of values that share scales, a multiple of 8; 0: all values of
+  // a shard share them.
   uint32_t onebit_group = 0;
 
-  // Checks all settings, also those that codec `id` does not read. The problems name the fields of
-  // a job file: density, topk_values, topk_least, twobit_threshold, qsgd_levels, onebit_group.
+  // Checks all settings, also settings that codec `id` does not read. The problems use the names of
+  // the job file: density, topk_values, topk_least, twobit_threshold, qsgd_levels, onebit_group.
   Problems Validate() const;
 
   bool operator==(const CodecSpec&) const = default;

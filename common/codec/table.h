@@ -1,5 +1,5 @@
-// The codec table: one row per codec with everything that other code must know about it. A new
-// codec is a new row, its own source, its id (family/codec_id.h) and its value in proto/job.proto;
+// The codec table: one row per codec with all properties that other code uses. A new codec requires
+// a row here, a source file, an id (family/codec_id.h) and an enum value in proto/job.proto.
 // docs/codecs.md describes the payloads.
 //
 //   codecs                                               may carry
@@ -33,52 +33,51 @@ enum class CodecFamily { kDense, kCodebook, kSparse };
 
 struct CodecRow {
   CodecId id = CodecId::kFp32;
-  std::string_view name;  // as in job files and reports
+  std::string_view name;  // the name in job files and reports
   CodecFamily family = CodecFamily::kDense;
-  // True if servers may send whole parameters in it. Every codec may carry gradients and deltas,
-  // and every codec with `values` may carry the values of a sparse payload.
+  // True if servers may send whole parameters with this codec. Every codec may encode gradients and
+  // deltas, and every dense() codec may encode the values of a sparse payload.
   bool carries_parameters = false;
-  // True if a GPU can encode with it (client/gpu/device_codec.h).
+  // True if a GPU can encode with this codec (client/gpu/device_codec.h).
   bool has_device_encoder = false;
 
   // The payload format: its head, size, check and decoder. Exactly one of `values` and `sparse` is
   // set.
-  const ValueFormat* values = nullptr;       // dense and codebook family
+  const ValueFormat* values = nullptr;       // set for the dense and the codebook family
   const CodebookFormat* codebook = nullptr;  // codebook family: the same object as `values`
-  const SparseFormat* sparse = nullptr;      // sparse family
-  // Returns the codebook settings that SPEC describes. Codebook family only; null if the codec has
-  // no settings.
+  const SparseFormat* sparse = nullptr;      // set for the sparse family
+  // Codebook family only: returns the codec's settings in SPEC. Null if the codec has no settings.
   CodebookSettings (*settings)(const CodecSpec& spec) = nullptr;
   // Makes the encoder. REQUIRES: spec.Validate() found no problem.
   absl::StatusOr<std::unique_ptr<const Codec>> (*make)(const CodecRow& row,
                                                        const CodecSpec& spec) = nullptr;
 
-  // True if a payload has a value for every index.
+  // Returns true if a payload contains a value for every index.
   bool dense() const { return values != nullptr; }
-  // Returns the settings of SPEC, defaults if the codec has none.
+  // Returns the codec's settings in SPEC, or default settings if the codec has no settings.
   CodebookSettings SettingsOf(const CodecSpec& spec) const {
     return settings == nullptr ? CodebookSettings() : settings(spec);
   }
 };
 
-// All rows: first the codecs that may carry parameters, then the other dense ones, then the sparse
-// ones.
+// Returns all rows: first the codecs that carry parameters, then the other dense codecs, then the
+// sparse codecs.
 std::span<const CodecRow> CodecTable();
 
-// Returns the row of an id. REQUIRES: ID is in the table, as every result of CodecIdFromWire is.
+// Returns the row of ID. REQUIRES: ID is in the table. Every result of CodecIdFromWire is.
 const CodecRow& RowOf(CodecId id);
 
-// The names in the table's order: of all codecs, of the dense ones, and of those that may carry
-// parameters. Each list is a prefix of the list before it.
+// Return names in the order of the table: the names of all codecs, of the dense codecs, and of the
+// codecs that may carry parameters. Each list is a prefix of the previous list.
 std::span<const std::string_view> CodecNames();
 std::span<const std::string_view> DenseCodecNames();
 std::span<const std::string_view> ParameterCodecNames();
 
-// "fp8_e5m2", or "unknown" for an id that is not in the table.
+// Returns the name of a codec, such as "fp8_e5m2", or "unknown" for an id that is not in the table.
 std::string_view CodecName(CodecId id);
 std::ostream& operator<<(std::ostream& out, CodecId id);
 
-// False for an id that is not in the table.
+// Return properties of a codec (CodecRow); false for an id that is not in the table.
 bool IsDense(CodecId id);
 bool CarriesParameters(CodecId id);
 
@@ -90,7 +89,7 @@ absl::StatusOr<CodecSpec> ParseCodec(std::string_view name);
 absl::StatusOr<IndexCoder> ParseIndexCoder(std::string_view name);
 inline constexpr std::string_view kIndexCoderNames[] = {"elias_fano", "golomb_rice"};
 
-// Returns the codec that a number of the wire stands for. Errors: InvalidArgument.
+// Converts a number from a message to a codec id. Errors: InvalidArgument if no codec has this id.
 absl::StatusOr<CodecId> CodecIdFromWire(uint32_t value);
 
 }  // namespace thinwire

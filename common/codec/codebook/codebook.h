@@ -3,10 +3,11 @@
 //
 //   body = head | the numbers of each group, fp32 | packed codes (kernels/pack_bits.h)
 //
-// All values of a group share one table, which is computed from the head and the group's numbers. A
-// CodebookFormat describes one codec: its head, its bits, its groups, its table and how an encoder
-// fits the numbers. Each codec is one source of this folder; codebook_formats.h lists them. This
-// header has the machinery that they share and the decoder.
+// All values of a group share one table, which is computed from the head and from the group's
+// numbers: a few fp32 parameters, such as a mean, that the encoder fits to the values. A
+// CodebookFormat describes one codec: its head, the width of its codes, its groups, its table and
+// the fit. Each codec has its own source file in this folder; codebook_formats.h lists the codecs.
+// This header contains the code that all of them share, and the decoder.
 #ifndef THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_H_
 #define THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_H_
 
@@ -22,7 +23,7 @@
 
 namespace thinwire {
 
-// The head of a body: its first bytes, padded with zeros to kMaxHeadBytes.
+// The head of a body: its first bytes. Bytes beyond the head's length are zero.
 inline constexpr size_t kMaxHeadBytes = 4;
 using CodebookHead = std::array<std::byte, kMaxHeadBytes>;
 
@@ -32,13 +33,13 @@ inline constexpr size_t kMaxCodebookNumbers = 128;
 // The sizes of a codec's body. A value type.
 struct CodebookShape {
   size_t head_bytes = 0;
-  int bits = 0;             // of a code, 1 to 8
+  int bits = 0;             // bits per code, 1 to 8
   size_t group = 0;         // values that share a table, a multiple of 8; 0: the whole shard
-  size_t number_count = 1;  // per group
+  size_t number_count = 1;  // numbers per group
 
   size_t table_size() const { return size_t{1} << bits; }
-  // The functions below describe a shard of COUNT values. Offsets are in bytes from the beginning
-  // of the body.
+  // In the functions below, COUNT is the number of values of the shard. Offsets are in bytes from
+  // the start of the body.
   size_t GroupSize(size_t count) const { return group == 0 ? count : group; }
   size_t GroupCount(size_t count) const;
   size_t NumbersOffset(size_t group_index) const;
@@ -48,18 +49,18 @@ struct CodebookShape {
   bool operator==(const CodebookShape&) const = default;
 };
 
-// How the numbers of a group follow from its values. A GPU has one routine per method
-// (client/gpu/codebook_encode.h); kHostOnly means that no GPU routine exists, and a GPU refuses to
-// encode with the codec.
+// The method that computes the numbers of a group from its values. The GPU encoder
+// (client/gpu/codebook_encode.h) has one routine per method. A codec with kHostOnly has no GPU
+// routine and cannot be used on a GPU.
 enum class CodebookFit {
   kHostOnly,
-  kMeansBySign,    // the mean of the positive values and the mean of the negative ones
+  kMeansBySign,    // the mean of the positive values and the mean of the negative values
   kMeanMagnitude,  // the mean magnitude
-  kEvenSteps,      // the step and zero of an affine code
+  kEvenSteps,      // the step size and the zero point of an affine code
   kPercentiles,    // percentiles of the magnitudes of a sample
-  kLloyd,          // the percentiles, refined by Lloyd's algorithm
-  kFixed,          // set by the codec spec
-  kRatios,         // magnitudes in a constant ratio, from the smallest to the largest
+  kLloyd,          // kPercentiles, refined by Lloyd's algorithm
+  kFixed,          // the codec spec contains the number
+  kRatios,         // a geometric sequence from the smallest to the largest magnitude
   kRandomLevels,   // the largest magnitude; codes are rounded at random
 };
 
@@ -89,34 +90,36 @@ class CodebookFormat : public ValueFormat {
 
   // Returns the shape of bodies that begin with HEAD. Errors: InvalidArgument if HEAD is malformed.
   virtual absl::StatusOr<CodebookShape> Shape(const CodebookHead& /*head*/) const { return shape_; }
-  // Fills TABLE with SCALE times the value of each code. By default number c is the magnitude of
-  // code c, and the top bit of a code is its sign. REQUIRES: Shape(head) succeeded, and the spans
-  // have its sizes.
+  // Fills TABLE with SCALE times the value of each code. By default, number c is the magnitude of
+  // code c, and the top bit of a code is its sign. REQUIRES: Shape(head) succeeded, and NUMBERS and
+  // TABLE have the sizes of that shape.
   virtual void FillTable(const CodebookHead& head, std::span<const float> numbers, float scale,
                          std::span<float> table) const;
 
-  // Sets NUMBERS, and the bytes of HEAD that depend on values, for a group of VALUES. A kFixed
-  // codec leaves NUMBERS as the settings have them.
+  // Fits the codec to VALUES, which form one group: fills NUMBERS and the bytes of HEAD that depend
+  // on the values. A kFixed codec does not change NUMBERS, which the caller has filled from the
+  // settings.
   virtual void Fit(std::span<const float> values, CodebookHead& head,
                    std::span<float> numbers) const = 0;
-  // Adds GRADIENT to VALUES, then does the same as Fit. The default takes two passes over VALUES;
-  // some codecs take one. REQUIRES: gradient.size() == values.size().
+  // Adds GRADIENT to VALUES, then calls Fit for the sums. The default implementation makes two
+  // passes over the values; some codecs make one.
   virtual void AddAndFit(std::span<const float> gradient, std::span<float> values,
                          CodebookHead& head, std::span<float> numbers) const;
-  // Sets the codes of VALUES, which begin at index FIRST of the shard, a multiple of 8. The default
-  // gives each value the nearest magnitude of the table. REQUIRES: at most kMaxCodesAtOnce values.
+  // Fills CODES with the codes of VALUES. The first value has index FIRST in the shard, a multiple
+  // of 8. The default gives each value the code of the nearest magnitude in the table. REQUIRES: at
+  // most kMaxCodesAtOnce values.
   virtual void Code(std::span<const float> values, size_t first, const RandomKeys& keys,
                     const FittedTable& fitted, std::span<uint8_t> codes) const;
   static constexpr size_t kMaxCodesAtOnce = 2048;  // so that a block stays in the first-level cache
 
-  // The decoder.
+  // The decoder (common/codec/family/value_format.h).
   absl::StatusOr<size_t> BodyBytes(const ValueBody& body) const final;
   absl::Status Check(const ValueBody& body) const final;
   bool IsWithin(const ValueBody& body, float limit) const final;
   void Decode(const ValueBody& body, size_t first, float scale, std::span<float> out) const final;
   void DecodeAdd(const ValueBody& body, float scale, std::span<float> sum) const final;
 
-  // Returns the head at the beginning of BODY. Errors: InvalidArgument if BODY is too short.
+  // Returns the head of BODY. Errors: InvalidArgument if the body is too short.
   absl::StatusOr<CodebookHead> ReadHead(const ValueBody& body) const;
   // Fills TABLE for group GROUP_INDEX of BODY, whose head and shape are given. REQUIRES:
   // Check(body) succeeded.
@@ -135,11 +138,11 @@ class CodebookFormat : public ValueFormat {
 
   const CodecId id_;
   const CodebookFit fit_;
-  const CodebookShape shape_;  // with the parts that the head decides set to 0
+  const CodebookShape shape_;  // fields that depend on the head are 0
 };
 
-// Fills TABLE for codes whose top bit is the sign: SCALE times magnitude(c) for code c without its
-// sign.
+// Fills TABLE for codes whose top bit is the sign. The magnitude of a code with the lower bits c is
+// SCALE times magnitude(c).
 template <typename Magnitude>
 void FillSignedTable(const Magnitude& magnitude, float scale, std::span<float> table) {
   const size_t half = table.size() / 2;

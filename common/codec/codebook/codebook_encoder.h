@@ -1,5 +1,5 @@
-// The encoder of the codebook family. It makes two passes over a group of values: one fits the
-// group's numbers, the other gives each value its code.
+// The encoder of the codebook family. It makes two passes over each group of values: the first fits
+// the group's numbers, the second computes the code of each value.
 #ifndef THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_ENCODER_H_
 #define THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_ENCODER_H_
 
@@ -12,7 +12,7 @@
 namespace thinwire {
 
 // Returns the codec of FORMAT with SETTINGS. FORMAT must outlive the codec. Errors: InvalidArgument
-// if FORMAT does not accept the head of SETTINGS.
+// if the format refuses the head in SETTINGS.
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodebookCodec(const CodebookFormat& format,
                                                                const CodebookSettings& settings);
 

@@ -1,4 +1,5 @@
-// The codecs of the codebook family. In the table c is a code without its sign; the top bit of a
+// The codecs of the codebook family. In this table, "head" lists the fields of the head with their
+// sizes in bytes, "bits" is the size of a code, and c is a code without its sign. The top bit of a
 // code is the sign of its value, except in int8.
 //
 //   codec         head         numbers per group    bits               value
@@ -11,22 +12,22 @@
 //   qsgd          levels (1)   a                    1 + bits(levels)   a min(c, levels) / levels
 //   log_4         a (2) b (1)  -                    4                  a (1 - b/256)^(7-c)
 //
-// How an encoder fits the numbers:
+// The encoder computes the numbers, and the head of log_4, as follows:
 //
-//   int8          s = (max - min) / 255 over the values and 0
+//   int8          s = (max - min) / 255, where max >= 0 and min <= 0 bound the values
 //   onebit        the means of the positive and of the negative values (Seide et al. 2014)
 //   onebit_sign   the mean magnitude (BytePS)
 //   table_N       t(j) is the 99 j / 2^(N-1) percentile of the magnitudes (AdaPrec)
-//   lloyd_N       those of table_N after 8 iterations of Lloyd's algorithm (Lloyd 1982);
+//   lloyd_N       the numbers of table_N after 8 iterations of Lloyd's algorithm (Lloyd 1982);
 //                 lloyd_1: the mean magnitude
 //   twobit        t is a setting; magnitudes of t or more become t (MXNet)
 //   qsgd          the largest magnitude; codes are rounded at random, without bias (Alistarh et al.
 //                 2017)
 //   log_4         eight magnitudes in a constant ratio, from the smallest to the largest
 //
-// A group is the whole shard, with two exceptions: in qsgd it has 512 values, and in onebit and
-// onebit_sign the head has its size, where 0 means the whole shard. `a` of log_4 is the upper half
-// of a float. Immutable. Thread-safe.
+// A group is the whole shard, with two exceptions: a group of qsgd has 512 values, and the head of
+// onebit and onebit_sign contains the number of values per group, 0 for the whole shard. `a` of
+// log_4 is the upper half of a float. Immutable. Thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_FORMATS_H_
 #define THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_FORMATS_H_
 
@@ -40,14 +41,15 @@ const CodebookFormat& Int8Format();
 
 const CodebookFormat& OneBitFormat();
 const CodebookFormat& OneBitSignFormat();
-// Settings of both; their Shape refuses a group that is not a multiple of 8.
+// Returns the settings of onebit and onebit_sign. Shape() of both formats refuses a GROUP that is
+// not a multiple of 8.
 CodebookSettings OneBitSettings(uint32_t group);
 
 const CodebookFormat& TwoBitFormat();
 CodebookSettings TwoBitSettings(float threshold);
 
 const CodebookFormat& QsgdFormat();
-// Shape refuses levels outside 1 to 127.
+// Returns the settings of qsgd. QsgdFormat().Shape() refuses LEVELS outside 1 to 127.
 CodebookSettings QsgdSettings(uint32_t levels);
 
 const CodebookFormat& Log4Format();

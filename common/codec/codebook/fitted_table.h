@@ -1,5 +1,6 @@
-// The sample that table_N and lloyd_N fit their tables to, on the host and on a GPU: one magnitude
-// from each of a number of equal parts of the shard, drawn at random. Pure functions: thread-safe.
+// The sample of a shard's magnitudes that table_N and lloyd_N fit their tables to, on the host and
+// on a GPU. The shard is split into equal parts, and one magnitude of each part is drawn at random.
+// Pure functions: thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_CODEBOOK_FITTED_TABLE_H_
 #define THINWIRE_COMMON_CODEC_CODEBOOK_FITTED_TABLE_H_
 
@@ -10,7 +11,8 @@ namespace thinwire {
 
 inline constexpr int kLloydIterations = 8;
 
-// Returns the size of the sample of COUNT values for a table of ENTRY_COUNT magnitudes.
+// Returns the number of values to sample from a shard of COUNT values, to fit a table of
+// ENTRY_COUNT magnitudes.
 constexpr size_t TableSampleCount(size_t count, size_t entry_count) {
   constexpr size_t kMin = 4096, kPerEntry = 128;
   return std::min(count, std::max(kMin, kPerEntry * entry_count));

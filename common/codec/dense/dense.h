@@ -3,8 +3,8 @@
 //   fp32 fp16 bf16 fp8_e5m2   body = codes, little-endian
 //   fp8_e4m3                  body = scale byte (scaled_encode.h) | codes
 //
-// Codes are decoded in place, including codes that straddle pieces of a chain. Pure functions:
-// thread-safe.
+// The decoder reads the codes without copying the payload, also if a code straddles two pieces of a
+// chain. Pure functions: thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_DENSE_DENSE_H_
 #define THINWIRE_COMMON_CODEC_DENSE_DENSE_H_
 
@@ -22,10 +22,10 @@ namespace thinwire {
 // Returns the payload format of codec ID.
 const ValueFormat* DenseFormat(CodecId id);
 
-// Returns the codec, which has no settings.
+// Returns the encoder of codec ID. Dense codecs have no settings.
 std::unique_ptr<const Codec> MakeDenseCodec(CodecId id);
 
-// Returns the bytes that COUNT values take in codec ID, without the codec id.
+// Returns the size in bytes of COUNT values encoded with codec ID, without the codec id byte.
 size_t DenseBytes(CodecId id, size_t count);
 
 }  // namespace thinwire

@@ -28,7 +28,7 @@ auto WithFormat(CodecId id, const F& f) {
   }
 }
 
-// The bytes of the scale before the codes, and of one code.
+// The size in bytes of the scale that precedes the codes (0: no scale), and of one code.
 template <typename Format>
 inline constexpr size_t kScaleBytes = Format::kScaled ? 1 : 0;
 template <typename Format>

@@ -8,10 +8,11 @@
 // these limits the unit, its reciprocal and 448 units are normal floats, so every finite code
 // decodes to a finite value.
 //
-// The largest magnitude is known only after the last value. Therefore each block of values is
-// encoded with the scale of the largest magnitude so far, and the blocks before a larger magnitude
-// are encoded again at the end. The largest of a few thousand values is rarely below half of the
-// shard's largest, so few blocks are encoded twice. The bytes equal those of two passes.
+// The shard's largest magnitude is known only after the last value. Therefore the encoder encodes
+// each block of values with the scale of the largest magnitude so far. At the end it encodes again
+// the blocks whose scale was too small. The largest magnitude of a few thousand values is rarely
+// below half of the shard's largest magnitude, so few blocks are encoded twice. The bytes equal
+// those of an encoder with one pass for the scale and one for the codes.
 //
 // Pure functions: thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_DENSE_SCALED_ENCODE_H_
@@ -31,7 +32,7 @@ uint8_t ScaleByteFor(float largest_magnitude);
 // Returns the unit of a scale byte. REQUIRES: kMinScaleByte <= byte <= kMaxScaleByte.
 float UnitOfScaleByte(uint8_t byte);
 
-// Writes the 1 + values.size() bytes of VALUES to OUT.
+// Writes the encoding of VALUES, 1 + values.size() bytes, to OUT.
 void EncodeScaled(std::span<const float> values, std::byte* out);
 
 // Encodes v = RESIDUAL + GRADIENT like EncodeScaled, and sets RESIDUAL to v - decode(bytes).

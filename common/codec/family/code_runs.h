@@ -13,15 +13,15 @@
 
 namespace thinwire {
 
-// Calls run(codes, first, n) for consecutive runs of the COUNT codes that begin at OFFSET of CHAIN
-// and have CODE_BYTES bytes each. `codes` points to n codes, and the first of them has index
-// `first`. A code that straddles two pieces is copied and forms a run of its own. REQUIRES: 1 <=
-// code_bytes <= 8; offset + count * code_bytes <= chain.size().
+// Splits the COUNT codes of CODE_BYTES bytes each, which begin at byte OFFSET of CHAIN, into runs
+// and calls run(codes, first, n) for each run in order. `codes` points to the n codes of the run,
+// and `first` is the index of its first code. A code that straddles two pieces is copied and forms
+// a run of its own. REQUIRES: 1 <= code_bytes <= 8; offset + count * code_bytes <= chain.size().
 template <typename Run>
 void ForEachCodeRun(const ByteChain& chain, size_t offset, size_t code_bytes, size_t count,
                     const Run& run) {
   std::array<std::byte, 8> straddler;
-  size_t gathered = 0;  // bytes in the straddler
+  size_t gathered = 0;  // number of bytes in `straddler`
   size_t first = 0;
   for (const ByteChain::Piece& piece : chain.pieces()) {
     std::span<const std::byte> bytes = piece.bytes;

@@ -1,5 +1,5 @@
-// The numbers that name codecs and index coders on the wire. common/codec/table.h maps them to
-// names and properties. Constants: thread-safe.
+// The ids of codecs and index coders on the wire. common/codec/table.h maps ids to names and
+// properties. Constants: thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_FAMILY_CODEC_ID_H_
 #define THINWIRE_COMMON_CODEC_FAMILY_CODEC_ID_H_
 
@@ -7,8 +7,8 @@
 
 namespace thinwire {
 
-// The first byte of a payload, and the `read_codec` of a pull. A number is never reused for another
-// codec.
+// The id of a codec: the first byte of a payload, and the `read_codec` of a read. The id of a
+// removed codec is never reused.
 enum class CodecId : uint8_t {
   kFp32 = 1,
   kFp16 = 2,
@@ -29,7 +29,7 @@ enum class CodecId : uint8_t {
   kLloyd8 = 29,
 };
 
-// The code of a topk payload's indices (common/codec/sparse/index_code.h).
+// The encoding of the indices of a topk payload (common/codec/sparse/index_code.h).
 enum class IndexCoder : uint8_t { kEliasFano = 0, kGolombRice = 1 };
 
 }  // namespace thinwire

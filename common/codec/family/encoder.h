@@ -2,8 +2,9 @@
 //
 //   payload = codec id (1 byte) | body
 //
-// A Codec carries the settings of its CodecSpec. A payload names its own codec, so decoding needs
-// none of them (common/codec/payload.h), and a worker may use another codec at every step.
+// A Codec contains the settings of its CodecSpec. The first byte of a payload identifies its codec.
+// Therefore the decoder requires no settings (common/codec/payload.h), and a worker may use a
+// different codec in every step.
 #ifndef THINWIRE_COMMON_CODEC_FAMILY_ENCODER_H_
 #define THINWIRE_COMMON_CODEC_FAMILY_ENCODER_H_
 
@@ -15,14 +16,15 @@
 
 namespace thinwire {
 
-// Keys of the counter-based random generator (kernels/mix_bits.h) that random codecs draw from.
-// Equal keys and values give equal bytes, so a replay repeats them.
+// The keys of the counter-based random generator (kernels/mix_bits.h) that random codecs use. Equal
+// keys and values give equal payloads, so a replay is exact.
 struct RandomKeys {
-  uint64_t shared = 0;      // the same for all workers at one step of one shard
-  uint64_t per_worker = 0;  // another one for each worker
+  uint64_t shared = 0;      // the key of a step and shard, equal for all workers
+  uint64_t per_worker = 0;  // the key of a step, shard and worker, different for each worker
 };
 
-// State of one shard that a codec keeps between calls. It changes the speed, never the bytes.
+// State of one shard that a codec keeps between calls. The state affects only speed, never the
+// encoded bytes.
 struct CodecMemory {
   uint32_t threshold = 0;  // topk: the collection threshold of kernels/top_k.h
 };
@@ -33,17 +35,18 @@ class Codec {
   virtual ~Codec() = default;
 
   virtual CodecId id() const = 0;
-  // Returns whether decoding an encoded value gives that value, for every value except NaN.
+  // Returns whether decoding restores every value except NaN exactly.
   virtual bool lossless() const = 0;
-  // Returns the largest possible payload of COUNT values, in bytes.
+  // Returns the size in bytes of the largest possible payload of COUNT values.
   virtual size_t MaxPayloadBytes(size_t count) const = 0;
-  // Writes the payload of VALUES to OUT and returns its length. Values that are not finite become
-  // some value. REQUIRES: out.size() >= MaxPayloadBytes(values.size()).
+  // Writes the payload of VALUES to OUT and returns its length. The encoding of values that are not
+  // finite is unspecified. REQUIRES: out.size() >= MaxPayloadBytes(values.size()).
   virtual size_t Encode(std::span<const float> values, const RandomKeys& keys,
                         std::span<std::byte> out) const = 0;
-  // Encodes v = RESIDUAL + GRADIENT like Encode, and sets RESIDUAL to v - decode(payload), in as
-  // few passes as the codec can. MEMORY belongs to this shard, or is new. REQUIRES: residual.size()
-  // == gradient.size(), and OUT as for Encode.
+  // Encodes v = RESIDUAL + GRADIENT like Encode, and sets RESIDUAL to v - decode(payload). Makes as
+  // few passes over the values as the codec allows. REQUIRES: residual.size() == gradient.size();
+  // out.size() >= MaxPayloadBytes(gradient.size()); MEMORY is new or was passed to earlier calls
+  // for this shard only.
   virtual size_t EncodeFeedback(std::span<const float> gradient, std::span<float> residual,
                                 const RandomKeys& keys, CodecMemory& memory,
                                 std::span<std::byte> out) const = 0;

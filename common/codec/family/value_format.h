@@ -1,9 +1,9 @@
-// ValueFormat: the payload format of one codec that encodes every value of an array (a dense
-// codec). There is one object per codec, and the codec table points to it. The values of a sparse
-// payload are encoded in such a format too.
+// ValueFormat: the payload format of a dense codec, which encodes every value of an array. Each
+// dense codec has one ValueFormat object, to which the codec table points. The values in a sparse
+// payload also use a ValueFormat.
 //
-// Only CheckedPayload and the sparse reader call these functions. They decode a body only after
-// Check accepted it.
+// Only CheckedPayload and SparseLayout call these functions. They decode a body only after Check
+// has accepted the body.
 #ifndef THINWIRE_COMMON_CODEC_FAMILY_VALUE_FORMAT_H_
 #define THINWIRE_COMMON_CODEC_FAMILY_VALUE_FORMAT_H_
 
@@ -19,18 +19,18 @@ namespace thinwire {
 // The body of a dense payload: the bytes after the codec id. Borrows the chain.
 struct ValueBody {
   const ByteChain& chain;
-  size_t offset;  // of the body in the chain
-  size_t count;   // values
+  size_t offset;  // the position of the body in the chain, in bytes
+  size_t count;   // the number of values in the body
 };
 
 // Immutable. Thread-safe.
 class ValueFormat {
  public:
-  // Returns the length that BODY must have, in bytes, from its first bytes and its count. Errors:
-  // InvalidArgument if the first bytes are malformed.
+  // Returns the length in bytes that BODY must have. The count and the head of BODY determine the
+  // length. Errors: InvalidArgument if the head is malformed.
   virtual absl::StatusOr<size_t> BodyBytes(const ValueBody& body) const = 0;
-  // Checks everything that the length does not show. Errors: InvalidArgument. REQUIRES: the chain
-  // has BodyBytes(body) bytes at the offset.
+  // Checks the content of BODY, whose length the caller has checked. Errors: InvalidArgument if
+  // BODY is malformed. REQUIRES: the chain has BodyBytes(body) bytes at the offset.
   virtual absl::Status Check(const ValueBody& body) const = 0;
 
   // The functions below REQUIRE that Check(body) succeeded.

@@ -1,10 +1,10 @@
-// DrawnIndices: k ascending indices below n that follow from one number, the draw.
+// DrawnIndices: k ascending pseudo-random indices below n, which one number, the draw, determines.
 //
 //   index i = begin + MixBits(draw + i) mod (end - begin),  begin = i n / k,  end = (i + 1) n / k
 //
-// The n indices are split into k nearly equal parts, and one index is drawn from each. Thus every
-// index is equally likely, none is drawn twice, and each can be computed without the others. Not
-// thread-safe.
+// The range 0 to n - 1 is split into k nearly equal parts, and one index of each part is drawn. All
+// indices are about equally likely, no index is drawn twice, and each index can be computed
+// independently. Not thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_SPARSE_DRAWN_INDICES_H_
 #define THINWIRE_COMMON_CODEC_SPARSE_DRAWN_INDICES_H_
 

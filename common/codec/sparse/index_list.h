@@ -2,7 +2,8 @@
 //
 //   k (4 bytes, little-endian) | k ascending indices in Elias-Fano code (index_code.h)
 //
-// A list is never empty bytes: a list of no indices has k = 0. Pure functions: thread-safe.
+// An empty list is encoded as k = 0, so an encoded list always has bytes. Pure functions:
+// thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_SPARSE_INDEX_LIST_H_
 #define THINWIRE_COMMON_CODEC_SPARSE_INDEX_LIST_H_
 
@@ -16,13 +17,12 @@
 
 namespace thinwire {
 
-// Returns the list of INDICES. UNIVERSE is the number of values of the shard. REQUIRES: INDICES is
-// strictly ascending, every index is below UNIVERSE, and universe < 2^32.
+// Returns the encoded list of INDICES. REQUIRES: INDICES is ascending and its elements are below
+// UNIVERSE; UNIVERSE < 2^32.
 ByteChain EncodeIndexList(std::span<const uint32_t> indices, size_t universe);
 
-// Decodes a list from a peer. Checks the number of indices before it allocates memory for them.
-// Errors: InvalidArgument if LIST is malformed or an index is not below UNIVERSE. REQUIRES:
-// universe < 2^32.
+// Decodes a list that a peer sent. Checks each number in LIST before the number determines the size
+// of an allocation. Errors: InvalidArgument if LIST is malformed. REQUIRES: universe < 2^32.
 absl::StatusOr<std::vector<uint32_t>> DecodeIndexList(const ByteChain& list, size_t universe);
 
 }  // namespace thinwire

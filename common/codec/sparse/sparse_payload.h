@@ -1,12 +1,12 @@
-// The sparse family: payloads that hold k of a shard's n values, and their indices. All other
+// The sparse family: payloads that contain k of a shard's n values and their indices. All other
 // values decode to 0.
 //
 //   topk      id | varint(2 k + coder)   | dense payload of the k values | indices (index_code.h)
 //   randomk   id | draw (8) | varint(k)  | dense payload of the k values     (drawn_indices.h)
 //
-// A varint has 7 bits per byte, lowest first, and the top bit of a byte is set if another byte
-// follows. It has no more bytes than it needs. The k values form a dense payload of their own, in
-// any dense codec.
+// A varint has 7 bits per byte, the lowest bits first. The top bit of a byte is set if another byte
+// of the varint follows. A varint must have the minimum number of bytes. The k values form a
+// complete dense payload, in any dense codec.
 #ifndef THINWIRE_COMMON_CODEC_SPARSE_SPARSE_PAYLOAD_H_
 #define THINWIRE_COMMON_CODEC_SPARSE_SPARSE_PAYLOAD_H_
 
@@ -23,11 +23,11 @@
 
 namespace thinwire {
 
-// Describes one codec: where its indices come from.
+// Describes one sparse codec: its id and the source of its indices.
 struct SparseFormat {
   enum class Indices {
     kCoded,  // the payload contains the indices
-    kDrawn,  // the indices are computed from the random draw in the head
+    kDrawn,  // the draw in the head determines the indices
   };
   CodecId id;
   Indices indices;
@@ -48,22 +48,24 @@ struct SparseHead {
   void Put(std::byte* out) const;
 };
 
-// Returns k = round(density * count), but at least LEAST and at most COUNT. REQUIRES: least >= 1.
+// Returns k: round(density * count), limited to at least LEAST and then to at most COUNT. REQUIRES:
+// least >= 1.
 size_t SparseEntryCount(double density, size_t count, size_t least = 1);
 
 // Finds the format of a dense codec by its id byte. Errors: InvalidArgument if no dense codec has
 // this id.
 using FindValueFormat = absl::FunctionRef<absl::StatusOr<const ValueFormat*>(std::byte id)>;
 
-// The parts of one payload, as Check found them. Immutable. Thread-safe.
+// The head of one checked payload, and the positions of its values and indices. Immutable.
+// Thread-safe.
 class SparseLayout {
  public:
-  // Checks a sparse payload of COUNT values. Allocates nothing that grows with a number read from
-  // the payload. Errors: InvalidArgument.
+  // Checks a sparse payload of a shard of COUNT values. No number in the payload determines the
+  // size of an allocation. Errors: InvalidArgument if the payload is malformed.
   static absl::StatusOr<SparseLayout> Check(const SparseFormat& format, const ByteChain& payload,
                                             size_t count, FindValueFormat find);
-  // Like Check, but skips the pass over the indices. For payloads that an encoder of this process
-  // wrote.
+  // Like Check, except that the indices are not checked. For payloads that an encoder of this
+  // process wrote.
   static absl::StatusOr<SparseLayout> CheckLengths(const SparseFormat& format,
                                                    const ByteChain& payload, size_t count,
                                                    FindValueFormat find);
@@ -90,7 +92,7 @@ class SparseLayout {
   SparseHead head_;
   size_t count_ = 0;
   const ValueFormat* values_ = nullptr;
-  size_t indices_offset_ = 0;  // of the coded indices, or the payload's end
+  size_t indices_offset_ = 0;  // position of the coded indices; kDrawn: the payload's length
 };
 
 }  // namespace thinwire
