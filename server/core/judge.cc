@@ -9,7 +9,7 @@ namespace thinwire {
 
 std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generation,
                                    Incarnation incarnation) {
-  const WorkerRow& worker = input.worker;
+  const WorkerRecord& worker = input.worker;
   const bool known = worker.incarnation.value != 0 && incarnation <= worker.incarnation;
   if (generation != input.generation || !known) return Verdict::kStale;
   if (incarnation < worker.incarnation || !worker.joined()) return Verdict::kFenced;
@@ -23,7 +23,7 @@ float LargestAccepted(uint32_t examples, uint32_t max_folded) {
 }
 
 Decision Judge(const JudgeInput& input, const PushEvent& push) {
-  const WorkerRow& worker = input.worker;
+  const WorkerRecord& worker = input.worker;
   if (const auto verdict = JudgeSender(input, push.generation, push.incarnation)) {
     return {*verdict};
   }

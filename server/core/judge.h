@@ -26,7 +26,7 @@ namespace thinwire {
 // The part of the state of the shard and of the pushing worker that determines the verdict.
 struct JudgeInput {
   Generation generation;
-  WorkerRow worker;
+  WorkerRecord worker;
   Step frontier;
   uint64_t slack = 0;
   bool open = false;

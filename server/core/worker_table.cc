@@ -12,7 +12,7 @@ Step StepsAfter(Step step, uint64_t n) {
 
 uint32_t WorkerTable::live_count() const {
   return static_cast<uint32_t>(
-      std::count_if(workers_.begin(), workers_.end(), [](const WorkerRow& w) { return w.live(); }));
+      std::count_if(workers_.begin(), workers_.end(), [](const WorkerRecord& w) { return w.live(); }));
 }
 
 bool WorkerTable::IsCurrent(WorkerId worker, Incarnation incarnation) const {
@@ -21,7 +21,7 @@ bool WorkerTable::IsCurrent(WorkerId worker, Incarnation incarnation) const {
 
 std::optional<Step> WorkerTable::SmallestLiveNext() const {
   std::optional<Step> smallest;
-  for (const WorkerRow& w : workers_) {
+  for (const WorkerRecord& w : workers_) {
     if (w.live() && (!smallest.has_value() || w.next < *smallest)) smallest = w.next;
   }
   return smallest;
@@ -29,7 +29,7 @@ std::optional<Step> WorkerTable::SmallestLiveNext() const {
 
 Step WorkerTable::LargestNext() const {
   Step largest;
-  for (const WorkerRow& w : workers_) largest = std::max(largest, w.next);
+  for (const WorkerRecord& w : workers_) largest = std::max(largest, w.next);
   return largest;
 }
 
@@ -54,16 +54,16 @@ std::vector<WorkerId> WorkerTable::Waiting() const {
 }
 
 void WorkerTable::Join(WorkerId worker, Incarnation incarnation) {
-  WorkerRow& w = row(worker);
+  WorkerRecord& w = row(worker);
   if (incarnation <= w.incarnation) return;
   const Step next = w.next;
-  w = WorkerRow{};
+  w = WorkerRecord{};
   w.incarnation = incarnation;
   w.next = next;
 }
 
 void WorkerTable::Read(WorkerId worker, const WaitingRead& read) {
-  WorkerRow& w = row(worker);
+  WorkerRecord& w = row(worker);
   // The steps that an incarnation reads never decrease. A read for a smaller step is an older one
   // that arrived out of order and must not replace the newer read.
   if (w.read.has_value() && read.step < *w.read) return;
@@ -73,7 +73,7 @@ void WorkerTable::Read(WorkerId worker, const WaitingRead& read) {
 }
 
 void WorkerTable::Finish(WorkerId worker, Step step, Verdict verdict) {
-  WorkerRow& w = row(worker);
+  WorkerRecord& w = row(worker);
   w.last_push = JudgedPush{step, verdict};
   w.next = std::max(w.next, StepsAfter(step, 1));
 }
@@ -86,7 +86,7 @@ void WorkerTable::Leave(WorkerId worker) {
 std::vector<ReadAnswer> WorkerTable::ReleaseReads(Step last) {
   std::vector<ReadAnswer> answers;
   for (uint32_t i = 0; i < workers_.size(); ++i) {
-    WorkerRow& w = workers_[i];
+    WorkerRecord& w = workers_[i];
     if (!w.waiting.has_value() || w.waiting->step > last) continue;
     answers.push_back({WorkerId{i}, w.incarnation, w.waiting->step, w.waiting->form});
     w.waiting.reset();

@@ -45,7 +45,7 @@ struct WaitingRead {
 };
 
 // One row of the table. All fields except `next` describe the newest incarnation of the worker.
-struct WorkerRow {
+struct WorkerRecord {
   Incarnation incarnation;  // 0: never joined
   bool expired = false;     // the lease ran out, and no message arrived since
   bool left = false;
@@ -56,7 +56,7 @@ struct WorkerRow {
 
   bool joined() const { return incarnation.value != 0 && !left; }
   bool live() const { return joined() && read.has_value() && !expired; }
-  bool operator==(const WorkerRow&) const = default;
+  bool operator==(const WorkerRecord&) const = default;
 };
 
 class WorkerTable {
@@ -64,7 +64,7 @@ class WorkerTable {
   explicit WorkerTable(uint32_t worker_count) : workers_(worker_count) {}
 
   // All methods with a WORKER argument REQUIRE: worker < worker_count.
-  const WorkerRow& of(WorkerId worker) const {
+  const WorkerRecord& of(WorkerId worker) const {
     ABSL_HARDENING_ASSERT(worker.value < workers_.size());
     return workers_[worker.value];
   }
@@ -106,12 +106,12 @@ class WorkerTable {
   std::vector<ReadAnswer> ReleaseReads(Step last);
 
  private:
-  WorkerRow& row(WorkerId worker) {
+  WorkerRecord& row(WorkerId worker) {
     ABSL_HARDENING_ASSERT(worker.value < workers_.size());
     return workers_[worker.value];
   }
 
-  std::vector<WorkerRow> workers_;
+  std::vector<WorkerRecord> workers_;
   Step frontier_;
 };
 

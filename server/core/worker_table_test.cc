@@ -43,7 +43,7 @@ TEST(WorkerTableTest, ReadFinishesEveryStepBelowIt) {
 TEST(WorkerTableTest, OvertakenReadChangesNothing) {
   WorkerTable table = TwoLive();
   table.Read(kA, {.step = Step{5}});
-  const WorkerRow before = table.of(kA);
+  const WorkerRecord before = table.of(kA);
   table.Read(kA, {.step = Step{4}});
   EXPECT_EQ(table.of(kA), before);
 }
@@ -113,7 +113,7 @@ TEST(WorkerTableTest, ASuccessorKeepsOnlyNext) {
 
 TEST(WorkerTableTest, AnOlderOrEqualIncarnationChangesNothing) {
   WorkerTable table = TwoLive();
-  const WorkerRow before = table.of(kA);
+  const WorkerRecord before = table.of(kA);
   table.Join(kA, kFirst);
   table.Join(kA, Incarnation{0});
   EXPECT_EQ(table.of(kA), before);
