@@ -1,5 +1,5 @@
-// Decides which settings have an effect in a job. A setting without effect is refused if it was
-// given, even with its default value, because its author expects an effect.
+// Decides whether a setting has an effect in a job. A given setting without effect is refused, even
+// if it has its default value, because its author expects an effect.
 //
 //   --density: only valid with push: topk or randomk (got push: fp32)
 #ifndef THINWIRE_CONFIG_APPLICABILITY_H_
@@ -16,12 +16,12 @@ namespace thinwire {
 // Returns true if the leaf field called NAME has an effect in the job of CONFIG.
 bool Applies(std::string_view name, const JobConfig& config);
 
-// Returns one problem for each field that CONFIG gives without effect.
+// Returns one problem for each field that CONFIG sets and that has no effect in the job.
 Problems UselessFields(const JobConfig& config);
 
-// Removes the fields of the job file that lost their effect because a flag or an environment
-// variable replaced a setting of the file: with `--optimizer sgd`, the momentum of a file for
-// nesterov. PLACES has the place of every given field.
+// Removes fields of the job file that have no effect any more because a flag or an environment
+// variable replaced another setting of the file. Example: `--optimizer sgd` removes `momentum` of a
+// file with `optimizer: nesterov`. PLACES contains the place of every field that CONFIG sets.
 void DropReplacedFields(JobConfig& config, FieldPlaces& places);
 
 }  // namespace thinwire

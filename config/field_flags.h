@@ -5,9 +5,9 @@
 //   --ordered_fold                   --ordered_fold false    THINWIRE_ORDERED_FOLD=true
 //   --decay_at 0.5 --decay_at 0.75                           THINWIRE_DECAY_AT=0.5,0.75
 //
-// A flag replaces the environment variable, which replaces the value of the file. Of a flag that is
-// given twice, the last value counts. A repeated field takes the values of all its flags instead of
-// those of the file.
+// A flag overrides the environment variable, which overrides the value in the job file. If a flag
+// is given twice, the last value is used. A repeated field gets the values of all its flags, which
+// replace the values in the file.
 #ifndef THINWIRE_CONFIG_FIELD_FLAGS_H_
 #define THINWIRE_CONFIG_FIELD_FLAGS_H_
 
@@ -23,20 +23,21 @@
 
 namespace thinwire {
 
-// "THINWIRE_LEARNING_RATE" for "learning_rate".
+// Returns the name of the environment variable of a flag: "THINWIRE_LEARNING_RATE" for
+// "learning_rate".
 std::string EnvironmentName(std::string_view flag);
 
 // Not thread-safe.
 class FieldFlags {
  public:
-  // Adds a flag to APP for each leaf field of JobConfig, or for those in ONLY. APP must outlive
-  // this object.
+  // Adds a flag to APP for each leaf field of JobConfig or, if ONLY is not empty, for each leaf
+  // field in ONLY. APP must outlive this object.
   explicit FieldFlags(CLI::App& app, const std::vector<std::string_view>& only = {});
 
-  // Puts the given values into CONFIG, and their places ("--slack", "THINWIRE_SLACK") into PLACES.
-  // Removes fields of the file that lost their effect by that (DropReplacedFields in
-  // config/applicability.h). Errors: InvalidArgument with one line for each value that its field
-  // cannot hold. REQUIRES: APP has parsed the command line.
+  // Sets the fields of CONFIG to the values of flags and environment variables, and adds their
+  // places ("--slack", "THINWIRE_SLACK") to PLACES. Removes fields of the file that therefore have
+  // no effect any more (DropReplacedFields in config/applicability.h). Errors: InvalidArgument with
+  // one line for each value that does not fit its field. REQUIRES: APP has parsed the command line.
   absl::Status Apply(JobConfig& config, FieldPlaces& places) const;
 
  private:
@@ -49,9 +50,8 @@ class FieldFlags {
   std::vector<Flag> flags_;
 };
 
-// Checks that APP understood the whole command line. Errors: InvalidArgument "--learning_rat:
-// unknown flag (did you mean
-// --learning_rate?)".
+// Checks that APP recognized the whole command line. Errors: InvalidArgument
+// "--learning_rat: unknown flag (did you mean --learning_rate?)".
 absl::Status CheckNoExtras(const CLI::App& app);
 
 }  // namespace thinwire

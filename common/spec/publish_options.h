@@ -16,9 +16,9 @@ namespace thinwire {
 struct PublishOptions {
   // The codec of a delta; nullopt: exact deltas.
   std::optional<CodecSpec> codec;
-  // Bytes of past deltas that a shard keeps for workers that fell behind.
+  // Bytes of past deltas that a shard keeps for workers that are several versions behind.
   size_t log_bytes = size_t{4} << 20;
-  // Modes ssp and async: updates that one delta covers; 0: as many as there are live workers.
+  // Modes ssp and async: the number of updates per delta; 0: the number of live workers.
   uint32_t every = 0;
 
   Problems Validate() const;

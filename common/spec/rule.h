@@ -1,8 +1,8 @@
-// Rule is the consistency rule of a job. Each mode is a row of it (docs/consistency.md).
+// Rule is the consistency rule of a job. The modes are settings of this rule (docs/consistency.md).
 //
 //   mode        fold    a round closes when                        a read for step t is answered
 //   sync        kRound  every live worker has finished the step    if t <= frontier
-//   backup N+b  kRound  N pushes are accepted, or as in sync       if t <= frontier
+//   backup N+b  kRound  N pushes are accepted, or when sync would  if t <= frontier
 //   ssp(s)      kPush   -                                          if t <= frontier + s
 //   async       kPush   -                                          at once
 //
@@ -26,13 +26,13 @@ enum class Fold : uint8_t {
 
 inline constexpr uint64_t kUnboundedSlack = std::numeric_limits<uint64_t>::max();
 
-// Made by one of the four functions below.
+// Use one of the four functions below to make a Rule.
 struct Rule {
   Fold fold = Fold::kRound;
   uint32_t workers = 1;     // all workers of the job: N + b in backup
   uint32_t quorum = 1;      // kRound: accepted pushes that close a round; equals workers in sync
   uint64_t slack = 0;       // 0 with kRound, s in ssp, kUnboundedSlack in async
-  uint32_t fold_every = 1;  // kPush
+  uint32_t fold_every = 1;  // kPush: accepted gradients per update
   bool ordered_fold =
       false;  // sync: add the gradients of a step in the order of the workers' numbers
 

@@ -30,11 +30,11 @@ struct SparseUpdateSpec {
   bool lazy_slots = false;
   // The part of a shard's values that gTop-k selects; nullopt: no selection.
   std::optional<double> selection_density;
-  size_t selection_least = 1;      // values selected at least, however low the density
+  size_t selection_least = 1;      // the smallest number of selected values at any density
   DensityWarmup selection_warmup;  // equal to the warm-up of the push density
   UnselectedOwner unselected_owner = UnselectedOwner::kServer;
 
-  // Returns true if the accumulator should keep a sum of sparse gradients as a sparse sum.
+  // Returns true if the accumulator should store the sum of sparse gradients as a sparse array.
   bool WantsSparse() const { return lazy_slots || selection_density.has_value(); }
 
   Problems Validate() const;
@@ -43,7 +43,7 @@ struct SparseUpdateSpec {
   friend std::ostream& operator<<(std::ostream& out, const SparseUpdateSpec& spec);
 };
 
-// Checks WARMUP with the names that its fields have in a job file.
+// Checks WARMUP. The problems use the names of the job file.
 Problems ValidateDensityWarmup(const DensityWarmup& warmup);
 
 }  // namespace thinwire
