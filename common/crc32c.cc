@@ -7,7 +7,8 @@
 namespace thinwire {
 
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
-  // ISA-L takes an int as the length, and its caller inverts the checksum before and after.
+  // ISA-L's function takes the length as an int. It does not invert the checksum before and after,
+  // as CRC-32C requires.
   constexpr size_t kMaxPart = size_t{1} << 30;
   crc = ~crc;
   while (!bytes.empty()) {

@@ -10,7 +10,7 @@ double DensityWarmup::At(double progress, double last) const {
   if (progress >= part) return last;
   const double done = progress / part;
   const auto [least, most] = std::minmax(first, last);
-  // Rounding must not leave the range.
+  // Rounding errors must not move the result out of the range between FIRST and LAST.
   return std::clamp(Power(first, 1 - done) * Power(last, done), least, most);
 }
 

@@ -16,7 +16,7 @@ TEST(DidYouMeanTest, FindsTheWordForEachKindOfEdit) {
   EXPECT_EQ(DidYouMean("momntum", kNames), "momentum");            // removed
   EXPECT_EQ(DidYouMean("momenttum", kNames), "momentum");          // inserted
   EXPECT_EQ(DidYouMean("sdg", kNames), "sgd");                     // swapped
-  EXPECT_EQ(DidYouMean("ADAM", kNames), "adam");                   // another case
+  EXPECT_EQ(DidYouMean("ADAM", kNames), "adam");                   // upper case
   EXPECT_EQ(DidYouMean("lerning-rate", kNames), "learning_rate");  // two edits
 }
 

@@ -19,7 +19,8 @@ size_t RoundUp(size_t bytes, size_t unit) {
 
 HugePageArena::Ranges::iterator HugePageArena::Map(size_t bytes) {
   const size_t length = std::max(RoundUp(bytes, kHugePage), kSmallestMapping);
-  // mmap aligns to small pages only. One huge page more leaves room to cut out an aligned range.
+  // mmap aligns to small pages only. With one more huge page, the range contains an aligned part of
+  // the required length.
   const size_t around = length + kHugePage;
   void* const mapped =
       mmap(nullptr, around, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -28,7 +29,7 @@ HugePageArena::Ranges::iterator HugePageArena::Map(size_t bytes) {
   const size_t before = -reinterpret_cast<uintptr_t>(from) % kHugePage;
   if (before > 0) munmap(from, before);
   if (before < kHugePage) munmap(from + before + length, kHugePage - before);
-  // A refusal is harmless: the pages stay small.
+  // If madvise fails, the pages remain small, which is slower but correct.
   madvise(from + before, length, MADV_HUGEPAGE);
   mappings_.emplace(from + before, length);
   return free_.emplace(from + before, length).first;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint64_t kMostValues = uint64_t{1} << 40;
 
-// A 64-bit FNV-1a hash of little-endian numbers, and of strings after their length.
+// A 64-bit FNV-1a hash of numbers and strings. Numbers are hashed as little-endian bytes; a string
+// is hashed after its length.
 class Fnv1a {
  public:
   void Add(uint64_t number) {
@@ -67,8 +68,8 @@ absl::StatusOr<uint64_t> CheckedCount(const TensorShape& tensor) {
   return count;
 }
 
-// Returns the number of values of all tensors. Errors: InvalidArgument if Partition::Make does not
-// accept the tensors.
+// Returns the number of values of all tensors. Errors: InvalidArgument if Partition::Make must
+// refuse the tensors.
 absl::StatusOr<uint64_t> CheckedTotal(std::span<const TensorShape> tensors) {
   if (tensors.empty())
     return absl::InvalidArgumentError("model: no tensors (expected at least one)");
@@ -96,8 +97,8 @@ uint64_t DefaultShardSize(uint64_t total, uint32_t server_count) {
 
 bool IsMatrix(const TensorShape& tensor) { return tensor.shape.size() >= 2; }
 
-// Splits consecutive segments RUN into the smallest number of shards of at most SHARD_SIZE values.
-// Their sizes differ by at most one value.
+// Splits RUN, consecutive segments, into the smallest number of shards of at most SHARD_SIZE
+// values. Their sizes differ by at most one value.
 std::vector<std::vector<Segment>> Split(std::span<const Segment> run, uint64_t shard_size) {
   uint64_t total = 0;
   for (const Segment& segment : run) total += segment.count;
@@ -137,7 +138,8 @@ std::vector<std::vector<Segment>> SplitAll(std::span<const TensorShape> tensors,
     }
   }
   add(vectors);
-  // Push order. The backward pass completes a shard with the shard's first tensor.
+  // Sorts by push order. The backward pass runs from the last tensor to the first, so it completes
+  // a shard when it has computed the gradient of the shard's first tensor.
   std::ranges::stable_sort(shards, [](const auto& a, const auto& b) {
     if (a.front().tensor != b.front().tensor) return a.front().tensor > b.front().tensor;
     return a.front().offset > b.front().offset;

@@ -29,7 +29,7 @@ TEST(PartitionTest, SplitsMatricesAndCombinesVectors) {
   const Partition p = MakeOrDie(Mlp(), 65536, 2);
   ASSERT_EQ(p.shard_count(), 4u);
   EXPECT_THAT(p.segments(ShardId{0}), ElementsAre(Segment{2, 0, 1280}));
-  // Both vectors share a shard, which the backward pass completes with the first of them.
+  // Both vectors share a shard, which is complete when the backward pass reaches the first vector.
   EXPECT_THAT(p.segments(ShardId{1}), ElementsAre(Segment{1, 0, 128}, Segment{3, 0, 10}));
   EXPECT_THAT(p.segments(ShardId{2}), ElementsAre(Segment{0, 50176, 50176}));
   EXPECT_THAT(p.segments(ShardId{3}), ElementsAre(Segment{0, 0, 50176}));
@@ -39,8 +39,10 @@ TEST(PartitionTest, AssignsShardsBySizeToTheServerWithTheSmallestLoad) {
   const Partition p = MakeOrDie(Mlp(), 65536, 2);
   EXPECT_EQ(p.server(ShardId{2}), ServerId{0});
   EXPECT_EQ(p.server(ShardId{3}), ServerId{1});
-  EXPECT_EQ(p.server(ShardId{0}), ServerId{0});  // 1280 on a tie
-  EXPECT_EQ(p.server(ShardId{1}), ServerId{1});  // 138 to the lighter one
+  // Both servers have equally many values before the shard of 1280 values is assigned, so server 0
+  // gets it. Server 1 then has fewer values and gets the shard of 138 values.
+  EXPECT_EQ(p.server(ShardId{0}), ServerId{0});
+  EXPECT_EQ(p.server(ShardId{1}), ServerId{1});
   EXPECT_THAT(p.ShardsOf(ServerId{1}), ElementsAre(ShardId{1}, ShardId{3}));
 }
 

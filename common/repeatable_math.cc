@@ -56,8 +56,8 @@ double Power(double base, double exponent) {
 }
 
 double HalfCosine(double p) {
-  // (1 + cos(pi p)) / 2 = 1 - sin^2(pi p / 2) = sin^2(pi (1 - p) / 2): uses the form with the
-  // smaller sine.
+  // (1 + cos(pi p)) / 2 = 1 - sin^2(pi p / 2) = sin^2(pi (1 - p) / 2). The code uses the form with
+  // the smaller sine.
   if (p < 0.5) {
     const double sine = Sine(std::numbers::pi / 2 * p);
     return 1 - sine * sine;

@@ -31,7 +31,7 @@ TEST(ValueHashTest, OrderAndLengthChangeTheHash) {
   EXPECT_NE(HashValues(std::vector<float>{0}), HashValues(std::vector<float>{0, 0}));
 }
 
-// Programs of other versions compute the same hash.
+// The hash must not change between versions, because programs of different versions compare hashes.
 TEST(ValueHashTest, TheHashHasRecordedValues) {
   EXPECT_EQ(HashValues(std::vector<float>{1, -2, 3, -4, 5}), 10298992152621653155u);
 }

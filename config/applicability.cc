@@ -42,7 +42,7 @@ const OptimizerTraits& OptimizerOf(const JobConfig& config) {
   return kOptimizers[config.optimization().optimizer()];
 }
 
-// Returns true if some push of the run uses one of CODECS, as the codec of the whole gradient.
+// Returns true if pushes of the job may use one of CODECS as the codec of the whole gradient.
 bool Pushes(const JobConfig& config, std::initializer_list<int> codecs) {
   const Compression& c = config.compression();
   for (int codec : codecs) {
@@ -69,7 +69,8 @@ bool PullsSparse(const JobConfig& config) {
   return PullsDeltasIn(config, {Codec::topk, Codec::randomk});
 }
 
-// Returns true if some push or pull uses one of CODECS, also for the values of a sparse codec.
+// Returns true if pushes or pulls of the job may use one of CODECS, directly or for the values of a
+// sparse codec.
 bool Uses(const JobConfig& config, std::initializer_list<int> codecs) {
   if (Pushes(config, codecs) || PullsDeltasIn(config, codecs)) return true;
   for (int codec : codecs) {
@@ -79,7 +80,7 @@ bool Uses(const JobConfig& config, std::initializer_list<int> codecs) {
   return false;
 }
 
-// Returns true if residuals can be other than 0.
+// Returns true if residuals may contain values other than 0.
 bool LosesValues(const JobConfig& config) {
   const Compression& c = config.compression();
   return ChoosesPush(config) || c.push() != Push::fp32 || c.first_push_part() > 0 ||
@@ -98,11 +99,11 @@ std::string OptimizersWith(bool OptimizerTraits::*uses) {
 }
 
 struct Condition {
-  // The fields that have an effect only if the condition holds.
+  // The fields that have an effect only if holds() returns true.
   std::vector<std::string_view> fields;
   bool (*holds)(const JobConfig& config);
   std::string text;
-  // The fields that the condition reads; a message shows their values.
+  // The fields that holds() reads. Messages show their values.
   std::vector<std::string_view> deciders;
 };
 

@@ -1,9 +1,7 @@
-// Decides which settings have an effect in a job. Setting a field that has no effect is an error,
-// even if the value is the default, because the user expects an effect:
+// Decides whether a setting has an effect in a job. A given setting without effect is refused, even
+// if it has its default value, because its author expects an effect.
 //
 //   --density: only valid with push: topk or randomk (got push: fp32)
-//
-// Pure functions; thread-safe.
 #ifndef THINWIRE_CONFIG_APPLICABILITY_H_
 #define THINWIRE_CONFIG_APPLICABILITY_H_
 
@@ -15,16 +13,15 @@
 
 namespace thinwire {
 
-// Returns true if the leaf field NAME of JobConfig has an effect in the job of CONFIG.
+// Returns true if the leaf field called NAME has an effect in the job of CONFIG.
 bool Applies(std::string_view name, const JobConfig& config);
 
-// Returns one problem for each field that CONFIG sets and that has no effect.
+// Returns one problem for each field that CONFIG sets and that has no effect in the job.
 Problems UselessFields(const JobConfig& config);
 
-// Removes from CONFIG and PLACES the fields of the job file that lost their effect because a flag
-// or an environment variable replaced another field of the file. For example, `--optimizer sgd`
-// drops `momentum` from a job file with `optimizer: nesterov`. REQUIRES: PLACES has the place of
-// every field that CONFIG sets.
+// Removes fields of the job file that have no effect any more because a flag or an environment
+// variable replaced another setting of the file. Example: `--optimizer sgd` removes `momentum` of a
+// file with `optimizer: nesterov`. PLACES contains the place of every field that CONFIG sets.
 void DropReplacedFields(JobConfig& config, FieldPlaces& places);
 
 }  // namespace thinwire

@@ -111,7 +111,7 @@ TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {
   std::set<std::string> tested;
   for (const Case& c : kCases) tested.insert(c.field);
   for (const Field& field : LeafFields(*JobConfig::descriptor())) {
-    // A field that does not apply somewhere has a condition.
+    // A field that has no effect in one of these jobs must have a condition.
     for (const char* job : {"", "consistency { mode: ssp }", "compression { push: fastest }"}) {
       if (!Applies(field.name(), Parsed(job))) {
         EXPECT_EQ(tested.count(field.name()), 1u) << field.name();

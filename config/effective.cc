@@ -48,7 +48,7 @@ ordered_json ElementOf(const Message& m, const FieldDescriptor& field, int i) {
   }
 }
 
-// Returns the given fields of MESSAGE.
+// Returns the fields that are set in MESSAGE as JSON.
 ordered_json JsonOf(const Message& message) {
   ordered_json fields = ordered_json::object();
   std::vector<const FieldDescriptor*> given;

@@ -1,4 +1,5 @@
-// The effective job contains every setting that has an effect, also if it has its default value.
+// The effective job contains every setting that has an effect, including settings with their
+// default value.
 #ifndef THINWIRE_CONFIG_EFFECTIVE_H_
 #define THINWIRE_CONFIG_EFFECTIVE_H_
 
@@ -9,11 +10,11 @@
 
 namespace thinwire {
 
-// CONFIG with every setting given that has an effect and a default. Texts without default stay
-// unset.
+// Returns CONFIG with the default value of each unset field that has an effect. Strings without a
+// default remain unset.
 JobConfig EffectiveJob(const JobConfig& config);
 
-// EffectiveJob as a job file, and as JSON for reports.
+// Return EffectiveJob(config) as the text of a job file, and as JSON for reports.
 std::string EffectiveText(const JobConfig& config);
 nlohmann::ordered_json EffectiveJson(const JobConfig& config);
 

@@ -8,7 +8,8 @@
 
 namespace thinwire {
 
-// "Compression.density" -> "push topk and randomk: the part of a shard's values that is sent."
+// Maps MESSAGE.FIELD to the field's comment. Example: "Compression.density" maps to "push topk and
+// randomk: the part of a shard's values that is sent."
 using FieldDocs = std::map<std::string, std::string>;
 
 // Returns the comment lines directly above each field of each message of PROTO, joined by spaces.

@@ -16,7 +16,8 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// The help lists the values of an enum beside its flag, or in the text below if there are more.
+// The help lists up to this number of enum values beside the flag, and more values in the text
+// below.
 constexpr size_t kMaxListedValues = 6;
 
 std::string Names(const FieldDescriptor& field, const char* separator) {
@@ -63,7 +64,8 @@ FieldFlags::FieldFlags(CLI::App& app, const std::vector<std::string_view>& only)
   for (Field& field : LeafFields(*JobConfig::descriptor())) {
     if (!only.empty() && std::ranges::find(only, field.name()) == only.end()) continue;
     const FieldDescriptor& descriptor = field.descriptor();
-    // Apply converts the words, because it can say what a field expects.
+    // The callback accepts all words. Apply converts them, because its messages name the expected
+    // values.
     CLI::Option* option = app.add_option(
         "--" + field.name(), [](const CLI::results_t&) { return true; },
         Describe(descriptor, docs));
@@ -123,7 +125,8 @@ absl::Status CheckNoExtras(const CLI::App& app) {
         absl::StrCat(flag, ": unknown flag",
                      nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)")));
   }
-  // A word without a flag may be the value of an unknown flag. Unknown flags are reported above.
+  // A word without a flag may be the value of an unknown flag. Therefore it is a problem only if
+  // there is no unknown flag.
   if (problems.empty() && !extras.empty()) {
     problems.push_back(absl::StrCat("\"", extras.front(), "\": not a flag (expected --NAME)"));
   }

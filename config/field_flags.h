@@ -1,16 +1,13 @@
 // FieldFlags: a flag and an environment variable for every field of a job, made by reflection from
 // proto/job.proto.
 //
-//   kind of field   flag                               environment variable
-//   number, text    --learning_rate 0.01               THINWIRE_LEARNING_RATE=0.01
-//                   --learning_rate=0.01
-//   bool            --ordered_fold                     THINWIRE_ORDERED_FOLD=true
-//                   --ordered_fold false
-//   repeated        --decay_at 0.5 --decay_at 0.75     THINWIRE_DECAY_AT=0.5,0.75
+//   --learning_rate 0.01             --learning_rate=0.01    THINWIRE_LEARNING_RATE=0.01
+//   --ordered_fold                   --ordered_fold false    THINWIRE_ORDERED_FOLD=true
+//   --decay_at 0.5 --decay_at 0.75                           THINWIRE_DECAY_AT=0.5,0.75
 //
-// A flag replaces the environment variable, which replaces the value in the file. If a flag of a
-// singular field is given twice, the last value counts. The flags of a repeated field replace all
-// its values in the file.
+// A flag overrides the environment variable, which overrides the value in the job file. If a flag
+// is given twice, the last value is used. A repeated field gets the values of all its flags, which
+// replace the values in the file.
 #ifndef THINWIRE_CONFIG_FIELD_FLAGS_H_
 #define THINWIRE_CONFIG_FIELD_FLAGS_H_
 
@@ -26,20 +23,21 @@
 
 namespace thinwire {
 
-// "THINWIRE_LEARNING_RATE" for "learning_rate".
+// Returns the name of the environment variable of a flag: "THINWIRE_LEARNING_RATE" for
+// "learning_rate".
 std::string EnvironmentName(std::string_view flag);
 
 // Not thread-safe.
 class FieldFlags {
  public:
-  // Adds a flag to APP for each leaf field of JobConfig, or for those in ONLY. APP must outlive
-  // this object.
+  // Adds a flag to APP for each leaf field of JobConfig or, if ONLY is not empty, for each leaf
+  // field in ONLY. APP must outlive this object.
   explicit FieldFlags(CLI::App& app, const std::vector<std::string_view>& only = {});
 
-  // Puts the given values into CONFIG, and their places ("--slack", "THINWIRE_SLACK") into PLACES.
-  // Removes fields of the file that lost their effect by that (DropReplacedFields in
-  // config/applicability.h). Errors: InvalidArgument with one line for each value that its field
-  // cannot hold. REQUIRES: APP has parsed the command line.
+  // Sets the fields of CONFIG to the values of flags and environment variables, and adds their
+  // places ("--slack", "THINWIRE_SLACK") to PLACES. Removes fields of the file that therefore have
+  // no effect any more (DropReplacedFields in config/applicability.h). Errors: InvalidArgument with
+  // one line for each value that does not fit its field. REQUIRES: APP has parsed the command line.
   absl::Status Apply(JobConfig& config, FieldPlaces& places) const;
 
  private:
@@ -52,9 +50,8 @@ class FieldFlags {
   std::vector<Flag> flags_;
 };
 
-// Checks that APP understood the whole command line. Errors: InvalidArgument "--learning_rat:
-// unknown flag (did you mean
-// --learning_rate?)".
+// Checks that APP recognized the whole command line. Errors: InvalidArgument
+// "--learning_rat: unknown flag (did you mean --learning_rate?)".
 absl::Status CheckNoExtras(const CLI::App& app);
 
 }  // namespace thinwire

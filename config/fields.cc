@@ -32,7 +32,7 @@ void AddLeafFields(const Descriptor& type, std::vector<const FieldDescriptor*> p
   }
 }
 
-// Returns the message that holds the field.
+// Returns the submessage of MESSAGE that directly contains FIELD.
 const Message& HolderOf(const Message& message, const Field& field) {
   const Message* holder = &message;
   for (size_t i = 0; i + 1 < field.path.size(); ++i) {
@@ -49,7 +49,8 @@ Message& MutableHolderOf(Message& message, const Field& field) {
   return *holder;
 }
 
-// Returns whether WORD is a value of the field.
+// Sets FIELD of MESSAGE to the value that WORD stands for. Returns false if WORD is not a value of
+// FIELD.
 bool Put(Message& message, const FieldDescriptor& field, const std::string& word) {
   const Reflection& reflection = *message.GetReflection();
   const bool repeated = field.is_repeated();

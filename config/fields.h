@@ -1,8 +1,8 @@
 // Provides access to the fields of a job file by reflection, so that proto/job.proto is the only
 // list of settings.
 //
-// A leaf field is a field that holds values: "learning_rate" in JobConfig.optimization. No two leaf
-// fields share a name, so a name alone identifies one.
+// A leaf field is a field whose type is not a message, such as "learning_rate" in
+// JobConfig.optimization. No two leaf fields share a name, so a name identifies a leaf field.
 #ifndef THINWIRE_CONFIG_FIELDS_H_
 #define THINWIRE_CONFIG_FIELDS_H_
 
@@ -30,36 +30,36 @@ struct Field {
 // Returns all leaf fields of TYPE and of the messages in it, in the order of their declaration.
 std::vector<Field> LeafFields(const google::protobuf::Descriptor& type);
 
-// Returns true if MESSAGE states the field. A field that only has its default is not stated.
+// Returns true if FIELD is set in MESSAGE. An unset field, which has its default value, is not
+// given.
 bool IsGiven(const google::protobuf::Message& message, const Field& field);
 
 // Returns the value of the field in text format, or its default: "topk", "0.01", "[0.5, 0.75]".
 std::string ValueText(const google::protobuf::Message& message, const Field& field);
 
-// Sets the field from a word without quotes, or adds the word to a repeated field. Errors:
-// InvalidArgument "wrong value (expected true or false, got maybe)".
+// Sets FIELD to the value that WORD, without quotes, stands for; adds the value if FIELD is
+// repeated. Errors: InvalidArgument "wrong value (expected true or false, got maybe)".
 absl::Status SetFromWord(google::protobuf::Message& message, const Field& field,
                          const std::string& word);
 
-// Removes the field's values.
+// Removes all values of FIELD.
 void Clear(google::protobuf::Message& message, const Field& field);
 
-// Sets a field that is not given to its default. A repeated field and a text without default stay
-// unset.
+// Sets FIELD to its default if it is not set. A repeated field and a string without a default
+// remain unset.
 void SetToDefault(google::protobuf::Message& message, const Field& field);
 
 // Returns a description of the field's values: "a whole number from 0 to 4294967295", "one of sync,
 // backup, ssp, async".
 std::string ExpectedValue(const google::protobuf::FieldDescriptor& field);
 
-// Returns "wrong value (expected EXPECTED, got GOT)". Adds the nearest name if the field is an
-// enum.
+// Returns "wrong value (expected EXPECTED, got GOT)", with a suggestion if the field is an enum.
 std::string WrongValueText(const google::protobuf::FieldDescriptor& field, std::string_view got);
 
 // Returns the names of the values of an enum field, in the order of their declaration.
 std::vector<std::string_view> EnumNames(const google::protobuf::FieldDescriptor& field);
 
-// Returns the default of a field that is not repeated; "" for a message and for a text without
+// Returns the default of a field that is not repeated; "" for a message and for a string without a
 // default.
 std::string DefaultText(const google::protobuf::FieldDescriptor& field);
 

@@ -20,7 +20,8 @@ using Mode = Consistency::Mode;
 using Pull = Compression::Pull;
 using Push = Compression::Push;
 
-// The enums of job.proto have the numbers of the enum classes; job_test.cc compares their names.
+// The enums in job.proto have the same numbers as the C++ enum classes. job_test.cc compares the
+// names.
 CodecId CodecOf(int value) { return static_cast<CodecId>(value); }
 
 Rule RuleOf(const Consistency& c) {
@@ -83,7 +84,8 @@ CodecSpec PushCodecOf(CodecId id, const Compression& c) {
   CodecSpec spec = CodecSpecOf(id, c);
   spec.density = c.density();
   spec.values = CodecOf(c.topk_values());
-  // Without error feedback, randomk must not shrink the mean of the gradients.
+  // Without error feedback, the sent gradient must be unbiased: dropped values are never sent
+  // later.
   spec.unbiased = !c.error_feedback();
   return spec;
 }
@@ -181,7 +183,7 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
   Problems problems = UselessFields(config);
   const JobSpec spec = JobSpecOf(config, problems);
   std::vector<Problem> all = problems.list();
-  // A field without effect needs no second problem about its value.
+  // For a field without effect, only that problem is reported, not also a problem of its value.
   const Problems invalid = spec.Validate();
   for (const Problem& problem : invalid.list()) {
     const bool reported = std::ranges::any_of(

@@ -22,14 +22,16 @@
 
 namespace thinwire {
 
-// Errors: InvalidArgument with one line per problem, in the order of the fields.
+// Returns the checked job of CONFIG. Errors: InvalidArgument with one line per problem, in the
+// order of the fields.
 absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places = {});
 
-// "3:50ms". Errors: InvalidArgument "wrong value (expected WORKER:DELAY, such as 3:50ms, got x)".
+// Parses WORKER:DELAY, such as "3:50ms". Errors: InvalidArgument "wrong value (expected
+// WORKER:DELAY, such as 3:50ms, got x)".
 absl::StatusOr<Straggler> ParseStraggler(std::string_view text);
 
-// Splits "a:7000,b:7000". Errors: InvalidArgument that names the entry that is not host:port with a
-// port from 1 to 65535.
+// Splits a list of addresses, such as "a:7000,b:7000". Errors: InvalidArgument that names the first
+// entry that is not host:port with a port from 1 to 65535.
 absl::StatusOr<std::vector<std::string>> ParseAddresses(std::string_view text);
 
 // Returns true if ADDRESS is host:port or [::1]:port with a port from LEAST_PORT to 65535.

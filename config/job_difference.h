@@ -10,17 +10,18 @@
 namespace thinwire {
 
 enum class Compared {
-  kAllButTask,  // what servers and workers share
-  kTask,        // what workers share
+  kAllButTask,  // all settings except `task`: servers and workers must agree on these settings
+  kTask,        // the settings in `task`: the workers must agree on these settings
 };
 
-// Returns every difference, or nullopt if there is none:
+// Returns a text with all differences, or nullopt if the jobs do not differ. Example:
 //
 //   optimization.optimizer differs from the job's (expected sgd, got adam); ...
 //
-// A field that is absent equals its default. A field that this program does not know differs from
-// its absence and is named by its number. Not compared, because they may differ between processes:
-// device, threads, data_dir, model_file, precision, straggler, silence_seconds and report.
+// An absent field equals its default. An unknown field, such as a field of a newer program, that is
+// present in one job only is a difference, and the text names its number. The following fields may
+// differ between processes and are not compared: device, threads, data_dir, model_file, precision,
+// straggler, silence_seconds and report.
 std::optional<std::string> JobDifference(const JobConfig& expected, const JobConfig& got,
                                          Compared compared);
 

@@ -74,7 +74,7 @@ TEST(JobDifferenceTest, AnUnknownFieldIsNamedByItsNumber) {
 }
 
 TEST(JobDifferenceTest, AnUnknownEnumValueIsADifference) {
-  // Optimizer 1000 as a newer program would send it.
+  // The job of a newer program, with optimizer number 1000.
   JobConfig newer;
   ASSERT_TRUE(newer.ParseFromString(std::string("\x22\x03\x08\xe8\x07", 5)));
   EXPECT_EQ(JobDifference(JobConfig(), newer, Compared::kAllButTask),

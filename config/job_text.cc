@@ -26,7 +26,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
-// A job file has about a page of text. A file above the limit is not a job file.
+// The size limit of a job file. A job file usually has about one page of text.
 constexpr size_t kMaxBytes = 1 << 20;
 
 // Keeps the first error of protobuf's parser. Its line and column count from 0.
@@ -46,7 +46,7 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   std::optional<Error> error;
 };
 
-// Returns the offset of a position in TEXT; for a position behind the end, the length of TEXT.
+// Returns the offset of a position in TEXT; for a position after the end, the length of TEXT.
 size_t OffsetOf(std::string_view text, int line, int column) {
   size_t at = 0;
   for (int i = 0; i < line; ++i) {
@@ -172,7 +172,7 @@ class Parser {
       const auto found = LastField(*name, offset);
       return Line(found ? found->offset : offset, *name + ": given twice");
     }
-    // For enums and booleans, protobuf reports the position behind the value.
+    // For enums and booleans, protobuf reports the position after the value.
     std::optional<std::string> got = QuotedAfter(error.text, "Unknown enumeration value of ");
     if (!got) got = QuotedAfter(error.text, "Value: ");
     auto name = QuotedAfter(error.text, "field ");

@@ -7,8 +7,8 @@
 //   job.textproto:4:1: density: not a field here (it belongs in compression { })
 //   job.textproto:5:3: ordered_fold: wrong value (expected true or false, got yes)
 //
-// CheckJob of config/job.h checks the values later. The text may come from anywhere: no text
-// crashes the parser.
+// CheckJob of config/job.h checks the values later. The text is not trusted: no text crashes the
+// parser.
 #ifndef THINWIRE_CONFIG_JOB_TEXT_H_
 #define THINWIRE_CONFIG_JOB_TEXT_H_
 
@@ -26,10 +26,11 @@ struct JobText {
   FieldPlaces places;
 };
 
-// FILE is the name of the file in messages. Errors: InvalidArgument with one line.
+// Parses TEXT. FILE is the file name for messages. Errors: InvalidArgument with one line.
 absl::StatusOr<JobText> ParseJobText(std::string_view text, std::string_view file);
 
-// Errors: those of ParseJobText, and the error of the operating system if the file cannot be read.
+// Reads and parses the file PATH. Errors: the errors of ParseJobText, and the error of the
+// operating system if the file cannot be read.
 absl::StatusOr<JobText> ReadJobFile(const std::string& path);
 
 }  // namespace thinwire

@@ -11,7 +11,8 @@ std::string LineOf(const Problem& problem, const FieldPlaces& places) {
   auto place = places.find(problem.field);
   if (place == places.end()) place = places.find(name);
   if (place == places.end()) return absl::StrCat(name, ": ", problem.text);
-  // A flag and an environment variable name their field, a position in a file does not.
+  // A place that is a flag or an environment variable contains the name of the field. A position in
+  // a file does not, so the name is added.
   return absl::StrCat(place->second, ": ",
                       IsFilePlace(place->second) ? absl::StrCat(name, ": ") : "", problem.text);
 }

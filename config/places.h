@@ -1,4 +1,4 @@
-// FieldPlaces says where each field of a job was set, so that a message can point there.
+// FieldPlaces maps each field of a job to the place where the field was set, for use in messages.
 //
 //   source of the value   place                 start of a message about it
 //   a job file            job.textproto:7:5     job.textproto:7:5: density: ...
@@ -15,7 +15,8 @@
 
 namespace thinwire {
 
-// By the name of the field; an element of a repeated field by "decay_at[1]" too.
+// Maps the name of a field to its place. Elements of a repeated field also have keys, such as
+// "decay_at[1]".
 using FieldPlaces = std::map<std::string, std::string>;
 
 // Returns true if PLACE is a position in a file.

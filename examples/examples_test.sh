@@ -1,5 +1,6 @@
 #!/bin/sh
-# THINWIRE EXAMPLE...: checks every example, and that the effective job of each is a valid job file, too.
+# Usage: examples_test.sh THINWIRE EXAMPLE...
+# Checks that every example is a valid job file, and that the effective job of each example is also a valid job file.
 set -eu
 thinwire=$1
 shift

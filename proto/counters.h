@@ -18,11 +18,12 @@ namespace thinwire {
 void ForEachCounter(const google::protobuf::Message& message,
                     const std::function<void(const std::string& name, uint64_t value)>& visit);
 
-// Adds each counter of `from` to the same counter of `to`. REQUIRES: both have the same type.
+// Adds each counter of `from` to the same counter of `to`. REQUIRES: both messages have the same
+// type.
 void AddCounters(const google::protobuf::Message& from, google::protobuf::Message& to);
 
-// CounterArray counts without reflection, for code that runs per message or per push. Not
-// thread-safe.
+// CounterArray stores the counters of one message type in an array, for code that runs per message
+// or per push. Incrementing a counter uses no reflection. Not thread-safe.
 //
 //   CounterArray counters(*WorkerCounters::descriptor());
 //   counters.Add(WorkerCounters::kReconnectsFieldNumber);
@@ -33,11 +34,11 @@ class CounterArray {
   // REQUIRES: `field_number` belongs to a counter of the message type.
   void Add(int field_number, uint64_t n = 1) { counts_[static_cast<size_t>(field_number)] += n; }
 
-  // Sets the counters of `message`. REQUIRES: it has the type given to the constructor.
+  // Sets the counters of `message`. REQUIRES: `message` has the type given to the constructor.
   void CopyTo(google::protobuf::Message& message) const;
 
  private:
-  std::vector<uint64_t> counts_;  // by field number
+  std::vector<uint64_t> counts_;  // indexed by field number
 };
 
 }  // namespace thinwire

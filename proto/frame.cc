@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-// T is Plain or const Plain: each list of fields below serves both reading and writing.
+// True if T is Plain or const Plain. With it, each EachField function below serves both reading and
+// writing.
 template <typename T, typename Plain>
 concept Is = std::same_as<std::remove_const_t<T>, Plain>;
 
@@ -91,7 +92,8 @@ void EachField(auto& visit, Is<ServerFrame> auto& frame) {
 // Parses fields. A field with a known number and another wire type counts as unknown.
 class FieldReader {
  public:
-  // ENTRIES_LEFT counts down over the whole frame.
+  // ENTRIES_LEFT is the number of entries that the frame may still contain. All readers of a frame
+  // decrement the same variable.
   FieldReader(WireReader& reader, size_t& entries_left)
       : reader_(reader), entries_left_(entries_left) {}
 

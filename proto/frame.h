@@ -4,9 +4,10 @@
 //
 // A frame contains the message's fields in order; each payload is the last field of its entry.
 //
-// Like protobuf, parsing skips unknown fields and uses the last value of a repeated scalar field.
-// It never reads beyond its input, and accepts at most kMostEntries entries, so that a message of a
-// few MiB with nothing but entry headers cannot occupy a hundred times its size.
+// Like protobuf, the parser skips unknown fields and uses the last value of a scalar field that
+// occurs several times. The parser never reads beyond its input. It accepts at most kMostEntries
+// entries; otherwise a message of a few MiB that consists of empty entries would take a hundred
+// times its size in memory.
 #ifndef THINWIRE_PROTO_FRAME_H_
 #define THINWIRE_PROTO_FRAME_H_
 
@@ -22,8 +23,8 @@ namespace thinwire {
 
 inline constexpr size_t kMostEntries = 65536;
 
-// Values of read_codec besides dense codecs: the published changes since held_version, and all
-// published values.
+// The values of read_codec that are not codec ids: kReadDeltas requests the published changes since
+// held_version, kReadPublished requests all published values.
 inline constexpr uint32_t kReadDeltas = 64;
 inline constexpr uint32_t kReadPublished = 65;
 
@@ -53,7 +54,7 @@ struct ReadEntry {
   bool operator==(const ReadEntry&) const = default;
 };
 
-// WorkerMessage.
+// The contents of a WorkerMessage (parameter_service.proto).
 struct WorkerFrame {
   WorkerId worker;
   Incarnation incarnation;
@@ -84,8 +85,9 @@ struct ParametersEntry {
   Step frontier;
   bool more = false;
   uint64_t published_hash = 0;
-  ByteChain selected;  // common/codec/sparse/index_list.h; empty unless unselected values return to
-                       // workers
+  // The index list of the values that gTop-k selected (common/codec/sparse/index_list.h). Empty
+  // unless unselected values return to workers.
+  ByteChain selected;
   ByteChain payload;
   bool operator==(const ParametersEntry&) const = default;
 };
@@ -101,7 +103,7 @@ struct WaitingEntry {
   bool operator==(const WaitingEntry&) const = default;
 };
 
-// ServerMessage.
+// The contents of a ServerMessage (parameter_service.proto).
 struct ServerFrame {
   Generation generation;
   Epoch epoch;

@@ -37,7 +37,7 @@ ByteChain Cut(const std::string& bytes, Random& random) {
   return cut;
 }
 
-// Returns a number with a random length in bits, often 0.
+// Returns a number with a random number of bits, and 0 in at least a quarter of the calls.
 uint64_t Any64(Random& random) { return random() % 4 == 0 ? 0 : random() >> random() % 64; }
 uint32_t Any32(Random& random) { return static_cast<uint32_t>(Any64(random)); }
 bool AnyBool(Random& random) { return random() % 2 == 0; }

@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-// Copying a smaller piece costs less than a slice of its own.
+// A piece of fewer bytes is copied, because creating a slice for it would take longer.
 constexpr size_t kSmallPieceBytes = 2048;
 
 using Owner = std::shared_ptr<const void>;

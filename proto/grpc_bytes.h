@@ -1,5 +1,5 @@
-// Conversions between ByteChain and gRPC's byte buffers, which share the memory of large pieces.
-// Thread-safe.
+// Conversions between ByteChain and gRPC's byte buffers. The result shares the memory of large
+// pieces. Thread-safe.
 #ifndef THINWIRE_PROTO_GRPC_BYTES_H_
 #define THINWIRE_PROTO_GRPC_BYTES_H_
 
@@ -9,7 +9,7 @@
 
 namespace thinwire {
 
-// Returns a chain of BUFFER's slices. Each slice lives as long as a piece of the chain uses it.
+// Returns a chain of BUFFER's slices. Each slice is freed when no piece of a chain refers to it.
 // Returns an empty chain if the buffer is unreadable.
 ByteChain FromByteBuffer(const grpc::ByteBuffer& buffer);
 

@@ -33,7 +33,7 @@ TEST(GrpcBytesTest, SmallAndLargePiecesComeBackInOrder) {
   EXPECT_EQ(FromByteBuffer(buffer), chain);
   std::vector<grpc::Slice> slices;
   ASSERT_TRUE(buffer.Dump(&slices).ok());
-  EXPECT_EQ(slices.size(), 6u);  // the two small neighbours share one
+  EXPECT_EQ(slices.size(), 6u);  // the two adjacent small pieces share a slice
 }
 
 TEST(GrpcBytesTest, ALargePieceIsSharedBothWays) {

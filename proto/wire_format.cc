@@ -18,7 +18,7 @@ enum : uint32_t {
   kFixed32 = 5
 };
 
-// Protobuf's own parser has the same limit.
+// The limit of nested groups, which is also the limit of protobuf's parser.
 constexpr size_t kMaxGroupDepth = 100;
 
 }  // namespace
@@ -119,7 +119,7 @@ void WireReader::Skip(uint32_t tag) {
   }
 }
 
-// Iterative, so that a peer cannot determine the depth of the stack.
+// This function is iterative: with recursion, a peer could make the call stack overflow.
 void WireReader::SkipGroup(uint32_t field) {
   std::vector<uint32_t> open = {field};
   uint32_t tag;

@@ -25,11 +25,11 @@ namespace thinwire {
 constexpr uint32_t VarintTag(uint32_t field) { return field << 3; }
 constexpr uint32_t BytesTag(uint32_t field) { return field << 3 | 2; }
 
-// Reads a chain from front to back. After the first error, NextTag returns false and all values are
-// empty, so that a caller may check status() once, at the end.
+// Reads a chain from front to back. After the first error, NextTag returns false, and Varint() and
+// Bytes() return 0 and an empty chain. A caller may therefore check status() once, at the end.
 class WireReader {
  public:
-  // CHAIN outlives the reader.
+  // CHAIN must outlive the reader.
   explicit WireReader(const ByteChain& chain);
 
   // Reads the next field's tag. Returns false at the end of the current message, or after an error.
@@ -38,11 +38,13 @@ class WireReader {
   // wire type.
   uint64_t Varint();
   ByteChain Bytes();
-  // Skips a value of any type; a group with its contents.
+  // Skips the value of the field with tag TAG. The value may have any type; a group is skipped with
+  // its contents.
   void Skip(uint32_t tag);
 
-  // Enters a message that is a field of the current one. Leave returns to the outer message after
-  // NextTag has returned false.
+  // Enter begins to read the submessage whose tag was read last, and returns the end of the outer
+  // message. After NextTag has returned false, Leave continues with the outer message; it takes the
+  // result of Enter.
   size_t Enter();
   void Leave(size_t outer_end);
 
@@ -61,7 +63,7 @@ class WireReader {
   size_t piece_ = 0;     // the piece with the next byte
   size_t in_piece_ = 0;  // below pieces_[piece_].bytes.size(), except at the end of the chain
   size_t position_ = 0;
-  size_t end_;  // of the current message
+  size_t end_;  // the end of the current message
   absl::Status status_;
 };
 
@@ -69,7 +71,7 @@ class WireReader {
 class WireWriter {
  public:
   void Varint(uint32_t field, uint64_t value);
-  // Writes all values into one field.
+  // Writes all values into one packed field.
   void PackedVarints(uint32_t field, const std::vector<uint32_t>& values);
   void Payload(uint32_t field, const ByteChain& payload);
   // Writes MESSAGE as a field, even if it is empty.
@@ -85,7 +87,8 @@ class WireWriter {
   void Put(uint64_t value);
 
   std::vector<std::byte> own_;
-  std::vector<std::pair<size_t, ByteChain>> payloads_;  // with the number of own_ bytes before each
+  // Each payload, with the number of bytes of own_ that precede it.
+  std::vector<std::pair<size_t, ByteChain>> payloads_;
   size_t payload_bytes_ = 0;
 };
 

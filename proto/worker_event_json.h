@@ -1,7 +1,7 @@
-// The lines that a worker prints: one WorkerEvent as protobuf JSON. Field names are those of
-// worker_event.proto. 64-bit integers are JSON strings ("41"), as protobuf JSON prescribes; numbers
-// and texts are printed even when they are 0 or empty; unset optional fields are left out; a NaN is
-// the string "NaN".
+// The output lines of a worker. Each line is one WorkerEvent as protobuf JSON, with the field names
+// of worker_event.proto. 64-bit integers are JSON strings ("41"), as protobuf JSON requires;
+// numbers and strings are printed even when they are 0 or empty; unset optional fields are omitted;
+// a NaN is the string "NaN".
 //
 //   {"worker":0,"step":{"step":"41","epoch":0,"examples":"1312","seconds":1.93,"counters":{...},
 //                       "waiting":"","loss":0.53}}
@@ -15,7 +15,7 @@
 
 namespace thinwire {
 
-// Returns the line of `event`, without a newline. Bytes that are not UTF-8 are left out.
+// Returns the line of `event`, without a newline. Bytes that are not valid UTF-8 are omitted.
 std::string PrintWorkerEvent(const WorkerEvent& event);
 
 // Parses a line. Unknown fields are ignored, so that a newer worker's lines can be read.

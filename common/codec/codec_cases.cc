@@ -12,8 +12,8 @@
 namespace thinwire {
 namespace {
 
-// The standard fixes the numbers of std::mt19937, but not those of its distributions. Therefore the
-// distributions are written out.
+// The C++ standard defines the numbers of std::mt19937 but not the algorithms of its distributions.
+// Therefore this class implements the distributions.
 class Draws {
  public:
   explicit Draws(uint32_t seed) : random_(seed) {}
@@ -80,8 +80,8 @@ bool HasFixedValues(const CodecSpec& spec) {
 
 double MaxNormalLoss(const CodecSpec& spec, size_t count) {
   if (!IsDense(spec.id)) {
-    // The k largest values have k/n of |v|^2 or more (Stich et al. 2018, lemma A.1), and k random
-    // values have k/n of it in the mean.
+    // The squares of the k largest values sum to at least k/n of |v|^2 (Stich et al. 2018, lemma
+    // A.1); the squares of k random values sum to k/n of |v|^2 in the mean.
     CodecSpec values = spec;
     values.id = spec.values;
     const auto all = static_cast<double>(count);
@@ -112,8 +112,8 @@ double MaxNormalLoss(const CodecSpec& spec, size_t count) {
     case CodecId::kLloyd1:
       return 0.46;
     default:
-      // Each bit more than halves the loss, except that of the few values beyond the table's
-      // largest entry.
+      // Each additional bit reduces the loss to less than half, except the loss of the few values
+      // above the table's largest entry.
       if (spec.id > CodecId::kLloyd1) return table_loss(CodecId::kLloyd1, spec.id) + 0.003;
       return table_loss(CodecId::kTable1, spec.id) + 0.016;
   }

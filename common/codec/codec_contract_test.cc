@@ -33,7 +33,7 @@ class CodecContract : public testing::TestWithParam<CodecSpec> {
     ASSERT_EQ(payload->count(), values.size());
     ASSERT_EQ(payload->bytes(), bytes);
     ASSERT_EQ(EncodedPayload(bytes, values.size()), *payload);
-    // topk sends the smaller of its payload and a dense one.
+    // topk sends a dense payload if a topk payload is not smaller.
     ASSERT_TRUE(payload->codec() == codec_->id() || payload->codec() == values_);
     ASSERT_TRUE(PayloadIsFinite(*payload));
     const std::vector<float> decoded = Decoded(*payload);
@@ -41,13 +41,14 @@ class CodecContract : public testing::TestWithParam<CodecSpec> {
       ASSERT_EQ(decoded, values);
     }
     if (HasFixedValues(GetParam())) {
-      // A decoded value is exact in the codec, so a second round trip does not change it.
+      // The codec represents a decoded value exactly, so a second round trip does not change the
+      // value.
       ASSERT_EQ(Decoded(Payload(decoded)), decoded);
     }
     for (size_t i = 0; i < values.size(); ++i) ASSERT_TRUE(std::isfinite(decoded[i])) << i;
   }
 
-  // Expects that every function that reads BYTES gives the values READ.
+  // Expects that every decoding function gives the values READ for the payload BYTES.
   void ExpectAllReadersAgree(const ByteChain& bytes, const std::vector<float>& read) const {
     const size_t count = read.size();
     const auto checked = CheckPayload(bytes, count);
@@ -171,8 +172,8 @@ TEST_P(CodecContract, APayloadOfAnotherLengthOrCountIsRefused) {
     longer.push_back(std::byte{0});
     ASSERT_FALSE(CheckPayload(ByteChain(longer), count).ok());
     ASSERT_FALSE(CheckPayload(ByteChain(bytes), SIZE_MAX / 8).ok());
-    // A sparse payload of one more value can have the same bytes, and so can one whose codes share
-    // bytes.
+    // Payloads of COUNT and COUNT + 1 values can have equal bytes if they are sparse or if several
+    // codes share a byte.
     const bool sparse = PayloadIsSparse(CheckPayload(ByteChain(bytes), count).value());
     if (!sparse && HasFixedValues(GetParam())) {
       ASSERT_FALSE(CheckPayload(ByteChain(bytes), count - 1).ok());

@@ -28,9 +28,9 @@ class HostilePayloadOfEachCodec : public testing::TestWithParam<CodecSpec> {
     return CheckPayload(ByteChain(Encoded(*codec_, values)), values.size()).value();
   }
 
-  // Expects that the values READ of PAYLOAD are within every limit that PayloadIsWithin confirms.
-  // If PayloadIsWithin tests the values themselves and not a table, it must also confirm every
-  // limit that they are within.
+  // Expects that READ, the values decoded from PAYLOAD, are within every limit that PayloadIsWithin
+  // confirms. If PayloadIsWithin tests the values and not a table, it must also confirm every limit
+  // that the values are within.
   void ExpectLimitsHold(const CheckedPayload& payload, std::span<const float> read) const {
     for (const float limit : {0.0f, 1e-3f, 1.0f, 10.0f, 1e6f, Limits::max()}) {
       const bool within =
@@ -42,8 +42,8 @@ class HostilePayloadOfEachCodec : public testing::TestWithParam<CodecSpec> {
   }
 };
 
-// A damaged payload is refused, or decodes to other values within the arrays (a sanitizer watches
-// the bounds).
+// A damaged payload is refused, or decodes to other values without an access out of bounds, which a
+// sanitizer would detect.
 TEST_P(HostilePayloadOfEachCodec, DamagedPayloadsAreRefusedOrDecoded) {
   std::mt19937 random(15);
   const size_t count = 57;
@@ -64,14 +64,14 @@ TEST_P(HostilePayloadOfEachCodec, DamagedPayloadsAreRefusedOrDecoded) {
     DecodePayloadAdd(*payload, 1.0f, sum);
     ExpectLimitsHold(*payload, sum);
   }
-  // Every payload has bytes that no check can refuse, and a codec id that most changes make
-  // invalid.
+  // Some changed bytes give another valid payload; most changes of the codec id give an invalid
+  // one.
   EXPECT_GE(refused, 5);
   EXPECT_GE(decoded, 100);
 }
 
-// NaN, infinity and huge numbers that no encoder writes, anywhere among the first bytes: in a
-// table, or among the values of a sparse payload.
+// Writes NaN, infinity and huge numbers, which no encoder writes, at every offset of the first
+// bytes: into a table, or into the values of a sparse payload.
 TEST_P(HostilePayloadOfEachCodec, HostileNumbersNeverPassForSmallerOnes) {
   const size_t count = 570;  // so that a sparse payload has more than four bytes of values
   const std::vector<std::byte> bytes = Encoded(*codec_, Gauss(count, 19));
@@ -126,7 +126,7 @@ TEST_P(HostilePayloadOfEachCodec, TheLimitAppliesToDecodedMagnitudes) {
 INSTANTIATE_TEST_SUITE_P(All, HostilePayloadOfEachCodec, testing::ValuesIn(AllCodecSpecs()),
                          [](const auto& info) { return SpecName(info.param); });
 
-// The codecs that send every value, or the largest ones, in a number format.
+// Returns the codecs that send all values, or the largest values, in a number format.
 std::vector<CodecSpec> NumberFormatSpecs() {
   std::vector<CodecSpec> specs;
   for (const CodecSpec& spec : AllCodecSpecs()) {
@@ -167,12 +167,13 @@ TEST_P(HostileNumberFormat, OneInfinityIsFoundAtEveryIndex) {
 INSTANTIATE_TEST_SUITE_P(All, HostileNumberFormat, testing::ValuesIn(NumberFormatSpecs()),
                          [](const auto& info) { return SpecName(info.param); });
 
-// PayloadIsWithin reads tables and not values, so an entry that no value uses counts too.
+// PayloadIsWithin tests all table entries instead of the values, including entries that no value
+// uses.
 TEST(HostilePayloadTest, ATableEntryThatNoValueUsesIsRefused) {
   struct Unused {
     const char* codec;
-    // The offset of a table entry that no value uses. Among equal entries an encoder uses the last
-    // one; onebit's entry for negative values is unused because all values are positive.
+    // The offset of a table entry that no value uses. Encoders use the last of several equal
+    // entries, and the onebit payload of this test has no negative value.
     size_t at;
   };
   const std::vector<float> values(40, 0.25f);

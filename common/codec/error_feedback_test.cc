@@ -71,8 +71,8 @@ TEST_P(ErrorFeedbackOfEachCodec, ProducedEqualsAppliedPlusResidualOverAThousandS
 // Returns an upper bound of the residual's norm, in norms of a gradient. If a codec leaves a part q
 // of |r + g|^2, and the gradients g are independent of the residual r, then |r|^2 = q (|r|^2 +
 // |g|^2) in the mean, so |r| = sqrt(q / (1 - q)) |g|. table_1 sends the 99th percentile for every
-// magnitude. This increases the error of most arrays (|v - C(v)|^2 is 3.5 |v|^2 for normal values),
-// and the residual grows until the gradients are small compared with it.
+// magnitude. For most arrays the error is larger than the array (|v - C(v)|^2 is 3.5 |v|^2 for
+// normal values), and the residual grows until the gradients are small compared with the residual.
 double MaxResidualNorm(const CodecSpec& spec) {
   if (spec.id == CodecId::kTable1) return 25;
   const double left = MaxNormalLoss(spec, kCount);
@@ -98,7 +98,7 @@ TEST_P(ErrorFeedbackOfEachCodec, TheResidualStaysWithinItsBound) {
     feedback.Encode(*codec, gradient, {.shared = step, .per_worker = step}, payload);
     const double left = Power(feedback.residual());
     if (GetParam().id != CodecId::kTable1) {
-      // The drawn entries of one array may hold less than their mean share of its power.
+      // The drawn values of one array may have less than their mean share of the array's power.
       const bool drawn = GetParam().id == CodecId::kRandomK;
       ASSERT_LE(left, (drawn ? 1 : MaxNormalLoss(GetParam(), kCount)) * Power(sum))
           << "step " << step;

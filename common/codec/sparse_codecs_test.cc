@@ -96,7 +96,7 @@ TEST(TopKCodecTest, PayloadsOfAThousandthHaveTheDocumentedSizes) {
   }
 }
 
-// Half of the values with their indices can take more bytes than all values.
+// With density 0.5, the sent values with their indices can take more bytes than all values.
 TEST(TopKCodecTest, AShardIsSentDenseIfThatIsNotLarger) {
   const std::vector<float> values = Gauss(1000, 4);
   const auto codec_of = [&](double density, CodecId id) {

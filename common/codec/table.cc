@@ -24,7 +24,7 @@ MadeCodec MakeCodebook(const CodecRow& row, const CodecSpec& spec) {
   return MakeCodebookCodec(*row.codebook, row.SettingsOf(spec));
 }
 
-// Makes the codec of a sparse payload's values.
+// Returns the codec that encodes the values of a sparse payload.
 MadeCodec MakeValues(const CodecSpec& spec) {
   const CodecRow& row = RowOf(spec.values);
   return row.make(row, spec);
@@ -84,7 +84,7 @@ CodecRow Sparse(std::string_view name, const SparseFormat& format, decltype(Code
           .make = make};
 }
 
-// The order groups the rows by their uses, as table.h says.
+// Returns the rows in the order that CodecTable() documents.
 std::vector<CodecRow> Rows() {
   return {
       Dense(CodecId::kFp32, "fp32"),
@@ -133,7 +133,7 @@ struct Table {
   Table& operator=(const Table&) = delete;
 
   const std::vector<CodecRow> rows;
-  std::array<const CodecRow*, 256> by_id = {};  // null where there is no codec
+  std::array<const CodecRow*, 256> by_id = {};  // null for an id without a codec
   std::vector<std::string_view> names;
   size_t dense_count = 0;
   size_t parameter_count = 0;

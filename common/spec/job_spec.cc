@@ -10,9 +10,9 @@ namespace {
 constexpr absl::Duration kYear = absl::Hours(24 * 365);
 constexpr absl::Duration kMaxDelay = absl::Hours(1);
 
-// A sparse delta that covers fewer values than an update changes is a second error feedback. Around
-// a momentum that moves every parameter in every update it never catches up, and training diverges.
-// Both limits were measured.
+// If a sparse delta contains fewer values than an update changes, the published parameters lag
+// behind the masters. With momentum, every update changes every parameter; at a low density the lag
+// grows and training diverges. These smallest densities were measured.
 constexpr double kLeastDensityWithSlots = 0.1;
 constexpr double kLeastDensityWithCorrection = 0.002;
 
@@ -29,8 +29,9 @@ void RequireDuration(std::string_view field, absl::Duration got, Problems& probl
                    "above 0 and at most a year of seconds", absl::ToDoubleSeconds(got));
 }
 
-// SETTING is the setting that the sparse delta does not go with. Only topk of LEAST_DENSITY was
-// measured to converge.
+// Adds a problem if a sparse pull is combined with SETTING. The exception is delta_topk with a
+// density of at least LEAST_DENSITY and, if NEEDS_WARMUP, a density warm-up of pushes; this
+// combination converged in measurements.
 void CheckSparsePull(const JobSpec& job, double least_density, bool needs_warmup,
                      std::string_view setting, std::string_view alternative, Problems& problems) {
   const CodecSpec& codec = *job.publish->codec;
@@ -63,7 +64,8 @@ void CheckSparsePull(const JobSpec& job, Problems& problems) {
 void CheckCombinations(const JobSpec& job, Problems& problems) {
   const bool sync = job.rule.fold == Fold::kRound && job.rule.quorum == job.rule.workers;
   if (job.sparse_updates.unselected_owner == UnselectedOwner::kWorkers && !sync) {
-    // In the other modes a push belongs to no round, or its worker reads past the round's answer.
+    // In modes ssp and async, a push belongs to no round. In mode backup, a worker may skip the
+    // answer of a round.
     problems.Add("selection_rest", absl::StrCat("workers is only valid with mode: sync (got mode: ",
                                                 std::string(job.rule.mode()), ")"));
   }

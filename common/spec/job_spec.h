@@ -1,5 +1,5 @@
-// JobSpec describes a whole job. config/ makes one from a job file and flags; servers and workers
-// read the parts that they need. Immutable.
+// JobSpec describes a whole job. config/ makes a JobSpec from a job file and flags; servers and
+// workers read the parts that they need. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_JOB_SPEC_H_
 #define THINWIRE_COMMON_SPEC_JOB_SPEC_H_
 
@@ -41,17 +41,18 @@ struct JobSpec {
   ScheduleSpec schedule;
   SparseUpdateSpec sparse_updates;
   PushSpec push;
-  // How workers read parameters: published deltas, or else whole parameters in PULL_CODEC.
+  // If set, workers read parameters as published deltas; otherwise as whole parameters in
+  // PULL_CODEC.
   std::optional<PublishOptions> publish;
   CodecId pull_codec = CodecId::kFp32;
-  uint64_t shard_size = 0;  // values; 0: the default of common/partition.h
+  uint64_t shard_size = 0;  // largest number of values; 0: the default of common/partition.h
   TaskSpec task;
-  absl::Duration silence = absl::Seconds(10);  // of a server, before a worker gives up
+  absl::Duration silence = absl::Seconds(10);  // a worker exits if a server is silent this long
   std::vector<Straggler> stragglers;
-  std::string report;  // the file of the report of `thinwire train`; empty: none
+  std::string report;  // the report file of `thinwire train`; empty: no report
 
-  // Checks every part, and the combinations of settings that undo each other or made real training
-  // diverge (docs/deltas.md has the measurements).
+  // Checks every part. Refuses combinations of settings that cancel each other or that diverged in
+  // measurements (docs/deltas.md).
   Problems Validate() const;
 
   bool operator==(const JobSpec&) const = default;

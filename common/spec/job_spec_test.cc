@@ -10,7 +10,7 @@ namespace {
 
 std::string Error(const JobSpec& job) { return std::string(job.Validate().ToStatus().message()); }
 
-// The field of the first problem; "" if there is none.
+// Returns the field of the first problem of JOB, or "" if JOB has no problem.
 std::string Field(const JobSpec& job) {
   const Problems problems = job.Validate();
   return problems.empty() ? "" : problems.list()[0].field;

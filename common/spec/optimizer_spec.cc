@@ -9,7 +9,7 @@ Problems OptimizerSpec::Validate() const {
   problems.RequireDecay("momentum", momentum);
   problems.RequireDecay("beta1", beta1);
   problems.RequireDecay("beta2", beta2);
-  // With epsilon 0, a value that never had a gradient would become 0 / 0.
+  // With epsilon 0, the update of a parameter whose gradients were all 0 would be 0 / 0.
   problems.RequirePositiveFloat("epsilon", epsilon);
   problems.RequireFloat("weight_decay", weight_decay);
   return problems;

@@ -19,14 +19,15 @@ enum class OptimizerKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW, 
 
 struct OptimizerTraits {
   std::string_view name;
-  // The settings that the formula reads, apart from the learning rate and weight_decay.
+  // True if the optimizer's formula reads the setting. Every formula reads the learning rate and
+  // weight_decay.
   bool uses_momentum = false;
   bool uses_betas = false;
   bool uses_epsilon = false;
   // True if the optimizer has slots, which are its state per value.
   bool has_slots = false;
-  // True if a running mean of gradients moves a parameter even in updates whose gradient is 0
-  // there.
+  // True if an update may change a parameter whose gradient is 0, because the optimizer keeps a
+  // running mean of gradients.
   bool has_velocity = false;
 };
 
@@ -62,7 +63,7 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
   double weight_decay = 0;
 
-  // Checks every setting, also those that this optimizer does not read.
+  // Checks every setting, also settings that this optimizer does not read.
   Problems Validate() const;
 
   bool operator==(const OptimizerSpec&) const = default;

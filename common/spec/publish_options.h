@@ -1,6 +1,5 @@
-// PublishOptions: how the servers publish parameters as deltas (`pull: delta` and its variants;
-// docs/deltas.md). A delta is the change of a shard's values between two published versions. A
-// value type.
+// PublishOptions configures how servers publish parameters as deltas (`pull: delta` and its
+// variants). docs/deltas.md describes deltas. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_PUBLISH_OPTIONS_H_
 #define THINWIRE_COMMON_SPEC_PUBLISH_OPTIONS_H_
 
@@ -15,15 +14,13 @@
 namespace thinwire {
 
 struct PublishOptions {
-  // The codec that encodes the deltas; nullopt: deltas are exact.
+  // The codec of a delta; nullopt: exact deltas.
   std::optional<CodecSpec> codec;
-  // Bytes of past deltas that a shard keeps for workers that fell behind.
+  // Bytes of past deltas that a shard keeps for workers that are several versions behind.
   size_t log_bytes = size_t{4} << 20;
-  // The number of updates that one delta covers; 0: as many as there are live workers. Modes ssp
-  // and async only.
+  // Modes ssp and async: the number of updates per delta; 0: the number of live workers.
   uint32_t every = 0;
 
-  // Returns every problem of these options, by the names of their fields in a job file.
   Problems Validate() const;
 
   bool operator==(const PublishOptions&) const = default;

@@ -16,7 +16,7 @@ Problems PushSpec::Validate() const {
   problems.RequireFraction("first_push_part", warmup.first_part);
   problems.RequireDecay("correction_momentum", correction.momentum);
   problems.RequireFloat("gradient_clip", gradient_clip);
-  // The corrected momentum accumulates in the residual.
+  // Momentum correction accumulates the unsent momentum in the residual.
   if (correction.enabled && !error_feedback) {
     problems.Add("error_feedback", "required by momentum_correction (expected true, got false)");
   }

@@ -1,4 +1,4 @@
-// PushSpec configures the way of a gradient from the backward pass to the wire.
+// PushSpec configures the processing of a gradient between the backward pass and the wire.
 //
 //   gradient -> clip -> momentum correction -> + residual (error feedback) -> codec -> wire
 //
@@ -22,17 +22,17 @@ namespace thinwire {
 // How the push codec is chosen at run time; client/encode/codec_choice.h has the formula.
 enum class ChoiceRule : uint8_t {
   kAuto,     // follows the measured network speed during the whole run
-  kFastest,  // takes the fastest codec after the first step, for good
+  kFastest,  // chooses the fastest codec once, after the first step
 };
 
 std::ostream& operator<<(std::ostream& out, ChoiceRule rule);
 
-// How pushes begin before they go on with the push codec. Parts are parts of the planned steps, 0
-// to 1.
+// The warm-up of pushes: a density warm-up, and a different codec in the first part of the run.
+// Parts are fractions of the planned steps, 0 to 1.
 struct PushWarmup {
   DensityWarmup density;
   double first_part = 0;
-  CodecSpec first;  // the codec of that part; DENSITY sets its density
+  CodecSpec first;  // the codec of the first part; DENSITY determines its density
 
   bool operator==(const PushWarmup&) const = default;
 };
@@ -42,20 +42,20 @@ struct CorrectionOptions {
   bool enabled = false;
   float momentum = 0.9f;
   bool nesterov = false;
-  bool factor_masking = true;  // forget the momentum of values that were sent
+  bool factor_masking = true;  // sets the momentum of sent values to 0
 
   bool operator==(const CorrectionOptions&) const = default;
 };
 
 struct PushSpec {
   CodecSpec codec;
-  // With a rule, the codec is one of CANDIDATES or fp32; CODEC and WARMUP have no effect.
+  // If set, the worker chooses among CANDIDATES and fp32, and CODEC and WARMUP have no effect.
   std::optional<ChoiceRule> choose;
-  std::vector<CodecSpec> candidates;  // the most exact first
+  std::vector<CodecSpec> candidates;  // in descending order of accuracy
   bool error_feedback = true;
   PushWarmup warmup;
   CorrectionOptions correction;
-  // The largest norm of the gradient of all workers together; 0: no clipping.
+  // The largest L2 norm of the gradient of all workers together; 0: no clipping.
   double gradient_clip = 0;
 
   Problems Validate() const;

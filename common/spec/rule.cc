@@ -3,7 +3,7 @@
 namespace thinwire {
 namespace {
 
-// A server keeps a row per worker and shard, so a larger number is a typing error.
+// A server stores a row per worker and shard, so a larger number of workers is certainly a mistake.
 constexpr uint32_t kMaxWorkers = 65536;
 
 }  // namespace

@@ -1,14 +1,12 @@
-// Rule is the consistency rule of a job. All modes are settings of one rule (docs/consistency.md).
-// The frontier of a shard is the step of its open round with kRound, and the smallest unfinished
-// step of the live workers with kPush.
+// Rule is the consistency rule of a job. The modes are settings of this rule (docs/consistency.md).
 //
-//   mode         fold     a round closes when                        a read of step t is answered
-//   sync         kRound   every live worker has finished the step    once t <= frontier
-//   backup N+b   kRound   N pushes are accepted, or as in sync       once t <= frontier
-//   ssp(s)       kPush    there are no rounds                        once t <= frontier + s
-//   async        kPush    there are no rounds                        at once
+//   mode        fold    a round closes when                        a read for step t is answered
+//   sync        kRound  every live worker has finished the step    if t <= frontier
+//   backup N+b  kRound  N pushes are accepted, or when sync would  if t <= frontier
+//   ssp(s)      kPush   -                                          if t <= frontier + s
+//   async       kPush   -                                          at once
 //
-// A value type.
+// Immutable.
 #ifndef THINWIRE_COMMON_SPEC_RULE_H_
 #define THINWIRE_COMMON_SPEC_RULE_H_
 
@@ -28,15 +26,15 @@ enum class Fold : uint8_t {
 
 inline constexpr uint64_t kUnboundedSlack = std::numeric_limits<uint64_t>::max();
 
-// Use the four functions below to make a rule.
+// Use one of the four functions below to make a Rule.
 struct Rule {
   Fold fold = Fold::kRound;
   uint32_t workers = 1;     // all workers of the job: N + b in backup
   uint32_t quorum = 1;      // kRound: accepted pushes that close a round; equals workers in sync
   uint64_t slack = 0;       // 0 with kRound, s in ssp, kUnboundedSlack in async
   uint32_t fold_every = 1;  // kPush: accepted gradients per update
-  // sync: the gradients of a step are added in the order of the workers' numbers.
-  bool ordered_fold = false;
+  bool ordered_fold =
+      false;  // sync: add the gradients of a step in the order of the workers' numbers
 
   static Rule Sync(uint32_t workers, bool ordered_fold = false) {
     return {.workers = workers, .quorum = workers, .ordered_fold = ordered_fold};
@@ -59,9 +57,9 @@ struct Rule {
             .fold_every = fold_every};
   }
 
-  // Returns "sync", "backup", "ssp" or "async". A backup rule without a backup worker is "sync".
+  // "sync", "backup", "ssp" or "async". Backup without a backup worker is sync.
   std::string_view mode() const;
-  // Returns the largest number of gradients in one update.
+  // The largest number of gradients in one update.
   uint32_t MostFolded() const { return fold == Fold::kRound ? workers : fold_every; }
 
   Problems Validate() const;

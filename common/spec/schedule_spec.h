@@ -23,9 +23,9 @@ struct ScheduleSpec {
   ScheduleKind kind = ScheduleKind::kConstant;
   double learning_rate = 0.01;
   double warmup = 0;                  // the part of the run, 0 to 1, over which the rate rises
-  std::vector<double> decay_at = {};  // kStep: parts of the run, rising
-  double decay_factor = 0.1;          // kStep
-  double power = 1;                   // kPolynomial
+  std::vector<double> decay_at = {};  // kStep: the parts of the run, 0 to 1, ascending
+  double decay_factor = 0.1;          // kStep: the factor of the rate at each decay_at
+  double power = 1;                   // kPolynomial: the exponent
 
   Problems Validate() const;
 

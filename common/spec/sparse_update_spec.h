@@ -3,7 +3,7 @@
 //   lazy_slots          an update changes parameters and slots only where the gradient has an entry
 //   selection_density   gTop-k: only the largest values of the folded gradient reach the optimizer
 //
-// docs/optimizers.md describes both. A value type.
+// docs/optimizers.md describes both. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_SPARSE_UPDATE_SPEC_H_
 #define THINWIRE_COMMON_SPEC_SPARSE_UPDATE_SPEC_H_
 
@@ -21,20 +21,20 @@ namespace thinwire {
 // The processes that keep the gradient values that gTop-k did not select.
 enum class UnselectedOwner : uint8_t { kServer, kWorkers };
 
-// The names in a job file, in the order of UnselectedOwner.
+// In the order of UnselectedOwner.
 inline constexpr std::string_view kUnselectedOwnerNames[] = {"server", "workers"};
 
 std::ostream& operator<<(std::ostream& out, UnselectedOwner owner);
 
 struct SparseUpdateSpec {
   bool lazy_slots = false;
-  // The fraction of a shard's values that gTop-k selects, in (0, 1]; nullopt: no selection.
+  // The part of a shard's values that gTop-k selects; nullopt: no selection.
   std::optional<double> selection_density;
-  size_t selection_least = 1;      // the minimum number of selected values, at any density
+  size_t selection_least = 1;      // the smallest number of selected values at any density
   DensityWarmup selection_warmup;  // equal to the warm-up of the push density
   UnselectedOwner unselected_owner = UnselectedOwner::kServer;
 
-  // Returns true if the accumulator should keep a sum of sparse gradients as a sparse sum.
+  // Returns true if the accumulator should store the sum of sparse gradients as a sparse array.
   bool WantsSparse() const { return lazy_slots || selection_density.has_value(); }
 
   Problems Validate() const;
@@ -43,7 +43,7 @@ struct SparseUpdateSpec {
   friend std::ostream& operator<<(std::ostream& out, const SparseUpdateSpec& spec);
 };
 
-// Checks WARMUP with the names that its fields have in a job file.
+// Checks WARMUP. The problems use the names of the job file.
 Problems ValidateDensityWarmup(const DensityWarmup& warmup);
 
 }  // namespace thinwire

@@ -1,5 +1,5 @@
-// TaskSpec selects the model and the data of a job and the settings of training. LossScaling
-// configures the factor of the loss in low precision. Both are immutable.
+// TaskSpec selects the model, the dataset and the training settings of a job. LossScaling
+// configures the loss scale in low precision. Both are immutable.
 #ifndef THINWIRE_COMMON_SPEC_TASK_SPEC_H_
 #define THINWIRE_COMMON_SPEC_TASK_SPEC_H_
 
@@ -27,15 +27,15 @@ std::ostream& operator<<(std::ostream& out, ModelKind kind);
 std::ostream& operator<<(std::ostream& out, DatasetKind kind);
 std::ostream& operator<<(std::ostream& out, Precision precision);
 
-// A larger scale gains nothing: with it, a gradient of 2^-48 is scaled to 0.5, and an ordinary loss
-// stays far below the largest float.
+// The largest loss scale. It scales a gradient of 2^-48 to 2^-24, the smallest positive fp16
+// number, and an ordinary loss multiplied by it is far below the largest float.
 inline constexpr float kLargestLossScale = 0x1p24f;
 
 // How a worker scales its loss so that small gradients of a backward pass in low precision do not
 // become 0 (Micikevicius et al. 2018, section 3.2). worker/loss_scale.h applies it.
 struct LossScaling {
-  float first = 65536;       // a power of two from 1 to LARGEST
-  uint64_t interval = 2000;  // steps in a row without overflow after which the scale doubles
+  float first = 65536;       // the initial scale, a power of two from 1 to LARGEST
+  uint64_t interval = 2000;  // consecutive steps without overflow after which the scale doubles
   float largest = kLargestLossScale;
 
   bool operator==(const LossScaling&) const = default;
@@ -48,18 +48,19 @@ struct TaskSpec {
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   uint32_t batch_size = 32;  // examples in one worker's step
   uint32_t epochs = 1;
-  uint64_t seed = 1;            // of the first parameters and of the shuffling
+  uint64_t seed = 1;            // random seed of the initial parameters and of the shuffling
   std::string device = "auto";  // auto, cpu or cuda:N
-  uint32_t threads = 1;         // of one worker's arithmetic
-  uint64_t train_examples = 0;  // how many examples are used; 0: all
+  uint32_t threads = 1;         // CPU threads that one worker computes with
+  uint64_t train_examples = 0;  // the number of used training examples; 0: all
   uint64_t test_examples = 0;
   Precision precision = Precision::kFp32;
-  uint32_t loss_scale = 0;  // 0: 65536 with kFp16, otherwise no scaling
+  uint32_t loss_scale = 0;  // the initial scale; 0: 65536 with kFp16, otherwise no scaling
   uint32_t loss_scale_interval = 2000;
 
   Problems Validate() const;
 
-  // nullopt: the loss is not scaled. bf16 needs no scale because it has the exponents of fp32.
+  // Returns the loss scaling, or nullopt if the loss is not scaled. bf16 requires no scaling,
+  // because it has the exponent range of fp32.
   std::optional<LossScaling> loss_scaling() const;
 
   bool operator==(const TaskSpec&) const = default;

@@ -62,7 +62,8 @@ void CodebookFormat::Code(std::span<const float> values, size_t, const RandomKey
   std::array<float, kernels::kLargestTable / 2> thresholds;
   const size_t count = fitted.table.size() / 2 - 1;
   for (size_t i = 0; i < count; ++i) {
-    // The middle of two magnitudes, whose sum may exceed a float.
+    // The mean of two magnitudes. Each is halved first, because their sum may exceed the largest
+    // float.
     thresholds[i] = 0.5f * fitted.table[i] + 0.5f * fitted.table[i + 1];
   }
   const int bits = std::bit_width(fitted.table.size()) - 1;
@@ -122,8 +123,8 @@ bool CodebookFormat::IsWithin(const ValueBody& body, float limit) const {
   return true;
 }
 
-// Calls use(i, n, codes) for consecutive blocks of COUNT codes: `codes` holds those of values first
-// + i to first + i + n - 1, at most kBlock.
+// Calls use(i, n, codes) for consecutive blocks of COUNT codes. `codes` contains the n codes of the
+// values first + i to first + i + n - 1; n is at most kBlock.
 template <typename Use>
 void CodebookFormat::ForEachCodes(const ValueBody& body, size_t first, size_t count, float scale,
                                   const Use& use) const {

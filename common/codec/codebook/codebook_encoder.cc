@@ -35,8 +35,8 @@ class CodebookCodec final : public Codec {
   }
 
  private:
-  // Encodes GRADIENT or, unless RESIDUAL is empty, their sum, and leaves the encoding error in
-  // RESIDUAL.
+  // Encodes GRADIENT if RESIDUAL is empty. Otherwise encodes GRADIENT + RESIDUAL and sets RESIDUAL
+  // to the encoding error.
   size_t EncodeGroups(std::span<const float> gradient, std::span<float> residual,
                       const RandomKeys& keys, std::byte* out) const;
   // Writes the codes of a group to PACKED. The group begins at index FIRST. RESIDUAL is the same

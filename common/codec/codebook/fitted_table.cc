@@ -52,7 +52,8 @@ float Percentile(std::span<const float> sorted, double part) {
 void Refine(std::span<const float> sorted, std::span<float> entries) {
   auto begin = sorted.begin();
   for (size_t e = 0; e < entries.size(); ++e) {
-    // The next entry is still the previous iteration's, and later samples do not need this one.
+    // entries[e + 1] still has the value of the previous iteration, as the algorithm requires. No
+    // later sample reads entries[e].
     auto end = sorted.end();
     if (e + 1 < entries.size()) {
       const float middle = 0.5f * entries[e] + 0.5f * entries[e + 1];
@@ -104,7 +105,8 @@ class LloydTable final : public CodebookFormat {
   }
 };
 
-// lloyd_1: with one magnitude Lloyd's algorithm gives the mean, which needs no sample.
+// lloyd_1: with one magnitude, Lloyd's algorithm gives the mean, which is computed without a
+// sample.
 class MeanTable final : public CodebookFormat {
  public:
   constexpr MeanTable()

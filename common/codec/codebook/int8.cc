@@ -18,8 +18,8 @@ class Int8 final : public CodebookFormat {
 
   void FillTable(const CodebookHead& head, std::span<const float> numbers, float scale,
                  std::span<float> table) const override {
-    // Only codes that the encoder does not use give a product beyond the largest float. Such a
-    // product is limited to the largest float, unless the step itself is not finite.
+    // A product can exceed the largest float only for codes that the encoder does not use. Such a
+    // product is limited to the largest float, unless the step size is not finite.
     constexpr float kMax = std::numeric_limits<float>::max();
     const auto zero = static_cast<float>(std::to_integer<int>(head[0]));
     for (size_t c = 0; c < table.size(); ++c) {

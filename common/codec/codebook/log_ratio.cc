@@ -8,10 +8,10 @@
 namespace thinwire {
 namespace {
 
-// The fit ignores magnitudes below this part of the largest one.
+// The fit ignores magnitudes below this fraction of the largest magnitude.
 constexpr float kSmallestPart = 1.0f / 256;
 
-// r^8
+// Returns ratio^8.
 float EighthPower(float ratio) {
   const float fourth = ratio * ratio * (ratio * ratio);
   return fourth * fourth;
@@ -39,8 +39,8 @@ class Log4 final : public CodebookFormat {
     FillSignedTable(magnitude, scale, table);
   }
 
-  // Chooses the largest ratio whose eight steps reach from the largest magnitude to the smallest.
-  // Each entry lies in the middle of its step.
+  // Chooses the largest ratio (nearest to 1) whose eight steps cover the range from the largest to
+  // the smallest magnitude. Each table entry lies in the middle of its step.
   void Fit(std::span<const float> values, CodebookHead& head, std::span<float>) const override {
     const float largest = kernels::LargestMagnitude(values);
     float smallest = largest;

@@ -76,7 +76,7 @@ const CodebookFormat& QsgdFormat() {
 }
 
 CodebookSettings QsgdSettings(uint32_t levels) {
-  // The head has one byte: more levels stay outside the range that Shape accepts.
+  // The head stores the levels in one byte. Larger numbers become 255, which Shape refuses.
   return {.head = {static_cast<std::byte>(std::min(levels, uint32_t{255}))}};
 }
 

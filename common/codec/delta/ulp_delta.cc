@@ -20,24 +20,24 @@ namespace {
 constexpr IndexCoder kCoder = IndexCoder::kEliasFano;
 constexpr size_t kHeadBytes = sizeof(uint32_t) + 1;
 constexpr int kMaxOrder = 31;
-// The bits of the largest q = u + 2^order, where u is at most 2^32 - 2.
+// The largest width in bits of q = u + 2^order, where u is 0 to 2^32 - 2 (ulp_delta.h).
 constexpr int kMaxBits = 33;
 
-// Returns the number that is coded for a difference: small if the difference is small, positive or
-// negative. REQUIRES: the difference is not 0.
+// Returns the number u (ulp_delta.h) of the difference between FROM and TO. u is small if the
+// difference is small, positive or negative. REQUIRES: the difference is not 0.
 uint32_t Coded(float from, float to) {
   const auto difference =
       static_cast<int32_t>(kernels::OrdinalOfFloat(to) - kernels::OrdinalOfFloat(from));
   return ((static_cast<uint32_t>(difference) << 1) ^ static_cast<uint32_t>(difference >> 31)) - 1;
 }
 
-// The inverse of Coded.
+// Returns the difference that Coded maps to CODED.
 uint32_t DifferenceOf(uint32_t coded) {
   const uint32_t zigzag = coded + 1;
   return (zigzag >> 1) ^ (0 - (zigzag & 1));
 }
 
-// Returns the length of a code in bits.
+// Returns the length in bits of the code of CODED.
 int CodeBits(uint32_t coded, int order) {
   return 2 * std::bit_width(coded + (uint64_t{1} << order)) - 1 - order;
 }
@@ -47,7 +47,8 @@ struct Choice {
   size_t bits;
 };
 
-// Returns the order with the fewest bits. The estimate rounds each number down to a power of two.
+// Returns the order that takes the fewest bits by an estimate, which rounds each number down to a
+// power of two.
 Choice ChooseOrder(std::span<const uint32_t> coded) {
   std::array<size_t, kMaxBits> widths{};
   for (const uint32_t number : coded) ++widths[std::bit_width(number)];
@@ -77,7 +78,7 @@ class BitWriter {
     word_ |= bits << count_;
     count_ += count;
     while (count_ >= 32) PutBytes(4);
-    // At most 31 bits remain, so 33 more fit.
+    // word_ now contains at most 31 bits, so the next 33 bits fit.
   }
   void Finish() { PutBytes((count_ + 7) / 8); }
 
@@ -99,8 +100,8 @@ class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // Decodes the next exponential Golomb code of order ORDER. Returns nullopt at the end of the bits
-  // and for bits that no encoder writes.
+  // Decodes the next number, which was coded with ORDER. Returns nullopt at the end of the bits and
+  // for bits that no encoder writes.
   std::optional<uint32_t> Next(int order) {
     Fill();
     const int zeros = std::countr_zero(word_);
@@ -116,11 +117,11 @@ class BitReader {
     return static_cast<uint32_t>(number);
   }
 
-  // Returns whether only the zeros that fill the last byte are left.
+  // Returns whether the only unread bits are the zeros that fill the last byte.
   bool AtEnd() const { return next_ == bytes_.size() && count_ < 8 && word_ == 0; }
 
  private:
-  // Loads at least 56 bits, or all bits that are left.
+  // Fills word_ with at least 56 unread bits, or with all unread bits if there are fewer.
   void Fill() {
     if (next_ + sizeof(word_) <= bytes_.size()) {
       uint64_t more;
@@ -143,12 +144,12 @@ class BitReader {
   }
 
   const std::span<const std::byte> bytes_;
-  size_t next_ = 0;    // the first byte that is not in word_
+  size_t next_ = 0;    // the index of the first byte that is not in word_
   uint64_t word_ = 0;  // zeros above count_
   int count_ = 0;
 };
 
-// A payload in one span, split into its parts. REQUIRES: it has a whole head.
+// A payload in one span, split into its parts. REQUIRES: the payload contains a complete head.
 struct Parts {
   Parts(const ByteChain& payload, size_t count) : bytes(payload.Contiguous(scratch)) {
     std::memcpy(&entry_count, bytes.data(), sizeof(entry_count));
@@ -159,7 +160,7 @@ struct Parts {
   Parts& operator=(const Parts&) = delete;
 
   bool has_indices() const { return bytes.size() >= kHeadBytes + index_bytes; }
-  // REQUIRES, for both: has_indices().
+  // Both functions REQUIRE has_indices().
   std::span<const std::byte> indices() const { return bytes.subspan(kHeadBytes, index_bytes); }
   std::span<const std::byte> codes() const { return bytes.subspan(kHeadBytes + index_bytes); }
 

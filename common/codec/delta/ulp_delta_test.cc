@@ -31,7 +31,7 @@ std::vector<uint32_t> Different(const Floats& a, const Floats& b) {
   return indices;
 }
 
-// Returns the same bytes with each byte in a piece of its own.
+// Returns the bytes of PAYLOAD with each byte in a separate piece.
 ByteChain InPieces(const ByteChain& payload) {
   ByteChain pieces;
   for (size_t i = 0; i < payload.size(); ++i) pieces.Append(payload.Sub(i, 1));
@@ -105,7 +105,7 @@ TEST(UlpDeltaTest, SmallChangesTakeFewBytes) {
   const Floats changes = Draw(100000, 1e-4f, 4);
   Floats to = from;
   for (size_t i = 0; i < to.size(); ++i) to[i] += changes[i];
-  // About 6 of the 32 bits of a value's number stay the same.
+  // A difference takes about 6 bits fewer than the 32 bits of a value.
   EXPECT_LT(RoundTrip(from, to), 100000u * 3);
   for (size_t i = 0; i < to.size(); ++i) to[i] = std::nextafter(from[i], 1.0f);
   EXPECT_EQ(RoundTrip(from, to), 5 + 100000u / 2)

@@ -63,7 +63,7 @@ class NumberFormat final : public ValueFormat {
     return UnitOfScaleByte(std::to_integer<uint8_t>(body.chain.At(body.offset)));
   }
 
-  // Runs over the codes of COUNT values from index FIRST on.
+  // Calls run for the codes of COUNT values from index FIRST on (ForEachCodeRun in code_runs.h).
   template <typename Run>
   static void ForEachRun(const ValueBody& body, size_t first, size_t count, const Run& run) {
     const size_t offset = body.offset + kScaleBytes<Format> + first * kCodeBytes<Format>;

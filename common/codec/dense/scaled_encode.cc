@@ -56,7 +56,8 @@ void EncodeScaled(std::span<const float> values, std::byte* out) {
     if (wanted > scale) grown_at = first;
     scale = std::max(scale, wanted);
     const float unit = UnitOfScaleByte(scale);
-    // A magnitude beyond the largest unit, or a value that is not finite, must be saturated.
+    // A magnitude above the range of the largest unit, or a value that is not finite, must be
+    // saturated. EncodeWithin does not saturate.
     if (!(largest <= kLargestCode * unit)) encode = kernels::Encode<Format>;
     encode(block, unit, codes + first);
   });
@@ -80,9 +81,9 @@ void EncodeScaledFeedback(std::span<const float> gradient, std::span<float> resi
     kernels::EncodeFeedback<Format>(added, block, UnitOfScaleByte(scale), codes + first);
   });
   ForEachBlock(grown_at, [&](size_t first, size_t n) {
-    // The decoded value plus the residual is v again, except for the sign of a zero: a code differs
-    // from v by at most half of its last place, so neither the subtraction nor this addition
-    // rounds.
+    // The decoded value plus the residual is exactly v, except for the sign of a zero. A decoded
+    // value differs from v by at most half a unit in the last place of the code, so neither the
+    // earlier subtraction nor this addition rounds.
     const auto block = residual.subspan(first, n);
     const float unit = UnitOfScaleByte(scales[first / kBlockValues]);
     kernels::DecodeAdd<Format>(codes + first, unit, 1.0f, block);

@@ -39,7 +39,7 @@ bool LowPaddingIsZero(std::span<const std::byte> code, size_t low_bits) {
   return std::to_integer<int>(code[low_bits / 8]) >> (low_bits % 8) == 0;
 }
 
-// Returns the 8 bytes from BYTE on; bytes beyond the end are 0.
+// Returns the 8 bytes at offset BYTE; bytes beyond the end of BYTES are 0.
 uint64_t WordAt(std::span<const std::byte> bytes, size_t byte) {
   uint64_t word = 0;
   if (byte + kWordBytes <= bytes.size()) {
@@ -76,7 +76,7 @@ class LowWriter {
   const uint64_t mask_;
   std::byte* out_;
   uint64_t word_ = 0;
-  unsigned used_ = 0;  // bits of the word, below 64
+  unsigned used_ = 0;  // the number of bits in the word, below 64
 };
 
 // Sets bits of BYTES in ascending order; all other bits become 0. Not thread-safe.
@@ -106,7 +106,7 @@ class BitWriter {
   uint64_t word_ = 0;
 };
 
-// Returns the length of the code.
+// Writes the code of INDICES to OUT and returns its length in bytes.
 template <IndexCoder kCoder>
 size_t EncodeWith(std::span<const uint32_t> indices, size_t universe, std::byte* out) {
   if (indices.empty()) return 0;
@@ -211,7 +211,8 @@ bool IndexReader::FindBit() {
 bool IndexReader::MoreBits() { return FindBit(); }
 
 size_t IndexReader::Next(std::span<uint32_t> out) {
-  // Except in the shortest codes, at least one word follows the low part and can be read with it.
+  // In all codes except the shortest, at least 8 bytes follow each byte of the low part, so a whole
+  // word can be read.
   const auto low_at = [&](size_t bit) {
     uint64_t word;
     std::memcpy(&word, code_.data() + bit / 8, kWordBytes);
@@ -237,7 +238,7 @@ size_t IndexReader::NextOf(std::span<uint32_t> out, const LowAt& low_at) {
   uint64_t least = least_;
   size_t filled = 0;
   while (filled < out.size() && FindBit()) {
-    // Handles the set bits of one word in registers.
+    // Processes the set bits of one word. The local copies allow the compiler to use registers.
     uint64_t word = word_;
     const size_t first_bit = upper_byte_ * 8;
     for (; word != 0 && filled < out.size(); word &= word - 1, ++filled, low_bit += low_bits) {

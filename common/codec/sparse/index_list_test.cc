@@ -62,7 +62,7 @@ TEST(IndexListTest, IndicesThatDescendOrExceedTheUniverseAreRefused) {
   EXPECT_EQ(ErrorOf(BytesOf(EncodeIndexList(Indices{999}, 1002)), 1000), "");
 }
 
-// Thus a damaged list is refused, or is another list.
+// Therefore a damaged list is either refused or equals the encoding of another list.
 TEST(IndexListTest, EveryDecodedListEncodesToTheSameBytes) {
   std::mt19937 random(1);
   int refused = 0;

@@ -110,7 +110,7 @@ absl::StatusOr<SparseLayout> SparseLayout::CheckLengths(const SparseFormat& form
   const ValueBody values = layout.Values(payload);
   ASSIGN_OR_RETURN(const size_t bytes, layout.values_->BodyBytes(values));
   layout.indices_offset_ = values.offset + bytes;
-  // Coded indices follow the values.
+  // Coded indices follow the values; a payload with drawn indices ends after the values.
   const bool long_enough = payload.size() >= layout.indices_offset_;
   if (!long_enough || (DrawsIndices(format) && payload.size() > layout.indices_offset_)) {
     return absl::InvalidArgumentError(

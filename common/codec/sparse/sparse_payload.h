@@ -39,10 +39,10 @@ inline constexpr SparseFormat kRandomKFormat = {CodecId::kRandomK, SparseFormat:
 struct SparseHead {
   SparseFormat format = kTopKFormat;
   size_t entry_count = 0;                     // k
-  IndexCoder coder = IndexCoder::kEliasFano;  // of coded indices
-  uint64_t draw = 0;                          // of drawn indices
+  IndexCoder coder = IndexCoder::kEliasFano;  // the encoding of the indices, if kCoded
+  uint64_t draw = 0;                          // the number that determines the indices, if kDrawn
 
-  // The length of the head. The dense payload of the values follows it.
+  // Returns the length of the head. The dense payload of the values follows the head.
   size_t bytes() const;
   // Writes the head to OUT, which has bytes() bytes.
   void Put(std::byte* out) const;

@@ -44,7 +44,7 @@ class TopKCodec final : public Codec {
     }
     std::vector<uint32_t> indices(SparseEntryCount(density_, residual.size(), least_));
     std::vector<float> entries(indices.size());
-    std::vector<float> errors(indices.size());  // the encoding errors of the entries
+    std::vector<float> errors(indices.size());  // encoding errors of the entries
     kernels::AddAndSelectTopK(gradient, residual, {indices, entries}, memory.threshold);
     const size_t begin = PutHead(indices.size(), out.data());
     CodecMemory unused;
