@@ -57,8 +57,8 @@ TEST(JobTest, TheEnumsOfTheFileAreThoseOfTheSpecs) {
   ExpectNames(*Compression::IndexCoder::Value_descriptor(), kIndexCoderNames);
 }
 
-// Checks that TYPE has exactly the codecs in NAMES, each called PREFIX + name with the number
-// OFFSET + id, and the values in OTHERS.
+// Checks that the enum TYPE has exactly these values: one per codec in NAMES, and those in OTHERS.
+// The value of a codec is called PREFIX + name and has the number OFFSET + id.
 void ExpectCodecs(const google::protobuf::EnumDescriptor& type,
                   std::span<const std::string_view> names, const std::string& prefix, int offset,
                   const std::vector<std::string>& others) {

@@ -26,8 +26,8 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Calls body(d, i) for the first index i of each full vector, with the tag D of its lanes, then for
-// each remaining index with a tag of one lane.
+// Calls body(d, i) once per full vector: i is the vector's first index, d the Highway tag of a full
+// vector. Then calls body(d, i) once per remaining index, with the Highway tag of a one-lane vector.
 template <class Body>
 HWY_INLINE void ForEachVector(size_t count, const Body& body) {
   const hn::ScalableTag<float> d;

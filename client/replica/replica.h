@@ -2,12 +2,12 @@
 // contains the values.
 //
 //   FULL   sets all values of a shard
-//   ADD    adds to the shard's values; applies only to the base version that the entry names
+//   ADD    adds to the shard's values; applies only to the base version stated in the message
 //   MOVE   an ulp delta (docs/deltas.md); applies only to the base version, like ADD
 //
 // A server that publishes deltas sometimes sends the hash of the resulting values. If the replica's
-// values of a shard have another hash, the replica forgets the shard. The client then reads the
-// shard in full before training uses it.
+// values of a shard have another hash, the replica marks the shard as missing. The client then
+// reads the shard in full before training uses it.
 #ifndef THINWIRE_CLIENT_REPLICA_REPLICA_H_
 #define THINWIRE_CLIENT_REPLICA_REPLICA_H_
 

@@ -98,7 +98,8 @@ TEST_P(ErrorFeedbackOfEachCodec, TheResidualStaysWithinItsBound) {
     feedback.Encode(*codec, gradient, {.shared = step, .per_worker = step}, payload);
     const double left = Power(feedback.residual());
     if (GetParam().id != CodecId::kTable1) {
-      // The drawn values of one array may have less than their mean share of the array's power.
+      // randomk selects values at random. The selected values of one array can have a smaller part
+      // of its sum of squares than on average.
       const bool drawn = GetParam().id == CodecId::kRandomK;
       ASSERT_LE(left, (drawn ? 1 : MaxNormalLoss(GetParam(), kCount)) * Power(sum))
           << "step " << step;

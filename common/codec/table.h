@@ -64,7 +64,7 @@ struct CodecRow {
 // sparse codecs.
 std::span<const CodecRow> CodecTable();
 
-// Returns the row of ID. REQUIRES: ID is in the table. Every result of CodecIdFromWire is.
+// Returns the row of ID. REQUIRES: ID is in the table. CodecIdFromWire returns only such ids.
 const CodecRow& RowOf(CodecId id);
 
 // Return names in the order of the table: the names of all codecs, of the dense codecs, and of the

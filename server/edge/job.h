@@ -61,7 +61,7 @@ struct JobOptions {
   Epoch epoch;
   Generation generation{1};
   uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
-  // Allocates the shards' arrays. Must outlive all calls of gRPC, because gRPC may still send
+  // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
   // masters after the job is destroyed.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };

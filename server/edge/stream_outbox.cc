@@ -32,7 +32,7 @@ ServerFrame StreamOutbox::Next() {
     frame.verdicts.push_back(verdicts_.front());
     verdicts_.pop_front();
   }
-  // The verdicts of a step must be sent before the parameters of the next step, also if they are in
+  // The verdicts of a step must be sent before the parameters of the next step, even if they are in
   // different messages.
   if (verdicts_.empty()) MoveAnswersTo(frame);
   while (!waiting_.empty() && frame.waits.size() < kMaxAnswers) {

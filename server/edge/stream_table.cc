@@ -30,8 +30,8 @@ absl::Status StreamTable::Register(WorkerId worker, Incarnation incarnation,
     }
     if (incarnation < row.newest) return absl::OkStatus();
     replaced = std::exchange(row.stream, stream);
-    // The stream of an older process stays open, so that this process receives the verdict
-    // `fenced`.
+    // The stream of an older incarnation stays open, so that the older incarnation receives the
+    // verdict `fenced`.
     if (row.registered != incarnation || replaced == stream) replaced = nullptr;
     row.registered = incarnation;
   }

@@ -64,11 +64,10 @@ enum class CodebookFit {
   kRandomLevels,   // the largest magnitude; codes are rounded at random
 };
 
-// The settings of a codebook codec that come from the codec spec: its head, and the number of a
-// kFixed codec.
+// The parts of a codebook that the codec spec determines.
 struct CodebookSettings {
-  CodebookHead head = {};
-  float number = 0;
+  CodebookHead head = {};  // the first bytes of every payload of the codec
+  float number = 0;        // kFixed only: the magnitude that the table is computed from
 };
 
 // The table of one group, with the head and the numbers that it was computed from.
@@ -121,8 +120,8 @@ class CodebookFormat : public ValueFormat {
 
   // Returns the head of BODY. Errors: InvalidArgument if the body is too short.
   absl::StatusOr<CodebookHead> ReadHead(const ValueBody& body) const;
-  // Fills TABLE for group GROUP_INDEX of BODY, whose head and shape are given. REQUIRES:
-  // Check(body) succeeded.
+  // Fills TABLE with the values of the codes of group GROUP_INDEX in BODY. HEAD and SHAPE describe
+  // the layout of BODY. REQUIRES: Check(body) succeeded.
   void ReadTable(const ValueBody& body, const CodebookHead& head, const CodebookShape& shape,
                  size_t group_index, float scale, std::span<float> table) const;
 

@@ -37,7 +37,7 @@ uint32_t DifferenceOf(uint32_t coded) {
   return (zigzag >> 1) ^ (0 - (zigzag & 1));
 }
 
-// Returns the length in bits of the code of CODED.
+// Returns the number of bits that the variable-length code of the unsigned number CODED takes.
 int CodeBits(uint32_t coded, int order) {
   return 2 * std::bit_width(coded + (uint64_t{1} << order)) - 1 - order;
 }

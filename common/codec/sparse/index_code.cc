@@ -246,7 +246,7 @@ size_t IndexReader::NextOf(std::span<uint32_t> out, const LowAt& low_at) {
       // The bit of index i is at position i or above, so this does not wrap around.
       const uint64_t upper = bit - (gaps ? after_last : next_ + filled);
       after_last = bit + 1;
-      // A hostile code can give a number of more than 32 bits.
+      // A malformed payload can decode to a number of more than 32 bits.
       const uint64_t number = upper << low_bits | (low_at(low_bit) & low_mask);
       const uint64_t index = std::min<uint64_t>(gaps ? least + number : number, UINT32_MAX);
       out[filled] = static_cast<uint32_t>(index);

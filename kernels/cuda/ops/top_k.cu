@@ -237,7 +237,7 @@ __device__ void CountDigits(const float* values, size_t count, int digit, uint32
   }
 }
 
-// Finds the digit of the magnitude with rank RANK from the largest. Called by all threads of the
+// Finds the current radix digit of the RANK-th largest magnitude. Called by all threads of the
 // last block to finish; thread 0 examines the largest digits. The histogram is volatile because
 // other blocks wrote it: it must not come from this block's cache.
 __device__ void FindDigit(TopKState* state, int digit, uint32_t prefix, uint32_t rank) {
