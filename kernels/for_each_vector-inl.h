@@ -27,7 +27,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Calls body(d, i) once per full vector: i is the vector's first index, d the Highway tag of a full
-// vector. Then calls body(d, i) once per remaining index, with the Highway tag of a one-lane vector.
+// vector. Then calls body(d, i) once per remaining index with the tag of a one-lane vector.
 template <class Body>
 HWY_INLINE void ForEachVector(size_t count, const Body& body) {
   const hn::ScalableTag<float> d;
