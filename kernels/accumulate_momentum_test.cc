@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kMomentum = 0.9f;
 
-// UpdateCase's masters are u.
+// These update cases pass u, the momentum, in place of the masters.
 const UpdateCase kHeavyBall = {
     .kernel = [](auto gradient, auto u, auto) { AccumulateMomentum(kMomentum, gradient, u); },
     .exact = [](double gradient, double& u, auto) { u = kMomentum * u + gradient; }};

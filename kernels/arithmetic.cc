@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/arithmetic.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this file again for each target, so it must come first.
+// foreach_target.h includes this source file again for each target and must precede highway.h.
 #include "hwy/highway.h"
 #include "kernels/for_each_vector-inl.h"
 
@@ -30,7 +30,8 @@ void NegateAll(std::span<const float> values, std::span<float> out) {
   });
 }
 
-// Compares magnitudes as integers: infinities and NaNs are larger than all finite values.
+// Compares the bits of magnitudes as integers, so infinities and NaNs are larger than all finite
+// values.
 bool ScaleLoop(float factor, std::span<const float> values, std::span<float> out) {
   constexpr int32_t kMagnitude = 0x7FFFFFFF;
   constexpr int32_t kInfinity = 0x7F800000;

@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/codes.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this file again for each target, so it must come first.
+// foreach_target.h includes this source file again for each target and must precede highway.h.
 #include "hwy/highway.h"
 #include "kernels/for_each_vector-inl.h"
 
@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 
-// A table of up to this many vectors is kept in registers.
+// Tables of at most this many vectors are kept in registers.
 constexpr size_t kMaxTableVectors = 4;
 
 template <class D>
@@ -46,11 +46,11 @@ HWY_INLINE hn::Vec<D> Entries(D d, const float* table, size_t size, Indices<D> i
   return hn::GatherIndex(d, table, index);
 }
 
-// Up to this many thresholds are compared one by one; more are searched by bisection.
+// At most this many thresholds are compared one by one. A larger number is searched by bisection.
 constexpr size_t kMaxCounted = 7;
 
-// Thresholds as an implicit binary search tree (Eytzinger layout): node 2^l + p is the p-th of
-// level l. REQUIRES: their number is 2^levels - 1.
+// The thresholds as an implicit binary search tree (Eytzinger layout): nodes[2^l + p] is node p of
+// level l. REQUIRES: the number of thresholds is 2^levels - 1.
 struct SearchTree {
   explicit SearchTree(std::span<const float> thresholds) {
     for (size_t size = 1; size <= thresholds.size(); size *= 2) {
@@ -66,7 +66,7 @@ HWY_INLINE Indices<D> CountThresholds(D d, hn::Vec<D> magnitude, std::span<const
                                       const SearchTree& tree) {
   const hn::RebindToSigned<D> di;
   auto count = hn::Zero(di);
-  // As a vector, a mask is -1 in set lanes.
+  // VecFromMask() returns -1 in the lanes of the mask, so subtracting its result adds 1 there.
   const auto plus_reached = [&](auto number, auto threshold) HWY_ATTR {
     const auto reached = hn::RebindMask(di, hn::Ge(magnitude, threshold));
     return hn::Sub(number, hn::VecFromMask(di, reached));
@@ -82,7 +82,7 @@ HWY_INLINE Indices<D> CountThresholds(D d, hn::Vec<D> magnitude, std::span<const
   return count;
 }
 
-// Stores the codes COUNT | sign of VALUE << (bits - 1).
+// Stores the codes COUNT | (sign bit of VALUE) << (bits - 1).
 template <class D>
 HWY_INLINE void StoreSigned(D, Indices<D> count, hn::Vec<D> value, int bits, uint8_t* codes) {
   const hn::RebindToSigned<D> di;
@@ -135,8 +135,8 @@ void LevelsAll(std::span<const float> values, const Levels& levels, std::span<co
   });
 }
 
-// Calls use(i, entries) with the table entries of each full vector of codes, the first of which is
-// code i. Returns the number of codes handled.
+// Calls use(i, entries) for each full vector of codes: i is the index of its first code, and
+// ENTRIES are the table entries of its codes. Returns the number of codes in full vectors.
 template <typename Use>
 HWY_INLINE size_t ForEachEntries(std::span<const uint8_t> codes, std::span<const float> table,
                                  const Use& use) {

@@ -7,7 +7,7 @@
 //   LookUp              out = table[code]
 //   LookUpAdd           sum += table[code]
 //
-// A negative zero has its sign bit set. A NaN is below every threshold, step and level. Results are
+// The code of -0.0 has its sign bit set. For a NaN, the code without its sign bit is 0. Results are
 // the same on every machine. Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_CODES_H_
 #define THINWIRE_KERNELS_CODES_H_
@@ -17,11 +17,11 @@
 
 namespace thinwire::kernels {
 
-// A table of this size has an entry for every 8-bit code.
+// Maximum number of table entries: one for every 8-bit code.
 inline constexpr size_t kLargestTable = 256;
 
-// REQUIRES: 1 <= bits <= 8; thresholds.size() == 2^(bits - 1) - 1, in ascending order; codes.size()
-// == values.size().
+// REQUIRES: 1 <= bits <= 8; thresholds.size() == 2^(bits - 1) - 1; THRESHOLDS are in ascending
+// order; codes.size() == values.size().
 void CodesOfMagnitudes(std::span<const float> values, std::span<const float> thresholds, int bits,
                        std::span<uint8_t> codes);
 
@@ -29,16 +29,17 @@ void CodesOfMagnitudes(std::span<const float> values, std::span<const float> thr
 void CodesOfSteps(std::span<const float> values, float step, float zero, std::span<uint8_t> codes);
 
 struct Levels {
-  float largest;  // largest magnitude; 0 if all values are 0
+  float largest;  // largest magnitude of the values; 0 if all are 0
   float count;
   int bits;
 };
 
-// REQUIRES: 1 <= count < 2^(bits - 1); bits <= 8; equal lengths.
+// REQUIRES: 1 <= count < 2^(bits - 1); bits <= 8; the arrays have equal lengths.
 void CodesOfLevels(std::span<const float> values, const Levels& levels,
                    std::span<const uint16_t> draws, std::span<uint8_t> codes);
 
-// REQUIRES, for both functions: every code is below table.size() <= kLargestTable; equal lengths.
+// REQUIRES, for both functions: every code is below table.size() <= kLargestTable; the arrays of
+// codes and values have equal lengths.
 void LookUp(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> out);
 void LookUpAdd(std::span<const uint8_t> codes, std::span<const float> table, std::span<float> sum);
 

@@ -1,8 +1,9 @@
-// Stream compaction by magnitude: collects the values at or above a threshold and their indices in
-// one pass, which can also add a gradient.
+// Stream compaction by magnitude: one pass collects the values whose magnitude is at least a
+// threshold, and their indices. The same pass can first add a gradient.
 //
-// Thresholds are magnitudes given by the bits of |v|. They order like the floats, with NaNs above
-// infinity. Uses Highway vector instructions. Pure functions; thread-safe.
+// A threshold is given as the bits of a magnitude |v|. Compared as integers, these bits have the
+// order of the floats, with NaNs above infinity. Uses Highway vector instructions. Pure functions;
+// thread-safe.
 #ifndef THINWIRE_KERNELS_COLLECT_H_
 #define THINWIRE_KERNELS_COLLECT_H_
 
@@ -14,14 +15,16 @@
 
 namespace thinwire::kernels {
 
-// Extra elements that an output array needs, because whole vectors are written at its end.
+// Number of extra elements that an output array needs, because the kernels write whole vectors at
+// its end.
 inline constexpr size_t kCollectPadding = 128;
 
 constexpr uint32_t MagnitudeBits(float value) {
   return std::bit_cast<uint32_t>(value) & 0x7FFFFFFF;
 }
 
-// Some values of an array and their indices in it. REQUIRES: indices.size() == values.size().
+// Selected values of an array, and their indices in that array. REQUIRES: indices.size() ==
+// values.size().
 struct IndexedValues {
   std::span<uint32_t> indices;
   std::span<float> values;
@@ -35,12 +38,13 @@ struct IndexedValues {
 std::optional<size_t> CollectAtLeast(std::span<const float> values, uint32_t smallest,
                                      const IndexedValues& found);
 
-// Computes values += gradient and collects from the sums. Adds the whole gradient even if FOUND is
-// too small. REQUIRES: gradient.size() == values.size().
+// Computes values += gradient and collects the sums as CollectAtLeast() does. Adds the whole
+// gradient even if FOUND is too small. REQUIRES: gradient.size() == values.size().
 std::optional<size_t> AddAndCollectAtLeast(std::span<const float> gradient, std::span<float> values,
                                            uint32_t smallest, const IndexedValues& found);
 
-// Collects from CANDIDATES, which keep their indices. FOUND may be CANDIDATES.
+// Collects the candidates whose magnitude is at least SMALLEST, with their original indices. FOUND
+// and CANDIDATES may be the same arrays.
 std::optional<size_t> CollectAtLeast(const IndexedValues& candidates, uint32_t smallest,
                                      const IndexedValues& found);
 

@@ -28,7 +28,7 @@ Entries ByPlainLoop(const std::vector<float>& values, float smallest) {
   return entries;
 }
 
-// Output arrays for COUNT values.
+// Output arrays with space for COUNT values.
 struct Room {
   explicit Room(size_t count) : indices(count + kCollectPadding), values(count + kCollectPadding) {}
 

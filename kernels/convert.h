@@ -1,5 +1,5 @@
-// Converts arrays of floats to codes of a number format and back. With C and D the format's
-// encoding and decoding (number_format.h), elementwise:
+// Converts arrays of floats to codes of a number format and back. C encodes and D decodes one value
+// (number_format.h). Every function is elementwise:
 //
 //   Encode           codes = C(values / unit)
 //   EncodeFeedback   v = residual + gradient;  codes = C(v / unit);  residual = v - unit * D(codes)
@@ -7,10 +7,10 @@
 //   DecodeScaled     out = scale * (unit * D(codes))
 //   DecodeAdd        sum += scale * (unit * D(codes))
 //
-// `unit` is a power of two with a finite reciprocal, and 1 if the format is not scaled. Codes are
-// little-endian and may have any address. Every product and sum is rounded separately, so vector
-// code has the bits of the scalar formulas on every machine, except that a NaN may have other bits.
-// Uses Highway vector instructions. Pure functions; thread-safe.
+// `unit` is a power of two with a finite reciprocal; it is 1 if the format is not scaled. Codes are
+// little-endian and may begin at any address. Every product and sum is rounded separately, so the
+// vector code computes the same bits as the scalar formulas on every machine, except for the bits
+// of NaNs. Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_CONVERT_H_
 #define THINWIRE_KERNELS_CONVERT_H_
 
@@ -25,9 +25,9 @@ namespace thinwire::kernels {
 template <typename Format>
 void Encode(std::span<const float> values, float unit, std::byte* codes);
 
-// Does the same as Encode(), but faster, for values that do not saturate. Only for Fp8E4m3, whose
-// unit is chosen accordingly. REQUIRES: no magnitude exceeds unit times the format's largest; no
-// value is a NaN.
+// A faster Encode() for values that do not saturate. Only for Fp8E4m3, whose callers choose a unit
+// that prevents saturation. REQUIRES: no magnitude exceeds unit times the format's largest finite
+// value; no value is a NaN.
 template <typename Format>
 void EncodeWithin(std::span<const float> values, float unit, std::byte* codes);
 

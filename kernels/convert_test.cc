@@ -14,7 +14,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// Returns values of all magnitudes and all special values.
+// Returns COUNT values of all magnitudes, mixed with special values.
 std::vector<float> Values(size_t count, uint32_t seed) {
   using Limits = std::numeric_limits<float>;
   const std::vector<float> special = {0.0f,
@@ -38,7 +38,7 @@ std::vector<float> Values(size_t count, uint32_t seed) {
   return values;
 }
 
-// Expects equal bits or two NaNs.
+// Expects that each pair of values has equal bits or is a pair of NaNs.
 void ExpectSame(const std::vector<float>& got, const std::vector<float>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
@@ -54,7 +54,8 @@ class ConvertTest : public testing::Test {
   using Code = typename Format::Code;
   static constexpr float kUnit = Format::kScaled ? 0.125f : 1.0f;
 
-  // Calls the check on every target, for many lengths, with aligned and unaligned codes.
+  // Calls check(values, offset) on every target for arrays of many lengths. OFFSET is the address
+  // offset of the codes in bytes, so that some codes are unaligned.
   void OnManyArrays(const std::function<void(const std::vector<float>&, size_t)>& check) {
     OnEveryTarget([&] {
       for (size_t count = 0; count < 70; ++count) check(Values(count, count), count % 5);
@@ -116,7 +117,7 @@ TYPED_TEST(ConvertTest, EncodeFeedbackLeavesTheEncodingError) {
     std::vector<std::byte> got(want.size());
     std::vector<float> residual = before;
     EncodeFeedback<TypeParam>(gradient, residual, TestFixture::kUnit, got.data() + offset);
-    // The sign of a NaN sum depends on the order of the operands.
+    // Skips NaN sums, because their sign depends on the order of the operands.
     for (size_t i = 0; i < sums.size(); ++i) {
       if (std::isnan(sums[i])) continue;
       ASSERT_EQ(TestFixture::ValueAt(got, offset, i), TestFixture::ValueAt(want, offset, i));

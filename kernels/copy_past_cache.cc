@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/copy_past_cache.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this file again for each target, so it must come first.
+// foreach_target.h includes this source file again for each target and must precede highway.h.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 

@@ -1,7 +1,7 @@
-// CopyPastCache() copies with non-temporal stores: destination lines are written without being read
-// first and are not cached, which halves the memory traffic of the copy. For arrays so large that
-// the cache would evict them before they are read again. Uses Highway vector instructions. Pure
-// functions; thread-safe.
+// CopyPastCache() copies an array with non-temporal stores. They write a cache line of the
+// destination without reading the line first and without caching it, which halves the memory
+// traffic of the copy. Intended for arrays so large that the cache would evict them before they are
+// read again. Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_COPY_PAST_CACHE_H_
 #define THINWIRE_KERNELS_COPY_PAST_CACHE_H_
 

@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/differ.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this file again for each target, so it must come first.
+// foreach_target.h includes this source file again for each target and must precede highway.h.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,7 +23,8 @@ std::optional<size_t> CollectDifferentAll(std::span<const float> a, std::span<co
     const auto differ = hn::Ne(left, right);
     if (HWY_LIKELY(hn::AllFalse(du, differ))) return true;
     const auto index = hn::Iota(du, static_cast<uint32_t>(i));
-    // CompressStore takes a hundred cycles on some processors.
+    // CompressStore() takes a hundred cycles on some processors, so Compress() and StoreU() replace
+    // it.
     hn::StoreU(hn::Compress(index, differ), du, indices.data() + count);
     count += hn::CountTrue(du, differ);
     return count <= room;

@@ -10,7 +10,8 @@
 
 namespace thinwire::kernels {
 
-// Extra elements that the output array needs, because whole vectors are written at its end.
+// Number of extra elements that the output array needs, because the kernel writes whole vectors at
+// its end.
 inline constexpr size_t kDifferPadding = 64;
 
 // Writes all i for which a[i] and b[i] have different bits to INDICES, in ascending order, and

@@ -10,12 +10,13 @@
 
 namespace thinwire::kernels {
 
-// Returns whether no value is infinite or NaN.
+// Returns whether all values are finite.
 bool AllFinite(std::span<const float> values);
 
-// Returns whether no magnitude among COUNT codes at CODES (any address) exceeds that of the
-// positive code LARGEST. Codes order like their magnitudes, and codes that are not finite are the
-// largest: with Format::kMaxFinite this tests whether all codes are finite.
+// Returns whether each of the COUNT codes at CODES (any address) has at most the magnitude of
+// LARGEST, a positive code. Without their sign bits, codes have the order of their magnitudes, and
+// codes of infinities and NaNs are the largest. With LARGEST = Format::kMaxFinite the function
+// therefore tests whether all codes are finite.
 template <typename Format>
 bool AllCodesWithin(const std::byte* codes, size_t count, typename Format::Code largest);
 

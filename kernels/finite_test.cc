@@ -15,7 +15,8 @@ class FiniteTest : public testing::Test {};
 using Formats = testing::Types<Fp32, Fp16, Bf16, Fp8E5m2, Fp8E4m3>;
 TYPED_TEST_SUITE(FiniteTest, Formats);
 
-// The largest finite codes, at an odd address.
+// Returns COUNT codes with the largest finite magnitude and both signs. The codes begin at byte 1
+// of the result, an odd address.
 template <typename Format>
 std::vector<std::byte> LargestCodes(size_t count) {
   std::vector<std::byte> bytes(1 + count * sizeof(typename Format::Code));

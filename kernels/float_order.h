@@ -1,6 +1,7 @@
 // The ordinal of a float is its position in the ascending order of all floats, as a 32-bit integer:
 // 0 for 0.0, 1 for the smallest positive float, -1 for -0.0, and so on. The difference of two
-// ordinals is the distance of the floats in ULPs. Pure functions; thread-safe.
+// ordinals is the distance of the two floats in ULPs (units in the last place). Pure functions;
+// thread-safe.
 #ifndef THINWIRE_KERNELS_FLOAT_ORDER_H_
 #define THINWIRE_KERNELS_FLOAT_ORDER_H_
 

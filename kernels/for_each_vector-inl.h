@@ -1,14 +1,14 @@
-// Loops over vectors of floats for Highway kernels. Values that do not fill a vector go through the
-// same code in vectors of one lane:
+// Loops over arrays of floats for Highway kernels, one vector per iteration. The same code then
+// handles the remaining values, which do not fill a vector, in vectors of one lane:
 //
 //   ForEachVector(values.size(), [&](auto d, size_t i) HWY_ATTR {
 //     ... hn::LoadU(d, values + i) ...
 //   });
 //
-// A body that uses only operations which IEEE 754 rounds exactly (+ - * / sqrt), and no fused
-// multiply-add, therefore gives the same bits at every position of an array and on every target.
+// If the body uses only operations that IEEE 754 rounds correctly (+ - * / sqrt), and no fused
+// multiply-add, its results have the same bits at every position of an array and on every target.
 //
-// Included once per Highway target, before the includer's own HWY_BEFORE_NAMESPACE.
+// Highway kernels include this header once per target, before their own HWY_BEFORE_NAMESPACE.
 #if defined(THINWIRE_KERNELS_FOR_EACH_VECTOR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_KERNELS_FOR_EACH_VECTOR_INL_H_
 #undef THINWIRE_KERNELS_FOR_EACH_VECTOR_INL_H_
@@ -37,8 +37,9 @@ HWY_INLINE void ForEachVector(size_t count, const Body& body) {
   for (; i < count; ++i) body(one, i);
 }
 
-// Does the same, but first handles single values until ARRAY + i is aligned to a vector. The arrays
-// of a shard are usually aligned alike, so no vector access then crosses a cache line.
+// Like ForEachVector(), but first handles single values until the address ARRAY + i is a multiple
+// of the vector size. The arrays of a shard usually have the same alignment, so no vector access to
+// any of them then crosses a cache line.
 template <class Body>
 HWY_INLINE void ForEachAlignedVector(size_t count, const float* array, const Body& body) {
   const hn::ScalableTag<float> whole;
@@ -52,8 +53,8 @@ HWY_INLINE void ForEachAlignedVector(size_t count, const float* array, const Bod
   for (; i < count; ++i) body(one, i);
 }
 
-// Returns the gradient of the optimizer kernels, scale * sum + weight_decay * masters. Omits the
-// second term if there is no decay.
+// Returns the gradient that the optimizer kernels apply: scale * sum + weight_decay * masters.
+// Omits the second term if weight_decay is 0.
 template <class D>
 HWY_INLINE hn::Vec<D> GradientAt(D d, float scale, float weight_decay,
                                  const float* HWY_RESTRICT sum, hn::Vec<D> masters) {

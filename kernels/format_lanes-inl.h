@@ -1,12 +1,12 @@
-// Converts one vector of floats to one vector of codes and back: the formulas of number_format.h,
-// lane by lane. Included once per Highway target.
+// Converts one vector of floats to one vector of codes and back, with the formulas of
+// number_format.h in every lane. Highway kernels include this header once per target.
 //
-// LoadValues() decodes with the machine's fp16 conversion if it has one:
+// On machines with an fp16 conversion instruction, LoadValues() uses it as follows:
 //
-//   fp16       is read as fp16
-//   fp8_e5m2   is the upper byte of fp16
-//   fp8_e4m3   is fp16 with its exponent and mantissa shifted, times 2^(15 - 7)
-//   others     DecodeLanes()
+//   fp16       converts the code
+//   fp8_e5m2   converts the fp16 number whose upper byte is the code
+//   fp8_e4m3   moves exponent and mantissa to their fp16 positions, converts, times 2^(15 - 7)
+//   others     calls DecodeLanes() instead
 #if defined(THINWIRE_KERNELS_FORMAT_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_KERNELS_FORMAT_LANES_INL_H_
 #undef THINWIRE_KERNELS_FORMAT_LANES_INL_H_
@@ -33,7 +33,8 @@ using Floats = hn::ScalableTag<float>;
 using Ints = hn::RebindToSigned<Floats>;
 using Words = hn::RebindToUnsigned<Floats>;
 
-// Tags for as many codes as a vector of floats has lanes, and for their bytes.
+// Highway tags: Codes has one code per lane of a vector of floats; CodeBytes has the bytes of these
+// codes.
 template <typename Format>
 using Codes = hn::Rebind<typename Format::Code, Words>;
 template <typename Format>
@@ -61,8 +62,8 @@ HWY_INLINE void StoreCodes(hn::Vec<Ints> codes, std::byte* to) {
   }
 }
 
-// Returns the codes of magnitudes up to the largest finite value. Sets ROUNDED to the decoded
-// values.
+// Returns the codes of MAGNITUDE, the bits of non-negative floats. Sets ROUNDED to the values that
+// the codes decode to. REQUIRES: no magnitude exceeds the format's largest finite value.
 template <typename Format>
 HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude, hn::Vec<Floats>& rounded) {
   constexpr int kShift = 23 - Format::kMantissaBits;
@@ -74,9 +75,9 @@ HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude, hn::Vec<Floats>& ro
     rounded = hn::BitCast(Floats(), hn::ShiftLeft<kShift>(code));
     return code;
   } else {
-    // Adding the right power of two leaves exactly the code's mantissa in the low bits of the sum.
-    // A normal result includes the implicit bit, which adds one to the exponent; a subnormal result
-    // does not.
+    // ADDEND is the power of two that leaves exactly the code's mantissa in the low bits of the
+    // sum. If the code is normal, these bits include the implicit leading 1, which adds one to the
+    // exponent. If the code is subnormal, they do not.
     const auto smallest = hn::Set(di, static_cast<int32_t>(kSmallestNormal<Format>));
     const auto power = hn::Max(hn::And(magnitude, hn::Set(di, 0x7F800000)), smallest);
     const auto addend = hn::Add(power, hn::Set(di, kShift << 23));
@@ -87,8 +88,9 @@ HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude, hn::Vec<Floats>& ro
   }
 }
 
-// Returns the codes of VALUES. Sets ROUNDED to the decoded values (unspecified for a NaN). If
-// kWithin, REQUIRES that no magnitude exceeds the format's largest and no value is a NaN.
+// Returns the codes of VALUES. Sets ROUNDED to the values that the codes decode to (unspecified for
+// a NaN). REQUIRES, if kWithin: no magnitude exceeds the format's largest finite value; no value is
+// a NaN.
 template <typename Format, bool kWithin = false>
 HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values, hn::Vec<Floats>& rounded) {
   const Ints di;
@@ -118,8 +120,8 @@ HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values, hn::Vec<Floats>& ro
   }
 }
 
-// Returns the float bits of codes without sign. BITS is MAGNITUDE shifted to the mantissa position
-// of a float.
+// Returns the bits of the floats that the codes MAGNITUDE, without sign bits, decode to. BITS is
+// MAGNITUDE shifted to the mantissa position of a float.
 template <typename Format>
 HWY_INLINE hn::Vec<Ints> WidenLanes(hn::Vec<Ints> magnitude, hn::Vec<Ints> bits) {
   const Ints di;
@@ -154,8 +156,8 @@ HWY_INLINE hn::Vec<Floats> DecodeLanes(hn::Vec<Ints> codes) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
 using Halves = hn::Rebind<hwy::float16_t, Floats>;
 
-// AVX2 machines convert fp16 to fp32 in hardware. Loads codes as fp16, moving the fields of an
-// 8-bit code to the positions of fp16.
+// Loads codes as fp16 numbers, which AVX2 machines convert to fp32 in hardware. Moves the fields of
+// an 8-bit code to their positions in an fp16 number.
 template <typename Format>
 HWY_INLINE hn::Vec<Halves> LoadHalves(const std::byte* from) {
   const auto bytes = hn::LoadU(CodeBytes<Format>(), reinterpret_cast<const uint8_t*>(from));
@@ -165,15 +167,16 @@ HWY_INLINE hn::Vec<Halves> LoadHalves(const std::byte* from) {
     const hn::Rebind<int8_t, Floats> narrow;
     const hn::Rebind<int16_t, Floats> wide;
     constexpr int kShift = 10 - Format::kMantissaBits;
-    // Sign extension fills all upper bits with the sign; the mask keeps the sign bit of fp16.
+    // Sign extension fills all upper bits with the sign. The mask keeps only one of them, the sign
+    // bit of fp16.
     const auto kept = hn::Set(wide, static_cast<int16_t>(0x8000 | 0x7F << kShift));
     const auto codes = hn::PromoteTo(wide, hn::BitCast(narrow, bytes));
     return hn::BitCast(Halves(), hn::And(hn::ShiftLeft<kShift>(codes), kept));
   }
 }
 
-// Returns the decoded values of the codes at FROM. A NaN may have other bits than DecodeLanes()
-// gives.
+// Returns the decoded values of the codes at FROM. The bits of a NaN may differ from those that
+// DecodeLanes() returns.
 template <typename Format>
 HWY_INLINE hn::Vec<Floats> LoadValues(const std::byte* from) {
   if constexpr (Format::kBias > 15) {
@@ -182,8 +185,8 @@ HWY_INLINE hn::Vec<Floats> LoadValues(const std::byte* from) {
     const Floats df;
     const auto halves = hn::PromoteTo(df, LoadHalves<Format>(from));
     if constexpr (Format::kIeee) return halves;
-    // Corrects for the larger exponent bias of fp16. The only NaN of fp8_e4m3 looks like a finite
-    // fp16 value.
+    // kBiasFactor corrects for the larger exponent bias of fp16. The only NaN of fp8_e4m3 becomes a
+    // finite fp16 number above the largest fp8_e4m3 value.
     constexpr auto kBiasFactor = static_cast<float>(1 << (15 - Format::kBias));
     const float nan = std::bit_cast<float>(0x7FC00000);
     const auto largest = hn::Set(df, DecodeValue<Format>(Format::kMaxFinite));

@@ -1,5 +1,6 @@
-// Encodes all 2^32 floats with the vector code and with the scalar formula of both fp8 formats, and
-// compares with the nearest code according to the midpoints between the format's values.
+// Encodes all 2^32 floats in both fp8 formats, with the vector code and with the scalar formula.
+// Expects the nearest code, which the test derives from the midpoints between adjacent values of
+// the format.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -17,10 +18,11 @@ namespace thinwire::kernels {
 namespace {
 
 constexpr uint32_t kBlockValues = 1 << 16;
-constexpr uint32_t kBlocks = uint32_t{1} << (31 - 16);  // of the floats with sign bit 0
+constexpr uint32_t kBlocks = uint32_t{1} << (31 - 16);  // of positive floats
 constexpr uint32_t kInfinityBits = 0x7F800000;
 
-// Returns the midpoints between adjacent codes, by the definition of the format.
+// Returns the midpoints between the values of adjacent codes, computed from the definition of the
+// format.
 template <typename Format>
 std::array<double, Format::kMaxFinite> Midpoints() {
   const auto value = [](uint32_t code) {
@@ -37,8 +39,8 @@ std::array<double, Format::kMaxFinite> Midpoints() {
   return midpoints;
 }
 
-// Returns the codes of a block of non-negative floats whose bits begin at FIRST. They ascend,
-// because the floats do.
+// Sets CODES to the nearest codes of the non-negative floats with the bits FIRST, FIRST + 1, ...
+// These floats are in ascending order, so their codes are too.
 template <typename Format>
 void NearestCodes(const std::array<double, Format::kMaxFinite>& midpoints, uint32_t first,
                   std::vector<uint8_t>& codes) {
@@ -54,7 +56,8 @@ void NearestCodes(const std::array<double, Format::kMaxFinite>& midpoints, uint3
   }
 }
 
-// Returns how many codes of the block of floats from FIRST, positive or negative, differ from WANT.
+// Encodes the floats with the bits FIRST, FIRST + 1, ... and the sign bit SIGN. Returns the number
+// of codes that differ from WANT.
 template <typename Format>
 size_t Differences(uint32_t first, uint32_t sign, const std::vector<uint8_t>& want) {
   std::vector<float> values(want.size());

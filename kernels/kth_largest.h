@@ -1,7 +1,8 @@
-// KthLargest() finds the k-th largest magnitude of an array by bisection over its 31 bits. Each
-// step counts the values at or above a magnitude in one read-only pass. For the few thousand
-// candidates of a top-k selection, which fit the first-level cache, this is several times as fast
-// as radix sort. Uses Highway vector instructions. Pure functions; thread-safe.
+// KthLargest() finds the k-th largest magnitude of an array by bisection over the 31 bits of a
+// magnitude. Each step counts, in one read-only pass, the values whose magnitude is at least a
+// trial magnitude. For the few thousand candidates of a top-k selection, which fit in the
+// first-level cache, bisection is several times as fast as radix sort. Uses Highway vector
+// instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_KTH_LARGEST_H_
 #define THINWIRE_KERNELS_KTH_LARGEST_H_
 
@@ -13,7 +14,7 @@ namespace thinwire::kernels {
 
 struct KthMagnitude {
   uint32_t bits = 0;       // the k-th largest magnitude, as the bits of an fp32 number
-  size_t above_count = 0;  // larger magnitudes in the array, below k
+  size_t above_count = 0;  // number of larger magnitudes; less than k
 
   bool operator==(const KthMagnitude&) const = default;
 };

@@ -7,7 +7,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// The first outputs of the published implementation of SplitMix64 for seed 0.
+// The expected numbers are the first outputs of the published SplitMix64 implementation for seed 0.
 TEST(MixBitsTest, GivesTheNumbersOfSplitMix64) {
   constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
   EXPECT_EQ(MixBits(0), 0xE220A8397B1DCDAFu);

@@ -1,23 +1,24 @@
 // The number formats of payloads, and the scalar formulas that define them.
 //
-//   format    sign/exponent/mantissa   largest finite   infinity       not a number
-//   Fp32      1/8/23                   3.4e38           sent           sent
-//   Fp16      1/5/10                   65504            0x7C00 sent    0x7E00
-//   Bf16      1/8/7                    3.39e38          0x7F80 sent    0x7FC0
-//   Fp8E5m2   1/5/2                    57344 = 0x7B     0x7C refused   0x7F
-//   Fp8E4m3   1/4/3                    448 = 0x7E       none           0x7F
+//   format    sign/exponent/mantissa   largest finite   infinity              not a number
+//   Fp32      1/8/23                   3.4e38           bits unchanged        bits unchanged
+//   Fp16      1/5/10                   65504            0x7C00                0x7E00
+//   Bf16      1/8/7                    3.39e38          0x7F80                0x7FC0
+//   Fp8E5m2   1/5/2                    57344 = 0x7B     0x7C, never encoded   0x7F
+//   Fp8E4m3   1/4/3                    448 = 0x7E       none                  0x7F
 //
 // Encoding rounds to nearest even and saturates: a finite value becomes a finite code. The fp8
 // formats also saturate infinities, like the FP8 formats of the Open Compute Project in saturating
-// mode. With u the bits of the float, a = u & 0x7fffffff, M mantissa bits and bias B:
+// mode. In the formulas, x is the float, c is its code without the sign bit, a = bits(x) &
+// 0x7FFFFFFF, M is the number of mantissa bits and B is the exponent bias:
 //
 //   normal result, a >= (128 - B) << 23:
 //     c = (a + 2^(22 - M) - 1 + ((a >> (23 - M)) & 1) - ((127 - B) << 23)) >> (23 - M)
 //   subnormal result:
 //     c = bits(|x| + F) - bits(F),  F = 2^(24 - B - M)
 //
-// The second formula holds because adding F leaves exactly the rounded bits of the subnormal in the
-// low bits of the sum.
+// The formula for subnormal results is exact because adding F leaves the rounded bits of the
+// subnormal in the low bits of the sum.
 #ifndef THINWIRE_KERNELS_NUMBER_FORMAT_H_
 #define THINWIRE_KERNELS_NUMBER_FORMAT_H_
 
@@ -28,10 +29,11 @@
 namespace thinwire::kernels {
 
 // The constants of a format:
-//   kInfinity        the smallest magnitude that is not finite
-//   kKeepsInfinity   an infinity is encoded as kInfinity
-//   kIeee            the all-ones exponent holds infinity and NaN
-//   kScaled          values are divided by a power of two before encoding
+//   kMaxFinite       code of the largest finite value
+//   kInfinity        smallest positive code that is not finite
+//   kKeepsInfinity   true: an infinity is encoded as kInfinity; false: an infinity saturates
+//   kIeee            true: the all-ones exponent means infinity or NaN, as in IEEE 754
+//   kScaled          true: values are divided by a power of two before encoding
 struct Fp32 {
   using Code = uint32_t;
   static constexpr int kMantissaBits = 23, kBias = 127;
@@ -67,18 +69,20 @@ struct Fp8E4m3 {
   static constexpr bool kKeepsInfinity = false, kIeee = false, kScaled = true;
 };
 
-// The code bit that holds the sign.
+// The sign bit of a code.
 template <typename Format>
 inline constexpr uint32_t kSignBit = 1u << (8 * sizeof(typename Format::Code) - 1);
 
-// The bits of F = 2^(24-B-M), and of the smallest float whose code is a normal number.
+// kSubnormalAddend: the bits of the float F = 2^(24 - B - M). kSmallestNormal: the bits of the
+// smallest float whose code is a normal number.
 template <typename Format>
 inline constexpr uint32_t kSubnormalAddend =
     static_cast<uint32_t>(127 + 24 - Format::kBias - Format::kMantissaBits) << 23;
 template <typename Format>
 inline constexpr uint32_t kSmallestNormal = static_cast<uint32_t>(128 - Format::kBias) << 23;
 
-// The difference of the exponent biases of a float and its code, at the position of the exponent.
+// The exponent bias of a float minus that of the format, shifted to the exponent position of a
+// float.
 template <typename Format>
 inline constexpr uint32_t kRebias = static_cast<uint32_t>(127 - Format::kBias) << 23;
 
@@ -105,7 +109,8 @@ constexpr typename Format::Code EncodeValue(float value) {
       code = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + addend) -
              kSubnormalAddend<Format>;
     }
-    // Copies the constant, which has no address in device code.
+    // uint32_t{} copies the constant, because std::min() takes references and the constant has no
+    // address in device code.
     return static_cast<Code>(std::min(code, uint32_t{Format::kMaxFinite}) | sign);
   }
 }
@@ -121,7 +126,7 @@ constexpr float DecodeValue(typename Format::Code code) {
       bits = Format::kIeee ? bits + 2 * kRebias<Format> : 0x7FC00000;
     } else if (magnitude >> Format::kMantissaBits != 0) {
       bits += kRebias<Format>;
-    } else {  // a subnormal: insert its bits below an implicit 1, then subtract the implicit 1
+    } else {  // a subnormal: place its bits below a leading 1, then subtract that 1
       bits = std::bit_cast<uint32_t>(std::bit_cast<float>(bits + kSmallestNormal<Format>) -
                                      std::bit_cast<float>(kSmallestNormal<Format>));
     }

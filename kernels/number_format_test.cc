@@ -8,7 +8,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// Returns the value of a finite, positive code by the definition of the format.
+// Returns the value of a finite, positive code, computed from the definition of the format.
 template <typename Format>
 double ValueOf(uint32_t code) {
   const int mantissa = static_cast<int>(code & ((1u << Format::kMantissaBits) - 1));

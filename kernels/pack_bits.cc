@@ -12,8 +12,8 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr size_t kWordBytes = sizeof(uint64_t);
 
-// Moves fields of kBits bits from the eight bytes of WORD to adjacent positions: joins neighbors,
-// then pairs, then groups of four.
+// Moves the lowest kBits bits of each of the eight bytes of WORD to adjacent positions: joins
+// neighboring fields to pairs, pairs to groups of four, then both groups.
 template <int kBits>
 uint64_t JoinFields(uint64_t word) {
   constexpr uint64_t kEvenBytes = 0x00FF00FF00FF00FF, kEvenPairs = 0x0000FFFF0000FFFF;
@@ -22,7 +22,7 @@ uint64_t JoinFields(uint64_t word) {
   return (word & 0xFFFFFFFF) | word >> 32 << (4 * kBits);
 }
 
-// The inverse of JoinFields().
+// Reverses JoinFields(): moves eight adjacent fields of kBits bits to the eight bytes of a word.
 template <int kBits>
 uint64_t SpreadFields(uint64_t word) {
   constexpr uint64_t kFour = (uint64_t{1} << (4 * kBits)) - 1;

@@ -1,7 +1,7 @@
 // Packs codes of 1 to 8 bits, eight codes into a unit of `bits` bytes. Code j of a unit begins at
-// bit j * bits; bits count from the lowest bit of the first byte. Units do not share bytes, so an
-// array can be split after every eighth code. Codes missing in the last unit are 0. Pure functions;
-// thread-safe.
+// bit j * bits. Bit 0 is the lowest bit of the unit's first byte. Units do not share bytes, so an
+// array can be split after every eighth code. If the last unit has fewer than eight codes, its
+// unused bits are 0. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_PACK_BITS_H_
 #define THINWIRE_KERNELS_PACK_BITS_H_
 
@@ -13,7 +13,7 @@ namespace thinwire::kernels {
 
 inline constexpr size_t kCodesInUnit = 8;
 
-// Returns the bytes of COUNT codes of BITS bits.
+// Returns the number of bytes that COUNT packed codes of BITS bits occupy.
 constexpr size_t PackedBytes(size_t count, int bits) {
   return (count + kCodesInUnit - 1) / kCodesInUnit * static_cast<size_t>(bits);
 }

@@ -8,7 +8,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// Packs bit by bit, as the header defines.
+// Packs the codes bit by bit, in the layout that pack_bits.h defines.
 std::vector<std::byte> PlainlyPacked(const std::vector<uint8_t>& codes, int bits) {
   std::vector<std::byte> packed(PackedBytes(codes.size(), bits));
   for (size_t i = 0; i < codes.size(); ++i) {

@@ -10,7 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reductions.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this file again for each target, so it must come first.
+// foreach_target.h includes this source file again for each target and must precede highway.h.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,14 +18,14 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// AddColumns() accumulates two vectors of partial sums at a time, so consecutive additions are
-// independent.
+// A vector contains at most half of the partial sums, so AddColumns() can add to two vectors in
+// turn. Consecutive additions are then independent.
 using Doubles = hn::CappedTag<double, kSumParts / 2>;
 using HalfFloats = hn::Rebind<float, Doubles>;
 using OneFloat = hn::CappedTag<float, 1>;
 
-// Values per block. A target that needs several passes for the 16 partial sums finds the block in
-// its first-level cache.
+// Number of values per block. A target with short vectors needs several passes over a block to
+// compute the 16 partial sums; the block is small enough to stay in the first-level cache.
 constexpr size_t kBlock = 2048;
 static_assert(kBlock % kSumParts == 0 && kSumRun % kBlock == 0);
 
@@ -42,9 +42,9 @@ struct Parts {
   }
 };
 
-// Adds values BEGIN to END - 1 to the partial sums from PART on, as many as two vectors hold.
-// VALUE(tag, i) returns the values from index i. REQUIRES: BEGIN and END are multiples of
-// kSumParts.
+// Treats values BEGIN to END - 1 as rows of kSumParts values. Adds the columns from PART on, as
+// many as two vectors contain, to the partial sums of these columns. VALUE(tag, i) returns a vector
+// of the values from index i. REQUIRES: BEGIN and END are multiples of kSumParts.
 template <typename Value>
 HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& value,
                            Parts& parts) {
@@ -75,8 +75,8 @@ HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& v
   parts.negative_count += count;
 }
 
-// Returns the sums of values FIRST to END - 1. Calls VALUE once for each value. REQUIRES: FIRST is
-// a multiple of kSumParts.
+// Returns the sums of values FIRST to END - 1. Obtains each value from VALUE exactly once, because
+// VALUE may add a gradient. REQUIRES: FIRST is a multiple of kSumParts.
 template <typename Value>
 HWY_INLINE SignSums SumOfRun(size_t first, size_t end, const Value& value) {
   Parts parts;
@@ -111,7 +111,7 @@ HWY_INLINE SignSums SumOf(size_t count, const Value& value) {
 template <typename Value>
 HWY_INLINE Range RangeOf(size_t count, const Value& value) {
   const hn::ScalableTag<float> d;
-  // Ignores NaNs, for which both comparisons are false.
+  // NaNs are ignored, because both comparisons are false for a NaN.
   auto least = hn::Zero(d), most = hn::Zero(d);
   size_t i = 0;
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
@@ -128,7 +128,7 @@ HWY_INLINE Range RangeOf(size_t count, const Value& value) {
   return range;
 }
 
-// Loads from VALUES.
+// A function object that returns the values from index i.
 struct Loaded {
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
@@ -137,7 +137,7 @@ struct Loaded {
   const float* values;
 };
 
-// Adds GRADIENT to VALUES and returns the sums.
+// A function object that adds the gradient to the values from index i and returns the sums.
 struct Added {
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
@@ -165,8 +165,9 @@ Range AddAndRangeAll(std::span<const float> gradient, std::span<float> values) {
   return RangeOf(values.size(), Added{gradient.data(), values.data()});
 }
 
-// Compares magnitudes as integers: the order is that of the floats, with NaNs above infinity.
-// VALUE(tag, i) returns the values from index i.
+// Returns the largest magnitude of COUNT values; VALUE(tag, i) returns a vector of the values from
+// index i. Compares the bits of magnitudes as integers, which have the order of the floats, with
+// NaNs above infinity.
 template <typename Value>
 HWY_INLINE float LargestOf(size_t count, const Value& value) {
   const hn::ScalableTag<float> df;

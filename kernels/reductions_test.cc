@@ -19,7 +19,7 @@ std::vector<float> Values(size_t count, std::mt19937& random) {
   return values;
 }
 
-// Lengths up to a few vectors, and around multiples of a run.
+// Returns array lengths: all below 100, and some close to multiples of a run (4096 values).
 std::vector<size_t> Counts() {
   std::vector<size_t> counts(100);
   std::iota(counts.begin(), counts.end(), size_t{0});
@@ -28,7 +28,7 @@ std::vector<size_t> Counts() {
   return counts;
 }
 
-// Adds term(i) for all i < COUNT in 16 partial sums.
+// Returns the sum of term(i) for all i < COUNT, computed as 16 partial sums.
 template <typename Term>
 double SumInParts(size_t count, const Term& term) {
   double parts[16] = {}, sum = 0;

@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/signs.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this file again for each target, so it must come first.
+// foreach_target.h includes this source file again for each target and must precede highway.h.
 #include "hwy/highway.h"
 #include "kernels/for_each_vector-inl.h"
 
@@ -17,10 +17,10 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Room for the bytes that Highway may read or write for the bits of a mask.
+// A buffer for the bytes that Highway may read or write when it loads or stores a mask.
 using MaskBytes = std::array<uint8_t, std::max<size_t>(8, hn::MaxLanes(hn::ScalableTag<float>()))>;
 
-// Returns a mask of the lanes whose bit is set; lane 0 is value I.
+// Returns a mask of the lanes whose sign bit in BITS is set. Lane 0 is value I.
 template <class D>
 HWY_INLINE hn::Mask<D> LoadSigns(D d, const std::byte* bits, size_t i) {
   MaskBytes here = {};
@@ -32,7 +32,8 @@ HWY_INLINE hn::Mask<D> LoadSigns(D d, const std::byte* bits, size_t i) {
   return hn::LoadMaskBits(d, here.data());
 }
 
-// Stores SIGNS as the bits of the values from I on. REQUIRES: called with ascending I.
+// Stores SIGNS as the sign bits of the values from index I on. REQUIRES: calls are in ascending
+// order of I.
 template <class D>
 HWY_INLINE void StoreSigns(D d, hn::Mask<D> signs, std::byte* bits, size_t i) {
   MaskBytes here;

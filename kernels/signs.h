@@ -1,14 +1,14 @@
-// One-bit codes: bit i % 8 of byte i / 8 is the sign bit of value i, and a table has one entry for
-// each sign (entries[1] for negative values).
+// One-bit codes: bit i % 8 of byte i / 8 is the sign bit of value i. A table has two entries:
+// entries[0] for positive and entries[1] for negative values.
 //
 //   PackSigns           bits = signs of values
 //   PackSignsSubtract   bits = signs of values;  value -= entries[bit]
 //   UnpackSigns         out = entries[bit]
 //   UnpackSignsAdd      sum += entries[bit]
 //
-// PackBits() and LookUp() give the same results through a byte per value; here signs are lanes of a
-// vector mask, so packing needs no extra pass. Uses Highway vector instructions. Pure functions;
-// thread-safe.
+// PackBits() and LookUp() compute the same results from one byte per value. The functions here keep
+// the signs in a vector mask, so packing needs no extra pass. Uses Highway vector instructions.
+// Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_SIGNS_H_
 #define THINWIRE_KERNELS_SIGNS_H_
 
@@ -17,8 +17,8 @@
 
 namespace thinwire::kernels {
 
-// REQUIRES, for all functions: BITS has ceil(n / 8) bytes for n values. Unused bits of the last
-// byte are written as 0.
+// REQUIRES, for all functions: BITS points to ceil(n / 8) bytes for n values. Unused bits of the
+// last byte are written as 0.
 
 void PackSigns(std::span<const float> values, std::byte* bits);
 void PackSignsSubtract(std::span<const float, 2> entries, std::span<float> values, std::byte* bits);

@@ -6,11 +6,12 @@
 namespace thinwire::kernels {
 namespace {
 
-// The prefetch distance in entries, large enough to hide the memory latency.
+// The prefetch distance as a number of indices, large enough to hide the memory latency.
 constexpr size_t kAhead = 128;
 
-// Calls visit(j) for each index and prefetches LONG_ARRAY for the following ones, into the
-// second-level cache because the first level allows few outstanding requests.
+// Calls visit(j) for each position j in INDICES. Prefetches the elements of LONG_ARRAY that later
+// calls use into the second-level cache, because the first-level cache allows few outstanding
+// requests.
 template <typename Visit>
 inline void ForEachIndex(std::span<const uint32_t> indices, const float* long_array,
                          const Visit& visit) {

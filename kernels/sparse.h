@@ -4,8 +4,8 @@
 //   Scatter      out[indices[j]] = scale * values[j]
 //   ScatterAdd   sum[indices[j]] += scale * values[j]
 //
-// These loops wait for memory: vector instructions do not help, prefetching does. Pure functions;
-// thread-safe.
+// The memory latency limits these loops, so they use prefetching instead of vector instructions.
+// Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_SPARSE_H_
 #define THINWIRE_KERNELS_SPARSE_H_
 
@@ -14,15 +14,15 @@
 
 namespace thinwire::kernels {
 
-// REQUIRES, for all functions: as many indices as the short array has values; every index is less
-// than the size of the long array.
+// REQUIRES, for all functions: INDICES and the short array (OUT of Gather, VALUES of the others)
+// have equal lengths; every index is less than the length of the long array.
 
 void Gather(std::span<const float> values, std::span<const uint32_t> indices, std::span<float> out);
 
 void Scatter(std::span<const uint32_t> indices, std::span<const float> values, float scale,
              std::span<float> out);
 
-// A repeated index is added repeatedly.
+// If an index occurs several times, all its values are added.
 void ScatterAdd(std::span<const uint32_t> indices, std::span<const float> values, float scale,
                 std::span<float> sum);
 

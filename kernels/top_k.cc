@@ -17,10 +17,10 @@ constexpr size_t kRunValues = 16;
 constexpr size_t kSampleRuns = 256;
 constexpr size_t kSampleValues = kRunValues * kSampleRuns;
 
-// Sampling smaller arrays saves no time.
+// Minimum array size for sampling. Sampling a smaller array saves no time.
 constexpr size_t kSampledFrom = 4 * kSampleValues;
 
-// A threshold, and how many candidates to make room for.
+// A threshold, and the capacity of the candidate array.
 struct Guess {
   uint32_t smallest = 1;
   size_t room = 0;
@@ -30,8 +30,9 @@ Guess GuessFromLast(uint32_t threshold, size_t count, size_t k) {
   return {.smallest = std::min(threshold, 0x7FFFFFFFu), .room = CandidateCapacity(count, k)};
 }
 
-// A threshold that is too high costs more than a few superfluous candidates, so this one is low by
-// three standard deviations of the sample's count. VALUE(i) returns the value at index i.
+// Estimates the threshold from a sample. A threshold that is too high requires another pass, which
+// takes more time than superfluous candidates. The estimate is therefore low by three standard
+// deviations of the number of selected values in the sample. VALUE(i) returns the value at index i.
 template <typename Value>
 Guess GuessFromSample(size_t count, size_t k, const Value& value) {
   if (count < kSampledFrom) return {.smallest = 1, .room = count};
@@ -48,9 +49,9 @@ Guess GuessFromSample(size_t count, size_t k, const Value& value) {
   return {.smallest = std::max(kth, 1u), .room = std::min(count, 2 * collected + 1024)};
 }
 
-// Copies the largest of the first COUNT values of FOUND to TOP and returns the smallest magnitude
-// copied. Overwrites FOUND. REQUIRES: FOUND has ascending indices, magnitudes of at least SMALLEST,
-// and padding; 0 < top.indices.size() <= count.
+// Copies the k = top.indices.size() largest of the first COUNT values of FOUND to TOP and returns
+// the smallest magnitude copied. Overwrites FOUND. REQUIRES: FOUND is padded and has ascending
+// indices and magnitudes of at least SMALLEST; 0 < top.indices.size() <= count.
 uint32_t KeepLargest(const IndexedValues& found, size_t count, uint32_t smallest,
                      const IndexedValues& top) {
   const size_t k = top.indices.size();
@@ -72,7 +73,8 @@ uint32_t KeepLargest(const IndexedValues& found, size_t count, uint32_t smallest
 }
 
 // Collects candidates with COLLECT and selects among them. Returns false and leaves TOP unchanged
-// if the guess was wrong.
+// if the threshold of GUESS yields fewer than k candidates or more than the candidate array can
+// store.
 template <typename Collect>
 bool SelectByGuess(const Guess& guess, const IndexedValues& top, uint32_t& threshold,
                    const Collect& collect) {
@@ -88,7 +90,7 @@ bool SelectByGuess(const Guess& guess, const IndexedValues& top, uint32_t& thres
   return true;
 }
 
-// Selects without a prediction: there was no last selection, or its prediction failed.
+// Selects without a prediction. Used if there was no previous selection or its prediction failed.
 void SelectAfresh(std::span<const float> values, const IndexedValues& top, uint32_t& threshold) {
   const size_t k = top.indices.size();
   const auto collect = [&](uint32_t smallest, const IndexedValues& found) {

@@ -13,7 +13,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// Selects by sorting the keys of the definition.
+// Returns the indices of the k largest values, found by sorting the keys that top_k.h defines.
 std::vector<uint32_t> BySorting(const std::vector<float>& values, size_t k) {
   std::vector<uint64_t> keys(values.size());
   for (uint32_t i = 0; i < values.size(); ++i) {
@@ -38,7 +38,7 @@ std::vector<float> Gauss(size_t count, uint32_t seed) {
 struct Top {
   explicit Top(size_t k) : indices(k), values(k) {}
 
-  // Expects the values of ALL at the indices WANT.
+  // Expects the indices WANT, with the values of ALL at these indices.
   void Expect(const std::vector<uint32_t>& want, const std::vector<float>& all) const {
     ASSERT_EQ(indices, want) << indices.size() << " of " << all.size();
     for (size_t j = 0; j < indices.size(); ++j) {
@@ -51,7 +51,7 @@ struct Top {
   std::vector<float> values;
 };
 
-// Expects the result for any prediction, including values that no selection leaves.
+// Expects the correct selection for several predictions, including some that no selection produces.
 void ExpectTopOf(const std::vector<float>& values, size_t k) {
   const std::vector<uint32_t> want = BySorting(values, k);
   for (const uint32_t last : {0u, 1u, 0x3F000000u, 0x3FC00000u, 0x7F800000u, ~0u}) {
@@ -96,7 +96,8 @@ TEST(TopKTest, SelectsZerosIfFewerThanKValuesAreNonzero) {
   ExpectTopOf(values, 500);
 }
 
-// The sample consists of runs of 16 values. The large values lie between the runs, or only in them.
+// The sample consists of runs of 16 values. The test places large values only between the runs,
+// then only inside the runs, then only between them again.
 TEST(TopKTest, SelectsCorrectlyAfterAMisleadingSample) {
   std::vector<float> values = Gauss(1'000'000, 5);
   for (size_t i = 20; i < 3900; ++i) values[i] *= 1000;
@@ -157,7 +158,7 @@ TEST(TopKTest, ThePredictionCollectsFewExtraValues) {
 TEST(TopKTest, OrdersNonFiniteAndSubnormalValues) {
   OnEveryTarget([] {
     std::vector<float> values = Gauss(20'000, 10);
-    for (float& value : values) value *= 1e-42f;  // most are subnormal
+    for (float& value : values) value *= 1e-42f;  // most products are subnormal
     values[3] = INFINITY;
     values[17'000] = -NAN;
     values[9'000] = -INFINITY;

@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/update_adagrad.cc"
 #include <hwy/foreach_target.h>
-// foreach_target.h includes this file again for each target, so it must come first.
+// foreach_target.h includes this source file again for each target and must precede highway.h.
 #include <hwy/highway.h>
 
 #include "kernels/for_each_vector-inl.h"

@@ -1,4 +1,4 @@
-// One step of AdaGrad (Duchi, Hazan and Singer 2011), elementwise:
+// One step of AdaGrad (Duchi, Hazan and Singer 2011), for each parameter x and its slot s:
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   s = s + g * g
@@ -20,7 +20,7 @@ struct AdagradStep {
   float epsilon = 0;
 };
 
-// REQUIRES: equal lengths; the arrays do not overlap.
+// REQUIRES: the arrays have equal lengths and do not overlap.
 void UpdateAdagrad(const AdagradStep& step, std::span<const float> sum, std::span<float> masters,
                    std::span<float> square_sum);
 

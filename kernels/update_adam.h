@@ -1,4 +1,4 @@
-// One step of Adam or AdamW, elementwise:
+// One step of Adam or AdamW, for each parameter x and its slots m and v:
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   x = shrink * x
@@ -22,7 +22,7 @@ struct AdamStep {
   float weight_decay = 0;
   float shrink = 1;
   float beta1 = 0;
-  float one_minus_beta1 = 1;  // computed in double, then rounded
+  float one_minus_beta1 = 1;  // 1 - beta1, computed in double, then rounded
   float beta2 = 0;
   float one_minus_beta2 = 1;
   float step_size = 0;
@@ -30,7 +30,7 @@ struct AdamStep {
   float epsilon = 0;
 };
 
-// REQUIRES: equal lengths; the arrays do not overlap.
+// REQUIRES: the arrays have equal lengths and do not overlap.
 void UpdateAdam(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
                 std::span<float> first_moment, std::span<float> second_moment);
 

@@ -16,15 +16,16 @@ constexpr size_t kLongest = 67;
 constexpr size_t kLargestOffset = 3;
 constexpr float kUntouched = 12345.5f;
 
-// The arrays of a kernel, each with guard values around the part that the kernel may write.
+// The arrays of one kernel call. In the arrays that Run() returns, guard values surround the part
+// that the kernel may write.
 struct Arrays {
   std::vector<float> sum;
   std::vector<float> masters;
   std::vector<std::vector<float>> slots;
 };
 
-// Returns random values of several magnitudes. Slots are not negative, because some are sums of
-// squares.
+// Returns random values of several magnitudes. The slot values are non-negative, because some
+// optimizers keep sums of squares in a slot.
 Arrays Draw(int slot_count) {
   std::mt19937 random(17);
   std::uniform_real_distribution<float> mantissa(-1, 1);
@@ -47,7 +48,8 @@ std::vector<float> Placed(const std::vector<float>& values, size_t offset, size_
   return placed;
 }
 
-// Returns the first LENGTH of the drawn values at OFFSET after one call of the kernel.
+// Copies the first LENGTH drawn values to OFFSET, calls the kernel once on the copies and returns
+// them.
 Arrays Run(const UpdateCase& update, const Arrays& drawn, size_t offset, size_t length) {
   Arrays run{.sum = Placed(drawn.sum, offset, length),
              .masters = Placed(drawn.masters, offset, length),
@@ -60,7 +62,7 @@ Arrays Run(const UpdateCase& update, const Arrays& drawn, size_t offset, size_t 
   return run;
 }
 
-// Returns the drawn values after one call of the kernel per value.
+// Copies the drawn values, calls the kernel once per value of the copies and returns them.
 Arrays OneByOne(const UpdateCase& update, const Arrays& drawn) {
   Arrays run = drawn;
   for (size_t i = 0; i < kLongest; ++i) {
@@ -110,7 +112,8 @@ void ExpectMatchesTheExactLoop(const UpdateCase& update) {
     std::vector<double> slots;
     for (const auto& slot : drawn.slots) slots.push_back(slot[i]);
     update.exact(drawn.sum[i], master, slots);
-    // The result may be a small difference of larger terms, each at most about 8.
+    // The tolerance has an absolute part, because a result may be a small difference of larger
+    // terms (each at most about 8).
     EXPECT_NEAR(got.masters[i], master, 4e-6 * (0.01 + std::abs(master))) << "value " << i;
     for (int slot = 0; slot < update.slot_count; ++slot) {
       EXPECT_NEAR(got.slots[slot][i], slots[slot], 4e-6 * (0.01 + std::abs(slots[slot])))

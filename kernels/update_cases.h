@@ -8,7 +8,8 @@
 
 namespace thinwire::kernels {
 
-// A kernel with its hyperparameters bound, and its formula for one value in double.
+// An optimizer kernel with fixed hyperparameters, and the formula that it implements, for one value
+// in double.
 struct UpdateCase {
   int slot_count = 0;
   std::function<void(std::span<const float> sum, std::span<float> masters,
@@ -17,12 +18,12 @@ struct UpdateCase {
   std::function<void(double sum, double& master, std::span<double> slots)> exact;
 };
 
-// For lengths 0 to 67 at offsets 0 to 3, expects that every value equals the formula within
-// rounding and nothing outside the spans changes.
+// Runs the kernel on arrays of 0 to 67 values at offsets 0 to 3. Expects that every result equals
+// the formula within rounding, and that no value outside the arrays changes.
 void ExpectMatchesTheExactLoop(const UpdateCase& update);
 
-// For all Highway targets of this processor and the same lengths and offsets, expects the bits that
-// the first target computes from the values one by one.
+// Runs the kernel on every Highway target of this processor, with the lengths and offsets of
+// ExpectMatchesTheExactLoop(). Expects the bits that the first target computes one value at a time.
 void ExpectTheSameBitsEverywhere(const UpdateCase& update);
 
 }  // namespace thinwire::kernels

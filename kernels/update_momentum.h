@@ -1,4 +1,4 @@
-// One step of gradient descent with momentum, elementwise:
+// One step of gradient descent with momentum, for each parameter x and its slot u:
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   u = momentum * u + g
@@ -22,7 +22,7 @@ struct MomentumStep {
   bool nesterov = false;
 };
 
-// REQUIRES: equal lengths; the arrays do not overlap.
+// REQUIRES: the arrays have equal lengths and do not overlap.
 void UpdateMomentum(const MomentumStep& step, std::span<const float> sum, std::span<float> masters,
                     std::span<float> velocity);
 

@@ -1,4 +1,4 @@
-// One step of stochastic gradient descent, elementwise:
+// One step of stochastic gradient descent, for each parameter x:
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   x = x - learning_rate * g
@@ -18,7 +18,7 @@ struct SgdStep {
   float learning_rate = 0;
 };
 
-// REQUIRES: equal lengths; the arrays do not overlap.
+// REQUIRES: the arrays have equal lengths and do not overlap.
 void UpdateSgd(const SgdStep& step, std::span<const float> sum, std::span<float> masters);
 
 }  // namespace thinwire::kernels
