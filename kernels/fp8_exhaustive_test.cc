@@ -18,7 +18,7 @@ namespace thinwire::kernels {
 namespace {
 
 constexpr uint32_t kBlockValues = 1 << 16;
-constexpr uint32_t kBlocks = uint32_t{1} << (31 - 16);  // of positive floats
+constexpr uint32_t kBlocks = uint32_t{1} << (31 - 16);  // blocks of floats with sign bit 0
 constexpr uint32_t kInfinityBits = 0x7F800000;
 
 // Returns the midpoints between the values of adjacent codes, computed from the definition of the

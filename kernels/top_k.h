@@ -3,8 +3,8 @@
 // Values are ordered by the 64-bit key (bits of |v|, ~index): among equal magnitudes the lower
 // index wins, so every machine selects the same set. A NaN is larger than infinity. One pass
 // collects the candidates, which are all values whose magnitude is at least a threshold slightly
-// below t, the k-th largest magnitude. The selection then finds t among the candidates. The
-// threshold is predicted from the previous selection:
+// below the k-th largest magnitude. The selection then finds the k-th largest magnitude among the
+// candidates. The threshold is predicted from the previous selection:
 //
 //   t - clamp((t - c) (k + 64) / (n - k + 1), t / 256, t / 14)
 //
@@ -12,7 +12,7 @@
 // of its candidates. The predicted threshold yields about 2 k candidates, even if error feedback
 // leaves many values just below t. If there is no previous selection, or the prediction yields too
 // few or too many candidates, the threshold is estimated from a sample. If the estimate fails too,
-// the threshold is t itself, found in several passes.
+// the threshold is the k-th largest magnitude itself, found in several passes.
 //
 // Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_TOP_K_H_

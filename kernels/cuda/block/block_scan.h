@@ -7,8 +7,8 @@
 namespace thinwire::kernels::cuda {
 
 // Returns the sum of VALUE over all threads with a smaller index, and sets TOTAL to the sum over
-// all threads. Called by all kThreads threads of a block. REQUIRES: kThreads is a multiple of 32
-// and at most 1024.
+// all threads. REQUIRES: all kThreads threads of the block call the function; kThreads is a
+// multiple of 32 and at most 1024.
 template <unsigned kThreads, typename T>
 __device__ T BlockExclusiveSum(T value, T& total) {
   __shared__ T warp_sums[kThreads / 32];
@@ -20,7 +20,7 @@ __device__ T BlockExclusiveSum(T value, T& total) {
   }
   if (lane == 31) warp_sums[warp] = inclusive;
   __syncthreads();
-  // Every warp reduces all warp sums; lane i holds the sum of warp i.
+  // Every warp adds the sums of all warps; lane i contributes the sum of warp i.
   T before = lane < warp ? warp_sums[lane] : T{0};
   total = lane < kThreads / 32 ? warp_sums[lane] : T{0};
   for (int distance = 16; distance > 0; distance /= 2) {

@@ -1,15 +1,15 @@
 // LaunchElementwise() applies one operation to every value of some arrays at memory bandwidth. For
 // .cu files only.
 //
-// Each block handles one tile of 4096 values. In a full tile a thread loads all its four packs of
-// four values before it stores the first. The last tile and unaligned arrays are handled value by
-// value. An Op has three members:
+// Each block handles one tile of 4096 values. In a full tile, a thread loads its four packs of four
+// values before it stores the first pack. The last tile, if it is not full, and all tiles of
+// unaligned arrays are handled value by value. An Op has three members:
 //
 //   // Loads the operands of values i to i + N - 1.
 //   template <int N> __device__ Loaded Load(size_t i) const
-//   // Computes and stores their results.
+//   // Computes and stores the results of values i to i + N - 1.
 //   template <int N> __device__ void Store(size_t i, Loaded)
-//   // Returns whether the arrays are aligned for N == 4. N is 1 otherwise.
+//   // Returns whether the arrays are aligned for N == 4. If not, N is always 1.
 //   bool aligned() const
 #ifndef THINWIRE_KERNELS_CUDA_BLOCK_ELEMENTWISE_H_
 #define THINWIRE_KERNELS_CUDA_BLOCK_ELEMENTWISE_H_
@@ -23,8 +23,8 @@
 
 namespace thinwire::kernels::cuda {
 
-// Applies OP to the calling block's tile of COUNT values. Called by all kTileThreads threads of a
-// block.
+// Applies OP to the calling block's tile of arrays of COUNT values. REQUIRES: all kTileThreads
+// threads of the block call the function.
 template <typename Op>
 __device__ void ApplyToTile(Op& op, size_t count, bool aligned) {
   const size_t first = blockIdx.x * kTileValues;

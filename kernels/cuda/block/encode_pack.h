@@ -1,8 +1,8 @@
 // Encodes packs of floats in a number format (kernels/number_format.h). For .cu files only.
 //
 // GPUs of compute capability 8.9 and later convert two floats to fp8 with one instruction (round to
-// nearest even, saturating). Its results equal EncodeValue() for all 2^32 floats; a NaN becomes
-// 0x7F.
+// nearest even, saturating). The results equal those of EncodeValue() for all 2^32 floats; the code
+// of a NaN is 0x7F.
 #ifndef THINWIRE_KERNELS_CUDA_BLOCK_ENCODE_PACK_H_
 #define THINWIRE_KERNELS_CUDA_BLOCK_ENCODE_PACK_H_
 
@@ -17,7 +17,7 @@ namespace thinwire::kernels::cuda {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 inline constexpr bool kHasFp8Instructions = true;
 
-// Returns the code of FIRST in the lower byte and that of SECOND in the upper byte.
+// Returns the code of FIRST in the lower byte and the code of SECOND in the upper byte.
 template <typename Format>
 __device__ uint16_t EncodePair(float first, float second) {
   uint16_t codes;
@@ -37,7 +37,7 @@ __device__ uint16_t EncodePair(float first, float second) {
 }
 #endif
 
-// Returns the codes of values[j] * inverse. INVERSE is used only by scaled formats.
+// Returns the codes of values[j] * inverse. Formats that are not scaled ignore INVERSE.
 template <typename Format, int N>
 __device__ Pack<typename Format::Code, N> EncodePack(Pack<float, N> values, float inverse) {
   using Code = typename Format::Code;

@@ -21,7 +21,7 @@ Status Launch(const char* operation, void (*kernel)(Parameters...), const Grid& 
   emulation::Launch(stream.handle(), blocks, grid.thread_count,
                     [=] { kernel(static_cast<Parameters>(arguments)...); });
 #else
-  // clang-format would take the launch for template brackets.
+  // clang-format would parse <<< and >>> as template brackets.
   // clang-format off
   kernel<<<blocks, grid.thread_count, 0, stream.handle()>>>(static_cast<Parameters>(arguments)...);
   // clang-format on

@@ -1,6 +1,6 @@
-// Launch shapes. Elementwise kernels give each block of 256 threads one tile of 4096 values; a
-// thread handles four packs of four adjacent values and keeps all four loads in flight. Other
-// kernels use one thread per item.
+// Launch shapes. Elementwise kernels give each block of 256 threads one tile of 4096 values; each
+// thread loads four packs of four adjacent values before it uses the first pack. Other kernels use
+// one thread per item.
 #ifndef THINWIRE_KERNELS_CUDA_BLOCK_TILE_H_
 #define THINWIRE_KERNELS_CUDA_BLOCK_TILE_H_
 
@@ -9,14 +9,14 @@
 namespace thinwire::kernels::cuda {
 
 inline constexpr int kPackSize = 4;        // values per load or store
-inline constexpr int kPacksPerThread = 4;  // loads in flight
+inline constexpr int kPacksPerThread = 4;  // packs that a thread loads before it uses the first
 inline constexpr unsigned kTileThreads = 256;
 inline constexpr size_t kTileValues = size_t{kTileThreads} * kPackSize * kPacksPerThread;
 
 // The shape of a launch.
 struct Grid {
   size_t block_count = 0;
-  unsigned thread_count = 0;  // per block
+  unsigned thread_count = 0;  // threads per block
 
   bool operator==(const Grid&) const = default;
 };

@@ -2,7 +2,7 @@
 //
 //   Pack<T, N>                 N adjacent elements that one instruction loads or stores
 //   Load/StorePack             packs of an aligned array
-//   Load/StorePackUnaligned    packs of an array of bytes; single elements may have any address
+//   Load/StorePackUnaligned    packs of an array of bytes; a one-element pack may have any address
 //   Load/StoreFloatUnaligned   one float of an array of bytes, at any address
 //   Load/StorePackedUnit       eight codes of B bits (kernels/pack_bits.h) as one word of B bytes
 #ifndef THINWIRE_KERNELS_CUDA_BLOCK_VECTOR_ACCESS_H_
@@ -16,7 +16,7 @@
 
 namespace thinwire::kernels::cuda {
 
-// Four floats are 16 bytes, the most that one instruction loads.
+// N adjacent elements. Four floats occupy 16 bytes, the maximum that one instruction loads.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Pack {
   T at[N];
@@ -48,7 +48,7 @@ __device__ Pack<float, N> LoadSum(const float* a, const float* b) {
   return sum;
 }
 
-// Loads elements I to I + N - 1 of ARRAY, an array of T at any address. Single elements are read
+// Loads elements I to I + N - 1 of ARRAY, an array of T at any address. A one-element pack is read
 // byte by byte. REQUIRES: N == 1, or element I is at a multiple of sizeof(Pack<T, N>).
 template <typename T, int N>
 __device__ Pack<T, N> LoadPackUnaligned(const std::byte* array, size_t i) {
@@ -62,7 +62,7 @@ __device__ Pack<T, N> LoadPackUnaligned(const std::byte* array, size_t i) {
   }
 }
 
-// Stores elements I to I + N - 1 of ARRAY. REQUIRES: as LoadPackUnaligned.
+// Stores elements I to I + N - 1 of ARRAY. REQUIRES: the conditions of LoadPackUnaligned().
 template <typename T, int N>
 __device__ void StorePackUnaligned(const Pack<T, N>& pack, std::byte* array, size_t i) {
   std::byte* to = array + i * sizeof(T);
@@ -73,7 +73,7 @@ __device__ void StorePackUnaligned(const Pack<T, N>& pack, std::byte* array, siz
   }
 }
 
-// Load or store float I of ARRAY, which may have any address.
+// These functions load and store float I of ARRAY, which may begin at any address.
 __device__ inline float LoadFloatUnaligned(const std::byte* array, size_t i) {
   return std::bit_cast<float>(LoadPackUnaligned<uint32_t, 1>(array, i).at[0]);
 }
@@ -81,8 +81,8 @@ __device__ inline void StoreFloatUnaligned(float value, std::byte* array, size_t
   StorePackUnaligned(Pack<uint32_t, 1>{{std::bit_cast<uint32_t>(value)}}, array, i);
 }
 
-// Load or store unit UNIT of PACKED: the lowest BITS bytes of a word whose lowest BITS bits are the
-// unit's first code.
+// These functions load and store unit UNIT of PACKED, which occupies BITS bytes, as the lowest
+// bytes of a word. The lowest BITS bits of the word are the first code of the unit.
 __device__ inline uint64_t LoadPackedUnit(const std::byte* packed, int bits, size_t unit) {
   const std::byte* const from = packed + unit * static_cast<size_t>(bits);
   uint64_t word = 0;

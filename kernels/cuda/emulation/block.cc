@@ -9,7 +9,8 @@
 namespace thinwire::kernels::cuda::emulation {
 namespace {
 
-// Not a power of two, because the tops of the stacks would then share a few cache sets.
+// The stack size is not a power of two: with a power of two, the tops of all stacks would share a
+// few cache sets.
 constexpr size_t kStackBytes = (64 << 10) + 13 * 64;
 
 [[noreturn]] void Fail(const char* what, const Place& place) {
@@ -19,8 +20,8 @@ constexpr size_t kStackBytes = (64 << 10) + 13 * 64;
 
 }  // namespace
 
-// Kernels access their block without an object, as on a GPU, so the program has a single running
-// block. It keeps its stacks.
+// Kernels refer to their block through global names, as on a GPU, so the program has one Block
+// object. This object runs all blocks and reuses its stacks.
 Block& Block::running() {
   static Block block;
   return block;
@@ -60,7 +61,7 @@ void Block::Reserve(unsigned thread_count) {
   }
 }
 
-// A fiber is used again for the next block.
+// The loop lets each fiber run again for the next block.
 void Block::ThreadMain() {
   for (;;) {
     Block& block = running();
@@ -104,8 +105,8 @@ void Block::Suspend() {
   if (_setjmp(threads_[place_.thread.x]->at) == 0) _longjmp(scheduler_, 1);
 }
 
-// Releases the threads if all that have not ended wait at the block barrier. Returns whether it
-// released any.
+// If all threads that have not ended wait at the block barrier, releases them. Returns whether any
+// thread was released.
 bool Block::ReleaseBlock(unsigned thread_count) {
   bool any = false;
   for (unsigned t = 0; t < thread_count; ++t) {

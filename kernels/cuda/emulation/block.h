@@ -5,8 +5,8 @@
 // its block. The order in which the fibers run is random too. A kernel that lacks a barrier, or
 // depends on concurrent or ordered blocks, therefore computes different results or deadlocks. A
 // warp operation checks that all lanes in its mask execute the same operation. On a deadlock the
-// program aborts with a message. Not detected: two threads that write to the same place between two
-// barriers without atomics, if the random order hides it.
+// program aborts with a message. Undetected errors: two threads write to the same address between
+// two barriers without atomics, and the random order happens to produce the correct result.
 //
 // Used only by tests. Not thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_EMULATION_BLOCK_H_
@@ -29,7 +29,7 @@ enum class WarpOp { kSync, kBallot, kShuffle, kReduce };
 inline constexpr unsigned kLanes = 32;
 using LaneValues = std::array<uint64_t, kLanes>;
 
-// CUDA's dim3; the kernels use only one dimension.
+// Stands for CUDA's dim3. The kernels use only one dimension.
 struct Dimension {
   unsigned x = 0;
 };
@@ -45,19 +45,20 @@ class Block {
   static void RunGrid(unsigned block_count, unsigned thread_count, uint64_t seed,
                       const std::function<void()>& kernel);
 
-  // The functions below are called by the running thread.
+  // The running thread calls the functions below.
 
   static const Place& place();
-  // Waits until all threads of the block that have not ended call it: __syncthreads().
+  // Implements __syncthreads(): waits until all threads of the block that have not ended call
+  // WaitForBlock().
   static void WaitForBlock();
-  // Waits until all lanes in MASK call it with the same OP and MASK. Returns the VALUE of every
-  // lane; the reference is valid until the thread's next exchange.
+  // Waits until all lanes in MASK call Exchange() with the same OP and MASK. Returns the VALUE of
+  // every lane; the reference is valid until the thread's next exchange.
   static const LaneValues& Exchange(WarpOp op, unsigned mask, uint64_t value);
 
  private:
   enum class State { kReady, kAtBlock, kAtWarp, kDone };
 
-  // A fiber. It starts with setcontext() and continues with longjmp(), which needs no system call.
+  // A fiber. setcontext() starts a fiber; longjmp() resumes it, which needs no system call.
   struct Thread {
     ucontext_t context;
     jmp_buf at;

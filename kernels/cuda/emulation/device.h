@@ -14,10 +14,10 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
-// Only one block runs at a time, so static variables can serve as its shared memory.
+// Only one block runs at a time, so static variables can serve as the block's shared memory.
 #define __shared__ static
 
-// Block sets these before it resumes a thread.
+// CUDA's built-in variables. Block sets their values before it resumes a thread.
 #define threadIdx (::thinwire::kernels::cuda::emulation::Block::place().thread)
 #define blockIdx (::thinwire::kernels::cuda::emulation::Block::place().block)
 #define blockDim (::thinwire::kernels::cuda::emulation::Block::place().block_size)
@@ -43,7 +43,8 @@ inline unsigned __ballot_sync(unsigned mask, bool vote) {
 
 inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
 
-// Returns the VALUE of lane LANE of the warp, or the caller's own if there is no such lane.
+// Returns the VALUE of lane LANE of the warp, or the caller's own VALUE if LANE is not a lane of
+// the warp.
 template <typename T>
 T FromLane(WarpOp op, unsigned mask, T value, int lane) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
@@ -87,7 +88,7 @@ inline unsigned __reduce_max_sync(unsigned mask, unsigned value) {
   return largest;
 }
 
-// Fibers switch only at barriers and warp operations, so plain code is atomic.
+// Fibers switch only at barriers and warp operations, so code between them is atomic.
 template <typename T>
 T atomicAdd(T* to, T value) {
   const T before = *to;

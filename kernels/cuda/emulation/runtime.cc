@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-// A queue of launches, and the number that have run.
+// A queue of launches, and the number of launches that have run.
 struct CUstream_st {
   void RunUntil(size_t end) {
     while (run_count < end) {
@@ -76,7 +76,7 @@ cudaError_t Allocate(void** memory, size_t bytes) {
   return cudaSuccess;
 }
 
-// Like NVIDIA's cudaFree, first completes all launches, which may use the memory.
+// Completes all launches first, because they may use the memory. NVIDIA's cudaFree() does the same.
 cudaError_t Free(void* memory) {
   for (CUstream_st* stream : TheDevice().streams) stream->RunUntil(stream->launched_count());
   std::free(memory);

@@ -1,7 +1,7 @@
-// The part of the CUDA runtime API that thinwire uses, on the host. Names and semantics are
-// NVIDIA's. Device memory is heap memory filled with noise. A launched kernel or copy runs only
-// when the host waits for its stream, so code that reads a result too early fails its test. Used
-// only by tests. Thread-safe: calls are serialized.
+// Emulates, on the host, the part of the CUDA runtime API that thinwire uses. Names and semantics
+// are NVIDIA's. Device memory is heap memory filled with arbitrary bytes. A launched kernel or copy
+// runs only when the host waits for its stream, so code that reads a result too early fails its
+// test. Used only by tests. Thread-safe: calls are serialized.
 #ifndef THINWIRE_KERNELS_CUDA_EMULATION_RUNTIME_H_
 #define THINWIRE_KERNELS_CUDA_EMULATION_RUNTIME_H_
 
@@ -68,8 +68,8 @@ namespace thinwire::kernels::cuda::emulation {
 void Launch(cudaStream_t stream, unsigned block_count, unsigned thread_count,
             std::function<void()> kernel);
 
-// Breaks the device after COUNT more kernels and copies: from then on every stream operation fails,
-// as after an illegal memory access. Without COUNT, repairs the device.
+// Simulates a device that breaks: after COUNT more kernels and copies, every stream operation
+// fails, as after an illegal memory access. nullopt repairs the device.
 void BreakAfter(std::optional<uint64_t> count);
 
 }  // namespace thinwire::kernels::cuda::emulation

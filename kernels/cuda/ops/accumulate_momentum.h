@@ -3,7 +3,7 @@
 //   AccumulateMomentum   u = momentum * u + gradient
 //   AccumulateNesterov   u = momentum * u + gradient;  direction = gradient + momentum * u
 //
-// CPU twin with the same bits: kernels/accumulate_momentum.h. Thread-safe.
+// The CPU twin, kernels/accumulate_momentum.h, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_ACCUMULATE_MOMENTUM_H_
 #define THINWIRE_KERNELS_CUDA_OPS_ACCUMULATE_MOMENTUM_H_
 

@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr float kLargestCode = 255.0f;
 
-// AffineTable without spans, which device code cannot use.
+// AffineTable with pointers instead of spans, which device code cannot use.
 struct DeviceTable {
   std::byte* zero_byte;
   std::byte* step_bytes;
@@ -20,7 +20,7 @@ struct DeviceTable {
   float* table;
 };
 
-// Returns the union of all ranges, to all threads of the block.
+// Returns the union of all ranges to every thread of the block.
 __device__ Range UnionOf(const Range* ranges, size_t count) {
   __shared__ float least_of[kThreads], most_of[kThreads];
   Range range;

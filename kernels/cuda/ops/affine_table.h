@@ -5,7 +5,7 @@
 //   zero = trunc(-least / step + 0.5), clamped to 0 .. 255     the code of 0
 //   table[c] = step * (c - zero)
 //
-// CPU twin with the same bits: common/codec/codebook/int8.cc. Thread-safe.
+// The CPU twin, common/codec/codebook/int8.cc, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_AFFINE_TABLE_H_
 #define THINWIRE_KERNELS_CUDA_OPS_AFFINE_TABLE_H_
 
@@ -18,17 +18,17 @@
 
 namespace thinwire::kernels::cuda {
 
-// Destinations in GPU memory.
+// The outputs of FitAffineTable(), in GPU memory.
 struct AffineTable {
-  std::byte* zero_byte;               // the code of 0
-  std::byte* step_bytes;              // a float at any address
-  std::span<float, 2> step_and_zero;  // as CodesOfSteps() expects them
+  std::byte* zero_byte;               // the code of 0, as one byte
+  std::byte* step_bytes;              // the step, as a float at any address
+  std::span<float, 2> step_and_zero;  // the input of CodesOfSteps()
   std::span<float, 256> table;
 };
 
-// Writes the table for the union of RANGES, the ranges of the groups of an array (RangeWithZero in
-// reductions.h). If all values are 0, the step and the table are 0. REQUIRES: all ranges are
-// finite.
+// Writes the table for the union of RANGES, which are the ranges of the groups of an array
+// (RangeWithZero() in reductions.h). If all values are 0, the step and the table are 0. REQUIRES:
+// all ranges are finite.
 Status FitAffineTable(std::span<const Range> ranges, const AffineTable& out, const Stream& stream);
 
 }  // namespace thinwire::kernels::cuda

@@ -3,8 +3,8 @@
 //   Add     sum += values
 //   Scale   values *= factor
 //
-// Every result is rounded to float separately. CPU twin with the same bits: kernels/arithmetic.h.
-// Thread-safe.
+// Every result is rounded to float separately. The CPU twin, kernels/arithmetic.h, computes the
+// same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_ARITHMETIC_H_
 #define THINWIRE_KERNELS_CUDA_OPS_ARITHMETIC_H_
 

@@ -38,11 +38,11 @@ __device__ size_t LowerBound(const float* sample, size_t count, float least) {
   return first;
 }
 
-// One block with a thread per entry. Between iterations the entries are in shared memory.
+// Runs in one block with one thread per entry. Between iterations the entries are in shared memory.
 __global__ void LloydKernel(const float* sample, size_t count, int iterations, float* entries,
                             size_t entry_count) {
   __shared__ float entry[kMaxEntries];
-  __shared__ size_t ends[kMaxEntries];  // ends of the runs of samples nearest to each entry
+  __shared__ size_t ends[kMaxEntries];  // end of the samples nearest to each entry
   const size_t mine = threadIdx.x;
   const bool active = mine < entry_count;
   if (active) entry[mine] = entries[mine];
@@ -54,8 +54,9 @@ __global__ void LloydKernel(const float* sample, size_t count, int iterations, f
                        : LowerBound(sample, count, 0.5f * entry[mine] + 0.5f * entry[mine + 1]);
     }
     __syncthreads();
-    // Halving a subnormal rounds, so a run's end may lie before the previous one. A run begins at
-    // the largest end before it.
+    // The samples nearest to an entry are a run in SAMPLE. Halving a subnormal rounds, so the end
+    // of a run may be smaller than the end of the previous run. A run therefore begins at the
+    // largest end of all previous runs.
     size_t begin = 0;
     for (size_t e = 0; active && e < mine; ++e) begin = ends[e] > begin ? ends[e] : begin;
     double sum = 0;
@@ -72,8 +73,8 @@ constexpr int kLogEntries = 8;
 constexpr float kSmallestFraction = 1.0f / 256;
 constexpr uint32_t kMagnitudeMask = 0x7FFFFFFF;
 
-// Finds the largest magnitude and the smallest nonzero magnitude m as integers. The latter is kept
-// as its complement kMagnitudeMask - m, so both results are maxima that begin at 0.
+// Finds the largest magnitude and the smallest nonzero magnitude m as integers. Stores m as its
+// complement kMagnitudeMask - m, so both results are maxima whose initial value is 0.
 struct ExtremesOp {
   template <int N>
   __device__ Pack<float, N> Load(size_t i) const {
@@ -112,7 +113,7 @@ __device__ float EighthPower(float ratio) {
 
 __device__ float RatioOf(int b) { return 1.0f - static_cast<float>(b) / 256.0f; }
 
-// One thread, because each step depends on the previous one.
+// Runs in one thread, because each step depends on the previous step.
 __global__ void LogEntriesKernel(const uint32_t* words, std::byte* head, float* entries) {
   const float largest = std::bit_cast<float>(words[0]);
   const float found = words[1] == 0 ? largest : std::bit_cast<float>(kMagnitudeMask - words[1]);
@@ -122,7 +123,7 @@ __global__ void LogEntriesKernel(const uint32_t* words, std::byte* head, float* 
   while (b < 255 && largest * EighthPower(RatioOf(b)) > smallest) ++b;
   const float ratio = RatioOf(b);
   uint32_t bits = std::bit_cast<uint32_t>(largest * std::sqrt(ratio));
-  if (bits < 0x7F7F8000) bits += 0x8000;  // rounds to two bytes, but not to infinity
+  if (bits < 0x7F7F8000) bits += 0x8000;  // rounds to the upper two bytes, but not to infinity
   head[0] = static_cast<std::byte>(bits >> 16);
   head[1] = static_cast<std::byte>(bits >> 24);
   head[2] = static_cast<std::byte>(b);

@@ -1,5 +1,5 @@
-// Codebooks fitted to an array on the GPU: the magnitudes that the codes of table_N, lloyd_N and
-// log_4 stand for, in ascending order. All arrays are in GPU memory.
+// Codebooks fitted to an array on the GPU: the magnitudes that the codes of the codecs table_N,
+// lloyd_N and log_4 stand for, in ascending order. All arrays are in GPU memory.
 //
 //   Percentiles       entry j = the 99 (j + 1) / n percentile of a sorted sample, interpolated
 //   RefineEntries     Lloyd's algorithm (Lloyd 1982): entry = mean of the samples nearest to it
@@ -7,7 +7,7 @@
 //                     smallest magnitude of an array, but not below 1/256 of the largest
 //   MakeSignedTable   the lookup table of signed codes, and thresholds for CodesOfMagnitudes()
 //
-// CPU twins with the same bits: fitted_table.h and log_ratio.cc in common/codec/codebook.
+// The CPU twins, fitted_table.h and log_ratio.cc in common/codec/codebook, compute the same bits.
 // Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_CODEBOOK_ENTRIES_H_
 #define THINWIRE_KERNELS_CUDA_OPS_CODEBOOK_ENTRIES_H_
@@ -28,14 +28,14 @@ inline constexpr size_t kMaxEntries = 128;
 Status Percentiles(std::span<const float> sample, std::span<float> entries, const Stream& stream);
 
 // Runs ITERATIONS of Lloyd's algorithm. An entry without a nearest sample keeps its value. One
-// thread sums each entry's samples in order, so the result does not depend on the GPU. REQUIRES: as
-// Percentiles(); ENTRIES are in ascending order.
+// thread sums each entry's samples in order, so the result does not depend on the GPU. REQUIRES:
+// the conditions of Percentiles(); ENTRIES are in ascending order.
 Status RefineEntries(std::span<const float> sample, int iterations, std::span<float> entries,
                      const Stream& stream);
 
 // Writes the eight entries and HEAD, the three bytes that describe them: the upper two bytes of the
-// float a, then b, the smallest integer with r = 1 - b / 256 that reaches the smallest nonzero
-// magnitude. WORDS is workspace. REQUIRES: VALUES are finite.
+// float a, then b, where r = 1 - b / 256. b is the smallest integer for which the series reaches
+// down to the smallest nonzero magnitude. WORDS is workspace. REQUIRES: VALUES are finite.
 Status FitLogEntries(std::span<const float> values, std::span<uint32_t, 2> words, std::byte* head,
                      std::span<float, 8> entries, const Stream& stream);
 

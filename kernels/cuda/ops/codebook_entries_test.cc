@@ -9,7 +9,7 @@ namespace {
 
 class SampledEntriesTest : public CudaTest {
  protected:
-  // Runs one iteration of Lloyd's algorithm.
+  // Runs one iteration of Lloyd's algorithm on the CPU.
   static void Refine(const std::vector<float>& sample, std::vector<float>& entries) {
     const std::vector<float> before = entries;
     size_t i = 0;
@@ -76,7 +76,7 @@ class LogEntriesTest : public CudaTest {
 TEST_F(LogEntriesTest, AreAGeometricSeriesFromTheLargestToTheSmallest) {
   std::vector<float> values(5000, 0.0f);
   values[77] = -8.0f;
-  values[4999] = 2.0f;  // zeros do not count as the smallest
+  values[4999] = 2.0f;  // the smallest nonzero magnitude; zeros are ignored
   const std::vector<float> entries = Fit(values);
   for (size_t c = 0; c + 1 < entries.size(); ++c) {
     EXPECT_FLOAT_EQ(entries[c] / entries[c + 1], ratio_);

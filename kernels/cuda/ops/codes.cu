@@ -46,7 +46,8 @@ Status LaunchCodes(const char* operation, std::span<const float> values, std::sp
                            values.size(), stream);
 }
 
-// Counts the thresholds at or below the magnitude by binary search; there are 2^(bits - 1) - 1.
+// Counts the thresholds at or below the magnitude by binary search. There are 2^(bits - 1) - 1
+// thresholds.
 struct MagnitudeRule {
   __device__ uint8_t operator()(float value) const {
     const float magnitude = std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0x7FFFFFFF);

@@ -7,8 +7,9 @@
 //   LookUpAdd           sum += table[code]
 //   LookUpSubtract      values -= table[code]
 //
-// A negative zero has its sign bit set. A NaN has no threshold below it, and step code 0. CPU twin
-// with the same bits: kernels/codes.h. (QSGD levels have fused kernels in qsgd.h.) Thread-safe.
+// The code of -0.0 has its sign bit set. For a NaN, the code without its sign bit is 0. The CPU
+// twin, kernels/codes.h, computes the same bits. CodesOfLevels() has no twin here: qsgd.h contains
+// fused kernels for QSGD. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_CODES_H_
 #define THINWIRE_KERNELS_CUDA_OPS_CODES_H_
 
@@ -20,14 +21,15 @@
 
 namespace thinwire::kernels::cuda {
 
-// REQUIRES, for all functions: as many codes as values.
+// REQUIRES, for all functions: the arrays of codes and values have equal lengths.
 
-// REQUIRES: 1 <= bits <= 8; thresholds.size() == 2^(bits - 1) - 1, in ascending order.
+// REQUIRES: 1 <= bits <= 8; thresholds.size() == 2^(bits - 1) - 1; THRESHOLDS are in ascending
+// order.
 Status CodesOfMagnitudes(std::span<const float> values, std::span<const float> thresholds, int bits,
                          std::span<uint8_t> codes, const Stream& stream);
 
-// STEP_AND_ZERO holds the step and the code of 0. If the step is 0, every code is the code of 0.
-// REQUIRES: 0 <= zero <= 255.
+// STEP_AND_ZERO contains the step and `zero`, the code of the value 0. If the step is 0, every code
+// is `zero`. REQUIRES: 0 <= zero <= 255.
 Status CodesOfSteps(std::span<const float> values, std::span<const float, 2> step_and_zero,
                     std::span<uint8_t> codes, const Stream& stream);
 

@@ -1,5 +1,5 @@
-// Converts floats to codes of a number format and back, on the GPU. With C and D the format's
-// encoding and decoding (kernels/number_format.h), elementwise:
+// Converts floats to codes of a number format and back, on the GPU. C encodes and D decodes one
+// value (kernels/number_format.h). Every function is elementwise:
 //
 //   Encode           codes = C(values / unit)
 //   EncodeFeedback   v = residual + gradient;  codes = C(v / unit);  residual = v - unit * D(codes)
@@ -7,10 +7,10 @@
 //   DecodeScaled     out = scale * (unit * D(codes))
 //   DecodeAdd        sum += scale * (unit * D(codes))
 //
-// `unit` is a power of two with a finite reciprocal, and 1 if the format is not scaled. CODES are
-// in GPU memory at any address; they are converted at memory bandwidth only if all arrays begin at
-// a multiple of 16 bytes. CPU twin: kernels/convert.h, with the same bits except that a NaN may
-// have other bits. Thread-safe.
+// `unit` is a power of two with a finite reciprocal; it is 1 if the format is not scaled. CODES may
+// begin at any address in GPU memory, but conversion reaches the memory bandwidth only if all
+// arrays begin at a multiple of 16 bytes. The CPU twin, kernels/convert.h, computes the same bits,
+// except for the bits of NaNs. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_CONVERT_H_
 #define THINWIRE_KERNELS_CUDA_OPS_CONVERT_H_
 

@@ -19,7 +19,7 @@ class ConvertTwinTest : public CudaTest {
     return codes;
   }
 
-  // Expects equal codes, where all NaNs are equal.
+  // Expects equal codes. All codes of NaNs count as equal.
   static void ExpectSameCodes(const std::vector<std::byte>& got,
                               const std::vector<std::byte>& want) {
     if (got == want) return;
@@ -30,7 +30,8 @@ class ConvertTwinTest : public CudaTest {
     ExpectSameBits(got_values, want_values);
   }
 
-  // Calls CHECK with codes at a multiple of 256 bytes and one byte after it.
+  // Calls CHECK with an address offset of 0 and of 1 for the codes: they begin at a multiple of 256
+  // bytes, or one byte after it.
   template <typename Check>
   void ForEachCaseAndAddress(const Check& check) {
     for (const size_t offset : {0, 1}) {
@@ -39,7 +40,7 @@ class ConvertTwinTest : public CudaTest {
     }
   }
 
-  // Expects that CPU and DEVICE compute the same from the same codes and the same initial values.
+  // Expects that CPU and DEVICE compute equal results from equal codes and equal initial values.
   template <typename Cpu, typename Device>
   void ExpectSameDecoding(const Cpu& cpu, const Device& device) {
     ForEachCaseAndAddress([&](const std::vector<float>& values, size_t offset, uint32_t seed) {
@@ -116,8 +117,8 @@ TYPED_TEST(ConvertTwinTest, DecodeAddEqualsTheCpus) {
       });
 }
 
-// All upper halves of a float combined with lower halves that are ties, or next to a tie, in every
-// format of at most 16 bits.
+// Encodes floats with all possible upper halves. Combined with the lower halves, they include ties
+// (midpoints between two codes) and their neighbors, in every format of at most 16 bits.
 TYPED_TEST(ConvertTwinTest, EncodesTiesAndTheirNeighborsLikeTheCpu) {
   std::vector<float> values;
   for (const uint32_t lower : {0x0000u, 0x0001u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {

@@ -1,5 +1,5 @@
-// Checks on the GPU whether arrays are finite or bounded. The answer, 1 or 0, goes to GPU memory.
-// CPU twin: kernels/finite.h. Thread-safe.
+// Checks on the GPU whether arrays are finite or bounded. The functions write the answer, 1 or 0,
+// to GPU memory. The CPU twin is kernels/finite.h. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_FINITE_H_
 #define THINWIRE_KERNELS_CUDA_OPS_FINITE_H_
 
@@ -13,12 +13,12 @@
 
 namespace thinwire::kernels::cuda {
 
-// Sets ANSWER to 1 if no value is infinite or NaN, else to 0.
+// Sets ANSWER to 1 if all values are finite, else to 0.
 Status AllFinite(std::span<const float> values, uint32_t* answer, const Stream& stream);
 
-// Sets ANSWER to 1 if no magnitude among COUNT codes at CODES (any address) exceeds that of the
-// positive code LARGEST, else to 0. With Format::kMaxFinite this tests whether all codes are
-// finite.
+// Sets ANSWER to 1 if each of the COUNT codes at CODES (any address) has at most the magnitude of
+// LARGEST, a positive code, else to 0. With LARGEST = Format::kMaxFinite the function tests whether
+// all codes are finite.
 template <typename Format>
 Status AllCodesWithin(const std::byte* codes, size_t count, typename Format::Code largest,
                       uint32_t* answer, const Stream& stream);

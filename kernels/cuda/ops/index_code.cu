@@ -7,22 +7,22 @@
 namespace thinwire::kernels::cuda {
 namespace {
 
-// Returns byte BYTE of the concatenated low LOW_BITS bits of COUNT numbers. NUMBER(i) returns
-// number i.
+// Returns byte BYTE of the low part of a code, in which the lowest LOW_BITS bits of COUNT numbers
+// are concatenated. NUMBER(i) returns number i.
 template <typename Number>
 __device__ uint32_t LowByte(const Number& number, size_t count, size_t low_bits, size_t byte) {
   const size_t begin = 8 * byte;
   uint32_t bits = 0;
   for (size_t i = begin / low_bits; i < count && i * low_bits < begin + 8; ++i) {
     const uint64_t low = number(i) & ((uint64_t{1} << low_bits) - 1);
-    const size_t at = i * low_bits;  // may be before the byte
+    const size_t at = i * low_bits;  // may be less than BEGIN
     bits |= static_cast<uint32_t>(at >= begin ? low << (at - begin) : low >> (begin - at));
   }
   return bits & 0xFF;
 }
 
 // Returns byte BYTE of a bit array in which bit POSITION(i) is set for each i < COUNT. Positions
-// ascend, so a binary search finds the first one in the byte.
+// ascend, so a binary search finds the first position in the byte.
 template <typename Position>
 __device__ uint32_t UpperByte(const Position& position, size_t count, size_t byte) {
   const size_t begin = 8 * byte;
@@ -87,7 +87,8 @@ constexpr GolombRiceShape ShapeOfGolombRice(size_t count, size_t universe) {
   return {low_bits, low_bytes, low_bytes + (count + ((universe - count) >> low_bits) + 7) / 8};
 }
 
-// Gap i is the number of skipped values before index i.
+// Gap i is the number of omitted indices between indices[i - 1] and indices[i]; gap 0 is
+// indices[0].
 struct Gaps {
   __device__ uint32_t operator()(size_t i) const {
     return i == 0 ? indices[0] : indices[i] - indices[i - 1] - 1;
@@ -118,7 +119,7 @@ __global__ void TileSumKernel(Gaps gaps, size_t count, int low_bits, uint32_t* t
   if (threadIdx.x == 0) tile_sums[blockIdx.x] = total;
 }
 
-// One block replaces the sum of each tile by the sum of all tiles before it.
+// Replaces the sum of each tile by the sum of all previous tiles. Runs in one block.
 __global__ void ScanTilesKernel(uint32_t* tile_sums, size_t count) {
   uint32_t before = 0;
   for (size_t first = 0; first < count; first += kScanThreads) {
@@ -131,7 +132,7 @@ __global__ void ScanTilesKernel(uint32_t* tile_sums, size_t count) {
 }
 
 // Computes the position of each gap's bit in the upper part. The last position determines the
-// length.
+// length of the code.
 __global__ void PositionKernel(Gaps gaps, size_t count, GolombRiceShape shape,
                                const uint32_t* before_tile, uint32_t* positions,
                                GolombRiceCode code) {

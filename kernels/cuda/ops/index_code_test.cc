@@ -12,7 +12,7 @@ constexpr uint32_t kBefore = 17;
 
 class GolombRiceTest : public CudaTest {
  protected:
-  // Encodes bit by bit, as the definition says.
+  // Encodes bit by bit, as index_code.h defines the code.
   static std::vector<std::byte> ByDefinition(const std::vector<uint32_t>& indices,
                                              size_t universe) {
     if (indices.empty()) return {};
@@ -83,7 +83,7 @@ class EliasFanoTest : public CudaTest {
     bytes[bit / 8] |= std::byte{1} << (bit % 8);
   }
 
-  // Encodes bit by bit, as the definition says.
+  // Encodes bit by bit, as index_code.h defines the code.
   static std::vector<std::byte> ByDefinition(const std::vector<uint32_t>& indices,
                                              size_t universe) {
     size_t low_bits = 0;

@@ -6,7 +6,7 @@
 namespace thinwire::kernels::cuda {
 namespace {
 
-// One thread per unit of eight codes.
+// Each thread packs one unit of eight codes.
 __global__ void PackKernel(const uint8_t* codes, size_t count, int bits, std::byte* packed) {
   const size_t unit = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (unit * kCodesInUnit >= count) return;

@@ -1,5 +1,5 @@
-// Packs codes of 1 to 8 bits on the GPU, eight codes into a unit of `bits` bytes;
-// kernels/pack_bits.h defines the layout and is the CPU twin with the same bits. Thread-safe.
+// Packs codes of 1 to 8 bits on the GPU, eight codes into a unit of `bits` bytes. The CPU twin,
+// kernels/pack_bits.h, defines the layout and computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_PACK_BITS_H_
 #define THINWIRE_KERNELS_CUDA_OPS_PACK_BITS_H_
 

@@ -10,7 +10,8 @@
 namespace thinwire::kernels::cuda {
 namespace {
 
-// One block per group, one thread per unit of eight codes.
+// Number of threads per block. A block handles one group of values; a thread handles one unit of
+// eight codes.
 constexpr unsigned kThreads = kQsgdGroup / kCodesInUnit;
 constexpr size_t kDrawsInWord = 4;
 
@@ -20,7 +21,7 @@ constexpr Grid OneBlockPerGroup(size_t count) {
 
 __device__ uint32_t MagnitudeOf(float value) { return std::bit_cast<uint32_t>(value) & 0x7FFFFFFF; }
 
-// Returns the magnitude of code C without its sign bit.
+// Returns the magnitude that C, a code without its sign bit, decodes to.
 __device__ float DecodedMagnitude(uint32_t c, float largest, float levels) {
   const auto level = static_cast<float>(c);
   return largest * ((level < levels ? level : levels) / levels);
@@ -29,7 +30,7 @@ __device__ float DecodedMagnitude(uint32_t c, float largest, float levels) {
 __device__ uint32_t LevelOf(float value, float largest, float levels, uint32_t draw) {
   const float scaled = std::bit_cast<float>(MagnitudeOf(value)) / largest * levels;
   const float dithered = scaled + static_cast<float>(draw) * 0x1p-16f;
-  // If all values are 0, this is a NaN, which becomes level 0.
+  // If all values are 0, DITHERED is a NaN, which becomes level 0.
   const float positive = dithered > 0.0f ? dithered : 0.0f;
   return static_cast<uint32_t>(positive < levels ? positive : levels);
 }
@@ -38,8 +39,8 @@ struct Unit {
   float at[kCodesInUnit];
 };
 
-// Returns values FIRST to FIRST + 7 of GRADIENT, or of residual + gradient if there is a residual.
-// Values at or after COUNT are 0.
+// Returns values FIRST to FIRST + 7 of GRADIENT, or of residual + gradient if RESIDUAL is not null.
+// Values with an index of at least COUNT are 0.
 __device__ Unit LoadUnit(const float* gradient, const float* residual, size_t count, size_t first) {
   Unit unit;
 #pragma unroll
@@ -50,7 +51,7 @@ __device__ Unit LoadUnit(const float* gradient, const float* residual, size_t co
   return unit;
 }
 
-// Returns the largest magnitude of the block's group, to all threads.
+// Returns the largest magnitude of the block's group to every thread of the block.
 __device__ float LargestOfGroup(const Unit& unit) {
   __shared__ uint32_t largest_of_warp[kThreads / 32];
   uint32_t largest = 0;

@@ -1,13 +1,13 @@
-// QSGD (Alistarh et al. 2017) on the GPU: each group of 512 values is quantized to evenly spaced
-// levels of its largest magnitude with stochastic rounding, in one pass from values to packed
-// codes, and back.
+// QSGD (Alistarh et al. 2017) on the GPU: each group of 512 values is quantized, with stochastic
+// rounding, to evenly spaced levels between 0 and its largest magnitude. Encoding packs the codes
+// in the same pass; decoding is one pass too.
 //
 //   a = the group's largest magnitude
-//   c = trunc(|v| / a * levels + draw / 2^16), at most levels;  0 for a NaN and if a = 0
+//   c = trunc(|v| / a * levels + draw / 2^16), at most levels;  0 for a NaN or if a = 0
 //   code = c | sign << (bits - 1), which decodes to +-a (c / levels)
 //
-// The random draw of value i is the (i mod 4)-th 16 bits of MixBits(seed + i / 4). CPU twin with
-// the same bits: common/codec/codebook/qsgd.cc. Thread-safe.
+// The random draw of value i is the 16 bits from bit 16 (i mod 4) on of MixBits(seed + i / 4). The
+// CPU twin, common/codec/codebook/qsgd.cc, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_QSGD_H_
 #define THINWIRE_KERNELS_CUDA_OPS_QSGD_H_
 
@@ -26,20 +26,20 @@ inline constexpr size_t kQsgdGroup = 512;
 struct QsgdCode {
   int levels;
   int bits;
-  uint64_t draw = 0;  // the seed; unused for decoding
+  uint64_t draw = 0;  // seed of the draws; unused for decoding
 };
 
 // The parts of a payload in GPU memory, at any address.
 struct QsgdPayload {
-  std::byte* numbers;  // a float per group: its largest magnitude
+  std::byte* numbers;  // one float per group: the group's largest magnitude
   std::byte* codes;    // packed as in kernels/pack_bits.h
 };
 
 Status EncodeQsgd(std::span<const float> values, const QsgdCode& code, const QsgdPayload& out,
                   const Stream& stream);
 
-// Encodes v = residual + gradient and sets residual to v minus its decoded code. REQUIRES:
-// gradient.size() == residual.size().
+// Encodes v = residual + gradient and sets residual to the encoding error: v minus the decoded code
+// of v. REQUIRES: gradient.size() == residual.size().
 Status EncodeQsgdFeedback(std::span<const float> gradient, std::span<float> residual,
                           const QsgdCode& code, const QsgdPayload& out, const Stream& stream);
 

@@ -11,7 +11,8 @@
 namespace thinwire::kernels::cuda {
 namespace {
 
-// The payload that the CPU kernels produce, group by group, and the values it decodes to.
+// The payload that the CPU kernels produce, group by group, and the values that the payload decodes
+// to.
 struct Coded {
   std::vector<float> numbers;
   std::vector<std::byte> codes;

@@ -11,7 +11,7 @@ namespace thinwire::kernels::cuda {
 namespace {
 
 constexpr unsigned kParts = kSumParts;
-// Unroll factors: a block has only one warp, which keeps this many loads per lane in flight to hide
+// Unroll factors. A block has only one warp, so each lane issues this many loads at a time to hide
 // the memory latency.
 constexpr int kRowsInFlight = 64;
 constexpr int kRunRowsInFlight = 8;
@@ -22,12 +22,13 @@ __device__ size_t EndOfGroup(size_t first, size_t group, size_t count) {
   return count - first < group ? count : first + group;
 }
 
-// Lanes 0 to 15 of a warp sum positive values, lanes 16 to 31 negative ones; each lane computes one
-// of the 16 partial sums.
+// Lanes 0 to 15 of a warp add positive values, lanes 16 to 31 add negative values. Each lane
+// computes one of the 16 partial sums of its sign.
 __device__ unsigned Part() { return threadIdx.x % kParts; }
 __device__ bool IsNegativeLane() { return threadIdx.x >= kParts; }
 
-// Adds the partial sums in order. NEGATIVE_COUNT is read from the negative lanes only.
+// Adds the partial sums of all lanes in order. Uses NEGATIVE_COUNT of the lanes for negative values
+// only.
 __device__ SignSums SumOfParts(double sum, size_t negative_count) {
   SignSums result;
   for (unsigned p = 0; p < kParts; ++p) {
@@ -38,7 +39,8 @@ __device__ SignSums SumOfParts(double sum, size_t negative_count) {
   return result;
 }
 
-// One warp per run; each group has RUNS runs. The last group may have fewer, whose sums are 0.
+// Computes the sums of each run, with one warp per run. Each group has RUNS runs. If the last group
+// is shorter, the sums of its missing runs are 0.
 __global__ void SumRunKernel(const float* values, size_t count, size_t group, size_t runs,
                              SignSums* sums) {
   const size_t first_of_group = blockIdx.x / runs * group;
@@ -66,7 +68,7 @@ __global__ void SumRunKernel(const float* values, size_t count, size_t group, si
   if (threadIdx.x == 0) sums[blockIdx.x] = result;
 }
 
-// One warp per group.
+// Adds the sums of each group's runs, with one warp per group.
 __global__ void SumGroupKernel(const SignSums* run_sums, size_t runs, SignSums* sums) {
   const SignSums* const of_group = run_sums + blockIdx.x * runs;
   double sum = 0;
@@ -80,7 +82,8 @@ __global__ void SumGroupKernel(const SignSums* run_sums, size_t runs, SignSums* 
   if (threadIdx.x == 0) sums[blockIdx.x] = result;
 }
 
-// Extends RANGE to include LEAST and MOST. Ignores NaNs, for which both comparisons are false.
+// Extends RANGE to include LEAST and MOST. Ignores NaNs, because both comparisons are false for a
+// NaN.
 __device__ void Widen(Range& range, float least, float most) {
   range.least = least < range.least ? least : range.least;
   range.most = most > range.most ? most : range.most;
@@ -112,7 +115,8 @@ __global__ void RangeKernel(const float* values, size_t count, size_t group, Ran
   ranges[blockIdx.x] = range;
 }
 
-// Compares magnitudes as integers: the order is that of the floats, with NaNs above infinity.
+// Finds the largest magnitude. Compares the bits of magnitudes as integers, which have the order of
+// the floats, with NaNs above infinity.
 struct LargestOp {
   template <int N>
   __device__ Pack<float, N> Load(size_t i) const {
@@ -134,7 +138,7 @@ struct LargestOp {
   uint32_t largest = 0;
 };
 
-// LARGEST must be 0 before the launch.
+// REQUIRES: *largest is 0 before the launch.
 __global__ void LargestKernel(LargestOp op, size_t count, bool aligned, uint32_t* largest) {
   __shared__ uint32_t block_largest;
   if (threadIdx.x == 0) block_largest = 0;
@@ -152,7 +156,8 @@ Status Largest(const LargestOp& op, size_t count, float* largest, const Stream& 
                 count, op.aligned(), reinterpret_cast<uint32_t*>(largest));
 }
 
-// Returns the sum of MINE over all threads of the block, by pairwise halving, to all threads.
+// Returns the sum of MINE over all threads of the block to every thread. Adds pairs of sums until
+// one sum remains.
 __device__ double BlockSum(double mine) {
   __shared__ double sums[kTileThreads];
   sums[threadIdx.x] = mine;

@@ -1,15 +1,15 @@
 // Reductions of arrays on the GPU. Results go to GPU memory.
 //
 //   SumBySign               sums of the positive and the negative values of each group
-//   RangeWithZero           least and largest of each group's values and 0
+//   RangeWithZero           smallest and largest number among 0 and each group's values
 //   LargestMagnitude        max |values|, 0 for an empty array; a NaN is larger than infinity
 //   LargestMagnitudeOfSum   max |a + b|
 //   SumOfSquares            sum of values^2, in double
 //
-// A group has GROUP values; the last may be shorter. CPU twin with the same bits:
-// kernels/reductions.h. SumOfSquares has no twin: it adds in an order that depends only on the
-// length and on the array's alignment to 16 bytes, so it is the same on every GPU and differs from
-// other orders by rounding only. Thread-safe.
+// A group has GROUP values; the last group may be shorter. The CPU twin, kernels/reductions.h,
+// computes the same bits. SumOfSquares has no twin. Its order of additions depends only on the
+// array's length and on its alignment to 16 bytes, so the result is the same on every GPU and
+// differs from the sum in another order only by rounding. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
 #define THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
 
@@ -22,11 +22,11 @@
 
 namespace thinwire::kernels::cuda {
 
-// The sum of a group is the sum over runs of kSumRun values, in the order that kernels/reductions.h
-// defines.
+// Returns the number of runs of kSumRun values in a group. A group is summed run by run, in the
+// order that kernels/reductions.h defines.
 constexpr size_t SumRuns(size_t group) { return (group + kSumRun - 1) / kSumRun; }
 
-// RUNS is workspace for SumRuns(group) values per group; it may be empty if a group has one run.
+// RUNS is workspace with SumRuns(group) elements per group; it may be empty if a group has one run.
 // REQUIRES: group > 0; sums.size() is the number of groups.
 Status SumBySign(std::span<const float> values, size_t group, std::span<SignSums> runs,
                  std::span<SignSums> sums, const Stream& stream);

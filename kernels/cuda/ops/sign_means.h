@@ -1,7 +1,7 @@
 // Codebooks of the one-bit codecs on the GPU, computed from the sums of each group of values
 // (SumBySign in reductions.h):
 //
-//   MeansBySign      entries p, m: the means of the group's positive and negative values, or 0
+//   MeansBySign      entries p, m: means of the group's positive and negative values, or 0 for none
 //   MeanMagnitudes   entries a, -a: a is the group's mean magnitude
 //
 // Both functions also write the payload's numbers (p and m, or a) as floats at any address.
@@ -18,7 +18,7 @@
 
 namespace thinwire::kernels::cuda {
 
-// COUNT values in groups of GROUP values; the last group may be shorter.
+// Describes COUNT values in groups of GROUP values; the last group may be shorter.
 struct Groups {
   size_t count;
   size_t group;

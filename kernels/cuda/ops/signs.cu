@@ -11,8 +11,8 @@ namespace {
 constexpr unsigned kLanes = 32;
 constexpr unsigned kAllLanes = ~0u;
 
-// One thread per value. The sign bits of a warp are four bytes, which its first four lanes write.
-// Returns the sign of VALUE.
+// Stores the sign bit of VALUE, which is value I, and returns it. Each thread handles one value.
+// The sign bits of a warp are four bytes; the first four lanes of the warp write one byte each.
 __device__ bool PackSign(float value, size_t i, size_t count, std::byte* bits) {
   const bool sign = std::bit_cast<uint32_t>(value) >> 31 != 0;
   const unsigned signs = __ballot_sync(kAllLanes, i < count && sign);
@@ -29,7 +29,7 @@ __global__ void PackKernel(const float* values, size_t count, std::byte* bits) {
   PackSign(i < count ? values[i] : 0.0f, i, count, bits);
 }
 
-// The table: two entries per group of values.
+// The table, which has two entries per group of values.
 struct Entries {
   __device__ float operator()(size_t i, bool sign) const {
     const uint32_t number = static_cast<uint32_t>(i) / group;

@@ -1,5 +1,5 @@
 // One-bit codes on the GPU: the sign bit of value i is bit i % 8 of byte i / 8. Every group of
-// GROUP values (the last may be shorter) has two table entries: entries[2 g] for positive and
+// GROUP values (the last group may be shorter) has two table entries: entries[2 g] for positive and
 // entries[2 g + 1] for negative values.
 //
 //   PackSigns           bit = sign of value
@@ -7,7 +7,7 @@
 //   UnpackSigns         out = entry of bit
 //   UnpackSignsAdd      sum += entry of bit
 //
-// CPU twin with the same bits: kernels/signs.h. Thread-safe.
+// The CPU twin, kernels/signs.h, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_SIGNS_H_
 #define THINWIRE_KERNELS_CUDA_OPS_SIGNS_H_
 
@@ -19,8 +19,8 @@
 
 namespace thinwire::kernels::cuda {
 
-// REQUIRES, for all functions: all arrays are in GPU memory; BITS has ceil(n / 8) bytes for n <
-// 2^32 values; group > 0; entries.size() is twice the number of groups. Unused bits of the last
+// REQUIRES, for all functions: all arrays are in GPU memory; BITS points to ceil(n / 8) bytes for n
+// < 2^32 values; group > 0; entries.size() is twice the number of groups. Unused bits of the last
 // byte are written as 0.
 
 Status PackSigns(std::span<const float> values, std::byte* bits, const Stream& stream);

@@ -8,7 +8,7 @@ namespace {
 
 using SignsTwinTest = CudaTest;
 
-// On the CPU, each group is a separate array.
+// The CPU kernels receive each group as a separate array.
 TEST_F(SignsTwinTest, AllFourFunctionsEqualTheCpus) {
   ForEachCase([&](const std::vector<float>& values, uint32_t seed) {
     const size_t count = values.size(),

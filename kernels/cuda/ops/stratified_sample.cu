@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr size_t kComparedPerBlock = 1024;
 
-// Returns index I of COUNT drawn from 0 .. UNIVERSE - 1.
+// Returns the drawn index number I, one of COUNT indices drawn from 0 .. UNIVERSE - 1.
 __device__ uint64_t DrawnIndex(uint64_t draw, uint64_t universe, uint64_t count, uint64_t i) {
   const uint64_t begin = i * universe / count, end = (i + 1) * universe / count;
   return begin + MixBits(draw + i) % (end - begin);
@@ -32,8 +32,9 @@ __global__ void DrawMagnitudesKernel(const float* values, uint64_t count, uint64
   magnitudes[i] = std::bit_cast<uint32_t>(value) & 0x7FFFFFFF;
 }
 
-// Block b compares kThreads elements with kComparedPerBlock others and adds the number of smaller
-// ones to each element's rank. Among equal elements the one with the lower index counts as smaller.
+// Each block compares kThreads elements with kComparedPerBlock other elements, and adds the number
+// of smaller elements to each element's rank. Among equal elements, the element with the lower
+// index counts as smaller.
 __global__ void RankKernel(const uint32_t* magnitudes, size_t count, size_t blocks_of_others,
                            uint32_t* ranks) {
   __shared__ uint32_t others[kComparedPerBlock];
@@ -47,7 +48,7 @@ __global__ void RankKernel(const uint32_t* magnitudes, size_t count, size_t bloc
   const size_t i = blockIdx.x / blocks_of_others * kThreads + threadIdx.x;
   if (i >= count) return;
   const uint32_t mine = magnitudes[i];
-  // Others before position `middle` have a lower index than this element.
+  // The elements of OTHERS before position MIDDLE have a lower index than element I.
   const size_t before = i <= first_other ? 0 : i - first_other;
   const size_t middle = before < other_count ? before : other_count;
   uint32_t smaller = 0;

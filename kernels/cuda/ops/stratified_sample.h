@@ -1,15 +1,15 @@
-// Stratified random sampling on the GPU: 0 .. n - 1 is divided into k equal parts and one index is
-// drawn from each:
+// Stratified random sampling on the GPU: the index range 0 .. n - 1 is divided into k nearly equal
+// parts, and one index is drawn from each part:
 //
 //   index i = begin + MixBits(draw + i) mod (end - begin),  begin = i n / k,  end = (i + 1) n / k
 //
-//   DrawIndices    the indices themselves, which are ascending (the codec randomk)
-//   SortedSample   the magnitudes of the values at the indices for draw 0, in ascending order
+//   DrawIndices    writes the indices, which are in ascending order (codec randomk)
+//   SortedSample   writes the magnitudes of the values at the indices of draw 0, sorted
 //
-// CPU twins with the same bits: common/codec/sparse/drawn_indices.h and
-// common/codec/codebook/fitted_table.h. SortedSample ranks each element by comparing it with all
-// others, k^2 comparisons (16 million for k = 4096), because these are independent of each other.
-// Thread-safe.
+// The CPU twins, common/codec/sparse/drawn_indices.h and common/codec/codebook/fitted_table.h,
+// compute the same bits. SortedSample ranks each element by comparing it with all other elements.
+// The k^2 comparisons (16 million for k = 4096) are independent of each other, so the GPU executes
+// many at the same time. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_STRATIFIED_SAMPLE_H_
 #define THINWIRE_KERNELS_CUDA_OPS_STRATIFIED_SAMPLE_H_
 
@@ -22,7 +22,7 @@
 
 namespace thinwire::kernels::cuda {
 
-// Fills INDICES, in GPU memory. REQUIRES: indices.size() <= universe < 2^32.
+// Fills INDICES, an array in GPU memory. REQUIRES: indices.size() <= universe < 2^32.
 Status DrawIndices(uint64_t draw, size_t universe, std::span<uint32_t> indices,
                    const Stream& stream);
 

@@ -18,23 +18,23 @@ constexpr unsigned kLanes = 32;
 constexpr unsigned kAllLanes = ~0u;
 constexpr unsigned kWarps = kTileThreads / kLanes;
 
-// Radix select finds the 31 bits of the k-th magnitude in three passes of 11, 10 and 10 bits, the
-// upper bits first.
+// Radix select finds the 31 bits of the k-th largest magnitude in three passes. Each pass finds one
+// digit: the highest 11 bits, then 10 bits, then the lowest 10 bits.
 constexpr int kDigits = 3;
 constexpr int DigitBits(int digit) { return digit == 0 ? 11 : 10; }
 constexpr int DigitShift(int digit) { return 20 - 10 * digit; }
 constexpr unsigned kMaxBins = 1 << 11;
 
-// Results that one launch leaves for the next. Zeroed before the first launch.
+// Results that a launch stores for later launches. Zeroed before the first launch.
 struct TopKState {
   uint32_t candidate_count;       // may exceed the capacity
   uint32_t blocks_done[kDigits];  // blocks that have added to the digit's histogram
-  uint32_t prefix[kDigits];       // the digits of the k-th magnitude up to this one, then zeros
-  uint32_t rank[kDigits];         // rank of the k-th among the magnitudes with the same prefix
-  uint32_t histogram[kDigits][kMaxBins];  // magnitudes per value of the digit
+  uint32_t prefix[kDigits];       // the k-th magnitude with all later digits zeroed
+  uint32_t rank[kDigits];         // rank of the k-th magnitude among those with this prefix
+  uint32_t histogram[kDigits][kMaxBins];  // number of magnitudes per digit value
 };
 
-// The arrays of a selection, in memory that the caller lends.
+// The arrays of a selection, in memory that the caller provides.
 struct TopKWorkspace {
   TopKWorkspace(size_t count, size_t k, std::byte* memory)
       : tiles((count + kTileValues - 1) / kTileValues), capacity(CandidateCapacity(count, k)) {
@@ -49,36 +49,37 @@ struct TopKWorkspace {
   }
 
   TopKState* state = nullptr;
-  // Position and number of each tile's candidates. Candidates of a tile are in ascending order of
-  // their indices; the tiles are in no particular order.
+  // For each tile, the position of its first candidate and the number of its candidates. Within a
+  // tile, candidates are in ascending order of their indices. The tiles have no particular order.
   uint32_t* tile_begin = nullptr;
   uint32_t* tile_count = nullptr;
-  // Two counts per tile, 32 bits each: magnitudes above the k-th (upper half) and magnitudes equal
-  // to it (lower half). A scan replaces them by the sums over all previous tiles.
+  // Two counts per tile, 32 bits each: magnitudes above the k-th magnitude (upper half) and
+  // magnitudes equal to the k-th magnitude (lower half). ScanTilesKernel replaces the counts by
+  // their sums over all previous tiles.
   uint64_t* tile_selected = nullptr;
   uint32_t* candidate_indices = nullptr;
   float* candidate_values = nullptr;
 
   size_t tiles = 0;
-  size_t capacity = 0;  // of the candidates
+  size_t capacity = 0;  // maximum number of candidates
   size_t bytes = 0;
 };
 
-// The array to select from. VALUES become values + GRADIENT if GRADIENT is not null.
+// The array to select from. If GRADIENT is not null, the selection first adds it to VALUES.
 struct Source {
   const float* gradient;
   float* values;
   size_t count;
 };
 
-// Returns the smallest magnitude to collect, given the prediction of the last selection. Without
-// one, no magnitude qualifies.
+// Returns the smallest magnitude to collect, given THRESHOLD, the prediction of the previous
+// selection. If THRESHOLD is 0 (no prediction), the result exceeds all magnitudes.
 constexpr uint32_t SmallestToCollect(uint32_t threshold) {
   if (threshold == 0) return 0x80000000;
   return threshold < 0x7FFFFFFF ? threshold : 0x7FFFFFFF;
 }
 
-// Pass 1, one block per tile: adds the gradient and compacts the candidates. A warp handles
+// Pass 1 adds the gradient and collects the candidates, with one block per tile. A warp handles
 // kWarpValues adjacent values, in kPacksPerThread rows of one pack per lane.
 
 constexpr size_t kRowValues = kLanes * kPackSize;
@@ -88,8 +89,8 @@ struct ThreadValues {
   Pack<float, kPackSize> row[kPacksPerThread];
 };
 
-// Loads the calling thread's values of a full tile; FIRST is the index of the first one. Adds the
-// gradient and writes the sums back.
+// Loads the calling thread's values of a full tile. FIRST is the index of the thread's first value.
+// If kAdds, adds the gradient and writes the sums back.
 template <bool kAdds>
 __device__ ThreadValues LoadSums(const Source& from, size_t first) {
   ThreadValues sums;
@@ -112,8 +113,8 @@ __device__ ThreadValues LoadSums(const Source& from, size_t first) {
   return sums;
 }
 
-// Does the same as LoadSums(), value by value, for unaligned arrays and the last tile. Values after
-// the end of the array are 0.
+// Like LoadSums(), but value by value, for unaligned arrays and the last tile. Values beyond the
+// end of the array are 0.
 template <bool kAdds>
 __device__ ThreadValues LoadSumsOfPartialTile(const Source& from, size_t first) {
   ThreadValues sums;
@@ -130,8 +131,8 @@ __device__ ThreadValues LoadSumsOfPartialTile(const Source& from, size_t first) 
   return sums;
 }
 
-// Returns a mask of the thread's values with a magnitude of at least SMALLEST: bit kPackSize * u +
-// j for value j of row u.
+// Returns a mask of the thread's values whose magnitude is at least SMALLEST. Bit kPackSize * u + j
+// stands for value j of row u.
 __device__ uint32_t CandidateMask(const ThreadValues& sums, uint32_t smallest, size_t first,
                                   size_t count) {
   uint32_t mask = 0;
@@ -146,8 +147,8 @@ __device__ uint32_t CandidateMask(const ThreadValues& sums, uint32_t smallest, s
   return mask;
 }
 
-// Reserves space for the tile's candidates and sets BEGIN to its position. Called by thread 0;
-// WARP_COUNTS are the candidates of the block's warps.
+// Reserves space for the tile's candidates and sets BEGIN to the position of this space. Called by
+// thread 0. WARP_COUNTS contains the number of candidates of each warp of the block.
 __device__ void ReserveForTile(const uint32_t* warp_counts, const TopKWorkspace& work,
                                uint32_t* begin) {
   uint32_t count = 0;
@@ -157,8 +158,8 @@ __device__ void ReserveForTile(const uint32_t* warp_counts, const TopKWorkspace&
   work.tile_count[blockIdx.x] = count;
 }
 
-// Writes the warp's candidates, in ascending order of their indices, to positions AT and following:
-// first by row, then by lane, then by value within the pack.
+// Writes the warp's candidates to positions AT, AT + 1, ... in ascending order of their indices: by
+// row, then by lane, then by position within the pack.
 __device__ void StoreCandidates(const ThreadValues& sums, uint32_t mask, size_t first, size_t at,
                                 const TopKWorkspace& work) {
   const unsigned lanes_before = (1u << threadIdx.x % kLanes) - 1;
@@ -205,19 +206,20 @@ __global__ void CollectKernel(Source from, bool aligned, const uint32_t* thresho
   StoreCandidates(sums, mask, first, at, work);
 }
 
-// Passes 2 to 4: radix select of the k-th largest magnitude, one digit per pass.
+// Passes 2 to 4 find the k-th largest magnitude by radix select, one digit per pass.
 
-// Limits the blocks of a pass: enough to fill any GPU, few enough that zeroing and merging a
-// histogram per block stays cheap.
+// Maximum number of blocks of a pass: enough to occupy any GPU, but few enough that zeroing and
+// merging one histogram per block takes little time.
 constexpr size_t kMaxDigitBlocks = 1024;
 
-// Returns whether the candidates contain the top k. If not, the later passes read the whole array.
+// Returns whether the candidates contain the k values to select. If not, the later passes read the
+// whole array.
 __device__ bool CandidatesSuffice(const TopKWorkspace& work, size_t k) {
   return work.state->candidate_count >= k && work.state->candidate_count <= work.capacity;
 }
 
-// Adds to HISTOGRAM the values of DIGIT among the magnitudes whose higher digits equal those of
-// PREFIX. BINS is shared memory.
+// Among the magnitudes whose higher digits equal those of PREFIX, counts how often each value of
+// digit DIGIT occurs, and adds the counts to HISTOGRAM. BINS is workspace in shared memory.
 __device__ void CountDigits(const float* values, size_t count, int digit, uint32_t prefix,
                             uint32_t* bins, uint32_t* histogram) {
   const int shift = DigitShift(digit), bits = DigitBits(digit);
@@ -237,9 +239,9 @@ __device__ void CountDigits(const float* values, size_t count, int digit, uint32
   }
 }
 
-// Finds the current radix digit of the RANK-th largest magnitude. Called by all threads of the
-// last block to finish; thread 0 examines the largest digits. The histogram is volatile because
-// other blocks wrote it: it must not come from this block's cache.
+// Finds the current radix digit of the RANK-th largest magnitude. Called by all threads of the last
+// block to finish; thread 0 examines the largest digits. The histogram is volatile because other
+// blocks wrote it, and this block must not read outdated counts from its cache.
 __device__ void FindDigit(TopKState* state, int digit, uint32_t prefix, uint32_t rank) {
   const volatile uint32_t* histogram = state->histogram[digit];
   const unsigned bins_per_thread = (1u << DigitBits(digit)) / kTileThreads;
@@ -273,16 +275,16 @@ __global__ void DigitKernel(const float* values, size_t count, size_t k, int dig
   FindDigit(state, digit, prefix, rank);
 }
 
-// Passes 5 to 7: count the selected values of each tile, scan the counts, and write the selected
-// values.
+// Passes 5 to 7 count the selected values of each tile, compute prefix sums of the counts, and
+// write the selected values.
 
 constexpr unsigned kScanThreads = 1024;
 constexpr size_t kTilesPerScanThread = 4;
 
 __device__ unsigned LanesBefore() { return (1u << threadIdx.x % kLanes) - 1; }
 
-// The values of one tile to select from, in ascending order of their indices: its candidates, or
-// all its values.
+// The values of one tile to select from, in ascending order of their indices: the candidates of the
+// tile, or all its values.
 struct TileEntries {
   const uint32_t* indices;  // null: the indices are first, first + 1, ...
   const float* values;
@@ -307,7 +309,7 @@ __device__ TileEntries EntriesOf(const float* values, size_t count, size_t k, si
           static_cast<uint32_t>(left < kTileValues ? left : kTileValues)};
 }
 
-// One warp per tile.
+// Counts each tile's magnitudes above and equal to the k-th magnitude, with one warp per tile.
 __global__ void CountSelectedKernel(const float* values, size_t count, size_t k,
                                     TopKWorkspace work) {
   const size_t tile = size_t{blockIdx.x} * kWarps + threadIdx.x / kLanes;
@@ -325,8 +327,8 @@ __global__ void CountSelectedKernel(const float* values, size_t count, size_t k,
   if (threadIdx.x % kLanes == 0) work.tile_selected[tile] = uint64_t{above} << 32 | equal;
 }
 
-// One block replaces each tile's counts by the sums over all tiles before it, and predicts the next
-// threshold.
+// Replaces each tile's counts by their sums over all previous tiles, and predicts the next
+// threshold. Runs in one block.
 __global__ void ScanTilesKernel(size_t k, uint32_t* threshold, TopKWorkspace work) {
   uint64_t before_all = 0;
   for (size_t begin = 0; begin < work.tiles; begin += kScanThreads * kTilesPerScanThread) {
@@ -350,7 +352,8 @@ __global__ void ScanTilesKernel(size_t k, uint32_t* threshold, TopKWorkspace wor
                              suffice ? work.state->candidate_count : k, kth, k);
 }
 
-// One warp per tile. Of the magnitudes equal to the k-th, the first rank[kDigits - 1] are selected.
+// Writes the selected values, with one warp per tile. Among the magnitudes equal to the k-th
+// magnitude, selects the first rank[kDigits - 1].
 __global__ void StoreSelectedKernel(const float* values, size_t count, size_t k, TopKWorkspace work,
                                     uint32_t* top_indices, float* top_values) {
   const size_t tile = size_t{blockIdx.x} * kWarps + threadIdx.x / kLanes;

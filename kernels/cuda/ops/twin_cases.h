@@ -32,8 +32,8 @@ inline void ExpectSameBits(const std::vector<float>& got, const std::vector<floa
 
 enum class Kind { kRandom, kEqual, kDenormal, kSpecial };
 
-// Returns COUNT values: of all magnitudes, all equal, all subnormal, or mixed with NaNs, infinities
-// and zeros.
+// Returns COUNT values of the kind KIND: random magnitudes, one repeated value, only subnormal
+// values, or a mixture with NaNs, infinities and zeros.
 inline std::vector<float> ValuesOf(Kind kind, size_t count, uint32_t seed) {
   using Limits = std::numeric_limits<float>;
   const float special[] = {0.0f,
@@ -63,8 +63,9 @@ inline std::vector<float> ValuesOf(Kind kind, size_t count, uint32_t seed) {
   return values;
 }
 
-// Calls check(values, seed) with every kind of values in sizes around those of a warp and a tile,
-// then with random values of 2^20 + 1, and, on devices with at least 8 GiB, of 2^26.
+// Calls check(values, seed) for arrays of every kind whose sizes are close to those of a warp and a
+// tile, then for 2^20 + 1 random values and, on devices with at least 8 GiB of memory, for 2^26
+// random values.
 inline void ForEachCase(
     const std::function<void(const std::vector<float>& values, uint32_t seed)>& check) {
   uint32_t seed = 1;

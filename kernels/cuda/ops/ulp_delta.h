@@ -1,10 +1,11 @@
-// Changes floats by a number of ULPs (units in the last place) on the GPU: value = the float DELTA
-// positions after it in the order of all floats (kernels/float_order.h), modulo 2^32.
+// Changes floats by a number of ULPs (units in the last place) on the GPU: replaces a value by the
+// float that is DELTA positions after it in the order of all floats (kernels/float_order.h).
+// Positions are modulo 2^32.
 //
 //   AddUlps     values[i] is changed by deltas[i]
 //   AddUlpsAt   values[indices[j]] is changed by deltas[j]
 //
-// CPU twin with the same bits: common/codec/delta/ulp_delta.h. Thread-safe.
+// The CPU twin, common/codec/delta/ulp_delta.h, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_ULP_DELTA_H_
 #define THINWIRE_KERNELS_CUDA_OPS_ULP_DELTA_H_
 
@@ -16,8 +17,8 @@
 
 namespace thinwire::kernels::cuda {
 
-// REQUIRES, for both functions: all arrays are in GPU memory; there are as many deltas as values or
-// indices; indices are distinct and in range.
+// REQUIRES, for both functions: all arrays are in GPU memory; there is one delta per value
+// (AddUlps) or per index (AddUlpsAt); indices are distinct and in range.
 
 Status AddUlps(std::span<const uint32_t> deltas, std::span<float> values, const Stream& stream);
 

@@ -12,7 +12,7 @@ struct Bytes {
   uint32_t count;
 };
 
-// SIZE may be null.
+// Copies BYTES to OUT, and sets SIZE to LENGTH unless SIZE is null.
 __global__ void WriteKernel(Bytes bytes, std::byte* out, uint32_t length, uint32_t* size) {
   if (threadIdx.x < bytes.count) out[threadIdx.x] = bytes.at[threadIdx.x];
   if (threadIdx.x == 0 && size != nullptr) *size = length;

@@ -1,4 +1,4 @@
-// Writes a few bytes from the host to GPU memory. The bytes travel as kernel arguments, so the
+// Writes a few bytes from the host to GPU memory. The bytes are passed as kernel arguments, so the
 // caller may overwrite them as soon as the function returns. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_WRITE_BYTES_H_
 #define THINWIRE_KERNELS_CUDA_OPS_WRITE_BYTES_H_

@@ -16,7 +16,7 @@
 
 namespace thinwire::kernels::cuda {
 
-// Skips its tests on a machine without a GPU. The emulation always has one.
+// Skips its tests on a machine without a GPU. The emulation always provides a GPU.
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -30,7 +30,7 @@ class CudaTest : public testing::Test {
 };
 
 // DeviceArray is an array in GPU memory that a test fills and reads back. Read() fails the test if
-// a kernel wrote behind the array's end. The array begins OFFSET values after a multiple of 256
+// a kernel wrote beyond the array's end. The array begins OFFSET values after a multiple of 256
 // bytes.
 template <typename T>
 class DeviceArray {

@@ -15,7 +15,8 @@ int DeviceCount();
 // Makes GPU NUMBER (from 0) the current device of the calling thread.
 Status UseDevice(int number);
 
-// Describe the current device of the calling thread. Without a GPU they return "" and 0.
+// These functions return the name and the memory size of the current device of the calling thread.
+// Without a GPU they return "" and 0.
 std::string DeviceName();
 size_t DeviceMemoryBytes();
 

@@ -4,8 +4,8 @@
 //   PinnedBuffer<T>   an array in page-locked host memory, which the GPU accesses directly
 //
 // Copies to and from a PinnedBuffer need no staging buffer and do not block the host. Arrays begin
-// at a multiple of 256 bytes and are not initialized. Freeing one blocks until the GPU is idle, so
-// keep buffers between uses. Buffers are not thread-safe; the copy functions are.
+// at a multiple of 256 bytes and are not initialized. Freeing an array blocks until the GPU is
+// idle, so callers should reuse buffers. Buffers are not thread-safe; the copy functions are.
 #ifndef THINWIRE_KERNELS_CUDA_RUNTIME_MEMORY_H_
 #define THINWIRE_KERNELS_CUDA_RUNTIME_MEMORY_H_
 
@@ -81,8 +81,8 @@ template <typename T>
 using PinnedBuffer = Buffer<T, PinnedMemory>;
 
 // The copy functions launch `to = from` on STREAM and return at once; both arrays must stay valid
-// and unchanged until the stream has executed the copy. With pageable host memory the copy is
-// correct too, but may block the host. REQUIRES: from.size() == to.size().
+// and unchanged until the stream has executed the copy. A copy from or to pageable host memory is
+// also correct, but may block the host. REQUIRES: from.size() == to.size().
 
 Status CopyBytesToDevice(std::span<const std::byte> from, std::span<std::byte> to,
                          const Stream& stream);

@@ -1,10 +1,10 @@
-// Status is the result of a CUDA runtime call or a kernel launch. It replaces absl::Status here
-// because nvcc compiles this header with every kernel.
+// Status is the result of a CUDA runtime call or a kernel launch. Kernel libraries use it instead
+// of absl::Status, because nvcc compiles this header with every kernel.
 //
-//   message()   "allocate device memory: out of memory"
+//   message()   an example: "allocate device memory: out of memory"
 //
-// An OK status of a launch means only that the GPU accepted it. Errors during execution surface in
-// the next Stream::Wait() or Event::Wait(). Immutable.
+// An OK status of a launch means only that the GPU accepted it. The next Stream::Wait() or
+// Event::Wait() returns errors that occur during execution. Immutable.
 #ifndef THINWIRE_KERNELS_CUDA_RUNTIME_STATUS_H_
 #define THINWIRE_KERNELS_CUDA_RUNTIME_STATUS_H_
 

@@ -5,7 +5,7 @@
 namespace thinwire::kernels::cuda {
 
 Stream::~Stream() {
-  // Nobody can receive an error of a launch that is still running.
+  // Ignores errors of launches that are still running, because no caller can receive them.
   if (handle_ != nullptr) (void)cudaStreamDestroy(handle_);
 }
 

@@ -9,8 +9,8 @@
 
 #include "kernels/cuda/runtime/status.h"
 
-struct CUstream_st;  // NVIDIA's
-struct CUevent_st;   // NVIDIA's
+struct CUstream_st;  // opaque type of the CUDA runtime
+struct CUevent_st;   // opaque type of the CUDA runtime
 
 namespace thinwire::kernels::cuda {
 
@@ -24,7 +24,7 @@ class Stream {
   // Creates the stream. Call it once, before any other function.
   Status Open();
 
-  // Blocks until everything launched so far has run. Returns the first error among these launches.
+  // Blocks until all work launched so far has run. Returns the first error among these launches.
   Status Wait() const;
 
   CUstream_st* handle() const { return handle_; }
@@ -40,8 +40,8 @@ class Event {
   Event& operator=(const Event&) = delete;
   ~Event();
 
-  // Creates the event. Call it once, before any other function. Only TIMED events can be measured;
-  // they cost slightly more.
+  // Creates the event. Call it once, before any other function. MillisecondsBetween() accepts only
+  // TIMED events, which are slightly slower.
   Status Open(bool timed = false);
 
   // Marks the current end of STREAM. Replaces the previous mark.

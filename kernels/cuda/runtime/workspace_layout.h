@@ -1,7 +1,7 @@
 // WorkspaceLayout divides one block of memory into arrays, each at a multiple of 16 bytes. Without
 // memory it only computes the total size, so one function can serve both purposes:
 //
-//   WorkspaceLayout layout(memory);            // or nullptr, to learn layout.bytes()
+//   WorkspaceLayout layout(memory);            // nullptr: computes layout.bytes() only
 //   counts = layout.Append<uint32_t>(tiles);
 //   values = layout.Append<float>(capacity);
 //
@@ -16,10 +16,10 @@ namespace thinwire::kernels::cuda {
 
 class WorkspaceLayout {
  public:
-  // REQUIRES: MEMORY is null or a multiple of 16.
+  // REQUIRES: MEMORY is null or its address is a multiple of 16.
   explicit WorkspaceLayout(std::byte* memory) : memory_(memory) {}
 
-  // Returns the next COUNT values; an empty span if there is no memory.
+  // Appends an array of COUNT values and returns it. Without memory, returns an empty span.
   template <typename T>
   std::span<T> Append(size_t count) {
     static_assert(alignof(T) <= kAlignment);
