@@ -1,6 +1,7 @@
-// Measures the speed of codecs in comparison with memcpy and with plain loops of the same memory
-// traffic. The data is 128 shards of 256 Ki values, 128 MiB of floats in all. Successive calls use
-// successive shards, so each call reads its data from memory and not from a cache.
+// Measures the speed of codecs in comparison with memcpy and with plain loops that read and write
+// as many bytes as the codec. The data is 128 shards of 256 Ki values, 128 MiB of floats in all.
+// Successive calls use successive shards, so each call reads its data from memory and not from a
+// cache.
 //
 //   encode       Codec::Encode: reads n floats, writes a payload
 //   decode_add   DecodePayloadAdd: reads a payload, reads and writes n floats (topk: k floats)
@@ -16,17 +17,18 @@
 //       writes to the line. The ratio is therefore at most 2.0 for fp8, 1.5 for 16 bits and 1.0 for
 //       fp32; for decode_add it is at most 1.3, 1.2 and 1.0
 //   ratio codec.fp8_e5m2.encode.loop 1.0
-//       time of a plain loop with the same memory traffic / time of the codec; at most 1
+//       time of a plain loop that moves as many bytes as the codec / time of the codec; at most 1
 //   ratio codec.onebit.feedback 3.5
-//       time of encoding with error feedback / time of r += g alone; at least 1
+//       time of encoding with error feedback / time of only adding the gradient to the residual;
+//       at least 1
 //   ratio codec.topk_ef.select 1.2
 //       time of exact top-k with error feedback, including writing indices and values / time of
-//       r += g alone; at least 1
+//       only adding the gradient to the residual; at least 1
 //   ratio codec.topk_ef.nth_element 17
 //       time of a selection with std::nth_element on the magnitudes / time of exact top-k with
 //       error feedback, both measured over whole passes over all shards
 //   ratio codec.topk_ef.nth_element.keys 11
-//       the same ratio for std::nth_element on keys that also order equal magnitudes
+//       the same ratio if std::nth_element also orders equal magnitudes, by index
 //   ns codec.topk.scatter_add 2.4
 //       time to add one entry to an array in memory
 //   ns codec.topk.scatter_add.again 1.0
@@ -60,7 +62,7 @@ namespace {
 const std::vector<std::pair<std::string, CodecSpec>> kDensities = {
     {"", {.id = CodecId::kTopK, .density = 0.001}},
     {".hundredth", {.id = CodecId::kTopK, .density = 0.01}}};
-// Number of passes over all shards, for benchmarks that measure whole passes.
+// Number of timed passes in a benchmark that measures whole passes over all shards.
 constexpr int kPasses = 8;
 using Bytes = std::vector<std::byte>;
 
@@ -118,9 +120,9 @@ std::vector<Entries> EntriesOf(const CodecSpec& spec, const std::vector<Floats>&
   return all;
 }
 
-// Measures the addition of sparse entries to an array of sums. Each call uses the sums of another
-// shard, which are in memory. With AGAIN, all calls use the same array, as in a round of many
-// pushes.
+// Measures the addition of sparse entries to an array of sums. If AGAIN is false, successive calls
+// add to the sums of different shards, which are in memory and not in a cache. If AGAIN is true,
+// all calls add to the same array, as on a server that adds many pushes to one sum.
 void MeasureScatterAdd(benchmark::State& state, const CodecSpec& spec, bool again) {
   std::vector<Floats> sums = Gradients();
   const std::vector<Entries> entries = EntriesOf(spec, sums);
@@ -229,8 +231,9 @@ void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-// Selects with std::nth_element exactly the entries that kernels/top_k.h selects. The keys order
-// entries by magnitude and, among equal magnitudes, by index.
+// Selects with std::nth_element exactly the values that kernels/top_k.h selects. For each value it
+// computes a 64-bit key from the magnitude (upper half) and the complement of the index (lower
+// half). Among equal magnitudes, the lower index therefore has the larger key.
 void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {
   const std::vector<Floats> gradients = Gradients();
   std::vector<Floats> residuals = gradients;
@@ -250,7 +253,8 @@ void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-// The codecs for which this file has a plain loop with the same memory traffic.
+// The codecs for which this file contains a plain loop that reads and writes as many bytes as the
+// codec.
 const std::vector<CodecId> kNumberFormats = {CodecId::kFp32, CodecId::kFp16, CodecId::kBf16,
                                              CodecId::kFp8E5m2, CodecId::kFp8E4m3};
 
@@ -344,7 +348,7 @@ void PrintRatios(const FastestReporter& reporter) {
 
 int main(int argc, char** argv) {
   thinwire::HugePageArena arena;
-  std::pmr::set_default_resource(&arena);  // provides the memory of all measured arrays
+  std::pmr::set_default_resource(&arena);  // `arena` provides the memory of all measured arrays
   if (!thinwire::InitializeBenchmarks(argc, argv)) return 1;
   thinwire::Register();
   thinwire::FastestReporter reporter;

@@ -1,7 +1,7 @@
 // Measures the publication of deltas on a server and their application on a worker, in comparison
 // with memcpy of the shard's floats. The data is 64 shards of 256 Ki values. Successive calls use
-// successive shards, so each call reads its data from memory and not from a cache. Some masters of
-// a shard change before each publication.
+// successive shards, so each call reads its data from memory and not from a cache. Before each
+// publication, some of the shard's masters (the server's exact parameters) change.
 //
 //   publish.exact_thousandth   0.1 % of the masters changed; publishes an ulp delta
 //   publish.exact_hundredth    1 % of the masters changed; publishes an ulp delta
@@ -15,8 +15,9 @@
 // Below google-benchmark's table the program prints one line per benchmark:
 //
 //   ratio delta.publish.exact_thousandth 1.0
-//       time of the benchmark's fastest call / time of the fastest memcpy of a shard's floats. The
-//       memcpy moves as many bytes as the comparison of masters with published values reads
+//       time of the benchmark's fastest call / time of the fastest memcpy of a shard's floats. A
+//       publication compares the masters with the published values. This comparison reads as many
+//       bytes as memcpy moves
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -56,7 +57,7 @@ const std::vector<Setting> kSettings = {
     {"topk", CodecSpec{.id = CodecId::kTopK, .density = 0.001}, 1},
 };
 
-// The masters of all shards and their publishers.
+// The masters and the DeltaPublisher of every shard.
 struct Shards {
   explicit Shards(const Setting& setting) : every(setting.every) {
     for (size_t i = 0; i < kShards; ++i) {
@@ -79,7 +80,8 @@ struct Shards {
   std::vector<DeltaPublisher> publishers;
 };
 
-// Measures DeltaPublisher::Publish. The time excludes the change of the masters.
+// Measures DeltaPublisher::Publish(). The measured time excludes the changes of the masters before
+// each call.
 void MeasurePublish(benchmark::State& state, const Setting& setting) {
   using Clock = std::chrono::steady_clock;
   Shards shards(setting);
@@ -102,7 +104,8 @@ void MeasureApply(benchmark::State& state, const Setting& setting) {
     shards.Change(i, 1);
     shards.publishers[i].Publish(Version{1}, shards.masters[i]);
   }
-  // A worker checks each delta before it applies the delta. The time excludes the check.
+  // A worker checks each delta before it applies the delta. This loop checks all deltas before the
+  // measurement, so the measured time excludes the checks.
   std::vector<CheckedPayload> payloads;
   std::vector<UlpDelta> ulp_deltas;
   for (DeltaPublisher& publisher : shards.publishers) {
@@ -149,7 +152,7 @@ void MeasureHash(benchmark::State& state) {
 
 int main(int argc, char** argv) {
   thinwire::HugePageArena arena;
-  std::pmr::set_default_resource(&arena);  // provides the memory of all measured arrays
+  std::pmr::set_default_resource(&arena);  // `arena` provides the memory of all measured arrays
   using namespace thinwire;
   std::vector<std::string> names = {"hash"};
   benchmark::RegisterBenchmark("memcpy", MeasureMemcpy);

@@ -69,8 +69,8 @@ class FastestReporter : public benchmark::ConsoleReporter {
 };
 
 // Initializes google-benchmark from the command line. Unless a flag changes it, the minimum
-// duration of a benchmark is 0.1 s, long enough for some calls that no other process interrupts.
-// Returns false after an unknown flag, which google-benchmark reports.
+// duration of a benchmark is 0.1 s, so that a few calls run without interruption by other
+// processes. Returns false after an unknown flag, which google-benchmark reports.
 inline bool InitializeBenchmarks(int argc, char** argv) {
   std::vector<std::string> flags = {argv[0], "--benchmark_min_time=0.1"};
   flags.insert(flags.end(), argv + 1, argv + argc);

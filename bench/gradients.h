@@ -35,9 +35,10 @@ inline std::vector<Floats> Gradients() {
   return shards;
 }
 
-// Measures CALL(shard, partner). Successive calls use successive shards. PARTNER is also the number
-// of a shard; each pass over the shards combines SHARD with a different PARTNER. A call that adds
-// the sparse entries of PARTNER to SHARD therefore accesses values of SHARD that are in no cache.
+// Measures CALL(shard, partner), whose arguments are two shard indices. Successive calls use
+// successive values of SHARD. In each pass over all shards, a given SHARD has another PARTNER than
+// in the pass before. A CALL that adds the sparse entries of PARTNER to SHARD therefore accesses
+// values of SHARD that the pass before did not load into a cache.
 template <typename Call>
 void MeasurePairs(benchmark::State& state, const Call& call) {
   size_t shard = 0, partner = 0;
@@ -48,16 +49,17 @@ void MeasurePairs(benchmark::State& state, const Call& call) {
   });
 }
 
-// Measures CALL(shard). Successive calls use successive shards.
+// Measures CALL(shard), where SHARD is the number of a shard. Successive calls use successive
+// shards.
 template <typename Call>
 void MeasureEachShard(benchmark::State& state, const Call& call) {
   MeasurePairs(state, [&](size_t shard, size_t) { call(shard); });
 }
 
 // Measures whole passes of CALL(shard) over all shards. Stores the time of the fastest pass,
-// divided by the number of shards, in the counter kFastest. Use MeasureTurns if the time of a call
-// depends on the shard's values; the fastest single call would measure only the most favourable
-// shard.
+// divided by the number of shards, in the counter kFastest. Use MeasureTurns() if the time of a
+// call depends on the shard's values, because the fastest single call would measure only the most
+// favourable shard.
 template <typename Call>
 void MeasureTurns(benchmark::State& state, const Call& call) {
   MeasureFastest(state, [&] {

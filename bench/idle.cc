@@ -1,5 +1,6 @@
-// Measures the latency that an idle connection adds to a step. Steps of a small model (push,
-// verdict, parameters) that start after 1.05 s without traffic, as after a long backward pass, are
+// Measures the latency that an idle connection adds to a step. In a step, the client pushes the
+// gradient of a small model and waits for the server's verdict on the push and for the new
+// parameters. Steps that start after 1.05 s without traffic, as after a long backward pass, are
 // compared with steps that start immediately after the previous step. thinwire's client and server
 // run in two processes, connected by gRPC over loopback.
 //
@@ -63,7 +64,7 @@ class SmallModelWorker {
   thinwire::Step step_;
 };
 
-// Benchmark name -> median duration of a step in milliseconds.
+// Maps the name of a benchmark to its median step duration in milliseconds.
 using Medians = std::map<std::string, double>;
 
 // Measures steps with a pause of IDLE before each step. Stores the median duration of a step, in

@@ -7,7 +7,7 @@
 namespace thinwire {
 namespace {
 
-// The server's end of a stream. Answers every message with a message of the same size. Stops
+// The server's end of a RawStream. Answers every message with a message of the same size. Stops
 // reading while four answers are outstanding.
 class RawCall final : public grpc::ServerGenericBidiReactor {
  public:

@@ -4,7 +4,7 @@
 //   raw_wire serve HOST:PORT         prints "listening HOST:PORT" and serves until it is killed
 //   raw_wire send HOST:PORT BYTES    sends and receives BYTES bytes, then prints
 //                                    "sent COUNT BEGIN END": the bytes in each direction, and the
-//                                    begin and the end of the exchange in seconds of the machine's
+//                                    start and the end of the exchange in seconds of the machine's
 //                                    monotonic clock
 //
 // Several senders can share a link. All senders of a machine use the same clock, so the caller can
@@ -27,7 +27,8 @@ namespace {
 constexpr size_t kMessage = size_t{256} << 10;
 constexpr size_t kMemory = 64 * kMessage;
 constexpr int kWindow = 2 << 20;
-// Number of untimed messages that fill memory pools, windows and buffers before the measurement.
+// Number of untimed messages that warm up memory pools, connections and buffers before the
+// measurement.
 constexpr int kWarmMessages = 16;
 
 int Serve(const std::string& address) {

@@ -15,8 +15,8 @@
 
 namespace thinwire {
 
-// Not thread-safe. The child is killed when the object is destroyed or when the parent process
-// ends.
+// Not thread-safe. The child process is killed when the object is destroyed or when the parent
+// process ends.
 class ServerProcess {
  public:
   // Starts the child and blocks until it announces its address. The child calls SERVE with a file
@@ -38,8 +38,8 @@ class ServerProcess {
 // killed.
 [[noreturn]] void Announce(int pipe, const std::string& address);
 
-// Serves a sync job for WORKERS workers with plain gradient descent. Call ServeJob inside SERVE,
-// with the file descriptor that SERVE received.
+// Serves a sync job for WORKERS workers with plain gradient descent. Call ServeJob() inside the
+// function SERVE of a ServerProcess, with the file descriptor that SERVE received.
 [[noreturn]] void ServeJob(int pipe, uint32_t workers);
 
 // Returns the CPU time that PROCESS has used on all cores, in seconds.

@@ -1,22 +1,24 @@
-// Compares the fold and the optimizer step of a shard with a plain loop that has the same memory
-// traffic.
+// Compares a server's work on one shard (decoding a push, adding it to the sum of gradients,
+// optimizer step) with a plain loop that reads and writes as many bytes.
 //
-// Each call of a benchmark passes one push to Shard::Apply, which judges the push, scans, decodes
-// and folds its payload, and runs the optimizer. In sync mode, with one worker, the push also
-// closes the round. The plain loop is a single loop, vectorized by the compiler, that
+// Each call of a benchmark passes one push to Shard::Apply, which decides whether to accept the
+// push, checks and decodes its payload, adds the values to the sum of gradients (folds them), and
+// runs the optimizer. In sync mode, with one worker, the push also closes the round. The plain loop
+// is a single loop, vectorized by the compiler, that
 //
-//   reads              the payload's bytes and the masters, once each
+//   reads              the payload's bytes and the masters (exact parameters), once each
 //   writes             the folded sum and the masters
 //   reads and writes   each slot of the optimizer
 //
-// and performs the arithmetic of SGD, with the payload's codes as plain numbers. A ratio may be
-// below 1, because the loop always writes the folded sum, and a shard omits the sum if an update
-// consists of a single push. The loop does not scan for non-finite values. For topk, which has
-// fewer codes than values, the loop adds up the payload's bytes and then visits every element of
-// the sum and the masters. For lazy slots (shard.lazy_momentum.topk), the loop adds up the
-// payload's bytes and then visits as many evenly spaced elements as the payload has entries. For
-// each element it updates the master, the slots and the number of the last update, but does not
-// apply the decay of missed updates.
+// and performs the arithmetic of SGD. It does not decode the payload's codes but uses them as
+// numbers. A ratio may be below 1: the loop always writes the folded sum, while a shard does not
+// write the sum of an update that consists of a single push. The loop does not scan for non-finite
+// values. For topk, which has fewer codes than values, the loop adds up the payload's bytes and
+// then visits every element of the sum and the masters. With lazy slots (shard.lazy_momentum.topk),
+// the optimizer's state changes only where the payload has an entry. For this setting, the loop
+// adds up the payload's bytes and then visits as many evenly spaced elements as the payload has
+// entries. For each element it updates the master, the slots and the number of the last update, but
+// does not apply the decay of missed updates.
 //
 // Below google-benchmark's table the program prints one line per shard benchmark. `ratio
 // shard.fold_sgd.fp32 1.2` is the time of the shard's fastest call divided by the time of the
@@ -45,7 +47,7 @@ namespace thinwire {
 namespace {
 
 constexpr size_t kLargestShard = 262144;
-// The default shard size of a job with one server and the model cnn (215,000 values).
+// The default shard size of a job with one server and the model cnn, which has 215,000 values.
 constexpr size_t kSmallShard = 27000;
 constexpr uint32_t kExamples = 32;
 constexpr float kRate = 1e-3f;
@@ -79,7 +81,8 @@ CheckedPayload Payload(CodecId id, size_t value_count) {
   return CheckPayload(ByteChain(std::move(bytes)), value_count).value();
 }
 
-// A seeded shard in which worker 0 is live at step 0, together with the worker's next push.
+// A shard that has initial values and that worker 0 has joined, together with the next push of
+// worker 0.
 class ShardWithPush {
  public:
   explicit ShardWithPush(const Setting& setting)
@@ -176,7 +179,7 @@ void PlainSparseLoop(Arrays& arrays) {
 
 template <int kSlots>
 void PlainLazyLoop(Arrays& arrays) {
-  constexpr size_t kDistance = 100;  // the inverse of topk's default density
+  constexpr size_t kDistance = 100;  // from one visited element to the next: 1 / topk's density
   uint32_t bytes = 0;
   for (std::byte byte : arrays.payload) bytes += static_cast<uint32_t>(byte);
   const float value = static_cast<float>(bytes);
@@ -243,7 +246,8 @@ std::vector<Setting> Settings() {
   settings.push_back({.optimizer = OptimizerKind::kMomentum,
                       .codec = CodecId::kTopK,
                       .sparse_updates = {.lazy_slots = true, .selection_density = 0.001}});
-  // Dense slots, for comparison with the lazy slots above.
+  // Momentum and topk without lazy slots (every update changes all slots), for comparison with the
+  // settings above, which use lazy slots.
   settings.push_back({.optimizer = OptimizerKind::kMomentum, .codec = CodecId::kTopK});
   return settings;
 }
@@ -266,7 +270,7 @@ void Measure(const std::vector<Setting>& settings) {
 
 int main(int argc, char** argv) {
   thinwire::HugePageArena arena;
-  std::pmr::set_default_resource(&arena);  // provides the memory of all measured arrays
+  std::pmr::set_default_resource(&arena);  // `arena` provides the memory of all measured arrays
   if (!thinwire::InitializeBenchmarks(argc, argv)) return 1;
   thinwire::Measure(thinwire::Settings());
   return 0;

@@ -51,7 +51,7 @@ constexpr int kWindow = 2 << 20;
 constexpr size_t kLayers = 25;  // layers of 4 MiB; each has four shards of the maximum size
 constexpr int kRounds = 5;
 constexpr int kIterations = 8;
-constexpr int kWarmCount = 2;  // untimed calls that fill memory pools and windows
+constexpr int kWarmCount = 2;  // untimed first calls; they warm up memory pools and connections
 
 void ServeRaw(int pipe) {
   const RawServer server(kBytes, kMessage, kWindow);
@@ -94,12 +94,12 @@ class FixedGradientWorker {
   thinwire::Step step_;
 };
 
-// Benchmark name -> one time per round, in seconds.
+// Maps the name of a benchmark to its time in each round, in seconds.
 using Rounds = std::map<std::string, std::vector<double>>;
 
 // The fastest call of each benchmark in each round. The fastest calls exclude moments when other
-// processes slow the machine. `core_seconds` is the CPU time of this process plus its server, in
-// the call that used the least CPU time.
+// processes slow the machine. `core_seconds` is the CPU time of this process plus the CPU time of
+// its server, in the call that used the least CPU time.
 struct Fastest {
   Rounds seconds;
   Rounds core_seconds;
@@ -115,8 +115,8 @@ double MedianRatio(const std::vector<double>& over, const std::vector<double>& u
 }
 
 // Measures one call of WORK per iteration. SERVER is the server's process; its CPU time is added to
-// the CPU time of this process. BYTES is the number of value bytes that one call moves in each
-// direction.
+// the CPU time of this process. BYTES is the total size of the fp32 values that one call sends in
+// each direction, without headers.
 template <typename Work>
 void Time(benchmark::State& state, Fastest& fastest, const std::string& name, pid_t server,
           int64_t bytes, const Work& work) {

@@ -10,13 +10,13 @@
 
 namespace thinwire {
 
-// Prints "FILE: ok" to OUT for each valid job file, and the problems of each invalid job file to
-// ERR.
+// Prints "FILE: ok" to the stream `out` for each valid job file FILE. Prints the problems of invalid
+// job files, and warnings, to the stream `err`. A warning does not change the exit code.
 ExitCode CheckConfigFiles(const std::vector<std::string>& files, std::ostream& out,
                           std::ostream& err);
 
-// Prints the effective job of FILE to OUT: every setting that has an effect, including defaults. If
-// FILE is invalid, prints its problems to ERR.
+// Prints the effective job of the job file `file` to the stream `out`: every setting that has an
+// effect, including defaults. If the file is invalid, prints its problems to the stream `err`.
 ExitCode ShowConfigFile(const std::string& file, std::ostream& out, std::ostream& err);
 
 }  // namespace thinwire

@@ -35,13 +35,14 @@ struct ChildFiles {
   int failure;  // pipe to which the child writes errno if exec fails
 };
 
-// Runs in the child between fork and exec. In a program with threads, only system calls are safe at
-// this point, so this function must not allocate memory.
+// Prepares the child process after fork and executes the program. Between fork and exec in a
+// program with threads, only system calls are safe, so this function must not allocate memory.
 [[noreturn]] void RunChild(char* const* arguments, const ChildFiles& files, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // If the parent ended before prctl, the kernel does not kill the child.
+  // prctl asks the kernel to kill the child when the parent ends. If the parent had ended before
+  // this call, the kernel would never do so; the child therefore ends itself.
   if (getppid() != parent) _exit(127);
   setpgid(0, 0);
   signal(SIGPIPE, SIG_DFL);
@@ -54,8 +55,8 @@ struct ChildFiles {
   _exit(127);
 }
 
-// Blocks until the program has started or has failed to start. Returns 0, or the errno of the
-// failure.
+// Blocks until the child has started the program or has failed to start it. Returns 0 after a
+// start, else the errno of the failure.
 int ReadFailure(int fd) {
   int error = 0;
   ssize_t count;
@@ -80,7 +81,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (input < 0) return absl::ErrnoToStatus(errno, "/dev/null");
   open.push_back(input);
-  Pipe pipes[3];  // for standard output, standard error and the errno of a failed start
+  Pipe pipes[3];  // pipes for standard output, standard error and the errno of a failed start
   for (Pipe& pipe : pipes) {
     ASSIGN_OR_RETURN(pipe, MakePipe());
     open.insert(open.end(), {pipe.read, pipe.write});
@@ -95,8 +96,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   if (pid < 0) return absl::ErrnoToStatus(errno, "fork");
   if (pid == 0)
     RunChild(words.data(), {input, pipes[0].write, pipes[1].write, pipes[2].write}, parent);
-  // The child makes this call, too. Parent and child both call setpgid, so that the process group
-  // exists before either of them continues.
+  // Parent and child both call setpgid, so that the child's process group exists before either of
+  // them continues.
   setpgid(pid, pid);
   std::move(close_open).Cancel();
   for (int fd : {input, pipes[0].write, pipes[1].write, pipes[2].write}) close(fd);
@@ -121,7 +122,8 @@ Process::~Process() {
 }
 
 void Process::Signal(int number) {
-  // After waitpid(), the pid may belong to another process, so it must not receive the signal.
+  // `exit_` is set after waitpid(). From then on, the pid may belong to another process, which must
+  // not receive the signal.
   if (!exit_) kill(-pid_, number);
 }
 
@@ -131,7 +133,8 @@ std::optional<ExitStatus> Process::Poll() {
       ended.si_pid != pid_) {
     return exit_;
   }
-  // Kill the remaining descendants before waitpid() releases the pid for reuse.
+  // The process has ended. Its remaining descendants are killed before waitpid() releases the pid
+  // for reuse.
   kill(-pid_, SIGKILL);
   int status = 0;
   waitpid(pid_, &status, 0);

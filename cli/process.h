@@ -1,6 +1,7 @@
 // Process is a child process that cannot outlive its parent: the kernel kills the child when the
-// thread that started it ends, even if SIGKILL ends this thread. The child has its own process
-// group, so Ctrl-C in a terminal does not reach the child unless the parent forwards the signal.
+// thread that started the child ends, even if SIGKILL ends the parent. The child has its own
+// process group, so Ctrl-C in a terminal does not reach the child unless the parent forwards the
+// signal.
 //
 // The child's standard input is empty. Its standard output and standard error are pipes with
 // non-blocking read ends.
@@ -19,13 +20,13 @@
 
 namespace thinwire {
 
-// The exit code of a process, or the signal that killed it.
+// The exit code of a process, or the signal that killed the process.
 struct ExitStatus {
   int code = 0;    // the exit code; 0 if a signal killed the process
   int signal = 0;  // the signal that killed the process, or 0
 
   bool ok() const { return code == 0 && signal == 0; }
-  // Returns "exit code 69" or "killed by signal 9 (Killed)".
+  // Returns a text such as "exit code 69" or "killed by signal 9 (Killed)".
   std::string ToString() const;
   bool operator==(const ExitStatus&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const ExitStatus& s) {
@@ -39,7 +40,7 @@ class Process {
   // Starts a program. The first element of `arguments` is the program's path. Errors: NotFound,
   // PermissionDenied or another system error, with the path.
   static absl::StatusOr<std::unique_ptr<Process>> Start(const std::vector<std::string>& arguments);
-  // Kills the process if it is running.
+  // Kills the process and its descendants if the process is still running.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

@@ -29,7 +29,7 @@ std::unique_ptr<Process> Shell(const std::string& script) {
   return std::move(*process);
 }
 
-// Blocks until the process ends.
+// Blocks until the process ends, and returns its exit status.
 ExitStatus EndOf(Process& process) {
   siginfo_t ended;
   waitid(P_PID, static_cast<id_t>(process.pid()), &ended, WEXITED | WNOWAIT);
@@ -50,14 +50,16 @@ TEST(ProcessTest, ASignalReachesTheDescendantsOfTheProcess) {
   poll(&wait, 1, -1);
   EXPECT_FALSE(process->Poll());
   process->Signal(SIGKILL);
-  // The pipe closes only when the descendant has ended, too.
+  // The process's descendant `sleep` also holds the output pipe, so ReadAll() returns only when
+  // both have ended.
   EXPECT_EQ(ReadAll(process->output_fd()), "ready\n");
   EXPECT_EQ(EndOf(*process).ToString(), "killed by signal 9 (Killed)");
 }
 
 TEST(ProcessTest, ItHasItsOwnProcessGroup) {
   auto process = Shell("cat");
-  // `cat` ends at once because its standard input is empty, so the process may no longer exist.
+  // `cat` ends at once because its standard input is empty, so the process may no longer exist when
+  // getpgid() is called.
   EXPECT_TRUE(getpgid(process->pid()) == process->pid() || process->Poll().has_value());
 }
 
@@ -96,7 +98,7 @@ TEST(ProcessTest, TheChildOfAKilledParentIsKilled) {
   ASSERT_EQ(read(told[0], &child, sizeof(child)), static_cast<ssize_t>(sizeof(child)));
   waitpid(parent, nullptr, 0);
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);  // the test is a subreaper, so it adopts the child
+  ASSERT_EQ(waitpid(child, &status, 0), child);  // possible because the test is a subreaper
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 

@@ -78,7 +78,7 @@ struct ServerCalls::Server {
     });
   }
 
-  // Cancels the pending call and blocks until its callback has run.
+  // Cancels the pending status call, if any, and blocks until the call's callback has run.
   void Cancel() {
     absl::MutexLock lock(&mu);
     if (context != nullptr) context->TryCancel();
@@ -91,7 +91,7 @@ struct ServerCalls::Server {
   const StatusRequest request;
 
   absl::Mutex mu;
-  std::unique_ptr<grpc::ClientContext> context ABSL_GUARDED_BY(mu);  // null if no call is pending
+  std::unique_ptr<grpc::ClientContext> context ABSL_GUARDED_BY(mu);  // null: no call is pending
   StatusReply reply;  // the reply of the pending call
   std::optional<StatusReply> latest ABSL_GUARDED_BY(mu);
 };

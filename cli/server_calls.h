@@ -29,12 +29,13 @@ class MastersChecksum {
   absl::Status Add(const MastersChunk& chunk);
 
   uint64_t value_count() const { return value_count_; }
-  // Returns the checksum of the added chunks. Errors: DataLoss, with the name of the tensor and the
-  // position, if the chunks of a tensor overlap or have a gap.
+  // Returns the checksum of the added chunks. Errors: DataLoss if the chunks of a tensor overlap or
+  // have a gap; the message contains the name of the tensor and the position.
   absl::StatusOr<uint32_t> Crc32c() const;
 
  private:
-  // Maps a tensor name to the chunks of the tensor, by their offset in values.
+  // Maps the name of a tensor to the chunks of the tensor. The key of a chunk is the index of its
+  // first value in the tensor.
   std::map<std::string, std::multimap<uint64_t, std::string>> tensors_;
   uint64_t value_count_ = 0;
 };
@@ -44,7 +45,7 @@ class ServerCalls {
  public:
   // `addresses` contains the HOST:PORT of every server, ordered by server number.
   explicit ServerCalls(const std::vector<std::string>& addresses);
-  // Cancels the pending calls.
+  // Cancels the pending status calls.
   ~ServerCalls();
   ServerCalls(const ServerCalls&) = delete;
   ServerCalls& operator=(const ServerCalls&) = delete;
@@ -54,12 +55,13 @@ class ServerCalls {
   // Returns the latest reply to AskStatus() from each server that has replied.
   std::vector<StatusReply> latest() const;
 
-  // Requests the status of every server and blocks until all have replied. Errors: the error of the
-  // first server that fails or does not reply within `timeout`, with the number and address of the
-  // server.
+  // Requests the status of one server after another, with `timeout` for each, and blocks until all
+  // have replied. Stops at the first server that fails or does not reply, and returns an error with
+  // the number and address of this server.
   absl::StatusOr<std::vector<StatusReply>> Status(absl::Duration timeout);
 
-  // Returns the checksum of all masters. Errors: those of Status(); DataLoss if the number of
+  // Requests the masters of every server and returns their checksum (see MastersChecksum).
+  // `statuses` are the replies of Status(). Errors: those of Status(); DataLoss if the number of
   // received values differs from the number of values in the shards of `statuses`.
   absl::StatusOr<uint32_t> MastersCrc32c(const std::vector<StatusReply>& statuses,
                                          absl::Duration timeout);

@@ -23,13 +23,14 @@ class ByteChain {
  public:
   struct Piece {
     std::span<const std::byte> bytes;
-    std::shared_ptr<const void> owner;  // keeps the bytes alive; null: their creator does
+    std::shared_ptr<const void> owner;  // keeps the bytes alive; null: the caller keeps them alive
   };
 
   ByteChain() = default;
-  // Takes ownership of BYTES.
+  // Creates a chain of one piece, which owns BYTES.
   explicit ByteChain(std::vector<std::byte> bytes);
-  // Refers to BYTES without a copy. OWNER keeps them alive.
+  // Creates a chain that refers to BYTES without a copy. The chain keeps OWNER alive, and OWNER
+  // keeps BYTES alive.
   ByteChain(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
   size_t size() const { return size_; }
@@ -46,16 +47,17 @@ class ByteChain {
   // Returns the byte at OFFSET. REQUIRES: offset < size().
   std::byte At(size_t offset) const;
 
-  // Copies size() bytes to TO. REQUIRES: to.size() == size().
+  // Copies all bytes of the chain to the array TO. REQUIRES: to.size() == size().
   void CopyTo(std::span<std::byte> to) const;
   std::vector<std::byte> ToVector() const;
 
-  // Returns all bytes in one span: the bytes of the piece if there is only one, otherwise a copy in
-  // SCRATCH. The span is valid until the chain or SCRATCH changes or is destroyed.
+  // Returns all bytes of the chain as one span. A chain of one piece returns that piece; any other
+  // chain copies its bytes to SCRATCH. The span is valid until the chain or SCRATCH changes or is
+  // destroyed.
   std::span<const std::byte> Contiguous(std::vector<std::byte>& scratch) const;
 
-  // Keeps OWNER alive as long as any piece of this chain, or of a chain that Sub returns later,
-  // exists.
+  // Makes every piece of this chain a shared owner of OWNER. Pieces of chains that Sub returns
+  // later also keep OWNER alive.
   void Hold(std::shared_ptr<const void> owner);
 
   // Compares the bytes. Equal chains may be divided into different pieces.

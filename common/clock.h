@@ -1,4 +1,4 @@
-// Clock: the only source of time, so that tests can set it.
+// Clock: the only source of time in thinwire. Tests use a clock whose time they set.
 #ifndef THINWIRE_COMMON_CLOCK_H_
 #define THINWIRE_COMMON_CLOCK_H_
 
@@ -8,7 +8,8 @@
 
 namespace thinwire {
 
-// Now never decreases. It counts from an arbitrary start and is not a date. Thread-safe.
+// A clock whose Now() never decreases. The time counts from an arbitrary start and is not a
+// calendar date. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;

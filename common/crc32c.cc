@@ -7,8 +7,8 @@
 namespace thinwire {
 
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
-  // ISA-L's function takes the length as an int. It does not invert the checksum before and after,
-  // as CRC-32C requires.
+  // ISA-L's function takes the length as an int, so long inputs are checksummed in parts. CRC-32C
+  // inverts the checksum before and after the computation; ISA-L's function does not.
   constexpr size_t kMaxPart = size_t{1} << 30;
   crc = ~crc;
   while (!bytes.empty()) {

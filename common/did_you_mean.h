@@ -11,15 +11,15 @@
 
 namespace thinwire {
 
-// Returns the word of KNOWN with the smallest edit distance from GOT; among equal distances, the
-// first word. One edit is an inserted, removed or replaced letter, or two swapped neighbours; case
-// is ignored. Returns "" if the distance exceeds both one edit and a third of GOT's length, if the
-// distance is not below the length of the found word, or if GOT has more than 64 bytes. GOT may
-// have any content.
+// Returns the word of KNOWN with the smallest edit distance from GOT; among words with equal
+// distances, the first one. An edit inserts, removes or replaces a letter, or swaps two adjacent
+// letters; case is ignored. Returns "" if no word is similar: the distance exceeds both one edit
+// and a third of GOT's length, or is not below the length of the found word. Also returns "" if GOT
+// has more than 64 bytes. GOT may have any content.
 std::string DidYouMean(std::string_view got, std::span<const std::string_view> known);
 
-// Returns the InvalidArgument for a word GOT that is not in KNOWN:
-// "optimizer: want sgd, adam or adamw, got \"adma\"; did you mean adam?".
+// Returns the InvalidArgument error for a word GOT that is not in KNOWN. Example: "optimizer: unknown
+// (expected sgd, adam or adamw, got \"adma\"; did you mean adam?)".
 absl::Status UnknownWord(std::string_view field, std::string_view got,
                          std::span<const std::string_view> known);
 

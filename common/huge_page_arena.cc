@@ -19,8 +19,8 @@ size_t RoundUp(size_t bytes, size_t unit) {
 
 HugePageArena::Ranges::iterator HugePageArena::Map(size_t bytes) {
   const size_t length = std::max(RoundUp(bytes, kHugePage), kSmallestMapping);
-  // mmap aligns to small pages only. With one more huge page, the range contains an aligned part of
-  // the required length.
+  // mmap aligns a mapping to small pages only. A mapping with one additional huge page always
+  // contains a range of the required length that is aligned to huge pages.
   const size_t around = length + kHugePage;
   void* const mapped =
       mmap(nullptr, around, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

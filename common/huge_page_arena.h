@@ -30,21 +30,23 @@ class HugePageArena final : public std::pmr::memory_resource {
   static constexpr size_t kPage = 4096;
   static constexpr size_t kSmallestMapping = 16 * kHugePage;
 #ifdef ABSL_HAVE_ADDRESS_SANITIZER
-  // All arrays come from the heap, where AddressSanitizer checks their bounds.
+  // With AddressSanitizer, all arrays come from the heap, where AddressSanitizer checks their
+  // bounds.
   static constexpr size_t kSmallestArray = SIZE_MAX;
 #else
-  // Smaller arrays gain nothing from huge pages: the processor's TLB holds their few small pages.
+  // The smallest array in bytes that the arena maps. Smaller arrays gain nothing from huge pages:
+  // the processor's TLB holds the few small pages of such an array.
   static constexpr size_t kSmallestArray = size_t{64} << 10;
 #endif
 
-  // Arrays of fewer than SMALLEST_ARRAY bytes come from the heap.
+  // Creates an arena. Arrays of fewer than SMALLEST_ARRAY bytes come from the heap.
   explicit HugePageArena(size_t smallest_array = kSmallestArray)
       : smallest_array_(smallest_array) {}
 
   size_t mapped_bytes() const;
 
  private:
-  using Ranges = std::map<std::byte*, size_t>;  // start -> length in bytes
+  using Ranges = std::map<std::byte*, size_t>;  // start of each range -> its length in bytes
 
   void* do_allocate(size_t bytes, size_t alignment) override;
   void do_deallocate(void* array, size_t bytes, size_t alignment) override;

@@ -74,8 +74,8 @@ TEST(HugePageArena, ThrowsBadAllocWithoutMemory) {
   EXPECT_EQ(arena.mapped_bytes(), 0);
 }
 
-// The system may place one mapping directly behind another. Ranges of two mappings are never
-// merged.
+// The system may place one mapping directly behind another. The arena must not merge the free
+// ranges of two mappings.
 TEST(HugePageArena, ArraysNeverOverlap) {
   HugePageArena arena(1);
   struct Array {

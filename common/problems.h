@@ -39,8 +39,8 @@ class Problems {
   // Adds all problems of OTHER.
   void Append(const Problems& other);
 
-  // Each Require function adds a problem to FIELD if GOT is out of range. A NaN is out of every
-  // range.
+  // Each Require function adds a problem with FIELD if the value GOT is out of the function's
+  // range. A NaN is out of every range.
   template <typename Value>
   void Require(bool holds, std::string_view field, absl::string_view expected, const Value& got) {
     if (!holds) Add(field, absl::StrCat("out of range (expected ", expected, ", got ", got, ")"));
@@ -49,15 +49,15 @@ class Problems {
                       uint64_t most = std::numeric_limits<uint64_t>::max());
   // Range: 0 to 1.
   void RequireFraction(std::string_view field, double got);
-  // Range: above 0 and at most 1.
+  // Adds a problem unless GOT is above 0 and at most 1.
   void RequireDensity(std::string_view field, double got);
-  // Range: at least 0 and below 1.
+  // Adds a problem unless GOT is at least 0 and below 1.
   void RequireDecay(std::string_view field, double got);
-  // Range: 0 to the largest finite float.
+  // Adds a problem unless GOT is between 0 and the largest finite float.
   void RequireFloat(std::string_view field, double got);
-  // Range: the smallest normal float to the largest finite float.
+  // Adds a problem unless GOT is between the smallest normal float and the largest finite float.
   void RequirePositiveFloat(std::string_view field, double got);
-  // Range: above 0 and at most one year.
+  // Adds a problem unless GOT is above 0 and at most the seconds of one year.
   void RequireSeconds(std::string_view field, double got);
 
   bool empty() const { return list_.empty(); }

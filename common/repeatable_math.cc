@@ -56,8 +56,8 @@ double Power(double base, double exponent) {
 }
 
 double HalfCosine(double p) {
-  // (1 + cos(pi p)) / 2 = 1 - sin^2(pi p / 2) = sin^2(pi (1 - p) / 2). The code uses the form with
-  // the smaller sine.
+  // (1 + cos(pi p)) / 2 = 1 - sin^2(pi p / 2) = sin^2(pi (1 - p) / 2). The function uses the second
+  // form for p < 0.5 and the third form otherwise, so that the sine's argument is at most pi/4.
   if (p < 0.5) {
     const double sine = Sine(std::numbers::pi / 2 * p);
     return 1 - sine * sine;

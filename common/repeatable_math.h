@@ -9,7 +9,7 @@
 
 namespace thinwire {
 
-// Returns base^exponent; 0^0 is 1.
+// Returns base^exponent. 0^0 is 1.
 double IntegerPower(double base, uint64_t exponent);
 
 // Returns base^exponent. REQUIRES: 0 <= base <= 1, exponent >= 0, both finite.

@@ -53,7 +53,7 @@ TEST(RepeatableMathTest, HalfCosineAgreesWithTheLibraryAndIsExactAtTheEnds) {
   }
 }
 
-// Every machine, compiler and library must give these bits.
+// The functions must return these exact bits with every machine, compiler and library.
 TEST(RepeatableMathTest, GivesTheRecordedBits) {
   EXPECT_EQ(std::bit_cast<uint64_t>(IntegerPower(0.999, 12345)), 0x3ED22391FB9458B0u);
   EXPECT_EQ(std::bit_cast<uint64_t>(Power(0.3, 0.9)), 0x3FD5A8131B97FD82u);

@@ -87,7 +87,8 @@ bool LosesValues(const JobConfig& config) {
          c.momentum_correction() || Selects(config);
 }
 
-// Returns the optimizers that read a setting: "optimizer: momentum or nesterov".
+// Returns a text that lists the optimizers that read a setting. Example: "optimizer: momentum or
+// nesterov".
 std::string OptimizersWith(bool OptimizerTraits::*uses) {
   std::vector<std::string> names;
   for (const OptimizerTraits& optimizer : kOptimizers) {
@@ -99,11 +100,11 @@ std::string OptimizersWith(bool OptimizerTraits::*uses) {
 }
 
 struct Condition {
-  // The fields that have an effect only if holds() returns true.
+  // The job file fields that have an effect only if holds() returns true.
   std::vector<std::string_view> fields;
   bool (*holds)(const JobConfig& config);
   std::string text;
-  // The fields that holds() reads. Messages show their values.
+  // The fields that holds() reads. Error messages show the values of these fields.
   std::vector<std::string_view> deciders;
 };
 

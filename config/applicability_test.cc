@@ -21,7 +21,8 @@ std::string Useless(const std::string& text) {
   return std::string(UselessFields(Parsed(text)).ToStatus().message());
 }
 
-// A field, a job in which it has an effect, and a job in which it has none.
+// A test case: a field of the job file, a job in which the field has an effect, and a job in which
+// it has none.
 struct Case {
   const char* field;
   const char* section;
@@ -86,7 +87,7 @@ constexpr Case kCases[] = {
     {"loss_scale_interval", "task", "1", "task { loss_scale: 2 }", ""},
 };
 
-// Returns the job of TEXT with the field of C added.
+// Returns the job file TEXT with the field of the test case C added.
 std::string With(const Case& c, const std::string& text) {
   JobConfig config = Parsed(text);
   EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(
@@ -111,7 +112,8 @@ TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {
   std::set<std::string> tested;
   for (const Case& c : kCases) tested.insert(c.field);
   for (const Field& field : LeafFields(*JobConfig::descriptor())) {
-    // A field that has no effect in one of these jobs must have a condition.
+    // A field that has no effect in one of these jobs depends on a condition, so kCases must test
+    // it.
     for (const char* job : {"", "consistency { mode: ssp }", "compression { push: fastest }"}) {
       if (!Applies(field.name(), Parsed(job))) {
         EXPECT_EQ(tested.count(field.name()), 1u) << field.name();

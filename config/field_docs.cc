@@ -12,7 +12,7 @@ namespace thinwire {
 
 FieldDocs ParseFieldDocs(const std::string& proto) {
   FieldDocs docs;
-  std::vector<std::string> open;  // the messages and enums that contain the line, outermost first
+  std::vector<std::string> open;  // the messages and enums around the current line, outermost first
   std::vector<std::string> comment;
   std::istringstream lines(proto);
   for (std::string line; std::getline(lines, line);) {

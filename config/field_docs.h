@@ -1,5 +1,5 @@
-// Provides the comments of proto/job.proto as help texts of the flags. The file is built into the
-// program.
+// Provides the comments of proto/job.proto as help texts of the flags. The text of job.proto is
+// compiled into the program.
 #ifndef THINWIRE_CONFIG_FIELD_DOCS_H_
 #define THINWIRE_CONFIG_FIELD_DOCS_H_
 

@@ -30,14 +30,16 @@ std::string EnvironmentName(std::string_view flag);
 // Not thread-safe.
 class FieldFlags {
  public:
-  // Adds a flag to APP for each leaf field of JobConfig or, if ONLY is not empty, for each leaf
-  // field in ONLY. APP must outlive this object.
+  // Adds a flag to APP for each setting of the job file: each field of JobConfig or of a message in
+  // it whose type is not a message. If ONLY is not empty, adds only the flags named there. APP must
+  // outlive this object.
   explicit FieldFlags(CLI::App& app, const std::vector<std::string_view>& only = {});
 
   // Sets the fields of CONFIG to the values of flags and environment variables, and adds their
-  // places ("--slack", "THINWIRE_SLACK") to PLACES. Removes fields of the file that therefore have
-  // no effect any more (DropReplacedFields in config/applicability.h). Errors: InvalidArgument with
-  // one line for each value that does not fit its field. REQUIRES: APP has parsed the command line.
+  // places ("--slack", "THINWIRE_SLACK") to PLACES. Then removes the fields of the job file that
+  // these values have made ineffective (DropReplacedFields in config/applicability.h). Errors:
+  // InvalidArgument with one line for each value that does not fit its field. REQUIRES: APP has
+  // parsed the command line.
   absl::Status Apply(JobConfig& config, FieldPlaces& places) const;
 
  private:

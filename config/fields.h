@@ -30,15 +30,14 @@ struct Field {
 // Returns all leaf fields of TYPE and of the messages in it, in the order of their declaration.
 std::vector<Field> LeafFields(const google::protobuf::Descriptor& type);
 
-// Returns true if FIELD is set in MESSAGE. An unset field, which has its default value, is not
-// given.
+// Returns true if MESSAGE contains a value for FIELD, even if the value equals the default.
 bool IsGiven(const google::protobuf::Message& message, const Field& field);
 
 // Returns the value of the field in text format, or its default: "topk", "0.01", "[0.5, 0.75]".
 std::string ValueText(const google::protobuf::Message& message, const Field& field);
 
-// Sets FIELD to the value that WORD, without quotes, stands for; adds the value if FIELD is
-// repeated. Errors: InvalidArgument "wrong value (expected true or false, got maybe)".
+// Sets FIELD to the value that WORD, a text without quotes, stands for. If FIELD is repeated, adds
+// the value instead. Errors: InvalidArgument "wrong value (expected true or false, got maybe)".
 absl::Status SetFromWord(google::protobuf::Message& message, const Field& field,
                          const std::string& word);
 

@@ -12,7 +12,7 @@ std::string LineOf(const Problem& problem, const FieldPlaces& places) {
   if (place == places.end()) place = places.find(name);
   if (place == places.end()) return absl::StrCat(name, ": ", problem.text);
   // A place that is a flag or an environment variable contains the name of the field. A position in
-  // a file does not, so the name is added.
+  // a file does not, so the message adds the field's name.
   return absl::StrCat(place->second, ": ",
                       IsFilePlace(place->second) ? absl::StrCat(name, ": ") : "", problem.text);
 }

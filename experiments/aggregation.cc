@@ -36,8 +36,8 @@ class DenseAggregation final : public Aggregation {
   const size_t value_count_;
 };
 
-// Returns unselected values to the workers' residuals. MERGE combines the selected entries of all
-// workers and returns the K entries of largest magnitude.
+// A gTop-k method that returns unselected values to the workers' residuals. Each worker selects k
+// entries. MERGE combines the entries of all workers into the k entries to apply.
 class ReturningAggregation final : public Aggregation {
  public:
   using Merge = Entries (*)(std::vector<Entries> selected, size_t k);
@@ -96,7 +96,8 @@ class ReturningAggregation final : public Aggregation {
   double selected_ = 0;
 };
 
-// Adds the selected values of all workers and returns the K sums of largest magnitude.
+// Adds the values that all workers selected, index by index, and returns the `k` sums of largest
+// magnitude.
 Entries ExactSum(std::vector<Entries> selected, size_t k) {
   Entries sum;
   for (const Entries& entries : selected) {

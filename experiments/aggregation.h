@@ -28,7 +28,7 @@ class Aggregation {
 
   // Returns the average gradient to apply. REQUIRES: GRADIENTS has one element per worker.
   virtual std::vector<float> Step(std::span<const std::vector<float>> gradients) = 0;
-  // Returns the sum of the magnitudes that the workers selected in the last step.
+  // Returns the sum of the magnitudes of all values that the workers selected in the last step.
   virtual double selected() const = 0;
   // Returns the gradient that is not yet applied: the workers' residuals plus the unselected values
   // at the server, averaged over the workers.

@@ -34,8 +34,9 @@ const Row kRows[] = {
      }},
 };
 
-// Runs ROW with every learning rate in kRates. Returns the outcome with the smallest final loss and
-// stores the learning rate of that run in BEST_RATE.
+// Runs the toy problem once per learning rate in kRates, with the aggregation method of the table
+// row ROW. Returns the outcome with the smallest final loss, and stores the learning rate of that
+// run in BEST_RATE.
 ToyOutcome BestRun(const Row& row, ToySettings settings, double& best_rate) {
   ToyOutcome best{.loss = 1e300};
   for (const double rate : kRates) {

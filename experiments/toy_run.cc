@@ -59,7 +59,7 @@ class ToyQuadratic {
   const double sigma_;
   std::mt19937_64 bits_;
   std::vector<double> steepness_;
-  std::vector<std::vector<double>> minima_;  // one vector per worker
+  std::vector<std::vector<double>> minima_;  // for each worker: the minimum of its loss
 };
 
 // The sums over all steps of the gradients and of the applied values, averaged over the workers.

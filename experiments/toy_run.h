@@ -29,7 +29,7 @@ struct ToySettings {
 
 struct ToyOutcome {
   double loss = 0;  // final loss, minus the smallest possible loss
-  double leak = 0;  // lost fraction of the selected magnitudes, averaged over the steps
+  double leak = 0;  // sum of lost magnitudes / sum of selected magnitudes, averaged over the steps
   // At the end of the run: the sum of the magnitudes of (gradients - applied - pending), divided by
   // the sum of the magnitudes of the gradients.
   double missing = 0;

@@ -1,4 +1,4 @@
-// Momentum of a gradient, elementwise:
+// Momentum u of a gradient, elementwise:
 //
 //   AccumulateMomentum   u = momentum * u + gradient
 //   AccumulateNesterov   u = momentum * u + gradient;  direction = gradient + momentum * u

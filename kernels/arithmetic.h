@@ -20,7 +20,7 @@ void Add(std::span<const float> values, std::span<float> sum);
 
 void Negate(std::span<const float> values, std::span<float> out);
 
-// Returns whether every product is finite.
+// Returns whether every product factor * value is finite.
 bool ScaleFinite(float factor, std::span<const float> values, std::span<float> out);
 
 }  // namespace thinwire::kernels

@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/codes.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/highway.h"
 #include "kernels/for_each_vector-inl.h"
 
@@ -18,14 +18,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 
-// Tables of at most this many vectors are kept in registers.
+// The kernels keep a lookup table in vector registers if it fills at most this number of vectors.
 constexpr size_t kMaxTableVectors = 4;
 
 template <class D>
 using Indices = hn::Vec<hn::RebindToSigned<D>>;
 
-// Returns table[index]. REQUIRES: TABLE, which has SIZE entries, can be read up to a multiple of
-// the vector length.
+// Returns table[index] for every lane of INDEX. TABLE has SIZE entries. REQUIRES: if SIZE is not a
+// multiple of the vector length, the memory after the table is readable to the end of the last
+// vector.
 template <class D>
 HWY_INLINE hn::Vec<D> Entries(D d, const float* table, size_t size, Indices<D> index) {
   const hn::RebindToSigned<D> di;
@@ -46,7 +47,8 @@ HWY_INLINE hn::Vec<D> Entries(D d, const float* table, size_t size, Indices<D> i
   return hn::GatherIndex(d, table, index);
 }
 
-// At most this many thresholds are compared one by one. A larger number is searched by bisection.
+// Maximum number of thresholds that are compared one by one. More thresholds are searched by
+// bisection.
 constexpr size_t kMaxCounted = 7;
 
 // The thresholds as an implicit binary search tree (Eytzinger layout): nodes[2^l + p] is node p of
@@ -66,7 +68,8 @@ HWY_INLINE Indices<D> CountThresholds(D d, hn::Vec<D> magnitude, std::span<const
                                       const SearchTree& tree) {
   const hn::RebindToSigned<D> di;
   auto count = hn::Zero(di);
-  // VecFromMask() returns -1 in the lanes of the mask, so subtracting its result adds 1 there.
+  // VecFromMask() returns -1 in the lanes where the mask is true. Subtracting its result adds 1 to
+  // these lanes.
   const auto plus_reached = [&](auto number, auto threshold) HWY_ATTR {
     const auto reached = hn::RebindMask(di, hn::Ge(magnitude, threshold));
     return hn::Sub(number, hn::VecFromMask(di, reached));
@@ -82,7 +85,7 @@ HWY_INLINE Indices<D> CountThresholds(D d, hn::Vec<D> magnitude, std::span<const
   return count;
 }
 
-// Stores the codes COUNT | (sign bit of VALUE) << (bits - 1).
+// Stores one code per lane at CODES: COUNT | (sign bit of VALUE) << (bits - 1).
 template <class D>
 HWY_INLINE void StoreSigned(D, Indices<D> count, hn::Vec<D> value, int bits, uint8_t* codes) {
   const hn::RebindToSigned<D> di;
@@ -135,8 +138,9 @@ void LevelsAll(std::span<const float> values, const Levels& levels, std::span<co
   });
 }
 
-// Calls use(i, entries) for each full vector of codes: i is the index of its first code, and
-// ENTRIES are the table entries of its codes. Returns the number of codes in full vectors.
+// Calls use(i, entries) for each full vector of codes. I is the index of the first code in the
+// vector; ENTRIES contains table[code] for each code in the vector. Returns the number of codes in
+// full vectors.
 template <typename Use>
 HWY_INLINE size_t ForEachEntries(std::span<const uint8_t> codes, std::span<const float> table,
                                  const Use& use) {

@@ -1,4 +1,4 @@
-// Maps values to small integer codes and back through a table.
+// Maps values v to small integer codes and back through a table. Arrays hold one element per value.
 //
 //   CodesOfMagnitudes   code = (number of thresholds <= |v|) | sign << (bits - 1)
 //   CodesOfSteps        code = v / step + zero, rounded half up and clamped to 0 .. 255
@@ -7,8 +7,10 @@
 //   LookUp              out = table[code]
 //   LookUpAdd           sum += table[code]
 //
-// The code of -0.0 has its sign bit set. For a NaN, the code without its sign bit is 0. Results are
-// the same on every machine. Uses Highway vector instructions. Pure functions; thread-safe.
+// `largest` is the largest magnitude, `count` the number of levels above 0, and `draw` a random
+// 16-bit number per value. The code of -0.0 has its sign bit set. For a NaN, the code without its
+// sign bit is 0. Results are the same on every machine. Uses Highway vector instructions. Pure
+// functions; thread-safe.
 #ifndef THINWIRE_KERNELS_CODES_H_
 #define THINWIRE_KERNELS_CODES_H_
 

@@ -5,7 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/collect.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/highway.h"
 #include "kernels/for_each_vector-inl.h"
 
@@ -14,8 +14,10 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Collects the values of one pass. Writes all lanes of every vector behind the values found so far:
-// superfluous writes take less time than a mispredicted branch.
+// Collects the values of an array whose magnitude is at least a threshold. For each input vector,
+// Add() moves the found lanes to the front and stores the whole vector after the values found so
+// far. The next call overwrites the superfluous lanes. Storing them takes less time than a
+// mispredicted branch.
 class Collector {
  public:
   Collector(uint32_t smallest, const IndexedValues& found)
@@ -31,12 +33,12 @@ class Collector {
     const auto magnitude = hn::BitCast(di, hn::Abs(values));
     const auto below = hn::Lt(magnitude, hn::Set(di, static_cast<int32_t>(smallest_)));
     const auto found = hn::Not(below);
-    // CompressStore() takes a hundred cycles on some processors, so Compress() and StoreU() replace
-    // it.
+    // Compress() and StoreU() together replace CompressStore(), which takes a hundred cycles on
+    // some processors.
     hn::StoreU(hn::Compress(index, hn::RebindMask(du, found)), du, indices_ + count_);
     hn::StoreU(hn::Compress(values, hn::RebindMask(df, found)), df, values_ + count_);
-    // The count room_ + 1 means that the output arrays are too small. Later vectors then overwrite
-    // the same elements.
+    // The output arrays can store `room_` values. If more values are found, `count_` stays at one
+    // more than `room_`, and all later vectors are stored at that position.
     count_ = std::min(count_ + hn::CountTrue(di, found), room_ + 1);
   }
 
@@ -80,8 +82,8 @@ std::optional<size_t> CollectAmong(const IndexedValues& candidates, uint32_t sma
   Collector collector(smallest, found);
   ForEachVector(candidates.values.size(), [&](auto d, size_t i) HWY_ATTR {
     const hn::RebindToUnsigned<decltype(d)> du;
-    // FOUND and CANDIDATES may be the same arrays: each vector is loaded before the write, and the
-    // write never reaches values that are not yet loaded.
+    // FOUND and CANDIDATES may be the same arrays, because the loop loads each vector before it
+    // writes, and never writes to values that are not yet loaded.
     const auto index = hn::LoadU(du, candidates.indices.data() + i);
     collector.Add(d, hn::LoadU(d, candidates.values.data() + i), index);
   });

@@ -15,8 +15,8 @@
 
 namespace thinwire::kernels {
 
-// Number of extra elements that an output array needs, because the kernels write whole vectors at
-// its end.
+// Number of extra elements at the end of an output array. The kernels need them because they write
+// whole vectors.
 inline constexpr size_t kCollectPadding = 128;
 
 constexpr uint32_t MagnitudeBits(float value) {
@@ -43,8 +43,8 @@ std::optional<size_t> CollectAtLeast(std::span<const float> values, uint32_t sma
 std::optional<size_t> AddAndCollectAtLeast(std::span<const float> gradient, std::span<float> values,
                                            uint32_t smallest, const IndexedValues& found);
 
-// Collects the candidates whose magnitude is at least SMALLEST, with their original indices. FOUND
-// and CANDIDATES may be the same arrays.
+// Collects those CANDIDATES whose magnitude is at least SMALLEST, with their original indices.
+// FOUND and CANDIDATES may be the same arrays.
 std::optional<size_t> CollectAtLeast(const IndexedValues& candidates, uint32_t smallest,
                                      const IndexedValues& found);
 

@@ -28,7 +28,7 @@ Entries ByPlainLoop(const std::vector<float>& values, float smallest) {
   return entries;
 }
 
-// Output arrays with space for COUNT values.
+// Output arrays with space for COUNT values and the padding that the kernels need.
 struct Room {
   explicit Room(size_t count) : indices(count + kCollectPadding), values(count + kCollectPadding) {}
 

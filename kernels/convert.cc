@@ -7,7 +7,7 @@
 #define HWY_TARGET_INCLUDE "kernels/convert.cc"
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "kernels/format_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -28,9 +28,10 @@ void StoreCode(typename Format::Code code, std::byte* codes, size_t i) {
   std::memcpy(codes + i * sizeof(code), &code, sizeof(code));
 }
 
-// Prefetches the values of the next block. A scaled shard is encoded block by block. The pass that
-// finds a block's largest magnitude has already cached the block, so without prefetching the memory
-// would be idle during encoding. Prefetching beyond the end of an array has no effect.
+// Prefetches the values of the next block, if the format is scaled. A scaled shard is encoded block
+// by block: the first pass finds the largest magnitude of a block and thereby caches the block, and
+// the second pass encodes it. Without prefetching, the memory would be idle during the second pass.
+// Prefetching beyond the end of an array has no effect.
 template <typename Format>
 HWY_INLINE void PrefetchNextBlock(const float* values) {
   constexpr size_t kBlock = 2048;
@@ -45,8 +46,8 @@ HWY_INLINE hn::Vec<Floats> LoadUnits(const std::byte* codes, size_t i, hn::Vec<F
   return value;
 }
 
-// Stores the codes of VALUE * INVERSE. Returns the values that the codes decode to, not yet
-// multiplied by the unit.
+// Encodes VALUE * INVERSE, where INVERSE is 1 / unit, and stores the codes from position I of CODES
+// on. Returns the decoded codes without the factor `unit`.
 template <typename Format, bool kWithin = false>
 HWY_INLINE hn::Vec<Floats> StoreUnits(hn::Vec<Floats> value, hn::Vec<Floats> inverse,
                                       std::byte* codes, size_t i) {
@@ -146,7 +147,8 @@ void DecodeAddAll(const std::byte* codes, float unit, float scale, std::span<flo
   }
 }
 
-// Defines a function per format and operation, because Highway cannot dispatch templates.
+// Defines one function per format and operation, because Highway cannot dispatch function
+// templates.
 #define THINWIRE_CONVERT(Format)                                                                  \
   void Encode##Format(std::span<const float> values, float unit, std::byte* codes) {              \
     EncodeAll<Format>(values, unit, codes);                                                       \

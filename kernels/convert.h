@@ -8,9 +8,9 @@
 //   DecodeAdd        sum += scale * (unit * D(codes))
 //
 // `unit` is a power of two with a finite reciprocal; it is 1 if the format is not scaled. Codes are
-// little-endian and may begin at any address. Every product and sum is rounded separately, so the
-// vector code computes the same bits as the scalar formulas on every machine, except for the bits
-// of NaNs. Uses Highway vector instructions. Pure functions; thread-safe.
+// little-endian, and the array of codes need not be aligned. Every product and sum is rounded
+// separately, so the vector code computes the same bits as the scalar formulas on every machine,
+// except for the bits of NaNs. Uses Highway vector instructions. Pure functions; thread-safe.
 #ifndef THINWIRE_KERNELS_CONVERT_H_
 #define THINWIRE_KERNELS_CONVERT_H_
 

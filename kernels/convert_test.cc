@@ -14,7 +14,8 @@
 namespace thinwire::kernels {
 namespace {
 
-// Returns COUNT values of all magnitudes, mixed with special values.
+// Returns COUNT values of all magnitudes, mixed with zeros, infinities, NaNs and other special
+// values.
 std::vector<float> Values(size_t count, uint32_t seed) {
   using Limits = std::numeric_limits<float>;
   const std::vector<float> special = {0.0f,
@@ -54,8 +55,8 @@ class ConvertTest : public testing::Test {
   using Code = typename Format::Code;
   static constexpr float kUnit = Format::kScaled ? 0.125f : 1.0f;
 
-  // Calls check(values, offset) on every target for arrays of many lengths. OFFSET is the address
-  // offset of the codes in bytes, so that some codes are unaligned.
+  // Calls check(values, offset) with every instruction set for arrays of many lengths. CHECK places
+  // the codes OFFSET bytes after an aligned address, so that some codes are unaligned.
   void OnManyArrays(const std::function<void(const std::vector<float>&, size_t)>& check) {
     OnEveryTarget([&] {
       for (size_t count = 0; count < 70; ++count) check(Values(count, count), count % 5);
@@ -117,7 +118,8 @@ TYPED_TEST(ConvertTest, EncodeFeedbackLeavesTheEncodingError) {
     std::vector<std::byte> got(want.size());
     std::vector<float> residual = before;
     EncodeFeedback<TypeParam>(gradient, residual, TestFixture::kUnit, got.data() + offset);
-    // Skips NaN sums, because their sign depends on the order of the operands.
+    // The loop skips sums that are NaNs, because the sign of a NaN depends on the order of the
+    // operands.
     for (size_t i = 0; i < sums.size(); ++i) {
       if (std::isnan(sums[i])) continue;
       ASSERT_EQ(TestFixture::ValueAt(got, offset, i), TestFixture::ValueAt(want, offset, i));

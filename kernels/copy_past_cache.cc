@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/copy_past_cache.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
@@ -21,7 +21,8 @@ void CopyPastCache(std::span<const float> from, std::span<float> to) {
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
-  // Non-temporal stores need full, aligned vectors.
+  // Non-temporal stores need full, aligned vectors. The first values up to an aligned address are
+  // copied one by one.
   const size_t misaligned = reinterpret_cast<uintptr_t>(to.data()) / sizeof(float) % lanes;
   i = std::min(misaligned == 0 ? 0 : lanes - misaligned, to.size());
   std::copy_n(from.begin(), i, to.begin());

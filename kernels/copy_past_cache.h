@@ -9,7 +9,7 @@
 
 namespace thinwire::kernels {
 
-// Computes to = from. REQUIRES: from.size() == to.size(); the arrays do not overlap.
+// Copies FROM to TO. REQUIRES: from.size() == to.size(); the arrays do not overlap.
 void CopyPastCache(std::span<const float> from, std::span<float> to);
 
 }  // namespace thinwire::kernels

@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/differ.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,7 +15,8 @@ std::optional<size_t> CollectDifferentAll(std::span<const float> a, std::span<co
                                           std::span<uint32_t> indices) {
   const size_t room = indices.size() - kDifferPadding;
   size_t count = 0;
-  // Compares the vector at index I. Returns false if INDICES is too small.
+  // Compares the vectors that begin at index I, and appends the positions that differ to INDICES.
+  // Returns false if INDICES is too small.
   const auto compare = [&](auto d, size_t i) HWY_ATTR {
     const hn::RebindToUnsigned<decltype(d)> du;
     const auto left = hn::BitCast(du, hn::LoadU(d, a.data() + i));
@@ -23,8 +24,8 @@ std::optional<size_t> CollectDifferentAll(std::span<const float> a, std::span<co
     const auto differ = hn::Ne(left, right);
     if (HWY_LIKELY(hn::AllFalse(du, differ))) return true;
     const auto index = hn::Iota(du, static_cast<uint32_t>(i));
-    // CompressStore() takes a hundred cycles on some processors, so Compress() and StoreU() replace
-    // it.
+    // Compress() and StoreU() together replace CompressStore(), which takes a hundred cycles on
+    // some processors.
     hn::StoreU(hn::Compress(index, differ), du, indices.data() + count);
     count += hn::CountTrue(du, differ);
     return count <= room;

@@ -10,8 +10,8 @@
 
 namespace thinwire::kernels {
 
-// Number of extra elements that the output array needs, because the kernel writes whole vectors at
-// its end.
+// Number of extra elements at the end of the output array. The kernel needs them because it writes
+// whole vectors.
 inline constexpr size_t kDifferPadding = 64;
 
 // Writes all i for which a[i] and b[i] have different bits to INDICES, in ascending order, and

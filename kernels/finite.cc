@@ -5,7 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/finite.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,8 +13,8 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Compares only the largest magnitude with BOUND. Codes of infinities and NaNs are larger than all
-// codes of finite values.
+// Returns whether no code has a larger magnitude than BOUND. Compares only the largest magnitude
+// with BOUND. Codes of infinities and NaNs are larger than all codes of finite values.
 template <typename Format>
 bool AllWithin(const std::byte* codes, size_t count, typename Format::Code bound) {
   using Code = typename Format::Code;

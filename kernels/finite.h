@@ -13,10 +13,10 @@ namespace thinwire::kernels {
 // Returns whether all values are finite.
 bool AllFinite(std::span<const float> values);
 
-// Returns whether each of the COUNT codes at CODES (any address) has at most the magnitude of
-// LARGEST, a positive code. Without their sign bits, codes have the order of their magnitudes, and
-// codes of infinities and NaNs are the largest. With LARGEST = Format::kMaxFinite the function
-// therefore tests whether all codes are finite.
+// Returns whether no code has a larger magnitude than LARGEST, a positive code. The COUNT codes
+// begin at CODES, which need not be aligned. Without their sign bits, codes have the order of their
+// magnitudes, and codes of infinities and NaNs are the largest. With LARGEST = Format::kMaxFinite
+// the function therefore tests whether all codes are finite.
 template <typename Format>
 bool AllCodesWithin(const std::byte* codes, size_t count, typename Format::Code largest);
 

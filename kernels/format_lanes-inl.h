@@ -1,11 +1,13 @@
 // Converts one vector of floats to one vector of codes and back, with the formulas of
-// number_format.h in every lane. Highway kernels include this header once per target.
+// number_format.h in every lane. Highway compiles a kernel once per instruction set. Each time, the
+// kernel includes this header.
 //
-// On machines with an fp16 conversion instruction, LoadValues() uses it as follows:
+// On machines with an fp16 conversion instruction, LoadValues() uses the instruction as follows:
 //
 //   fp16       converts the code
 //   fp8_e5m2   converts the fp16 number whose upper byte is the code
-//   fp8_e4m3   moves exponent and mantissa to their fp16 positions, converts, times 2^(15 - 7)
+//   fp8_e4m3   moves exponent and mantissa to their fp16 positions, converts the fp16 number,
+//              multiplies by 2^(15 - 7)
 //   others     calls DecodeLanes() instead
 #if defined(THINWIRE_KERNELS_FORMAT_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_KERNELS_FORMAT_LANES_INL_H_
@@ -26,7 +28,8 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The scalar target has no vectors of codes and uses the scalar formulas only.
+// Highway's scalar target has no vectors of codes. It uses only the scalar formulas of
+// number_format.h.
 #if HWY_TARGET != HWY_SCALAR
 
 using Floats = hn::ScalableTag<float>;
@@ -75,9 +78,10 @@ HWY_INLINE hn::Vec<Ints> RoundLanes(hn::Vec<Ints> magnitude, hn::Vec<Floats>& ro
     rounded = hn::BitCast(Floats(), hn::ShiftLeft<kShift>(code));
     return code;
   } else {
-    // ADDEND is the power of two that leaves exactly the code's mantissa in the low bits of the
-    // sum. If the code is normal, these bits include the implicit leading 1, which adds one to the
-    // exponent. If the code is subnormal, they do not.
+    // ADDEND is a power of two. It is so large that adding it to the float rounds away the mantissa
+    // bits that the code does not have. The rounded mantissa of the code is then in the low bits of
+    // the sum. If the code is normal, these bits include the implicit leading 1 of the mantissa,
+    // which adds one to the exponent. If the code is subnormal, there is no implicit 1.
     const auto smallest = hn::Set(di, static_cast<int32_t>(kSmallestNormal<Format>));
     const auto power = hn::Max(hn::And(magnitude, hn::Set(di, 0x7F800000)), smallest);
     const auto addend = hn::Add(power, hn::Set(di, kShift << 23));
@@ -120,7 +124,7 @@ HWY_INLINE hn::Vec<Ints> EncodeLanes(hn::Vec<Floats> values, hn::Vec<Floats>& ro
   }
 }
 
-// Returns the bits of the floats that the codes MAGNITUDE, without sign bits, decode to. BITS is
+// Returns the bits of the floats that MAGNITUDE, codes without sign bits, decode to. BITS is
 // MAGNITUDE shifted to the mantissa position of a float.
 template <typename Format>
 HWY_INLINE hn::Vec<Ints> WidenLanes(hn::Vec<Ints> magnitude, hn::Vec<Ints> bits) {
@@ -167,8 +171,8 @@ HWY_INLINE hn::Vec<Halves> LoadHalves(const std::byte* from) {
     const hn::Rebind<int8_t, Floats> narrow;
     const hn::Rebind<int16_t, Floats> wide;
     constexpr int kShift = 10 - Format::kMantissaBits;
-    // Sign extension fills all upper bits with the sign. The mask keeps only one of them, the sign
-    // bit of fp16.
+    // Sign extension fills all upper bits with copies of the sign bit. The mask keeps only one
+    // copy, the sign bit of fp16.
     const auto kept = hn::Set(wide, static_cast<int16_t>(0x8000 | 0x7F << kShift));
     const auto codes = hn::PromoteTo(wide, hn::BitCast(narrow, bytes));
     return hn::BitCast(Halves(), hn::And(hn::ShiftLeft<kShift>(codes), kept));
@@ -185,8 +189,9 @@ HWY_INLINE hn::Vec<Floats> LoadValues(const std::byte* from) {
     const Floats df;
     const auto halves = hn::PromoteTo(df, LoadHalves<Format>(from));
     if constexpr (Format::kIeee) return halves;
-    // kBiasFactor corrects for the larger exponent bias of fp16. The only NaN of fp8_e4m3 becomes a
-    // finite fp16 number above the largest fp8_e4m3 value.
+    // kBiasFactor corrects for the larger exponent bias of fp16. LoadHalves() turns the only NaN of
+    // fp8_e4m3 into a finite fp16 number above the largest fp8_e4m3 value. The comparison turns
+    // this number into a NaN again.
     constexpr auto kBiasFactor = static_cast<float>(1 << (15 - Format::kBias));
     const float nan = std::bit_cast<float>(0x7FC00000);
     const auto largest = hn::Set(df, DecodeValue<Format>(Format::kMaxFinite));

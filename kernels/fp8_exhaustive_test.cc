@@ -18,7 +18,7 @@ namespace thinwire::kernels {
 namespace {
 
 constexpr uint32_t kBlockValues = 1 << 16;
-constexpr uint32_t kBlocks = uint32_t{1} << (31 - 16);  // blocks of floats with sign bit 0
+constexpr uint32_t kBlocks = uint32_t{1} << (31 - 16);  // number of blocks of non-negative floats
 constexpr uint32_t kInfinityBits = 0x7F800000;
 
 // Returns the midpoints between the values of adjacent codes, computed from the definition of the
@@ -40,7 +40,7 @@ std::array<double, Format::kMaxFinite> Midpoints() {
 }
 
 // Sets CODES to the nearest codes of the non-negative floats with the bits FIRST, FIRST + 1, ...
-// These floats are in ascending order, so their codes are too.
+// These floats are in ascending order, so their codes are also in ascending order.
 template <typename Format>
 void NearestCodes(const std::array<double, Format::kMaxFinite>& midpoints, uint32_t first,
                   std::vector<uint8_t>& codes) {
@@ -56,8 +56,9 @@ void NearestCodes(const std::array<double, Format::kMaxFinite>& midpoints, uint3
   }
 }
 
-// Encodes the floats with the bits FIRST, FIRST + 1, ... and the sign bit SIGN. Returns the number
-// of codes that differ from WANT.
+// Encodes the floats with the bits FIRST, FIRST + 1, ... and the sign bit SIGN, with the vector
+// code and with the scalar formula. Returns the number of codes that differ from WANT, the expected
+// codes without sign bits.
 template <typename Format>
 size_t Differences(uint32_t first, uint32_t sign, const std::vector<uint8_t>& want) {
   std::vector<float> values(want.size());

@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/kth_largest.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,7 +23,7 @@ size_t CountAtLeast(std::span<const float> values, uint32_t smallest) {
     const auto magnitude = hn::BitCast(di, hn::Abs(hn::LoadU(df, values.data() + i)));
     return hn::Sub(counted, hn::VecFromMask(di, hn::Gt(magnitude, above)));
   };
-  // Two accumulators make consecutive additions independent.
+  // Two accumulators make consecutive additions independent, so the processor can overlap them.
   auto even = hn::Zero(di), odd = hn::Zero(di);
   const size_t lanes = hn::Lanes(df);
   size_t i = 0;
@@ -39,11 +39,12 @@ size_t CountAtLeast(std::span<const float> values, uint32_t smallest) {
 }
 
 KthMagnitude Bisect(std::span<const float> values, size_t k, uint32_t smallest) {
-  // Invariant: at least k magnitudes are >= low; above_count < k magnitudes are >= high.
+  // Invariants: at least k magnitudes are >= LOW. Exactly ABOVE_COUNT magnitudes are >= HIGH, and
+  // ABOVE_COUNT is less than k.
   uint32_t low = smallest, high = 0x80000000;
   size_t above_count = 0;
-  // The k-th magnitude is usually close to SMALLEST. The first probes therefore begin there and
-  // move up by growing distances.
+  // The k-th largest magnitude is usually close to SMALLEST. The first trial magnitudes are
+  // therefore close to SMALLEST, and the distance between them grows.
   for (uint64_t distance = 1 << 12; high - low > 1;) {
     const uint64_t middle = (uint64_t{low} + high) / 2;
     const auto at = static_cast<uint32_t>(std::min(middle, low + distance));

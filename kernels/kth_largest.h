@@ -14,7 +14,7 @@ namespace thinwire::kernels {
 
 struct KthMagnitude {
   uint32_t bits = 0;       // the k-th largest magnitude, as the bits of an fp32 number
-  size_t above_count = 0;  // number of larger magnitudes; less than k
+  size_t above_count = 0;  // number of magnitudes above the k-th largest; less than k
 
   bool operator==(const KthMagnitude&) const = default;
 };

@@ -20,8 +20,8 @@ KthMagnitude BySorting(std::vector<uint32_t> magnitudes, size_t k) {
               std::ranges::count_if(magnitudes, [&](uint32_t other) { return other > bits; }))};
 }
 
-// Expects the correct result for every k. MAGNITUDES are float bits; every second value is
-// negative.
+// Expects the correct result for every k. The test array has the magnitudes MAGNITUDES, given as
+// float bits; every second value is negative.
 void ExpectEveryKthOf(const std::vector<uint32_t>& magnitudes) {
   std::vector<float> values(magnitudes.size());
   for (size_t i = 0; i < values.size(); ++i) {

@@ -73,16 +73,17 @@ struct Fp8E4m3 {
 template <typename Format>
 inline constexpr uint32_t kSignBit = 1u << (8 * sizeof(typename Format::Code) - 1);
 
-// kSubnormalAddend: the bits of the float F = 2^(24 - B - M). kSmallestNormal: the bits of the
-// smallest float whose code is a normal number.
+// kSubnormalAddend: the bits of the float F = 2^(24 - B - M) in the formula for subnormal results,
+// where B is the exponent bias and M the number of mantissa bits of the format. kSmallestNormal:
+// the bits of the smallest float whose code is a normal number.
 template <typename Format>
 inline constexpr uint32_t kSubnormalAddend =
     static_cast<uint32_t>(127 + 24 - Format::kBias - Format::kMantissaBits) << 23;
 template <typename Format>
 inline constexpr uint32_t kSmallestNormal = static_cast<uint32_t>(128 - Format::kBias) << 23;
 
-// The exponent bias of a float minus that of the format, shifted to the exponent position of a
-// float.
+// The exponent bias of a float minus the exponent bias of the format, shifted to the exponent
+// position of a float.
 template <typename Format>
 inline constexpr uint32_t kRebias = static_cast<uint32_t>(127 - Format::kBias) << 23;
 
@@ -109,7 +110,7 @@ constexpr typename Format::Code EncodeValue(float value) {
       code = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + addend) -
              kSubnormalAddend<Format>;
     }
-    // uint32_t{} copies the constant, because std::min() takes references and the constant has no
+    // uint32_t{} copies kMaxFinite, because std::min() takes references and the constant has no
     // address in device code.
     return static_cast<Code>(std::min(code, uint32_t{Format::kMaxFinite}) | sign);
   }
@@ -126,7 +127,7 @@ constexpr float DecodeValue(typename Format::Code code) {
       bits = Format::kIeee ? bits + 2 * kRebias<Format> : 0x7FC00000;
     } else if (magnitude >> Format::kMantissaBits != 0) {
       bits += kRebias<Format>;
-    } else {  // a subnormal: place its bits below a leading 1, then subtract that 1
+    } else {  // subnormal: place the code's bits below a leading 1, then subtract the 1
       bits = std::bit_cast<uint32_t>(std::bit_cast<float>(bits + kSmallestNormal<Format>) -
                                      std::bit_cast<float>(kSmallestNormal<Format>));
     }

@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr size_t kWordBytes = sizeof(uint64_t);
 
 // Moves the lowest kBits bits of each of the eight bytes of WORD to adjacent positions: joins
-// neighboring fields to pairs, pairs to groups of four, then both groups.
+// neighboring fields to pairs, then pairs to groups of four, then the two groups.
 template <int kBits>
 uint64_t JoinFields(uint64_t word) {
   constexpr uint64_t kEvenBytes = 0x00FF00FF00FF00FF, kEvenPairs = 0x0000FFFF0000FFFF;
@@ -38,7 +38,8 @@ void Pack(std::span<const uint8_t> codes, std::byte* packed) {
   const size_t bytes = PackedBytes(codes.size(), kBits);
   uint64_t word = 0;
   size_t i = 0, at = 0;
-  // Writes a whole word per unit; the following units overwrite the excess bytes.
+  // Writes a word of eight bytes per unit, although a unit has only kBits bytes. The following
+  // units overwrite the excess bytes.
   for (; i + kCodesInUnit <= codes.size() && at + kWordBytes <= bytes; at += kBits) {
     std::memcpy(&word, codes.data() + i, kCodesInUnit);
     word = JoinFields<kBits>(word);

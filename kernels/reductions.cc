@@ -10,7 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reductions.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,14 +18,16 @@ namespace thinwire::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A vector contains at most half of the partial sums, so AddColumns() can add to two vectors in
-// turn. Consecutive additions are then independent.
+// A vector has at most half as many lanes as there are partial sums. AddColumns() can therefore
+// keep partial sums in two vectors and add to them in turn. Consecutive additions are then
+// independent, and the processor can overlap them.
 using Doubles = hn::CappedTag<double, kSumParts / 2>;
 using HalfFloats = hn::Rebind<float, Doubles>;
 using OneFloat = hn::CappedTag<float, 1>;
 
-// Number of values per block. A target with short vectors needs several passes over a block to
-// compute the 16 partial sums; the block is small enough to stay in the first-level cache.
+// Number of values per block. An instruction set with short vectors needs several passes over a
+// block to compute the 16 partial sums. The block is small enough to stay in the first-level cache
+// during these passes.
 constexpr size_t kBlock = 2048;
 static_assert(kBlock % kSumParts == 0 && kSumRun % kBlock == 0);
 
@@ -42,9 +44,10 @@ struct Parts {
   }
 };
 
-// Treats values BEGIN to END - 1 as rows of kSumParts values. Adds the columns from PART on, as
-// many as two vectors contain, to the partial sums of these columns. VALUE(tag, i) returns a vector
-// of the values from index i. REQUIRES: BEGIN and END are multiples of kSumParts.
+// Treats values BEGIN to END - 1 as a matrix with kSumParts columns, and adds each column to its
+// partial sum. One call handles as many columns as two SIMD registers have lanes, beginning with
+// column PART. VALUE(tag, i) returns a register with the values from index i on. REQUIRES: BEGIN
+// and END are multiples of kSumParts.
 template <typename Value>
 HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& value,
                            Parts& parts) {
@@ -75,8 +78,9 @@ HWY_INLINE void AddColumns(size_t begin, size_t end, size_t part, const Value& v
   parts.negative_count += count;
 }
 
-// Returns the sums of values FIRST to END - 1. Obtains each value from VALUE exactly once, because
-// VALUE may add a gradient. REQUIRES: FIRST is a multiple of kSumParts.
+// Returns the sums of values FIRST to END - 1. VALUE(tag, i) returns a vector of the values from
+// index i on. It is called exactly once for each value, because it may add a gradient to the
+// values. REQUIRES: FIRST is a multiple of kSumParts.
 template <typename Value>
 HWY_INLINE SignSums SumOfRun(size_t first, size_t end, const Value& value) {
   Parts parts;
@@ -111,7 +115,7 @@ HWY_INLINE SignSums SumOf(size_t count, const Value& value) {
 template <typename Value>
 HWY_INLINE Range RangeOf(size_t count, const Value& value) {
   const hn::ScalableTag<float> d;
-  // NaNs are ignored, because both comparisons are false for a NaN.
+  // The loop ignores NaNs, because both comparisons are false for a NaN.
   auto least = hn::Zero(d), most = hn::Zero(d);
   size_t i = 0;
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
@@ -128,7 +132,7 @@ HWY_INLINE Range RangeOf(size_t count, const Value& value) {
   return range;
 }
 
-// A function object that returns the values from index i.
+// A function object: called with (d, i), loads and returns a vector of the values from index i on.
 struct Loaded {
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
@@ -137,7 +141,8 @@ struct Loaded {
   const float* values;
 };
 
-// A function object that adds the gradient to the values from index i and returns the sums.
+// A function object: called with (d, i), adds the gradient to the vector of the values from index i
+// on, stores the sums and returns them.
 struct Added {
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
@@ -166,7 +171,7 @@ Range AddAndRangeAll(std::span<const float> gradient, std::span<float> values) {
 }
 
 // Returns the largest magnitude of COUNT values; VALUE(tag, i) returns a vector of the values from
-// index i. Compares the bits of magnitudes as integers, which have the order of the floats, with
+// index i on. Compares the bits of magnitudes as integers, which have the order of the floats, with
 // NaNs above infinity.
 template <typename Value>
 HWY_INLINE float LargestOf(size_t count, const Value& value) {

@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/signs.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include "hwy/highway.h"
 #include "kernels/for_each_vector-inl.h"
 
@@ -20,7 +20,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // A buffer for the bytes that Highway may read or write when it loads or stores a mask.
 using MaskBytes = std::array<uint8_t, std::max<size_t>(8, hn::MaxLanes(hn::ScalableTag<float>()))>;
 
-// Returns a mask of the lanes whose sign bit in BITS is set. Lane 0 is value I.
+// Loads the sign bits of the values from index I on, one value per lane, and returns a mask of the
+// lanes whose sign bit is set. BITS contains the sign bits of all values.
 template <class D>
 HWY_INLINE hn::Mask<D> LoadSigns(D d, const std::byte* bits, size_t i) {
   MaskBytes here = {};

@@ -6,7 +6,7 @@
 namespace thinwire::kernels {
 namespace {
 
-// The prefetch distance as a number of indices, large enough to hide the memory latency.
+// The prefetch distance, as a number of indices. It is large enough to hide the memory latency.
 constexpr size_t kAhead = 128;
 
 // Calls visit(j) for each position j in INDICES. Prefetches the elements of LONG_ARRAY that later

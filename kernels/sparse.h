@@ -14,8 +14,8 @@
 
 namespace thinwire::kernels {
 
-// REQUIRES, for all functions: INDICES and the short array (OUT of Gather, VALUES of the others)
-// have equal lengths; every index is less than the length of the long array.
+// REQUIRES, for all functions: INDICES and the short array (OUT of Gather(), VALUES of Scatter()
+// and ScatterAdd()) have equal lengths; every index is less than the length of the long array.
 
 void Gather(std::span<const float> values, std::span<const uint32_t> indices, std::span<float> out);
 

@@ -12,7 +12,8 @@
 namespace thinwire::kernels {
 namespace {
 
-// The sample consists of evenly spaced runs of one cache line each.
+// GuessFromSample() estimates a threshold from a sample of the array: evenly spaced groups of
+// adjacent values. Each group fills one cache line.
 constexpr size_t kRunValues = 16;
 constexpr size_t kSampleRuns = 256;
 constexpr size_t kSampleValues = kRunValues * kSampleRuns;
@@ -20,7 +21,7 @@ constexpr size_t kSampleValues = kRunValues * kSampleRuns;
 // Minimum array size for sampling. Sampling a smaller array saves no time.
 constexpr size_t kSampledFrom = 4 * kSampleValues;
 
-// A threshold, and the capacity of the candidate array.
+// A guessed threshold for the candidates, and the capacity of the candidate array.
 struct Guess {
   uint32_t smallest = 1;
   size_t room = 0;
@@ -31,8 +32,10 @@ Guess GuessFromLast(uint32_t threshold, size_t count, size_t k) {
 }
 
 // Estimates the threshold from a sample. A threshold that is too high requires another pass, which
-// takes more time than superfluous candidates. The estimate is therefore low by three standard
-// deviations of the number of selected values in the sample. VALUE(i) returns the value at index i.
+// takes more time than superfluous candidates. The estimate is therefore deliberately low. The
+// sample is expected to contain m = k * (sample size) / (array size) of the k largest values, with
+// a standard deviation of sqrt(m). The estimate is the sample's magnitude of rank m + 3 sqrt(m) +
+// 4. VALUE(i) returns the value at index i.
 template <typename Value>
 Guess GuessFromSample(size_t count, size_t k, const Value& value) {
   if (count < kSampledFrom) return {.smallest = 1, .room = count};
@@ -50,14 +53,15 @@ Guess GuessFromSample(size_t count, size_t k, const Value& value) {
 }
 
 // Copies the k = top.indices.size() largest of the first COUNT values of FOUND to TOP and returns
-// the smallest magnitude copied. Overwrites FOUND. REQUIRES: FOUND is padded and has ascending
-// indices and magnitudes of at least SMALLEST; 0 < top.indices.size() <= count.
+// the smallest magnitude copied. Overwrites FOUND. REQUIRES: FOUND has kCollectPadding extra
+// elements, ascending indices and magnitudes of at least SMALLEST; 0 < top.indices.size() <= count.
 uint32_t KeepLargest(const IndexedValues& found, size_t count, uint32_t smallest,
                      const IndexedValues& top) {
   const size_t k = top.indices.size();
   const KthMagnitude kth = KthLargest(found.values.first(count), k, smallest);
   const size_t kept = CollectAtLeast(found.First(count), kth.bits, found).value();
-  // Among the magnitudes equal to the k-th, keeps those with the lowest indices.
+  // Among the magnitudes equal to the k-th largest magnitude, the loop keeps those with the lowest
+  // indices.
   size_t surplus = kept - k;
   for (size_t from = kept, to = k; to > 0;) {
     --from;
@@ -90,7 +94,8 @@ bool SelectByGuess(const Guess& guess, const IndexedValues& top, uint32_t& thres
   return true;
 }
 
-// Selects without a prediction. Used if there was no previous selection or its prediction failed.
+// Selects without a predicted threshold. Used if there was no previous selection, or if the
+// threshold that it predicted yielded too few or too many candidates.
 void SelectAfresh(std::span<const float> values, const IndexedValues& top, uint32_t& threshold) {
   const size_t k = top.indices.size();
   const auto collect = [&](uint32_t smallest, const IndexedValues& found) {

@@ -34,11 +34,12 @@ std::vector<float> Gauss(size_t count, uint32_t seed) {
   return values;
 }
 
-// The selected indices and values.
+// The result of a selection: the selected indices and values.
 struct Top {
   explicit Top(size_t k) : indices(k), values(k) {}
 
-  // Expects the indices WANT, with the values of ALL at these indices.
+  // Expects that `indices` equals WANT, and that `values` contains the elements of ALL at these
+  // indices. ALL is the array from which the values were selected.
   void Expect(const std::vector<uint32_t>& want, const std::vector<float>& all) const {
     ASSERT_EQ(indices, want) << indices.size() << " of " << all.size();
     for (size_t j = 0; j < indices.size(); ++j) {
@@ -51,7 +52,8 @@ struct Top {
   std::vector<float> values;
 };
 
-// Expects the correct selection for several predictions, including some that no selection produces.
+// Expects the correct selection for several thresholds, including thresholds that no earlier
+// selection would predict.
 void ExpectTopOf(const std::vector<float>& values, size_t k) {
   const std::vector<uint32_t> want = BySorting(values, k);
   for (const uint32_t last : {0u, 1u, 0x3F000000u, 0x3FC00000u, 0x7F800000u, ~0u}) {
@@ -96,8 +98,10 @@ TEST(TopKTest, SelectsZerosIfFewerThanKValuesAreNonzero) {
   ExpectTopOf(values, 500);
 }
 
-// The sample consists of runs of 16 values. The test places large values only between the runs,
-// then only inside the runs, then only between them again.
+// SelectTopK() estimates the threshold from a sample of the array: evenly spaced groups of 16
+// adjacent values. The test first enlarges values outside the sample, so that the estimate is too
+// low. It then enlarges the sampled values, so that the estimate is too high. Finally it makes the
+// sampled values tiny, so that the estimate is too low again.
 TEST(TopKTest, SelectsCorrectlyAfterAMisleadingSample) {
   std::vector<float> values = Gauss(1'000'000, 5);
   for (size_t i = 20; i < 3900; ++i) values[i] *= 1000;
@@ -158,7 +162,7 @@ TEST(TopKTest, ThePredictionCollectsFewExtraValues) {
 TEST(TopKTest, OrdersNonFiniteAndSubnormalValues) {
   OnEveryTarget([] {
     std::vector<float> values = Gauss(20'000, 10);
-    for (float& value : values) value *= 1e-42f;  // most products are subnormal
+    for (float& value : values) value *= 1e-42f;  // makes most values subnormal
     values[3] = INFINITY;
     values[17'000] = -NAN;
     values[9'000] = -INFINITY;

@@ -31,14 +31,15 @@ class CounterArray {
  public:
   explicit CounterArray(const google::protobuf::Descriptor& type);
 
-  // REQUIRES: `field_number` belongs to a counter of the message type.
+  // Adds N to a counter. REQUIRES: `field_number` belongs to a counter of the message type.
   void Add(int field_number, uint64_t n = 1) { counts_[static_cast<size_t>(field_number)] += n; }
 
-  // Sets the counters of `message`. REQUIRES: `message` has the type given to the constructor.
+  // Copies all stored counts to the counters of `message`. REQUIRES: `message` has the type given
+  // to the constructor.
   void CopyTo(google::protobuf::Message& message) const;
 
  private:
-  std::vector<uint64_t> counts_;  // indexed by field number
+  std::vector<uint64_t> counts_;  // counts, indexed by field number
 };
 
 }  // namespace thinwire

@@ -12,8 +12,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  // The first byte determines the pieces of the frame. Each piece has its own memory, so that a
-  // sanitizer detects reads beyond its end.
+  // The first byte of the input determines how the frame is split into pieces. Each piece has its
+  // own memory, so that a sanitizer detects reads beyond its end.
   const size_t piece = 1 + data[0];
   thinwire::ByteChain chain;
   for (size_t at = 1; at < size; at += piece) {

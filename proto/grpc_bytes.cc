@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-// A piece of fewer bytes is copied, because creating a slice for it would take longer.
+// A piece with fewer bytes than this limit is copied, because creating a gRPC slice for it would
+// take longer.
 constexpr size_t kSmallPieceBytes = 2048;
 
 using Owner = std::shared_ptr<const void>;
@@ -30,7 +31,8 @@ ByteChain FromByteBuffer(const grpc::ByteBuffer& buffer) {
   ByteChain chain;
   if (!buffer.Valid() || !buffer.Dump(&slices).ok()) return chain;
   for (grpc::Slice& slice : slices) {
-    // A short slice stores its bytes inline, so begin() must be called on the final object.
+    // A short slice stores its bytes inside the slice object, so begin() must be called after the
+    // slice has been moved to its final place.
     auto kept = std::make_shared<const grpc::Slice>(std::move(slice));
     const auto* bytes = reinterpret_cast<const std::byte*>(kept->begin());
     chain.Append({bytes, kept->size()}, kept);

@@ -1,5 +1,5 @@
-// Conversions between ByteChain and gRPC's byte buffers. The result shares the memory of large
-// pieces. Thread-safe.
+// Conversions between ByteChain and gRPC's byte buffers. The converted object shares the memory of
+// large pieces. Thread-safe.
 #ifndef THINWIRE_PROTO_GRPC_BYTES_H_
 #define THINWIRE_PROTO_GRPC_BYTES_H_
 
@@ -13,8 +13,9 @@ namespace thinwire {
 // Returns an empty chain if the buffer is unreadable.
 ByteChain FromByteBuffer(const grpc::ByteBuffer& buffer);
 
-// Returns a buffer of CHAIN's pieces. Consecutive small pieces and pieces without an owner are
-// copied into one slice. The owner of any other piece lives until gRPC has sent its bytes.
+// Returns a gRPC buffer with the bytes of CHAIN. Consecutive small pieces and pieces without an
+// owner are copied into one slice. Each other piece becomes a slice without a copy, and its owner
+// lives until gRPC has sent the bytes.
 grpc::ByteBuffer ToByteBuffer(const ByteChain& chain);
 
 }  // namespace thinwire

@@ -18,7 +18,8 @@ enum : uint32_t {
   kFixed32 = 5
 };
 
-// The limit of nested groups, which is also the limit of protobuf's parser.
+// The largest depth of nested groups that the reader accepts, equal to the limit of protobuf's
+// parser.
 constexpr size_t kMaxGroupDepth = 100;
 
 }  // namespace
@@ -32,7 +33,7 @@ void WireReader::Fail(absl::string_view problem) {
 
 bool WireReader::NextTag(uint32_t* tag) {
   if (!status_.ok() || position_ == end_) return false;
-  // Like protobuf, drops the bits above 32.
+  // Like protobuf's parser, keeps only the low 32 bits of a tag.
   *tag = static_cast<uint32_t>(Varint());
   if (*tag >> 3 == 0)
     Fail(absl::StrCat("invalid tag (expected a field number above 0, got tag ", *tag, ")"));
@@ -119,7 +120,8 @@ void WireReader::Skip(uint32_t tag) {
   }
 }
 
-// This function is iterative: with recursion, a peer could make the call stack overflow.
+// SkipGroup is iterative. With recursion, deeply nested groups from a peer could overflow the call
+// stack.
 void WireReader::SkipGroup(uint32_t field) {
   std::vector<uint32_t> open = {field};
   uint32_t tag;

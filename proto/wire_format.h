@@ -21,12 +21,13 @@
 
 namespace thinwire {
 
-// Tags as constants, usable as case labels.
+// Return the tag of field number FIELD, for a varint or for length-delimited bytes. The functions
+// are constexpr, so that tags can be case labels.
 constexpr uint32_t VarintTag(uint32_t field) { return field << 3; }
 constexpr uint32_t BytesTag(uint32_t field) { return field << 3 | 2; }
 
-// Reads a chain from front to back. After the first error, NextTag returns false, and Varint() and
-// Bytes() return 0 and an empty chain. A caller may therefore check status() once, at the end.
+// Reads a chain from front to back. After the first error, NextTag returns false, Varint returns 0,
+// and Bytes returns an empty chain. A caller may therefore check status() once, at the end.
 class WireReader {
  public:
   // CHAIN must outlive the reader.
@@ -34,17 +35,17 @@ class WireReader {
 
   // Reads the next field's tag. Returns false at the end of the current message, or after an error.
   bool NextTag(uint32_t* tag);
-  // Read the value of the field whose tag was read last. The caller chooses the method by the tag's
-  // wire type.
+  // Varint and Bytes read the value of the field whose tag was read last. The caller chooses
+  // between them by the tag's wire type.
   uint64_t Varint();
   ByteChain Bytes();
-  // Skips the value of the field with tag TAG. The value may have any type; a group is skipped with
-  // its contents.
+  // Skips the value of the field with tag TAG, whatever its wire type. A group is skipped together
+  // with the fields in it.
   void Skip(uint32_t tag);
 
-  // Enter begins to read the submessage whose tag was read last, and returns the end of the outer
-  // message. After NextTag has returned false, Leave continues with the outer message; it takes the
-  // result of Enter.
+  // Enter begins to read the submessage whose tag was read last, and returns the end position of
+  // the outer message. The caller passes this position to Leave after NextTag has returned false;
+  // Leave then continues with the outer message.
   size_t Enter();
   void Leave(size_t outer_end);
 
@@ -60,10 +61,10 @@ class WireReader {
   void SkipGroup(uint32_t field);
 
   const std::span<const ByteChain::Piece> pieces_;
-  size_t piece_ = 0;     // the piece with the next byte
-  size_t in_piece_ = 0;  // below pieces_[piece_].bytes.size(), except at the end of the chain
+  size_t piece_ = 0;     // the index of the piece that contains the next byte
+  size_t in_piece_ = 0;  // the next byte's offset in its piece; 0 at the end of the chain
   size_t position_ = 0;
-  size_t end_;  // the end of the current message
+  size_t end_;  // the end position of the current message
   absl::Status status_;
 };
 
@@ -71,7 +72,7 @@ class WireReader {
 class WireWriter {
  public:
   void Varint(uint32_t field, uint64_t value);
-  // Writes all values into one packed field.
+  // Writes all elements of VALUES as one packed repeated field.
   void PackedVarints(uint32_t field, const std::vector<uint32_t>& values);
   void Payload(uint32_t field, const ByteChain& payload);
   // Writes MESSAGE as a field, even if it is empty.
@@ -87,7 +88,7 @@ class WireWriter {
   void Put(uint64_t value);
 
   std::vector<std::byte> own_;
-  // Each payload, with the number of bytes of own_ that precede it.
+  // The payloads, each with the number of bytes of own_ that precede it in the message.
   std::vector<std::pair<size_t, ByteChain>> payloads_;
   size_t payload_bytes_ = 0;
 };

@@ -53,7 +53,8 @@ TEST_F(CudaCodecTest, DrawnIndicesEqualThoseOfTheCpu) {
 
 TEST_F(CudaCodecTest, ScaledCodesAndResidualsEqualThoseOfTheCpu) {
   for (const size_t count : {0, 1, 2047, 4096, 50'001}) {
-    for (const float growth : {1.0f, 1.001f}) {  // 1: similar magnitudes; 1.001: growing magnitudes
+    // The factor by which magnitudes grow from one index to the next.
+    for (const float growth : {1.0f, 1.001f}) {
       std::vector<float> gradient(count), residual(count);
       for (size_t i = 0; i < count; ++i) {
         const float size = std::pow(growth, static_cast<float>(i % 20'000));

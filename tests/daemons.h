@@ -50,15 +50,15 @@ class Daemons {
              std::vector<std::string> arguments);
   void Signal(const std::string& name, int number);
 
-  // Blocks until NAME prints an event for which MATCHES holds, and returns the event. A wait
-  // consumes every event that it examines. If NAME ends first or the timeout expires, returns
-  // nothing and fails the test.
+  // Blocks until the program NAME prints an event for which MATCHES returns true, and returns the
+  // event. Each wait consumes the events that it examines, so a later wait does not see them again.
+  // If the program ends first or the timeout expires, returns nothing and fails the test.
   using EventMatcher = std::function<bool(const WorkerEvent&)>;
   std::optional<WorkerEvent> WaitForEvent(const std::string& name, const EventMatcher& matches);
-  // Blocks until the log of NAME contains TEXT. If NAME ends first or the timeout expires, returns
-  // false and fails the test.
+  // Blocks until the log of the program NAME contains TEXT. If the program ends first or the
+  // timeout expires, returns false and fails the test.
   bool WaitForLog(const std::string& name, std::string_view text);
-  // Blocks until NAME has ended.
+  // Blocks until the program NAME has ended.
   ProcessResult WaitForEnd(const std::string& name);
   // Starts PROGRAM and blocks until it has ended.
   ProcessResult Run(const std::string& program, std::vector<std::string> arguments);
@@ -73,8 +73,8 @@ class Daemons {
     std::optional<ExitStatus> exit;
   };
 
-  // Processes output and ends of programs until DONE returns true or the timeout expires. Returns
-  // false after a timeout.
+  // Reads the output of all programs and notices their ends until DONE returns true or the timeout
+  // expires. Returns false after a timeout.
   bool WaitUntil(const std::function<bool()>& done);
   // Fails the test with a message that contains PROBLEM and the last lines of all logs.
   void FailWithLogs(const std::string& problem) const;

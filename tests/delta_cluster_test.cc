@@ -16,7 +16,8 @@
 namespace thinwire {
 namespace {
 
-// The step at which workers stop. Until then, the servers publish two versions with a hash.
+// The step at which workers stop. Before this step, the servers publish two versions that have a
+// hash.
 constexpr Step kLast{40};
 
 ClientOptions DeltaReader() {
@@ -115,7 +116,7 @@ TEST(DeltaReadersTest, DamagedReplicaIsReplaced) {
   SmallWorker worker(cluster, 0, options);
   Step step = worker.Join();
   for (; step < Step{20}; step = worker.Next()) {
-    worker.Parameters();  // waits until the client has written all shards
+    worker.Parameters();  // waits until the client has written all shards of the replica
     if (step == Step{3}) worker.client().replica(0)[4321] += 1;
     worker.Push(step, Gradient(0, step.value));
   }

@@ -31,7 +31,7 @@ class DeltaModesTest : public testing::Test {
     return daemons_.Run("cli/thinwire", arguments);
   }
 
-  // Trains with kConfig and FLAGS, and returns the report.
+  // Runs `thinwire train` with the job file kConfig and FLAGS. Returns the report.
   nlohmann::json Train(std::vector<std::string> flags) {
     const std::string report = absl::StrCat(daemons_.folder(), "/report", count_++, ".json");
     flags.insert(flags.end(), {"--report", report});

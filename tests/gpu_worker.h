@@ -69,7 +69,8 @@ class GpuWorker {
     made->on_host = values;
     EXPECT_TRUE(made->values.Allocate(values.size()).ok());
     EXPECT_TRUE(made->written.Open().ok());
-    // The wait function below reports the errors of a broken device.
+    // Errors of CopyToDevice and Record are ignored, because the function `wait` of the returned
+    // TensorGradient reports the errors of a broken GPU.
     (void)kernels::cuda::CopyToDevice(made->on_host, made->values.span(), stream_);
     (void)made->written.Record(stream_);
     return {.values = made->values.span(), .owner = made, .wait = [made] {

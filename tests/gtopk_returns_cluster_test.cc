@@ -25,7 +25,8 @@ namespace {
 constexpr SparseUpdateSpec kReturnsUnselected = {.selection_density = 0.004,
                                                  .unselected_owner = UnselectedOwner::kWorkers};
 
-// Expects PRODUCED = APPLIED + PENDING up to rounding. Returns the largest magnitude of APPLIED.
+// Expects that every produced gradient value was either applied or is pending in a residual:
+// PRODUCED = APPLIED + PENDING up to rounding. Returns the largest magnitude in APPLIED.
 float ExpectConserved(const Tensors& produced, const Tensors& applied, const Tensors& pending) {
   float largest = 0;
   float difference = 0;

@@ -26,11 +26,11 @@ absl::StatusOr<Reply> Await(const std::function<void(Job::Done<Reply>)>& call) {
 
 }  // namespace
 
-// The state of one stream. Lives on loop_.
+// The state of one stream. Only the thread of loop_ uses it.
 struct JobServer::Call {
   Peer peer;
   std::unique_ptr<Session> session;
-  int requested_count = 0;  // reads that the session requested and that still wait for a frame
+  int requested_count = 0;  // frames that the session has requested but not yet received
   std::deque<ByteChain> frames;
   bool broken = false;
 };
@@ -38,8 +38,9 @@ struct JobServer::Call {
 JobServer::JobServer(Job& job) : job_(job), loop_(clock_) {}
 
 JobServer::~JobServer() {
-  // When loop_ runs this function, it has already added every stream of an earlier Opened() to
-  // calls_. A stream may end by itself before Closed() handles it.
+  // Lists the open streams on the thread of the event loop. The loop runs functions in order, so
+  // calls_ then contains every stream that an earlier call of Opened() announced. Closed() ignores
+  // a stream that has ended by itself in the meantime.
   std::vector<uint64_t> streams;
   loop_.Run([this, &streams] {
     absl::MutexLock lock(&mu_);

@@ -41,9 +41,9 @@ class JobServer final : public InProcessServer {
   Job& job_;
   SteadyClock clock_;
   absl::Mutex mu_;
-  // Stream number -> the stream's state. Only the thread of loop_ removes elements.
+  // Maps each stream number to the stream's state. Only the thread of loop_ removes elements.
   std::map<uint64_t, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);
-  client::EventLoop loop_;  // its thread makes all calls to sessions
+  client::EventLoop loop_;  // the thread of this loop makes all calls to sessions
 };
 
 }  // namespace thinwire

@@ -24,7 +24,7 @@ constexpr char kConfig[] = R"(
 
 class ModesTest : public testing::Test {
  protected:
-  // Trains with kConfig and FLAGS, and returns the report.
+  // Runs `thinwire train` with the job file kConfig and FLAGS. Returns the report.
   nlohmann::json Train(std::vector<std::string> flags) {
     const std::string report = absl::StrCat(daemons_.folder(), "/report", count_++, ".json");
     std::vector<std::string> arguments = {
@@ -56,7 +56,8 @@ TEST_F(ModesTest, SyncTrains) {
   EXPECT_GT(report["final_train_loss"], 0.0);
   EXPECT_GT(report["seconds"], 0.0);
   EXPECT_GT(report["median_step_seconds"], 0.0);
-  // Every round waits for all workers. Therefore no push is late and no gradient is stale.
+  // In sync mode, every round waits for all workers. Therefore no push is late and no gradient is
+  // stale.
   EXPECT_EQ(report["late_pushes"], 0);
   EXPECT_EQ(report["staleness"]["max"], 0);
   // Each of the 3 workers pushes 7850 values of 4 bytes in each of the 80 steps.

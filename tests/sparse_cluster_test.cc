@@ -70,7 +70,8 @@ TEST_F(SparseClusterTest, LateMomentumCorrectedPushesAreAppliedOrInResiduals) {
       ++late_count;
       continue;
     }
-    // The mean is also weighted with the examples of the late pushes.
+    // The mean of a round is also weighted with the examples of the late pushes whose values it
+    // contains.
     const Tensors after = cluster.Masters();
     Subtract(applied, (1 + late_count) / kRate, after);
     Subtract(applied, -(1 + late_count) / kRate, before);
@@ -91,7 +92,7 @@ TEST_F(SparseClusterTest, LateMomentumCorrectedPushesAreAppliedOrInResiduals) {
             kRounds * 2 / 3 * sparse.client().partition().shard_count());
 }
 
-// Pushes Gradient(0, NUMBER) in step STEP, and sets STEP to the next step.
+// Pushes gradient number NUMBER of worker 0 in step STEP, and sets STEP to the worker's next step.
 void PushNumber(SmallWorker& worker, Step& step, uint64_t number) {
   worker.Push(step, Gradient(0, number));
   step = worker.Next();

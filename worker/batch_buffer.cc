@@ -25,8 +25,8 @@ Batch BatchBuffer::GatherRun(uint32_t begin, uint32_t count) {
 }
 
 absl::StatusOr<BatchResult> Evaluate(Model& model, const Dataset& dataset) {
-  // The batch size: large enough for efficient kernels, and small enough that the activations stay
-  // in the cache.
+  // The batch size of an evaluation: large enough for efficient kernels, and small enough that the
+  // activations of a batch stay in the CPU cache.
   constexpr uint32_t kBatch = 250;
   BatchBuffer buffer(dataset);
   BatchResult sum;

@@ -16,14 +16,15 @@ namespace thinwire {
 // Not thread-safe.
 class BatchBuffer {
  public:
-  // `dataset` must outlive the buffer.
+  // `dataset` must outlive the BatchBuffer.
   explicit BatchBuffer(const Dataset& dataset) : dataset_(dataset) {}
 
-  // Returns a batch of the examples with the numbers `examples`, in this order. The batch is valid
-  // until the next call. REQUIRES: every number is below dataset.example_count().
+  // Returns a batch of the dataset's examples whose numbers are listed in `examples`, in the order
+  // of the list. The batch is valid until the next call of Gather() or GatherRun(). REQUIRES: every
+  // number is below dataset.example_count().
   Batch Gather(std::span<const uint32_t> examples);
-  // Returns a batch of the `count` examples with the numbers from `begin`. The batch is valid until
-  // the next call.
+  // Returns a batch of the examples with the numbers `begin` to `begin` + `count` - 1. The batch is
+  // valid until the next call of Gather() or GatherRun().
   Batch GatherRun(uint32_t begin, uint32_t count);
 
  private:

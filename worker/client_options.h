@@ -12,15 +12,15 @@
 
 namespace thinwire {
 
-// The settings that are not part of the job.
+// The settings of a worker's client that JobSpec does not contain.
 struct ClientSettings {
   WorkerId worker;
   uint64_t planned_examples = 0;  // examples of all workers in the whole run
   uint64_t planned_steps = 0;     // steps that each worker takes in the whole run
-  std::string residual_file;      // see ClientOptions::residual_file
+  std::string residual_file;      // path; empty: residuals are not saved
 };
 
-// Returns the options of the client. REQUIRES: job.Validate() found no problem.
+// Returns the options of a worker's client. REQUIRES: job.Validate() found no problem.
 ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settings);
 
 }  // namespace thinwire

@@ -20,10 +20,10 @@ namespace thinwire {
 // Thread-safe.
 class EventLog {
  public:
-  // `out` must outlive the log.
+  // `out`, the stream to which events are written, must outlive the EventLog.
   EventLog(std::ostream& out, WorkerId worker) : worker_(worker), out_(out) {}
 
-  // Sets the worker in the event, writes the event as one line (proto/worker_event_json.h), and
+  // Sets the event's worker number, writes the event as one line (proto/worker_event_json.h), and
   // flushes the stream.
   void Write(WorkerEvent event);
 
@@ -35,14 +35,15 @@ class EventLog {
 
 // WaitReporter writes a `waiting` event whenever the list of workers that this worker waits for has
 // changed. WaitReporter uses a thread of its own, because the training thread is blocked during a
-// wait. The thread samples the list once per interval, so shorter waits may not be reported.
+// wait. The thread samples the list at fixed intervals, so waits that are shorter than an interval
+// may not be reported.
 class WaitReporter {
  public:
-  // `waiting` returns the list as text (Client::waiting). The reporter's thread calls it every
-  // `interval`. `events` must outlive the reporter.
+  // `waiting` returns the list of workers as text (Client::waiting). The reporter's thread calls
+  // `waiting` once per `interval`. `events` must outlive the reporter.
   WaitReporter(EventLog& events, std::function<std::string()> waiting,
                absl::Duration interval = absl::Milliseconds(250));
-  // Ends the reporter's thread. Afterwards the reporter writes no event.
+  // Ends the reporter's thread. No event is written afterwards.
   ~WaitReporter();
   WaitReporter(const WaitReporter&) = delete;
   WaitReporter& operator=(const WaitReporter&) = delete;

@@ -12,7 +12,8 @@
 namespace thinwire {
 namespace {
 
-// Returns the first bytes of the file, which identify its owner: the job and the worker.
+// Returns the header of a loss-scale file. The header identifies the file's owner: the job and the
+// worker.
 std::string Head(const LossScaleFile& file) {
   std::string head = "TWSCALE1";
   const auto put = [&](uint32_t number) {

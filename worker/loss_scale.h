@@ -35,7 +35,7 @@ namespace thinwire {
 // Not thread-safe.
 class LossScale {
  public:
-  // The saved state.
+  // The state that is saved in the loss-scale file.
   struct State {
     float value = 1;
     uint64_t good_steps = 0;  // consecutive steps with finite gradients
@@ -49,7 +49,7 @@ class LossScale {
 
   float value() const { return state_.value; }
   const State& state() const { return state_; }
-  // Returns the number of overflowed steps in this process.
+  // Returns the number of steps of this process with a gradient that is not finite.
   uint64_t overflow_count() const { return overflow_count_; }
 
   // Updates the scale after a step whose gradients are all finite.
@@ -57,8 +57,9 @@ class LossScale {
   // Updates the scale after a step with a gradient that is not finite.
   void Overflowed();
 
-  // Sets the state to the saved state() of an earlier process. If the saved scale is above the
-  // largest scale, uses the largest scale. REQUIRES: state.value is a power of two and at least 1.
+  // Sets the state to `state`, which an earlier process saved. If the saved scale is above the
+  // largest scale of the settings, uses the largest scale. REQUIRES: state.value is a power of two
+  // and at least 1.
   void Restore(const State& state);
 
  private:
@@ -74,12 +75,13 @@ struct LossScaleFile {
   WorkerId worker;
 };
 
-// Replaces the file atomically. Errors: errors of the file system; the old file then remains.
+// Replaces the loss-scale file atomically. Errors: errors of the file system; the old file then
+// remains.
 absl::Status WriteLossScale(const LossScaleFile& file, const LossScale::State& state);
 
-// Reads the file. Errors: NotFound if there is no file; FailedPrecondition if the file belongs to
-// another worker or job; DataLoss if the file is damaged or the scale is not a power of two or is
-// below 1.
+// Reads the loss-scale file. Errors: NotFound if there is no file; FailedPrecondition if the file
+// belongs to another worker or job; DataLoss if the file is damaged or the scale is not a power of
+// two or is below 1.
 absl::StatusOr<LossScale::State> ReadLossScale(const LossScaleFile& file);
 
 }  // namespace thinwire

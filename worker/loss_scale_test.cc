@@ -107,8 +107,8 @@ TEST_F(LossScaleFileTest, TheFileOfAnotherWorkerOrJobIsRefused) {
 TEST_F(LossScaleFileTest, DamageAnywhereIsDataLoss) {
   ASSERT_TRUE(WriteLossScale(file_, state_).ok());
   const std::string good = Content();
-  // Starts behind the head of the file, because damage to the head makes the file belong to another
-  // worker or job, which is another error.
+  // The loop starts after the file's header. A damaged header names another worker or job, which is
+  // a different error than DataLoss.
   for (size_t i = 8 + 4 + 5 + 4; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] ^= 0x20;

@@ -89,7 +89,7 @@ class Bench {
 
   const Stream& stream() const { return stream_; }
 
-  // Returns the median GPU time of RUN in seconds.
+  // Returns the median GPU time of one call of RUN, in seconds.
   double Seconds(const std::function<void()>& run) {
     for (int i = 0; i < 3; ++i) run();
     std::vector<float> samples(kSamples);
@@ -113,14 +113,14 @@ class Bench {
     std::printf("gb/s gpu.copy %.0f\n", bytes_per_second_ / 1e9);
   }
 
-  // Prints the time to copy BYTES for each of COUNT values, divided by the time of RUN, which moves
-  // as many bytes.
+  // Prints the ratio NAME: the time to copy BYTES bytes for each of COUNT values, divided by the
+  // GPU time of RUN. RUN moves as many bytes as the copy.
   void Report(const std::string& name, size_t bytes, size_t count,
               const std::function<void()>& run) {
     std::printf("ratio gpu.%s %.2f\n", name.c_str(), CopySeconds(bytes, count) / Seconds(run));
   }
 
-  // Returns the time to copy BYTES for each of COUNT values.
+  // Returns the time to copy BYTES bytes for each of COUNT values, in seconds.
   double CopySeconds(size_t bytes, size_t count) const {
     return static_cast<double>(bytes * count) / bytes_per_second_;
   }
@@ -178,8 +178,8 @@ void BenchPasses(const std::string& size, size_t n, std::span<const float> gradi
   report("fp8_e4m3.scaled", 9, [&] { CheckOk(EncodeScaled(gradient, scaled, stream)); });
 }
 
-// Runs RUN with successive gradients until the residual is in a steady state, then measures RUN.
-// BYTES is a lower bound of the bytes that one RUN moves.
+// Calls RUN with successive gradients until the residual is in a steady state, then measures
+// further calls. BYTES is a lower bound of the bytes that one call moves.
 void BenchFeedback(const std::string& name, size_t n, size_t bytes,
                    std::span<const float> gradients, Bench& bench,
                    const std::function<void(std::span<const float>)>& run) {
@@ -222,7 +222,8 @@ void BenchPush(const std::string& name, const CodecSpec& spec, size_t n,
   DeviceBuffer<uint32_t> words = MakeBuffer<uint32_t>(2);
   CheckOk(Clear(std::as_writable_bytes(words.span()), stream));
   DeviceBuffer<std::byte> workspace = MakeBuffer<std::byte>(codec->WorkspaceBytes(n));
-  // The payload begins at OUT + shift, so that its codes are aligned to 16 bytes.
+  // The payload begins SHIFT bytes after the start of OUT. SHIFT is chosen so that the payload's
+  // codes begin at a multiple of 16 bytes.
   const size_t shift = (16 - codec->CodesOffset(n) % 16) % 16;
   const size_t payload_bytes = codec->MaxPayloadBytes(n);
   DeviceBuffer<std::byte> out = MakeBuffer<std::byte>(shift + payload_bytes);

@@ -36,8 +36,8 @@ bool CodecChoice::Update(double goodput) {
   if (!decided_ && preferred == current_) return Choose(current_, goodput);
   const double now = SecondsPerValue(costs_[current_], goodput);
   const double then = SecondsPerValue(costs_[preferred], goodput);
-  // A less exact codec is better than the current codec only if it saves more time than kGain. A
-  // more exact codec is better if it is not slower.
+  // A less exact codec is better than the current codec only if the current codec takes longer by
+  // more than the fraction kGain. A more exact codec is better if it is not slower.
   const bool better =
       preferred > current_ ? now > (1 + kGain) * then : preferred < current_ && then <= now;
   better_count_ = better ? better_count_ + 1 : 0;

@@ -7,9 +7,11 @@
 // chosen only if it saves time even on a machine without an idle core. Candidates are in order of
 // preference: fp32 first, then the other codecs from the most to the least exact.
 //
-//   kAuto      the first candidate within kTolerance of the fastest. It replaces the current codec
-//              only after it was better in kPatience updates in a row. A less exact codec must be
-//              faster by more than kGain, a more exact one must only not be slower.
+//   kAuto      the first candidate whose time exceeds the time of the fastest candidate by at most
+//              the fraction kTolerance. This candidate replaces the current codec only after it was
+//              better in kPatience updates in a row. A less exact candidate is better if the
+//              current codec takes longer by more than the fraction kGain. A more exact candidate
+//              is better if it is not slower.
 //   kFastest   the fastest candidate at the first update, for the whole run (the "Fastest" rule of
 //              AdaPrec, which benchmarks the network once and then fixes each layer's codec)
 //
@@ -27,8 +29,9 @@
 
 namespace thinwire::client {
 
-// The cost of a codec per value, measured on this machine. decode_seconds includes all of the
-// server's work on one value of this worker.
+// The cost of a codec per value, measured on this machine. decode_seconds is the server's time to
+// decode one value. CodecTuner multiplies it by the number of workers per server, because a server
+// decodes the values of all workers.
 struct CodecCost {
   CodecSpec spec;
   double bytes = 4;
@@ -41,8 +44,8 @@ struct CodecCost {
 double SecondsPerValue(const CodecCost& cost, double goodput);
 // Returns the index of the fastest codec. REQUIRES: costs is not empty.
 size_t FastestCodec(std::span<const CodecCost> costs, double goodput);
-// Returns the index of the first codec whose time is within kTolerance of the fastest codec's time.
-// REQUIRES: costs is not empty.
+// Returns the index of the first codec whose time exceeds the fastest codec's time by at most the
+// fraction kTolerance. REQUIRES: costs is not empty.
 size_t PreferredCodec(std::span<const CodecCost> costs, double goodput);
 
 // Not thread-safe.
@@ -72,7 +75,7 @@ class CodecChoice {
   const std::vector<CodecCost> costs_;
   size_t current_ = 0;
   bool decided_ = false;
-  int better_count_ = 0;  // consecutive updates that preferred another codec
+  int better_count_ = 0;  // consecutive Update() calls that preferred another
   std::string reason_ = "nothing measured yet";
 };
 

@@ -10,7 +10,8 @@ namespace thinwire::client {
 namespace {
 
 constexpr double kNano = 1e-9;
-constexpr double kFast = 10e9;  // bytes per second; faster than memory reads by one thread
+// A goodput, in bytes per second, that is higher than the memory bandwidth of one thread.
+constexpr double kFast = 10e9;
 constexpr double kGigabit = 118e6;
 
 // Returns the costs of fp32 and of two codecs that send fewer bytes but need more computing time.
@@ -33,7 +34,8 @@ TEST(CodecChoiceTest, ASlowNetworkPrefersFewBytesAndAFastOneLittleComputing) {
 }
 
 TEST(CodecChoiceTest, OfTwoEquallyFastCodecsTheMoreExactIsPreferred) {
-  // At 12 MB/s both fp8 codecs take more than 83 ns per value; their times differ by 1 ns.
+  // At 12 MB/s both fp8 codecs take more than 83 ns per value; their times differ by 1 ns,
+  // which is within kTolerance.
   EXPECT_EQ(FastestCodec(Costs(), 12e6), 2u);
   EXPECT_EQ(PreferredCodec(Costs(), 12e6), 1u);
   EXPECT_EQ(PreferredCodec(Costs(), 1e9), 2u);
@@ -68,7 +70,8 @@ TEST(CodecChoiceTest, OneSlowMomentOfTheNetworkChangesNothing) {
 }
 
 TEST(CodecChoiceTest, AGoodputAtTheBorderDoesNotSwitchBackAndForth) {
-  // fp32 and fp8_e5m2 take the same time at 3 bytes / 0.7 ns = 4.29 GB/s.
+  // Per value, fp8_e5m2 sends 3 bytes fewer than fp32 and computes 0.7 ns longer. Both codecs take
+  // the same time at a goodput of 3 bytes / 0.7 ns = 4.29 GB/s.
   CodecChoice choice(ChoiceRule::kAuto, Costs());
   int changes = 0;
   for (int i = 0; i < 100; ++i) changes += choice.Update(i / 5 % 2 == 0 ? 4.2e9 : 4.4e9) ? 1 : 0;

@@ -49,8 +49,8 @@ std::vector<float> RandomValues(size_t count) {
   return values;
 }
 
-// The encoder and decoder under measurement, for a model of a single shard. The parameter memory of
-// this model contains the gradient.
+// The encoder and decoder under measurement, for a model of a single shard. The gradient to encode
+// is stored in the parameter memory of this model.
 class Workbench {
  public:
   static absl::StatusOr<std::unique_ptr<Workbench>> Make(uint64_t values,
@@ -109,7 +109,7 @@ class Workbench {
     RETURN_IF_ERROR(
         encoder_->Begin({.shard = {0}, .gradient = shard, .spec = spec, .codec = codec}));
     ASSIGN_OR_RETURN(std::optional<ByteChain> payload, encoder_->Finish());
-    to = *std::move(payload);  // not nullopt, because the gradient is finite
+    to = *std::move(payload);  // the payload is not nullopt, because the gradient is finite
     return absl::OkStatus();
   }
 

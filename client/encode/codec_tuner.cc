@@ -32,7 +32,7 @@ Kind KindOf(const Partition& partition, ShardId shard) {
 }
 
 // Returns the candidate codecs for tensor groups of KIND. The first candidate is always fp32, even
-// if the options do not list it, so that the chosen codec is never slower than fp32.
+// if the options do not list fp32, so that the client can choose fp32 if it is the fastest codec.
 std::vector<CodecSpec> Candidates(const ClientOptions& options, Kind kind) {
   std::vector<CodecSpec> candidates = {{.id = CodecId::kFp32}};
   for (const CodecSpec& spec : options.candidates) {
@@ -43,7 +43,8 @@ std::vector<CodecSpec> Candidates(const ClientOptions& options, Kind kind) {
 }
 
 // Returns the costs of CANDIDATES for shards of VALUES values. A server decodes the pushes of all
-// workers, but only for its own shards.
+// workers for its own shards, so the decoding time is multiplied by the number of workers per
+// server (at least 1).
 absl::StatusOr<std::vector<CodecCost>> Measure(const std::vector<CodecSpec>& candidates,
                                                uint64_t values, const ClientOptions& options,
                                                const Device* device, Clock& clock) {
@@ -88,7 +89,7 @@ bool CodecTuner::EndStep() {
   bool changed = false;
   for (Group& group : groups_) {
     if (!group.choice.Update(*goodput)) continue;
-    group.codec = MakeCodec(group.choice.spec()).value();  // MeasureCodecs has validated it
+    group.codec = MakeCodec(group.choice.spec()).value();  // MeasureCodecs has validated the spec
     changed = true;
   }
   return changed;

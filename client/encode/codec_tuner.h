@@ -1,5 +1,5 @@
 // CodecTuner: chooses the push codec of each group of a model's tensors during the run. Make
-// measures the cost of the candidate codecs on this machine. The meter measures the network's
+// measures the cost of the candidate codecs on this machine. A WireMeter measures the network's
 // goodput in every step. The rule of codec_choice.h then chooses the codec.
 //
 //   group          tensors of                    candidates
@@ -37,11 +37,12 @@ class CodecTuner {
                                                           const ClientOptions& options,
                                                           const Device* device, Clock& clock);
 
-  // Return the push codec of SHARD in the current step, as a spec and as a codec.
+  // Both functions return the push codec of SHARD in the current step: SpecOf as a spec, CodecOf as
+  // a codec object.
   const CodecSpec& SpecOf(ShardId shard) const { return GroupOf(shard).choice.spec(); }
   const Codec& CodecOf(ShardId shard) const { return *GroupOf(shard).codec; }
-  // Returns the meter. The caller reports every sent push, every verdict and every encoding to the
-  // meter.
+  // Returns the meter of the network's goodput. The caller reports every sent push, every verdict
+  // and every encoding to the meter.
   WireMeter& meter() { return meter_; }
   // Ends a step in which every push has a verdict. Returns true if the codec of a group changed or
   // was chosen for the first time.

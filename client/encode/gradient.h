@@ -28,7 +28,8 @@ struct TensorGradient {
 
 namespace client {
 
-// The gradient of one shard. It consists of the `segments` of the gradients in `tensors`.
+// The gradient of one shard. `tensors` contains the gradients of all tensors; `segments` says which
+// of their values belong to the shard.
 struct ShardGradient {
   std::span<const Segment> segments;
   std::span<const std::span<const float>> tensors;

@@ -1,7 +1,7 @@
 // GradientClip: computes a factor for a worker's whole gradient. The factor limits the gradient's
 // norm and divides the gradient by the loss scale.
 //
-//   factor = min(1, limit / |g|) / scale     |g|: norm over all tensors of the step, before scaling
+//   factor = min(1, limit / |g|) / scale     |g|: norm over all tensors, without the loss scale
 //   limit  = gradient_clip / sqrt(workers)
 //
 // With error feedback each worker clips its own gradient before it adds the residual. The sum of

@@ -15,8 +15,8 @@
 // Therefore dense payloads are not masked: the momentum of dense shards, and of sparse shards
 // during a dense warm-up, is never reset.
 //
-// The values of a late push are added to the residual only, because the momentum already includes
-// the push's gradient, unless factor masking has removed it on purpose.
+// The values of a late push are added to the residual, but not to the momentum. The momentum
+// already includes the push's gradient, except where factor masking has removed it on purpose.
 #ifndef THINWIRE_CLIENT_ENCODE_MOMENTUM_CORRECTION_H_
 #define THINWIRE_CLIENT_ENCODE_MOMENTUM_CORRECTION_H_
 

@@ -13,8 +13,8 @@
 namespace thinwire::client {
 namespace {
 
-// Returns the random keys for the shard and step of ENTRY. `shared` is equal for all workers;
-// `per_worker` differs between workers.
+// Returns the seeds of the codec's random numbers for the shard and step of ENTRY. `shared` is
+// equal for all workers; `per_worker` differs between workers.
 RandomKeys KeysOf(const PushEntry& entry, WorkerId worker) {
   const uint64_t shared = kernels::MixBits(kernels::MixBits(entry.step.value) + entry.shard.value);
   return {.shared = shared, .per_worker = kernels::MixBits(shared + worker.value + 1)};
@@ -88,7 +88,9 @@ absl::StatusOr<PushEncoder::Encoded> PushEncoder::Finish() {
 }
 
 void PushEncoder::Accepted(const PushEntry& push) {
-  // A push of weight 0 contained no values, so the late examples still wait for the next push.
+  // late_examples counts the examples of late pushes whose values are in the residual. An accepted
+  // push has told the server this count, so the count becomes 0. A push without examples sends no
+  // values, so the count does not change.
   if (push.examples > 0) memory_[push.shard.value].late_examples = 0;
 }
 

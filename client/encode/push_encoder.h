@@ -1,11 +1,13 @@
 // PushEncoder: turns the gradients of a model's shards into pushes. It chooses the codec, sets the
-// weight (the number of examples), and adds the examples of late pushes. A ShardEncoder stores the
-// residuals and momenta; the PushEncoder stores the number of late examples of each shard.
+// weight (the number of examples), and counts the examples of late pushes with the shard's next
+// push. A ShardEncoder stores the residuals and momenta; the PushEncoder stores the number of late
+// examples of each shard.
 //
 //   gradient of a shard    push
 //   finite                 payload = C(residual + correct(factor * gradient)), weight = examples
 //   not finite             no payload, weight 0; residual and momentum do not change
 //
+// The factor comes from GradientClip, and `correct` is momentum correction (momentum_correction.h).
 // C is the codec of the step (push_schedule.h) or, if the client chooses codecs at run time, the
 // codec of the shard (codec_tuner.h). If C is sparse or has fewer than 8 bits per value, shards of
 // vectors use a dense codec of 8 bits or more instead, because vectors are small and the model is
@@ -46,7 +48,7 @@ class PushEncoder {
 
   struct Encoded {
     PushEntry push;
-    bool finite = true;  // if false, the push has weight 0 and no payload
+    bool finite = true;  // false: the push has no examples and no payload
   };
 
   bool may_begin() const { return begun_.size() < most_begun_; }
@@ -73,12 +75,12 @@ class PushEncoder {
     return shards_->SumOfSquares(gradient);
   }
 
-  // Returns the residuals, momenta and late examples of every shard. The result is valid until the
-  // next call of another function. REQUIRES: no push is begun and not finished.
+  // Returns the residual, the momentum and the number of late examples of every shard. The result
+  // is valid until the next call of another function. REQUIRES: no push is begun and not finished.
   absl::StatusOr<std::vector<ShardResidualsView>> residuals() const;
-  // Sets the residuals, momenta and late examples. Errors: FailedPrecondition if SAVED contains
-  // momenta and momentum correction is off. REQUIRES: SAVED belongs to this partition; no push was
-  // encoded yet.
+  // Sets the residual, the momentum and the number of late examples of every shard. Errors:
+  // FailedPrecondition if SAVED contains momenta and momentum correction is off. REQUIRES: SAVED
+  // belongs to this partition; no push was encoded yet.
   absl::Status Restore(SavedResiduals saved);
 
  private:

@@ -29,8 +29,8 @@ CodecSpec VectorSpec(const CodecSpec& matrices);
 // Immutable.
 class PushSchedule {
  public:
-  // Errors: InvalidArgument if a part of the run is outside [0, 1], if a part is above 0 although
-  // planned_steps is 0, or if a spec describes no valid codec.
+  // Errors: InvalidArgument if a fraction of the run in WARMUP is outside [0, 1], if such a
+  // fraction is above 0 although planned_steps is 0, or if a spec describes no valid codec.
   static absl::StatusOr<PushSchedule> Make(const CodecSpec& push, const PushWarmup& warmup,
                                            uint64_t planned_steps);
 

@@ -4,6 +4,8 @@
 //
 //   v = residual + correct(factor * gradient);   payload = C(v);   residual = v - decode(payload)
 //
+// Here, `correct` is momentum correction (momentum_correction.h) and C is the codec.
+//
 // Each call handles a whole shard. HostShardEncoder works in the host's memory, DeviceShardEncoder
 // (client/gpu) on a GPU. On a GPU, Begin launches the work and Finish waits for its end, so that
 // the caller can begin the next shard before it finishes the previous one. Not thread-safe.
@@ -26,7 +28,8 @@
 
 namespace thinwire::client {
 
-// The feedback state of one shard. An empty span means that all values are zero.
+// The feedback state of one shard: its residual and its momentum. An empty span means that all
+// values are zero.
 struct ShardFeedback {
   std::span<const float> residual;
   std::span<const float> momentum;
@@ -48,10 +51,10 @@ class ShardEncoder {
   // Returns the largest number of shards that may be begun and not finished at the same time.
   virtual size_t most_begun() const = 0;
   // Starts to encode WORK. The codec and the gradient's values must outlive the matching Finish;
-  // the arrays that `segments` and `tensors` refer to need not outlive this call.
+  // the arrays to which the gradient's `segments` and `tensors` refer need not outlive this call.
   virtual absl::Status Begin(const Work& work) = 0;
   // Returns the payload of the oldest shard that was begun and not finished. If a value of factor *
-  // gradient is not finite, returns nullopt and does not change the feedback state.
+  // gradient is not finite, returns nullopt and changes neither residual nor momentum.
   virtual absl::StatusOr<std::optional<ByteChain>> Finish() = 0;
 
   // Adds decode(PAYLOAD) to the residual of SHARD, except at the indices SELECTED. SELECTED is
@@ -63,10 +66,10 @@ class ShardEncoder {
   // finite.
   virtual absl::StatusOr<double> SumOfSquares(std::span<const float> gradient) = 0;
 
-  // Returns the feedback state of every shard, indexed by shard number. The result is valid until
-  // the next call of another function. REQUIRES: no shard is begun and not finished.
+  // Returns the residual and the momentum of every shard, indexed by shard number. The result is
+  // valid until the next call of another function. REQUIRES: no shard is begun and not finished.
   virtual absl::StatusOr<std::vector<ShardFeedback>> feedback() = 0;
-  // Sets the feedback state of SHARD. REQUIRES: no shard is begun and not finished.
+  // Sets the residual and the momentum of SHARD. REQUIRES: no shard is begun and not finished.
   virtual absl::Status Restore(ShardId shard, std::span<const float> residual,
                                std::span<const float> momentum) = 0;
 };

@@ -12,7 +12,8 @@ void WireMeter::Sent(size_t bytes, absl::Time now) {
 
 void WireMeter::Judged(size_t bytes, absl::Time now) {
   judged_ += bytes;
-  // After a stream was lost, a verdict may belong to a push that was sent over the old stream.
+  // A verdict may belong to a push that was sent over a lost stream. Lost() has already subtracted
+  // the bytes of such a push from under_way_, so they must not be subtracted again.
   const size_t known = std::min(bytes, under_way_);
   if (known == 0) return;
   under_way_ -= known;

@@ -36,7 +36,7 @@ TEST_F(WireMeterTest, GoodputIsBytesPerBusyTime) {
 
 TEST_F(WireMeterTest, TheTimeBetweenTwoBurstsDoesNotCount) {
   Push(kMebi, absl::Milliseconds(500));
-  clock_.Advance(absl::Seconds(100));  // time in which no push is on its way
+  clock_.Advance(absl::Seconds(100));  // idle: every push already has its verdict
   Push(kMebi, absl::Milliseconds(500));
   EXPECT_DOUBLE_EQ(*meter_.EndStep(), 2 * kMebi);
 }

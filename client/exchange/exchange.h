@@ -1,7 +1,10 @@
 // Exchange: connects a client's push pipeline and read path with the links to its servers, and
 // detects servers that stop responding.
 //
-//   PushPipeline -> ServerLink ... ServerLink -> PushPipeline (verdicts), ReadPath (parameters)
+//   PushPipeline -> ServerLink   pushes
+//   ReadPath     -> ServerLink   requests for parameters
+//   ServerLink -> PushPipeline   verdicts
+//   ServerLink -> ReadPath       parameters
 //
 // The exchange ends with the first failure. Examples: a server stops responding, a server sends an
 // invalid message, a device reports an error.
@@ -26,8 +29,8 @@
 
 namespace thinwire::client {
 
-// Lives on its loop. Construct an Exchange before the loop runs any task that uses it, and destroy
-// it after the loop has stopped.
+// Lives on the event loop `parts.loop`: only tasks of this loop call its functions. Construct an
+// Exchange before the loop runs any task that uses it, and destroy it after the loop has stopped.
 class Exchange final : private ServerLink::Observer {
  public:
   // REPLIES: the servers' replies to Join, indexed by server number.
@@ -43,7 +46,7 @@ class Exchange final : private ServerLink::Observer {
   void Stop();
 
   // Returns true if the exchange keeps an accepted push because the server has not yet reported
-  // which values gTop-k selected.
+  // which of the push's values gTop-k selected.
   bool returns_pending() const { return returns_.pending(); }
   // Returns the server whose outage ended the exchange; nullopt if no outage did.
   std::optional<ServerId> lost() const { return lost_; }

@@ -16,7 +16,7 @@
 
 namespace thinwire::client {
 
-// All these objects must outlive the Exchange.
+// All objects that an ExchangeParts refers to must outlive the Exchange.
 struct ExchangeParts {
   const ClientOptions& options;
   const Partition& partition;

@@ -23,7 +23,7 @@ absl::Status GtopkReturns::OnAccepted(const PushEntry& push) {
   if (!slot.keeps || push.examples == 0) return absl::OkStatus();
   if (slot.frontier > push.step) return Return(slot, push);
   if (slot.push.has_value()) {
-    CountLost();  // the list for the shard's previous push never arrived
+    CountLost();  // the selected indices for the shard's previous push never arrived
   } else {
     ++pending_count_;
   }

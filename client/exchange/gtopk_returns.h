@@ -1,7 +1,9 @@
 // GtopkReturns: keeps each accepted push until the server says which of its values gTop-k selected,
-// then returns the unselected values to the worker's residual (docs/optimizers.md). Used only if
-// the job returns unselected values to the workers. In that case the servers' parameters contain a
-// list of the selected indices.
+// then returns the unselected values to the worker's residual (docs/optimizers.md). gTop-k
+// selection: the server applies only the largest values of the summed gradient. Used only if the
+// job returns unselected values to the workers. In that case each server sends a list of the
+// selected indices together with a shard's parameters, and the shard's frontier: the step whose
+// pushes the server now collects.
 //
 //   parameters with frontier t + 1   contain the list of the indices that round t selected
 //   accepted push of step t          its values outside the list are returned, once
@@ -42,15 +44,17 @@ class GtopkReturns {
   // Keeps PUSH or, if the list of its selected indices has already arrived, returns its unselected
   // values to the residual. Call once per push. Errors: errors of the encoder.
   absl::Status OnAccepted(const PushEntry& push);
-  // Handles ENTRY, the last entry of a shard's parameters. Errors: InvalidArgument "shard 3:
-  // selected: ..." for a malformed list, which changes nothing; errors of the encoder.
+  // Handles the list of selected indices in ENTRY, the last entry of an answer with a shard's
+  // parameters. Errors: InvalidArgument "shard 3: selected: ..." for a malformed list, which is
+  // ignored; errors of the encoder.
   absl::Status OnParameters(const ParametersEntry& entry);
 
  private:
   struct Slot {
     bool keeps = false;
     std::optional<PushEntry> push;
-    // The frontier and the selected indices in the shard's newest parameters.
+    // The frontier and the list of selected indices that arrived with the shard's newest
+    // parameters.
     Step frontier;
     std::vector<uint32_t> selected;
   };

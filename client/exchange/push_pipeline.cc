@@ -39,7 +39,7 @@ void PushPipeline::Ready(uint32_t tensor, std::span<const float> gradient,
                          std::shared_ptr<const void> owner) {
   if (stopped_) return;
   if (clip_.clips()) {
-    // In steps of weight 0 the norm is not computed.
+    // A step without examples sends no values. The gradient is not read, and its norm is set to 0.
     const absl::StatusOr<double> squares =
         examples_ > 0 ? parts_.encoder.SumOfSquares(gradient) : absl::StatusOr<double>(0);
     if (!squares.ok()) return fail_(squares.status());
@@ -49,7 +49,7 @@ void PushPipeline::Ready(uint32_t tensor, std::span<const float> gradient,
   EncodeMore();
 }
 
-// Stage 2: shards are encoded in ascending order, one per task of the loop.
+// Stage 2: shards are encoded in ascending order, one per task of the event loop.
 
 bool PushPipeline::MayBegin() {
   return parts_.encoder.may_begin() && gradients_.NextIsReady() && clip_.known() &&
@@ -70,7 +70,8 @@ void PushPipeline::EncodeOneShard() {
   if (MayBegin()) {
     if (absl::Status begun = BeginShard(); !begun.ok()) return fail_(std::move(begun));
   }
-  // Waits for the oldest shard only after it has begun as many shards as the encoder accepts.
+  // Waits for the oldest begun shard only if no further shard can begin, so that a device has as
+  // many shards to encode as possible.
   if (parts_.encoder.may_finish() && !MayBegin()) {
     absl::StatusOr<PushEncoder::Encoded> encoded = parts_.encoder.Finish();
     if (!encoded.ok()) return fail_(encoded.status());
@@ -83,8 +84,9 @@ void PushPipeline::EncodeOneShard() {
 absl::Status PushPipeline::BeginShard() {
   const ShardId shard = gradients_.next();
   ShardGradient gradient = gradients_.Take();
-  // GtopkReturns keeps the payload after the verdict, but the owner keeps the values unchanged only
-  // until the verdict, so the payload needs a copy of the values.
+  // A payload may refer to the trainer's gradient instead of a copy. The gradient stays unchanged
+  // only until the push has its verdict. GtopkReturns keeps the payload for longer, so the encoder
+  // must copy the gradient.
   if (returns_.Keeps(shard)) gradient.may_alias = false;
   return parts_.encoder.Begin({.shard = shard,
                                .step = verdicts_.step(),

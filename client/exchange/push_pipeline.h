@@ -1,5 +1,5 @@
-// PushPipeline: processes gradients from the training thread until their pushes have the servers'
-// verdicts.
+// PushPipeline: processes gradients from the training thread until the servers have answered the
+// pushes with verdicts (accepted, late, ...).
 //
 //   Ready: gradient of a tensor
 //     -> GradientClip       if the norm is limited, waits until all tensors are ready
@@ -44,8 +44,8 @@ namespace thinwire::client {
 //   no push was late      step + 1
 //   any push was late     max(step + 1, largest frontier in the verdicts)
 //
-// A slow worker therefore skips directly to the current step, and reads every shard for the same
-// step.
+// The frontier in a verdict is the shard's current step at the server. A slow worker therefore
+// skips directly to the current step, and reads every shard for the same step.
 //
 // Not thread-safe.
 class StepVerdicts {
@@ -57,7 +57,7 @@ class StepVerdicts {
   }
 
   // Adds the verdict of one shard's push: LATE is true if the push was late, and FRONTIER is the
-  // verdict's frontier. Call once per shard.
+  // shard's current step at the server. Call once per shard.
   void Add(bool late, Step frontier) {
     late_ = late_ || late;
     frontier_ = std::max(frontier_, frontier);
@@ -76,7 +76,7 @@ class StepVerdicts {
   Step frontier_;
 };
 
-// Lives on the loop of PARTS.
+// Lives on the event loop `parts.loop`: only tasks of this loop call the functions of PushPipeline.
 class PushPipeline {
  public:
   // LINKS: one link per server, indexed by server number. FAIL ends the exchange. All arguments
@@ -87,7 +87,7 @@ class PushPipeline {
   // Starts a step. EXAMPLES is the weight of its pushes, and SCALE is the loss scale that its
   // gradients are multiplied by.
   void BeginStep(Step step, uint32_t examples, float scale);
-  // Accepts the gradient of TENSOR. OWNER: see Client::Ready.
+  // Accepts the gradient of TENSOR. OWNER, if not null, keeps the gradient alive.
   void Ready(uint32_t tensor, std::span<const float> gradient, std::shared_ptr<const void> owner);
   // Encodes more shards if the send queues have room. Call this when a send queue has become
   // shorter.

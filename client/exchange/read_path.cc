@@ -30,8 +30,8 @@ void ReadPath::ExpectAfterPush(ShardId shard, Step step) {
 }
 
 void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
-  // 1. Drop the entry unless it answers a read. The parameters of a shard may consist of several
-  // entries; all except the last have `more` set.
+  // 1. Drop the received entry unless it answers a read. The parameters of a shard may consist of
+  // several entries; all except the last have `more` set.
   SendQueue& queue = link.queue();
   const bool awaited = entry.more ? queue.AwaitsParameters(entry.shard, entry.step)
                                   : queue.FinishRead(entry.shard, entry.step);
@@ -49,7 +49,8 @@ void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
   parts_.report.Count(WorkerCounters::kPullBytesEncodedFieldNumber, entry.payload.size());
   if (entry.more) return;
 
-  // 3. Return the values of the shard's last push that gTop-k did not select.
+  // 3. Return the unselected values of the shard's last push to the residual, if the job uses
+  // gTop-k.
   const absl::Status returned = returns_.OnParameters(entry);
   if (!returned.ok()) return Fail(link, returned);
 

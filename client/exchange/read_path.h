@@ -22,7 +22,7 @@
 
 namespace thinwire::client {
 
-// Lives on the loop of PARTS.
+// Lives on the event loop `parts.loop`: only tasks of this loop call the functions of ReadPath.
 class ReadPath {
  public:
   // LINKS: one link per server, indexed by server number. FAIL ends the exchange. All arguments
@@ -32,8 +32,8 @@ class ReadPath {
 
   // Requests the parameters of all shards for STEP, and sends the requests.
   void ReadAll(Step step);
-  // Expects the parameters of SHARD for STEP without requesting them. Call this before a push of
-  // SHARD is queued, because a push is also a read.
+  // Records that the parameters of SHARD for STEP will arrive, without requesting them. Call this
+  // before a push of SHARD is queued, because a push is also a read.
   void ExpectAfterPush(ShardId shard, Step step);
   // Handles parameters from the server of LINK.
   void OnParameters(ServerLink& link, const ParametersEntry& entry);

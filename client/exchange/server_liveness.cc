@@ -34,8 +34,8 @@ void ServerLiveness::MessageAccepted(absl::Time now) {
 
 void ServerLiveness::StreamLost(absl::Time now, absl::Status error) {
   last_error_ = std::move(error);
-  // A stream that the server accepted but that was lost again within the limit does not end the
-  // outage.
+  // An outage continues if the server accepts a new stream but the stream is lost again before it
+  // has been up for longer than the limit.
   const bool was_up = stream_up_ && now - stream_up_since_ > limit_;
   if (was_up || !stream_lost_at_.has_value()) stream_lost_at_ = now;
   stream_up_ = false;

@@ -29,7 +29,7 @@ std::string ShardRanges(std::span<const ShardId> shards);
 //
 //   step 41: waits for worker 3 (shards 0-7)
 //   step 0: waits for workers, 1 of 2 joined (shards 0-3)
-//   step 0: waits for first values (shard 2)
+//   step 0: waits for a worker to send the first values (shard 2)
 //
 // Not thread-safe.
 class WaitingReads {

@@ -23,8 +23,8 @@ class StepGradients {
 
   // Starts a step in which no gradient is ready yet.
   void Begin();
-  // Adds the gradient of TENSOR, which must stay valid until done(). If OWNER is not null, OWNER
-  // keeps the gradient alive beyond done(). Call once per tensor and step.
+  // Adds the gradient of TENSOR, which must stay valid until done() returns true. If OWNER is not
+  // null, OWNER keeps the gradient alive after that. Call once per tensor and step.
   void Ready(uint32_t tensor, std::span<const float> gradient,
              std::shared_ptr<const void> owner = nullptr);
 

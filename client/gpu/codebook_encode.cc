@@ -54,9 +54,13 @@ struct CodebookEncoder::Workspace {
     bytes = layout.bytes();
   }
 
-  std::span<float> table;  // one-bit codes: two values per group; other codes: one table
+  // The lookup table: the decoded value of each code. For one-bit codes, the table has two decoded
+  // values per group of values.
+  std::span<float> table;
   std::span<float> magnitudes, thresholds, sample;
-  std::span<float> step_and_zero;  // also contains the only magnitude of a one-bit table
+  // For int8: the step size and the zero point. For a one-bit codec whose two decoded values are a
+  // and -a: the first element is a.
+  std::span<float> step_and_zero;
   std::span<uint32_t> sample_words, words;
   std::span<kernels::SignSums> sums, runs;
   std::span<kernels::Range> ranges;

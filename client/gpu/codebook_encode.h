@@ -22,17 +22,17 @@ namespace thinwire::client::gpu {
 // The arguments of one encoding. All arrays are in GPU memory.
 struct DeviceCall {
   std::span<const float> gradient;
-  std::span<float> residual;  // as long as the gradient; empty: no error feedback
+  std::span<float> residual;  // as long as the gradient; empty if there is no error feedback
   RandomKeys keys;
   std::byte* workspace;  // its address is a multiple of 16
-  std::byte* out;        // beginning of the payload or of its body
+  std::byte* out;        // receives the payload, or only its body
   const kernels::cuda::Stream& stream;
 };
 
 class CodebookEncoder {
  public:
-  // FORMAT must outlive the encoder. REQUIRES: the fit of FORMAT is not kHostOnly; the head in
-  // SETTINGS is valid for FORMAT.
+  // FORMAT must outlive the encoder. REQUIRES: a GPU can fit the codebook, so FORMAT.fit() is not
+  // kHostOnly; the head in SETTINGS is valid for FORMAT.
   CodebookEncoder(const CodebookFormat& format, const CodebookSettings& settings);
 
   // Returns the bytes at the beginning of the body. Encode() overwrites the bytes that depend on
@@ -75,8 +75,9 @@ class CodebookEncoder {
 
   kernels::cuda::Status EncodeQsgd(const DeviceCall& call) const;
 
-  // FitsMeans returns true if the codebook consists of mean magnitudes; FitsTable returns true if
-  // it consists of percentiles, refined or not.
+  // FitsMeans returns true if the codebook consists of mean values or a mean magnitude. FitsTable
+  // returns true if the codebook consists of percentiles of the magnitudes, with or without
+  // refinement by Lloyd's algorithm.
   bool FitsMeans() const;
   bool FitsTable() const;
   std::byte* Numbers(const DeviceCall& call) const { return call.out + shape_.NumbersOffset(0); }

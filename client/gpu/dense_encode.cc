@@ -10,8 +10,8 @@ namespace {
 
 namespace cuda = kernels::cuda;
 
-// Encodes the body of a payload whose codec ID is a number format. The body begins after the codec
-// id.
+// Encodes the body of a payload whose codec is a number format. The body begins after the first
+// byte, the codec ID.
 cuda::Status EncodeNumbers(CodecId id, const DeviceCall& call) {
   std::byte* const body = call.out + 1;
   return WithFormat(id, [&]<typename Format>(Format) {

@@ -26,8 +26,8 @@ class DenseEncoder {
   // Returns the head with which every payload begins.
   std::span<const std::byte> head() const { return head_; }
 
-  // Return, for COUNT values and in bytes: the length of the payload, the offset of the codes in
-  // the payload, and the size of the workspace.
+  // The three functions below return sizes in bytes, for COUNT values: the length of the payload,
+  // the offset at which the codes begin in the payload, and the size of the workspace.
   size_t PayloadBytes(size_t count) const;
   size_t CodesOffset(size_t count) const;
   size_t WorkspaceBytes(size_t count) const;

@@ -127,7 +127,8 @@ Status DenseDecoder::DecodeNumbers(const std::byte* codes, std::span<float> out,
 Status DenseDecoder::DecodeQsgd(const std::byte* numbers, const std::byte* codes,
                                 std::span<float> out, bool adds, const cuda::Stream& stream) const {
   const cuda::QsgdCode code = {std::to_integer<int>(head_[0]), shape_.bits};
-  // The const_casts are necessary because encoding uses the same type. Decoding writes nothing.
+  // The pointers of QsgdPayload are mutable because encoding writes through them. Decoding only
+  // reads through them.
   const cuda::QsgdPayload from = {const_cast<std::byte*>(numbers), const_cast<std::byte*>(codes)};
   return adds ? cuda::DecodeQsgdAdd(from, code, scale_, out, stream)
               : cuda::DecodeQsgd(from, code, scale_, out, stream);

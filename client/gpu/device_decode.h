@@ -5,7 +5,7 @@
 //
 //   payload          staged data
 //   number format    the encoded numbers
-//   codebook         the table (qsgd: the number) of each group, then the packed codes
+//   codebook         the table of each group (qsgd: its largest magnitude), then the packed codes
 //   topk, randomk    the indices and decoded values, 8 bytes per entry
 //   ULP delta        an index and a difference for each changed value, 8 bytes, or a
 //                    difference for every value, 4 bytes, whichever is shorter in total
@@ -73,7 +73,7 @@ class DenseDecoder {
   const CodebookFormat* const format_;  // the codec's codebook format; null for number formats
   CodebookHead head_ = {};
   CodebookShape shape_ = {};
-  size_t codes_offset_ = 0;  // offset in the payload; the codes are its last part
+  size_t codes_offset_ = 0;  // offset of the codes, which end the payload
   size_t code_bytes_ = 0;
 };
 

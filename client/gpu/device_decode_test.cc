@@ -46,7 +46,7 @@ class DeviceDecodeTest : public kernels::cuda::CudaTest,
     Expect(decoder.DecodeAdd(on_device.span(), workspace.span(), device_sum.span(), stream_));
     ExpectSameBits(device_decoded.Read(), decoded);
     ExpectSameBits(device_sum.Read(), sum);
-    workspace.Read();  // checks that no kernel wrote past the end
+    workspace.Read();  // Read checks that no kernel wrote past the end of the array
   }
 };
 
@@ -73,8 +73,8 @@ TEST_P(DeviceDecodeTest, StagedDataIsAboutAsShortAsThePayload) {
     ForEachPayloadEntry(payload, [&](auto indices, auto) { sent_count += indices.size(); });
     EXPECT_EQ(staged, 8 * sent_count);
   } else {
-    // Groups of eight signs have staged tables that are larger than the payload's numbers: 8 bytes
-    // per group of a byte of codes.
+    // A one-bit codec with groups of eight values stages a table of 8 bytes per group, which is one
+    // byte per value. All other tables have at most 256 floats.
     const size_t table_bytes = GetParam().onebit_group == 8 ? kCount : 256 * sizeof(float);
     EXPECT_LE(staged, payload.bytes().size() + table_bytes);
   }

@@ -55,8 +55,8 @@ class DeviceParameters final : public ParameterMemory {
   kernels::cuda::DeviceBuffer<float> memory_;
   std::vector<std::span<float>> tensors_;
   PayloadStage stage_;
-  kernels::cuda::DeviceBuffer<float> gathered_;  // copy of a shard that has several segments
-  kernels::cuda::PinnedBuffer<float> on_host_;   // the values whose hash is computed
+  kernels::cuda::DeviceBuffer<float> gathered_;  // contiguous copy of a shard that spans tensors
+  kernels::cuda::PinnedBuffer<float> on_host_;   // a shard's new values, to be hashed
 
   // A copy, in host memory, of the values that Fill() set; used by SeedPayload().
   std::vector<std::vector<float>> initial_;

@@ -54,7 +54,7 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     return copy;
   }
 
-  // Returns the values of SHARD in the host's replica.
+  // Returns the values of SHARD that the host replica contains.
   Floats Held(ShardId shard) {
     Floats values;
     for (const Segment& s : partition_.segments(shard)) {
@@ -64,14 +64,14 @@ class DeviceParametersTest : public kernels::cuda::CudaTest {
     return values;
   }
 
-  // Merges ENTRY, as the shard's next version, into both replicas. IS_HASHED adds the hash of the
-  // resulting values to ENTRY.
+  // Merges ENTRY, as the shard's next version, into the replica on the GPU and the replica on the
+  // host. IS_HASHED adds the hash of the resulting values to ENTRY.
   void Merge(ParametersEntry entry, bool is_hashed) {
     entry.base_version = host_.held_version(entry.shard);
     entry.version = entry.base_version + 1;
     if (is_hashed) {
-      // Merges the same entry without a hash into another host replica, and computes the hash from
-      // the result.
+      // Merges ENTRY without a hash into a copy of the host's replica, and computes the hash of the
+      // resulting values.
       Replica tried(partition_);
       std::vector<std::span<const float>> spans;
       for (uint32_t t = 0; t < initial_.size(); ++t) spans.push_back(host_.tensor(t));

@@ -121,7 +121,7 @@ cuda::Status DeviceShardEncoder::PrepareResidual(ShardMemory& memory) {
   return ClearFloats(memory.residual.span(), stream_);
 }
 
-// The equivalent of ErrorFeedback::Encode and MomentumCorrection on the host.
+// Does the same on the GPU as ErrorFeedback::Encode and MomentumCorrection do on the host.
 cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& work,
                                         std::span<const float> values, Slot& slot) {
   ShardMemory& memory = shards_[work.shard.value];
@@ -183,7 +183,8 @@ absl::Status DeviceShardEncoder::GiveBack(ShardId shard, const CheckedPayload& p
   return ToStatus(AddBack(shards_[shard.value], payload, selected));
 }
 
-// Adds the whole payload to the residual, then restores the values at the selected indices.
+// Adds the whole payload to the residual, then restores the residual's previous values at the
+// selected indices.
 cuda::Status DeviceShardEncoder::AddBack(ShardMemory& memory, const CheckedPayload& payload,
                                          std::span<const uint32_t> selected) {
   const size_t count = selected.size();

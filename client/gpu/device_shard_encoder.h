@@ -5,9 +5,9 @@
 //   gradient stream   gathering, scaling and checking of shard k + 1
 //   payload stream    momentum and encoding of shard k | copy of payload k to the host | ...
 //
-// Begin() waits only for the check. Therefore it can launch the next shard while the GPU still
-// encodes and copies the previous shard. Finish() waits for the copy. For factor masking, the
-// indices of a sparse payload are copied back to the GPU.
+// Begin() waits only for the check that the gradient is finite. Therefore Begin() can launch the
+// next shard while the GPU still encodes and copies the previous shard. Finish() waits for the
+// copy. For factor masking, the indices of a sparse payload are copied back to the GPU.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_SHARD_ENCODER_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_SHARD_ENCODER_H_
 
@@ -59,7 +59,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   // The number of codecs to keep: a step uses at most three, one per group of tensors.
   static constexpr size_t kCodecs = 3;
 
-  // The feedback state of a shard.
+  // The residual and the momentum of a shard.
   struct ShardMemory {
     size_t count;
     bool has_residual = false;  // false: all values are zero and the array is not used
@@ -97,7 +97,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   kernels::cuda::Status MaskMomentum(const ByteChain& bytes, Slot& slot);
   kernels::cuda::Status AddBack(ShardMemory& memory, const CheckedPayload& payload,
                                 std::span<const uint32_t> selected);
-  // Copies the feedback state of all shards to on_host_.
+  // Copies the residuals and momenta of all shards to on_host_.
   kernels::cuda::Status CopyFeedback();
   kernels::cuda::Status CopyToMemory(std::span<const float> residual,
                                      std::span<const float> momentum, ShardMemory& memory);
@@ -107,7 +107,8 @@ class DeviceShardEncoder final : public ShardEncoder {
   GradientStage gradients_;
   kernels::cuda::Stream stream_;
   std::vector<ShardMemory> shards_;
-  kernels::cuda::DeviceBuffer<uint32_t> thresholds_;  // one word per shard, for DeviceCodec::Encode
+  // The threshold that topk predicts for each shard's next step.
+  kernels::cuda::DeviceBuffer<uint32_t> thresholds_;
   std::array<Slot, kSlots> slots_;
   size_t oldest_ = 0;
   size_t begun_count_ = 0;
@@ -117,7 +118,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   kernels::cuda::DeviceBuffer<std::byte> workspace_;
   kernels::cuda::DeviceBuffer<float> direction_;
   kernels::cuda::DeviceBuffer<uint32_t> indices_;
-  kernels::cuda::DeviceBuffer<float> kept_;  // values of the residual at indices_
+  kernels::cuda::DeviceBuffer<float> kept_;  // residual values to restore at indices_
   PayloadStage given_back_;
   BufferPool pool_;
   std::vector<std::pair<std::vector<float>, std::vector<float>>> on_host_;  // feedback()'s result

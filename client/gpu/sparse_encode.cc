@@ -38,7 +38,7 @@ struct SparseEncoder::Workspace {
 
   std::span<uint32_t> indices;
   std::span<float> sent, errors;  // the sent values and their encoding errors
-  std::span<uint32_t> threshold;  // topk's threshold if there is no residual
+  std::span<uint32_t> threshold;  // topk's threshold, if error feedback is off
   std::span<uint32_t> index_words;
   std::span<std::byte> values, selection;
   size_t bytes = 0;
@@ -121,8 +121,8 @@ Status SparseEncoder::Encode(const DenseEncoder& values, const DeviceCall& call,
   RETURN_IF_CUDA_ERROR(WriteHeads(parts, values, call, size));
   RETURN_IF_CUDA_ERROR(CodesIndices() ? SelectLargest(call, threshold, work)
                                       : SelectRandom(call, work));
-  // The sent values are encoded with an empty residual of their own, in `errors`, which then
-  // contains their encoding errors.
+  // `errors` is the residual of this encoding: it is zero before the encoding, and contains the
+  // encoding errors of the sent values afterwards.
   RETURN_IF_CUDA_ERROR(Clear(std::as_writable_bytes(errors), call.stream));
   RETURN_IF_CUDA_ERROR(values.EncodeBody(
       {work.sent, errors, call.keys, work.values.data(), call.out + parts.values, call.stream}));

@@ -31,8 +31,9 @@ class SparseEncoder {
 
   // In the functions below, VALUES is the encoder of the sent values.
 
-  // Return, for a shard of COUNT values and in bytes: the offset in the payload of the codes of the
-  // sent values, and the size of the workspace.
+  // The two functions below return sizes in bytes, for a shard of COUNT values. CodesOffset returns
+  // the offset at which the codes of the sent values begin in the payload. WorkspaceBytes returns
+  // the size of the workspace.
   size_t CodesOffset(size_t count, const DenseEncoder& values) const;
   size_t WorkspaceBytes(size_t count, const DenseEncoder& values) const;
 
@@ -59,7 +60,8 @@ class SparseEncoder {
   // Writes the head of the payload and the head of the encoded values within the payload.
   kernels::cuda::Status WriteHeads(const Parts& parts, const DenseEncoder& values,
                                    const DeviceCall& call, uint32_t* size) const;
-  // Select the indices to send, largest magnitudes or random ones, and gather their values.
+  // SelectLargest selects the indices of the largest magnitudes, SelectRandom random indices. Both
+  // gather the values at these indices.
   kernels::cuda::Status SelectLargest(const DeviceCall& call, uint32_t* threshold,
                                       const Workspace& work) const;
   kernels::cuda::Status SelectRandom(const DeviceCall& call, const Workspace& work) const;

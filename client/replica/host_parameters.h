@@ -33,7 +33,7 @@ class HostParameters final : public ParameterMemory {
   void DecodeWhole(const CheckedPayload& payload, std::span<float> values);
 
   const Partition& partition_;
-  const bool past_cache_;  // true: full payloads are stored past the CPU's cache
+  const bool past_cache_;  // true: stores of whole shards bypass the CPU's cache
   std::vector<FloatArray> memory_;
   std::vector<std::span<float>> tensors_;
   std::vector<float> scratch_;

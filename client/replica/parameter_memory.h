@@ -17,7 +17,8 @@
 
 namespace thinwire::client {
 
-// A change of one shard's parameters: the checked content of a ParametersEntry.
+// A change of one shard's parameters. Contains the data of a ParametersEntry (one shard's part of a
+// server's message) after it was checked.
 struct ParameterChange {
   ShardId shard;
   // A payload contains the shard's new values or, if `adds` is true, values to add to the shard's
@@ -41,7 +42,7 @@ class ParameterMemory {
   virtual ByteChain SeedPayload(ShardId shard) const = 0;
 
   // Applies CHANGE to its shard. Returns the hash of the new values if CHANGE requests it, else 0.
-  // REQUIRES: CHANGE is for as many values as its shard has.
+  // REQUIRES: the payload or delta in CHANGE has as many values as the shard.
   virtual absl::StatusOr<uint64_t> Apply(const ParameterChange& change) = 0;
 };
 

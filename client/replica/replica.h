@@ -1,8 +1,9 @@
 // Replica: this worker's copy of the parameters, and the version of each shard. A ParameterMemory
-// contains the values.
+// contains the values. A server's message contains entries, each for one shard. An entry has one of
+// three kinds:
 //
 //   FULL   sets all values of a shard
-//   ADD    adds to the shard's values; applies only to the base version stated in the message
+//   ADD    adds to the shard's values; applies only to the base version stated in the entry
 //   MOVE   an ulp delta (docs/deltas.md); applies only to the base version, like ADD
 //
 // A server that publishes deltas sometimes sends the hash of the resulting values. If the replica's

@@ -1,5 +1,6 @@
 // EventLoop: one thread that runs tasks, in the order in which they were posted or at a given time.
-// State that only tasks use needs no lock. The comment of such a class says "lives on its loop".
+// State that only tasks use needs no lock. A class with such state says in its comment that it
+// "lives on the event loop".
 #ifndef THINWIRE_CLIENT_TRANSPORT_EVENT_LOOP_H_
 #define THINWIRE_CLIENT_TRANSPORT_EVENT_LOOP_H_
 

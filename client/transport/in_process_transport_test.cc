@@ -18,7 +18,8 @@ class ReferenceServer final : public InProcessServer {
   void Opened(uint64_t stream, Peer peer) override { streams_[stream] = std::move(peer); }
   void Frame(uint64_t stream, const ByteChain& frame) override {
     const auto found = streams_.find(stream);
-    if (found == streams_.end()) return;  // the worker did not know yet that the stream had ended
+    // Drops a frame that the worker sent before it learned that the stream had ended.
+    if (found == streams_.end()) return;
     const Peer peer = found->second;
     switch (ReferenceActionFor(frame)) {
       case ReferenceAction::kClose:

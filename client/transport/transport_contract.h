@@ -29,12 +29,14 @@ namespace thinwire {
 enum class ReferenceAction { kEcho, kClose, kFail };
 ReferenceAction ReferenceActionFor(const ByteChain& frame);
 
-// The reference server's implementation of control calls. Thread-safe.
+// The reference server's implementation of the control calls Join, Leave and Heartbeat.
+// Thread-safe.
 class ReferenceControl {
  public:
   ~ReferenceControl() { set_answers(true); }
 
-  // If ANSWERS is false, calls block until it is true again. Initially true.
+  // Initially, all three control calls return at once. If ANSWERS is false, further calls block
+  // until set_answers(true) is called.
   void set_answers(bool answers);
 
   // Returns a reply with the request's incarnation plus one. Errors: InvalidArgument for worker
@@ -58,7 +60,8 @@ class TransportUnderTest {
   virtual Transport& transport() = 0;
   // Breaks server 0's streams.
   virtual void BreakStreams() = 0;
-  // Makes server 0 answer control calls, or keep them unanswered if ANSWERS is false.
+  // If ANSWERS is false, server 0 leaves Join, Leave and Heartbeat calls unanswered until
+  // SetAnswersCalls(true) is called.
   virtual void SetAnswersCalls(bool answers) = 0;
 };
 

@@ -12,13 +12,14 @@
 namespace thinwire {
 namespace {
 
-// The C++ standard defines the numbers of std::mt19937 but not the algorithms of its distributions.
-// Therefore this class implements the distributions.
+// Draws random numbers that are equal on all machines. The C++ standard defines the numbers of
+// std::mt19937 but not the algorithms of its distributions, so this class implements the
+// distributions.
 class Draws {
  public:
   explicit Draws(uint32_t seed) : random_(seed) {}
 
-  // Returns a number in (0, 1).
+  // Returns a uniformly distributed number in (0, 1).
   double Uniform() { return (static_cast<double>(random_()) + 0.5) / 4294967296.0; }
   double Sign() { return random_() % 2 == 0 ? 1 : -1; }
   double Normal() {
@@ -80,8 +81,9 @@ bool HasFixedValues(const CodecSpec& spec) {
 
 double MaxNormalLoss(const CodecSpec& spec, size_t count) {
   if (!IsDense(spec.id)) {
-    // The squares of the k largest values sum to at least k/n of |v|^2 (Stich et al. 2018, lemma
-    // A.1); the squares of k random values sum to k/n of |v|^2 in the mean.
+    // Let v be an array of n values. The squares of its k largest values sum to at least k/n of
+    // |v|^2 (Stich et al. 2018, lemma A.1). The squares of k random values sum to k/n of |v|^2 on
+    // average.
     CodecSpec values = spec;
     values.id = spec.values;
     const auto all = static_cast<double>(count);
@@ -112,8 +114,9 @@ double MaxNormalLoss(const CodecSpec& spec, size_t count) {
     case CodecId::kLloyd1:
       return 0.46;
     default:
-      // Each additional bit reduces the loss to less than half, except the loss of the few values
-      // above the table's largest entry.
+      // Each additional bit of a code reduces the encoding error to less than half. The constants
+      // added below stand for the error of the few values above the table's largest entry, which
+      // does not decrease.
       if (spec.id > CodecId::kLloyd1) return table_loss(CodecId::kLloyd1, spec.id) + 0.003;
       return table_loss(CodecId::kTable1, spec.id) + 0.016;
   }

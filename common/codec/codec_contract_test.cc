@@ -19,7 +19,8 @@ using Limits = std::numeric_limits<float>;
 class CodecContract : public testing::TestWithParam<CodecSpec> {
  protected:
   const std::unique_ptr<const Codec> codec_ = MakeCodec(GetParam()).value();
-  // The codec that encodes the values themselves.
+  // The codec of the payload's values: the tested codec or, if the tested codec is sparse, the
+  // dense codec of the sent values.
   const CodecId values_ = IsDense(codec_->id()) ? codec_->id() : GetParam().values;
 
   CheckedPayload Payload(std::span<const float> values) const {
@@ -33,7 +34,7 @@ class CodecContract : public testing::TestWithParam<CodecSpec> {
     ASSERT_EQ(payload->count(), values.size());
     ASSERT_EQ(payload->bytes(), bytes);
     ASSERT_EQ(EncodedPayload(bytes, values.size()), *payload);
-    // topk sends a dense payload if a topk payload is not smaller.
+    // topk sends a dense payload if a sparse payload would not be smaller.
     ASSERT_TRUE(payload->codec() == codec_->id() || payload->codec() == values_);
     ASSERT_TRUE(PayloadIsFinite(*payload));
     const std::vector<float> decoded = Decoded(*payload);
@@ -41,14 +42,14 @@ class CodecContract : public testing::TestWithParam<CodecSpec> {
       ASSERT_EQ(decoded, values);
     }
     if (HasFixedValues(GetParam())) {
-      // The codec represents a decoded value exactly, so a second round trip does not change the
-      // value.
+      // A decoded value is representable exactly in the codec's number format, so a second round
+      // trip does not change it.
       ASSERT_EQ(Decoded(Payload(decoded)), decoded);
     }
     for (size_t i = 0; i < values.size(); ++i) ASSERT_TRUE(std::isfinite(decoded[i])) << i;
   }
 
-  // Expects that every decoding function gives the values READ for the payload BYTES.
+  // Expects that every decoding function decodes the payload BYTES to the values READ.
   void ExpectAllReadersAgree(const ByteChain& bytes, const std::vector<float>& read) const {
     const size_t count = read.size();
     const auto checked = CheckPayload(bytes, count);

@@ -1,5 +1,6 @@
-// Payloads of arbitrary bytes: CheckPayload refuses them, or the decoded values are within every
-// limit that PayloadIsWithin confirms.
+// Tests with payloads of arbitrary bytes. CheckPayload must refuse such a payload, or
+// PayloadIsWithin must be correct for it: all decoded values are within every limit that it
+// confirms.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -21,16 +22,18 @@ using Limits = std::numeric_limits<float>;
 class HostilePayloadOfEachCodec : public testing::TestWithParam<CodecSpec> {
  protected:
   const std::unique_ptr<const Codec> codec_ = MakeCodec(GetParam()).value();
-  // The codec that encodes the values themselves.
+  // The codec of the payload's values: the tested codec or, if the tested codec is sparse, the
+  // dense codec of the sent values.
   const CodecId values_ = IsDense(codec_->id()) ? codec_->id() : GetParam().values;
 
   CheckedPayload Payload(std::span<const float> values) const {
     return CheckPayload(ByteChain(Encoded(*codec_, values)), values.size()).value();
   }
 
-  // Expects that READ, the values decoded from PAYLOAD, are within every limit that PayloadIsWithin
-  // confirms. If PayloadIsWithin tests the values and not a table, it must also confirm every limit
-  // that the values are within.
+  // Tests PayloadIsWithin with several limits. READ contains the values decoded from PAYLOAD. If
+  // PayloadIsWithin returns true for a limit, all magnitudes in READ must be at most the limit. If
+  // all magnitudes are at most the limit, PayloadIsWithin must return true, unless it tests the
+  // entries of a table instead of the values.
   void ExpectLimitsHold(const CheckedPayload& payload, std::span<const float> read) const {
     for (const float limit : {0.0f, 1e-3f, 1.0f, 10.0f, 1e6f, Limits::max()}) {
       const bool within =
@@ -42,8 +45,8 @@ class HostilePayloadOfEachCodec : public testing::TestWithParam<CodecSpec> {
   }
 };
 
-// A damaged payload is refused, or decodes to other values without an access out of bounds, which a
-// sanitizer would detect.
+// A damaged payload is refused, or decodes to other values without an access out of bounds. A
+// sanitizer detects accesses out of bounds.
 TEST_P(HostilePayloadOfEachCodec, DamagedPayloadsAreRefusedOrDecoded) {
   std::mt19937 random(15);
   const size_t count = 57;
@@ -64,16 +67,16 @@ TEST_P(HostilePayloadOfEachCodec, DamagedPayloadsAreRefusedOrDecoded) {
     DecodePayloadAdd(*payload, 1.0f, sum);
     ExpectLimitsHold(*payload, sum);
   }
-  // Some changed bytes give another valid payload; most changes of the codec id give an invalid
-  // one.
+  // At least a few damaged payloads must be refused, such as payloads with an unknown codec id, and
+  // at least a hundred must be decoded.
   EXPECT_GE(refused, 5);
   EXPECT_GE(decoded, 100);
 }
 
-// Writes NaN, infinity and huge numbers, which no encoder writes, at every offset of the first
-// bytes: into a table, or into the values of a sparse payload.
+// Overwrites four bytes at each offset in the first 600 bytes of a payload with a NaN, an infinity
+// or a huge number. Such a number may become a table entry or a value of the payload.
 TEST_P(HostilePayloadOfEachCodec, HostileNumbersNeverPassForSmallerOnes) {
-  const size_t count = 570;  // so that a sparse payload has more than four bytes of values
+  const size_t count = 570;  // so that the values in a sparse payload take more than four bytes
   const std::vector<std::byte> bytes = Encoded(*codec_, Gauss(count, 19));
   int decoded = 0;
   for (const float number : {Limits::quiet_NaN(), -Limits::quiet_NaN(), Limits::infinity(),
@@ -126,7 +129,8 @@ TEST_P(HostilePayloadOfEachCodec, TheLimitAppliesToDecodedMagnitudes) {
 INSTANTIATE_TEST_SUITE_P(All, HostilePayloadOfEachCodec, testing::ValuesIn(AllCodecSpecs()),
                          [](const auto& info) { return SpecName(info.param); });
 
-// Returns the codecs that send all values, or the largest values, in a number format.
+// Returns the dense codecs, and topk with dense values: the codecs that send all values or the
+// largest values, each in a number format.
 std::vector<CodecSpec> NumberFormatSpecs() {
   std::vector<CodecSpec> specs;
   for (const CodecSpec& spec : AllCodecSpecs()) {
@@ -145,8 +149,9 @@ TEST_P(HostileNumberFormat, OneNanIsFoundAtEveryIndex) {
   }
 }
 
-// The codecs of 16 and 32 bits keep an infinity. The fp8 encoders saturate it; fp8_e5m2 has a code
-// for infinity that only a foreign encoder writes.
+// The number formats of 16 and 32 bits represent infinity. The fp8 encoders replace an infinity by
+// the largest finite value. fp8_e5m2 has a code for infinity, so a payload of another encoder may
+// contain it.
 TEST_P(HostileNumberFormat, OneInfinityIsFoundAtEveryIndex) {
   for (size_t at = 0; at < 75; ++at) {
     std::vector<float> values(75, 0.0f);

@@ -3,10 +3,11 @@
 //
 //   v = residual + gradient;   payload = C(v);   residual = v - decode(payload)
 //
-// (Seide et al. 2014, section 3; Karimireddy et al. 2019.) A push that the server rejects as late
-// is added back to the residual. The sum of all gradients therefore always equals the sum of the
-// values that servers applied plus the residual. If `keep_error` is false, the encoding error is
-// dropped, and only late pushes are added back. A residual of zero takes no memory.
+// C is the codec (Seide et al. 2014, section 3; Karimireddy et al. 2019). A push that the server
+// rejects as late is added back to the residual. The sum of all gradients therefore always
+// equals the sum of the values that servers applied plus the residual. If `keep_error` is false,
+// the encoding error is dropped, and only late pushes are added back. A residual of zero takes no
+// memory.
 //
 // A payload is encoded once, and a retry sends the same bytes. Not thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_ERROR_FEEDBACK_H_
@@ -36,8 +37,8 @@ class ErrorFeedback {
   size_t Encode(const Codec& codec, std::span<const float> gradient, const RandomKeys& keys,
                 std::span<std::byte> out);
 
-  // Returns whether the payload of Encode would consist of the unchanged fp32 bytes of the
-  // gradient.
+  // Returns whether Encode with CODEC would write the unchanged fp32 bytes of a gradient, because
+  // CODEC is fp32 and the residual is zero.
   bool SendsAsItIs(const Codec& codec) const {
     return residual_.empty() && codec.id() == CodecId::kFp32;
   }

@@ -22,7 +22,7 @@ CheckedPayload Send(ErrorFeedback& feedback, const Codec& codec, std::span<const
   return EncodedPayload(ByteChain(std::move(payload)), gradient.size());
 }
 
-// Sums of the produced gradients and of the applied payloads, value by value.
+// Adds up the produced gradients and the applied payloads, separately for each index.
 class Ledger {
  public:
   void Produce(std::span<const float> gradient) {
@@ -35,7 +35,8 @@ class Ledger {
     const std::vector<float> values = Decoded(payload);
     for (size_t i = 0; i < kCount; ++i) applied_[i] += values[i];
   }
-  // The tolerance covers the rounding of fp32 sums.
+  // Expects that the applied sums plus RESIDUAL equal the produced sums. The tolerance covers the
+  // rounding of fp32 sums.
   void ExpectConserved(std::span<const float> residual) const {
     for (size_t i = 0; i < kCount; ++i) {
       const double left = residual.empty() ? 0 : residual[i];
@@ -60,7 +61,7 @@ TEST_P(ErrorFeedbackOfEachCodec, ProducedEqualsAppliedPlusResidualOverAThousandS
     ledger.Produce(gradient);
     const CheckedPayload payload = Send(feedback, *codec, gradient);
     if (step % 7 == 3) {
-      feedback.GiveBack(payload);  // the server rejects it as late
+      feedback.GiveBack(payload);  // as if the server had judged this push late
     } else {
       ledger.Apply(payload);
     }
@@ -68,11 +69,13 @@ TEST_P(ErrorFeedbackOfEachCodec, ProducedEqualsAppliedPlusResidualOverAThousandS
   ledger.ExpectConserved(feedback.residual());
 }
 
-// Returns an upper bound of the residual's norm, in norms of a gradient. If a codec leaves a part q
-// of |r + g|^2, and the gradients g are independent of the residual r, then |r|^2 = q (|r|^2 +
-// |g|^2) in the mean, so |r| = sqrt(q / (1 - q)) |g|. table_1 sends the 99th percentile for every
-// magnitude. For most arrays the error is larger than the array (|v - C(v)|^2 is 3.5 |v|^2 for
-// normal values), and the residual grows until the gradients are small compared with the residual.
+// Returns an upper bound of |r| / |g|, where r is the residual and g a gradient. Suppose that
+// encoding loses a part q of |r + g|^2, and that gradients are independent of the residual. Then
+// |r|^2 = q (|r|^2 + |g|^2) on average, so |r| = sqrt(q / (1 - q)) |g|.
+//
+// table_1 has a separate bound: it sends the 99th percentile for every magnitude, so its encoding
+// error is usually larger than the array (3.5 |v|^2 for normal values v), and the residual grows
+// until the gradients are small compared with the residual.
 double MaxResidualNorm(const CodecSpec& spec) {
   if (spec.id == CodecId::kTable1) return 25;
   const double left = MaxNormalLoss(spec, kCount);
@@ -85,7 +88,7 @@ double Power(std::span<const float> values) {
   return power;
 }
 
-// The residual stays within the bound of the theory.
+// The residual of every codec stays below MaxResidualNorm.
 TEST_P(ErrorFeedbackOfEachCodec, TheResidualStaysWithinItsBound) {
   const auto codec = MakeCodec(GetParam()).value();
   ErrorFeedback feedback(kCount, true);
@@ -98,8 +101,8 @@ TEST_P(ErrorFeedbackOfEachCodec, TheResidualStaysWithinItsBound) {
     feedback.Encode(*codec, gradient, {.shared = step, .per_worker = step}, payload);
     const double left = Power(feedback.residual());
     if (GetParam().id != CodecId::kTable1) {
-      // randomk selects values at random. The selected values of one array can have a smaller part
-      // of its sum of squares than on average.
+      // randomk selects values at random. In a single array, the selected values can contain a
+      // smaller part of the array's sum of squares than on average over many arrays.
       const bool drawn = GetParam().id == CodecId::kRandomK;
       ASSERT_LE(left, (drawn ? 1 : MaxNormalLoss(GetParam(), kCount)) * Power(sum))
           << "step " << step;

@@ -38,10 +38,10 @@ class CheckedPayload {
   CheckedPayload() = default;
 
   const ByteChain& bytes() const { return bytes_; }
-  // Returns true for a default-constructed object.
+  // Returns true if this object was created by the default constructor and has no payload.
   bool empty() const { return bytes_.empty(); }
   size_t count() const { return count_; }
-  // REQUIRES, for the functions below: !empty().
+  // The member functions below REQUIRE that the object is not empty().
   const CodecRow& row() const { return *row_; }
   CodecId codec() const { return row_->id; }
   // REQUIRES: row().dense().
@@ -49,10 +49,10 @@ class CheckedPayload {
   // REQUIRES: !row().dense().
   const SparseLayout& entries() const { return *entries_; }
 
-  // Keeps OWNER alive as long as any copy of the bytes.
+  // Keeps OWNER alive as long as this object, or a copy that is made later, refers to the bytes.
   void Hold(std::shared_ptr<const void> owner) { bytes_.Hold(std::move(owner)); }
 
-  // Returns true if the bytes and the counts are equal.
+  // Two objects are equal if they have equal bytes and equal numbers of values.
   friend bool operator==(const CheckedPayload& a, const CheckedPayload& b) {
     return a.count_ == b.count_ && a.bytes_ == b.bytes_;
   }
@@ -96,9 +96,9 @@ bool PayloadIsWithin(const CheckedPayload& payload, float limit);
 
 // out = decode(payload)
 void DecodePayload(const CheckedPayload& payload, std::span<float> out);
-// out = scale * decode(payload)
+// Sets `out` to `scale` times the decoded values of `payload`.
 void DecodePayloadScaled(const CheckedPayload& payload, float scale, std::span<float> out);
-// sum += scale * decode(payload)
+// Adds `scale` times the decoded values of `payload` to `sum`.
 void DecodePayloadAdd(const CheckedPayload& payload, float scale, std::span<float> sum);
 
 // Decodes in blocks of at most kDecodedBlock values. Calls block(first, values) for each block in

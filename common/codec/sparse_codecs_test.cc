@@ -96,7 +96,7 @@ TEST(TopKCodecTest, PayloadsOfAThousandthHaveTheDocumentedSizes) {
   }
 }
 
-// With density 0.5, the sent values with their indices can take more bytes than all values.
+// With density 0.5, a sparse payload can take more bytes than a dense payload of all values.
 TEST(TopKCodecTest, AShardIsSentDenseIfThatIsNotLarger) {
   const std::vector<float> values = Gauss(1000, 4);
   const auto codec_of = [&](double density, CodecId id) {

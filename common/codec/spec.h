@@ -15,8 +15,8 @@ struct CodecSpec {
   uint32_t least_sent = 1;          // topk: values sent per shard at any density, 1 or more
   CodecId values = CodecId::kFp32;  // topk, randomk: the codec of the sent values, a dense one
   IndexCoder indices = IndexCoder::kEliasFano;  // topk: the encoding of the indices
-  // randomk: multiplies the k sent values of n by n/k, which makes the decoded gradient unbiased
-  // without error feedback.
+  // randomk: if true, the encoder, which sends k of a shard's n values, multiplies the sent values
+  // by n/k. The decoded gradient is then unbiased without error feedback.
   bool unbiased = false;
   double twobit_threshold = 0.5;  // twobit: the threshold, a positive normal float
   uint32_t qsgd_levels = 7;       // qsgd: levels from 0 to the largest magnitude, 1 to 127
@@ -24,8 +24,9 @@ struct CodecSpec {
   // a shard share them.
   uint32_t onebit_group = 0;
 
-  // Checks all settings, also settings that codec `id` does not read. The problems use the names of
-  // the job file: density, topk_values, topk_least, twobit_threshold, qsgd_levels, onebit_group.
+  // Checks all settings, also settings that codec `id` does not read. The problems name these
+  // fields of the job file: density, topk_values, topk_least, twobit_threshold, qsgd_levels,
+  // onebit_group.
   Problems Validate() const;
 
   bool operator==(const CodecSpec&) const = default;

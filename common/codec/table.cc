@@ -24,7 +24,7 @@ MadeCodec MakeCodebook(const CodecRow& row, const CodecSpec& spec) {
   return MakeCodebookCodec(*row.codebook, row.SettingsOf(spec));
 }
 
-// Returns the codec that encodes the values of a sparse payload.
+// Returns the dense codec with which a sparse codec with the settings SPEC encodes the sent values.
 MadeCodec MakeValues(const CodecSpec& spec) {
   const CodecRow& row = RowOf(spec.values);
   return row.make(row, spec);
@@ -119,7 +119,7 @@ std::vector<CodecRow> Rows() {
   };
 }
 
-// The rows, and indices for look-ups.
+// The rows of the codec table, with a look-up table by id and the list of names.
 struct Table {
   Table() : rows(Rows()) {
     for (const CodecRow& row : rows) {
@@ -133,13 +133,14 @@ struct Table {
   Table& operator=(const Table&) = delete;
 
   const std::vector<CodecRow> rows;
-  std::array<const CodecRow*, 256> by_id = {};  // null for an id without a codec
+  std::array<const CodecRow*, 256> by_id = {};  // the row of each id; null: no such codec
   std::vector<std::string_view> names;
   size_t dense_count = 0;
   size_t parameter_count = 0;
 };
 
-// Built once and never destroyed, so that threads may use it while the process exits.
+// The codec table is built once and never destroyed, because threads may use it while the process
+// exits.
 const Table& GetTable() {
   static const Table& table = *new Table();
   return table;

@@ -2,11 +2,12 @@
 // a row here, a source file, an id (family/codec_id.h) and an enum value in proto/job.proto.
 // docs/codecs.md describes the payloads.
 //
-//   codecs                                               may carry
-//   topk randomk                                         gradients, deltas
-//   onebit onebit_sign table_1 .. table_8 lloyd_1 ..     and the values of a sparse payload
-//     lloyd_8 twobit qsgd log_4
-//   fp32 fp16 bf16 fp8_e5m2 fp8_e4m3 int8                and whole parameters
+//   codecs                                      may encode
+//   topk randomk                                gradients, deltas
+//   onebit onebit_sign table_1 .. table_8       gradients, deltas, values of a sparse payload
+//     lloyd_1 .. lloyd_8 twobit qsgd log_4
+//   fp32 fp16 bf16 fp8_e5m2 fp8_e4m3 int8       gradients, deltas, values of a sparse payload,
+//                                               whole parameters
 //
 // Constants: thread-safe.
 #ifndef THINWIRE_COMMON_CODEC_TABLE_H_
@@ -28,7 +29,7 @@
 
 namespace thinwire {
 
-// The subfolder that implements a codec.
+// The family of a codec, which is also the subfolder of common/codec that implements it.
 enum class CodecFamily { kDense, kCodebook, kSparse };
 
 struct CodecRow {
@@ -46,7 +47,8 @@ struct CodecRow {
   const ValueFormat* values = nullptr;       // set for the dense and the codebook family
   const CodebookFormat* codebook = nullptr;  // codebook family: the same object as `values`
   const SparseFormat* sparse = nullptr;      // set for the sparse family
-  // Codebook family only: returns the codec's settings in SPEC. Null if the codec has no settings.
+  // Codebook family only: a function that returns the codec's settings from the fields of SPEC.
+  // Null if the codec has no settings.
   CodebookSettings (*settings)(const CodecSpec& spec) = nullptr;
   // Makes the encoder. REQUIRES: spec.Validate() found no problem.
   absl::StatusOr<std::unique_ptr<const Codec>> (*make)(const CodecRow& row,
@@ -54,7 +56,8 @@ struct CodecRow {
 
   // Returns true if a payload contains a value for every index.
   bool dense() const { return values != nullptr; }
-  // Returns the codec's settings in SPEC, or default settings if the codec has no settings.
+  // Returns the codebook settings that SPEC gives this codec, or default settings if the codec has
+  // no settings.
   CodebookSettings SettingsOf(const CodecSpec& spec) const {
     return settings == nullptr ? CodebookSettings() : settings(spec);
   }
@@ -67,8 +70,8 @@ std::span<const CodecRow> CodecTable();
 // Returns the row of ID. REQUIRES: ID is in the table. CodecIdFromWire returns only such ids.
 const CodecRow& RowOf(CodecId id);
 
-// Return names in the order of the table: the names of all codecs, of the dense codecs, and of the
-// codecs that may carry parameters. Each list is a prefix of the previous list.
+// Return codec names in the order of the table: the names of all codecs, of the dense codecs, and
+// of the codecs that may carry whole parameters. Each list is a prefix of the previous list.
 std::span<const std::string_view> CodecNames();
 std::span<const std::string_view> DenseCodecNames();
 std::span<const std::string_view> ParameterCodecNames();
@@ -77,7 +80,8 @@ std::span<const std::string_view> ParameterCodecNames();
 std::string_view CodecName(CodecId id);
 std::ostream& operator<<(std::ostream& out, CodecId id);
 
-// Return properties of a codec (CodecRow); false for an id that is not in the table.
+// Return the dense() or the carries_parameters property of a codec's row; false for an id that is
+// not in the table.
 bool IsDense(CodecId id);
 bool CarriesParameters(CodecId id);
 

@@ -19,8 +19,8 @@ enum class OptimizerKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW, 
 
 struct OptimizerTraits {
   std::string_view name;
-  // True if the optimizer's formula reads the setting. Every formula reads the learning rate and
-  // weight_decay.
+  // True if the optimizer's formula reads the setting momentum, the two betas or epsilon. Every
+  // formula reads the learning rate and weight_decay.
   bool uses_momentum = false;
   bool uses_betas = false;
   bool uses_epsilon = false;
@@ -31,7 +31,7 @@ struct OptimizerTraits {
   bool has_velocity = false;
 };
 
-// In the order of OptimizerKind.
+// One row per optimizer, in the order of the enum OptimizerKind.
 inline constexpr OptimizerTraits kOptimizers[] = {
     {.name = "sgd"},
     {.name = "momentum", .uses_momentum = true, .has_slots = true, .has_velocity = true},

@@ -6,8 +6,8 @@ namespace thinwire {
 
 Problems PublishOptions::Validate() const {
   if (!codec.has_value()) return {};
-  // Pulls have a density and a value codec of their own. They share the other codec settings with
-  // pushes.
+  // The codec of pulls has its own density and value codec, whose job file fields begin with
+  // "pull_". Pulls and pushes share the other codec settings.
   Problems problems;
   const Problems found = codec->Validate();
   for (const Problem& problem : found.list()) {

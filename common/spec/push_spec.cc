@@ -16,7 +16,8 @@ Problems PushSpec::Validate() const {
   problems.RequireFraction("first_push_part", warmup.first_part);
   problems.RequireDecay("correction_momentum", correction.momentum);
   problems.RequireFloat("gradient_clip", gradient_clip);
-  // Momentum correction accumulates the unsent momentum in the residual.
+  // Momentum correction accumulates the momentum of unsent values in the residual, so it requires
+  // error feedback.
   if (correction.enabled && !error_feedback) {
     problems.Add("error_feedback", "required by momentum_correction (expected true, got false)");
   }

@@ -3,7 +3,7 @@
 //   gradient -> clip -> momentum correction -> + residual (error feedback) -> codec -> wire
 //
 // The codec is fixed, changes once during the run (PushWarmup), or is chosen at run time by a rule
-// from a list of candidates. docs/training.md describes the steps, docs/codecs.md the codecs.
+// from a list of candidates. docs/training.md describes this sequence, docs/codecs.md the codecs.
 // Immutable.
 #ifndef THINWIRE_COMMON_SPEC_PUSH_SPEC_H_
 #define THINWIRE_COMMON_SPEC_PUSH_SPEC_H_
@@ -19,10 +19,10 @@
 
 namespace thinwire {
 
-// How the push codec is chosen at run time; client/encode/codec_choice.h has the formula.
+// The rule that chooses the push codec at run time; client/encode/codec_choice.h has the formula.
 enum class ChoiceRule : uint8_t {
-  kAuto,     // follows the measured network speed during the whole run
-  kFastest,  // chooses the fastest codec once, after the first step
+  kAuto,     // chooses the codec again and again, from the measured goodput
+  kFastest,  // chooses the codec once, after the worker's first step
 };
 
 std::ostream& operator<<(std::ostream& out, ChoiceRule rule);
@@ -32,12 +32,13 @@ std::ostream& operator<<(std::ostream& out, ChoiceRule rule);
 struct PushWarmup {
   DensityWarmup density;
   double first_part = 0;
-  CodecSpec first;  // the codec of the first part; DENSITY determines its density
+  CodecSpec first;  // the codec in the first part of the run; `density` gives its density
 
   bool operator==(const PushWarmup&) const = default;
 };
 
-// Momentum at the worker instead of at the server (Lin et al. 2018, section 3.1).
+// Momentum correction: the worker instead of the server applies momentum (Lin et al. 2018, section
+// 3.1).
 struct CorrectionOptions {
   bool enabled = false;
   float momentum = 0.9f;
@@ -49,9 +50,10 @@ struct CorrectionOptions {
 
 struct PushSpec {
   CodecSpec codec;
-  // If set, the worker chooses among CANDIDATES and fp32, and CODEC and WARMUP have no effect.
+  // If set, the worker chooses the push codec among CANDIDATES and fp32, and the fields CODEC and
+  // WARMUP have no effect.
   std::optional<ChoiceRule> choose;
-  std::vector<CodecSpec> candidates;  // in descending order of accuracy
+  std::vector<CodecSpec> candidates;  // the codecs to choose from, in descending order of accuracy
   bool error_feedback = true;
   PushWarmup warmup;
   CorrectionOptions correction;

@@ -3,7 +3,8 @@
 namespace thinwire {
 namespace {
 
-// A server stores a row per worker and shard, so a larger number of workers is certainly a mistake.
+// The largest accepted number of workers. A server stores a row per worker and shard, so a larger
+// number would take much memory, and is most likely a mistake in the job file.
 constexpr uint32_t kMaxWorkers = 65536;
 
 }  // namespace

@@ -6,7 +6,8 @@
 //   ssp(s)      kPush   -                                          if t <= frontier + s
 //   async       kPush   -                                          at once
 //
-// Immutable.
+// N is the number of accepted pushes that closes a round, b the number of backup workers, and s the
+// slack: the largest number of steps by which a worker may be ahead of the frontier. Immutable.
 #ifndef THINWIRE_COMMON_SPEC_RULE_H_
 #define THINWIRE_COMMON_SPEC_RULE_H_
 
@@ -29,12 +30,12 @@ inline constexpr uint64_t kUnboundedSlack = std::numeric_limits<uint64_t>::max()
 // Use one of the four functions below to make a Rule.
 struct Rule {
   Fold fold = Fold::kRound;
-  uint32_t workers = 1;     // all workers of the job: N + b in backup
+  uint32_t workers = 1;     // the number of workers of the job, with backup workers
   uint32_t quorum = 1;      // kRound: accepted pushes that close a round; equals workers in sync
-  uint64_t slack = 0;       // 0 with kRound, s in ssp, kUnboundedSlack in async
+  uint64_t slack = 0;       // steps ahead of the frontier: 0 with kRound, kUnboundedSlack in async
   uint32_t fold_every = 1;  // kPush: accepted gradients per update
   bool ordered_fold =
-      false;  // sync: add the gradients of a step in the order of the workers' numbers
+      false;  // sync: fold the gradients of a step in the order of the workers' numbers
 
   static Rule Sync(uint32_t workers, bool ordered_fold = false) {
     return {.workers = workers, .quorum = workers, .ordered_fold = ordered_fold};
@@ -57,9 +58,10 @@ struct Rule {
             .fold_every = fold_every};
   }
 
-  // "sync", "backup", "ssp" or "async". Backup without a backup worker is sync.
+  // Returns the name of the mode: "sync", "backup", "ssp" or "async". A rule of mode backup without
+  // backup workers is a sync rule.
   std::string_view mode() const;
-  // The largest number of gradients in one update.
+  // Returns the largest number of gradients in one update.
   uint32_t MostFolded() const { return fold == Fold::kRound ? workers : fold_every; }
 
   Problems Validate() const;

@@ -14,7 +14,7 @@ namespace thinwire {
 
 enum class ScheduleKind : uint8_t { kConstant, kStep, kPolynomial, kCosine };
 
-// In the order of ScheduleKind.
+// The names of the schedules, in the order of the enum ScheduleKind.
 inline constexpr std::string_view kScheduleNames[] = {"constant", "step", "polynomial", "cosine"};
 
 std::ostream& operator<<(std::ostream& out, ScheduleKind kind);
@@ -23,8 +23,8 @@ struct ScheduleSpec {
   ScheduleKind kind = ScheduleKind::kConstant;
   double learning_rate = 0.01;
   double warmup = 0;                  // the part of the run, 0 to 1, over which the rate rises
-  std::vector<double> decay_at = {};  // kStep: the parts of the run, 0 to 1, ascending
-  double decay_factor = 0.1;          // kStep: the factor of the rate at each decay_at
+  std::vector<double> decay_at = {};  // kStep: parts of the run after which the rate drops
+  double decay_factor = 0.1;          // kStep: the factor that multiplies the rate at each decay_at
   double power = 1;                   // kPolynomial: the exponent
 
   Problems Validate() const;

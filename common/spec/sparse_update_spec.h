@@ -21,7 +21,7 @@ namespace thinwire {
 // The processes that keep the gradient values that gTop-k did not select.
 enum class UnselectedOwner : uint8_t { kServer, kWorkers };
 
-// In the order of UnselectedOwner.
+// The names of the owners, in the order of the enum UnselectedOwner.
 inline constexpr std::string_view kUnselectedOwnerNames[] = {"server", "workers"};
 
 std::ostream& operator<<(std::ostream& out, UnselectedOwner owner);
@@ -31,7 +31,7 @@ struct SparseUpdateSpec {
   // The part of a shard's values that gTop-k selects; nullopt: no selection.
   std::optional<double> selection_density;
   size_t selection_least = 1;      // the smallest number of selected values at any density
-  DensityWarmup selection_warmup;  // equal to the warm-up of the push density
+  DensityWarmup selection_warmup;  // the density warm-up, shared with pushes
   UnselectedOwner unselected_owner = UnselectedOwner::kServer;
 
   // Returns true if the accumulator should store the sum of sparse gradients as a sparse array.
@@ -43,7 +43,7 @@ struct SparseUpdateSpec {
   friend std::ostream& operator<<(std::ostream& out, const SparseUpdateSpec& spec);
 };
 
-// Checks WARMUP. The problems use the names of the job file.
+// Checks the settings of a density warm-up. The problems use the field names of the job file.
 Problems ValidateDensityWarmup(const DensityWarmup& warmup);
 
 }  // namespace thinwire

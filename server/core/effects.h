@@ -13,7 +13,8 @@
 
 namespace thinwire {
 
-// The verdict of a push (docs/consistency.md). The numbers are part of the wire format.
+// The verdict of a push (docs/consistency.md). The numeric values of this enum are part of the wire
+// format.
 enum class Verdict : uint8_t {
   kAccept = 1,
   kStale = 2,
@@ -27,23 +28,24 @@ enum class Verdict : uint8_t {
 std::ostream& operator<<(std::ostream& out, Verdict verdict);
 
 // The verdict of a push, or of a read that is stale or fenced. A push with verdict kStale, kFenced
-// or kEarly finishes no step and is not a read; any other push is also a read for step + 1.
+// or kEarly finishes no step and is not a read; any other push is also a read for the step after
+// its own.
 struct Judgement {
   WorkerId worker;
   Incarnation incarnation;  // the sender's incarnation, also if it is fenced
   Step step;
   Verdict verdict = Verdict::kAccept;
-  bool again = false;      // the push was judged before; `verdict` is the stored verdict
+  bool again = false;      // whether the push was judged before; `verdict` is then the stored one
   Step frontier;           // the shard's frontier after the event
   Version version;         // the shard's version after the event
-  uint64_t staleness = 0;  // accepted pushes only: number of updates since computed_version
+  uint64_t staleness = 0;  // staleness of an accepted push's gradient; 0 for other verdicts
 
   bool operator==(const Judgement&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const Judgement& value);
 };
 
-// A read to answer now. The caller sends Shard::Deltas if the reader wants published parameters,
-// else Shard::Encoded(form.codec).
+// A read that the caller must answer now. The answer is the result of Shard::Deltas() if the reader
+// requested published parameters, else the result of Shard::Encoded(form.codec).
 struct ReadAnswer {
   WorkerId worker;
   Incarnation incarnation;
@@ -60,19 +62,19 @@ struct JoinAnswer {
   bool open = false;
   bool seeded = false;
   Step frontier;
-  Step predecessor_next;  // the worker's `next` at this Join
-  Step largest_next;      // the largest `next` of all workers
+  Step predecessor_next;  // the worker's `next` (docs/glossary.md) at this Join
+  Step largest_next;      // the largest `next` (docs/glossary.md) of all workers
 
   bool operator==(const JoinAnswer&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const JoinAnswer& value);
 };
 
-// A closed round (Fold::kRound). If several consecutive rounds without gradients close together,
-// only the last one is reported.
+// A round that has closed; only modes with rounds (Fold::kRound) report it. If several consecutive
+// rounds without gradients close in one event, only the last of these rounds is reported.
 struct ClosedRound {
   Step step;
-  // The workers whose gradients were accepted, in ascending order. If the list is empty, the round
-  // did not change the version.
+  // The workers whose gradients the round accepted, in ascending order. If no gradient was
+  // accepted, the round did not change the version.
   std::vector<WorkerId> accepted;
 
   bool operator==(const ClosedRound&) const = default;

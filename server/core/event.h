@@ -16,7 +16,7 @@
 
 namespace thinwire {
 
-// The initial values of the shard, in fp32. A shard that has values ignores the event.
+// The initial values of the shard, in fp32. A shard that already has values ignores this event.
 struct SeedEvent {
   CheckedPayload payload;
 };
@@ -36,7 +36,7 @@ struct ReadEvent {
   ReadForm form;
 };
 
-// A gradient of step `step`. The push is also a read for the next step.
+// A push: one worker's gradient of step `step`. The push is also a read for the next step.
 struct PushEvent {
   WorkerId worker;
   Incarnation incarnation;
@@ -47,12 +47,13 @@ struct PushEvent {
   uint32_t late_examples = 0;
   Version computed_version;
   ReadForm read_form;
-  // Empty if examples is 0. The shard releases the payload as soon as it has folded or rejected the
-  // push.
+  // The encoded gradient; empty if `examples` is 0. The shard releases the payload as soon as the
+  // push is folded or rejected.
   CheckedPayload payload;
 };
 
-// The worker's lease ran out. The worker is no longer live. Its row and its waiting read remain.
+// The worker's lease ran out. The worker is no longer live, but the shard keeps the worker's `next`
+// step and waiting read.
 struct ExpireEvent {
   WorkerId worker;
   Incarnation incarnation;
@@ -65,12 +66,12 @@ struct ReturnEvent {
   Incarnation incarnation;
 };
 
-// The start timeout ran out. From now on the shard opens with at least one live worker, once it has
-// values.
+// The start timeout ran out. From now on, the shard opens as soon as it has its initial values and
+// at least one worker is live.
 struct OpenEvent {};
 
-// The worker leaves after its last verdict. The shard drops its waiting read and fences later
-// messages of this incarnation.
+// The worker leaves after its last verdict. The shard drops the worker's waiting read and fences
+// later messages of this incarnation.
 struct LeaveEvent {
   WorkerId worker;
   Incarnation incarnation;

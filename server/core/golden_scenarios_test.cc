@@ -1,4 +1,5 @@
-// Examples of the rule in docs/consistency.md. testing/scenario.h defines the notation.
+// Tests examples of the consistency rule (docs/consistency.md): sequences of events with the
+// expected effects, in the notation that testing/scenario.h defines.
 #include <gtest/gtest.h>
 
 #include "absl/strings/string_view.h"

@@ -17,7 +17,8 @@ std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generatio
 }
 
 float LargestAccepted(uint32_t examples, uint32_t max_folded) {
-  // Half of the largest float leaves room for rounding errors.
+  // A sum of gradients may reach half of the largest float; the other half leaves room for rounding
+  // errors.
   constexpr double kLargestSum = std::numeric_limits<float>::max() / 2;
   return static_cast<float>(kLargestSum / examples / max_folded);
 }

@@ -1,10 +1,11 @@
-// Judge decides the verdict of a push. It is a pure function of the push and the shard's state; the
-// first matching row applies:
+// Judge decides the verdict of a push. It is a pure function of the push and the shard's state. The
+// first row that matches the push applies; `slack` is the number of steps that a worker may be
+// ahead of the frontier:
 //
 //   1  another generation, or an incarnation that never joined this shard  kStale
 //   2  an older incarnation, or one that has left                          kFenced
-//   3  the step of the last push that finished a step                      the stored verdict
-//      a step below the step of that push                                  kRepeat
+//   3  step == step of the worker's last push that finished a step         the stored verdict
+//      step < step of that push                                            kRepeat
 //   4  step < max(next, frontier)                                          kLate
 //   5  step > frontier + slack, or the shard is not open                   kEarly
 //   6  a value is not finite, or so large that the sum could overflow      kRefused
@@ -35,13 +36,13 @@ struct JudgeInput {
 
 struct Decision {
   Verdict verdict = Verdict::kAccept;
-  bool again = false;  // the push was judged before; `verdict` is the stored verdict
+  bool again = false;  // whether the push was judged before; `verdict` is then the stored one
 
   bool operator==(const Decision&) const = default;
 };
 
-// Applies rows 1 and 2, which also apply to reads. Returns kStale, kFenced, or nullopt if the
-// sender is valid.
+// Applies rows 1 and 2 of the table above, which also apply to reads. Returns kStale, kFenced, or
+// nullopt if the sender is valid.
 std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generation,
                                    Incarnation incarnation);
 
@@ -49,8 +50,8 @@ std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generatio
 // such gradients, each weighted by EXAMPLES, stays finite. REQUIRES: both arguments are positive.
 float LargestAccepted(uint32_t examples, uint32_t max_folded);
 
-// Applies all rows. Only row 6 requires decoding the payload. REQUIRES: push.payload contains as
-// many values as the shard, or push.examples is 0.
+// Applies all rows of the table above. Only row 6 requires decoding the payload. REQUIRES:
+// push.payload contains as many values as the shard, or push.examples is 0.
 Decision Judge(const JudgeInput& input, const PushEvent& push);
 
 }  // namespace thinwire

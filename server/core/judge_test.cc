@@ -14,8 +14,8 @@ namespace {
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 const FakeWorker kWorker = {WorkerId{0}, Incarnation{2}};
 
-// Returns the state of an open shard with frontier 5 and slack 1, and of a worker that has finished
-// all steps below 5.
+// Returns the input of Judge() for an open shard with frontier 5 and slack 1, and for a worker that
+// has finished all steps below 5.
 JudgeInput AtFive() {
   JudgeInput input;
   input.generation = Generation{0};

@@ -1,5 +1,5 @@
-// Compares a shard with the oracle after every event of many random runs. Their effects and their
-// states must be equal.
+// Compares Shard with Oracle, a simple second implementation of the consistency rule, after every
+// event of many random runs. The effects and the states of Shard and Oracle must be equal.
 #include "server/core/testing/oracle.h"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,8 @@
 namespace thinwire {
 namespace {
 
-// A shard with one value whose seed is 0. All workers have read step 0.
+// Tests a shard with one value, initially 0. All workers have joined and requested the parameters
+// for step 0.
 class PublishingTest : public testing::Test {
  protected:
   void Open(const Rule& rule, uint32_t every = 0) {

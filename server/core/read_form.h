@@ -18,7 +18,7 @@ namespace thinwire {
 
 struct ReadForm {
   ReadForm() = default;
-  // Implicit conversion: a dense codec alone is a read form.
+  // Converts a dense codec implicitly to the form that requests the current masters in this codec.
   ReadForm(CodecId masters) : codec(masters) {}
 
   static ReadForm Published() {

@@ -1,5 +1,5 @@
 // Runs simulated clusters with faults in every mode. All workers must reach their last step, and
-// the ledgers must report no violation.
+// the ledgers (testing/sim_ledger.h), which track every gradient, must report no violation.
 #include "server/core/testing/sim_cluster.h"
 
 #include <gtest/gtest.h>

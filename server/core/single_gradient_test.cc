@@ -3,7 +3,7 @@
 //
 //   sync, 1 worker    the push closes its round: values come from the payload
 //   async, 1 worker   the push makes an update: values come from the payload
-//   sync, 2 workers   one worker is idle: the push is decoded into the sum at the end of its event
+//   sync, 2 workers   the round waits for worker 1: the push of worker 0 is decoded into the sum
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ namespace {
 constexpr size_t kValues = 2 * kDecodedBlock + 777;
 constexpr uint64_t kSteps = 3;
 
-// Returns BYTES as a chain of pieces that are split inside codes and inside blocks of the codec.
+// Returns BYTES as a chain of pieces of 1001 bytes. Piece boundaries lie inside codes and inside
+// the blocks in which values are decoded.
 ByteChain InPieces(const std::vector<std::byte>& bytes) {
   const auto owner = std::make_shared<std::vector<std::byte>>(bytes);
   ByteChain chain;

@@ -1,6 +1,6 @@
 // Compares a shard with sparse updates (lazy slots, gTop-k) with a simple model of such a shard in
-// many random runs. The oracle determines the gradients of each update. The model applies the
-// formulas of docs/optimizers.md to these gradients, value by value.
+// many random runs. Oracle (testing/oracle.h) determines which gradients each update contains. The
+// model applies the formulas of docs/optimizers.md to these gradients, value by value.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ constexpr double kMomentum = 0.75;
 constexpr double kWeightDecay = 0.03125;
 
 // Returns a random payload of kValues values. DRAWN, a payload of two values, seeds the random
-// numbers. Most results are sparse. Entries are positive whole numbers, so that no sum of entries
-// is 0; if DRAWN contains an infinity, the result does, too.
+// numbers. Most results are sparse. If the second value of DRAWN is infinite, one value of the
+// result is infinite. All other entries are positive whole numbers, so that no sum of entries is 0.
 CheckedPayload Widened(const CheckedPayload& drawn) {
   const std::vector<float> two = Values(drawn);
   SeededRandom random(static_cast<uint64_t>(two[0]) + 1);
@@ -80,7 +80,9 @@ class Model {
   const std::vector<uint32_t>& selected() const { return selected_; }
 
  private:
-  // Computes in fp32, so that nearly equal values have the same order as in the shard.
+  // Adds GRADIENT to the remainder, which are the values that earlier updates did not select.
+  // Returns the values that this update selects, and 0 for all other values. Adds in fp32 like the
+  // shard: other rounding could reverse the order of nearly equal values.
   std::vector<float> Selected(const std::vector<float>& gradient) {
     std::vector<size_t> order;
     for (size_t i = 0; i < kValues; ++i) {
@@ -112,7 +114,7 @@ class Model {
   std::vector<uint32_t> selected_;
 };
 
-// Draws a rule that is valid with SPARSE_UPDATES.
+// Draws a random consistency rule (mode and its parameters) that is valid with SPARSE_UPDATES.
 Rule DrawRule(const SparseUpdateSpec& sparse_updates, SeededRandom& random) {
   const uint32_t workers = 1 + static_cast<uint32_t>(random.Below(4));
   const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));

@@ -64,8 +64,9 @@ void WorkerTable::Join(WorkerId worker, Incarnation incarnation) {
 
 void WorkerTable::Read(WorkerId worker, const WaitingRead& read) {
   WorkerRecord& w = row(worker);
-  // The steps that an incarnation reads never decrease. A read for a smaller step is an older one
-  // that arrived out of order and must not replace the newer read.
+  // An incarnation never sends a read for a smaller step than that of its last read. A read for a
+  // smaller step than the last one is therefore an old read that arrived out of order, and must not
+  // replace the newer read.
   if (w.read.has_value() && read.step < *w.read) return;
   w.read = read.step;
   w.next = std::max(w.next, read.step);

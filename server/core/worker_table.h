@@ -9,7 +9,7 @@
 // accepted, late or refused finishes its step; a read for step t finishes every step below t.
 // Neither `next` nor the frontier ever decreases.
 //
-// Peers may send steps up to 2^64 - 1. Additions to a step saturate at this number.
+// Peers may send steps up to 2^64 - 1. Additions to a step saturate at 2^64 - 1.
 //
 // Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_WORKER_TABLE_H_

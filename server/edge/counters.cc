@@ -5,8 +5,8 @@
 namespace thinwire {
 namespace {
 
-// The maximum number of partly closed steps to store. If the frontiers of the shards differ by more
-// steps, the oldest ones are dropped.
+// The maximum number of steps that Counters records, which are those whose round has closed at some
+// shards only. If the frontiers of the shards differ by more steps, the oldest records are dropped.
 constexpr size_t kMaxSteps = 4096;
 
 void CountVerdict(Verdict verdict, StatusReply& counts) {

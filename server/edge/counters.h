@@ -20,19 +20,21 @@
 
 namespace thinwire {
 
-// The largest staleness with a counter of its own; larger staleness is counted as kMaxStaleness.
-// Without this limit, peers could create any number of counters, because staleness is computed from
-// numbers that they send.
+// The largest staleness that has its own counter; pushes with a larger staleness are counted as
+// kMaxStaleness. Without this limit, peers could create any number of counters, because staleness
+// is computed from the version numbers that peers send.
 inline constexpr uint64_t kMaxStaleness = 1024;
 
 class Counters {
  public:
-  // Sets the number of shards on this server, all of which close each round. Must be called before
-  // the first round closes.
+  // Sets the number of shards on this server. For each step, this object stores which workers'
+  // pushes each shard accepted, and deletes the record when the step's round has closed at all
+  // shards. Must be called before the first round closes.
   void SetShardCount(size_t shard_count) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Adds the verdict, the staleness and the closed rounds in EFFECTS, the effects of one event at
-  // one shard, to the counters.
+  // Counts the verdict and the staleness in EFFECTS, the effects of one event at one shard. Uses
+  // the closed rounds in EFFECTS to count steps for which the shards accepted gradients of
+  // different workers.
   void Count(const Effects& effects) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Calls update(counts), which may change any counter in the StatusReply `counts`.
@@ -42,7 +44,7 @@ class Counters {
     update(counts_);
   }
 
-  // Sets the counters in REPLY.
+  // Copies all counters to REPLY.
   void FillIn(StatusReply& reply) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -77,7 +77,8 @@ std::vector<std::vector<std::byte>> Seeds(const Family& family) {
     const auto number = std::ranges::find(family.codecs, spec.id) - family.codecs.begin();
     for (const size_t count : {1, 13, 300}) {
       const std::vector<std::byte> payload = Encoded(*codec, Laplace(count, 1));
-      if (static_cast<CodecId>(payload[0]) != spec.id) continue;  // a dense payload was smaller
+      // The encoder wrote a dense payload, which belongs to another family.
+      if (static_cast<CodecId>(payload[0]) != spec.id) continue;
       std::vector<std::byte>& seed = seeds.emplace_back();
       for (const size_t byte :
            {count % 256, count / 256, 60 * count, static_cast<size_t>(number)}) {

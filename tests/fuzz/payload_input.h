@@ -6,7 +6,8 @@
 // COUNT is the number of values. The payload is the codec id and the body, split into pieces. Each
 // piece has its own allocation, so that a sanitizer detects reads beyond its end. A family is a
 // group of codecs that share a decoder; the fourth byte of the input selects a codec of the family.
-// In topk payloads, ReadInput replaces the lowest bit of the body with the family's index coder.
+// In topk payloads, ReadInput replaces the lowest bit of the first byte of the body with the
+// family's index coder.
 #ifndef THINWIRE_TESTS_FUZZ_PAYLOAD_INPUT_H_
 #define THINWIRE_TESTS_FUZZ_PAYLOAD_INPUT_H_
 
@@ -31,8 +32,8 @@ struct Family {
 // Returns the families number_formats, codebooks, randomk, topk_elias_fano and topk_golomb_rice.
 std::vector<Family> Families();
 
-// Returns inputs with payloads written by the encoders of FAMILY. The result is the same on every
-// machine.
+// Returns the seeds of the fuzzer for FAMILY: inputs of ReadInput that contain payloads written by
+// the codecs of FAMILY. The result is the same on every machine.
 std::vector<std::vector<std::byte>> Seeds(const Family& family);
 
 struct PayloadInput {

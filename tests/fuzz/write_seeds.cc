@@ -1,5 +1,5 @@
-// Writes the seeds of each family of payloads to a directory with the family's name, for libFuzzer.
-// Prints the names of the families in the order of Families().
+// Writes the seed inputs for libFuzzer, one subdirectory per family of payloads, with the family's
+// name. Prints the names of the families in the order of Families().
 //
 //   write_seeds DIRECTORY
 #include <cstdio>

@@ -4,7 +4,8 @@
 //
 //   a byte b of channel c becomes scale[c] * b + shift[c] = (b / 255 - mean[c]) / deviation[c]
 //
-// The means and deviations are published constants of each training set.
+// mean[c] and deviation[c] are the mean and the standard deviation of b / 255 over channel c of the
+// training set. The source file of each image dataset contains them as constants.
 #ifndef THINWIRE_WORKER_DATASETS_DATASET_H_
 #define THINWIRE_WORKER_DATASETS_DATASET_H_
 
@@ -16,13 +17,13 @@ namespace thinwire {
 
 enum class Part { kTrain, kTest };
 
-// The conversion of a channel's bytes to floats: scale * byte + shift.
+// The conversion of the bytes of one color channel to floats: scale * byte + shift.
 struct Scaling {
   float scale = 1;
   float shift = 0;
 
-  // Returns the scaling for a channel with the given mean and standard deviation, both of byte /
-  // 255.
+  // Returns the scaling for a channel. MEAN and DEVIATION are the mean and the standard deviation
+  // of the channel's bytes, both divided by 255.
   static Scaling Normalizing(double mean, double deviation);
 
   bool operator==(const Scaling&) const = default;
@@ -37,7 +38,7 @@ struct Dataset {
   // empty.
   std::vector<uint8_t> bytes;
   std::vector<float> floats;
-  std::vector<Scaling> scalings;  // one per channel; used only with `bytes`
+  std::vector<Scaling> scalings;  // one Scaling per channel; used only with `bytes`
 
   uint64_t example_count() const { return labels.size(); }
   // Returns the number of values of one example.

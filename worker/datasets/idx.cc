@@ -56,8 +56,8 @@ absl::StatusOr<IdxArray> ParseIdx(std::vector<uint8_t> file, uint32_t dimensions
   uint64_t count = 1;
   for (uint32_t i = 0; i < dimensions; ++i) {
     const uint32_t dimension = BigEndian(std::span(file).subspan(4 + 4 * i));
-    // No longer multiplies once the product exceeds the file limit, so that the product cannot
-    // overflow.
+    // Stops multiplying the dimensions once their product exceeds the file size limit, so that the
+    // product cannot overflow.
     count = count > kLargestFileBytes ? count : count * dimension;
     array.shape.push_back(dimension);
   }

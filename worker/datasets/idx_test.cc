@@ -79,14 +79,14 @@ TEST(IdxTest, ALabelOutOfRangeIsRefused) {
 TEST(IdxTest, MalformedFilesAreRefusedWithTheirName) {
   const std::vector<std::vector<uint8_t>> files = {
       {},                                                     // empty file
-      {0, 0, 8},                                              // half a magic number
-      {0, 0, 8, 3, 0, 0, 0, 1},                               // half a header
-      Idx({2, 2}, {1, 2, 3, 4}),                              // too few dimensions
-      Idx({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7}),                  // one byte too short
-      Idx({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),            // one byte too long
+      {0, 0, 8},                                              // the file ends in the magic number
+      {0, 0, 8, 3, 0, 0, 0, 1},                               // the file ends in the header
+      Idx({2, 2}, {1, 2, 3, 4}),                              // the header has too few dimensions
+      Idx({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7}),                  // the values are one byte too short
+      Idx({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),            // the values are one byte too long
       Idx({0, 2, 2}, {}),                                     // no images
-      Idx({0xffffffff, 0xffffffff, 0xffffffff}, {1, 2, 3}),   // the product overflows
-      Idx({0x80000000, 0x80000000, 4}, {}),                   // the product overflows to 0
+      Idx({0xffffffff, 0xffffffff, 0xffffffff}, {1, 2, 3}),   // product of dimensions overflows
+      Idx({0x80000000, 0x80000000, 4}, {}),                   // product of dimensions is 0 mod 2^64
       {0, 0, 0x0d, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0}  // type float instead of unsigned byte
   };
   for (size_t i = 0; i < files.size(); ++i) {

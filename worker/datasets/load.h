@@ -15,8 +15,9 @@ struct Datasets {
   Dataset test;
 };
 
-// Loads both parts, which have the same example shape and number of classes. Errors: those of the
-// functions that load the file formats.
+// Loads the training part and the test part of the task's dataset. Both parts get the same number
+// of classes. Errors: InvalidArgument if the example shapes differ; errors of the functions that
+// load the file formats.
 absl::StatusOr<Datasets> LoadDatasets(const TaskSpec& task);
 
 // Returns a hash of the examples, with which servers check that all workers have the same data. The

@@ -20,7 +20,8 @@ std::string FreshFolder(const std::string& name) {
   return folder;
 }
 
-// Writes a file with `examples` examples of `values` zeros each and the labels 0, 1, ...
+// Writes a safetensors file of `examples` examples. Each has `values` zeros; the labels count from
+// 0.
 void WriteSafetensors(const std::string& path, int examples, int values) {
   const int x_bytes = examples * values * 4;
   std::string header = R"({"x": {"dtype": "F32", "shape": [)" + std::to_string(examples) + ", " +

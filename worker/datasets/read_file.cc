@@ -46,7 +46,7 @@ absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path, uint64_t 
     }
     if (got == 0) break;
   }
-  // Only gzclose reports an error for a truncated gzip stream.
+  // If a gzip stream is truncated, gzread reports no error; only gzclose_r does.
   const int closed = gzclose_r(file.release());
   if (closed == Z_BUF_ERROR) {
     return absl::InvalidArgumentError(

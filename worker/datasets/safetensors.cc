@@ -26,7 +26,7 @@ absl::Status Refuse(const std::string& name, const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", parts...));
 }
 
-// Returns the number of bytes of one value, or 0 for an unknown type.
+// Returns the number of bytes of one value of the type `dtype`, or 0 if the type is unknown.
 uint64_t ValueBytes(std::string_view dtype) {
   static constexpr std::pair<std::string_view, uint64_t> kTypes[] = {
       {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
@@ -38,8 +38,8 @@ uint64_t ValueBytes(std::string_view dtype) {
   return 0;
 }
 
-// Parses the header. Returns nullopt if the header is not a JSON object or contains a duplicate
-// key. JSON libraries accept duplicate keys without an error.
+// Parses the JSON header of a safetensors file. Returns nullopt if the header is not a JSON object
+// or contains a duplicate key, which the JSON parser alone would accept.
 std::optional<Json> ParseHeader(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   bool repeated = false;
@@ -56,7 +56,8 @@ std::optional<Json> ParseHeader(std::string_view text) {
   return header;
 }
 
-// Returns the list under `key` if it contains only integers from 0 to 2^63 - 1, else nullopt.
+// Returns the JSON list stored under `key` in `entry`. Returns nullopt if there is no such list or
+// if it contains anything but integers from 0 to 2^63 - 1.
 std::optional<std::vector<int64_t>> Numbers(const Json& entry, const char* key) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array()) return std::nullopt;
@@ -111,7 +112,8 @@ absl::StatusOr<SafetensorsEntry> ParseEntry(const Json& json, std::span<const ui
   return entry;
 }
 
-// Checks that the tensors cover the file without gaps or overlaps.
+// Checks that the tensors in `index` cover the bytes after the file's header without gaps or
+// overlaps.
 absl::Status CheckCover(const SafetensorsIndex& index, std::span<const uint8_t> tensors,
                         const std::string& name) {
   std::vector<std::pair<uint64_t, uint64_t>> runs;

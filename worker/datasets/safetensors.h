@@ -25,7 +25,7 @@ namespace thinwire {
 
 inline constexpr uint64_t kLargestSafetensorsHeader = 100'000'000;
 
-// A tensor in a file whose bytes are in memory.
+// A tensor of a safetensors file. The file's bytes are in memory.
 struct SafetensorsEntry {
   std::string dtype;  // "F32", "I64", ...
   std::vector<int64_t> shape;
@@ -36,8 +36,8 @@ struct SafetensorsEntry {
 
 using SafetensorsIndex = std::map<std::string, SafetensorsEntry, std::less<>>;
 
-// Parses the bytes of a file, which must outlive the returned index. `name` is the file's name in
-// error messages. Errors: InvalidArgument if the file is not valid.
+// Parses the bytes of a safetensors file, which must outlive the returned index. `name` is the
+// file's name in error messages. Errors: InvalidArgument if the file is not valid.
 absl::StatusOr<SafetensorsIndex> ParseSafetensors(std::span<const uint8_t> file,
                                                   const std::string& name);
 

@@ -98,7 +98,7 @@ TEST(SafetensorsTest, InvalidHeadersAreRefused) {
        "data_offsets out of range"},
       {R"({"a": {"dtype": "U8", "shape": [3], "data_offsets": [0, 4]}})",
        "expected 3 bytes, got 4"},
-      // The size of this tensor, 2^33 * 2^31 * 1 byte, overflows to 0.
+      // The size of this tensor, 2^33 * 2^31 * 1 byte, is 2^64, which overflows to 0.
       {R"({"a": {"dtype": "U8", "shape": [8589934592, 2147483648], "data_offsets": [0, 0]}})",
        "more than 2^64"},
       {R"({"a": {"dtype": "F32", "shape": [4611686018427387905], "data_offsets": [0, 4]}})",

@@ -1,4 +1,5 @@
-// BoundModel binds a model to its own memory instead of a client's replica, for tests.
+// BoundModel owns a model and the memory of the model's parameters. For tests only: in a worker,
+// the client owns this memory.
 #ifndef THINWIRE_WORKER_MODELS_BOUND_MODEL_H_
 #define THINWIRE_WORKER_MODELS_BOUND_MODEL_H_
 
@@ -13,9 +14,9 @@ namespace thinwire {
 
 struct BoundModel {
   std::unique_ptr<Model> model;
-  std::vector<std::vector<float>> replica;  // the memory of the parameters
-  std::vector<uint32_t> gated;  // tensors, in the order in which the last Train() called the gate
-  std::vector<uint32_t> sunk;   // tensors, in the order in which the sink received their gradients
+  std::vector<std::vector<float>> replica;  // the parameters of each tensor
+  std::vector<uint32_t> gated;  // tensor numbers in the order of the last Train()'s gate calls
+  std::vector<uint32_t> sunk;   // tensor numbers in the order of the last Train()'s sink calls
   std::vector<std::vector<float>> gradients;
 
   explicit BoundModel(std::unique_ptr<Model> m, Model::Place place = Model::Place::kHost)
@@ -51,7 +52,8 @@ struct BoundModel {
   }
 };
 
-// A batch that is easy to learn: an example has large values in the part that belongs to its label.
+// A batch that is easy to learn. The values of an example are split into one part per class; the
+// part of the example's own class has large values.
 struct ToyBatch {
   std::vector<float> x;
   std::vector<int64_t> labels;

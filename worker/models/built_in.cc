@@ -36,7 +36,7 @@ constexpr int kBlocksPerStage = 3;
 
 // A convolution followed by batch normalization.
 struct Unit {
-  uint32_t first = 0;  // index of the unit's first parameter
+  uint32_t first = 0;  // index of the convolution's first parameter
   at::Tensor mean;
   at::Tensor variance;
 
@@ -61,8 +61,8 @@ Unit MakeUnit(const std::string& name, int64_t inputs, int64_t outputs, LayerMak
           .variance = network.buffers[buffers - 1]};
 }
 
-// The shortcut without parameters (option A of He et al. 2016). If `stride` is 2, keeps every
-// second pixel and pads the additional channels with zeros.
+// Computes the shortcut of a residual block, which has no parameters (option A of He et al. 2016).
+// If `stride` is 2, keeps every second row and column and pads the additional channels with zeros.
 at::Tensor Shortcut(const at::Tensor& x, int64_t stride) {
   if (stride == 1) return x;
   const at::Tensor fewer = x.slice(2, 0, x.size(2), stride).slice(3, 0, x.size(3), stride);
@@ -130,8 +130,8 @@ absl::StatusOr<Network> MakeCnn(std::span<const int64_t> example_shape, int64_t 
   LayerMaker make(seed, network);
   const uint32_t conv1 = make.Convolution("conv1", example_shape[0], 16, 5);
   const uint32_t conv2 = make.Convolution("conv2", 16, 32, 5);
-  // The number of inputs of the first dense layer. Each of the two poolings halves height and
-  // width.
+  // The number of inputs of the first dense layer. Each of the two pooling layers before it halves
+  // height and width.
   const int64_t features = 32 * (example_shape[1] / 4) * (example_shape[2] / 4);
   const uint32_t dense1 = make.Dense("dense1", features, 128);
   const uint32_t dense2 = make.Dense("dense2", 128, class_count);

@@ -23,8 +23,8 @@
 namespace thinwire {
 namespace {
 
-// Returns a text with the reason why LibTorch has no CUDA device with number `device_count` or
-// above.
+// Returns the reason why a requested CUDA device does not exist, for an error message.
+// `device_count` is the number of CUDA devices that LibTorch finds.
 std::string MissingDeviceReason(size_t device_count) {
   if (!at::Context::hasCUDART()) return absl::StrCat(TorchVersion(), " was built without CUDA");
   if (device_count == 0) {

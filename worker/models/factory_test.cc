@@ -59,8 +59,8 @@ TEST_P(BuiltInModelTest, EveryTensorIsGatedOnce) {
 TEST_P(BuiltInModelTest, EveryGradientReachesTheSinkOnceLastLayerFirst) {
   BoundModel bound = Small();
   ASSERT_TRUE(bound.Train(toy_.batch()).ok());
-  // Returns the layer of tensor I. The tensors of a layer have names with the same prefix, and
-  // their gradients may arrive in any order.
+  // Returns the layer of a tensor: the tensor's name up to the last dot. The gradients of one
+  // layer's tensors may arrive in any order, so the test checks only the order of the layers.
   const auto layer = [&](uint32_t i) {
     const std::string& name = bound.model->tensors()[i].name;
     return name.substr(0, name.rfind('.'));
@@ -86,8 +86,8 @@ TEST_P(BuiltInModelTest, TheGradientIsTheSlopeOfTheMeanLoss) {
   for (const auto& gradient : gradients) {
     for (float g : gradient) squares += static_cast<double>(g) * g;
   }
-  // Moves the parameters along the gradient. The derivative of the loss with respect to the step
-  // size is the squared norm of the gradient.
+  // Measures the slope of the loss along the gradient, with a small step in both directions. The
+  // derivative of the loss with respect to the step size is the squared norm of the gradient.
   const float by = static_cast<float>(1e-3 / std::sqrt(squares));
   bound.Descend(by);
   const double below = bound.Train(toy_.batch())->loss_sum / 6;
@@ -145,7 +145,8 @@ TEST_P(BuiltInModelTest, GradientsInBf16AreCloseToThoseInFp32) {
     }
   }
   EXPECT_GT(squared_difference, 0) << "bf16 must change the gradients";
-  // The bound is wide because twenty layers round to eight bits and normalize over few values.
+  // The bound is wide because ResNet-20 rounds to the eight significant bits of bf16 in each of
+  // twenty layers, and its batch normalization averages over few values.
   EXPECT_LT(squared_difference, 0.1 * squares);
 }
 
@@ -265,7 +266,8 @@ TEST(Resnet20Test, UpdatedBuffersMakeEvaluationAgreeWithTraining) {
   const double training = bound.Train(toy.batch())->loss_sum;
   bound.model->ResetBuffers();
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(bound.model->UpdateBuffers(toy.batch()).ok());
-  // The losses are only approximately equal, because the running variance is the unbiased estimate.
+  // The losses in training and evaluation are only approximately equal: evaluation normalizes with
+  // the unbiased estimate of the variance, and training with the biased estimate.
   EXPECT_NEAR(bound.model->Evaluate(toy.batch())->loss_sum, training, 0.1 * training);
 }
 
@@ -273,7 +275,8 @@ TEST(Resnet20Test, BuffersInBf16AreCloseToThoseInFp32AndStartAtTheirInitialValue
   BoundModel exact = Make("resnet20", {1, 8, 8}, 3);
   BoundModel rounded = Make("resnet20", {1, 8, 8}, 3, 1, Precision::kBf16);
   const ToyBatch toy(6, 64, 3);
-  // Make() runs a training step to check the precision. This step must not change the buffers.
+  // Making a model runs a training step to check the precision. This step must not change the
+  // model's buffers.
   const double fresh = exact.model->Evaluate(toy.batch())->loss_sum;
   EXPECT_NEAR(rounded.model->Evaluate(toy.batch())->loss_sum, fresh, 0.02 * fresh);
   for (int i = 0; i < 60; ++i) {

@@ -1,9 +1,10 @@
 // Layers of the built-in networks: LayerMaker creates and initializes their parameters, and the
 // Apply functions compute their outputs.
 //
-// Initial parameters are uniformly distributed between -gain / sqrt(fan_in) and gain /
-// sqrt(fan_in). The C++ standard specifies every bit of the random generator, so a seed gives the
-// same parameters with every version of LibTorch.
+// Initial parameters are uniformly distributed between -b and b, where b = gain / sqrt(fan_in),
+// fan_in is the number of inputs of one output, and gain is a factor per layer. The C++ standard
+// specifies every bit of the random generator, so a seed gives the same parameters with every
+// version of LibTorch.
 #ifndef THINWIRE_WORKER_MODELS_LAYERS_H_
 #define THINWIRE_WORKER_MODELS_LAYERS_H_
 
@@ -17,22 +18,26 @@
 
 namespace thinwire {
 
-// sqrt(6), with which weights have a variance of 2 / fan_in. This variance preserves the variance
-// of the activations after a ReLU (He et al. 2015, equation 10).
+// The gain for layers whose input comes from a ReLU: with the gain sqrt(6), the variance of the
+// weights is 2 / fan_in, which keeps the variance of the activations equal from layer to layer (He
+// et al. 2015, equation 10).
 inline constexpr double kHeGain = 2.449489742783178;
 
-// LayerMaker appends layers to a network, in forward order. Each method adds the parameters that
-// its comment lists, and returns the index of the first of these parameters. Not thread-safe.
+// LayerMaker appends layers to a network, in forward order. Each method adds the layer's parameters
+// and returns the index of the first parameter. NAME stands for the argument `name`. Not
+// thread-safe.
 class LayerMaker {
  public:
   LayerMaker(uint64_t seed, Network& network) : random_(seed), network_(network) {}
 
-  // NAME.weight [outputs, inputs], NAME.bias [outputs]
+  // Adds a dense layer with the parameters NAME.weight [outputs, inputs] and NAME.bias [outputs].
   uint32_t Dense(const std::string& name, int64_t inputs, int64_t outputs, double gain = 1);
-  // NAME.weight [outputs, inputs, size, size], NAME.bias [outputs]
+  // Adds a convolution with the parameters NAME.weight [outputs, inputs, size, size] and NAME.bias
+  // [outputs].
   uint32_t Convolution(const std::string& name, int64_t inputs, int64_t outputs, int64_t size);
-  // NAME.weight [outputs, inputs, 3, 3], NAME.scale [outputs], NAME.shift [outputs]. Also adds two
-  // buffers of shape [outputs]: the running mean and the running variance.
+  // Adds a 3x3 convolution with batch normalization. Its parameters are NAME.weight [outputs,
+  // inputs, 3, 3], NAME.scale [outputs] and NAME.shift [outputs]. Also adds two buffers of shape
+  // [outputs]: the running mean and the running variance.
   uint32_t NormalizedConvolution(const std::string& name, int64_t inputs, int64_t outputs);
 
  private:

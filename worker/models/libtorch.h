@@ -15,13 +15,13 @@
 namespace thinwire {
 
 // Converts an exception of LibTorch to the status InvalidArgument "PLACE: MESSAGE". MESSAGE is the
-// exception's message without the C++ backtrace.
+// line of the exception's message that names the error. A longer message is logged.
 absl::Status TorchError(const std::string& place, const std::exception& error);
 
-// While an Autocast object exists, those operators of this thread that LibTorch considers safe and
-// faster in a lower precision compute in that precision. Convolutions and dense layers are among
-// them; sums over many values stay in fp32. Parameters remain fp32 and are cast when an operator
-// uses them. If the precision is fp32, Autocast has no effect.
+// While an Autocast object exists, some operators that its thread calls compute in a lower
+// precision. LibTorch selects operators that are safe and faster in this precision, such as
+// convolutions and dense layers; sums over many values stay in fp32. Parameters remain fp32 and are
+// cast when an operator uses them. If the precision is fp32, Autocast has no effect.
 //
 // Use Autocast only around a forward pass; the backward pass uses the precisions that the forward
 // pass recorded. The destructor deletes LibTorch's cached casts of parameters, because the next
@@ -42,8 +42,8 @@ class Autocast {
 
 // Marks the current end of the calling thread's stream on `device`. Returns a function that blocks
 // until the device has executed all work before the mark, and that returns Internal if the work
-// failed. Any thread may call this function. On the CPU RecordCompletion returns null, because
-// LibTorch's functions return only when their work is done. Throws LibTorch's exceptions.
+// failed. Any thread may call the returned function. On the CPU RecordCompletion returns null,
+// because LibTorch's functions return only when their work is done. Throws LibTorch's exceptions.
 std::function<absl::Status()> RecordCompletion(c10::Device device);
 
 }  // namespace thinwire

@@ -40,8 +40,8 @@ TEST_F(AutocastTest, GradientsOfParametersAreFp32) {
   EXPECT_TRUE(weight_.grad().equal(at::full({3, 4}, 2.0f)));
 }
 
-// While autocast is enabled, LibTorch caches the cast of a parameter. Autocast must delete this
-// cache.
+// While autocast is enabled, LibTorch caches the lower-precision copy of each parameter. The
+// destructor of Autocast must delete this cache.
 TEST_F(AutocastTest, AnOverwrittenParameterIsCastAgain) {
   for (const float value : {1.0f, 2.0f, 3.0f}) {
     weight_.detach().fill_(value);
@@ -65,7 +65,8 @@ TEST(RecordCompletionTest, TheCpuNeedsNoWait) {
   EXPECT_EQ(RecordCompletion(c10::Device(c10::kCPU)), nullptr);
 }
 
-// TorchModel::Train() turns the exception into a Status.
+// RecordCompletion() may throw an exception, because its caller, TorchModel::Train(), converts
+// exceptions to a Status.
 TEST(RecordCompletionTest, AnUnsupportedDeviceThrows) {
   EXPECT_ANY_THROW(RecordCompletion(c10::Device(c10::kXLA, 0)));
 }

@@ -16,8 +16,9 @@
 namespace thinwire {
 
 struct Network {
-  // Blocks until a parameter is up to date and returns the parameter. A Forward function should
-  // call Read as late as possible, which leaves the most time for communication.
+  // Blocks until the parameter with the index `parameter` is up to date, and returns its tensor. A
+  // Forward function should read each parameter as late as possible, to leave the most time for
+  // communication.
   using Read = std::function<at::Tensor(uint32_t parameter)>;
   // Computes logits [n, classes] from a batch [n, ...example shape]. Updates the buffers if
   // `training` is true.

@@ -1,10 +1,11 @@
 // TorchModel is a Model that computes a Network with LibTorch.
 //
 // Parameters use the client's memory directly, on the CPU or on the model's device: Bind() replaces
-// the storage of the parameter's tensor once. The exception is a model on a CUDA device that is
-// bound to host memory: it copies each parameter after the call of the gate and each gradient
-// before the call of the sink. Autograd hooks call the sink during the backward pass, on a CUDA
-// device from a thread of LibTorch.
+// the storage of the parameter's tensor once. The exception is a model on a CUDA device whose
+// parameters are bound to host memory: TorchModel copies each parameter to the device after the
+// call of the gate, and each gradient to the host before the call of the sink. Autograd hooks call
+// the sink during the backward pass. If the model is on a CUDA device, a thread of LibTorch makes
+// these calls.
 //
 // If the precision is lower than fp32, every forward pass runs under Autocast (libtorch.h). Logits
 // are converted to fp32 before the loss is computed. Gradients of parameters are always fp32.
@@ -49,14 +50,16 @@ class TorchModel final : public Model {
     at::Tensor labels;
   };
 
+  // Seeds LibTorch's random numbers with the batch's seed and returns the batch as tensors.
   absl::StatusOr<Tensors> Load(const Batch& batch) const;
   // Runs the forward pass and returns the logits in fp32. Errors: any error that `gate` returns;
   // InvalidArgument if LibTorch throws an exception or the logits have the wrong shape.
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& x, bool training, const Gate* gate);
-  // Implements Network::Read: calls `gate` and returns the parameter. A null gate means that all
-  // parameters are up to date.
+  // Implements Network::Read: calls `gate` for the parameter with the index `parameter`, then
+  // returns the parameter's tensor. A null gate means that all parameters are up to date.
   at::Tensor Read(uint32_t parameter, const Gate* gate);
-  // Passes a gradient to the sink.
+  // Passes the gradient of a parameter to the sink, in the kind of memory to which the parameter is
+  // bound.
   void Deliver(uint32_t parameter, const at::Tensor& gradient);
   absl::Status Backward(const at::Tensor& loss, const Sink& sink);
 
@@ -70,7 +73,7 @@ class TorchModel final : public Model {
   std::vector<at::Tensor> initial_buffers_;
 
   Network network_;
-  std::vector<at::Tensor> bound_;  // views of the memory given to Bind(); undefined before Bind()
+  std::vector<at::Tensor> bound_;  // views of the memory passed to Bind(); undefined before Bind()
 
   // The state of the current forward or backward pass.
   std::vector<bool> read_;

@@ -21,8 +21,7 @@
 namespace thinwire {
 
 // Loads the model file and checks its forward pass with two all-zero examples. Errors: NotFound if
-// the file is missing; InvalidArgument, naming the part, if a part of the model is missing or
-// wrong.
+// the file is missing; InvalidArgument, with the wrong or missing part of the model.
 absl::StatusOr<Network> LoadTorchScript(const std::string& path,
                                         std::span<const int64_t> example_shape,
                                         int64_t class_count);

@@ -22,7 +22,7 @@ void Copy(const ByteChain& chain, size_t offset, std::span<std::byte> out) {
   if (!out.empty()) chain.Sub(offset, out.size()).CopyTo(out);
 }
 
-// Consecutive codes of one group, in one piece of memory.
+// Consecutive packed codes of one group, all in one piece of memory, and the table of this group.
 struct PackedCodes {
   const std::byte* units;
   int bits;
@@ -62,8 +62,8 @@ void CodebookFormat::Code(std::span<const float> values, size_t, const RandomKey
   std::array<float, kernels::kLargestTable / 2> thresholds;
   const size_t count = fitted.table.size() / 2 - 1;
   for (size_t i = 0; i < count; ++i) {
-    // The mean of two magnitudes. Each is halved first, because their sum may exceed the largest
-    // float.
+    // The threshold between two adjacent codes is the mean of their magnitudes. Each magnitude is
+    // halved first, because the sum of two magnitudes may exceed the largest float.
     thresholds[i] = 0.5f * fitted.table[i] + 0.5f * fitted.table[i + 1];
   }
   const int bits = std::bit_width(fitted.table.size()) - 1;
@@ -123,8 +123,9 @@ bool CodebookFormat::IsWithin(const ValueBody& body, float limit) const {
   return true;
 }
 
-// Calls use(i, n, codes) for consecutive blocks of COUNT codes. `codes` contains the n codes of the
-// values first + i to first + i + n - 1; n is at most kBlock.
+// Splits the COUNT codes from index FIRST on into blocks of at most kBlock codes, and calls
+// use(i, n, codes) for each block in order. `codes` contains the n codes of the values first + i to
+// first + i + n - 1.
 template <typename Use>
 void CodebookFormat::ForEachCodes(const ValueBody& body, size_t first, size_t count, float scale,
                                   const Use& use) const {

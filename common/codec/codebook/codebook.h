@@ -7,7 +7,7 @@
 // numbers: a few fp32 parameters, such as a mean, that the encoder fits to the values. A
 // CodebookFormat describes one codec: its head, the width of its codes, its groups, its table and
 // the fit. Each codec has its own source file in this folder; codebook_formats.h lists the codecs.
-// This header contains the code that all of them share, and the decoder.
+// This header contains the functions that all of these codecs share, and the decoder.
 #ifndef THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_H_
 #define THINWIRE_COMMON_CODEC_CODEBOOK_CODEBOOK_H_
 
@@ -23,14 +23,15 @@
 
 namespace thinwire {
 
-// The head of a body: its first bytes. Bytes beyond the head's length are zero.
+// The head of a codebook codec's body: its first bytes, at most kMaxHeadBytes. If the codec has a
+// shorter head, the unused bytes of the array are zero.
 inline constexpr size_t kMaxHeadBytes = 4;
 using CodebookHead = std::array<std::byte, kMaxHeadBytes>;
 
-// The largest number of fp32 numbers per group.
+// The maximum count of a group's numbers, which are fp32 parameters of the group's table.
 inline constexpr size_t kMaxCodebookNumbers = 128;
 
-// The sizes of a codec's body. A value type.
+// The sizes that determine the layout of a codebook codec's body. A value type.
 struct CodebookShape {
   size_t head_bytes = 0;
   int bits = 0;             // bits per code, 1 to 8
@@ -59,14 +60,14 @@ enum class CodebookFit {
   kEvenSteps,      // the step size and the zero point of an affine code
   kPercentiles,    // percentiles of the magnitudes of a sample
   kLloyd,          // kPercentiles, refined by Lloyd's algorithm
-  kFixed,          // the codec spec contains the number
+  kFixed,          // the only number, which is a setting in the codec spec
   kRatios,         // a geometric sequence from the smallest to the largest magnitude
   kRandomLevels,   // the largest magnitude; codes are rounded at random
 };
 
 // The parts of a codebook that the codec spec determines.
 struct CodebookSettings {
-  CodebookHead head = {};  // the first bytes of every payload of the codec
+  CodebookHead head = {};  // the head of every payload, except bytes that Fit computes
   float number = 0;        // kFixed only: the magnitude that the table is computed from
 };
 
@@ -77,7 +78,7 @@ struct FittedTable {
   std::span<const float> table;
 };
 
-// Describes one codec. Immutable. Thread-safe.
+// Describes one codebook codec: its layout, its table and its fit. Immutable. Thread-safe.
 class CodebookFormat : public ValueFormat {
  public:
   constexpr CodebookFormat(CodecId id, CodebookFit fit, const CodebookShape& shape)
@@ -87,11 +88,12 @@ class CodebookFormat : public ValueFormat {
   CodebookFit fit() const { return fit_; }
   size_t head_bytes() const { return shape_.head_bytes; }
 
-  // Returns the shape of bodies that begin with HEAD. Errors: InvalidArgument if HEAD is malformed.
+  // Returns the layout of bodies that begin with HEAD. Errors: InvalidArgument if HEAD is
+  // malformed.
   virtual absl::StatusOr<CodebookShape> Shape(const CodebookHead& /*head*/) const { return shape_; }
-  // Fills TABLE with SCALE times the value of each code. By default, number c is the magnitude of
-  // code c, and the top bit of a code is its sign. REQUIRES: Shape(head) succeeded, and NUMBERS and
-  // TABLE have the sizes of that shape.
+  // Sets each entry of TABLE to SCALE times the value that the entry's code stands for. By default,
+  // the top bit of a code is the sign, and the lower bits are the index of the magnitude in
+  // NUMBERS. REQUIRES: Shape(head) succeeded, and NUMBERS and TABLE have the sizes of that shape.
   virtual void FillTable(const CodebookHead& head, std::span<const float> numbers, float scale,
                          std::span<float> table) const;
 
@@ -100,18 +102,18 @@ class CodebookFormat : public ValueFormat {
   // settings.
   virtual void Fit(std::span<const float> values, CodebookHead& head,
                    std::span<float> numbers) const = 0;
-  // Adds GRADIENT to VALUES, then calls Fit for the sums. The default implementation makes two
-  // passes over the values; some codecs make one.
+  // Adds GRADIENT to VALUES, then fits the codec to the sums like Fit. The default implementation
+  // makes two passes over the values; some codecs make one.
   virtual void AddAndFit(std::span<const float> gradient, std::span<float> values,
                          CodebookHead& head, std::span<float> numbers) const;
-  // Fills CODES with the codes of VALUES. The first value has index FIRST in the shard, a multiple
-  // of 8. The default gives each value the code of the nearest magnitude in the table. REQUIRES: at
-  // most kMaxCodesAtOnce values.
+  // Sets CODES to the codes of VALUES. FIRST is the index of the first value in the shard, a
+  // multiple of 8. The default implementation chooses the code with the nearest magnitude in the
+  // table. REQUIRES: VALUES has at most kMaxCodesAtOnce elements.
   virtual void Code(std::span<const float> values, size_t first, const RandomKeys& keys,
                     const FittedTable& fitted, std::span<uint8_t> codes) const;
   static constexpr size_t kMaxCodesAtOnce = 2048;  // so that a block stays in the first-level cache
 
-  // The decoder (common/codec/family/value_format.h).
+  // The functions of the decoder; common/codec/family/value_format.h describes them.
   absl::StatusOr<size_t> BodyBytes(const ValueBody& body) const final;
   absl::Status Check(const ValueBody& body) const final;
   bool IsWithin(const ValueBody& body, float limit) const final;
@@ -120,8 +122,8 @@ class CodebookFormat : public ValueFormat {
 
   // Returns the head of BODY. Errors: InvalidArgument if the body is too short.
   absl::StatusOr<CodebookHead> ReadHead(const ValueBody& body) const;
-  // Fills TABLE with the values of the codes of group GROUP_INDEX in BODY. HEAD and SHAPE describe
-  // the layout of BODY. REQUIRES: Check(body) succeeded.
+  // Sets each entry of TABLE to SCALE times the value of its code in group GROUP_INDEX of BODY.
+  // HEAD and SHAPE describe the layout of BODY. REQUIRES: Check(body) succeeded.
   void ReadTable(const ValueBody& body, const CodebookHead& head, const CodebookShape& shape,
                  size_t group_index, float scale, std::span<float> table) const;
 
@@ -137,7 +139,7 @@ class CodebookFormat : public ValueFormat {
 
   const CodecId id_;
   const CodebookFit fit_;
-  const CodebookShape shape_;  // fields that depend on the head are 0
+  const CodebookShape shape_;  // the layout; 0 in each field that depends on the head
 };
 
 // Fills TABLE for codes whose top bit is the sign. The magnitude of a code with the lower bits c is

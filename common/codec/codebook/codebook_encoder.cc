@@ -39,8 +39,9 @@ class CodebookCodec final : public Codec {
   // to the encoding error.
   size_t EncodeGroups(std::span<const float> gradient, std::span<float> residual,
                       const RandomKeys& keys, std::byte* out) const;
-  // Writes the codes of a group to PACKED. The group begins at index FIRST. RESIDUAL is the same
-  // array as VALUES, or empty; the decoded values are subtracted from it.
+  // Writes the codes of VALUES, which form one group, to PACKED. FIRST is the index of the group's
+  // first value in the shard. If RESIDUAL is not empty, it is the same array as VALUES, and the
+  // function subtracts the decoded values from it.
   void EncodeCodes(std::span<const float> values, std::span<float> residual, size_t first,
                    const RandomKeys& keys, const FittedTable& fitted, std::byte* packed) const;
 

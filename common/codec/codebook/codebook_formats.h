@@ -1,6 +1,7 @@
 // The codecs of the codebook family. In this table, "head" lists the fields of the head with their
-// sizes in bytes, "bits" is the size of a code, and c is a code without its sign. The top bit of a
-// code is the sign of its value, except in int8.
+// sizes in bytes, "bits" is the size of a code, c is a code without its sign, and bits(levels) is
+// the number of binary digits of levels. The top bit of a code is the sign of its value, except in
+// int8.
 //
 //   codec         head         numbers per group    bits               value
 //   int8          zero (1)     s                    8                  s (c - zero)
@@ -14,16 +15,19 @@
 //
 // The encoder computes the numbers, and the head of log_4, as follows:
 //
-//   int8          s = (max - min) / 255, where max >= 0 and min <= 0 bound the values
-//   onebit        the means of the positive and of the negative values (Seide et al. 2014)
-//   onebit_sign   the mean magnitude (BytePS)
+//   int8          s = (max - min) / 255, where max >= 0 and min <= 0 bound the values; zero is the
+//                 code of the value 0
+//   onebit        p and m are the means of the positive and of the negative values (Seide et al.
+//                 2014)
+//   onebit_sign   a is the mean magnitude (BytePS)
 //   table_N       t(j) is the 99 j / 2^(N-1) percentile of the magnitudes (AdaPrec)
 //   lloyd_N       the numbers of table_N after 8 iterations of Lloyd's algorithm (Lloyd 1982);
 //                 lloyd_1: the mean magnitude
-//   twobit        t is a setting; magnitudes of t or more become t (MXNet)
-//   qsgd          the largest magnitude; codes are rounded at random, without bias (Alistarh et al.
-//                 2017)
-//   log_4         eight magnitudes in a constant ratio, from the smallest to the largest
+//   twobit        t is a setting; magnitudes of t or more become t, others 0 (MXNet)
+//   qsgd          a is the largest magnitude; codes are rounded at random, without bias (Alistarh
+//                 et al. 2017)
+//   log_4         a and b define eight magnitudes in a constant ratio, which cover the range from
+//                 the smallest to the largest magnitude
 //
 // A group is the whole shard, with two exceptions: a group of qsgd has 512 values, and the head of
 // onebit and onebit_sign contains the number of values per group, 0 for the whole shard. `a` of
@@ -41,15 +45,17 @@ const CodebookFormat& Int8Format();
 
 const CodebookFormat& OneBitFormat();
 const CodebookFormat& OneBitSignFormat();
-// Returns the settings of onebit and onebit_sign. Shape() of both formats refuses a GROUP that is
-// not a multiple of 8.
+// Returns the settings of onebit and onebit_sign with GROUP values per group, 0 for the whole
+// shard. If GROUP is not a multiple of 8, Shape() of both formats returns an error for the
+// settings' head.
 CodebookSettings OneBitSettings(uint32_t group);
 
 const CodebookFormat& TwoBitFormat();
 CodebookSettings TwoBitSettings(float threshold);
 
 const CodebookFormat& QsgdFormat();
-// Returns the settings of qsgd. QsgdFormat().Shape() refuses LEVELS outside 1 to 127.
+// Returns the settings of qsgd with LEVELS levels. If LEVELS is not 1 to 127, QsgdFormat().Shape()
+// returns an error for the settings' head.
 CodebookSettings QsgdSettings(uint32_t levels);
 
 const CodebookFormat& Log4Format();

@@ -62,7 +62,8 @@ TEST(CodebookTest, AFiniteStepOfInt8GivesFiniteValues) {
 }
 
 TEST(CodebookTest, Log4FallsInEvenRatiosFromTheLargest) {
-  // 0x4000 is the upper half of 2, and 128 stands for a ratio of 1/2.
+  // The head of this log_4 payload contains 0x4000, the upper half of the float 2, and 128, which
+  // stands for a ratio of 1 - 128/256 = 1/2.
   const std::vector<float> table = Table(Log4Format(), {}, HeadOf(0x00, 0x40, 128));
   EXPECT_EQ(table[7], 2);
   EXPECT_EQ(table[6], 1);

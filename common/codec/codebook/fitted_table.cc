@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// Sorts magnitudes by their bits: a radix sort with one pass per byte.
+// Sorts magnitudes, given as the bits of floats, by a radix sort with one pass per byte.
 void SortMagnitudes(std::vector<uint32_t>& magnitudes) {
   std::vector<uint32_t> other(magnitudes.size());
   for (int shift = 0; shift < 32; shift += 8) {
@@ -24,7 +24,8 @@ void SortMagnitudes(std::vector<uint32_t>& magnitudes) {
   }
 }
 
-// Returns COUNT magnitudes of VALUES in ascending order: one drawn from each of COUNT equal parts.
+// Splits VALUES into COUNT nearly equal parts, draws one magnitude at random from each part, and
+// returns the magnitudes in ascending order.
 std::vector<float> SortedSample(std::span<const float> values, size_t count) {
   std::vector<uint32_t> bits(count);
   for (size_t i = 0; i < count; ++i) {
@@ -38,7 +39,8 @@ std::vector<float> SortedSample(std::span<const float> values, size_t count) {
   return sample;
 }
 
-// Returns the percentile of SORTED at PART, 0 to 1, interpolated linearly.
+// Returns a quantile of the ascending array SORTED: 0.5 as PART gives the median. Interpolates
+// linearly between elements. REQUIRES: 0 <= part <= 1.
 float Percentile(std::span<const float> sorted, double part) {
   const double position = part * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(position);
@@ -47,13 +49,14 @@ float Percentile(std::span<const float> sorted, double part) {
   return static_cast<float>((1 - fraction) * sorted[below] + fraction * sorted[above]);
 }
 
-// Replaces each entry by the mean of the samples nearest to it: one iteration of Lloyd's algorithm
-// (Lloyd 1982).
+// Runs one iteration of Lloyd's algorithm (Lloyd 1982): replaces each table entry by the mean of
+// the samples that are nearer to it than to any other entry. SORTED contains the samples in
+// ascending order.
 void Refine(std::span<const float> sorted, std::span<float> entries) {
   auto begin = sorted.begin();
   for (size_t e = 0; e < entries.size(); ++e) {
-    // entries[e + 1] still has the value of the previous iteration, as the algorithm requires. No
-    // later sample reads entries[e].
+    // Lloyd's algorithm computes the boundary between two entries from their values before this
+    // iteration. Here entries[e] and entries[e + 1] still have these values.
     auto end = sorted.end();
     if (e + 1 < entries.size()) {
       const float middle = 0.5f * entries[e] + 0.5f * entries[e + 1];
@@ -105,8 +108,8 @@ class LloydTable final : public CodebookFormat {
   }
 };
 
-// lloyd_1: with one magnitude, Lloyd's algorithm gives the mean, which is computed without a
-// sample.
+// The format of lloyd_1. For a table of one magnitude, Lloyd's algorithm gives the mean magnitude,
+// which is computed from all values instead of a sample.
 class MeanTable final : public CodebookFormat {
  public:
   constexpr MeanTable()

@@ -11,8 +11,8 @@ namespace thinwire {
 
 inline constexpr int kLloydIterations = 8;
 
-// Returns the number of values to sample from a shard of COUNT values, to fit a table of
-// ENTRY_COUNT magnitudes.
+// Returns the sample size: the number of values that are drawn from a shard of COUNT values to fit
+// its table, which has ENTRY_COUNT magnitudes.
 constexpr size_t TableSampleCount(size_t count, size_t entry_count) {
   constexpr size_t kMin = 4096, kPerEntry = 128;
   return std::min(count, std::max(kMin, kPerEntry * entry_count));

@@ -18,8 +18,9 @@ class Int8 final : public CodebookFormat {
 
   void FillTable(const CodebookHead& head, std::span<const float> numbers, float scale,
                  std::span<float> table) const override {
-    // A product can exceed the largest float only for codes that the encoder does not use. Such a
-    // product is limited to the largest float, unless the step size is not finite.
+    // The product of the step size and (code - zero) exceeds the largest float only for codes that
+    // the encoder does not use. Such a product is limited to the largest float, unless the step
+    // size is not finite.
     constexpr float kMax = std::numeric_limits<float>::max();
     const auto zero = static_cast<float>(std::to_integer<int>(head[0]));
     for (size_t c = 0; c < table.size(); ++c) {
@@ -28,7 +29,7 @@ class Int8 final : public CodebookFormat {
     }
   }
 
-  // The range includes 0, so one code stands for exactly 0.
+  // The fitted range of values always includes 0, so one code decodes to exactly 0.
   void Fit(std::span<const float> values, CodebookHead& head,
            std::span<float> numbers) const override {
     SetNumbers(kernels::RangeWithZero(values), head, numbers);

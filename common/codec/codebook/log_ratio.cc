@@ -39,8 +39,10 @@ class Log4 final : public CodebookFormat {
     FillSignedTable(magnitude, scale, table);
   }
 
-  // Chooses the largest ratio (nearest to 1) whose eight steps cover the range from the largest to
-  // the smallest magnitude. Each table entry lies in the middle of its step.
+  // Divides the range from the largest to the smallest magnitude into eight intervals. The lower
+  // end of each interval is the upper end times a ratio, which is equal for all intervals: the
+  // ratio nearest to 1 with which eight intervals cover the range. Each table entry is the
+  // geometric mean of the ends of its interval.
   void Fit(std::span<const float> values, CodebookHead& head, std::span<float>) const override {
     const float largest = kernels::LargestMagnitude(values);
     float smallest = largest;
@@ -55,7 +57,8 @@ class Log4 final : public CodebookFormat {
       ratio = RatioOf(++reduction);
     }
     uint32_t bits = std::bit_cast<uint32_t>(largest * std::sqrt(ratio));
-    if (bits < 0x7F7F8000) bits += 0x8000;  // rounds, but not to infinity
+    // Rounds the float to its upper 16 bits, never up to infinity.
+    if (bits < 0x7F7F8000) bits += 0x8000;
     head[0] = static_cast<std::byte>(bits >> 16);
     head[1] = static_cast<std::byte>(bits >> 24);
     head[2] = static_cast<std::byte>(reduction);

@@ -18,8 +18,8 @@ float Mean(double sum, size_t count) {
   return count == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(count));
 }
 
-// onebit and onebit_sign. A value is negative if its sign bit is set, -0 included; its code is the
-// sign bit.
+// The formats of onebit and onebit_sign. The code of a value is its sign bit, so -0 counts as
+// negative.
 class OneBit : public CodebookFormat {
  public:
   constexpr OneBit(CodecId id, CodebookFit fit, size_t number_count)

@@ -50,8 +50,9 @@ class Qsgd final : public CodebookFormat {
     numbers[0] = kernels::LargestMagnitude(values);
   }
 
-  // Rounds a value between two levels up with a probability proportional to its distance from the
-  // lower level. Value i draws 16 bits from word i / 4 of the counter-based generator.
+  // Rounds each value at random to one of the two nearest levels. The probability of the upper
+  // level is proportional to the value's distance from the lower level. The 16 random bits of value
+  // i are a part of word i / 4 of the counter-based generator.
   void Code(std::span<const float> values, size_t first, const RandomKeys& keys,
             const FittedTable& fitted, std::span<uint8_t> codes) const override {
     std::array<uint64_t, kBlock / kDrawsInWord> words;
@@ -76,7 +77,8 @@ const CodebookFormat& QsgdFormat() {
 }
 
 CodebookSettings QsgdSettings(uint32_t levels) {
-  // The head stores the levels in one byte. Larger numbers become 255, which Shape refuses.
+  // The head stores the number of levels in one byte. Numbers above 255 are stored as 255, which
+  // Shape() refuses.
   return {.head = {static_cast<std::byte>(std::min(levels, uint32_t{255}))}};
 }
 

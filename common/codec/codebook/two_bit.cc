@@ -13,7 +13,8 @@ class TwoBit final : public CodebookFormat {
     FillSignedTable([&](size_t code) { return code == 0 ? 0.0f : numbers[0]; }, scale, table);
   }
 
-  // Does nothing: the only number, the threshold, is a setting and does not depend on the values.
+  // Does nothing, because the only number of a twobit group is the threshold, which is a setting
+  // and does not depend on the values.
   void Fit(std::span<const float>, CodebookHead&, std::span<float>) const override {}
 
   void Code(std::span<const float> values, size_t, const RandomKeys&, const FittedTable& fitted,

@@ -23,21 +23,22 @@ constexpr int kMaxOrder = 31;
 // The largest width in bits of q = u + 2^order, where u is 0 to 2^32 - 2 (ulp_delta.h).
 constexpr int kMaxBits = 33;
 
-// Returns the number u (ulp_delta.h) of the difference between FROM and TO. u is small if the
-// difference is small, positive or negative. REQUIRES: the difference is not 0.
+// Returns the unsigned number u that ulp_delta.h defines for the difference between the floats FROM
+// and TO. u is small if the difference is small, positive or negative. REQUIRES: the difference is
+// not 0.
 uint32_t Coded(float from, float to) {
   const auto difference =
       static_cast<int32_t>(kernels::OrdinalOfFloat(to) - kernels::OrdinalOfFloat(from));
   return ((static_cast<uint32_t>(difference) << 1) ^ static_cast<uint32_t>(difference >> 31)) - 1;
 }
 
-// Returns the difference that Coded maps to CODED.
+// Returns the difference that the unsigned number CODED stands for: the inverse of Coded().
 uint32_t DifferenceOf(uint32_t coded) {
   const uint32_t zigzag = coded + 1;
   return (zigzag >> 1) ^ (0 - (zigzag & 1));
 }
 
-// Returns the number of bits that the variable-length code of the unsigned number CODED takes.
+// Returns the length in bits of the exponential Golomb code of CODED with order ORDER.
 int CodeBits(uint32_t coded, int order) {
   return 2 * std::bit_width(coded + (uint64_t{1} << order)) - 1 - order;
 }
@@ -47,8 +48,8 @@ struct Choice {
   size_t bits;
 };
 
-// Returns the order that takes the fewest bits by an estimate, which rounds each number down to a
-// power of two.
+// Returns the order of the exponential Golomb code for which the numbers in CODED take the fewest
+// bits by an estimate. The estimate rounds each number down to a power of two.
 Choice ChooseOrder(std::span<const uint32_t> coded) {
   std::array<size_t, kMaxBits> widths{};
   for (const uint32_t number : coded) ++widths[std::bit_width(number)];
@@ -73,12 +74,12 @@ class BitWriter {
  public:
   explicit BitWriter(std::byte* out) : out_(out) {}
 
-  // REQUIRES: BITS < 2^COUNT, COUNT <= 33.
+  // Appends BITS as COUNT bits. REQUIRES: BITS < 2^COUNT, COUNT <= 33.
   void Put(uint64_t bits, int count) {
     word_ |= bits << count_;
     count_ += count;
     while (count_ >= 32) PutBytes(4);
-    // word_ now contains at most 31 bits, so the next 33 bits fit.
+    // word_ now contains at most 31 bits. The next call adds at most 33 bits, so 64 bits suffice.
   }
   void Finish() { PutBytes((count_ + 7) / 8); }
 
@@ -95,7 +96,7 @@ class BitWriter {
   int count_ = 0;
 };
 
-// Reads codes and never reads beyond its bytes. Not thread-safe.
+// Reads exponential Golomb codes and never reads beyond the given bytes. Not thread-safe.
 class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -149,7 +150,8 @@ class BitReader {
   int count_ = 0;
 };
 
-// A payload in one span, split into its parts. REQUIRES: the payload contains a complete head.
+// The payload of a ULP delta, copied to one span if necessary, and split into head, indices and
+// codes. REQUIRES: the payload contains a complete head.
 struct Parts {
   Parts(const ByteChain& payload, size_t count) : bytes(payload.Contiguous(scratch)) {
     std::memcpy(&entry_count, bytes.data(), sizeof(entry_count));
@@ -160,7 +162,7 @@ struct Parts {
   Parts& operator=(const Parts&) = delete;
 
   bool has_indices() const { return bytes.size() >= kHeadBytes + index_bytes; }
-  // Both functions REQUIRE has_indices().
+  // indices() and codes() REQUIRE that has_indices() is true.
   std::span<const std::byte> indices() const { return bytes.subspan(kHeadBytes, index_bytes); }
   std::span<const std::byte> codes() const { return bytes.subspan(kHeadBytes + index_bytes); }
 

@@ -7,12 +7,12 @@
 //   number(v)  = bits(v) if the sign bit is clear, else bits(v) xor 0x7FFFFFFF, as a 32-bit integer
 //   difference = number(new) - number(old), modulo 2^32: the distance in units in the last place
 //
-//   payload = k (4) | order (1) | k indices (elias_fano of index_code.h) | k codes
+//   payload = k (4 bytes) | order (1 byte) | k indices (elias_fano of index_code.h) | k codes
 //
-// The code of entry i is the exponential Golomb code of u = 2 |difference| - 1 - (difference < 0).
-// Let q = u + 2^order, and let w be the number of bits of q. The code consists of w - 1 - order
-// zeros, a one, and the w - 1 low bits of q. Bits fill each byte from the lowest bit on, and zeros
-// fill the last byte.
+// k is the number of values that change. The code of entry i is the exponential Golomb code of
+// u = 2 |difference| - 1 - (difference < 0). Let q = u + 2^order, and let w be the
+// number of bits of q. The code consists of w - 1 - order zeros, a one, and the w - 1 low bits of
+// q. Bits fill each byte from the lowest bit on, and zeros fill the last byte.
 //
 // The encoder chooses the order that makes the codes shortest. In training, a difference takes 23
 // to 28 bits, and a value in fp32 takes 32 (docs/deltas.md). (Golomb 1966; Teuhola 1978.)
@@ -49,8 +49,8 @@ class UlpDelta {
   // Returns the number of values that change.
   size_t entry_count() const { return entry_count_; }
 
-  // Calls block(indices, differences) for all entries, up to 1,024 at a time, with ascending
-  // indices. Both spans are valid during the call.
+  // Calls block(indices, differences) for consecutive blocks of at most 1,024 entries, with
+  // ascending indices. Both spans are valid during the call.
   using EntryFunction = absl::FunctionRef<void(std::span<const uint32_t> indices,
                                                std::span<const uint32_t> differences)>;
   void ForEachEntry(EntryFunction block) const;

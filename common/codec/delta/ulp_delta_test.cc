@@ -31,7 +31,7 @@ std::vector<uint32_t> Different(const Floats& a, const Floats& b) {
   return indices;
 }
 
-// Returns the bytes of PAYLOAD with each byte in a separate piece.
+// Returns the bytes of PAYLOAD as a chain in which each byte is a separate piece.
 ByteChain InPieces(const ByteChain& payload) {
   ByteChain pieces;
   for (size_t i = 0; i < payload.size(); ++i) pieces.Append(payload.Sub(i, 1));
@@ -105,7 +105,8 @@ TEST(UlpDeltaTest, SmallChangesTakeFewBytes) {
   const Floats changes = Draw(100000, 1e-4f, 4);
   Floats to = from;
   for (size_t i = 0; i < to.size(); ++i) to[i] += changes[i];
-  // A difference takes about 6 bits fewer than the 32 bits of a value.
+  // The changes are about 500 times smaller than the values. Therefore an entry, a difference with
+  // its index, takes less than 24 bits, whereas a value in fp32 takes 32 bits.
   EXPECT_LT(RoundTrip(from, to), 100000u * 3);
   for (size_t i = 0; i < to.size(); ++i) to[i] = std::nextafter(from[i], 1.0f);
   EXPECT_EQ(RoundTrip(from, to), 5 + 100000u / 2)
@@ -113,8 +114,9 @@ TEST(UlpDeltaTest, SmallChangesTakeFewBytes) {
 }
 
 // 3 of 8 values change: 1.0 to the next float above it, 2.0 to the next below it, and 0.0 to -0.0.
-// The differences 1, -1 and -1 are coded as 1, 0 and 0, in order 0 as the bits 010 1 1 from the
-// lowest on.
+// The differences, counted in floats, are 1, -1 and -1. The format maps the difference 1 to the
+// unsigned number 1, and -1 to 0. It writes these numbers in exponential Golomb code of order 0, in
+// which 1 is 010 and 0 is 1, with the lowest bit first.
 TEST(UlpDeltaTest, ThePayloadMatchesItsDocumentation) {
   const Floats from = {1, 5, 5, 2, 5, 5, 0, 5};
   Floats to = from;
@@ -159,7 +161,7 @@ TEST(UlpDeltaTest, MalformedPayloadsAreRefused) {
   EXPECT_NE(Error(bad, 1000), "");
 }
 
-// Every payload that Check accepts can be applied. Sanitizers watch the bounds.
+// Every payload that Check accepts can be applied. A sanitizer detects accesses out of bounds.
 TEST(UlpDeltaTest, DamagedPayloadsAreRefusedOrApplied) {
   const Floats from = Draw(300, 1, 6);
   Floats to = from;

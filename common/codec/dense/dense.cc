@@ -63,7 +63,9 @@ class NumberFormat final : public ValueFormat {
     return UnitOfScaleByte(std::to_integer<uint8_t>(body.chain.At(body.offset)));
   }
 
-  // Calls run for the codes of COUNT values from index FIRST on (ForEachCodeRun in code_runs.h).
+  // Calls run(codes, i, n) for each run of n consecutive codes in one piece of memory
+  // (code_runs.h). The first code of a run is code number i of the requested codes.
+  // The runs together contain the codes of the COUNT values from index FIRST on.
   template <typename Run>
   static void ForEachRun(const ValueBody& body, size_t first, size_t count, const Run& run) {
     const size_t offset = body.offset + kScaleBytes<Format> + first * kCodeBytes<Format>;

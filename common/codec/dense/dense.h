@@ -17,7 +17,7 @@
 
 namespace thinwire {
 
-// The functions below REQUIRE that ID belongs to the dense family.
+// The functions below REQUIRE that the codec with the id ID belongs to the dense family.
 
 // Returns the payload format of codec ID.
 const ValueFormat* DenseFormat(CodecId id);

@@ -10,8 +10,8 @@
 
 namespace thinwire {
 
-// Returns f(format), where `format` is an object of the number format of codec ID. REQUIRES: ID
-// belongs to the dense family; other ids are treated as fp32.
+// Returns f(format), where `format` is an object of the number format of codec ID. REQUIRES: ID is
+// the id of a dense codec; other ids are treated as fp32.
 template <typename F>
 auto WithFormat(CodecId id, const F& f) {
   switch (id) {
@@ -28,13 +28,15 @@ auto WithFormat(CodecId id, const F& f) {
   }
 }
 
-// The size in bytes of the scale that precedes the codes (0: no scale), and of one code.
+// kScaleBytes is the size in bytes of the scale that precedes the codes, 0 for a format without
+// scale. kCodeBytes is the size in bytes of one code.
 template <typename Format>
 inline constexpr size_t kScaleBytes = Format::kScaled ? 1 : 0;
 template <typename Format>
 inline constexpr size_t kCodeBytes = sizeof(typename Format::Code);
 
-// Returns kScaleBytes of the format of codec ID. REQUIRES: ID belongs to the dense family.
+// Returns the size in bytes of the scale in a payload of codec ID, 0 if the codec has no scale.
+// REQUIRES: ID belongs to the dense family.
 inline size_t ScaleBytes(CodecId id) {
   return WithFormat(id, []<typename Format>(Format) { return kScaleBytes<Format>; });
 }

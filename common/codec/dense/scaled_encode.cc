@@ -15,12 +15,14 @@ namespace {
 
 using Format = kernels::Fp8E4m3;
 
-// A block of gradients and one of residuals fit the first-level cache.
+// The number of values in a block. A block of gradients and a block of residuals together fit the
+// first-level cache.
 constexpr size_t kBlockValues = 2048;
 
 constexpr std::array<float, kBlockValues> kZeros{};
 
-// Calls block(first, n) for consecutive blocks of COUNT values.
+// Splits COUNT values into consecutive blocks. Calls block(first, n) for each block, where FIRST is
+// the index of its first value and N its number of values.
 template <typename Block>
 void ForEachBlock(size_t count, const Block& block) {
   for (size_t first = 0; first < count; first += kBlockValues) {
@@ -33,7 +35,8 @@ constexpr float kLargestCode = kernels::DecodeValue<Format>(Format::kMaxFinite);
 }  // namespace
 
 uint8_t ScaleByteFor(float largest_magnitude) {
-  // 448 is 1.75 * 2^8: a mantissa above 1.75 needs the next power of two.
+  // The largest fp8_e4m3 number is 448 = 1.75 * 2^8. The unit for a magnitude m * 2^e with 1 <= m
+  // <= 1.75 is therefore 2^(e - 8), and for m > 1.75 it is 2^(e - 7).
   const uint32_t bits = std::bit_cast<uint32_t>(largest_magnitude) & 0x7FFFFFFF;
   const int exponent = static_cast<int>(bits >> 23) - 8;
   const int rounded_up = exponent + ((bits & 0x7FFFFF) > 0x600000 ? 1 : 0);
@@ -56,8 +59,8 @@ void EncodeScaled(std::span<const float> values, std::byte* out) {
     if (wanted > scale) grown_at = first;
     scale = std::max(scale, wanted);
     const float unit = UnitOfScaleByte(scale);
-    // A magnitude above the range of the largest unit, or a value that is not finite, must be
-    // saturated. EncodeWithin does not saturate.
+    // EncodeWithin requires that no value exceeds the range of the unit. Values that are not finite
+    // or exceed the range of the largest unit must be saturated, which Encode does.
     if (!(largest <= kLargestCode * unit)) encode = kernels::Encode<Format>;
     encode(block, unit, codes + first);
   });
@@ -81,9 +84,10 @@ void EncodeScaledFeedback(std::span<const float> gradient, std::span<float> resi
     kernels::EncodeFeedback<Format>(added, block, UnitOfScaleByte(scale), codes + first);
   });
   ForEachBlock(grown_at, [&](size_t first, size_t n) {
-    // The decoded value plus the residual is exactly v, except for the sign of a zero. A decoded
-    // value differs from v by at most half a unit in the last place of the code, so neither the
-    // earlier subtraction nor this addition rounds.
+    // Restores v, the sum of gradient and residual, as the decoded value plus the new residual. The
+    // result is exact, except for the sign of a zero: a decoded value differs from v by at most
+    // half a unit in the last place of the code, so neither the earlier subtraction nor this
+    // addition rounds.
     const auto block = residual.subspan(first, n);
     const float unit = UnitOfScaleByte(scales[first / kBlockValues]);
     kernels::DecodeAdd<Format>(codes + first, unit, 1.0f, block);

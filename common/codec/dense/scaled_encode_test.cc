@@ -18,7 +18,7 @@ namespace {
 using Format = kernels::Fp8E4m3;
 using Bytes = std::vector<std::byte>;
 
-// Encodes with one pass for the scale and one for the codes.
+// The reference encoder: makes one pass over the values for the scale and one for the codes.
 Bytes EncodedInTwoPasses(const std::vector<float>& values) {
   Bytes bytes(1 + values.size());
   const uint8_t scale = ScaleByteFor(kernels::LargestMagnitude(values));
@@ -27,7 +27,8 @@ Bytes EncodedInTwoPasses(const std::vector<float>& values) {
   return bytes;
 }
 
-// Returns normal values whose standard deviation grows by 2^DOUBLINGS from the first to the last.
+// Returns normally distributed values. Their standard deviation grows by a factor of 2^DOUBLINGS
+// from the first to the last value.
 std::vector<float> Growing(size_t count, double doublings, uint32_t seed) {
   std::vector<float> values = Gauss(count, seed);
   for (size_t i = 0; i < count; ++i) {

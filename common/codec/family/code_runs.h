@@ -1,5 +1,5 @@
-// Splits codes of a fixed size that lie in a ByteChain into runs that each lie in one piece of
-// memory.
+// Splits the codes of a payload, which have a fixed size and lie in a ByteChain, into runs. All
+// codes of a run lie in one piece of memory.
 #ifndef THINWIRE_COMMON_CODEC_FAMILY_CODE_RUNS_H_
 #define THINWIRE_COMMON_CODEC_FAMILY_CODE_RUNS_H_
 
@@ -21,7 +21,7 @@ template <typename Run>
 void ForEachCodeRun(const ByteChain& chain, size_t offset, size_t code_bytes, size_t count,
                     const Run& run) {
   std::array<std::byte, 8> straddler;
-  size_t gathered = 0;  // number of bytes in `straddler`
+  size_t gathered = 0;  // number of bytes copied to `straddler`
   size_t first = 0;
   for (const ByteChain::Piece& piece : chain.pieces()) {
     std::span<const std::byte> bytes = piece.bytes;

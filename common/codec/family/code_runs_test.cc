@@ -13,7 +13,8 @@ std::vector<std::byte> ConsecutiveBytes(size_t count) {
   return bytes;
 }
 
-// Returns the bytes of all runs and checks that the runs are consecutive.
+// Returns the bytes of the COUNT codes that begin at byte OFFSET of CHAIN, as ForEachCodeRun passes
+// them to its callback. Checks that each call continues where the previous call ended.
 template <size_t kCodeBytes>
 std::vector<std::byte> BytesOfRuns(const ByteChain& chain, size_t offset, size_t count) {
   std::vector<std::byte> seen;

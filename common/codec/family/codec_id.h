@@ -7,8 +7,9 @@
 
 namespace thinwire {
 
-// The id of a codec: the first byte of a payload, and the `read_codec` of a read. The id of a
-// removed codec is never reused.
+// The id of a codec. It is the first byte of a payload, and a request for parameters contains it in
+// the field `read_codec` (proto/parameter_service.proto). The id of a removed codec is never
+// reused.
 enum class CodecId : uint8_t {
   kFp32 = 1,
   kFp16 = 2,

@@ -19,8 +19,8 @@ namespace thinwire {
 // The keys of the counter-based random generator (kernels/mix_bits.h) that random codecs use. Equal
 // keys and values give equal payloads, so a replay is exact.
 struct RandomKeys {
-  uint64_t shared = 0;      // the key of a step and shard, equal for all workers
-  uint64_t per_worker = 0;  // the key of a step, shard and worker, different for each worker
+  uint64_t shared = 0;      // the key of one step of one shard, equal for all workers
+  uint64_t per_worker = 0;  // the key of one step of one shard, different for each worker
 };
 
 // State of one shard that a codec keeps between calls. The state affects only speed, never the
@@ -29,7 +29,7 @@ struct CodecMemory {
   uint32_t threshold = 0;  // topk: the collection threshold of kernels/top_k.h
 };
 
-// One call encodes a whole shard. Immutable. Thread-safe.
+// A codec with its settings. One call encodes a whole shard. Immutable. Thread-safe.
 class Codec {
  public:
   virtual ~Codec() = default;

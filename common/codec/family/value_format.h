@@ -38,10 +38,11 @@ class ValueFormat {
   // Returns whether all values are finite and have magnitudes up to LIMIT. A codebook format tests
   // every entry of its tables, including entries that no value uses.
   virtual bool IsWithin(const ValueBody& body, float limit) const = 0;
-  // Sets OUT to SCALE times the values from index FIRST on. REQUIRES: FIRST is a multiple of 8.
+  // Decodes out.size() values from index FIRST on, and sets OUT to SCALE times these values.
+  // REQUIRES: FIRST is a multiple of 8.
   virtual void Decode(const ValueBody& body, size_t first, float scale,
                       std::span<float> out) const = 0;
-  // Adds SCALE times the values to SUM. REQUIRES: sum.size() == body.count.
+  // Decodes all values and adds SCALE times each value to SUM. REQUIRES: sum.size() == body.count.
   virtual void DecodeAdd(const ValueBody& body, float scale, std::span<float> sum) const = 0;
 
  protected:

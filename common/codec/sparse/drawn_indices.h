@@ -22,7 +22,8 @@ class DrawnIndices {
   DrawnIndices(uint64_t draw, size_t count, size_t universe)
       : draw_(draw), count_(count), universe_(universe) {}
 
-  // Fills OUT with the next indices and returns their number. REQUIRES: that many indices are left.
+  // Fills OUT with the next indices and returns the number of elements of OUT. REQUIRES: at least
+  // that many indices have not been returned yet.
   size_t Next(std::span<uint32_t> out) {
     for (uint32_t& index : out) {
       const uint64_t begin = next_ * universe_ / count_, end = (next_ + 1) * universe_ / count_;

@@ -16,8 +16,8 @@ constexpr size_t kWordBytes = sizeof(uint64_t);
 int LowBits(IndexCoder coder, size_t count, size_t universe) {
   if (count == 0) return 0;
   if (coder == IndexCoder::kEliasFano) return std::bit_width(universe / count) - 1;
-  // For geometrically distributed gaps of mean m the best parameter is about 0.481 m (Kiely 2004),
-  // rounded up to a power of two.
+  // For gaps with a geometric distribution of mean m, the best parameter of a Golomb code is about
+  // 0.481 m (Kiely 2004). A Rice code requires a power of two, so the parameter is rounded up.
   const size_t least = universe * 481 / (count * 1000);
   return least <= 1 ? 0 : std::bit_width(least - 1);
 }
@@ -33,13 +33,14 @@ size_t MaxUpperBytes(IndexCoder coder, size_t count, size_t universe) {
   return (count + ((universe - 1) >> low_bits) + 1 + 7) / 8;
 }
 
-// Returns whether the unused bits of the low part's last byte are 0.
+// Returns whether zeros fill the last byte of the low part of CODE, which has LOW_BITS bits.
 bool LowPaddingIsZero(std::span<const std::byte> code, size_t low_bits) {
   if (low_bits % 8 == 0) return true;
   return std::to_integer<int>(code[low_bits / 8]) >> (low_bits % 8) == 0;
 }
 
-// Returns the 8 bytes at offset BYTE; bytes beyond the end of BYTES are 0.
+// Returns the 8 bytes of BYTES from offset BYTE on, as an integer. Bytes beyond the end of BYTES
+// count as 0.
 uint64_t WordAt(std::span<const std::byte> bytes, size_t byte) {
   uint64_t word = 0;
   if (byte + kWordBytes <= bytes.size()) {
@@ -50,7 +51,8 @@ uint64_t WordAt(std::span<const std::byte> bytes, size_t byte) {
   return word;
 }
 
-// Writes the low BITS bits of consecutive numbers, a word at a time. Not thread-safe.
+// Writes the low BITS bits of each number that is passed to Put(), without gaps between the
+// numbers. Writes to memory in words of 8 bytes. Not thread-safe.
 class LowWriter {
  public:
   LowWriter(int bits, std::byte* out)
@@ -76,10 +78,11 @@ class LowWriter {
   const uint64_t mask_;
   std::byte* out_;
   uint64_t word_ = 0;
-  unsigned used_ = 0;  // the number of bits in the word, below 64
+  unsigned used_ = 0;  // the number of bits used in word_, below 64
 };
 
-// Sets bits of BYTES in ascending order; all other bits become 0. Not thread-safe.
+// Sets single bits of BYTES, in ascending order of their positions; all other bits become 0. Not
+// thread-safe.
 class BitWriter {
  public:
   explicit BitWriter(std::span<std::byte> bytes) : bytes_(bytes) {
@@ -89,7 +92,7 @@ class BitWriter {
   void Set(size_t bit) {
     const size_t at = bit / 64 * kWordBytes;
     if (at != at_) {
-      std::memcpy(bytes_.data() + at_, &word_, kWordBytes);  // a whole word: another follows
+      std::memcpy(bytes_.data() + at_, &word_, kWordBytes);  // in bounds: BIT is in a later word
       at_ = at;
       word_ = 0;
     }
@@ -102,7 +105,7 @@ class BitWriter {
 
  private:
   const std::span<std::byte> bytes_;
-  size_t at_ = 0;  // the byte offset of the word
+  size_t at_ = 0;  // the byte offset of word_ in bytes_
   uint64_t word_ = 0;
 };
 
@@ -211,8 +214,9 @@ bool IndexReader::FindBit() {
 bool IndexReader::MoreBits() { return FindBit(); }
 
 size_t IndexReader::Next(std::span<uint32_t> out) {
-  // In all codes except the shortest, at least 8 bytes follow each byte of the low part, so a whole
-  // word can be read.
+  // low_at reads 8 bytes from a byte of the code's low part on. If the upper part, which follows
+  // the low part, has at least 8 bytes, this read does not exceed the code. Otherwise,
+  // checked_low_at is used.
   const auto low_at = [&](size_t bit) {
     uint64_t word;
     std::memcpy(&word, code_.data() + bit / 8, kWordBytes);
@@ -238,15 +242,18 @@ size_t IndexReader::NextOf(std::span<uint32_t> out, const LowAt& low_at) {
   uint64_t least = least_;
   size_t filled = 0;
   while (filled < out.size() && FindBit()) {
-    // Processes the set bits of one word. The local copies allow the compiler to use registers.
+    // Each set bit of the code's upper part gives one index. Local copies of the members allow the
+    // compiler to keep them in registers.
     uint64_t word = word_;
     const size_t first_bit = upper_byte_ * 8;
     for (; word != 0 && filled < out.size(); word &= word - 1, ++filled, low_bit += low_bits) {
       const size_t bit = first_bit + static_cast<size_t>(std::countr_zero(word));
-      // The bit of index i is at position i or above, so this does not wrap around.
+      // UPPER is never negative. With elias_fano, the set bit of index i is at position i or above.
+      // With golomb_rice, each set bit is at position `after_last` or above.
       const uint64_t upper = bit - (gaps ? after_last : next_ + filled);
       after_last = bit + 1;
-      // A malformed payload can decode to a number of more than 32 bits.
+      // A malformed payload can decode to an index of more than 32 bits, which is limited to
+      // 2^32 - 1.
       const uint64_t number = upper << low_bits | (low_at(low_bit) & low_mask);
       const uint64_t index = std::min<uint64_t>(gaps ? least + number : number, UINT32_MAX);
       out[filled] = static_cast<uint32_t>(index);

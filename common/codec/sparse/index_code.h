@@ -27,7 +27,8 @@
 
 namespace thinwire {
 
-// All functions REQUIRE count <= universe < 2^32.
+// All functions REQUIRE count <= universe < 2^32, where COUNT is the number of indices and UNIVERSE
+// is larger than each index.
 
 // Returns the largest possible length in bytes of a code of COUNT indices. Every elias_fano code
 // has this length.
@@ -49,27 +50,28 @@ class IndexReader {
   // the code ends.
   size_t Next(std::span<uint32_t> out);
 
-  // Returns whether the upper part has a set bit that has not been read.
+  // Returns whether the upper part of the code has a set bit that has not been read.
   bool MoreBits();
-  // Returns whether the last bit that was read lies in the last byte of the code.
+  // Returns whether the last set bit that was read lies in the last byte of the code.
   bool AtLastByte() const { return (after_last_ + 7) / 8 == upper_.size(); }
 
  private:
-  // low_at(bit) returns the bits of the code from BIT on.
+  // low_at(bit) returns the bits of the code from position BIT on, the first one as the lowest bit.
   template <IndexCoder kCoder, typename LowAt>
   size_t NextOf(std::span<uint32_t> out, const LowAt& low_at);
-  // Advances word_ to the next 64 bits that are not all 0. Returns false at the end of the code.
+  // If all bits of word_ are 0, advances word_ to the next 64 bits of the code's upper part that
+  // contain a set bit. Returns false at the end of the code.
   bool FindBit();
 
   const IndexCoder coder_;
   const int low_bits_;
   const std::span<const std::byte> code_;
   const std::span<const std::byte> upper_;
-  size_t upper_byte_ = 0;  // the offset of word_ in the upper part
-  uint64_t word_ = 0;      // the unread bits of the upper part from upper_byte_ on
+  size_t upper_byte_ = 0;  // the byte offset of word_ in upper_
+  uint64_t word_ = 0;      // the unread bits among the 64 bits of upper_ from upper_byte_ on
   size_t next_ = 0;        // the number of indices read
   uint64_t least_ = 0;     // the smallest possible next index: the last index + 1
-  size_t after_last_ = 0;  // the position after the last set bit that was read in the upper part
+  size_t after_last_ = 0;  // the position in upper_ after the last set bit that was read
 };
 
 // Returns OK if CODE is the result of EncodeIndices for some COUNT indices below UNIVERSE,

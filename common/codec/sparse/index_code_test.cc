@@ -74,15 +74,15 @@ TEST(IndexCodeTest, AThousandthTakesTwelveBitsAnIndexOrLess) {
   EXPECT_NEAR(bits(IndexCoder::kGolombRice), 11.49, 0.05);
 }
 
-// Indices 2, 3 and 21 below 24: l = 2, and the gaps are 2, 0 and 17. The low bits are 10, 00 and
-// 01; the upper bits 0, 0 and 4 are 1, 1 and 00001 in unary.
+// The example has the indices 2, 3 and 21 below 24, so l = 2 and the gaps are 2, 0 and 17. The low
+// bits of the gaps are 10, 00 and 01. Their upper bits are 0, 0 and 4, in unary 1, 1 and 00001.
 TEST(IndexCodeTest, AGolombRiceCodeIsAsDocumented) {
   EXPECT_EQ(Encoded(IndexCoder::kGolombRice, {2, 3, 21}, 24),
             (std::vector<std::byte>{std::byte{0b01'00'10}, std::byte{0b1000011}}));
 }
 
-// Universe 1000 and 10 indices: l = 6, a low part of 60 bits and 4 bits of padding, an upper part
-// of 10 + 15 + 1 bits.
+// The code of 10 indices below 1000 has l = 6. Its low part has 60 bits and 4 bits of padding, and
+// its upper part has 10 + 15 + 1 bits.
 class DamagedCodeTest : public testing::Test {
  protected:
   const std::vector<uint32_t> indices_ = {3, 70, 71, 300, 301, 302, 500, 700, 998, 999};
@@ -114,12 +114,12 @@ TEST_F(DamagedCodeTest, AFlippedBitOfTheUpperPartIsRefused) {
 }
 
 TEST_F(DamagedCodeTest, AnIndexBeyondTheUniverseIsRefused) {
-  code_[7] = std::byte{0x0A};  // changes the low bits of index 9 from 39 to 43
+  code_[7] = std::byte{0x0A};  // changes the low bits of the last index, 999, from 39 to 43
   EXPECT_EQ(Error(), "index 9: too large (expected below 1000, got 1003)");
 }
 
 TEST_F(DamagedCodeTest, IndicesThatDoNotAscendAreRefused) {
-  Flip(12);  // changes the low bits of index 2 from 71 - 64 = 7 to 6, those of index 1
+  Flip(12);  // changes the third index from 71 to 70, which equals the second index
   EXPECT_EQ(Error(), "index 2: not ascending (expected above 70, got 70)");
 }
 
@@ -133,8 +133,8 @@ TEST(IndexCodeTest, AGolombRiceCodeEndsWithItsLastBit) {
             "3 indices below 100: wrong length (expected 3 to 4 bytes, got 2)");
 }
 
-// For arbitrary bytes the check ends, and every code that it accepts has ascending indices and
-// encodes to itself.
+// For arbitrary bytes, CheckIndices terminates. If it accepts a code, the decoded indices are
+// ascending and encode to the same bytes.
 TEST(IndexCodeTest, EveryCodeThatPassesTheCheckEncodesToItself) {
   std::mt19937 random(11);
   for (const IndexCoder coder : kCoders) {

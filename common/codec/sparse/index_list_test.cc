@@ -53,16 +53,18 @@ TEST(IndexListTest, MoreIndicesThanValuesAreRefused) {
               HasSubstr("too many (expected at most 1000, got 4294967295)"));
 }
 
-// 500 and 499 have the same upper bits, so only their low bits show the order.
+// The indices 500 and 499 have equal upper bits in Elias-Fano code, so only their low bits show
+// that they descend.
 TEST(IndexListTest, IndicesThatDescendOrExceedTheUniverseAreRefused) {
   EXPECT_NE(ErrorOf(BytesOf(EncodeIndexList(Indices{500, 499}, 1000)), 1000), "");
   EXPECT_NE(ErrorOf(BytesOf(EncodeIndexList(Indices{500, 500}, 1000)), 1000), "");
-  // Both universes give codes of the same length.
+  // A list for indices below 1002 is decoded as a list for indices below 1000. Codes of both have
+  // the same length, so only a check of the index itself can refuse the index 1001.
   EXPECT_NE(ErrorOf(BytesOf(EncodeIndexList(Indices{1001}, 1002)), 1000), "");
   EXPECT_EQ(ErrorOf(BytesOf(EncodeIndexList(Indices{999}, 1002)), 1000), "");
 }
 
-// Therefore a damaged list is either refused or equals the encoding of another list.
+// A damaged list is refused, or its bytes are the correct encoding of another list.
 TEST(IndexListTest, EveryDecodedListEncodesToTheSameBytes) {
   std::mt19937 random(1);
   int refused = 0;

@@ -16,8 +16,7 @@
 
 namespace thinwire {
 
-// Both functions REQUIRE that 0 < density <= 1 and that VALUES, which encodes the sent values, is a
-// dense codec.
+// Both functions REQUIRE: 0 < density <= 1; VALUES, the codec of the sent values, is dense.
 
 // Returns a topk codec that sends at least LEAST values of each shard at any density. REQUIRES:
 // least >= 1.

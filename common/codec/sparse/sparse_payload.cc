@@ -110,7 +110,8 @@ absl::StatusOr<SparseLayout> SparseLayout::CheckLengths(const SparseFormat& form
   const ValueBody values = layout.Values(payload);
   ASSIGN_OR_RETURN(const size_t bytes, layout.values_->BodyBytes(values));
   layout.indices_offset_ = values.offset + bytes;
-  // Coded indices follow the values; a payload with drawn indices ends after the values.
+  // In a topk payload, the encoded indices follow the values. A randomk payload contains no indices
+  // and ends after the values.
   const bool long_enough = payload.size() >= layout.indices_offset_;
   if (!long_enough || (DrawsIndices(format) && payload.size() > layout.indices_offset_)) {
     return absl::InvalidArgumentError(
@@ -141,7 +142,8 @@ bool SparseLayout::IsWithin(const ByteChain& payload, float limit) const {
 template <typename Reader>
 void SparseLayout::ForEachEntryOf(const ByteChain& payload, Reader reader,
                                   EntryFunction block) const {
-  // Indices and values of a block take 16 KiB and stay in the first-level cache.
+  // The block size. The indices and values of a block take 16 KiB and stay in the first-level
+  // cache.
   constexpr size_t kBlockValues = 2048;
   std::array<uint32_t, kBlockValues> indices;
   std::array<float, kBlockValues> values;

@@ -6,7 +6,8 @@
 //
 // A varint has 7 bits per byte, the lowest bits first. The top bit of a byte is set if another byte
 // of the varint follows. A varint must have the minimum number of bytes. The k values form a
-// complete dense payload, in any dense codec.
+// complete dense payload, in any dense codec. `coder` is 0 or 1, the id of the index coder. `draw`
+// is a random number from which the decoder computes the indices.
 #ifndef THINWIRE_COMMON_CODEC_SPARSE_SPARSE_PAYLOAD_H_
 #define THINWIRE_COMMON_CODEC_SPARSE_SPARSE_PAYLOAD_H_
 
@@ -27,7 +28,7 @@ namespace thinwire {
 struct SparseFormat {
   enum class Indices {
     kCoded,  // the payload contains the indices
-    kDrawn,  // the draw in the head determines the indices
+    kDrawn,  // the indices are computed from the number `draw` in the head
   };
   CodecId id;
   Indices indices;
@@ -38,26 +39,26 @@ inline constexpr SparseFormat kRandomKFormat = {CodecId::kRandomK, SparseFormat:
 // The head of a payload. A value type.
 struct SparseHead {
   SparseFormat format = kTopKFormat;
-  size_t entry_count = 0;                     // k
+  size_t entry_count = 0;                     // the number of sent values
   IndexCoder coder = IndexCoder::kEliasFano;  // the encoding of the indices, if kCoded
-  uint64_t draw = 0;                          // the number that determines the indices, if kDrawn
+  uint64_t draw = 0;                          // randomk: the random seed of the indices; topk: 0
 
-  // Returns the length of the head. The dense payload of the values follows the head.
+  // Returns the length of the head in bytes. The dense payload of the values follows the head.
   size_t bytes() const;
   // Writes the head to OUT, which has bytes() bytes.
   void Put(std::byte* out) const;
 };
 
-// Returns k: round(density * count), limited to at least LEAST and then to at most COUNT. REQUIRES:
-// least >= 1.
+// Returns k, the number of values that a sparse codec sends of a shard of COUNT values: density *
+// count, rounded, at least LEAST, and at most COUNT. REQUIRES: least >= 1.
 size_t SparseEntryCount(double density, size_t count, size_t least = 1);
 
-// Finds the format of a dense codec by its id byte. Errors: InvalidArgument if no dense codec has
-// this id.
+// A function that returns the format of the dense codec with a given id byte. Errors:
+// InvalidArgument if no dense codec has this id.
 using FindValueFormat = absl::FunctionRef<absl::StatusOr<const ValueFormat*>(std::byte id)>;
 
-// The head of one checked payload, and the positions of its values and indices. Immutable.
-// Thread-safe.
+// The head of a checked sparse payload, and the positions of the payload's values and indices.
+// Immutable. Thread-safe.
 class SparseLayout {
  public:
   // Checks a sparse payload of a shard of COUNT values. No number in the payload determines the
@@ -72,7 +73,7 @@ class SparseLayout {
 
   const SparseHead& head() const { return head_; }
 
-  // In the functions below PAYLOAD is the payload that was checked.
+  // In the functions below, PAYLOAD is the payload that was passed to Check or CheckLengths.
 
   // Returns whether all values are finite and have magnitudes up to LIMIT.
   bool IsWithin(const ByteChain& payload, float limit) const;
@@ -92,7 +93,8 @@ class SparseLayout {
   SparseHead head_;
   size_t count_ = 0;
   const ValueFormat* values_ = nullptr;
-  size_t indices_offset_ = 0;  // position of the coded indices; kDrawn: the payload's length
+  // The position of the encoded indices with kCoded, the payload's length with kDrawn.
+  size_t indices_offset_ = 0;
 };
 
 }  // namespace thinwire

@@ -44,7 +44,7 @@ class TopKCodec final : public Codec {
     }
     std::vector<uint32_t> indices(SparseEntryCount(density_, residual.size(), least_));
     std::vector<float> entries(indices.size());
-    std::vector<float> errors(indices.size());  // encoding errors of the entries
+    std::vector<float> errors(indices.size());  // the encoding errors of the sent values
     kernels::AddAndSelectTopK(gradient, residual, {indices, entries}, memory.threshold);
     const size_t begin = PutHead(indices.size(), out.data());
     CodecMemory unused;
@@ -69,7 +69,7 @@ class TopKCodec final : public Codec {
     return MaxSparseBytes(count) >= values_->MaxPayloadBytes(count);
   }
 
-  // Writes the head to OUT and returns its length.
+  // Writes the head of a topk payload to OUT and returns the head's length in bytes.
   size_t PutHead(size_t entry_count, std::byte* out) const {
     const SparseHead head = Head(entry_count);
     head.Put(out);

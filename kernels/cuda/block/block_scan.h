@@ -6,9 +6,9 @@
 
 namespace thinwire::kernels::cuda {
 
-// Returns the sum of VALUE over all threads with a smaller index, and sets TOTAL to the sum over
-// all threads. REQUIRES: all kThreads threads of the block call the function; kThreads is a
-// multiple of 32 and at most 1024.
+// Returns the sum of VALUE over all threads of the block whose index is smaller than that of the
+// calling thread, and sets TOTAL to the sum over all threads of the block. REQUIRES: all kThreads
+// threads of the block call the function; kThreads is a multiple of 32 and at most 1024.
 template <unsigned kThreads, typename T>
 __device__ T BlockExclusiveSum(T value, T& total) {
   __shared__ T warp_sums[kThreads / 32];
@@ -20,14 +20,15 @@ __device__ T BlockExclusiveSum(T value, T& total) {
   }
   if (lane == 31) warp_sums[warp] = inclusive;
   __syncthreads();
-  // Every warp adds the sums of all warps; lane i contributes the sum of warp i.
+  // Every warp computes both the sum of all warps before it and the sum of all warps. Lane i
+  // contributes the sum of warp i.
   T before = lane < warp ? warp_sums[lane] : T{0};
   total = lane < kThreads / 32 ? warp_sums[lane] : T{0};
   for (int distance = 16; distance > 0; distance /= 2) {
     before += __shfl_xor_sync(~0u, before, distance);
     total += __shfl_xor_sync(~0u, total, distance);
   }
-  __syncthreads();  // the next call may overwrite warp_sums
+  __syncthreads();  // waits, because the next call overwrites warp_sums
   return before + inclusive - value;
 }
 

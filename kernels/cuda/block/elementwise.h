@@ -3,7 +3,8 @@
 //
 // Each block handles one tile of 4096 values. In a full tile, a thread loads its four packs of four
 // values before it stores the first pack. The last tile, if it is not full, and all tiles of
-// unaligned arrays are handled value by value. An Op has three members:
+// unaligned arrays are handled value by value. The operation is an object of a type Op with three
+// members:
 //
 //   // Loads the operands of values i to i + N - 1.
 //   template <int N> __device__ Loaded Load(size_t i) const

@@ -17,7 +17,7 @@ namespace thinwire::kernels::cuda {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 inline constexpr bool kHasFp8Instructions = true;
 
-// Returns the code of FIRST in the lower byte and the code of SECOND in the upper byte.
+// Returns a word with the code of FIRST in the lower byte and the code of SECOND in the upper byte.
 template <typename Format>
 __device__ uint16_t EncodePair(float first, float second) {
   uint16_t codes;
@@ -37,7 +37,8 @@ __device__ uint16_t EncodePair(float first, float second) {
 }
 #endif
 
-// Returns the codes of values[j] * inverse. Formats that are not scaled ignore INVERSE.
+// Returns the codes of values[j] * inverse for all j. Scaled formats divide each value by a unit
+// before encoding, and INVERSE is 1 / unit. Formats that are not scaled ignore INVERSE.
 template <typename Format, int N>
 __device__ Pack<typename Format::Code, N> EncodePack(Pack<float, N> values, float inverse) {
   using Code = typename Format::Code;
@@ -57,7 +58,8 @@ __device__ Pack<typename Format::Code, N> EncodePack(Pack<float, N> values, floa
   return codes;
 }
 
-// Returns the encoding error values[j] - unit * D(codes[j]), where D decodes a code.
+// Returns the encoding errors values[j] - unit * D(codes[j]) for all j. D decodes a code; UNIT is
+// the factor by which a scaled format multiplies decoded codes, else 1.
 template <typename Format, int N>
 __device__ Pack<float, N> EncodingError(const Pack<float, N>& values,
                                         const Pack<typename Format::Code, N>& codes, float unit) {

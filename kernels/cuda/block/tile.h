@@ -8,12 +8,12 @@
 
 namespace thinwire::kernels::cuda {
 
-inline constexpr int kPackSize = 4;        // values per load or store
-inline constexpr int kPacksPerThread = 4;  // packs that a thread loads before it uses the first
+inline constexpr int kPackSize = 4;        // number of values that one instruction loads or stores
+inline constexpr int kPacksPerThread = 4;  // number of packs that a thread loads before it uses one
 inline constexpr unsigned kTileThreads = 256;
 inline constexpr size_t kTileValues = size_t{kTileThreads} * kPackSize * kPacksPerThread;
 
-// The shape of a launch.
+// The shape of a kernel launch: the number of blocks and the size of a block.
 struct Grid {
   size_t block_count = 0;
   unsigned thread_count = 0;  // threads per block
@@ -21,7 +21,7 @@ struct Grid {
   bool operator==(const Grid&) const = default;
 };
 
-// Returns the shape with one block for each tile of COUNT values.
+// Returns the shape with one block for each tile of an array of COUNT values.
 constexpr Grid OneBlockPerTile(size_t count) {
   return {(count + kTileValues - 1) / kTileValues, kTileThreads};
 }

@@ -2,8 +2,8 @@
 //
 //   Pack<T, N>                 N adjacent elements that one instruction loads or stores
 //   Load/StorePack             packs of an aligned array
-//   Load/StorePackUnaligned    packs of an array of bytes; a one-element pack may have any address
-//   Load/StoreFloatUnaligned   one float of an array of bytes, at any address
+//   Load/StorePackUnaligned    packs of an array of bytes; a one-element pack may be unaligned
+//   Load/StoreFloatUnaligned   one float, which may be unaligned, of an array of bytes
 //   Load/StorePackedUnit       eight codes of B bits (kernels/pack_bits.h) as one word of B bytes
 #ifndef THINWIRE_KERNELS_CUDA_BLOCK_VECTOR_ACCESS_H_
 #define THINWIRE_KERNELS_CUDA_BLOCK_VECTOR_ACCESS_H_
@@ -27,8 +27,8 @@ inline bool IsAligned(const void* array, size_t bytes) {
   return reinterpret_cast<uintptr_t>(array) % bytes == 0;
 }
 
-// REQUIRES, for LoadPack, StorePack and LoadSum: N == 1, or the address is a multiple of
-// sizeof(Pack<T, N>).
+// REQUIRES, for LoadPack, StorePack and LoadSum: N == 1, or every pointer argument is aligned to
+// sizeof(Pack<T, N>) bytes.
 template <typename T, int N>
 __device__ Pack<T, N> LoadPack(const T* from) {
   return *reinterpret_cast<const Pack<T, N>*>(from);
@@ -39,7 +39,7 @@ __device__ void StorePack(const Pack<T, N>& pack, T* to) {
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }
 
-// Returns a[j] + b[j] for j < N.
+// Loads N elements from A and N elements from B and returns the sums a[j] + b[j].
 template <int N>
 __device__ Pack<float, N> LoadSum(const float* a, const float* b) {
   Pack<float, N> sum = LoadPack<float, N>(a);
@@ -48,8 +48,9 @@ __device__ Pack<float, N> LoadSum(const float* a, const float* b) {
   return sum;
 }
 
-// Loads elements I to I + N - 1 of ARRAY, an array of T at any address. A one-element pack is read
-// byte by byte. REQUIRES: N == 1, or element I is at a multiple of sizeof(Pack<T, N>).
+// Loads elements I to I + N - 1 of ARRAY, an array of T that need not be aligned. A one-element
+// pack is read byte by byte. REQUIRES: N == 1, or the address of element I is a multiple of
+// sizeof(Pack<T, N>).
 template <typename T, int N>
 __device__ Pack<T, N> LoadPackUnaligned(const std::byte* array, size_t i) {
   const std::byte* from = array + i * sizeof(T);
@@ -73,7 +74,8 @@ __device__ void StorePackUnaligned(const Pack<T, N>& pack, std::byte* array, siz
   }
 }
 
-// These functions load and store float I of ARRAY, which may begin at any address.
+// The two functions below load and store element I of ARRAY, an array of floats that need not be
+// aligned.
 __device__ inline float LoadFloatUnaligned(const std::byte* array, size_t i) {
   return std::bit_cast<float>(LoadPackUnaligned<uint32_t, 1>(array, i).at[0]);
 }
@@ -81,8 +83,9 @@ __device__ inline void StoreFloatUnaligned(float value, std::byte* array, size_t
   StorePackUnaligned(Pack<uint32_t, 1>{{std::bit_cast<uint32_t>(value)}}, array, i);
 }
 
-// These functions load and store unit UNIT of PACKED, which occupies BITS bytes, as the lowest
-// bytes of a word. The lowest BITS bits of the word are the first code of the unit.
+// The two functions below load and store unit UNIT of PACKED. A unit consists of eight codes of
+// BITS bits each, so it occupies BITS bytes. The word contains these bytes in its lowest bytes. The
+// lowest BITS bits of the word are the first code of the unit.
 __device__ inline uint64_t LoadPackedUnit(const std::byte* packed, int bits, size_t unit) {
   const std::byte* const from = packed + unit * static_cast<size_t>(bits);
   uint64_t word = 0;

@@ -61,7 +61,8 @@ void Block::Reserve(unsigned thread_count) {
   }
 }
 
-// The loop lets each fiber run again for the next block.
+// Each fiber runs the kernel once per block. The loop lets the fiber run the kernel again for the
+// next block.
 void Block::ThreadMain() {
   for (;;) {
     Block& block = running();
@@ -139,7 +140,8 @@ const LaneValues& Block::Exchange(WarpOp op, unsigned mask, uint64_t value) {
   return self.received;
 }
 
-// Completes the exchange if all lanes in the running thread's mask have arrived.
+// Completes the warp operation of the running thread if all lanes in its mask have arrived at the
+// operation.
 void Block::FinishExchange(unsigned warp) {
   const Thread& last = *threads_[place_.thread.x];
   LaneValues values = {};

@@ -5,8 +5,9 @@
 // its block. The order in which the fibers run is random too. A kernel that lacks a barrier, or
 // depends on concurrent or ordered blocks, therefore computes different results or deadlocks. A
 // warp operation checks that all lanes in its mask execute the same operation. On a deadlock the
-// program aborts with a message. Undetected errors: two threads write to the same address between
-// two barriers without atomics, and the random order happens to produce the correct result.
+// program aborts with a message. The emulation does not detect data races. If two threads write to
+// the same address between two barriers, and the random order happens to produce the correct
+// result, the test passes.
 //
 // Used only by tests. Not thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_EMULATION_BLOCK_H_
@@ -45,20 +46,22 @@ class Block {
   static void RunGrid(unsigned block_count, unsigned thread_count, uint64_t seed,
                       const std::function<void()>& kernel);
 
-  // The running thread calls the functions below.
+  // Kernels call the functions below. The functions act on the CUDA thread that is running.
 
   static const Place& place();
   // Implements __syncthreads(): waits until all threads of the block that have not ended call
   // WaitForBlock().
   static void WaitForBlock();
-  // Waits until all lanes in MASK call Exchange() with the same OP and MASK. Returns the VALUE of
-  // every lane; the reference is valid until the thread's next exchange.
+  // Waits until all lanes in MASK have called Exchange() with the same OP and MASK. Returns the
+  // VALUE that each lane passed; the returned reference is valid until the next exchange of this
+  // thread.
   static const LaneValues& Exchange(WarpOp op, unsigned mask, uint64_t value);
 
  private:
   enum class State { kReady, kAtBlock, kAtWarp, kDone };
 
-  // A fiber. setcontext() starts a fiber; longjmp() resumes it, which needs no system call.
+  // A fiber that runs one CUDA thread. setcontext() starts a fiber; longjmp() resumes it, which
+  // needs no system call.
   struct Thread {
     ucontext_t context;
     jmp_buf at;

@@ -62,8 +62,8 @@ TEST(BlockTest, ABarrierIgnoresThreadsThatHaveEnded) {
 }
 
 TEST(BlockTest, AMissingBarrierChangesResults) {
-  // Each thread reads its neighbor's word, which has its final value only if the neighbor thread
-  // ran first.
+  // Each thread reads a word that its neighbor thread writes. The word has its final value only if
+  // the neighbor thread ran first.
   std::set<int> results;
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     int words[64] = {}, read = 0;

@@ -43,8 +43,8 @@ inline unsigned __ballot_sync(unsigned mask, bool vote) {
 
 inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
 
-// Returns the VALUE of lane LANE of the warp, or the caller's own VALUE if LANE is not a lane of
-// the warp.
+// Returns the VALUE that lane LANE of the warp passed. If the warp has no lane LANE, returns the
+// VALUE of the caller.
 template <typename T>
 T FromLane(WarpOp op, unsigned mask, T value, int lane) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
@@ -88,7 +88,8 @@ inline unsigned __reduce_max_sync(unsigned mask, unsigned value) {
   return largest;
 }
 
-// Fibers switch only at barriers and warp operations, so code between them is atomic.
+// The emulation switches threads only at barriers and warp operations. Code between them, such as
+// the functions below, is therefore atomic.
 template <typename T>
 T atomicAdd(T* to, T value) {
   const T before = *to;

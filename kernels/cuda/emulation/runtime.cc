@@ -9,7 +9,8 @@
 #include <set>
 #include <utility>
 
-// A queue of launches, and the number of launches that have run.
+// An emulated stream: the queue of launches that have not run, and the number of launches that have
+// run.
 struct CUstream_st {
   void RunUntil(size_t end) {
     while (run_count < end) {
@@ -25,7 +26,7 @@ struct CUstream_st {
   size_t run_count = 0;
 };
 
-// A position in a stream.
+// An emulated event: a position in a stream, given as a number of launches.
 struct CUevent_st {
   CUstream_st* stream = nullptr;
   size_t mark = 0;
@@ -37,13 +38,13 @@ constexpr size_t kDeviceBytes = 256 << 20;
 constexpr size_t kAlignment = 256;
 constexpr int kNoise = 0xA5;
 
-// The only device of the program.
+// The state of the emulated GPU. The program has only one.
 struct Device {
   std::mutex mu;
   std::set<CUstream_st*> streams;
   cudaError_t last_error = cudaSuccess;
   uint64_t launch_count = 0;
-  std::optional<uint64_t> launches_until_break;  // kernels and copies; nullopt: never breaks
+  std::optional<uint64_t> launches_until_break;  // nullopt: the GPU never breaks
 
   bool broken() const { return launches_until_break == 0u; }
 };
@@ -76,7 +77,8 @@ cudaError_t Allocate(void** memory, size_t bytes) {
   return cudaSuccess;
 }
 
-// Completes all launches first, because they may use the memory. NVIDIA's cudaFree() does the same.
+// Frees device memory. Completes all launches first, because they may use the memory. NVIDIA's
+// cudaFree() also waits for them.
 cudaError_t Free(void* memory) {
   for (CUstream_st* stream : TheDevice().streams) stream->RunUntil(stream->launched_count());
   std::free(memory);

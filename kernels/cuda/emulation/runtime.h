@@ -68,8 +68,8 @@ namespace thinwire::kernels::cuda::emulation {
 void Launch(cudaStream_t stream, unsigned block_count, unsigned thread_count,
             std::function<void()> kernel);
 
-// Simulates a device that breaks: after COUNT more kernels and copies, every stream operation
-// fails, as after an illegal memory access. nullopt repairs the device.
+// Simulates a GPU that breaks: after COUNT more kernels and copies, every stream operation fails,
+// as after an illegal memory access. BreakAfter(nullopt) repairs the GPU.
 void BreakAfter(std::optional<uint64_t> count);
 
 }  // namespace thinwire::kernels::cuda::emulation

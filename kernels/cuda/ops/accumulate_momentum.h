@@ -1,9 +1,9 @@
-// Momentum of a gradient on the GPU, elementwise:
+// Momentum u of a gradient on the GPU, elementwise:
 //
 //   AccumulateMomentum   u = momentum * u + gradient
 //   AccumulateNesterov   u = momentum * u + gradient;  direction = gradient + momentum * u
 //
-// The CPU twin, kernels/accumulate_momentum.h, computes the same bits. Thread-safe.
+// The CPU version, kernels/accumulate_momentum.h, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_ACCUMULATE_MOMENTUM_H_
 #define THINWIRE_KERNELS_CUDA_OPS_ACCUMULATE_MOMENTUM_H_
 

@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr float kLargestCode = 255.0f;
 
-// AffineTable with pointers instead of spans, which device code cannot use.
+// The members of AffineTable as pointers, because device code cannot use spans.
 struct DeviceTable {
   std::byte* zero_byte;
   std::byte* step_bytes;
@@ -20,7 +20,7 @@ struct DeviceTable {
   float* table;
 };
 
-// Returns the union of all ranges to every thread of the block.
+// Returns the smallest range that contains all RANGES. Every thread of the block gets the result.
 __device__ Range UnionOf(const Range* ranges, size_t count) {
   __shared__ float least_of[kThreads], most_of[kThreads];
   Range range;
@@ -42,7 +42,7 @@ __device__ Range UnionOf(const Range* ranges, size_t count) {
   return {least_of[0], most_of[0]};
 }
 
-// Returns the code whose table entry is 0.
+// Returns the code that stands for the value 0.
 __device__ float ZeroCode(const Range& range, float step) {
   if (!(step > 0)) return 0.0f;
   const float rounded = -range.least / step + 0.5f;
@@ -54,7 +54,8 @@ __global__ void AffineTableKernel(const Range* ranges, size_t count, DeviceTable
   const Range range = UnionOf(ranges, count);
   const float step = range.most / kLargestCode - range.least / kLargestCode;
   const float zero = ZeroCode(range, step);
-  // The product can overflow only for a code that no value of the group uses.
+  // The table entry, step * (code - zero), can overflow only for a code that encodes no value of
+  // the array. Such an entry is limited to FLT_MAX.
   const float value = step * (static_cast<float>(threadIdx.x) - zero);
   out.table[threadIdx.x] = value > FLT_MAX ? FLT_MAX : value < -FLT_MAX ? -FLT_MAX : value;
   if (threadIdx.x > 0) return;

@@ -36,7 +36,7 @@ class AffineTableTest : public CudaTest {
 };
 
 TEST_F(AffineTableTest, EntriesCoverTheRangeAndOneIsZero) {
-  // There are more ranges than threads in a block.
+  // The test uses more ranges than a block has threads.
   std::vector<Range> ranges(300);
   ranges[17].least = -3.0f;
   ranges[299].most = 7.2f;

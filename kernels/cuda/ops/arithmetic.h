@@ -3,7 +3,7 @@
 //   Add     sum += values
 //   Scale   values *= factor
 //
-// Every result is rounded to float separately. The CPU twin, kernels/arithmetic.h, computes the
+// Every result is rounded to float separately. The CPU version, kernels/arithmetic.h, computes the
 // same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_ARITHMETIC_H_
 #define THINWIRE_KERNELS_CUDA_OPS_ARITHMETIC_H_

@@ -38,11 +38,13 @@ __device__ size_t LowerBound(const float* sample, size_t count, float least) {
   return first;
 }
 
-// Runs in one block with one thread per entry. Between iterations the entries are in shared memory.
+// Runs Lloyd's algorithm in one block, with one thread per codebook entry. Between iterations the
+// entries are in shared memory.
 __global__ void LloydKernel(const float* sample, size_t count, int iterations, float* entries,
                             size_t entry_count) {
   __shared__ float entry[kMaxEntries];
-  __shared__ size_t ends[kMaxEntries];  // end of the samples nearest to each entry
+  // For each entry, the index after the last sample that is nearer to it than to the next entry.
+  __shared__ size_t ends[kMaxEntries];
   const size_t mine = threadIdx.x;
   const bool active = mine < entry_count;
   if (active) entry[mine] = entries[mine];
@@ -54,9 +56,11 @@ __global__ void LloydKernel(const float* sample, size_t count, int iterations, f
                        : LowerBound(sample, count, 0.5f * entry[mine] + 0.5f * entry[mine + 1]);
     }
     __syncthreads();
-    // The samples nearest to an entry are a run in SAMPLE. Halving a subnormal rounds, so the end
-    // of a run may be smaller than the end of the previous run. A run therefore begins at the
-    // largest end of all previous runs.
+    // ends[e] is the index after the last sample that is nearest to table entry e. SAMPLE is
+    // sorted, so the samples nearest to entry e begin where those of entry e - 1 end. An end is
+    // found by comparing samples with the midpoint of two entries. The midpoint of subnormal floats
+    // is rounded, so an end may be below the end of a lower entry; the samples of an entry
+    // therefore begin at the largest end of all lower entries.
     size_t begin = 0;
     for (size_t e = 0; active && e < mine; ++e) begin = ends[e] > begin ? ends[e] : begin;
     double sum = 0;
@@ -113,7 +117,8 @@ __device__ float EighthPower(float ratio) {
 
 __device__ float RatioOf(int b) { return 1.0f - static_cast<float>(b) / 256.0f; }
 
-// Runs in one thread, because each step depends on the previous step.
+// Computes the entries of FitLogEntries() in one thread, because each step of the loops depends on
+// the previous step.
 __global__ void LogEntriesKernel(const uint32_t* words, std::byte* head, float* entries) {
   const float largest = std::bit_cast<float>(words[0]);
   const float found = words[1] == 0 ? largest : std::bit_cast<float>(kMagnitudeMask - words[1]);
@@ -123,7 +128,9 @@ __global__ void LogEntriesKernel(const uint32_t* words, std::byte* head, float* 
   while (b < 255 && largest * EighthPower(RatioOf(b)) > smallest) ++b;
   const float ratio = RatioOf(b);
   uint32_t bits = std::bit_cast<uint32_t>(largest * std::sqrt(ratio));
-  if (bits < 0x7F7F8000) bits += 0x8000;  // rounds to the upper two bytes, but not to infinity
+  // The head of the payload stores the upper two bytes of the largest table entry. Rounds the entry
+  // to the nearest float that two bytes can store; if that float were infinity, truncates instead.
+  if (bits < 0x7F7F8000) bits += 0x8000;
   head[0] = static_cast<std::byte>(bits >> 16);
   head[1] = static_cast<std::byte>(bits >> 24);
   head[2] = static_cast<std::byte>(b);

@@ -1,14 +1,14 @@
 // Codebooks fitted to an array on the GPU: the magnitudes that the codes of the codecs table_N,
 // lloyd_N and log_4 stand for, in ascending order. All arrays are in GPU memory.
 //
-//   Percentiles       entry j = the 99 (j + 1) / n percentile of a sorted sample, interpolated
+//   Percentiles       entry j of n = the 99 (j + 1) / n percentile of a sorted sample, interpolated
 //   RefineEntries     Lloyd's algorithm (Lloyd 1982): entry = mean of the samples nearest to it
 //   FitLogEntries     entry c = a r^(7 - c) for c < 8: a geometric series from the largest to the
 //                     smallest magnitude of an array, but not below 1/256 of the largest
 //   MakeSignedTable   the lookup table of signed codes, and thresholds for CodesOfMagnitudes()
 //
-// The CPU twins, fitted_table.h and log_ratio.cc in common/codec/codebook, compute the same bits.
-// Thread-safe.
+// The CPU versions, fitted_table.h and log_ratio.cc in common/codec/codebook, compute the same
+// bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_CODEBOOK_ENTRIES_H_
 #define THINWIRE_KERNELS_CUDA_OPS_CODEBOOK_ENTRIES_H_
 
@@ -42,7 +42,7 @@ Status FitLogEntries(std::span<const float> values, std::span<uint32_t, 2> words
 // From n magnitudes m in ascending order, writes
 //   table        m[0] .. m[n-1], -m[0] .. -m[n-1]
 //   thresholds   the midpoints of m[i] and m[i + 1], for i < n - 1
-//   numbers      the magnitudes, as floats at any address, unless NUMBERS is null
+//   numbers      the magnitudes, as floats that may be unaligned, unless NUMBERS is null
 // REQUIRES: magnitudes.size() <= kMaxEntries; table.size() == 2 n; thresholds.size() == n - 1.
 Status MakeSignedTable(std::span<const float> magnitudes, std::byte* numbers,
                        std::span<float> table, std::span<float> thresholds, const Stream& stream);

@@ -17,7 +17,7 @@ __device__ uint32_t Truncated(float x, float most) {
   return static_cast<uint32_t>(positive < most ? positive : most);
 }
 
-// A Rule maps one value to its code.
+// Computes codes[i] = rule(values[i]). A Rule is a function object that maps one value to its code.
 template <typename Rule>
 struct CodesOp {
   template <int N>
@@ -46,8 +46,8 @@ Status LaunchCodes(const char* operation, std::span<const float> values, std::sp
                            values.size(), stream);
 }
 
-// Counts the thresholds at or below the magnitude by binary search. There are 2^(bits - 1) - 1
-// thresholds.
+// Returns the code of one value, as CodesOfMagnitudes() does for an array. Counts, by binary search,
+// the thresholds that are at most the value's magnitude. There are 2^(bits - 1) - 1 thresholds.
 struct MagnitudeRule {
   __device__ uint8_t operator()(float value) const {
     const float magnitude = std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0x7FFFFFFF);

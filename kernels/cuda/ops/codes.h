@@ -8,8 +8,8 @@
 //   LookUpSubtract      values -= table[code]
 //
 // The code of -0.0 has its sign bit set. For a NaN, the code without its sign bit is 0. The CPU
-// twin, kernels/codes.h, computes the same bits. CodesOfLevels() has no twin here: qsgd.h contains
-// fused kernels for QSGD. Thread-safe.
+// version, kernels/codes.h, computes the same bits. CodesOfLevels() has no GPU version, because
+// qsgd.h contains fused kernels for QSGD. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_CODES_H_
 #define THINWIRE_KERNELS_CUDA_OPS_CODES_H_
 
@@ -28,8 +28,8 @@ namespace thinwire::kernels::cuda {
 Status CodesOfMagnitudes(std::span<const float> values, std::span<const float> thresholds, int bits,
                          std::span<uint8_t> codes, const Stream& stream);
 
-// STEP_AND_ZERO contains the step and `zero`, the code of the value 0. If the step is 0, every code
-// is `zero`. REQUIRES: 0 <= zero <= 255.
+// STEP_AND_ZERO contains two numbers: the step, and `zero`, the code of the value 0. If the step is
+// 0, every code is `zero`. REQUIRES: 0 <= zero <= 255.
 Status CodesOfSteps(std::span<const float> values, std::span<const float, 2> step_and_zero,
                     std::span<uint8_t> codes, const Stream& stream);
 

@@ -26,7 +26,7 @@ TEST_F(CodesTwinTest, CodesOfMagnitudesEqualTheCpus) {
     ForEachCase([&](std::vector<float> values, uint32_t) {
       if (values.size() > 5000 && bits != 4) return;
       std::ranges::copy(std::span(thresholds).first(std::min(thresholds.size(), values.size())),
-                        values.begin());  // values equal to thresholds
+                        values.begin());  // some values equal thresholds
       std::vector<uint8_t> want(values.size());
       kernels::CodesOfMagnitudes(values, thresholds, bits, want);
       DeviceArray<float> device_values(values, stream_);

@@ -7,10 +7,10 @@
 //   DecodeScaled     out = scale * (unit * D(codes))
 //   DecodeAdd        sum += scale * (unit * D(codes))
 //
-// `unit` is a power of two with a finite reciprocal; it is 1 if the format is not scaled. CODES may
-// begin at any address in GPU memory, but conversion reaches the memory bandwidth only if all
-// arrays begin at a multiple of 16 bytes. The CPU twin, kernels/convert.h, computes the same bits,
-// except for the bits of NaNs. Thread-safe.
+// `unit` is a power of two with a finite reciprocal; it is 1 if the format is not scaled. CODES is
+// in GPU memory and need not be aligned, but conversion reaches the memory bandwidth only if all
+// arrays begin at a multiple of 16 bytes. The CPU version, kernels/convert.h, computes the same
+// bits, except for the bits of NaNs. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_CONVERT_H_
 #define THINWIRE_KERNELS_CUDA_OPS_CONVERT_H_
 

@@ -19,7 +19,7 @@ class ConvertTwinTest : public CudaTest {
     return codes;
   }
 
-  // Expects equal codes. All codes of NaNs count as equal.
+  // Expects equal codes. Two codes count as equal if both stand for NaNs.
   static void ExpectSameCodes(const std::vector<std::byte>& got,
                               const std::vector<std::byte>& want) {
     if (got == want) return;
@@ -30,8 +30,8 @@ class ConvertTwinTest : public CudaTest {
     ExpectSameBits(got_values, want_values);
   }
 
-  // Calls CHECK with an address offset of 0 and of 1 for the codes: they begin at a multiple of 256
-  // bytes, or one byte after it.
+  // Calls CHECK twice for every array of ForEachCase(): for codes that begin at a multiple of 256
+  // bytes, and for codes that begin one byte after such an address.
   template <typename Check>
   void ForEachCaseAndAddress(const Check& check) {
     for (const size_t offset : {0, 1}) {
@@ -40,7 +40,8 @@ class ConvertTwinTest : public CudaTest {
     }
   }
 
-  // Expects that CPU and DEVICE compute equal results from equal codes and equal initial values.
+  // Expects that the decoders CPU and DEVICE compute equal results from equal codes and equal
+  // initial values.
   template <typename Cpu, typename Device>
   void ExpectSameDecoding(const Cpu& cpu, const Device& device) {
     ForEachCaseAndAddress([&](const std::vector<float>& values, size_t offset, uint32_t seed) {
@@ -117,8 +118,9 @@ TYPED_TEST(ConvertTwinTest, DecodeAddEqualsTheCpus) {
       });
 }
 
-// Encodes floats with all possible upper halves. Combined with the lower halves, they include ties
-// (midpoints between two codes) and their neighbors, in every format of at most 16 bits.
+// Encodes floats with every value of the upper two bytes and six values of the lower two bytes. The
+// floats include ties (midpoints between two codes) and their neighbors, in every format of at most
+// 16 bits.
 TYPED_TEST(ConvertTwinTest, EncodesTiesAndTheirNeighborsLikeTheCpu) {
   std::vector<float> values;
   for (const uint32_t lower : {0x0000u, 0x0001u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {

@@ -7,22 +7,23 @@
 namespace thinwire::kernels::cuda {
 namespace {
 
-// Returns byte BYTE of the low part of a code, in which the lowest LOW_BITS bits of COUNT numbers
-// are concatenated. NUMBER(i) returns number i.
+// Returns byte BYTE of a bit array that concatenates the lowest LOW_BITS bits of COUNT numbers (the
+// low part of a code). NUMBER(i) returns the i-th number.
 template <typename Number>
 __device__ uint32_t LowByte(const Number& number, size_t count, size_t low_bits, size_t byte) {
   const size_t begin = 8 * byte;
   uint32_t bits = 0;
   for (size_t i = begin / low_bits; i < count && i * low_bits < begin + 8; ++i) {
     const uint64_t low = number(i) & ((uint64_t{1} << low_bits) - 1);
-    const size_t at = i * low_bits;  // may be less than BEGIN
+    const size_t at = i * low_bits;  // bit at which number i begins; may be less than BEGIN
     bits |= static_cast<uint32_t>(at >= begin ? low << (at - begin) : low >> (begin - at));
   }
   return bits & 0xFF;
 }
 
-// Returns byte BYTE of a bit array in which bit POSITION(i) is set for each i < COUNT. Positions
-// ascend, so a binary search finds the first position in the byte.
+// Returns byte BYTE of a bit array in which bit POSITION(i) is set for each i < COUNT (the upper
+// part of a code). The positions are in ascending order, so a binary search finds the first bit
+// that lies in the byte.
 template <typename Position>
 __device__ uint32_t UpperByte(const Position& position, size_t count, size_t byte) {
   const size_t begin = 8 * byte;
@@ -105,7 +106,7 @@ __device__ size_t FirstGapOfThread() {
   return blockIdx.x * kGapTile + threadIdx.x * kGapsPerThread;
 }
 
-// Returns the sum of gap >> low_bits over the calling thread's gaps.
+// Returns the sum of gaps(i) >> low_bits over all i that the calling thread handles.
 __device__ uint32_t ThreadSum(const Gaps& gaps, size_t count, int low_bits) {
   const size_t first = FirstGapOfThread();
   uint32_t sum = 0;
@@ -131,8 +132,8 @@ __global__ void ScanTilesKernel(uint32_t* tile_sums, size_t count) {
   }
 }
 
-// Computes the position of each gap's bit in the upper part. The last position determines the
-// length of the code.
+// Computes the position of each gap's bit in the upper part of the code (see index_code.h). The
+// last position determines the length of the code.
 __global__ void PositionKernel(Gaps gaps, size_t count, GolombRiceShape shape,
                                const uint32_t* before_tile, uint32_t* positions,
                                GolombRiceCode code) {

@@ -24,9 +24,10 @@
 namespace thinwire::kernels::cuda {
 
 // REQUIRES, for all functions: all arrays are in GPU memory; INDICES are ascending, distinct and
-// less than UNIVERSE < 2^32; count <= universe.
+// less than UNIVERSE < 2^32; COUNT, the number of indices, is at most UNIVERSE.
 
-// The size of an Elias-Fano code: the low bits per index, and the bytes of both parts.
+// The size of an Elias-Fano code: the number of low bits per index, and the number of bytes of the
+// low part and of the upper part.
 struct EliasFanoShape {
   int low_bits = 0;
   size_t low_bytes = 0;
@@ -43,24 +44,25 @@ constexpr EliasFanoShape ShapeOfEliasFano(size_t count, size_t universe) {
           .upper_bytes = (count + ((universe - 1) >> low_bits) + 1 + 7) / 8};
 }
 
-// Writes ShapeOfEliasFano(indices.size(), universe).bytes() bytes to OUT, which may have any
-// address.
+// Writes ShapeOfEliasFano(indices.size(), universe).bytes() bytes to OUT, which need not be
+// aligned.
 Status EncodeEliasFano(std::span<const uint32_t> indices, size_t universe, std::byte* out,
                        const Stream& stream);
 
 // The destination of a Golomb-Rice code, whose length only the GPU knows.
 struct GolombRiceCode {
-  std::byte* out;   // any address
-  uint32_t* size;   // set to BEFORE + the length of the code in bytes
-  uint32_t before;  // bytes of the payload before the code
+  std::byte* out;   // receives the code; need not be aligned
+  uint32_t* size;   // set to `before` + the length of the code in bytes
+  uint32_t before;  // number of payload bytes before the code
 };
 
 // Returns the size of the workspace for COUNT indices, in words.
 size_t GolombRiceWords(size_t count);
 
-// Writes the code, at most MaxIndexBytes() bytes (common/codec/sparse/index_code.h). WORDS is
-// workspace. Three passes compute the positions of the upper bits by a prefix sum over tiles. A
-// fourth pass packs the bits. REQUIRES: words.size() == GolombRiceWords(indices.size()).
+// Writes the Golomb-Rice code of INDICES, at most MaxIndexBytes() bytes
+// (common/codec/sparse/index_code.h). WORDS is workspace. Three passes compute the positions of the
+// upper bits by a prefix sum over tiles. A fourth pass packs the bits. REQUIRES: words.size() ==
+// GolombRiceWords(indices.size()).
 Status EncodeGolombRice(std::span<const uint32_t> indices, size_t universe,
                         std::span<uint32_t> words, const GolombRiceCode& code,
                         const Stream& stream);

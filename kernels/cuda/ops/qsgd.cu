@@ -30,7 +30,8 @@ __device__ float DecodedMagnitude(uint32_t c, float largest, float levels) {
 __device__ uint32_t LevelOf(float value, float largest, float levels, uint32_t draw) {
   const float scaled = std::bit_cast<float>(MagnitudeOf(value)) / largest * levels;
   const float dithered = scaled + static_cast<float>(draw) * 0x1p-16f;
-  // If all values are 0, DITHERED is a NaN, which becomes level 0.
+  // If all values of a group are 0, LARGEST is 0 and DITHERED is a NaN (0 / 0). The comparison
+  // turns the NaN into level 0.
   const float positive = dithered > 0.0f ? dithered : 0.0f;
   return static_cast<uint32_t>(positive < levels ? positive : levels);
 }
@@ -39,8 +40,8 @@ struct Unit {
   float at[kCodesInUnit];
 };
 
-// Returns values FIRST to FIRST + 7 of GRADIENT, or of residual + gradient if RESIDUAL is not null.
-// Values with an index of at least COUNT are 0.
+// Returns elements FIRST to FIRST + 7 of GRADIENT, or of the sum of RESIDUAL and GRADIENT if
+// RESIDUAL is not null. Elements from index COUNT on are 0.
 __device__ Unit LoadUnit(const float* gradient, const float* residual, size_t count, size_t first) {
   Unit unit;
 #pragma unroll
@@ -51,7 +52,8 @@ __device__ Unit LoadUnit(const float* gradient, const float* residual, size_t co
   return unit;
 }
 
-// Returns the largest magnitude of the block's group to every thread of the block.
+// Returns the largest magnitude of the group that the block handles. Every thread of the block gets
+// the result.
 __device__ float LargestOfGroup(const Unit& unit) {
   __shared__ uint32_t largest_of_warp[kThreads / 32];
   uint32_t largest = 0;

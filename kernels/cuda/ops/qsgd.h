@@ -7,7 +7,7 @@
 //   code = c | sign << (bits - 1), which decodes to +-a (c / levels)
 //
 // The random draw of value i is the 16 bits from bit 16 (i mod 4) on of MixBits(seed + i / 4). The
-// CPU twin, common/codec/codebook/qsgd.cc, computes the same bits. Thread-safe.
+// CPU version, common/codec/codebook/qsgd.cc, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_QSGD_H_
 #define THINWIRE_KERNELS_CUDA_OPS_QSGD_H_
 
@@ -26,10 +26,10 @@ inline constexpr size_t kQsgdGroup = 512;
 struct QsgdCode {
   int levels;
   int bits;
-  uint64_t draw = 0;  // seed of the draws; unused for decoding
+  uint64_t draw = 0;  // seed of the random draws; unused for decoding
 };
 
-// The parts of a payload in GPU memory, at any address.
+// The two arrays of a payload, in GPU memory. Neither needs to be aligned.
 struct QsgdPayload {
   std::byte* numbers;  // one float per group: the group's largest magnitude
   std::byte* codes;    // packed as in kernels/pack_bits.h
@@ -38,16 +38,16 @@ struct QsgdPayload {
 Status EncodeQsgd(std::span<const float> values, const QsgdCode& code, const QsgdPayload& out,
                   const Stream& stream);
 
-// Encodes v = residual + gradient and sets residual to the encoding error: v minus the decoded code
-// of v. REQUIRES: gradient.size() == residual.size().
+// Encodes v = residual + gradient and sets residual to the encoding error: v minus its decoded
+// code. REQUIRES: gradient.size() == residual.size().
 Status EncodeQsgdFeedback(std::span<const float> gradient, std::span<float> residual,
                           const QsgdCode& code, const QsgdPayload& out, const Stream& stream);
 
-// Computes out = scale * decoded value.
+// Computes out = scale * decoded value for each code.
 Status DecodeQsgd(const QsgdPayload& from, const QsgdCode& code, float scale, std::span<float> out,
                   const Stream& stream);
 
-// Computes sum += scale * decoded value.
+// Computes sum += scale * decoded value for each code.
 Status DecodeQsgdAdd(const QsgdPayload& from, const QsgdCode& code, float scale,
                      std::span<float> sum, const Stream& stream);
 

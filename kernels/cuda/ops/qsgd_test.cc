@@ -11,7 +11,7 @@
 namespace thinwire::kernels::cuda {
 namespace {
 
-// The payload that the CPU kernels produce, group by group, and the values that the payload decodes
+// The payload that the CPU kernels produce group by group, and the values that this payload decodes
 // to.
 struct Coded {
   std::vector<float> numbers;

@@ -11,13 +11,13 @@ namespace thinwire::kernels::cuda {
 namespace {
 
 constexpr unsigned kParts = kSumParts;
-// Unroll factors. A block has only one warp, so each lane issues this many loads at a time to hide
-// the memory latency.
+// Unroll factors of the loops: the number of loads that a lane issues before it uses the first
+// loaded value. A block has only one warp, so these loads must hide the memory latency.
 constexpr int kRowsInFlight = 64;
 constexpr int kRunRowsInFlight = 8;
 constexpr unsigned kRangeThreads = 256;
 
-// Returns the end of the group that begins at FIRST.
+// Returns the index after the last value of the group that begins at index FIRST.
 __device__ size_t EndOfGroup(size_t first, size_t group, size_t count) {
   return count - first < group ? count : first + group;
 }
@@ -27,8 +27,8 @@ __device__ size_t EndOfGroup(size_t first, size_t group, size_t count) {
 __device__ unsigned Part() { return threadIdx.x % kParts; }
 __device__ bool IsNegativeLane() { return threadIdx.x >= kParts; }
 
-// Adds the partial sums of all lanes in order. Uses NEGATIVE_COUNT of the lanes for negative values
-// only.
+// Returns two totals: the sum of SUM over lanes 0 to 15 and the sum over lanes 16 to 31, each added
+// in the order of the lanes. Also adds up NEGATIVE_COUNT over lanes 16 to 31.
 __device__ SignSums SumOfParts(double sum, size_t negative_count) {
   SignSums result;
   for (unsigned p = 0; p < kParts; ++p) {
@@ -39,8 +39,9 @@ __device__ SignSums SumOfParts(double sum, size_t negative_count) {
   return result;
 }
 
-// Computes the sums of each run, with one warp per run. Each group has RUNS runs. If the last group
-// is shorter, the sums of its missing runs are 0.
+// Computes the sum of the positive and the sum of the negative values of each run, with one warp
+// per run. A run is kSumRun adjacent values of a group. Each group has RUNS runs. If the last group
+// is shorter than the others, the sums of its missing runs are 0.
 __global__ void SumRunKernel(const float* values, size_t count, size_t group, size_t runs,
                              SignSums* sums) {
   const size_t first_of_group = blockIdx.x / runs * group;
@@ -54,7 +55,7 @@ __global__ void SumRunKernel(const float* values, size_t count, size_t group, si
 #pragma unroll
     for (int r = 0; r < kRowsInFlight; ++r) {
       const size_t i = row + static_cast<size_t>(r) * kParts + Part();
-      // A padding zero has the sign that this lane ignores.
+      // Beyond the end of the run, the lane uses a zero of the sign that it does not add.
       value[r] = i < end ? values[i] : (IsNegativeLane() ? 0.0f : -0.0f);
     }
 #pragma unroll
@@ -68,7 +69,7 @@ __global__ void SumRunKernel(const float* values, size_t count, size_t group, si
   if (threadIdx.x == 0) sums[blockIdx.x] = result;
 }
 
-// Adds the sums of each group's runs, with one warp per group.
+// Adds the sums of all runs (of kSumRun values) of a group, with one warp per group.
 __global__ void SumGroupKernel(const SignSums* run_sums, size_t runs, SignSums* sums) {
   const SignSums* const of_group = run_sums + blockIdx.x * runs;
   double sum = 0;
@@ -134,7 +135,7 @@ struct LargestOp {
   }
 
   const float* a;
-  const float* b;  // null: reduces |a| instead of |a + b|
+  const float* b;  // if null, the result is max |a| instead of max |a + b|
   uint32_t largest = 0;
 };
 
@@ -156,8 +157,8 @@ Status Largest(const LargestOp& op, size_t count, float* largest, const Stream& 
                 count, op.aligned(), reinterpret_cast<uint32_t*>(largest));
 }
 
-// Returns the sum of MINE over all threads of the block to every thread. Adds pairs of sums until
-// one sum remains.
+// Returns the sum of MINE over all threads of the block. Every thread gets the result. In each
+// iteration, half of the threads add another sum to their own.
 __device__ double BlockSum(double mine) {
   __shared__ double sums[kTileThreads];
   sums[threadIdx.x] = mine;

@@ -6,9 +6,9 @@
 //   LargestMagnitudeOfSum   max |a + b|
 //   SumOfSquares            sum of values^2, in double
 //
-// A group has GROUP values; the last group may be shorter. The CPU twin, kernels/reductions.h,
-// computes the same bits. SumOfSquares has no twin. Its order of additions depends only on the
-// array's length and on its alignment to 16 bytes, so the result is the same on every GPU and
+// A group has GROUP values; the last group may be shorter. The CPU version, kernels/reductions.h,
+// computes the same bits. SumOfSquares has no CPU version. Its order of additions depends only on
+// the array's length and on its alignment to 16 bytes, so the result is the same on every GPU and
 // differs from the sum in another order only by rounding. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
 #define THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
@@ -22,12 +22,12 @@
 
 namespace thinwire::kernels::cuda {
 
-// Returns the number of runs of kSumRun values in a group. A group is summed run by run, in the
-// order that kernels/reductions.h defines.
+// Returns the number of runs in a group of GROUP values. A run is kSumRun adjacent values. A group
+// is summed run by run, in the order that kernels/reductions.h defines.
 constexpr size_t SumRuns(size_t group) { return (group + kSumRun - 1) / kSumRun; }
 
-// RUNS is workspace with SumRuns(group) elements per group; it may be empty if a group has one run.
-// REQUIRES: group > 0; sums.size() is the number of groups.
+// RUNS is workspace with SumRuns(group) elements per group. If SumRuns(group) is 1, RUNS may be
+// empty. REQUIRES: group > 0; sums.size() is the number of groups.
 Status SumBySign(std::span<const float> values, size_t group, std::span<SignSums> runs,
                  std::span<SignSums> sums, const Stream& stream);
 

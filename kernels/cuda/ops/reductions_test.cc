@@ -10,7 +10,7 @@ namespace {
 
 class SignSumsTwinTest : public CudaTest {
  protected:
-  // Returns the bits of SUM; the result is the same for all NaNs.
+  // Returns the bits of SUM. Returns the same number for every NaN.
   static uint64_t BitsOf(double sum) {
     return std::isnan(sum) ? ~0u : std::bit_cast<uint64_t>(sum);
   }

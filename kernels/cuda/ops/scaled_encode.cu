@@ -12,8 +12,8 @@ namespace {
 
 using Format = Fp8E4m3;
 
-// Returns the biased exponent of the smallest unit with 448 * unit >= LARGEST. Because 448 = 1.75 *
-// 2^8, a mantissa above 1.75 needs the next power of two.
+// Returns the biased exponent of the smallest valid unit (a power of two) with 448 * unit >=
+// LARGEST. Because 448 = 1.75 * 2^8, a mantissa above 1.75 needs the next power of two.
 __device__ uint32_t ScaleByteFor(float largest) {
   const uint32_t bits = std::bit_cast<uint32_t>(largest) & 0x7FFFFFFF;
   const int exponent = static_cast<int>(bits >> 23) - 8 + ((bits & 0x7FFFFF) > 0x600000 ? 1 : 0);

@@ -5,8 +5,8 @@
 //   unit = 2^(byte - 127), with the smallest byte in 1 .. 246 such that |v| <= 448 unit for all v
 //   code = C(v / unit), with C the encoding of fp8_e4m3 (kernels/number_format.h)
 //
-// The CPU twin, common/codec/dense/scaled_encode.h, computes the same bits, except for the sign of
-// a negative zero. Thread-safe.
+// The CPU version, common/codec/dense/scaled_encode.h, computes the same bits, except for the sign
+// of a negative zero. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_SCALED_ENCODE_H_
 #define THINWIRE_KERNELS_CUDA_OPS_SCALED_ENCODE_H_
 
@@ -18,11 +18,11 @@
 
 namespace thinwire::kernels::cuda {
 
-// The outputs of both functions, in GPU memory.
+// The outputs of EncodeScaled() and EncodeScaledFeedback(), in GPU memory.
 struct ScaledCodes {
-  float* largest;         // workspace: the largest magnitude
-  std::byte* scale_byte;  // the scale, as in the formula above
-  std::byte* codes;       // one byte per value
+  float* largest;         // receives the largest magnitude of the values
+  std::byte* scale_byte;  // receives `byte`, where unit = 2^(byte - 127)
+  std::byte* codes;       // receives one code per value, one byte each
 };
 
 Status EncodeScaled(std::span<const float> values, const ScaledCodes& out, const Stream& stream);

@@ -10,7 +10,7 @@ __device__ float MeanOf(double sum, size_t count) {
   return count == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(count));
 }
 
-// Each thread computes the entries of one group.
+// Computes the two entries of each group's codebook, with one thread per group of values.
 __global__ void MeansKernel(const SignSums* sums, size_t group_count, Groups groups, bool by_sign,
                             std::byte* numbers, float* entries) {
   const size_t g = size_t{blockIdx.x} * blockDim.x + threadIdx.x;

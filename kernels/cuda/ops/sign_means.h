@@ -4,7 +4,7 @@
 //   MeansBySign      entries p, m: means of the group's positive and negative values, or 0 for none
 //   MeanMagnitudes   entries a, -a: a is the group's mean magnitude
 //
-// Both functions also write the payload's numbers (p and m, or a) as floats at any address.
+// Both functions also write p and m, or a, to the payload as floats that may be unaligned.
 // Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_SIGN_MEANS_H_
 #define THINWIRE_KERNELS_CUDA_OPS_SIGN_MEANS_H_

@@ -11,8 +11,9 @@ namespace {
 constexpr unsigned kLanes = 32;
 constexpr unsigned kAllLanes = ~0u;
 
-// Stores the sign bit of VALUE, which is value I, and returns it. Each thread handles one value.
-// The sign bits of a warp are four bytes; the first four lanes of the warp write one byte each.
+// Stores the sign bit of VALUE, the value at index I, and returns the bit. Each thread handles one
+// value. The sign bits of a warp fill four bytes; the first four lanes of the warp write one byte
+// each.
 __device__ bool PackSign(float value, size_t i, size_t count, std::byte* bits) {
   const bool sign = std::bit_cast<uint32_t>(value) >> 31 != 0;
   const unsigned signs = __ballot_sync(kAllLanes, i < count && sign);
@@ -29,7 +30,8 @@ __global__ void PackKernel(const float* values, size_t count, std::byte* bits) {
   PackSign(i < count ? values[i] : 0.0f, i, count, bits);
 }
 
-// The table, which has two entries per group of values.
+// The lookup table, which has two entries per group of values: for positive and for negative
+// values.
 struct Entries {
   __device__ float operator()(size_t i, bool sign) const {
     const uint32_t number = static_cast<uint32_t>(i) / group;

@@ -7,7 +7,7 @@
 //   UnpackSigns         out = entry of bit
 //   UnpackSignsAdd      sum += entry of bit
 //
-// The CPU twin, kernels/signs.h, computes the same bits. Thread-safe.
+// The CPU version, kernels/signs.h, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_SIGNS_H_
 #define THINWIRE_KERNELS_CUDA_OPS_SIGNS_H_
 

@@ -8,7 +8,7 @@ namespace {
 
 using SignsTwinTest = CudaTest;
 
-// The CPU kernels receive each group as a separate array.
+// The CPU kernels process one group per call; the GPU kernels process all groups.
 TEST_F(SignsTwinTest, AllFourFunctionsEqualTheCpus) {
   ForEachCase([&](const std::vector<float>& values, uint32_t seed) {
     const size_t count = values.size(),

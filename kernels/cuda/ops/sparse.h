@@ -4,7 +4,7 @@
 //   Scatter      out[indices[j]] = scale * values[j]
 //   ScatterAdd   sum[indices[j]] += scale * values[j]
 //
-// The CPU twin, kernels/sparse.h, computes the same bits. Thread-safe.
+// The CPU version, kernels/sparse.h, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_SPARSE_H_
 #define THINWIRE_KERNELS_CUDA_OPS_SPARSE_H_
 
@@ -17,8 +17,8 @@
 namespace thinwire::kernels::cuda {
 
 // REQUIRES, for all functions: all arrays are in GPU memory; INDICES and the short array (OUT of
-// Gather, VALUES of the others) have equal lengths; indices are in range and distinct (the order of
-// two additions to the same value would be undefined).
+// Gather(), VALUES of Scatter() and ScatterAdd()) have equal lengths; indices are in range and
+// distinct (the order of two additions to the same value would be undefined).
 
 Status Gather(std::span<const float> values, std::span<const uint32_t> indices,
               std::span<float> out, const Stream& stream);

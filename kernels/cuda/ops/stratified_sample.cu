@@ -12,7 +12,8 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr size_t kComparedPerBlock = 1024;
 
-// Returns the drawn index number I, one of COUNT indices drawn from 0 .. UNIVERSE - 1.
+// Divides the index range 0 .. UNIVERSE - 1 into COUNT parts and returns the index that is drawn
+// from part I.
 __device__ uint64_t DrawnIndex(uint64_t draw, uint64_t universe, uint64_t count, uint64_t i) {
   const uint64_t begin = i * universe / count, end = (i + 1) * universe / count;
   return begin + MixBits(draw + i) % (end - begin);
@@ -32,9 +33,10 @@ __global__ void DrawMagnitudesKernel(const float* values, uint64_t count, uint64
   magnitudes[i] = std::bit_cast<uint32_t>(value) & 0x7FFFFFFF;
 }
 
-// Each block compares kThreads elements with kComparedPerBlock other elements, and adds the number
-// of smaller elements to each element's rank. Among equal elements, the element with the lower
-// index counts as smaller.
+// Computes the rank of each element of a sample. A block compares kThreads elements with
+// kComparedPerBlock other elements, and adds to the rank of each of the kThreads elements the
+// number of other elements that are smaller. Among equal elements, the element with the lower index
+// counts as smaller.
 __global__ void RankKernel(const uint32_t* magnitudes, size_t count, size_t blocks_of_others,
                            uint32_t* ranks) {
   __shared__ uint32_t others[kComparedPerBlock];

@@ -1,12 +1,12 @@
 // Stratified random sampling on the GPU: the index range 0 .. n - 1 is divided into k nearly equal
-// parts, and one index is drawn from each part:
+// parts, and one index is drawn from each part. `draw` is the seed:
 //
 //   index i = begin + MixBits(draw + i) mod (end - begin),  begin = i n / k,  end = (i + 1) n / k
 //
 //   DrawIndices    writes the indices, which are in ascending order (codec randomk)
-//   SortedSample   writes the magnitudes of the values at the indices of draw 0, sorted
+//   SortedSample   draws indices with seed 0 and writes the magnitudes at these indices, sorted
 //
-// The CPU twins, common/codec/sparse/drawn_indices.h and common/codec/codebook/fitted_table.h,
+// The CPU versions, common/codec/sparse/drawn_indices.h and common/codec/codebook/fitted_table.h,
 // compute the same bits. SortedSample ranks each element by comparing it with all other elements.
 // The k^2 comparisons (16 million for k = 4096) are independent of each other, so the GPU executes
 // many at the same time. Thread-safe.

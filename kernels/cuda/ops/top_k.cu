@@ -25,12 +25,14 @@ constexpr int DigitBits(int digit) { return digit == 0 ? 11 : 10; }
 constexpr int DigitShift(int digit) { return 20 - 10 * digit; }
 constexpr unsigned kMaxBins = 1 << 11;
 
-// Results that a launch stores for later launches. Zeroed before the first launch.
+// Results that one kernel launch stores for later launches. Zeroed before the first launch.
 struct TopKState {
-  uint32_t candidate_count;       // may exceed the capacity
-  uint32_t blocks_done[kDigits];  // blocks that have added to the digit's histogram
-  uint32_t prefix[kDigits];       // the k-th magnitude with all later digits zeroed
-  uint32_t rank[kDigits];         // rank of the k-th magnitude among those with this prefix
+  uint32_t candidate_count;       // number of candidates found; may exceed the capacity
+  uint32_t blocks_done[kDigits];  // number of blocks that have updated the histogram
+  uint32_t prefix[kDigits];       // the k-th largest magnitude, but digits not yet found are 0
+  // The rank of the k-th largest magnitude among the magnitudes that begin with the digits in
+  // `prefix`.
+  uint32_t rank[kDigits];
   uint32_t histogram[kDigits][kMaxBins];  // number of magnitudes per digit value
 };
 
@@ -50,7 +52,8 @@ struct TopKWorkspace {
 
   TopKState* state = nullptr;
   // For each tile, the position of its first candidate and the number of its candidates. Within a
-  // tile, candidates are in ascending order of their indices. The tiles have no particular order.
+  // tile, candidates are in ascending order of their indices. The candidate arrays contain the
+  // tiles in no particular order.
   uint32_t* tile_begin = nullptr;
   uint32_t* tile_count = nullptr;
   // Two counts per tile, 32 bits each: magnitudes above the k-th magnitude (upper half) and
@@ -72,8 +75,10 @@ struct Source {
   size_t count;
 };
 
-// Returns the smallest magnitude to collect, given THRESHOLD, the prediction of the previous
-// selection. If THRESHOLD is 0 (no prediction), the result exceeds all magnitudes.
+// Returns the cutoff of the top-k selection: values of at least this magnitude become candidates.
+// THRESHOLD is a prediction of the k-th largest magnitude, made from the previous step. Without a
+// prediction, THRESHOLD is 0; the returned cutoff then exceeds all magnitudes, and no value becomes
+// a candidate.
 constexpr uint32_t SmallestToCollect(uint32_t threshold) {
   if (threshold == 0) return 0x80000000;
   return threshold < 0x7FFFFFFF ? threshold : 0x7FFFFFFF;
@@ -90,7 +95,7 @@ struct ThreadValues {
 };
 
 // Loads the calling thread's values of a full tile. FIRST is the index of the thread's first value.
-// If kAdds, adds the gradient and writes the sums back.
+// If kAdds is true, adds the gradient and writes the sums back.
 template <bool kAdds>
 __device__ ThreadValues LoadSums(const Source& from, size_t first) {
   ThreadValues sums;
@@ -239,9 +244,10 @@ __device__ void CountDigits(const float* values, size_t count, int digit, uint32
   }
 }
 
-// Finds the current radix digit of the RANK-th largest magnitude. Called by all threads of the last
-// block to finish; thread 0 examines the largest digits. The histogram is volatile because other
-// blocks wrote it, and this block must not read outdated counts from its cache.
+// Finds the current radix digit of the RANK-th largest magnitude. Called by all threads of the
+// block that updated the histogram last. Thread 0 examines the histogram bins of the largest digit
+// values, thread 1 the next lower bins, and so on. The histogram is volatile because other blocks
+// wrote it, and this block must not read outdated counts from its cache.
 __device__ void FindDigit(TopKState* state, int digit, uint32_t prefix, uint32_t rank) {
   const volatile uint32_t* histogram = state->histogram[digit];
   const unsigned bins_per_thread = (1u << DigitBits(digit)) / kTileThreads;
@@ -283,10 +289,12 @@ constexpr size_t kTilesPerScanThread = 4;
 
 __device__ unsigned LanesBefore() { return (1u << threadIdx.x % kLanes) - 1; }
 
-// The values of one tile to select from, in ascending order of their indices: the candidates of the
-// tile, or all its values.
+// The values of one tile from which the kernels select, in ascending order of their indices. If the
+// candidates contain all k values to select, these are the candidates of the tile, with their
+// indices. Otherwise they are all values of the tile: `first` is the index of the first value, and
+// `indices` is null.
 struct TileEntries {
-  const uint32_t* indices;  // null: the indices are first, first + 1, ...
+  const uint32_t* indices;
   const float* values;
   uint32_t first;
   uint32_t count;
@@ -352,8 +360,9 @@ __global__ void ScanTilesKernel(size_t k, uint32_t* threshold, TopKWorkspace wor
                              suffice ? work.state->candidate_count : k, kth, k);
 }
 
-// Writes the selected values, with one warp per tile. Among the magnitudes equal to the k-th
-// magnitude, selects the first rank[kDigits - 1].
+// Writes the selected values, with one warp per tile. Selects all magnitudes above the k-th largest
+// magnitude. Of the magnitudes equal to it, selects the rank[kDigits - 1] magnitudes with the
+// lowest indices. Together these are k values.
 __global__ void StoreSelectedKernel(const float* values, size_t count, size_t k, TopKWorkspace work,
                                     uint32_t* top_indices, float* top_values) {
   const size_t tile = size_t{blockIdx.x} * kWarps + threadIdx.x / kLanes;
@@ -416,7 +425,7 @@ size_t TopKWorkspaceBytes(size_t count, size_t k) { return TopKWorkspace(count, 
 Status SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t* threshold,
                   std::span<std::byte> workspace, const Stream& stream) {
   if (top.indices.empty()) return {};
-  // Without a gradient the kernels do not write to the values.
+  // If there is no gradient, the kernels do not write to VALUES, so const_cast is safe.
   auto* const from = const_cast<float*>(values.data());
   return Select({nullptr, from, values.size()}, top, threshold, workspace, stream);
 }

@@ -10,9 +10,9 @@
 // exact. The first selection from an array has no prediction, so its later passes always read the
 // whole array.
 //
-// The CPU twin, kernels/top_k.h, selects the same values, also among equal magnitudes. The only
-// exception is an array with more than k NaNs, because a GPU addition gives all NaNs the same bits.
-// Thread-safe, but only one stream at a time may use a workspace.
+// The CPU version, kernels/top_k.h, selects the same values, also among equal magnitudes. The only
+// exception is an array with more than k NaNs: NaNs are ordered by their bits, but a GPU addition
+// gives all NaNs the same bits. Thread-safe, but only one stream at a time may use a workspace.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_TOP_K_H_
 #define THINWIRE_KERNELS_CUDA_OPS_TOP_K_H_
 

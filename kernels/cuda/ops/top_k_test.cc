@@ -53,7 +53,8 @@ class TopKTwinTest : public CudaTest {
     ExpectSameBits(got.sums, want.sums);
   }
 
-  // Expects the CPU's result for several predictions, including some that no selection produces.
+  // Expects the CPU's selection for several thresholds, including thresholds that no earlier
+  // selection would predict.
   void ExpectTopOf(const std::vector<float>& values, size_t k) {
     const Selected want = OnCpu(nullptr, values, k);
     for (const uint32_t last : {0u, 1u, want.threshold, ~0u}) {
@@ -92,7 +93,7 @@ TEST_F(TopKTwinTest, SelectsTheCpusSetFromEveryKindOfValues) {
   });
 }
 
-// The array has more tiles than one block scans at once.
+// The array has more tiles than one block scans at the same time.
 TEST_F(TopKTwinTest, SelectsTheCpusSetFromVeryManyValues) {
   const std::vector<float> values = ValuesOf(Kind::kRandom, (size_t{1} << 24) + 5000, 3);
   const Selected want = OnCpu(nullptr, values, values.size() / 1000);
@@ -134,7 +135,8 @@ TEST_F(TopKTwinTest, SelectingNoneStillAddsTheGradient) {
   ExpectSame(OnDevice(&gradient, values, 0, 0), OnCpu(&gradient, values, 0));
 }
 
-// Simulates error feedback over several steps. Each step uses the previous step's prediction.
+// Simulates error feedback over several steps. Each step uses the threshold that the selection of
+// the previous step predicted.
 TEST_F(TopKTwinTest, SelectsTheCpusSetStepAfterStep) {
   const size_t count = 50'000, k = 50;
   std::vector<float> cpu(count, 0.0f), device(count, 0.0f);
@@ -148,7 +150,8 @@ TEST_F(TopKTwinTest, SelectsTheCpusSetStepAfterStep) {
     cpu = want.sums;
     device = got.sums;
     threshold = got.threshold;
-    // With a prediction, a step collects only a few more values than it selects.
+    // A good prediction yields few candidates: few of the values left after this step have a
+    // magnitude of at least the threshold that is predicted for the next step.
     const auto reaches = [&](float value) { return MagnitudeBits(value) >= threshold; };
     const auto left = static_cast<size_t>(std::ranges::count_if(device, reaches));
     EXPECT_LT(left, 2 * k + 64) << "after step " << step;
@@ -157,7 +160,7 @@ TEST_F(TopKTwinTest, SelectsTheCpusSetStepAfterStep) {
 
 TEST_F(TopKTwinTest, OrdersNonFiniteAndSubnormalValues) {
   std::vector<float> values = Gauss(20'000, 10);
-  for (float& value : values) value *= 1e-42f;  // most products are subnormal
+  for (float& value : values) value *= 1e-42f;  // makes most values subnormal
   values[3] = INFINITY;
   values[17'000] = -NAN;
   values[9'000] = -INFINITY;

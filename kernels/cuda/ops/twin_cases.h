@@ -1,5 +1,5 @@
-// Test support for comparing a CUDA kernel with its CPU twin: input arrays of all kinds and sizes,
-// and a comparison bit by bit.
+// Test support for comparing a CUDA kernel with its CPU version: input arrays of all kinds and
+// sizes, and a comparison bit by bit.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_TWIN_CASES_H_
 #define THINWIRE_KERNELS_CUDA_OPS_TWIN_CASES_H_
 
@@ -63,9 +63,9 @@ inline std::vector<float> ValuesOf(Kind kind, size_t count, uint32_t seed) {
   return values;
 }
 
-// Calls check(values, seed) for arrays of every kind whose sizes are close to those of a warp and a
-// tile, then for 2^20 + 1 random values and, on devices with at least 8 GiB of memory, for 2^26
-// random values.
+// Calls check(values, seed) for arrays of every kind whose sizes are close to the size of a warp or
+// of a tile, then for 2^20 + 1 random values and, on devices with at least 8 GiB of memory, for
+// 2^26 random values.
 inline void ForEachCase(
     const std::function<void(const std::vector<float>& values, uint32_t seed)>& check) {
   uint32_t seed = 1;

@@ -5,7 +5,7 @@
 //   AddUlps     values[i] is changed by deltas[i]
 //   AddUlpsAt   values[indices[j]] is changed by deltas[j]
 //
-// The CPU twin, common/codec/delta/ulp_delta.h, computes the same bits. Thread-safe.
+// The CPU version, common/codec/delta/ulp_delta.h, computes the same bits. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_ULP_DELTA_H_
 #define THINWIRE_KERNELS_CUDA_OPS_ULP_DELTA_H_
 

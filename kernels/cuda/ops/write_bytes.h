@@ -14,7 +14,7 @@ namespace thinwire::kernels::cuda {
 
 inline constexpr size_t kMaxWriteBytes = 32;
 
-// Copies BYTES to OUT, which may have any address. REQUIRES: bytes.size() <= kMaxWriteBytes.
+// Copies BYTES to OUT, which need not be aligned. REQUIRES: bytes.size() <= kMaxWriteBytes.
 Status WriteBytes(std::span<const std::byte> bytes, std::byte* out, const Stream& stream);
 
 // Copies HEAD, the first bytes of a payload, to OUT and sets SIZE to LENGTH, the length of the

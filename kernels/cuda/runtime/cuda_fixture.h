@@ -16,7 +16,8 @@
 
 namespace thinwire::kernels::cuda {
 
-// Skips its tests on a machine without a GPU. The emulation always provides a GPU.
+// A fixture with a CUDA stream. Its tests are skipped on a machine without a GPU. The emulation
+// always provides a GPU.
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -7,7 +7,7 @@ namespace thinwire::kernels::cuda {
 int DeviceCount() {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-  (void)cudaGetLastError();  // clears the error, which the next launch would report otherwise
+  (void)cudaGetLastError();  // otherwise the next launch would report this error
   return 0;
 }
 

@@ -80,9 +80,9 @@ using DeviceBuffer = Buffer<T, DeviceMemory>;
 template <typename T>
 using PinnedBuffer = Buffer<T, PinnedMemory>;
 
-// The copy functions launch `to = from` on STREAM and return at once; both arrays must stay valid
-// and unchanged until the stream has executed the copy. A copy from or to pageable host memory is
-// also correct, but may block the host. REQUIRES: from.size() == to.size().
+// The copy functions launch `to = from` on STREAM and return at once. Until the stream has executed
+// the copy, both arrays must stay valid, and FROM must not change. A copy from or to pageable host
+// memory is also correct, but may block the host. REQUIRES: from.size() == to.size().
 
 Status CopyBytesToDevice(std::span<const std::byte> from, std::span<std::byte> to,
                          const Stream& stream);

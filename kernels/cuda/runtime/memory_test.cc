@@ -49,7 +49,7 @@ TEST_F(BufferTest, AFailedAllocationReturnsAnErrorAndLeavesTheBufferEmpty) {
   EXPECT_FALSE(buffer.Allocate(SIZE_MAX / 4).ok()) << "the byte count overflows";
   Expect(buffer.Allocate(10));
   EXPECT_EQ(buffer.size(), 10u);
-  // The next launch does not report the failed allocation.
+  // The next launch succeeds, although an allocation failed before.
   Expect(Clear(std::as_writable_bytes(buffer.span()), stream_));
   Expect(stream_.Wait());
 }

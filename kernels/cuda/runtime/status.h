@@ -1,7 +1,8 @@
 // Status is the result of a CUDA runtime call or a kernel launch. Kernel libraries use it instead
-// of absl::Status, because nvcc compiles this header with every kernel.
+// of absl::Status, because every kernel includes this header, and nvcc would have to parse the
+// headers of Abseil for every kernel.
 //
-//   message()   an example: "allocate device memory: out of memory"
+//   message()   returns, for example, "allocate device memory: out of memory"
 //
 // An OK status of a launch means only that the GPU accepted it. The next Stream::Wait() or
 // Event::Wait() returns errors that occur during execution. Immutable.

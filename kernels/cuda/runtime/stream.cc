@@ -5,7 +5,8 @@
 namespace thinwire::kernels::cuda {
 
 Stream::~Stream() {
-  // Ignores errors of launches that are still running, because no caller can receive them.
+  // The destructor ignores errors of launches that are still running, because no caller can receive
+  // them.
   if (handle_ != nullptr) (void)cudaStreamDestroy(handle_);
 }
 

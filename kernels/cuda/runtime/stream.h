@@ -24,7 +24,8 @@ class Stream {
   // Creates the stream. Call it once, before any other function.
   Status Open();
 
-  // Blocks until all work launched so far has run. Returns the first error among these launches.
+  // Blocks until all kernels and copies launched so far have run. Returns the first error among
+  // these launches.
   Status Wait() const;
 
   CUstream_st* handle() const { return handle_; }

@@ -1,5 +1,6 @@
 // WorkspaceLayout divides one block of memory into arrays, each at a multiple of 16 bytes. Without
-// memory it only computes the total size, so one function can serve both purposes:
+// memory it only computes the total size. The same lines can therefore first compute the size and
+// later divide the memory:
 //
 //   WorkspaceLayout layout(memory);            // nullptr: computes layout.bytes() only
 //   counts = layout.Append<uint32_t>(tiles);

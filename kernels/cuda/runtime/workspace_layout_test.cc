@@ -22,7 +22,7 @@ struct Append {
 };
 
 TEST(WorkspaceLayoutTest, ArraysAreAlignedAndDoNotOverlap) {
-  alignas(16) std::byte memory[16];  // the test only computes addresses in it
+  alignas(16) std::byte memory[16];  // never accessed; provides a base address
   for (const size_t count : {0, 1, 3, 4, 4097, 1 << 20}) {
     WorkspaceLayout layout(memory);
     Append append{layout};

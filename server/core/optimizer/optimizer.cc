@@ -19,7 +19,7 @@ namespace {
 
 using Factory = std::unique_ptr<const Optimizer> (*)(const OptimizerSpec& spec);
 
-// Factories in the order of OptimizerKind.
+// The optimizer factories, indexed by OptimizerKind.
 constexpr Factory kFactories[] = {MakeSgd,  MakeMomentum, MakeMomentum,
                                   MakeAdam, MakeAdamW,    MakeAdagrad};
 static_assert(std::size(kFactories) == std::size(kOptimizers));

@@ -14,9 +14,9 @@ namespace thinwire {
 struct OptimizerCase {
   OptimizerKind kind = OptimizerKind::kSgd;
   int slot_count = 0;
-  // After nonzero gradients, an update with gradient 0 still changes the masters.
+  // Whether an update with gradient 0 that follows nonzero gradients changes the masters.
   bool remembers_gradients = false;
-  bool decoupled_decay = false;  // weight decay multiplies the masters directly
+  bool decoupled_decay = false;  // whether weight decay multiplies the masters directly
   // A learning rate that reaches the minimum of a quadratic function within 2000 updates.
   float bowl_rate = 0;
   // Expected masters after the ten updates of the test TenUpdatesGiveTheRecordedValues, without and
@@ -35,7 +35,7 @@ struct OptimizerCase {
   }
 };
 
-// Returns each row twice: without and with weight decay.
+// Returns each row of the table of optimizers twice: without and with weight decay.
 inline std::vector<OptimizerCase> OptimizerCases() {
   const std::vector<OptimizerCase> rows = {
       {.kind = OptimizerKind::kSgd,

@@ -20,13 +20,14 @@
 
 namespace thinwire {
 
-// Returns the progress p. REQUIRES: planned_examples > 0.
+// Returns the completed fraction of the planned examples, from 0 to 1. REQUIRES: planned_examples >
+// 0.
 double PlanProgress(uint64_t examples, uint64_t planned_examples);
 
 // Immutable.
 class Schedule {
  public:
-  // Errors: InvalidArgument with the problems of SPEC.
+  // Creates the schedule that SPEC describes. Errors: InvalidArgument with the problems of SPEC.
   static absl::StatusOr<Schedule> Make(const ScheduleSpec& spec);
 
   // Returns the learning rate of the next update after EXAMPLES accepted examples. If

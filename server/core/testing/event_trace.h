@@ -17,7 +17,7 @@
 
 namespace thinwire {
 
-// One event, with the fields of all event types in one struct, and its consequences.
+// One event and its consequences. The struct has the fields of all event types.
 struct TraceEntry {
   enum class Kind { kSeed, kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave };
 
@@ -31,7 +31,7 @@ struct TraceEntry {
   ReadForm form;
   PushEvent push;
 
-  bool heard = false;        // whether the sender was valid; the event then ends its expiry
+  bool heard = false;        // whether the sender is valid; if so, its worker is no longer expired
   std::optional<Step> read;  // the step of the read, if the event is a read
   // The verdict, if the event is a new push that finished its step.
   std::optional<Verdict> finished;
@@ -55,19 +55,20 @@ class EventTrace {
   bool Contains(TraceEntry::Kind kind) const;
   bool Opened() const;
   Step Frontier() const;
-  // Returns the index of the join of the worker's newest incarnation, or nullopt if the worker
-  // never joined.
+  // Returns the position in the trace at which the worker's newest incarnation joined, or nullopt
+  // if the worker never joined.
   std::optional<size_t> LastJoin(WorkerId worker) const;
   bool Left(WorkerId worker) const;
   bool Live(WorkerId worker) const;
   std::vector<WorkerId> LiveWorkers() const;
   Step Next(WorkerId worker) const;
-  // Returns the index of the last push with which the worker's newest incarnation finished a step,
-  // or nullopt if there is none. REQUIRES: the worker has joined.
+  // Returns the position in the trace of the last push with which the worker's newest incarnation
+  // finished a step, or nullopt if there is none. REQUIRES: the worker has joined.
   std::optional<size_t> LastFinishingPush(WorkerId worker) const;
-  // Returns the index of the worker's waiting read, or nullopt if no read waits.
+  // Returns the position in the trace of the worker's waiting read, or nullopt if no read waits.
   std::optional<size_t> WaitingRead(WorkerId worker) const;
-  // Returns the indices of the accepted gradients that are not yet part of an update.
+  // Returns the positions in the trace of the accepted gradients that are not yet part of an
+  // update.
   std::vector<size_t> PendingGradients() const;
 
  private:

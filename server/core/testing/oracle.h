@@ -43,7 +43,7 @@ class Oracle {
 
  private:
   uint32_t WorkersToOpen() const;
-  // Returns kStale or kFenced if the sender of NOW is invalid, else nullopt.
+  // Returns kStale or kFenced if the sender of the trace entry NOW is invalid, else nullopt.
   std::optional<Verdict> RejectSender(const TraceEntry& now) const;
   Judgement JudgePush(const TraceEntry& now) const;
   JoinAnswer AnswerJoin(WorkerId worker) const;

@@ -19,7 +19,7 @@ Event RandomEvents::Next(const Shard& shard) {
 
 Event RandomEvents::DrawEvent(const Shard& shard) {
   const WorkerId worker = DrawWorker();
-  // The event of an absent worker is usually a join.
+  // An absent worker (never joined, or left) usually joins next.
   if (absent_[worker.value] && random_.Percent(70)) return DrawJoin(worker);
   // Before the shard opens, pushes are not drawn, and events that help to open the shard are more
   // likely. Otherwise few runs would contain an accepted push.

@@ -34,7 +34,7 @@ class RandomEvents {
  public:
   RandomEvents(const Rule& rule, uint64_t seed);
 
-  // Draws the next event, with a step near the frontier of SHARD or near its worker's `next`.
+  // Draws the next event. Steps are near the frontier of SHARD or near the sending worker's `next`.
   // REQUIRES: SHARD has applied all earlier events.
   Event Next(const Shard& shard);
 

@@ -19,8 +19,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Returns the number that WORD contains. For an invalid number, returns a number that no scenario
-// uses, so that the test fails.
+// Parses WORD as a number. If WORD is not a number, returns a number that no scenario uses, so that
+// the test fails.
 uint64_t Natural(absl::string_view word) {
   uint64_t value = 0;
   return absl::SimpleAtoi(word, &value) ? value : 999999;

@@ -1,5 +1,5 @@
-// A scenario describes the events of a shard as text. Each line contains an event and, after the
-// arrow, the effects of this event.
+// A scenario is a text that describes a sequence of events of a shard. Each line contains an event
+// and, after the arrow, the effects of this event.
 //
 //   start 10       -> opens; w0 begins 0; w1 begins 0
 //   w0 push 0 x2 4 -> accept
@@ -9,15 +9,22 @@
 // is 10 - (2 * 4 + 2 * 8) / 4 = 4. The events are:
 //
 //   start VALUE            all workers join, VALUE arrives as the seed, all workers read step 0
-//   seed VALUE             the initial value arrives
+//   seed VALUE             VALUE arrives as the seed, the shard's initial value
 //   open                   the start timeout runs out
-//   wN join                worker N joins; also: wN read STEP, wN expire, wN return, wN leave
-//   wN push STEP xEXAMPLES[+LATE] VALUE
-//   wN push STEP nothing   a push of weight 0
+//   wN join                worker N joins with its next incarnation
+//   wN read STEP           worker N requests the parameters for step STEP
+//   wN expire              the lease of worker N runs out
+//   wN return              a message of worker N arrives after its lease has run out
+//   wN leave               worker N leaves the job
+//   wN push STEP xEXAMPLES VALUE        worker N pushes the gradient VALUE of EXAMPLES examples
+//   wN push STEP xEXAMPLES+LATE VALUE   VALUE contains late pushes of LATE examples
+//   wN push STEP nothing   worker N pushes no gradient (weight 0)
 //   wN/INCARNATION ...     an event of INCARNATION instead of the worker's newest incarnation
 //   waits                  no event; prints Shard::BlockedReads()
 //
-// `join` uses the worker's next incarnation. `start` prints the effects of its last event only.
+// Among the effects, "round 0 of w0 w1" means that the round of step 0 closes with the gradients of
+// workers 0 and 1, and "w0 begins 1" that worker 0 receives the parameters for step 1. `start`
+// prints the effects of its last event only.
 #ifndef THINWIRE_SERVER_CORE_TESTING_SCENARIO_H_
 #define THINWIRE_SERVER_CORE_TESTING_SCENARIO_H_
 

@@ -137,8 +137,8 @@ void SimClient::SendRead(uint64_t now, SimNetwork<MessageToShard>& network, uint
   Send(now, network, shard, read);
 }
 
-// Sends each push that has no verdict yet. For each other shard, sends a read for the next step if
-// its parameters have not arrived.
+// Sends each push that has no verdict yet. For each shard whose push has a verdict, sends a read
+// for the next step if the shard's parameters have not arrived.
 void SimClient::SendPushes(uint64_t now, SimNetwork<MessageToShard>& network) {
   WaitToResend(now);
   for (uint32_t i = 0; i < shards_.size(); ++i) {
@@ -202,8 +202,8 @@ ReadForm SimClient::FormOf(const PerShard& shard) const {
 }
 
 void SimClient::ReceiveVerdict(PerShard& shard, ShardLedger& ledger, const Judgement& judgement) {
-  // A duplicate message that arrives after the Leave is fenced, too. In that case no newer process
-  // exists, and this process continues.
+  // A shard also fences a duplicate message that arrives after this process has left. In that case
+  // no newer process exists, so this process continues.
   if (judgement.verdict == Verdict::kFenced && phase_ != Phase::kLeaving) return Die();
   if (!shard.push.has_value() || shard.push->step != judgement.step) return;
   const PushEvent push = *shard.push;

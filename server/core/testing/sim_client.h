@@ -53,14 +53,14 @@ struct SimClientPlan {
   bool reads_deltas = false;
   WorkerId worker;
   Incarnation incarnation;
-  Step last;                   // the first step that the job does not run
+  Step last;                   // the job ends before this step
   uint64_t compute_ticks = 5;  // maximum duration of the computation of one step
 };
 
 class SimClient {
  public:
-  // A control call to a shard. The simulation never loses a control call and answers it in the same
-  // tick.
+  // A Join or Leave call to a shard. The simulation never loses such a call and answers it in the
+  // same tick.
   using Control = absl::FunctionRef<Effects(uint32_t shard, const Event& event)>;
 
   SimClient(const SimClientPlan& plan, SeededRandom& random, std::vector<ShardLedger>& ledger)
@@ -119,8 +119,8 @@ class SimClient {
   Phase phase_ = Phase::kJoining;
   uint32_t joined_count_ = 0;  // number of shards that this process has joined and not left
   Step step_;
-  bool late_ = false;   // whether a push of this step was late at some shard
-  Step jump_;           // the largest frontier in the verdicts of this step
+  bool late_ = false;   // whether a push of step_ was late at some shard
+  Step jump_;           // the largest frontier in the verdicts of step_
   uint64_t until_ = 0;  // the tick at which the computation ends
   uint64_t resend_at_ = 0;
   bool trusts_network_ = false;

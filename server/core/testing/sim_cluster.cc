@@ -12,8 +12,8 @@ namespace {
 constexpr uint64_t kLeaseTicks = 60;
 constexpr uint64_t kMaxQuietTicks = 20000;
 
-// Returns the reply to a heartbeat of a process that was replaced by a newer one: the process is
-// fenced, as in HeartbeatReply.
+// Returns the reply to the heartbeat of a process that a newer process has replaced: the verdict
+// kFenced, like the field `fenced` of a real HeartbeatReply.
 Judgement FencedHeartbeat(const MessageToShard& message) {
   Judgement fenced;
   fenced.worker = message.worker;
@@ -22,8 +22,9 @@ Judgement FencedHeartbeat(const MessageToShard& message) {
   return fenced;
 }
 
-// Draws the contents of the answers to reads: masters (nullopt), ulp deltas, or deltas in a codec.
-// The version log of deltas is large, small or empty.
+// Draws random publish options: deltas that are exact (ulp deltas) or encoded with a codec, and a
+// large, small or empty version log. Sometimes returns nullopt, with which shards answer reads with
+// masters.
 std::optional<PublishOptions> DrawPublish(SeededRandom& random) {
   if (random.Percent(20)) return std::nullopt;
   PublishOptions publish;

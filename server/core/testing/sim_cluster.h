@@ -48,7 +48,8 @@ class SimCluster {
  private:
   struct Process {
     std::unique_ptr<SimClient> client;
-    bool killed = false;  // whether a fault killed the process, which then need not finish
+    // Whether a fault killed the process; if so, it need not reach its last step.
+    bool killed = false;
   };
   // A worker's lease at one shard.
   struct Lease {

@@ -71,7 +71,8 @@ void ShardLedger::RecordUpdates(const RecordingOptimizer& optimizer) {
     applied_ += Amount(push);
     unpublished_ = std::min(unpublished_.value_or(name.step), name.step);
   }
-  // If slots are lazy and all pushes are sparse, the optimizer receives only the entries.
+  // If slots are lazy and all pushes are sparse, the optimizer receives only the entries of the sum
+  // and no zeros between the entries.
   if (sparse) std::erase(sum, 0.0f);
   const RecordedUpdate& update = optimizer.updates().back();
   Require(!pending_.empty(), "an update without gradients");
@@ -105,7 +106,8 @@ void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
   for (const ReadAnswer& answer : effects.answers) {
     Require(answer.step <= StepsAfter(frontier_, rule_.slack),
             absl::StrCat("step ", answer.step.value, " began at frontier ", frontier_.value));
-    // The parameters must include every accepted gradient of a step below the frontier.
+    // The parameters in an answer must include every accepted gradient of a step below the
+    // frontier.
     for (const auto& [name, push] : pending_) {
       Require(name.step >= frontier_,
               absl::StrCat("step ", name.step.value, " is missing at frontier ", frontier_.value));
@@ -118,8 +120,9 @@ void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
 void ShardLedger::Close(const Shard& shard) {
   uint64_t waiting = 0;
   for (const auto& [name, push] : pending_) waiting += Amount(push);
-  // In modes with rounds, the last round may stay open when the last worker leaves. With
-  // Fold::kPush, every accepted gradient must be in an update.
+  // In modes with rounds, the last round may stay open when the last worker leaves. No update
+  // contains the gradients of that round. In modes without rounds (Fold::kPush), every accepted
+  // gradient must be in an update.
   Require(rule_.fold == Fold::kRound || waiting == 0, "an accepted gradient is in no update");
   uint64_t lost = 0;
   for (const PushEvent& push : unanswered_) {

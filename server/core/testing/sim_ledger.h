@@ -31,11 +31,11 @@
 
 namespace thinwire {
 
-// The number of values of a simulated shard. In a gradient, the first value is its amount, the
-// second value is a random mark, and one other random value is set.
+// The number of values of a simulated shard. Value 0 of a gradient is the gradient's amount. Value
+// 1 and one value at a random index are random numbers, and all other values are 0.
 inline constexpr size_t kSimValues = 24;
 
-// Identifies a gradient of a shard.
+// Identifies one worker's gradient of one step for a shard.
 struct GradientId {
   WorkerId worker;
   Incarnation incarnation;
@@ -66,7 +66,7 @@ class ShardLedger {
   // Makes the final checks. Must be called after the last event.
   void Close(const Shard& shard);
 
-  // Records CLAIM as a violation if HOLDS is false.
+  // Records a violation with the text CLAIM if the checked condition HOLDS is false.
   void Require(bool holds, const std::string& claim);
 
   const std::vector<std::string>& violations() const { return violations_; }

@@ -9,9 +9,9 @@
 // gradient at the end of the event, because the server reads the sender's next message only after
 // the payload is released. Both paths give the same bits.
 //
-// With `keep_sparse`, the sum stays sparse while all payloads are sparse: it has an entry at each
-// index where some payload has one, and the array is undefined at all other indices. One dense
-// payload makes the sum dense. The bits of the sum do not depend on its form.
+// With the option `keep_sparse`, the sum stays sparse while all payloads are sparse: it has an
+// entry at each index where some payload has one, and the array is undefined at all other indices.
+// One dense payload makes the sum dense. The bits of the sum do not depend on its form.
 //
 // With ordered folding, Hold() stores a payload until FoldInOrder() has added the payloads of all
 // workers with lower numbers.
@@ -53,15 +53,16 @@ class Accumulator {
         sum_(value_count, memory),
         entries_(keep_sparse ? value_count : 0) {}
 
-  // Adds GRADIENT to the sum and to the counts.
+  // Adds GRADIENT to the sum, to count(), and to the number of examples and the weight.
   void Fold(Gradient gradient);
-  // Adds GRADIENT to the counts and holds it for FoldInOrder(). REQUIRES: no gradient of this
-  // worker is held.
+  // Adds GRADIENT to count(), and to the number of examples and the weight, and holds it for
+  // FoldInOrder(). REQUIRES: no gradient of this worker is held.
   void Hold(Gradient gradient);
   // Adds held gradients to the sum in ascending order of their workers. Stops at the first worker
   // that has no held gradient and for which MAY_STILL_PUSH returns true.
   void FoldInOrder(absl::FunctionRef<bool(WorkerId)> may_still_push);
-  // If the only gradient is still encoded, decodes it into the sum and releases its payload.
+  // If the accumulator has only one gradient and that gradient is still encoded, decodes the
+  // gradient into the sum and releases the payload.
   void FoldSingle();
 
   // The number, the examples and the weight of all gradients, added or held, since the last
@@ -77,8 +78,8 @@ class Accumulator {
 
   // Returns whether the sum has entries for some values only.
   bool sparse() const;
-  // Calls block(first, values) for consecutive runs of the sum; FIRST is the index of the run's
-  // first value. REQUIRES: !sparse().
+  // Splits the sum into consecutive blocks and calls block(first, values) for each; FIRST is the
+  // index of the block's first value. REQUIRES: !sparse().
   void ForEachBlock(BlockFunction block) const;
   // Calls block(indices, sums) with all entries in ascending order, a few hundred entries per call.
   // REQUIRES: sparse().
@@ -86,7 +87,7 @@ class Accumulator {
   void Clear();
 
  private:
-  // The state of sum_.
+  // The form in which sum_ stores the sum.
   enum class Form {
     kNothing,  // sum_ is undefined
     kSparse,   // sum_ contains sums at the indices in entries_ and is undefined elsewhere
@@ -104,7 +105,7 @@ class Accumulator {
   FloatArray sum_;
   IndexSet entries_;
   Form form_ = Form::kNothing;
-  std::optional<Gradient> single_;  // the only gradient, if it is still encoded; form_ is kNothing
+  std::optional<Gradient> single_;  // the only gradient, if still encoded; form_ is then kNothing
   uint64_t examples_ = 0;
   uint64_t weight_ = 0;
   std::vector<WorkerId> contributors_;

@@ -63,7 +63,8 @@ TEST(AccumulatorTest, WeightsDoNotWrapAround) {
   EXPECT_EQ(accumulator.weight(), 4 * 0xffffffffull);
 }
 
-// Returns a gradient of worker 0. WATCH expires when its payload is released.
+// Returns a gradient of worker 0. The weak pointer WATCH expires when the payload of the gradient
+// is released.
 Gradient Watched(std::weak_ptr<int>& watch) {
   auto token = std::make_shared<int>(1);
   watch = token;
@@ -141,7 +142,8 @@ TEST(AccumulatorTest, OrderedFoldingGivesTheSameBitsInAnyArrivalOrder) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// Returns a topk payload of the SENT_COUNT elements of VALUES with the largest magnitudes.
+// Returns a topk payload that contains the SENT_COUNT elements of VALUES with the largest
+// magnitudes.
 CheckedPayload TopKPayload(const std::vector<float>& values, size_t sent_count) {
   const double density = static_cast<double>(sent_count) / static_cast<double>(values.size());
   const auto codec = MakeCodec({.id = CodecId::kTopK, .density = density}).value();

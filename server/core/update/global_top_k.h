@@ -7,7 +7,8 @@
 //
 // The remainder contains averaged gradients, so the weights of later updates do not scale it.
 // Therefore no gradient value is lost or counted twice: selected + remainder = previous remainder +
-// sum / weight. Among equal magnitudes, the value with the lower index is selected.
+// sum / weight. Among equal magnitudes, the value with the lower index is selected. Values of v that
+// overflow become the largest finite float.
 //
 // Alternatively, as in the paper, unselected values return to the workers: this class drops them,
 // and each worker adds its own unselected values to its residual (docs/optimizers.md). The paper
@@ -39,15 +40,16 @@ class GlobalTopK {
       : keeper_(keeper), remainder_(value_count, memory) {}
 
   // Adds SCALE times the sum of ACCUMULATOR to the remainder, then selects the COUNT values of
-  // largest magnitude and removes them from the remainder. REQUIRES: ACCUMULATOR has gradients and
-  // holds none (accumulator.h); 1 <= count <= value_count.
+  // largest magnitude and removes them from the remainder. REQUIRES: ACCUMULATOR contains
+  // gradients, none of which waits for ordered folding (accumulator.h); 1 <= count <= value_count.
   void Select(const Accumulator& accumulator, float scale, size_t count);
 
   // The indices of the last selection, in ascending order, and the values at these indices.
   std::span<const uint32_t> indices() const { return indices_; }
   std::span<const float> values() const { return values_; }
-  // Calls block(first, values) for consecutive runs of a dense array that contains the selected
-  // values, and 0 at unselected indices. FIRST is the index of the run's first value.
+  // Splits a dense array, which contains the selected values and 0 at unselected indices, into
+  // consecutive blocks. Calls block(first, values) for each; FIRST is the index of the block's
+  // first value.
   void ForEachBlock(BlockFunction block) const;
 
   // The unselected values, to which the next Select() adds its gradient; zeros if unselected values

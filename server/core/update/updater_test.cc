@@ -42,7 +42,8 @@ class Rounds {
     updater_.Apply(NextUpdate(progress), accumulator_, masters_, masters_);
     accumulator_.Clear();
   }
-  // Like Round(), except that the update writes the new masters to another array.
+  // Does the same as Round(), except that the update writes the new masters to a second array
+  // instead of overwriting the old masters.
   void RoundInNewArray(const CheckedPayload& one, const CheckedPayload& other) {
     Fold(one, other);
     std::vector<float> elsewhere(kValues, 1e9f);
@@ -99,7 +100,7 @@ TEST(UpdaterTest, DensePushesWithLazySlotsUpdateLikeDenseSlots) {
   Rounds lazy(*optimizer, kLazy);
   Rounds dense(*optimizer, {});
   for (uint32_t t = 0; t < kUpdates; ++t) {
-    // The second payload is sparse in every other round.
+    // The second worker's payload is sparse in every other round.
     const CheckedPayload other = t % 2 == 0 ? TopK(50 + t) : Fp32(50 + t);
     lazy.Round(Fp32(t), other);
     dense.Round(Fp32(t), other);
