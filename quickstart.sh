@@ -20,5 +20,7 @@ TEXT
 
 deploy/install_packages.sh
 echo "Building..." >&2
-bazel build //cli:thinwire //server:server //worker:worker
+progress=()
+if [ -t 2 ]; then progress=(--show_progress); fi  # .bazelrc switches it off, for logs
+bazel build "${progress[@]}" //cli:thinwire //server:server //worker:worker
 exec bazel-bin/cli/thinwire train --config examples/fashion_mnist.textproto "$@"

@@ -19,7 +19,9 @@ if [ ${#targets[@]} -eq 0 ]; then targets=(//...); fi
 
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
+progress=()
+if [ -t 2 ]; then progress=(--show_progress); fi  # .bazelrc switches it off, for logs
 status=0
-bazel test --keep_going --build_event_json_file="$events" "${targets[@]}" || status=$?
+bazel test "${progress[@]}" --keep_going --build_event_json_file="$events" "${targets[@]}" || status=$?
 python3 tests/count_results.py "$events" || status=1
 exit "$status"

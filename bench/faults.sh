@@ -4,7 +4,7 @@
 #
 #   sync, backup, async   A worker is killed. The figure is the longest time, after the kill, in which one of the other
 #                         workers reports no step. Workers report at most five steps per second, so 0.2 s means no
-#                         delay. Limit: the lease plus the tolerance in sync, the tolerance in backup and async.
+#                         delay. Limit: in sync, the lease plus the tolerance; in backup and async, the tolerance.
 #   server                A server is killed. The figure is the time until the last worker has exited. The table shows
 #                         the last error message of a worker. Limit: silence_seconds plus the tolerance.
 #
@@ -89,11 +89,12 @@ class Cluster:
                     f'consistency {{ {MODES[mode]} workers: {WORKERS} lease_seconds: {LEASE} }} '
                     'optimization { learning_rate: 0.001 } '
                     'task { model: softmax train_examples: 6000 test_examples: 100 epochs: 100000 }')
-        addresses = []
-        for server in range(SERVERS):
-            self.start("server", server, "--config", job, "--server", str(server))
+        addresses = ["127.0.0.1:0"] * SERVERS
+        for server in reversed(range(SERVERS)):  # server 0 needs the addresses of the others
+            peers = ["--addresses", ",".join(addresses)] if server == 0 else []
+            self.start("server", server, "--config", job, "--server", str(server), *peers)
             _, _, line = self.next(lambda name, line: line.startswith("listening "))
-            addresses.append(line.split()[1])
+            addresses[server] = line.split()[1]
         for worker in range(WORKERS):
             self.start("worker", worker, "--config", job, "--worker", str(worker), "--addresses", ",".join(addresses),
                        "--delay", "20ms")
@@ -112,7 +113,7 @@ class Cluster:
         for line in process.stdout:
             self.lines.put((time.monotonic(), name, line.strip()))
         process.wait()
-        self.lines.put((time.monotonic(), name, ""))  # an empty line marks the end of the process
+        self.lines.put((time.monotonic(), name, ""))  # an empty line means that process NAME has exited
 
     def next(self, matches, timeout=TIMEOUT):
         """Returns the next matching line as (time, name, line). Without one, returns None after a TIMEOUT shorter than
@@ -171,7 +172,8 @@ def server_dies(cluster):
     while running:
         at, name, line = cluster.next(lambda name, line: name in running and (line == "" or '"error"' in line))
         if line:
-            # The workers' messages differ only in worker number and time; the table shows the last message.
+            # The workers' error messages differ only in the worker number and the time; the table shows the last
+            # message.
             messages = {json.loads(line)["error"]["message"].split(";")[0]}
             reported = at
         else:

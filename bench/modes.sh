@@ -29,8 +29,9 @@ rate_async=0.04
 # and a momentum of 0.9 at the servers an asynchronous run may diverge; ssp and async therefore use a lower momentum.
 momentum_ssp=0.5
 momentum_async=0.5
-# Settings of topk pushes in sync and backup. Dense slots also change a parameter in the updates after its entry, which
-# acts like additional momentum; these runs therefore use a lower momentum, too.
+# Settings of topk pushes in sync and backup. Every update applies the optimizer's momentum to all parameters, also to
+# those for which the update's sparse gradients contain no value. Old gradients thus continue to change such a
+# parameter. This acts like additional momentum, so these runs use a lower momentum, too.
 rate_topk=0.15
 momentum_topk=0.5
 

@@ -108,7 +108,8 @@ done
 prefix=twrace-$$
 work=$(mktemp -d)
 
-# Removes the namespaces of a run and kills the processes in these namespaces. Argument: PID of the run.
+# Removes the namespaces that a run of this script created, and kills the processes in these namespaces. Argument: PID
+# of that run.
 remove_namespaces() {
   local name
   for name in $(ip netns list 2> /dev/null | awk '{print $1}' | grep "^twrace-$1-"); do
@@ -150,8 +151,8 @@ make_host() {
     shape "$prefix-switch" "port$1" && shape "$host" eth0
 }
 
-# Small socket buffers are set only with a rate limit. Without a limit, they would be the bottleneck instead of the
-# links.
+# The script sets small socket buffers only if the links have a rate limit. Without a rate limit, small buffers would be
+# the bottleneck instead of the links.
 buffer_limits=()
 if [ "$socket_buffer" != 0 ] && [ "$rate" != none ]; then
   for side in rmem wmem; do
@@ -185,9 +186,9 @@ await_listening() {
   return 1
 }
 
-# Prints the goodput of host 1's link, in bytes per second and direction, while all given hosts exchange data with host
-# 1. The result is the best of three measurements, because other load can only lower the goodput. Arguments: numbers of
-# the hosts.
+# Prints the goodput of host 1's link, in bytes per second and direction, while all hosts given as arguments exchange
+# data with host 1. The result is the best of three measurements, because other load can only lower the goodput.
+# Arguments: the numbers of the given hosts.
 measure_goodput() {
   local bytes=$((mb * 500000 / $#)) host pids server best=0
   [ "$bytes" -ge 16777216 ] || bytes=16777216
@@ -210,8 +211,8 @@ measure_goodput() {
   [ "$best" != 0 ] && echo "$best"
 }
 
-# Runs one job. Arguments: fields of Compression, numbers of the server hosts, numbers of the worker hosts. Writes the
-# output lines of the workers to $work/result.
+# Runs one job. Arguments: fields of the message Compression; host numbers of the servers, separated by spaces; host
+# numbers of the workers, separated by spaces. Writes the output lines of the workers to $work/result.
 run_job() {
   local fields=$1 server_hosts=$2 worker_hosts=$3 addresses="" pids="" daemons="" number=0 host ok=1
   local all_servers all_workers warm_rounds=2
@@ -263,7 +264,8 @@ if topology == "apart":
     # server's share of the pushes and pulls of all workers.
     busiest = max(push, pull) * max(1, count / servers)
 else:
-    # A host sends the pushes of its worker to the other servers and the answers of its server to the other workers.
+    # Each host runs a worker and a server. The host sends the pushes of its worker to the servers on other hosts, and
+    # the answers of its server to the workers on other hosts.
     busiest = (push + pull) * (1 - 1 / count)
 floor = busiest / float(goodput)
 # A round ends when the slowest worker has received its parameters.
@@ -274,7 +276,7 @@ print("race %s %s %.1f %.1f %.2f" % (topology, codec, 1e3 * median, 1e3 * floor,
 PYTHON
 }
 
-# Matrices of 4 MiB. Each is split into four shards of the maximum size.
+# A model of at least 10 MB consists of matrices of 4 MiB. Each matrix is split into four shards of the maximum size.
 tensors="$(((mb * 1000000 + 2097152) / 4194304))*1024x1024"
 [ "$mb" -ge 10 ] || tensors="10*$((mb * 25))x1000"
 failed=0

@@ -50,7 +50,7 @@ struct RaceOptions {
   std::string addresses;
   std::string tensors = "25*1024x1024";
   uint32_t rounds = 8;
-  uint32_t warm_rounds = 2;  // untimed rounds that fill memory pools, windows and residuals
+  uint32_t warm_rounds = 2;  // untimed first rounds; they fill memory pools and residuals
   double compute_seconds = 0;
 };
 
@@ -84,8 +84,9 @@ class Gradients {
   Gradients(const std::vector<TensorShape>& tensors, uint32_t seed) {
     std::minstd_rand random(seed + 1);
     std::normal_distribution<float> normal(0, 1e-3f);
-    // Drawing random numbers is slow, so the arrays repeat kDrawn numbers. kDrawn is prime and
-    // larger than a shard; different shards therefore contain different sequences.
+    // Drawing random numbers is slow, so the arrays repeat kDrawn numbers. kDrawn is larger than a
+    // shard, so no number repeats within a shard. kDrawn is also prime, so successive shards begin
+    // at different positions of the sequence.
     std::vector<float> drawn(kDrawn);
     for (float& value : drawn) value = normal(random);
     for (const TensorShape& tensor : tensors) {
@@ -142,7 +143,8 @@ nlohmann::ordered_json ChoicesJson(const Client& client) {
 absl::StatusOr<nlohmann::ordered_json> Race(const RaceOptions& race) {
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(race.config));
   ASSIGN_OR_RETURN(const JobSpec job, CheckJob(text.config, text.places));
-  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ParseAddresses(race.addresses));
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
+                   ParseAddresses(race.addresses, job.server_count));
   ASSIGN_OR_RETURN(const std::vector<TensorShape> tensors, ParseTensors(race.tensors));
   const uint64_t steps = race.warm_rounds + race.rounds;
   ClientOptions options = MakeClientOptions(job, {.worker = WorkerId{race.worker},

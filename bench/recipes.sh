@@ -57,8 +57,8 @@ trap 'rm -rf "$work"' EXIT
 reports=${json:-$work}
 mkdir -p "$reports"
 
-# Flags of all runs. Weight decay is off, because it changes every value in every update; the deltas of sparse updates
-# would then not be small.
+# Flags of all runs. Weight decay is off, because it changes every parameter in every update. With weight decay, the
+# deltas of sparse updates would therefore not be small.
 shared="--learning_rate 0.05 --weight_decay 0 --schedule cosine --shard_size 262144"
 momentum=0.9
 case $mode in

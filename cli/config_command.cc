@@ -1,5 +1,7 @@
 #include "cli/config_command.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/status_macros.h"
@@ -11,10 +13,20 @@
 namespace thinwire {
 namespace {
 
-absl::StatusOr<JobConfig> ReadChecked(const std::string& file) {
+struct CheckedFile {
+  JobConfig config;
+  std::vector<std::string> warnings;
+};
+
+absl::StatusOr<CheckedFile> ReadChecked(const std::string& file) {
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(file));
-  RETURN_IF_ERROR(CheckJob(text.config, text.places).status());
-  return text.config;
+  ASSIGN_OR_RETURN(const JobSpec job, CheckJob(text.config, text.places));
+  CheckedFile checked{.config = text.config, .warnings = WarningsOf(text.config, job, text.places)};
+  // Only the machines of workers need these files, and a flag of a worker may replace their paths.
+  for (std::string& line : MissingFiles(job.task, text.places)) {
+    checked.warnings.push_back(std::move(line));
+  }
+  return checked;
 }
 
 }  // namespace
@@ -23,24 +35,25 @@ ExitCode CheckConfigFiles(const std::vector<std::string>& files, std::ostream& o
                           std::ostream& err) {
   ExitCode code = ExitCode::kOk;
   for (const std::string& file : files) {
-    const absl::Status status = ReadChecked(file).status();
-    if (status.ok()) {
-      out << file << ": ok" << std::endl;
-    } else {
-      err << status.message() << std::endl;
+    const absl::StatusOr<CheckedFile> checked = ReadChecked(file);
+    if (!checked.ok()) {
+      err << checked.status().message() << std::endl;
       code = ExitCode::kConfig;
+      continue;
     }
+    for (const std::string& warning : checked->warnings) err << "warning: " << warning << std::endl;
+    out << file << ": ok" << std::endl;
   }
   return code;
 }
 
 ExitCode ShowConfigFile(const std::string& file, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<JobConfig> config = ReadChecked(file);
-  if (!config.ok()) {
-    err << config.status().message() << std::endl;
+  const absl::StatusOr<CheckedFile> checked = ReadChecked(file);
+  if (!checked.ok()) {
+    err << checked.status().message() << std::endl;
     return ExitCode::kConfig;
   }
-  out << EffectiveText(*config) << std::flush;
+  out << EffectiveText(checked->config) << std::flush;
   return ExitCode::kOk;
 }
 

@@ -35,6 +35,19 @@ TEST(ConfigCommandTest, AFieldOfOneProcessIsUnknown) {
   EXPECT_EQ(err.str(), file + ":2:1: listen: unknown field\n");
 }
 
+TEST(ConfigCommandTest, WarningsAndFilesThatThisMachineLacksAreShown) {
+  const std::string file = File("warned",
+                                "compression { pull: delta }\n"
+                                "task { model: torchscript model_file: '/nowhere.pt'\n"
+                                "  data_dir: '/nowhere' }\n");
+  std::ostringstream out, err;
+  EXPECT_EQ(CheckConfigFiles({file}, out, err), ExitCode::kOk);
+  EXPECT_EQ(out.str(), file + ": ok\n");
+  EXPECT_THAT(err.str(), HasSubstr("warning: " + file + ":1:15: pull: saves few bytes"));
+  EXPECT_THAT(err.str(), HasSubstr("warning: " + file + ":2:27: model_file: no such file"));
+  EXPECT_THAT(err.str(), HasSubstr("warning: " + file + ":3:3: data_dir: no such folder"));
+}
+
 TEST(ConfigCommandTest, AMissingFileIsAnError) {
   std::ostringstream out, err;
   EXPECT_EQ(CheckConfigFiles({"/nowhere"}, out, err), ExitCode::kConfig);

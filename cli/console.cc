@@ -15,12 +15,12 @@ void Console::Progress(const std::string& line) {
     out_ << line << std::endl;
     return;
   }
-  progress_ = line.substr(0, options_.columns);
+  progress_ = line.substr(0, progress_columns());
   out_ << "\r\033[K" << progress_ << std::flush;
 }
 
-void Console::EndProgress() {
-  if (!progress_.empty()) out_ << std::endl;
+void Console::ClearProgress() {
+  if (!progress_.empty()) out_ << "\r\033[K" << std::flush;
   progress_.clear();
 }
 

@@ -13,17 +13,27 @@ TEST(ConsoleTest, WithoutATerminalEveryMessageIsAPlainLine) {
   console.Progress("step 1");
   console.Warning("slow");
   console.Progress("step 2");
-  console.EndProgress();
+  console.ClearProgress();
   EXPECT_EQ(out.str(), "step 1\nwarning: slow\nstep 2\n");
 }
 
 TEST(ConsoleTest, OnATerminalTheProgressIsRewrittenAndMessagesGoAboveIt) {
   std::ostringstream out;
-  Console console(out, {.terminal = true, .color = false, .columns = 6});
+  Console console(out, {.terminal = true, .color = false, .columns = 7});
   console.Progress("step 1 and more");
   console.Note("hello");
-  console.EndProgress();
-  EXPECT_EQ(out.str(), "\r\033[Kstep 1\r\033[Khello\nstep 1\n");
+  EXPECT_EQ(out.str(), "\r\033[Kstep 1\r\033[Khello\nstep 1");
+}
+
+TEST(ConsoleTest, TheProgressIsRemovedAtItsEnd) {
+  std::ostringstream out;
+  Console console(out, {.terminal = true, .color = false, .columns = 80});
+  console.ClearProgress();
+  EXPECT_EQ(out.str(), "");
+  console.Progress("step 1");
+  console.ClearProgress();
+  console.Note("done");
+  EXPECT_EQ(out.str(), "\r\033[Kstep 1\r\033[Kdone\n");
 }
 
 TEST(ConsoleTest, ColorsAreOptional) {

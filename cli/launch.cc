@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
@@ -18,9 +19,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::st
     if (access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path, ignored))
       return path;
   }
-  return absl::NotFoundError(absl::StrCat("no program ", name, " in ", folder, ": want ", folder,
-                                          "/", name, "/", name, " or ", folder, "/", name,
-                                          "; --bin_dir says where it is"));
+  return absl::NotFoundError(absl::StrCat("--bin_dir: no program ", name, " (expected ", folder,
+                                          "/", name, "/", name, " or ", folder, "/", name, ")"));
 }
 
 }  // namespace
@@ -34,17 +34,23 @@ absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string
     folder = real.parent_path().string();
     if (!FindProgram(folder, "server").ok()) folder = real.parent_path().parent_path().string();
   }
-  const auto server = FindProgram(folder, "server");
-  if (!server.ok()) return server.status();
-  const auto worker = FindProgram(folder, "worker");
-  if (!worker.ok()) return worker.status();
-  return Programs{*server, *worker};
+  Programs programs;
+  ASSIGN_OR_RETURN(programs.server, FindProgram(folder, "server"));
+  ASSIGN_OR_RETURN(programs.worker, FindProgram(folder, "worker"));
+  return programs;
 }
 
 std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
-                                       ServerId server) {
-  return {programs.server, "--config",   job_file, "--server", absl::StrCat(server.value),
-          "--listen",      "127.0.0.1:0"};
+                                       ServerId server, std::vector<std::string> addresses) {
+  std::vector<std::string> command = {
+      programs.server, "--config",   job_file, "--server", absl::StrCat(server.value),
+      "--listen",      "127.0.0.1:0"};
+  // Only server 0 calls the other servers.
+  if (server == ServerId{0} && addresses.size() > 1) {
+    addresses[0] = "127.0.0.1:0";
+    command.insert(command.end(), {"--addresses", absl::StrJoin(addresses, ",")});
+  }
+  return command;
 }
 
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
@@ -65,7 +71,7 @@ absl::StatusOr<std::string> ParseListening(const std::string& line) {
   const std::string start = "listening ";
   if (!line.starts_with(start) || line.find(':', start.size()) == std::string::npos) {
     return absl::InvalidArgumentError(
-        absl::StrCat("want \"listening HOST:PORT\", got \"", line, "\""));
+        absl::StrCat("not an address (expected \"listening HOST:PORT\", got \"", line, "\")"));
   }
   return line.substr(start.size());
 }

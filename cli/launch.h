@@ -16,16 +16,19 @@ struct Programs {
   std::string worker;
 };
 
-// Finds the programs in BIN_DIR, as server/server and worker/worker (the layout of bazel-bin) or as
-// server and worker. If BIN_DIR is empty, searches the folder of SELF, then the folder above it.
-// Errors: NotFound with the paths of the missing program.
+// Finds the server and worker programs in the folder `bin_dir`, as server/server and worker/worker
+// (the layout of bazel-bin) or as server and worker. If `bin_dir` is empty, searches the folder of
+// the program `self`, then its parent folder. Errors: NotFound with the paths at which the missing
+// program was expected.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);
 
-// Returns the command line of a server that listens on a free port of this machine.
+// Returns the command line of a server that listens on a free port of this machine. ADDRESSES is as
+// for a worker; the addresses of SERVER itself, and for servers other than server 0 all addresses,
+// may still be unknown ("").
 std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
-                                       ServerId server);
-// Returns the command line of a worker. ADDRESSES contains the address of every server, ordered by
-// server number.
+                                       ServerId server, std::vector<std::string> addresses);
+// Returns the command line of a worker. `addresses` contains the address of every server, ordered
+// by server number.
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
                                        WorkerId worker, const std::vector<std::string>& addresses);
 
@@ -33,8 +36,8 @@ std::vector<std::string> WorkerCommand(const Programs& programs, const std::stri
 std::string NameOf(ServerId server);
 std::string NameOf(WorkerId worker);
 
-// Returns HOST:PORT for a line of the form "listening HOST:PORT". Errors: InvalidArgument for any
-// other line.
+// Returns the part HOST:PORT of a line of the form "listening HOST:PORT". Errors: InvalidArgument
+// for any other line.
 absl::StatusOr<std::string> ParseListening(const std::string& line);
 
 }  // namespace thinwire

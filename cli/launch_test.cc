@@ -16,9 +16,12 @@ using testing::HasSubstr;
 
 TEST(LaunchTest, AProcessGetsTheJobFileItsNumberAndItsAddresses) {
   const Programs programs = {.server = "/bin/server", .worker = "/bin/worker"};
-  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{1}),
+  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{1}, {"", ""}),
               ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "1",
                           "--listen", "127.0.0.1:0"));
+  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{0}, {"", "a:5"}),
+              ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "0",
+                          "--listen", "127.0.0.1:0", "--addresses", "127.0.0.1:0,a:5"));
   EXPECT_THAT(WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7", "a:5"}),
               ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--worker", "2",
                           "--addresses", "a:7,a:5"));
@@ -56,7 +59,8 @@ TEST(LaunchTest, ProgramsOfOneFolderFindEachOther) {
 TEST(LaunchTest, AMissingProgramIsNamedWithThePlaceLookedAt) {
   const auto dir = *TempDir::Make(testing::TempDir());
   EXPECT_THAT(std::string(FindPrograms("", dir->path()).status().message()),
-              HasSubstr("want " + dir->path() + "/server/server"));
+              HasSubstr("--bin_dir: no program server (expected " + dir->path() +
+                        "/server/server or " + dir->path() + "/server)"));
 }
 
 TEST(LaunchTest, AServerTellsItsAddress) {

@@ -1,6 +1,5 @@
 // thinwire: the command-line program that trains on this machine, and checks and prints job files.
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "cli/config_command.h"
 #include "cli/console.h"
 #include "cli/train_command.h"
@@ -20,6 +20,7 @@
 #include "common/exit_code.h"
 #include "config/field_flags.h"
 #include "config/fields.h"
+#include "config/help.h"
 
 namespace thinwire {
 namespace {
@@ -27,18 +28,17 @@ namespace {
 constexpr char kExamples[] =
     "Examples:\n"
     "  thinwire train --config examples/fashion_mnist.textproto\n"
-    "  thinwire train --config examples/fashion_mnist.textproto --mode ssp --slack 3 --report "
-    "run.json\n"
     "  thinwire config check examples/*.textproto\n"
+    "  thinwire help train\n"
     "Exit codes: 0 good, 64 usage, 69 unavailable, 75 terminated, 78 configuration, 130 "
     "interrupted.";
 
 constexpr char kTrainExamples[] =
     "Examples:\n"
     "  thinwire train --config examples/fashion_mnist.textproto\n"
-    "  thinwire train --config examples/fashion_mnist.textproto --workers 8 --push topk --density "
-    "0.01\n"
-    "  thinwire train --model softmax --workers 2 --servers 2 --straggler 1:50ms --report run.json";
+    "  thinwire train --config job.textproto --workers 8 --push topk --density 0.01\n"
+    "  thinwire train --config job.textproto --mode ssp --slack 3 --report run.json\n"
+    "  thinwire train --model softmax --workers 2 --straggler 1:50ms";
 
 constexpr char kConfigExamples[] =
     "Examples:\n"
@@ -50,9 +50,7 @@ ConsoleOptions OptionsOf(int file) {
   options.terminal = isatty(file) == 1;
   const char* no_color = std::getenv("NO_COLOR");
   options.color = options.terminal && (no_color == nullptr || *no_color == '\0');
-  winsize size = {};
-  if (options.terminal && ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
-    options.columns = size.ws_col - 1u;
+  options.columns = std::max<size_t>(2, TerminalColumns(file));
   return options;
 }
 
@@ -61,18 +59,15 @@ std::string TempParent() {
   return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
 }
 
-// Returns an error message if the first argument is an unknown command, else "". CLI11 would only
-// report that a command is missing.
-std::string UnknownCommand(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return "";
+// Returns the subcommand of APP that NAME calls. Errors: InvalidArgument with the names of all
+// subcommands.
+absl::StatusOr<const CLI::App*> FindCommand(const CLI::App& app, const std::string& name) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return "";
-  const std::string nearest =
-      DidYouMean(argv[1], std::vector<std::string_view>(names.begin(), names.end()));
-  std::string text = std::string("no command \"") + argv[1] + "\"";
-  return nearest.empty() ? text + "; --help lists them"
-                         : text + "; did you mean \"" + nearest + "\"?";
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == name) return command;
+    names.push_back(command->get_name());
+  }
+  return UnknownWord("command", name, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
 CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
@@ -88,7 +83,9 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
                    "The folder of the programs server and worker. Default: beside this program")
       ->type_name("DIR")
       ->envname("THINWIRE_BIN_DIR");
-  train->allow_extras();  // CheckNoExtras reports extra arguments instead
+  train->add_flag("--verbose", command.verbose, "Shows all settings of the job at the start")
+      ->envname("THINWIRE_VERBOSE");
+  train->allow_extras();  // CheckNoExtras() reports unknown arguments
   train->footer(kTrainExamples);
   return train;
 }
@@ -111,8 +108,28 @@ void AddConfig(CLI::App& app, ConfigCommand& command) {
   command.show->add_option("FILE", command.file, "A job file")->required();
 }
 
-// Removes the environment variables that set fields of the job in servers and workers. The job file
-// of the run contains all settings, and such a variable would override a flag of this command line.
+// Prints the help of APP, or of the command that WORDS name, such as {"config", "check"}.
+ExitCode Help(const CLI::App& app, const std::vector<std::string>& words, Console& console) {
+  const CLI::App* command = &app;
+  std::string name = app.get_name();
+  for (const std::string& word : words) {
+    const absl::StatusOr<const CLI::App*> found = FindCommand(*command, word);
+    if (!found.ok()) {
+      console.Error(std::string(found.status().message()));
+      return ExitCode::kUsage;
+    }
+    command = *found;
+    name += " " + word;
+  }
+  // CLI::App::help would print the help of the parsed command, which is `help`.
+  std::cout << command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal)
+            << std::flush;
+  return ExitCode::kOk;
+}
+
+// Removes the environment variables that would set flags or job fields in the servers and workers
+// of the run. The job file of the run already contains all settings. In a server or worker, an
+// inherited variable would override this file, and with it a flag of `thinwire train`.
 void RemoveSettingsFromEnvironment() {
   for (const Field& field : LeafFields(*JobConfig::descriptor())) {
     unsetenv(EnvironmentName(field.name()).c_str());
@@ -129,7 +146,7 @@ ExitCode Train(const CLI::App& app, const FieldFlags& flags, const TrainCommand&
     console.Error(std::string(extras.message()));
     return ExitCode::kUsage;
   }
-  const auto config = JobOf(command.config_file, flags);
+  const auto config = JobOf(command.config_file, flags, console);
   if (!config.ok()) {
     console.Error(std::string(config.status().message()));
     return ExitCode::kConfig;
@@ -138,8 +155,8 @@ ExitCode Train(const CLI::App& app, const FieldFlags& flags, const TrainCommand&
   return RunTrain(command, *config, console, std::cout);
 }
 
-// Opens /dev/null for each closed standard file, so that no file or socket opened later becomes
-// standard input, output or error.
+// Opens /dev/null in place of standard input, output or error if it is closed. Otherwise, a file or
+// socket that is opened later would get the file descriptor of standard input, output or error.
 void FillStandardFiles() {
   int file = 0;
   while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);
@@ -148,6 +165,7 @@ void FillStandardFiles() {
 
 ExitCode Main(int argc, char** argv) {
   CLI::App app("thinwire: a sharded parameter server for thin wires.", "thinwire");
+  SetHelpFormat(app, TerminalColumns(STDOUT_FILENO));
   app.require_subcommand(1);
   app.set_version_flag("--version", VersionText(), "Tells the revision and the codecs");
   app.footer(kExamples);
@@ -157,18 +175,25 @@ ExitCode Main(int argc, char** argv) {
   const FieldFlags flags(*train_app);
   ConfigCommand config;
   AddConfig(app, config);
+  CLI::App* help = app.add_subcommand("help", "Prints the help of a command");
+  std::vector<std::string> help_words;
+  help->add_option("COMMAND", help_words, "The command, such as train or config check");
 
   Console console(std::cerr, OptionsOf(STDERR_FILENO));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (const std::string hint = UnknownCommand(app, argc, argv); !hint.empty()) {
-      console.Error(hint);
-      return ExitCode::kUsage;
+    // CLI11 reports an unknown command only as a missing command.
+    if (argc > 1 && argv[1][0] != '-') {
+      if (const auto found = FindCommand(app, argv[1]); !found.ok()) {
+        console.Error(std::string(found.status().message()));
+        return ExitCode::kUsage;
+      }
     }
     return app.exit(error) == 0 ? ExitCode::kOk : ExitCode::kUsage;
   }
   if (config.check->parsed()) return CheckConfigFiles(config.files, std::cout, std::cerr);
+  if (help->parsed()) return Help(app, help_words, console);
   if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
   return Train(*train_app, flags, train, console);
 }

@@ -17,11 +17,13 @@
 namespace thinwire {
 namespace {
 
-// Reads the available bytes without blocking. Sets `open` to false at the end of the pipe.
+// Reads the bytes that are available in the pipe `fd`, without blocking. Sets `open` to false at
+// the end of the pipe.
 std::string ReadAvailable(int fd, bool& open) {
   std::string bytes;
   char buffer[1 << 14];
-  // The limit prevents a child with much output from delaying the output of all other children.
+  // The limit of 256 KiB per call prevents a child with much output from delaying the output of all
+  // other children.
   while (open && bytes.size() < (1 << 18)) {
     const ssize_t count = read(fd, buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
@@ -82,7 +84,8 @@ ProcessSet::ProcessSet(Signals& signals, std::string log_dir)
     : signals_(signals), log_dir_(std::move(log_dir)) {}
 
 ProcessSet::~ProcessSet() {
-  // Kill all children before their destructors wait for them one by one.
+  // Kills all children now, because the destructors of the Process objects wait for the children
+  // one by one.
   SignalAll(SIGKILL);
 }
 
@@ -113,12 +116,16 @@ std::vector<ProcessEvent> ProcessSet::Wait(absl::Duration timeout) {
 
 void ProcessSet::ReadPipes(const std::string& name, Child& child,
                            std::vector<ProcessEvent>& events) {
-  const auto read_lines = [&](int fd, Pipe& pipe, ProcessEvent::Kind kind) {
-    if (!pipe.open) return;
-    std::vector<std::string> lines = pipe.splitter.Take(ReadAvailable(fd, pipe.open));
+  const auto read_lines = [](int fd, Pipe& pipe) {
+    std::vector<std::string> lines;
+    if (!pipe.open) return lines;
+    lines = pipe.splitter.Take(ReadAvailable(fd, pipe.open));
     if (!pipe.open) {
       for (std::string& line : pipe.splitter.TakeUnterminated()) lines.push_back(std::move(line));
     }
+    return lines;
+  };
+  const auto add_events = [&](ProcessEvent::Kind kind, std::vector<std::string> lines) {
     for (std::string& line : lines) {
       if (kind == ProcessEvent::Kind::kLog) KeepLog(name, line);
       ProcessEvent event;
@@ -128,8 +135,11 @@ void ProcessSet::ReadPipes(const std::string& name, Child& child,
       events.push_back(std::move(event));
     }
   };
-  read_lines(child.process->output_fd(), child.output, ProcessEvent::Kind::kLine);
-  read_lines(child.process->error_fd(), child.errors, ProcessEvent::Kind::kLog);
+  // The log is read first, so a line of the output precedes every log line that the child wrote
+  // after it.
+  std::vector<std::string> log = read_lines(child.process->error_fd(), child.errors);
+  add_events(ProcessEvent::Kind::kLine, read_lines(child.process->output_fd(), child.output));
+  add_events(ProcessEvent::Kind::kLog, std::move(log));
 }
 
 void ProcessSet::Reap(std::vector<ProcessEvent>& events) {
@@ -140,8 +150,8 @@ void ProcessSet::Reap(std::vector<ProcessEvent>& events) {
       ++it;
       continue;
     }
-    // Read the remaining output of the child without waiting for its pipes to close, because a
-    // grandchild may keep them open.
+    // Reads the ended child's remaining output, but does not wait until its pipes close, because a
+    // descendant may keep the pipes open.
     ReadPipes(name, child, events);
     ProcessEvent event;
     event.kind = ProcessEvent::Kind::kExit;
@@ -153,9 +163,7 @@ void ProcessSet::Reap(std::vector<ProcessEvent>& events) {
 }
 
 void ProcessSet::KeepLog(const std::string& name, const std::string& line) {
-  std::deque<std::string>& tail = tails_[name];
-  tail.push_back(line);
-  if (tail.size() > kTailLines) tail.pop_front();
+  if (!line.empty()) last_log_lines_[name] = line;
   std::ofstream(log_dir_ + "/" + name + ".log", std::ios::app) << line << '\n';
 }
 
@@ -170,14 +178,13 @@ void ProcessSet::SignalAll(int number) {
 
 bool ProcessSet::running(const std::string& name) const { return children_.contains(name); }
 
-std::vector<std::string> ProcessSet::Tail(const std::string& name) const {
-  const auto tail = tails_.find(name);
-  if (tail == tails_.end()) return {};
-  return {tail->second.begin(), tail->second.end()};
+std::string ProcessSet::LastLogLine(const std::string& name) const {
+  const auto line = last_log_lines_.find(name);
+  return line == last_log_lines_.end() ? "" : line->second;
 }
 
 bool IsWarningOrError(const std::string& log_line) {
-  // A line of glog, such as "W1120 23:20:21.123456 ...".
+  // Recognizes a warning or error line of glog, such as "W1120 23:20:21.123456 ...".
   if (log_line.size() > 5 && std::string("WEF").find(log_line[0]) != std::string::npos &&
       std::all_of(log_line.begin() + 1, log_line.begin() + 5, absl::ascii_isdigit)) {
     return true;

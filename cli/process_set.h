@@ -2,14 +2,14 @@
 // and the signals that this process receives, as one sequence of events:
 //
 //   line      a line of a child's standard output
-//   log       a line of a child's standard error, which is also appended to a file
+//   log       a line of a child's standard error, which is also appended to a file; it follows the
+//             lines of the child's standard output that were written before it
 //   exit      the end of a child; no event of this child follows
 //   signal    this process received SIGINT or SIGTERM
 #ifndef THINWIRE_CLI_PROCESS_SET_H_
 #define THINWIRE_CLI_PROCESS_SET_H_
 
 #include <cstddef>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,19 +23,19 @@
 
 namespace thinwire {
 
-// Signals receives SIGINT, SIGTERM and SIGCHLD through a file descriptor, for which poll() can
-// wait, instead of a signal handler. Not thread-safe.
+// Signals receives SIGINT, SIGTERM and SIGCHLD through a file descriptor instead of a signal
+// handler, so that poll() can wait for signals. Not thread-safe.
 class Signals {
  public:
-  // Blocks the three signals in this thread and in threads that it starts afterwards, and ignores
-  // SIGPIPE. Must be called before any other thread starts.
+  // Blocks SIGINT, SIGTERM and SIGCHLD in the calling thread and in threads that it starts
+  // afterwards, and ignores SIGPIPE. Must be called before any other thread starts.
   static absl::StatusOr<std::unique_ptr<Signals>> Block();
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
   int fd() const { return fd_; }
-  // Returns the signals received since the last call. Does not block.
+  // Returns the signals received since the last call of Take(). Does not block.
   std::vector<int> Take();
 
  private:
@@ -51,11 +51,11 @@ class LineSplitter {
   // memory.
   static constexpr size_t kMaxLineBytes = 1 << 16;
 
-  // Appends `bytes` to the stored unterminated line. Returns all complete lines, without their
-  // newlines.
+  // Appends `bytes` to the stored unterminated line. Returns all lines that are complete now,
+  // without their newlines, and stores the remaining bytes.
   std::vector<std::string> Take(std::string_view bytes);
-  // Returns the last line if it is unterminated and not empty. Must be called at the end of the
-  // pipe.
+  // Returns the stored unterminated line, or an empty vector if nothing is stored. Must be called
+  // at the end of the pipe.
   std::vector<std::string> TakeUnterminated();
 
  private:
@@ -67,7 +67,7 @@ struct ProcessEvent {
 
   Kind kind = Kind::kLine;
   std::string name;  // the child's name; empty for kSignal
-  std::string text;  // the line of kLine and kLog
+  std::string text;  // the line of a kLine or kLog event
   ExitStatus exit;   // kExit only
   int signal = 0;    // kSignal only
 
@@ -77,19 +77,16 @@ struct ProcessEvent {
 // Not thread-safe. The destructor kills the running children.
 class ProcessSet {
  public:
-  // The maximum number of log lines that Tail() returns.
-  static constexpr size_t kTailLines = 20;
-
-  // `signals` must outlive the set. The log of each child is appended to the file NAME.log in the
-  // folder `log_dir`.
+  // `signals` must outlive the ProcessSet. The standard error of each child is appended to the file
+  // NAME.log in the folder `log_dir`, where NAME is the child's name.
   ProcessSet(Signals& signals, std::string log_dir);
   ~ProcessSet();
 
   // Starts a child. REQUIRES: no running child is named `name`. Errors: those of Process::Start.
   absl::Status Start(const std::string& name, const std::vector<std::string>& arguments);
 
-  // Blocks until at least one event happens, and returns the events. Returns an empty vector if
-  // none happens within `timeout`.
+  // Blocks until at least one event happens, and returns the events. May return an empty vector:
+  // after `timeout`, or if Wait() was woken without an event.
   std::vector<ProcessEvent> Wait(absl::Duration timeout);
 
   // Sends a signal to a child. Does nothing if the child is not running.
@@ -98,8 +95,9 @@ class ProcessSet {
 
   bool running(const std::string& name) const;
   size_t running_count() const { return children_.size(); }
-  // Returns the last lines of a child's log, also after the child has ended.
-  std::vector<std::string> Tail(const std::string& name) const;
+  // Returns the last line of a child's log that is not empty, also after the child has ended.
+  // Returns "" if there is none.
+  std::string LastLogLine(const std::string& name) const;
 
  private:
   struct Pipe {
@@ -120,7 +118,7 @@ class ProcessSet {
   Signals& signals_;
   const std::string log_dir_;
   std::map<std::string, Child> children_;  // the running children by name
-  std::map<std::string, std::deque<std::string>> tails_;
+  std::map<std::string, std::string> last_log_lines_;
 };
 
 // Returns whether a log line is a warning or an error. Recognizes the format of glog and the usual

@@ -32,7 +32,8 @@ class ProcessSetTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status;
   }
 
-  // Waits until every child has ended. Returns all events of `kind` that happened before.
+  // Waits until every child has ended. Returns all events of the given kind that happened until
+  // then.
   std::vector<ProcessEvent> AllOf(ProcessEvent::Kind kind) {
     std::vector<ProcessEvent> all;
     while (set_->running_count() > 0) {
@@ -45,7 +46,7 @@ class ProcessSetTest : public testing::Test {
     return all;
   }
 
-  // Blocks until the next event of `kind` and returns it.
+  // Blocks until the next event of the given kind, and returns the event.
   ProcessEvent Next(ProcessEvent::Kind kind) {
     while (true) {
       for (const auto& event : set_->Wait(kTimeout)) {
@@ -73,14 +74,27 @@ TEST_F(ProcessSetTest, LinesPrecedeTheExitAndNameTheirProcess) {
   for (const auto& event : events) EXPECT_EQ(event.name, "worker 1");
 }
 
-TEST_F(ProcessSetTest, TheLogIsKeptInAFileAndItsTailInMemory) {
-  Shell("server 0", "for i in $(seq 30); do echo line $i >&2; done");
-  EXPECT_THAT(AllOf(ProcessEvent::Kind::kLog), SizeIs(30));
-  EXPECT_THAT(set_->Tail("server 0"), SizeIs(ProcessSet::kTailLines));
-  EXPECT_EQ(set_->Tail("server 0").back(), "line 30");
+TEST_F(ProcessSetTest, TheLogIsKeptInAFileAndItsLastLineInMemory) {
+  Shell("server 0", "for i in $(seq 30); do echo line $i >&2; done; echo >&2");
+  EXPECT_THAT(AllOf(ProcessEvent::Kind::kLog), SizeIs(31));
+  EXPECT_EQ(set_->LastLogLine("server 0"), "line 30");
+  EXPECT_EQ(set_->LastLogLine("server 1"), "");
   std::ostringstream text;
   text << std::ifstream(dir_->PathOf("server 0.log")).rdbuf();
   EXPECT_THAT(text.str(), testing::StartsWith("line 1\nline 2\n"));
+}
+
+TEST_F(ProcessSetTest, OutputPrecedesTheLogThatWasWrittenAfterIt) {
+  Shell("a", "for i in $(seq 200); do echo out $i; echo log $i >&2; done");
+  int lines = 0, logs = 0;
+  while (set_->running_count() > 0) {
+    for (const auto& event : set_->Wait(kTimeout)) {
+      lines += event.kind == ProcessEvent::Kind::kLine ? 1 : 0;
+      logs += event.kind == ProcessEvent::Kind::kLog ? 1 : 0;
+      EXPECT_LE(logs, lines);
+    }
+  }
+  EXPECT_EQ(logs, 200);
 }
 
 TEST_F(ProcessSetTest, ASignalToOneChildDoesNotAffectTheOthers) {

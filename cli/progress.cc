@@ -10,15 +10,13 @@ namespace {
 
 constexpr absl::Duration kRateWindow = absl::Seconds(10);
 
-// Returns the step of the workers, such as "41", or their range of steps, such as "35-41".
-std::string StepsText(const RunRecord& record, bool by_round) {
+// Returns the smallest step of the workers that train.
+uint64_t LeastStep(const RunRecord& record) {
   uint64_t least = record.steps();
-  if (by_round) return absl::StrCat(least);
   for (const WorkerRow& row : record.workers()) {
     if (row.state == WorkerRow::State::kTraining) least = std::min(least, row.step);
   }
-  if (least == record.steps()) return absl::StrCat(least);
-  return absl::StrCat(least, "-", record.steps());
+  return least;
 }
 
 std::string StartText(const RunRecord& record) {
@@ -31,27 +29,45 @@ std::string StartText(const RunRecord& record) {
 
 }  // namespace
 
-std::string Progress::Line(const RunRecord& record, std::optional<double> staleness,
-                           absl::Time now) {
+std::string Progress::Line(const RunRecord& record, std::optional<double> staleness, absl::Time now,
+                           size_t columns) {
   const auto loss = record.train_loss();
   const double rate = Rate(record.examples(), now);
   if (!loss) return StartText(record);
-  uint64_t epoch = 0;
-  for (const WorkerRow& row : record.workers()) epoch = std::max(epoch, row.epoch);
-  std::string line =
-      absl::StrFormat("step %s  epoch %u  loss %.3f", StepsText(record, by_round_), epoch, *loss);
-  if (const auto accuracy = record.test_accuracy())
-    absl::StrAppendFormat(&line, "  accuracy %.4f", *accuracy);
-  absl::StrAppendFormat(&line, "  %.0f examples/s", rate);
-  const WorkerCounters totals = record.Totals();
-  const std::string saving = SavingText(totals.push_bytes_raw(), totals.push_bytes_encoded());
-  absl::StrAppend(&line, "  pushed ", BytesText(totals.push_bytes_encoded()));
-  if (!saving.empty()) absl::StrAppend(&line, " (", saving, ")");
-  if (staleness) absl::StrAppendFormat(&line, "  staleness %.1f", *staleness);
+  const uint64_t step = by_round_ ? record.steps() : LeastStep(record);
+  std::string line = absl::StrCat("step ", step);
+  if (step != record.steps()) absl::StrAppend(&line, "-", record.steps());
+  if (record.planned_steps() > 0) absl::StrAppend(&line, "/", record.planned_steps());
   const uint32_t lost = record.CountOf(WorkerRow::State::kLost);
   if (lost > 0) absl::StrAppend(&line, "  ", lost, lost == 1 ? " worker lost" : " workers lost");
+  if (!record.diverged().empty()) absl::StrAppend(&line, "  diverged: ", record.diverged());
   if (!record.waiting().empty()) absl::StrAppend(&line, "  ", record.waiting());
+
+  const auto append = [&](const std::string& figure) {
+    if (line.size() + 2 + figure.size() <= columns) absl::StrAppend(&line, "  ", figure);
+  };
+  if (const auto left = TimeLeft(step, record.planned_steps(), now))
+    append(absl::StrCat(absl::FormatDuration(*left), " left"));
+  append(absl::StrFormat("train loss %.3f", *loss));
+  if (const auto accuracy = record.test_accuracy())
+    append(absl::StrFormat("accuracy %.3f", *accuracy));
+  append(absl::StrFormat("%.0f examples/s", rate));
+  const WorkerCounters totals = record.Totals();
+  const std::string saving = SavingText(totals.push_bytes_raw(), totals.push_bytes_encoded());
+  append(absl::StrCat("pushed ", BytesText(totals.push_bytes_encoded()),
+                      saving.empty() ? "" : absl::StrCat(" (", saving, ")")));
+  if (staleness) append(absl::StrFormat("staleness %.1f", *staleness));
   return line;
+}
+
+std::optional<absl::Duration> Progress::TimeLeft(uint64_t step, uint64_t planned_steps,
+                                                 absl::Time now) {
+  if (!first_) first_ = {now, step};
+  if (step <= first_->second || step > planned_steps) return std::nullopt;
+  const absl::Duration left = (now - first_->first) * static_cast<double>(planned_steps - step) /
+                              static_cast<double>(step - first_->second);
+  const absl::Duration unit = left < absl::Hours(1) ? absl::Seconds(1) : absl::Minutes(1);
+  return absl::Ceil(left, unit);
 }
 
 double Progress::Rate(uint64_t examples, absl::Time now) {

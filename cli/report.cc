@@ -2,11 +2,15 @@
 
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <span>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/progress.h"
+#include "common/atomic_file.h"
 #include "config/effective.h"
 #include "proto/counters.h"
 
@@ -54,6 +58,7 @@ ordered_json WorkerJson(const WorkerRow& row) {
                        {"median_step_seconds", row.median_step_seconds},
                        {"final_train_loss", OrNull(row.train_loss)},
                        {"final_test_accuracy", OrNull(row.test_accuracy)},
+                       {"final_test_loss", OrNull(row.test_loss)},
                        {"evaluator", row.evaluator},
                        {"loss_scale", OrNull(row.loss_scale)},
                        {"push_codecs", CodecsJson(row)}};
@@ -90,13 +95,15 @@ ordered_json LostServersJson(const RunRecord& record) {
   return rows;
 }
 
-// Adds the totals of the workers' counters and, if known, of the servers' counters to `report`. If
-// workers and servers have a counter of the same name, such as accepted_pushes, the report contains
-// the servers' counter.
+// Adds the sums of the workers' counters and, if known, the sums of the servers' counters to
+// `report`. If workers and servers have a counter of the same name, such as accepted_pushes,
+// `report` contains the servers' sum.
 void AddCounters(const RunResult& result, ordered_json& report) {
   AddToJson(result.record.Totals(), report);
   report["staleness"] = nullptr;
+  report["saturated_shards"] = nullptr;
   if (!result.totals) return;
+  report["saturated_shards"] = result.totals->saturated_shards;
   result.totals->ForEachCounter(
       [&](const std::string& name, uint64_t value) { report[name] = value; });
   ordered_json histogram = ordered_json::object();
@@ -109,7 +116,7 @@ void AddCounters(const RunResult& result, ordered_json& report) {
 }
 
 void AddRow(const char* name, const std::string& value, std::string& table) {
-  if (!value.empty()) absl::StrAppendFormat(&table, "  %-20s %s\n", name, value);
+  if (!value.empty()) absl::StrAppendFormat(&table, "  %-24s %s\n", name, value);
 }
 
 std::string TrafficText(uint64_t raw, uint64_t encoded, const std::string& codec) {
@@ -126,6 +133,8 @@ std::string WorkersText(const RunRecord& record) {
     absl::StrAppend(&text, ", ", lost, " lost");
   if (const uint32_t stopped = record.CountOf(State::kStopped))
     absl::StrAppend(&text, ", ", stopped, " stopped");
+  if (const uint32_t diverged = record.CountOf(State::kDiverged))
+    absl::StrAppend(&text, ", ", diverged, " diverged");
   return text;
 }
 
@@ -146,6 +155,23 @@ void AddLossScales(const RunRecord& record, std::string& table) {
   }
 }
 
+// Returns true if PATH does not exist or is a regular file. A symbolic link is not, because the
+// file would replace the link.
+bool IsReplaceable(const std::string& path) {
+  std::error_code ignored;
+  const auto type = std::filesystem::symlink_status(path, ignored).type();
+  return type == std::filesystem::file_type::regular ||
+         type == std::filesystem::file_type::not_found;
+}
+
+absl::Status DirectWrite(const std::string& path, const std::string& text,
+                         std::ios::openmode mode) {
+  std::ofstream out(path, std::ios::binary | mode);
+  out << text << std::flush;
+  if (!out) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot write"));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 ordered_json ReportJson(const RunResult& result) {
@@ -161,10 +187,12 @@ ordered_json ReportJson(const RunResult& result) {
                          {"seconds", record.seconds()},
                          {"median_step_seconds", record.median_step_seconds()},
                          {"final_train_loss", OrNull(record.train_loss())},
-                         {"final_test_accuracy", OrNull(record.test_accuracy())}};
+                         {"final_test_accuracy", OrNull(record.test_accuracy())},
+                         {"final_test_loss", OrNull(record.test_loss())}};
   AddCounters(result, report);
   report["final_parameters_crc32c"] = OrNull(result.parameters_crc32c);
   report["interrupted"] = result.interrupted;
+  report["diverged"] = record.diverged();
   report["workers_lost"] = LostJson(record);
   report["servers_lost"] = LostServersJson(record);
   report["problems"] = result.problems;
@@ -188,8 +216,13 @@ std::string ReportTable(const RunResult& result) {
     absl::StrAppendFormat(&time, ", %.1f ms per step", step * 1e3);
   }
   AddRow("time", time, table);
-  if (const auto loss = record.train_loss())
-    AddRow("train loss", absl::StrFormat("%.4f", *loss), table);
+  if (const auto loss = record.train_loss()) {
+    const bool of_epoch = record.CountOf(State::kDone) > 0;
+    AddRow(of_epoch ? "train loss (epoch mean)" : "train loss (last steps)",
+           absl::StrFormat("%.4f", *loss), table);
+  }
+  if (const auto loss = record.test_loss())
+    AddRow("test loss", absl::StrFormat("%.4f", *loss), table);
   if (const auto accuracy = record.test_accuracy())
     AddRow("test accuracy", absl::StrFormat("%.4f", *accuracy), table);
   AddLossScales(record, table);
@@ -219,6 +252,7 @@ std::string ReportTable(const RunResult& result) {
   for (const auto& [epoch, row] : record.epochs()) {
     std::string text =
         row.train_loss ? absl::StrFormat("train loss %.4f", *row.train_loss) : "no train loss";
+    if (row.test_loss) absl::StrAppendFormat(&text, ", test loss %.4f", *row.test_loss);
     if (row.test_accuracy) absl::StrAppendFormat(&text, ", test accuracy %.4f", *row.test_accuracy);
     AddRow(absl::StrCat("epoch ", epoch).c_str(), text, table);
   }
@@ -226,11 +260,18 @@ std::string ReportTable(const RunResult& result) {
   return table;
 }
 
+absl::Status CheckReportPath(const std::string& path) {
+  if (IsReplaceable(path)) return AtomicFile(path).status();
+  return DirectWrite(path, "", std::ios::app);
+}
+
 absl::Status WriteReport(const std::string& path, const ordered_json& report) {
-  std::ofstream out(path, std::ios::binary);
-  out << report.dump(2, ' ', false, ordered_json::error_handler_t::replace) << '\n' << std::flush;
-  if (!out) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot write the report"));
-  return absl::OkStatus();
+  const std::string text =
+      report.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  if (!IsReplaceable(path)) return DirectWrite(path, text, std::ios::trunc);
+  AtomicFile file(path);
+  file.Write(std::as_bytes(std::span(text)));
+  return file.Commit();
 }
 
 }  // namespace thinwire

@@ -1,5 +1,5 @@
 // The report of a finished training run: JSON for programs and a table for people.
-// docs/configuration.md describes the fields.
+// docs/configuration.md describes the JSON fields.
 #ifndef THINWIRE_CLI_REPORT_H_
 #define THINWIRE_CLI_REPORT_H_
 
@@ -27,7 +27,10 @@ struct RunResult {
 nlohmann::ordered_json ReportJson(const RunResult& result);
 std::string ReportTable(const RunResult& result);
 
-// Writes `report` to the file `path`. Errors: system errors, with the path.
+// Returns an error if the report cannot be written to `path`. Does not change the file.
+absl::Status CheckReportPath(const std::string& path);
+// Writes `report` to the file `path`, which it replaces as a whole. A path that is not a regular
+// file, such as /dev/stdout, is written to directly. Errors: system errors, with the path.
 absl::Status WriteReport(const std::string& path, const nlohmann::ordered_json& report);
 
 }  // namespace thinwire

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <limits>
 
@@ -34,18 +35,23 @@ RunResult Result() {
   done.set_median_step_seconds(0.1);
   done.set_final_train_loss(0.25);
   done.set_final_test_accuracy(0.88);
+  done.set_final_test_loss(0.3125);
   done.set_evaluator(true);
   done.mutable_counters()->set_push_bytes_raw(4'000'000);
   done.mutable_counters()->set_push_bytes_encoded(1'000'000);
   done.mutable_counters()->set_accepted_pushes(29);
   done.mutable_counters()->set_reconnects(2);
-  result.record.Apply(event);
-  result.record.WorkerEnded(WorkerId{0}, ExitStatus{}, false);
-  result.record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 0, .signal = 9}, false);
   WorkerEvent epoch;
   epoch.mutable_epoch()->set_train_loss(0.5);
   epoch.mutable_epoch()->set_test_accuracy(0.8);
+  epoch.mutable_epoch()->set_test_loss(0.75);
   result.record.Apply(epoch);
+  epoch.mutable_epoch()->set_epoch(1);
+  epoch.mutable_epoch()->set_test_accuracy(0.88);
+  result.record.Apply(epoch);
+  result.record.Apply(event);
+  result.record.WorkerEnded(WorkerId{0}, ExitStatus{}, false);
+  result.record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 0, .signal = 9}, false);
   return result;
 }
 
@@ -59,6 +65,7 @@ TEST(ReportTest, TheJsonHasTheFiguresOfTheRun) {
   EXPECT_EQ(report["median_step_seconds"], 0.1);
   EXPECT_EQ(report["final_train_loss"], 0.25);
   EXPECT_EQ(report["final_test_accuracy"], 0.88);
+  EXPECT_EQ(report["final_test_loss"], 0.3125);
   EXPECT_EQ(report["push_bytes_encoded"], 1'000'000);
   EXPECT_EQ(report["accepted_pushes"], 30) << "as the servers counted";
   EXPECT_EQ(report["reconnects"], 2) << "as the workers counted";
@@ -78,6 +85,21 @@ TEST(ReportTest, LostWorkersAreNamedWithTheirReasons) {
   EXPECT_EQ(report["worker_rows"][1]["state"], "lost");
 }
 
+TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
+  EXPECT_EQ(ReportJson(Result())["diverged"], "");
+  RunResult result = Result();
+  result.totals->saturated_shards = {4, 7};
+  WorkerEvent done;
+  done.mutable_done()->set_diverged("the loss of step 7 is not finite");
+  result.record.Apply(done);
+  result.record.WorkerEnded(WorkerId{0}, ExitStatus{.code = 65, .signal = 0}, false);
+  const ordered_json report = ReportJson(result);
+  EXPECT_EQ(report["diverged"], "worker 0: the loss of step 7 is not finite");
+  EXPECT_EQ(report["saturated_shards"], (ordered_json{4, 7}));
+  EXPECT_EQ(report["worker_rows"][0]["state"], "diverged");
+  EXPECT_THAT(ReportTable(result), HasSubstr("0 of 2 done, 1 lost, 1 diverged"));
+}
+
 TEST(ReportTest, UnknownValuesAreNull) {
   RunResult result = Result();
   result.totals.reset();
@@ -88,6 +110,7 @@ TEST(ReportTest, UnknownValuesAreNull) {
   EXPECT_EQ(report["accepted_pushes"], 0);
   EXPECT_TRUE(report["final_parameters_crc32c"].is_null());
   EXPECT_TRUE(report["final_test_accuracy"].is_null());
+  EXPECT_TRUE(report["final_test_loss"].is_null());
 }
 
 TEST(ReportTest, TheTableShowsTheFiguresOfTheRun) {
@@ -95,10 +118,14 @@ TEST(ReportTest, TheTableShowsTheFiguresOfTheRun) {
   result.problems = {"worker 1: killed by signal 9 (Killed)"};
   const std::string table = ReportTable(result);
   EXPECT_THAT(table, HasSubstr("1 of 2 done, 1 lost"));
-  EXPECT_THAT(table, HasSubstr("test accuracy        0.8800"));
+  EXPECT_THAT(table, HasSubstr("train loss (epoch mean)  0.2500\n"));
+  EXPECT_THAT(table, HasSubstr("test loss                0.3125\n"));
+  EXPECT_THAT(table, HasSubstr("test accuracy            0.8800\n"));
+  EXPECT_THAT(table, HasSubstr("epoch 0                  train loss 0.5000, test loss 0.7500, "
+                               "test accuracy 0.8000\n"));
   EXPECT_THAT(table, HasSubstr("1.0 MB as fp8_e5m2 (4.0x smaller than fp32)"));
   EXPECT_THAT(table, HasSubstr("deadbeef"));
-  EXPECT_THAT(table, HasSubstr("problem              worker 1: killed by signal 9"));
+  EXPECT_THAT(table, HasSubstr("problem                  worker 1: killed by signal 9"));
   EXPECT_THAT(table, Not(HasSubstr("pulled")));
 }
 
@@ -116,7 +143,7 @@ TEST(ReportTest, ChosenPushCodecsAreShownForEveryWorker) {
                 {{{"group", "matrices"}, {"codec", "bf16"}, {"reason", "at 10.0 MB/s: ..."}}})));
   EXPECT_TRUE(report["worker_rows"][1]["push_codecs"].empty());
   EXPECT_THAT(ReportTable(result),
-              HasSubstr("worker 0             matrices pushed as bf16: at 10.0 MB/s"));
+              HasSubstr("worker 0                 matrices pushed as bf16: at 10.0 MB/s"));
 }
 
 TEST(ReportTest, LossScalesAreShownForTheWorkersThatHaveOne) {
@@ -131,7 +158,16 @@ TEST(ReportTest, LossScalesAreShownForTheWorkersThatHaveOne) {
   EXPECT_EQ(rows[0]["overflowed_steps"], 3);
   EXPECT_TRUE(rows[1]["loss_scale"].is_null());
   EXPECT_THAT(ReportTable(result),
-              HasSubstr("worker 0             loss scale 32768, 3 overflowed steps"));
+              HasSubstr("worker 0                 loss scale 32768, 3 overflowed steps"));
+}
+
+TEST(ReportTest, ALossOfAnUnfinishedRunIsOfTheLastSteps) {
+  RunResult result = Result();
+  result.record = RunRecord(1);
+  WorkerEvent step;
+  step.mutable_step()->set_loss(0.5);
+  result.record.Apply(step);
+  EXPECT_THAT(ReportTable(result), HasSubstr("train loss (last steps)  0.5000\n"));
 }
 
 TEST(ReportTest, ALossThatIsNotANumberIsNull) {
@@ -146,8 +182,34 @@ TEST(ReportTest, ALossThatIsNotANumberIsNull) {
 }
 
 TEST(ReportTest, AnErrorOfWritingTheReportHasThePath) {
+  EXPECT_THAT(std::string(CheckReportPath("/nowhere/r.json").message()),
+              HasSubstr("/nowhere/r.json"));
   EXPECT_THAT(std::string(WriteReport("/nowhere/r.json", {}).message()),
               HasSubstr("/nowhere/r.json"));
+}
+
+TEST(ReportTest, AReportReplacesAnOldOneAsAWhole) {
+  const std::string path = testing::TempDir() + "/replaced.json";
+  std::ofstream(path) << "an old report";
+  std::ifstream old(path);
+  ASSERT_TRUE(CheckReportPath(path).ok());
+  ASSERT_TRUE(WriteReport(path, {{"steps", 1}}).ok());
+  // A reader that opened the old file still reads all of it.
+  std::string text;
+  std::getline(old, text);
+  EXPECT_EQ(text, "an old report");
+  std::ifstream in(path);
+  EXPECT_EQ(ordered_json::parse(in)["steps"], 1);
+}
+
+TEST(ReportTest, APathThatIsNotARegularFileIsKept) {
+  const std::string link = testing::TempDir() + "/link.json";
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink("/dev/null", link);
+  EXPECT_TRUE(CheckReportPath(link).ok());
+  EXPECT_TRUE(WriteReport(link, {{"steps", 1}}).ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
 }  // namespace

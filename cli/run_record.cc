@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/exit_code.h"
 #include "proto/counters.h"
 
 namespace thinwire {
@@ -24,10 +25,12 @@ void RunRecord::Apply(const WorkerEvent& event) {
       row.state = State::kTraining;
       row.step = event.joined().step();
       row.device = event.joined().device();
+      planned_steps_ = std::max(planned_steps_, event.joined().planned_steps());
       return;
     case WorkerEvent::kStep:
       return ApplyStep(event.step(), row);
     case WorkerEvent::kEpoch:
+      row.diverged = event.epoch().diverged();
       return ApplyEpoch(event.epoch());
     case WorkerEvent::kWaiting:
       row.waiting = event.waiting().text();
@@ -73,13 +76,22 @@ void RunRecord::ApplyDone(const WorkerEvent::Done& done, WorkerRow& row) {
   if (done.has_final_train_loss()) row.train_loss = done.final_train_loss();
   row.seconds = done.seconds();
   row.median_step_seconds = done.median_step_seconds();
-  row.evaluator = done.evaluator();
   if (done.has_final_test_accuracy()) row.test_accuracy = done.final_test_accuracy();
-  if (row.evaluator && row.test_accuracy) final_test_accuracy_ = row.test_accuracy;
+  if (done.has_final_test_loss()) row.test_loss = done.final_test_loss();
+  if (done.evaluator()) {
+    for (WorkerRow& other : workers_) other.evaluator = false;
+    row.evaluator = true;
+    if (!epochs_.empty()) {
+      EpochRow& last = epochs_.rbegin()->second;
+      last.test_accuracy = row.test_accuracy;
+      if (done.has_final_test_loss()) last.test_loss = done.final_test_loss();
+    }
+  }
   if (done.has_loss_scale()) row.loss_scale = done.loss_scale();
   row.counters = done.counters();
   row.push_codecs.assign(done.push_codecs().begin(), done.push_codecs().end());
   row.waiting.clear();
+  row.diverged = done.diverged();
 }
 
 void RunRecord::WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stopped) {
@@ -87,6 +99,10 @@ void RunRecord::WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stoppe
   WorkerRow& row = workers_[worker.value];
   row.waiting.clear();
   if (row.state == State::kDone && exit.ok()) return;
+  if (!row.diverged.empty() && exit.code == static_cast<int>(ExitCode::kDiverged)) {
+    row.state = State::kDiverged;
+    return;
+  }
   row.state = stopped ? State::kStopped : State::kLost;
   row.reason =
       row.reason.empty() ? exit.ToString() : absl::StrCat(exit.ToString(), ": ", row.reason);
@@ -138,9 +154,22 @@ std::optional<double> RunRecord::train_loss() const {
 }
 
 std::optional<double> RunRecord::test_accuracy() const {
-  if (final_test_accuracy_) return final_test_accuracy_;
   for (auto epoch = epochs_.rbegin(); epoch != epochs_.rend(); ++epoch) {
     if (epoch->second.test_accuracy) return epoch->second.test_accuracy;
+  }
+  // A worker that joins after the last step evaluates without an epoch.
+  for (const WorkerRow& row : workers_) {
+    if (row.evaluator) return row.test_accuracy;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> RunRecord::test_loss() const {
+  for (auto epoch = epochs_.rbegin(); epoch != epochs_.rend(); ++epoch) {
+    if (epoch->second.test_accuracy) return epoch->second.test_loss;
+  }
+  for (const WorkerRow& row : workers_) {
+    if (row.evaluator) return row.test_loss;
   }
   return std::nullopt;
 }
@@ -154,6 +183,13 @@ double RunRecord::median_step_seconds() const {
   std::sort(medians.begin(), medians.end());
   const size_t half = medians.size() / 2;
   return medians.size() % 2 == 1 ? medians[half] : (medians[half - 1] + medians[half]) / 2;
+}
+
+std::string RunRecord::diverged() const {
+  for (const WorkerRow& row : workers_) {
+    if (!row.diverged.empty()) return absl::StrCat("worker ", row.worker.value, ": ", row.diverged);
+  }
+  return "";
 }
 
 std::string RunRecord::waiting() const {
@@ -175,6 +211,8 @@ const char* StateName(State state) {
       return "stopped";
     case State::kLost:
       return "lost";
+    case State::kDiverged:
+      return "diverged";
   }
   return "unknown";
 }
@@ -206,7 +244,11 @@ ServerTotals TotalsOf(std::span<const StatusReply> replies) {
   for (const StatusReply& reply : replies) {
     AddCounters(reply, totals.counters);
     for (const auto& [value, pushes] : reply.staleness()) totals.staleness[value] += pushes;
+    for (const ShardStatus& shard : reply.shards()) {
+      if (shard.saturated_updates() > 0) totals.saturated_shards.push_back(shard.shard());
+    }
   }
+  std::ranges::sort(totals.saturated_shards);
   totals.counters.clear_generation();
   totals.counters.clear_epoch();
   return totals;

@@ -19,25 +19,30 @@
 namespace thinwire {
 
 struct WorkerRow {
-  enum class State { kStarting, kTraining, kDone, kStopped, kLost };
+  enum class State { kStarting, kTraining, kDone, kStopped, kLost, kDiverged };
 
   WorkerId worker;
   State state = State::kStarting;
   std::string device;  // the device on which the worker computes
-  uint64_t step = 0;   // the last reported step; after kDone: the number of steps taken
+  uint64_t step = 0;   // the last reported step; in state kDone: the number of steps taken
   uint64_t epoch = 0;
   uint64_t examples = 0;
-  std::optional<double> train_loss;  // the last reported loss; after kDone: of the last epoch
+  // The last reported loss; in state kDone: the mean loss of the last epoch.
+  std::optional<double> train_loss;
   double seconds = 0;
   double median_step_seconds = 0;
   bool evaluator = false;
-  std::optional<double> test_accuracy;  // the accuracy of the final parameters
+  std::optional<double> test_accuracy;  // of the final parameters
+  std::optional<double> test_loss;      // of the final parameters
   std::optional<double> loss_scale;     // unset if the loss is not scaled
   WorkerCounters counters;
-  // The codecs of the pushes. Set after kDone if the client chose the codecs.
+  // The codecs of the pushes. Set when the worker is done, if the client chose the codecs.
   std::vector<WorkerEvent::PushCodec> push_codecs;
   std::string waiting;  // the reason for the worker's wait; empty if the worker does not wait
-  // For a lost or stopped worker: the exit status of its process and its last error.
+  // The symptom of divergence in the last finished epoch, or after kDone of the run; empty if none.
+  std::string diverged;
+  // For a lost or stopped worker: the exit status of the worker's process and the last error that
+  // the worker reported.
   std::string reason;
 };
 
@@ -60,10 +65,10 @@ class RunRecord {
  public:
   explicit RunRecord(uint32_t worker_count);
 
-  // Records an event of a worker. Ignores the event if its worker number is not below
-  // `worker_count`.
+  // Records an event of a worker. Ignores the event if its worker number is not below the number of
+  // workers in the run.
   void Apply(const WorkerEvent& event);
-  // Records that the worker's process ended. `stopped`: whether the run had asked the process to
+  // Records that a worker's process ended. `stopped` is true if the run had asked the process to
   // stop.
   void WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stopped);
   void ServerEnded(ServerId server, const ExitStatus& exit);
@@ -76,21 +81,29 @@ class RunRecord {
   uint32_t CountOf(WorkerRow::State state) const;
   // Returns the sums of all workers' counters.
   WorkerCounters Totals() const;
-  uint64_t examples() const;  // the sum of `examples` over the workers
-  uint64_t steps() const;     // the largest `step` of any worker
-  double seconds() const;     // the largest `seconds` of any worker
+  uint64_t examples() const;  // the sum of WorkerRow::examples over all workers
+  uint64_t steps() const;     // the largest WorkerRow::step of all workers
+  double seconds() const;     // the largest WorkerRow::seconds of all workers
+  // Returns the number of steps of the whole job, or 0 until a worker has joined.
+  uint64_t planned_steps() const { return planned_steps_; }
   // Returns the mean loss of the workers that reported a loss and are not lost, or nullopt if there
-  // are none.
+  // are no such workers.
   std::optional<double> train_loss() const;
-  // Returns the newest test accuracy of the final parameters, or of the last evaluated epoch if no
-  // worker has evaluated the final parameters. Several workers may evaluate the final parameters:
-  // if the evaluator leaves before other workers, the next worker becomes the evaluator.
+  // Returns the test accuracy of the newest evaluated epoch. Several workers may evaluate an epoch:
+  // if the evaluator leaves before other workers, the next worker becomes the evaluator. The last
+  // evaluation of the last epoch then replaces the earlier ones, in its row and here, and its
+  // worker becomes the only evaluator.
   std::optional<double> test_accuracy() const;
-  // Returns the median of `median_step_seconds` over the workers in state kDone, or 0 if there are
-  // none.
+  // Returns the test loss of the parameters of test_accuracy().
+  std::optional<double> test_loss() const;
+  // Returns the median of WorkerRow::median_step_seconds over the workers in state kDone, or 0 if
+  // no worker is in this state.
   double median_step_seconds() const;
-  // Describes the wait of the first waiting worker, such as "worker 0: step 41: waits for worker
-  // 3". Returns "" if no worker waits.
+  // Returns the symptom of the worker with the lowest number that reports divergence, such as
+  // "worker 0: the loss of step 7 is not finite". Returns "" if no worker does.
+  std::string diverged() const;
+  // Returns a text about the waiting worker with the lowest number, such as "worker 0: step 41:
+  // waits for worker 3". Returns "" if no worker waits.
   std::string waiting() const;
 
  private:
@@ -101,7 +114,7 @@ class RunRecord {
   std::vector<WorkerRow> workers_;
   std::map<uint64_t, EpochRow> epochs_;
   std::vector<LostServer> lost_servers_;
-  std::optional<double> final_test_accuracy_;
+  uint64_t planned_steps_ = 0;
 };
 
 // Returns the name of a state in lower case, such as "done" or "lost".
@@ -111,19 +124,22 @@ struct ServerTotals {
   // The sum of each counter in StatusReply, such as accepted_pushes, over all servers. All other
   // fields are unset.
   StatusReply counters;
-  // Maps each staleness to the number of accepted pushes with this staleness.
+  // The shards with saturated_updates, in ascending order.
+  std::vector<uint32_t> saturated_shards;
+  // The distribution of staleness: maps each staleness to the number of accepted pushes that had
+  // this staleness.
   std::map<uint64_t, uint64_t> staleness;
 
   // Calls `visit` with the name and the sum of each counter, in the order of control.proto.
   void ForEachCounter(
       const std::function<void(const std::string& name, uint64_t value)>& visit) const;
-  // Returns the mean staleness of the accepted pushes, or 0 if there are none.
+  // Returns the mean staleness of the accepted pushes, or 0 if no push was accepted.
   double mean_staleness() const;
-  // Returns the largest staleness of an accepted push, or 0 if there are none.
+  // Returns the largest staleness of an accepted push, or 0 if no push was accepted.
   uint64_t max_staleness() const;
 };
 
-// Returns the totals of the replies of all servers.
+// Returns the sums of the counters in the StatusReply of every server.
 ServerTotals TotalsOf(std::span<const StatusReply> replies);
 
 }  // namespace thinwire

@@ -45,6 +45,31 @@ TEST(RunRecordTest, AWorkerStartsTrainsAndIsDone) {
   EXPECT_EQ(record.steps(), 11);
 }
 
+TEST(RunRecordTest, TheTestLossIsOfTheParametersOfTheTestAccuracy) {
+  RunRecord record(2);
+  EXPECT_EQ(record.test_loss(), std::nullopt);
+  WorkerEvent epoch = Of(0);
+  epoch.mutable_epoch()->set_test_accuracy(0.5);
+  epoch.mutable_epoch()->set_test_loss(2);
+  record.Apply(epoch);
+  EXPECT_EQ(record.test_loss(), 2);
+  WorkerEvent done = Done(0, 0.1, 0.5);
+  done.mutable_done()->set_evaluator(true);
+  done.mutable_done()->set_final_test_accuracy(0.75);
+  done.mutable_done()->set_final_test_loss(1);
+  record.Apply(done);
+  EXPECT_EQ(record.test_loss(), 1);
+}
+
+TEST(RunRecordTest, ThePlannedStepsComeFromAWorker) {
+  RunRecord record(2);
+  EXPECT_EQ(record.planned_steps(), 0);
+  WorkerEvent joined = Of(1);
+  joined.mutable_joined()->set_planned_steps(938);
+  record.Apply(joined);
+  EXPECT_EQ(record.planned_steps(), 938);
+}
+
 TEST(RunRecordTest, AKilledWorkerIsLostWithItsReason) {
   RunRecord record(2);
   record.WorkerEnded(WorkerId{0}, ExitStatus{.code = 0, .signal = 9}, false);
@@ -115,7 +140,7 @@ TEST(RunRecordTest, AnEpochsLossIsTheMeanOverTheWorkersThatHaveOne) {
   for (const uint32_t worker : {0, 1, 2}) {
     WorkerEvent event = Of(worker);
     event.mutable_epoch();
-    // Worker 1 reports no loss, because it had no example in this epoch.
+    // Worker 1 reports no loss, as a worker without examples in an epoch does.
     if (worker != 1) event.mutable_epoch()->set_train_loss(2 + worker);
     record.Apply(event);
   }
@@ -145,6 +170,46 @@ TEST(RunRecordTest, TheAccuracyIsTheEvaluatorsOrTheLastEpochs) {
   done.mutable_done()->set_final_test_accuracy(0.91);
   record.Apply(done);
   EXPECT_DOUBLE_EQ(*record.test_accuracy(), 0.91);
+}
+
+// Two workers evaluate the last epoch with different buffers, and their events interleave.
+TEST(RunRecordTest, TheLastEpochAndTheRunHaveTheResultOfOneEvaluator) {
+  RunRecord record(2);
+  for (const uint32_t worker : {0, 1}) {
+    WorkerEvent event = Of(worker);
+    event.mutable_epoch()->set_test_accuracy(0.8 + 0.1 * worker);
+    event.mutable_epoch()->set_test_loss(0.5 - 0.1 * worker);
+    record.Apply(event);
+  }
+  for (const uint32_t worker : {1, 0}) {
+    WorkerEvent event = Done(worker, 0.1, 1);
+    event.mutable_done()->set_evaluator(true);
+    event.mutable_done()->set_final_test_accuracy(0.8 + 0.1 * worker);
+    event.mutable_done()->set_final_test_loss(0.5 - 0.1 * worker);
+    record.Apply(event);
+  }
+  EXPECT_DOUBLE_EQ(*record.test_accuracy(), 0.8);
+  EXPECT_DOUBLE_EQ(*record.epochs().at(0).test_accuracy, 0.8);
+  EXPECT_DOUBLE_EQ(*record.epochs().at(0).test_loss, 0.5);
+  EXPECT_TRUE(record.workers()[0].evaluator);
+  EXPECT_FALSE(record.workers()[1].evaluator);
+}
+
+TEST(RunRecordTest, ADivergedWorkerHasItsSymptom) {
+  RunRecord record(2);
+  WorkerEvent epoch = Of(1);
+  epoch.mutable_epoch()->set_diverged("the training loss did not fall");
+  record.Apply(epoch);
+  EXPECT_EQ(record.diverged(), "worker 1: the training loss did not fall");
+  epoch.mutable_epoch()->clear_diverged();
+  record.Apply(epoch);
+  EXPECT_EQ(record.diverged(), "");
+  WorkerEvent done = Done(1, 0.1, 1);
+  done.mutable_done()->set_diverged("the loss of step 7 is not finite");
+  record.Apply(done);
+  record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 65, .signal = 0}, false);
+  EXPECT_EQ(record.workers()[1].state, State::kDiverged);
+  EXPECT_EQ(record.diverged(), "worker 1: the loss of step 7 is not finite");
 }
 
 TEST(RunRecordTest, WaitingLastsUntilTheNextStep) {
@@ -186,6 +251,20 @@ TEST(ServerTotalsTest, CountersAndStalenessAreSummedOverTheServers) {
   EXPECT_EQ(totals.staleness, (std::map<uint64_t, uint64_t>{{0, 4}, {1, 3}, {5, 1}}));
   EXPECT_DOUBLE_EQ(totals.mean_staleness(), 1.0);
   EXPECT_EQ(totals.max_staleness(), 5);
+}
+
+TEST(ServerTotalsTest, SaturatedShardsAreListed) {
+  std::vector<StatusReply> replies(2);
+  for (const uint32_t shard : {7, 4}) {
+    ShardStatus& status = *replies[shard % 2].add_shards();
+    status.set_shard(shard);
+    status.set_saturated_updates(2);
+    replies[shard % 2].set_saturated_updates(2);
+  }
+  replies[0].add_shards()->set_shard(5);
+  const ServerTotals totals = TotalsOf(replies);
+  EXPECT_EQ(totals.counters.saturated_updates(), 4);
+  EXPECT_EQ(totals.saturated_shards, (std::vector<uint32_t>{4, 7}));
 }
 
 TEST(ServerTotalsTest, TheFieldsThatIdentifyAServerAreNoCounters) {

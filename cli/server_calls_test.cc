@@ -1,15 +1,12 @@
 #include "cli/server_calls.h"
 
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <span>
 
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "cli/fake_control_server.h"
 #include "common/crc32c.h"
-#include "proto/control.grpc.pb.h"
 
 namespace thinwire {
 namespace {
@@ -19,51 +16,6 @@ using testing::SizeIs;
 
 // Tests reach this timeout only if they hang.
 constexpr absl::Duration kTimeout = absl::Seconds(60);
-
-// A fake server that has the masters of one tensor.
-class FakeControlServer final : public Control::Service {
- public:
-  FakeControlServer(std::string tensor, std::string values)
-      : tensor_(std::move(tensor)), values_(std::move(values)) {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-    address_ = absl::StrCat("127.0.0.1:", port);
-  }
-
-  grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
-    reply->set_accepted_pushes(7);
-    reply->add_shards()->set_values(values_.size() / 4 + extra_values);
-    if (!asked.HasBeenNotified()) asked.Notify();
-    return grpc::Status::OK;
-  }
-
-  grpc::Status Masters(grpc::ServerContext*, const MastersRequest*,
-                       grpc::ServerWriter<MastersChunk>* out) override {
-    for (size_t at = 0; at < values_.size(); at += 4) {
-      MastersChunk chunk;
-      chunk.set_tensor(tensor_);
-      chunk.set_offset(at / 4);
-      chunk.set_values(values_.substr(at, 4));
-      out->Write(chunk);
-    }
-    return grpc::Status::OK;
-  }
-
-  const std::string& address() const { return address_; }
-  void Stop() { server_->Shutdown(); }
-
-  uint64_t extra_values = 0;
-  absl::Notification asked;
-
- private:
-  const std::string tensor_;
-  const std::string values_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
-};
 
 TEST(ServerCallsTest, TheChecksumCoversAllServersInTheOrderOfTensorNames) {
   FakeControlServer first("b", "bbbbBBBB");

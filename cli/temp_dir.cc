@@ -20,6 +20,7 @@ absl::StatusOr<std::unique_ptr<TempDir>> TempDir::Make(const std::string& parent
 }
 
 TempDir::~TempDir() {
+  if (keep_) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

@@ -13,13 +13,15 @@ namespace thinwire {
 // Not thread-safe.
 class TempDir {
  public:
-  // Creates a directory in `parent` that only the current user can access. Errors: system errors.
+  // Creates a directory, which only the current user can access, in the directory `parent`. Errors:
+  // system errors.
   static absl::StatusOr<std::unique_ptr<TempDir>> Make(const std::string& parent);
-  // Removes the directory and its contents.
+  // Removes the directory and its contents unless Keep was called.
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
 
+  void Keep() { keep_ = true; }
   const std::string& path() const { return path_; }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
   // Writes `text` to the file `name` in the directory. Errors: system errors, with the path.
@@ -29,6 +31,7 @@ class TempDir {
   explicit TempDir(std::string path) : path_(std::move(path)) {}
 
   const std::string path_;
+  bool keep_ = false;
 };
 
 }  // namespace thinwire

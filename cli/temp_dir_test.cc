@@ -21,6 +21,15 @@ TEST(TempDirTest, TheDirectoryIsPrivateAndRemovedWithItsObject) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST(TempDirTest, AKeptDirectoryRemains) {
+  auto dir = TempDir::Make(testing::TempDir());
+  ASSERT_TRUE(dir.ok()) << dir.status();
+  const std::string path = (*dir)->path();
+  (*dir)->Keep();
+  dir->reset();
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
 TEST(TempDirTest, AMissingParentIsAnError) {
   EXPECT_EQ(TempDir::Make("/nowhere").status().code(), absl::StatusCode::kNotFound);
 }

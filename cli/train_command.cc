@@ -1,11 +1,11 @@
 #include "cli/train_command.h"
 
-#include <cerrno>
-#include <fstream>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cli/launch.h"
 #include "cli/process_set.h"
 #include "cli/report.h"
@@ -20,16 +20,6 @@
 namespace thinwire {
 namespace {
 
-// Returns an error if the report cannot be written. Called before the run, so that the error is
-// reported before hours of training, not after.
-absl::Status CheckReportPath(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  std::ofstream out(path, std::ios::app);
-  if (!out)
-    return absl::ErrnoToStatus(errno, absl::StrCat("report: ", path, ": cannot be written"));
-  return absl::OkStatus();
-}
-
 ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
   console.Error(std::string(status.message()));
   return code;
@@ -37,13 +27,18 @@ ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
 
 }  // namespace
 
-absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags) {
+absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags,
+                                Console& console) {
   JobText text;
   if (!config_file.empty()) {
     ASSIGN_OR_RETURN(text, ReadJobFile(config_file));
   }
   RETURN_IF_ERROR(flags.Apply(text.config, text.places));
-  RETURN_IF_ERROR(CheckJob(text.config, text.places).status());
+  ASSIGN_OR_RETURN(const JobSpec job, CheckJob(text.config, text.places));
+  const std::vector<std::string> missing = MissingFiles(job.task, text.places);
+  if (!missing.empty()) return absl::NotFoundError(absl::StrJoin(missing, "\n"));
+  for (const std::string& warning : WarningsOf(text.config, job, text.places))
+    console.Warning(warning);
   return text.config;
 }
 
@@ -51,21 +46,32 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
                   std::ostream& out) {
   const auto programs = FindPrograms(command.self, command.bin_dir);
   if (!programs.ok()) return Fail(console, programs.status(), ExitCode::kUnavailable);
-  if (auto status = CheckReportPath(config.report()); !status.ok())
-    return Fail(console, status, ExitCode::kConfig);
+  if (!config.report().empty()) {
+    // Reports the error before hours of training, not after.
+    if (auto status = CheckReportPath(config.report()); !status.ok())
+      return Fail(console, absl::Status(status.code(), absl::StrCat("report: ", status.message())),
+                  ExitCode::kConfig);
+  }
   const auto signals = Signals::Block();
   if (!signals.ok()) return Fail(console, signals.status(), ExitCode::kUnavailable);
   const auto dir = TempDir::Make(command.temp_parent);
   if (!dir.ok()) return Fail(console, dir.status(), ExitCode::kUnavailable);
 
-  console.Note(absl::StrCat("# the job, with its defaults\n", EffectiveText(config), "# the run"));
+  console.Note(command.verbose ? absl::StrCat("# the job\n", EffectiveText(config), "# the run")
+                               : absl::StrCat("# the job; other settings have their defaults\n",
+                                              ChangedText(config), "# the run"));
   SteadyClock clock;
   TrainSetting setting;
   setting.config = config;
   setting.programs = *programs;
   TrainRun run(setting, **signals, **dir, console, clock);
   const ExitCode code = run.Run();
-  out << ReportTable(run.result()) << std::flush;
+  // Without a step there are only problems, which are shown already.
+  if (run.result().record.steps() > 0) out << ReportTable(run.result()) << std::flush;
+  if (!run.result().problems.empty()) {
+    (*dir)->Keep();
+    console.Note(absl::StrCat("The logs of all processes are in ", (*dir)->path()));
+  }
   const absl::Status shown =
       out ? absl::OkStatus() : absl::UnavailableError("standard output: cannot be written");
   if (!config.report().empty()) {

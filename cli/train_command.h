@@ -16,16 +16,19 @@ namespace thinwire {
 
 struct TrainCommand {
   std::string config_file;  // path of the job file; empty: the flags alone define the job
-  std::string bin_dir;      // folder of the other programs; empty: near this program (launch.h)
-  std::string self;         // path of this program
-  std::string temp_parent;  // the folder in which the run creates its private folder
+  std::string bin_dir;      // folder of the server and worker programs; empty: see FindPrograms()
+  std::string self;         // path of the thinwire program
+  std::string temp_parent;  // folder in which the run creates its private folder
+  bool verbose = false;     // shows all settings of the job at the start
 };
 
-// Reads the job file, applies the flags, and checks the job. Errors: those of config/job_text.h and
-// config/job.h.
-absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags);
+// Reads the job file, applies the flags, and checks the job and that its files are on this machine.
+// Shows warnings on CONSOLE. Errors: those of config/job_text.h and config/job.h.
+absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags,
+                                Console& console);
 
-// Runs the job. Prints the table to OUT and messages to CONSOLE. REQUIRES: CheckJob accepts CONFIG.
+// Runs the job. Prints the table of results to `out` and messages to `console`. REQUIRES: CheckJob
+// accepts `config`.
 ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console& console,
                   std::ostream& out);
 

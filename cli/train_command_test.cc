@@ -9,12 +9,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
+#include "cli/fake_control_server.h"
+#include "cli/process_set.h"
 #include "cli/temp_dir.h"
 
 namespace thinwire {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class TrainCommandTest : public testing::Test {
  protected:
@@ -24,7 +28,8 @@ class TrainCommandTest : public testing::Test {
     EXPECT_TRUE(dir_->WriteFile("job", text).ok());
     std::reverse(words.begin(), words.end());
     app_.parse(words);
-    return JobOf(dir_->PathOf("job"), flags_);
+    Console console(messages_, {});
+    return JobOf(dir_->PathOf("job"), flags_, console);
   }
 
   void Script(const std::string& name, const std::string& text) {
@@ -32,7 +37,20 @@ class TrainCommandTest : public testing::Test {
     std::filesystem::permissions(dir_->PathOf(name), std::filesystem::perms::owner_all);
   }
 
+  // Runs the job with the scripts and returns the exit code.
+  ExitCode Run(const JobConfig& config, std::ostream& out, bool verbose = false) {
+    std::filesystem::create_directory(dir_->PathOf("tmp"));
+    Console console(messages_, {});
+    return RunTrain({.config_file = "",
+                     .bin_dir = dir_->path(),
+                     .self = "",
+                     .temp_parent = dir_->PathOf("tmp"),
+                     .verbose = verbose},
+                    config, console, out);
+  }
+
   std::unique_ptr<TempDir> dir_;
+  std::ostringstream messages_;
   CLI::App app_;
   FieldFlags flags_;
 };
@@ -67,57 +85,85 @@ TEST_F(TrainCommandTest, ASyntaxErrorIsReportedAlone) {
                                 "4294967295, got two)"));
 }
 
-TEST_F(TrainCommandTest, ARunLeavesATableAReportAndNothingElse) {
-  Script("server", "echo listening 127.0.0.1:1; exec sleep 1000");
-  Script("worker", "echo '{\"worker\":0,\"done\":{\"steps\":\"5\",\"seconds\":1}}'");
-  JobConfig config;
-  config.set_report(dir_->PathOf("report.json"));
-  std::filesystem::create_directory(dir_->PathOf("tmp"));
-  std::ostringstream messages, out;
-  Console console(messages, {});
-  EXPECT_EQ(RunTrain({.config_file = "",
-                      .bin_dir = dir_->path(),
-                      .self = "",
-                      .temp_parent = dir_->PathOf("tmp")},
-                     config, console, out),
-            ExitCode::kOk);
-  EXPECT_THAT(out.str(), HasSubstr("1 of 1 done"));
-  EXPECT_THAT(messages.str(), HasSubstr("batch_size: 32"));
-  std::ifstream in(config.report());
-  EXPECT_EQ(nlohmann::json::parse(in)["steps"], 5);
-  EXPECT_TRUE(std::filesystem::is_empty(dir_->PathOf("tmp")));
+TEST_F(TrainCommandTest, WarningsAreShownAndMissingFilesAreErrors) {
+  ASSERT_TRUE(Parse("", {"--pull", "delta", "--data_dir", dir_->path()}).ok());
+  EXPECT_THAT(messages_.str(), HasSubstr("warning: --pull: saves few bytes"));
 }
 
-TEST_F(TrainCommandTest, ATableThatCannotBeWrittenIsTold) {
-  Script("server", "echo listening 127.0.0.1:1; exec sleep 1000");
-  Script("worker", "echo '{\"worker\":0,\"done\":{\"steps\":\"5\",\"seconds\":1}}'");
+TEST_F(TrainCommandTest, AMissingFolderIsReportedBeforeTheRun) {
+  EXPECT_THAT(std::string(Parse("task { data_dir: '/nowhere' }", {}).status().message()),
+              HasSubstr("/job:1:8: data_dir: no such folder"));
+}
+
+constexpr char kServer[] = "echo listening 127.0.0.1:1; exec sleep 1000";
+constexpr char kWorker[] = "echo '{\"worker\":0,\"done\":{\"steps\":\"5\",\"seconds\":1}}'";
+
+TEST_F(TrainCommandTest, ARunLeavesATableAReportAndNothingElse) {
+  // Blocks the signals before the fake server starts threads, in which they would otherwise be lost.
+  const auto signals = Signals::Block();
+  FakeControlServer control("tensor", "aaaa");
+  Script("server", absl::StrCat("echo listening ", control.address(), "; exec sleep 1000"));
+  Script("worker", kWorker);
   JobConfig config;
   config.set_report(dir_->PathOf("report.json"));
-  std::ostringstream messages;
+  std::ostringstream out;
+  EXPECT_EQ(Run(config, out), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 of 1 done"));
+  EXPECT_TRUE(std::filesystem::is_empty(dir_->PathOf("tmp")));
+  std::ifstream in(config.report());
+  EXPECT_EQ(nlohmann::json::parse(in)["steps"], 5);
+}
+
+TEST_F(TrainCommandTest, OnlyChangedSettingsAreShownUnlessAllAreWanted) {
+  Script("server", kServer);
+  Script("worker", kWorker);
+  JobConfig config;
+  config.mutable_task()->set_epochs(2);
+  std::ostringstream out;
+  Run(config, out);
+  EXPECT_THAT(messages_.str(), HasSubstr("have their defaults\ntask { epochs: 2 }\n# the run\n"));
+  EXPECT_THAT(messages_.str(), Not(HasSubstr("batch_size")));
+  Run(config, out, /*verbose=*/true);
+  EXPECT_THAT(messages_.str(), HasSubstr("  batch_size: 32\n"));
+}
+
+TEST_F(TrainCommandTest, ARunWithoutAStepHasNoTableAndKeepsItsLogs) {
+  Script("server", kServer);
+  Script("worker", "echo bad data >&2; exit 78");
+  std::ostringstream out;
+  EXPECT_EQ(Run(JobConfig(), out), ExitCode::kConfig);
+  EXPECT_EQ(out.str(), "");
+  EXPECT_THAT(messages_.str(),
+              HasSubstr("error: worker 0 lost: exit code 78: bad data\nThe logs of all processes "
+                        "are in " +
+                        dir_->PathOf("tmp") + "/thinwire-"));
+  int logs = 0;
+  for (const auto& folder : std::filesystem::directory_iterator(dir_->PathOf("tmp"))) {
+    logs += std::filesystem::exists(folder.path() / "worker 0.log") ? 1 : 0;
+  }
+  EXPECT_EQ(logs, 1);
+}
+
+TEST_F(TrainCommandTest, ATableThatCannotBeWrittenIsAnError) {
+  Script("server", kServer);
+  Script("worker", kWorker);
+  JobConfig config;
+  config.set_report(dir_->PathOf("report.json"));
   std::ofstream full("/dev/full");
-  Console console(messages, {});
-  EXPECT_EQ(
-      RunTrain(
-          {.config_file = "", .bin_dir = dir_->path(), .self = "", .temp_parent = dir_->path()},
-          config, console, full),
-      ExitCode::kUnavailable);
-  EXPECT_THAT(messages.str(), HasSubstr("error: standard output: cannot be written"));
+  EXPECT_EQ(Run(config, full), ExitCode::kUnavailable);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: standard output: cannot be written"));
   EXPECT_GT(std::filesystem::file_size(config.report()), 0u);
 }
 
-TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsToldBeforeTheRun) {
+TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsAnErrorBeforeTheRun) {
   Script("server", "exit 1");
   Script("worker", "exit 1");
   JobConfig config;
   config.set_report("/nowhere/report.json");
-  std::ostringstream messages, out;
-  Console console(messages, {});
-  EXPECT_EQ(
-      RunTrain(
-          {.config_file = "", .bin_dir = dir_->path(), .self = "", .temp_parent = dir_->path()},
-          config, console, out),
-      ExitCode::kConfig);
-  EXPECT_THAT(messages.str(), HasSubstr("/nowhere/report.json: cannot be written"));
+  std::ostringstream out;
+  EXPECT_EQ(Run(config, out), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: report: /nowhere/report.json"));
+  EXPECT_THAT(messages_.str(), Not(HasSubstr("# the run")));
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/status_macros.h"
 #include "proto/worker_event_json.h"
 
@@ -24,12 +26,26 @@ constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 // failure.
 constexpr absl::Duration kReportTime = absl::Seconds(10);
 
+// A longer error message is cut.
+constexpr size_t kMaxSentence = 400;
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Returns an error message without its details: the lines after the first one, and the connection
+// attempts that gRPC lists. The log of the process has the whole message.
+std::string SentenceOf(const std::string& message) {
+  std::string line = FirstLine(message);
+  line = line.substr(0, line.find("; last error: "));
+  return line.size() <= kMaxSentence ? line : absl::StrCat(line.substr(0, kMaxSentence), "...");
+}
+
 bool ByRound(const JobConfig& config) {
   return config.consistency().mode() == Consistency::Mode::sync ||
          config.consistency().mode() == Consistency::Mode::backup;
 }
 
-// Returns the number after `start` in `name`: 3 for "worker 3" and "worker ".
+// Returns the number that follows the prefix `start` in `name`, such as 3 if `name` is "worker 3"
+// and `start` is "worker ".
 std::optional<uint32_t> NumberOf(const std::string& name, const std::string& start) {
   uint32_t number = 0;
   if (!name.starts_with(start) || !absl::SimpleAtoi(name.substr(start.size()), &number))
@@ -58,14 +74,20 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
 
 ExitCode TrainRun::Run() {
   absl::Status started = StartServers();
-  if (started.ok()) AwaitServers();
   if (started.ok() && result_.problems.empty() && signal_ == 0) {
     started = StartWorkers();
     if (started.ok()) AwaitWorkers();
   }
-  console_.EndProgress();
+  console_.ClearProgress();
   if (!started.ok()) Fail(std::string(started.message()));
-  if (calls_ != nullptr && result_.record.lost_servers().empty() && signal_ == 0) AskServers();
+  if (result_.record.CountOf(State::kDiverged) > 0) {
+    Fail(absl::StrCat("diverged: ", result_.record.diverged()));
+  }
+  if (result_.record.steps() > 0 && result_.record.lost_servers().empty() && signal_ == 0)
+    AskServers();
+  // A stopping server waits until its peers close their connections, and no thread of this process
+  // serves an idle connection.
+  calls_.reset();
   StopServers();
   result_.interrupted = signal_ != 0;
   return Result();
@@ -75,10 +97,15 @@ absl::Status TrainRun::StartServers() {
   std::string text;
   TextFormat::PrintToString(setting_.config, &text);
   RETURN_IF_ERROR(dir_.WriteFile(kJobFile, text));
-  for (uint32_t i = 0; i < setting_.config.servers(); ++i) {
-    RETURN_IF_ERROR(processes_.Start(
-        NameOf(ServerId{i}), ServerCommand(setting_.programs, dir_.PathOf(kJobFile), ServerId{i})));
-  }
+  const auto start = [this](ServerId server) {
+    return processes_.Start(NameOf(server), ServerCommand(setting_.programs, dir_.PathOf(kJobFile),
+                                                          server, addresses_));
+  };
+  for (uint32_t i = 1; i < setting_.config.servers(); ++i) RETURN_IF_ERROR(start(ServerId{i}));
+  AwaitServers(1);
+  if (!result_.problems.empty() || signal_ != 0) return absl::OkStatus();
+  RETURN_IF_ERROR(start(ServerId{0}));
+  AwaitServers(0);
   return absl::OkStatus();
 }
 
@@ -96,9 +123,9 @@ absl::Status TrainRun::StartWorkers() {
   return absl::OkStatus();
 }
 
-void TrainRun::AwaitServers() {
-  const auto silent = [this] {
-    return std::find(addresses_.begin(), addresses_.end(), "") - addresses_.begin();
+void TrainRun::AwaitServers(uint32_t first) {
+  const auto silent = [this, first] {
+    return std::find(addresses_.begin() + first, addresses_.end(), "") - addresses_.begin();
   };
   const auto done = [&] {
     return silent() == static_cast<ptrdiff_t>(addresses_.size()) || !result_.problems.empty() ||
@@ -109,7 +136,6 @@ void TrainRun::AwaitServers() {
   const std::string name = NameOf(ServerId{static_cast<uint32_t>(silent())});
   Fail(absl::StrCat(name, ": not listening after ", absl::FormatDuration(setting_.start_timeout),
                     " (expected \"listening HOST:PORT\" on its standard output)"));
-  ShowTail(name);
 }
 
 void TrainRun::AwaitWorkers() {
@@ -118,7 +144,8 @@ void TrainRun::AwaitWorkers() {
     std::optional<absl::Time> deadline = kill_at_ ? kill_at_ : stop_at_;
     Watch([&] { return done() || (kill_at_ ? kill_at_ : stop_at_) != deadline; }, deadline);
     if (done() || (kill_at_ ? kill_at_ : stop_at_) != deadline) continue;
-    // The deadline has passed. The first deadline stops the workers; the second one kills them.
+    // A deadline for the workers' end has passed. At the first deadline the workers receive
+    // SIGTERM, and at the second deadline, `grace` later, SIGKILL.
     const int number = kill_at_ ? SIGKILL : SIGTERM;
     kill_at_ = clock_.Now() + setting_.grace;
     for (const WorkerRow& row : result_.record.workers())
@@ -130,9 +157,13 @@ void TrainRun::AskServers() {
   auto statuses = calls_->Status(kAnswerTimeout);
   if (!statuses.ok()) return Fail(std::string(statuses.status().message()));
   result_.totals = TotalsOf(*statuses);
+  if (const auto& shards = result_.totals->saturated_shards; !shards.empty()) {
+    Fail(absl::StrCat("parameters or optimizer slots reached the largest float in shards ",
+                      absl::StrJoin(shards, ", ")));
+  }
   const bool sealed =
       std::all_of(statuses->begin(), statuses->end(), [](const auto& s) { return s.sealed(); });
-  if (!sealed) return;  // no worker ever joined, so the servers have no parameters
+  if (!sealed) return;  // before the first Join, a server has no parameters
   const auto crc = calls_->MastersCrc32c(*statuses, kAnswerTimeout);
   if (!crc.ok()) return Fail(std::string(crc.status().message()));
   result_.parameters_crc32c = *crc;
@@ -152,6 +183,7 @@ void TrainRun::StopServers() {
 
 ExitCode TrainRun::Result() const {
   if (signal_ != 0) return signal_ == SIGINT ? ExitCode::kInterrupted : ExitCode::kPreempted;
+  if (result_.record.CountOf(State::kDiverged) > 0) return ExitCode::kDiverged;
   const bool all_done =
       result_.record.CountOf(State::kDone) > 0 && result_.record.lost_servers().empty();
   if (all_done) return ExitCode::kOk;
@@ -178,8 +210,7 @@ void TrainRun::Handle(const ProcessEvent& event) {
     case ProcessEvent::Kind::kLine:
       return HandleLine(event);
     case ProcessEvent::Kind::kLog:
-      if (IsWarningOrError(event.text)) console_.Note(absl::StrCat(event.name, ": ", event.text));
-      return;
+      return HandleLog(event);
     case ProcessEvent::Kind::kExit:
       return HandleExit(event);
     case ProcessEvent::Kind::kSignal:
@@ -205,8 +236,19 @@ void TrainRun::HandleLine(const ProcessEvent& event) {
   }
 }
 
+void TrainRun::HandleLog(const ProcessEvent& event) {
+  if (!IsWarningOrError(event.text)) return;
+  // A worker also logs the error that it reports as its last event. HandleExit shows this error.
+  if (const auto worker = WorkerOf(event.name)) {
+    const std::string& error = result_.record.workers()[worker->value].reason;
+    if (!error.empty() && absl::StrContains(event.text, FirstLine(error))) return;
+  }
+  console_.Note(absl::StrCat(event.name, ": ", event.text));
+}
+
 void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
   result_.record.Apply(event);
+  HandleDivergence(event);
   const WorkerEvent::Epoch& epoch = event.epoch();
   if (!epoch.has_test_accuracy()) return;
   console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f (%s)", epoch.epoch(),
@@ -214,25 +256,48 @@ void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
                                 NameOf(WorkerId{event.worker()})));
 }
 
+void TrainRun::HandleDivergence(const WorkerEvent& event) {
+  if (result_.record.diverged().empty()) return;
+  if (event.has_epoch() && !warned_of_divergence_) {
+    warned_of_divergence_ = true;
+    console_.Warning(absl::StrCat("diverged: ", result_.record.diverged()));
+  }
+  if (event.done().left_early()) {
+    stopped_by_divergence_ = true;
+    if (!stop_at_) stop_at_ = clock_.Now();
+  }
+}
+
 void TrainRun::HandleExit(const ProcessEvent& event) {
   if (const auto server = ServerOf(event.name); server && !stopping_servers_) {
     result_.record.ServerEnded(*server, event.exit);
     failures_.push_back(event.exit);
-    Fail(absl::StrCat(event.name, " lost: ", event.exit.ToString()));
-    ShowTail(event.name);
+    Fail(absl::StrCat(event.name, " lost: ", ReasonOf(event)));
     if (running_workers() > 0 && !stop_at_) {
       stop_at_ = clock_.Now() + absl::Seconds(setting_.config.silence_seconds()) + kReportTime;
     }
   }
   const auto worker = WorkerOf(event.name);
   if (!worker) return;
-  result_.record.WorkerEnded(*worker, event.exit, signal_ != 0);
+  result_.record.WorkerEnded(*worker, event.exit, signal_ != 0 || stopped_by_divergence_);
   const WorkerRow& row = result_.record.workers()[worker->value];
   if (row.state != State::kLost) return;
   failures_.push_back(event.exit);
-  Fail(absl::StrCat(event.name, " lost: ", row.reason));
-  // The end of the log is shown only if the worker has not reported an error.
-  if (row.reason == event.exit.ToString()) ShowTail(event.name);
+  const bool reported = row.reason != event.exit.ToString();
+  // After a server was lost, the losses of the workers are its consequences. Workers that fail for
+  // one reason report the same error.
+  if (!result_.record.lost_servers().empty()) return;
+  if (reported && !reported_reasons_.insert(row.reason).second) return;
+  Fail(absl::StrCat(event.name, " lost: ", reported ? row.reason : ReasonOf(event)));
+}
+
+std::string TrainRun::ReasonOf(const ProcessEvent& event) const {
+  const std::string line = processes_.LastLogLine(event.name);
+  const std::string exit = event.exit.ToString();
+  // HandleLog has shown a last line that is an error. The last line of a process that a signal
+  // killed rarely names the reason.
+  if (line.empty() || event.exit.signal != 0 || IsWarningOrError(line)) return exit;
+  return absl::StrCat(exit, ": ", line);
 }
 
 void TrainRun::HandleSignal(int number) {
@@ -255,20 +320,15 @@ void TrainRun::ShowProgress() {
   std::optional<double> staleness;
   if (const auto latest = calls_->latest(); !latest.empty())
     staleness = TotalsOf(latest).mean_staleness();
-  console_.Progress(progress_.Line(result_.record, staleness, clock_.Now()));
+  console_.Progress(
+      progress_.Line(result_.record, staleness, clock_.Now(), console_.progress_columns()));
   calls_->AskStatus();
 }
 
 void TrainRun::Fail(const std::string& problem) {
-  console_.Error(problem);
-  result_.problems.push_back(problem);
-}
-
-void TrainRun::ShowTail(const std::string& name) {
-  const std::vector<std::string> tail = processes_.Tail(name);
-  if (tail.empty()) return;
-  console_.Note(absl::StrCat("last lines of ", name, ":"));
-  for (const std::string& line : tail) console_.Note("  " + line);
+  const std::string sentence = SentenceOf(problem);
+  console_.Error(sentence);
+  result_.problems.push_back(sentence);
 }
 
 std::optional<WorkerId> TrainRun::WorkerOf(const std::string& name) const {

@@ -1,5 +1,5 @@
-// TrainRun runs a whole cluster on this machine, from the start of the first server to the end of
-// the last one.
+// TrainRun runs all servers and workers of a job on this machine, from the start of the first
+// server to the end of the last server.
 //
 //   1. start the servers and wait until all listen
 //   2. start the workers and wait until all have ended
@@ -7,6 +7,7 @@
 //   4. stop the servers
 //
 // If a worker process fails, the run records the failure and the other workers continue. If a
+// worker reports that its loss is not finite and left the job, the run stops the other workers. If a
 // server process fails, the run ends after the workers have reported the failure. SIGINT or SIGTERM
 // stops the workers, then the servers; a process that does not stop within the grace period is
 // killed. A second signal kills all processes at once.
@@ -15,6 +16,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,7 @@
 namespace thinwire {
 
 struct TrainSetting {
-  JobConfig config;  // REQUIRES: CheckJob accepts this job
+  JobConfig config;  // CheckJob must accept this job
   Programs programs;
   absl::Duration start_timeout = absl::Seconds(60);  // time limit until all servers listen
   absl::Duration grace = absl::Seconds(10);          // time between SIGTERM and SIGKILL
@@ -43,40 +45,49 @@ struct TrainSetting {
 // Not thread-safe. Run() can be called once.
 class TrainRun {
  public:
-  // All arguments except `setting` must outlive this object. The run writes the job file and the
+  // All arguments except `setting` must outlive the TrainRun. The run writes the job file and the
   // logs of the processes to `dir`.
   TrainRun(const TrainSetting& setting, Signals& signals, const TempDir& dir, Console& console,
            Clock& clock);
 
-  // Blocks until all processes have ended.
+  // Runs the job and blocks until all servers and workers have ended. Returns the exit code of
+  // `thinwire train`.
   ExitCode Run();
 
   const RunResult& result() const { return result_; }
 
  private:
+  // Starts all servers and waits until they listen: server 0 last, because it calls the others.
   absl::Status StartServers();
   absl::Status StartWorkers();
-  void AwaitServers();
+  // Waits until the servers from FIRST listen.
+  void AwaitServers(uint32_t first);
   void AwaitWorkers();
-  // Requests the servers' counters and the checksum of the parameters, and stores them in the
-  // result.
+  // Requests the servers' counters and the checksum of the parameters, and stores both in result().
   void AskServers();
   void StopServers();
   ExitCode Result() const;
 
-  // Handles events until done() returns true or until `deadline`, if set, has passed.
+  // Handles events of the processes until done() returns true or until `deadline`, if set, has
+  // passed.
   template <typename Done>
   void Watch(Done done, std::optional<absl::Time> deadline);
   void Handle(const ProcessEvent& event);
   void HandleLine(const ProcessEvent& event);
+  // Shows warnings and errors.
+  void HandleLog(const ProcessEvent& event);
   void HandleWorkerEvent(const WorkerEvent& event);
   void HandleExit(const ProcessEvent& event);
   void HandleSignal(int number);
+  // Stops the workers if EVENT says that its worker left the job early because the run diverged.
+  // Warns if EVENT is the first that reports divergence.
+  void HandleDivergence(const WorkerEvent& event);
   void ShowProgress();
-  // Shows and records an error.
+  // Shows an error message as one sentence and adds it to RunResult::problems.
   void Fail(const std::string& problem);
-  // Shows the last lines of a process's log.
-  void ShowTail(const std::string& name);
+  // Returns the exit status of a process that reported no error, with the last line of its log if
+  // this line is not shown yet.
+  std::string ReasonOf(const ProcessEvent& exit) const;
 
   // WorkerOf returns 3 for "worker 3", and nullopt if `name` is not the name of a worker. ServerOf
   // does the same for servers.
@@ -91,15 +102,18 @@ class TrainRun {
   ProcessSet processes_;
   RunResult result_;
   Progress progress_;
-  std::vector<std::string> addresses_;  // by server number; "" until the server reports its address
+  std::vector<std::string> addresses_;  // by server number; "" until the server prints its address
   std::unique_ptr<ServerCalls> calls_;
-  std::vector<ExitStatus> failures_;   // exit statuses of failed processes
-  std::optional<absl::Time> kill_at_;  // the time at which to kill the remaining workers
+  std::vector<ExitStatus> failures_;        // exit statuses of failed processes
+  std::set<std::string> reported_reasons_;  // errors of lost workers that were shown
+  std::optional<absl::Time> kill_at_;       // the time at which to kill the remaining workers
   // After a server has failed: the time at which to stop the remaining workers.
   std::optional<absl::Time> stop_at_;
   absl::Time next_progress_;
-  int signal_ = 0;  // the signal that this process received; 0: none
+  int signal_ = 0;  // SIGINT or SIGTERM if this process received it, else 0
   bool stopping_servers_ = false;
+  bool stopped_by_divergence_ = false;
+  bool warned_of_divergence_ = false;
 };
 
 }  // namespace thinwire

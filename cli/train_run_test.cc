@@ -5,9 +5,12 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/fake_control_server.h"
 
 namespace thinwire {
 namespace {
@@ -16,11 +19,13 @@ using testing::HasSubstr;
 using testing::SizeIs;
 using State = WorkerRow::State;
 
-// Servers and workers are shell scripts: real processes that do not answer gRPC calls of the run.
+// In these tests, servers and workers are shell scripts: real processes, but without the gRPC
+// service that TrainRun calls.
 class TrainRunTest : public testing::Test {
  protected:
   static constexpr char kServer[] = "echo listening 127.0.0.1:1; exec sleep 1000";
-  // A worker's arguments are: --config FILE --worker NUMBER --addresses LIST.
+  // Reads the worker's number. The arguments of a worker are --config FILE --worker NUMBER
+  // --addresses LIST, so the number is argument $4.
   static constexpr char kNumber[] = "n=$4; ";
   static constexpr char kDone[] =
       "echo "
@@ -63,6 +68,28 @@ TEST_F(TrainRunTest, TheRunSucceedsWhenAllWorkersAreDone) {
   EXPECT_EQ(run_->result().record.steps(), 5);
 }
 
+TEST_F(TrainRunTest, AWorkerThatDivergedStopsTheOthers) {
+  // Worker 1 trains until it is stopped.
+  const std::string worker =
+      "[ \"$n\" = 1 ] && trap 'exit 75' TERM && while :; do sleep 0.05; done; "
+      "echo '{\"worker\":0,\"done\":{\"left_early\":true,"
+      "\"diverged\":\"the loss of step 7 is not finite\"}}'; exit 65";
+  EXPECT_EQ(Run(kServer, worker), ExitCode::kDiverged);
+  EXPECT_EQ(StateOf(0), State::kDiverged);
+  EXPECT_EQ(StateOf(1), State::kStopped);
+  EXPECT_EQ(run_->result().problems[0], "diverged: worker 0: the loss of step 7 is not finite");
+}
+
+TEST_F(TrainRunTest, AWorkerThatDivergedAtTheEndDoesNotStopTheOthers) {
+  const std::string worker =
+      "echo '{\"worker\":'$n',\"done\":{\"diverged\":\"the loss of step 7 is not finite\"}}'; "
+      "[ \"$n\" = 0 ] && exit 65; sleep 0.2; " +
+      std::string(kDone);
+  EXPECT_EQ(Run(kServer, worker), ExitCode::kDiverged);
+  EXPECT_EQ(StateOf(0), State::kDiverged);
+  EXPECT_EQ(StateOf(1), State::kDone);
+}
+
 TEST_F(TrainRunTest, TheWorkersReceiveTheServersAddresses) {
   const std::string check = "[ \"$5 $6\" = '--addresses 127.0.0.1:1,127.0.0.1:1' ] || exit 9; ";
   EXPECT_EQ(Run(kServer, check + kDone), ExitCode::kOk) << messages_.str();
@@ -80,28 +107,86 @@ TEST_F(TrainRunTest, ALostWorkerIsReportedAndTheOthersContinue) {
   EXPECT_THAT(messages_.str(), HasSubstr("worker 1 lost: killed by signal 9 (Killed)"));
 }
 
-TEST_F(TrainRunTest, TheLastLinesOfALostWorkerAreShown) {
-  EXPECT_EQ(Run(kServer, "echo reading >&2; echo 'error: no such folder' >&2; exit 69"),
+// Returns how often TEXT contains PART.
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(TrainRunTest, AnErrorThatAllWorkersReportAndLogIsShownOnce) {
+  const std::string worker =
+      "echo '{\"worker\":'${n:-0}',\"error\":{\"message\":\"no such folder\"}}'; "
+      "echo 'E1122 10:00:00.0 7 main.cc:9] no such folder' >&2; exit 78";
+  EXPECT_EQ(Run(kServer, worker), ExitCode::kConfig);
+  EXPECT_EQ(Count(messages_.str(), "no such folder"), 1) << messages_.str();
+  EXPECT_THAT(messages_.str(), HasSubstr(" lost: exit code 78: no such folder\n"));
+  EXPECT_THAT(run_->result().problems, SizeIs(1));
+  EXPECT_EQ(run_->result().record.CountOf(State::kLost), 2);
+  EXPECT_EQ(StateOf(1), State::kLost);
+}
+
+TEST_F(TrainRunTest, AnErrorIsShownAsOneSentenceAndRecordedWithItsDetails) {
+  setting_.config.mutable_consistency()->set_workers(1);
+  const std::string worker =
+      "printf '%s\\n' '{\"worker\":0,\"error\":{\"message\":\"m.pt: no; last error: "
+      "UNKNOWN\\nTraceback\"}}'; exit 78";
+  EXPECT_EQ(Run(kServer, worker), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: worker 0 lost: exit code 78: m.pt: no\n"));
+  EXPECT_THAT(run_->result().problems,
+              testing::ElementsAre("worker 0 lost: exit code 78: m.pt: no"));
+  EXPECT_THAT(run_->result().record.workers()[0].reason, HasSubstr("Traceback"));
+}
+
+TEST_F(TrainRunTest, TheLastLogLineOfAWorkerThatReportedNoErrorIsShown) {
+  setting_.config.mutable_consistency()->set_workers(1);
+  EXPECT_EQ(Run(kServer, "echo reading >&2; echo 'no such folder' >&2; exit 69"),
             ExitCode::kUnavailable);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: worker 0 lost: exit code 69: no such folder\n"));
+}
+
+TEST_F(TrainRunTest, AnErrorInTheLogIsShownAtOnceAndNotAgain) {
+  setting_.config.mutable_consistency()->set_workers(1);
+  EXPECT_EQ(Run(kServer, "echo 'error: no such folder' >&2; exit 69"), ExitCode::kUnavailable);
   EXPECT_THAT(messages_.str(), HasSubstr("worker 0: error: no such folder\n"));
-  EXPECT_THAT(messages_.str(),
-              HasSubstr("last lines of worker 0:\n  reading\n  error: no such folder\n"));
+  EXPECT_THAT(messages_.str(), HasSubstr("error: worker 0 lost: exit code 69\n"));
+}
+
+TEST_F(TrainRunTest, TheConnectionsToTheServersAreClosedBeforeTheServersStop) {
+  setting_.config.set_servers(1);
+  FakeControlServer control("tensor", "aaaa");
+  // At SIGTERM, the script counts the established connections to the fake server.
+  const std::string count = absl::StrFormat(
+      "trap \"cat /proc/net/tcp /proc/net/tcp6 | grep -c ':%04X 01 ' > %s; exit 0\" TERM; ",
+      control.port(), dir_->PathOf("count"));
+  EXPECT_EQ(Run(absl::StrCat(count, "echo listening ", control.address(),
+                             "; while :; do sleep 0.05; done"),
+                kDone),
+            ExitCode::kOk);
+  EXPECT_TRUE(run_->result().totals.has_value());
+  std::string connections;
+  std::ifstream(dir_->PathOf("count")) >> connections;
+  EXPECT_EQ(connections, "0");
 }
 
 TEST_F(TrainRunTest, ALostServerEndsTheRunOnceTheWorkersHaveReportedIt) {
   const std::string server =
-      "echo listening 127.0.0.1:1; [ \"$3 $4\" = '--server 1' ] || exec sleep 1000; exec sleep 0";
+      "echo listening 127.0.0.1:1; [ \"$3 $4\" = '--server 0' ] || exec sleep 1000; exec sleep 0.2";
+  // The workers report the loss after the server has ended.
   const std::string worker =
-      "echo '{\"worker\":'${n:-0}',\"error\":{\"message\":\"server 1 is silent\"}}'; exit 69";
+      "sleep 1; echo '{\"worker\":'${n:-0}',\"error\":{\"message\":\"server 0 is silent\"}}'; "
+      "exit 69";
   EXPECT_EQ(Run(server, worker), ExitCode::kUnavailable);
   EXPECT_EQ(run_->result().record.CountOf(State::kLost), 2);
-  EXPECT_THAT(messages_.str(), HasSubstr("lost: exit code 69: server 1 is silent"));
+  // The losses of the workers are recorded, but only the server's loss is shown as a problem.
+  EXPECT_THAT(run_->result().record.workers()[0].reason,
+              HasSubstr("exit code 69: server 0 is silent"));
+  EXPECT_THAT(run_->result().problems, testing::ElementsAre("server 0 lost: exit code 0"));
 }
 
 TEST_F(TrainRunTest, AServerThatDoesNotStartIsNamedWithItsLog) {
   EXPECT_EQ(Run("echo 'cannot bind' >&2; exit 69", kDone), ExitCode::kUnavailable);
-  EXPECT_THAT(messages_.str(), HasSubstr("lost: exit code 69"));
-  EXPECT_THAT(messages_.str(), HasSubstr("  cannot bind\n"));
+  EXPECT_THAT(messages_.str(), HasSubstr("lost: exit code 69: cannot bind\n"));
 }
 
 TEST_F(TrainRunTest, AConfigurationErrorOfAProcessIsTheExitCodeOfTheRun) {
@@ -111,7 +196,7 @@ TEST_F(TrainRunTest, AConfigurationErrorOfAProcessIsTheExitCodeOfTheRun) {
 TEST_F(TrainRunTest, WaitingForAServerToListenHasATimeout) {
   setting_.start_timeout = absl::ZeroDuration();
   EXPECT_EQ(Run("exec sleep 1000", kDone), ExitCode::kUnavailable);
-  EXPECT_THAT(messages_.str(), HasSubstr("server 0: not listening after 0"));
+  EXPECT_THAT(messages_.str(), HasSubstr("server 1: not listening after 0"));
 }
 
 TEST_F(TrainRunTest, AMissingProgramIsAnError) {
@@ -129,7 +214,8 @@ TEST_F(TrainRunTest, ATerminatedRunStopsItsWorkersInOrder) {
 }
 
 TEST_F(TrainRunTest, AnInterruptStopsTheTrainingWorkers) {
-  // Worker 0 sends SIGINT to the run, as Ctrl-C would. Both workers then stop at SIGTERM.
+  // Worker 0 sends SIGINT to the run, as Ctrl-C would. The run then sends SIGTERM to both workers,
+  // and both end.
   const std::string worker = absl::StrCat("trap 'exit 75' TERM; [ \"$n\" = 1 ] || kill -INT ",
                                           getpid(), "; while :; do sleep 0.05; done");
   EXPECT_EQ(Run(kServer, worker), ExitCode::kInterrupted);

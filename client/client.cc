@@ -13,7 +13,9 @@
 #include "client/replica/replica.h"
 #include "client/transport/event_loop.h"
 #include "client/transport/join_leave.h"
+#include "client/transport/stop_signal.h"
 #include "common/status_macros.h"
+#include "common/value_hash.h"
 
 namespace thinwire {
 
@@ -57,7 +59,8 @@ Client::Client(ClientOptions options, Partition partition, Transport& transport,
       partition_(std::move(partition)),
       transport_(transport),
       device_(device),
-      progress_(std::make_unique<client::StepProgress>(partition_)),
+      stop_(std::make_shared<client::StopSignal>()),
+      progress_(std::make_unique<client::StepProgress>(partition_, options_.stop_grace)),
       report_(std::make_unique<client::StatusReport>()) {}
 
 Client::~Client() {
@@ -79,7 +82,7 @@ absl::Status Client::MakeEncoder() {
     ASSIGN_OR_RETURN(tuner_, client::CodecTuner::Make(partition_, options_, device_, clock_));
     report_->set_choices(tuner_->choices());
   }
-  std::unique_ptr<client::ShardEncoder> shards;  // null: gradients are in the host's memory
+  std::unique_ptr<client::ShardEncoder> shards;  // null if gradients are in the host's memory
   if (device_ != nullptr) {
     ASSIGN_OR_RETURN(shards, device_->MakeEncoder(partition_, options_));
   }
@@ -104,15 +107,22 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
   RETURN_IF_ERROR(CheckInitial(partition_.tensors(), initial));
   ASSIGN_OR_RETURN(std::optional<client::SavedResiduals> saved, ReadSavedResiduals());
   RETURN_IF_ERROR(replica_->Fill(initial));
+  JoinRequest request = client::MakeJoinRequest(options_, partition_);
+  request.set_initial_hash(HashTensors(initial));
+  const client::JoinWait wait = {
+      .start_timeout = options_.start_timeout,
+      .call_timeout = 3 * options_.silence + options_.lease,
+      .report = [this](const std::string& text) { report_->set_waiting(text); }};
   ASSIGN_OR_RETURN(const std::vector<JoinReply> replies,
-                   client::JoinServers(transport_, clock_, options_.silence,
-                                       client::MakeJoinRequest(options_, partition_)));
+                   client::JoinServers(transport_, clock_, stop_, wait, std::move(request)));
+  report_->set_waiting("");
   const Step first = client::StartingStep(replies);
   incarnation_ = Incarnation{replies[0].incarnation()};
+  run_ = RunId{replies[0].run()};
   RETURN_IF_ERROR(StartResiduals(std::move(saved), replies, first));
   next_ = first;
-  // Marks every shard as expected before the loop starts, so that a WaitTensor right after Join
-  // blocks until the parameters arrive.
+  // Marks the parameters of every shard as missing before the event loop starts, so that a
+  // WaitTensor right after Join blocks until the parameters arrive.
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) progress_->ExpectShard(ShardId{s});
   RETURN_IF_ERROR(StartExchange(replies));
   loop_->Post([this, first] { exchange_->Start(first); });
@@ -128,10 +138,10 @@ absl::StatusOr<std::optional<client::SavedResiduals>> Client::ReadSavedResiduals
 
 absl::Status Client::StartResiduals(std::optional<client::SavedResiduals> saved,
                                     std::span<const JoinReply> replies, Step first) {
-  std::optional<Step> step;
-  if (saved.has_value()) step = saved->step;
+  std::optional<client::ResidualPoint> point;
+  if (saved.has_value()) point = saved->point;
   client::ResidualStart start =
-      client::DecideResidualStart(options_.residual_file, step, replies, first);
+      client::DecideResidualStart(options_.residual_file, point, replies, first);
   residual_start_ = std::move(start.text);
   return start.restore ? encoder_->Restore(*std::move(saved)) : absl::OkStatus();
 }
@@ -167,6 +177,7 @@ absl::Status Client::WaitAll() { return progress_->WaitAll(); }
 
 void Client::Ready(uint32_t tensor, std::span<const float> gradient,
                    std::shared_ptr<const void> owner) {
+  step_is_partial_ = true;
   loop_->Post([this, tensor, gradient, owner = std::move(owner)]() mutable {
     exchange_->pushes().Ready(tensor, gradient, std::move(owner));
   });
@@ -174,8 +185,9 @@ void Client::Ready(uint32_t tensor, std::span<const float> gradient,
 
 void Client::Ready(uint32_t tensor, TensorGradient gradient) {
   if (gradient.wait == nullptr) return Ready(tensor, gradient.values, std::move(gradient.owner));
-  // Waits for the device on a separate event loop, because a wait on the main loop would delay
-  // messages from servers.
+  step_is_partial_ = true;
+  // Waits for the device on a separate event loop, because a wait on loop_ would delay messages
+  // from servers.
   gradient_loop_->Post([this, tensor, gradient = std::move(gradient)] {
     const absl::Status computed = gradient.wait();
     if (computed.ok()) return Ready(tensor, gradient.values, gradient.owner);
@@ -187,36 +199,55 @@ absl::Status Client::EndStep() { return progress_->WaitEncoded(); }
 
 absl::StatusOr<Step> Client::NextStep() {
   ASSIGN_OR_RETURN(next_, progress_->WaitNext());
+  step_is_partial_ = false;
   return next_;
+}
+
+void Client::Stop() {
+  stop_->Set();
+  progress_->Stop();
 }
 
 absl::Status Client::SaveResiduals() {
   if (options_.residual_file.empty()) return absl::OkStatus();
+  if (step_is_partial_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("step ", next_.value, ": not all pushes have a verdict"));
+  }
   bool returns_pending = false;
   loop_->Run([&] { returns_pending = exchange_->returns_pending(); });
   if (returns_pending) RETURN_IF_ERROR(progress_->WaitAll());
-  // At this point every push has its verdict, and the residuals contain all values that gTop-k
-  // returned. The loop does not use the encoder again before the next step begins.
+  // At this point the servers have accepted or rejected every push, and the residuals contain all
+  // values that gTop-k did not select. The event loop does not use the encoder again before the
+  // next step begins.
   absl::StatusOr<std::vector<client::ShardResidualsView>> residuals;
   loop_->Run([&] { residuals = encoder_->residuals(); });
   RETURN_IF_ERROR(residuals.status());
-  return client::WriteResiduals(options_.residual_file, OwnerOf(options_), partition_, next_,
-                                *residuals);
+  return client::WriteResiduals(options_.residual_file, OwnerOf(options_), partition_,
+                                {run_, next_}, *residuals);
 }
 
 absl::Status Client::Leave() {
-  if (loop_ == nullptr) return absl::FailedPreconditionError("Leave: called before Join");
+  if (incarnation_ == Incarnation{}) return absl::OkStatus();
   std::optional<ServerId> lost;
-  loop_->Run([this, &lost] {
-    exchange_->Stop();
-    lost = exchange_->lost();
-  });
+  if (loop_ != nullptr) {
+    loop_->Run([this, &lost] {
+      exchange_->Stop();
+      lost = exchange_->lost();
+    });
+  }
+  std::vector<ServerId> servers;
+  for (uint32_t s = 0; s < options_.server_count; ++s) {
+    if (lost != ServerId{s}) servers.push_back(ServerId{s});
+  }
   LeaveRequest request;
   request.set_worker(options_.worker.value);
   request.set_incarnation(incarnation_.value);
+  request.set_run(run_.value);
   const absl::Status failure = progress_->failure();
-  const absl::Status left = client::LeaveServers(transport_, clock_, options_.silence,
-                                                 options_.server_count, request, lost);
+  const absl::Duration patience = failure.ok() ? options_.silence : absl::ZeroDuration();
+  const absl::Status left =
+      client::LeaveServers(transport_, clock_, *stop_, patience, std::move(servers), request);
   return failure.ok() ? left : failure;
 }
 

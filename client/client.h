@@ -30,6 +30,7 @@
 #ifndef THINWIRE_CLIENT_CLIENT_H_
 #define THINWIRE_CLIENT_CLIENT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -58,6 +59,7 @@ class PushEncoder;
 class Replica;
 class StatusReport;
 class StepProgress;
+class StopSignal;
 struct SavedResiduals;
 }  // namespace client
 
@@ -86,7 +88,7 @@ class Client {
   // worker's step. Errors: FailedPrecondition (the servers have another model or job, or the
   // residual file belongs to another worker), AlreadyExists (the worker's number is in use),
   // InvalidArgument (the job has no worker with this number), DataLoss (the residual file is
-  // damaged), Unavailable or DeadlineExceeded with the server's name.
+  // damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`.
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
 
   // Starts a step. EXAMPLES is the weight of the step's pushes; a push of weight 0 has no values.
@@ -105,45 +107,63 @@ class Client {
 
   // Passes the final gradient of TENSOR to the client. Call once per tensor and step. The gradient
   // is in the same memory, host or device, as the replica, and must stay valid until EndStep
-  // returns. The client does not read gradients in steps of weight 0. If OWNER is not null, OWNER
-  // keeps the gradient alive, and the client may send the gradient directly from this memory,
-  // without a copy. The gradient must then not change until NextStep returns, and the client
-  // releases OWNER when it no longer reads the gradient. Thread-safe.
+  // returns. In a step of weight 0 (no examples) the client does not read the gradient. If OWNER is
+  // not null, OWNER keeps the gradient alive, and the client may send the gradient directly from
+  // this memory, without a copy. The gradient must then not change until NextStep returns, and the
+  // client releases OWNER when it no longer reads the gradient. Thread-safe.
   void Ready(uint32_t tensor, std::span<const float> gradient,
              std::shared_ptr<const void> owner = nullptr);
-  // Passes a gradient that a device may still be computing. Thread-safe.
+  // Passes the gradient of TENSOR, which a device may still be computing, to the client.
+  // Thread-safe.
   void Ready(uint32_t tensor, TensorGradient gradient);
 
   // Blocks until every shard is encoded. Afterwards the caller may overwrite gradients without an
   // owner. REQUIRES: Ready was called for every tensor.
   absl::Status EndStep();
 
-  // Blocks until every push has its verdict. Returns the next step.
+  // Blocks until the servers have answered every push with a verdict (accepted, late, ...). Returns
+  // the next step.
   absl::StatusOr<Step> NextStep();
 
+  // Ends the waits of the training thread early, so that the worker can leave soon, for example
+  // after SIGTERM. Join, WaitTensor and WaitAll return Cancelled instead of blocking. EndStep and
+  // NextStep continue for at most `stop_grace` and then return Cancelled, so that a step whose
+  // pushes the servers accept in this time is complete. Leave calls every server only once.
+  // Idempotent. Thread-safe.
+  void Stop();
+
   // Writes the residuals to the residual file, for the next process with this worker's number. Does
-  // nothing if the options name no residual file. If gTop-k still has to return unselected values,
-  // first calls WaitAll. REQUIRES: Join has succeeded; not called between BeginStep and NextStep.
-  // Errors: errors of the file system, with the path; errors of WaitAll.
+  // nothing if the options name no residual file. If a server has not yet reported which pushed
+  // values gTop-k selected, first calls WaitAll. REQUIRES: Join has succeeded; between BeginStep and
+  // NextStep, called only after an error. Errors: errors of the file system, with the path; errors
+  // of WaitAll; FailedPrecondition if Ready was called in an incomplete step, because the residuals
+  // may then lack values of pushes that no server has received.
   absl::Status SaveResiduals();
-  // Returns a text that says whether Join restored the residuals of an earlier process, and why;
-  // empty if there were none.
+  // Returns a text that says whether Join restored the residuals of an earlier process, and why.
+  // The text is empty if the options name no residual file and no earlier process with this
+  // worker's number has finished a step.
   const std::string& residual_start() const { return residual_start_; }
 
-  // Leaves every server. REQUIRES: not called between BeginStep and NextStep.
+  // Leaves every server; does nothing if Join has joined none. Calls every server once, all at the
+  // same time, and then calls unreachable servers again for `silence`, except after a failure or
+  // Stop: Leave then returns within two seconds. Returns the client's failure, if there is one, or
+  // the error of a server that could not be left. REQUIRES: between BeginStep and NextStep, called
+  // only after an error.
   absl::Status Leave();
 
   // Returns the workers with valid leases, from the last heartbeat reply of server 0; empty before
   // Join. Thread-safe.
   std::vector<WorkerId> live() const;
-  // Returns a text that names the workers for which this worker waits: "step 41: waits for worker 3
-  // (shards 0-7)"; empty if this worker waits for no other worker. Thread-safe.
+  // Returns a text that names the workers for which this worker waits, "step 41: waits for worker 3
+  // (shards 0-7)", or during Join the server, "waiting for server 0 (10.0.0.7:7000): connection
+  // refused"; empty if this worker does not wait. Thread-safe.
   std::string waiting() const;
   // Returns the current push codec of each group of tensors; empty unless the client chooses codecs
   // at run time. Thread-safe.
   std::vector<GroupCodec> choices() const;
-  // Returns the client's counters, which start at zero when the client is made. The counter
-  // overflowed_steps, which the worker maintains, stays zero. Thread-safe.
+  // Returns the client's counters, which start at zero when the client is made. The client does not
+  // change the counter overflowed_steps, because the worker program counts these steps.
+  // Thread-safe.
   WorkerCounters counters() const;
 
  private:
@@ -168,6 +188,7 @@ class Client {
   Transport& transport_;
   const Device* const device_;
   SteadyClock clock_;
+  const std::shared_ptr<client::StopSignal> stop_;  // shared with pending calls of the transport
   std::unique_ptr<client::StepProgress> progress_;
   std::unique_ptr<client::StatusReport> report_;
   std::unique_ptr<client::Replica> replica_;
@@ -179,9 +200,12 @@ class Client {
   // The event loop that waits for gradients that the device still computes; null before Join and
   // for a client without a device.
   std::unique_ptr<client::EventLoop> gradient_loop_;
-  Incarnation incarnation_;
+  Incarnation incarnation_;  // 0 until the servers are joined
+  RunId run_;
   std::string residual_start_;
   Step next_;  // the last result of Join or NextStep
+  // True from the first call of Ready in a step until NextStep has returned.
+  std::atomic<bool> step_is_partial_ = false;
 };
 
 }  // namespace thinwire

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -151,8 +152,8 @@ TEST_F(ClientTest, LostRepliesAndRepeatedFramesCountEachPushOnce) {
 }
 
 TEST_F(ClientTest, AModelOfManyMessagesIsPushedInFullDespiteLosses) {
-  // A matrix of twelve shards of the largest size. Each shard fills a message, and the pipeline
-  // encodes fewer messages ahead of the network.
+  // A matrix of twelve shards of the largest size. Each shard fills a message. The pipeline encodes
+  // fewer than twelve messages ahead of the network, so it must wait for the network.
   const std::vector<TensorShape> tensors = {{"w", {12, 256, 1024}}};
   const Partition partition = *Partition::Make(tensors, 0, 1);
   FakeServer server(partition, ServerId{0});
@@ -317,12 +318,90 @@ TEST_F(ClientTest, TheClientWaitsThroughAShortOutage) {
   EXPECT_EQ(client_->replica(0)[0], initial_[0][0] - 1);
 }
 
+// A transport that refuses every Join and records its timeout.
+class TimeoutTransport final : public Transport {
+ public:
+  std::string NameOf(ServerId) const override { return "server"; }
+  std::unique_ptr<FrameStream> Open(ServerId, StreamObserver&) override { return nullptr; }
+  void Join(ServerId, const JoinRequest&, absl::Duration timeout, Done<JoinReply> done) override {
+    join_timeout = timeout;
+    done(absl::FailedPreconditionError("refused"));
+  }
+  void Heartbeat(ServerId, const HeartbeatRequest&, absl::Duration, Done<HeartbeatReply>) override {
+  }
+  void Leave(ServerId, const LeaveRequest&, absl::Duration, Done<LeaveReply>) override {}
+
+  absl::Duration join_timeout;
+};
+
+// The lead replies to a Join only when the lease of an earlier process of the worker ends.
+TEST_F(ClientTest, AJoinMayTakeLongerThanALease) {
+  TimeoutTransport transport;
+  ClientOptions options;
+  options.lease = absl::Minutes(5);
+  auto client = Client::Make(options, TwoLayers(), transport);
+  ASSERT_TRUE(client.ok()) << client.status();
+  const std::vector<std::span<const float>> initial(initial_.begin(), initial_.end());
+  EXPECT_EQ((*client)->Join(initial).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_GT(transport.join_timeout, options.lease);
+}
+
 TEST_F(ClientTest, JoinNamesTheServerThatRefuses) {
   transport_.Refuse(ServerId{1}, true);
-  Make({.silence = absl::Milliseconds(50)});
+  Make({.start_timeout = absl::Milliseconds(50)});
   const absl::Status status = Join().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("server 1 (in process)"));
+}
+
+TEST_F(ClientTest, AFailedJoinLeavesTheServersThatItJoined) {
+  transport_.Refuse(ServerId{1}, true);
+  Make({.start_timeout = absl::Milliseconds(1)});
+  EXPECT_FALSE(Join().ok());
+  EXPECT_EQ(servers_[0]->leave_count(), 1);
+  EXPECT_TRUE(client_->Leave().ok()) << "no server is joined";
+}
+
+TEST_F(ClientTest, AStopEndsAJoinThatNoServerAnswers) {
+  transport_.Mute(ServerId{0}, true);
+  Make({});
+  std::thread stopper([this] { client_->Stop(); });
+  EXPECT_EQ(Join().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(client_->Leave().ok()) << "no server is joined";
+  stopper.join();
+}
+
+TEST_F(ClientTest, AStoppedWorkerSavesItsResidualsBeforeItsFirstPushOfAStep) {
+  const std::string file = ::testing::TempDir() + "/stopped_before_a_push";
+  Make({.residual_file = file, .stop_grace = absl::ZeroDuration()});
+  Step step = *Join();
+  step = *Train(step, Values(1, 0.5));
+  ASSERT_TRUE(client_->WaitAll().ok());
+  std::vector<ShardId> all;
+  for (uint32_t s = 0; s < partition_.shard_count(); ++s) all.push_back(ShardId{s});
+  for (auto& server : servers_) server->HoldReads(all, WorkerId{3});
+  step = *Train(step, Values(1, 0.5));
+  client_->BeginStep(step, kExamples);
+  std::thread stopper([this] { client_->Stop(); });
+  EXPECT_EQ(client_->WaitTensor(0).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(client_->WaitAll().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(client_->SaveResiduals().ok());
+  EXPECT_TRUE(client_->Leave().ok());
+  EXPECT_EQ(servers_[0]->leave_count() + servers_[1]->leave_count(), 2);
+  stopper.join();
+}
+
+TEST_F(ClientTest, AStopEndsAWaitForVerdictsAndTheResidualsAreNotSaved) {
+  Make({.residual_file = ::testing::TempDir() + "/stopped_after_a_push",
+        .stop_grace = absl::ZeroDuration()});
+  const Step step = *Join();
+  ASSERT_TRUE(client_->WaitAll().ok());
+  transport_.Hold(ServerId{1}, true);
+  client_->Stop();
+  EXPECT_EQ(Train(step, Values(1, 0.5)).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(client_->SaveResiduals(),
+            absl::FailedPreconditionError("step 0: not all pushes have a verdict"));
+  EXPECT_TRUE(client_->Leave().ok());
 }
 
 TEST_F(ClientTest, AWaitForAnotherWorkerIsReported) {
@@ -332,8 +411,10 @@ TEST_F(ClientTest, AWaitForAnotherWorkerIsReported) {
   ASSERT_TRUE(Join().ok());
   ASSERT_TRUE(client_->WaitTensor(2).ok());
   ASSERT_TRUE(client_->WaitTensor(3).ok());
-  // Servers answer reads in order. Tensors 2 and 3 have arrived, so the notices about tensor 0 have
-  // arrived, too.
+  // Each server holds a shard of tensor 0 and a shard of tensor 2, and answers reads in the order
+  // of arrival. Before the parameters of tensor 2, a server has therefore sent a notice that the
+  // read of tensor 0 must wait for worker 3. Tensor 2 has arrived, so such a notice has arrived
+  // too.
   EXPECT_THAT(client_->waiting(), HasSubstr("step 0: waits for worker 3 (shard"));
   for (auto& server : servers_) server->ReleaseReads();
   EXPECT_TRUE(client_->WaitAll().ok());
@@ -368,8 +449,9 @@ TEST_F(ClientTest, ARestartedServerHasLostItsParameters) {
   ASSERT_TRUE(client_->WaitAll().ok());
   servers_[1]->Restart(Epoch{2});
   const absl::Status status = Train(step, Values(1, 0.5)).status();
-  EXPECT_EQ(status, absl::AbortedError("server 1 (in process): restarted and lost its parameters "
-                                       "(expected epoch 1, got 2)"));
+  EXPECT_EQ(status,
+            absl::AbortedError("server 1 (in process): server 1 lost its state: it was restarted "
+                               "(expected epoch 1, got 2)"));
 }
 
 TEST_F(ClientTest, LeaveInformsTheOtherServersBeforeItReportsAnUnreachableOne) {
@@ -382,8 +464,8 @@ TEST_F(ClientTest, LeaveInformsTheOtherServersBeforeItReportsAnUnreachableOne) {
   EXPECT_EQ(servers_[1]->leave_count(), 1);
 }
 
-// The norm is that of the whole gradient, so the client encodes the first shard only when the last
-// tensor is ready.
+// Clipping needs the norm of the whole gradient, so the client encodes the first shard only when
+// the last tensor is ready.
 TEST_F(ClientTest, AClippedGradientHasTheNormOfOneWorkersLimit) {
   ClientOptions options;
   options.gradient_clip = 3;
@@ -435,7 +517,8 @@ TEST_F(ClientTest, AChosenPushCodecIsReportedWithItsReason) {
   for (const char* codec : {"fp32", "bf16", "fp8_e5m2"}) {
     EXPECT_THAT(chosen[0].reason, HasSubstr(codec));
   }
-  // The last pushes used the chosen codec.
+  // The last push to the server used the codec that the client chose for the group of the push's
+  // tensor.
   const PushEntry last = ServerOf(ShardId{0}).pushes().back();
   const bool vector =
       partition_.tensors()[partition_.segments(last.shard)[0].tensor].shape.size() < 2;
@@ -471,8 +554,8 @@ TEST_F(ClientTest, InvalidPartitionsAndCodecsAreRefused) {
   EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// The servers' gTop-k selects the first value of every shard. In the second of three steps the list
-// of selected indices never arrives.
+// The servers' gTop-k selects only the first value of every shard. In the second of three steps the
+// list of selected indices never arrives.
 TEST_F(ClientTest, UnselectedValuesArePushedAgainUnlessTheirListIsMissed) {
   bool missed = false;
   for (const auto& server : servers_) {

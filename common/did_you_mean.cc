@@ -66,8 +66,8 @@ absl::Status UnknownWord(std::string_view field, std::string_view got,
   const std::string shown = absl::CHexEscape(std::string(got.substr(0, kLongest)));
   const std::string meant = DidYouMean(got, known);
   return absl::InvalidArgumentError(
-      absl::StrCat(std::string(field), ": want ", list, ", got \"", shown, "\"",
-                   meant.empty() ? "" : "; did you mean " + meant + "?"));
+      absl::StrCat(std::string(field), ": unknown (expected ", list, ", got \"", shown, "\"",
+                   meant.empty() ? "" : "; did you mean " + meant + "?", ")"));
 }
 
 }  // namespace thinwire

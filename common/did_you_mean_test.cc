@@ -45,11 +45,13 @@ TEST(DidYouMeanTest, AVeryLongWordHasNoNeighbour) {
 
 TEST(DidYouMeanTest, TheErrorListsTheWordsAndSuggestsTheNearest) {
   const std::vector<std::string_view> known = {"sgd", "adam", "adamw"};
-  EXPECT_EQ(UnknownWord("optimizer", "adma", known),
-            absl::InvalidArgumentError(
-                "optimizer: want sgd, adam or adamw, got \"adma\"; did you mean adam?"));
+  EXPECT_EQ(
+      UnknownWord("optimizer", "adma", known),
+      absl::InvalidArgumentError(
+          "optimizer: unknown (expected sgd, adam or adamw, got \"adma\"; did you mean adam?)"));
   EXPECT_EQ(UnknownWord("optimizer", "lion\n", known),
-            absl::InvalidArgumentError("optimizer: want sgd, adam or adamw, got \"lion\\n\""));
+            absl::InvalidArgumentError(
+                "optimizer: unknown (expected sgd, adam or adamw, got \"lion\\n\")"));
 }
 
 }  // namespace

@@ -10,10 +10,12 @@ namespace thinwire {
 
 enum class ExitCode : int {
   kOk = 0,
-  kUsage = 64,         // an error on the command line
-  kUnavailable = 69,   // a peer process was lost, did not answer or could not be started
-  kSoftware = 70,      // an internal error
-  kPreempted = 75,     // clean exit after SIGTERM (worker: or SIGINT); a new process can continue
+  kUsage = 64,        // an error on the command line
+  kDiverged = 65,     // training diverged: the parameters are of no use
+  kUnavailable = 69,  // a peer process was lost, did not answer or could not be started
+  kSoftware = 70,     // an internal error
+  // Clean exit after SIGTERM, of a worker also after SIGINT; a new process can continue.
+  kPreempted = 75,
   kConfig = 78,        // an error in the configuration or in a file that the configuration names
   kInterrupted = 130,  // `thinwire` received SIGINT
 };

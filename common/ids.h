@@ -5,6 +5,8 @@
 //   Step                         the number of a step: one batch and one gradient of a worker
 //   Version                      the number of updates that a shard has applied
 //   Generation                   increases whenever a job lost acknowledged state
+//   RunId                        identifies one life of a job, from its first Join until a server
+//                                loses the job's state; 0: none
 //   Epoch                        identifies one start of a server process
 //   Incarnation                  identifies a process among those with the same worker number;
 //                                increases with every new process
@@ -45,6 +47,7 @@ using ShardId = Number<struct ShardTag, uint32_t>;
 using Step = Number<struct StepTag, uint64_t>;
 using Version = Number<struct VersionTag, uint64_t>;
 using Generation = Number<struct GenerationTag, uint64_t>;
+using RunId = Number<struct RunTag, uint64_t>;
 using Epoch = Number<struct EpochTag, uint64_t>;
 using Incarnation = Number<struct IncarnationTag, uint64_t>;
 

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/quoted.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
@@ -48,6 +50,12 @@ uint64_t Hash(std::span<const TensorShape> tensors, uint64_t shard_size, uint32_
   return hash.value();
 }
 
+// Returns the name and the shape of TENSOR for a message.
+std::string Place(const TensorShape& tensor) {
+  return absl::StrCat("tensor ", Quoted(tensor.name), " of shape [",
+                      Shortened(absl::StrJoin(tensor.shape, ",")), "]");
+}
+
 // Returns the number of values of TENSOR. Errors: InvalidArgument for a dimension that is not
 // positive and for more than kMostValues values.
 absl::StatusOr<uint64_t> CheckedCount(const TensorShape& tensor) {
@@ -55,13 +63,11 @@ absl::StatusOr<uint64_t> CheckedCount(const TensorShape& tensor) {
   for (int64_t dimension : tensor.shape) {
     if (dimension <= 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", tensor.name, " of shape [", absl::StrJoin(tensor.shape, ","),
-                       "]: dimension not positive (expected 1 or more)"));
+          absl::StrCat(Place(tensor), ": dimension not positive (expected 1 or more)"));
     }
     if (static_cast<uint64_t>(dimension) > kMostValues / count) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", tensor.name, " of shape [", absl::StrJoin(tensor.shape, ","),
-                       "]: too many values (expected at most ", kMostValues, ")"));
+          absl::StrCat(Place(tensor), ": too many values (expected at most ", kMostValues, ")"));
     }
     count *= static_cast<uint64_t>(dimension);
   }
@@ -78,11 +84,11 @@ absl::StatusOr<uint64_t> CheckedTotal(std::span<const TensorShape> tensors) {
   for (const TensorShape& tensor : tensors) {
     if (tensor.name.empty()) return absl::InvalidArgumentError("model: a tensor has no name");
     if (!names.insert(tensor.name).second) {
-      return absl::InvalidArgumentError(absl::StrCat("model: two tensors are named ", tensor.name));
+      return absl::InvalidArgumentError(
+          absl::StrCat("model: two tensors are named ", Quoted(tensor.name)));
     }
-    const absl::StatusOr<uint64_t> count = CheckedCount(tensor);
-    if (!count.ok()) return count.status();
-    total += *count;
+    ASSIGN_OR_RETURN(const uint64_t count, CheckedCount(tensor));
+    total += count;
     if (total > kMostValues) {
       return absl::InvalidArgumentError(
           absl::StrCat("model: too many values (expected at most ", kMostValues, ")"));
@@ -97,15 +103,34 @@ uint64_t DefaultShardSize(uint64_t total, uint32_t server_count) {
 
 bool IsMatrix(const TensorShape& tensor) { return tensor.shape.size() >= 2; }
 
-// Splits RUN, consecutive segments, into the smallest number of shards of at most SHARD_SIZE
-// values. Their sizes differ by at most one value.
+// Returns the number of shards that Split() makes of VALUE_COUNT values.
+uint64_t PieceCount(uint64_t value_count, uint64_t shard_size) {
+  return (value_count + shard_size - 1) / shard_size;
+}
+
+// Returns the number of shards that SplitAll() makes.
+uint64_t ShardCount(std::span<const TensorShape> tensors, uint64_t shard_size) {
+  uint64_t shard_count = 0;
+  uint64_t vector_values = 0;
+  for (const TensorShape& tensor : tensors) {
+    if (IsMatrix(tensor)) {
+      shard_count += PieceCount(tensor.value_count(), shard_size);
+    } else {
+      vector_values += tensor.value_count();
+    }
+  }
+  return shard_count + PieceCount(vector_values, shard_size);
+}
+
+// Splits the consecutive segments in RUN into the smallest number of shards of at most SHARD_SIZE
+// values. The sizes of the shards differ by at most one value.
 std::vector<std::vector<Segment>> Split(std::span<const Segment> run, uint64_t shard_size) {
   uint64_t total = 0;
   for (const Segment& segment : run) total += segment.count;
-  const uint64_t pieces = (total + shard_size - 1) / shard_size;
+  const uint64_t pieces = PieceCount(total, shard_size);
   std::vector<std::vector<Segment>> shards(pieces);
   size_t at = 0;
-  uint64_t used = 0;  // values of run[at]
+  uint64_t used = 0;  // number of values of segment run[at] that are already in a shard
   for (uint64_t i = 0; i < pieces; ++i) {
     uint64_t wanted = total / pieces + (i < total % pieces ? 1 : 0);
     while (wanted > 0) {
@@ -138,8 +163,8 @@ std::vector<std::vector<Segment>> SplitAll(std::span<const TensorShape> tensors,
     }
   }
   add(vectors);
-  // Sorts by push order. The backward pass runs from the last tensor to the first, so it completes
-  // a shard when it has computed the gradient of the shard's first tensor.
+  // Sorts the shards by push order. The backward pass runs from the last tensor to the first. A
+  // shard is complete when the gradient of its first tensor has been computed.
   std::ranges::stable_sort(shards, [](const auto& a, const auto& b) {
     if (a.front().tensor != b.front().tensor) return a.front().tensor > b.front().tensor;
     return a.front().offset > b.front().offset;
@@ -160,8 +185,7 @@ std::ostream& operator<<(std::ostream& out, const Segment& s) {
 
 absl::StatusOr<Partition> Partition::Make(std::vector<TensorShape> tensors, uint64_t shard_size,
                                           uint32_t server_count) {
-  const absl::StatusOr<uint64_t> total = CheckedTotal(tensors);
-  if (!total.ok()) return total.status();
+  ASSIGN_OR_RETURN(const uint64_t total, CheckedTotal(tensors));
   if (server_count == 0 || server_count > kMostServers) {
     return absl::InvalidArgumentError(absl::StrCat("servers: out of range (expected 1 to ",
                                                    kMostServers, ", got ", server_count, ")"));
@@ -172,12 +196,13 @@ absl::StatusOr<Partition> Partition::Make(std::vector<TensorShape> tensors, uint
                                                    ")"));
   }
   Partition partition;
-  partition.value_count_ = *total;
-  partition.shard_size_ = shard_size == 0 ? DefaultShardSize(*total, server_count) : shard_size;
-  if (*total / partition.shard_size_ > kMostShards) {
-    return absl::InvalidArgumentError(absl::StrCat("shard_size: too small (expected at most ",
-                                                   kMostShards, " shards, got ",
-                                                   *total / partition.shard_size_, ")"));
+  partition.value_count_ = total;
+  partition.shard_size_ = shard_size == 0 ? DefaultShardSize(total, server_count) : shard_size;
+  const uint64_t shard_count = ShardCount(tensors, partition.shard_size_);
+  if (shard_count > kMostShards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model: too many shards (expected at most ", kMostShards, ", got ",
+                     shard_count, " of at most ", partition.shard_size_, " values)"));
   }
   partition.server_count_ = server_count;
   partition.hash_ = Hash(tensors, partition.shard_size_, server_count);
@@ -198,7 +223,8 @@ void Partition::AssignServers() {
   std::ranges::stable_sort(largest_first, [](const Shard* a, const Shard* b) {
     return a->value_count > b->value_count;
   });
-  // A heap of (load, server) with the smallest load on top, and the lower number among equal loads.
+  // A heap of pairs (load, server). Its top is the server with the smallest load; among equal
+  // loads, the server with the lowest number.
   std::vector<std::pair<uint64_t, uint32_t>> loads;
   for (uint32_t s = 0; s < server_count_; ++s) loads.emplace_back(0, s);
   for (Shard* shard : largest_first) {

@@ -31,7 +31,8 @@ namespace thinwire {
 
 inline constexpr uint64_t kLeastShardSize = 4096;
 inline constexpr uint64_t kLargestShardSize = 262144;
-inline constexpr uint64_t kMostShards = uint64_t{1} << 22;
+// Without this limit, a small Join request could make a server allocate much memory.
+inline constexpr uint64_t kMostShards = 65536;
 inline constexpr uint32_t kMostServers = 4096;
 
 struct TensorShape {
@@ -42,7 +43,7 @@ struct TensorShape {
   bool operator==(const TensorShape&) const = default;
 };
 
-// Consecutive values of a tensor, row-major.
+// A run of consecutive values of one tensor, in row-major order.
 struct Segment {
   uint32_t tensor = 0;
   uint64_t offset = 0;
@@ -69,7 +70,7 @@ class Partition {
   uint32_t server_count() const { return server_count_; }
 
   uint32_t shard_count() const { return static_cast<uint32_t>(shards_.size()); }
-  // REQUIRES: shard < shard_count().
+  // segments(), value_count() and server() REQUIRE: shard < shard_count().
   const std::vector<Segment>& segments(ShardId shard) const {
     return shards_[shard.value].segments;
   }

@@ -29,7 +29,8 @@ TEST(PartitionTest, SplitsMatricesAndCombinesVectors) {
   const Partition p = MakeOrDie(Mlp(), 65536, 2);
   ASSERT_EQ(p.shard_count(), 4u);
   EXPECT_THAT(p.segments(ShardId{0}), ElementsAre(Segment{2, 0, 1280}));
-  // Both vectors share a shard, which is complete when the backward pass reaches the first vector.
+  // The two vectors share a shard, which is complete when the backward pass reaches the first
+  // vector.
   EXPECT_THAT(p.segments(ShardId{1}), ElementsAre(Segment{1, 0, 128}, Segment{3, 0, 10}));
   EXPECT_THAT(p.segments(ShardId{2}), ElementsAre(Segment{0, 50176, 50176}));
   EXPECT_THAT(p.segments(ShardId{3}), ElementsAre(Segment{0, 0, 50176}));
@@ -81,7 +82,7 @@ TEST(PartitionTest, TheHashDependsOnNamesShapesOrderSizeAndServers) {
 }
 
 TEST(PartitionTest, TheHashIsTheSameOnEveryMachine) {
-  // Computed by an independent implementation of FNV-1a.
+  // The expected hash was computed by an independent implementation of FNV-1a.
   EXPECT_EQ(MakeOrDie(Mlp(), 65536, 2).hash(), 6575292747086150811u);
 }
 
@@ -107,20 +108,37 @@ TEST(PartitionTest, ErrorsDescribeInvalidModels) {
   };
   EXPECT_THAT(error({}, 0, 1), HasSubstr("no tensors"));
   EXPECT_THAT(error({{"", {1}}}, 0, 1), HasSubstr("has no name"));
-  EXPECT_THAT(error({{"w", {1}}, {"w", {2}}}, 0, 1), HasSubstr("two tensors are named w"));
-  EXPECT_THAT(error({{"w", {3, 0}}}, 0, 1), HasSubstr("w of shape [3,0]"));
+  EXPECT_THAT(error({{"w", {1}}, {"w", {2}}}, 0, 1), HasSubstr("two tensors are named \"w\""));
+  EXPECT_THAT(error({{"w", {3, 0}}}, 0, 1), HasSubstr("tensor \"w\" of shape [3,0]: "));
   EXPECT_THAT(error({{"w", {int64_t{1} << 40, int64_t{1} << 40}}}, 0, 1), HasSubstr("at most"));
   EXPECT_THAT(error({{"a", {int64_t{1} << 40}}, {"b", {1}}}, 0, 1),
               HasSubstr("model: too many values"));
   EXPECT_THAT(error({{"w", {3}}}, kLargestShardSize + 1, 1), HasSubstr("got 262145"));
-  EXPECT_THAT(error({{"w", {int64_t{1} << 30}}}, 1, 1), HasSubstr("shards"));
+  EXPECT_EQ(error({{"w", {int64_t{1} << 30}}}, 1, 1),
+            "model: too many shards (expected at most 65536, got 1073741824 of at most 1 values)");
   EXPECT_THAT(error({{"w", {3}}}, 0, 0),
               HasSubstr("servers: out of range (expected 1 to 4096, got 0)"));
 }
 
-// For every model: each value is in exactly one shard; no shard exceeds the shard size or has
-// values of two matrices; the shards of a matrix differ by at most one value; the loads of servers
-// differ by at most one shard.
+TEST(PartitionTest, OnlyTheShardsThatAModelGetsAreLimited) {
+  std::vector<TensorShape> vectors;
+  for (int i = 0; i < 70'000; ++i) vectors.push_back({std::to_string(i), {1}});
+  const auto partition = Partition::Make(vectors, 0, 2);
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  EXPECT_EQ(partition->shard_count(), 16u);
+  for (TensorShape& tensor : vectors) tensor.shape = {1, 1};
+  EXPECT_EQ(Partition::Make(vectors, 0, 2).status().message(),
+            "model: too many shards (expected at most 65536, got 70000 of at most 4375 values)");
+
+  const int64_t most = kMostShards;
+  EXPECT_EQ(Partition::Make({{"w", {most}}}, 1, 1)->shard_count(), kMostShards);
+  EXPECT_FALSE(Partition::Make({{"w", {most + 1}}}, 1, 1).ok());
+  EXPECT_FALSE(Partition::Make({{"w", {most, 1}}, {"b", {1}}}, 1, 1).ok());
+}
+
+// Checks the properties of the partition for several models: each value is in exactly one shard; no
+// shard exceeds the shard size or has values of two matrices; the shards of a matrix differ in size
+// by at most one value; the loads of servers differ by at most one shard.
 TEST(PartitionTest, PartitionsOfRandomModelsKeepTheirRules) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);

@@ -30,4 +30,10 @@ uint64_t HashValues(std::span<const float> values) {
   return hash != 0 ? hash : 1;
 }
 
+uint64_t HashTensors(std::span<const std::span<const float>> tensors) {
+  uint64_t hash = kBasis;
+  for (const std::span<const float> values : tensors) hash = Mix(hash, HashValues(values));
+  return hash != 0 ? hash : 1;
+}
+
 }  // namespace thinwire

@@ -17,6 +17,9 @@ namespace thinwire {
 // Returns the hash of VALUES, which is never 0. Callers use 0 for "no hash".
 uint64_t HashValues(std::span<const float> values);
 
+// Returns the hash of a model: FNV-1a over the HashValues of its tensors, in order. Never 0.
+uint64_t HashTensors(std::span<const std::span<const float>> tensors);
+
 }  // namespace thinwire
 
 #endif  // THINWIRE_COMMON_VALUE_HASH_H_

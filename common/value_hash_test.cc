@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace thinwire {
@@ -34,6 +35,15 @@ TEST(ValueHashTest, OrderAndLengthChangeTheHash) {
 // The hash must not change between versions, because programs of different versions compare hashes.
 TEST(ValueHashTest, TheHashHasRecordedValues) {
   EXPECT_EQ(HashValues(std::vector<float>{1, -2, 3, -4, 5}), 10298992152621653155u);
+}
+
+TEST(ValueHashTest, AModelsHashDependsOnTheOrderOfItsTensors) {
+  const std::vector<float> a = {1, 2};
+  const std::vector<float> b = {3};
+  const std::vector<std::span<const float>> ab = {a, b};
+  const std::vector<std::span<const float>> ba = {b, a};
+  EXPECT_NE(HashTensors(ab), HashTensors(ba));
+  EXPECT_NE(HashTensors({}), 0u);
 }
 
 }  // namespace

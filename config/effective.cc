@@ -3,6 +3,9 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "config/applicability.h"
 #include "config/fields.h"
 
@@ -12,6 +15,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+using google::protobuf::TextFormat;
 using nlohmann::ordered_json;
 
 ordered_json JsonOf(const Message& message);
@@ -79,10 +83,32 @@ JobConfig EffectiveJob(const JobConfig& config) {
 
 std::string EffectiveText(const JobConfig& config) {
   std::string text;
-  google::protobuf::TextFormat::PrintToString(EffectiveJob(config), &text);
+  TextFormat::PrintToString(EffectiveJob(config), &text);
   return text;
 }
 
 ordered_json EffectiveJson(const JobConfig& config) { return JsonOf(EffectiveJob(config)); }
+
+std::string ChangedText(const JobConfig& config) {
+  JobConfig defaults, changed = config;
+  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+    if (ValueText(config, field) == ValueText(defaults, field)) Clear(changed, field);
+  }
+  TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
+  std::string text;
+  std::vector<const FieldDescriptor*> given;
+  changed.GetReflection()->ListFields(changed, &given);
+  for (const FieldDescriptor* field : given) {
+    // A message that has only this field is printed as one line.
+    JobConfig one;
+    one.GetReflection()->SwapFields(&one, &changed, {field});
+    std::string line;
+    printer.PrintToString(one, &line);
+    absl::StripTrailingAsciiWhitespace(&line);
+    if (!absl::EndsWith(line, "{ }")) absl::StrAppend(&text, line, "\n");
+  }
+  return text;
+}
 
 }  // namespace thinwire

@@ -58,6 +58,18 @@ TEST(EffectiveTest, TheJsonHasTheSameFields) {
   EXPECT_FALSE(json["consistency"].contains("slack"));
 }
 
+TEST(EffectiveTest, TheChangedTextHasOnlySettingsThatDifferFromTheirDefaults) {
+  EXPECT_EQ(ChangedText(Parsed("")), "");
+  EXPECT_EQ(ChangedText(Parsed("servers: 1 consistency { mode: sync workers: 1 }")), "");
+  EXPECT_EQ(ChangedText(Parsed("name: 'a' servers: 1 straggler: '0:1s' straggler: '1:1s' "
+                               "task { epochs: 2 model: mlp seed: 1 } compression { push: fp32 } "
+                               "optimization { schedule: step decay_at: 0.5 }")),
+            "name: \"a\"\n"
+            "optimization { schedule: step decay_at: 0.5 }\n"
+            "task { model: mlp epochs: 2 }\n"
+            "straggler: \"0:1s\" straggler: \"1:1s\"\n");
+}
+
 TEST(EffectiveTest, ATextThatIsNotUtf8IsPrinted) {
   JobConfig config;
   config.set_report("\xff");

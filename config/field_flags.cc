@@ -16,8 +16,8 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// The help lists up to this number of enum values beside the flag, and more values in the text
-// below.
+// If an enum has at most this number of values, the help shows them beside the flag, otherwise in
+// the description of the flag.
 constexpr size_t kMaxListedValues = 6;
 
 std::string Names(const FieldDescriptor& field, const char* separator) {
@@ -64,8 +64,8 @@ FieldFlags::FieldFlags(CLI::App& app, const std::vector<std::string_view>& only)
   for (Field& field : LeafFields(*JobConfig::descriptor())) {
     if (!only.empty() && std::ranges::find(only, field.name()) == only.end()) continue;
     const FieldDescriptor& descriptor = field.descriptor();
-    // The callback accepts all words. Apply converts them, because its messages name the expected
-    // values.
+    // The callback of the flag parser accepts every word as a value. Apply converts the words,
+    // because its error messages name the expected values.
     CLI::Option* option = app.add_option(
         "--" + field.name(), [](const CLI::results_t&) { return true; },
         Describe(descriptor, docs));
@@ -78,7 +78,7 @@ FieldFlags::FieldFlags(CLI::App& app, const std::vector<std::string_view>& only)
     }
     option->multi_option_policy(descriptor.is_repeated() ? CLI::MultiOptionPolicy::TakeAll
                                                          : CLI::MultiOptionPolicy::TakeLast);
-    option->group(descriptor.containing_type()->name());
+    option->group(field.path.size() == 1 ? "Job" : descriptor.containing_type()->name());
     flags_.push_back({std::move(field), option});
   }
 }
@@ -91,7 +91,8 @@ absl::Status FieldFlags::Apply(JobConfig& config, FieldPlaces& places) const {
     const bool from_flag = std::ranges::find(on_command_line, option) != on_command_line.end();
     const std::string place = from_flag ? "--" + field.name() : EnvironmentName(field.name());
     std::vector<std::string> words = option->results();
-    // An environment variable holds all values of a repeated field.
+    // The environment variable of a repeated field contains all values of the field, separated by
+    // commas.
     if (!from_flag && field.descriptor().is_repeated()) {
       words = absl::StrSplit(words.front(), ',');
     }
@@ -125,10 +126,12 @@ absl::Status CheckNoExtras(const CLI::App& app) {
         absl::StrCat(flag, ": unknown flag",
                      nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)")));
   }
-  // A word without a flag may be the value of an unknown flag. Therefore it is a problem only if
-  // there is no unknown flag.
+  // A word that belongs to no known flag may be the value of an unknown flag. Therefore the word is
+  // reported only if there is no unknown flag.
   if (problems.empty() && !extras.empty()) {
-    problems.push_back(absl::StrCat("\"", extras.front(), "\": not a flag (expected --NAME)"));
+    problems.push_back(absl::StrCat("\"", extras.front(),
+                                    "\": not a flag (expected --NAME, or --config FILE for a job "
+                                    "file)"));
   }
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));

@@ -24,7 +24,7 @@ class FieldFlagsTest : public testing::Test {
     environment_.push_back(name);
   }
 
-  // WORDS are in the order of a command line.
+  // Parses WORDS, the words of a command line in their order, and applies the flags to config_.
   absl::Status Parse(std::vector<std::string> words) {
     std::reverse(words.begin(), words.end());
     app_.parse(words);
@@ -126,7 +126,8 @@ TEST_F(FieldFlagsTest, AnUnknownFlagIsReportedWithTheNearest) {
             "--learning_rat: unknown flag (did you mean --learning_rate?)");
   EXPECT_EQ(Parse({"--learning-rate=0.1"}).message(),
             "--learning-rate: unknown flag (did you mean --learning_rate?)");
-  EXPECT_EQ(Parse({"fast"}).message(), "\"fast\": not a flag (expected --NAME)");
+  EXPECT_EQ(Parse({"fast"}).message(),
+            "\"fast\": not a flag (expected --NAME, or --config FILE for a job file)");
 }
 
 TEST_F(FieldFlagsTest, HelpShowsTheCommentTheValuesAndTheDefault) {
@@ -135,7 +136,6 @@ TEST_F(FieldFlagsTest, HelpShowsTheCommentTheValuesAndTheDefault) {
   EXPECT_THAT(help, HasSubstr("The number of examples in one step of one worker. Default: 32"));
   EXPECT_THAT(help, HasSubstr("--mode sync|backup|ssp|async"));
   EXPECT_THAT(help, HasSubstr("delta_fp8_e5m2"));
-  EXPECT_THAT(help, HasSubstr("THINWIRE_BATCH_SIZE"));
 }
 
 TEST(FieldFlagsOnlyTest, OnlyTheNamedFieldsHaveFlags) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -12,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "config/applicability.h"
 #include "config/fields.h"
+#include "config/stability.h"
 
 namespace thinwire {
 namespace {
@@ -70,7 +73,7 @@ SparseUpdateSpec SparseUpdateSpecOf(const Optimization& o, const Compression& c)
   return spec;
 }
 
-// Returns a codec with the settings that pushes and pulls share.
+// Returns the spec of the codec ID with the settings that pushes and pulls share.
 CodecSpec CodecSpecOf(CodecId id, const Compression& c) {
   return {.id = id,
           .least_sent = c.topk_least(),
@@ -84,13 +87,14 @@ CodecSpec PushCodecOf(CodecId id, const Compression& c) {
   CodecSpec spec = CodecSpecOf(id, c);
   spec.density = c.density();
   spec.values = CodecOf(c.topk_values());
-  // Without error feedback, the sent gradient must be unbiased: dropped values are never sent
-  // later.
+  // Without error feedback, values that randomk does not select are never sent later. Therefore the
+  // sent values must be scaled so that the gradient is unbiased.
   spec.unbiased = !c.error_feedback();
   return spec;
 }
 
-// fp16 is not a default candidate because a gradient may be too large for it.
+// The default candidates of the settings `push: auto` and `push: fastest`. fp16 is not a candidate,
+// because a gradient may be too large for fp16.
 constexpr CodecId kDefaultCandidates[] = {CodecId::kBf16, CodecId::kFp8E4m3, CodecId::kFp8E5m2};
 
 PushSpec PushSpecOf(const Compression& c) {
@@ -142,7 +146,8 @@ TaskSpec TaskSpecOf(const Task& t) {
           .test_examples = t.test_examples(),
           .precision = static_cast<Precision>(t.precision()),
           .loss_scale = t.loss_scale(),
-          .loss_scale_interval = t.loss_scale_interval()};
+          .loss_scale_interval = t.loss_scale_interval(),
+          .stop_on_divergence = t.stop_on_divergence()};
 }
 
 JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
@@ -177,13 +182,20 @@ std::string NameOf(const Problem& problem) {
   return problem.field.substr(0, problem.field.find('['));
 }
 
+std::vector<std::string> LinesOf(const Problems& problems, const FieldPlaces& places) {
+  std::vector<std::string> lines;
+  for (const Problem& problem : problems.list()) lines.push_back(LineOf(problem, places));
+  return lines;
+}
+
 }  // namespace
 
 absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places) {
   Problems problems = UselessFields(config);
   const JobSpec spec = JobSpecOf(config, problems);
   std::vector<Problem> all = problems.list();
-  // For a field without effect, only that problem is reported, not also a problem of its value.
+  // A field without effect has only this one problem: an invalid value of the field is not reported
+  // in addition.
   const Problems invalid = spec.Validate();
   for (const Problem& problem : invalid.list()) {
     const bool reported = std::ranges::any_of(
@@ -216,12 +228,54 @@ absl::StatusOr<Straggler> ParseStraggler(std::string_view text) {
   return straggler;
 }
 
-absl::StatusOr<std::vector<std::string>> ParseAddresses(std::string_view text) {
+std::vector<std::string> WarningsOf(const JobConfig& config, const JobSpec& job,
+                                    const FieldPlaces& places) {
+  Problems warnings = job.Warnings();
+  warnings.Append(StabilityWarnings(config));
+  return LinesOf(warnings, places);
+}
+
+std::vector<std::string> MissingFiles(const TaskSpec& task, const FieldPlaces& places) {
+  Problems problems;
+  std::error_code ignored;
+  if (!task.model_file.empty() && !std::filesystem::is_regular_file(task.model_file, ignored)) {
+    problems.Add("model_file", absl::StrCat("no such file (expected a TorchScript file, got \"",
+                                            task.model_file, "\")"));
+  }
+  if (!std::filesystem::is_directory(task.data_dir, ignored)) {
+    const bool packaged = task.dataset == DatasetKind::kFashionMnist;
+    problems.Add("data_dir",
+                 absl::StrCat("no such folder (expected the folder of the dataset",
+                              packaged ? ", as in Debian's package dataset-fashion-mnist" : "",
+                              ", got \"", task.data_dir, "\")"));
+  }
+  return LinesOf(problems, places);
+}
+
+absl::StatusOr<std::vector<std::string>> ParseAddresses(std::string_view text,
+                                                        uint32_t server_count,
+                                                        std::optional<ServerId> own) {
   const std::vector<std::string> addresses = absl::StrSplit(std::string(text), ',');
-  for (const std::string& address : addresses) {
-    if (IsAddress(address, 1)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "wrong value (expected host:port with a port from 1 to 65535, got \"", address, "\")"));
+  for (auto address = addresses.begin(); address != addresses.end(); ++address) {
+    const bool is_own = own.has_value() && address - addresses.begin() == own->value;
+    if (!IsAddress(*address, is_own ? 0 : 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--addresses: wrong value (expected host:port with a port from 1 to 65535, "
+                       "got \"",
+                       *address, "\")"));
+    }
+    const auto first = std::find(addresses.begin(), address, *address);
+    if (first != address) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--addresses: one address for two servers (expected an address per server, got ",
+          *address, " for servers ", first - addresses.begin(), " and ",
+          address - addresses.begin(), ")"));
+    }
+  }
+  if (addresses.size() != server_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--addresses: wrong number of servers (expected ", server_count,
+                     ", the value of servers, got ", addresses.size(), ")"));
   }
   return addresses;
 }

@@ -11,18 +11,21 @@
 #ifndef THINWIRE_CONFIG_JOB_H_
 #define THINWIRE_CONFIG_JOB_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/ids.h"
 #include "common/spec/job_spec.h"
 #include "config/places.h"
 #include "proto/job.pb.h"
 
 namespace thinwire {
 
-// Returns the checked job of CONFIG. Errors: InvalidArgument with one line per problem, in the
+// Validates CONFIG and returns its job. Errors: InvalidArgument with one line per problem, in the
 // order of the fields.
 absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places = {});
 
@@ -30,9 +33,21 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
 // WORKER:DELAY, such as 3:50ms, got x)".
 absl::StatusOr<Straggler> ParseStraggler(std::string_view text);
 
-// Splits a list of addresses, such as "a:7000,b:7000". Errors: InvalidArgument that names the first
-// entry that is not host:port with a port from 1 to 65535.
-absl::StatusOr<std::vector<std::string>> ParseAddresses(std::string_view text);
+// Returns one line for each warning about JOB, the job of CONFIG, with the place where its field was
+// set: settings that are valid but without benefit (JobSpec::Warnings), or with which training
+// collapsed (stability.h).
+std::vector<std::string> WarningsOf(const JobConfig& config, const JobSpec& job,
+                                    const FieldPlaces& places = {});
+
+// Returns one line for each file or folder of TASK that this machine does not have.
+std::vector<std::string> MissingFiles(const TaskSpec& task, const FieldPlaces& places = {});
+
+// Splits the value of --addresses, such as "a:7000,b:7000". Errors: InvalidArgument that names the
+// first entry that is given twice or is not host:port with a port from 1 to 65535, or the number of
+// entries if it is not SERVER_COUNT. The port of server OWN may be 0.
+absl::StatusOr<std::vector<std::string>> ParseAddresses(std::string_view text,
+                                                        uint32_t server_count,
+                                                        std::optional<ServerId> own = std::nullopt);
 
 // Returns true if ADDRESS is host:port or [::1]:port with a port from LEAST_PORT to 65535.
 bool IsAddress(std::string_view address, int least_port);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/quoted.h"
 #include "config/fields.h"
 
 namespace thinwire {
@@ -26,7 +27,8 @@ bool InTask(const Field& field) { return field.path.front()->name() == "task"; }
 
 std::string Difference(const std::string& field, const std::string& expected,
                        const std::string& got) {
-  return absl::StrCat(field, " differs from the job's (expected ", expected, ", got ", got, ")");
+  return absl::StrCat(field, " differs from the job's (expected ", Shortened(expected), ", got ",
+                      Shortened(got), ")");
 }
 
 // Returns the numbers of the unknown fields of MESSAGE. An enum field with an unknown value counts
@@ -38,8 +40,8 @@ std::string UnknownNumbers(const Message& message) {
   return absl::StrJoin(numbers, ", ");
 }
 
-// Adds a difference if the unknown fields of two messages differ. PLACE is the path of the
-// messages.
+// Appends a text to DIFFERENCES if the unknown fields of EXPECTED and GOT differ. PLACE is the path
+// of both messages in the job, such as "task.".
 void CompareUnknown(const Message& expected, const Message& got, const std::string& place,
                     std::vector<std::string>& differences) {
   std::string expected_bytes, got_bytes;

@@ -33,7 +33,8 @@ JobSpec Spec(const std::string& text) {
   return spec.value_or(JobSpec());
 }
 
-// Expects that the values of an enum of job.proto, in the order of their numbers, are called NAMES.
+// Expects that the values of the enum TYPE of job.proto have the names NAMES, in the order of the
+// values' numbers.
 void ExpectNames(const google::protobuf::EnumDescriptor& type,
                  std::span<const std::string_view> names) {
   ASSERT_EQ(type.value_count(), static_cast<int>(names.size())) << type.full_name();
@@ -206,7 +207,8 @@ TEST(JobTest, ARuleChoosesFromTheGivenCodecsOrFromTheDefaultOnes) {
 TEST(JobTest, EveryFieldOfTheTaskArrives) {
   EXPECT_EQ(Spec("task { model: torchscript model_file: 'm.pt' dataset: safetensors data_dir: '/d' "
                  "batch_size: 8 epochs: 3 seed: 5 device: 'cuda:1' threads: 2 train_examples: 9 "
-                 "test_examples: 7 precision: bf16 loss_scale: 4 loss_scale_interval: 6 }")
+                 "test_examples: 7 precision: bf16 loss_scale: 4 loss_scale_interval: 6 "
+                 "stop_on_divergence: false }")
                 .task,
             (TaskSpec{.model = ModelKind::kTorchScript,
                       .model_file = "m.pt",
@@ -221,7 +223,8 @@ TEST(JobTest, EveryFieldOfTheTaskArrives) {
                       .test_examples = 7,
                       .precision = Precision::kBf16,
                       .loss_scale = 4,
-                      .loss_scale_interval = 6}));
+                      .loss_scale_interval = 6,
+                      .stop_on_divergence = false}));
 }
 
 TEST(JobTest, TheSettingsOfTheWholeJobArrive) {
@@ -316,13 +319,42 @@ TEST(JobTest, AStragglerIsAWorkerAndADelay) {
 }
 
 TEST(JobTest, AddressesAreHostsWithPorts) {
-  EXPECT_THAT(*ParseAddresses("a:7000,[::1]:7001"), ElementsAre("a:7000", "[::1]:7001"));
-  for (const char* text : {"", "a", "a:0", "a:70000", ":1", "a:7000,", "a:7000,b"}) {
-    EXPECT_FALSE(ParseAddresses(text).ok()) << text;
+  EXPECT_THAT(*ParseAddresses("a:7000,[::1]:7001", 2), ElementsAre("a:7000", "[::1]:7001"));
+  for (const char* text : {"", "a", "a:0", "a:70000", ":1"}) {
+    EXPECT_FALSE(ParseAddresses(text, 1).ok()) << text;
   }
+  EXPECT_FALSE(ParseAddresses("a:7000,", 2).ok());
   EXPECT_TRUE(IsAddress("127.0.0.1:0", 0));
-  EXPECT_EQ(ParseAddresses("a:7000,b").status().message(),
-            "wrong value (expected host:port with a port from 1 to 65535, got \"b\")");
+  EXPECT_EQ(ParseAddresses("a:7000,b", 2).status().message(),
+            "--addresses: wrong value (expected host:port with a port from 1 to 65535, got "
+            "\"b\")");
+}
+
+TEST(JobTest, EveryServerHasAnAddressOfItsOwn) {
+  EXPECT_EQ(ParseAddresses("a:7000,b:7000", 3).status().message(),
+            "--addresses: wrong number of servers (expected 3, the value of servers, got 2)");
+  EXPECT_EQ(ParseAddresses("a:1,b:1,a:1", 3).status().message(),
+            "--addresses: one address for two servers (expected an address per server, got a:1 for "
+            "servers 0 and 2)");
+}
+
+TEST(JobTest, WarningsHaveThePlaceOfTheirField) {
+  EXPECT_THAT(WarningsOf({}, Spec("")), ElementsAre());
+  EXPECT_THAT(WarningsOf({}, Spec("compression { pull: delta }"), {{"pull", "--pull"}}),
+              ElementsAre(HasSubstr("--pull: saves few bytes, because dense pushes")));
+}
+
+TEST(JobTest, MissingFilesAreNamed) {
+  const std::string folder = testing::TempDir();
+  EXPECT_THAT(MissingFiles({.data_dir = folder}), ElementsAre());
+  EXPECT_THAT(
+      MissingFiles({.model_file = "/no/model.pt", .data_dir = "/no/data"}, {{"data_dir", "j:1:2"}}),
+      ElementsAre(
+          "model_file: no such file (expected a TorchScript file, got \"/no/model.pt\")",
+          "j:1:2: data_dir: no such folder (expected the folder of the dataset, as in Debian's "
+          "package dataset-fashion-mnist, got \"/no/data\")"));
+  EXPECT_THAT(MissingFiles({.model_file = folder, .data_dir = folder}),
+              ElementsAre(HasSubstr("model_file: no such file")));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/did_you_mean.h"
+#include "common/file_kind.h"
 #include "common/status_macros.h"
 #include "config/fields.h"
 
@@ -29,7 +30,8 @@ using google::protobuf::TextFormat;
 // The size limit of a job file. A job file usually has about one page of text.
 constexpr size_t kMaxBytes = 1 << 20;
 
-// Keeps the first error of protobuf's parser. Its line and column count from 0.
+// Keeps the first error of protobuf's text parser. The line and the column of the error count from
+// 0.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
@@ -46,7 +48,8 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   std::optional<Error> error;
 };
 
-// Returns the offset of a position in TEXT; for a position after the end, the length of TEXT.
+// Returns the offset in TEXT of the character at LINE and COLUMN, both counted from 0. Returns the
+// length of TEXT for a position after the end.
 size_t OffsetOf(std::string_view text, int line, int column) {
   size_t at = 0;
   for (int i = 0; i < line; ++i) {
@@ -54,7 +57,7 @@ size_t OffsetOf(std::string_view text, int line, int column) {
     if (at == std::string_view::npos) return text.size();
     ++at;
   }
-  // protobuf advances a tab to the next column that is a multiple of eight.
+  // In the columns that protobuf counts, a tab advances to the next multiple of eight.
   for (int seen = 0; seen < column && at < text.size() && text[at] != '\n'; ++at) {
     seen = text[at] == '\t' ? (seen / 8 + 1) * 8 : seen + 1;
   }
@@ -106,13 +109,13 @@ class Parser {
   }
 
  private:
-  // A field name in the text.
+  // A field name that occurs in the job file's text, and its offset.
   struct Name {
     size_t offset;
     std::string text;
   };
 
-  // Returns the field whose colon, brace or value is at OFFSET.
+  // Returns the name of the field whose colon, brace or value is at OFFSET in the text.
   std::optional<Name> FieldBefore(size_t offset) const {
     size_t end = SkipSpaceBack(text_, offset);
     if (end > 0 && (text_[end - 1] == '[' || text_[end - 1] == ',')) {
@@ -126,7 +129,7 @@ class Parser {
     return Name{start, std::string(text_.substr(start, end - start))};
   }
 
-  // Returns the last field called NAME that begins before OFFSET.
+  // Returns the last occurrence of the field NAME that begins at or before OFFSET.
   std::optional<Name> LastField(const std::string& name, size_t offset) const {
     for (size_t at = text_.rfind(name, offset); at != std::string_view::npos;
          at = at == 0 ? std::string_view::npos : text_.rfind(name, at - 1)) {
@@ -137,7 +140,7 @@ class Parser {
     return std::nullopt;
   }
 
-  // Returns the token at OFFSET.
+  // Returns the token of the text that begins at OFFSET.
   std::string TokenAt(size_t offset) const {
     std::string_view line = text_.substr(std::min(offset, text_.size()));
     line = line.substr(0, line.find('\n'));
@@ -172,7 +175,8 @@ class Parser {
       const auto found = LastField(*name, offset);
       return Line(found ? found->offset : offset, *name + ": given twice");
     }
-    // For enums and booleans, protobuf reports the position after the value.
+    // For a wrong value of an enum or a boolean, protobuf reports the position after the value.
+    // Therefore the value is taken from protobuf's error message.
     std::optional<std::string> got = QuotedAfter(error.text, "Unknown enumeration value of ");
     if (!got) got = QuotedAfter(error.text, "Value: ");
     auto name = QuotedAfter(error.text, "field ");
@@ -183,7 +187,8 @@ class Parser {
                                             WrongValueText(*field, got ? *got : TokenAt(offset))));
   }
 
-  // HOLDER is the type of the message that lacks a field called NAME.
+  // Returns the error text for a field called NAME that does not exist in messages of the type
+  // HOLDER.
   std::string UnknownFieldText(const std::string& name, const std::string& holder) const {
     std::vector<std::string_view> here, anywhere;
     for (const Field& leaf : leaves_) {
@@ -235,7 +240,7 @@ class Parser {
     if (start.line < 0) return;
     const std::string place = PlaceOf(text_, OffsetOf(text_, start.line, start.column), file_);
     places.emplace(name, place);
-    places.emplace(field.name(), place);  // a repeated field: the place of its first element
+    places.emplace(field.name(), place);  // for a repeated field: the first element's place
   }
 
   const std::string_view text_;
@@ -252,6 +257,10 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
     return absl::ErrnoToStatus(errno == 0 ? EIO : errno, absl::StrCat(path, ": cannot be read"));
   }
   text.resize(static_cast<size_t>(in.gcount()));
+  if (const std::string_view kind = FileKind(text); !kind.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": not a job file (expected text as in examples/, got ", std::string(kind), ")"));
+  }
   if (text.size() > kMaxBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": too large for a job file (expected at most ", kMaxBytes, " bytes)"));

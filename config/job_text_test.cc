@@ -17,7 +17,8 @@ std::string SyntaxError(std::string_view text) {
   return std::string(ParseJobText(text, "job").status().message());
 }
 
-// Returns the problems of a text that has no syntax error.
+// Returns the problems that CheckJob finds in the job file TEXT. REQUIRES: TEXT has no syntax
+// error.
 std::string Problems(std::string_view text) {
   const auto job = ParseJobText(text, "job");
   EXPECT_TRUE(job.ok()) << job.status();
@@ -148,6 +149,13 @@ TEST(JobTextTest, AFileIsReadAndNamedByItsPath) {
   std::ofstream(path) << "servers: 2\n";
   EXPECT_EQ(ReadJobFile(path)->config.servers(), 2);
   EXPECT_EQ(ReadJobFile(path + ".not").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(JobTextTest, AFileOfAnotherKindIsNamed) {
+  const std::string path = testing::TempDir() + "/model.safetensors";
+  std::ofstream(path) << std::string("\x10\0\0\0\0\0\0\0{\"x\"", 12);
+  EXPECT_EQ(ReadJobFile(path).status().message(),
+            path + ": not a job file (expected text as in examples/, got a safetensors file)");
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "kernels/update_adam.h"
 
+#include <cmath>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/update_adam.cc"
 #include <hwy/foreach_target.h>
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include <hwy/highway.h>
 
 #include "kernels/for_each_vector-inl.h"
@@ -14,9 +16,11 @@ namespace HWY_NAMESPACE {
 
 struct AdamFormula {
   template <class D>
-  HWY_INLINE void operator()(D d, size_t i) const {
-    const auto x = hn::LoadU(d, masters + i);
-    const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, x);
+  HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
+    const auto old = hn::LoadU(d, masters + i);
+    const auto g =
+        GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, old, kLargestSquarable);
+    // The limit of g bounds both moments, so they need no saturation.
     const auto m = hn::Add(hn::Mul(hn::Set(d, step.beta1), hn::LoadU(d, first + i)),
                            hn::Mul(hn::Set(d, step.one_minus_beta1), g));
     const auto v = hn::Add(hn::Mul(hn::Set(d, step.beta2), hn::LoadU(d, second + i)),
@@ -25,9 +29,14 @@ struct AdamFormula {
     hn::StoreU(v, d, second + i);
     const auto root =
         hn::Add(hn::Mul(hn::Set(d, step.root_scale), hn::Sqrt(v)), hn::Set(d, step.epsilon));
-    const auto shrunk = hn::Mul(hn::Set(d, step.shrink), x);
-    const auto move = hn::Mul(hn::Set(d, step.step_size), hn::Div(m, root));
-    hn::StoreU(hn::Sub(shrunk, move), d, masters + i);
+    // Infinity - infinity and 0 * infinity would be NaN. They can occur only with these steps.
+    auto shrunk = hn::Mul(hn::Set(d, step.shrink), old);
+    if (std::abs(step.shrink) > 1) shrunk = Saturated(d, shrunk);
+    auto ratio = hn::Div(m, root);
+    if (step.step_size == 0) ratio = Saturated(d, ratio);
+    const auto x = Saturated(d, hn::Sub(shrunk, hn::Mul(hn::Set(d, step.step_size), ratio)));
+    hn::StoreU(x, d, masters + i);
+    return hn::Abs(x);
   }
 
   AdamStep step;
@@ -37,9 +46,9 @@ struct AdamFormula {
   float* HWY_RESTRICT second;
 };
 
-void AdamLoop(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
+bool AdamLoop(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
               std::span<float> first_moment, std::span<float> second_moment) {
-  ForEachAlignedVector(
+  return UpdateEachVector(
       sum.size(), masters.data(),
       AdamFormula{step, sum.data(), masters.data(), first_moment.data(), second_moment.data()});
 }
@@ -53,9 +62,9 @@ namespace thinwire::kernels {
 
 HWY_EXPORT(AdamLoop);
 
-void UpdateAdam(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
+bool UpdateAdam(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
                 std::span<float> first_moment, std::span<float> second_moment) {
-  HWY_DYNAMIC_DISPATCH(AdamLoop)(step, sum, masters, first_moment, second_moment);
+  return HWY_DYNAMIC_DISPATCH(AdamLoop)(step, sum, masters, first_moment, second_moment);
 }
 
 }  // namespace thinwire::kernels

@@ -10,17 +10,18 @@ namespace thinwire::kernels {
 namespace {
 
 UpdateCase CaseOf(const AdamStep& step) {
-  return {.slot_count = 2,
-          .kernel = [step](auto sum, auto masters,
-                           auto slots) { UpdateAdam(step, sum, masters, slots[0], slots[1]); },
-          .exact =
-              [step](double sum, double& x, std::span<double> slots) {
-                const double g = step.gradient_scale * sum + step.weight_decay * x;
-                slots[0] = step.beta1 * slots[0] + step.one_minus_beta1 * g;
-                slots[1] = step.beta2 * slots[1] + step.one_minus_beta2 * g * g;
-                x = step.shrink * x - step.step_size * slots[0] /
-                                          (step.root_scale * std::sqrt(slots[1]) + step.epsilon);
-              }};
+  return {
+      .slot_count = 2,
+      .kernel = [step](auto sum, auto masters,
+                       auto slots) { return UpdateAdam(step, sum, masters, slots[0], slots[1]); },
+      .exact =
+          [step](double sum, double& x, std::span<double> slots) {
+            const double g = step.gradient_scale * sum + step.weight_decay * x;
+            slots[0] = step.beta1 * slots[0] + step.one_minus_beta1 * g;
+            slots[1] = step.beta2 * slots[1] + step.one_minus_beta2 * g * g;
+            x = step.shrink * x -
+                step.step_size * slots[0] / (step.root_scale * std::sqrt(slots[1]) + step.epsilon);
+          }};
 }
 
 const AdamStep kFirst = {.gradient_scale = 0.3f,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 
 namespace thinwire::kernels {
@@ -42,14 +43,39 @@ Arrays Draw(int slot_count) {
   return drawn;
 }
 
+// Replaces about half of the drawn values by the largest values that an optimizer can meet.
+Arrays DrawExtreme(int slot_count) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  Arrays drawn = Draw(slot_count);
+  std::mt19937 random(18);
+  const auto maybe = [&](float& value, float extreme) {
+    if (random() % 2 == 0) value = std::copysign(extreme, value);
+  };
+  for (float& value : drawn.sum) maybe(value, kMax / 2);
+  for (float& value : drawn.masters) maybe(value, kMax);
+  for (auto& slot : drawn.slots) {
+    for (float& value : slot) maybe(value, kMax);
+  }
+  return drawn;
+}
+
+// Returns whether all values are finite. Sets SATURATED if one is the largest float.
+bool Finite(std::span<const float> values, bool& saturated) {
+  for (const float value : values) {
+    if (!std::isfinite(value)) return false;
+    saturated |= std::abs(value) == std::numeric_limits<float>::max();
+  }
+  return true;
+}
+
 std::vector<float> Placed(const std::vector<float>& values, size_t offset, size_t length) {
   std::vector<float> placed(kLongest + kLargestOffset + 64, kUntouched);
   for (size_t i = 0; i < length; ++i) placed[offset + i] = values[i];
   return placed;
 }
 
-// Copies the first LENGTH drawn values to OFFSET, calls the kernel once on the copies and returns
-// them.
+// Copies the first LENGTH values of each array in DRAWN to index OFFSET of a new array, calls the
+// kernel once on these copies and returns the new arrays. DRAWN is a result of Draw().
 Arrays Run(const UpdateCase& update, const Arrays& drawn, size_t offset, size_t length) {
   Arrays run{.sum = Placed(drawn.sum, offset, length),
              .masters = Placed(drawn.masters, offset, length),
@@ -57,12 +83,18 @@ Arrays Run(const UpdateCase& update, const Arrays& drawn, size_t offset, size_t 
   for (const auto& slot : drawn.slots) run.slots.push_back(Placed(slot, offset, length));
   std::vector<std::span<float>> slots;
   for (auto& slot : run.slots) slots.push_back(std::span(slot).subspan(offset, length));
-  update.kernel(std::span(run.sum).subspan(offset, length),
-                std::span(run.masters).subspan(offset, length), slots);
+  const auto masters = std::span(run.masters).subspan(offset, length);
+  const bool got = update.kernel(std::span(run.sum).subspan(offset, length), masters, slots);
+  if (!update.saturates) return run;
+  bool saturated = false;
+  EXPECT_TRUE(Finite(masters, saturated));
+  for (const auto& slot : slots) EXPECT_TRUE(Finite(slot, saturated));
+  EXPECT_EQ(got, saturated);
   return run;
 }
 
-// Copies the drawn values, calls the kernel once per value of the copies and returns them.
+// Copies the arrays in DRAWN, calls the kernel once for each index of the copies, with arrays of
+// length 1, and returns the copies.
 Arrays OneByOne(const UpdateCase& update, const Arrays& drawn) {
   Arrays run = drawn;
   for (size_t i = 0; i < kLongest; ++i) {
@@ -102,31 +134,7 @@ void ForEachPlacement(const Check& check) {
   }
 }
 
-}  // namespace
-
-void ExpectMatchesTheExactLoop(const UpdateCase& update) {
-  const Arrays drawn = Draw(update.slot_count);
-  const Arrays got = OneByOne(update, drawn);
-  for (size_t i = 0; i < kLongest; ++i) {
-    double master = drawn.masters[i];
-    std::vector<double> slots;
-    for (const auto& slot : drawn.slots) slots.push_back(slot[i]);
-    update.exact(drawn.sum[i], master, slots);
-    // The tolerance has an absolute part, because a result may be a small difference of larger
-    // terms (each at most about 8).
-    EXPECT_NEAR(got.masters[i], master, 4e-6 * (0.01 + std::abs(master))) << "value " << i;
-    for (int slot = 0; slot < update.slot_count; ++slot) {
-      EXPECT_NEAR(got.slots[slot][i], slots[slot], 4e-6 * (0.01 + std::abs(slots[slot])))
-          << "slot " << slot << ", value " << i;
-    }
-  }
-  ForEachPlacement([&](size_t offset, size_t length) {
-    ExpectBits(Run(update, drawn, offset, length), got, offset, length);
-  });
-}
-
-void ExpectTheSameBitsEverywhere(const UpdateCase& update) {
-  const Arrays drawn = Draw(update.slot_count);
+void ExpectTheSameBitsEverywhere(const UpdateCase& update, const Arrays& drawn) {
   const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
   Arrays first;
   int target_count = 0;
@@ -143,6 +151,34 @@ void ExpectTheSameBitsEverywhere(const UpdateCase& update) {
     if (testing::Test::HasFatalFailure()) return;
   }
   EXPECT_GE(target_count, 1);
+}
+
+}  // namespace
+
+void ExpectMatchesTheExactLoop(const UpdateCase& update) {
+  const Arrays drawn = Draw(update.slot_count);
+  const Arrays got = OneByOne(update, drawn);
+  for (size_t i = 0; i < kLongest; ++i) {
+    double master = drawn.masters[i];
+    std::vector<double> slots;
+    for (const auto& slot : drawn.slots) slots.push_back(slot[i]);
+    update.exact(drawn.sum[i], master, slots);
+    // The tolerance is not only relative, because a result may be a small difference of large terms
+    // (each at most about 8), whose rounding errors are larger than those of the result.
+    EXPECT_NEAR(got.masters[i], master, 4e-6 * (0.01 + std::abs(master))) << "value " << i;
+    for (int slot = 0; slot < update.slot_count; ++slot) {
+      EXPECT_NEAR(got.slots[slot][i], slots[slot], 4e-6 * (0.01 + std::abs(slots[slot])))
+          << "slot " << slot << ", value " << i;
+    }
+  }
+  ForEachPlacement([&](size_t offset, size_t length) {
+    ExpectBits(Run(update, drawn, offset, length), got, offset, length);
+  });
+}
+
+void ExpectTheSameBitsEverywhere(const UpdateCase& update) {
+  ExpectTheSameBitsEverywhere(update, Draw(update.slot_count));
+  if (update.saturates) ExpectTheSameBitsEverywhere(update, DrawExtreme(update.slot_count));
 }
 
 }  // namespace thinwire::kernels

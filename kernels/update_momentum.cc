@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/update_momentum.cc"
 #include <hwy/foreach_target.h>
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include <hwy/highway.h>
 
 #include "kernels/for_each_vector-inl.h"
@@ -14,14 +14,19 @@ namespace HWY_NAMESPACE {
 
 struct MomentumFormula {
   template <class D>
-  HWY_INLINE void operator()(D d, size_t i) const {
+  HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
     const auto momentum = hn::Set(d, step.momentum);
-    const auto x = hn::LoadU(d, masters + i);
-    const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, x);
-    const auto u = hn::Add(hn::Mul(momentum, hn::LoadU(d, velocity + i)), g);
+    const auto old = hn::LoadU(d, masters + i);
+    const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, old);
+    const auto u = Saturated(d, hn::Add(hn::Mul(momentum, hn::LoadU(d, velocity + i)), g));
     hn::StoreU(u, d, velocity + i);
-    const auto direction = step.nesterov ? hn::Add(g, hn::Mul(momentum, u)) : u;
-    hn::StoreU(hn::Sub(x, hn::Mul(hn::Set(d, step.learning_rate), direction)), d, masters + i);
+    auto direction = step.nesterov ? hn::Add(g, hn::Mul(momentum, u)) : u;
+    // Infinity times a learning rate of 0 would be NaN.
+    if (step.learning_rate == 0) direction = Saturated(d, direction);
+    const auto move = hn::Mul(hn::Set(d, step.learning_rate), direction);
+    const auto x = Saturated(d, hn::Sub(old, move));
+    hn::StoreU(x, d, masters + i);
+    return hn::Max(hn::Abs(x), hn::Abs(u));
   }
 
   MomentumStep step;
@@ -30,10 +35,10 @@ struct MomentumFormula {
   float* HWY_RESTRICT velocity;
 };
 
-void MomentumLoop(const MomentumStep& step, std::span<const float> sum, std::span<float> masters,
+bool MomentumLoop(const MomentumStep& step, std::span<const float> sum, std::span<float> masters,
                   std::span<float> velocity) {
-  ForEachAlignedVector(sum.size(), masters.data(),
-                       MomentumFormula{step, sum.data(), masters.data(), velocity.data()});
+  return UpdateEachVector(sum.size(), masters.data(),
+                          MomentumFormula{step, sum.data(), masters.data(), velocity.data()});
 }
 
 }  // namespace HWY_NAMESPACE
@@ -45,9 +50,9 @@ namespace thinwire::kernels {
 
 HWY_EXPORT(MomentumLoop);
 
-void UpdateMomentum(const MomentumStep& step, std::span<const float> sum, std::span<float> masters,
+bool UpdateMomentum(const MomentumStep& step, std::span<const float> sum, std::span<float> masters,
                     std::span<float> velocity) {
-  HWY_DYNAMIC_DISPATCH(MomentumLoop)(step, sum, masters, velocity);
+  return HWY_DYNAMIC_DISPATCH(MomentumLoop)(step, sum, masters, velocity);
 }
 
 }  // namespace thinwire::kernels

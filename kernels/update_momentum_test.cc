@@ -10,7 +10,7 @@ namespace {
 UpdateCase CaseOf(const MomentumStep& step) {
   return {.slot_count = 1,
           .kernel = [step](auto sum, auto masters,
-                           auto slots) { UpdateMomentum(step, sum, masters, slots[0]); },
+                           auto slots) { return UpdateMomentum(step, sum, masters, slots[0]); },
           .exact =
               [step](double sum, double& x, std::span<double> slots) {
                 const double g = step.gradient_scale * sum + step.weight_decay * x;

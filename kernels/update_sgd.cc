@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/update_sgd.cc"
 #include <hwy/foreach_target.h>
-// foreach_target.h includes this source file again for each target and must precede highway.h.
+// foreach_target.h compiles this file once per instruction set. It must precede highway.h.
 #include <hwy/highway.h>
 
 #include "kernels/for_each_vector-inl.h"
@@ -14,10 +14,12 @@ namespace HWY_NAMESPACE {
 
 struct SgdFormula {
   template <class D>
-  HWY_INLINE void operator()(D d, size_t i) const {
-    const auto x = hn::LoadU(d, masters + i);
-    const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, x);
-    hn::StoreU(hn::Sub(x, hn::Mul(hn::Set(d, step.learning_rate), g)), d, masters + i);
+  HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
+    const auto old = hn::LoadU(d, masters + i);
+    const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, old);
+    const auto x = Saturated(d, hn::Sub(old, hn::Mul(hn::Set(d, step.learning_rate), g)));
+    hn::StoreU(x, d, masters + i);
+    return hn::Abs(x);
   }
 
   SgdStep step;
@@ -25,8 +27,8 @@ struct SgdFormula {
   float* HWY_RESTRICT masters;
 };
 
-void SgdLoop(const SgdStep& step, std::span<const float> sum, std::span<float> masters) {
-  ForEachAlignedVector(sum.size(), masters.data(), SgdFormula{step, sum.data(), masters.data()});
+bool SgdLoop(const SgdStep& step, std::span<const float> sum, std::span<float> masters) {
+  return UpdateEachVector(sum.size(), masters.data(), SgdFormula{step, sum.data(), masters.data()});
 }
 
 }  // namespace HWY_NAMESPACE
@@ -38,8 +40,8 @@ namespace thinwire::kernels {
 
 HWY_EXPORT(SgdLoop);
 
-void UpdateSgd(const SgdStep& step, std::span<const float> sum, std::span<float> masters) {
-  HWY_DYNAMIC_DISPATCH(SgdLoop)(step, sum, masters);
+bool UpdateSgd(const SgdStep& step, std::span<const float> sum, std::span<float> masters) {
+  return HWY_DYNAMIC_DISPATCH(SgdLoop)(step, sum, masters);
 }
 
 }  // namespace thinwire::kernels

@@ -9,7 +9,7 @@ namespace {
 
 UpdateCase CaseOf(const SgdStep& step) {
   return {.slot_count = 0,
-          .kernel = [step](auto sum, auto masters, auto) { UpdateSgd(step, sum, masters); },
+          .kernel = [step](auto sum, auto masters, auto) { return UpdateSgd(step, sum, masters); },
           .exact =
               [step](double sum, double& x, auto) {
                 const double g = step.gradient_scale * sum + step.weight_decay * x;

@@ -10,12 +10,14 @@
 namespace thinwire {
 namespace {
 
-// True if T is Plain or const Plain. With it, each EachField function below serves both reading and
-// writing.
+// True if T is the type Plain or const Plain. An EachField function with this concept accepts a
+// mutable object, into which a message is parsed, and a const object, which is written as a
+// message.
 template <typename T, typename Plain>
 concept Is = std::same_as<std::remove_const_t<T>, Plain>;
 
-// Calls visit(number, field) for each field, with its number in parameter_service.proto.
+// Each EachField function calls visit(number, field) for every field of an entry or a frame. NUMBER
+// is the field number in parameter_service.proto.
 void EachField(auto& visit, Is<SeedEntry> auto& seed) {
   visit(1, seed.shard.value);
   visit(15, seed.payload);
@@ -69,6 +71,7 @@ void EachField(auto& visit, Is<WaitingEntry> auto& waiting) {
   visit(5, waiting.unseeded);
   visit(6, waiting.live);
   visit(7, waiting.wanted);
+  visit(8, waiting.seed);
 }
 
 void EachField(auto& visit, Is<WorkerFrame> auto& frame) {
@@ -89,13 +92,14 @@ void EachField(auto& visit, Is<ServerFrame> auto& frame) {
   visit(5, frame.waits);
 }
 
-// Parses fields. A field with a known number and another wire type counts as unknown.
+// Parses the fields of a message. A field with a known number but an unexpected wire type is
+// skipped like an unknown field.
 class FieldReader {
  public:
-  // ENTRIES_LEFT is the number of entries that the frame may still contain. All readers of a frame
-  // decrement the same variable.
-  FieldReader(WireReader& reader, size_t& entries_left)
-      : reader_(reader), entries_left_(entries_left) {}
+  // The frame may contain MOST_ENTRIES entries. ENTRIES_LEFT is the number of entries that it may
+  // still contain; all readers of a frame decrement the same variable.
+  FieldReader(WireReader& reader, size_t most_entries, size_t& entries_left)
+      : reader_(reader), most_entries_(most_entries), entries_left_(entries_left) {}
 
   template <typename Message>
   void ReadAll(Message& message) {
@@ -129,10 +133,10 @@ class FieldReader {
   void operator()(uint32_t field, std::vector<Entry>& entries) {
     if (!Matches(BytesTag(field))) return;
     if (entries_left_ == 0)
-      return reader_.Fail(absl::StrCat("too many entries (expected at most ", kMostEntries, ")"));
+      return reader_.Fail(absl::StrCat("too many entries (expected at most ", most_entries_, ")"));
     --entries_left_;
     const size_t outer_end = reader_.Enter();
-    FieldReader(reader_, entries_left_).ReadAll(entries.emplace_back());
+    FieldReader(reader_, most_entries_, entries_left_).ReadAll(entries.emplace_back());
     reader_.Leave(outer_end);
   }
 
@@ -144,6 +148,7 @@ class FieldReader {
   }
 
   WireReader& reader_;
+  const size_t most_entries_;
   size_t& entries_left_;
   uint32_t tag_ = 0;
   bool matched_ = false;
@@ -178,11 +183,11 @@ class FieldWriter {
 };
 
 template <typename Frame>
-absl::StatusOr<Frame> Parse(const ByteChain& bytes) {
+absl::StatusOr<Frame> Parse(const ByteChain& bytes, size_t most_entries) {
   WireReader reader(bytes);
-  size_t entries_left = kMostEntries;
+  size_t entries_left = most_entries;
   Frame frame;
-  FieldReader(reader, entries_left).ReadAll(frame);
+  FieldReader(reader, most_entries, entries_left).ReadAll(frame);
   if (!reader.status().ok()) return reader.status();
   return frame;
 }
@@ -197,11 +202,11 @@ ByteChain Write(const Frame& frame) {
 
 }  // namespace
 
-absl::StatusOr<WorkerFrame> ParseWorkerFrame(const ByteChain& bytes) {
-  return Parse<WorkerFrame>(bytes);
+absl::StatusOr<WorkerFrame> ParseWorkerFrame(const ByteChain& bytes, size_t most_entries) {
+  return Parse<WorkerFrame>(bytes, most_entries);
 }
 absl::StatusOr<ServerFrame> ParseServerFrame(const ByteChain& bytes) {
-  return Parse<ServerFrame>(bytes);
+  return Parse<ServerFrame>(bytes, kMostEntries);
 }
 
 ByteChain WriteFrame(const WorkerFrame& frame) { return Write(frame); }

@@ -2,12 +2,14 @@
 // payloads are shared and never copied. The bytes are valid protobuf: generated classes read and
 // write the same messages.
 //
-// A frame contains the message's fields in order; each payload is the last field of its entry.
+// A frame is one encoded WorkerMessage or ServerMessage. Its entries are the submessages: seeds,
+// pushes, reads, verdicts, parameters and waits. A frame contains the fields of the message in the
+// order of their numbers; each payload is the last field of its entry.
 //
 // Like protobuf, the parser skips unknown fields and uses the last value of a scalar field that
-// occurs several times. The parser never reads beyond its input. It accepts at most kMostEntries
-// entries; otherwise a message of a few MiB that consists of empty entries would take a hundred
-// times its size in memory.
+// occurs several times. The parser never reads beyond its input. It limits the number of entries;
+// otherwise a message of a few MiB that consists of empty entries would take a hundred times its
+// size in memory.
 #ifndef THINWIRE_PROTO_FRAME_H_
 #define THINWIRE_PROTO_FRAME_H_
 
@@ -21,6 +23,7 @@
 
 namespace thinwire {
 
+// The maximum number of entries in a message.
 inline constexpr size_t kMostEntries = 65536;
 
 // The values of read_codec that are not codec ids: kReadDeltas requests the published changes since
@@ -100,6 +103,7 @@ struct WaitingEntry {
   bool unseeded = false;
   uint32_t live = 0;
   uint32_t wanted = 0;
+  bool seed = false;
   bool operator==(const WaitingEntry&) const = default;
 };
 
@@ -114,8 +118,9 @@ struct ServerFrame {
 };
 
 // Parse a frame. Payloads share the memory of BYTES. Errors: InvalidArgument with the position and
-// the problem.
-absl::StatusOr<WorkerFrame> ParseWorkerFrame(const ByteChain& bytes);
+// the problem, also for more than MOST_ENTRIES entries.
+absl::StatusOr<WorkerFrame> ParseWorkerFrame(const ByteChain& bytes,
+                                             size_t most_entries = kMostEntries);
 absl::StatusOr<ServerFrame> ParseServerFrame(const ByteChain& bytes);
 
 // Returns the bytes of a frame: shared payloads, and one buffer for everything else. REQUIRES: at

@@ -25,7 +25,7 @@ std::string StringOf(const ByteChain& chain) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// Returns BYTES in pieces of 1 to 9 bytes.
+// Returns BYTES as a chain of pieces of 1 to 9 bytes.
 ByteChain Cut(const std::string& bytes, Random& random) {
   const ByteChain whole = ChainOf(bytes);
   ByteChain cut;
@@ -37,7 +37,7 @@ ByteChain Cut(const std::string& bytes, Random& random) {
   return cut;
 }
 
-// Returns a number with a random number of bits, and 0 in at least a quarter of the calls.
+// Returns a number whose size in bits is random, and 0 in at least a quarter of the calls.
 uint64_t Any64(Random& random) { return random() % 4 == 0 ? 0 : random() >> random() % 64; }
 uint32_t Any32(Random& random) { return static_cast<uint32_t>(Any64(random)); }
 bool AnyBool(Random& random) { return random() % 2 == 0; }
@@ -93,14 +93,14 @@ ServerFrame AnyServerFrame(Random& random) {
   }
   for (uint64_t n = random() % 4; n > 0; --n) {
     WaitingEntry wait{{Any32(random)}, {Any64(random)}, {Any64(random)}, {},
-                      AnyBool(random), Any32(random),   Any32(random)};
+                      AnyBool(random), Any32(random),   Any32(random),   AnyBool(random)};
     for (uint64_t m = random() % 5; m > 0; --m) wait.workers.push_back({Any32(random)});
     frame.waits.push_back(wait);
   }
   return frame;
 }
 
-// Converts a message of the generated class to a frame.
+// Converts a message of the generated protobuf class to a frame.
 WorkerFrame FrameOf(const WorkerMessage& message) {
   WorkerFrame frame{{message.worker()},
                     {message.incarnation()},
@@ -150,7 +150,7 @@ ServerFrame FrameOf(const ServerMessage& message) {
   }
   for (const Waiting& w : message.waits()) {
     WaitingEntry wait{{w.shard()},  {w.step()}, {w.frontier()}, {},
-                      w.unseeded(), w.live(),   w.wanted()};
+                      w.unseeded(), w.live(),   w.wanted(),     w.seed()};
     for (uint32_t worker : w.workers()) wait.workers.push_back({worker});
     frame.waits.push_back(wait);
   }
@@ -261,8 +261,8 @@ TEST(FrameTest, MutatedFramesParseLikeTheGeneratedClass) {
 }
 
 TEST(FrameTest, UnknownFieldsOfEveryTypeAreSkipped) {
-  // Fields 100 to 103: varint, fixed64, bytes, a group that holds a varint and a group; 104:
-  // fixed32.
+  // Unknown fields of every wire type: field 100 is a varint, field 101 a fixed64, field 102 bytes,
+  // field 103 a group that contains a varint and another group, and field 104 a fixed32.
   const std::string unknown(
       "\xa0\x06\x05"
       "\xa9\x06\x01\x02\x03\x04\x05\x06\x07\x08"
@@ -303,6 +303,8 @@ TEST(FrameTest, TooManyEntriesAreRefusedEarly) {
   bytes += std::string("\x2a\x00", 2);
   EXPECT_EQ(ParseWorkerFrame(ChainOf(bytes)).status().message(),
             "byte 131073: too many entries (expected at most 65536)");
+  EXPECT_EQ(ParseWorkerFrame(ChainOf(bytes), 3).status().message(),
+            "byte 7: too many entries (expected at most 3)");
 }
 
 TEST(FrameTest, ManyNestedGroupsAreRefused) {

@@ -22,7 +22,9 @@ TEST(WorkerEventJsonTest, AnEventIsOneLineWithTheFieldNamesOfTheProto) {
   event.set_worker(3);
   event.mutable_joined()->set_step(17);
   event.mutable_joined()->set_device("cpu");
-  EXPECT_EQ(PrintWorkerEvent(event), R"({"worker":3,"joined":{"step":"17","device":"cpu"}})");
+  event.mutable_joined()->set_planned_steps(938);
+  EXPECT_EQ(PrintWorkerEvent(event),
+            R"({"worker":3,"joined":{"step":"17","device":"cpu","planned_steps":"938"}})");
 }
 
 TEST(WorkerEventJsonTest, ZeroCountersArePrinted) {

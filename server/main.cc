@@ -3,6 +3,8 @@
 #include <glog/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +25,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/available_memory.h"
 #include "common/clock.h"
 #include "common/codec/table.h"
 #include "common/exit_code.h"
@@ -29,15 +33,17 @@
 #include "common/ids.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
+#include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "server/edge/grpc_peers.h"
 #include "server/edge/job.h"
 #include "server/edge/listener.h"
 #include "server/edge/make_job.h"
+#include "server/edge/peers.h"
 
 namespace {
 
-constexpr uint32_t kMaxThreads = 1024;
 constexpr absl::Duration kStopGrace = absl::Seconds(5);
 
 int Complain(const absl::Status& status) {
@@ -51,7 +57,7 @@ std::string VersionText() {
   return text;
 }
 
-// The flags of this process.
+// The command-line flags of a server process.
 struct Flags {
   std::string config;
   uint32_t server = 0;
@@ -59,29 +65,32 @@ struct Flags {
   std::string listen;     // empty: not given
   bool insecure = false;
   uint32_t threads = 0;
+  uint64_t max_model_bytes = 0;  // 0: the memory that is available at the start
 };
 
-// Returns the address to listen on. Errors: InvalidArgument for flags that contradict the job or
-// each other.
-absl::StatusOr<std::string> ListenAddress(const Flags& flags, const thinwire::JobSpec& spec) {
-  std::vector<std::string> addresses;
-  if (!flags.addresses.empty()) {
-    absl::StatusOr<std::vector<std::string>> parsed = thinwire::ParseAddresses(flags.addresses);
-    if (!parsed.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("--addresses: ", parsed.status().message()));
-    }
-    addresses = *std::move(parsed);
-    if (addresses.size() != spec.server_count) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--addresses: wrong number of servers (expected ", spec.server_count,
-                       ", the value of servers, got ", addresses.size(), ")"));
-    }
-  }
+// Returns the addresses of all servers; empty if the flags do not name them. Errors:
+// InvalidArgument for flags that contradict the job.
+absl::StatusOr<std::vector<std::string>> ServerAddresses(const Flags& flags,
+                                                         const thinwire::JobSpec& spec) {
   if (flags.server >= spec.server_count) {
     return absl::InvalidArgumentError(
         absl::StrCat("--server: out of range (expected below ", spec.server_count,
                      ", the value of servers, got ", flags.server, ")"));
   }
+  if (flags.addresses.empty()) {
+    // The lead admits the other servers to the run, so it must reach them.
+    if (flags.server != 0 || spec.server_count == 1) return std::vector<std::string>();
+    return absl::InvalidArgumentError(
+        absl::StrCat("--addresses: missing (expected the address of each of the ",
+                     spec.server_count, " servers, because server 0 calls the other ones)"));
+  }
+  return thinwire::ParseAddresses(flags.addresses, spec.server_count,
+                                  thinwire::ServerId{flags.server});
+}
+
+// Returns the address to listen on. Errors: InvalidArgument for a malformed address.
+absl::StatusOr<std::string> ListenAddress(const Flags& flags,
+                                          const std::vector<std::string>& addresses) {
   std::string listen = flags.listen;
   if (listen.empty()) listen = addresses.empty() ? "127.0.0.1:0" : addresses[flags.server];
   if (!thinwire::IsAddress(listen, /*least_port=*/0)) {
@@ -108,6 +117,13 @@ absl::Status CheckExposure(const std::string& listen, bool insecure) {
       listen, ")"));
 }
 
+thinwire::RunId RandomRun() {
+  std::random_device random;
+  uint64_t run = 0;
+  while (run == 0) run = uint64_t{random()} << 32 | random();
+  return thinwire::RunId{run};
+}
+
 // Handles SIGTERM and SIGINT from its construction on, so that these signals do not kill a server
 // during its start.
 class StopSignals {
@@ -125,25 +141,47 @@ class StopSignals {
   boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
 };
 
+// Raises the limit on open files to the largest value that this process may set. Each connection is
+// an open file, and gRPC 1.51 accepts no connection any more once an accept has failed.
+void RaiseFileLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    PLOG(WARNING) << "cannot raise the limit on open files";
+}
+
+uint64_t MaxModelBytes(const Flags& flags) {
+  return flags.max_model_bytes != 0 ? flags.max_model_bytes : thinwire::AvailableMemory();
+}
+
 absl::Status Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const thinwire::JobText text, thinwire::ReadJobFile(flags.config));
   ASSIGN_OR_RETURN(const thinwire::JobSpec spec, thinwire::CheckJob(text.config, text.places));
-  ASSIGN_OR_RETURN(const std::string listen, ListenAddress(flags, spec));
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ServerAddresses(flags, spec));
+  ASSIGN_OR_RETURN(const std::string listen, ListenAddress(flags, addresses));
   RETURN_IF_ERROR(CheckExposure(listen, flags.insecure));
+  RaiseFileLimit();
   StopSignals signals;
   thinwire::SteadyClock clock;
-  // The arena is never destroyed, because a thread of gRPC may release sent masters after this
-  // function has returned.
+  // The arena that allocates the masters is never destroyed, because a gRPC thread may release sent
+  // masters after Serve() has returned.
   static thinwire::HugePageArena& arena = *new thinwire::HugePageArena;
   const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
+  std::unique_ptr<thinwire::Peers> peers;
+  if (flags.server == 0 && spec.server_count > 1) {
+    peers = std::make_unique<thinwire::GrpcPeers>(addresses);
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
                    thinwire::MakeJob(spec,
                                      {.server = thinwire::ServerId{flags.server},
                                       .thread_count = flags.threads,
                                       .epoch = epoch,
+                                      .run = RandomRun(),
+                                      .max_model_bytes = MaxModelBytes(flags),
                                       .config = text.config,
                                       .memory = &arena},
-                                     clock));
+                                     clock, std::move(peers)));
   ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Listener> listener,
                    thinwire::Listener::Start(*job, listen));
   job->StartTicking(std::min(absl::Milliseconds(100), spec.lease / 10));
@@ -170,7 +208,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("NUMBER")
       ->envname("THINWIRE_SERVER");
   app.add_option("--addresses", flags.addresses,
-                 "host:port of every server, in the order of their numbers, separated by commas")
+                 "host:port of every server, in the order of their numbers, separated by commas. "
+                 "Server 0 of several servers requires it, because it calls the other servers")
       ->type_name("LIST")
       ->envname("THINWIRE_ADDRESSES");
   app.add_option("--listen", flags.listen,
@@ -186,8 +225,16 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--threads", flags.threads,
                  "The number of threads that run the shards. 0: one per core. Default: 0")
       ->type_name("COUNT")
-      ->check(CLI::Range(0u, kMaxThreads))
+      ->check(CLI::Range(0u, thinwire::kMaxThreads))
       ->envname("THINWIRE_THREADS");
+  app.add_option(
+         "--max_model_bytes", flags.max_model_bytes,
+         "The most memory that a model may need on this server, in bytes or with a unit, as "
+         "in 8GB. A worker with a larger model is refused. 0: the memory that is available "
+         "at the start. Default: 0")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->envname("THINWIRE_MAX_MODEL_BYTES");
 }
 
 }  // namespace
@@ -198,9 +245,11 @@ int main(int argc, char** argv) {
   CLI::App app(
       "thinwire server: holds shards of a model's parameters and applies the workers' updates.");
   app.footer(
-      "Example: server --config job.textproto --server 0 --addresses a:7000,b:7000 --insecure\n"
+      "Example:\n"
+      "  server --config job.textproto --server 0 --addresses a:7000,b:7000 --insecure\n"
       "The server prints \"listening HOST:PORT\" when it is ready. SIGTERM stops it in order.\n"
       "Exit codes: 0 stopped, 64 usage, 69 the address is not available, 78 configuration.");
+  thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
   app.set_version_flag("--version", VersionText());
   Flags flags;
   AddFlags(app, flags);

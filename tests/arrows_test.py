@@ -26,17 +26,19 @@ PARTS = {
 }
 # The files of these folders may include every part.
 UNRESTRICTED = {"tests", "bench", "experiments"}
-# Every part may include these parts transitively, because they are implementation details of the parts that it
-# includes.
+# Every part may include these parts transitively (through another part), because they are implementation details of
+# other parts.
 TRANSITIVE = {"kernels"}
 
-# Matches code that could make a replay differ from the original run, or a decision depend on anything but the events.
+# Matches code that server/core must not contain: it could make a replay differ from the original run, or make a
+# decision depend on anything except the events.
 IMPURE = re.compile(
     r"#include <(thread|mutex|shared_mutex|condition_variable|future|chrono|ctime|time\.h|random|fstream|iostream|"
     r"filesystem|atomic|cstdio|unordered_map|unordered_set|sys/[a-z]+\.h|unistd\.h)>|absl/time/clock|absl/random|"
     r"absl/synchronization|absl/container/flat_hash|grpc|boost/|torch/|glog/|getenv|\.pb\.h"
 )
-# Source of a header that server/core includes -> the source's impurity, which no caller can observe.
+# Sources behind the headers of server/core that may contain forbidden code, because no caller can observe its effect.
+# Maps each source to the reason.
 PURE_BEHIND_THE_HEADER = {
     "common/buffer_pool.cc": "a mutex: other threads may release buffers",
 }
@@ -74,8 +76,8 @@ def read_sources():
 
 
 SOURCES = read_sources()
-# Path of a source -> the files of this tree that the source includes directly. A generated header (.pb.h) belongs to
-# the folder in its path.
+# Maps the path of each source to the files of this tree that the source includes directly. A generated header (.pb.h)
+# belongs to the folder in its path.
 INCLUDES = {
     name: [
         included
@@ -165,7 +167,7 @@ class ArrowsTest(unittest.TestCase):
         core = [name for name in SOURCES if part(name) == "server/core" and not is_test(name)]
         headers = closure(core)
         self.assertGreater(len([name for name in headers if part(name) != "server/core"]), 20)
-        # Also checks the sources of the included headers, because the core runs their code.
+        # Also checks the .cc file of every header that server/core includes, because server/core runs its code.
         behind = [re.sub(r"\.h$", ".cc", name) for name in headers if name.endswith(".h")]
         for name in sorted(set(headers) | {name for name in behind if name in SOURCES}):
             if name in PURE_BEHIND_THE_HEADER:

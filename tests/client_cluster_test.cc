@@ -1,10 +1,13 @@
 // Tests real clients and real server jobs in one process. The final parameters equal those of a
 // direct computation, even if the transport loses, repeats or delays messages.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +18,8 @@
 
 namespace thinwire {
 namespace {
+
+using ::testing::HasSubstr;
 
 struct Mode {
   std::string name;
@@ -71,8 +76,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Mode{"AsyncFaults", Rule::Async(2), true}),
     [](const auto& test) { return test.param.name; });
 
-// Worker 2 is late in six rounds and first in the seventh round. Its seventh push contains the six
-// late gradients, and the mean is weighted with their examples.
+// The pushes of worker 2 are late in six rounds. In the seventh round, its push arrives first and
+// contains the six late gradients. The mean of that round is weighted with the examples of the late
+// gradients, too.
 TEST(BackupTest, LatePushesReturnWithTheirExamples) {
   constexpr uint64_t kRounds = 6;
   SmallCluster cluster(Rule::Backup(3, 1));
@@ -149,10 +155,41 @@ TEST(ErrorFeedbackTest, Fp8RoundingErrorsAreSentLater) {
       largest = std::max(largest, std::abs(masters[t][i] - expected[t][i]));
     }
   }
-  // Each of the two residuals is at most 1/8 of the encoded value, which is at most 2 (the
-  // gradient) plus 1/4 (the residual). Without error feedback the deviation would be tens of times
-  // larger.
+  // The residual of each of the two workers is at most 1/8 of the encoded value, which is at most 2
+  // (the gradient) plus 1/4 (the previous residual). Without error feedback, the deviation would be
+  // tens of times larger.
   EXPECT_LE(largest, kRate * 2 * (2.25f / 8) + 1e-4f);
+}
+
+TEST(SeedTest, OneWorkerUploadsTheFirstValuesOfAShard) {
+  constexpr uint32_t kWorkers = 8;
+  SmallCluster cluster(Rule::Sync(kWorkers));
+  std::vector<std::unique_ptr<SmallWorker>> workers;
+  for (uint32_t w = 0; w < kWorkers; ++w) {
+    workers.push_back(std::make_unique<SmallWorker>(cluster, w));
+    workers[w]->Join();
+  }
+  for (const auto& worker : workers) EXPECT_EQ(worker->Parameters(), InitialValues());
+  const Partition& partition = workers[0]->client().partition();
+  EXPECT_EQ(cluster.SeedBytes(), partition.shard_count() + 4 * partition.value_count());
+}
+
+TEST(ResidualTest, ResidualsOfAnotherRunAreNotRestored) {
+  const std::string path = testing::TempDir() + "/residuals_of_another_run";
+  std::filesystem::remove(path);
+  const auto join = [&path](RunId run) {
+    SmallCluster cluster(Rule::Async(1), std::nullopt, {}, run);
+    ClientOptions options;
+    options.push = {.id = CodecId::kFp8E5m2};
+    options.residual_file = path;
+    SmallWorker worker(cluster, 0, options);
+    worker.Join();
+    EXPECT_TRUE(worker.client().SaveResiduals().ok());
+    return worker.client().residual_start();
+  };
+  EXPECT_THAT(join(RunId{1}), HasSubstr("no file yet"));
+  EXPECT_THAT(join(RunId{1}), HasSubstr("restored"));
+  EXPECT_THAT(join(RunId{2}), HasSubstr("not restored: from another run"));
 }
 
 TEST(RejoinTest, RestartedWorkerJoinsOneStepAheadOfTheOpenRound) {
@@ -166,6 +203,9 @@ TEST(RejoinTest, RestartedWorkerJoinsOneStepAheadOfTheOpenRound) {
   ASSERT_EQ(a.Next(), step + 1);
   killed->Next();
   killed.reset();
+  // Handles the last messages of the killed worker. A message that a server handles after the clock
+  // has advanced would renew the worker's lease.
+  cluster.Tick();
 
   // Worker 0 sends heartbeats in the middle of the lease; worker 1 does not.
   cluster.clock().Advance(kLease * 0.6);
@@ -174,7 +214,7 @@ TEST(RejoinTest, RestartedWorkerJoinsOneStepAheadOfTheOpenRound) {
   cluster.Tick();
   a.Push(step + 1, Gradient(0, 1));
   ASSERT_EQ(a.Next(), step + 2);
-  Tensors expected = a.Parameters();  // after round 1, which closed without worker 1
+  Tensors expected = a.Parameters();  // parameters after round 1, which closed without worker 1
 
   SmallWorker again(cluster, 1);
   const Step first = again.Join();

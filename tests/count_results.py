@@ -37,12 +37,13 @@ def main():
                 if files:
                     counted = cases(urllib.parse.unquote(urllib.parse.urlparse(files[0]).path))
                 if not ok and counted[1] == 0:
-                    counted = (counted[0], 1)  # the program crashed or timed out
+                    counted = (counted[0], 1)  # a program that crashed or timed out counts as one failed test
                 passed, failed = passed + counted[0], failed + counted[1]
                 if not ok:
                     broken.append(label)
             elif "targetCompleted" in identity and not event.get("completed", {}).get("success", False):
-                # The branch above counts failed tests. A target that failed without a test result did not build.
+                # The branch above counts tests that ran and failed. A failed target without a test result did not
+                # build.
                 broken.append(identity["targetCompleted"]["label"] + " (did not build)")
                 failed += 1
     for label in sorted(set(broken)):

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -50,11 +52,17 @@ class FaultsTest : public testing::Test {
   static std::string WorkerName(uint32_t worker) { return absl::StrCat("worker", worker); }
 
   void StartServers(const Setting& job) {
-    for (uint32_t s = 0; s < server_count_; ++s) {
-      addresses_.push_back(
-          daemons_.StartServer(ServerName(s), JobFile(job), {"--server", absl::StrCat(s)}));
-      ASSERT_NE(addresses_.back(), "");
-    }
+    addresses_.assign(server_count_, "127.0.0.1:0");
+    // Server 0 is the last one, because it needs the addresses of the others.
+    for (uint32_t s = server_count_; s-- > 0;) StartServer(job, s);
+  }
+
+  void StartServer(const Setting& job, uint32_t server) {
+    std::vector<std::string> flags = {"--server", absl::StrCat(server), "--listen",
+                                      addresses_[server]};
+    if (server == 0) flags.insert(flags.end(), {"--addresses", absl::StrJoin(addresses_, ",")});
+    addresses_[server] = daemons_.StartServer(ServerName(server), JobFile(job), flags);
+    ASSERT_NE(addresses_[server], "");
   }
 
   void StartWorker(const Setting& job, uint32_t worker) {
@@ -81,6 +89,23 @@ class FaultsTest : public testing::Test {
     ExpectDone(2);
   }
 
+  void NobodyJoinsAfterARestartOf(uint32_t server);
+
+  // Kills SERVER and starts it again at the same address.
+  void Restart(const Setting& job, uint32_t server) {
+    daemons_.Signal(ServerName(server), SIGKILL);
+    daemons_.WaitForEnd(ServerName(server));
+    StartServer(job, server);
+  }
+
+  // Expects that WORKER ends with an error whose message contains TEXT.
+  void ExpectFailure(const std::string& worker, const std::string& text) {
+    const auto error = daemons_.WaitForEvent(worker, IsEvent(WorkerEvent::kError));
+    ASSERT_TRUE(error.has_value());
+    EXPECT_THAT(error->error().message(), HasSubstr(text));
+    EXPECT_NE(daemons_.WaitForEnd(worker).exit, ExitStatus());
+  }
+
   const uint32_t server_count_ = 2;
   Daemons daemons_;
   std::vector<std::string> addresses_;
@@ -105,7 +130,8 @@ TEST_F(FaultsTest, WaitingMessageNamesTheMissingWorker) {
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.Signal("worker1", SIGSTOP);
-  // Ignores earlier waiting events: on a busy machine, workers also wait for the start of the job.
+  // Matches only waiting events that name worker 1: on a busy machine, earlier waiting events
+  // report that workers wait for the start of the job.
   const auto names_worker1 = [](const WorkerEvent& event) {
     return absl::StrContains(event.waiting().text(), "worker 1");
   };
@@ -146,13 +172,66 @@ TEST_F(FaultsTest, EveryWorkerNamesAKilledServer) {
   }
 }
 
+// Kills a server during training and starts it again at the same address, without its state.
+// Expects that all workers end with a message, and that no worker can join.
+void FaultsTest::NobodyJoinsAfterARestartOf(uint32_t server) {
+  const Setting job{.workers = 2, .epochs = 50};
+  const std::string lost = absl::StrCat("server ", server, " lost its state");
+  StartAll(job);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
+  Restart(job, server);
+  for (const char* worker : {"worker0", "worker1"}) ExpectFailure(worker, lost);
+  StartWorker(job, 1);
+  ExpectFailure("worker1", lost);
+}
+
+TEST_F(FaultsTest, AServerThatLostItsStateEndsTheJob) { NobodyJoinsAfterARestartOf(1); }
+
+TEST_F(FaultsTest, ALeadThatLostItsStateEndsTheJob) { NobodyJoinsAfterARestartOf(0); }
+
+TEST_F(FaultsTest, ANewRunBeginsWhenAllServersLostTheirState) {
+  Setting job{.workers = 1, .epochs = 50};
+  StartAll(job);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
+  Restart(job, 0);
+  Restart(job, 1);
+  ExpectFailure("worker0", "lost its state");
+  StartWorker(job, 0);
+  const auto joined = daemons_.WaitForEvent("worker0", IsEvent(WorkerEvent::kJoined));
+  ASSERT_TRUE(joined.has_value());
+  EXPECT_EQ(joined->joined().step(), 0);
+  EXPECT_TRUE(daemons_.WaitForEvent("worker0", IsStep(1)).has_value());
+}
+
+// Worker 0 has uploaded the first values, and waits for worker 1 when a server is restarted.
+TEST_F(FaultsTest, AServerThatLostFirstValuesEndsTheJob) {
+  const Setting job{.workers = 2};
+  StartServers(job);
+  StartWorker(job, 0);
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent(WorkerEvent::kJoined)).has_value());
+  Restart(job, 1);
+  ExpectFailure("worker0", "server 1 lost its state");
+  StartWorker(job, 1);
+  ExpectFailure("worker1", "server 1 lost its state");
+}
+
+TEST_F(FaultsTest, TheLeadNamesAServerThatItCannotReach) {
+  const Setting job{.workers = 1};
+  addresses_ = {"127.0.0.1:0", "127.0.0.1:1"};
+  StartServer(job, 0);
+  StartWorker(job, 0);
+  ExpectFailure("worker0", "server 0 cannot reach server 1 (127.0.0.1:1)");
+  daemons_.Signal("server0", SIGTERM);
+  EXPECT_EQ(daemons_.WaitForEnd("server0").exit, ExitStatus());
+}
+
 TEST_F(FaultsTest, OthersContinueAtOnceAfterAWorkerIsTerminated) {
   const Setting job{.lease_seconds = 30, .epochs = 6};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker1", IsStep(5)).has_value());
   daemons_.Signal("worker1", SIGTERM);
   EXPECT_EQ(daemons_.WaitForEnd("worker1").exit, ExitStatus{.code = 75});
-  ExpectDone(0);  // workers 0 and 2 finish long before the lease expires
+  ExpectDone(0);  // worker 0 finishes long before the lease of worker 1 expires
   ExpectDone(2);
   daemons_.Signal("server0", SIGTERM);
   daemons_.Signal("server1", SIGTERM);
@@ -193,7 +272,7 @@ TEST_F(FaultsTest, SecondProcessWithTheSameWorkerNumberIsRefused) {
   const ProcessResult impostor = daemons_.WaitForEnd("impostor");
   EXPECT_EQ(impostor.exit, ExitStatus{.code = 78}) << impostor.log;
   EXPECT_THAT(impostor.output, HasSubstr("worker 1"));
-  // The first process of worker 1 is not affected.
+  // The first process of worker 1 continues to train.
   EXPECT_TRUE(daemons_.WaitForEvent("worker1", IsStep(10)).has_value());
 }
 
@@ -210,6 +289,17 @@ TEST_F(FaultsTest, WorkerWithAnotherModelIsRefused) {
   EXPECT_TRUE(daemons_.WaitForEvent("worker2", IsStep(10)).has_value());
 }
 
+TEST_F(FaultsTest, WorkerWhoseModelNeedsTooMuchMemoryEndsWithTheLimit) {
+  const Setting job{.workers = 1};
+  setenv("THINWIRE_MAX_MODEL_BYTES", "9KB", /*overwrite=*/1);
+  StartAll(job);
+  unsetenv("THINWIRE_MAX_MODEL_BYTES");
+  const ProcessResult end = daemons_.WaitForEnd("worker0");
+  EXPECT_EQ(end.exit, ExitStatus{.code = 78}) << end.log;
+  EXPECT_THAT(end.output, HasSubstr("needs too much memory on server 0 (expected at most 9216 "
+                                    "bytes, the value of --max_model_bytes, got "));
+}
+
 TEST_F(FaultsTest, PortInUseIsNamedInTheError) {
   const Setting job;
   StartServers(job);
@@ -223,11 +313,11 @@ TEST_F(FaultsTest, PortInUseIsNamedInTheError) {
 TEST_F(FaultsTest, ServerRefusesNonLoopbackAddressWithoutInsecure) {
   const std::string file = daemons_.Write("open.textproto", JobFile({}));
   const ProcessResult run =
-      daemons_.Run("server/server", {"--config", file, "--listen", "0.0.0.0:0"});
+      daemons_.Run("server/server", {"--config", file, "--server", "1", "--listen", "0.0.0.0:0"});
   EXPECT_EQ(run.exit, ExitStatus{.code = 78});
   EXPECT_THAT(run.log, HasSubstr("--listen: reachable from other machines without credentials"));
   EXPECT_THAT(run.log, HasSubstr("0.0.0.0:0"));
-  // Without --listen, the server would listen at its entry of --addresses.
+  // Without --listen, the server would listen on its own address in --addresses.
   const ProcessResult listed = daemons_.Run(
       "server/server", {"--config", file, "--addresses", "10.0.0.1:7000,10.0.0.2:7000"});
   EXPECT_EQ(listed.exit, ExitStatus{.code = 78});
@@ -248,12 +338,16 @@ TEST_F(FaultsTest, ConfigurationErrorsNameLineAndField) {
   EXPECT_THAT(complaint("server/server", "servers: 1\nname: two\n"), HasSubstr(":2:1: name: "));
   EXPECT_THAT(complaint("server/server", "", {"--server", "1"}),
               HasSubstr("--server: out of range (expected below 1, the value of servers, got 1)"));
+  EXPECT_THAT(complaint("server/server", "servers: 2"), HasSubstr("--addresses: missing"));
+  EXPECT_THAT(complaint("server/server", "servers: 2", {"--addresses", "127.0.0.1:0,127.0.0.1:0"}),
+              HasSubstr("--addresses: wrong port of server 1"));
   EXPECT_THAT(complaint("server/server", "servers: 2", {"--addresses", "127.0.0.1:1"}),
               HasSubstr("--addresses: wrong number of servers (expected 2"));
   EXPECT_THAT(complaint("worker/worker", "task { model: cmn }", addresses),
               HasSubstr("did you mean cnn?"));
-  EXPECT_THAT(complaint("worker/worker", "", {"--addresses", "127.0.0.1:1", "--worker", "1"}),
-              HasSubstr("--worker: out of range (expected below 1, the value of workers, got 1)"));
+  EXPECT_THAT(
+      complaint("worker/worker", "", {"--addresses", "127.0.0.1:1", "--worker", "1"}),
+      HasSubstr("worker: --worker: out of range (expected below 1, the value of workers, got 1)"));
   EXPECT_THAT(complaint("worker/worker", "", {"--addresses", "127.0.0.1"}),
               HasSubstr("--addresses: wrong value (expected host:port"));
   const std::string missing =
@@ -265,10 +359,67 @@ TEST_F(FaultsTest, ConfigurationErrorsNameLineAndField) {
 TEST_F(FaultsTest, WorkerNamesAnUnreachableServer) {
   const ProcessResult run = daemons_.Run(
       "worker/worker",
-      {"--config", daemons_.Write("alone.textproto", "silence_seconds: 2 task { model: softmax }"),
+      {"--config",
+       daemons_.Write("alone.textproto",
+                      "consistency { start_timeout_seconds: 1 } task { model: softmax }"),
        "--addresses", "127.0.0.1:1"});
   EXPECT_EQ(run.exit, ExitStatus{.code = 69});
-  EXPECT_THAT(run.output, HasSubstr("server 0 (127.0.0.1:1)"));
+  EXPECT_THAT(run.output, HasSubstr("server 0 (127.0.0.1:1): connection refused; worker 0 tried "));
+}
+
+TEST_F(FaultsTest, WorkerMayStartBeforeItsServer) {
+  const Setting job{.workers = 1, .epochs = 1, .delay_seconds = 0};
+  StartServers(job);
+  for (uint32_t s = 0; s < server_count_; ++s) {
+    daemons_.Signal(ServerName(s), SIGTERM);
+    daemons_.WaitForEnd(ServerName(s));
+  }
+  StartWorker(job, 0);
+  const std::string waiting =
+      absl::StrCat("waiting for server 0 (", addresses_[0], "): connection refused");
+  EXPECT_TRUE(daemons_.WaitForLog("worker0", waiting));
+  const auto reports_wait = [&](const WorkerEvent& event) {
+    return event.waiting().text() == waiting;
+  };
+  EXPECT_TRUE(daemons_.WaitForEvent("worker0", reports_wait).has_value());
+  for (uint32_t s = 0; s < server_count_; ++s) {
+    EXPECT_EQ(daemons_.StartServer(ServerName(s), JobFile(job),
+                                   {"--server", absl::StrCat(s), "--listen", addresses_[s]}),
+              addresses_[s]);
+  }
+  ExpectDone(0);
+}
+
+TEST_F(FaultsTest, SigtermEndsTheWaitForAServerThatDoesNotAnswer) {
+  const Setting job;
+  StartServers(job);
+  daemons_.Signal("server0", SIGSTOP);
+  StartWorker(job, 0);
+  EXPECT_TRUE(daemons_.WaitForLog("worker0", "waiting for server 0"));
+  daemons_.Signal("worker0", SIGTERM);
+  const ProcessResult end = daemons_.WaitForEnd("worker0");
+  EXPECT_EQ(end.exit, ExitStatus{.code = 75}) << end.log;
+  EXPECT_THAT(end.output, HasSubstr("\"done\""));
+  daemons_.Signal("server0", SIGCONT);
+}
+
+TEST_F(FaultsTest, SigtermEndsTheWaitForAnotherWorker) {
+  const Setting job{.lease_seconds = 30,
+                    .worker_flags = {"--residual_file", daemons_.folder() + "/residuals"}};
+  StartServers(job);
+  StartWorker(job, 0);
+  const auto waits = [](const WorkerEvent& event) {
+    return absl::StrContains(event.waiting().text(), "waits for workers, 1 of 3 joined");
+  };
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", waits).has_value());
+  daemons_.Signal("worker0", SIGTERM);
+  const ProcessResult end = daemons_.WaitForEnd("worker0");
+  EXPECT_EQ(end.exit, ExitStatus{.code = 75}) << end.log;
+  EXPECT_THAT(end.output, HasSubstr("\"done\""));
+  EXPECT_THAT(end.log, Not(HasSubstr("not saved")));
+  // The worker has left: a new process takes its number without waiting for the lease.
+  StartWorker(job, 0);
+  EXPECT_TRUE(daemons_.WaitForEvent("worker0", IsEvent(WorkerEvent::kJoined)).has_value());
 }
 
 }  // namespace

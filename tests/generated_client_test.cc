@@ -220,6 +220,30 @@ TEST_F(GeneratedClientTest, TruncatedMessageEndsOnlyItsStream) {
   ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "expected 32 more bytes");
 }
 
+TEST_F(GeneratedClientTest, NothingBehindAMalformedMessageIsApplied) {
+  WorkerMessage bad = PushAll(0, 1);
+  bad.mutable_pushes(0)->set_shard(99);
+  for (int i = 0; i < 200; ++i) {
+    GeneratedStream stream(*data_);
+    stream.Send(bad);
+    stream.Send(PushAll(0, 1));
+    stream.WritesDone();
+    const grpc::Status end = stream.End();
+    ASSERT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << end.error_message();
+  }
+  grpc::ClientContext context;
+  StatusReply status;
+  ASSERT_TRUE(control_->Status(&context, StatusRequest(), &status).ok());
+  EXPECT_EQ(status.accepted_pushes() + status.early_pushes(), 0u);
+  ExpectAlive();
+}
+
+TEST_F(GeneratedClientTest, TooManyEntriesEndOnlyTheirStream) {
+  WorkerMessage message = Message();
+  for (int i = 0; i < 65536; ++i) message.add_pushes();
+  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "too many entries (expected at most 64)");
+}
+
 TEST_F(GeneratedClientTest, WrongPayloadLengthEndsOnlyItsStream) {
   WorkerMessage message = PushAll(0, 1);
   message.mutable_pushes(0)->mutable_payload()->pop_back();
@@ -229,7 +253,8 @@ TEST_F(GeneratedClientTest, WrongPayloadLengthEndsOnlyItsStream) {
 TEST_F(GeneratedClientTest, UnknownCodecEndsOnlyItsStream) {
   WorkerMessage message = PushAll(0, 1);
   (*message.mutable_pushes(0)->mutable_payload())[0] = 77;
-  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT, "shard 0: codec: unknown number (expected 1 to 29, got 77)");
+  ExpectEnd(message, grpc::StatusCode::INVALID_ARGUMENT,
+            "shard 0: codec: unknown number (expected 1 to 29, got 77)");
 }
 
 TEST_F(GeneratedClientTest, UnknownShardEndsOnlyItsStream) {

@@ -28,8 +28,9 @@ class JobDifferenceTest : public testing::Test {
  protected:
   // Starts server 0 with the job file JOB0 and server 1 with JOB1.
   void StartServers(const std::string& job0, const std::string& job1) {
-    addresses_ = {daemons_.StartServer("server0", job0, {"--server", "0"}),
-                  daemons_.StartServer("server1", job1, {"--server", "1"})};
+    addresses_ = {"127.0.0.1:0", daemons_.StartServer("server1", job1, {"--server", "1"})};
+    addresses_[0] = daemons_.StartServer(
+        "server0", job0, {"--server", "0", "--addresses", absl::StrJoin(addresses_, ",")});
     ASSERT_NE(addresses_[0], "");
     ASSERT_NE(addresses_[1], "");
   }

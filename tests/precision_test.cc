@@ -1,4 +1,5 @@
-// Tests training in mixed precision and with loss scaling, with real processes and sockets.
+// Tests training in mixed precision, with loss scaling and with bad data, with real processes and
+// sockets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,9 +19,11 @@ namespace thinwire {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 constexpr int kValues = 8;
 constexpr double kFirstScale = 1024;
+constexpr ExitStatus kDiverged = {.code = 65};
 
 // Returns a safetensors file with EXAMPLES examples of two classes. The class of an example
 // determines which half of its values is large. All values of example number INFINITE_EXAMPLE are
@@ -53,19 +56,22 @@ std::string TwoClasses(int examples, int infinite_example) {
 
 class PrecisionTest : public testing::Test {
  protected:
-  nlohmann::json Train(const std::string& config) {
+  nlohmann::json Train(const std::string& config, ExitStatus exit = {}) {
     const std::string report = absl::StrCat(daemons_.folder(), "/report.json");
     const ProcessResult run = daemons_.Run(
         "cli/thinwire",
         {"train", "--config", daemons_.Write("train.textproto", config), "--report", report});
-    EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
+    EXPECT_EQ(run.exit, exit) << run.log << run.output;
     std::ifstream file(report);
     return nlohmann::json::parse(file, nullptr, false);
   }
 
   // Writes a data set with one infinite example. Returns the field `task` of a job file that trains
-  // on this data set. The gradient overflows once per epoch.
-  std::string OverflowingTask(int epochs) {
+  // on this data set. The gradient overflows once per epoch, but training goes on, unless MORE has
+  // other settings.
+  std::string OverflowingTask(
+      int epochs, const std::string& more = absl::StrCat("stop_on_divergence: false loss_scale: ",
+                                                         kFirstScale)) {
     const auto write = [&](const char* name, int examples, int infinite_example) {
       std::ofstream(daemons_.folder() + "/" + name, std::ios::binary)
           << TwoClasses(examples, infinite_example);
@@ -73,8 +79,7 @@ class PrecisionTest : public testing::Test {
     write("train.safetensors", 400, 117);
     write("test.safetensors", 100, -1);
     return absl::StrCat("task { model: softmax dataset: safetensors data_dir: '", daemons_.folder(),
-                        "' batch_size: 10 seed: 7 loss_scale: ", kFirstScale, " epochs: ", epochs,
-                        " }");
+                        "' batch_size: 10 seed: 7 epochs: ", epochs, " ", more, " }");
   }
 
   Daemons daemons_;
@@ -101,10 +106,10 @@ TEST_F(PrecisionTest, ConvolutionalNetworkTrainsInBf16) {
 
 TEST_F(PrecisionTest, OverflowsAreCountedAndTrainingRecovers) {
   constexpr int kEpochs = 3;
-  const nlohmann::json report =
-      Train(absl::StrCat("consistency { workers: 2 lease_seconds: 5 } "
-                         "optimization { learning_rate: 0.1 } ",
-                         OverflowingTask(kEpochs)));
+  const nlohmann::json report = Train(absl::StrCat("consistency { workers: 2 lease_seconds: 5 } "
+                                                   "optimization { learning_rate: 0.1 } ",
+                                                   OverflowingTask(kEpochs)),
+                                      kDiverged);
   ASSERT_FALSE(report.is_discarded());
   EXPECT_GT(report["final_test_accuracy"], 0.9);
   ASSERT_EQ(report["worker_rows"].size(), 2u);
@@ -117,6 +122,31 @@ TEST_F(PrecisionTest, OverflowsAreCountedAndTrainingRecovers) {
     overflowed += steps;
   }
   EXPECT_EQ(overflowed, kEpochs);
+}
+
+TEST_F(PrecisionTest, AnInfiniteExampleEndsTheRun) {
+  const nlohmann::json report =
+      Train(absl::StrCat("consistency { workers: 2 lease_seconds: 5 } ", OverflowingTask(1000, "")),
+            kDiverged);
+  ASSERT_FALSE(report.is_discarded());
+  EXPECT_THAT(report["diverged"].get<std::string>(),
+              HasSubstr("is not finite: the data has a value that is not finite"));
+  ASSERT_EQ(report["problems"].size(), 1u);
+  EXPECT_THAT(report["problems"][0].get<std::string>(), HasSubstr("diverged: worker "));
+  EXPECT_LT(report["steps"], 1000);
+}
+
+TEST_F(PrecisionTest, TheOtherWorkersFinishWithoutTheDivergedOne) {
+  const std::string job =
+      absl::StrCat("consistency { workers: 2 lease_seconds: 60 } ", OverflowingTask(2, ""));
+  const std::string server = daemons_.StartServer("server", job);
+  ASSERT_NE(server, "");
+  for (const std::string number : {"0", "1"}) {
+    daemons_.StartWorker("worker" + number, job, {"--addresses", server, "--worker", number});
+  }
+  const std::vector<ExitStatus> ends = {daemons_.WaitForEnd("worker0").exit,
+                                        daemons_.WaitForEnd("worker1").exit};
+  EXPECT_THAT(ends, UnorderedElementsAre(ExitStatus(), kDiverged));
 }
 
 TEST_F(PrecisionTest, LossScaleIsRestoredAfterTermination) {

@@ -11,6 +11,8 @@
 #include "client/encode/residual_file.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
+#include "server/edge/direct_peers.h"
+#include "server/edge/peers.h"
 
 namespace thinwire {
 namespace {
@@ -68,7 +70,7 @@ Tensors ReadResidualTensors(const std::string& path, WorkerId worker, const Part
   if (!saved.ok()) return tensors;
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     const std::vector<float>& residual = saved->shards[s].residual;
-    if (residual.empty()) continue;  // the shard's residual is 0
+    if (residual.empty()) continue;  // an empty residual means that all values are 0
     size_t next = 0;
     for (const Segment& segment : partition.segments(ShardId{s})) {
       for (uint64_t i = 0; i < segment.count; ++i) {
@@ -80,7 +82,7 @@ Tensors ReadResidualTensors(const std::string& path, WorkerId worker, const Part
 }
 
 SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publish,
-                           const SparseUpdateSpec& sparse_updates) {
+                           const SparseUpdateSpec& sparse_updates, RunId run) {
   for (uint32_t s = 0; s < kServers; ++s) {
     JobOptions options;
     options.server = ServerId{s};
@@ -90,10 +92,29 @@ SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publi
     options.sparse_updates = sparse_updates;
     options.lease = kLease;
     options.epoch = Epoch{100 + s};
+    options.run = run;
     options.thread_count = 2;
+    std::unique_ptr<Peers> peers;
+    if (s == 0) {
+      peers = std::make_unique<DirectPeers>([this](ServerId server) { return &job(server.value); });
+    }
     jobs_.push_back(std::make_unique<Job>(options, *MakeOptimizer({}),
-                                          *Schedule::Make({.learning_rate = kRate}), clock_));
+                                          *Schedule::Make({.learning_rate = kRate}), clock_,
+                                          std::move(peers)));
   }
+}
+
+uint64_t SmallCluster::SeedBytes() {
+  uint64_t bytes = 0;
+  for (const auto& job : jobs_) {
+    absl::Notification told;
+    job->Status([&](absl::StatusOr<StatusReply> reply) {
+      bytes += reply->seed_payload_bytes();
+      told.Notify();
+    });
+    told.WaitForNotification();
+  }
+  return bytes;
 }
 
 Tensors SmallCluster::Masters() {

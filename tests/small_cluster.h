@@ -45,11 +45,13 @@ Tensors ReadResidualTensors(const std::string& path, WorkerId worker, const Part
 class SmallCluster {
  public:
   explicit SmallCluster(const Rule& rule, std::optional<PublishOptions> publish = std::nullopt,
-                        const SparseUpdateSpec& sparse_updates = {});
+                        const SparseUpdateSpec& sparse_updates = {}, RunId run = RunId{1});
 
   Job& job(uint32_t server) { return *jobs_[server]; }
   ManualClock& clock() { return clock_; }
 
+  // Returns the number of bytes of first values that the servers have received.
+  uint64_t SeedBytes();
   // Returns the servers' exact parameters.
   Tensors Masters();
   // Blocks until every server has received a message from WORKER at the current time of clock().

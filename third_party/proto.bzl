@@ -1,4 +1,4 @@
-"""proto_cc generates a C++ library from .proto files with the protoc and grpc_cpp_plugin on the PATH."""
+"""proto_cc and proto_py generate code from .proto files with the protoc and the gRPC plugins on the PATH."""
 
 def proto_cc(name, srcs, deps = [], grpc = False, visibility = None):
     """Defines a cc_library NAME with the messages (and with grpc = True the services) in SRCS.
@@ -36,4 +36,22 @@ def proto_cc(name, srcs, deps = [], grpc = False, visibility = None):
         copts = ["-w"],
         visibility = visibility,
         deps = deps + ["//third_party/system:grpc" if grpc else "//third_party/system:protobuf"],
+    )
+
+def proto_py(name, srcs, visibility = None):
+    """Defines a rule NAME whose outputs are the Python modules STEM_pb2 and STEM_pb2_grpc of every file in SRCS.
+
+    Args:
+      name: name of the rule.
+      srcs: .proto files of this package, with all files that they import. Imports use paths relative to the workspace root.
+      visibility: visibility of the rule.
+    """
+    stems = [s[:-len(".proto")] for s in srcs]
+    native.genrule(
+        name = name,
+        srcs = srcs,
+        outs = [s + suffix for s in stems for suffix in ["_pb2.py", "_pb2_grpc.py"]],
+        cmd = "protoc -I. --python_out=$(GENDIR) --grpc_out=$(GENDIR) " +
+              "--plugin=protoc-gen-grpc=$$(command -v grpc_python_plugin) $(SRCS)",
+        visibility = visibility,
     )

@@ -22,7 +22,9 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
   options.correction = job.push.correction;
   options.gradient_clip = job.push.gradient_clip;
   options.residual_file = settings.residual_file;
+  options.start_timeout = job.start_timeout;
   options.silence = job.silence;
+  options.lease = job.lease;
   return options;
 }
 

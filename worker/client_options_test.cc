@@ -23,6 +23,7 @@ TEST(ClientOptionsTest, TheWorkerAndTheLengthOfTheRunArrive) {
   const ClientOptions options = MakeClientOptions({.name = "j",
                                                    .server_count = 2,
                                                    .rule = Rule::Sync(4),
+                                                   .start_timeout = absl::Seconds(7),
                                                    .shard_size = 8192,
                                                    .silence = absl::Seconds(3)},
                                                   {.worker = WorkerId{2},
@@ -34,6 +35,7 @@ TEST(ClientOptionsTest, TheWorkerAndTheLengthOfTheRunArrive) {
   EXPECT_EQ(options.worker_count, 4u);
   EXPECT_EQ(options.server_count, 2u);
   EXPECT_EQ(options.shard_size, 8192u);
+  EXPECT_EQ(options.start_timeout, absl::Seconds(7));
   EXPECT_EQ(options.silence, absl::Seconds(3));
   EXPECT_EQ(options.planned_examples, 1000u);
   EXPECT_EQ(options.planned_steps, 25u);

@@ -16,17 +16,19 @@ TEST(EventLogTest, EveryEventIsALineWithTheWorkersNumber) {
   EventLog log(out, WorkerId{3});
   WorkerEvent joined;
   joined.mutable_joined()->set_step(17);
+  joined.mutable_joined()->set_planned_steps(938);
   log.Write(joined);
   WorkerEvent error;
   error.mutable_error()->set_message("server 1: gone");
   log.Write(error);
-  EXPECT_EQ(out.str(),
-            "{\"worker\":3,\"joined\":{\"step\":\"17\",\"device\":\"\"}}\n"
-            "{\"worker\":3,\"error\":{\"message\":\"server 1: gone\"}}\n");
+  EXPECT_EQ(
+      out.str(),
+      "{\"worker\":3,\"joined\":{\"step\":\"17\",\"device\":\"\",\"planned_steps\":\"938\"}}\n"
+      "{\"worker\":3,\"error\":{\"message\":\"server 1: gone\"}}\n");
 }
 
 TEST(WaitReporterTest, EveryChangeIsReportedOnce) {
-  // The texts that consecutive calls of `waiting` return.
+  // The texts that consecutive calls of the reporter's `waiting` function return.
   const std::vector<std::string> texts = {"", "", "a", "a", "b", "", "", "a", "end", "end"};
   size_t calls = 0;
   absl::Notification sampled_all;

@@ -3,6 +3,7 @@
 // to standard error. Exit codes: common/exit_code.h.
 #include <glog/logging.h>
 #include <grpcpp/security/credentials.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -34,8 +36,10 @@
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "config/field_flags.h"
+#include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/stability.h"
 #include "proto/worker_event.pb.h"
 #include "worker/client_options.h"
 #include "worker/datasets/load.h"
@@ -54,9 +58,9 @@ namespace {
 struct Flags {
   std::string config;
   uint32_t worker = 0;
-  std::string addresses;  // addresses of all servers, by server number
+  std::string addresses;  // list of all servers' addresses, by server number
   std::string residual_file;
-  std::string delay;  // empty: the job file's delay for this worker
+  std::string delay;  // value of --delay; empty: the job file sets the delay
 };
 
 // The checked settings of this worker.
@@ -99,23 +103,16 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
         absl::StrCat("--worker: out of range (expected below ", spec.rule.workers,
                      ", the value of workers, got ", flags.worker, ")"));
   }
-  absl::StatusOr<std::vector<std::string>> addresses = ParseAddresses(flags.addresses);
-  if (!addresses.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--addresses: ", addresses.status().message()));
-  }
-  if (addresses->size() != spec.server_count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--addresses: wrong number of servers (expected ", spec.server_count,
-                     ", the value of servers, got ", addresses->size(), ")"));
-  }
+  ASSIGN_OR_RETURN(std::vector<std::string> addresses,
+                   ParseAddresses(flags.addresses, spec.server_count));
   ASSIGN_OR_RETURN(const absl::Duration delay, DelayOf(flags, spec));
-  // Sends the task even if all its fields have their defaults, because servers compare the tasks of
-  // all workers.
+  // Makes the task field present even if all its fields have their defaults. Servers compare the
+  // tasks of all workers and skip a worker that sends no task.
   text.config.mutable_task();
   return Setup{.config = std::move(text.config),
                .spec = std::move(spec),
                .worker = WorkerId{flags.worker},
-               .addresses = *std::move(addresses),
+               .addresses = std::move(addresses),
                .delay = delay,
                .residual_file = flags.residual_file};
 }
@@ -126,7 +123,7 @@ std::optional<LossScaleFile> LossScaleFileOf(const Setup& setup) {
       .path = setup.residual_file + ".loss_scale", .job = setup.spec.name, .worker = setup.worker};
 }
 
-// Returns a hash of the file's content; 0 if PATH is empty.
+// Returns a hash of the content of the file `path`, or 0 if `path` is empty.
 absl::StatusOr<uint64_t> FileHash(const std::string& path) {
   if (path.empty()) return uint64_t{0};
   std::ifstream in(path, std::ios::binary);
@@ -152,23 +149,23 @@ struct TrainingDevice {
 // Opens the device of `task`. Errors: FailedPrecondition or InvalidArgument with the reason why the
 // device is not available.
 absl::StatusOr<TrainingDevice> OpenDevice(const TaskSpec& task) {
-  const absl::StatusOr<std::optional<int>> number = CudaDeviceOf(task);
-  if (!number.ok()) return number.status();
-  if (!number->has_value()) return TrainingDevice{.name = "cpu"};
-  absl::StatusOr<std::unique_ptr<const Device>> gpu = OpenGpu(**number);
+  ASSIGN_OR_RETURN(const std::optional<int> number, CudaDeviceOf(task));
+  if (!number.has_value()) return TrainingDevice{.name = "cpu"};
+  absl::StatusOr<std::unique_ptr<const Device>> gpu = OpenGpu(*number);
   if (gpu.ok()) {
     const std::string name = (*gpu)->name();
     return TrainingDevice{.gpu = *std::move(gpu), .name = name};
   }
   const std::string why(gpu.status().message());
   if (task.device != "auto") {
-    return absl::FailedPreconditionError(absl::StrCat("device: want ", task.device, ", but ", why));
+    return absl::FailedPreconditionError(
+        absl::StrCat("device: ", task.device, " is not available: ", why));
   }
   LOG(WARNING) << "gradients and parameters are copied through the host: " << why;
-  return TrainingDevice{.name = absl::StrCat("cuda:", **number, ", through the host")};
+  return TrainingDevice{.name = absl::StrCat("cuda:", *number, ", through the host")};
 }
 
-absl::StatusOr<Trainer::Ending> Train(const Setup& setup, const Termination& termination,
+absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& termination,
                                       EventLog& events) {
   const TaskSpec& task = setup.spec.task;
   UseThreads(task.threads);
@@ -195,13 +192,17 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, const Termination& ter
   options.memory = &arena;
   ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
                    Client::Make(std::move(options), model->tensors(), transport, device.gpu.get()));
+  termination.SetCallback([&client] { client->Stop(); });
+  const absl::Cleanup remove_callback = [&termination] { termination.SetCallback(nullptr); };
   SteadyClock clock;
   Trainer trainer({.worker = setup.worker,
                    .epochs = task.epochs,
                    .device = device.name,
                    .delay = setup.delay,
                    .loss_scaling = task.loss_scaling(),
-                   .loss_scale_file = LossScaleFileOf(setup)},
+                   .loss_scale_file = LossScaleFileOf(setup),
+                   .stop_on_divergence = task.stop_on_divergence,
+                   .divergence_advice = DivergenceAdvice(setup.config)},
                   {.client = *client,
                    .model = *model,
                    .train = examples,
@@ -213,10 +214,10 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, const Termination& ter
   return trainer.Run();
 }
 
-ExitCode Run(const Flags& flags, const FieldFlags& field_flags, const Termination& termination) {
+ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& termination) {
   const absl::StatusOr<Setup> setup = MakeSetup(flags, field_flags);
   if (!setup.ok()) {
-    std::cerr << setup.status().message() << std::endl;
+    std::cerr << "worker: " << setup.status().message() << std::endl;
     return ExitCode::kConfig;
   }
   EventLog events(std::cout, setup->worker);
@@ -228,7 +229,15 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, const Terminatio
     LOG(ERROR) << ending.status().message();
     return ExitCodeOf(ending.status());
   }
-  return *ending == Trainer::Ending::kStopped ? ExitCode::kPreempted : ExitCode::kOk;
+  switch (*ending) {
+    case Trainer::Ending::kFinished:
+      return ExitCode::kOk;
+    case Trainer::Ending::kStopped:
+      return ExitCode::kPreempted;
+    case Trainer::Ending::kDiverged:
+      return ExitCode::kDiverged;
+  }
+  return ExitCode::kSoftware;
 }
 
 void AddFlags(CLI::App& app, Flags& flags) {
@@ -260,7 +269,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->envname("THINWIRE_DELAY");
 }
 
-// The fields of the job file that may differ between workers. Each has a flag.
+// The fields of the job file that may differ between workers. Each field has a command-line flag.
 const std::vector<std::string_view> kFieldsPerProcess = {
     "device", "threads", "data_dir", "model_file", "precision", "silence_seconds"};
 
@@ -268,14 +277,16 @@ const std::vector<std::string_view> kFieldsPerProcess = {
 }  // namespace thinwire
 
 int main(int argc, char** argv) {
-  const thinwire::Termination termination;
+  thinwire::Termination termination;
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
   CLI::App app("thinwire worker: computes gradients and pushes them to the servers.");
   app.footer(
-      "Example: worker --config job.textproto --worker 3 --addresses a:7000,b:7000\n"
-      "Exit codes: 0 done, 64 usage, 69 a server is not available, 75 stopped by a signal, 78 "
-      "configuration.");
+      "Example:\n"
+      "  worker --config job.textproto --worker 3 --addresses a:7000,b:7000\n"
+      "Exit codes: 0 done, 64 usage, 65 diverged, 69 a server is not available, 75 stopped by a "
+      "signal, 78 configuration.");
+  thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
   thinwire::Flags flags;
   thinwire::AddFlags(app, flags);
   const thinwire::FieldFlags field_flags(app, thinwire::kFieldsPerProcess);

@@ -35,9 +35,21 @@ std::span<const uint32_t> Sampler::Batch(Step step) {
                                    std::min(end, size) - std::min(begin, size));
 }
 
-// Makes a Fisher-Yates shuffle with a generator of which the C++ standard specifies every bit.
-// std::shuffle and the standard distributions differ between libraries, so workers with different
-// libraries would get different permutations.
+uint64_t Sampler::RandomSeed(Step step) const {
+  const uint32_t parts[] = {static_cast<uint32_t>(options_.seed),
+                            static_cast<uint32_t>(options_.seed >> 32), options_.worker.value,
+                            static_cast<uint32_t>(step.value),
+                            static_cast<uint32_t>(step.value >> 32)};
+  std::seed_seq sequence(std::begin(parts), std::end(parts));
+  uint32_t hash[2];
+  sequence.generate(std::begin(hash), std::end(hash));
+  return uint64_t{hash[0]} << 32 | hash[1];
+}
+
+// Shuffles the numbers of all examples (Fisher-Yates) with a random generator of which the C++
+// standard specifies every bit. Does not use std::shuffle and the standard distributions, because
+// they differ between C++ libraries: workers with different libraries would get different
+// permutations.
 void Sampler::Shuffle(uint64_t epoch) {
   const uint32_t seed[] = {static_cast<uint32_t>(options_.seed),
                            static_cast<uint32_t>(options_.seed >> 32), static_cast<uint32_t>(epoch),
@@ -47,7 +59,8 @@ void Sampler::Shuffle(uint64_t epoch) {
   std::vector<uint32_t> permutation(options_.example_count);
   std::iota(permutation.begin(), permutation.end(), 0u);
   for (uint64_t i = permutation.size() - 1; i > 0; --i) {
-    // The modulo makes small numbers more likely, but by less than 2^-32.
+    // The modulo makes small results more likely than large results. The relative difference is
+    // below 2^-32.
     std::swap(permutation[i], permutation[random() % (i + 1)]);
   }
   share_.clear();

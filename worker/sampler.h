@@ -2,15 +2,15 @@
 // computes the same permutation of all examples, with a generator seeded by (seed, epoch). Worker w
 // of W uses the positions w, w + W, w + 2W, ... of the permutation, `batch_size` of them per step:
 //
-//   permutation of 10, 3 workers, batches of 2      7 2 9 | 0 4 1 | 8 3 5 | 6
-//   worker 0   steps [7 0] [8 6]                    steps_per_epoch = ceil(ceil(10 / 3) / 2) = 2
+//   permutation of 10 examples, 3 workers, batches of 2   7 2 9 | 0 4 1 | 8 3 5 | 6
+//   worker 0   steps [7 0] [8 6]                          steps_per_epoch = ceil(ceil(10 / 3) / 2) = 2
 //   worker 1         [2 4] [3]
 //   worker 2         [9 1] [5]
 //
 // The workers' shares of an epoch differ by at most one example, and every example is in exactly
-// one share. If the other workers need one step more than a worker, the worker's last batch of the
-// epoch is empty. A batch depends only on the options and the step, so a restarted worker can
-// continue at the job's current step.
+// one share. All workers take the same number of steps per epoch. If a worker's share needs one
+// step less than the largest share, the worker's last batch of the epoch is empty. A batch depends
+// only on the options and the step, so a restarted worker can continue at the job's current step.
 #ifndef THINWIRE_WORKER_SAMPLER_H_
 #define THINWIRE_WORKER_SAMPLER_H_
 
@@ -41,9 +41,13 @@ class Sampler {
   uint64_t steps_per_epoch() const { return steps_per_epoch_; }
   uint64_t epoch(Step step) const { return step.value / steps_per_epoch_; }
 
-  // Returns the numbers of the examples in the step's batch, which may be empty. The result is
-  // valid until the next call.
+  // Returns the numbers of the examples in the step's batch. The batch may be empty. The result is
+  // valid until the next call of Batch().
   std::span<const uint32_t> Batch(Step step);
+
+  // Returns the seed of all other random numbers that the worker draws in this step: a hash of
+  // (seed, worker, step).
+  uint64_t RandomSeed(Step step) const;
 
  private:
   void Shuffle(uint64_t epoch);

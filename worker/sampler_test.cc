@@ -101,5 +101,14 @@ TEST(SamplerTest, TheOrderIsTheSameOnEveryMachine) {
   EXPECT_THAT(sampler.Batch(Step{0}), ElementsAreArray({2, 0, 5, 4, 1, 7, 6, 3}));
 }
 
+TEST(SamplerTest, TheRandomSeedDependsOnSeedWorkerAndStepOnly) {
+  const Sampler sampler = Make(100, 1, 4, 2, 7);
+  const uint64_t seed = sampler.RandomSeed(Step{3});
+  EXPECT_EQ(Make(50, 1, 2, 9, 7).RandomSeed(Step{3}), seed);
+  EXPECT_NE(sampler.RandomSeed(Step{4}), seed);
+  EXPECT_NE(Make(100, 2, 4, 2, 7).RandomSeed(Step{3}), seed);
+  EXPECT_NE(Make(100, 1, 4, 2, 8).RandomSeed(Step{3}), seed);
+}
+
 }  // namespace
 }  // namespace thinwire

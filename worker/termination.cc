@@ -4,7 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
 
 namespace thinwire {
 
@@ -25,9 +29,20 @@ void Termination::Await() {
       LOG(ERROR) << "signal " << signal << " received twice: ending at once";
       _exit(128 + signal);
     }
-    LOG(WARNING) << "signal " << signal << ": leaving after the current step";
+    LOG(WARNING) << "signal " << signal << ": leaving the job";
+    if (callback_ != nullptr) callback_();
     Await();
   });
+}
+
+void Termination::SetCallback(std::function<void()> callback) {
+  absl::Notification set;
+  boost::asio::post(io_, [&] {
+    callback_ = std::move(callback);
+    if (requested_ && callback_ != nullptr) callback_();
+    set.Notify();
+  });
+  set.WaitForNotification();
 }
 
 }  // namespace thinwire

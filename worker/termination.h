@@ -1,19 +1,20 @@
-// Termination handles SIGTERM and SIGINT. The first signal sets a flag, so that the trainer
-// finishes its step and leaves the job in order. A second signal ends the process at once with the
-// exit code 128 + signal number.
+// Termination handles SIGTERM and SIGINT. The first signal sets a flag and calls a callback, so
+// that the worker ends its waits and leaves the job in order. A second signal ends the process at
+// once with the exit code 128 + signal number.
 #ifndef THINWIRE_WORKER_TERMINATION_H_
 #define THINWIRE_WORKER_TERMINATION_H_
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <functional>
 #include <thread>
 
 namespace thinwire {
 
 // Create one object per process, at the beginning of main. A Termination installs signal handlers.
-// It does not block the signals, because OpenBLAS starts threads before main that do not block
-// them, and a signal to such a thread would kill the process.
+// Blocking the signals instead would not be enough: OpenBLAS starts threads before main that do not
+// block signals, and a signal that arrives at such a thread would kill the process.
 class Termination {
  public:
   Termination();
@@ -23,6 +24,10 @@ class Termination {
 
   // Returns true once a signal has arrived. Thread-safe.
   bool requested() const { return requested_; }
+  // Calls CALLBACK, from a thread of this object, when the first signal arrives, or at once if it
+  // has arrived. Replaces the previous callback; when this function returns, the previous callback
+  // is not running. CALLBACK may be null. Thread-safe. REQUIRES: not called from a callback.
+  void SetCallback(std::function<void()> callback);
 
  private:
   void Await();
@@ -30,6 +35,7 @@ class Termination {
   boost::asio::io_context io_;
   boost::asio::signal_set signals_;
   std::atomic<bool> requested_ = false;
+  std::function<void()> callback_;  // only the thread uses it
   std::thread thread_;
 };
 

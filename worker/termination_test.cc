@@ -12,7 +12,8 @@
 namespace thinwire {
 namespace {
 
-// Threads of OpenBLAS start before main and do not block the signal, so they may receive it.
+// OpenBLAS starts threads before main, so SIGTERM may arrive at a thread that is older than the
+// Termination object.
 TEST(TerminationTest, ASignalToAnyThreadIsARequest) {
   absl::Notification ended;
   std::thread earlier([&] { ended.WaitForNotification(); });
@@ -24,6 +25,34 @@ TEST(TerminationTest, ASignalToAnyThreadIsARequest) {
   EXPECT_FALSE(termination.requested());
   ASSERT_EQ(pthread_kill(earlier.native_handle(), SIGTERM), 0);
   while (!termination.requested()) std::this_thread::yield();
+}
+
+TEST(TerminationTest, TheFirstSignalCallsTheCallback) {
+  Termination termination;
+  absl::Notification called;
+  termination.SetCallback([&] { called.Notify(); });
+  EXPECT_FALSE(called.HasBeenNotified());
+  ASSERT_EQ(kill(getpid(), SIGTERM), 0);
+  called.WaitForNotification();
+  EXPECT_TRUE(termination.requested());
+}
+
+TEST(TerminationTest, ACallbackThatIsSetAfterTheSignalIsCalledAtOnce) {
+  Termination termination;
+  ASSERT_EQ(kill(getpid(), SIGTERM), 0);
+  while (!termination.requested()) std::this_thread::yield();
+  bool called = false;
+  termination.SetCallback([&] { called = true; });
+  EXPECT_TRUE(called);
+}
+
+TEST(TerminationTest, ARemovedCallbackIsNotCalled) {
+  Termination termination;
+  termination.SetCallback([] { ADD_FAILURE() << "removed"; });
+  termination.SetCallback(nullptr);
+  ASSERT_EQ(kill(getpid(), SIGTERM), 0);
+  while (!termination.requested()) std::this_thread::yield();
+  termination.SetCallback(nullptr);  // the thread has handled the signal when this call returns
 }
 
 TEST(TerminationDeathTest, ASecondSignalEndsTheProcess) {

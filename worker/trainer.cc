@@ -3,8 +3,10 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
 
@@ -12,8 +14,9 @@ namespace thinwire {
 namespace {
 
 constexpr absl::Duration kReportInterval = absl::Milliseconds(200);
-// The number of batches that recompute the buffers. Each batch multiplies the old value of a
-// running moment by 0.9, so after 50 batches the moment contains 0.5 % of its initial value.
+// The number of batches from which a worker recomputes the running moments of batch normalization.
+// Each batch multiplies the old value of a moment by 0.9, so after 50 batches the initial value
+// contributes only 0.5 %.
 constexpr uint64_t kBufferBatches = 50;
 
 absl::Duration Median(std::vector<float> seconds) {
@@ -30,7 +33,8 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
       parts_(parts),
       end_{options.epochs * parts.sampler.steps_per_epoch()},
       stopwatch_(parts.clock),
-      batches_(parts.train) {
+      batches_(parts.train),
+      divergence_(GuessingLoss(parts.train.labels)) {
   uint64_t largest = 0;
   for (const TensorShape& tensor : parts_.model.tensors()) {
     largest = std::max(largest, tensor.value_count());
@@ -45,32 +49,42 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
     const WaitReporter reporter(parts_.events, [this] { return parts_.client.waiting(); });
     ending = Loop();
   }
-  if (!ending.ok()) return ending;
+  if (absl::IsCancelled(ending.status()) && parts_.stop()) {
+    // Client::Stop has ended a wait.
+    if (joined_) SaveOrLog();
+    ending = Ending::kStopped;
+  }
   stopwatch_.Stop();
-  // All pushes have verdicts, so the result is valid and is reported even if leaving fails.
+  // Leaves also after an error. Otherwise, the other workers would wait until the lease expires.
   const absl::Status left = parts_.client.Leave();
-  ReportDone();
-  RETURN_IF_ERROR(left);
+  if (!ending.ok()) return ending;
+  if (*ending == Ending::kDiverged) LOG(INFO) << "diverged: " << DivergenceText();
+  // The result is reported even if leaving the job fails.
+  ReportDone(*ending);
+  if (*ending != Ending::kStopped) RETURN_IF_ERROR(left);
+  if (!left.ok()) LOG(WARNING) << left.message();
   return ending;
 }
 
 absl::StatusOr<Trainer::Ending> Trainer::Loop() {
   ASSIGN_OR_RETURN(Step step, Join());
-  while (step < end_ && !parts_.stop()) {
+  const auto lost = [this] { return options_.stop_on_divergence && divergence_.loss_is_lost(); };
+  while (step < end_ && !lost() && !parts_.stop()) {
     ASSIGN_OR_RETURN(const Step next, TrainStep(step));
     ReportStep(step);
     const uint64_t epoch = parts_.sampler.epoch(step);
     if (parts_.sampler.epoch(next) > epoch) RETURN_IF_ERROR(FinishEpoch(epoch));
     step = next;
   }
+  if (lost()) return Ending::kDiverged;
   if (step < end_) {
     SaveOrLog();
     return Ending::kStopped;
   }
-  // A worker that rejoined after the last step has finished no epoch and so has not evaluated its
-  // replica yet.
+  // A worker that joined after the job's last step has finished no epoch, so it has not evaluated
+  // its replica yet.
   if (!test_ && evaluates()) RETURN_IF_ERROR(Test());
-  return Ending::kFinished;
+  return divergence_.symptom().empty() ? Ending::kFinished : Ending::kDiverged;
 }
 
 absl::StatusOr<Step> Trainer::Join() {
@@ -85,15 +99,17 @@ absl::StatusOr<Step> Trainer::Join() {
   WorkerEvent event;
   event.mutable_joined()->set_step(step.value);
   event.mutable_joined()->set_device(options_.device);
+  event.mutable_joined()->set_planned_steps(end_.value);
   parts_.events.Write(std::move(event));
   LOG(INFO) << "joined at step " << step << " of " << end_ << ", device " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
   RETURN_IF_ERROR(RestoreLossScale());
-  // Saves once at the start, so that a file that cannot be written is an error before there are
-  // residuals to lose.
+  // Saves the residuals and the loss scale once before training. If a file cannot be written, the
+  // worker fails now, when there are no residuals to lose.
   RETURN_IF_ERROR(Save());
   RETURN_IF_ERROR(parts_.client.WaitAll());
   if (step > Step{0} && parts_.model.has_buffers()) RETURN_IF_ERROR(RecomputeBuffers(step));
+  joined_ = true;
   stopwatch_.Start();
   return step;
 }
@@ -103,7 +119,9 @@ absl::Status Trainer::RecomputeBuffers(Step step) {
   for (uint64_t i = 0; i < kBufferBatches; ++i) {
     const auto examples = parts_.sampler.Batch(step + i);
     if (examples.empty()) continue;
-    RETURN_IF_ERROR(parts_.model.UpdateBuffers(batches_.Gather(examples)));
+    Batch batch = batches_.Gather(examples);
+    batch.random_seed = parts_.sampler.RandomSeed(step + i);
+    RETURN_IF_ERROR(parts_.model.UpdateBuffers(batch));
   }
   return absl::OkStatus();
 }
@@ -112,9 +130,14 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   const absl::Duration before = stopwatch_.elapsed();
   const auto examples = parts_.sampler.Batch(step);
   parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()), loss_scale());
-  RETURN_IF_ERROR(examples.empty() ? PushZeros() : PushGradients(examples));
+  double loss = 0;
+  if (examples.empty()) {
+    RETURN_IF_ERROR(PushZeros());
+  } else {
+    ASSIGN_OR_RETURN(loss, PushGradients(step, examples));
+  }
   RETURN_IF_ERROR(parts_.client.EndStep());
-  if (!examples.empty()) UpdateLossScale(step);
+  if (!examples.empty()) JudgeStep(step, loss);
   ASSIGN_OR_RETURN(const Step next, parts_.client.NextStep());
   ++steps_;
   test_.reset();
@@ -122,25 +145,31 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   return next;
 }
 
-absl::Status Trainer::PushGradients(std::span<const uint32_t> examples) {
+absl::StatusOr<double> Trainer::PushGradients(Step step, std::span<const uint32_t> examples) {
   bool delayed = false;
-  ASSIGN_OR_RETURN(const BatchResult result,
-                   parts_.model.Train(
-                       batches_.Gather(examples), loss_scale(),
-                       [this](uint32_t i) { return parts_.client.WaitTensor(i); },
-                       [&](uint32_t i, TensorGradient gradient) {
-                         if (!delayed) absl::SleepFor(options_.delay);
-                         delayed = true;
-                         parts_.client.Ready(i, std::move(gradient));
-                       }));
+  Batch batch = batches_.Gather(examples);
+  batch.random_seed = parts_.sampler.RandomSeed(step);
+  ASSIGN_OR_RETURN(
+      const BatchResult result,
+      parts_.model.Train(
+          batch, loss_scale(), [this](uint32_t i) { return parts_.client.WaitTensor(i); },
+          [&](uint32_t i, TensorGradient gradient) {
+            if (!delayed) absl::SleepFor(options_.delay);
+            delayed = true;
+            parts_.client.Ready(i, std::move(gradient));
+          }));
   examples_ += result.examples;
   since_report_ += result;
   epoch_train_ += result;
-  return absl::OkStatus();
+  const double loss = result.mean_loss();
+  if (!std::isfinite(loss) && !divergence_.loss_is_lost()) {
+    batch_was_finite_ = std::ranges::all_of(batch.x, [](float x) { return std::isfinite(x); });
+  }
+  return loss;
 }
 
-// Takes a step with weight 0. A worker without examples for a step takes the step in this way, so
-// that all workers take the same steps.
+// Pushes zero gradients with weight 0. A worker calls PushZeros() for a step in which it has no
+// examples, so that all workers take the same steps.
 absl::Status Trainer::PushZeros() {
   RETURN_IF_ERROR(parts_.client.WaitAll());
   absl::SleepFor(options_.delay);
@@ -153,6 +182,7 @@ absl::Status Trainer::PushZeros() {
 
 absl::Status Trainer::FinishEpoch(uint64_t epoch) {
   SaveOrLog();
+  divergence_.FinishEpoch(epoch);
   if (evaluates()) RETURN_IF_ERROR(Test());
   WorkerEvent event;
   WorkerEvent::Epoch& finished = *event.mutable_epoch();
@@ -164,6 +194,7 @@ absl::Status Trainer::FinishEpoch(uint64_t epoch) {
   }
   finished.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
   *finished.mutable_counters() = Counters();
+  finished.set_diverged(DivergenceText());
   parts_.events.Write(std::move(event));
   last_train_ = epoch_train_;
   epoch_train_ = {};
@@ -183,24 +214,42 @@ absl::Status Trainer::Test() {
 
 bool Trainer::evaluates() const {
   const std::vector<WorkerId> live = parts_.client.live();
-  // The list of live workers is empty until the first heartbeat is answered.
+  // The list of live workers is empty until a server answers the first heartbeat. Until then,
+  // worker 0 is the evaluator.
   const WorkerId lowest = live.empty() ? WorkerId{0} : *std::min_element(live.begin(), live.end());
   return options_.worker == lowest;
 }
 
-void Trainer::UpdateLossScale(Step step) {
-  if (!loss_scale_) return;
-  // EndStep() has encoded every shard of the step, so the client has counted all non-finite shards.
+void Trainer::JudgeStep(Step step, double loss) {
+  // EndStep() has encoded every shard of the step, so the client has counted all shards of the step
+  // whose gradient is not finite.
   const uint64_t count = parts_.client.counters().nonfinite_gradients();
-  if (count == nonfinite_gradients_) {
+  const uint64_t added = count - nonfinite_gradients_;
+  nonfinite_gradients_ = count;
+  divergence_.AddStep(step, loss, added > 0 && loss_scale() <= 1);
+  UpdateLossScale(step, added);
+}
+
+void Trainer::UpdateLossScale(Step step, uint64_t nonfinite_gradients) {
+  if (!loss_scale_) return;
+  if (nonfinite_gradients == 0) {
     loss_scale_->Good();
     return;
   }
   const float before = loss_scale_->value();
   loss_scale_->Overflowed();
-  LOG(INFO) << "step " << step << ": gradients of " << count - nonfinite_gradients_
+  LOG(INFO) << "step " << step << ": gradients of " << nonfinite_gradients
             << " shards are not finite; loss scale " << before << " -> " << loss_scale_->value();
-  nonfinite_gradients_ = count;
+}
+
+std::string Trainer::DivergenceText() const {
+  const std::string& symptom = divergence_.symptom();
+  if (symptom.empty()) return "";
+  if (!batch_was_finite_) {
+    return absl::StrCat(symptom, ": the data has a value that is not finite in this step's batch");
+  }
+  if (options_.divergence_advice.empty()) return symptom;
+  return absl::StrCat(symptom, "; what usually helps: ", options_.divergence_advice);
 }
 
 absl::Status Trainer::RestoreLossScale() {
@@ -219,8 +268,9 @@ absl::Status Trainer::Save() {
   return WriteLossScale(*options_.loss_scale_file, loss_scale_->state());
 }
 
-// Training continues after a failed save, because the old residual file contains its step, so that
-// a reader can recognize an outdated file.
+// Saves the residuals and the loss scale. If saving fails, training continues. The old residual
+// file then remains; it contains the step at which it was saved, so a reader recognizes it as
+// outdated.
 void Trainer::SaveOrLog() {
   const absl::Status saved = Save();
   if (!saved.ok()) LOG(ERROR) << "residuals and loss scale not saved: " << saved.message();
@@ -244,7 +294,7 @@ void Trainer::ReportStep(Step step) {
   since_report_ = {};
 }
 
-void Trainer::ReportDone() {
+void Trainer::ReportDone(Ending ending) {
   WorkerEvent event;
   WorkerEvent::Done& done = *event.mutable_done();
   done.set_steps(steps_);
@@ -260,6 +310,10 @@ void Trainer::ReportDone() {
   }
   *done.mutable_counters() = Counters();
   if (loss_scale_) done.set_loss_scale(loss_scale_->value());
+  if (ending == Ending::kDiverged) {
+    done.set_diverged(DivergenceText());
+    done.set_left_early(options_.stop_on_divergence && divergence_.loss_is_lost());
+  }
   for (const GroupCodec& choice : parts_.client.choices()) {
     WorkerEvent::PushCodec& codec = *done.add_push_codecs();
     codec.set_group(choice.group);

@@ -4,21 +4,26 @@
 //   each step    gather a batch, BeginStep, Train (the gate waits for parameters, the sink pushes
 //                gradients), EndStep, NextStep
 //   each epoch   save residuals and loss scale; the evaluator tests its replica
-//   leave        after the last step, or before it if `stop` returns true
+//   leave        after the last step, earlier if `stop` returns true or the loss is not finite, or
+//                after an error
 //
 // A step belongs to epoch step / steps_per_epoch. If the worker is behind the job, NextStep skips
 // steps. If NextStep skips the last step of an epoch, the worker finishes the epoch after NextStep.
 // The evaluator is the live worker with the lowest number, normally worker 0. At the end of each
-// epoch it evaluates its own replica and buffers. In the async and ssp modes, other workers reach
-// the end of the epoch at other times.
+// epoch the evaluator computes the test accuracy of its own replica and buffers. In the async and
+// ssp modes, other workers reach the end of the epoch at other times.
 //
 // If the loss is scaled (loss_scale.h), a step in which some shard's gradient was not finite halves
 // the scale of the next step. The worker pushes such a shard with weight 0, and the other shards of
 // the step with their normal weight (docs/decisions/0055).
 //
+// If the run diverges (divergence.h), the events say so with the symptom and the advice of the
+// options. A loss that is not finite ends the worker's training after that step, if
+// `stop_on_divergence` is set.
+//
 // Residuals (Client::SaveResiduals) and the loss scale are saved after joining, after every epoch
-// and when the worker is stopped. Reported times are measured from the arrival of the first
-// parameters and exclude evaluation.
+// and when `stop` ends the training. Times in the worker's events are measured from the arrival of
+// the first parameters and exclude evaluation.
 #ifndef THINWIRE_WORKER_TRAINER_H_
 #define THINWIRE_WORKER_TRAINER_H_
 
@@ -39,6 +44,7 @@
 #include "proto/worker_event.pb.h"
 #include "worker/batch_buffer.h"
 #include "worker/datasets/dataset.h"
+#include "worker/divergence.h"
 #include "worker/events.h"
 #include "worker/loss_scale.h"
 #include "worker/models/model.h"
@@ -50,7 +56,7 @@ namespace thinwire {
 // thread-safe.
 class Stopwatch {
  public:
-  // `clock` must outlive the stopwatch.
+  // `clock` must outlive the Stopwatch.
   explicit Stopwatch(Clock& clock) : clock_(clock) {}
 
   void Start() {
@@ -76,13 +82,15 @@ class Stopwatch {
 struct TrainerOptions {
   WorkerId worker;
   uint64_t epochs = 1;
-  std::string device = "cpu";  // name of the model's device, for messages
-  absl::Duration delay;        // artificial delay before each step's first gradient
-  std::optional<LossScaling> loss_scaling;       // unset: the loss is not scaled
+  std::string device = "cpu";               // name of the model's device, for messages
+  absl::Duration delay;                     // artificial delay before each step's first gradient
+  std::optional<LossScaling> loss_scaling;  // unset: the loss is not scaled
   std::optional<LossScaleFile> loss_scale_file;  // unset: the loss scale is not saved
+  bool stop_on_divergence = true;
+  std::string divergence_advice;  // what usually helps; "" if unknown
 };
 
-// All objects referred to must outlive the trainer.
+// The objects that a Trainer uses. All of them must outlive the Trainer.
 struct TrainerParts {
   Client& client;
   Model& model;
@@ -91,7 +99,8 @@ struct TrainerParts {
   Sampler& sampler;
   EventLog& events;
   Clock& clock;
-  // Called before each step. If it returns true, the worker leaves the job early.
+  // Called before each step. If `stop` returns true, the worker leaves the job before its last
+  // step. If Client::Stop was called as well, the worker also leaves during a wait.
   std::function<bool()> stop;
 };
 
@@ -100,17 +109,18 @@ class Trainer {
  public:
   enum class Ending {
     kFinished,
-    kStopped,  // `stop` returned true, and the worker left the job
+    kStopped,   // `stop` returned true, and the worker left the job
+    kDiverged,  // the run diverged, and the worker left the job
   };
 
   Trainer(const TrainerOptions& options, const TrainerParts& parts);
 
-  // Trains until the last step or until `stop` returns true. Call Run once. Errors: errors of the
-  // client and of the model.
+  // Trains until the last step or until `stop` returns true. Leaves the job, also after an error.
+  // Call Run once. Errors: errors of the client and of the model.
   absl::StatusOr<Ending> Run();
 
  private:
-  // Does the work of Run() except leaving the job and writing the event `done`.
+  // Joins the job and trains until the last step or until `stop` returns true.
   absl::StatusOr<Ending> Loop();
   absl::StatusOr<Step> Join();
   // Recomputes the model's buffers: resets them and runs the forward pass in training mode on the
@@ -118,33 +128,42 @@ class Trainer {
   absl::Status RecomputeBuffers(Step step);
   // Trains one step and returns the next step.
   absl::StatusOr<Step> TrainStep(Step step);
-  absl::Status PushGradients(std::span<const uint32_t> examples);
+  // Trains on the examples and pushes their gradients. Returns the mean loss.
+  absl::StatusOr<double> PushGradients(Step step, std::span<const uint32_t> examples);
   absl::Status PushZeros();
   absl::Status FinishEpoch(uint64_t epoch);
   absl::Status Test();
   bool evaluates() const;
 
   float loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
-  void UpdateLossScale(Step step);
+  // Updates the loss scale and `divergence_` after a step with examples and this mean loss.
+  void JudgeStep(Step step, double loss);
+  void UpdateLossScale(Step step, uint64_t nonfinite_gradients);
+  // Returns the symptom of divergence_ with its cause or the advice; "" if there is none.
+  std::string DivergenceText() const;
   absl::Status RestoreLossScale();
   // Saves the residuals and the loss scale.
   absl::Status Save();
-  // Saves the residuals and the loss scale; logs an error instead of returning it.
+  // Saves the residuals and the loss scale. Logs an error instead of returning it.
   void SaveOrLog();
 
   void ReportStep(Step step);
-  void ReportDone();
-  // Returns the counters of the client and of the trainer.
+  void ReportDone(Ending ending);
+  // Returns the client's counters and the trainer's own counters.
   WorkerCounters Counters() const;
 
   const TrainerOptions options_;
   const TrainerParts parts_;
-  const Step end_;  // the step after the last step
+  const Step end_;  // the step after the last step of the run
+  bool joined_ = false;
   Stopwatch stopwatch_;
   BatchBuffer batches_;
-  std::vector<float> zeros_;  // gradient of a step with weight 0; as long as the largest tensor
+  std::vector<float> zeros_;  // gradient for steps with weight 0; as long as the largest tensor
   std::optional<LossScale> loss_scale_;
-  uint64_t nonfinite_gradients_ = 0;  // counter value at the last UpdateLossScale()
+  // The client's counter of non-finite gradients after the last step with examples.
+  uint64_t nonfinite_gradients_ = 0;
+  DivergenceWatch divergence_;
+  bool batch_was_finite_ = true;  // false: the first batch with a lost loss had a bad example
 
   uint64_t steps_ = 0;
   uint64_t examples_ = 0;

@@ -43,6 +43,7 @@ class DecayModel final : public Model {
     }
     if (train_error_) return absl::InvalidArgumentError("no such layer");
     trained.emplace_back(batch.labels.begin(), batch.labels.end());
+    random_seeds.push_back(batch.random_seed);
     loss_scales.push_back(loss_scale);
     for (uint32_t i : {1u, 0u}) {
       gradients_[i].assign(bound_[i].begin(), bound_[i].end());
@@ -50,7 +51,8 @@ class DecayModel final : public Model {
       if (i == 0 && loss_scale > largest_scale_) gradients_[i][2] = -INFINITY;
       sink(i, {.values = gradients_[i]});
     }
-    return BatchResult{.loss_sum = static_cast<double>(batch.labels.size()),
+    const double loss = trained.size() > lost_after_ ? std::nan("") : 1;
+    return BatchResult{.loss_sum = loss * static_cast<double>(batch.labels.size()),
                        .examples = batch.labels.size()};
   }
   absl::StatusOr<BatchResult> Evaluate(const Batch& batch) override {
@@ -64,10 +66,13 @@ class DecayModel final : public Model {
     return absl::OkStatus();
   }
   void FailInTraining() { train_error_ = true; }
+  // Makes the loss NaN after `batches` batches.
+  void LoseAfter(size_t batches) { lost_after_ = batches; }
   // Makes the first tensor's gradient overflow if the loss scale is above `largest_scale`.
   void OverflowAbove(float largest_scale) { largest_scale_ = largest_scale; }
 
   std::vector<std::vector<int64_t>> trained;  // the labels of each trained batch
+  std::vector<uint64_t> random_seeds;         // the random seed of each trained batch
   std::vector<float> loss_scales;             // the loss scale of each call of Train()
   std::vector<float> evaluated;               // the first parameter in each call of Evaluate()
   int reset_count = 0;
@@ -79,10 +84,11 @@ class DecayModel final : public Model {
   std::span<float> bound_[2];
   std::vector<float> gradients_[2];
   bool train_error_ = false;
+  size_t lost_after_ = 1'000'000;
   float largest_scale_ = INFINITY;
 };
 
-// A server of a job that other workers have already joined.
+// A fake server of a job that other workers have already joined.
 class SharedServer final : public InProcessServer {
  public:
   explicit SharedServer(FakeServer& server) : server_(server) {}
@@ -106,7 +112,8 @@ class SharedServer final : public InProcessServer {
     return server_.Leave(request);
   }
 
-  // A test sets `frontier` and `others` before it creates the client.
+  // `frontier` is the frontier that every shard reports in a Join reply; `others` are additional
+  // live workers in a Heartbeat reply. A test sets both before it creates the client.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
   std::atomic<int> heartbeat_count = 0;
@@ -133,11 +140,16 @@ class TrainerTest : public ::testing::Test {
     uint32_t batch_size = 4;
     uint64_t epochs = 2;
     int stop_after = 1'000'000;
-    // Training begins after the server has answered this many heartbeats.
+    // The number of heartbeats that the server must answer before training begins.
     int heartbeats = 0;
+    // Client::Stop is called before this step, whose parameters the server does not send.
+    std::optional<int> stop_waiting_at = std::nullopt;
+    bool stop_before_join = false;
     std::string residual_file = "";
     std::optional<LossScaling> loss_scaling = std::nullopt;
     std::string loss_scale_file = "";
+    bool stop_on_divergence = true;
+    bool bad_example = false;  // the first value of the first example is NaN
   };
 
   absl::StatusOr<Trainer::Ending> Run(const Job& job) {
@@ -146,15 +158,20 @@ class TrainerTest : public ::testing::Test {
     options.heartbeat_interval = absl::Milliseconds(1);
     options.residual_file = job.residual_file;
     const auto client = Client::Make(options, model_.tensors(), transport_).value();
-    const Dataset train = NumberedExamples(job.examples);
+    Dataset train = NumberedExamples(job.examples);
+    if (job.bad_example) train.floats[0] = std::nanf("");
     Sampler sampler({.example_count = static_cast<uint64_t>(job.examples),
                      .worker = WorkerId{job.worker},
                      .workers = job.workers,
                      .batch_size = job.batch_size});
     EventLog events(out_, WorkerId{job.worker});
     int asked = 0;
-    TrainerOptions trainer_options = {
-        .worker = WorkerId{job.worker}, .epochs = job.epochs, .loss_scaling = job.loss_scaling};
+    if (job.stop_before_join) client->Stop();
+    TrainerOptions trainer_options = {.worker = WorkerId{job.worker},
+                                      .epochs = job.epochs,
+                                      .loss_scaling = job.loss_scaling,
+                                      .stop_on_divergence = job.stop_on_divergence,
+                                      .divergence_advice = "a lower rate"};
     if (!job.loss_scale_file.empty()) {
       trainer_options.loss_scale_file = {job.loss_scale_file, "train", WorkerId{job.worker}};
     }
@@ -168,9 +185,18 @@ class TrainerTest : public ::testing::Test {
                                       .stop = [&] {
                                         while (shared_.heartbeat_count < job.heartbeats)
                                           std::this_thread::yield();
+                                        if (asked + 1 == job.stop_waiting_at) HoldReads();
+                                        if (asked == job.stop_waiting_at) client->Stop();
                                         return asked++ >= job.stop_after;
                                       }});
     return trainer.Run();
+  }
+
+  // From now on, the server does not answer reads.
+  void HoldReads() {
+    std::vector<ShardId> all;
+    for (uint32_t s = 0; s < partition_.shard_count(); ++s) all.push_back(ShardId{s});
+    server_.HoldReads(all, WorkerId{7});
   }
 
   // Returns the worker's events of the given kind, in the order in which they were written.
@@ -194,7 +220,7 @@ class TrainerTest : public ::testing::Test {
   absl::StatusOr<Step> SavedStep(const std::string& path) const {
     const auto saved = client::ReadResiduals(path, {.job = ClientOptions().job}, partition_);
     if (!saved.ok()) return saved.status();
-    return saved->step;
+    return saved->point.step;
   }
 
   const std::string residual_file_ =
@@ -231,7 +257,8 @@ TEST_F(TrainerTest, EventsDescribeTheWholeRun) {
   ASSERT_TRUE(Run({}).ok());
   ASSERT_THAT(Events(WorkerEvent::kJoined), SizeIs(1));
   EXPECT_EQ(Events(WorkerEvent::kJoined)[0].joined().step(), 0);
-  // The test's clock does not advance, so only the first step is reported.
+  // A worker reports a step at most every 200 ms. The test's clock does not advance, so only the
+  // first step is reported.
   ASSERT_THAT(Events(WorkerEvent::kStep), SizeIs(1));
   EXPECT_EQ(Events(WorkerEvent::kStep)[0].step().examples(), 4);
   const std::vector<WorkerEvent> epochs = Events(WorkerEvent::kEpoch);
@@ -249,8 +276,61 @@ TEST_F(TrainerTest, EventsDescribeTheWholeRun) {
   EXPECT_EQ(done.counters().accepted_pushes(), 6 * partition_.shard_count());
 }
 
+TEST_F(TrainerTest, EveryStepHasTheRandomSeedOfItsWorkerAndStep) {
+  ASSERT_TRUE(Run({.worker = 1, .workers = 2, .batch_size = 2, .epochs = 1}).ok());
+  const Sampler sampler(
+      {.example_count = 10, .worker = WorkerId{1}, .workers = 2, .batch_size = 2});
+  ASSERT_THAT(model_.random_seeds, SizeIs(3));
+  for (uint64_t t = 0; t < 3; ++t) {
+    EXPECT_EQ(model_.random_seeds[t], sampler.RandomSeed(Step{t}));
+  }
+}
+
+TEST_F(TrainerTest, ALossThatIsNotFiniteEndsTheRun) {
+  model_.LoseAfter(1);
+  EXPECT_EQ(Run({}).value(), Trainer::Ending::kDiverged);
+  EXPECT_THAT(model_.trained, SizeIs(2));
+  EXPECT_EQ(server_.leave_count(), 1);
+  EXPECT_EQ(Done().diverged(),
+            "the loss of step 1 is not finite; what usually helps: a lower rate");
+  EXPECT_TRUE(Done().left_early());
+  EXPECT_FALSE(Done().evaluator());
+}
+
+TEST_F(TrainerTest, WithoutStopOnDivergenceTheRunGoesOnAndHasDiverged) {
+  model_.LoseAfter(2);
+  EXPECT_EQ(Run({.stop_on_divergence = false}).value(), Trainer::Ending::kDiverged);
+  EXPECT_THAT(model_.trained, SizeIs(6));
+  EXPECT_THAT(Events(WorkerEvent::kEpoch)[0].epoch().diverged(),
+              HasSubstr("the loss of step 2 is not finite"));
+  EXPECT_THAT(Done().diverged(), HasSubstr("the loss of step 2 is not finite"));
+  EXPECT_FALSE(Done().left_early());
+}
+
+TEST_F(TrainerTest, ALostLossOfABadExampleIsBlamedOnTheData) {
+  model_.LoseAfter(0);
+  // One batch holds all examples.
+  EXPECT_EQ(Run({.batch_size = 10, .bad_example = true}).value(), Trainer::Ending::kDiverged);
+  EXPECT_EQ(Done().diverged(),
+            "the loss of step 0 is not finite: the data has a value that is not finite in this "
+            "step's batch");
+}
+
+TEST_F(TrainerTest, ARunWithoutFiniteGradientsHasDiverged) {
+  model_.OverflowAbove(0.5);  // the loss scale is 1
+  EXPECT_EQ(Run({}).value(), Trainer::Ending::kDiverged);
+  EXPECT_THAT(model_.trained, SizeIs(6));
+  EXPECT_THAT(Done().diverged(), HasSubstr("every step of epoch 1 had a gradient that is not"));
+}
+
+TEST_F(TrainerTest, AHealthyRunHasNotDiverged) {
+  EXPECT_EQ(Run({}).value(), Trainer::Ending::kFinished);
+  EXPECT_EQ(Done().diverged(), "");
+  EXPECT_FALSE(Done().left_early());
+}
+
 TEST_F(TrainerTest, AWorkerWithoutExamplesPushesWeightZero) {
-  // Worker 1 has one of the 3 examples. It takes two steps; the second has no examples.
+  // Worker 1 has one of the 3 examples. It takes two steps, and the second step has no examples.
   ASSERT_TRUE(Run({.examples = 3, .worker = 1, .workers = 2, .batch_size = 1, .epochs = 1}).ok());
   const std::vector<PushEntry> pushes = server_.pushes();
   ASSERT_THAT(pushes, SizeIs(2 * partition_.shard_count()));
@@ -306,7 +386,8 @@ TEST_F(TrainerTest, AnOverflowedShardDoesNotAffectTheOtherShardsOfItsStep) {
   const ShardId w = partition_.ShardsOfTensor(0)[0];
   const ShardId b = partition_.ShardsOfTensor(1)[0];
   ASSERT_NE(w, b);
-  // The gradient of tensor w overflowed in the first two of six steps.
+  // The gradient of tensor w overflowed in the first two of six steps, so only four steps halved w.
+  // All six steps halved b.
   EXPECT_EQ(server_.masters(w)[0], 1.0f / 16);
   EXPECT_EQ(server_.masters(b)[0], 1.0f / 64);
   EXPECT_EQ(Done().counters().overflowed_steps(), 2);
@@ -337,8 +418,8 @@ TEST_F(TrainerTest, TheLossScaleOutlivesTheProcess) {
   model_.OverflowAbove(1024);
   const LossScaling scaling = {.first = 4096, .interval = 3};
   const std::string file = residual_file_ + ".loss_scale";
-  // The scale halves in the first two steps, which overflow. It doubles after three good steps in a
-  // row, of which the first process takes one and the next process two.
+  // The scale halves in the first two steps, which overflow. The scale doubles after three good
+  // steps in a row. The first process takes one of these steps, and the next process takes two.
   ASSERT_TRUE(Run({.stop_after = 3, .loss_scaling = scaling, .loss_scale_file = file}).ok());
   model_.loss_scales.clear();
   model_.OverflowAbove(INFINITY);
@@ -353,6 +434,7 @@ TEST_F(TrainerTest, TheLossScaleFileOfAnotherJobFailsTheRunBeforeTraining) {
   const auto ending = Run({.loss_scaling = LossScaling{}, .loss_scale_file = file});
   EXPECT_TRUE(absl::IsFailedPrecondition(ending.status())) << ending.status();
   EXPECT_THAT(model_.trained, SizeIs(0));
+  EXPECT_EQ(server_.leave_count(), 1);
 }
 
 TEST_F(TrainerTest, OnlyTheLowestLiveWorkerEvaluates) {
@@ -399,7 +481,9 @@ TEST_F(TrainerTest, SkippingTheLastStepOfAnEpochFinishesIt) {
     return verdict;
   });
   ASSERT_TRUE(Run({}).ok());
-  // The job has two epochs of 3 steps. The worker takes steps 0, 1, 4 and 5.
+  // The job has two epochs of 3 steps. The worker's push of step 1 is late, and the verdict says
+  // that the other workers are at step 4. The worker therefore skips steps 2 and 3 and takes steps
+  // 0, 1, 4 and 5.
   EXPECT_EQ(Done().steps(), 4);
   const std::vector<WorkerEvent> epochs = Events(WorkerEvent::kEpoch);
   ASSERT_THAT(epochs, SizeIs(2));
@@ -411,6 +495,33 @@ TEST_F(TrainerTest, AnErrorOfTheModelEndsTheRun) {
   model_.FailInTraining();
   EXPECT_EQ(Run({}).status(), absl::InvalidArgumentError("no such layer"));
   EXPECT_THAT(Events(WorkerEvent::kDone), SizeIs(0));
+  EXPECT_EQ(server_.leave_count(), 1) << "the other workers need not wait for this worker's lease";
+}
+
+TEST_F(TrainerTest, AStopEndsAWaitForParametersAndSavesTheResiduals) {
+  ASSERT_EQ(Run({.stop_after = 3, .stop_waiting_at = 2, .residual_file = residual_file_}).value(),
+            Trainer::Ending::kStopped);
+  EXPECT_THAT(model_.trained, SizeIs(2));
+  EXPECT_EQ(SavedStep(residual_file_).value(), Step{2});
+  EXPECT_EQ(Done().steps(), 2);
+  EXPECT_EQ(server_.leave_count(), 1);
+}
+
+TEST_F(TrainerTest, AStopDuringJoinEndsTheRunWithoutAJoin) {
+  const std::string file = residual_file_ + ".loss_scale";
+  transport_.Mute(ServerId{0}, true);
+  ASSERT_EQ(Run({.stop_after = 0,
+                 .stop_before_join = true,
+                 .residual_file = residual_file_,
+                 .loss_scaling = LossScaling{},
+                 .loss_scale_file = file})
+                .value(),
+            Trainer::Ending::kStopped);
+  EXPECT_THAT(Events(WorkerEvent::kJoined), SizeIs(0));
+  EXPECT_EQ(Done().steps(), 0);
+  EXPECT_EQ(server_.leave_count(), 0);
+  EXPECT_TRUE(absl::IsNotFound(SavedStep(residual_file_).status()));
+  EXPECT_TRUE(absl::IsNotFound(ReadLossScale({file, "train", WorkerId{0}}).status()));
 }
 
 TEST(StopwatchTest, ItCountsOnlyWhileItRuns) {

@@ -1,8 +1,5 @@
 #include "client/encode/checked_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <bit>
 #include <cerrno>
 #include <utility>
@@ -12,66 +9,18 @@
 #include "common/status_macros.h"
 
 namespace thinwire::client {
-namespace {
 
 static_assert(std::endian::native == std::endian::little,
               "numbers are written in the machine's byte order");
 
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// Flushes the directory entry of the new file to disk. Without this flush, a power failure could
-// lose the entry although the file's content is on the disk.
-absl::Status FlushFolder(const std::string& folder) {
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool flushed = fd >= 0 && fsync(fd) == 0;
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (flushed) return absl::OkStatus();
-  return absl::ErrnoToStatus(error, absl::StrCat(folder, ": cannot flush the folder"));
-}
-
-}  // namespace
-
-CheckedWriter::CheckedWriter(std::string path)
-    : path_(std::move(path)),
-      temporary_(path_ + ".tmp"),
-      file_(std::fopen(temporary_.c_str(), "wbe")) {
-  if (file_ == nullptr) {
-    status_ = absl::ErrnoToStatus(errno, absl::StrCat(temporary_, ": cannot write"));
-  }
-}
-
-CheckedWriter::~CheckedWriter() {
-  if (file_ != nullptr) std::remove(temporary_.c_str());
-}
-
 void CheckedWriter::Write(std::span<const std::byte> bytes) {
-  if (!status_.ok()) return;
   crc_ = Crc32c(bytes, crc_);
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) < bytes.size()) {
-    status_ = absl::ErrnoToStatus(errno, absl::StrCat(temporary_, ": cannot write"));
-  }
-}
-
-absl::Status CheckedWriter::Flush() {
-  if (std::fflush(file_.get()) == 0 && fsync(fileno(file_.get())) == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat(temporary_, ": cannot write"));
+  file_.Write(bytes);
 }
 
 absl::Status CheckedWriter::Commit() {
   Put(crc_);
-  if (status_.ok()) status_ = Flush();
-  if (!status_.ok()) return status_;
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return absl::ErrnoToStatus(
-        errno, absl::StrCat(path_, ": cannot rename the temporary file to this path"));
-  }
-  file_.reset();
-  return FlushFolder(FolderOf(path_));
+  return file_.Commit();
 }
 
 absl::StatusOr<CheckedReader> CheckedReader::Open(const std::string& path) {

@@ -1,17 +1,14 @@
-// CheckedWriter and CheckedReader: files that are replaced atomically and end with a CRC-32C of all
-// bytes before it.
+// CheckedWriter and CheckedReader: files that are replaced atomically. The last four bytes of a
+// file are the CRC-32C of all preceding bytes.
 //
-//   writer   writes to path.tmp; Commit adds the checksum, flushes to disk and renames to path
+//   writer   an AtomicFile (common/atomic_file.h); Commit adds the checksum
 //   reader   call Open, then Read, then Finish, which checks the file's end and its checksum
 //
-// If a process ends while it writes, the old file remains. Callers must not use the data before
-// Finish has returned OK.
+// Callers must not use the data before Finish has returned OK.
 #ifndef THINWIRE_CLIENT_ENCODE_CHECKED_FILE_H_
 #define THINWIRE_CLIENT_ENCODE_CHECKED_FILE_H_
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -19,22 +16,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/atomic_file.h"
 
 namespace thinwire::client {
-
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using OwnedFile = std::unique_ptr<std::FILE, FileCloser>;
 
 // Not thread-safe.
 class CheckedWriter {
  public:
-  explicit CheckedWriter(std::string path);
-  // Removes the temporary file if Commit was not called or failed.
-  ~CheckedWriter();
-  CheckedWriter(const CheckedWriter&) = delete;
-  CheckedWriter& operator=(const CheckedWriter&) = delete;
+  explicit CheckedWriter(std::string path) : file_(std::move(path)) {}
 
   // Appends BYTES. Write errors are reported by Commit.
   void Write(std::span<const std::byte> bytes);
@@ -44,18 +33,12 @@ class CheckedWriter {
     Write(std::as_bytes(std::span(&value, 1)));
   }
 
-  // Finishes the file and renames it to its path. Call once. Errors: errors of the file system,
-  // with the path.
+  // Adds the checksum and replaces the file. Call once. Errors: those of AtomicFile::Commit.
   absl::Status Commit();
 
  private:
-  absl::Status Flush();
-
-  const std::string path_;
-  const std::string temporary_;
-  OwnedFile file_;
+  AtomicFile file_;
   uint32_t crc_ = 0;
-  absl::Status status_;
 };
 
 // Not thread-safe.

@@ -265,7 +265,7 @@ TEST(PushEncoderTest, TheFactorIsAppliedFirst) {
   EXPECT_EQ(gradient.use_count(), 1) << "the payload is not the owner's memory";
 }
 
-// The loss scale affects neither the payload nor the feedback state.
+// The loss scale affects neither the payload nor the residual and the momentum.
 TEST(PushEncoderTest, AScaleOfAPowerOfTwoDoesNotChangeAnyBit) {
   const Partition partition = *Partition::Make({{"w", {40, 50}}}, 4096, 1);
   ClientOptions options;
@@ -336,7 +336,8 @@ TEST(PushEncoderTest, ARestoredEncoderContinuesBitForBit) {
   }
   const std::string path = ::testing::TempDir() + "/residuals";
   const ResidualOwner owner = {.job = "train", .worker = WorkerId{1}};
-  ASSERT_TRUE(WriteResiduals(path, owner, partition, Step{5}, *first->residuals()).ok());
+  ASSERT_TRUE(
+      WriteResiduals(path, owner, partition, {RunId{1}, Step{5}}, *first->residuals()).ok());
   const auto second = *PushEncoder::Make(partition, options);
   ASSERT_TRUE(second->Restore(*ReadResiduals(path, owner, partition)).ok());
   for (uint32_t step = 5; step < 10; ++step) {
@@ -358,7 +359,8 @@ TEST(PushEncoderTest, AMomentumWithoutMomentumCorrectionIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
-// Returned values change the residual, but neither the momentum nor the late examples.
+// Values that gTop-k did not select return to the residual. They change neither the momentum nor
+// the late examples.
 TEST(PushEncoderTest, UnselectedValuesReturnToTheResidualOnly) {
   const Partition partition = *Partition::Make({{"w", {2, 3}}}, 4096, 1);
   for (const double density : {0.5, 1.0}) {

@@ -11,7 +11,7 @@
 namespace thinwire::client {
 namespace {
 
-constexpr std::string_view kMagic = "TWRESID1";
+constexpr std::string_view kMagic = "TWRESID2";
 
 std::span<const std::byte> AsBytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -24,18 +24,20 @@ void WriteShard(uint64_t value_count, const ShardResidualsView& shard, CheckedWr
   file.Write(std::as_bytes(shard.momentum));
 }
 
-// Reads the parts of a residual file and compares them with the expected values.
+// Reads a residual file, and checks that the file belongs to the given job, worker and partition.
 class ResidualReader {
  public:
   ResidualReader(const std::string& path, CheckedReader& file) : path_(path), file_(file) {}
 
-  absl::Status ReadHead(const ResidualOwner& owner, const Partition& partition, Step& step) {
+  absl::Status ReadHead(const ResidualOwner& owner, const Partition& partition,
+                        ResidualPoint& point) {
     RETURN_IF_ERROR(ExpectText("format", kMagic));
     RETURN_IF_ERROR(Expect("job name of length", static_cast<uint32_t>(owner.job.size())));
     RETURN_IF_ERROR(ExpectText("job", owner.job));
     RETURN_IF_ERROR(Expect("worker", owner.worker.value));
     RETURN_IF_ERROR(Expect("partition", partition.hash()));
-    RETURN_IF_ERROR(file_.Get(step.value));
+    RETURN_IF_ERROR(file_.Get(point.run.value));
+    RETURN_IF_ERROR(file_.Get(point.step.value));
     return Expect("shard count", partition.shard_count());
   }
 
@@ -87,8 +89,8 @@ class ResidualReader {
   CheckedReader& file_;
 };
 
-// Returns the smallest step that no earlier process with this worker's number has finished on any
-// shard.
+// Returns the step after the last step that an earlier process with this worker's number has
+// finished on any shard; 0 if there is no such step.
 Step PredecessorNext(std::span<const JoinReply> replies) {
   Step next;
   for (const JoinReply& reply : replies) {
@@ -102,7 +104,7 @@ Step PredecessorNext(std::span<const JoinReply> replies) {
 }  // namespace
 
 absl::Status WriteResiduals(const std::string& path, const ResidualOwner& owner,
-                            const Partition& partition, Step step,
+                            const Partition& partition, const ResidualPoint& point,
                             std::span<const ShardResidualsView> shards) {
   CheckedWriter file(path);
   file.Write(AsBytes(kMagic));
@@ -110,7 +112,8 @@ absl::Status WriteResiduals(const std::string& path, const ResidualOwner& owner,
   file.Write(AsBytes(owner.job));
   file.Put(owner.worker.value);
   file.Put(partition.hash());
-  file.Put(step.value);
+  file.Put(point.run.value);
+  file.Put(point.step.value);
   file.Put(partition.shard_count());
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     WriteShard(partition.value_count(ShardId{s}), shards[s], file);
@@ -123,7 +126,7 @@ absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const Resi
   ASSIGN_OR_RETURN(CheckedReader file, CheckedReader::Open(path));
   ResidualReader reader(path, file);
   SavedResiduals saved;
-  RETURN_IF_ERROR(reader.ReadHead(owner, partition, saved.step));
+  RETURN_IF_ERROR(reader.ReadHead(owner, partition, saved.point));
   saved.shards.resize(partition.shard_count());
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     const ShardId shard{s};
@@ -133,7 +136,7 @@ absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const Resi
   return saved;
 }
 
-ResidualStart DecideResidualStart(const std::string& path, std::optional<Step> saved,
+ResidualStart DecideResidualStart(const std::string& path, std::optional<ResidualPoint> saved,
                                   std::span<const JoinReply> replies, Step first) {
   const Step next = PredecessorNext(replies);
   const std::string lost =
@@ -142,13 +145,18 @@ ResidualStart DecideResidualStart(const std::string& path, std::optional<Step> s
     if (path.empty() && lost.empty()) return {};
     return {.text = absl::StrCat(path.empty() ? "no residual file" : path + ": no file yet", lost)};
   }
-  const std::string file = absl::StrCat(path, ": saved before step ", saved->value);
-  if (next > *saved) {
+  const std::string file = absl::StrCat(path, ": saved before step ", saved->step.value);
+  if (const RunId run{replies[0].run()}; saved->run != run) {
+    return {.text = absl::StrCat(file, ", not restored: from another run (expected run ",
+                                 absl::Hex(run.value, absl::kZeroPad16), ", got ",
+                                 absl::Hex(saved->run.value, absl::kZeroPad16), ")", lost)};
+  }
+  if (next > saved->step) {
     return {.text = absl::StrCat(file, ", not restored: the worker has pushed up to step ",
                                  next.value, " since", lost)};
   }
-  if (first < *saved) {
-    return {.text = absl::StrCat(file, ", not restored: from another run (the job is at step ",
+  if (first < saved->step) {
+    return {.text = absl::StrCat(file, ", not restored: the job is at an earlier step (",
                                  first.value, ")")};
   }
   return {.restore = true, .text = absl::StrCat(file, ", restored")};

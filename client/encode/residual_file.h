@@ -1,15 +1,16 @@
-// The residual file: a worker's residuals, momenta and late examples on disk, so that the next
-// process with the same worker number can restore and send them.
+// The residual file: a worker's residuals, momenta and numbers of late examples (examples of late
+// pushes, whose values are in the residual) on disk, so that the next process with the same worker
+// number can restore and send them.
 //
-//   head         8 bytes "TWRESID1" | job length u32 | job | worker u32 | partition hash u64 |
-//                step u64 | shard count u32
+//   head         8 bytes "TWRESID2" | job length u32 | job | worker u32 | partition hash u64 |
+//                run u64 | step u64 | shard count u32
 //   every shard  values u32 | late examples u32 | residual u8 | momentum u8 |
 //                values * 4 bytes for each of the two flags that is 1
 //   end          CRC-32C of all preceding bytes, u32
 //
 // Numbers are little-endian. The flags `residual` and `momentum` are 0 if all values of the array
-// are 0; the file then omits the array. `step` is the first step whose pushes the residuals do not
-// include.
+// are 0; the file then omits the array. The residuals contain the encoding errors of the steps
+// before `step` of the run `run`.
 #ifndef THINWIRE_CLIENT_ENCODE_RESIDUAL_FILE_H_
 #define THINWIRE_CLIENT_ENCODE_RESIDUAL_FILE_H_
 
@@ -33,26 +34,32 @@ struct ResidualOwner {
   WorkerId worker;
 };
 
-// The saved state of one shard. An array is empty if all its values are zero. FLOATS is a span when
-// a file is written and a vector when a file is read.
+// The saved state of one shard. The residual or the momentum is empty if all its values are zero.
+// FLOATS is a span when a file is written and a vector when a file is read.
 template <typename Floats>
 struct ShardResiduals {
-  Floats residual;             // the v of error feedback
-  Floats momentum;             // the u of momentum correction
+  Floats residual;             // codec errors and values of late pushes
+  Floats momentum;             // the momentum u of momentum_correction.h
   uint32_t late_examples = 0;  // number of examples of late pushes in the residual
 };
 using ShardResidualsView = ShardResiduals<std::span<const float>>;
 
+// The point in a job at which residuals were saved.
+struct ResidualPoint {
+  RunId run;
+  Step step;  // the first step whose pushes the residuals do not include
+};
+
 struct SavedResiduals {
-  Step step;
+  ResidualPoint point;
   std::vector<ShardResiduals<std::vector<float>>> shards;  // indexed by shard number
 };
 
 // Replaces the file at PATH atomically. REQUIRES: SHARDS has one element for every shard of
-// PARTITION, and each array is empty or has as many values as the shard. Errors: errors of the file
-// system.
+// PARTITION; each element's residual and momentum are empty or have as many values as the shard.
+// Errors: errors of the file system.
 absl::Status WriteResiduals(const std::string& path, const ResidualOwner& owner,
-                            const Partition& partition, Step step,
+                            const Partition& partition, const ResidualPoint& point,
                             std::span<const ShardResidualsView> shards);
 
 // Reads the file at PATH. Errors: NotFound if there is no file; FailedPrecondition if the file
@@ -63,20 +70,24 @@ absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const Resi
 // The decision whether a joining worker restores the residuals that an earlier process with the
 // same worker number saved (docs/decisions/0042).
 //
-//   file of step f      servers' state                            decision
-//   present             predecessor's next <= f <= first step     restore
-//   present             predecessor's next > f: pushed later      start without residuals
-//   present             first step < f: from another run          start without residuals
-//   absent                                                        start without residuals
+//   f       the step in the file: the file was written before this step
+//   next    the step after the last step that an earlier process with this number has finished
+//   first   the joining worker's first step
+//
+//   another run          start without residuals
+//   next <= f <= first   restore
+//   next > f             start without residuals: pushes after the save have sent a part of them
+//   first < f            start without residuals: the servers have lost steps
+//   no file              start without residuals
 struct ResidualStart {
   bool restore = false;
-  std::string text;  // reason for the log; empty if no earlier process saved residuals
+  std::string text;  // for the log; empty if the worker saves no residuals and none are lost
 };
 
 // Decides whether to restore the residuals. REPLIES are the servers' replies to Join. PATH is empty
-// if residuals are not saved. SAVED is the step in the file; nullopt if there is no file. FIRST is
-// the worker's first step.
-ResidualStart DecideResidualStart(const std::string& path, std::optional<Step> saved,
+// if residuals are not saved. SAVED is the point in the file; nullopt if there is no file. FIRST is
+// the worker's first step. REQUIRES: REPLIES is not empty.
+ResidualStart DecideResidualStart(const std::string& path, std::optional<ResidualPoint> saved,
                                   std::span<const JoinReply> replies, Step first);
 
 }  // namespace thinwire::client

@@ -23,7 +23,8 @@ class ResidualFileTest : public ::testing::Test {
     const std::vector<ShardResidualsView> shards = {
         {.residual = residual_, .momentum = momentum_, .late_examples = 64},
         {.residual = {}, .momentum = vector_momentum_}};
-    const absl::Status status = WriteResiduals(path_, owner, partition_, Step{41}, shards);
+    const absl::Status status =
+        WriteResiduals(path_, owner, partition_, {RunId{7}, Step{41}}, shards);
     ASSERT_TRUE(status.ok()) << status;
   }
 
@@ -43,7 +44,8 @@ TEST_F(ResidualFileTest, AWrittenFileCanBeRead) {
   Write();
   const absl::StatusOr<SavedResiduals> saved = ReadResiduals(path_, kOwner, partition_);
   ASSERT_TRUE(saved.ok()) << saved.status();
-  EXPECT_EQ(saved->step, Step{41});
+  EXPECT_EQ(saved->point.run, RunId{7});
+  EXPECT_EQ(saved->point.step, Step{41});
   ASSERT_EQ(saved->shards.size(), 2u);
   EXPECT_EQ(saved->shards[0].residual, residual_);
   EXPECT_EQ(saved->shards[0].momentum, momentum_);
@@ -96,9 +98,12 @@ TEST_F(ResidualFileTest, AMissingFileIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(ReadResiduals(path_, kOwner, partition_).status()));
 }
 
+constexpr ResidualPoint kSaved = {RunId{7}, Step{41}};
+
 // Returns the replies to Join of two servers, each with one shard.
 std::vector<JoinReply> Replies(uint64_t predecessor_next, uint64_t other_next) {
   std::vector<JoinReply> replies(2);
+  for (JoinReply& reply : replies) reply.set_run(7);
   replies[0].add_shards()->set_predecessor_next(predecessor_next);
   replies[1].add_shards()->set_predecessor_next(other_next);
   return replies;
@@ -125,7 +130,7 @@ TEST(ResidualStartTest, AMissingFileIsReported) {
 
 TEST(ResidualStartTest, ResidualsAreRestoredHoweverFarTheOtherWorkersAre) {
   for (const uint64_t first : {41, 60}) {
-    const ResidualStart start = DecideResidualStart("r", Step{41}, Replies(41, 40), Step{first});
+    const ResidualStart start = DecideResidualStart("r", kSaved, Replies(41, 40), Step{first});
     EXPECT_TRUE(start.restore);
     EXPECT_EQ(start.text, "r: saved before step 41, restored");
   }
@@ -134,18 +139,28 @@ TEST(ResidualStartTest, ResidualsAreRestoredHoweverFarTheOtherWorkersAre) {
 // Pushes after the save sent a part of the saved residuals. Restoring the file would send this part
 // twice.
 TEST(ResidualStartTest, AFileOlderThanTheLastPushIsNotRestored) {
-  const ResidualStart start = DecideResidualStart("r", Step{41}, Replies(41, 42), Step{60});
+  const ResidualStart start = DecideResidualStart("r", kSaved, Replies(41, 42), Step{60});
   EXPECT_FALSE(start.restore);
   EXPECT_EQ(start.text,
             "r: saved before step 41, not restored: the worker has pushed up to step 42 since; the "
             "residuals that an earlier process of this worker left are lost");
 }
 
+// The steps match, as they may if another run has progressed as far.
 TEST(ResidualStartTest, AFileOfAnotherRunIsNotRestored) {
-  const ResidualStart start = DecideResidualStart("r", Step{41}, Replies(0, 0), Step{0});
+  const ResidualStart start =
+      DecideResidualStart("r", ResidualPoint{RunId{8}, Step{41}}, Replies(41, 40), Step{60});
   EXPECT_FALSE(start.restore);
   EXPECT_EQ(start.text,
-            "r: saved before step 41, not restored: from another run (the job is at step 0)");
+            "r: saved before step 41, not restored: from another run (expected run "
+            "0000000000000007, got 0000000000000008); the residuals that an earlier process of "
+            "this worker left are lost");
+}
+
+TEST(ResidualStartTest, AFileOfALaterStepIsNotRestored) {
+  const ResidualStart start = DecideResidualStart("r", kSaved, Replies(0, 0), Step{0});
+  EXPECT_FALSE(start.restore);
+  EXPECT_EQ(start.text, "r: saved before step 41, not restored: the job is at an earlier step (0)");
 }
 
 }  // namespace

@@ -66,13 +66,14 @@ void Exchange::OnMessage(ServerLink& link, const ServerFrame& message) {
 void Exchange::CheckServers() {
   if (stopped_) return;
   const absl::Time now = parts_.loop->Now();
-  // A gap this long between two checks shows that this process was suspended. Messages and
-  // heartbeats are then still queued, so the gap does not count as silence of the servers.
+  // If two checks are further apart than half the silence limit, this process was suspended.
+  // Received messages and heartbeat replies are then still queued, so the gap does not count as
+  // silence of the servers.
   const bool suspended = now - last_check_ > parts_.options.silence / 2;
   last_check_ = now;
   std::vector<std::optional<ServerOutage>> outages;
   for (const std::unique_ptr<ServerLink>& link : links_) {
-    if (suspended) link->liveness().Restart(now);
+    if (suspended) link->Resume();
     outages.push_back(link->liveness().OutageAt(now));
   }
   if (const std::optional<size_t> longest = LongestOutage(outages); longest.has_value()) {

@@ -81,7 +81,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
   SteadyClock clock_;
   Replica replica_{partition_};
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
-  StepProgress progress_{partition_};
+  StepProgress progress_{partition_, options_.stop_grace};
   StatusReport report_;
   const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(clock_);
   const ExchangeParts parts_ = {.options = options_,

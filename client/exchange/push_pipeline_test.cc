@@ -77,6 +77,11 @@ class PushPipelineTest : public ExchangeFixture {
 };
 
 TEST_F(PushPipelineTest, AGradientIsPushedAndItsVerdictsEndTheStep) {
+  for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
+    const ShardId shard{s};
+    servers_[partition_.server(shard).value].Seed(
+        shard, std::vector<float>(partition_.value_count(shard), initial_[0]));
+  }
   Push(0);
   EXPECT_TRUE(progress_.WaitEncoded().ok());
   EXPECT_EQ(*progress_.WaitNext(), Step{1});
@@ -157,17 +162,17 @@ class LargePushPipelineTest : public PushPipelineTest {
 };
 
 TEST_F(LargePushPipelineTest, EncodingStaysAtMostOneMessageAheadOfTheNetwork) {
-  // A mute server accepts no message, so the send queues fill up.
+  // A muted server receives no message, so the send queues fill up.
   for (uint32_t s = 0; s < 2; ++s) transport_.Mute(ServerId{s}, true);
   Push(0);
   uint64_t encoded_bytes = 0;
-  for (int idle = 0; idle < 10; ++idle) {  // until ten tasks in a row encoded nothing
+  for (int idle = 0; idle < 10; ++idle) {  // until ten tasks in a row have encoded nothing
     loop_->Run([] {});
     if (counters().push_bytes_encoded() != encoded_bytes) idle = 0;
     encoded_bytes = counters().push_bytes_encoded();
   }
-  // The bound consists of three messages per server: one that is being written, one that is ready
-  // to be written, and one that is queued.
+  // At most three messages per server are encoded: one that is being written, one that is ready to
+  // be written, and one that is queued.
   EXPECT_GT(encoded_bytes, 0u);
   EXPECT_LE(encoded_bytes, 2 * 3 * (kMessageBytes + 4096));
   for (uint32_t s = 0; s < 2; ++s) {

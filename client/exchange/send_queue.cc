@@ -40,8 +40,8 @@ void SendQueue::Queue(Slot& slot) {
 
 void SendQueue::Seed(ShardId shard) {
   Slot& slot = *Find(shard);
-  slot.seed = true;
-  Queue(slot);
+  if (slot.has_parameters || std::exchange(slot.seed_queued, true)) return;
+  unsent_seeds_.push_back(static_cast<size_t>(&slot - slots_.data()));
 }
 
 void SendQueue::Read(ShardId shard, Step step) {
@@ -59,24 +59,36 @@ void SendQueue::Push(PushEntry push) {
 
 bool SendQueue::FillMessage(const Replica& replica, std::optional<CodecId> pull,
                             WorkerFrame& frame) {
-  size_t bytes = 0;
-  bool any = false;
+  size_t bytes = AddSeeds(replica, frame);
+  bool any = !frame.seeds.empty();
   while (!unsent_.empty()) {
     Slot& slot = slots_[unsent_.front()];
-    // The first entry of a message may exceed the limit, because the payload of the largest shard
-    // does.
+    // The first entry of a message may exceed the message's size limit, because the payload of the
+    // largest shard alone exceeds this limit.
     const size_t more = slot.push.has_value() ? slot.push->payload.size() : 0;
     if (any && bytes + more > kMessageBytes) break;
     unsent_.pop_front();
     slot.queued = false;
     SetQueuedBytes(slot, 0);
-    if (!slot.push.has_value() && !slot.read.has_value()) continue;  // entry was already answered
+    // Skips entries that were answered after they were queued.
+    if (!slot.push.has_value() && !slot.read.has_value()) continue;
     AddEntries(slot, replica, pull, frame);
-    if (slot.seed) bytes += frame.seeds.back().payload.size();
     bytes += more;
     any = true;
   }
   return any;
+}
+
+size_t SendQueue::AddSeeds(const Replica& replica, WorkerFrame& frame) {
+  size_t bytes = 0;
+  while (!unsent_seeds_.empty() && bytes < kMessageBytes) {
+    const Slot& slot = slots_[unsent_seeds_.front()];
+    unsent_seeds_.pop_front();
+    if (slot.has_parameters) continue;
+    frame.seeds.push_back({.shard = slot.shard, .payload = replica.SeedPayload(slot.shard)});
+    bytes += frame.seeds.back().payload.size();
+  }
+  return bytes;
 }
 
 void SendQueue::AddEntries(const Slot& slot, const Replica& replica, std::optional<CodecId> pull,
@@ -84,9 +96,6 @@ void SendQueue::AddEntries(const Slot& slot, const Replica& replica, std::option
   const Version held = replica.held_version(slot.shard);
   uint32_t codec = replica.holds(slot.shard) ? kReadDeltas : kReadPublished;
   if (pull.has_value()) codec = static_cast<uint32_t>(*pull);
-  if (slot.seed) {
-    frame.seeds.push_back({.shard = slot.shard, .payload = replica.SeedPayload(slot.shard)});
-  }
   if (slot.push.has_value()) {
     PushEntry push = *slot.push;
     push.held_version = held;
@@ -108,7 +117,7 @@ bool SendQueue::FinishRead(ShardId shard, Step step) {
   Slot* slot = Find(shard);
   if (slot == nullptr || slot->read != step) return false;
   slot->read.reset();
-  slot->seed = false;
+  slot->has_parameters = true;
   return true;
 }
 
@@ -124,8 +133,10 @@ bool SendQueue::HasPendingRead(ShardId shard) const {
 
 void SendQueue::ResendUnanswered() {
   unsent_.clear();
+  unsent_seeds_.clear();
   for (Slot& slot : slots_) {
     slot.queued = false;
+    slot.seed_queued = false;
     SetQueuedBytes(slot, 0);
   }
   for (Slot& slot : slots_) {

@@ -1,12 +1,13 @@
 // SendQueue: the seeds, pushes and reads for one server that are unsent or unanswered.
 //
-//   seed    the shard's initial values; kept until the shard's first parameters arrive
+//   seed    the shard's initial values, which the server has asked for; sent once
 //   push    kept, with its bytes, until its verdict arrives; also the read for the next step
 //   read    a request for parameters; kept until the parameters of its step arrive
 //
-// The queue contains shard numbers. A seed is encoded, and a read gets the version of the replica,
-// when the message is written. After a lost connection the queue sends all unanswered entries
-// again; a repeated push has the same bytes as before.
+// The queue stores shard numbers, not messages. It encodes the seeds, and enters the replica's
+// current versions in the reads, when it writes a message. After a lost connection the queue sends
+// all unanswered entries again, except seeds, which the server requests again if it needs them; a
+// repeated push has the same bytes as before.
 #ifndef THINWIRE_CLIENT_EXCHANGE_SEND_QUEUE_H_
 #define THINWIRE_CLIENT_EXCHANGE_SEND_QUEUE_H_
 
@@ -37,16 +38,17 @@ class SendQueue {
 
   bool owns(ShardId shard) const { return Find(shard) != nullptr; }
 
-  // Queues the initial values of SHARD. REQUIRES: SHARD is owned.
+  // Queues the initial values of SHARD, unless they were queued since the last lost connection or
+  // parameters of SHARD have arrived. REQUIRES: SHARD is owned.
   void Seed(ShardId shard);
   // Queues a read of SHARD for STEP, which replaces an earlier read of SHARD. REQUIRES: SHARD is
   // owned.
   void Read(ShardId shard, Step step);
   // Queues PUSH, which is also a read for the next step. REQUIRES: the shard of PUSH is owned, and
-  // no other push of it awaits a verdict.
+  // no other push of this shard awaits a verdict.
   void Push(PushEntry push);
 
-  bool has_unsent() const { return !unsent_.empty(); }
+  bool has_unsent() const { return !unsent_.empty() || !unsent_seeds_.empty(); }
   // Returns the total size of the payloads of unsent pushes, in bytes.
   size_t unsent_bytes() const { return unsent_bytes_; }
   // Adds the entries of the next message to FRAME and marks them as sent. Returns false if no entry
@@ -79,7 +81,8 @@ class SendQueue {
  private:
   struct Slot {
     ShardId shard;
-    bool seed = false;
+    bool seed_queued = false;     // since the last lost connection
+    bool has_parameters = false;  // the shard's first parameters have arrived
     bool queued = false;
     size_t queued_bytes = 0;
     std::optional<PushEntry> push;
@@ -90,12 +93,15 @@ class SendQueue {
   const Slot* Find(ShardId shard) const;
   void Queue(Slot& slot);
   void SetQueuedBytes(Slot& slot, size_t bytes);
+  // Adds unsent seeds to FRAME. Returns the size of their payloads in bytes.
+  size_t AddSeeds(const Replica& replica, WorkerFrame& frame);
   void AddEntries(const Slot& slot, const Replica& replica, std::optional<CodecId> pull,
                   WorkerFrame& frame);
 
   std::vector<Slot> slots_;
-  std::deque<size_t> unsent_;  // indices in slots_ of the slots to send
-  size_t unsent_bytes_ = 0;    // the sum of queued_bytes over all slots
+  std::deque<size_t> unsent_;        // indices in slots_ of the slots to send
+  std::deque<size_t> unsent_seeds_;  // indices in slots_ of the seeds to send
+  size_t unsent_bytes_ = 0;          // the sum of queued_bytes over all slots
 };
 
 }  // namespace thinwire::client

@@ -109,6 +109,33 @@ TEST_F(SendQueueTest, AfterALossUnjudgedPushesAreSentAgainWithTheSameBytes) {
                                        .read_codec = static_cast<uint32_t>(kCodec)}));
 }
 
+TEST_F(SendQueueTest, ASeedIsSentOncePerConnectionAndWithoutItsRead) {
+  queue_.Read(ShardId{2}, Step{0});
+  EXPECT_EQ(Next().reads.size(), 1u);
+  queue_.Seed(ShardId{2});
+  queue_.Seed(ShardId{2});
+  EXPECT_TRUE(queue_.has_unsent());
+  const WorkerFrame seed = Next();
+  ASSERT_EQ(seed.seeds.size(), 1u);
+  EXPECT_EQ(seed.seeds[0].shard, ShardId{2});
+  EXPECT_EQ(seed.seeds[0].payload, replica_.SeedPayload(ShardId{2}));
+  EXPECT_TRUE(seed.reads.empty());
+  queue_.Seed(ShardId{2});
+  EXPECT_FALSE(queue_.has_unsent());
+
+  // After a loss the server decides again which worker sends the values.
+  queue_.ResendUnanswered();
+  const WorkerFrame again = Next();
+  EXPECT_TRUE(again.seeds.empty());
+  EXPECT_EQ(again.reads.size(), 1u);
+  queue_.Seed(ShardId{2});
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{0}));
+  Next();
+  EXPECT_FALSE(any_) << "another worker has sent the values";
+  queue_.Seed(ShardId{2});
+  EXPECT_FALSE(queue_.has_unsent());
+}
+
 TEST_F(SendQueueTest, UnsentBytesCountUnsentPushes) {
   queue_.Push(PushOf(2, 7, 100));
   queue_.Read(ShardId{6}, Step{7});
@@ -148,21 +175,6 @@ TEST_F(SendQueueTest, AReadFinishesOnceAndOnlyForItsStep) {
   EXPECT_TRUE(queue_.FinishRead(ShardId{2}, Step{9}));
   EXPECT_FALSE(queue_.FinishRead(ShardId{2}, Step{9}));
   EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));
-}
-
-TEST_F(SendQueueTest, SeedsAreSentWithTheirReadsUntilTheFirstAnswer) {
-  queue_.Seed(ShardId{0});
-  queue_.Read(ShardId{0}, Step{0});
-  queue_.Read(ShardId{2}, Step{0});
-  const WorkerFrame frame = Next();
-  ASSERT_EQ(frame.seeds.size(), 1u);
-  EXPECT_EQ(frame.seeds[0].payload, replica_.SeedPayload(ShardId{0}));
-  EXPECT_EQ(frame.reads.size(), 2u);
-  queue_.ResendUnanswered();
-  EXPECT_EQ(Next().seeds.size(), 1u);
-  ASSERT_TRUE(queue_.FinishRead(ShardId{0}, Step{0}));
-  queue_.ResendUnanswered();
-  EXPECT_TRUE(Next().seeds.empty());
 }
 
 TEST_F(SendQueueTest, AnEntryThatIsAnsweredWhileQueuedIsNotSent) {

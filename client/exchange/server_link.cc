@@ -14,8 +14,6 @@
 namespace thinwire::client {
 namespace {
 
-constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
-constexpr absl::Duration kLargestBackoff = absl::Seconds(2);
 constexpr absl::Duration kLongestHeartbeatTimeout = absl::Seconds(2);
 
 }  // namespace
@@ -26,8 +24,9 @@ absl::Status FencedError(WorkerId worker) {
 }
 
 // One stream to the server. OpenStream passes the stream's events from the transport's threads to
-// the loop. It keeps one message ready, which it writes as soon as the previous message is written,
-// without waiting for the loop. Write, ReadNext and has_room are called on the loop.
+// the link's event loop. OpenStream keeps one message ready and writes this message as soon as the
+// previous one is written, without waiting for the loop. Only tasks of the loop call Write,
+// ReadNext and has_room.
 class ServerLink::OpenStream final : public StreamObserver {
  public:
   OpenStream(ServerLink& link, uint64_t serial) : link_(link), serial_(serial) {}
@@ -66,7 +65,7 @@ class ServerLink::OpenStream final : public StreamObserver {
       frame = std::exchange(ready_, ByteChain());
       writing_ = !frame.empty();
     }
-    // stream_ is not destroyed yet, because its destructor waits until this call has returned.
+    // stream_ still exists: its destructor waits until this call of OnWritten has returned.
     if (!frame.empty()) stream_->Write(std::move(frame));
     link_.parts_.loop->Post([&link = link_, serial = serial_] { link.OnWritten(serial); });
   }
@@ -100,21 +99,15 @@ ServerLink::ServerLink(const ExchangeParts& parts, ServerId server, const JoinRe
       observer_(observer),
       queue_(parts.partition.ShardsOf(server)),
       liveness_(parts.options.silence, parts.loop->Now()),
-      jitter_(server.value + 1) {
-  for (const ShardState& state : reply.shards()) {
-    const ShardId shard{state.shard()};
-    if (!state.seeded() && queue_.owns(shard)) queue_.Seed(shard);
-  }
-}
+      backoff_(parts.options.worker, server) {}
 
 ServerLink::~ServerLink() { Close(); }
 
 void ServerLink::SendQueued() {
-  if (closed_ || reopening_) return;
+  if (closed_ || reopening_ || resumed_.has_value()) return;
   if (stream_ == nullptr) {
     if (!queue_.has_unsent()) return;
-    stream_ = std::make_unique<OpenStream>(*this, ++serial_);
-    stream_->Open();
+    OpenNewStream();
   }
   while (stream_->has_room()) {
     ByteChain message = NextMessage();
@@ -123,11 +116,20 @@ void ServerLink::SendQueued() {
   }
 }
 
+void ServerLink::OpenNewStream() {
+  stream_ = std::make_unique<OpenStream>(*this, ++serial_);
+  stream_->Open();
+}
+
+WorkerFrame ServerLink::EmptyFrame() const {
+  return {.worker = parts_.options.worker,
+          .incarnation = incarnation_,
+          .generation = generation_,
+          .epoch = epoch_};
+}
+
 ByteChain ServerLink::NextMessage() {
-  WorkerFrame frame{.worker = parts_.options.worker,
-                    .incarnation = incarnation_,
-                    .generation = generation_,
-                    .epoch = epoch_};
+  WorkerFrame frame = EmptyFrame();
   if (!queue_.FillMessage(parts_.replica, parts_.options.pull, frame)) return ByteChain();
   if (parts_.tuner != nullptr) {
     size_t pushed_bytes = 0;
@@ -135,6 +137,10 @@ ByteChain ServerLink::NextMessage() {
     parts_.tuner->meter().Sent(pushed_bytes, parts_.loop->Now());
   }
   observer_.OnQueueRoom();
+  return ToBytes(frame);
+}
+
+ByteChain ServerLink::ToBytes(const WorkerFrame& frame) {
   ByteChain bytes = WriteFrame(frame);
   parts_.report.Count(WorkerCounters::kSentBytesFieldNumber, bytes.size());
   return bytes;
@@ -148,7 +154,8 @@ void ServerLink::OnWritten(uint64_t serial) {
 
 void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
   if (closed_ || serial != serial_) return;
-  failed_count_ = 0;
+  failed_ = false;
+  backoff_.Reset();
   // Requests one more message, which arrives while the current message is decoded. Requests for
   // more messages could make the queue of received messages grow without limit.
   stream_->ReadNext();
@@ -165,12 +172,17 @@ void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
     return;
   }
   observer_.OnMessage(*this, *message);
+  for (const WaitingEntry& entry : message->waits) {
+    if (entry.seed && queue_.owns(entry.shard)) queue_.Seed(entry.shard);
+  }
+  SendQueued();
 }
 
 absl::Status ServerLink::CheckRun(Generation generation, Epoch epoch) const {
   if (epoch != epoch_) {
-    return absl::AbortedError(absl::StrCat(parts_.transport.NameOf(server_),
-                                           ": restarted and lost its parameters (expected epoch ",
+    return absl::AbortedError(absl::StrCat(parts_.transport.NameOf(server_), ": server ",
+                                           server_.value,
+                                           " lost its state: it was restarted (expected epoch ",
                                            epoch_.value, ", got ", epoch.value, ")"));
   }
   if (generation != generation_) {
@@ -189,8 +201,8 @@ void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
   parts_.report.Count(WorkerCounters::kReconnectsFieldNumber);
   if (parts_.tuner != nullptr) parts_.tuner->meter().Lost();
   liveness_.StreamLost(parts_.loop->Now(), status);
-  // A restarted server and a server that fenced this worker refuse the stream with
-  // FailedPrecondition. The reply to the next heartbeat distinguishes the two cases.
+  // FailedPrecondition has two causes: the server has restarted, or another process has taken this
+  // worker's number. The reply to the next heartbeat distinguishes the two cases.
   if (!IsRetryable(status) && !absl::IsFailedPrecondition(status)) {
     observer_.OnFailure(WithServerName(parts_.transport, server_, status));
     return;
@@ -199,20 +211,22 @@ void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
 }
 
 void ServerLink::Reopen() {
-  const absl::Duration wait = Backoff();
-  ++failed_count_;
+  const absl::Duration wait = std::exchange(failed_, true) ? backoff_.Next() : absl::ZeroDuration();
   reopening_ = true;
   parts_.loop->PostAt(parts_.loop->Now() + wait, [this] {
     reopening_ = false;
+    if (closed_) return;
+    OpenNewStream();
+    // A worker that computes has nothing to send. It opens the stream all the same, because a
+    // server that accepts no stream counts as lost.
+    if (!queue_.has_unsent()) stream_->Write(ToBytes(EmptyFrame()));
     SendQueued();
   });
 }
 
-absl::Duration ServerLink::Backoff() {
-  if (failed_count_ == 0) return absl::ZeroDuration();
-  const int doublings = std::min(failed_count_ - 1, 10);
-  const absl::Duration longest = std::min(kFirstBackoff * (1 << doublings), kLargestBackoff);
-  return longest * std::uniform_real_distribution<double>(0, 1)(jitter_);
+void ServerLink::Resume() {
+  resumed_ = parts_.loop->Now();
+  liveness_.Restart(*resumed_);
 }
 
 void ServerLink::Close() {
@@ -237,11 +251,11 @@ void ServerLink::SendHeartbeat() {
 
 void ServerLink::OnHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatReply>& reply) {
   if (closed_) return;
-  CheckHeartbeat(reply);
+  CheckHeartbeat(sent, reply);
   parts_.loop->PostAt(sent + heartbeat_interval_, [this] { SendHeartbeat(); });
 }
 
-void ServerLink::CheckHeartbeat(const absl::StatusOr<HeartbeatReply>& reply) {
+void ServerLink::CheckHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatReply>& reply) {
   if (!reply.ok()) {
     liveness_.HeartbeatFailed(reply.status());
     if (!IsRetryable(reply.status())) {
@@ -253,6 +267,10 @@ void ServerLink::CheckHeartbeat(const absl::StatusOr<HeartbeatReply>& reply) {
   absl::Status same = CheckRun(Generation{reply->generation()}, Epoch{reply->epoch()});
   if (!same.ok()) return observer_.OnFailure(std::move(same));
   if (reply->fenced()) return observer_.OnFailure(FencedError(parts_.options.worker));
+  if (resumed_.has_value() && sent >= *resumed_) {
+    resumed_.reset();
+    SendQueued();
+  }
   if (server_ != ServerId{0}) return;  // only server 0, the lead, knows all live workers
   std::vector<WorkerId> live;
   for (const uint32_t worker : reply->live()) live.push_back(WorkerId{worker});

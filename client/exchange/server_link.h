@@ -1,13 +1,18 @@
-// ServerLink: the client's state for one server: the server's epoch, the queue of unsent and
-// unanswered messages, the stream, the heartbeats, and the server's liveness.
+// ServerLink: the client's state for one server: the server's epoch (identifies one start of the
+// server's process), the queue of unsent and unanswered messages, the stream, the heartbeats, and
+// the server's liveness.
 //
 //   SendQueue -> NextMessage -> stream -> server -> stream -> OnFrame -> Observer::OnMessage
 //
 // The link opens a stream when the queue has an entry to send. After the stream is lost, the link
-// sends all unanswered entries again over a new stream. It opens the new stream at once after the
-// first loss. After each further loss it waits 100 ms, doubled each time up to 2 s and jittered,
-// until a received message proves that the stream works. At any time, at most one message is being
-// written and one more is ready to be written. One message is decoded while the next one arrives.
+// sends all unanswered entries again over a new stream, or an empty message if there are none: the
+// message proves that the server accepts the stream. The link opens the new stream at once after
+// the first loss, and after a random wait (client/transport/backoff.h) after each further loss. A
+// received message proves that the stream works, so the next loss counts as the first again. At any
+// time, at most one message is being written and one more is ready to be written. One message is
+// decoded while the next one arrives.
+//
+// The link uploads the initial values of a shard when the server asks for them.
 //
 // Each link has at most one pending heartbeat, and a slow server does not delay the heartbeats to
 // other servers.
@@ -16,7 +21,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <random>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,6 +29,7 @@
 #include "client/exchange/exchange_parts.h"
 #include "client/exchange/send_queue.h"
 #include "client/exchange/server_liveness.h"
+#include "client/transport/backoff.h"
 #include "common/byte_chain.h"
 #include "common/ids.h"
 #include "proto/control.pb.h"
@@ -34,11 +40,11 @@ namespace thinwire::client {
 // Returns the error of a worker whose number another process has taken.
 absl::Status FencedError(WorkerId worker);
 
-// Lives on its loop. Construct a link before the loop runs any task that uses it, and destroy it
-// after the loop has stopped.
+// Lives on the event loop `parts.loop`: only tasks of this loop call its functions. Construct a
+// link before the loop runs any task that uses it, and destroy it after the loop has stopped.
 class ServerLink {
  public:
-  // Receives the link's events. Called on the loop.
+  // Receives the link's events. All calls come from tasks of the link's event loop.
   class Observer {
    public:
     virtual ~Observer() = default;
@@ -51,8 +57,7 @@ class ServerLink {
     virtual void OnFailure(absl::Status failure) = 0;
   };
 
-  // REPLY: the server's reply to Join. The link uploads the initial values of the shards that have
-  // no values at the server. PARTS and OBSERVER must outlive the link.
+  // REPLY: the server's reply to Join. PARTS and OBSERVER must outlive the link.
   ServerLink(const ExchangeParts& parts, ServerId server, const JoinReply& reply,
              Incarnation incarnation, absl::Duration heartbeat_interval, Observer& observer);
   ~ServerLink();
@@ -67,24 +72,34 @@ class ServerLink {
   void StartHeartbeats() { SendHeartbeat(); }
   // Sends queued entries while the stream accepts messages.
   void SendQueued();
+  // Call this after the client's own process was suspended. Restarts the measurement of silence, and
+  // sends no entry before the server has answered a new heartbeat: another process may have taken
+  // the worker's number meanwhile, and the server may have been restarted.
+  void Resume();
   // Ends the stream and the heartbeats. The link cannot be used afterwards.
   void Close();
 
  private:
   class OpenStream;
 
+  void OpenNewStream();
+  // Returns the next message; empty if no entry is unsent.
   ByteChain NextMessage();
+  // Returns a message without entries.
+  WorkerFrame EmptyFrame() const;
+  // Returns the bytes of FRAME and counts them as sent.
+  ByteChain ToBytes(const WorkerFrame& frame);
   void OnFrame(uint64_t serial, const ByteChain& bytes);
   void OnWritten(uint64_t serial);
   void OnClosed(uint64_t serial, const absl::Status& status);
   void Reopen();
-  absl::Duration Backoff();
 
   void SendHeartbeat();
   void OnHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatReply>& reply);
-  void CheckHeartbeat(const absl::StatusOr<HeartbeatReply>& reply);
+  void CheckHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatReply>& reply);
 
-  // Returns an error if GENERATION or EPOCH differs from the one in the server's reply to Join.
+  // Returns an error if the job generation or the server epoch differs from the one in the server's
+  // reply to Join.
   absl::Status CheckRun(Generation generation, Epoch epoch) const;
 
   const ExchangeParts& parts_;
@@ -101,9 +116,10 @@ class ServerLink {
   uint64_t serial_ = 0;  // the current stream's number; events of earlier streams are ignored
   std::unique_ptr<OpenStream> stream_;
   bool reopening_ = false;
+  std::optional<absl::Time> resumed_;  // set until a heartbeat sent after this time is answered
   bool closed_ = false;
-  int failed_count_ = 0;  // number of streams lost since the last received message
-  std::minstd_rand jitter_;
+  bool failed_ = false;  // true if a stream was lost since the last received message
+  Backoff backoff_;
 };
 
 }  // namespace thinwire::client

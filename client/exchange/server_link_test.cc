@@ -57,6 +57,26 @@ TEST_F(ServerLinkTest, ALostStreamIsReopenedAndUnansweredPushesAreSentAgain) {
   loop_->Run([this] { EXPECT_TRUE(links_[0]->queue().unjudged().empty()); });
 }
 
+TEST_F(ServerLinkTest, ALostStreamIsReopenedAlthoughNothingIsQueued) {
+  PushAll(0);
+  WaitForVerdicts(shards_.size());
+  transport_.DropStreams(ServerId{0});
+  while (counters().reconnects() == 0) std::this_thread::yield();
+  // Returns true if the server will count as refusing streams unless the link opens one.
+  const auto lost = [this] {
+    bool outage = false;
+    loop_->Run([&] {
+      const absl::Time later = loop_->Now() + 2 * options_.silence;
+      links_[0]->liveness().HeartbeatAnswered(later);
+      outage = links_[0]->liveness().OutageAt(later).has_value();
+    });
+    return outage;
+  };
+  while (lost()) std::this_thread::yield();
+  EXPECT_EQ(servers_[0].stream_count(), 1);
+  EXPECT_EQ(counters().reconnects(), 1u);
+}
+
 TEST_F(ServerLinkTest, ARefusedStreamIsRetried) {
   transport_.Refuse(ServerId{0}, true);
   PushAll(0);
@@ -118,7 +138,7 @@ TEST_F(ServerLinkTest, AHeartbeatReportsARestart) {
   servers_[1].Restart(Epoch{2});
   loop_->Run([this] { links_[1]->StartHeartbeats(); });
   EXPECT_EQ(WaitForFailure(),
-            absl::AbortedError("server 1 (in process): restarted and lost its parameters "
+            absl::AbortedError("server 1 (in process): server 1 lost its state: it was restarted "
                                "(expected epoch 1, got 2)"));
 }
 
@@ -126,6 +146,25 @@ TEST_F(ServerLinkTest, AHeartbeatReportsAFencedWorker) {
   servers_[1].Fence();
   loop_->Run([this] { links_[1]->StartHeartbeats(); });
   EXPECT_EQ(WaitForFailure(), FencedError(WorkerId{2}));
+}
+
+TEST_F(ServerLinkTest, AResumedLinkSendsEntriesWhenAHeartbeatIsAnswered) {
+  loop_->Run([this] { links_[0]->Resume(); });
+  PushAll(0);
+  transport_.Hold(ServerId{0}, false);  // returns after all earlier messages have been delivered
+  EXPECT_TRUE(servers_[0].pushes().empty());
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  WaitForVerdicts(shards_.size());
+}
+
+TEST_F(ServerLinkTest, AResumedLinkOfAFencedWorkerSendsNothing) {
+  servers_[0].Fence();
+  loop_->Run([this] { links_[0]->Resume(); });
+  PushAll(0);
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  EXPECT_EQ(WaitForFailure(), FencedError(WorkerId{2}));
+  transport_.Hold(ServerId{0}, false);  // returns after all earlier messages have been delivered
+  EXPECT_TRUE(servers_[0].pushes().empty());
 }
 
 // A server that answers every frame with bytes that are not a valid message.

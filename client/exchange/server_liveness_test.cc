@@ -66,6 +66,19 @@ TEST(ServerLivenessTest, AStreamThatIsAcceptedAndLostAtOnceDoesNotEndTheOutage) 
   EXPECT_TRUE(liveness.OutageAt(At(11.5)).has_value());
 }
 
+// A worker that computes sends one message over a new stream and receives none.
+TEST(ServerLivenessTest, AnAcceptedMessageOnANewStreamEndsTheOutage) {
+  ServerLiveness liveness(kLimit, At(0));
+  liveness.StreamLost(At(1), Refused());
+  liveness.MessageAccepted(At(1));
+  liveness.HeartbeatAnswered(At(60));
+  EXPECT_FALSE(liveness.OutageAt(At(60)).has_value());
+  liveness.StreamLost(At(60), Refused());
+  liveness.HeartbeatAnswered(At(71));
+  EXPECT_FALSE(liveness.OutageAt(At(70)).has_value()) << "the later loss counts";
+  EXPECT_TRUE(liveness.OutageAt(At(71)).has_value());
+}
+
 TEST(ServerLivenessTest, AReceivedMessageEndsTheOutage) {
   ServerLiveness liveness(kLimit, At(0));
   liveness.StreamLost(At(1), Refused());

@@ -7,7 +7,7 @@ namespace {
 
 std::string Cause(const WaitingEntry& entry) {
   std::string cause = absl::StrCat("step ", entry.step.value, ": waits for ");
-  if (entry.unseeded) return cause + "first values";
+  if (entry.unseeded) return cause + "a worker to send the first values";
   if (entry.wanted > 0) {
     absl::StrAppend(&cause, "workers, ", entry.live, " of ", entry.wanted, " joined");
     return cause;

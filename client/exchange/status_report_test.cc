@@ -38,7 +38,7 @@ TEST(WaitingReadsTest, AShardThatIsNotOpenNamesItsCause) {
   waits.Add({.shard = ShardId{0}, .live = 1, .wanted = 2});
   waits.Add({.shard = ShardId{1}, .unseeded = true, .live = 1, .wanted = 2});
   EXPECT_EQ(waits.Text(),
-            "step 0: waits for first values (shard 1); "
+            "step 0: waits for a worker to send the first values (shard 1); "
             "step 0: waits for workers, 1 of 2 joined (shard 0)");
 }
 

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "common/status_macros.h"
+
 namespace thinwire::client {
 
-StepProgress::StepProgress(const Partition& partition)
-    : tensors_of_shard_(partition.shard_count()),
+StepProgress::StepProgress(const Partition& partition, absl::Duration stop_grace)
+    : stop_grace_(stop_grace),
+      tensors_of_shard_(partition.shard_count()),
       missing_(partition.shard_count(), false),
       missing_of_tensor_(partition.tensors().size(), 0) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
@@ -50,41 +54,53 @@ void StepProgress::Fail(absl::Status failure) {
   if (failure_.ok()) failure_ = std::move(failure);
 }
 
+void StepProgress::Stop() {
+  absl::MutexLock lock(&mu_);
+  stopped_ = true;
+}
+
 void StepProgress::BeginStep() {
   absl::MutexLock lock(&mu_);
   encoded_ = false;
   next_.reset();
 }
 
+absl::Status StepProgress::Wait(absl::FunctionRef<bool()> ready, bool for_pushes) {
+  const auto ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ready() || !failure_.ok(); };
+  const auto interrupted = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ended() || stopped_; };
+  mu_.Await(absl::Condition(&interrupted));
+  if (!ended() && for_pushes) {
+    if (!grace_end_.has_value()) grace_end_ = absl::Now() + stop_grace_;
+    mu_.AwaitWithDeadline(absl::Condition(&ended), *grace_end_);
+  }
+  if (!failure_.ok()) return failure_;
+  return ready() ? absl::OkStatus() : absl::CancelledError("stopped");
+}
+
 absl::Status StepProgress::WaitTensor(uint32_t tensor) {
   const auto ready = [this, tensor]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return missing_of_tensor_[tensor] == 0 || !failure_.ok();
+    return missing_of_tensor_[tensor] == 0;
   };
-  absl::MutexLock lock(&mu_, absl::Condition(&ready));
-  return failure_;
+  absl::MutexLock lock(&mu_);
+  return Wait(ready, /*for_pushes=*/false);
 }
 
 absl::Status StepProgress::WaitAll() {
-  const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return missing_count_ == 0 || !failure_.ok();
-  };
-  absl::MutexLock lock(&mu_, absl::Condition(&ready));
-  return failure_;
+  const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return missing_count_ == 0; };
+  absl::MutexLock lock(&mu_);
+  return Wait(ready, /*for_pushes=*/false);
 }
 
 absl::Status StepProgress::WaitEncoded() {
-  const auto ready = [this]()
-                         ABSL_SHARED_LOCKS_REQUIRED(mu_) { return encoded_ || !failure_.ok(); };
-  absl::MutexLock lock(&mu_, absl::Condition(&ready));
-  return failure_;
+  const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return encoded_; };
+  absl::MutexLock lock(&mu_);
+  return Wait(ready, /*for_pushes=*/true);
 }
 
 absl::StatusOr<Step> StepProgress::WaitNext() {
-  const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return next_.has_value() || !failure_.ok();
-  };
-  absl::MutexLock lock(&mu_, absl::Condition(&ready));
-  if (!failure_.ok()) return failure_;
+  const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return next_.has_value(); };
+  absl::MutexLock lock(&mu_);
+  RETURN_IF_ERROR(Wait(ready, /*for_pushes=*/true));
   return *next_;
 }
 

@@ -1,5 +1,9 @@
 // StepProgress: synchronizes the training thread with the client's event loop. The loop reports
 // progress; the training thread waits for it. The first failure ends every wait, permanently.
+//
+// After Stop, the waits for parameters, which may depend on other workers, end at once. The waits
+// for the pushes of the current step depend on the servers only and end after a grace period, so
+// that a stopped worker normally completes its step.
 #ifndef THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_
 #define THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_
 
@@ -8,9 +12,11 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/partition.h"
 
@@ -19,7 +25,7 @@ namespace thinwire::client {
 // Thread-safe.
 class StepProgress {
  public:
-  explicit StepProgress(const Partition& partition);
+  StepProgress(const Partition& partition, absl::Duration stop_grace);
 
   // The event loop calls the five functions below.
   //
@@ -34,6 +40,11 @@ class StepProgress {
   // Ends all waits with FAILURE. Only the first call has an effect. REQUIRES: FAILURE is not OK.
   void Fail(absl::Status failure);
 
+  // Ends all waits that would block, now and in the future, with Cancelled: WaitTensor and WaitAll
+  // at once, WaitEncoded and WaitNext `stop_grace` after the first of them. Any thread may call
+  // Stop.
+  void Stop();
+
   // The training thread calls the functions below. The waits return the failure, if there is one.
   void BeginStep();
   absl::Status WaitTensor(uint32_t tensor);
@@ -43,16 +54,27 @@ class StepProgress {
   absl::Status failure() const;
 
  private:
+  // Blocks until READY returns true, a failure, or the end of the wait after Stop. FOR_PUSHES: the
+  // wait ends at the end of the grace period instead of at once.
+  absl::Status Wait(absl::FunctionRef<bool()> ready, bool for_pushes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const absl::Duration stop_grace_;
   // For each shard, the tensors of which the shard contains values.
   std::vector<std::vector<uint32_t>> tensors_of_shard_;
 
   mutable absl::Mutex mu_;
-  std::vector<bool> missing_ ABSL_GUARDED_BY(mu_);                // true for awaited shards
-  std::vector<uint32_t> missing_of_tensor_ ABSL_GUARDED_BY(mu_);  // missing shards of each tensor
+  // For each shard, true if its parameters are requested and have not arrived.
+  std::vector<bool> missing_ ABSL_GUARDED_BY(mu_);
+  // For each tensor, the number of its shards whose parameters are requested and have not arrived.
+  std::vector<uint32_t> missing_of_tensor_ ABSL_GUARDED_BY(mu_);
   uint32_t missing_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool encoded_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Step> next_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  // The end of the grace period, which begins with the first wait for pushes after Stop.
+  std::optional<absl::Time> grace_end_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace thinwire::client

@@ -7,6 +7,8 @@
 namespace thinwire::client {
 namespace {
 
+constexpr absl::Duration kGrace = absl::InfiniteDuration();
+
 // Two matrices, each with its own shards, and two vectors that share a shard.
 Partition TwoLayers() {
   return *Partition::Make({{"w1", {100, 80}}, {"b1", {80}}, {"w2", {80, 10}}, {"b2", {10}}}, 4096,
@@ -15,11 +17,11 @@ Partition TwoLayers() {
 
 TEST(StepProgressTest, ATensorIsReadyWhenItsLastShardHasArrived) {
   const Partition partition = TwoLayers();
-  StepProgress progress(partition);
+  StepProgress progress(partition, kGrace);
   const std::vector<ShardId> shards = partition.ShardsOfTensor(0);
   ASSERT_EQ(shards.size(), 2u);
   for (const ShardId shard : shards) progress.ExpectShard(shard);
-  progress.ExpectShard(shards[0]);  // a repeated call has no effect
+  progress.ExpectShard(shards[0]);  // repeats the call, which has no effect
   EXPECT_TRUE(progress.WaitTensor(1).ok()) << "the other tensor is ready";
   std::thread loop([&] {
     for (const ShardId shard : shards) progress.ShardArrived(shard);
@@ -31,7 +33,7 @@ TEST(StepProgressTest, ATensorIsReadyWhenItsLastShardHasArrived) {
 
 TEST(StepProgressTest, VectorsThatShareAShardArriveTogether) {
   const Partition partition = TwoLayers();
-  StepProgress progress(partition);
+  StepProgress progress(partition, kGrace);
   ASSERT_EQ(partition.ShardsOfTensor(1), partition.ShardsOfTensor(3));
   progress.ExpectShard(partition.ShardsOfTensor(1)[0]);
   progress.ShardArrived(partition.ShardsOfTensor(3)[0]);
@@ -40,7 +42,7 @@ TEST(StepProgressTest, VectorsThatShareAShardArriveTogether) {
 }
 
 TEST(StepProgressTest, WaitNextReturnsTheNextStep) {
-  StepProgress progress(TwoLayers());
+  StepProgress progress(TwoLayers(), kGrace);
   progress.BeginStep();
   progress.StepEncoded();
   progress.StepJudged(Step{8});
@@ -49,7 +51,7 @@ TEST(StepProgressTest, WaitNextReturnsTheNextStep) {
 }
 
 TEST(StepProgressTest, TheFirstFailureEndsEveryWait) {
-  StepProgress progress(TwoLayers());
+  StepProgress progress(TwoLayers(), kGrace);
   progress.BeginStep();
   progress.ExpectShard(ShardId{0});
   std::thread loop([&] {
@@ -61,6 +63,46 @@ TEST(StepProgressTest, TheFirstFailureEndsEveryWait) {
   EXPECT_EQ(progress.WaitAll(), absl::UnavailableError("server 1"));
   EXPECT_EQ(progress.WaitTensor(0), absl::UnavailableError("server 1"));
   loop.join();
+}
+
+TEST(StepProgressTest, AStopEndsWaitsForParametersAtOnce) {
+  const Partition partition = TwoLayers();
+  StepProgress progress(partition, kGrace);
+  progress.ExpectShard(partition.ShardsOfTensor(0)[0]);
+  std::thread stopper([&] { progress.Stop(); });
+  EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
+  EXPECT_EQ(progress.WaitTensor(0), absl::CancelledError("stopped"));
+  EXPECT_TRUE(progress.WaitTensor(2).ok()) << "the parameters of the tensor have arrived";
+  stopper.join();
+}
+
+TEST(StepProgressTest, APushInFlightIsAwaitedAfterAStop) {
+  StepProgress progress(TwoLayers(), kGrace);
+  progress.BeginStep();
+  progress.Stop();
+  std::thread loop([&] {
+    progress.StepEncoded();
+    progress.StepJudged(Step{8});
+  });
+  EXPECT_TRUE(progress.WaitEncoded().ok());
+  EXPECT_EQ(*progress.WaitNext(), Step{8});
+  loop.join();
+}
+
+TEST(StepProgressTest, AStoppedWaitForPushesEndsAfterTheGracePeriod) {
+  StepProgress progress(TwoLayers(), absl::ZeroDuration());
+  progress.BeginStep();
+  progress.Stop();
+  EXPECT_EQ(progress.WaitEncoded(), absl::CancelledError("stopped"));
+  EXPECT_EQ(progress.WaitNext().status(), absl::CancelledError("stopped"));
+}
+
+TEST(StepProgressTest, AFailureIsReportedAlsoAfterAStop) {
+  StepProgress progress(TwoLayers(), kGrace);
+  progress.ExpectShard(ShardId{0});
+  progress.Stop();
+  progress.Fail(absl::UnavailableError("server 1"));
+  EXPECT_EQ(progress.WaitAll(), absl::UnavailableError("server 1"));
 }
 
 }  // namespace

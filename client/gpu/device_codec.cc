@@ -25,13 +25,16 @@ std::optional<SparseEncoder> MakeSparseEncoder(const CodecSpec& spec) {
 
 }  // namespace
 
+absl::Status CheckDeviceEncoder(const CodecRow& row) {
+  if (row.has_device_encoder) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      std::string(row.name), ": no GPU encoder (expected a codec with one, such as fp8_e4m3)"));
+}
+
 absl::StatusOr<std::unique_ptr<const DeviceCodec>> DeviceCodec::Make(const CodecSpec& spec) {
   ASSIGN_OR_RETURN(std::unique_ptr<const Codec> twin, MakeCodec(spec));
   for (const CodecId id : {spec.id, DenseSpec(spec).id}) {
-    const CodecRow& row = RowOf(id);
-    if (row.has_device_encoder) continue;
-    return absl::UnimplementedError(absl::StrCat(
-        std::string(row.name), ": no GPU encoder (expected a codec with one, such as fp8_e4m3)"));
+    RETURN_IF_ERROR(CheckDeviceEncoder(RowOf(id)));
   }
   return std::unique_ptr<const DeviceCodec>(new DeviceCodec(spec, std::move(twin)));
 }

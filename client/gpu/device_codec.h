@@ -16,14 +16,19 @@
 #include <optional>
 #include <span>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/gpu/dense_encode.h"
 #include "client/gpu/sparse_encode.h"
 #include "common/codec/codec.h"
+#include "common/codec/table.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"
 
 namespace thinwire::client::gpu {
+
+// Returns Unimplemented if the codec of ROW has no GPU encoder.
+absl::Status CheckDeviceEncoder(const CodecRow& row);
 
 class DeviceCodec {
  public:
@@ -47,8 +52,9 @@ class DeviceCodec {
 
   // Launches the encoding of v = residual + gradient and sets the residual to v minus the decoded
   // payload. If RESIDUAL is empty, encodes the gradient alone. Writes the payload to OUT and its
-  // length to SIZE. THRESHOLD points to one word per shard, initially 0, from which topk predicts
-  // the shard's next threshold; it may be null if RESIDUAL is empty.
+  // length to SIZE. THRESHOLD points to a word that belongs to the shard, initially 0, in which
+  // topk stores its prediction of the shard's next threshold. THRESHOLD may be null if RESIDUAL is
+  // empty.
   //
   // REQUIRES: all arrays and words are in GPU memory; the values are finite and fewer than 2^30;
   // WORKSPACE has WorkspaceBytes(count) bytes and begins at a multiple of 256 bytes; OUT has
@@ -61,7 +67,7 @@ class DeviceCodec {
  private:
   DeviceCodec(const CodecSpec& spec, std::unique_ptr<const Codec> twin);
 
-  // Returns true if shards of COUNT values are sent as dense payloads. Like the twin, a sparse
+  // Returns true if shards of COUNT values are sent as dense payloads. Like the CPU codec, a topk
   // codec sends a dense payload if a sparse payload would not be shorter.
   bool SendsDense(size_t count) const;
 

@@ -30,7 +30,8 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
     codec_ = *std::move(made);
   }
 
-  // The feedback state of a shard, once on the GPU and once on the host.
+  // The feedback state of a shard: one copy on the GPU, for the GPU codec, and one copy on the
+  // host, for the CPU codec.
   struct Shard {
     explicit Shard(size_t count, const kernels::cuda::Stream& stream)
         : residual(count),
@@ -51,7 +52,7 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
     want.resize(shard == nullptr ? codec_->twin().Encode(gradient, keys, want)
                                  : codec_->twin().EncodeFeedback(gradient, shard->residual, keys,
                                                                  shard->memory, want));
-    // The tests use keys.per_worker also to vary the alignment of the arrays.
+    // Derives the alignment of the arrays from keys.per_worker, so that the alignment varies.
     DeviceArray<float> device_gradient(gradient, stream_, keys.per_worker % 4);
     DeviceArray<std::byte> workspace(codec_->WorkspaceBytes(count), stream_);
     DeviceArray<std::byte> out(codec_->MaxPayloadBytes(count), stream_, keys.per_worker % 16);
@@ -61,7 +62,7 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
                           keys, shard == nullptr ? nullptr : shard->threshold.data(),
                           workspace.span(), out.span(), size.data(), stream_));
     std::vector<std::byte> got = out.Read();
-    workspace.Read();  // checks that no kernel wrote past the end
+    workspace.Read();  // Read checks that no kernel wrote past the end of the array
     if (shard != nullptr) shard->threshold.Read();
     ASSERT_EQ(size.Read()[0], want.size());
     if (codec_->HasOneLength(count)) {
@@ -121,6 +122,13 @@ TEST_P(DeviceCodecTest, PayloadsOfALargeShardEqualTheTwins) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, DeviceCodecTest, testing::ValuesIn(AllCodecSpecs()),
                          [](const auto& param) { return SpecName(param.param); });
+
+TEST(DeviceCodecSpecTest, ACodecWithoutAGpuEncoderIsRefused) {
+  const absl::Status status = CheckDeviceEncoder({.name = "host_only"});
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(status.message().find("host_only: no GPU encoder"), std::string::npos) << status;
+  EXPECT_TRUE(CheckDeviceEncoder(RowOf(CodecId::kTopK)).ok());
+}
 
 TEST(DeviceCodecSpecTest, AnInvalidSpecIsRefused) {
   const auto made = DeviceCodec::Make({.id = CodecId::kTopK, .density = 2});

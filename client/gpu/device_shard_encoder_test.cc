@@ -62,8 +62,8 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
                               *gpu->MakeEncoder(partition_, options_));
   }
 
-  // Encodes a step with both encoders, expects equal pushes, and reports verdicts. The GPU encoder
-  // begins a shard before it finishes the previous one.
+  // Encodes a step with the encoder on the GPU and the encoder on the host, expects equal pushes,
+  // and reports verdicts. The GPU encoder begins a shard before it finishes the previous one.
   void RunStep(uint64_t step, PushEncoder& host, PushEncoder& device) {
     const Gradients gradients(step, stream_);
     const float factor = step % 3 == 1 ? 0.37f : 1;
@@ -87,8 +87,8 @@ class DeviceShardEncoderTest : public kernels::cuda::CudaTest {
     while (device.may_finish()) finish();
   }
 
-  // Reports the verdict of PUSH to both encoders. Some pushes are late; some accepted pushes have
-  // unselected values, which are returned.
+  // Reports the verdict of PUSH to the encoder on the GPU and the encoder on the host. Some pushes
+  // are late; some accepted pushes have unselected values, which are returned.
   void Judge(const PushEntry& push, PushEncoder& host, PushEncoder& device) {
     const uint64_t draw = push.step.value * 3 + push.shard.value;
     if (draw % 5 == 0) {
@@ -164,7 +164,7 @@ TEST_F(DeviceShardEncoderTest, EachResumesFromTheOthersResidualFile) {
   const ResidualOwner owner = {.job = "train", .worker = WorkerId{1}};
   const auto resume = [&](PushEncoder& from, PushEncoder& to) {
     const std::string path = ::testing::TempDir() + "/residuals";
-    Expect(WriteResiduals(path, owner, partition_, Step{4}, *from.residuals()));
+    Expect(WriteResiduals(path, owner, partition_, {RunId{1}, Step{4}}, *from.residuals()));
     Expect(to.Restore(*ReadResiduals(path, owner, partition_)));
   };
   const auto later_host = OnHost(), later_device = OnDevice();

@@ -21,8 +21,9 @@ absl::Status CheckOptions(const ClientOptions& options) {
     problems.Add("pull", absl::StrCat("not a codec of parameters (got ",
                                       std::string(CodecName(*options.pull)), ")"));
   }
-  for (const auto& [field, value] : {std::pair("silence", options.silence),
-                                     std::pair("heartbeat_interval", options.heartbeat_interval)}) {
+  for (const auto& [field, value] :
+       {std::pair("start_timeout", options.start_timeout), std::pair("silence", options.silence),
+        std::pair("heartbeat_interval", options.heartbeat_interval)}) {
     problems.Require(value > absl::ZeroDuration(), field, "above 0s", absl::FormatDuration(value));
   }
   return problems.ToStatus();

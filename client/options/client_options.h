@@ -32,7 +32,7 @@ struct ClientOptions {
   uint32_t server_count = 1;
   uint64_t shard_size = 0;        // values per shard; 0: chosen by Partition::Make
   uint64_t planned_examples = 0;  // examples of all workers in the whole run
-  uint64_t planned_steps = 0;     // steps of the whole run; only for the warm-up
+  uint64_t planned_steps = 0;     // steps of the whole run; used only for the warm-up
   CodecSpec push;
   // If set, the client chooses the push codec at run time, from `candidates` and fp32, and ignores
   // `push` and `warmup`. Candidates are in order of preference: the most exact first.
@@ -49,7 +49,15 @@ struct ClientOptions {
   // The allocator of all arrays with one element per parameter: replica, residuals and momentum.
   // Must outlive the client.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
-  absl::Duration silence = absl::Seconds(10);  // the client fails if a server is silent for longer
+  // Join calls a server that it cannot reach again for this long, so that workers may start before
+  // their servers.
+  absl::Duration start_timeout = absl::Seconds(60);
+  // The job's lease. If another process had the worker's number, Join waits up to one lease.
+  absl::Duration lease = absl::Seconds(10);
+  // The client fails if it receives nothing from a server for longer than this duration.
+  absl::Duration silence = absl::Seconds(10);
+  // After Stop, EndStep and NextStep wait at most this long for the pushes of the current step.
+  absl::Duration stop_grace = absl::Seconds(5);
   // The longest time between two heartbeats. Frequent heartbeats also keep gRPC's threads awake.
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
 };
@@ -62,7 +70,7 @@ absl::Status CheckOptions(const ClientOptions& options);
 struct GroupCodec {
   std::string group;  // "matrices", "convolutions" or "vectors"
   std::string codec;
-  std::string reason;  // explanation of the choice for a person
+  std::string reason;  // why the codec was chosen, as text for people
 
   bool operator==(const GroupCodec&) const = default;
 };

@@ -87,6 +87,16 @@ int FakeServer::leave_count() const {
   return leave_count_;
 }
 
+int FakeServer::heartbeat_count() const {
+  absl::MutexLock lock(&mu_);
+  return heartbeat_count_;
+}
+
+int FakeServer::stream_count() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int>(streams_.size());
+}
+
 int FakeServer::answer_count() const {
   absl::MutexLock lock(&mu_);
   return answer_count_;
@@ -107,7 +117,8 @@ ServerFrame FakeServer::NewFrame() const { return {.generation = kGeneration, .e
 void FakeServer::Frame(uint64_t stream, const ByteChain& bytes) {
   const absl::StatusOr<WorkerFrame> frame = ParseWorkerFrame(bytes);
   absl::MutexLock lock(&mu_);
-  if (!streams_.contains(stream)) return;  // the worker did not know yet that the stream had ended
+  // Drops a frame that the worker sent before it learned that the stream had ended.
+  if (!streams_.contains(stream)) return;
   if (!frame.ok() || frame->epoch != epoch_) {
     streams_.at(stream).close(frame.ok() ? absl::FailedPreconditionError("join again")
                                          : frame.status());
@@ -115,13 +126,13 @@ void FakeServer::Frame(uint64_t stream, const ByteChain& bytes) {
     return;
   }
   ServerFrame reply = NewFrame();
-  for (const SeedEntry& seed : frame->seeds) Take(seed);
+  for (const SeedEntry& seed : frame->seeds) Take(seed, reply);
   for (const PushEntry& push : frame->pushes) Take(push, reply);
   for (const ReadEntry& read : frame->reads) Take(read, reply);
   streams_.at(stream).send(WriteFrame(reply));
 }
 
-void FakeServer::Take(const SeedEntry& seed) {
+void FakeServer::Take(const SeedEntry& seed, ServerFrame& reply) {
   Shard& shard = shards_.at(seed.shard);
   ++seed_count_;
   if (shard.seeded) return;
@@ -129,6 +140,7 @@ void FakeServer::Take(const SeedEntry& seed) {
   if (!payload.ok()) return;
   DecodePayload(*payload, shard.masters);
   shard.seeded = true;
+  if (shard.unanswered.has_value()) Take(*std::exchange(shard.unanswered, std::nullopt), reply);
 }
 
 void FakeServer::Take(const PushEntry& push, ServerFrame& reply) {
@@ -168,6 +180,11 @@ void FakeServer::Take(const ReadEntry& read, ServerFrame& reply) {
     reply.waits.push_back({.shard = read.shard, .step = read.step, .workers = {held_by_}});
     return;
   }
+  if (!shard.seeded) {
+    shard.unanswered = read;
+    reply.waits.push_back({.shard = read.shard, .step = read.step, .unseeded = true, .seed = true});
+    return;
+  }
   ++answer_count_;
   const auto codec = *MakeCodec({.id = static_cast<CodecId>(read.read_codec)});
   std::vector<std::byte> payload(codec->MaxPayloadBytes(shard.masters.size()));
@@ -188,6 +205,7 @@ absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
   reply.set_incarnation(1);
   reply.set_generation(kGeneration.value);
   reply.set_epoch(epoch_.value);
+  reply.set_run(1);
   reply.set_lease_seconds(lease_seconds_);
   reply.set_workers(1);
   for (const auto& [number, shard] : shards_) {
@@ -200,6 +218,7 @@ absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
 
 absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& request) {
   absl::MutexLock lock(&mu_);
+  ++heartbeat_count_;
   HeartbeatReply reply;
   reply.set_generation(kGeneration.value);
   reply.set_epoch(epoch_.value);

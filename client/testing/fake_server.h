@@ -1,6 +1,6 @@
-// FakeServer: a minimal server for the client's tests. It accepts every push at once, subtracts it
-// from the masters (w -= g), and answers every read at once. A test can set the verdicts. If the
-// last push of a shard arrives again, the server answers it with the stored verdict.
+// FakeServer: a minimal server for the client's tests. It accepts every push at once, subtracts its
+// values from the parameters (w -= g), and answers every read at once. A test can set the verdicts.
+// If the last push of a shard arrives again, the server answers it with the stored verdict.
 #ifndef THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
 #define THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
 
@@ -30,16 +30,17 @@ class FakeServer final : public InProcessServer {
   FakeServer(const Partition& partition, ServerId server);
 
   void set_judge(Judge judge);
-  // A function that changes an entry with parameters before the server sends it.
+  // A function that changes a ParametersEntry before the server sends it.
   using Answer = std::function<void(ParametersEntry&)>;
   void set_answer(Answer answer);
-  // Until ReleaseReads, answers reads of SHARDS only with a notice that they wait for WORKER.
+  // Until ReleaseReads is called, answers reads of SHARDS only with a notice that the reads wait
+  // for WORKER.
   void HoldReads(std::vector<ShardId> shards, WorkerId worker);
   void ReleaseReads();
-  // Simulates a restart of the server's process: starts EPOCH and refuses frames of the previous
-  // epoch.
+  // Simulates a restart of the server's process. EPOCH identifies the new process. Refuses frames
+  // of workers that joined the previous process.
   void Restart(Epoch epoch);
-  // From now on, replies to heartbeats that another process uses the worker's number.
+  // From now on, every reply to a heartbeat says that another process uses the worker's number.
   void Fence();
   void set_lease_seconds(double lease_seconds);
   // Sets the initial values of SHARD, so that no worker needs to upload them.
@@ -50,7 +51,10 @@ class FakeServer final : public InProcessServer {
   std::vector<PushEntry> pushes() const;
   int seed_count() const;
   int leave_count() const;
-  // Returns the number of entries with parameters that the server has sent.
+  int heartbeat_count() const;
+  // Returns the number of open streams.
+  int stream_count() const;
+  // Returns the number of ParametersEntry messages that the server has sent.
   int answer_count() const;
 
   void Opened(uint64_t stream, Peer peer) override;
@@ -64,12 +68,13 @@ class FakeServer final : public InProcessServer {
   struct Shard {
     std::vector<float> masters;
     bool seeded = false;
+    std::optional<ReadEntry> unanswered;  // a read that waits for the first values
     Version version;
     std::optional<VerdictEntry> last;
   };
 
   ServerFrame NewFrame() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Take(const SeedEntry& seed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Take(const SeedEntry& seed, ServerFrame& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(const PushEntry& push, ServerFrame& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(const ReadEntry& read, ServerFrame& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -90,6 +95,7 @@ class FakeServer final : public InProcessServer {
   std::vector<PushEntry> pushes_ ABSL_GUARDED_BY(mu_);
   int seed_count_ ABSL_GUARDED_BY(mu_) = 0;
   int leave_count_ ABSL_GUARDED_BY(mu_) = 0;
+  int heartbeat_count_ ABSL_GUARDED_BY(mu_) = 0;
   int answer_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -7,9 +7,12 @@
 #include <grpcpp/support/client_callback.h>
 
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/byte_chain.h"
@@ -33,7 +36,9 @@ grpc::ChannelArguments Arguments() {
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  // Calls fail while the channel waits to reconnect, so this wait delays a worker that waits for a
+  // server to start.
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 2000);
   args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
@@ -49,9 +54,23 @@ void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(timeout));
 }
 
+// Returns the cause of a failed connection in gRPC's error message, and other messages unchanged:
+//   failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:7000: Failed to connect
+//   to remote host: Connection refused                                    -> connection refused
+std::string ShortMessage(std::string message) {
+  const bool connecting = absl::StartsWith(message, "failed to connect") ||
+                          absl::StartsWith(message, "DNS resolution failed");
+  const size_t colon = message.rfind(": ");
+  if (!connecting || colon == std::string::npos || colon + 2 == message.size()) return message;
+  message.erase(0, colon + 2);
+  message[0] = absl::ascii_tolower(message[0]);
+  return message;
+}
+
 absl::Status FromGrpc(const grpc::Status& status) {
   // absl::StatusCode and grpc::StatusCode use the same numbers.
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      ShortMessage(status.error_message()));
 }
 
 // One call of the gRPC method Exchange, which is a stream. Thread-safe.
@@ -144,7 +163,7 @@ GrpcTransport::~GrpcTransport() {
   absl::MutexLock lock(&mu_);
   for (grpc::ClientContext* context : cancellable_) context->TryCancel();
   mu_.Await(absl::Condition(
-      +[](int* count) { return *count == 0; }, &pending_heartbeat_count_));
+      +[](int* count) { return *count == 0; }, &pending_call_count_));
 }
 
 std::string GrpcTransport::NameOf(ServerId server) const {
@@ -155,58 +174,58 @@ std::unique_ptr<FrameStream> GrpcTransport::Open(ServerId server, StreamObserver
   return std::make_unique<GrpcStream>(servers_[server.value].data, observer);
 }
 
-absl::StatusOr<JoinReply> GrpcTransport::Join(ServerId server, const JoinRequest& request,
-                                              absl::Duration timeout) {
-  grpc::ClientContext context;
-  SetTimeout(context, timeout);
-  JoinReply reply;
-  const grpc::Status status = servers_[server.value].control->Join(&context, request, &reply);
-  if (!status.ok()) return FromGrpc(status);
-  return reply;
-}
-
-absl::StatusOr<LeaveReply> GrpcTransport::Leave(ServerId server, const LeaveRequest& request,
-                                                absl::Duration timeout) {
-  grpc::ClientContext context;
-  SetTimeout(context, timeout);
-  LeaveReply reply;
-  const grpc::Status status = servers_[server.value].control->Leave(&context, request, &reply);
-  if (!status.ok()) return FromGrpc(status);
-  return reply;
+void GrpcTransport::Join(ServerId server, const JoinRequest& request, absl::Duration timeout,
+                         Done<JoinReply> done) {
+  Call<JoinRequest, JoinReply>(server, &Control::StubInterface::async_interface::Join, request,
+                               timeout, std::move(done));
 }
 
 void GrpcTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
-                              absl::Duration timeout, HeartbeatDone done) {
-  struct Call {
+                              absl::Duration timeout, Done<HeartbeatReply> done) {
+  Call<HeartbeatRequest, HeartbeatReply>(server,
+                                         &Control::StubInterface::async_interface::Heartbeat,
+                                         request, timeout, std::move(done));
+}
+
+void GrpcTransport::Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
+                          Done<LeaveReply> done) {
+  Call<LeaveRequest, LeaveReply>(server, &Control::StubInterface::async_interface::Leave, request,
+                                 timeout, std::move(done));
+}
+
+template <typename Request, typename Reply>
+void GrpcTransport::Call(ServerId server, Method<Request, Reply> method, const Request& request,
+                         absl::Duration timeout, Done<Reply> done) {
+  struct Pending {
     grpc::ClientContext context;
-    HeartbeatRequest request;
-    HeartbeatReply reply;
+    Request request;
+    Reply reply;
   };
-  auto call = std::make_shared<Call>();
+  auto call = std::make_shared<Pending>();
   grpc::ClientContext* const context = &call->context;
   call->request = request;
   SetTimeout(*context, timeout);
   {
     absl::MutexLock lock(&mu_);
     cancellable_.insert(context);
-    ++pending_heartbeat_count_;
+    ++pending_call_count_;
   }
-  servers_[server.value].control->async()->Heartbeat(
-      context, &call->request, &call->reply,
-      [this, call, done = std::move(done)](const grpc::Status& status) mutable {
-        {
-          absl::MutexLock lock(&mu_);
-          cancellable_.erase(&call->context);
-        }
-        if (status.ok()) {
-          done(std::move(call->reply));
-        } else {
-          done(FromGrpc(status));
-        }
-        call.reset();  // releases the context's reference to the channel
-        absl::MutexLock lock(&mu_);
-        --pending_heartbeat_count_;
-      });
+  Control::StubInterface::async_interface& stub = *servers_[server.value].control->async();
+  (stub.*method)(context, &call->request, &call->reply,
+                 [this, call, done = std::move(done)](const grpc::Status& status) mutable {
+                   {
+                     absl::MutexLock lock(&mu_);
+                     cancellable_.erase(&call->context);
+                   }
+                   if (status.ok()) {
+                     done(std::move(call->reply));
+                   } else {
+                     done(FromGrpc(status));
+                   }
+                   call.reset();  // releases the context's reference to the channel
+                   absl::MutexLock lock(&mu_);
+                   --pending_call_count_;
+                 });
 }
 
 }  // namespace thinwire

@@ -1,9 +1,10 @@
 // GrpcTransport: the Transport over gRPC. It opens two connections per server, one for the stream
-// and one for control calls, so that a heartbeat never waits for the transfer of a tensor.
+// and one for control calls (Join, Leave and Heartbeat), so that a heartbeat never waits for the
+// transfer of a tensor.
 //
 // Payloads are sent as slices, without a copy: a generic stub calls the Exchange method, and
 // proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server
-// after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 2 s.
+// after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 1 s.
 #ifndef THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 
@@ -11,6 +12,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/security/credentials.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,17 +34,17 @@ class GrpcTransport final : public Transport {
   // ADDRESSES: host:port of each server, in the order of the server numbers.
   GrpcTransport(std::vector<std::string> addresses,
                 std::shared_ptr<grpc::ChannelCredentials> credentials);
-  // Cancels pending heartbeats and blocks until their callbacks have returned.
+  // Cancels pending control calls and blocks until their callbacks have returned.
   ~GrpcTransport() override;
 
   std::string NameOf(ServerId server) const override;
   std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) override;
-  absl::StatusOr<JoinReply> Join(ServerId server, const JoinRequest& request,
-                                 absl::Duration timeout) override;
-  absl::StatusOr<LeaveReply> Leave(ServerId server, const LeaveRequest& request,
-                                   absl::Duration timeout) override;
+  void Join(ServerId server, const JoinRequest& request, absl::Duration timeout,
+            Done<JoinReply> done) override;
   void Heartbeat(ServerId server, const HeartbeatRequest& request, absl::Duration timeout,
-                 HeartbeatDone done) override;
+                 Done<HeartbeatReply> done) override;
+  void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
+             Done<LeaveReply> done) override;
 
  private:
   struct Server {
@@ -50,17 +52,25 @@ class GrpcTransport final : public Transport {
     std::shared_ptr<grpc::Channel> data;
     std::unique_ptr<Control::Stub> control;
   };
+  // The functions of the stub that start a control call.
+  template <typename Request, typename Reply>
+  using Method = void (Control::StubInterface::async_interface::*)(
+      grpc::ClientContext*, const Request*, Reply*, std::function<void(grpc::Status)>);
+
+  template <typename Request, typename Reply>
+  void Call(ServerId server, Method<Request, Reply> method, const Request& request,
+            absl::Duration timeout, Done<Reply> done);
 
   // Constant after construction.
   std::vector<Server> servers_;
 
   absl::Mutex mu_;
-  // The contexts of pending heartbeats, which the destructor cancels.
+  // The contexts of pending control calls, which the destructor cancels.
   absl::flat_hash_set<grpc::ClientContext*> cancellable_ ABSL_GUARDED_BY(mu_);
-  // The number of heartbeats whose callback has not yet released its context. The destructor waits
-  // for 0, because each context holds a reference to its channel: if one of gRPC's threads released
-  // the last reference, the channel's destructor would wait for this same thread to end.
-  int pending_heartbeat_count_ ABSL_GUARDED_BY(mu_) = 0;
+  // The number of control calls whose callback has not yet released its context. The destructor
+  // waits for 0, because each context holds a reference to its channel: if one of gRPC's threads
+  // released the last reference, the channel's destructor would wait for this same thread to end.
+  int pending_call_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace thinwire

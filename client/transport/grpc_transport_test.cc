@@ -140,17 +140,32 @@ TEST(GrpcTransportTest, DestroyingAStreamCancelsItsCall) {
   EXPECT_EQ(observer.WaitForClosed().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingHeartbeats) {
-  absl::Status status;
+TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
+  absl::Status heartbeat, join;
   {
     GrpcUnderTest grpc;
     grpc.SetAnswersCalls(false);
     GrpcTransport transport({absl::StrCat("127.0.0.1:", grpc.port())},
                             grpc::InsecureChannelCredentials());
     transport.Heartbeat(ServerId{0}, HeartbeatRequest(), absl::Minutes(1),
-                        [&](const auto& reply) { status = reply.status(); });
+                        [&](const auto& reply) { heartbeat = reply.status(); });
+    transport.Join(ServerId{0}, JoinRequest(), absl::Minutes(1),
+                   [&](const auto& reply) { join = reply.status(); });
   }
-  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(heartbeat.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(join.code(), absl::StatusCode::kCancelled);
+}
+
+TEST(GrpcTransportTest, AFailedConnectionIsReportedWithItsCauseOnly) {
+  GrpcTransport transport({"127.0.0.1:1"}, grpc::InsecureChannelCredentials());
+  absl::Notification answered;
+  absl::Status status;
+  transport.Leave(ServerId{0}, LeaveRequest(), absl::Minutes(1), [&](const auto& reply) {
+    status = reply.status();
+    answered.Notify();
+  });
+  answered.WaitForNotification();
+  EXPECT_EQ(status, absl::UnavailableError("connection refused"));
 }
 
 TEST(GrpcTransportTest, NamesContainTheAddress) {

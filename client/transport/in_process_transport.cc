@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
@@ -17,8 +16,8 @@ absl::Status TimedOut(absl::Duration timeout) {
 
 }  // namespace
 
-// The worker's end of a stream. The loop assigns the stream's number when it connects the stream,
-// and only the loop reads and writes the number.
+// The worker's end of a stream. A task of the transport's event loop assigns the stream's number
+// when it connects the stream, and only tasks of this loop read and write the number.
 class InProcessTransport::InProcessStream final : public FrameStream {
  public:
   InProcessStream(InProcessTransport& transport, ServerId server, StreamObserver& observer)
@@ -63,9 +62,13 @@ class InProcessTransport::InProcessStream final : public FrameStream {
 InProcessTransport::InProcessTransport(std::vector<InProcessServer*> servers)
     : servers_(std::move(servers)),
       faults_(servers_.size()),
-      loop_(std::make_shared<client::EventLoop>(clock_)) {}
+      loop_(std::make_shared<client::EventLoop>(clock_)),
+      membership_loop_(clock_) {}
 
-InProcessTransport::~InProcessTransport() { loop_->Stop(); }
+InProcessTransport::~InProcessTransport() {
+  membership_loop_.Stop();
+  loop_->Stop();
+}
 
 std::string InProcessTransport::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (in process)");
@@ -152,39 +155,41 @@ void InProcessTransport::BreakAll(ServerId server) {
   for (const uint64_t number : numbers) Break(number, absl::UnavailableError("connection reset"));
 }
 
-absl::Status InProcessTransport::Reachable(ServerId server) {
-  absl::Status status;
-  loop_->Run([&] {
-    if (faults_[server.value].refuse) status = Refused();
-    if (faults_[server.value].mute) status = TimedOut(absl::ZeroDuration());
-  });
-  return status;
-}
-
-absl::StatusOr<JoinReply> InProcessTransport::Join(ServerId server, const JoinRequest& request,
-                                                   absl::Duration) {
-  RETURN_IF_ERROR(Reachable(server));
-  return servers_[server.value]->Join(request);
-}
-
-absl::StatusOr<LeaveReply> InProcessTransport::Leave(ServerId server, const LeaveRequest& request,
-                                                     absl::Duration) {
-  RETURN_IF_ERROR(Reachable(server));
-  return servers_[server.value]->Leave(request);
-}
-
-void InProcessTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
-                                   absl::Duration timeout, HeartbeatDone done) {
-  loop_->Post([this, server, request, timeout, done = std::move(done)] {
+template <typename Reply>
+void InProcessTransport::Call(client::EventLoop& loop, ServerId server, absl::Duration timeout,
+                              std::function<absl::StatusOr<Reply>(InProcessServer&)> call,
+                              Done<Reply> done) {
+  loop_->Post([this, &loop, server, timeout, call = std::move(call), done = std::move(done)] {
     const Faults& faults = faults_[server.value];
     if (faults.mute) {
       loop_->PostAt(loop_->Now() + timeout, [timeout, done] { done(TimedOut(timeout)); });
     } else if (faults.refuse) {
       done(Refused());
     } else {
-      done(servers_[server.value]->Heartbeat(request));
+      loop.Post([&to = *servers_[server.value], call, done] { done(call(to)); });
     }
   });
+}
+
+void InProcessTransport::Join(ServerId server, const JoinRequest& request, absl::Duration timeout,
+                              Done<JoinReply> done) {
+  Call<JoinReply>(
+      membership_loop_, server, timeout,
+      [request](InProcessServer& to) { return to.Join(request); }, std::move(done));
+}
+
+void InProcessTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
+                                   absl::Duration timeout, Done<HeartbeatReply> done) {
+  Call<HeartbeatReply>(
+      *loop_, server, timeout, [request](InProcessServer& to) { return to.Heartbeat(request); },
+      std::move(done));
+}
+
+void InProcessTransport::Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
+                               Done<LeaveReply> done) {
+  Call<LeaveReply>(
+      membership_loop_, server, timeout,
+      [request](InProcessServer& to) { return to.Leave(request); }, std::move(done));
 }
 
 void InProcessTransport::DropStreams(ServerId server) {

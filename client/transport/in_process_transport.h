@@ -1,6 +1,7 @@
 // InProcessTransport: a Transport to servers in this process. Tests can inject the faults of a real
 // network. One thread carries all frames and heartbeats, so the frames of a stream stay in order
-// and a server receives one frame at a time.
+// and a server receives one frame at a time. Another thread carries the calls of Join and Leave, in
+// order.
 #ifndef THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 
@@ -23,8 +24,8 @@
 
 namespace thinwire {
 
-// A server that an InProcessTransport connects to. Join and Leave are called from any thread; the
-// transport's thread makes all other calls.
+// A server that an InProcessTransport connects to. Join and Leave may block; the transport calls
+// them from a thread of their own.
 class InProcessServer {
  public:
   // The functions with which a server uses a stream to a worker. Thread-safe. Calls after the end
@@ -56,12 +57,12 @@ class InProcessTransport final : public Transport {
 
   std::string NameOf(ServerId server) const override;
   std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) override;
-  absl::StatusOr<JoinReply> Join(ServerId server, const JoinRequest& request,
-                                 absl::Duration timeout) override;
-  absl::StatusOr<LeaveReply> Leave(ServerId server, const LeaveRequest& request,
-                                   absl::Duration timeout) override;
+  void Join(ServerId server, const JoinRequest& request, absl::Duration timeout,
+            Done<JoinReply> done) override;
   void Heartbeat(ServerId server, const HeartbeatRequest& request, absl::Duration timeout,
-                 HeartbeatDone done) override;
+                 Done<HeartbeatReply> done) override;
+  void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
+             Done<LeaveReply> done) override;
 
   // Fault injection. Each function below returns when the fault is in effect.
   //
@@ -73,7 +74,7 @@ class InProcessTransport final : public Transport {
   // While MUTE is true, discards all frames and calls to and from the server but keeps its streams
   // open. Calls then fail with DeadlineExceeded.
   void Mute(ServerId server, bool mute);
-  // Delays the frames from the server while HOLD is true.
+  // Hold(server, true) keeps back all frames from the server until Hold(server, false) is called.
   void Hold(ServerId server, bool hold);
   // Discards each of the next COUNT frames from the server, and breaks the stream of the frame.
   void LoseReplies(ServerId server, int count);
@@ -92,11 +93,11 @@ class InProcessTransport final : public Transport {
   struct Connection {
     ServerId server;
     StreamObserver* observer = nullptr;
-    int requested_count = 1;         // requested frames that the worker has not received
-    std::vector<ByteChain> waiting;  // frames from the server, oldest first
+    int requested_count = 1;         // frames that the worker has requested and not received
+    std::vector<ByteChain> waiting;  // undelivered frames from the server, oldest first
   };
 
-  // The seven functions below run on the loop.
+  // Only tasks of loop_ call the seven functions below.
   void Connect(uint64_t number, ServerId server, StreamObserver* observer);
   void ToServer(uint64_t number, const ByteChain& frame);
   void ToWorker(uint64_t number, ByteChain frame);
@@ -104,16 +105,22 @@ class InProcessTransport final : public Transport {
   void Break(uint64_t number, const absl::Status& status);
   void CloseByServer(uint64_t number, const absl::Status& status);
   void BreakAll(ServerId server);
-  // Returns OK if a call reaches SERVER, else the error of the call. Blocks until the loop answers.
-  absl::Status Reachable(ServerId server);
+  // Makes a control CALL to SERVER, which returns the reply for DONE, on LOOP.
+  template <typename Reply>
+  void Call(client::EventLoop& loop, ServerId server, absl::Duration timeout,
+            std::function<absl::StatusOr<Reply>(InProcessServer&)> call, Done<Reply> done);
 
   const std::vector<InProcessServer*> servers_;
   SteadyClock clock_;
-  std::vector<Faults> faults_;                  // lives on the loop
-  std::map<uint64_t, Connection> connections_;  // lives on the loop
-  uint64_t next_number_ = 1;                    // lives on the loop
+  // Only tasks of loop_ use the three members below.
+  std::vector<Faults> faults_;
+  std::map<uint64_t, Connection> connections_;
+  uint64_t next_number_ = 1;
+
   // Shared with every Peer, because servers may call a Peer after the transport is destroyed.
   const std::shared_ptr<client::EventLoop> loop_;
+  // Makes the calls of Join and Leave, in which a server may block.
+  client::EventLoop membership_loop_;
 };
 
 }  // namespace thinwire

@@ -1,69 +1,134 @@
 #include "client/transport/join_leave.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
-#include <functional>
-#include <random>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "client/transport/backoff.h"
 #include "common/status_macros.h"
 
 namespace thinwire::client {
 namespace {
 
-constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
-constexpr absl::Duration kLargestBackoff = absl::Seconds(5);
-// The shortest timeout of one call, even if less time is left for retries.
-constexpr absl::Duration kLeastTimeout = absl::Seconds(1);
-// An upper bound for the length of a lease, which the client learns only from the reply to Join. If
-// another process already uses the worker's number, the server replies to Join only when the lease
-// of that process ends or is renewed.
-constexpr absl::Duration kLongestLease = absl::Seconds(30);
+// The timeout of a Leave call. A worker that stops or has failed ends after this time at the latest.
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
 
-// Repeats CALL until it succeeds, fails with an error that is not retryable, or PATIENCE has
-// passed. The argument of CALL is its timeout.
-absl::Status Retry(Transport& transport, Clock& clock, ServerId server, absl::Duration patience,
-                   absl::FunctionRef<absl::Status(absl::Duration)> call) {
-  const absl::Time begin = clock.Now();
-  std::minstd_rand jitter(server.value + 1);
-  absl::Duration backoff = kFirstBackoff;
-  while (true) {
-    const absl::Duration left = patience - (clock.Now() - begin);
-    const absl::Status status = call(std::max(left, kLeastTimeout));
-    if (status.ok()) return status;
-    const absl::Duration wait = backoff * std::uniform_real_distribution<double>(0, 1)(jitter);
-    if (!IsRetryable(status) || clock.Now() - begin + wait >= patience) {
-      return WithServerName(transport, server, status);
+// Joins one server. Calls it again while it is unreachable.
+class ServerJoin {
+ public:
+  ServerJoin(Transport& transport, Clock& clock, const std::shared_ptr<StopSignal>& stop,
+             const JoinWait& wait, ServerId server)
+      : transport_(transport),
+        clock_(clock),
+        stop_(stop),
+        wait_(wait),
+        server_(server),
+        begin_(clock.Now()),
+        next_notice_(begin_ + wait.first_notice) {}
+
+  absl::StatusOr<JoinReply> Run(const JoinRequest& request) {
+    Backoff backoff(WorkerId{request.worker()}, server_);
+    while (!stop_->is_set()) {
+      absl::StatusOr<JoinReply> reply = Call(request);
+      if (reply.ok()) return reply;
+      const absl::Status status = WithServerName(transport_, server_, reply.status());
+      if (!IsRetryable(status)) return status;
+      const absl::Duration pause = backoff.Next();
+      const absl::Duration tried = clock_.Now() - begin_;
+      if (tried + pause >= wait_.start_timeout) {
+        return absl::Status(
+            status.code(),
+            absl::StrCat(status.message(), "; worker ", request.worker(), " tried to join for ",
+                         absl::FormatDuration(absl::Trunc(tried, absl::Milliseconds(1)))));
+      }
+      WaitUntil([] { return false; }, pause, std::string(reply.status().message()));
     }
-    absl::Notification never;
-    never.WaitForNotificationWithTimeout(wait);
-    backoff = std::min(2 * backoff, kLargestBackoff);
+    return WithServerName(transport_, server_, absl::CancelledError("stopped while joining"));
   }
+
+ private:
+  absl::StatusOr<JoinReply> Call(const JoinRequest& request) {
+    // The transport may set the answer after this function has returned, if the wait was stopped.
+    const auto answer = std::make_shared<std::optional<absl::StatusOr<JoinReply>>>();
+    transport_.Join(server_, request, wait_.call_timeout,
+                    [stop = stop_, answer](absl::StatusOr<JoinReply> reply) {
+                      stop->Update([&] { *answer = std::move(reply); });
+                    });
+    const bool answered =
+        WaitUntil([&] { return answer->has_value(); }, absl::InfiniteDuration(), "no answer yet");
+    if (!answered) return absl::CancelledError("stopped");
+    return std::move(**answer);
+  }
+
+  // Waits as StopSignal::WaitUntil does, and reports that SERVER has PROBLEM.
+  bool WaitUntil(absl::FunctionRef<bool()> done, absl::Duration longest,
+                 const std::string& problem) {
+    const absl::Time end = clock_.Now() + longest;
+    while (true) {
+      const absl::Time now = clock_.Now();
+      if (now >= next_notice_) {
+        const std::string text =
+            absl::StrCat("waiting for ", transport_.NameOf(server_), ": ", problem);
+        LOG(WARNING) << text;
+        wait_.report(text);
+        next_notice_ = now + wait_.notice_interval;
+      }
+      if (stop_->WaitUntil(done, std::min(end, next_notice_) - now)) return true;
+      if (stop_->is_set() || clock_.Now() >= end) return false;
+    }
+  }
+
+  Transport& transport_;
+  Clock& clock_;
+  const std::shared_ptr<StopSignal>& stop_;
+  const JoinWait& wait_;
+  const ServerId server_;
+  const absl::Time begin_;
+  absl::Time next_notice_;
+};
+
+// Calls Leave of all SERVERS at the same time and returns their errors, in the order of SERVERS.
+std::vector<absl::Status> CallLeave(Transport& transport, const std::vector<ServerId>& servers,
+                                    const LeaveRequest& request) {
+  std::vector<absl::Status> statuses(servers.size());
+  absl::BlockingCounter unanswered(static_cast<int>(servers.size()));
+  for (size_t i = 0; i < servers.size(); ++i) {
+    transport.Leave(servers[i], request, kLeaveTimeout,
+                    [&, i](const absl::StatusOr<LeaveReply>& reply) {
+                      statuses[i] = reply.status();
+                      unanswered.DecrementCount();
+                    });
+  }
+  unanswered.Wait();
+  return statuses;
 }
 
-absl::StatusOr<JoinReply> JoinServer(Transport& transport, Clock& clock, absl::Duration silence,
-                                     ServerId server, const JoinRequest& request) {
-  JoinReply reply;
-  const absl::Time begin = clock.Now();
-  const absl::Status status = Retry(transport, clock, server, silence, [&](absl::Duration) {
-    ASSIGN_OR_RETURN(reply, transport.Join(server, request, std::max(3 * silence, kLongestLease)));
-    return absl::OkStatus();
-  });
-  if (status.ok()) return reply;
-  if (!IsRetryable(status)) return status;
-  return absl::Status(
-      status.code(),
-      absl::StrCat(status.message(), "; worker ", request.worker(), " tried to join for ",
-                   absl::FormatDuration(absl::Trunc(clock.Now() - begin, absl::Milliseconds(1)))));
-}
-
-absl::Status LeaveServer(Transport& transport, Clock& clock, absl::Duration patience,
-                         ServerId server, const LeaveRequest& request) {
-  return Retry(transport, clock, server, patience, [&](absl::Duration timeout) {
-    return transport.Leave(server, request, timeout).status();
-  });
+// Joins every server, in ascending order, and appends their replies to REPLIES until the first
+// error.
+absl::Status JoinAll(Transport& transport, Clock& clock, const std::shared_ptr<StopSignal>& stop,
+                     const JoinWait& wait, JoinRequest request, std::vector<JoinReply>& replies) {
+  for (uint32_t s = 0; s < request.servers(); ++s) {
+    ASSIGN_OR_RETURN(JoinReply reply,
+                     ServerJoin(transport, clock, stop, wait, ServerId{s}).Run(request));
+    if (s == 0) {
+      request.set_incarnation(reply.incarnation());
+      request.set_run(reply.run());
+    }
+    replies.push_back(std::move(reply));
+    if (replies[s].generation() != replies[0].generation()) {
+      return WithServerName(transport, ServerId{s},
+                            absl::AbortedError(absl::StrCat(
+                                "generation differs from the lead's (expected ",
+                                replies[0].generation(), ", got ", replies[s].generation(), ")")));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -99,7 +164,8 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
     tensor->set_name(shape.name);
     for (const int64_t dimension : shape.shape) tensor->add_shape(dimension);
   }
-  // Sends the shard size of the options, which the server rounds in the same way as this client.
+  // Sends the shard size from the options, before rounding. The server rounds the shard size in the
+  // same way as this client.
   request.set_shard_size(options.shard_size);
   request.set_servers(options.server_count);
   request.set_partition_hash(partition.hash());
@@ -111,41 +177,52 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
 }
 
 absl::StatusOr<std::vector<JoinReply>> JoinServers(Transport& transport, Clock& clock,
-                                                   absl::Duration silence, JoinRequest request) {
+                                                   const std::shared_ptr<StopSignal>& stop,
+                                                   const JoinWait& wait, JoinRequest request) {
   std::vector<JoinReply> replies;
-  for (uint32_t s = 0; s < request.servers(); ++s) {
-    ASSIGN_OR_RETURN(JoinReply reply, JoinServer(transport, clock, silence, ServerId{s}, request));
-    if (s == 0) request.set_incarnation(reply.incarnation());
-    if (!replies.empty() && reply.generation() != replies[0].generation()) {
-      return WithServerName(transport, ServerId{s},
-                            absl::AbortedError(absl::StrCat(
-                                "generation differs from the lead's (expected ",
-                                replies[0].generation(), ", got ", reply.generation(), ")")));
-    }
-    replies.push_back(std::move(reply));
+  const absl::Status joined = JoinAll(transport, clock, stop, wait, request, replies);
+  if (joined.ok()) return replies;
+  if (!replies.empty()) {
+    std::vector<ServerId> servers;
+    for (uint32_t s = 0; s < replies.size(); ++s) servers.push_back(ServerId{s});
+    LeaveRequest leave;
+    leave.set_worker(request.worker());
+    leave.set_incarnation(replies[0].incarnation());
+    leave.set_run(replies[0].run());
+    const absl::Status left =
+        LeaveServers(transport, clock, *stop, absl::ZeroDuration(), std::move(servers), leave);
+    if (!left.ok()) LOG(WARNING) << "leaving after a failed Join: " << left.message();
   }
-  return replies;
+  return joined;
 }
 
-absl::Status LeaveServers(Transport& transport, Clock& clock, absl::Duration silence,
-                          uint32_t server_count, const LeaveRequest& request,
-                          std::optional<ServerId> lost) {
-  std::vector<ServerId> unreachable;
-  for (uint32_t s = 0; s < server_count; ++s) {
-    if (lost == ServerId{s}) continue;
-    // Calls every server once before it retries any: each server makes the other workers wait for
-    // this worker until this worker has left the server, so an unreachable server must not delay
-    // leaving the other servers.
-    if (!LeaveServer(transport, clock, absl::ZeroDuration(), ServerId{s}, request).ok()) {
-      unreachable.push_back(ServerId{s});
+absl::Status LeaveServers(Transport& transport, Clock& clock, StopSignal& stop,
+                          absl::Duration patience, std::vector<ServerId> servers,
+                          const LeaveRequest& request) {
+  const absl::Time end = clock.Now() + patience;
+  Backoff backoff(WorkerId{request.worker()}, ServerId{0});
+  absl::Status refused;
+  while (true) {
+    const std::vector<absl::Status> statuses = CallLeave(transport, servers, request);
+    std::vector<ServerId> unreachable;
+    absl::Status unreachable_error;
+    for (size_t i = 0; i < servers.size(); ++i) {
+      if (statuses[i].ok()) continue;
+      const absl::Status status = WithServerName(transport, servers[i], statuses[i]);
+      if (!IsRetryable(status)) {
+        refused = status;
+        continue;
+      }
+      unreachable.push_back(servers[i]);
+      unreachable_error = status;
     }
+    if (unreachable.empty()) return refused;
+    const absl::Duration pause = backoff.Next();
+    if (clock.Now() + pause >= end) return unreachable_error;
+    stop.Wait(pause);
+    if (stop.is_set()) return unreachable_error;
+    servers = std::move(unreachable);
   }
-  absl::Status failure;
-  for (const ServerId server : unreachable) {
-    const absl::Status status = LeaveServer(transport, clock, silence, server, request);
-    if (!status.ok()) failure = status;
-  }
-  return failure;
 }
 
 Step StartingStep(std::span<const JoinReply> replies) {

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,18 +17,22 @@
 namespace thinwire::client {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // The scripted replies to control calls, and the calls received, of all servers of a test. All
-// calls come from the training thread, so no lock is needed.
+// calls come from one thread of the transport, and a test reads the script only when no call is
+// pending, so no lock is needed.
 struct Script {
-  std::map<uint32_t, std::deque<absl::Status>> errors;  // each server's first replies; then OK
+  // For each server, the errors that it returns for its first calls, in order. Later calls succeed.
+  std::map<uint32_t, std::deque<absl::Status>> errors;
   std::map<uint32_t, uint64_t> generation;
   std::vector<std::string> calls;
+  std::vector<uint64_t> runs;  // the run that each call of Join stated
 };
 
-// A server that answers control calls as the script says, and records the calls.
+// A server that answers Join and Leave calls with the replies of a Script, and records the calls.
 class ScriptedServer final : public InProcessServer {
  public:
   ScriptedServer(Script& script, uint32_t number) : script_(script), number_(number) {}
@@ -37,9 +42,11 @@ class ScriptedServer final : public InProcessServer {
   void Closed(uint64_t) override {}
   absl::StatusOr<JoinReply> Join(const JoinRequest& request) override {
     script_.calls.push_back(absl::StrCat("join ", number_, " as ", request.incarnation()));
+    script_.runs.push_back(request.run());
     if (absl::Status error = NextError(); !error.ok()) return error;
     JoinReply reply;
     reply.set_incarnation(5);
+    reply.set_run(9);
     reply.set_generation(script_.generation[number_]);
     return reply;
   }
@@ -70,19 +77,25 @@ class JoinLeaveTest : public ::testing::Test {
   absl::StatusOr<std::vector<JoinReply>> Join(uint32_t server_count) {
     JoinRequest request;
     request.set_servers(server_count);
-    return JoinServers(transport_, clock_, silence_, request);
+    return JoinServers(transport_, clock_, stop_, wait_, request);
+  }
+  absl::Status Leave(std::vector<ServerId> servers) {
+    return LeaveServers(transport_, clock_, *stop_, patience_, std::move(servers), LeaveRequest());
   }
 
   Script script_;
   ScriptedServer servers_[3] = {{script_, 0}, {script_, 1}, {script_, 2}};
   InProcessTransport transport_{{&servers_[0], &servers_[1], &servers_[2]}};
   SteadyClock clock_;
-  absl::Duration silence_ = absl::Minutes(1);
+  const std::shared_ptr<StopSignal> stop_ = std::make_shared<StopSignal>();
+  JoinWait wait_ = {.start_timeout = absl::Minutes(1), .call_timeout = absl::Minutes(1)};
+  absl::Duration patience_ = absl::Minutes(1);
 };
 
 TEST_F(JoinLeaveTest, TheLeadAssignsTheIncarnationForAllServers) {
   EXPECT_EQ(Join(3)->size(), 3u);
   EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5", "join 2 as 5"));
+  EXPECT_THAT(script_.runs, ElementsAre(0, 9, 9));
 }
 
 TEST_F(JoinLeaveTest, RetryableErrorsAreRetried) {
@@ -96,11 +109,11 @@ TEST_F(JoinLeaveTest, OtherErrorsEndTheJoinAtOnce) {
   script_.errors[1] = {absl::FailedPreconditionError("another model")};
   EXPECT_EQ(Join(2).status(),
             absl::FailedPreconditionError("server 1 (in process): another model"));
-  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5"));
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5", "leave 0"));
 }
 
-TEST_F(JoinLeaveTest, RetriesEndAfterTheSilenceLimit) {
-  silence_ = absl::ZeroDuration();
+TEST_F(JoinLeaveTest, RetriesEndAfterTheStartTimeout) {
+  wait_.start_timeout = absl::ZeroDuration();
   script_.errors[0] = {absl::UnavailableError("refused")};
   const absl::Status status = Join(1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
@@ -115,17 +128,64 @@ TEST_F(JoinLeaveTest, ServersOfTwoGenerationsAreRefused) {
                                "(expected 4, got 3)"));
 }
 
+TEST_F(JoinLeaveTest, AWaitForAServerIsReportedWithItsCause) {
+  wait_.first_notice = absl::ZeroDuration();
+  wait_.notice_interval = absl::Milliseconds(1);
+  std::vector<std::string> reports;
+  wait_.report = [&](const std::string& text) { reports.push_back(text); };
+  script_.errors[1] = {absl::UnavailableError("connection refused")};
+  ASSERT_TRUE(Join(2).ok());
+  EXPECT_THAT(reports, Contains("waiting for server 1 (in process): connection refused"));
+  EXPECT_THAT(reports, Contains("waiting for server 0 (in process): no answer yet"));
+}
+
+TEST_F(JoinLeaveTest, AQuickJoinReportsNoWait) {
+  wait_.first_notice = absl::InfiniteDuration();
+  wait_.report = [&](const std::string& text) { ADD_FAILURE() << text; };
+  script_.errors[1] = {absl::UnavailableError("connection refused")};
+  EXPECT_TRUE(Join(2).ok());
+}
+
+TEST_F(JoinLeaveTest, AStopEndsThePauseBetweenTwoCalls) {
+  wait_.first_notice = absl::ZeroDuration();
+  wait_.notice_interval = absl::Milliseconds(1);
+  wait_.report = [&](const std::string& text) {
+    if (text == "waiting for server 0 (in process): connection refused") stop_->Set();
+  };
+  transport_.Refuse(ServerId{0}, true);
+  EXPECT_EQ(Join(2).status(), absl::CancelledError("server 0 (in process): stopped while joining"));
+}
+
+TEST_F(JoinLeaveTest, AStopEndsAPendingCallAndLeavesTheServersThatAreJoined) {
+  wait_.first_notice = absl::ZeroDuration();
+  wait_.report = [&](const std::string& text) {
+    if (text == "waiting for server 1 (in process): no answer yet") stop_->Set();
+  };
+  transport_.Mute(ServerId{1}, true);
+  EXPECT_EQ(Join(2).status(), absl::CancelledError("server 1 (in process): stopped while joining"));
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "leave 0"));
+}
+
 TEST_F(JoinLeaveTest, EveryServerIsCalledOnceBeforeAnUnreachableOneIsRetried) {
   script_.errors[0] = {absl::UnavailableError("refused"), absl::UnavailableError("refused")};
-  const absl::Status left =
-      LeaveServers(transport_, clock_, silence_, 3, LeaveRequest(), std::nullopt);
+  const absl::Status left = Leave({ServerId{0}, ServerId{1}, ServerId{2}});
   EXPECT_TRUE(left.ok()) << left;
   EXPECT_THAT(script_.calls, ElementsAre("leave 0", "leave 1", "leave 2", "leave 0", "leave 0"));
 }
 
-TEST_F(JoinLeaveTest, ALostServerIsNotCalled) {
-  EXPECT_TRUE(LeaveServers(transport_, clock_, silence_, 3, LeaveRequest(), ServerId{1}).ok());
-  EXPECT_THAT(script_.calls, ElementsAre("leave 0", "leave 2"));
+TEST_F(JoinLeaveTest, AServerThatRefusesALeaveIsNotRetried) {
+  script_.errors[0] = {absl::InvalidArgumentError("worker 0: out of range")};
+  EXPECT_EQ(Leave({ServerId{0}, ServerId{1}}),
+            absl::InvalidArgumentError("server 0 (in process): worker 0: out of range"));
+  EXPECT_THAT(script_.calls, ElementsAre("leave 0", "leave 1"));
+}
+
+TEST_F(JoinLeaveTest, AStoppedWorkerCallsEveryServerOnce) {
+  stop_->Set();
+  script_.errors[0] = {absl::UnavailableError("refused")};
+  EXPECT_EQ(Leave({ServerId{0}, ServerId{1}}),
+            absl::UnavailableError("server 0 (in process): refused"));
+  EXPECT_THAT(script_.calls, ElementsAre("leave 0", "leave 1"));
 }
 
 TEST(MakeJoinRequestTest, AServerComputesTheSamePartitionFromTheRequest) {

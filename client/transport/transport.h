@@ -4,8 +4,8 @@
 //
 // A stream transfers whole frames in both directions, in order. Each direction has flow control:
 // the caller may write the next frame only after OnWritten, and receives the next frame only after
-// ReadNext. Control calls do not share a connection with a stream, so a heartbeat never waits for
-// the transfer of a tensor.
+// ReadNext. Control calls (Join, Leave and Heartbeat) do not share a connection with a stream, so a
+// heartbeat never waits for the transfer of a tensor.
 #ifndef THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 
@@ -52,8 +52,10 @@ class FrameStream {
 // Thread-safe.
 class Transport {
  public:
-  using HeartbeatDone = std::function<void(absl::StatusOr<HeartbeatReply>)>;
+  template <typename Reply>
+  using Done = std::function<void(absl::StatusOr<Reply>)>;
 
+  // Cancels pending control calls, whose DONE may then not be called.
   virtual ~Transport() = default;
 
   // Returns the server's name for messages: "server 1 (10.0.0.7:5000)".
@@ -63,17 +65,15 @@ class Transport {
   // OBSERVER must outlive the stream.
   virtual std::unique_ptr<FrameStream> Open(ServerId server, StreamObserver& observer) = 0;
 
-  // Sends a control call to SERVER and blocks until the server answers. Errors: gRPC's status
-  // codes; DeadlineExceeded after TIMEOUT.
-  virtual absl::StatusOr<JoinReply> Join(ServerId server, const JoinRequest& request,
-                                         absl::Duration timeout) = 0;
-  virtual absl::StatusOr<LeaveReply> Leave(ServerId server, const LeaveRequest& request,
-                                           absl::Duration timeout) = 0;
-
-  // Sends a heartbeat and returns at once. Calls DONE exactly once, from a thread of the transport.
-  // DONE receives the reply or an error, as for Join.
+  // Send a control call to SERVER and return at once. DONE receives the reply or the error, exactly
+  // once, from a thread of the transport. Errors: gRPC's status codes; DeadlineExceeded after
+  // TIMEOUT.
+  virtual void Join(ServerId server, const JoinRequest& request, absl::Duration timeout,
+                    Done<JoinReply> done) = 0;
   virtual void Heartbeat(ServerId server, const HeartbeatRequest& request, absl::Duration timeout,
-                         HeartbeatDone done) = 0;
+                         Done<HeartbeatReply> done) = 0;
+  virtual void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
+                     Done<LeaveReply> done) = 0;
 };
 
 }  // namespace thinwire

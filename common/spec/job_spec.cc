@@ -10,9 +10,11 @@ namespace {
 constexpr absl::Duration kYear = absl::Hours(24 * 365);
 constexpr absl::Duration kMaxDelay = absl::Hours(1);
 
-// If a sparse delta contains fewer values than an update changes, the published parameters lag
-// behind the masters. With momentum, every update changes every parameter; at a low density the lag
-// grows and training diverges. These smallest densities were measured.
+// The smallest densities of a sparse delta at which training converged in measurements: with an
+// optimizer that has slots (state per value, such as momentum), and with momentum correction. If a
+// sparse delta contains fewer values than an update changes, the published parameters lag behind
+// the masters. With momentum, every update changes every parameter, so at a low density the lag
+// grows and training diverges.
 constexpr double kLeastDensityWithSlots = 0.1;
 constexpr double kLeastDensityWithCorrection = 0.002;
 
@@ -29,9 +31,10 @@ void RequireDuration(std::string_view field, absl::Duration got, Problems& probl
                    "above 0 and at most a year of seconds", absl::ToDoubleSeconds(got));
 }
 
-// Adds a problem if a sparse pull is combined with SETTING. The exception is delta_topk with a
-// density of at least LEAST_DENSITY and, if NEEDS_WARMUP, a density warm-up of pushes; this
-// combination converged in measurements.
+// Called if the job has a sparse pull and the setting SETTING, with which training can diverge.
+// Adds a problem, except for the pulls with which training converged in measurements: delta_topk
+// with a density of at least LEAST_DENSITY and, if NEEDS_WARMUP is true, with a density warm-up of
+// the pushes.
 void CheckSparsePull(const JobSpec& job, double least_density, bool needs_warmup,
                      std::string_view setting, std::string_view alternative, Problems& problems) {
   const CodecSpec& codec = *job.publish->codec;
@@ -64,11 +67,15 @@ void CheckSparsePull(const JobSpec& job, Problems& problems) {
 void CheckCombinations(const JobSpec& job, Problems& problems) {
   const bool sync = job.rule.fold == Fold::kRound && job.rule.quorum == job.rule.workers;
   if (job.sparse_updates.unselected_owner == UnselectedOwner::kWorkers && !sync) {
-    // In modes ssp and async, a push belongs to no round. In mode backup, a worker may skip the
-    // answer of a round.
+    // Unselected values can return to workers only in mode sync. In modes ssp and async, a push
+    // belongs to no round. In mode backup, a worker may skip the answer of a round.
     problems.Add("selection_rest", absl::StrCat("workers is only valid with mode: sync (got mode: ",
                                                 std::string(job.rule.mode()), ")"));
   }
+  problems.Require(job.task.train_examples == 0 || job.task.train_examples >= job.rule.workers,
+                   "train_examples",
+                   absl::StrCat("0 or at least ", job.rule.workers, ", the value of workers"),
+                   job.task.train_examples);
   CheckSparsePull(job, problems);
   const OptimizerTraits& optimizer = Traits(job.optimizer.kind);
   if (job.push.correction.enabled && optimizer.has_velocity) {
@@ -81,6 +88,33 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
     problems.Add("publish_every", absl::StrCat("only valid with mode: ssp or async (got mode: ",
                                                std::string(job.rule.mode()), ")"));
   }
+}
+
+// Warns about exact deltas that contain nearly every value, because every update changes nearly
+// every value.
+void WarnOfThickDeltas(const JobSpec& job, Problems& warnings) {
+  if (!job.publish.has_value() || job.publish->codec.has_value()) return;
+  const bool sparse_push = !job.push.choose.has_value() && !IsDense(job.push.codec.id);
+  if (!sparse_push && !job.sparse_updates.selection_density.has_value()) {
+    warnings.Add(
+        "pull",
+        "saves few bytes, because dense pushes change every value (expected push: topk, or "
+        "pull: delta_fp8_e5m2 or fp32, got delta)");
+    return;
+  }
+  if (job.sparse_updates.lazy_slots) return;
+  std::string reason;
+  if (Traits(job.optimizer.kind).has_velocity) {
+    reason = absl::StrCat("optimizer: ", std::string(Traits(job.optimizer.kind).name));
+  } else if (job.optimizer.weight_decay > 0) {
+    reason = absl::StrCat("weight_decay: ", job.optimizer.weight_decay);
+  } else {
+    return;
+  }
+  warnings.Add("pull", absl::StrCat("saves few bytes, because without lazy_slots every update "
+                                    "changes every value (expected lazy_slots: true, or pull: "
+                                    "delta_fp8_e5m2, got delta with ",
+                                    reason, ")"));
 }
 
 }  // namespace
@@ -120,6 +154,12 @@ Problems JobSpec::Validate() const {
   }
   CheckCombinations(*this, problems);
   return problems;
+}
+
+Problems JobSpec::Warnings() const {
+  Problems warnings;
+  WarnOfThickDeltas(*this, warnings);
+  return warnings;
 }
 
 std::ostream& operator<<(std::ostream& out, const JobSpec& spec) {

@@ -41,19 +41,21 @@ struct JobSpec {
   ScheduleSpec schedule;
   SparseUpdateSpec sparse_updates;
   PushSpec push;
-  // If set, workers read parameters as published deltas; otherwise as whole parameters in
-  // PULL_CODEC.
+  // If set, workers read parameters as published deltas; otherwise as whole parameters, encoded
+  // with PULL_CODEC.
   std::optional<PublishOptions> publish;
   CodecId pull_codec = CodecId::kFp32;
-  uint64_t shard_size = 0;  // largest number of values; 0: the default of common/partition.h
+  uint64_t shard_size = 0;  // most values in a shard; 0: the default of common/partition.h
   TaskSpec task;
   absl::Duration silence = absl::Seconds(10);  // a worker exits if a server is silent this long
   std::vector<Straggler> stragglers;
   std::string report;  // the report file of `thinwire train`; empty: no report
 
-  // Checks every part. Refuses combinations of settings that cancel each other or that diverged in
-  // measurements (docs/deltas.md).
+  // Checks every part of the job. Refuses combinations of settings that cancel each other or that
+  // diverged in measurements (docs/deltas.md).
   Problems Validate() const;
+  // Returns a warning for each setting that is valid but does not have the effect that it is for.
+  Problems Warnings() const;
 
   bool operator==(const JobSpec&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const JobSpec& spec);

@@ -140,6 +140,50 @@ TEST(JobSpecTest, LazySlotsGoWithDensePushes) {
   EXPECT_EQ(Field(job), "");
 }
 
+// Returns the field and the settings that the first warning of JOB names, or "" without a warning.
+std::string Warning(const JobSpec& job) {
+  const Problems warnings = job.Warnings();
+  if (warnings.empty()) return "";
+  const std::string& text = warnings.list()[0].text;
+  return warnings.list()[0].field + ": " + text.substr(text.find("(expected"));
+}
+
+TEST(JobSpecTest, AnExactDeltaThatContainsEveryValueIsWarnedOf) {
+  JobSpec job = With(OptimizerKind::kSgd, PublishOptions());
+  EXPECT_EQ(Warning(job),
+            "pull: (expected push: topk, or pull: delta_fp8_e5m2 or fp32, got delta)");
+  job.push.codec.id = CodecId::kTopK;
+  EXPECT_EQ(Warning(job), "");
+  job.optimizer.weight_decay = 1e-4;
+  EXPECT_EQ(Warning(job),
+            "pull: (expected lazy_slots: true, or pull: delta_fp8_e5m2, got delta with "
+            "weight_decay: 0.0001)");
+  job.optimizer.kind = OptimizerKind::kAdam;
+  EXPECT_EQ(Warning(job),
+            "pull: (expected lazy_slots: true, or pull: delta_fp8_e5m2, got delta with "
+            "optimizer: adam)");
+  job.sparse_updates.lazy_slots = true;
+  EXPECT_EQ(Warning(job), "");
+}
+
+TEST(JobSpecTest, ADeltaThatIsThinOrOfACodecIsNotWarnedOf) {
+  EXPECT_EQ(Warning(With(OptimizerKind::kMomentum, std::nullopt)), "");
+  EXPECT_EQ(Warning(With(OptimizerKind::kMomentum, Deltas(CodecId::kFp8E5m2))), "");
+  JobSpec gtopk = With(OptimizerKind::kSgd, PublishOptions());
+  gtopk.sparse_updates.selection_density = 0.01;
+  EXPECT_EQ(Warning(gtopk), "");
+}
+
+TEST(JobSpecTest, EveryWorkerNeedsATrainingExample) {
+  JobSpec job;
+  job.rule = Rule::Sync(4);
+  job.task.train_examples = 3;
+  EXPECT_EQ(Error(job),
+            "train_examples: out of range (expected 0 or at least 4, the value of workers, got 3)");
+  job.task.train_examples = 4;
+  EXPECT_EQ(Error(job), "");
+}
+
 TEST(JobSpecTest, PublishEveryNeedsAModeThatFoldsByPush) {
   const auto field = [](const Rule& rule) {
     return Field({.rule = rule, .publish = PublishOptions{.every = 3}});

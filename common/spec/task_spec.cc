@@ -9,7 +9,6 @@ namespace thinwire {
 namespace {
 
 constexpr uint32_t kMaxBatchSize = 1u << 20;
-constexpr uint32_t kMaxThreads = 1024;
 
 bool IsDevice(const std::string& device) {
   uint32_t number = 0;

@@ -17,7 +17,7 @@ enum class ModelKind : uint8_t { kSoftmax, kMlp, kCnn, kResnet20, kTorchScript }
 enum class DatasetKind : uint8_t { kFashionMnist, kCifar10, kSafetensors };
 enum class Precision : uint8_t { kFp32, kBf16, kFp16 };
 
-// In the order of the enums.
+// The names of the models, datasets and precisions, in the order of their enums.
 inline constexpr std::string_view kModelNames[] = {"softmax", "mlp", "cnn", "resnet20",
                                                    "torchscript"};
 inline constexpr std::string_view kDatasetNames[] = {"fashion_mnist", "cifar10", "safetensors"};
@@ -27,19 +27,22 @@ std::ostream& operator<<(std::ostream& out, ModelKind kind);
 std::ostream& operator<<(std::ostream& out, DatasetKind kind);
 std::ostream& operator<<(std::ostream& out, Precision precision);
 
-// The largest loss scale. It scales a gradient of 2^-48 to 2^-24, the smallest positive fp16
-// number, and an ordinary loss multiplied by it is far below the largest float.
+// The largest loss scale, 2^24. It brings a gradient of 2^-48 to 2^-24, the smallest positive fp16
+// number, and the product with an ordinary loss is far below the largest float.
 inline constexpr float kLargestLossScale = 0x1p24f;
 
 // How a worker scales its loss so that small gradients of a backward pass in low precision do not
 // become 0 (Micikevicius et al. 2018, section 3.2). worker/loss_scale.h applies it.
 struct LossScaling {
-  float first = 65536;       // the initial scale, a power of two from 1 to LARGEST
+  float first = 65536;       // the initial loss scale, a power of two from 1 to `largest`
   uint64_t interval = 2000;  // consecutive steps without overflow after which the scale doubles
   float largest = kLargestLossScale;
 
   bool operator==(const LossScaling&) const = default;
 };
+
+// The largest number of threads of a server or a worker.
+inline constexpr uint32_t kMaxThreads = 1024;
 
 struct TaskSpec {
   ModelKind model = ModelKind::kCnn;
@@ -48,14 +51,15 @@ struct TaskSpec {
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   uint32_t batch_size = 32;  // examples in one worker's step
   uint32_t epochs = 1;
-  uint64_t seed = 1;            // random seed of the initial parameters and of the shuffling
+  uint64_t seed = 1;            // random seed of initial parameters, shuffling, dropout
   std::string device = "auto";  // auto, cpu or cuda:N
   uint32_t threads = 1;         // CPU threads that one worker computes with
   uint64_t train_examples = 0;  // the number of used training examples; 0: all
   uint64_t test_examples = 0;
   Precision precision = Precision::kFp32;
-  uint32_t loss_scale = 0;  // the initial scale; 0: 65536 with kFp16, otherwise no scaling
+  uint32_t loss_scale = 0;  // the initial loss scale; 0: 65536 with kFp16, otherwise no scaling
   uint32_t loss_scale_interval = 2000;
+  bool stop_on_divergence = true;  // a loss that is not finite ends the run
 
   Problems Validate() const;
 

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-# Libraries that the host provides.
+# Shared libraries that the host provides, so a bundle does not contain them.
 HOST_LIBRARIES = re.compile(
     r"(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libstdc\+\+|libgcc_s|libcuda|libtorch\w*|libc10\w*)"
     r"\.so[.\d]*"

@@ -3,7 +3,8 @@
 import json
 import math
 
-# Targets on an H100 (docs/performance.md): name of the figure -> (bound, True if larger values are better).
+# Target values of measurements on an H100 (docs/performance.md). Maps the name of a measurement to (target, whether
+# larger values are better).
 TARGETS = {
     **{
         f"gpu.{name}.{size}.{way} ratio": (0.8, True)

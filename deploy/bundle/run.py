@@ -14,15 +14,17 @@ import host
 import lines
 
 BUNDLE = pathlib.Path(__file__).resolve().parent
-# ssp and async use a lower momentum, because stale gradients act like additional momentum, and a lower learning rate,
-# because an update contains the gradient of a single worker's batch (docs/training.md).
+# The flags of `thinwire train` for each mode. The ssp and async modes use a lower momentum, because stale gradients act
+# like additional momentum. They use a lower learning rate, because an update contains the gradient of a single worker's
+# batch (docs/training.md).
 MODES = {
     "sync": [],
     "backup": ["--backup", "1"],
     "ssp": ["--slack", "4", "--momentum", "0.5", "--learning_rate", "0.05"],
     "async": ["--momentum", "0.5", "--learning_rate", "0.05"],
 }
-# Runs on a CPU use few examples, enough to show that training works. Runs on a GPU use all examples.
+# Training runs on a CPU use only a few examples, enough to show that training works. Training runs on a GPU use all
+# examples.
 FEW_EXAMPLES = ["--train_examples", "1024", "--test_examples", "512"]
 
 
@@ -30,7 +32,7 @@ class Report:
     """Collects the rows of the table and records whether all of them passed. Each new row rewrites the output files."""
 
     def __init__(self, about, folder):
-        self.about = about  # one line about the machine and the build
+        self.about = about  # a line that describes the machine and the build
         self.folder = folder
         self.rows = []
         self.good = True
@@ -156,7 +158,7 @@ def main(words):
         return 78
     flags.out.mkdir(parents=True, exist_ok=True)
     device, place = "cpu", "on the CPU"
-    if number is not None:  # makes only this GPU visible to the programs
+    if number is not None:  # hides all GPUs except the chosen one from the programs
         environment["CUDA_VISIBLE_DEVICES"] = host.visible(number, environment)
         device, place = "cuda:0", f"on {names[number]} (driver for CUDA {driver})"
     about = f"{worker}, revision {requirements['revision']}, {os.cpu_count()} CPU cores, {place}"

@@ -31,7 +31,7 @@ def microseconds(run, device):
             begin = time.perf_counter()
             run()
             taken = (time.perf_counter() - begin) * 1e6
-        if sample >= 3:  # the first three calls are not measured
+        if sample >= 3:  # the first three calls are for warm-up
             samples.append(taken)
     return statistics.median(samples)
 

@@ -20,7 +20,8 @@ print(spec.submodule_search_locations[0] if spec else "")' 2>/dev/null)
 fi
 [ -f "$package/version.py" ] && [ -d "$package/lib" ] || fail "none in $package, which has no version.py and lib/"
 
-# version.py contains __version__ = '2.11.0+cu130' and cuda: Optional[str] = '13.0', or None instead of '13.0'.
+# The torch package's version.py has lines such as __version__ = '2.11.0+cu130' and cuda: Optional[str] = '13.0'. The
+# value of cuda is None if the package was built without CUDA.
 found=$(sed -n "s/^__version__ = '\([^'+]*\).*/\1/p" "$package/version.py")
 found_cuda=$(sed -n "s/^cuda[:a-zA-Z_ ]*.*= '\([^']*\)'.*/\1/p" "$package/version.py")
 got="$found $(cuda_of "$found_cuda") in $package"

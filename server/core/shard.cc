@@ -12,6 +12,31 @@
 #include "server/core/worker_table.h"
 
 namespace thinwire {
+namespace {
+
+// An upper bound of the size of a shard's objects without arrays, including those of server/edge.
+constexpr uint64_t kFixedBytes = 4096;
+
+}  // namespace
+
+uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
+  const SparseUpdateSpec& sparse = options.sparse_updates;
+  // Counts the arrays with four bytes per value. The masters count twice: a second buffer holds
+  // what readers were sent, either older masters in fp32 or two versions in 16 bits.
+  uint64_t arrays = 2;
+  arrays += 1;  // the sum
+  arrays += static_cast<uint64_t>(optimizer.slot_count());
+  // LazyArrays::last, and the vectors of an update's indices and sums, which may grow to twice
+  // their size.
+  if (sparse.lazy_slots) arrays += 5;
+  if (sparse.selection_density.has_value()) arrays += 3;  // the remainder, indices and values
+  if (sparse.unselected_owner == UnselectedOwner::kWorkers) arrays += 1;  // the index list
+  if (options.publish.has_value()) arrays += 3;  // published values, log, full copy
+  uint64_t bytes = arrays * options.value_count * sizeof(float);
+  bytes += bytes / 16;                                         // large arrays take whole pages
+  if (sparse.WantsSparse()) bytes += options.value_count / 8;  // the indices of a sparse sum
+  return bytes + kFixedBytes + options.rule.workers * sizeof(WorkerRecord);
+}
 
 // An event is applied in two phases. Handle judges the event and records it in the worker table and
 // the accumulator. Advance then opens the shard, closes rounds, applies updates, and answers reads
@@ -43,7 +68,8 @@ struct Shard::State {
   void CloseRounds(Effects& effects);
   void CloseRound(Effects& effects);
   void MoveFrontier();
-  // Applies the accumulated gradients as an update, even if they are fewer than fold_every.
+  // Applies the accumulated gradients as an update, even if there are fewer than `fold_every`, the
+  // usual number of gradients per update.
   void UpdateEarly();
   void PublishIfDue(Step frontier_before);
   void FillReplies(Effects& effects) const;
@@ -94,7 +120,8 @@ void Shard::State::Handle(const ReadEvent& event, Effects& effects) {
 void Shard::State::Handle(const PushEvent& event, Effects& effects) {
   const Decision decision = Judge(JudgeInputOf(event.worker), event);
   effects.judgement = JudgementOf(event, decision);
-  // A computed_version above the current version is an error of the peer; its staleness stays 0.
+  // If a push claims a computed_version above the current version, which only a faulty worker does,
+  // its staleness counts as 0.
   if (decision == Decision{Verdict::kAccept} && event.computed_version < store.version()) {
     effects.judgement->staleness = store.version() - event.computed_version;
   }
@@ -164,8 +191,9 @@ void Shard::State::CloseRounds(Effects& effects) {
     if (has_gradients) {
       CloseRound(effects);
     } else {
-      // Rounds without gradients close together in one iteration, because a worker may read a step
-      // that is arbitrarily far ahead.
+      // A worker may request a step that is any number of rounds ahead. Therefore one iteration of
+      // this loop closes all consecutive rounds without gradients; one iteration per round could
+      // take too long.
       effects.rounds.push_back({Step{smallest->value - 1}, {}});
       workers.MoveFrontier(*smallest);
     }
@@ -174,7 +202,8 @@ void Shard::State::CloseRounds(Effects& effects) {
 
 void Shard::State::CloseRound(Effects& effects) {
   effects.rounds.push_back({workers.frontier(), accumulator.Contributors()});
-  // A round that closes accepts no more pushes, so every held gradient can be folded now.
+  // The closing round accepts no more pushes. Gradients that were held to be folded in the order of
+  // the worker numbers can therefore all be folded now.
   accumulator.FoldInOrder([](WorkerId) { return false; });
   store.Apply(accumulator);
   workers.MoveFrontier(StepsAfter(workers.frontier(), 1));
@@ -194,8 +223,8 @@ void Shard::State::UpdateEarly() {
 
 // In sync and backup, publishes when a round closes. In ssp, publishes whenever the frontier moves,
 // because a reader must receive every accepted gradient of the steps below the frontier. Also
-// publishes after every `publish_every` updates (0: as many as there are live workers), and when no
-// worker is live.
+// publishes after every `publish_every` updates (if publish_every is 0: after as many updates as
+// there are live workers), and when no worker is live.
 void Shard::State::PublishIfDue(Step frontier_before) {
   const uint64_t unpublished = store.version() - deltas->version();
   if (unpublished == 0) return;
@@ -288,6 +317,8 @@ std::span<const float> Shard::masters() const { return state_->store.masters(); 
 bool Shard::seeded() const { return state_->store.seeded(); }
 bool Shard::open() const { return state_->open; }
 Version Shard::version() const { return state_->store.version(); }
+bool Shard::saturated() const { return state_->store.saturated(); }
+uint64_t Shard::saturated_updates() const { return state_->store.saturated_updates(); }
 Step Shard::frontier() const { return state_->workers.frontier(); }
 Step Shard::next(WorkerId worker) const { return state_->workers.of(worker).next; }
 

@@ -44,6 +44,10 @@ struct ShardOptions {
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
 
+// Returns an upper bound of the memory that a shard keeps between events, in bytes. It includes the
+// newest encoded parameters, which all readers share, but no received payloads.
+uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer);
+
 class Shard {
  public:
   // OPTIMIZER and SCHEDULE must outlive the shard. Several shards may use the same objects.
@@ -65,7 +69,7 @@ class Shard {
   // chain unless unselected values return to the workers.
   const ByteChain& selected_list() const;
 
-  // Deltas, log and published REQUIRE: options.publish is set, and seeded().
+  // Deltas(), log() and published() REQUIRE: options.publish is set, and the shard is seeded.
 
   // Returns the deltas that bring a reader from published version HELD to the newest published
   // version. HELD is nullopt if the reader has no parameters.
@@ -80,6 +84,10 @@ class Shard {
   bool seeded() const;
   bool open() const;
   Version version() const;
+  // Returns whether the last update left a master or an optimizer slot at the magnitude of the
+  // largest finite float, and the number of such updates.
+  bool saturated() const;
+  uint64_t saturated_updates() const;
   Step frontier() const;
   // Returns the first step that WORKER has not finished. REQUIRES: worker < rule.workers.
   Step next(WorkerId worker) const;

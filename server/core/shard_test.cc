@@ -9,6 +9,7 @@
 
 #include "common/codec/sparse/index_list.h"
 #include "server/core/judge.h"
+#include "server/core/optimizer/optimizer.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {
@@ -16,7 +17,8 @@ namespace {
 
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 
-// A shard with one value. Open() seeds the shard with 0 and reads step 0 for all workers.
+// Tests a shard with one value. Open() seeds the shard with 0, joins all workers, and sends their
+// reads for step 0.
 class ShardTest : public testing::Test {
  protected:
   void Make(const Rule& rule) {
@@ -44,7 +46,7 @@ class ShardTest : public testing::Test {
   std::vector<FakeWorker> workers_;
 };
 
-// Each round selects at most two of the four values, and never a zero.
+// In each round, gTop-k selects at most two of the four values of the gradient, and never a zero.
 TEST_F(ShardTest, EveryAnswerOfARoundCarriesItsSelection) {
   ShardOptions options;
   options.value_count = 4;
@@ -63,11 +65,39 @@ TEST_F(ShardTest, EveryAnswerOfARoundCarriesItsSelection) {
   EXPECT_TRUE(shard_->Apply(a.Push(0, 1, {1, 4, 2, 3})).answers.empty());
   EXPECT_EQ(shard_->Apply(b.Push(0, 1, {3, 0, 4, -3})).answers.size(), 2u);
   EXPECT_EQ(taken(), (std::vector<uint32_t>{0, 2}));
-  // Unselected values return to the workers, so the shard keeps none from round 0. In round 1, only
-  // one value is nonzero.
+  // The values that were unselected in round 0 returned to the workers, so the shard adds none of
+  // them to the gradient of round 1. Only one value of that gradient is nonzero.
   shard_->Apply(a.Push(1, 1, {0, 0, 0, 8}));
   EXPECT_EQ(shard_->Apply(b.Push(1, 1, {0, 0, 0, 0})).answers.size(), 2u);
   EXPECT_EQ(taken(), std::vector<uint32_t>{3});
+}
+
+// Three accepted gradients of half the largest float would move a master past that float.
+TEST_F(ShardTest, MastersOfAcceptedGradientsStayFinite) {
+  const auto sgd = MakeOptimizer({.kind = OptimizerKind::kSgd}).value();
+  ShardOptions options;
+  options.value_count = 1;
+  options.rule = Rule::Async(1);
+  Shard shard(options, *sgd, schedule_);
+  const FakeWorker worker{WorkerId{0}};
+  shard.Apply(SeedEvent{Fp32Payload({0})});
+  shard.Apply(worker.Join());
+  shard.Apply(worker.Read(0));
+  const auto push = [&](uint64_t step, float value) {
+    return shard.Apply(worker.Push(step, 1, {value})).judgement->verdict;
+  };
+  for (uint64_t step = 0; step < 3; ++step) {
+    EXPECT_FALSE(shard.saturated());
+    EXPECT_EQ(push(step, -1.7e38f), Verdict::kAccept);
+  }
+  EXPECT_EQ(shard.masters()[0], std::numeric_limits<float>::max());
+  EXPECT_TRUE(shard.saturated());
+  EXPECT_EQ(push(3, -1), Verdict::kAccept);
+  EXPECT_EQ(shard.saturated_updates(), 2u);
+  EXPECT_EQ(push(4, 1.7e38f), Verdict::kAccept);
+  EXPECT_FALSE(shard.saturated());
+  EXPECT_EQ(shard.saturated_updates(), 2u);
+  EXPECT_FLOAT_EQ(shard.masters()[0], std::numeric_limits<float>::max() - 1.7e38f);
 }
 
 TEST_F(ShardTest, AJudgementHasTheStateAfterTheEvent) {

@@ -1,6 +1,5 @@
 #include "server/edge/convert.h"
 
-#include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
@@ -15,34 +14,21 @@
 namespace thinwire {
 namespace {
 
-// The wire is little-endian, as are all supported machines.
+// Floats on the wire are little-endian, as are all supported machines.
 static_assert(std::endian::native == std::endian::little);
-
-// Returns an error if the tensors of REQUEST need more than kMaxJobShards shards. Called before
-// Partition::Make, which rejects tensors whose sizes overflow.
-absl::Status CheckShardCount(const JoinRequest& request) {
-  double total = 0;
-  for (const Tensor& tensor : request.tensors()) {
-    double values = 1;
-    for (int64_t dimension : tensor.shape()) values *= static_cast<double>(dimension);
-    total += values;
-  }
-  const double share = total / 8 / std::max<uint32_t>(request.servers(), 1);
-  const double size = request.shard_size() != 0
-                          ? static_cast<double>(request.shard_size())
-                          : std::clamp<double>(share, kLeastShardSize, kLargestShardSize);
-  if (total / size + request.tensors_size() <= kMaxJobShards) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("tensors: too many shards (expected at most ", kMaxJobShards, ", got ", total,
-                   " values in ", request.tensors_size(), " tensors and shards of ", size, ")"));
-}
 
 absl::Status Wrong(ShardId shard, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("shard ", shard.value, ": ", what));
 }
 
-// Converts the entries of a frame to events and groups the events by shard. Shards are in the order
-// of their first entries.
+absl::Status CheckAtMost(ShardId shard, absl::string_view field, uint64_t most, uint64_t got) {
+  if (got <= most) return absl::OkStatus();
+  return Wrong(shard,
+               absl::StrCat(field, ": too large (expected at most ", most, ", got ", got, ")"));
+}
+
+// Converts the seeds, pushes and reads of a frame to events and groups the events by shard. The
+// shards are in the order in which they first occur in the frame.
 class Grouping {
  public:
   Grouping(const Partition& partition, ServerId self, bool publishes, const WorkerFrame& frame)
@@ -69,6 +55,9 @@ class Grouping {
 
   absl::Status Add(PushEntry&& push) {
     CheckedPayload payload;
+    RETURN_IF_ERROR(CheckAtMost(push.shard, "step", kLargestStep.value, push.step.value));
+    RETURN_IF_ERROR(CheckAtMost(push.shard, "examples", kMostExamples, push.examples));
+    RETURN_IF_ERROR(CheckAtMost(push.shard, "late_examples", kMostExamples, push.late_examples));
     if (push.examples == 0) {
       RETURN_IF_ERROR(CheckNoPayload(push));
     } else {
@@ -83,6 +72,7 @@ class Grouping {
 
   absl::Status Add(const ReadEntry& read) {
     RETURN_IF_ERROR(CheckShard(read.shard));
+    RETURN_IF_ERROR(CheckAtMost(read.shard, "step", kLargestStep.value, read.step.value));
     ASSIGN_OR_RETURN(const ReadForm form, FormOf(read.shard, read.read_codec, read.held_version));
     EventsFor(read.shard).push_back(ReadEvent{worker_, incarnation_, generation_, read.step, form});
     return absl::OkStatus();
@@ -158,7 +148,6 @@ absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t serve
                                                       server_count, ", got ", request.servers(),
                                                       ")"));
   }
-  RETURN_IF_ERROR(CheckShardCount(request));
   std::vector<TensorShape> tensors;
   for (const Tensor& tensor : request.tensors()) {
     tensors.push_back({tensor.name(), {tensor.shape().begin(), tensor.shape().end()}});

@@ -1,6 +1,6 @@
 // Conversions between messages of the wire and types of server/core. Only these functions validate
-// input from peers; server/core does not check it again. Errors are InvalidArgument unless stated
-// otherwise. Messages name the shard, if any, the expected value and the actual value.
+// input from peers; server/core does not check the input again. Errors are InvalidArgument unless
+// stated otherwise. Error messages name the shard, if any, the expected value and the actual value.
 #ifndef THINWIRE_SERVER_EDGE_CONVERT_H_
 #define THINWIRE_SERVER_EDGE_CONVERT_H_
 
@@ -18,26 +18,27 @@
 
 namespace thinwire {
 
-// The maximum number of shards of a model. Without this limit, a small Join request could make the
-// server allocate much memory.
-inline constexpr uint64_t kMaxJobShards = 65536;
+// The largest step of a push or a read. Larger steps could overflow when the server adds to them.
+inline constexpr Step kLargestStep{uint64_t{1} << 62};
+// The largest number of examples, and of late examples, of a push.
+inline constexpr uint32_t kMostExamples = uint32_t{1} << 30;
 
 // Returns the partition of the tensors in REQUEST. Errors: InvalidArgument if the tensors have no
 // valid partition; FailedPrecondition if the partition's hash or the number of servers differs from
-// the worker's.
+// that in REQUEST.
 absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t server_count);
 
-// The events of one frame for one shard: first seeds, then pushes, then reads. Events of one kind
-// are in the order of the frame.
+// The events of one frame for one shard: first seeds, then pushes, then reads. Events of the same
+// kind keep their order in the frame.
 struct ShardEvents {
   ShardId shard;
   std::vector<Event> events;
 };
 
-// Returns the events of FRAME, whose payloads move into the events. Checks every entry first and
-// returns no event of a malformed frame. Skips seeds whose generation is not GENERATION. Reads of
-// published parameters are errors unless PUBLISHES is true. REQUIRES: the caller has checked the
-// frame's worker and epoch.
+// Returns the events of FRAME and moves its payloads into them. Checks the whole frame first: a
+// malformed frame is an error and yields no event. Skips seeds whose generation is not GENERATION.
+// Reads of published parameters are errors unless PUBLISHES is true. REQUIRES: the caller has
+// checked the worker and the epoch of FRAME.
 absl::StatusOr<std::vector<ShardEvents>> EventsOf(WorkerFrame&& frame, const Partition& partition,
                                                   ServerId self, Generation generation,
                                                   bool publishes);

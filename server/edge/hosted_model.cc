@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <new>
 #include <optional>
 #include <string>
 
@@ -18,39 +19,74 @@ std::string Summary(const Partition& partition) {
                       absl::Hex(partition.hash()));
 }
 
+ShardOptions OptionsOf(const Partition& partition, ShardId shard, ShardOptions options) {
+  options.value_count = partition.value_count(shard);
+  if (partition.HoldsVectors(shard)) options.sparse_updates.selection_density = std::nullopt;
+  return options;
+}
+
+// Returns true if A and B split the same tensors in the same way. Compares the tensors, because
+// different tensors can have the same hash.
+bool IsSame(const Partition& a, const Partition& b) {
+  return a.tensors() == b.tensors() && a.shard_size() == b.shard_size();
+}
+
 }  // namespace
 
-HostedModel::HostedModel(Partition partition, ServerId self, ShardOptions options,
+HostedModel::HostedModel(Partition partition, ServerId self, const ShardOptions& options,
                          const ShardHost::Shared& shared)
     : partition_(std::move(partition)), by_shard_(partition_.shard_count()) {
-  const std::optional<double> density = options.sparse_updates.selection_density;
   for (ShardId shard : partition_.ShardsOf(self)) {
-    options.value_count = partition_.value_count(shard);
-    options.sparse_updates.selection_density =
-        partition_.HoldsVectors(shard) ? std::nullopt : density;
-    hosts_.push_back(std::make_unique<ShardHost>(shard, options, shared));
+    hosts_.push_back(
+        std::make_unique<ShardHost>(shard, OptionsOf(partition_, shard, options), shared));
     by_shard_[shard.value] = hosts_.back().get();
   }
+}
+
+uint64_t HostedModel::NeededBytes(const Partition& partition, ServerId self,
+                                  const ShardOptions& options, const Optimizer& optimizer) {
+  uint64_t bytes = 0;
+  for (ShardId shard : partition.ShardsOf(self)) {
+    bytes += ShardBytes(OptionsOf(partition, shard, options), optimizer);
+  }
+  return bytes;
 }
 
 absl::Status ModelSlot::MakeOrCompare(const JoinRequest& request) {
   absl::MutexLock lock(&mu_);
   if (model_ != nullptr) return Compare(request, *model_);
   ASSIGN_OR_RETURN(Partition partition, PartitionOf(request, server_count_));
+  RETURN_IF_ERROR(CheckBytes(partition));
   ShardOptions options = options_;
   options.planned_examples = request.planned_examples();
   planned_examples_ = request.planned_examples();
-  model_ = std::make_shared<const HostedModel>(std::move(partition), self_, options, shared_);
+  try {
+    model_ = std::make_shared<const HostedModel>(std::move(partition), self_, options, shared_);
+  } catch (const std::bad_alloc&) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model: server ", self_.value,
+                     " has too little memory; set --max_model_bytes to the memory that it has"));
+  }
   LOG(INFO) << "model: " << model_->partition().value_count() << " values in "
             << model_->partition().shard_count() << " shards, " << model_->hosts().size()
             << " of them on this server";
   return absl::OkStatus();
 }
 
+absl::Status ModelSlot::CheckBytes(const Partition& partition) const {
+  const uint64_t needed = HostedModel::NeededBytes(partition, self_, options_, shared_.optimizer);
+  if (needed <= max_bytes_) return absl::OkStatus();
+  // The code is not ResourceExhausted, with which a worker would try again.
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model: needs too much memory on server ", self_.value, " (expected at most ", max_bytes_,
+      " bytes, the value of --max_model_bytes, got ", needed, " bytes for a model of ",
+      partition.value_count(), " values on ", server_count_, " servers)"));
+}
+
 absl::Status ModelSlot::Compare(const JoinRequest& request, const HostedModel& model) const {
   const Partition& ours = model.partition();
-  if (request.partition_hash() != ours.hash()) {
-    ASSIGN_OR_RETURN(const Partition theirs, PartitionOf(request, server_count_));
+  ASSIGN_OR_RETURN(const Partition theirs, PartitionOf(request, server_count_));
+  if (!IsSame(theirs, ours)) {
     return absl::FailedPreconditionError(absl::StrCat("worker ", request.worker(),
                                                       ": another model (expected ", Summary(ours),
                                                       ", got ", Summary(theirs), ")"));

@@ -27,14 +27,18 @@ class HostedModel {
  public:
   // OPTIONS apply to every shard, with two exceptions: each shard has its own value_count, and
   // shards of vectors do not use gTop-k selection.
-  HostedModel(Partition partition, ServerId self, ShardOptions options,
+  HostedModel(Partition partition, ServerId self, const ShardOptions& options,
               const ShardHost::Shared& shared);
 
+  // Returns an upper bound of the memory of the model's shards on server SELF, in bytes.
+  static uint64_t NeededBytes(const Partition& partition, ServerId self,
+                              const ShardOptions& options, const Optimizer& optimizer);
+
   const Partition& partition() const { return partition_; }
-  // Returns the shards of this server in ascending order of their numbers, in which workers push
-  // them. May be empty.
+  // Returns the shards of this server in ascending order of their numbers, the order in which
+  // workers push them. May be empty.
   const std::vector<std::unique_ptr<ShardHost>>& hosts() const { return hosts_; }
-  // Returns the host of SHARD. REQUIRES: SHARD is on this server.
+  // Returns the ShardHost that runs SHARD. REQUIRES: SHARD is on this server.
   ShardHost& host(ShardId shard) const { return *by_shard_[shard.value]; }
 
   // Calls WORK(host, shard) for every shard on its strand, then DONE with the results in the order
@@ -52,26 +56,33 @@ class HostedModel {
 // Thread-safe.
 class ModelSlot {
  public:
-  // The model determines value_count and planned_examples, so OPTIONS need not set them.
-  ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options,
+  // The model determines value_count and planned_examples, so OPTIONS need not set them. A model
+  // may need at most MAX_BYTES of memory on this server.
+  ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options, uint64_t max_bytes,
             const ShardHost::Shared& shared)
-      : self_(self), server_count_(server_count), options_(options), shared_(shared) {}
+      : self_(self),
+        server_count_(server_count),
+        options_(options),
+        max_bytes_(max_bytes),
+        shared_(shared) {}
 
   // Creates the model that REQUEST describes, or compares REQUEST with the existing model. Errors:
-  // InvalidArgument for an invalid model; FailedPrecondition if the model or the number of servers
-  // differs.
+  // InvalidArgument for an invalid model and for a model that needs too much memory;
+  // FailedPrecondition if the model or the number of servers differs.
   absl::Status MakeOrCompare(const JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the model, or null before the first Join.
   std::shared_ptr<const HostedModel> Get() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  absl::Status CheckBytes(const Partition& partition) const;
   absl::Status Compare(const JoinRequest& request, const HostedModel& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ServerId self_;
   const uint32_t server_count_;
   const ShardOptions options_;
+  const uint64_t max_bytes_;
   const ShardHost::Shared shared_;
 
   mutable absl::Mutex mu_;

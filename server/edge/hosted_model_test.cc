@@ -1,12 +1,17 @@
 #include "server/edge/hosted_model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <boost/asio/thread_pool.hpp>
 #include <map>
+#include <memory_resource>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "common/live_bytes.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {
@@ -46,6 +51,68 @@ TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
   const HostedModel model(Partition::Make({{"w", {20, 10}}, {"b", {30}}}, 0, 1).value(),
                           ServerId{0}, options, {optimizer, schedule, pool, streams, counters});
   EXPECT_EQ(MovedByOnePush(model, pool), (std::map<size_t, size_t>{{200, 4}, {30, 30}}));
+}
+
+// Joins with a model of one tensor of SHAPE at a server whose model may need MAX_BYTES in MEMORY.
+absl::Status Join(const std::vector<int64_t>& shape, uint64_t max_bytes,
+                  std::pmr::memory_resource* memory = std::pmr::get_default_resource()) {
+  boost::asio::thread_pool pool(1);
+  const PlainDescent optimizer;
+  const Schedule schedule = ConstantRate();
+  StreamTable streams(1);
+  Counters counters;
+  ModelSlot slot(ServerId{0}, 1, {.memory = memory}, max_bytes,
+                 {optimizer, schedule, pool, streams, counters});
+  JoinRequest request;
+  request.set_servers(1);
+  Tensor& tensor = *request.add_tensors();
+  tensor.set_name("w");
+  for (const int64_t dimension : shape) tensor.add_shape(dimension);
+  request.set_partition_hash(Partition::Make({{"w", shape}}, 0, 1)->hash());
+  const absl::Status status = slot.MakeOrCompare(request);
+  EXPECT_EQ(slot.Get() != nullptr, status.ok());
+  return status;
+}
+
+TEST(ModelSlotTest, RefusesAModelThatNeedsTooMuchMemoryBeforeItAllocates) {
+  const size_t before = LiveBytes();
+  const absl::Status status = Join({100'000, 100'000}, 1'000'000'000);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << "a worker must not try again";
+  EXPECT_THAT(std::string(status.message()),
+              testing::MatchesRegex(
+                  "model: needs too much memory on server 0 \\(expected at most 1000000000 bytes, "
+                  "the value of --max_model_bytes, got 12.......... bytes for a model of "
+                  "10000000000 values on 1 servers\\)"));
+  EXPECT_LT(LiveBytes(), before + 100'000);
+}
+
+TEST(ModelSlotTest, AcceptsAModelThatNeedsExactlyTheLimit) {
+  const Partition partition = Partition::Make({{"w", {20, 10}}}, 0, 1).value();
+  const uint64_t needed =
+      HostedModel::NeededBytes(partition, ServerId{0}, ShardOptions(), PlainDescent());
+  EXPECT_TRUE(Join({20, 10}, needed).ok());
+  EXPECT_FALSE(Join({20, 10}, needed - 1).ok());
+}
+
+TEST(ModelSlotTest, RefusesAModelIfTheMemoryIsUsedUp) {
+  const absl::Status status = Join({20, 10}, 1'000'000'000, std::pmr::null_memory_resource());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("--max_model_bytes"));
+}
+
+TEST(HostedModelTest, NeededBytesIncludesTheObjectsOfManyTinyShards) {
+  boost::asio::thread_pool pool(1);
+  const PlainDescent optimizer;
+  const Schedule schedule = ConstantRate();
+  StreamTable streams(1);
+  Counters counters;
+  const size_t before = LiveBytes();
+  Partition partition = Partition::Make({{"w", {1000}}}, 1, 1).value();
+  const HostedModel model(std::move(partition), ServerId{0}, ShardOptions(),
+                          {optimizer, schedule, pool, streams, counters});
+  ASSERT_EQ(model.hosts().size(), 1000u);
+  EXPECT_LT(LiveBytes() - before,
+            HostedModel::NeededBytes(model.partition(), ServerId{0}, ShardOptions(), optimizer));
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/quoted.h"
 #include "common/status_macros.h"
 #include "server/core/shard.h"
 #include "server/edge/convert.h"
@@ -35,11 +38,38 @@ ShardOptions ShardOptionsOf(const JobOptions& options) {
           .memory = options.memory};
 }
 
+AdmitRequest AdmissionOf(const JobOptions& options) {
+  AdmitRequest request;
+  request.set_job(options.name);
+  request.set_run(options.run.value);
+  return request;
+}
+
+std::string NameOf(RunId run) {
+  return run == RunId{} ? "none" : absl::StrCat(absl::Hex(run.value, absl::kZeroPad16));
+}
+
+// Returns the error for a request of run GOT that reaches a server without the state of this run.
+// SERVER is the server that lost its state, and SENDER the process that knows run GOT.
+absl::Status AnotherRun(ServerId server, std::string_view sender, RunId expected, RunId got) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("server ", server.value, " lost its state: ", std::string(sender),
+                   " belongs to another run (expected run ", NameOf(expected), ", got ",
+                   NameOf(got), "); restart all servers to begin a new run"));
+}
+
+absl::Status AnotherJob(const std::string& expected, const std::string& got) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("job: another job (expected ", Quoted(expected), ", got ", Quoted(got), ")"));
+}
+
+absl::Status Abandoned() { return absl::CancelledError("the caller stopped waiting"); }
+
 absl::Status Stopping() { return absl::UnavailableError("this server is stopping"); }
 
 struct ShardReport {
   ShardStatus status;
-  std::vector<Step> next;  // each worker's `next`
+  std::vector<Step> next;  // for each worker: its `next` (docs/glossary.md)
 };
 
 ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_count) {
@@ -49,6 +79,7 @@ ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_
   report.status.set_open(shard.open());
   report.status.set_version(shard.version().value);
   report.status.set_frontier(shard.frontier().value);
+  report.status.set_saturated_updates(shard.saturated_updates());
   for (uint32_t w = 0; w < worker_count; ++w) report.next.push_back(shard.next(WorkerId{w}));
   return report;
 }
@@ -77,16 +108,19 @@ void FillIn(const std::vector<ShardReport>& reports, const Membership& membershi
 
 template <typename Work>
 void Job::Post(Work work) {
-  boost::asio::post(control_, std::move(work));
+  boost::asio::post(control_, [this, work = std::move(work)]() mutable {
+    ExcusePause();
+    work();
+  });
 }
 
 Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedule schedule,
-         Clock& clock)
+         Clock& clock, std::unique_ptr<Peers> peers)
     : options_(std::move(options)),
       optimizer_(std::move(optimizer)),
       schedule_(std::move(schedule)),
       clock_(clock),
-      streams_(options_.rule.workers),
+      streams_(options_.rule.workers, [this] { AskForValues(); }),
       scope_{.self = options_.server,
              .epoch = options_.epoch,
              .generation = options_.generation,
@@ -100,15 +134,19 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
                  }},
       shards_pool_(ThreadCount(options_.thread_count)),
       model_(options_.server, options_.server_count, ShardOptionsOf(options_),
-             {*optimizer_, schedule_, shards_pool_, streams_, counters_}),
+             options_.max_model_bytes, {*optimizer_, schedule_, shards_pool_, streams_, counters_}),
+      run_(leads() ? options_.run : RunId{}),
       membership_(options_.rule.workers, options_.lease),
       job_match_(options_.config),
-      last_wait_notices_(clock.Now()) {}
+      last_wait_notices_(clock.Now()),
+      admission_(AdmissionOf(options_), options_.server_count, peers.get(),
+                 [this](std::function<void()> work) { Post(std::move(work)); }),
+      peers_(std::move(peers)) {}
 
 Job::~Job() {
   control_.stop();
   control_.join();
-  // Blocks until the shards have finished their posted work.
+  // Blocks until all work that was posted to the shards is finished.
   shards_pool_.join();
 }
 
@@ -128,18 +166,29 @@ void Job::HandleJoin(JoinCall call) {
   }
   status = membership_.Adopt(call.worker(), incarnation, clock_.Now());
   if (!status.ok()) return call.done(status);
-  Admit(call, incarnation);
+  AdmitWorker(call, incarnation);
+}
+
+absl::Status Job::CheckRun(const JoinRequest& request) const {
+  const RunId got{request.run()};
+  if (got == RunId{} && leads() && request.incarnation() == 0) return absl::OkStatus();
+  if (got == RunId{}) {
+    return absl::InvalidArgumentError(
+        "run: missing (expected the run of server 0's reply to Join, got none)");
+  }
+  if (got == run_) return absl::OkStatus();
+  return AnotherRun(options_.server, absl::StrCat("worker ", request.worker()), run_, got);
 }
 
 absl::Status Job::CheckJoin(const JoinRequest& request) {
   if (stopping_) return Stopping();
   if (request.job() != options_.name) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "job: another job (expected \"", options_.name, "\", got \"", request.job(), "\")"));
+    return AnotherJob(options_.name, request.job());
   }
   RETURN_IF_ERROR(job_match_.Check(request));
   RETURN_IF_ERROR(CheckWorker(request.worker(), options_.rule));
-  if (request.incarnation() == 0 && options_.server.value != 0) {
+  RETURN_IF_ERROR(CheckRun(request));
+  if (request.incarnation() == 0 && !leads()) {
     return absl::InvalidArgumentError(
         absl::StrCat("incarnation: only server 0 assigns incarnations (expected one above 0 at "
                      "server ",
@@ -154,14 +203,14 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
 
 bool Job::TryAnswer(const JoinCall& call) {
   if (call.abandoned()) {
-    call.done(absl::CancelledError("the caller stopped waiting"));
+    call.done(Abandoned());
     return true;
   }
   const auto assigned = membership_.Assign(call.worker(), call.arrival, clock_.Now());
   if (!assigned.ok()) {
     call.done(assigned.status());
   } else if (assigned->has_value()) {
-    Admit(call, **assigned);
+    Announce(call, **assigned);
   } else {
     return false;
   }
@@ -172,16 +221,72 @@ void Job::AnswerWaitingJoins() {
   std::erase_if(waiting_joins_, [this](const JoinCall& call) { return TryAnswer(call); });
 }
 
-void Job::Admit(const JoinCall& call, Incarnation incarnation) {
+void Job::Announce(const JoinCall& call, Incarnation incarnation) {
+  admission_.Announce(call.worker(), incarnation, clock_.Now(),
+                      [this, call, incarnation](absl::Status admitted) {
+                        if (call.abandoned()) admitted = Abandoned();
+                        if (admitted.ok()) {
+                          membership_.Renew(call.worker(), incarnation, clock_.Now());
+                          return AdmitWorker(call, incarnation);
+                        }
+                        // Frees the number. Fails if a newer process has taken it already.
+                        membership_.Leave(call.worker(), incarnation).IgnoreError();
+                        call.done(admitted);
+                      });
+}
+
+void Job::Admit(AdmitRequest request, Done<AdmitReply> done) {
+  Post(
+      [this, request = std::move(request), done = std::move(done)] { HandleAdmit(request, done); });
+}
+
+void Job::HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done) {
+  const absl::Status status = CheckAdmit(request);
+  if (!status.ok()) return done(status);
+  if (run_ != RunId{request.run()}) {
+    // No worker has joined this server yet, so processes of another run may be forgotten.
+    run_ = RunId{request.run()};
+    membership_ = Membership(options_.rule.workers, options_.lease);
+    LOG(INFO) << "admitted to run " << NameOf(run_);
+  }
+  membership_.Announce(WorkerId{request.worker()}, Incarnation{request.incarnation()});
+  AdmitReply reply;
+  reply.set_epoch(options_.epoch.value);
+  done(reply);
+}
+
+absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
+  if (stopping_) return Stopping();
+  if (request.job() != options_.name) return AnotherJob(options_.name, request.job());
+  if (leads() || request.server() != options_.server.value) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "server: another server (expected ", options_.server.value, " and not the lead, got ",
+        request.server(), "); see --addresses of server 0"));
+  }
+  RETURN_IF_ERROR(CheckWorker(request.worker(), options_.rule));
+  if (request.run() == 0 || request.incarnation() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("run, incarnation: missing (expected numbers above 0, got ", request.run(),
+                     ", ", request.incarnation(), ")"));
+  }
+  if (request.epoch() != 0 && request.epoch() != options_.epoch.value) {
+    return LostState(options_.server, Epoch{request.epoch()}, options_.epoch);
+  }
+  const RunId got{request.run()};
+  if (model_.Get() == nullptr || got == run_) return absl::OkStatus();
+  return AnotherRun(ServerId{0}, absl::StrCat("server ", options_.server.value), got, run_);
+}
+
+void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
   LOG(INFO) << "worker " << call.worker() << " joined as incarnation " << incarnation << ", "
             << membership_.Live().size() << " of " << options_.rule.workers << " workers are live";
   const JoinEvent event{call.worker(), incarnation};
   model_.Get()->ForAllShards<JoinAnswer>(
       [event](ShardHost& host, Shard&) { return *host.Apply(event, nullptr).join; },
       [this, incarnation, done = call.done](const std::vector<JoinAnswer>& answers) {
-        // The control thread sends the reply after this function has returned, so that the process
-        // cannot send frames before streams_.Admit().
-        Post([done, reply = ReplyOf(incarnation, answers)] { done(reply); });
+        // The reply is posted to the control thread, which runs this function. The reply is
+        // therefore sent after streams_.Admit(), and the worker cannot send frames earlier.
+        Post([this, incarnation, done, answers] { done(ReplyOf(incarnation, answers)); });
       });
   streams_.Admit(call.worker(), incarnation);
 }
@@ -191,6 +296,7 @@ JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<JoinAnswer>& a
   reply.set_incarnation(incarnation.value);
   reply.set_generation(options_.generation.value);
   reply.set_epoch(options_.epoch.value);
+  reply.set_run(run_.value);
   reply.set_by_round(options_.rule.fold == Fold::kRound);
   reply.set_lease_seconds(absl::ToDoubleSeconds(options_.lease));
   reply.set_workers(options_.rule.workers);
@@ -199,6 +305,14 @@ JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<JoinAnswer>& a
     *reply.add_shards() = ShardStateOf(model->hosts()[i]->id(), answers[i]);
   }
   return reply;
+}
+
+void Job::AskForValues() {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (model == nullptr) return;
+  for (const std::unique_ptr<ShardHost>& host : model->hosts()) {
+    host->Post([&host = *host](Shard&) { host.AskForValues(); });
+  }
 }
 
 void Job::RenewLease(WorkerId worker, Incarnation incarnation) {
@@ -231,8 +345,8 @@ void Job::HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatR
   if (!status.ok()) return done(status);
   const WorkerId worker{request.worker()};
   const Incarnation incarnation{request.incarnation()};
-  // A heartbeat for another epoch renews no lease: its sender has not joined this process of the
-  // server.
+  // A heartbeat with another epoch renews no lease: its sender joined an earlier process of this
+  // server, but not this process.
   if (request.epoch() == options_.epoch.value) RenewLease(worker, incarnation);
   HeartbeatReply reply;
   reply.set_generation(options_.generation.value);
@@ -251,6 +365,10 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
   absl::Status status = CheckWorker(request.worker(), options_.rule);
   const WorkerId worker{request.worker()};
   const Incarnation incarnation{request.incarnation()};
+  if (status.ok() && request.run() != 0 && request.run() != run_.value) {
+    status = AnotherRun(options_.server, absl::StrCat("worker ", request.worker()), run_,
+                        RunId{request.run()});
+  }
   if (status.ok()) status = membership_.Leave(worker, incarnation);
   if (!status.ok()) return done(status);
   LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size() << " workers are live";
@@ -268,6 +386,7 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
   reply.set_server(options_.server.value);
   reply.set_generation(options_.generation.value);
   reply.set_epoch(options_.epoch.value);
+  reply.set_run(run_.value);
   counters_.FillIn(reply);
   const std::shared_ptr<const HostedModel> model = model_.Get();
   reply.set_sealed(model != nullptr);
@@ -310,7 +429,20 @@ void Job::Tick(std::function<void()> done) {
   });
 }
 
+void Job::ExcusePause() {
+  // A job that does not tick has no reason to run.
+  if (!last_run_.has_value()) return;
+  const absl::Time now = clock_.Now();
+  const absl::Duration pause = now - *std::exchange(last_run_, now);
+  // A shorter pause expires no lease, because a worker sends about three heartbeats per lease.
+  if (pause <= options_.lease / 2) return;
+  LOG(WARNING) << "this server did not run for " << absl::Trunc(pause, absl::Milliseconds(1))
+               << ": all leases are extended by this time";
+  membership_.ExtendLeases(pause);
+}
+
 void Job::HandleTick() {
+  ExcusePause();
   const absl::Time now = clock_.Now();
   for (const auto& [worker, incarnation] : membership_.Expire(now)) {
     LOG(WARNING) << "worker " << worker << " was silent for " << options_.lease
@@ -319,6 +451,7 @@ void Job::HandleTick() {
         [](StatusReply& counts) { counts.set_lease_expirations(counts.lease_expirations() + 1); });
     ApplyToAll(ExpireEvent{worker, incarnation}, [] {});
   }
+  admission_.Tick(now);
   AnswerWaitingJoins();
   OpenAfterTimeout(now);
   SendWaitNotices(now);
@@ -352,7 +485,10 @@ void Job::OpenAfterTimeout(absl::Time now) {
 }
 
 void Job::StartTicking(absl::Duration every) {
-  Post([this, every] { TickEvery(every); });
+  Post([this, every] {
+    last_run_ = clock_.Now();
+    TickEvery(every);
+  });
 }
 
 void Job::TickEvery(absl::Duration every) {
@@ -372,6 +508,7 @@ void Job::HandleStop(std::function<void()> done) {
   stopping_ = true;
   for (const JoinCall& call : waiting_joins_) call.done(Stopping());
   waiting_joins_.clear();
+  admission_.Cancel(Stopping());
   const auto end = [this, done = std::move(done)](const std::vector<int>&) {
     for (const auto& stream : streams_.All()) stream->EndAfterFlush(Stopping());
     done();

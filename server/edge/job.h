@@ -2,6 +2,9 @@
 // workers' streams. It does not use gRPC; services.h connects it to gRPC, and tests call it
 // directly.
 //
+// Server 0, the lead, draws the run and assigns incarnations; the other servers belong to the run
+// that the lead admits them to, and accept only the processes that it announces (admission.h).
+//
 // The first Join defines the model and creates the shards. One control thread of the job makes all
 // membership decisions, so that a heartbeat never waits for a fold and every strand receives the
 // resulting events (Join, Expire, Return, Open, Leave) in the order of the decisions.
@@ -16,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <memory_resource>
 #include <optional>
@@ -36,10 +40,12 @@
 #include "server/core/optimizer/schedule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
+#include "server/edge/admission.h"
 #include "server/edge/counters.h"
 #include "server/edge/hosted_model.h"
 #include "server/edge/job_match.h"
 #include "server/edge/membership.h"
+#include "server/edge/peers.h"
 #include "server/edge/server_stream.h"
 #include "server/edge/session.h"
 #include "server/edge/stream_table.h"
@@ -59,8 +65,11 @@ struct JobOptions {
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
   Epoch epoch;
+  RunId run{1};  // the run that server 0 begins; not 0; the other servers ignore it
   Generation generation{1};
   uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
+  // The largest memory that the model may need on this server (HostedModel::NeededBytes).
+  uint64_t max_model_bytes = std::numeric_limits<uint64_t>::max();
   // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
   // masters after the job is destroyed.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
@@ -71,19 +80,26 @@ class Job {
   template <typename Reply>
   using Done = std::function<void(absl::StatusOr<Reply>)>;
 
-  // CLOCK must outlive the job.
+  // CLOCK must outlive the job. REQUIRES: PEERS is set for server 0 of several servers.
   Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedule schedule,
-      Clock& clock);
+      Clock& clock, std::unique_ptr<Peers> peers = nullptr);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Admits a worker. The reply may be delayed by up to one lease (membership.h). If ABANDONED
-  // returns true, the worker is not admitted, because its caller no longer waits. Errors:
-  // InvalidArgument for an invalid worker number or model; FailedPrecondition if the job or model
-  // differs or the incarnation is fenced; AlreadyExists if another process of the worker is alive;
-  // Unavailable while the job is stopping.
+  uint32_t worker_count() const { return options_.rule.workers; }
+
+  // Admits a worker. The reply may be delayed by up to one lease (membership.h), and at server 0 by
+  // up to Admission::kPatience. If ABANDONED returns true, the worker is not admitted, because its
+  // caller no longer waits. Errors: InvalidArgument for an invalid worker number or model;
+  // FailedPrecondition if the run, the job or the model differs, if the incarnation is fenced or
+  // not assigned, or if a server lost its state; AlreadyExists if another process of the worker is
+  // alive; Unavailable while the job is stopping or server 0 cannot reach another server.
   void Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done);
+  // Admits this server to the run of the lead, and announces a worker process. Errors:
+  // InvalidArgument for invalid numbers; FailedPrecondition if this server has the state of another
+  // run or has another epoch; Unavailable while the job is stopping.
+  void Admit(AdmitRequest request, Done<AdmitReply> done);
   void Heartbeat(HeartbeatRequest request, Done<HeartbeatReply> done);
   // Removes a worker. Replies when every shard has applied the Leave event.
   void Leave(LeaveRequest request, Done<LeaveReply> done);
@@ -97,13 +113,13 @@ class Job {
   std::unique_ptr<Session> Open(StreamLink link);
 
   // Performs all actions that depend on time: expires leases, opens shards after start_timeout,
-  // answers waiting Joins, and sends Waiting entries. Then calls DONE.
+  // answers waiting Joins, and tells workers why their reads wait. Then calls DONE.
   void Tick(std::function<void()> done);
   // Calls Tick at intervals of EVERY from now on.
   void StartTicking(absl::Duration every);
 
-  // Refuses Joins from now on, waits for posted work to finish, then ends every stream with
-  // Unavailable and calls DONE. Does not block.
+  // Refuses Joins from now on. When all posted work is finished, ends every stream with Unavailable
+  // and calls DONE. Returns without waiting.
   void Stop(std::function<void()> done);
 
  private:
@@ -120,20 +136,30 @@ class Job {
   template <typename Work>
   void Post(Work work);
 
-  // The methods from HandleJoin to SendWaitNotices, except ReplyOf, run on the control thread.
+  // Called when a stream has ended, on any thread: shards without values ask another worker.
+  void AskForValues();
+
+  // The methods from HandleJoin to SendWaitNotices run on the control thread.
   void HandleJoin(JoinCall call);
+  void HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done);
   void HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatReply>& done);
   void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
   void HandleStatus(const Done<StatusReply>& done);
   void HandleTick();
+  // Extends the leases if this process was suspended since the control thread ran last.
+  void ExcusePause();
   void HandleStop(std::function<void()> done);
 
   absl::Status CheckJoin(const JoinRequest& request);
+  absl::Status CheckRun(const JoinRequest& request) const;
+  absl::Status CheckAdmit(const AdmitRequest& request) const;
   // Replies to CALL if its worker can be admitted now or must be refused. Returns whether it
   // replied.
   bool TryAnswer(const JoinCall& call);
   void AnswerWaitingJoins();
-  void Admit(const JoinCall& call, Incarnation incarnation);
+  // Announces the new process to the other servers, then admits it.
+  void Announce(const JoinCall& call, Incarnation incarnation);
+  void AdmitWorker(const JoinCall& call, Incarnation incarnation);
   JoinReply ReplyOf(Incarnation incarnation, const std::vector<JoinAnswer>& answers) const;
   // Renews the lease of a worker's process, from which a message has arrived.
   void RenewLease(WorkerId worker, Incarnation incarnation);
@@ -144,6 +170,8 @@ class Job {
   void SendWaitNotices(absl::Time now);
   void TickEvery(absl::Duration every);
 
+  bool leads() const { return options_.server == ServerId{0}; }
+
   const JobOptions options_;
   const std::unique_ptr<const Optimizer> optimizer_;
   const Schedule schedule_;
@@ -153,22 +181,28 @@ class Job {
   StreamTable streams_;
   Counters counters_;
   const SessionScope scope_;
-  // Declared before the model, because the pool may contain work of the model's shards until the
-  // pool is destroyed.
+  // Declared before the model, so destroyed after the model, because the strands of the model's
+  // shards use this thread pool.
   boost::asio::thread_pool shards_pool_;
   ModelSlot model_;
 
-  // Only the control thread uses the members from membership_ to stopping_.
+  // Only the control thread uses the members from run_ to admission_, except peers_.
+  RunId run_;  // 0: the lead has not admitted this server yet
   Membership membership_;
   JobMatch job_match_;
   std::vector<JoinCall> waiting_joins_;
   std::optional<absl::Time> first_join_;
   bool start_timed_out_ = false;
   absl::Time last_wait_notices_;
+  std::optional<absl::Time> last_run_;  // of the control thread; nullopt: not ticking
   bool stopping_ = false;
 
   boost::asio::thread_pool control_{1};
   boost::asio::steady_timer ticker_{control_};
+
+  Admission admission_;
+  // Declared last, so that no call ends after the members that its callback uses.
+  const std::unique_ptr<Peers> peers_;
 };
 
 }  // namespace thinwire

@@ -26,9 +26,8 @@ void CompareHashes(const char* name, uint64_t expected, uint64_t got,
 JobMatch::JobMatch(std::optional<JobConfig> config) : config_(std::move(config)) {}
 
 absl::Status JobMatch::Check(const JoinRequest& request) const {
-  if (!request.has_config()) return absl::OkStatus();
   std::vector<std::string> differences;
-  if (config_.has_value()) {
+  if (config_.has_value() && request.has_config()) {
     if (auto text = JobDifference(*config_, request.config(), Compared::kAllButTask)) {
       differences.push_back(*std::move(text));
     }
@@ -41,12 +40,15 @@ absl::Status JobMatch::Check(const JoinRequest& request) const {
     CompareHashes("the content of task.model_file", first_->model_file_hash(),
                   request.model_file_hash(), differences);
   }
+  CompareHashes("the content of the first values", initial_hash_, request.initial_hash(),
+                differences);
   if (differences.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("worker ", request.worker(), ": ", absl::StrJoin(differences, "; ")));
 }
 
 void JobMatch::Keep(const JoinRequest& request) {
+  if (initial_hash_ == 0) initial_hash_ = request.initial_hash();
   if (first_.has_value() || !request.config().has_task()) return;
   first_.emplace();
   *first_->mutable_config() = request.config();

@@ -85,5 +85,24 @@ TEST(JobMatchTest, TheContentOfDataAndModelFilesIsCompared) {
   EXPECT_FALSE(match.Check(Request(1, "task {}", 7, 9)).ok());
 }
 
+TEST(JobMatchTest, FirstValuesAreComparedAlsoWithoutATask) {
+  JobMatch match(std::nullopt);
+  const auto request = [](uint32_t worker, uint64_t hash) {
+    JoinRequest with_hash;
+    with_hash.set_worker(worker);
+    with_hash.set_initial_hash(hash);
+    return with_hash;
+  };
+  match.Keep(request(0, 0));
+  match.Keep(request(1, 7));
+  match.Keep(request(2, 8));
+  EXPECT_EQ(match.Check(request(3, 7)), absl::OkStatus());
+  EXPECT_EQ(match.Check(request(3, 0)), absl::OkStatus());
+  EXPECT_EQ(match.Check(request(3, 8)),
+            absl::FailedPreconditionError(
+                "worker 3: the content of the first values differs from the job's (expected hash "
+                "0000000000000007, got 0000000000000008)"));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/byte_chain.h"
@@ -41,7 +42,7 @@ std::vector<float> ValuesOf(const ByteChain& payload, size_t count) {
   return values;
 }
 
-// The worker's side of a stream without a network.
+// The worker's side of a stream that calls the job directly, without a network.
 class TestStream {
  public:
   explicit TestStream(Job& job) {
@@ -83,6 +84,11 @@ class TestStream {
   }
   void Send(const WorkerFrame& frame) { Send(WriteFrame(frame)); }
 
+  // Returns whether the server has requested a frame that has not been sent.
+  bool wants_read() {
+    absl::MutexLock lock(&mu_);
+    return reads_ > 0;
+  }
   // Blocks until the server requests a frame.
   void AwaitRead() {
     absl::MutexLock lock(&mu_);
@@ -100,6 +106,13 @@ class TestStream {
   VerdictEntry NextVerdict() { return Next(&ServerFrame::verdicts, verdicts_); }
   ParametersEntry NextParameters() { return Next(&ServerFrame::parameters, parameters_); }
   WaitingEntry NextWaiting() { return Next(&ServerFrame::waits, waits_); }
+  // Returns the number of received Waiting entries that NextWaiting has not returned.
+  size_t waiting_count() {
+    absl::MutexLock lock(&mu_);
+    size_t count = waits_.size();
+    for (const ServerFrame& frame : frames_) count += frame.waits.size();
+    return count;
+  }
 
  private:
   template <typename Entry>
@@ -129,7 +142,7 @@ class TestStream {
   std::unique_ptr<Session> session_;
 };
 
-// The reply of a call that may finish later.
+// The reply of an asynchronous call to the job.
 template <typename Reply>
 class Pending {
  public:
@@ -210,8 +223,13 @@ class JobTest : public testing::Test {
     job_->Status(pending.done());
     return pending.Get().value();
   }
-  void AdvanceAndTick(absl::Duration by) {
+  // Advances the clock after the job has handled all messages that were sent.
+  void Advance(absl::Duration by) {
+    Status();
     clock_.Advance(by);
+  }
+  void AdvanceAndTick(absl::Duration by) {
+    Advance(by);
     absl::Notification done;
     job_->Tick([&done] { done.Notify(); });
     done.WaitForNotification();
@@ -272,11 +290,95 @@ TEST_F(JobTest, AJoinOfAnotherJobOrModelIsRefused) {
       Join(RequestOf(2)).status(),
       absl::InvalidArgumentError("worker: not a worker of this job (expected below 2, got 2)"));
   JoinRequest other_job = RequestOf(1);
-  other_job.set_job("other");
-  EXPECT_EQ(Join(other_job).status().code(), absl::StatusCode::kFailedPrecondition);
+  other_job.set_job("o\"ther\n" + std::string(1000, 'x'));
+  const absl::Status refused = Join(other_job).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::StartsWith(refused.message(),
+                               R"(job: another job (expected "train", got "o\"ther\nxx)"))
+      << refused;
+  EXPECT_LT(refused.message().size(), 300u);
   JoinRequest other_model = RequestOf(1);
   other_model.set_partition_hash(5);
   EXPECT_EQ(Join(other_model).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// A worker that states the hash of the job's model with other tensors.
+TEST_F(JobTest, OtherTensorsWithTheSameHashAreRefused) {
+  Make(Rule::Sync(2));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  JoinRequest renamed = RequestOf(1);
+  renamed.mutable_tensors(1)->set_name("c");
+  EXPECT_EQ(Join(renamed).status().code(), absl::StatusCode::kFailedPrecondition);
+  JoinRequest reshaped = RequestOf(1);
+  reshaped.mutable_tensors(0)->set_shape(0, 3);
+  EXPECT_EQ(Join(reshaped).status().code(), absl::StatusCode::kFailedPrecondition);
+  JoinRequest none = RequestOf(1);
+  none.clear_tensors();
+  EXPECT_FALSE(Join(none).ok());
+}
+
+TEST_F(JobTest, OtherFirstValuesAreRefused) {
+  Make(Rule::Sync(2));
+  JoinRequest first = RequestOf(0);
+  first.set_initial_hash(1);
+  ASSERT_TRUE(Join(first).ok());
+  JoinRequest other = RequestOf(1);
+  other.set_initial_hash(2);
+  EXPECT_EQ(Join(other).status(),
+            absl::FailedPreconditionError(
+                "worker 1: the content of the first values differs from the job's (expected hash "
+                "0000000000000001, got 0000000000000002)"));
+}
+
+TEST_F(JobTest, OneConnectedWorkerAtATimeIsAskedForTheFirstValues) {
+  constexpr uint32_t kWorkers = 8;
+  Make(Rule::Sync(kWorkers));
+  std::vector<std::unique_ptr<TestStream>> streams;
+  for (uint32_t w = 0; w < kWorkers; ++w) {
+    ASSERT_TRUE(Join(RequestOf(w)).ok());
+    streams.push_back(std::make_unique<TestStream>(*job_));
+    WorkerFrame frame = SeedAndRead(w);
+    frame.seeds.clear();
+    streams[w]->Send(frame);
+    streams[w]->AwaitRead();
+  }
+  const auto expect_asked = [&](uint32_t worker) {
+    for (uint32_t s = 0; s < 2; ++s) {
+      const WaitingEntry entry = streams[worker]->NextWaiting();
+      EXPECT_TRUE(entry.seed);
+      EXPECT_TRUE(entry.unseeded);
+    }
+  };
+  expect_asked(0);
+  Status();  // replies after every shard has applied the reads
+  for (uint32_t w = 0; w < kWorkers; ++w) EXPECT_EQ(streams[w]->waiting_count(), 0u);
+
+  // Worker 0 dies without sending a value.
+  streams[0].reset();
+  expect_asked(1);
+  // Worker 1 stays connected, but its lease ends. Worker 0, which has no stream, is skipped.
+  clock_.Advance(absl::Seconds(6));
+  for (const uint32_t w : {0, 2, 3, 4, 5, 6, 7}) Heartbeat(w, 1);
+  AdvanceAndTick(absl::Seconds(5));
+  Heartbeat(1, 1);  // worker 1 is live again
+  bool asked = false;
+  while (!asked) asked = streams[2]->NextWaiting().seed;
+
+  WorkerFrame seeds = SeedAndRead(2);
+  seeds.reads.clear();
+  streams[2]->Send(seeds);
+  for (uint32_t w = 1; w < kWorkers; ++w) {
+    for (uint32_t s = 0; s < 2; ++s) EXPECT_EQ(streams[w]->NextParameters().step, Step{0});
+  }
+  EXPECT_EQ(Status().seed_payload_bytes(), 2 + 4 * partition_.value_count());
+}
+
+TEST_F(JobTest, ExtremeStepsAreRefused) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  TestStream wire(*job_);
+  wire.Send(PushOf(0, 0, ~uint64_t{0}, 1));
+  EXPECT_EQ(wire.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(JobTest, OnlyTheLeadAssignsIncarnations) {
@@ -310,6 +412,22 @@ TEST_F(JobTest, AWorkerSeedsReadsAndPushes) {
   EXPECT_EQ(status.accepted_pushes(), 1u);
   EXPECT_EQ(status.push_payload_bytes(), 1 + 4 * Count(1));
   EXPECT_EQ(status.parameters_payload_bytes(), 3 + 4 * (Count(0) + 2 * Count(1)));
+}
+
+TEST_F(JobTest, TheStatusCountsSaturatedUpdatesAndNamesTheirShard) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  TestStream wire(*job_);
+  wire.Send(SeedAndRead(0));
+  // Each push adds 2.1e37, so push 17 exceeds 3.4e38, the largest float.
+  for (uint64_t step = 0; step < 17; ++step) {
+    wire.Send(PushOf(0, 1, step, -4.2e37f));
+    EXPECT_EQ(wire.NextVerdict().kind, static_cast<uint32_t>(Verdict::kAccept));
+  }
+  const StatusReply status = Status();
+  EXPECT_EQ(status.saturated_updates(), 1u);
+  EXPECT_EQ(status.shards(0).saturated_updates(), 0u);
+  EXPECT_EQ(status.shards(1).saturated_updates(), 1u);
 }
 
 TEST_F(JobTest, ARepeatedPushGetsItsVerdictAgain) {
@@ -361,7 +479,7 @@ TEST_F(JobTest, AMalformedFrameEndsOnlyItsStream) {
     bad.Send(frame);
     EXPECT_EQ(bad.AwaitEnd(),
               absl::InvalidArgumentError("shard 9: does not exist (expected a shard below 2)"));
-    // The server also drops the valid entry before the invalid one.
+    // The server also drops the valid push that precedes the invalid push in the frame.
     EXPECT_EQ(Status().accepted_pushes(), 0u);
   }
   {
@@ -379,6 +497,39 @@ TEST_F(JobTest, AMalformedFrameEndsOnlyItsStream) {
   }
   good.Send(PushOf(0, 0, 0, 1));
   EXPECT_EQ(good.NextVerdict().kind, static_cast<uint32_t>(Verdict::kAccept));
+}
+
+TEST_F(JobTest, NothingIsReadBehindAMalformedFrame) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  for (const bool malformed_entry : {true, false}) {
+    TestStream bad(*job_);
+    if (malformed_entry) {
+      WorkerFrame frame = PushOf(0, 0, 0, 1);
+      frame.pushes[0].shard = {9};
+      bad.Send(frame);
+    } else {
+      const ByteChain whole = WriteFrame(PushOf(0, 0, 0, 1));
+      bad.Send(whole.Sub(0, whole.size() - 1));
+    }
+    EXPECT_EQ(bad.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_FALSE(bad.wants_read());
+  }
+}
+
+TEST_F(JobTest, AFrameHasAFewEntriesPerShard) {
+  Make(Rule::Async(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  WorkerFrame frame = Frame(0);
+  frame.reads.assign(64, {{0}, {0}, {0}, kFp32});
+  TestStream good(*job_);
+  good.Send(frame);
+  good.AwaitRead();
+  frame.reads.push_back(frame.reads[0]);
+  good.Send(frame);
+  const absl::Status end = good.AwaitEnd();
+  EXPECT_EQ(end.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::EndsWith(end.message(), "too many entries (expected at most 64)")) << end;
 }
 
 TEST_F(JobTest, AStreamOfAnUnknownProcessIsEnded) {
@@ -411,9 +562,8 @@ TEST_F(JobTest, ANewProcessTakesOverAfterTheLeaseAndFencesTheOldOne) {
   TestStream old_process(*job_);
   old_process.Send(SeedAndRead(0));
   old_process.NextParameters();
-  clock_.Advance(absl::Seconds(1));
+  Advance(absl::Seconds(1));
   Pending<JoinReply> newcomer = StartJoin(RequestOf(0));
-  Status();  // replies after the server has received the Join
   AdvanceAndTick(absl::Seconds(5));
   EXPECT_FALSE(newcomer.ready());
   AdvanceAndTick(absl::Seconds(5));
@@ -427,10 +577,9 @@ TEST_F(JobTest, ANewProcessTakesOverAfterTheLeaseAndFencesTheOldOne) {
 TEST_F(JobTest, ANewProcessIsRefusedWhenTheOldOneSendsAMessage) {
   Make(Rule::Async(1));
   ASSERT_TRUE(Join(RequestOf(0)).ok());
-  clock_.Advance(absl::Seconds(1));
+  Advance(absl::Seconds(1));
   Pending<JoinReply> newcomer = StartJoin(RequestOf(0));
-  Status();  // replies after the server has received the Join
-  clock_.Advance(absl::Seconds(1));
+  Advance(absl::Seconds(1));
   Heartbeat(0, 1);
   EXPECT_EQ(newcomer.Get().status().code(), absl::StatusCode::kAlreadyExists);
 }
@@ -461,7 +610,7 @@ TEST_F(JobTest, AWaitingReadIsNotifiedAndReleasedWhenTheOtherWorkerExpires) {
   EXPECT_EQ(waiting.shard, ShardId{1});
   EXPECT_EQ(waiting.step, Step{1});
   EXPECT_EQ(waiting.workers, std::vector<WorkerId>{WorkerId{1}});
-  clock_.Advance(absl::Seconds(4));
+  Advance(absl::Seconds(4));
   EXPECT_EQ(Heartbeat(0, 1).live_size(), 2);
   AdvanceAndTick(absl::Seconds(4));
   EXPECT_EQ(w0.NextParameters().step, Step{1});
@@ -471,6 +620,33 @@ TEST_F(JobTest, AWaitingReadIsNotifiedAndReleasedWhenTheOtherWorkerExpires) {
   EXPECT_FALSE(status.workers(1).live());
   // The heartbeat makes worker 1 live again at every shard.
   EXPECT_EQ(Heartbeat(1, 1).live_size(), 2);
+}
+
+TEST_F(JobTest, AServerThatWasSuspendedDoesNotCountItsPauseAsSilence) {
+  Make(Rule::Async(1));
+  job_->StartTicking(absl::Hours(1));  // this test ticks instead
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  const auto run_for_ten_seconds = [this] {
+    for (int i = 0; i < 10; ++i) AdvanceAndTick(absl::Seconds(1));
+  };
+  AdvanceAndTick(absl::Seconds(30));
+  run_for_ten_seconds();
+  EXPECT_EQ(Status().lease_expirations(), 0u);
+  AdvanceAndTick(absl::Seconds(1));
+  EXPECT_EQ(Status().lease_expirations(), 1u);
+}
+
+TEST_F(JobTest, AProcessThatJoinsAfterAPauseDoesNotReplaceALiveOne) {
+  Make(Rule::Async(1));
+  job_->StartTicking(absl::Hours(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Advance(absl::Seconds(30));
+  Pending<JoinReply> newcomer = StartJoin(RequestOf(0));
+  Heartbeat(0, 1);  // sent during the pause, received after the Join
+  EXPECT_FALSE(newcomer.ready());
+  Advance(absl::Seconds(1));
+  EXPECT_FALSE(Heartbeat(0, 1).fenced());
+  EXPECT_EQ(newcomer.Get().status().code(), absl::StatusCode::kAlreadyExists);
 }
 
 TEST_F(JobTest, TrainingBeginsWithTheLiveWorkersAfterTheStartTimeout) {

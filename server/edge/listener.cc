@@ -6,12 +6,21 @@
 #include "absl/strings/str_cat.h"
 
 namespace thinwire {
+namespace {
+
+// The memory of gRPC for received bytes and open calls. A worker's stream uses at most one message
+// and one window. Above the quota, gRPC refuses and cancels calls.
+constexpr size_t kQuotaBytes = size_t{256} << 20;
+constexpr size_t kQuotaBytesPerWorker = size_t{16} << 20;
+
+}  // namespace
 
 bool IsLoopback(absl::string_view address) {
   if (absl::StartsWith(address, "unix:")) return true;
   const absl::string_view host = address.substr(0, address.rfind(':'));
   if (host == "localhost" || host == "[::1]") return true;
-  // Checks every character, because a host name may also begin with "127.".
+  // Accepts only digits and periods after "127.", because the name of another machine may also
+  // begin with "127.".
   return absl::StartsWith(host, "127.") &&
          host.find_first_not_of("0123456789.") == absl::string_view::npos;
 }
@@ -28,13 +37,23 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::s
   builder.SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  // Two servers must not share a port, so starting a second server on this port is an error.
+  // Without SO_REUSEPORT, starting a second server on a used port fails; otherwise both servers
+  // would share the port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             static_cast<int>(absl::ToInt64Milliseconds(kMaxIdleTime)));
+  // A connection must be set up in this time. Afterwards pings find peers that are gone.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder.SetResourceQuota(grpc::ResourceQuota("server").Resize(
+      kQuotaBytes + kQuotaBytesPerWorker * job.worker_count()));
   listener->server_ = builder.BuildAndStart();
   if (listener->server_ == nullptr || (port == 0 && !absl::StartsWith(address, "unix:"))) {
     return absl::UnavailableError(

@@ -1,9 +1,14 @@
 // Listener serves a job's gRPC services on a port.
 //
-// A message is at most kMaxMessageBytes long. Compressed messages are refused, because gRPC
-// decompresses a message before it checks the size. The flow-control window of each stream is
-// fixed, without bandwidth probing, so that the memory of a stream is bounded. Clients may send
-// pings every 10 s.
+// Limits bound the memory that peers can make the server use. docs/wire.md lists all limits and
+// their effects on a peer.
+//
+//   message        at most kMaxMessageBytes. Compressed messages are refused, because gRPC
+//                  decompresses a message before it checks the size
+//   stream         a fixed flow-control window, without bandwidth probing
+//   connection     at most kMaxCallsPerConnection open calls; closed if it has no call for
+//                  kMaxIdleTime, or if a ping has no answer, as from a peer that lost its power
+//   server         open calls by kind (CallLimits), and the memory of gRPC itself
 #ifndef THINWIRE_SERVER_EDGE_LISTENER_H_
 #define THINWIRE_SERVER_EDGE_LISTENER_H_
 
@@ -22,6 +27,8 @@ namespace thinwire {
 
 inline constexpr int kMaxMessageBytes = 4 << 20;
 inline constexpr int kWindowBytes = 2 << 20;
+inline constexpr int kMaxCallsPerConnection = 128;
+inline constexpr absl::Duration kMaxIdleTime = absl::Minutes(5);
 
 // Returns whether ADDRESS (host:port) is reachable from this machine only.
 bool IsLoopback(absl::string_view address);
@@ -31,7 +38,7 @@ class Listener {
   // Starts to serve JOB on ADDRESS. Port 0 selects a free port. JOB must outlive the listener.
   // Errors: Unavailable if the server cannot listen on ADDRESS.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(Job& job, const std::string& address);
-  // Cancels the current calls at once if Stop was not called.
+  // Cancels the current calls at once if Stop() was not called.
   ~Listener();
 
   // Returns the listening address as host:port, with the actual port.
@@ -41,8 +48,10 @@ class Listener {
   void Stop(absl::Duration grace);
 
  private:
-  explicit Listener(Job& job) : control_(job), data_(job) {}
+  explicit Listener(Job& job)
+      : limits_(job.worker_count()), control_(job, limits_), data_(job, limits_) {}
 
+  CallLimits limits_;
   ControlService control_;
   DataService data_;
   std::unique_ptr<grpc::Server> server_;

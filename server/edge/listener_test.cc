@@ -1,14 +1,19 @@
 #include "server/edge/listener.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "gtest/gtest.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/parameter_service.grpc.pb.h"
 #include "server/edge/make_job.h"
 
 namespace thinwire {
@@ -44,6 +49,72 @@ TEST_F(ListenerTest, ErrorsArriveWithTheirCodesAndMessages) {
   const grpc::Status status = control_->Join(&context, request, &reply);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(status.error_message(), "worker: not a worker of this job (expected below 1, got 7)");
+}
+
+TEST_F(ListenerTest, AJoinThatDoesNotParseIsRefusedInWords) {
+  grpc::GenericStub stub(channel_);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  grpc::Slice bytes("\x0a\x7f", 2);  // a string of 127 bytes that are missing
+  const auto call = stub.PrepareUnaryCall(&context, "/thinwire.Control/Join",
+                                          grpc::ByteBuffer(&bytes, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "join: not a JoinRequest of proto/control.proto (got 2 bytes)");
+}
+
+// Streams that send nothing.
+class EmptyStreams {
+ public:
+  EmptyStreams(const std::shared_ptr<grpc::Channel>& channel, size_t count)
+      : data_(ParameterService::NewStub(channel)) {
+    for (size_t i = 0; i < count; ++i) streams_.push_back(std::make_unique<Stream>(*this));
+  }
+  ~EmptyStreams() {
+    for (const auto& stream : streams_) stream->context.TryCancel();
+    AwaitEnds(streams_.size());
+  }
+
+  // Blocks until COUNT streams have ended. Returns the status of each ended stream.
+  std::vector<grpc::Status> AwaitEnds(size_t count) {
+    absl::MutexLock lock(&mu_);
+    const auto ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ends_.size() >= count; };
+    mu_.Await(absl::Condition(&ended));
+    return ends_;
+  }
+
+ private:
+  struct Stream final : grpc::ClientBidiReactor<WorkerMessage, ServerMessage> {
+    explicit Stream(EmptyStreams& all) : all(all) {
+      all.data_->async()->Exchange(&context, this);
+      StartCall();
+    }
+    void OnDone(const grpc::Status& status) override {
+      absl::MutexLock lock(&all.mu_);
+      all.ends_.push_back(status);
+    }
+    EmptyStreams& all;
+    grpc::ClientContext context;
+  };
+
+  const std::unique_ptr<ParameterService::Stub> data_;
+  absl::Mutex mu_;
+  std::vector<grpc::Status> ends_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+TEST_F(ListenerTest, StreamsAboveTheLimitAreRefused) {
+  EmptyStreams streams(channel_, 68 + 5);
+  for (const grpc::Status& end : streams.AwaitEnds(5)) {
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(end.error_message(), "server: too many open Exchange streams (expected at most 68)");
+  }
 }
 
 TEST_F(ListenerTest, MastersBeforeTheFirstJoinAreAnError) {

@@ -10,11 +10,13 @@
 namespace thinwire {
 
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings settings,
-                                             Clock& clock) {
+                                             Clock& clock, std::unique_ptr<Peers> peers) {
   Problems problems = spec.Validate();
   problems.Require(settings.server.value < spec.server_count, "server",
                    absl::StrCat("below ", spec.server_count, ", the value of servers"),
                    settings.server.value);
+  problems.Require(spec.server_count == 1 || settings.server.value != 0 || peers != nullptr,
+                   "addresses", "the address of every server", "none");
   RETURN_IF_ERROR(problems.ToStatus());
   ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(spec.optimizer));
   ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(spec.schedule));
@@ -29,9 +31,12 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.lease = spec.lease;
   options.start_timeout = spec.start_timeout;
   options.epoch = settings.epoch;
+  options.run = settings.run;
   options.thread_count = settings.thread_count;
+  options.max_model_bytes = settings.max_model_bytes;
   options.memory = settings.memory;
-  return std::make_unique<Job>(std::move(options), std::move(optimizer), schedule, clock);
+  return std::make_unique<Job>(std::move(options), std::move(optimizer), schedule, clock,
+                               std::move(peers));
 }
 
 }  // namespace thinwire

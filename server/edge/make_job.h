@@ -2,6 +2,8 @@
 #ifndef THINWIRE_SERVER_EDGE_MAKE_JOB_H_
 #define THINWIRE_SERVER_EDGE_MAKE_JOB_H_
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <memory_resource>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "common/spec/job_spec.h"
 #include "proto/job.pb.h"
 #include "server/edge/job.h"
+#include "server/edge/peers.h"
 
 namespace thinwire {
 
@@ -20,16 +23,19 @@ struct ServerSettings {
   ServerId server;
   uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
   Epoch epoch;                // identifies this start of the server process
+  RunId run{1};               // the run that server 0 begins; drawn at random by `main`
+  uint64_t max_model_bytes = std::numeric_limits<uint64_t>::max();  // see JobOptions
   // The job configuration that every worker must have. nullopt: the server does not compare
   // configurations.
   std::optional<JobConfig> config;
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
 };
 
-// Returns a job without workers. CLOCK and settings.memory must outlive the job. Errors:
-// InvalidArgument with the problems of SPEC, or if settings.server is not a server of SPEC.
+// Returns a job without workers. CLOCK and settings.memory must outlive the job. PEERS: see Job.
+// Errors: InvalidArgument with the problems of SPEC, or if settings.server is not a server of SPEC,
+// or if server 0 of several servers has no PEERS.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings settings,
-                                             Clock& clock);
+                                             Clock& clock, std::unique_ptr<Peers> peers = nullptr);
 
 }  // namespace thinwire
 

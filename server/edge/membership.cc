@@ -1,5 +1,7 @@
 #include "server/edge/membership.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace thinwire {
@@ -14,14 +16,15 @@ absl::Status Fenced(WorkerId worker, Incarnation got, Incarnation known) {
 }  // namespace
 
 void Membership::Begin(Member& member, Incarnation incarnation, absl::Time now) {
-  member = {.incarnation = incarnation, .heard = now};
+  member = {
+      .assigned = incarnation, .incarnation = incarnation, .heard = now, .lease_end = now + lease_};
 }
 
 absl::StatusOr<std::optional<Incarnation>> Membership::Assign(WorkerId worker, absl::Time arrival,
                                                               absl::Time now) {
   Member& member = members_[worker.value];
-  if (!member.live() || now - member.heard > lease_) {
-    const Incarnation next = member.incarnation + 1;
+  if (!member.live() || now > member.lease_end) {
+    const Incarnation next = member.assigned + 1;
     Begin(member, next, now);
     return next;
   }
@@ -31,9 +34,19 @@ absl::StatusOr<std::optional<Incarnation>> Membership::Assign(WorkerId worker, a
                                                absl::FormatDuration(now - member.heard), " ago"));
 }
 
+void Membership::Announce(WorkerId worker, Incarnation incarnation) {
+  Member& member = members_[worker.value];
+  member.assigned = std::max(member.assigned, incarnation);
+}
+
 absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::Time now) {
   Member& member = members_[worker.value];
-  if (incarnation < member.incarnation) return Fenced(worker, incarnation, member.incarnation);
+  if (incarnation < member.assigned) return Fenced(worker, incarnation, member.assigned);
+  if (incarnation > member.assigned) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "worker ", worker.value, ": server 0 has not assigned this incarnation (expected at most ",
+        member.assigned.value, ", got ", incarnation.value, ")"));
+  }
   if (incarnation == member.incarnation && member.left) {
     return absl::FailedPreconditionError(
         absl::StrCat("worker ", worker.value, ": incarnation ", incarnation.value, " has left"));
@@ -51,6 +64,7 @@ LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Tim
   const bool returned = member.expired;
   member.expired = false;
   member.heard = now;
+  member.lease_end = now + lease_;
   return returned ? LeaseState::kReturned : LeaseState::kRenewed;
 }
 
@@ -65,11 +79,15 @@ absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation) {
   return absl::OkStatus();
 }
 
+void Membership::ExtendLeases(absl::Duration pause) {
+  for (Member& member : members_) member.lease_end += pause;
+}
+
 std::vector<Membership::Process> Membership::Expire(absl::Time now) {
   std::vector<Process> expired;
   for (uint32_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
-    if (!member.live() || now - member.heard <= lease_) continue;
+    if (!member.live() || now <= member.lease_end) continue;
     member.expired = true;
     expired.emplace_back(WorkerId{i}, member.incarnation);
   }

@@ -4,11 +4,12 @@
 //   Assign   no process, or the old process left or its lease ended    a new incarnation
 //            the old process sent a message after the new one's Join   AlreadyExists
 //            otherwise: it is not yet known whether the old one lives  nullopt: try again later
-//   Adopt    the incarnation is older than the known one, or has left  FailedPrecondition
+//   Adopt    the incarnation is not the assigned one, or has left      FailedPrecondition
 //            otherwise                                                 OK
 //
-// Server 0 assigns incarnations, starting at 1; all other servers adopt them. A new process waits
-// for at most one lease. Callers pass the current time, which must never decrease.
+// Server 0 assigns incarnations, starting at 1. It announces them to the other servers, which adopt
+// only announced ones, so that no worker chooses its own incarnation. A new process waits for at
+// most one lease. Callers pass the current time, which must never decrease.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_MEMBERSHIP_H_
@@ -27,8 +28,10 @@
 namespace thinwire {
 
 struct Member {
-  Incarnation incarnation;  // 0: never joined
+  Incarnation assigned;     // the newest incarnation that server 0 has assigned
+  Incarnation incarnation;  // the newest one that joined; 0: never joined
   absl::Time heard;
+  absl::Time lease_end;
   bool expired = false;  // the lease ran out, and no message arrived since
   bool left = false;
 
@@ -57,8 +60,11 @@ class Membership {
   // and the time since the last message of its old process.
   absl::StatusOr<std::optional<Incarnation>> Assign(WorkerId worker, absl::Time arrival,
                                                     absl::Time now);
+  // Records that server 0 has assigned INCARNATION. An incarnation older than the known one changes
+  // nothing.
+  void Announce(WorkerId worker, Incarnation incarnation);
   // Admits a process with the incarnation that server 0 assigned. May be called repeatedly. Errors:
-  // FailedPrecondition if a newer incarnation is known, or if INCARNATION has left.
+  // FailedPrecondition if INCARNATION is not the newest assigned incarnation, or has left.
   absl::Status Adopt(WorkerId worker, Incarnation incarnation, absl::Time now);
 
   // Renews the lease of a process that sent a message.
@@ -66,6 +72,9 @@ class Membership {
   // Records that a process has left. May be called repeatedly. Errors: FailedPrecondition if
   // INCARNATION is not the worker's newest incarnation.
   absl::Status Leave(WorkerId worker, Incarnation incarnation);
+  // Extends every lease by PAUSE, during which this server was suspended: the processes were not
+  // silent, the server did not hear them.
+  void ExtendLeases(absl::Duration pause);
   // Returns the processes whose leases ran out since the last call, in ascending order of their
   // workers.
   std::vector<Process> Expire(absl::Time now);
@@ -76,7 +85,7 @@ class Membership {
  private:
   void Begin(Member& member, Incarnation incarnation, absl::Time now);
 
-  const absl::Duration lease_;
+  absl::Duration lease_;
   std::vector<Member> members_;
 };
 

@@ -57,13 +57,31 @@ TEST_F(MembershipTest, ALeaseExpiresOnceAndAMessageRenewsIt) {
   EXPECT_EQ(membership_.Live(), std::vector<WorkerId>{kW});
 }
 
+TEST_F(MembershipTest, APauseOfTheServerExtendsLeasesAndIsNoMessage) {
+  ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
+  membership_.ExtendLeases(absl::Seconds(30));
+  EXPECT_TRUE(membership_.Expire(At(40)).empty());
+  EXPECT_EQ(membership_.Assign(kW, At(1), At(40)).value(), std::nullopt) << "not heard since 1 s";
+  EXPECT_EQ(membership_.Expire(At(41)).size(), 1u);
+  EXPECT_EQ(membership_.Renew(kW, {1}, At(42)), LeaseState::kReturned);
+  EXPECT_EQ(membership_.Expire(At(53)).size(), 1u) << "a message starts an ordinary lease";
+}
+
 TEST_F(MembershipTest, AnotherServerAdoptsTheAssignedIncarnation) {
+  EXPECT_EQ(membership_.Adopt(kW, {5}, At(0)).message(),
+            "worker 1: server 0 has not assigned this incarnation (expected at most 0, got 5)");
+  membership_.Announce(kW, {5});
+  EXPECT_FALSE(membership_.of(kW).live());
   EXPECT_TRUE(membership_.Adopt(kW, {5}, At(0)).ok());
   EXPECT_TRUE(membership_.Adopt(kW, {5}, At(1)).ok());
   const absl::Status older = membership_.Adopt(kW, {4}, At(1));
   EXPECT_EQ(older.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(older.message(),
             "worker 1: a newer process has this number (expected incarnation 5, got 4)");
+  EXPECT_FALSE(membership_.Adopt(kW, {7}, At(1)).ok());
+  membership_.Announce(kW, {7});
+  membership_.Announce(kW, {6});
+  EXPECT_FALSE(membership_.Adopt(kW, {5}, At(1)).ok());
   EXPECT_TRUE(membership_.Adopt(kW, {7}, At(1)).ok());
   EXPECT_EQ(membership_.of(kW).incarnation, Incarnation{7});
 }

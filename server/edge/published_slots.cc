@@ -6,7 +6,7 @@ namespace thinwire {
 
 void PublishedSlots::Put(CodecId codec, EncodedParameters parameters) {
   // After the swap, PARAMETERS contains the old parameters. They are destroyed after the lock is
-  // released, because this may free a MiB.
+  // released, because freeing up to one MiB of memory takes time.
   absl::MutexLock lock(&mu_);
   std::swap(slots_[codec], parameters);
 }
@@ -17,21 +17,29 @@ EncodedParameters PublishedSlots::Get(CodecId codec) const {
   return slot == slots_.end() ? EncodedParameters{} : slot->second;
 }
 
-void PublishedSlots::PutLog(std::shared_ptr<const VersionLog> log, Step frontier,
-                            ByteChain selected_list) {
-  // After the swap, LOG is the old log, which is destroyed after the lock is released.
+void PublishedSlots::PutPublished(PublishedState published) {
+  // After the swap, PUBLISHED is the old state, which is destroyed after the lock is released.
   absl::MutexLock lock(&mu_);
-  log_.swap(log);
-  log_frontier_ = frontier;
-  std::swap(log_selected_list_, selected_list);
+  std::swap(published_, published);
 }
 
-std::optional<PublishedDeltas> PublishedSlots::Since(Version held) const {
+PublishedState PublishedSlots::published() const {
   absl::MutexLock lock(&mu_);
-  if (log_ == nullptr || held == log_->newest()) return std::nullopt;
-  std::optional<DeltaChain> chain = log_->Since(held);
-  if (!chain.has_value()) return std::nullopt;
-  return PublishedDeltas{log_frontier_, *std::move(chain), log_selected_list_};
+  return published_;
+}
+
+PublishedDeltas PublishedSlots::Since(std::optional<Version> held) const {
+  const PublishedState now = published();
+  PublishedDeltas deltas = {.frontier = now.frontier, .selected_list = now.selected_list};
+  std::optional<DeltaChain> chain;
+  if (held.has_value()) chain = now.log->Since(*held);
+  if (!chain.has_value()) {
+    deltas.chain.push_back(now.full);
+    chain = now.log->Since(now.full->version);
+  }
+  deltas.chain.insert(deltas.chain.end(), chain->begin(), chain->end());
+  if (deltas.chain.empty()) deltas.chain.push_back(now.log->Unchanged());
+  return deltas;
 }
 
 }  // namespace thinwire

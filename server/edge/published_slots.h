@@ -1,7 +1,11 @@
-// PublishedSlots stores one shard's newest encoded parameters, one slot per dense codec, and the
-// log of its published deltas. The shard's strand fills the slots when it answers a read; a stream
-// reads them when it starts to write a message. A version is therefore encoded once per codec for
+// PublishedSlots stores one shard's newest encoded parameters, one payload per dense codec, and the
+// log of its published deltas. The shard's strand stores them when it answers a read; a stream
+// fetches them when it starts to write a message. A version is therefore encoded once per codec for
 // all workers, and a slow reader receives the newest version instead of a queue of old versions.
+//
+// Unsent answers of streams refer to the slots and contain no parameters. Readers that never read
+// therefore cost one log and at most one full copy of the published values per shard, whatever
+// their number.
 //
 // Thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_PUBLISHED_SLOTS_H_
@@ -29,7 +33,18 @@ struct EncodedParameters {
   bool operator==(const EncodedParameters&) const = default;
 };
 
-// The deltas that bring a reader to the newest published version, and the frontier at that version.
+// A shard's published parameters at the newest published version.
+struct PublishedState {
+  std::shared_ptr<const VersionLog> log;
+  // All values of a version in `log`, for readers whose version is not in `log`; null if there is
+  // no such reader.
+  std::shared_ptr<const PublishedDelta> full;
+  Step frontier;
+  ByteChain selected_list = {};  // Shard::selected_list()
+};
+
+// The deltas that bring a reader to the newest published version, and the frontier at the time when
+// that version was published.
 struct PublishedDeltas {
   Step frontier;
   DeltaChain chain;
@@ -42,18 +57,17 @@ class PublishedSlots {
   // Returns the newest parameters in CODEC, or empty parameters before the first Put for CODEC.
   EncodedParameters Get(CodecId codec) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  void PutLog(std::shared_ptr<const VersionLog> log, Step frontier, ByteChain selected_list = {})
-      ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the deltas for a reader that holds published version HELD, or nullopt if the log
-  // contains no chain from HELD.
-  std::optional<PublishedDeltas> Since(Version held) const ABSL_LOCKS_EXCLUDED(mu_);
+  void PutPublished(PublishedState published) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the last state, or a state without a log before the first PutPublished.
+  PublishedState published() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the deltas for a reader that holds published version HELD (nullopt: no version), at
+  // least one. REQUIRES: the log contains HELD, or `full` is set.
+  PublishedDeltas Since(std::optional<Version> held) const;
 
  private:
   mutable absl::Mutex mu_;
   absl::flat_hash_map<CodecId, EncodedParameters> slots_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<const VersionLog> log_ ABSL_GUARDED_BY(mu_);
-  Step log_frontier_ ABSL_GUARDED_BY(mu_);
-  ByteChain log_selected_list_ ABSL_GUARDED_BY(mu_);
+  PublishedState published_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace thinwire

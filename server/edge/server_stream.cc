@@ -5,8 +5,9 @@
 namespace thinwire {
 namespace {
 
-// A message of the peer requests at most kMostEntries entries, so a larger outbox means that the
-// peer does not read.
+// The limit on queued messages to the peer: verdicts, parameters and waiting notices. While more
+// are queued, the stream accepts no frame. One frame from the peer causes at most kMostEntries of
+// them, so a longer queue shows that the peer does not receive what was sent to it.
 constexpr size_t kFullOutbox = kMostEntries;
 
 }  // namespace
@@ -48,9 +49,9 @@ void ServerStream::AddVerdict(const VerdictEntry& verdict) {
 }
 
 void ServerStream::AddAnswer(ShardId shard, Step step, const ReadForm& form,
-                             const PublishedSlots& slots, PublishedDeltas deltas) {
-  serial_.Run([this, shard, step, form, &slots, deltas = std::move(deltas)] {
-    if (!ending_) outbox_.AddAnswer(shard, step, form, slots, deltas);
+                             std::shared_ptr<const PublishedSlots> slots) {
+  serial_.Run([this, shard, step, form, slots = std::move(slots)] {
+    if (!ending_) outbox_.AddAnswer(shard, step, form, slots);
     Advance();
   });
 }

@@ -1,8 +1,9 @@
-// ServerStream is the server's side of one worker's stream. It collects the entries to send and
-// ends the stream once. At most one write and one read are in progress.
+// ServerStream is the server's side of one worker's stream. It queues verdicts, answers and waiting
+// notices until they are sent, and ends the stream exactly once. At most one write and one read are
+// in progress.
 //
-// It uses the network only through a StreamLink. Its calls of the link's functions never overlap,
-// and `finish` is the last call.
+// A ServerStream uses the network only through a StreamLink. It never calls two functions of the
+// link at the same time, and calls `finish` last.
 //
 // Thread-safe. REQUIRES: every caller holds a shared_ptr to the stream during the call.
 #ifndef THINWIRE_SERVER_EDGE_SERVER_STREAM_H_
@@ -28,16 +29,16 @@ namespace thinwire {
 // SerialExecutor runs functions one at a time, in the order of the calls of Run(), on the calling
 // threads.
 //
-// Unlike a strand, it does not change threads: a call to an idle executor runs its function at
-// once, then the functions that other threads have added meanwhile. Functions run without a lock
-// held.
+// Unlike a strand, a SerialExecutor has no threads of its own: a call to an idle executor runs its
+// function at once, then the functions that other threads have added meanwhile. The executor holds
+// no lock while a function runs.
 //
 // Thread-safe.
 class SerialExecutor {
  public:
-  // Runs WORK now if no function is running. Otherwise the thread that runs another function runs
-  // WORK later, possibly after this call has returned. REQUIRES: the executor lives until the call
-  // returns, even if WORK releases its owner.
+  // Runs WORK now if no function is running. Otherwise the thread that runs the current function
+  // runs WORK later, possibly after this call has returned. REQUIRES: the executor lives until the
+  // call returns, even if WORK releases the owner of the executor.
   void Run(absl::AnyInvocable<void()> work) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -46,11 +47,11 @@ class SerialExecutor {
   std::deque<absl::AnyInvocable<void()>> waiting_ ABSL_GUARDED_BY(mu_);
 };
 
-// The network side of a stream.
+// The functions with which a ServerStream uses its network connection.
 struct StreamLink {
   std::function<void()> read;                       // requests one more frame
   std::function<void(const ByteChain&)> write;      // starts a write, which ends with OnWritten
-  std::function<void(const absl::Status&)> finish;  // ends the stream; the last call
+  std::function<void(const absl::Status&)> finish;  // ends the stream; called last
 };
 
 class ServerStream {
@@ -61,22 +62,24 @@ class ServerStream {
                std::function<void(uint64_t)> count_parameters);
 
   void AddVerdict(const VerdictEntry& verdict);
-  // See StreamOutbox::AddAnswer. SLOTS must outlive the stream.
-  void AddAnswer(ShardId shard, Step step, const ReadForm& form, const PublishedSlots& slots,
-                 PublishedDeltas deltas = {});
+  // Adds the answer to a read; StreamOutbox::AddAnswer explains the arguments.
+  void AddAnswer(ShardId shard, Step step, const ReadForm& form,
+                 std::shared_ptr<const PublishedSlots> slots);
   void AddWaiting(const WaitingEntry& wait);
 
-  // Requests the next frame as soon as the outbox is not too full; this limit stops a peer that
-  // writes and never reads. Called when all payloads of the last frame are released.
+  // Allows the stream to read one more frame, and returns without waiting. The stream requests the
+  // frame once the number of queued verdicts, answers and waiting notices is below a limit. The
+  // limit bounds the memory used for a peer that writes but never reads. The session calls
+  // AllowRead when all payloads of the last frame are released.
   void AllowRead();
   // Must be called when a write of the link has finished. If OK is false, the stream cannot write
   // any more.
   void OnWritten(bool ok);
 
-  // Sends all remaining entries, then finishes with STATUS. Only the first call to EndAfterFlush or
-  // End sets the status.
+  // Sends the queued verdicts, answers and waiting notices, then ends the stream with STATUS. Only
+  // the first call to EndAfterFlush or End sets the status.
   void EndAfterFlush(absl::Status status);
-  // Finishes with STATUS as soon as no write is in progress.
+  // Drops the queue and ends the stream with STATUS as soon as no write is in progress.
   void End(absl::Status status);
 
  private:

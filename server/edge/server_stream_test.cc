@@ -108,8 +108,8 @@ TEST(ServerStreamTest, DoesNotReadFromAPeerThatNeverReads) {
 
 TEST(ServerStreamTest, CountsAnswersWhenTheyAreWritten) {
   Wire wire;
-  PublishedSlots slots;
-  slots.Put(CodecId::kFp32, {Version{1}, Step{1}, ByteChain(std::vector<std::byte>(100))});
+  const auto slots = std::make_shared<PublishedSlots>();
+  slots->Put(CodecId::kFp32, {Version{1}, Step{1}, ByteChain(std::vector<std::byte>(100))});
   const auto stream = wire.Open();
   stream->AddVerdict(OfShard(1));
   stream->AddAnswer({1}, {1}, CodecId::kFp32, slots);

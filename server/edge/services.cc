@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/byte_chain.h"
 #include "proto/grpc_bytes.h"
 #include "server/edge/server_stream.h"
@@ -15,13 +16,13 @@
 namespace thinwire {
 namespace {
 
-// Converts a status. gRPC and absl number their status codes equally.
+// Converts an absl::Status to a grpc::Status. gRPC and absl number their status codes equally.
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-// Returns a callback that finishes a call with the job's answer. REPLY must outlive the call.
+// Returns a callback that finishes a gRPC call with the job's answer. REPLY must outlive the call.
 template <typename Reply>
 Job::Done<Reply> FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply) {
   return [reactor, reply](absl::StatusOr<Reply> answer) {
@@ -30,11 +31,13 @@ Job::Done<Reply> FinishWith(grpc::ServerUnaryReactor* reactor, Reply* reply) {
   };
 }
 
+using Token = std::shared_ptr<const void>;
+
 // Streams the masters of one shard after another. Requests the next shard only after the previous
 // shard is written, so that one shard at a time is in memory.
 class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
  public:
-  explicit MastersCall(Job& job) : job_(job) { RequestNext(); }
+  MastersCall(Job& job, Token open) : job_(job), open_(std::move(open)) { RequestNext(); }
 
   void OnWriteDone(bool ok) override {
     if (!ok) return Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the peer has disconnected"));
@@ -54,15 +57,17 @@ class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
   }
 
   Job& job_;
-  size_t index_ = 0;  // position of the next shard to request
+  const Token open_;
+  size_t index_ = 0;  // position, among this server's shards, of the next shard
   std::vector<MastersChunk> chunks_;
   size_t chunk_ = 0;
 };
 
-// One Exchange call. gRPC calls OnDone last, after Finish and every other callback.
+// Serves one Exchange call. gRPC calls OnDone last, after Finish and every other callback, so
+// OnDone deletes the object.
 class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  explicit ExchangeCall(Job& job) {
+  ExchangeCall(Job& job, Token open) : open_(std::move(open)) {
     StreamLink link;
     link.read = [this] { StartRead(&in_); };
     link.write = [this](const ByteChain& bytes) {
@@ -85,18 +90,65 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   void OnDone() override { delete this; }
 
  private:
+  const Token open_;
   std::unique_ptr<Session> session_;
   grpc::ByteBuffer in_;
-  grpc::ByteBuffer out_;  // bytes of the current write
+  grpc::ByteBuffer out_;  // the message of the write in progress
 };
+
+// A call that ends at once with an error. REACTOR is the class of the call's reactor.
+template <typename Reactor>
+class RefusedCall final : public Reactor {
+ public:
+  explicit RefusedCall(const absl::Status& status) { this->Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
+grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<const void>> CallLimit::Open() {
+  const bool allowed = open_count_->fetch_add(1) < most_;
+  Token token(open_count_.get(), [count = open_count_](const void*) { --*count; });
+  if (allowed) return token;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("server: too many open ", kind_, " (expected at most ", most_, ")"));
+}
+
 grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* context,
-                                               const JoinRequest* request, JoinReply* reply) {
+                                               const grpc::ByteBuffer* request,
+                                               grpc::ByteBuffer* reply) {
+  const auto open = limits_.joins.Open();
+  if (!open.ok()) return Refuse(context, open.status());
+  // Parsing consumes its argument, which costs no copy of the bytes.
+  grpc::ByteBuffer bytes = *request;
+  JoinRequest parsed;
+  if (!grpc::SerializationTraits<JoinRequest>::Deserialize(&bytes, &parsed).ok()) {
+    return Refuse(context, absl::InvalidArgumentError(
+                               absl::StrCat("join: not a JoinRequest of proto/control.proto (got ",
+                                            request->Length(), " bytes)")));
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   job_.Join(
-      *request, [context] { return context->IsCancelled(); }, FinishWith(reactor, reply));
+      std::move(parsed), [context] { return context->IsCancelled(); },
+      [reactor, reply, open = *open](const absl::StatusOr<JoinReply>& answer) {
+        if (!answer.ok()) return reactor->Finish(ToGrpc(answer.status()));
+        bool own_buffer = false;
+        reactor->Finish(
+            grpc::SerializationTraits<JoinReply>::Serialize(*answer, reply, &own_buffer));
+      });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::Admit(grpc::CallbackServerContext* context,
+                                                const AdmitRequest* request, AdmitReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.Admit(*request, FinishWith(reactor, reply));
   return reactor;
 }
 
@@ -118,19 +170,29 @@ grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* con
 grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* context,
                                                  const StatusRequest* /*request*/,
                                                  StatusReply* reply) {
+  const auto open = limits_.reports.Open();
+  if (!open.ok()) return Refuse(context, open.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  job_.Status(FinishWith(reactor, reply));
+  job_.Status([finish = FinishWith(reactor, reply),
+               open = *open](absl::StatusOr<StatusReply> answer) { finish(std::move(answer)); });
   return reactor;
 }
 
 grpc::ServerWriteReactor<MastersChunk>* ControlService::Masters(
     grpc::CallbackServerContext* /*context*/, const MastersRequest* /*request*/) {
-  return new MastersCall(job_);
+  auto open = limits_.reports.Open();
+  if (!open.ok()) return new RefusedCall<grpc::ServerWriteReactor<MastersChunk>>(open.status());
+  return new MastersCall(job_, *std::move(open));
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchange(
     grpc::CallbackServerContext* /*context*/) {
-  return new ExchangeCall(job_);
+  auto open = limits_.streams.Open();
+  if (!open.ok()) {
+    return new RefusedCall<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>(
+        open.status());
+  }
+  return new ExchangeCall(job_, *std::move(open));
 }
 
 }  // namespace thinwire

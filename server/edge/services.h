@@ -1,23 +1,61 @@
-// The gRPC services of a server, which pass every call to a Job. Both classes are thread-safe.
+// The gRPC services of a server, which pass every call to a Job. All classes are thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_SERVICES_H_
 #define THINWIRE_SERVER_EDGE_SERVICES_H_
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "server/edge/job.h"
 
 namespace thinwire {
 
-// Serves the calls of control.proto.
-class ControlService final : public Control::CallbackService {
+// Limits the number of open calls of one kind.
+class CallLimit {
  public:
-  // JOB must outlive every call.
-  explicit ControlService(Job& job) : job_(job) {}
+  // KIND is the plural for messages: "Exchange streams".
+  CallLimit(std::string kind, uint32_t most) : kind_(std::move(kind)), most_(most) {}
 
-  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context, const JoinRequest* request,
-                                 JoinReply* reply) override;
+  // Counts a call until the token is released. Errors: ResourceExhausted if too many calls are open.
+  absl::StatusOr<std::shared_ptr<const void>> Open();
+
+ private:
+  const std::string kind_;
+  const uint32_t most_;
+  // Every token shares ownership, because a job may release tokens after the services are gone.
+  const std::shared_ptr<std::atomic<uint32_t>> open_count_ =
+      std::make_shared<std::atomic<uint32_t>>(0);
+};
+
+// The limits of a server for a job with WORKER_COUNT workers. A worker has one stream or one Join
+// open; after a lost connection the server may still have the old one.
+struct CallLimits {
+  explicit CallLimits(uint32_t worker_count)
+      : streams("Exchange streams", 64 + 4 * worker_count), joins("Joins", 64 + 4 * worker_count) {}
+
+  CallLimit streams;
+  CallLimit joins;
+  CallLimit reports{"calls of Status and Masters", 16};
+};
+
+// Serves the calls of control.proto. Join receives raw bytes, so that bytes which are not a
+// JoinRequest get an answer in words.
+class ControlService final : public Control::WithRawCallbackMethod_Join<Control::CallbackService> {
+ public:
+  // JOB and LIMITS must outlive every call.
+  ControlService(Job& job, CallLimits& limits) : job_(job), limits_(limits) {}
+
+  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
+                                 const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
+  grpc::ServerUnaryReactor* Admit(grpc::CallbackServerContext* context, const AdmitRequest* request,
+                                  AdmitReply* reply) override;
   grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
                                       const HeartbeatRequest* request,
                                       HeartbeatReply* reply) override;
@@ -30,6 +68,7 @@ class ControlService final : public Control::CallbackService {
 
  private:
   Job& job_;
+  CallLimits& limits_;
 };
 
 // Serves the Exchange call of parameter_service.proto. Messages are raw bytes, so that no payload
@@ -37,14 +76,15 @@ class ControlService final : public Control::CallbackService {
 class DataService final
     : public ParameterService::WithRawCallbackMethod_Exchange<ParameterService::Service> {
  public:
-  // JOB must outlive every call.
-  explicit DataService(Job& job) : job_(job) {}
+  // JOB and LIMITS must outlive every call.
+  DataService(Job& job, CallLimits& limits) : job_(job), limits_(limits) {}
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
       grpc::CallbackServerContext* context) override;
 
  private:
   Job& job_;
+  CallLimits& limits_;
 };
 
 }  // namespace thinwire

@@ -1,5 +1,6 @@
 #include "server/edge/session.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -13,8 +14,14 @@
 namespace thinwire {
 namespace {
 
-// Returns a token for one frame. When the last owner releases the token, on any thread, STREAM may
-// read its next frame.
+// Returns the maximum number of entries in a frame for a server with SHARD_COUNT shards. A client
+// sends at most three entries per shard: a seed, a push and a read.
+size_t MostEntries(size_t shard_count) {
+  return std::clamp(8 * shard_count, size_t{64}, kMostEntries);
+}
+
+// Returns a token for one frame. When the last owner releases the token, on any thread, STREAM is
+// allowed to read its next frame.
 std::shared_ptr<const void> ReadToken(const std::shared_ptr<ServerStream>& stream) {
   return std::shared_ptr<const void>(stream.get(), [weak = std::weak_ptr(stream)](const void*) {
     if (const auto alive = weak.lock()) alive->AllowRead();
@@ -47,7 +54,10 @@ Session::Session(const SessionScope& scope, StreamLink link)
 Session::~Session() { scope_.streams.Remove(stream_.get()); }
 
 void Session::OnFrame(const ByteChain& bytes) {
-  absl::Status status = HandleFrame(bytes);
+  // This function holds the token until a malformed frame has ended the stream. Otherwise the
+  // session would request the next frame before the end.
+  const std::shared_ptr<const void> token = ReadToken(stream_);
+  absl::Status status = HandleFrame(bytes, token);
   if (!status.ok()) stream_->End(std::move(status));
 }
 
@@ -58,13 +68,14 @@ void Session::OnBroken() {
   stream_->End(absl::CancelledError("the peer has disconnected"));
 }
 
-absl::Status Session::HandleFrame(const ByteChain& bytes) {
-  ASSIGN_OR_RETURN(WorkerFrame frame, ParseWorkerFrame(bytes));
-  RETURN_IF_ERROR(CheckSender(frame));
+absl::Status Session::HandleFrame(const ByteChain& bytes,
+                                  const std::shared_ptr<const void>& token) {
   const std::shared_ptr<const HostedModel> model = scope_.model();
+  const size_t shard_count = model == nullptr ? 0 : model->hosts().size();
+  ASSIGN_OR_RETURN(WorkerFrame frame, ParseWorkerFrame(bytes, MostEntries(shard_count)));
+  RETURN_IF_ERROR(CheckSender(frame));
   if (model == nullptr) return absl::FailedPreconditionError("no worker has joined yet");
 
-  const std::shared_ptr<const void> token = ReadToken(stream_);
   const uint64_t push_bytes = HoldPayloads(frame, token);
   ASSIGN_OR_RETURN(std::vector<ShardEvents> groups,
                    EventsOf(std::move(frame), model->partition(), scope_.self, scope_.generation,

@@ -1,5 +1,5 @@
-// Session reads one worker's stream. It parses and checks each frame as a whole, groups the entries
-// by shard, and posts each group to the strand of its shard:
+// Session reads one worker's stream. It parses and checks each frame as a whole, groups the seeds,
+// pushes and reads by shard, and posts each group to the strand of its shard:
 //
 //   frame -> check -> events by shard -> strand: apply each event -> verdicts, answers -> streams
 //                          |                   |
@@ -9,8 +9,8 @@
 // therefore requests the next frame when all payloads of the last frame are folded or dropped. It
 // never waits for a round, and a stream uses the memory of one frame.
 //
-// A malformed frame ends its stream with InvalidArgument, and none of its entries is applied. A
-// frame for another epoch ends its stream with FailedPrecondition.
+// A malformed frame ends the stream with InvalidArgument; no part of it is applied, and no frame
+// behind it is read. A frame for another epoch ends the stream with FailedPrecondition.
 //
 // REQUIRES: calls of OnFrame and OnReadEnd do not overlap. OnWritten and OnBroken may be called
 // concurrently with OnFrame and OnReadEnd.
@@ -54,15 +54,16 @@ class Session {
   // Requests the first frame.
   void Start() { stream_->AllowRead(); }
   void OnFrame(const ByteChain& bytes);
-  // Sends all remaining entries, then ends the stream with OK. Called when the peer has closed its
-  // side of the stream.
+  // Sends all queued verdicts, answers and waiting notices, then ends the stream with OK. Called
+  // when the peer has closed its side of the stream.
   void OnReadEnd();
   void OnWritten(bool ok) { stream_->OnWritten(ok); }
   // Ends the stream. Called when the peer has disconnected.
   void OnBroken();
 
  private:
-  absl::Status HandleFrame(const ByteChain& bytes);
+  // TOKEN keeps the session from requesting the next frame.
+  absl::Status HandleFrame(const ByteChain& bytes, const std::shared_ptr<const void>& token);
   absl::Status CheckSender(const WorkerFrame& frame);
 
   const SessionScope& scope_;

@@ -7,6 +7,9 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "common/ids.h"
@@ -24,7 +27,7 @@
 namespace thinwire {
 
 // Post and the const methods are thread-safe. All other methods must be called on the strand, by
-// functions passed to Post. Must outlive the threads of the pool.
+// functions passed to Post. A ShardHost must outlive the threads of the pool that runs the strand.
 class ShardHost {
  public:
   // The objects that all shards of a server share. They must outlive the shards.
@@ -58,13 +61,30 @@ class ShardHost {
   // reading worker.
   Effects Apply(const Event& event, ServerStream* sender);
 
-  // Sends a Waiting entry to every worker whose read waits.
+  // Tells every worker with a waiting read why the read waits, and calls AskForValues.
   void SendWaitNotices();
 
+  // Until the shard has values, ensures that one connected worker with a waiting read is asked to
+  // send them: the same worker as before if its stream is still open, else the next one.
+  void AskForValues();
+
  private:
-  // Stores the current answer to reads of FORM in slots_. Returns the deltas of the answer if FORM
-  // requests published parameters.
-  PublishedDeltas Publish(const ReadForm& form);
+  // The stream of the worker that was asked to send the shard's first values.
+  struct Seeder {
+    WorkerId worker;
+    std::weak_ptr<ServerStream> stream;
+  };
+
+  bool IsSeeder(const std::shared_ptr<ServerStream>& stream) const {
+    return stream != nullptr && seeder_.has_value() && seeder_->stream.lock() == stream;
+  }
+  // Counts the updates since COUNTED that left a value at the largest finite float. Logs a warning
+  // when the first such update follows one without.
+  void ReportSaturation(uint64_t counted);
+  // Stores the current answer to reads of FORM, for the streams that will send it.
+  void Publish(const ReadForm& form);
+  // Stores the deltas for readers that hold published version HELD, and for unsent answers.
+  void PublishDeltas(std::optional<Version> held);
 
   const ShardId id_;
   const size_t value_count_;
@@ -72,7 +92,10 @@ class ShardHost {
   Counters& counters_;
   boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
   Shard shard_;
-  PublishedSlots slots_;
+  bool saturated_ = false;  // Shard::saturated() after the last event
+  // Every unsent answer of a stream shares ownership.
+  const std::shared_ptr<PublishedSlots> slots_ = std::make_shared<PublishedSlots>();
+  std::optional<Seeder> seeder_;
 };
 
 }  // namespace thinwire

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 namespace thinwire {
 namespace {
 
-// These limits keep the number of entries in a message below kMostEntries.
+// The maximum numbers of verdicts and of answers in one message. They keep the number of all
+// entries, including waiting notices, below kMostEntries.
 constexpr size_t kMaxVerdicts = kMostEntries / 4;
 constexpr size_t kMaxAnswers = kMostEntries / 4;
 
@@ -19,10 +19,10 @@ void StreamOutbox::AddWaiting(const WaitingEntry& wait) {
 }
 
 void StreamOutbox::AddAnswer(ShardId shard, Step step, const ReadForm& form,
-                             const PublishedSlots& slots, PublishedDeltas deltas) {
+                             std::shared_ptr<const PublishedSlots> slots) {
   const auto old = answers_.find(shard);
   if (old != answers_.end() && old->second.step > step) return;
-  answers_[shard] = {step, form, &slots, std::move(deltas)};
+  answers_[shard] = {step, form, std::move(slots)};
   waiting_.erase(shard);
 }
 
@@ -32,8 +32,8 @@ ServerFrame StreamOutbox::Next() {
     frame.verdicts.push_back(verdicts_.front());
     verdicts_.pop_front();
   }
-  // The verdicts of a step must be sent before the parameters of the next step, even if they are in
-  // different messages.
+  // The verdicts of a step must be sent before the parameters of the next step. Answers are
+  // therefore added to a message only if no verdict remains queued.
   if (verdicts_.empty()) MoveAnswersTo(frame);
   while (!waiting_.empty() && frame.waits.size() < kMaxAnswers) {
     frame.waits.push_back(std::move(waiting_.begin()->second));
@@ -67,9 +67,7 @@ std::vector<ParametersEntry> StreamOutbox::EntriesOf(ShardId shard, const Answer
     entries[0].payload = std::move(newest.payload);
     return entries;
   }
-  std::optional<PublishedDeltas> newest;
-  if (answer.form.held.has_value()) newest = answer.slots->Since(*answer.form.held);
-  const PublishedDeltas& deltas = newest.has_value() ? *newest : answer.deltas;
+  const PublishedDeltas deltas = answer.slots->Since(answer.form.held);
   std::vector<ParametersEntry> entries(deltas.chain.size(), common);
   for (size_t i = 0; i < entries.size(); ++i) {
     const PublishedDelta& delta = *deltas.chain[i];

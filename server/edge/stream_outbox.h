@@ -1,6 +1,7 @@
-// StreamOutbox stores the entries that a stream must still send. For an answered read it stores the
-// shard number instead of parameters: Next() chooses the parameters when it creates the message.
-// Its memory therefore stays small even if the peer reads slowly.
+// StreamOutbox queues the verdicts, answers and waiting notices (which tell a worker why its read
+// waits) that a stream must still send. For an answered read it stores the shard number instead of
+// parameters: Next() takes the parameters from the shard's slots when it creates the message. The
+// queue therefore stays small even if the peer reads slowly.
 //
 //   verdicts   any number, sent in order and before all answers
 //   answers    at most one per shard; sent by descending shard number
@@ -14,6 +15,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "common/ids.h"
@@ -31,28 +33,27 @@ class StreamOutbox {
  public:
   void AddVerdict(const VerdictEntry& verdict) { verdicts_.push_back(verdict); }
   void AddWaiting(const WaitingEntry& wait);
-  // Adds the answer to the read for STEP, which replaces an answer for an earlier step. For a read
-  // of published parameters, DELTAS is the current answer; it is sent if the log no longer contains
-  // the reader's version when the message is created. SLOTS must outlive the outbox.
-  void AddAnswer(ShardId shard, Step step, const ReadForm& form, const PublishedSlots& slots,
-                 PublishedDeltas deltas = {});
+  // Adds the answer to the read for STEP. This answer replaces a queued answer of SHARD for an
+  // earlier step. Next() takes the newest parameters from SLOTS.
+  void AddAnswer(ShardId shard, Step step, const ReadForm& form,
+                 std::shared_ptr<const PublishedSlots> slots);
 
   bool empty() const { return entry_count() == 0; }
   size_t entry_count() const { return verdicts_.size() + answers_.size() + waiting_.size(); }
 
-  // Removes and returns the entries of the next message. REQUIRES: not empty().
+  // Returns the next message and removes its contents from the queue. REQUIRES: the outbox is not
+  // empty.
   ServerFrame Next();
 
  private:
   struct Answer {
     Step step;
     ReadForm form;
-    const PublishedSlots* slots = nullptr;
-    PublishedDeltas deltas;
+    std::shared_ptr<const PublishedSlots> slots;
   };
 
   void MoveAnswersTo(ServerFrame& frame);
-  // Returns the newest parameters for ANSWER.
+  // Returns the newest parameters of SHARD in the form that ANSWER requires.
   static std::vector<ParametersEntry> EntriesOf(ShardId shard, const Answer& answer);
 
   std::deque<VerdictEntry> verdicts_;

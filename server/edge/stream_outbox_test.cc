@@ -14,8 +14,8 @@ EncodedParameters OfBytes(size_t bytes, uint64_t version) {
 }
 
 TEST(StreamOutboxTest, SendsVerdictsFirstAndThenTheHighestShards) {
-  PublishedSlots slots;
-  slots.Put(CodecId::kFp32, OfBytes(10, 4));
+  const auto slots = std::make_shared<PublishedSlots>();
+  slots->Put(CodecId::kFp32, OfBytes(10, 4));
   StreamOutbox outbox;
   for (uint32_t shard : {1, 3, 2}) outbox.AddAnswer({shard}, {5}, CodecId::kFp32, slots);
   VerdictEntry verdict;
@@ -31,11 +31,11 @@ TEST(StreamOutboxTest, SendsVerdictsFirstAndThenTheHighestShards) {
 }
 
 TEST(StreamOutboxTest, AnAnswerHasTheNewestVersionWhenItsMessageIsMade) {
-  PublishedSlots slots;
-  slots.Put(CodecId::kFp32, OfBytes(10, 1));
+  const auto slots = std::make_shared<PublishedSlots>();
+  slots->Put(CodecId::kFp32, OfBytes(10, 1));
   StreamOutbox outbox;
   outbox.AddAnswer({0}, {1}, CodecId::kFp32, slots);
-  slots.Put(CodecId::kFp32, OfBytes(20, 2));
+  slots->Put(CodecId::kFp32, OfBytes(20, 2));
   const ServerFrame frame = outbox.Next();
   EXPECT_EQ(frame.parameters[0].version, Version{2});
   EXPECT_EQ(frame.parameters[0].payload.size(), 20u);
@@ -43,10 +43,10 @@ TEST(StreamOutboxTest, AnAnswerHasTheNewestVersionWhenItsMessageIsMade) {
 
 TEST(StreamOutboxTest, ASelectionIsSentWithItsVersion) {
   const auto list = [](size_t bytes) { return ByteChain(std::vector<std::byte>(bytes)); };
-  PublishedSlots slots;
+  const auto slots = std::make_shared<PublishedSlots>();
   StreamOutbox outbox;
   outbox.AddAnswer({0}, {1}, CodecId::kFp32, slots);
-  slots.Put(CodecId::kFp32, {Version{2}, Step{3}, list(20), list(7)});
+  slots->Put(CodecId::kFp32, {Version{2}, Step{3}, list(20), list(7)});
   const ServerFrame frame = outbox.Next();
   EXPECT_EQ(frame.parameters[0].frontier, Step{3});
   EXPECT_EQ(frame.parameters[0].selected, list(7));
@@ -68,12 +68,11 @@ std::shared_ptr<const VersionLog> Log(uint64_t begin, uint64_t end) {
 }
 
 TEST(StreamOutboxTest, ASlowReaderOfDeltasGetsTheNewestVersion) {
-  PublishedSlots slots;
+  const auto slots = std::make_shared<PublishedSlots>();
   StreamOutbox outbox;
-  slots.PutLog(Log(3, 5), Step{8});
-  outbox.AddAnswer({0}, {9}, ReadForm::Since(Version{4}), slots,
-                   {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}});
-  slots.PutLog(Log(3, 7), Step{10});
+  slots->PutPublished({.log = Log(3, 5), .frontier = Step{8}});
+  outbox.AddAnswer({0}, {9}, ReadForm::Since(Version{4}), slots);
+  slots->PutPublished({.log = Log(3, 7), .frontier = Step{10}});
   const ServerFrame frame = outbox.Next();
   ASSERT_EQ(frame.parameters.size(), 3u);
   for (uint64_t i = 0; i < 3; ++i) {
@@ -89,41 +88,56 @@ TEST(StreamOutboxTest, ASlowReaderOfDeltasGetsTheNewestVersion) {
   }
 }
 
+// Returns all values of VERSION.
+std::shared_ptr<const PublishedDelta> Full(uint64_t version) {
+  return std::make_shared<const PublishedDelta>(PublishedDelta{
+      .version = Version{version}, .payload = ByteChain(std::vector<std::byte>(50))});
+}
+
 TEST(StreamOutboxTest, ASelectionIsSentWithTheLastDelta) {
   const auto list = [](size_t bytes) { return ByteChain(std::vector<std::byte>(bytes)); };
-  PublishedSlots slots;
+  const auto slots = std::make_shared<PublishedSlots>();
   StreamOutbox outbox;
-  outbox.AddAnswer({0}, {9}, ReadForm::Since(Version{4}), slots,
-                   {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}, list(7)});
-  slots.PutLog(Log(3, 6), Step{10}, list(8));
+  outbox.AddAnswer({0}, {9}, ReadForm::Since(Version{4}), slots);
+  slots->PutPublished({.log = Log(3, 6), .frontier = Step{10}, .selected_list = list(8)});
   ServerFrame frame = outbox.Next();
   ASSERT_EQ(frame.parameters.size(), 2u);
   EXPECT_TRUE(frame.parameters[0].selected.empty());
   EXPECT_EQ(frame.parameters[1].selected, list(8));
-
-  outbox.AddAnswer({0}, {9}, ReadForm::Published(), slots,
-                   {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}, list(7)});
-  EXPECT_EQ(outbox.Next().parameters[0].selected, list(7));
 }
 
-TEST(StreamOutboxTest, WithoutALogEntryAReaderGetsTheDeltasOfItsRelease) {
-  PublishedSlots slots;
+TEST(StreamOutboxTest, AReaderWhoseVersionIsNotInTheLogGetsAFullCopyAndTheDeltasSince) {
+  const auto slots = std::make_shared<PublishedSlots>();
   StreamOutbox outbox;
-  const PublishedDeltas released = {Step{8}, {std::make_shared<const PublishedDelta>(Delta(4, 5))}};
-  outbox.AddAnswer({2}, {9}, ReadForm::Since(Version{4}), slots, released);
-  outbox.AddAnswer({1}, {9}, ReadForm::Published(), slots, released);
-  slots.PutLog(Log(6, 8), Step{10});
+  outbox.AddAnswer({2}, {9}, ReadForm::Since(Version{4}), slots);
+  outbox.AddAnswer({1}, {9}, ReadForm::Published(), slots);
+  slots->PutPublished({.log = Log(6, 8), .full = Full(7), .frontier = Step{10}});
   const ServerFrame frame = outbox.Next();
-  ASSERT_EQ(frame.parameters.size(), 2u);
-  for (const ParametersEntry& entry : frame.parameters) {
-    EXPECT_EQ(entry.version, Version{5});
-    EXPECT_EQ(entry.frontier, Step{8});
-    EXPECT_FALSE(entry.more);
+  ASSERT_EQ(frame.parameters.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const ParametersEntry& entry = frame.parameters[i];
+    const bool full = i % 2 == 0;
+    EXPECT_EQ(entry.kind, full ? 0u : 1u);
+    EXPECT_EQ(entry.version, Version{full ? 7u : 8u});
+    EXPECT_EQ(entry.more, full);
+    EXPECT_EQ(entry.frontier, Step{10});
   }
 }
 
+TEST(StreamOutboxTest, AReaderOfTheNewestVersionLearnsThatNothingChanged) {
+  const auto slots = std::make_shared<PublishedSlots>();
+  slots->PutPublished({.log = Log(3, 5), .frontier = Step{8}});
+  StreamOutbox outbox;
+  outbox.AddAnswer({0}, {9}, ReadForm::Since(Version{5}), slots);
+  const ServerFrame frame = outbox.Next();
+  ASSERT_EQ(frame.parameters.size(), 1u);
+  EXPECT_EQ(frame.parameters[0].base_version, Version{5});
+  EXPECT_EQ(frame.parameters[0].version, Version{5});
+  EXPECT_TRUE(frame.parameters[0].payload.empty());
+}
+
 TEST(StreamOutboxTest, AShardHasOnePendingAnswerForTheLargestStep) {
-  PublishedSlots slots;
+  const auto slots = std::make_shared<PublishedSlots>();
   StreamOutbox outbox;
   outbox.AddAnswer({0}, {2}, CodecId::kFp32, slots);
   outbox.AddAnswer({0}, {3}, CodecId::kFp32, slots);
@@ -134,9 +148,9 @@ TEST(StreamOutboxTest, AShardHasOnePendingAnswerForTheLargestStep) {
 }
 
 TEST(StreamOutboxTest, AMessageHoldsAboutOneMebibyte) {
-  PublishedSlots slots;
-  slots.Put(CodecId::kFp32, OfBytes(kMessagePayloadBytes / 2, 1));
-  slots.Put(CodecId::kBf16, OfBytes(kMessagePayloadBytes * 2, 1));
+  const auto slots = std::make_shared<PublishedSlots>();
+  slots->Put(CodecId::kFp32, OfBytes(kMessagePayloadBytes / 2, 1));
+  slots->Put(CodecId::kBf16, OfBytes(kMessagePayloadBytes * 2, 1));
   StreamOutbox outbox;
   for (uint32_t shard = 0; shard < 3; ++shard)
     outbox.AddAnswer({shard}, {1}, CodecId::kFp32, slots);
@@ -147,7 +161,7 @@ TEST(StreamOutboxTest, AMessageHoldsAboutOneMebibyte) {
 }
 
 TEST(StreamOutboxTest, AnAnswerReplacesTheWaitNotice) {
-  PublishedSlots slots;
+  const auto slots = std::make_shared<PublishedSlots>();
   StreamOutbox outbox;
   WaitingEntry wait;
   wait.shard = {4};
@@ -169,7 +183,7 @@ TEST(StreamOutboxTest, AWaitNoticeReplacesAnOlderOne) {
 }
 
 TEST(StreamOutboxTest, NoParametersOvertakeAVerdict) {
-  PublishedSlots slots;
+  const auto slots = std::make_shared<PublishedSlots>();
   StreamOutbox outbox;
   outbox.AddAnswer({0}, {1}, CodecId::kFp32, slots);
   for (size_t i = 0; i < kMostEntries; ++i) outbox.AddVerdict({});

@@ -30,8 +30,8 @@ absl::Status StreamTable::Register(WorkerId worker, Incarnation incarnation,
     }
     if (incarnation < row.newest) return absl::OkStatus();
     replaced = std::exchange(row.stream, stream);
-    // The stream of an older incarnation stays open, so that the older incarnation receives the
-    // verdict `fenced`.
+    // If the replaced stream belongs to an older incarnation, it stays open, so that the older
+    // incarnation receives the verdict kFenced.
     if (row.registered != incarnation || replaced == stream) replaced = nullptr;
     row.registered = incarnation;
   }
@@ -43,11 +43,14 @@ absl::Status StreamTable::Register(WorkerId worker, Incarnation incarnation,
 }
 
 void StreamTable::Remove(const ServerStream* stream) {
-  std::shared_ptr<ServerStream> last;  // destroyed after the lock is released
-  absl::MutexLock lock(&mu_);
-  for (Row& row : rows_) {
-    if (row.stream.get() == stream) last = std::exchange(row.stream, nullptr);
+  std::shared_ptr<ServerStream> last;  // keeps the stream alive until the lock is released
+  {
+    absl::MutexLock lock(&mu_);
+    for (Row& row : rows_) {
+      if (row.stream.get() == stream) last = std::exchange(row.stream, nullptr);
+    }
   }
+  if (last != nullptr && ended_ != nullptr) ended_();
 }
 
 std::shared_ptr<ServerStream> StreamTable::Find(WorkerId worker, Incarnation incarnation) const {

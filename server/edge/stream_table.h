@@ -5,7 +5,9 @@
 #define THINWIRE_SERVER_EDGE_STREAM_TABLE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -18,7 +20,9 @@ namespace thinwire {
 
 class StreamTable {
  public:
-  explicit StreamTable(uint32_t worker_count) : rows_(worker_count) {}
+  // Remove calls ENDED, if set, after it has removed the stream of a newest process.
+  explicit StreamTable(uint32_t worker_count, std::function<void()> ended = nullptr)
+      : ended_(std::move(ended)), rows_(worker_count) {}
 
   // Allows streams of INCARNATION, which has joined every shard. REQUIRES: worker < worker_count.
   void Admit(WorkerId worker, Incarnation incarnation) ABSL_LOCKS_EXCLUDED(mu_);
@@ -45,6 +49,7 @@ class StreamTable {
     std::shared_ptr<ServerStream> stream;
   };
 
+  const std::function<void()> ended_;
   mutable absl::Mutex mu_;
   std::vector<Row> rows_ ABSL_GUARDED_BY(mu_);
 };

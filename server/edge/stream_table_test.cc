@@ -10,7 +10,7 @@ namespace {
 
 constexpr WorkerId kW{1};
 
-// Returns a stream that stores its final status in END.
+// Returns a stream that stores the status with which it ends in END.
 std::shared_ptr<ServerStream> StreamInto(std::optional<absl::Status>& end) {
   return std::make_shared<ServerStream>(
       StreamLink{[] {}, [](const ByteChain&) {}, [&end](const absl::Status& s) { end = s; }},
@@ -42,7 +42,7 @@ TEST(StreamTableTest, ASecondStreamOfAProcessEndsTheFirst) {
   ASSERT_TRUE(table.Register(kW, {1}, second).ok());
   EXPECT_EQ(first_end->code(), absl::StatusCode::kAborted);
   EXPECT_EQ(table.Find(kW, {1}), second);
-  // Removing the replaced stream does not remove the second stream.
+  // Removing `first`, which `second` has replaced, must not remove `second`.
   table.Remove(first.get());
   EXPECT_EQ(table.Find(kW, {1}), second);
   table.Remove(second.get());
@@ -63,6 +63,19 @@ TEST(StreamTableTest, AFencedProcessIsRegisteredButNotFound) {
   EXPECT_FALSE(old_end.has_value());
   EXPECT_EQ(table.Find(kW, {2}), new_stream);
   EXPECT_EQ(table.All().size(), 1u);
+}
+
+TEST(StreamTableTest, TheEndOfANewestProcesssStreamIsReported) {
+  int ended_count = 0;
+  StreamTable table(2, [&ended_count] { ++ended_count; });
+  std::optional<absl::Status> end;
+  const auto stream = StreamInto(end);
+  table.Remove(stream.get());
+  EXPECT_EQ(ended_count, 0);
+  table.Admit(kW, {1});
+  ASSERT_TRUE(table.Register(kW, {1}, stream).ok());
+  table.Remove(stream.get());
+  EXPECT_EQ(ended_count, 1);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fuzzes the code that reads bytes from peers. Builds each target with clang, libFuzzer, ASan and UBSan, and runs each
-# target on RUNS inputs (default: 1,000,000). Requires clang++. The ordinary test payload_input_test replays the seeds
-# without clang.
+# target on RUNS inputs (default: 1,000,000). Requires clang++. The ordinary test payload_input_test makes the same
+# checks on the seed inputs without clang.
 #
 #   tests/fuzz/run.sh [RUNS]
 set -euo pipefail
@@ -10,7 +10,8 @@ runs=${1:-1000000}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
-# Compiles the kernels for one instruction set only; the tests of the kernels compare all instruction sets.
+# Compiles the kernels for one SIMD instruction set only. Fuzzing the others is unnecessary, because the tests of the
+# kernels check that all instruction sets give equal results.
 flags=(-std=c++20 -O1 -g -I. -fsanitize=address,undefined -fno-sanitize-recover=all
   -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC)
 libs=($(pkg-config --libs absl_statusor absl_strings absl_status) -lhwy)

@@ -9,8 +9,9 @@
 
 load("@cuda//:toolkit.bzl", "CUDA_TOOLKIT", "CUDA_VERSION")
 
-# Products and sums are rounded separately and denormals are kept, as on the CPU. The libraries contain machine code for
-# Ampere and Hopper, and PTX that the driver of a newer GPU compiles.
+# The flags of nvcc. To match the results of the CPU, products and sums are rounded separately (no fused multiply-add)
+# and denormals are kept. The libraries contain machine code for Ampere and Hopper GPUs, and PTX, which the driver
+# compiles for newer GPUs.
 _FLAGS = [
     "-std=c++20",
     "-O3",
@@ -24,7 +25,8 @@ _FLAGS = [
     "-Xcompiler=-Wall,-fPIC,-ffp-contract=off",
 ]
 
-# nvcc may silently compile a trap instead of a constexpr function that cannot run on the device.
+# Compiles a .cu file, and fails if the device code contains a trap instruction. nvcc may silently replace a call of a
+# constexpr function that cannot run on the device by a trap.
 _COMMAND = """
 keep=$(mktemp -d) && trap 'rm -rf "$keep"' EXIT
 {nvcc} {flags} --keep --keep-dir "$keep" -I. -lib -o {out} {src} || exit 1
@@ -39,7 +41,8 @@ def _nvcc_archive_impl(ctx):
         outputs = [out],
         mnemonic = "Nvcc",
         progress_message = "Compiling %s by nvcc %s" % (ctx.file.src.short_path, CUDA_VERSION),
-        # The action depends on the version, because another toolkit in the same folder generates other code.
+        # Makes Bazel compile again if the CUDA version changes, because another toolkit in the same folder generates
+        # other code.
         env = {"CUDA_VERSION": CUDA_VERSION},
         use_default_shell_env = True,
         command = _COMMAND.format(
@@ -106,7 +109,7 @@ def _emulated(name, src, deps):
         srcs = srcs,
         linkstatic = True,
         textual_hdrs = [src] if src else [],
-        copts = ["-Wno-unknown-pragmas"],  # ignores nvcc's unroll pragmas
+        copts = ["-Wno-unknown-pragmas"],  # g++ does not know nvcc's unroll pragmas
         local_defines = ["THINWIRE_CUDA_EMULATION"],
         deps = [":" + name + "_headers", "//kernels/cuda/runtime:runtime", "//kernels/cuda/emulation:runtime"] +
                [dep + "_emulated" for dep in deps],
@@ -155,7 +158,8 @@ def cuda_binary(name, srcs, deps, host_deps = []):
         native.cc_binary(
             name = name,
             testonly = True,
-            # Links only the libraries that the program calls; a host with a GPU may lack the other libraries.
+            # Links only the shared libraries that the program calls, because the machine with the GPU may lack the
+            # other libraries.
             linkopts = ["-Wl,--as-needed"],
             deps = [":" + name + "_main"] + deps,
         )

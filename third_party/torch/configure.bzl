@@ -12,8 +12,8 @@ cc_library(
 )
 """
 
-# A program of a bundle receives the folder of LibTorch when it starts. That folder also contains the libraries that
-# LibTorch needs, so the link step allows undefined symbols in LibTorch.
+# The programs of a bundle (deploy/bundle.sh) find LibTorch only when they start, in a folder that also contains the
+# libraries that LibTorch needs. The link step therefore allows undefined symbols in LibTorch.
 _SEARCH = """ + select({{
         "@thinwire//third_party/system:static": ["-Wl,--allow-shlib-undefined"],
         "//conditions:default": ["-Wl,-rpath,{root}/lib"],
@@ -27,7 +27,8 @@ def _torch_configure_impl(ctx):
     if root:
         if not ctx.path(root + "/include/torch").exists:
             fail("THINWIRE_TORCH: no include/torch (expected a folder with include/torch and lib, got %s)" % root)
-        # Use only LibTorch's own folders: include/ of the Python package also contains an old protobuf.
+        # Links only LibTorch's own folders of headers: the folder include/ of the Python package also contains an old
+        # version of protobuf.
         for folder in ["ATen", "c10", "torch", "caffe2"]:
             if ctx.path(root + "/include/" + folder).exists:
                 ctx.symlink(root + "/include/" + folder, "include/" + folder)
@@ -37,7 +38,7 @@ def _torch_configure_impl(ctx):
         if ctx.path(root + "/lib/libtorch_cuda.so").exists:
             linkopts += ["-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--as-needed"]
     else:
-        # Debian's headers are in /usr/include, except the headers of the C++ API.
+        # Debian's LibTorch headers are in /usr/include. Only the headers of the C++ API are in a deeper folder.
         ctx.symlink("/usr/include/torch/csrc/api/include", "api")
         includes = ["api"]
         headers = "glob([\"api/**/*.h\"])"

@@ -5,11 +5,16 @@
 #include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
+#include <glog/logging.h>
 #include <torch/version.h>
 
 #include <memory>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 #define THINWIRE_TORCH_AT_LEAST(major, minor) \
   (TORCH_VERSION_MAJOR > (major) ||           \
@@ -18,8 +23,8 @@
 namespace thinwire {
 namespace {
 
-// LibTorch 2.4 replaced the functions for single device types with functions that have a device
-// argument.
+// LibTorch 2.4 replaced its autocast functions for single device types with functions that have a
+// device argument.
 #if THINWIRE_TORCH_AT_LEAST(2, 4)
 
 void SetPrecision(c10::DeviceType device, c10::ScalarType precision) {
@@ -50,8 +55,9 @@ void SetEnabled(c10::DeviceType device, bool enabled) {
 
 #endif
 
-// A position in a stream, for which the host can wait. Before LibTorch 2.5 the host could wait only
-// for the whole stream, not for an event.
+// A position in a device's stream of work. Wait() blocks the host until the device has reached the
+// position. Before LibTorch 2.5 the host could not wait for an event, so Wait() waits for the whole
+// stream.
 class Mark {
  public:
   Mark(c10::Device device, const c10::Stream& stream) : stream_(stream), event_(device.type()) {
@@ -70,18 +76,30 @@ class Mark {
   c10::Event event_;
 };
 
+// Returns the line of MESSAGE that names the error: the last line of a traceback of TorchScript, and
+// the first line of other messages.
+std::string SentenceOf(absl::string_view message) {
+  const std::vector<absl::string_view> lines =
+      absl::StrSplit(message, '\n', absl::SkipWhitespace());
+  if (lines.empty()) return "";
+  const bool traceback = absl::StrContains(message, "Traceback of TorchScript");
+  return std::string(traceback ? lines.back() : lines.front());
+}
+
 }  // namespace
 
 absl::Status TorchError(const std::string& place, const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string message = torch != nullptr ? torch->what_without_backtrace() : error.what();
-  return absl::InvalidArgumentError(absl::StrCat(place, ": ", message));
+  const std::string sentence = SentenceOf(message);
+  if (sentence != message) LOG(INFO) << place << ": " << message;
+  return absl::InvalidArgumentError(absl::StrCat(place, ": ", sentence));
 }
 
 Autocast::Autocast(c10::DeviceType device, c10::ScalarType precision)
     : device_(device), enabled_(precision != c10::kFloat) {
   if (!enabled_) return;
-  SetPrecision(device_, precision);  // may throw, so it precedes SetEnabled
+  SetPrecision(device_, precision);  // may throw; autocast then stays disabled
   SetEnabled(device_, true);
 }
 

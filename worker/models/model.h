@@ -2,11 +2,12 @@
 // memory of the model's parameters: Bind() makes the model use this memory, and no step copies
 // parameters.
 //
-// Communication overlaps with computation. The forward pass calls the gate before it reads a
-// tensor's parameters. The gate waits for the parameters of this tensor only, so the parameters of
-// later layers may still be arriving. The backward pass passes each gradient to the sink as soon as
-// the gradient is final. Buffers (the running moments of batch normalization) belong to the worker
-// and are never sent. This header does not depend on LibTorch.
+// Communication overlaps with computation. The forward pass calls a callback, the gate, before it
+// reads a tensor's parameters. The gate waits for the parameters of this tensor only, so the
+// parameters of later layers may still be arriving. The backward pass passes each gradient to
+// another callback, the sink, as soon as the gradient is final. Buffers (the running moments of
+// batch normalization) belong to the worker and are never sent. This header does not depend on
+// LibTorch.
 #ifndef THINWIRE_WORKER_MODELS_MODEL_H_
 #define THINWIRE_WORKER_MODELS_MODEL_H_
 
@@ -24,8 +25,9 @@ namespace thinwire {
 
 // A batch of n labeled examples.
 struct Batch {
-  std::span<const float> x;         // values, [n, ...example shape], row-major
-  std::span<const int64_t> labels;  // class numbers from 0, [n]
+  std::span<const float> x;         // the examples' values, [n, ...example shape], row-major
+  std::span<const int64_t> labels;  // one class number per example, from 0
+  uint64_t random_seed = 0;         // seeds the model's random numbers, such as those of dropout
 };
 
 // The sum of the losses and the number of correct predictions over `examples` examples.
@@ -51,14 +53,16 @@ struct BatchResult {
 // Not thread-safe.
 class Model {
  public:
-  // Blocks until the tensor's parameters are up to date. An error ends the forward pass.
+  // Blocks until the tensor's parameters are up to date. If the gate returns an error, the forward
+  // pass returns this error.
   using Gate = std::function<absl::Status(uint32_t tensor)>;
   // Receives the final gradient of the batch's mean loss with respect to a tensor, multiplied by
   // the loss scale. The gradient is in the same kind of memory (host or device) as the tensor's
-  // parameters. The gradient's owner keeps the memory alive; a gradient without an owner is valid
-  // only until the sink returns.
+  // parameters. TensorGradient::owner keeps the memory alive. If the owner is null, the gradient is
+  // valid only until the sink returns.
   using Sink = std::function<void(uint32_t tensor, TensorGradient gradient)>;
-  // The kind of memory: host memory, or memory of the device on which the model computes.
+  // The kind of memory that holds parameters and gradients: host memory, or memory of the device on
+  // which the model computes.
   enum class Place { kHost, kDevice };
 
   virtual ~Model() = default;
@@ -88,7 +92,8 @@ class Model {
   virtual bool has_buffers() const = 0;
   // Sets the buffers to their initial values.
   virtual void ResetBuffers() = 0;
-  // Runs the forward pass in training mode. This updates the buffers and nothing else.
+  // Runs the forward pass in training mode, which updates the model's buffers. Changes nothing
+  // else.
   virtual absl::Status UpdateBuffers(const Batch& batch) = 0;
 };
 

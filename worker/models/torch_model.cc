@@ -18,7 +18,8 @@ uint64_t CountCorrect(const at::Tensor& logits, const at::Tensor& labels) {
   return static_cast<uint64_t>(logits.argmax(1).eq(labels).sum().item<int64_t>());
 }
 
-// Returns the memory of a tensor. REQUIRES: `floats` is fp32 and contiguous.
+// Returns the values of the tensor `floats` in the tensor's own memory. REQUIRES: `floats` is fp32
+// and contiguous.
 std::span<float> Span(const at::Tensor& floats) {
   return {floats.data_ptr<float>(), static_cast<size_t>(floats.numel())};
 }
@@ -72,6 +73,7 @@ absl::StatusOr<TorchModel::Tensors> TorchModel::Load(const Batch& batch) const {
                                                    ": label out of range (expected 0 to ",
                                                    class_count_ - 1, ", got ", label, ")"));
   }
+  at::manual_seed(batch.random_seed);  // seeds the generators of the CPU and of all CUDA devices
   // The const_casts are necessary because ATen has no views of constant memory. Nothing writes to
   // `x` or `labels`.
   const at::Tensor x = at::from_blob(const_cast<float*>(batch.x.data()), shape, at::kFloat);
@@ -84,8 +86,8 @@ at::Tensor TorchModel::Read(uint32_t parameter, const Gate* gate) {
   at::Tensor& tensor = network_.parameters[parameter];
   if (read_[parameter]) return tensor;
   read_[parameter] = true;
-  // Only an exception could abort the forward pass. After a failed gate it therefore continues with
-  // stale parameters, and Forward() discards the result.
+  // Only an exception could abort the forward pass. If the gate fails, the forward pass therefore
+  // continues with outdated parameters, and Forward() discards its result.
   if (gate != nullptr && gate_status_.ok()) gate_status_ = (*gate)(parameter);
   if (bound_[parameter].defined() && bound_[parameter].device() != device_) {
     c10::NoGradGuard no_gradient;
@@ -121,7 +123,8 @@ void TorchModel::Deliver(uint32_t parameter, const at::Tensor& gradient) {
   const at::Tensor& bound = bound_[parameter];
   const at::Device device = bound.defined() ? bound.device() : at::Device(at::kCPU);
   const at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
-  // Every step makes a new tensor, because the encoder may still read the previous step's tensor.
+  // Makes a new tensor for the gradient in every step, because the encoder may still read the
+  // gradient of the previous step.
   const auto owner = std::make_shared<const at::Tensor>(dense.detach().to(device).contiguous());
   delivered_[parameter] = true;
   (*sink_)(parameter, {.values = Span(*owner), .owner = owner, .wait = RecordCompletion(device)});

@@ -5,12 +5,15 @@
 
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/file_kind.h"
 #include "common/status_macros.h"
 #include "worker/models/libtorch.h"
 
@@ -64,6 +67,23 @@ absl::Status CheckForward(const Network& network, std::span<const int64_t> examp
   }
 }
 
+// Returns the error for a file that LibTorch cannot load.
+absl::Status NotTorchScript(const std::string& path, const std::exception& error) {
+  TorchError(path, error).IgnoreError();  // logs the details
+  std::string start(kFileKindBytes, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<size_t>(in.gcount()));
+  std::string kind(FileKind(start));
+  // torch.save also writes zip archives, but without the constants of a program.
+  if (absl::StrContains(error.what(), "constants.pkl"))
+    kind = "a file of torch.save, such as a state_dict";
+  return absl::InvalidArgumentError(absl::StrCat(path,
+                                                 ": not a TorchScript file (expected a file of "
+                                                 "torch.jit.script(model).save(...), got ",
+                                                 kind.empty() ? "a text" : kind, ")"));
+}
+
 }  // namespace
 
 absl::StatusOr<Network> LoadTorchScript(const std::string& path,
@@ -77,12 +97,16 @@ absl::StatusOr<Network> LoadTorchScript(const std::string& path,
   torch::jit::Module module;
   try {
     module = torch::jit::load(path, at::kCPU);
+  } catch (const std::exception& error) {
+    return NotTorchScript(path, error);
+  }
+  try {
     if (!module.find_method("forward")) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": no method forward (expected one)"));
     }
     RETURN_IF_ERROR(AddTensors(module, network));
   } catch (const std::exception& error) {
-    return TorchError(absl::StrCat(path, ": not a TorchScript file"), error);
+    return TorchError(path, error);
   }
   const auto count = static_cast<uint32_t>(network.parameters.size());
   network.forward = [module, count](const at::Tensor& x, bool training,

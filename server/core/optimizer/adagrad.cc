@@ -16,13 +16,13 @@ class Adagrad final : public Optimizer {
   explicit Adagrad(const OptimizerSpec& spec)
       : Optimizer(1, spec.weight_decay), epsilon_(static_cast<float>(spec.epsilon)) {}
 
-  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+  bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    kernels::UpdateAdagrad({.gradient_scale = update.gradient_scale,
-                            .weight_decay = static_cast<float>(weight_decay()),
-                            .learning_rate = update.learning_rate,
-                            .epsilon = epsilon_},
-                           sum, masters, slots[0]);
+    return kernels::UpdateAdagrad({.gradient_scale = update.gradient_scale,
+                                   .weight_decay = static_cast<float>(weight_decay()),
+                                   .learning_rate = update.learning_rate,
+                                   .epsilon = epsilon_},
+                                  sum, masters, slots[0]);
   }
 
  private:

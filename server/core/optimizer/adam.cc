@@ -30,9 +30,10 @@ class Adam final : public Optimizer {
         epsilon_(spec.epsilon),
         decoupled_decay_(decoupled_decay) {}
 
-  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+  bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    // Computed in double, because 1 - beta2^t loses precision to cancellation in the first updates.
+    // The bias corrections are computed in double, because 1 - beta2^t loses precision to
+    // cancellation in the first updates.
     const double bias1 = 1 - IntegerPower(beta1_, update.number);
     const double bias2 = 1 - IntegerPower(beta2_, update.number);
     kernels::AdamStep step = {.gradient_scale = update.gradient_scale,
@@ -40,15 +41,15 @@ class Adam final : public Optimizer {
                               .one_minus_beta1 = static_cast<float>(1 - beta1_),
                               .beta2 = static_cast<float>(beta2_),
                               .one_minus_beta2 = static_cast<float>(1 - beta2_),
-                              .step_size = static_cast<float>(update.learning_rate / bias1),
+                              .step_size = FiniteFloat(update.learning_rate / bias1),
                               .root_scale = static_cast<float>(1 / std::sqrt(bias2)),
                               .epsilon = static_cast<float>(epsilon_)};
     if (decoupled_decay_) {
-      step.shrink = static_cast<float>(1 - update.learning_rate * weight_decay());
+      step.shrink = FiniteFloat(1 - update.learning_rate * weight_decay());
     } else {
       step.weight_decay = static_cast<float>(weight_decay());
     }
-    kernels::UpdateAdam(step, sum, masters, slots[0], slots[1]);
+    return kernels::UpdateAdam(step, sum, masters, slots[0], slots[1]);
   }
 
  private:

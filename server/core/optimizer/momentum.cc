@@ -21,14 +21,14 @@ class Momentum final : public Optimizer {
         momentum_(static_cast<float>(spec.momentum)),
         nesterov_(spec.kind == OptimizerKind::kNesterov) {}
 
-  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+  bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    kernels::UpdateMomentum({.gradient_scale = update.gradient_scale,
-                             .weight_decay = static_cast<float>(weight_decay()),
-                             .learning_rate = update.learning_rate,
-                             .momentum = momentum_,
-                             .nesterov = nesterov_},
-                            sum, masters, slots[0]);
+    return kernels::UpdateMomentum({.gradient_scale = update.gradient_scale,
+                                    .weight_decay = static_cast<float>(weight_decay()),
+                                    .learning_rate = update.learning_rate,
+                                    .momentum = momentum_,
+                                    .nesterov = nesterov_},
+                                   sum, masters, slots[0]);
   }
 
  private:

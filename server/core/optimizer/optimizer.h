@@ -11,11 +11,15 @@
 // docs/optimizers.md lists the complete formulas; sparse_update.h applies updates that have entries
 // for only a few values. Slots are an optimizer's state per value: flat arrays of the shard's
 // length, owned by the shard and initialized to zero. Results are bit-identical on every machine
-// and do not depend on how a shard's values are divided among calls.
+// and do not depend on how a shard's values are divided among calls. Masters and slots stay finite for
+// every accepted gradient: a result beyond the largest finite float becomes that float
+// (docs/decisions/0068).
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -27,9 +31,9 @@ namespace thinwire {
 // The scalars of one update.
 struct Update {
   float learning_rate = 0;
-  float gradient_scale = 1;  // 1 / weight of the sum; gradient = gradient_scale * sum
+  float gradient_scale = 1;  // 1 / weight of all summed pushes; gradient = gradient_scale * sum
   uint64_t number = 1;       // 1 for the shard's first update; equals the version after the update
-  double progress = 1;       // completed fraction of the run; 1 without a planned length
+  double progress = 1;       // completed fraction of the run; 1 if the run has no planned length
 };
 
 // Immutable and thread-safe: the shard's arrays contain all state.
@@ -40,9 +44,10 @@ class Optimizer {
   int slot_count() const { return slot_count_; }
   double weight_decay() const { return weight_decay_; }
   // Applies one update in a single pass over the arrays, which cover a shard or a part of a shard.
-  // REQUIRES: slots.size() == slot_count(); all spans have the same length and do not overlap;
-  // update.number >= 1.
-  virtual void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+  // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
+  // slots.size() == slot_count(); all spans have the same length and do not overlap; all values are
+  // finite; 0 <= update.gradient_scale <= 1; update.number >= 1.
+  virtual bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
                      std::span<const std::span<float>> slots) const = 0;
 
  protected:
@@ -53,6 +58,12 @@ class Optimizer {
   const int slot_count_;
   const double weight_decay_;
 };
+
+// Returns VALUE, rounded to float and limited to the magnitude of the largest finite float.
+inline float FiniteFloat(double value) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -kLargest, kLargest));
+}
 
 // Returns the optimizer that SPEC describes. Errors: InvalidArgument with the problems of SPEC.
 absl::StatusOr<std::unique_ptr<const Optimizer>> MakeOptimizer(const OptimizerSpec& spec);

@@ -1,10 +1,12 @@
 // Contract tests: every optimizer must pass the same tests of the Optimizer interface.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <random>
 
 #include "server/core/optimizer/optimizer.h"
@@ -13,7 +15,8 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kLongest = 67;  // maximum array length: more than four of the widest SIMD vectors
+// Maximum array length: more than four of the widest SIMD registers hold.
+constexpr size_t kLongest = 67;
 
 // The masters and slots of one shard.
 struct Arrays {
@@ -162,8 +165,8 @@ TEST_P(OptimizerContractTest, FindsTheMinimumOfAConvexFunction) {
     Apply({.learning_rate = rate / (1 + t / 200), .number = t}, gradient, arrays);
   }
   for (size_t i = 0; i < kCount; ++i) {
-    // Weight decay that is part of the gradient moves the minimum from `bottom` to this value.
-    // Decoupled weight decay moves the minimum less.
+    // Weight decay that is part of the gradient moves the minimum from `bottom` to `drawn`.
+    // Decoupled weight decay moves the minimum by a smaller distance.
     const double steepness = 0.5 + 0.1 * i;
     const double drawn = bottom[i] * steepness / (steepness + decay);
     const bool decoupled = GetParam().decoupled_decay;
@@ -182,6 +185,45 @@ TEST_P(OptimizerContractTest, TenUpdatesGiveTheRecordedValues) {
   }
   const std::array<double, 3>& want = GetParam().recorded();
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(arrays.masters[i], want[i], 1e-6) << "value " << i;
+}
+
+// Applies the largest gradients that Judge accepts, in both directions, with the smallest and the
+// largest rate and weight decay.
+TEST_P(OptimizerContractTest, ExtremeGradientsLeaveFiniteMastersAndSlots) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  int saturated_updates = 0;
+  for (const float rate : {0.0f, 1.0f, kMax}) {
+    for (const double decay : {0.0, 1.0, double{kMax}}) {
+      OptimizerSpec spec = SpecOf(GetParam());
+      spec.epsilon = std::numeric_limits<float>::min();
+      spec.weight_decay = decay;
+      const auto optimizer = MakeOptimizer(spec).value();
+      Arrays arrays = Start(kLongest);
+      const std::vector<std::span<float>> slots(arrays.slots.begin(), arrays.slots.end());
+      std::mt19937 random(9);
+      for (uint64_t t = 1; t <= 40; ++t) {
+        std::vector<float> sum(kLongest);
+        for (size_t i = 0; i < kLongest; ++i) {
+          const float sign = t > 20 && random() % 2 == 0 ? -1.0f : 1.0f;
+          sum[i] = i % 3 == 0 ? 0 : sign * kMax / 2;
+        }
+        const bool saturated =
+            optimizer->Apply({.learning_rate = rate, .number = t}, sum, arrays.masters, slots);
+        float largest = 0;
+        const auto check = [&](const std::vector<float>& values) {
+          for (const float value : values) {
+            ASSERT_TRUE(std::isfinite(value)) << "rate " << rate << ", decay " << decay;
+            largest = std::max(largest, std::abs(value));
+          }
+        };
+        check(arrays.masters);
+        for (const auto& slot : arrays.slots) check(slot);
+        ASSERT_EQ(saturated, largest == kMax);
+        saturated_updates += saturated ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(saturated_updates, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOptimizers, OptimizerContractTest, testing::ValuesIn(OptimizerCases()),

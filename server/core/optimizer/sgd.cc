@@ -13,12 +13,12 @@ class Sgd final : public Optimizer {
  public:
   explicit Sgd(const OptimizerSpec& spec) : Optimizer(0, spec.weight_decay) {}
 
-  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+  bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    kernels::UpdateSgd({.gradient_scale = update.gradient_scale,
-                        .weight_decay = static_cast<float>(weight_decay()),
-                        .learning_rate = update.learning_rate},
-                       sum, masters);
+    return kernels::UpdateSgd({.gradient_scale = update.gradient_scale,
+                               .weight_decay = static_cast<float>(weight_decay()),
+                               .learning_rate = update.learning_rate},
+                              sum, masters);
   }
 };
 

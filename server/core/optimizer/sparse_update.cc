@@ -11,7 +11,8 @@
 namespace thinwire {
 namespace {
 
-// Number of values in a block. All arrays of a block fit in the L1 cache.
+// Number of values that are updated together as one block. The masters and slots of a block fit in
+// the L1 cache.
 constexpr size_t kBlockValues = 512;
 
 // Copies the values at a block's indices from one array into a contiguous block, and back into the
@@ -34,16 +35,18 @@ class Gathered {
   std::vector<float> block_;
 };
 
-// Multiplies VALUES[j] by DECAY^MISSED[j].
+// Applies the weight decay of missed updates: multiplies each VALUES[j] by DECAY^MISSED[j]. The
+// products stay finite.
 void ApplyMissedDecay(const PowerTable& decay, std::span<const uint32_t> missed,
                       std::span<float> values) {
   for (size_t j = 0; j < values.size(); ++j) {
-    values[j] *= static_cast<float>(decay.Of(missed[j]));
+    values[j] = FiniteFloat(values[j] * FiniteFloat(decay.Of(missed[j])));
   }
 }
 
-// Sets MISSED[j] to the number of earlier updates without an entry at INDICES[j] since its last
-// entry. Sets LAST at these indices to NUMBER.
+// Sets MISSED[j] to the number of updates since the last entry at index INDICES[j], without the
+// current update. Records the current update, NUMBER, as the last update with an entry:
+// LAST[INDICES[j]] = NUMBER.
 void CountMissed(uint32_t number, std::span<const uint32_t> indices, std::span<uint32_t> last,
                  std::span<uint32_t> missed) {
   for (size_t j = 0; j < indices.size(); ++j) {
@@ -54,7 +57,7 @@ void CountMissed(uint32_t number, std::span<const uint32_t> indices, std::span<u
 
 }  // namespace
 
-void ApplySparse(const Optimizer& optimizer, const Update& update,
+bool ApplySparse(const Optimizer& optimizer, const Update& update,
                  std::span<const uint32_t> indices, std::span<const float> sums,
                  const LazyArrays& arrays) {
   const PowerTable decay(1 - update.learning_rate * optimizer.weight_decay());
@@ -62,6 +65,7 @@ void ApplySparse(const Optimizer& optimizer, const Update& update,
   std::vector<Gathered> slots(arrays.slots.begin(), arrays.slots.end());
   std::array<uint32_t, kBlockValues> missed_block;
   std::vector<std::span<float>> slot_blocks(slots.size());
+  bool saturated = false;
   for (size_t first = 0; first < indices.size(); first += kBlockValues) {
     const auto block = indices.subspan(first, std::min(kBlockValues, indices.size() - first));
     const auto missed = std::span(missed_block).first(block.size());
@@ -70,10 +74,12 @@ void ApplySparse(const Optimizer& optimizer, const Update& update,
     if (optimizer.weight_decay() != 0) ApplyMissedDecay(decay, missed, masters_block);
     std::ranges::transform(slots, slot_blocks.begin(),
                            [&](Gathered& slot) { return slot.Take(block); });
-    optimizer.Apply(update, sums.subspan(first, block.size()), masters_block, slot_blocks);
+    saturated |=
+        optimizer.Apply(update, sums.subspan(first, block.size()), masters_block, slot_blocks);
     masters.Store(block);
     for (const Gathered& slot : slots) slot.Store(block);
   }
+  return saturated;
 }
 
 }  // namespace thinwire

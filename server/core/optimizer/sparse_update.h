@@ -25,7 +25,7 @@
 
 namespace thinwire {
 
-// The arrays of a whole shard.
+// The arrays of a whole shard with lazy slots.
 struct LazyArrays {
   std::span<float> masters;
   std::span<const std::span<float>> slots;
@@ -35,10 +35,11 @@ struct LazyArrays {
 };
 
 // Applies one update to the values at INDICES; SUMS[j] is the gradient sum of INDICES[j]. One
-// update may be applied in several calls with disjoint indices. REQUIRES: as many sums as indices;
-// ascending indices within the arrays; masters, slots and last have the same length and meet the
-// requirements of Optimizer::Apply.
-void ApplySparse(const Optimizer& optimizer, const Update& update,
+// update may be applied in several calls with disjoint indices. Returns whether a new master or slot
+// has the magnitude of the largest finite float. REQUIRES: as many sums as indices; ascending
+// indices within the arrays; masters, slots and last have the same length and meet the requirements
+// of Optimizer::Apply.
+bool ApplySparse(const Optimizer& optimizer, const Update& update,
                  std::span<const uint32_t> indices, std::span<const float> sums,
                  const LazyArrays& arrays);
 

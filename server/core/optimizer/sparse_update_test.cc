@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -19,7 +20,8 @@ namespace {
 constexpr size_t kCount = 1300;  // number of values: two full blocks and a partial block
 constexpr float kRate = 0.0625f;
 
-// The masters, slots and last-entry numbers of a shard with lazy slots.
+// The masters and slots of a shard with lazy slots, and the number of each value's last update with
+// an entry.
 struct Arrays {
   std::vector<float> masters;
   std::vector<std::vector<float>> slots;
@@ -82,8 +84,7 @@ class SparseUpdateTest : public testing::TestWithParam<OptimizerCase> {
     optimizer_->Apply(update, sum, arrays.masters, slots);
   }
 
-  // Returns arrays to which updates 1 to 3 were applied, each with entries for a third of the
-  // values.
+  // Returns arrays to which updates 1 to 3 were applied. Each update changes a third of the values.
   Arrays WithHistory() const {
     Arrays arrays = Start();
     for (uint32_t n = 1; n <= 3; ++n) {
@@ -189,6 +190,24 @@ TEST_P(SparseUpdateTest, TheNumberOfTheLastUpdateMayWrapAround) {
   Apply(Numbered(0x1'0000'0003), AllIndices(), Draw(kCount, 2), arrays);
   for (const float master : arrays.masters) ASSERT_TRUE(std::isfinite(master));
   EXPECT_EQ(arrays.last, std::vector<uint32_t>(kCount, 3));
+}
+
+// With a rate times weight decay above 2, the missed decay of a few updates overflows.
+TEST_P(SparseUpdateTest, MissedDecayThatOverflowsLeavesFiniteMasters) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  Arrays arrays = WithHistory();
+  arrays.masters[0] = 0;
+  bool saturated = false;
+  for (const uint64_t number : {20, 21, 9000, 9001}) {
+    const std::vector<std::span<float>> slots(arrays.slots.begin(), arrays.slots.end());
+    saturated |= ApplySparse(*optimizer_, {.learning_rate = kMax, .number = number}, AllIndices(),
+                             Draw(kCount, 4), {arrays.masters, slots, arrays.last});
+    for (const float master : arrays.masters) ASSERT_TRUE(std::isfinite(master));
+    for (const auto& slot : arrays.slots) {
+      for (const float value : slot) ASSERT_TRUE(std::isfinite(value));
+    }
+  }
+  EXPECT_TRUE(saturated);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOptimizers, SparseUpdateTest, testing::ValuesIn(OptimizerCases()),

@@ -8,13 +8,22 @@
 #include "common/value_hash.h"
 #include "kernels/arithmetic.h"
 #include "kernels/differ.h"
+#include "kernels/finite.h"
 
 namespace thinwire {
 namespace {
 
-// If a larger fraction of the values changed, readers receive all values, which are only slightly
-// larger than the delta and faster to make.
+// The largest fraction of changed values for which an exact delta is sent. If more values changed,
+// readers receive all values: that payload is only slightly larger and faster to encode.
 constexpr double kMaxChangedFraction = 0.95;
+
+// Returns whether no difference of two of VALUES overflows: all magnitudes are below 2^127, half of
+// the range of floats.
+bool DifferencesAreFinite(std::span<const float> values) {
+  constexpr uint32_t kLargest = 0x7EFFFFFF;  // the largest float below 2^127
+  return kernels::AllCodesWithin<kernels::Fp32>(std::as_bytes(values).data(), values.size(),
+                                                kLargest);
+}
 
 size_t FullBytes(size_t count) { return 1 + count * sizeof(float); }
 
@@ -40,8 +49,8 @@ void DeltaPublisher::Start(Version version, std::span<const float> masters) {
 }
 
 void DeltaPublisher::Restart(Version version) {
-  // The log is at most as large as all values, because a reader whose deltas are larger receives
-  // all values instead.
+  // The log keeps at most as many bytes as all values take, because a reader whose deltas take more
+  // bytes receives all values instead.
   log_ = std::make_shared<const VersionLog>(
       version, std::min(options_.log_bytes, FullBytes(published_.size())));
 }
@@ -78,7 +87,15 @@ std::optional<PublishedDelta> DeltaPublisher::ExactDelta(std::span<const float> 
   return delta;
 }
 
-PublishedDelta DeltaPublisher::CodecDelta(Version version, std::span<const float> masters) {
+std::optional<PublishedDelta> DeltaPublisher::CodecDelta(Version version,
+                                                         std::span<const float> masters) {
+  const auto publish_masters = [&] {
+    std::ranges::copy(masters, published_.begin());
+    return std::nullopt;
+  };
+  if (!DifferencesAreFinite(masters) || !DifferencesAreFinite(published_)) {
+    return publish_masters();
+  }
   // EncodeFeedback encodes residual + values. With residual = -published and values = masters, it
   // encodes masters - published.
   const auto negated = std::make_unique_for_overwrite<float[]>(masters.size());
@@ -92,6 +109,7 @@ PublishedDelta DeltaPublisher::CodecDelta(Version version, std::span<const float
         return codec_->EncodeFeedback(masters, residual, keys, memory_, out);
       });
   DecodePayloadAdd(EncodedPayload(delta.payload, masters.size()), 1.0f, published_);
+  if (!kernels::AllFinite(published_)) return publish_masters();
   return delta;
 }
 
@@ -99,12 +117,8 @@ DeltaChain DeltaPublisher::DeltasSince(std::optional<Version> held) {
   std::optional<DeltaChain> chain;
   if (held.has_value()) chain = log_->Since(*held);
   if (!chain.has_value()) return {FullDelta()};
-  if (!chain->empty()) return *std::move(chain);
-  return {
-      std::make_shared<const PublishedDelta>(PublishedDelta{.kind = PublishedDelta::Kind::kUlpDelta,
-                                                            .base = version(),
-                                                            .version = version(),
-                                                            .hash = hash_})};
+  if (chain->empty()) chain->push_back(log_->Unchanged());
+  return *std::move(chain);
 }
 
 const std::shared_ptr<const PublishedDelta>& DeltaPublisher::FullDelta() {

@@ -6,8 +6,8 @@
 //
 // The next delta includes the encoding error of the previous delta, and every reader that applies
 // the deltas in order holds exactly the published parameters. A reader receives all published
-// parameters in fp32 if it holds none, if the log does not contain its version, or if the deltas
-// would be larger. The method is EF21-P (Gruntkowska, Tyurin and Richtarik 2022).
+// parameters in fp32 if it holds none, if the log does not contain its version, if the deltas would
+// be larger, or if a value is so large that a difference could overflow. The method is EF21-P (Gruntkowska, Tyurin and Richtarik 2022).
 //
 // Lives on its shard's strand; returned deltas may be used on any thread.
 #ifndef THINWIRE_SERVER_CORE_PUBLISH_DELTA_PUBLISHER_H_
@@ -30,7 +30,8 @@ namespace thinwire {
 
 class DeltaPublisher {
  public:
-  // Every sixteenth published version has a hash, with which readers can check their parameters.
+  // Every sixteenth published version is sent with a hash, with which readers can check their
+  // parameters.
   static constexpr uint64_t kHashEvery = 16;
 
   // MEMORY allocates the published parameters and must outlive the publisher. REQUIRES: MakeCodec
@@ -41,7 +42,7 @@ class DeltaPublisher {
   // Sets the published parameters to MASTERS at VERSION. All other methods REQUIRE: Start was
   // called.
   void Start(Version version, std::span<const float> masters);
-  // Publishes MASTERS as VERSION. REQUIRES: version > this->version().
+  // Publishes MASTERS as version VERSION. REQUIRES: version > this->version().
   void Publish(Version version, std::span<const float> masters);
 
   Version version() const { return log_->newest(); }
@@ -57,7 +58,10 @@ class DeltaPublisher {
   // Sets the published parameters to MASTERS. Returns the ulp delta of this change, or nullopt if
   // sending all values takes fewer bytes or less work.
   std::optional<PublishedDelta> ExactDelta(std::span<const float> masters);
-  PublishedDelta CodecDelta(Version version, std::span<const float> masters);
+  // Adds a delta made with the codec to the published parameters and returns it. Returns nullopt,
+  // with MASTERS published, if a master or a published value is so large that a difference or the
+  // result could overflow.
+  std::optional<PublishedDelta> CodecDelta(Version version, std::span<const float> masters);
   const std::shared_ptr<const PublishedDelta>& FullDelta();
 
   const PublishOptions options_;
@@ -65,9 +69,9 @@ class DeltaPublisher {
   CodecMemory memory_;
   FloatArray published_;
   std::shared_ptr<const VersionLog> log_;
-  std::shared_ptr<const PublishedDelta> full_;  // all values of version(); null until needed
+  std::shared_ptr<const PublishedDelta> full_;  // all published values; null until a read needs it
   uint64_t publish_count_ = 0;
-  uint64_t hash_ = 0;  // HashValues of version(); 0 until computed
+  uint64_t hash_ = 0;  // hash (HashValues) of the published values; 0 until computed
 };
 
 }  // namespace thinwire

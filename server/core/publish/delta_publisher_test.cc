@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
+#include "common/codec/codec_cases.h"
 #include "common/codec/delta/ulp_delta.h"
 #include "common/value_hash.h"
 
@@ -170,6 +172,32 @@ TEST(DeltaPublisherTest, FullValuesAndEverySixteenthDeltaCarryTheirHash) {
     const uint64_t want = version % DeltaPublisher::kHashEvery == 0 ? HashValues(masters) : 0;
     EXPECT_EQ(publisher.DeltasSince(Version{version - 1})[0]->hash, want) << version;
   }
+}
+
+// Masters jump between the largest floats, so that differences and decoded sums would overflow.
+TEST(DeltaPublisherTest, HugeMastersArePublishedFinite) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  constexpr size_t kCount = 300;
+  int delta_codecs = 0;
+  for (const CodecSpec& codec : AllCodecSpecs()) {
+    SCOPED_TRACE(SpecName(codec));
+    ++delta_codecs;
+    std::mt19937 bits(5);
+    DeltaPublisher publisher({.codec = codec});
+    publisher.Start(Version{0}, Floats(kCount, 1));
+    Reader reader;
+    reader.Take(publisher.DeltasSince(std::nullopt));
+    for (uint64_t version = 1; version <= 12; ++version) {
+      const float scale = version % 3 == 0 ? 1 : version % 3 == 1 ? kMax : kMax / 3;
+      Floats masters(kCount);
+      for (float& value : masters) value = bits() % 2 == 0 ? scale : -scale;
+      publisher.Publish(Version{version}, masters);
+      for (const float value : publisher.published()) ASSERT_TRUE(std::isfinite(value));
+      reader.Take(publisher.DeltasSince(reader.held));
+      ASSERT_EQ(reader.values, PublishedBy(publisher));
+    }
+  }
+  EXPECT_GT(delta_codecs, 5);
 }
 
 }  // namespace

@@ -24,12 +24,27 @@ void VersionLog::Append(PublishedDelta delta) {
   deltas_.erase(deltas_.begin(), kept);
 }
 
-std::optional<DeltaChain> VersionLog::Since(Version base) const {
-  if (base == newest_) return DeltaChain();
+DeltaChain::const_iterator VersionLog::Find(Version base) const {
   const auto first =
       std::ranges::lower_bound(deltas_, base, {}, [](const auto& delta) { return delta->base; });
-  if (first == deltas_.end() || (*first)->base != base) return std::nullopt;
-  return DeltaChain(first, deltas_.end());
+  return first != deltas_.end() && (*first)->base == base ? first : deltas_.end();
+}
+
+bool VersionLog::Contains(Version base) const {
+  return base == newest_ || Find(base) != deltas_.end();
+}
+
+std::optional<DeltaChain> VersionLog::Since(Version base) const {
+  if (!Contains(base)) return std::nullopt;
+  return DeltaChain(Find(base), deltas_.end());
+}
+
+std::shared_ptr<const PublishedDelta> VersionLog::Unchanged() const {
+  return std::make_shared<const PublishedDelta>(
+      PublishedDelta{.kind = PublishedDelta::Kind::kUlpDelta,
+                     .base = newest_,
+                     .version = newest_,
+                     .hash = deltas_.empty() ? 0 : deltas_.back()->hash});
 }
 
 }  // namespace thinwire

@@ -23,8 +23,8 @@
 
 namespace thinwire {
 
-// The change from published version `base` to published version `version`. The numbers of the kinds
-// are part of the wire format (Parameters.Kind).
+// The change from published version `base` to published version `version`. The numeric values of
+// Kind are part of the wire format (Parameters.Kind).
 struct PublishedDelta {
   enum class Kind : uint8_t {
     kFull = 0,      // the payload contains all values of `version`
@@ -35,7 +35,7 @@ struct PublishedDelta {
   Kind kind = Kind::kFull;
   Version base;  // unused by kFull
   Version version;
-  uint64_t hash = 0;  // HashValues of the values of `version`; 0 if not computed
+  uint64_t hash = 0;  // hash (HashValues) of the values of `version`; 0 if not computed
   ByteChain payload;  // empty if `base` equals `version`
 
   bool operator==(const PublishedDelta&) const = default;
@@ -55,11 +55,20 @@ class VersionLog {
   void Append(PublishedDelta delta);
 
   Version newest() const { return newest_; }
+  // Returns the smallest version that a reader can hold to receive deltas.
+  Version oldest() const { return deltas_.empty() ? newest_ : deltas_.front()->base; }
+  // Returns whether the log contains a chain that starts at BASE.
+  bool Contains(Version base) const;
   // Returns the deltas from BASE to newest(). Returns an empty chain if BASE equals newest(), and
   // nullopt if the log contains no chain that starts at BASE.
   std::optional<DeltaChain> Since(Version base) const;
+  // Returns a delta without a change, for a reader that holds newest().
+  std::shared_ptr<const PublishedDelta> Unchanged() const;
 
  private:
+  // Returns the first delta of the chain that starts at BASE, or the end of deltas_.
+  DeltaChain::const_iterator Find(Version base) const;
+
   Version newest_;
   size_t max_bytes_;
   size_t bytes_ = 0;

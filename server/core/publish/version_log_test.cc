@@ -39,6 +39,12 @@ TEST(VersionLogTest, FindsAChainFromEveryPublishedVersion) {
   EXPECT_EQ(Chain(log, 6), kNoChain) << "version 6 was never published";
   EXPECT_EQ(Chain(log, 9), Versions{});
   EXPECT_EQ(Chain(log, 10), kNoChain) << "version 10 is not published yet";
+  EXPECT_EQ(log.oldest(), Version{4});
+  EXPECT_EQ(log.Unchanged()->base, Version{9});
+  EXPECT_EQ(log.Unchanged()->version, Version{9});
+  for (uint64_t v = 0; v < 11; ++v) {
+    EXPECT_EQ(log.Contains(Version{v}), log.Since(Version{v}).has_value()) << v;
+  }
 }
 
 TEST(VersionLogTest, DropsTheOldestDeltasAboveTheByteLimit) {

@@ -31,17 +31,19 @@ std::vector<float> Values(const ByteChain& payload, size_t count) {
   return Decoded(payload, count);
 }
 
-void PlainDescent::Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+bool PlainDescent::Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
                          std::span<const std::span<float>>) const {
   for (size_t i = 0; i < sum.size(); ++i) {
     masters[i] -= update.learning_rate * update.gradient_scale * sum[i];
   }
+  return false;
 }
 
-void RecordingOptimizer::Apply(const Update& update, std::span<const float> sum,
+bool RecordingOptimizer::Apply(const Update& update, std::span<const float> sum,
                                std::span<float> masters, std::span<const std::span<float>>) const {
   updates_.push_back({update, {sum.begin(), sum.end()}});
   std::ranges::transform(masters, sum, masters.begin(), std::minus<>());
+  return false;
 }
 
 Schedule ConstantRate() { return Schedule::Make({.learning_rate = 1}).value(); }

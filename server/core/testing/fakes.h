@@ -1,5 +1,5 @@
 // Test doubles for a shard: payloads of given values, a very simple optimizer, an optimizer that
-// records its updates, and a fake worker that creates complete events.
+// records its updates, and a fake worker that creates events with all fields set.
 #ifndef THINWIRE_SERVER_CORE_TESTING_FAKES_H_
 #define THINWIRE_SERVER_CORE_TESTING_FAKES_H_
 
@@ -26,10 +26,10 @@ CheckedPayload SparsePayload(std::span<const float> values);
 std::vector<float> Values(const CheckedPayload& payload);
 std::vector<float> Values(const ByteChain& payload, size_t count);
 
-// Computes master -= learning_rate * gradient.
+// An optimizer that computes master -= learning_rate * gradient.
 class PlainDescent final : public Optimizer {
  public:
-  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+  bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override;
 };
 
@@ -38,10 +38,11 @@ struct RecordedUpdate {
   std::vector<float> sum;
 };
 
-// Records every update and computes master -= sum, without learning rate and gradient scale.
+// An optimizer that records every update and computes master -= sum, without learning rate and
+// gradient scale.
 class RecordingOptimizer final : public Optimizer {
  public:
-  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+  bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override;
 
   const std::vector<RecordedUpdate>& updates() const { return updates_; }

@@ -2,11 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
+#include "kernels/finite.h"
 #include "kernels/sparse.h"
 #include "kernels/top_k.h"
 
 namespace thinwire {
+namespace {
+
+// Replaces infinities by the largest finite float.
+void Saturate(std::span<float> values) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  for (float& value : values) value = std::clamp(value, -kLargest, kLargest);
+}
+
+}  // namespace
 
 void GlobalTopK::Select(const Accumulator& accumulator, float scale, size_t count) {
   if (accumulator.sparse()) {
@@ -21,6 +32,11 @@ void GlobalTopK::Select(const Accumulator& accumulator, float scale, size_t coun
   indices_.resize(count);
   values_.resize(count);
   kernels::SelectTopK(remainder_, {indices_, values_}, threshold_);
+  // The selection contains the largest magnitudes, and thus an infinity if there is one.
+  if (!kernels::AllFinite(values_)) {
+    Saturate(values_);
+    Saturate(remainder_);
+  }
   // If fewer than k values differ from 0, the selection contains zeros, which are removed.
   std::erase_if(indices_, [&](uint32_t index) { return remainder_[index] == 0; });
   std::erase(values_, 0.0f);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
@@ -122,6 +123,20 @@ TEST(GlobalTopKTest, SelectedValuesAndRemainderEqualTheSumOfTheAverages) {
   for (size_t i = 0; i < kValues; ++i) {
     EXPECT_NEAR(selected[i] + selection.remainder()[i], averages[i], 1e-4) << "value " << i;
   }
+}
+
+TEST(GlobalTopKTest, ARemainderThatOverflowsStaysFinite) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  GlobalTopK selection(4);
+  Accumulator accumulator(4);
+  for (int i = 0; i < 4; ++i) {
+    accumulator.Clear();
+    accumulator.Fold(Of(1, 0, {kMax / 2, -kMax / 2, kMax / 2, kMax / 2}));
+    selection.Select(accumulator, 1, 1);
+    for (const float value : selection.values()) EXPECT_TRUE(std::isfinite(value));
+    for (const float value : selection.remainder()) EXPECT_TRUE(std::isfinite(value));
+  }
+  EXPECT_EQ(selection.remainder()[3], kMax);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& opt
 
 void Store::TakeBuffer() {
   buffer_ = pool_.Take(value_count_ * sizeof(float));
-  // The cast is valid: the pool aligns buffers for every type, and floats need no constructor.
+  // The cast of bytes to floats is valid: the pool aligns buffers for every type, and floats need
+  // no constructor.
   masters_ = {reinterpret_cast<float*>(buffer_->bytes.get()), value_count_};
 }
 
@@ -45,7 +46,8 @@ void Store::Apply(Accumulator& accumulator) {
   const auto buffer_before = buffer_;
   const std::span<const float> before = masters_;
   if (std::exchange(lent_, false)) TakeBuffer();
-  updater_.Apply(update, accumulator, before, masters_);
+  saturated_ = updater_.Apply(update, accumulator, before, masters_);
+  saturated_updates_ += saturated_ ? 1 : 0;
   examples_ += accumulator.examples();
   accumulator.Clear();
 }

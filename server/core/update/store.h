@@ -28,26 +28,31 @@ namespace thinwire {
 
 class Store {
  public:
-  // PLANNED_EXAMPLES is the length of the schedule. OPTIMIZER and SCHEDULE must outlive the store.
-  // MEMORY allocates the masters and slots, and must outlive every reader of the masters.
+  // PLANNED_EXAMPLES is the planned length of the run for the learning rate schedule. OPTIMIZER and
+  // SCHEDULE must outlive the store. MEMORY allocates the masters and slots, and must outlive every
+  // reader of the masters.
   Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
         const Schedule& schedule, const SparseUpdateSpec& sparse_updates = {},
         std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-  // Sets the initial values; later calls change nothing. REQUIRES: PAYLOAD contains value_count
-  // values.
+  // Sets the initial values of the masters. Only the first call has an effect. REQUIRES: PAYLOAD
+  // contains value_count values.
   void Seed(const CheckedPayload& payload);
   // Applies one update with the sum of ACCUMULATOR, then clears ACCUMULATOR. REQUIRES: seeded();
-  // ACCUMULATOR has gradients and holds none (accumulator.h); its sum is sparse only if
-  // sparse_updates.WantsSparse().
+  // ACCUMULATOR contains gradients, none of which waits for ordered folding (accumulator.h); its
+  // sum is sparse only if sparse_updates.WantsSparse().
   void Apply(Accumulator& accumulator);
 
   bool seeded() const { return seeded_; }
   Version version() const { return version_; }
+  // Returns whether the last update left a master or slot that it changed at the magnitude of the
+  // largest finite float, and the number of such updates.
+  bool saturated() const { return saturated_; }
+  uint64_t saturated_updates() const { return saturated_updates_; }
   std::span<const float> masters() const { return masters_; }
   // Returns the current masters as an fp32 payload that shares their memory.
   ByteChain Payload();
-  // Returns Updater::selected_list() for the last update.
+  // Returns the indices that the last update selected, in the form of Updater::selected_list().
   const ByteChain& selected_list() const { return updater_.selected_list(); }
 
  private:
@@ -60,6 +65,8 @@ class Store {
 
   bool seeded_ = false;
   Version version_;
+  bool saturated_ = false;
+  uint64_t saturated_updates_ = 0;
   uint64_t examples_ = 0;  // number of examples in all updates; input of the schedule
   BufferPool pool_;
   std::shared_ptr<const BufferPool::Buffer> buffer_;  // the memory of the masters

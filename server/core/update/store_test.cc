@@ -7,17 +7,18 @@
 namespace thinwire {
 namespace {
 
-// Computes master -= slot, slot += gradient. The masters reveal whether slots are initially zero
-// and keep their values between updates.
+// An optimizer that computes master -= slot, slot += gradient. The masters reveal whether slots are
+// initially zero and keep their values between updates.
 class SlottedOptimizer final : public Optimizer {
  public:
   SlottedOptimizer() : Optimizer(1) {}
-  void Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
+  bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
     for (size_t i = 0; i < sum.size(); ++i) {
       masters[i] -= slots[0][i];
       slots[0][i] += update.gradient_scale * sum[i];
     }
+    return false;
   }
 };
 
@@ -39,7 +40,7 @@ TEST(StoreTest, OnlyTheFirstSeedCounts) {
 }
 
 TEST(StoreTest, LentMastersStayUnchanged) {
-  constexpr size_t kCount = 5000;  // more values than Updater handles in one run
+  constexpr size_t kCount = 5000;  // more values than Updater passes to one Optimizer::Apply()
   const PlainDescent optimizer;
   const Schedule schedule = ConstantRate();
   Store store(kCount, 0, optimizer, schedule);

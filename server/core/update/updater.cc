@@ -15,7 +15,8 @@ Updater::Updater(size_t value_count, const Optimizer& optimizer,
     : optimizer_(optimizer),
       spec_(sparse_updates),
       last_(sparse_updates.lazy_slots ? value_count : 0) {
-  // Each array is constructed in place, because a copy of a FloatArray would not use MEMORY.
+  // Each slot array is constructed in place, because a copy of a FloatArray would not be allocated
+  // in MEMORY.
   for (int i = 0; i < optimizer.slot_count(); ++i) slots_.emplace_back(value_count, memory);
   if (!sparse_updates.selection_density.has_value()) return;
   selection_.emplace(value_count, sparse_updates.unselected_owner, memory);
@@ -24,7 +25,7 @@ Updater::Updater(size_t value_count, const Optimizer& optimizer,
   }
 }
 
-void Updater::Apply(const Update& update, const Accumulator& accumulator,
+bool Updater::Apply(const Update& update, const Accumulator& accumulator,
                     std::span<const float> before, std::span<float> masters) {
   Update chosen = update;
   if (selection_.has_value()) {
@@ -38,7 +39,7 @@ void Updater::Apply(const Update& update, const Accumulator& accumulator,
     return ApplyAtEntries(chosen, selection_->indices(), selection_->values(), masters);
   }
   CollectEntries(accumulator);
-  ApplyAtEntries(chosen, indices_, sums_, masters);
+  return ApplyAtEntries(chosen, indices_, sums_, masters);
 }
 
 size_t Updater::SelectedCount(double progress) const {
@@ -46,11 +47,13 @@ size_t Updater::SelectedCount(double progress) const {
   return SparseEntryCount(density, selection_->remainder().size(), spec_.selection_least);
 }
 
-void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulator,
+bool Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulator,
                               std::span<const float> before, std::span<float> masters) {
   std::vector<std::span<float>> slots(slots_.size());
+  bool saturated = false;
   const auto apply = [&](size_t first, std::span<const float> sum) {
-    // Runs are short enough for the L1 cache, so copying BEFORE costs no extra pass over memory.
+    // Each iteration updates a block of values that fits in the L1 cache. The block's old masters
+    // are copied from BEFORE in the same iteration, so the copy costs no extra pass over memory.
     for (; !sum.empty(); sum = sum.subspan(std::min(sum.size(), kDecodedBlock))) {
       const size_t count = std::min(sum.size(), kDecodedBlock);
       const auto run = [&](std::span<float> all) { return all.subspan(first, count); };
@@ -58,7 +61,7 @@ void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulat
         std::ranges::copy(before.subspan(first, count), run(masters).begin());
       }
       std::ranges::transform(slots_, slots.begin(), run);
-      optimizer_.Apply(update, sum.first(count), run(masters), slots);
+      saturated |= optimizer_.Apply(update, sum.first(count), run(masters), slots);
       first += count;
     }
   };
@@ -67,12 +70,13 @@ void Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulat
   } else {
     accumulator.ForEachBlock(apply);
   }
+  return saturated;
 }
 
-void Updater::ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
+bool Updater::ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
                              std::span<const float> sums, std::span<float> masters) {
   const std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
-  ApplySparse(optimizer_, update, indices, sums, {masters, slots, last_});
+  return ApplySparse(optimizer_, update, indices, sums, {masters, slots, last_});
 }
 
 void Updater::CollectEntries(const Accumulator& accumulator) {

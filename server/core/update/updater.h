@@ -35,10 +35,11 @@ class Updater {
           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   // Applies one update: reads the old masters from BEFORE and writes the new masters to MASTERS.
-  // REQUIRES: BEFORE and MASTERS contain value_count values, and are the same array or do not
-  // overlap; ACCUMULATOR has gradients and holds none (accumulator.h); its sum is sparse only if
-  // sparse_updates.WantsSparse().
-  void Apply(const Update& update, const Accumulator& accumulator, std::span<const float> before,
+  // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
+  // BEFORE and MASTERS contain value_count values, and are the same array or do not overlap;
+  // ACCUMULATOR contains gradients, none of which waits for ordered folding (accumulator.h); its sum
+  // is sparse only if sparse_updates.WantsSparse().
+  bool Apply(const Update& update, const Accumulator& accumulator, std::span<const float> before,
              std::span<float> masters);
 
   // Returns the indices that the last update selected, in ascending order. REQUIRES: the job uses
@@ -50,18 +51,20 @@ class Updater {
   const ByteChain& selected_list() const { return selected_list_; }
 
  private:
-  void ApplyEverywhere(const Update& update, const Accumulator& accumulator,
+  bool ApplyEverywhere(const Update& update, const Accumulator& accumulator,
                        std::span<const float> before, std::span<float> masters);
-  void ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
+  bool ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
                       std::span<const float> sums, std::span<float> masters);
   void CollectEntries(const Accumulator& accumulator);
-  // Returns the number of values to select at PROGRESS.
+  // Returns the number of values that gTop-k selects at PROGRESS, the completed fraction of the
+  // run.
   size_t SelectedCount(double progress) const;
 
   const Optimizer& optimizer_;
   const SparseUpdateSpec spec_;
   std::vector<FloatArray> slots_;
-  std::vector<uint32_t> last_;  // LazyArrays::last if slots are lazy, else empty
+  // The last update with an entry for each value; empty unless slots are lazy.
+  std::vector<uint32_t> last_;
   std::optional<GlobalTopK> selection_;
   ByteChain selected_list_;
   // Scratch memory of one update.

@@ -1,0 +1,57 @@
+#include "common/live_bytes.h"
+
+#ifdef __SANITIZE_ADDRESS__
+
+// AddressSanitizer's own operator new takes precedence over a replacement in a shared library.
+#include <sanitizer/allocator_interface.h>
+
+namespace thinwire {
+
+size_t LiveBytes() { return __sanitizer_get_current_allocated_bytes(); }
+
+}  // namespace thinwire
+
+#else
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<size_t> live_bytes = 0;
+
+void* Counted(void* memory) {
+  if (memory == nullptr) std::abort();
+  live_bytes += malloc_usable_size(memory);
+  return memory;
+}
+
+void Free(void* memory) {
+  live_bytes -= malloc_usable_size(memory);
+  std::free(memory);
+}
+
+}  // namespace
+
+// The other forms of operator new and delete call these.
+void* operator new(size_t size) { return Counted(std::malloc(std::max<size_t>(size, 1))); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  const auto unit = static_cast<size_t>(alignment);
+  return Counted(std::aligned_alloc(unit, (std::max<size_t>(size, 1) + unit - 1) / unit * unit));
+}
+void operator delete(void* memory) noexcept { Free(memory); }
+void operator delete(void* memory, size_t) noexcept { Free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { Free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { Free(memory); }
+
+namespace thinwire {
+
+size_t LiveBytes() { return live_bytes; }
+
+}  // namespace thinwire
+
+#endif  // __SANITIZE_ADDRESS__

@@ -1,0 +1,15 @@
+// LiveBytes counts the memory of a test program. A program that links this library gets another
+// operator new, which counts.
+#ifndef THINWIRE_COMMON_LIVE_BYTES_H_
+#define THINWIRE_COMMON_LIVE_BYTES_H_
+
+#include <cstddef>
+
+namespace thinwire {
+
+// Returns the number of bytes that operator new has allocated and operator delete has not freed.
+size_t LiveBytes();
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_LIVE_BYTES_H_

@@ -1,0 +1,38 @@
+// GrpcPeers calls the other servers over the network. A call ends after at most two seconds.
+#ifndef THINWIRE_SERVER_EDGE_GRPC_PEERS_H_
+#define THINWIRE_SERVER_EDGE_GRPC_PEERS_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/control.grpc.pb.h"
+#include "server/edge/peers.h"
+
+namespace thinwire {
+
+// Thread-safe.
+class GrpcPeers final : public Peers {
+ public:
+  // ADDRESSES contains the host:port of every server, ordered by server number.
+  explicit GrpcPeers(std::vector<std::string> addresses);
+  ~GrpcPeers() override;
+
+  std::string NameOf(ServerId server) const override;
+  void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override;
+
+ private:
+  const std::vector<std::string> addresses_;
+  std::vector<std::unique_ptr<Control::Stub>> stubs_;
+  absl::Mutex mu_;
+  std::set<grpc::ClientContext*> pending_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_GRPC_PEERS_H_

@@ -1,0 +1,33 @@
+// Peers is the lead's connection to the other servers of its job. GrpcPeers uses the network;
+// DirectPeers (testing) calls jobs in the same process.
+#ifndef THINWIRE_SERVER_EDGE_PEERS_H_
+#define THINWIRE_SERVER_EDGE_PEERS_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+
+// Thread-safe.
+class Peers {
+ public:
+  using AdmitDone = std::function<void(absl::StatusOr<AdmitReply>)>;
+
+  // Ends all calls. No DONE runs after the destructor has returned.
+  virtual ~Peers() = default;
+
+  // Returns the server's name for messages: "server 1 (10.0.0.8:7000)".
+  virtual std::string NameOf(ServerId server) const = 0;
+
+  // Calls Admit at SERVER and returns at once. Calls DONE once, on any thread, after at most a few
+  // seconds. Errors: gRPC's status codes.
+  virtual void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) = 0;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_PEERS_H_

@@ -1,0 +1,132 @@
+"""Payloads: docs/codecs.md. `encode` and `decode` know every codec."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tests.python_client import codebooks, indices, number_formats
+from tests.python_client.indices import expect, mix_bits
+
+NAMES = dict(enumerate(["fp32", "fp16", "bf16", "fp8_e5m2", "fp8_e4m3", "topk", "int8", "onebit", "onebit_sign"], 1))
+NAMES.update(enumerate(["twobit", "randomk", "qsgd", "log_4"], 10))
+NAMES.update({13 + bits: f"table_{bits}" for bits in range(1, 9)})
+NAMES.update({21 + bits: f"lloyd_{bits}" for bits in range(1, 9)})
+IDS = {name: number for number, name in NAMES.items()}
+SPARSE = ("topk", "randomk")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of encoders, by the names of the job file, and the numbers that determine random draws."""
+
+    density: float = 0.01
+    topk_least: int = 1
+    topk_values: str = "fp32"
+    topk_indices: int = indices.ELIAS_FANO
+    twobit_threshold: float = 0.5
+    qsgd_levels: int = 7
+    onebit_group: int = 0
+    worker: int = 0
+    step: int = 0
+    shard: int = 0
+
+    @property
+    def shared_key(self):
+        return mix_bits(mix_bits(self.step) + self.shard)
+
+    @property
+    def worker_key(self):
+        return mix_bits(self.shared_key + self.worker + 1)
+
+
+def encode(name, values, settings=Settings()):
+    if name == "topk":
+        return _encode_topk(values, settings)
+    if name == "randomk":
+        return _encode_randomk(values, settings)
+    if name in codebooks.CODEBOOKS:
+        return bytes([IDS[name]]) + codebooks.encode_body(name, values, settings)
+    return bytes([IDS[name]]) + number_formats.encode_body(name, values)
+
+
+def decode(payload, n):
+    """Returns the n values of a payload. Raises Malformed if it is not well-formed."""
+    entries = decode_entries(payload, n)
+    if entries is None:
+        return _decode_dense(payload, n)
+    values = np.zeros(n, np.float32)
+    values[entries[0]] = entries[1]
+    return values
+
+
+def decode_entries(payload, n):
+    """Returns the indices and values of a sparse payload, or None for a dense one."""
+    expect(payload, "no codec id")
+    name = NAMES.get(payload[0])
+    expect(name, "unknown codec")
+    if name == "topk":
+        number, rest = indices.decode_varint(payload[1:])
+        k, coder = number // 2, number % 2
+        expect(k <= n, "more entries than values")
+        length = _dense_bytes(rest, k)
+        values = _decode_dense(rest[:length], k)
+        return indices.decode_indices(coder, rest[length:], k, n), values
+    if name == "randomk":
+        expect(len(payload) > 9, "head too short")
+        k, rest = indices.decode_varint(payload[9:])
+        expect(k <= n, "more entries than values")
+        draw = int.from_bytes(payload[1:9], "little")
+        return indices.one_of_each_part(draw, k, n), _decode_dense(rest, k)
+    return None
+
+
+def add(payload, sum):
+    """sum += decode(payload); a sparse payload adds only its entries."""
+    entries = decode_entries(payload, len(sum))
+    if entries is None:
+        sum += _decode_dense(payload, len(sum))
+    else:
+        sum[entries[0]] += entries[1]
+
+
+def entry_count(settings, n, least=1):
+    return min(n, max(int(settings.density * n + 0.5), least))
+
+
+def _encode_topk(values, settings):
+    n = len(values)
+    k = entry_count(settings, n, settings.topk_least)
+    head = bytes([IDS["topk"]]) + indices.encode_varint(2 * k + settings.topk_indices)
+    dense = encode(settings.topk_values, values, settings)
+    magnitudes = np.abs(values)
+    chosen = np.sort(np.lexsort((np.arange(n), -magnitudes))[:k])
+    entries = encode(settings.topk_values, values[chosen], settings)
+    if len(head) + len(entries) + indices.largest_code(settings.topk_indices, k, n) >= len(dense):
+        return dense
+    return head + entries + indices.encode_indices(settings.topk_indices, chosen, n)
+
+
+def _encode_randomk(values, settings):
+    n = len(values)
+    k = entry_count(settings, n)
+    draw = settings.shared_key
+    chosen = indices.one_of_each_part(draw, k, n)
+    head = bytes([IDS["randomk"]]) + draw.to_bytes(8, "little") + indices.encode_varint(k)
+    return head + encode(settings.topk_values, values[chosen], settings)
+
+
+def _dense_bytes(payload, n):
+    expect(payload, "no codec id")
+    name = NAMES.get(payload[0])
+    expect(name and name not in SPARSE, "not a dense codec")
+    if name in codebooks.CODEBOOKS:
+        return 1 + codebooks.body_bytes(name, payload[1:], n)
+    return 1 + number_formats.body_bytes(name, n)
+
+
+def _decode_dense(payload, n):
+    expect(len(payload) == _dense_bytes(payload, n), "wrong length")
+    name = NAMES[payload[0]]
+    if name in codebooks.CODEBOOKS:
+        return codebooks.decode_body(name, payload[1:], n)
+    return number_formats.decode_body(name, payload[1:], n)

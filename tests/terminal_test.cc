@@ -1,0 +1,102 @@
+// Tests what a user of `thinwire`, `server` and `worker` sees at the terminal, with real processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/daemons.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class TerminalTest : public testing::Test {
+ protected:
+  ProcessResult Thinwire(const std::vector<std::string>& arguments) {
+    return daemons_.Run("cli/thinwire", arguments);
+  }
+
+  Daemons daemons_;
+};
+
+size_t LongestLine(const std::string& text) {
+  size_t longest = 0;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
+    longest = std::max(longest, line.size());
+  }
+  return longest;
+}
+
+TEST_F(TerminalTest, HelpFitsEightyColumnsWithoutATerminal) {
+  for (const char* program : {"cli/thinwire", "server/server", "worker/worker"}) {
+    const ProcessResult help = daemons_.Run(program, {"--help"});
+    EXPECT_EQ(help.exit, ExitStatus());
+    EXPECT_THAT(help.output, HasSubstr("Example"));
+    EXPECT_LE(LongestLine(help.output), 80) << program;
+  }
+}
+
+TEST_F(TerminalTest, HelpOfACommandIsACommandAndAFlag) {
+  const ProcessResult train = Thinwire({"help", "train"});
+  EXPECT_EQ(train.exit, ExitStatus());
+  EXPECT_THAT(train.output, HasSubstr("Usage: thinwire train"));
+  EXPECT_THAT(train.output, HasSubstr("\nCompression:\n  --push NAME\n"));
+  EXPECT_LE(LongestLine(train.output), 80);
+  EXPECT_EQ(Thinwire({"train", "--help"}).output, train.output);
+  EXPECT_THAT(Thinwire({"help"}).output, HasSubstr("\n  train\n"));
+  EXPECT_THAT(Thinwire({"help", "config", "check"}).output,
+              HasSubstr("Usage: thinwire config check"));
+}
+
+TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
+  const std::string expected =
+      "error: command: unknown (expected train, config or help, got \"trian\"; did you mean "
+      "train?)\n";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"trian"}, std::vector<std::string>{"help", "trian"}}) {
+    const ProcessResult run = Thinwire(words);
+    EXPECT_EQ(run.exit, ExitStatus{.code = 64});
+    EXPECT_EQ(run.log, expected);
+  }
+}
+
+TEST_F(TerminalTest, AFileOfAnotherKindIsNamed) {
+  const std::string file = daemons_.Write("model.gz", "\x1f\x8b\x08");
+  const ProcessResult run = Thinwire({"train", "--config", file});
+  EXPECT_EQ(run.exit, ExitStatus{.code = 78});
+  EXPECT_EQ(run.log, absl::StrCat("error: ", file,
+                                  ": not a job file (expected text as in examples/, got a gzip "
+                                  "file)\n"));
+}
+
+TEST_F(TerminalTest, AFailureIsToldOnceAndItsLogsRemain) {
+  const ProcessResult run = Thinwire({"train", "--workers", "3", "--dataset", "safetensors",
+                                      "--data_dir", daemons_.folder(), "--model", "softmax"});
+  EXPECT_EQ(run.exit, ExitStatus{.code = 78});
+  EXPECT_EQ(run.output, "") << "no step was trained, so there is no table";
+  const std::vector<std::string> parts = absl::StrSplit(run.log, "train.safetensors");
+  EXPECT_EQ(parts.size(), 2u) << run.log;
+  EXPECT_THAT(run.log, HasSubstr("error: worker "));
+  EXPECT_THAT(run.log, HasSubstr(" lost: exit code 78: "));
+  EXPECT_THAT(run.log, HasSubstr("The logs of all processes are in /"));
+  EXPECT_THAT(run.log, Not(HasSubstr("batch_size")));
+}
+
+TEST_F(TerminalTest, AnAddressOfTwoServersIsRefused) {
+  const std::string job = daemons_.Write("job.textproto", "servers: 2");
+  for (const char* program : {"server/server", "worker/worker"}) {
+    const ProcessResult run =
+        daemons_.Run(program, {"--config", job, "--addresses", "127.0.0.1:1,127.0.0.1:1"});
+    EXPECT_EQ(run.exit, ExitStatus{.code = 78});
+    EXPECT_THAT(run.log, HasSubstr("--addresses: one address for two servers"));
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
