@@ -2,8 +2,9 @@
 
 #ifdef __SANITIZE_ADDRESS__
 
-// AddressSanitizer's own operator new takes precedence over a replacement in a shared library.
-#include <sanitizer/allocator_interface.h>
+// AddressSanitizer's own operator new takes precedence over a replacement in a shared library. The
+// declaration is that of <sanitizer/allocator_interface.h>, which gcc does not install.
+extern "C" size_t __sanitizer_get_current_allocated_bytes();
 
 namespace thinwire {
 
