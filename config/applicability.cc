@@ -223,6 +223,10 @@ const std::vector<Condition>& Conditions() {
        [](const JobConfig& c) { return c.task().model() == Task::Model::torchscript; },
        "model: torchscript",
        {"model"}},
+      {{"checkpoint_seconds", "server_return_seconds"},
+       [](const JobConfig& c) { return c.recovery().durability() != Recovery::Durability::none; },
+       "durability: log",
+       {"durability"}},
       {{"loss_scale_interval"},
        [](const JobConfig& c) {
          return c.task().precision() == Task::Precision::fp16 || c.task().loss_scale() > 0;

@@ -150,6 +150,12 @@ TaskSpec TaskSpecOf(const Task& t) {
           .stop_on_divergence = t.stop_on_divergence()};
 }
 
+RecoverySpec RecoverySpecOf(const Recovery& r) {
+  return {.durability = static_cast<Durability>(r.durability()),
+          .checkpoint_interval = absl::Seconds(r.checkpoint_seconds()),
+          .server_return = absl::Seconds(r.server_return_seconds())};
+}
+
 JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
   JobSpec spec;
   spec.name = config.name();
@@ -174,6 +180,7 @@ JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
       problems.Add(absl::StrCat("straggler[", i, "]"), std::string(straggler.status().message()));
     }
   }
+  spec.recovery = RecoverySpecOf(config.recovery());
   spec.report = config.report();
   return spec;
 }

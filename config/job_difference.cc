@@ -21,7 +21,8 @@ using google::protobuf::UnknownFieldSet;
 
 constexpr std::string_view kPerProcess[] = {"device",          "threads",   "data_dir",
                                             "model_file",      "precision", "straggler",
-                                            "silence_seconds", "report"};
+                                            "silence_seconds", "report",
+                                            "checkpoint_seconds", "server_return_seconds"};
 
 bool InTask(const Field& field) { return field.path.front()->name() == "task"; }
 

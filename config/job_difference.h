@@ -21,7 +21,7 @@ enum class Compared {
 // An absent field equals its default. An unknown field, such as a field of a newer program, that is
 // present in one job only is a difference, and the text names its number. The following fields may
 // differ between processes and are not compared: device, threads, data_dir, model_file, precision,
-// straggler, silence_seconds and report.
+// straggler, silence_seconds, checkpoint_seconds, server_return_seconds and report.
 std::optional<std::string> JobDifference(const JobConfig& expected, const JobConfig& got,
                                          Compared compared);
 

@@ -242,6 +242,17 @@ TEST(JobTest, TheSettingsOfTheWholeJobArrive) {
   EXPECT_EQ(spec.shard_size, 8192u);
 }
 
+TEST(JobTest, TheSettingsOfRecoveryArrive) {
+  EXPECT_EQ(Spec("").recovery, RecoverySpec());
+  EXPECT_EQ(
+      Spec("recovery { durability: log checkpoint_seconds: 7 server_return_seconds: 8 }").recovery,
+      (RecoverySpec{.durability = Durability::kLog,
+                    .checkpoint_interval = absl::Seconds(7),
+                    .server_return = absl::Seconds(8)}));
+  EXPECT_EQ(Error("recovery { checkpoint_seconds: 7 }"),
+            "checkpoint_seconds: only valid with durability: log (got durability: none)");
+}
+
 TEST(JobTest, EveryNumberOutsideItsRangeIsRefused) {
   int checked = 0;
   for (const char* text : {"servers: 0",

@@ -24,6 +24,9 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
   options.residual_file = settings.residual_file;
   options.start_timeout = job.start_timeout;
   options.silence = job.silence;
+  if (job.recovery.durability != Durability::kNone) {
+    options.server_return = job.recovery.server_return;
+  }
   options.lease = job.lease;
   return options;
 }

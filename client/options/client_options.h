@@ -56,6 +56,9 @@ struct ClientOptions {
   absl::Duration lease = absl::Seconds(10);
   // The client fails if it receives nothing from a server for longer than this duration.
   absl::Duration silence = absl::Seconds(10);
+  // The client waits this long for a server that does not respond, because the server may come back
+  // with its state. 0: `silence`.
+  absl::Duration server_return;
   // After Stop, EndStep and NextStep wait at most this long for the pushes of the current step.
   absl::Duration stop_grace = absl::Seconds(5);
   // The longest time between two heartbeats. Frequent heartbeats also keep gRPC's threads awake.

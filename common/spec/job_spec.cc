@@ -143,6 +143,8 @@ Problems JobSpec::Validate() const {
   problems.RequireInteger("shard_size", shard_size, 0, kLargestShardSize);
   problems.Append(task.Validate());
   RequireDuration("silence_seconds", silence, problems);
+  RequireDuration("checkpoint_seconds", recovery.checkpoint_interval, problems);
+  RequireDuration("server_return_seconds", recovery.server_return, problems);
   for (size_t i = 0; i < stragglers.size(); ++i) {
     const std::string field = absl::StrCat("straggler[", i, "]");
     problems.Require(stragglers[i].worker.value < rule.workers, field,
@@ -171,7 +173,7 @@ std::ostream& operator<<(std::ostream& out, const JobSpec& spec) {
   } else {
     out << spec.pull_codec;
   }
-  return out << "; " << spec.task;
+  return out << "; " << spec.recovery << "; " << spec.task;
 }
 
 }  // namespace thinwire

@@ -16,6 +16,7 @@
 #include "common/spec/optimizer_spec.h"
 #include "common/spec/publish_options.h"
 #include "common/spec/push_spec.h"
+#include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
 #include "common/spec/schedule_spec.h"
 #include "common/spec/sparse_update_spec.h"
@@ -48,6 +49,7 @@ struct JobSpec {
   uint64_t shard_size = 0;  // most values in a shard; 0: the default of common/partition.h
   TaskSpec task;
   absl::Duration silence = absl::Seconds(10);  // a worker exits if a server is silent this long
+  RecoverySpec recovery;
   std::vector<Straggler> stragglers;
   std::string report;  // the report file of `thinwire train`; empty: no report
 

@@ -52,6 +52,8 @@ TEST(JobSpecTest, DurationsAreAboveZeroAndAtMostAYear) {
     EXPECT_EQ(Field({.lease = wrong}), "lease_seconds");
     EXPECT_EQ(Field({.start_timeout = wrong}), "start_timeout_seconds");
     EXPECT_EQ(Field({.silence = wrong}), "silence_seconds");
+    EXPECT_EQ(Field({.recovery = {.checkpoint_interval = wrong}}), "checkpoint_seconds");
+    EXPECT_EQ(Field({.recovery = {.server_return = wrong}}), "server_return_seconds");
   }
 }
 

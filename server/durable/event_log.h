@@ -1,0 +1,83 @@
+// EventLog makes records durable in the order of Append(), several at a time.
+//
+//   Append -> queue -> log thread: write all queued records, flush once -> done of each, in order
+//
+// While the log thread flushes, new records queue; the next flush covers all of them (group
+// commit). A record's sequence is its position in the log, from 1.
+//
+// A log consists of segments, files named after the sequence of their first record:
+//
+//   log-00000000000000000001   header | record | record | ...
+//   record                     length (4 bytes) | CRC-32C of length, sequence and bytes | bytes
+//
+// docs/recovery.md has the whole format.
+#ifndef THINWIRE_SERVER_DURABLE_EVENT_LOG_H_
+#define THINWIRE_SERVER_DURABLE_EVENT_LOG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/byte_chain.h"
+#include "server/durable/files.h"
+
+namespace thinwire {
+
+// The position of a record in a server's log, from 1. 0: before the first record.
+using LogSequence = uint64_t;
+
+struct EventLogOptions {
+  std::string folder;
+  uint64_t segment_bytes = 64 << 20;  // a segment that has reached this size is closed
+  size_t queue_bytes = 32 << 20;      // WhenRoom waits while more bytes are queued
+};
+
+// Thread-safe.
+class EventLog {
+ public:
+  struct Counts {
+    uint64_t records = 0;
+    uint64_t bytes = 0;
+    uint64_t commits = 0;
+  };
+
+  // Begins a new segment with the record FIRST. ON_FAILURE is called once, on the log's thread, if
+  // the log cannot be written any more; afterwards no record becomes durable and no DONE is called.
+  // FILES must outlive the log.
+  static absl::StatusOr<std::unique_ptr<EventLog>> Open(
+      Files& files, EventLogOptions options, LogSequence first,
+      std::function<void(const absl::Status&)> on_failure);
+  // Writes and flushes the queued records, then ends the log's thread.
+  ~EventLog();
+
+  // Appends RECORD. DONE(sequence) is called on the log's thread when the record is durable, in the
+  // order of the calls of Append.
+  void Append(ByteChain record, std::function<void(LogSequence)> done);
+  // Releases TOKEN as soon as fewer than `queue_bytes` are queued, perhaps within this call. The
+  // caller holds back further input as long as the token exists.
+  void WhenRoom(std::shared_ptr<const void> token);
+  // Removes the segments whose records are all before FIRST.
+  void RemoveBefore(LogSequence first);
+  Counts counts() const;
+
+ private:
+  struct State;
+  explicit EventLog(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Calls APPLY for each record from FIRST on, in order, and returns the sequence after the last one.
+// Cuts an incomplete record, which a crash has left, from the end of the last segment. Errors:
+// DataLoss, with the file and the position, for any other damage and for a missing segment; the
+// first error of APPLY.
+absl::StatusOr<LogSequence> ReplayLog(
+    Files& files, const std::string& folder, LogSequence first,
+    const std::function<absl::Status(LogSequence, const ByteChain& record)>& apply);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_DURABLE_EVENT_LOG_H_

@@ -1,0 +1,62 @@
+// LogRecord is one entry of a server's event log: an event of a shard, or a change of the server's
+// own state. Replaying the records in order recreates the state (docs/recovery.md).
+//
+//   record = length of the head (4 bytes, little-endian) | head (LogRecordHead, proto/state.proto) |
+//            payload of a seed or push
+//
+// The payload is not part of the protobuf, so it is written from the memory in which it arrived.
+#ifndef THINWIRE_SERVER_DURABLE_LOG_RECORD_H_
+#define THINWIRE_SERVER_DURABLE_LOG_RECORD_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "common/byte_chain.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+#include "server/core/event.h"
+
+namespace thinwire {
+
+// The server belongs to RUN from now on, and the first worker's JOIN defines the model. JOIN is the
+// request as the server received it. Replaces all earlier records.
+struct RunRecord {
+  RunId run;
+  Generation generation;
+  JoinRequest join;
+};
+
+// The state of a worker's number after a change.
+struct MemberRecord {
+  WorkerId worker;
+  Incarnation assigned;     // the newest incarnation that server 0 has assigned
+  Incarnation incarnation;  // the newest one that joined this server; 0: none
+  bool left = false;
+
+  bool operator==(const MemberRecord&) const = default;
+};
+
+struct ShardRecord {
+  ShardId shard;
+  Event event;
+};
+
+using LogRecord = std::variant<RunRecord, MemberRecord, ShardRecord>;
+
+// Returns the bytes of RECORD. A payload keeps its memory and its owners.
+ByteChain EncodeRecord(const LogRecord& record);
+
+// Returns the number of values of a shard, or nullopt if the server has no such shard.
+using ValueCountOf = std::function<std::optional<size_t>(ShardId)>;
+
+// Errors: DataLoss with the cause. A number in the record is never trusted: a payload is checked as
+// if a peer had sent it, and every enum and every worker number below WORKER_COUNT.
+absl::StatusOr<LogRecord> DecodeRecord(const ByteChain& bytes, uint32_t worker_count,
+                                       const ValueCountOf& value_count);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_DURABLE_LOG_RECORD_H_
