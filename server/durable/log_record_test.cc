@@ -45,7 +45,7 @@ PushEvent Push() {
   return push;
 }
 
-RunRecord Run() {
+RunRecord SomeRun() {
   RunRecord record = {.run = {0xABCDEF0123456789}, .generation = {2}, .join = {}};
   record.join.set_job("job");
   record.join.set_worker(1);
@@ -60,7 +60,7 @@ RunRecord Run() {
 std::vector<LogRecord> AllRecords() {
   const FakeWorker worker = {.worker = {2}, .incarnation = {4}};
   std::vector<LogRecord> records = {
-      Run(), MemberRecord{.worker = {3}, .assigned = {9}, .incarnation = {8}, .left = true},
+      SomeRun(), MemberRecord{.worker = {3}, .assigned = {9}, .incarnation = {8}, .left = true},
       MemberRecord{}};
   PushEvent published = Push(), since = Push();
   published.read_form = ReadForm::Published();
@@ -127,11 +127,11 @@ TEST(LogRecord, AReadKeepsAllFields) {
 }
 
 TEST(LogRecord, ARunAndAMemberKeepAllFields) {
-  const auto run = Decode(EncodeRecord(Run()));
+  const auto run = Decode(EncodeRecord(SomeRun()));
   ASSERT_TRUE(run.ok()) << run.status();
-  EXPECT_EQ(std::get<RunRecord>(*run).run, Run().run);
-  EXPECT_EQ(std::get<RunRecord>(*run).generation, Run().generation);
-  EXPECT_EQ(std::get<RunRecord>(*run).join.SerializeAsString(), Run().join.SerializeAsString());
+  EXPECT_EQ(std::get<RunRecord>(*run).run, SomeRun().run);
+  EXPECT_EQ(std::get<RunRecord>(*run).generation, SomeRun().generation);
+  EXPECT_EQ(std::get<RunRecord>(*run).join.SerializeAsString(), SomeRun().join.SerializeAsString());
   const MemberRecord member = {.worker = {3}, .assigned = {9}, .incarnation = {8}, .left = true};
   const auto decoded = Decode(EncodeRecord(member));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -230,11 +230,11 @@ TEST(LogRecord, AWrongHeadIsDataLossWithTheCause) {
   ExpectDamage(
       ByteChain(std::vector<std::byte>{std::byte{2}, {}, {}, {}, std::byte{0x0A}, std::byte{0x7F}}),
       "head: not a LogRecordHead");
-  LogRecordHead head = HeadOf(LogRecord(Run()));
+  LogRecordHead head = HeadOf(LogRecord(SomeRun()));
   ExpectDamage(Bytes(head, ByteChain(std::vector<std::byte>(1))), "payload: not allowed");
   head.mutable_run()->set_run(0);
   ExpectDamage(Bytes(head), "run: missing");
-  head = HeadOf(LogRecord(Run()));
+  head = HeadOf(LogRecord(SomeRun()));
   head.mutable_run()->mutable_join()->set_worker(kWorkers);
   ExpectDamage(Bytes(head), "worker: does not exist");
   head = HeadOf(LogRecord(MemberRecord{.worker = {kWorkers}}));
