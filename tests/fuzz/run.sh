@@ -1,7 +1,7 @@
 #!/bin/bash
-# Fuzzes the code that reads bytes from peers. Builds each target with clang, libFuzzer, ASan and UBSan, and runs each
-# target on RUNS inputs (default: 1,000,000). Requires clang++. The ordinary test payload_input_test makes the same
-# checks on the seed inputs without clang.
+# Fuzzes the code that reads bytes from peers and from a server's event log. Builds each target with clang, libFuzzer,
+# ASan and UBSan, and runs each target on RUNS inputs (default: 1,000,000). Requires clang++. The ordinary test
+# payload_input_test makes the same checks of payloads on the seed inputs without clang.
 #
 #   tests/fuzz/run.sh [RUNS]
 set -euo pipefail
@@ -14,7 +14,8 @@ clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
 # kernels check that all instruction sets give equal results.
 flags=(-std=c++20 -O1 -g -I. -fsanitize=address,undefined -fno-sanitize-recover=all
   -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC)
-libs=($(pkg-config --libs absl_statusor absl_strings absl_status) -lhwy)
+libs=($(pkg-config --libs absl_statusor absl_strings absl_status absl_str_format absl_synchronization protobuf)
+  -lhwy -lisal -lglog)
 
 # object SOURCE...: compiles each source with instrumentation and adds it to `objects`.
 objects=()
@@ -47,3 +48,9 @@ done
 fuzz ulp_delta 600 tests/fuzz/ulp_delta_fuzz.cc
 object proto/frame.cc proto/wire_format.cc
 fuzz frame 600 proto/frame_fuzz.cc
+object common/crc32c.cc server/durable/event_log.cc server/durable/log_format.cc server/durable/testing/faulty_files.cc
+fuzz log_segment 400 tests/fuzz/log_segment_fuzz.cc
+protoc -I. --cpp_out="$work" proto/state.proto proto/control.proto proto/job.proto
+flags+=(-I"$work")
+object "$work"/proto/{state,control,job}.pb.cc server/durable/log_record.cc
+fuzz log_record 600 tests/fuzz/log_record_fuzz.cc
