@@ -49,6 +49,7 @@ class EventLog {
   // for any other. ON_FAILURE is called once, on the log's thread, if the log cannot be written any
   // more; afterwards no record becomes durable and no DONE is called. FILES must outlive the log.
   // Errors: those of the file system; AlreadyExists if the folder has records from FIRST on.
+  // REQUIRES: the folder exists, and its name is durable (SyncFolder of its parent).
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(
       Files& files, EventLogOptions options, LogSequence first,
       std::function<void(const absl::Status&)> on_failure);
