@@ -5,23 +5,20 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/codec/codec.h"
-#include "common/codec/codec_cases.h"
 #include "common/spec/rule.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
 #include "server/core/testing/random_events.h"
+#include "server/core/testing/random_shard.h"
 
 namespace thinwire {
 namespace {
@@ -35,59 +32,18 @@ std::vector<std::byte> BytesOf(std::span<const float> values) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Returns EVENT with a request for masters in place of a request for published parameters.
-Event WithoutDeltas(Event event) {
-  const auto replace = [](ReadForm& form) { form = form.published ? ReadForm() : form; };
-  if (auto* read = std::get_if<ReadEvent>(&event)) replace(read->form);
-  if (auto* push = std::get_if<PushEvent>(&event)) replace(push->read_form);
-  return event;
-}
-
-struct Setting {
-  ShardOptions options;
-  OptimizerKind optimizer = OptimizerKind::kSgd;
-};
-
-Setting DrawSetting(SeededRandom& random) {
-  Setting setting;
-  setting.optimizer = static_cast<OptimizerKind>(random.Below(std::size(kOptimizers)));
-  ShardOptions& options = setting.options;
-  options.value_count = kValues;
-  options.planned_examples = 200;
-  options.sparse_updates.lazy_slots = random.Percent(50);
-  if (random.Percent(60)) options.sparse_updates.selection_density = 0.125;
-  const bool to_workers = options.sparse_updates.selection_density && random.Percent(50);
-  if (to_workers) options.sparse_updates.unselected_owner = UnselectedOwner::kWorkers;
-  options.rule = DrawRule(random, to_workers);
-  if (random.Percent(40)) return setting;
-  options.publish.emplace();
-  if (random.Percent(50)) options.publish->every = 1 + static_cast<uint32_t>(random.Below(4));
-  const std::vector<CodecSpec> codecs = AllCodecSpecs();
-  if (random.Percent(70)) options.publish->codec = codecs[random.Below(codecs.size())];
-  return setting;
-}
-
 class ShardSnapshotTest : public testing::Test {
  protected:
-  std::unique_ptr<const Optimizer> MakeOptimizerOf(OptimizerKind kind) {
-    return MakeOptimizer({.kind = kind, .weight_decay = 0.03125}).value();
-  }
-
   void RunOne(uint64_t seed) {
     SeededRandom random(seed);
-    const Setting setting = DrawSetting(random);
-    const auto optimizer = MakeOptimizerOf(setting.optimizer);
-    const auto make = [&] {
-      return std::make_unique<Shard>(setting.options, *optimizer, schedule_);
-    };
-    const auto undisturbed = make();
-    const auto saved = make();
+    const RandomShard setting = DrawShard(random, kValues);
+    const auto undisturbed = setting.Make();
+    const auto saved = setting.Make();
     std::unique_ptr<Shard> restored;
     std::vector<std::pair<ShardSnapshot, std::vector<std::byte>>> snapshots;
     RandomEvents events(setting.options.rule, seed);
     for (int i = 0; i < kEvents && !HasFailure(); ++i) {
-      Event event = Widened(events.Next(*undisturbed), kValues);
-      if (!setting.options.publish.has_value()) event = WithoutDeltas(std::move(event));
+      const Event event = setting.NextEvent(events, *undisturbed);
       const Effects effects = undisturbed->Apply(event);
       EXPECT_EQ(saved->Apply(event), effects) << event;
       ExpectEqual(*saved, *undisturbed, setting);
@@ -98,7 +54,7 @@ class ShardSnapshotTest : public testing::Test {
       }
       if (!saved->CanSave() || !random.Percent(15)) continue;
       snapshots.emplace_back(saved->Save(), BytesOf(saved->masters()));
-      restored = make();
+      restored = setting.Make();
       const absl::Status status = restored->Restore(snapshots.back().first);
       ASSERT_TRUE(status.ok()) << status;
       EXPECT_EQ(restored->Save(), snapshots.back().first);
@@ -110,7 +66,7 @@ class ShardSnapshotTest : public testing::Test {
     }
   }
 
-  void ExpectEqual(const Shard& a, const Shard& b, const Setting& setting) {
+  void ExpectEqual(const Shard& a, const Shard& b, const RandomShard& setting) {
     EXPECT_EQ(BytesOf(a.masters()), BytesOf(b.masters()));
     EXPECT_EQ(a.BlockedReads(), b.BlockedReads());
     EXPECT_EQ(a.version(), b.version());
@@ -121,10 +77,10 @@ class ShardSnapshotTest : public testing::Test {
     EXPECT_EQ(a.log()->newest(), b.log()->newest());
   }
 
-  void Count(const Setting& setting, const ShardSnapshot& snapshot) {
+  void Count(const RandomShard& setting, const ShardSnapshot& snapshot) {
     const SparseUpdateSpec& sparse = setting.options.sparse_updates;
     std::ostringstream optimizer;
-    optimizer << setting.optimizer;
+    optimizer << setting.kind;
     ++seen_[optimizer.str()];
     ++seen_[std::string(setting.options.rule.mode())];
     if (sparse.lazy_slots) ++seen_["lazy slots"];
@@ -140,8 +96,6 @@ class ShardSnapshotTest : public testing::Test {
     }
   }
 
-  const Schedule schedule_ =
-      Schedule::Make({.kind = ScheduleKind::kPolynomial, .learning_rate = 0.5}).value();
   std::map<std::string, int> seen_;
   int compared_ = 0;  // number of events after which a restored shard was compared
 };
