@@ -106,6 +106,15 @@ void FaultyFiles::Crash() {
 void FaultyFiles::Restart() {
   absl::MutexLock lock(&mu_);
   Recover(*root_);
+  Reopen();
+}
+
+void FaultyFiles::RestartProcess() {
+  absl::MutexLock lock(&mu_);
+  Reopen();
+}
+
+void FaultyFiles::Reopen() {
   ++starts_;
   crashed_ = false;
   crash_at_ = kNever;

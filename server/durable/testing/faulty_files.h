@@ -38,9 +38,12 @@ class FaultyFiles final : public Files {
   void CrashAt(uint64_t operation);
   // Crashes now.
   void Crash();
-  // Starts the file system again after a crash, with its durable state. Files that were open and
-  // locks remain invalid. Does the same without a crash if there was none: a power failure.
+  // Starts the file system again, with its durable state, after a crash or without one. Open files
+  // become invalid, and locks are released.
   void Restart();
+  // Does the same as Restart, except that the file system keeps its visible state, as if only the
+  // process had ended. Changes that were not flushed can still be lost in a later crash.
+  void RestartProcess();
   bool crashed() const;
   // Returns the number of operations so far.
   uint64_t operations() const;
@@ -101,6 +104,7 @@ class FaultyFiles final : public Files {
   absl::Status End(const std::string& path) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Counts a flush of NODE. Returns the injected error, if any.
   absl::Status Flush(const std::string& path, Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Reopen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Recover(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;

@@ -136,6 +136,22 @@ TEST(FaultyFiles, AfterAFailedFlushLaterFlushesMakeNothingDurable) {
   EXPECT_GT(lost_count, 0);
 }
 
+TEST(FaultyFiles, TheEndOfAProcessLosesNothingUntilTheNextCrash) {
+  int lost_count = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    FaultyFiles files(seed);
+    const auto file = DurableFile(files, "a", "text");
+    ASSERT_TRUE(file->Append(Text(" and more")).ok());
+    files.RestartProcess();
+    ASSERT_EQ(ReadText(files, "a"), "text and more");
+    EXPECT_FALSE(file->Append(Text(".")).ok()) << "the file was opened before the end";
+    files.Crash();
+    files.Restart();
+    lost_count += ReadText(files, "a") != "text and more";
+  }
+  EXPECT_GT(lost_count, 0);
+}
+
 TEST(FaultyFiles, AFullDiskKeepsTheBytesThatFit) {
   FaultyFiles files;
   const auto file = files.Create("a").value();
