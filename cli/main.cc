@@ -1,4 +1,4 @@
-// thinwire: the command-line program that trains on this machine, and checks and prints job files.
+// thinwire: the command-line program that trains on this machine, and shows job files and checkpoints.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/checkpoint_command.h"
 #include "cli/config_command.h"
 #include "cli/console.h"
 #include "cli/train_command.h"
@@ -21,6 +22,7 @@
 #include "config/field_flags.h"
 #include "config/fields.h"
 #include "config/help.h"
+#include "server/durable/files.h"
 
 namespace thinwire {
 namespace {
@@ -44,6 +46,12 @@ constexpr char kConfigExamples[] =
     "Examples:\n"
     "  thinwire config check examples/*.textproto\n"
     "  thinwire config show examples/fashion_mnist.textproto";
+
+constexpr char kCheckpointExamples[] =
+    "Examples:\n"
+    "  thinwire checkpoint list state\n"
+    "  thinwire checkpoint verify state\n"
+    "  thinwire checkpoint export state --out model.safetensors";
 
 ConsoleOptions OptionsOf(int file) {
   ConsoleOptions options;
@@ -106,6 +114,45 @@ void AddConfig(CLI::App& app, ConfigCommand& command) {
   command.show =
       config->add_subcommand("show", "Prints the effective job: all settings, with their defaults");
   command.show->add_option("FILE", command.file, "A job file")->required();
+}
+
+struct CheckpointCommand {
+  CLI::App* list = nullptr;
+  CLI::App* inspect = nullptr;
+  CLI::App* verify = nullptr;
+  CLI::App* export_model = nullptr;
+  std::string dir;
+  std::string out;
+};
+
+void AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
+  CLI::App* checkpoint =
+      app.add_subcommand("checkpoint", "Shows, checks and exports the checkpoints of a job");
+  checkpoint->require_subcommand(1);
+  checkpoint->footer(kCheckpointExamples);
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* added = checkpoint->add_subcommand(name, help);
+    added->add_option("DIR", command.dir, "The state directory of the job")->required();
+    return added;
+  };
+  command.list = add("list", "Lists all checkpoints");
+  command.inspect = add("inspect", "Shows the contents of each server's newest checkpoint");
+  command.verify = add("verify", "Reads and checks every file of all checkpoints");
+  command.export_model = add("export", "Writes the parameters of the newest checkpoints to a file");
+  command.export_model->add_option("--out", command.out, "The safetensors file to write")
+      ->type_name("FILE")
+      ->required();
+}
+
+// Runs the subcommand of COMMAND that was given. Returns nullopt if none was.
+std::optional<ExitCode> RunCheckpoint(const CheckpointCommand& command) {
+  PosixFiles files;
+  const std::string& dir = command.dir;
+  if (command.list->parsed()) return PrintCheckpoints(files, dir, std::cout, std::cerr);
+  if (command.inspect->parsed()) return InspectCheckpoints(files, dir, std::cout, std::cerr);
+  if (command.verify->parsed()) return VerifyCheckpoints(files, dir, std::cout, std::cerr);
+  if (!command.export_model->parsed()) return std::nullopt;
+  return ExportCheckpoint(files, dir, command.out, std::cout, std::cerr);
 }
 
 // Prints the help of APP, or of the command that WORDS name, such as {"config", "check"}.
@@ -175,6 +222,8 @@ ExitCode Main(int argc, char** argv) {
   const FieldFlags flags(*train_app);
   ConfigCommand config;
   AddConfig(app, config);
+  CheckpointCommand checkpoint;
+  AddCheckpoint(app, checkpoint);
   CLI::App* help = app.add_subcommand("help", "Prints the help of a command");
   std::vector<std::string> help_words;
   help->add_option("COMMAND", help_words, "The command, such as train or config check");
@@ -195,6 +244,7 @@ ExitCode Main(int argc, char** argv) {
   if (config.check->parsed()) return CheckConfigFiles(config.files, std::cout, std::cerr);
   if (help->parsed()) return Help(app, help_words, console);
   if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
+  if (const auto code = RunCheckpoint(checkpoint)) return *code;
   return Train(*train_app, flags, train, console);
 }
 

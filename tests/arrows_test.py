@@ -23,7 +23,7 @@ PARTS = {
     "server": {"server/edge", "server/durable", "server/core", "config", "proto", "common"},
     "client": {"proto", "common", "kernels"},
     "worker": {"client", "config", "proto", "common"},
-    "cli": {"config", "proto", "common"},
+    "cli": {"server/durable", "server/core", "config", "proto", "common"},
 }
 # The files of these folders may include every part.
 UNRESTRICTED = {"tests", "bench", "experiments"}
