@@ -14,7 +14,7 @@ clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
 # kernels check that all instruction sets give equal results.
 flags=(-std=c++20 -O1 -g -I. -fsanitize=address,undefined -fno-sanitize-recover=all
   -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC)
-libs=($(pkg-config --libs absl_statusor absl_strings absl_status) -lhwy)
+libs=($(pkg-config --libs absl_statusor absl_strings absl_status absl_str_format protobuf) -lhwy -lisal)
 
 # object SOURCE...: compiles each source with instrumentation and adds it to `objects`.
 objects=()
@@ -47,3 +47,15 @@ done
 fuzz ulp_delta 600 tests/fuzz/ulp_delta_fuzz.cc
 object proto/frame.cc proto/wire_format.cc
 fuzz frame 600 proto/frame_fuzz.cc
+mkdir -p "$work/proto_cc"
+protoc -I. --cpp_out="$work/proto_cc" proto/checkpoint.proto proto/control.proto proto/job.proto
+flags+=(-I"$work/proto_cc")
+object "$work"/proto_cc/proto/*.pb.cc common/array_bytes.cc common/crc32c.cc common/safetensors.cc \
+  server/durable/checkpoint_format.cc
+mkdir -p "$work/seeds/checkpoint"
+printf '\0{"format": 1, "join": {"job": "j", "config": {"workers": 2}}, "shards": [{"shard": 1, "workers": [{"next": "2",
+  "last_push_step": "1", "last_push_verdict": 1, "waiting": {"step": "2", "read_codec": 1}}]}]' \
+  > "$work/seeds/checkpoint/manifest"
+header='{"masters":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"slot_0":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+printf "\\1\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s12345678" "$header" > "$work/seeds/checkpoint/shard"
+fuzz checkpoint 4000 tests/fuzz/checkpoint_fuzz.cc
