@@ -18,6 +18,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   thinwire::Checkpoint checkpoint;
+  checkpoint.run.join.set_job("page");
+  checkpoint.run.join.set_servers(1);
   thinwire::Tensor& tensor = *checkpoint.run.join.add_tensors();
   tensor.set_name("w");
   tensor.add_shape(2);

@@ -29,8 +29,8 @@ inline constexpr size_t kKeptCheckpoints = 2;
 // Writes CHECKPOINT to FOLDER, atomically and durably, then removes old checkpoints. Keeps the
 // newest kKeptCheckpoints checkpoints and always the newest healthy one. If the arrays of a shard
 // are those of the newest checkpoint, links its file instead of writing it again. Errors: those of
-// the file system; LATEST then names a complete checkpoint, the old one or the new one. Only one
-// process may write to FOLDER.
+// the file system; LATEST then names a complete checkpoint, the old one or the new one. REQUIRES:
+// FOLDER exists, and no other thread or process writes checkpoints to it.
 absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint);
 
 // Returns the newest complete checkpoint of FOLDER. Checks every byte of its files. Errors: NotFound
