@@ -114,7 +114,7 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
       .call_timeout = 3 * options_.silence + options_.lease,
       .report = [this](const std::string& text) { report_->set_waiting(text); }};
   ASSIGN_OR_RETURN(const std::vector<JoinReply> replies,
-                   client::JoinServers(transport_, clock_, stop_, wait, std::move(request)));
+                   client::JoinServers(transport_, clock_, stop_, wait, request));
   report_->set_waiting("");
   const Step first = client::StartingStep(replies);
   incarnation_ = Incarnation{replies[0].incarnation()};
@@ -124,7 +124,7 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
   // Marks the parameters of every shard as missing before the event loop starts, so that a
   // WaitTensor right after Join blocks until the parameters arrive.
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) progress_->ExpectShard(ShardId{s});
-  RETURN_IF_ERROR(StartExchange(replies));
+  RETURN_IF_ERROR(StartExchange(std::move(request), replies));
   loop_->Post([this, first] { exchange_->Start(first); });
   return first;
 }
@@ -146,7 +146,7 @@ absl::Status Client::StartResiduals(std::optional<client::SavedResiduals> saved,
   return start.restore ? encoder_->Restore(*std::move(saved)) : absl::OkStatus();
 }
 
-absl::Status Client::StartExchange(const std::vector<JoinReply>& replies) {
+absl::Status Client::StartExchange(JoinRequest request, const std::vector<JoinReply>& replies) {
   loop_ = std::make_shared<client::EventLoop>(clock_);
   exchange_ = std::make_unique<client::Exchange>(client::ExchangeParts{.options = options_,
                                                                        .partition = partition_,
@@ -157,7 +157,7 @@ absl::Status Client::StartExchange(const std::vector<JoinReply>& replies) {
                                                                        .tuner = tuner_.get(),
                                                                        .progress = *progress_,
                                                                        .report = *report_},
-                                                 replies);
+                                                 std::move(request), replies);
   if (device_ == nullptr) return absl::OkStatus();
   gradient_loop_ = std::make_unique<client::EventLoop>(clock_);
   absl::Status used;

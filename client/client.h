@@ -1,7 +1,7 @@
 // Client: pushes the gradients of a whole model to the servers and reads its parameters. It splits
 // tensors into shards, pushes shards while the backward pass still runs, sends unanswered pushes
-// again after a reconnect, decodes parameters into the replica, and reports a server that stops
-// responding as an error that names it.
+// again after a reconnect, decodes parameters into the replica, waits for a server that is started
+// again with its state, and reports a server that does not return as an error that names it.
 //
 //   auto client = Client::Make(options, tensors, transport);
 //   // The model uses replica(i) as the memory of its tensor i.
@@ -98,8 +98,9 @@ class Client {
   void BeginStep(Step step, uint32_t examples, float scale = 1);
 
   // Blocks until the tensor's parameters for the current step are in the replica. Errors:
-  // Unavailable or DeadlineExceeded "server 1 (host:port): ..."; Aborted if another process took
-  // the worker's number or the job's state was lost.
+  // Unavailable or DeadlineExceeded "server 1 (host:port): ..." if a server did not respond for
+  // longer than `silence` and `server_return`; Aborted if another process took the worker's number
+  // or a server lost the job's state.
   absl::Status WaitTensor(uint32_t tensor);
   // Blocks until the parameters of all tensors for the current step are in the replica. Errors:
   // those of WaitTensor.
@@ -155,8 +156,8 @@ class Client {
   // Join. Thread-safe.
   std::vector<WorkerId> live() const;
   // Returns a text that names the workers for which this worker waits, "step 41: waits for worker 3
-  // (shards 0-7)", or during Join the server, "waiting for server 0 (10.0.0.7:7000): connection
-  // refused"; empty if this worker does not wait. Thread-safe.
+  // (shards 0-7)", or a server that does not respond, "waiting for server 0 (10.0.0.7:7000):
+  // connection refused"; empty if this worker does not wait. Thread-safe.
   std::string waiting() const;
   // Returns the current push codec of each group of tensors; empty unless the client chooses codecs
   // at run time. Thread-safe.
@@ -177,7 +178,8 @@ class Client {
   absl::StatusOr<std::optional<client::SavedResiduals>> ReadSavedResiduals() const;
   absl::Status StartResiduals(std::optional<client::SavedResiduals> saved,
                               std::span<const JoinReply> replies, Step first);
-  absl::Status StartExchange(const std::vector<JoinReply>& replies);
+  // REQUEST: the Join request that the servers have answered with REPLIES.
+  absl::Status StartExchange(JoinRequest request, const std::vector<JoinReply>& replies);
 
   // The training thread uses the members below. The event loop uses the exchange and, through the
   // exchange, the replica, the encoder and the tuner. progress_ and report_ have locks of their

@@ -1,5 +1,5 @@
 // StatusReport: the state of a client that any thread may read at any time: counters, live workers,
-// chosen codecs, and the workers that the servers wait for.
+// chosen codecs, and the workers or servers that the client waits for.
 #ifndef THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
 #define THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
 
@@ -67,6 +67,12 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     waiting_ = std::move(waiting);
   }
+  // While OUTAGE, a text that names servers which do not respond, is not empty, waiting() returns
+  // OUTAGE.
+  void set_outage(std::string outage) {
+    absl::MutexLock lock(&mu_);
+    outage_ = std::move(outage);
+  }
 
   WorkerCounters counters() const {
     WorkerCounters counters;
@@ -84,7 +90,7 @@ class StatusReport {
   }
   std::string waiting() const {
     absl::MutexLock lock(&mu_);
-    return waiting_;
+    return outage_.empty() ? waiting_ : outage_;
   }
 
  private:
@@ -93,6 +99,7 @@ class StatusReport {
   std::vector<WorkerId> live_ ABSL_GUARDED_BY(mu_);
   std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);
+  std::string outage_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace thinwire::client
