@@ -4,7 +4,7 @@
 //
 // Payloads are sent as slices, without a copy: a generic stub calls the Exchange method, and
 // proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server
-// after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 1 s.
+// after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 600 ms.
 #ifndef THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 
