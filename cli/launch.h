@@ -22,11 +22,13 @@ struct Programs {
 // program was expected.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);
 
-// Returns the command line of a server that listens on a free port of this machine. ADDRESSES is as
-// for a worker; the addresses of SERVER itself, and for servers other than server 0 all addresses,
-// may still be unknown ("").
+// Returns the command line of a server. ADDRESSES is as for a worker; an address that is not known
+// yet is "". The server listens on its own address, or on a free port of this machine if that is
+// not known yet. Server 0 needs the addresses of all other servers. STATE_DIR is the folder in which
+// the servers keep their state; empty: they keep none.
 std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
-                                       ServerId server, std::vector<std::string> addresses);
+                                       ServerId server, std::vector<std::string> addresses,
+                                       const std::string& state_dir);
 // Returns the command line of a worker. `addresses` contains the address of every server, ordered
 // by server number.
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,

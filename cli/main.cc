@@ -38,6 +38,7 @@ constexpr char kTrainExamples[] =
     "  thinwire train --config examples/fashion_mnist.textproto\n"
     "  thinwire train --config job.textproto --workers 8 --push topk --density 0.01\n"
     "  thinwire train --config job.textproto --mode ssp --slack 3 --report run.json\n"
+    "  thinwire train --config job.textproto --durability log --state_dir state\n"
     "  thinwire train --model softmax --workers 2 --straggler 1:50ms";
 
 constexpr char kConfigExamples[] =
@@ -83,6 +84,24 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
                    "The folder of the programs server and worker. Default: beside this program")
       ->type_name("DIR")
       ->envname("THINWIRE_BIN_DIR");
+  train
+      ->add_option(
+          "--state_dir", command.state_dir,
+          "With durability: log, the folder in which the servers keep their state. It must "
+          "be empty, except with --resume. Default: a temporary folder")
+      ->type_name("DIR")
+      ->envname("THINWIRE_STATE_DIR");
+  train
+      ->add_flag("--resume", command.resume,
+                 "Goes on with the run in --state_dir. The job must be the same, except for the task "
+                 "(such as --epochs)")
+      ->envname("THINWIRE_RESUME");
+  train
+      ->add_option("--restarts", command.restarts,
+                   "How many processes of the run are started again if they die: workers, and with "
+                   "durability: log servers. Default: 3")
+      ->type_name("COUNT")
+      ->envname("THINWIRE_RESTARTS");
   train->add_flag("--verbose", command.verbose, "Shows all settings of the job at the start")
       ->envname("THINWIRE_VERBOSE");
   train->allow_extras();  // CheckNoExtras() reports unknown arguments
@@ -135,7 +154,7 @@ void RemoveSettingsFromEnvironment() {
     unsetenv(EnvironmentName(field.name()).c_str());
   }
   for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
-                           "residual_file", "delay"}) {
+                           "residual_file", "delay", "state_dir"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }
@@ -169,8 +188,9 @@ ExitCode Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", VersionText(), "Tells the revision and the codecs");
   app.footer(kExamples);
-  TrainCommand train{
-      .config_file = "", .bin_dir = "", .self = "/proc/self/exe", .temp_parent = TempParent()};
+  TrainCommand train;
+  train.self = "/proc/self/exe";
+  train.temp_parent = TempParent();
   CLI::App* train_app = AddTrain(app, train);
   const FieldFlags flags(*train_app);
   ConfigCommand config;

@@ -3,6 +3,7 @@
 #ifndef THINWIRE_CLI_TRAIN_COMMAND_H_
 #define THINWIRE_CLI_TRAIN_COMMAND_H_
 
+#include <cstdint>
 #include <ostream>
 #include <string>
 
@@ -19,6 +20,9 @@ struct TrainCommand {
   std::string bin_dir;      // folder of the server and worker programs; empty: see FindPrograms()
   std::string self;         // path of the thinwire program
   std::string temp_parent;  // folder in which the run creates its private folder
+  std::string state_dir;    // folder of the servers' state; empty: a folder in the private folder
+  bool resume = false;      // goes on with the run in `state_dir`
+  uint32_t restarts = 3;    // the largest number of processes that are started again
   bool verbose = false;     // shows all settings of the job at the start
 };
 
