@@ -92,9 +92,10 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
       ->type_name("DIR")
       ->envname("THINWIRE_STATE_DIR");
   train
-      ->add_flag("--resume", command.resume,
-                 "Goes on with the run in --state_dir. The job must be the same, except for the task "
-                 "(such as --epochs)")
+      ->add_flag(
+          "--resume", command.resume,
+          "Goes on with the run in --state_dir. The job must be the same, except for the task "
+          "(such as --epochs)")
       ->envname("THINWIRE_RESUME");
   train
       ->add_option("--restarts", command.restarts,
