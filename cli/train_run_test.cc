@@ -71,9 +71,9 @@ TEST_F(TrainRunTest, TheRunSucceedsWhenAllWorkersAreDone) {
 }
 
 TEST_F(TrainRunTest, AWorkerThatDivergedStopsTheOthers) {
-  // Worker 1 trains until it is stopped.
+  // Worker 1 trains until it is stopped. Worker 0 ends by itself.
   const std::string worker =
-      "[ \"$n\" = 1 ] && trap 'exit 75' TERM && while :; do sleep 0.05; done; "
+      "[ \"$n\" = 1 ] && trap 'exit 75' TERM && while :; do sleep 0.05; done; trap '' TERM; "
       "echo '{\"worker\":0,\"done\":{\"left_early\":true,"
       "\"diverged\":\"the loss of step 7 is not finite\"}}'; exit 65";
   EXPECT_EQ(Run(kServer, worker), ExitCode::kDiverged);
@@ -428,7 +428,7 @@ TEST_F(RestartTest, ASignalEndsTheWaitForADelayedRestart) {
 
 TEST_F(RestartTest, AfterDivergenceNothingIsStartedAgain) {
   const std::string worker =
-      "[ \"$n\" = 1 ] && trap 'kill -9 $$' TERM && while :; do sleep 0.05; done; " +
+      "[ \"$n\" = 1 ] && trap 'kill -9 $$' TERM && while :; do sleep 0.05; done; trap '' TERM; " +
       AwaitStarts("worker1", 1) +
       "echo '{\"worker\":0,\"done\":{\"left_early\":true,"
       "\"diverged\":\"the loss of step 7 is not finite\"}}'; exit 65";
@@ -473,7 +473,7 @@ TEST_F(ResumeTest, AResumedRunThatWasFinishedSaysSo) {
 
 TEST_F(ResumeTest, AServerWithoutAnAnswerEndsAResumedRunBeforeItsWorkersStart) {
   setting_.resume = true;
-  EXPECT_EQ(Run(kServer, kDone), ExitCode::kUnavailable);
+  EXPECT_EQ(Run(kServer, kDone), ExitCode::kUnavailable) << messages_.str();
   EXPECT_THAT(run_->result().problems, SizeIs(1));
   EXPECT_EQ(run_->result().record.CountOf(State::kStarting), 2);
 }
