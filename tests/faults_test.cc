@@ -111,18 +111,19 @@ class FaultsTest : public testing::Test {
   std::vector<std::string> addresses_;
 };
 
-TEST_F(FaultsTest, SyncContinuesWithoutAKilledWorker) { OthersFinishWithoutWorkerOne({}); }
+TEST_F(FaultsTest, Promise1SyncContinuesWithoutAKilledWorker) { OthersFinishWithoutWorkerOne({}); }
 
-TEST_F(FaultsTest, BackupContinuesWithoutAKilledWorker) {
-  OthersFinishWithoutWorkerOne({.mode = "mode: backup backup: 1"});
-}
-
-TEST_F(FaultsTest, SspContinuesWithoutAKilledWorker) {
+TEST_F(FaultsTest, Promise1SspContinuesWithoutAKilledWorker) {
   OthersFinishWithoutWorkerOne({.mode = "mode: ssp slack: 2"});
 }
 
-TEST_F(FaultsTest, AsyncContinuesWithoutAKilledWorker) {
-  OthersFinishWithoutWorkerOne({.mode = "mode: async"});
+// The others finish long before the lease of worker 1 expires, so they do not wait for it.
+TEST_F(FaultsTest, Promise1BackupContinuesAtOnceWithoutAKilledWorker) {
+  OthersFinishWithoutWorkerOne({.mode = "mode: backup backup: 1", .lease_seconds = 600});
+}
+
+TEST_F(FaultsTest, Promise1AsyncContinuesAtOnceWithoutAKilledWorker) {
+  OthersFinishWithoutWorkerOne({.mode = "mode: async", .lease_seconds = 600});
 }
 
 TEST_F(FaultsTest, WaitingMessageNamesTheMissingWorker) {

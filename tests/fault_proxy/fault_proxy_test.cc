@@ -41,11 +41,11 @@ class EchoServer {
     return absl::StrCat("127.0.0.1:", acceptor_.local_endpoint().port());
   }
 
-  // Blocks until at least COUNT bytes were echoed.
+  // Blocks until at least COUNT bytes were received.
   void WaitForBytes(size_t count) {
     absl::MutexLock lock(&mu_);
-    const auto echoed = [&] { return echoed_bytes_ >= count; };
-    mu_.Await(absl::Condition(&echoed));
+    const auto received = [&] { return received_bytes_ >= count; };
+    mu_.Await(absl::Condition(&received));
   }
   // Blocks until at least COUNT connections have ended.
   void WaitForEnds(size_t count) {
@@ -53,9 +53,9 @@ class EchoServer {
     const auto ended = [&] { return end_count_ >= count; };
     mu_.Await(absl::Condition(&ended));
   }
-  size_t echoed_bytes() {
+  size_t received_bytes() {
     absl::MutexLock lock(&mu_);
-    return echoed_bytes_;
+    return received_bytes_;
   }
   size_t end_count() {
     absl::MutexLock lock(&mu_);
@@ -81,20 +81,18 @@ class EchoServer {
     peer->socket.async_read_some(boost::asio::buffer(peer->buffer),
                                  [this, peer](error_code error, size_t size) {
                                    if (error) return CountEnd();
+                                   {
+                                     absl::MutexLock lock(&mu_);
+                                     received_bytes_ += size;
+                                   }
                                    Reply(peer, size);
                                  });
   }
 
   void Reply(const std::shared_ptr<Peer>& peer, size_t size) {
-    boost::asio::async_write(peer->socket, boost::asio::buffer(peer->buffer, size),
-                             [this, peer](error_code error, size_t size) {
-                               if (error) return CountEnd();
-                               {
-                                 absl::MutexLock lock(&mu_);
-                                 echoed_bytes_ += size;
-                               }
-                               Echo(peer);
-                             });
+    boost::asio::async_write(
+        peer->socket, boost::asio::buffer(peer->buffer, size),
+        [this, peer](error_code error, size_t) { error ? CountEnd() : Echo(peer); });
   }
 
   void CountEnd() {
@@ -105,7 +103,7 @@ class EchoServer {
   boost::asio::io_context io_;
   tcp::acceptor acceptor_;
   absl::Mutex mu_;  // guards the counts
-  size_t echoed_bytes_ = 0;
+  size_t received_bytes_ = 0;
   size_t end_count_ = 0;
   std::thread thread_;
 };
@@ -204,7 +202,7 @@ TEST_F(FaultProxyTest, LatencyDelaysBytes) {
   TestConnection client(slow->address());
   client.Send("a");
   LetOtherBytesPass(fast->address());
-  EXPECT_EQ(server_.echoed_bytes(), 5);
+  EXPECT_EQ(server_.received_bytes(), 5);
   EXPECT_EQ(slow->Command("latency 0s"), absl::OkStatus());
   EXPECT_EQ(client.Receive(1), "a");
 }
@@ -215,7 +213,7 @@ TEST_F(FaultProxyTest, BandwidthLimitsBytes) {
   TestConnection client(slow->address());
   client.Send(std::string(100000, 'a'));  // takes 800 s
   LetOtherBytesPass(fast->address());
-  EXPECT_LT(server_.echoed_bytes(), 100000);
+  EXPECT_LT(server_.received_bytes(), 100000);
   EXPECT_EQ(slow->Command("bandwidth unlimited"), absl::OkStatus());
   EXPECT_EQ(client.Receive(100000), std::string(100000, 'a'));
 }
@@ -225,7 +223,7 @@ TEST_F(FaultProxyTest, ABusyConnectionDoesNotBlockAnother) {
   TestConnection busy(proxy->address());
   const size_t queued = busy.SendUntilFull();
   LetOtherBytesPass(proxy->address());
-  EXPECT_LT(server_.echoed_bytes(), queued);
+  EXPECT_LT(server_.received_bytes(), queued);
 }
 
 TEST_F(FaultProxyTest, ACutUpHoldsBytesToTheTarget) {
@@ -237,7 +235,7 @@ TEST_F(FaultProxyTest, ACutUpHoldsBytesToTheTarget) {
   EXPECT_EQ(cut->Command("cut up"), absl::OkStatus());
   client.Send("2");
   LetOtherBytesPass(whole->address());
-  EXPECT_EQ(server_.echoed_bytes(), 6);
+  EXPECT_EQ(server_.received_bytes(), 6);
   EXPECT_EQ(cut->Command("restore"), absl::OkStatus());
   EXPECT_EQ(client.Receive(1), "2");
 }
@@ -270,7 +268,7 @@ TEST_F(FaultProxyTest, ACutHoldsNewConnectionsAndEnds) {
   LetOtherBytesPass(whole->address());
   server_.WaitForEnds(1);  // the connection of LetOtherBytesPass
   EXPECT_EQ(server_.end_count(), 1);
-  EXPECT_EQ(server_.echoed_bytes(), 6);
+  EXPECT_EQ(server_.received_bytes(), 6);
   EXPECT_EQ(cut->Command("restore"), absl::OkStatus());
   EXPECT_EQ(beginning.Receive(1), "2");
   server_.WaitForEnds(2);
@@ -322,7 +320,7 @@ TEST_F(FaultProxyTest, HalfOpenConnectionsAreSilentUntilTheyAreReset) {
   fresh.Send(more);
   old.Send(more);
   LetOtherBytesPass(whole->address());
-  EXPECT_EQ(server_.echoed_bytes(), 6);
+  EXPECT_EQ(server_.received_bytes(), 6);
   EXPECT_EQ(proxy->Command("restore"), absl::OkStatus());
   for (TestConnection* connection : {&old, &fresh}) {
     EXPECT_EQ(connection->Receive(1), "");

@@ -1,12 +1,13 @@
 #!/bin/bash
 # Fuzzes the code that reads bytes from peers. Builds each target with clang, libFuzzer, ASan and UBSan, and runs each
-# target on RUNS inputs (default: 1,000,000). Requires clang++. The ordinary test payload_input_test makes the same
-# checks on the seed inputs without clang.
+# target on RUNS inputs (default: 1,000,000), but for at most SECONDS (default: no limit). Requires clang++. The ordinary
+# test payload_input_test makes the same checks on the seed inputs without clang.
 #
-#   tests/fuzz/run.sh [RUNS]
+#   tests/fuzz/run.sh [RUNS [SECONDS]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 runs=${1:-1000000}
+seconds=${2:-0}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
@@ -30,7 +31,7 @@ fuzz() {
   "$clang" "${flags[@]}" "${@:4}" -fsanitize=fuzzer "$3" "${objects[@]}" "${libs[@]}" \
     -o "$work/fuzz"
   mkdir -p "$work/seeds/$1"
-  "$work/fuzz" -runs="$runs" -max_len="$2" -seed=1 -print_final_stats=1 "$work/seeds/$1" \
+  "$work/fuzz" -runs="$runs" -max_total_time="$seconds" -max_len="$2" -seed=1 -print_final_stats=1 "$work/seeds/$1" \
     2> "$work/log" || { cat "$work/log"; exit 1; }
   echo "fuzz $1 $(grep 'DONE' "$work/log" | tr -s '\t ' ' ')"
 }
