@@ -2,10 +2,11 @@
 
     chaos --server SERVER --worker WORKER --proxy FAULT_PROXY [--seconds 30] [--seed 1] [--kill_servers]
 
-Runs one job after another until SECONDS have passed. In each job, workers are killed (kill -9) and started again, workers
-and servers are suspended (SIGSTOP), connections are cut, reset and slowed down. Then all faults end, and every worker must
-finish with exit code 0. The parameters must be finite, the test accuracy usual, and no accepted gradient may exceed the
-staleness bound of its mode. The last line is the result. Job number N uses seed SEED + N, so this command repeats a failure:
+Runs one job after another until SECONDS have passed. In each job, workers are killed (kill -9) and started again,
+workers and servers are suspended (SIGSTOP), connections are cut, reset and slowed down. Then all faults end, and every
+worker must finish with exit code 0. The parameters must be finite, the test accuracy usual, and no accepted gradient
+may exceed the staleness bound of its mode. The last line is the result. Job number N uses seed SEED + N, so this
+command repeats a failure:
 
     bazel run //tests:chaos -- --seconds 1 --seed SEED_OF_THE_JOB
 
@@ -54,6 +55,7 @@ class Program:
 
     def __init__(self, folder, name, arguments, commands=False):
         self.name = name
+        self.killed = False  # by a fault
         self.output_file = os.path.join(folder, f"{name}.out")
         self.log_file = os.path.join(folder, f"{name}.log")
         with open(self.output_file, "a", encoding="utf-8") as output, open(self.log_file, "a", encoding="utf-8") as log:
@@ -113,7 +115,7 @@ class Cluster:
             program.signal(signal.SIGCONT)
             program.signal(signal.SIGKILL)
             program.process.wait()
-        if kind is Failed:
+        if kind is not None:
             for program in [*self.servers, *self.workers]:
                 if program is not None:
                     print(f"--- {program.name}: exit code {program.process.returncode}\n{program.log()[-2000:]}"
@@ -125,7 +127,8 @@ class Cluster:
         self.job = os.path.join(self.folder, "job.textproto")
         with open(self.job, "w", encoding="utf-8") as file:
             file.write(f'name: "chaos" servers: {SERVERS} silence_seconds: 20 {durability} '
-                       f"consistency {{ {MODES[self.mode]} workers: {WORKERS} lease_seconds: 2 start_timeout_seconds: 60 }} "
+                       f"consistency {{ {MODES[self.mode]} workers: {WORKERS} lease_seconds: 2 "
+                       "start_timeout_seconds: 60 } "
                        "optimization { learning_rate: 0.02 } "
                        "task { model: softmax train_examples: 3000 test_examples: 500 batch_size: 50 epochs: 18 }")
         for number in reversed(range(SERVERS)):
@@ -186,7 +189,7 @@ class Cluster:
                 program.killed = True
 
         def restart():
-            if getattr(program, "killed", False):
+            if program.killed:
                 self.start_server(server) if fault == "kill_server" else self.start_worker(worker)
 
         begin, end = {
@@ -195,7 +198,8 @@ class Cluster:
             "stop_worker": (lambda: program.signal(signal.SIGSTOP), lambda: program.signal(signal.SIGCONT)),
             "stop_server": (lambda: program.signal(signal.SIGSTOP), lambda: program.signal(signal.SIGCONT)),
             "cut": (lambda: tell(cut), lambda: tell("restore")),
-            "slow": (lambda: tell("latency 100ms", "bandwidth 2Mbit"), lambda: tell("latency 0s", "bandwidth unlimited")),
+            "slow": (lambda: tell("latency 100ms", "bandwidth 2Mbit"),
+                     lambda: tell("latency 0s", "bandwidth unlimited")),
             "reset": (lambda: tell("reset"), lambda: None),
         }[fault]
         begin()
@@ -212,7 +216,7 @@ class Cluster:
         """Raises Failed if a process ended by itself with an error."""
         for program in [*self.servers, *self.workers]:
             code = program.process.poll()
-            if code is None or getattr(program, "killed", False) or (code == 0 and program in self.workers):
+            if code is None or program.killed or (code == 0 and program in self.workers):
                 continue
             raise Failed(f"{program.name} ended with code {code}")
 
@@ -311,12 +315,14 @@ def main():
                 print(f"seed {seed}, mode {cluster.mode}, faults {cluster.counts}: {failure}", flush=True)
                 print(f"chaos: failed; repeat it with: --seconds 1 --seed {seed}")
                 raise
-        print(f"seed {seed}: mode {cluster.mode}, {pushes} pushes, accuracy {accuracies}, faults {cluster.counts}", flush=True)
+        print(f"seed {seed}: mode {cluster.mode}, {pushes} pushes, accuracy {accuracies}, faults {cluster.counts}",
+              flush=True)
         job_count += 1
         fault_count += sum(cluster.counts.values())
     if fault_count == 0:
         sys.exit("chaos: failed: no fault was injected")
-    print(f"chaos: passed; {job_count} jobs, {fault_count} faults, seeds {options.seed} to {options.seed + job_count - 1}")
+    last = options.seed + job_count - 1
+    print(f"chaos: passed; {job_count} jobs, {fault_count} faults, seeds {options.seed} to {last}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@
 # SEED is the first seed of the simulation, the live server and the chaos (default: the time in seconds), so each night
 # tests other runs. --chaos_flags passes more flags to tests/chaos.py, such as --chaos_flags --kill_servers.
 set -u
-cd "$(dirname "$(readlink -f "$0")")/.."
+cd "$(dirname "$(readlink -f "$0")")/.." || exit
 
 seeds=10000
 fuzz_seconds=60

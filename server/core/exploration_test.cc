@@ -33,7 +33,7 @@ void Explore(const ExplorationOptions& options, size_t least_states) {
 }
 
 TEST(ExplorationTest, SyncSurvivesACrashDuringTheStart) {
-  Explore(Starting(Rule::Sync(3), {.crashes = 1}), 200000);
+  Explore(Starting(Rule::Sync(3), {.crashes = 1}), 170000);
 }
 
 TEST(ExplorationTest, SyncSurvivesACrashAndARepeatedMessage) {
@@ -41,43 +41,43 @@ TEST(ExplorationTest, SyncSurvivesACrashAndARepeatedMessage) {
 }
 
 TEST(ExplorationTest, SyncSurvivesALostReplyAndAnExpiredLease) {
-  Explore(Training(Rule::Sync(3), {.losses = 1, .expiries = 1}), 1000);
+  Explore(Training(Rule::Sync(3), {.losses = 1, .expiries = 1}), 95000);
 }
 
 TEST(ExplorationTest, OrderedSyncSurvivesACrash) {
-  Explore(Training(Rule::Sync(3, /*ordered_fold=*/true), {.crashes = 1}), 1000);
+  Explore(Training(Rule::Sync(3, /*ordered_fold=*/true), {.crashes = 1}), 50000);
 }
 
 TEST(ExplorationTest, BackupSurvivesACrashDuringTheStart) {
-  Explore(Starting(Rule::Backup(3, 1), {.crashes = 1}), 200000);
+  Explore(Starting(Rule::Backup(3, 1), {.crashes = 1}), 165000);
 }
 
 TEST(ExplorationTest, BackupSurvivesACrash) {
-  Explore(Training(Rule::Backup(3, 1), {.crashes = 1}), 300000);
+  Explore(Training(Rule::Backup(3, 1), {.crashes = 1}), 250000);
 }
 
 TEST(ExplorationTest, BackupSurvivesALostReplyAndARepeatedMessage) {
-  Explore(Training(Rule::Backup(3, 1), {.losses = 1, .repeats = 1}), 1000);
+  Explore(Training(Rule::Backup(3, 1), {.losses = 1, .repeats = 1}), 200000);
 }
 
 TEST(ExplorationTest, BackupSurvivesAnExpiredLease) {
-  Explore(Training(Rule::Backup(3, 1), {.expiries = 1}), 1000);
+  Explore(Training(Rule::Backup(3, 1), {.expiries = 1}), 55000);
 }
 
 TEST(ExplorationTest, SspSurvivesACrashDuringTheStart) {
-  Explore(Starting(Rule::Ssp(3, 1), {.crashes = 1}), 1000);
+  Explore(Starting(Rule::Ssp(3, 1), {.crashes = 1}), 135000);
 }
 
 TEST(ExplorationTest, SspSurvivesACrash) {
-  Explore(Training(Rule::Ssp(3, 1), {.crashes = 1}), 1000);
+  Explore(Training(Rule::Ssp(3, 1), {.crashes = 1}), 90000);
 }
 
 TEST(ExplorationTest, SspSurvivesALostReplyAndAnExpiredLease) {
-  Explore(Training(Rule::Ssp(3, 1), {.losses = 1, .expiries = 1}), 1000);
+  Explore(Training(Rule::Ssp(3, 1), {.losses = 1, .expiries = 1}), 135000);
 }
 
 TEST(ExplorationTest, AsyncSurvivesACrashAndARepeatedMessage) {
-  Explore(Training(Rule::Async(3), {.crashes = 1, .repeats = 1}), 1000);
+  Explore(Training(Rule::Async(3), {.crashes = 1, .repeats = 1}), 240000);
 }
 
 }  // namespace
