@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fuzzes the code that reads bytes from peers. Builds each target with clang, libFuzzer, ASan and UBSan, and runs each
-# target on RUNS inputs (default: 1,000,000), but for at most SECONDS (default: no limit). Requires clang++. The ordinary
-# test payload_input_test makes the same checks on the seed inputs without clang.
+# target on RUNS inputs (default: 1,000,000). A target ends earlier after SECONDS (default: 0, no limit). Requires
+# clang++. The ordinary test payload_input_test makes the same checks on the seed inputs without clang.
 #
 #   tests/fuzz/run.sh [RUNS [SECONDS]]
 set -euo pipefail
