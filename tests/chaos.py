@@ -3,10 +3,10 @@
     chaos --server SERVER --worker WORKER --proxy FAULT_PROXY [--seconds 30] [--seed 1] [--kill_servers]
 
 Runs one job after another until SECONDS have passed. In each job, workers are killed (kill -9) and started again,
-workers and servers are suspended (SIGSTOP), connections are cut, reset and slowed down. Then all faults end, and every
-worker must finish with exit code 0. The parameters must be finite, the test accuracy usual, and no accepted gradient
-may exceed the staleness bound of its mode. The last line is the result. Job number N uses seed SEED + N, so this
-command repeats a failure:
+workers and servers are suspended (SIGSTOP), and connections are cut, half-open, reset and slowed down. Then all faults
+end, and every worker must finish with exit code 0. The parameters must be finite, the test accuracy usual, and no
+accepted gradient may exceed the staleness bound of its mode. The last line is the result. Job number N uses seed
+SEED + N, so this command repeats a failure:
 
     bazel run //tests:chaos -- --seconds 1 --seed SEED_OF_THE_JOB
 
@@ -165,7 +165,7 @@ class Cluster:
 
     def inject(self):
         """Begins a random fault. Returns (seconds, function): the fault's duration and the function that ends it."""
-        faults = ["kill_worker", "stop_worker", "stop_server", "cut", "slow", "reset"]
+        faults = ["kill_worker", "stop_worker", "stop_server", "cut", "half_open", "slow", "reset"]
         if self.options.kill_servers:
             faults += ["kill_server"] * 2
         fault = self.random.choice(faults)
@@ -198,6 +198,7 @@ class Cluster:
             "stop_worker": (lambda: program.signal(signal.SIGSTOP), lambda: program.signal(signal.SIGCONT)),
             "stop_server": (lambda: program.signal(signal.SIGSTOP), lambda: program.signal(signal.SIGCONT)),
             "cut": (lambda: tell(cut), lambda: tell("restore")),
+            "half_open": (lambda: tell("half-open"), lambda: tell("restore")),
             "slow": (lambda: tell("latency 100ms", "bandwidth 2Mbit"),
                      lambda: tell("latency 0s", "bandwidth unlimited")),
             "reset": (lambda: tell("reset"), lambda: None),

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs the tests that take too long for test.sh. Prints one line per part at the end, and exits with 1 if a part failed.
 #
-#   sim      simulated clusters with faults, SEEDS of them in each mode        about 5 minutes
-#   fuzz     every fuzz target, FUZZ_SECONDS each; requires clang++            about 15 minutes
-#   server   malformed messages at a live server, SERVER_SECONDS               2 minutes
-#   chaos    real processes with faults, CHAOS_SECONDS                         3 minutes
+#   sim        simulated clusters with faults, SEEDS of them in each mode        about 5 minutes
+#   fuzz       every fuzz target, FUZZ_SECONDS each; requires clang++            about 15 minutes
+#   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
+#   promises   tests/promises_test.cc with long faults                           about 4 minutes
+#   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #
@@ -61,9 +62,16 @@ fuzz() {
   echo "$fuzz_seconds s for each of $(grep -c '^fuzz ' "$logs/fuzz") targets"
 }
 
+promises() {
+  bazel test //tests:promises_test --test_output=all --nocache_test_results --test_timeout=3600 \
+    --test_env=THINWIRE_LONG_FAULTS=1 || return 1
+  echo "long faults"
+}
+
 part sim sim
 part fuzz fuzz
 part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"
+part promises promises
 # shellcheck disable=SC2086  # the flags are words
 part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" $chaos_flags
 echo

@@ -1,11 +1,13 @@
 // Tests promises of docs/testing.md with real processes behind fault proxies. The number in a name
-// is the number of the promise. faults_test.cc has further tests of promise 1.
+// is the number of the promise. faults_test.cc has the tests of promise 1. If the environment
+// variable THINWIRE_LONG_FAULTS is set, the faults of promises 3 and 4 last several times as long.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +24,8 @@
 
 namespace thinwire {
 namespace {
+
+bool LongFaults() { return std::getenv("THINWIRE_LONG_FAULTS") != nullptr; }
 
 struct Setting {
   std::string mode = "mode: sync";
@@ -112,18 +116,18 @@ class PromisesTest : public testing::Test {
   std::vector<std::unique_ptr<ProxyThread>> proxies_;
 };
 
-// Cuts workers 2 and 3 off until worker 0 has finished 50 more steps. In the modes that wait for
+// Cuts workers 2 and 3 off until worker 0 has finished 50 (long faults: 500) more steps. In the modes that wait for
 // live workers, this takes longer than a lease. Expects that all workers finish, and that no
 // accepted gradient exceeds MAX_STALENESS.
 void PromisesTest::HalfOfTheWorkersAreCutOff(const std::string& mode, uint64_t max_staleness) {
-  const Setting job{.mode = mode, .epochs = 16};
+  const Setting job{.mode = mode, .epochs = LongFaults() ? 60u : 16u};
   StartServers(job);
   for (uint32_t w = 0; w < job.workers; ++w) StartWorker(job, w, /*through_proxies=*/w >= 2);
   WaitForStep(2, 5);
   WaitForStep(3, 5);
   const uint64_t step = WaitForStep(0, 5);
   CommandProxies("cut both");
-  WaitForStep(0, step + 50);
+  WaitForStep(0, step + (LongFaults() ? 500 : 50));
   CommandProxies("restore");
   for (uint32_t w = 0; w < job.workers; ++w) ExpectDone(w);
   uint64_t accepted = 0;
@@ -161,7 +165,8 @@ TEST_F(PromisesTest, Promise3NoLeaseExpiresWhileAServerIsSuspended) {
   for (uint32_t w = 0; w < job.workers; ++w) StartWorker(job, w, /*through_proxies=*/false);
   WaitForStep(0, 5);
   daemons_.Signal("server1", SIGSTOP);
-  absl::SleepFor(absl::Seconds(5));  // the duration of the fault: longer than a lease
+  // The duration of the fault. It is longer than a lease.
+  absl::SleepFor(absl::Seconds(LongFaults() ? 30 : 5));
   daemons_.Signal("server1", SIGCONT);
   for (uint32_t w = 0; w < job.workers; ++w) ExpectDone(w);
   EXPECT_EQ(LeaseExpirations(), 0);

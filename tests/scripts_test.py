@@ -63,17 +63,18 @@ class ScriptsTest(unittest.TestCase):
     def test_nightly_ends_with_one_line_per_part(self):
         code, output = self.nightly('echo "chaos: $*"', ["--seeds", "12", "--seed", "5", "--fuzz_seconds", "3"])
         self.assertEqual(code, 0, output)
-        lines = output.splitlines()[-4:]
+        lines = output.splitlines()[-5:]
         for line, expected in zip(lines, (r"sim: passed, \d+ s: 12 seeds in each mode, from 5",
                                           r"fuzz: passed, \d+ s: 3 s for each of 2 targets",
                                           r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
+                                          r"promises: passed, \d+ s: long faults",
                                           r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5")):
             self.assertRegex(line, f"^{expected}$")
 
     def test_nightly_fails_if_a_part_fails(self):
         code, output = self.nightly('case "$*" in *live_server*) echo "the server ended"; exit 3 ;; esac')
         self.assertEqual(code, 1)
-        self.assertRegex(output.splitlines()[-2], r"^server: FAILED, log .*/server, \d+ s: the server ended$")
+        self.assertRegex(output.splitlines()[-3], r"^server: FAILED, log .*/server, \d+ s: the server ended$")
         self.assertEqual(self.nightly("", ["--explode", "1"])[0], 64)
 
 
