@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "common/spec/rule.h"
+#include "server/core/effects.h"
 #include "server/core/testing/shard_states.h"
 
 namespace thinwire {

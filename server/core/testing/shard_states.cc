@@ -1,9 +1,13 @@
 #include "server/core/testing/shard_states.h"
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/ids.h"
+#include "server/core/testing/event_trace.h"
 
 namespace thinwire {
 namespace {
