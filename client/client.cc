@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/encode/codec_tuner.h"
 #include "client/encode/push_encoder.h"
 #include "client/encode/residual_file.h"
@@ -13,6 +14,7 @@
 #include "client/replica/replica.h"
 #include "client/transport/event_loop.h"
 #include "client/transport/join_leave.h"
+#include "client/transport/read_masters.h"
 #include "client/transport/stop_signal.h"
 #include "common/status_macros.h"
 #include "common/value_hash.h"
@@ -249,6 +251,26 @@ absl::Status Client::Leave() {
   const absl::Status left =
       client::LeaveServers(transport_, clock_, *stop_, patience, std::move(servers), request);
   return failure.ok() ? left : failure;
+}
+
+absl::Status Client::WaitUntilAlone() {
+  // A failure and Stop do not end the wait for a heartbeat, so each wait is short.
+  while (!report_->WaitUntilAlone(options_.worker, options_.server_count,
+                                  options_.heartbeat_interval)) {
+    RETURN_IF_ERROR(progress_->failure());
+    if (stop_->is_set()) return absl::CancelledError("stopped while waiting for other workers");
+    const std::vector<WorkerId> others = report_->LiveExcept(options_.worker);
+    if (others.empty()) continue;  // some server has not answered a heartbeat yet
+    report_->set_waiting(absl::StrCat("waits until worker", others.size() == 1 ? " " : "s ",
+                                      absl::StrJoin(others, ", ", absl::StreamFormatter()),
+                                      others.size() == 1 ? " has left" : " have left"));
+  }
+  report_->set_waiting("");
+  return progress_->failure();
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> Client::ReadMasters() {
+  return client::ReadMasters(transport_, clock_, stop_, options_.silence, partition_);
 }
 
 std::span<float> Client::replica(uint32_t tensor) { return replica_->tensor(tensor); }

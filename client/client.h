@@ -14,6 +14,7 @@
 //     step = client->NextStep();       // step + 1; a larger step if a push was late
 //   }
 //   client->Leave();
+//   client->ReadMasters();            // optional: the exact final parameters
 //
 // With a Device, gradients and the replica are in the device's memory; only messages are in the
 // host's memory. Work that is launched on the device after WaitTensor returns may read the tensor's
@@ -150,6 +151,18 @@ class Client {
   // the error of a server that could not be left. REQUIRES: between BeginStep and NextStep, called
   // only after an error.
   absl::Status Leave();
+
+  // Blocks until every server reports that no other worker is live: the others have left, or their
+  // leases have expired. waiting() names the other workers meanwhile. Errors: those of
+  // WaitTensor. REQUIRES: Join has succeeded; not called between BeginStep and NextStep.
+  absl::Status WaitUntilAlone();
+  // Reads the exact fp32 parameters from the servers, as one row-major array per tensor. After the
+  // Leave of the last live worker they are final. Before Leave, in mode sync they are those of one
+  // step if WaitAll has returned and BeginStep has not been called since: no round closes without
+  // this worker's pushes. In the other modes the shards may be at different versions. Errors: those
+  // of the first server that does not answer for `silence`; DataLoss if a value is missing or
+  // arrives twice; Cancelled after Stop. REQUIRES: not called between BeginStep and NextStep.
+  absl::StatusOr<std::vector<std::vector<float>>> ReadMasters();
 
   // Returns the workers with valid leases, from the last heartbeat reply of server 0; empty before
   // Join. Thread-safe.

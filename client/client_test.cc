@@ -115,6 +115,68 @@ TEST_F(ClientTest, ParametersEqualAPlainComputation) {
   EXPECT_EQ(servers_[1]->leave_count(), 1);
 }
 
+TEST_F(ClientTest, TheMastersOfAllServersCanBeReadAfterLeave) {
+  Make({});
+  Step step = *Join();
+  const auto gradients = Values(1, 0.125);
+  ASSERT_TRUE(Train(step, gradients).ok());
+  ASSERT_TRUE(client_->Leave().ok());
+  const auto masters = client_->ReadMasters();
+  ASSERT_TRUE(masters.ok()) << masters.status();
+  ASSERT_EQ(masters->size(), initial_.size());
+  for (size_t t = 0; t < initial_.size(); ++t) {
+    ASSERT_EQ((*masters)[t].size(), initial_[t].size());
+    for (size_t v = 0; v < initial_[t].size(); ++v) {
+      ASSERT_EQ((*masters)[t][v], initial_[t][v] - gradients[t][v]) << t << " " << v;
+    }
+  }
+}
+
+TEST_F(ClientTest, AWorkerIsAloneWhenNoServerReportsAnother) {
+  servers_[0]->set_others({WorkerId{3}});
+  servers_[1]->set_others({WorkerId{3}, WorkerId{5}});
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  ASSERT_TRUE(client_->WaitAll().ok());
+  absl::Notification alone;
+  std::thread waiter([&] {
+    EXPECT_EQ(client_->WaitUntilAlone(), absl::OkStatus());
+    alone.Notify();
+  });
+  while (client_->waiting() != "waits until workers 3, 5 have left") std::this_thread::yield();
+  servers_[0]->set_others({});
+  servers_[1]->set_others({WorkerId{5}});
+  while (client_->waiting() != "waits until worker 5 has left") std::this_thread::yield();
+  EXPECT_FALSE(alone.HasBeenNotified());
+  servers_[1]->set_others({});
+  waiter.join();
+  EXPECT_EQ(client_->waiting(), "");
+}
+
+TEST_F(ClientTest, AStopEndsTheWaitForOtherWorkers) {
+  servers_[0]->set_others({WorkerId{3}});
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  std::thread stopper([&] {
+    while (client_->waiting().empty()) std::this_thread::yield();
+    client_->Stop();
+  });
+  EXPECT_TRUE(absl::IsCancelled(client_->WaitUntilAlone()));
+  stopper.join();
+}
+
+TEST_F(ClientTest, AFailureEndsTheWaitForOtherWorkers) {
+  servers_[0]->set_others({WorkerId{3}});
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  std::thread other([&] {
+    while (client_->waiting().empty()) std::this_thread::yield();
+    servers_[0]->Fence();
+  });
+  EXPECT_TRUE(absl::IsAborted(client_->WaitUntilAlone()));
+  other.join();
+}
+
 TEST_F(ClientTest, ServersKeepTheirValuesOverInitialOnes) {
   const ShardId shard{0};
   const std::vector<float> values(partition_.value_count(shard), 7.5f);
@@ -330,6 +392,7 @@ class TimeoutTransport final : public Transport {
   void Heartbeat(ServerId, const HeartbeatRequest&, absl::Duration, Done<HeartbeatReply>) override {
   }
   void Leave(ServerId, const LeaveRequest&, absl::Duration, Done<LeaveReply>) override {}
+  void Masters(ServerId, absl::Duration, Done<std::vector<MastersChunk>>) override {}
 
   absl::Duration join_timeout;
 };

@@ -271,10 +271,9 @@ void ServerLink::CheckHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatR
     resumed_.reset();
     SendQueued();
   }
-  if (server_ != ServerId{0}) return;  // only server 0, the lead, knows all live workers
   std::vector<WorkerId> live;
   for (const uint32_t worker : reply->live()) live.push_back(WorkerId{worker});
-  parts_.report.set_live(std::move(live));
+  parts_.report.set_live(server_, std::move(live));
 }
 
 }  // namespace thinwire::client

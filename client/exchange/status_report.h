@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "client/options/client_options.h"
 #include "common/ids.h"
 #include "proto/counters.h"
@@ -55,9 +56,10 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     counters_.Add(field_number, n);
   }
-  void set_live(std::vector<WorkerId> live) {
+  // Records the workers that SERVER reports as live, ascending.
+  void set_live(ServerId server, std::vector<WorkerId> live) {
     absl::MutexLock lock(&mu_);
-    live_ = std::move(live);
+    live_[server] = std::move(live);
   }
   void set_choices(std::vector<GroupCodec> choices) {
     absl::MutexLock lock(&mu_);
@@ -74,10 +76,17 @@ class StatusReport {
     counters_.CopyTo(counters);
     return counters;
   }
+  // Returns the live workers that server 0 has reported. Only server 0 knows all live workers.
   std::vector<WorkerId> live() const {
     absl::MutexLock lock(&mu_);
-    return live_;
+    const auto lead = live_.find(ServerId{0});
+    return lead == live_.end() ? std::vector<WorkerId>() : lead->second;
   }
+  // Returns the workers except WORKER that any server has reported as live, ascending.
+  std::vector<WorkerId> LiveExcept(WorkerId worker) const;
+  // Blocks until each of SERVER_COUNT servers has reported live workers, and none except WORKER.
+  // Returns false if TIMEOUT passes first.
+  bool WaitUntilAlone(WorkerId worker, uint32_t server_count, absl::Duration timeout) const;
   std::vector<GroupCodec> choices() const {
     absl::MutexLock lock(&mu_);
     return choices_;
@@ -88,9 +97,12 @@ class StatusReport {
   }
 
  private:
+  std::vector<WorkerId> LiveExceptLocked(WorkerId worker) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+
   mutable absl::Mutex mu_;
   CounterArray counters_ ABSL_GUARDED_BY(mu_){*WorkerCounters::descriptor()};
-  std::vector<WorkerId> live_ ABSL_GUARDED_BY(mu_);
+  // The live workers that each server has reported last.
+  std::map<ServerId, std::vector<WorkerId>> live_ ABSL_GUARDED_BY(mu_);
   std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);
 };

@@ -56,6 +56,11 @@ void FakeServer::Fence() {
   fenced_ = true;
 }
 
+void FakeServer::set_others(std::vector<WorkerId> workers) {
+  absl::MutexLock lock(&mu_);
+  others_ = std::move(workers);
+}
+
 void FakeServer::set_lease_seconds(double lease_seconds) {
   absl::MutexLock lock(&mu_);
   lease_seconds_ = lease_seconds;
@@ -224,6 +229,7 @@ absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& req
   reply.set_epoch(epoch_.value);
   reply.set_fenced(fenced_);
   reply.add_live(request.worker());
+  for (const WorkerId other : others_) reply.add_live(other.value);
   return reply;
 }
 
@@ -231,6 +237,22 @@ absl::StatusOr<LeaveReply> FakeServer::Leave(const LeaveRequest&) {
   absl::MutexLock lock(&mu_);
   ++leave_count_;
   return LeaveReply();
+}
+
+absl::StatusOr<std::vector<MastersChunk>> FakeServer::Masters() {
+  absl::MutexLock lock(&mu_);
+  std::vector<MastersChunk> chunks;
+  for (const auto& [number, shard] : shards_) {
+    uint64_t at = 0;
+    for (const Segment& segment : partition_.segments(number)) {
+      MastersChunk& chunk = chunks.emplace_back();
+      chunk.set_tensor(partition_.tensors()[segment.tensor].name);
+      chunk.set_offset(segment.offset);
+      chunk.set_values(shard.masters.data() + at, segment.count * sizeof(float));
+      at += segment.count;
+    }
+  }
+  return chunks;
 }
 
 }  // namespace thinwire

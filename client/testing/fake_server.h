@@ -37,6 +37,8 @@ class FakeServer final : public InProcessServer {
   // for WORKER.
   void HoldReads(std::vector<ShardId> shards, WorkerId worker);
   void ReleaseReads();
+  // From now on, replies to heartbeats list WORKERS as live beside the calling worker.
+  void set_others(std::vector<WorkerId> workers);
   // Simulates a restart of the server's process. EPOCH identifies the new process. Refuses frames
   // of workers that joined the previous process.
   void Restart(Epoch epoch);
@@ -63,6 +65,7 @@ class FakeServer final : public InProcessServer {
   absl::StatusOr<JoinReply> Join(const JoinRequest& request) override;
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override;
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override;
+  absl::StatusOr<std::vector<MastersChunk>> Masters() override;
 
  private:
   struct Shard {
@@ -91,6 +94,7 @@ class FakeServer final : public InProcessServer {
   std::vector<ReadEntry> held_reads_ ABSL_GUARDED_BY(mu_);
   Epoch epoch_ ABSL_GUARDED_BY(mu_) = Epoch{1};
   bool fenced_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<WorkerId> others_ ABSL_GUARDED_BY(mu_);
   double lease_seconds_ ABSL_GUARDED_BY(mu_) = 10;
   std::vector<PushEntry> pushes_ ABSL_GUARDED_BY(mu_);
   int seed_count_ ABSL_GUARDED_BY(mu_) = 0;
