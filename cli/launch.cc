@@ -54,14 +54,24 @@ std::vector<std::string> ServerCommand(const Programs& programs, const std::stri
 }
 
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
-                                       WorkerId worker, const std::vector<std::string>& addresses) {
-  return {programs.worker,
-          "--config",
-          job_file,
-          "--worker",
-          absl::StrCat(worker.value),
-          "--addresses",
-          absl::StrJoin(addresses, ",")};
+                                       WorkerId worker, const std::vector<std::string>& addresses,
+                                       const OutputFile& output) {
+  std::vector<std::string> command = {programs.worker,
+                                      "--config",
+                                      job_file,
+                                      "--worker",
+                                      absl::StrCat(worker.value),
+                                      "--addresses",
+                                      absl::StrJoin(addresses, ",")};
+  if (!output.path.empty()) {
+    command.insert(command.end(), {"--output", output.path, "--keep", output.keep});
+  }
+  return command;
+}
+
+std::vector<std::string> EvaluatorCommand(const Programs& programs, const std::string& job_file,
+                                          const std::string& model) {
+  return {programs.worker, "--config", job_file, "--evaluate", model};
 }
 
 std::string NameOf(ServerId server) { return absl::StrCat("server ", server.value); }

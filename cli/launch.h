@@ -16,6 +16,12 @@ struct Programs {
   std::string worker;
 };
 
+// The file of the trained model.
+struct OutputFile {
+  std::string path;           // empty: no model is written
+  std::string keep = "last";  // the parameters to write: last or best
+};
+
 // Finds the server and worker programs in the folder `bin_dir`, as server/server and worker/worker
 // (the layout of bazel-bin) or as server and worker. If `bin_dir` is empty, searches the folder of
 // the program `self`, then its parent folder. Errors: NotFound with the paths at which the missing
@@ -30,7 +36,11 @@ std::vector<std::string> ServerCommand(const Programs& programs, const std::stri
 // Returns the command line of a worker. `addresses` contains the address of every server, ordered
 // by server number.
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
-                                       WorkerId worker, const std::vector<std::string>& addresses);
+                                       WorkerId worker, const std::vector<std::string>& addresses,
+                                       const OutputFile& output = {});
+// Returns the command line of a worker that only evaluates the model file `model`.
+std::vector<std::string> EvaluatorCommand(const Programs& programs, const std::string& job_file,
+                                          const std::string& model);
 
 // Returns the name of a process, such as "server 1" or "worker 3".
 std::string NameOf(ServerId server);

@@ -25,6 +25,13 @@ TEST(LaunchTest, AProcessGetsTheJobFileItsNumberAndItsAddresses) {
   EXPECT_THAT(WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7", "a:5"}),
               ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--worker", "2",
                           "--addresses", "a:7,a:5"));
+  EXPECT_THAT(WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7"},
+                            {.path = "m.safetensors", .keep = "best"}),
+              ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--worker", "2",
+                          "--addresses", "a:7", "--output", "m.safetensors", "--keep", "best"));
+  EXPECT_THAT(
+      EvaluatorCommand(programs, "/t/job.textproto", "m.safetensors"),
+      ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--evaluate", "m.safetensors"));
 }
 
 TEST(LaunchTest, ProgramsAreFoundBesideThisOneOrWhereToldTo) {

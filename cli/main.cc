@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "cli/config_command.h"
 #include "cli/console.h"
+#include "cli/evaluate_command.h"
 #include "cli/train_command.h"
 #include "cli/version.h"
 #include "common/did_you_mean.h"
@@ -27,7 +28,8 @@ namespace {
 
 constexpr char kExamples[] =
     "Examples:\n"
-    "  thinwire train --config examples/fashion_mnist.textproto\n"
+    "  thinwire train --config examples/fashion_mnist.textproto --output model.safetensors\n"
+    "  thinwire evaluate --config examples/fashion_mnist.textproto --model model.safetensors\n"
     "  thinwire config check examples/*.textproto\n"
     "  thinwire help train\n"
     "Exit codes: 0 good, 64 usage, 69 unavailable, 75 terminated, 78 configuration, 130 "
@@ -38,7 +40,19 @@ constexpr char kTrainExamples[] =
     "  thinwire train --config examples/fashion_mnist.textproto\n"
     "  thinwire train --config job.textproto --workers 8 --push topk --density 0.01\n"
     "  thinwire train --config job.textproto --mode ssp --slack 3 --report run.json\n"
-    "  thinwire train --model softmax --workers 2 --straggler 1:50ms";
+    "  thinwire train --model softmax --workers 2 --straggler 1:50ms\n"
+    "  thinwire train --config job.textproto --output model.safetensors --keep best";
+
+constexpr char kEvaluateExamples[] =
+    "Examples:\n"
+    "  thinwire evaluate --config job.textproto --model model.safetensors\n"
+    "  thinwire evaluate --config job.textproto --model model.safetensors --data_dir /data";
+
+// The fields of the job file that the evaluation of a model uses. The field model has no flag,
+// because --model is the model file.
+const std::vector<std::string_view> kFieldsOfEvaluate = {
+    "model_file",    "dataset",   "data_dir", "train_examples",
+    "test_examples", "precision", "device",   "threads"};
 
 constexpr char kConfigExamples[] =
     "Examples:\n"
@@ -85,9 +99,45 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
       ->envname("THINWIRE_BIN_DIR");
   train->add_flag("--verbose", command.verbose, "Shows all settings of the job at the start")
       ->envname("THINWIRE_VERBOSE");
+  CLI::Option* output =
+      train
+          ->add_option("--output", command.output.path,
+                       "The file that gets the trained model, as safetensors with the names of "
+                       "PyTorch's state_dict. Without it, no model is written")
+          ->type_name("FILE")
+          ->envname("THINWIRE_OUTPUT");
+  train
+      ->add_option("--keep", command.output.keep,
+                   "The parameters that --output gets: the final ones, or those with the highest "
+                   "test accuracy at the end of an epoch. Default: last")
+      ->type_name("last|best")
+      ->check(CLI::IsMember({"last", "best"}))
+      ->needs(output)
+      ->envname("THINWIRE_KEEP");
   train->allow_extras();  // CheckNoExtras() reports unknown arguments
   train->footer(kTrainExamples);
   return train;
+}
+
+CLI::App* AddEvaluate(CLI::App& app, EvaluateCommand& command) {
+  CLI::App* evaluate =
+      app.add_subcommand("evaluate", "Prints the test accuracy and the test loss of a model file");
+  evaluate
+      ->add_option("--config", command.config_file,
+                   "The job file of the training. The flags below replace its fields")
+      ->type_name("FILE")
+      ->envname("THINWIRE_CONFIG");
+  evaluate->add_option("--model", command.model, "The model file, a file of train --output")
+      ->type_name("FILE")
+      ->required();
+  evaluate
+      ->add_option("--bin_dir", command.bin_dir,
+                   "The folder of the programs server and worker. Default: beside this program")
+      ->type_name("DIR")
+      ->envname("THINWIRE_BIN_DIR");
+  evaluate->allow_extras();  // CheckNoExtras() reports unknown arguments
+  evaluate->footer(kEvaluateExamples);
+  return evaluate;
 }
 
 struct ConfigCommand {
@@ -135,7 +185,7 @@ void RemoveSettingsFromEnvironment() {
     unsetenv(EnvironmentName(field.name()).c_str());
   }
   for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
-                           "residual_file", "delay"}) {
+                           "residual_file", "delay", "output", "keep"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }
@@ -153,6 +203,21 @@ ExitCode Train(const CLI::App& app, const FieldFlags& flags, const TrainCommand&
   }
   RemoveSettingsFromEnvironment();
   return RunTrain(command, *config, console, std::cout);
+}
+
+ExitCode Evaluate(const CLI::App& app, const FieldFlags& flags, const EvaluateCommand& command,
+                  Console& console) {
+  if (const auto extras = CheckNoExtras(app); !extras.ok()) {
+    console.Error(std::string(extras.message()));
+    return ExitCode::kUsage;
+  }
+  const auto config = JobToEvaluate(command.config_file, flags);
+  if (!config.ok()) {
+    console.Error(std::string(config.status().message()));
+    return ExitCode::kConfig;
+  }
+  RemoveSettingsFromEnvironment();
+  return RunEvaluate(command, *config, console, std::cout);
 }
 
 // Opens /dev/null in place of standard input, output or error if it is closed. Otherwise, a file or
@@ -173,6 +238,13 @@ ExitCode Main(int argc, char** argv) {
       .config_file = "", .bin_dir = "", .self = "/proc/self/exe", .temp_parent = TempParent()};
   CLI::App* train_app = AddTrain(app, train);
   const FieldFlags flags(*train_app);
+  EvaluateCommand evaluate{.config_file = "",
+                           .model = "",
+                           .bin_dir = "",
+                           .self = "/proc/self/exe",
+                           .temp_parent = TempParent()};
+  CLI::App* evaluate_app = AddEvaluate(app, evaluate);
+  const FieldFlags evaluate_flags(*evaluate_app, kFieldsOfEvaluate);
   ConfigCommand config;
   AddConfig(app, config);
   CLI::App* help = app.add_subcommand("help", "Prints the help of a command");
@@ -194,6 +266,7 @@ ExitCode Main(int argc, char** argv) {
   }
   if (config.check->parsed()) return CheckConfigFiles(config.files, std::cout, std::cerr);
   if (help->parsed()) return Help(app, help_words, console);
+  if (evaluate_app->parsed()) return Evaluate(*evaluate_app, evaluate_flags, evaluate, console);
   if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
   return Train(*train_app, flags, train, console);
 }

@@ -188,7 +188,13 @@ ordered_json ReportJson(const RunResult& result) {
                          {"median_step_seconds", record.median_step_seconds()},
                          {"final_train_loss", OrNull(record.train_loss())},
                          {"final_test_accuracy", OrNull(record.test_accuracy())},
-                         {"final_test_loss", OrNull(record.test_loss())}};
+                         {"final_test_loss", OrNull(record.test_loss())},
+                         {"output", nullptr},
+                         {"output_epoch", nullptr}};
+  if (const WorkerRow* writer = record.writer()) {
+    report["output"] = writer->output;
+    report["output_epoch"] = OrNull(writer->kept_epoch);
+  }
   AddCounters(result, report);
   report["final_parameters_crc32c"] = OrNull(result.parameters_crc32c);
   report["interrupted"] = result.interrupted;
@@ -225,6 +231,12 @@ std::string ReportTable(const RunResult& result) {
     AddRow("test loss", absl::StrFormat("%.4f", *loss), table);
   if (const auto accuracy = record.test_accuracy())
     AddRow("test accuracy", absl::StrFormat("%.4f", *accuracy), table);
+  if (const WorkerRow* writer = record.writer()) {
+    AddRow("model",
+           absl::StrCat(writer->output,
+                        writer->kept_epoch ? absl::StrCat(", of epoch ", *writer->kept_epoch) : ""),
+           table);
+  }
   AddLossScales(record, table);
   AddRow("pushed",
          TrafficText(totals.push_bytes_raw(), totals.push_bytes_encoded(), PushName(result.config)),

@@ -146,6 +146,28 @@ TEST(ReportTest, ChosenPushCodecsAreShownForEveryWorker) {
               HasSubstr("worker 0                 matrices pushed as bf16: at 10.0 MB/s"));
 }
 
+TEST(ReportTest, TheModelFileIsShownWithItsEpoch) {
+  RunResult result = Result();
+  EXPECT_TRUE(ReportJson(result)["output"].is_null());
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("model ")));
+  WorkerEvent done;
+  done.mutable_done()->set_evaluator(true);
+  done.mutable_done()->set_final_test_accuracy(0.9375);
+  done.mutable_done()->set_output("m.safetensors");
+  result.record.Apply(done);
+  EXPECT_EQ(ReportJson(result)["output"], "m.safetensors");
+  EXPECT_TRUE(ReportJson(result)["output_epoch"].is_null());
+  EXPECT_EQ(ReportJson(result)["epoch_rows"][1]["test_accuracy"], 0.9375);
+  EXPECT_THAT(ReportTable(result), HasSubstr("model                    m.safetensors\n"));
+  done.mutable_done()->set_kept_epoch(0);
+  result.record.Apply(done);
+  EXPECT_EQ(ReportJson(result)["output_epoch"], 0);
+  EXPECT_EQ(ReportJson(result)["epoch_rows"][0]["test_accuracy"], 0.9375);
+  EXPECT_EQ(ReportJson(result)["final_test_accuracy"], 0.9375);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("model                    m.safetensors, of epoch 0\n"));
+}
+
 TEST(ReportTest, LossScalesAreShownForTheWorkersThatHaveOne) {
   RunResult result = Result();
   EXPECT_THAT(ReportTable(result), Not(HasSubstr("loss scale")));

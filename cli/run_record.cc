@@ -82,11 +82,14 @@ void RunRecord::ApplyDone(const WorkerEvent::Done& done, WorkerRow& row) {
     for (WorkerRow& other : workers_) other.evaluator = false;
     row.evaluator = true;
     if (!epochs_.empty()) {
-      EpochRow& last = epochs_.rbegin()->second;
-      last.test_accuracy = row.test_accuracy;
-      if (done.has_final_test_loss()) last.test_loss = done.final_test_loss();
+      const uint64_t last = epochs_.rbegin()->first;
+      EpochRow& tested = epochs_[done.has_kept_epoch() ? done.kept_epoch() : last];
+      tested.test_accuracy = row.test_accuracy;
+      if (done.has_final_test_loss()) tested.test_loss = done.final_test_loss();
     }
   }
+  row.output = done.output();
+  if (done.has_kept_epoch()) row.kept_epoch = done.kept_epoch();
   if (done.has_loss_scale()) row.loss_scale = done.loss_scale();
   row.counters = done.counters();
   row.push_codecs.assign(done.push_codecs().begin(), done.push_codecs().end());
@@ -153,7 +156,15 @@ std::optional<double> RunRecord::train_loss() const {
   return sum / count;
 }
 
+const WorkerRow* RunRecord::writer() const {
+  for (const WorkerRow& row : workers_) {
+    if (row.evaluator && !row.output.empty()) return &row;
+  }
+  return nullptr;
+}
+
 std::optional<double> RunRecord::test_accuracy() const {
+  if (const WorkerRow* row = writer()) return row->test_accuracy;
   for (auto epoch = epochs_.rbegin(); epoch != epochs_.rend(); ++epoch) {
     if (epoch->second.test_accuracy) return epoch->second.test_accuracy;
   }
@@ -165,6 +176,7 @@ std::optional<double> RunRecord::test_accuracy() const {
 }
 
 std::optional<double> RunRecord::test_loss() const {
+  if (const WorkerRow* row = writer()) return row->test_loss;
   for (auto epoch = epochs_.rbegin(); epoch != epochs_.rend(); ++epoch) {
     if (epoch->second.test_accuracy) return epoch->second.test_loss;
   }

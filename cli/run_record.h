@@ -34,6 +34,8 @@ struct WorkerRow {
   bool evaluator = false;
   std::optional<double> test_accuracy;  // of the final parameters
   std::optional<double> test_loss;      // of the final parameters
+  std::string output;                   // the model file that the worker wrote; "" if none
+  std::optional<uint64_t> kept_epoch;   // the epoch of `output`; unset if it has the final model
   std::optional<double> loss_scale;     // unset if the loss is not scaled
   WorkerCounters counters;
   // The codecs of the pushes. Set when the worker is done, if the client chose the codecs.
@@ -89,7 +91,10 @@ class RunRecord {
   // Returns the mean loss of the workers that reported a loss and are not lost, or nullopt if there
   // are no such workers.
   std::optional<double> train_loss() const;
-  // Returns the test accuracy of the newest evaluated epoch. Several workers may evaluate an epoch:
+  // Returns the row of the evaluator if it wrote a model, else nullptr.
+  const WorkerRow* writer() const;
+  // Returns the test accuracy of the written model, or without one of the newest evaluated epoch.
+  // Several workers may evaluate an epoch:
   // if the evaluator leaves before other workers, the next worker becomes the evaluator. The last
   // evaluation of the last epoch then replaces the earlier ones, in its row and here, and its
   // worker becomes the only evaluator.

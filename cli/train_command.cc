@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "cli/temp_dir.h"
 #include "cli/train_run.h"
+#include "common/atomic_file.h"
 #include "common/clock.h"
 #include "common/status_macros.h"
 #include "config/effective.h"
@@ -52,6 +53,13 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
       return Fail(console, absl::Status(status.code(), absl::StrCat("report: ", status.message())),
                   ExitCode::kConfig);
   }
+  if (!command.output.path.empty()) {
+    if (auto status = CheckReplaceable(command.output.path); !status.ok()) {
+      return Fail(console,
+                  absl::Status(status.code(), absl::StrCat("--output: ", status.message())),
+                  ExitCode::kConfig);
+    }
+  }
   const auto signals = Signals::Block();
   if (!signals.ok()) return Fail(console, signals.status(), ExitCode::kUnavailable);
   const auto dir = TempDir::Make(command.temp_parent);
@@ -64,6 +72,7 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
   TrainSetting setting;
   setting.config = config;
   setting.programs = *programs;
+  setting.output = command.output;
   TrainRun run(setting, **signals, **dir, console, clock);
   const ExitCode code = run.Run();
   // Without a step there are only problems, which are shown already.

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/console.h"
+#include "cli/launch.h"
 #include "common/exit_code.h"
 #include "config/field_flags.h"
 #include "proto/job.pb.h"
@@ -20,6 +21,7 @@ struct TrainCommand {
   std::string self;         // path of the thinwire program
   std::string temp_parent;  // folder in which the run creates its private folder
   bool verbose = false;     // shows all settings of the job at the start
+  OutputFile output = {};
 };
 
 // Reads the job file, applies the flags, and checks the job and that its files are on this machine.

@@ -45,12 +45,14 @@ class TrainCommandTest : public testing::Test {
                      .bin_dir = dir_->path(),
                      .self = "",
                      .temp_parent = dir_->PathOf("tmp"),
-                     .verbose = verbose},
+                     .verbose = verbose,
+                     .output = output_},
                     config, console, out);
   }
 
   std::unique_ptr<TempDir> dir_;
   std::ostringstream messages_;
+  OutputFile output_;
   CLI::App app_;
   FieldFlags flags_;
 };
@@ -163,6 +165,16 @@ TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsAnErrorBeforeTheRun) {
   std::ostringstream out;
   EXPECT_EQ(Run(config, out), ExitCode::kConfig);
   EXPECT_THAT(messages_.str(), HasSubstr("error: report: /nowhere/report.json"));
+  EXPECT_THAT(messages_.str(), Not(HasSubstr("# the run")));
+}
+
+TEST_F(TrainCommandTest, AModelFileThatCannotBeWrittenIsAnErrorBeforeTheRun) {
+  Script("server", "exit 1");
+  Script("worker", "exit 1");
+  output_.path = "/nowhere/m.safetensors";
+  std::ostringstream out;
+  EXPECT_EQ(Run(JobConfig(), out), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: --output: /nowhere/m.safetensors: cannot write"));
   EXPECT_THAT(messages_.str(), Not(HasSubstr("# the run")));
 }
 

@@ -83,6 +83,12 @@ ExitCode TrainRun::Run() {
   if (result_.record.CountOf(State::kDiverged) > 0) {
     Fail(absl::StrCat("diverged: ", result_.record.diverged()));
   }
+  if (Result() == ExitCode::kOk && !setting_.output.path.empty() &&
+      result_.record.writer() == nullptr) {
+    model_is_missing_ = true;
+    Fail(absl::StrCat("--output: ", setting_.output.path,
+                      ": not written, because the evaluating worker was lost"));
+  }
   if (result_.record.steps() > 0 && result_.record.lost_servers().empty() && signal_ == 0)
     AskServers();
   // A stopping server waits until its peers close their connections, and no thread of this process
@@ -113,8 +119,8 @@ absl::Status TrainRun::StartWorkers() {
   calls_ = std::make_unique<ServerCalls>(addresses_);
   for (uint32_t i = 0; i < setting_.config.consistency().workers(); ++i) {
     const absl::Status status = processes_.Start(
-        NameOf(WorkerId{i}),
-        WorkerCommand(setting_.programs, dir_.PathOf(kJobFile), WorkerId{i}, addresses_));
+        NameOf(WorkerId{i}), WorkerCommand(setting_.programs, dir_.PathOf(kJobFile), WorkerId{i},
+                                           addresses_, setting_.output));
     if (!status.ok()) {
       processes_.SignalAll(SIGTERM);
       return status;
@@ -186,7 +192,7 @@ ExitCode TrainRun::Result() const {
   if (result_.record.CountOf(State::kDiverged) > 0) return ExitCode::kDiverged;
   const bool all_done =
       result_.record.CountOf(State::kDone) > 0 && result_.record.lost_servers().empty();
-  if (all_done) return ExitCode::kOk;
+  if (all_done) return model_is_missing_ ? ExitCode::kUnavailable : ExitCode::kOk;
   const auto of_config = [](const ExitStatus& end) {
     return end.code == static_cast<int>(ExitCode::kConfig);
   };

@@ -6,6 +6,9 @@
 //   3. ask the servers for their counters and the checksum of the parameters
 //   4. stop the servers
 //
+// If the setting names a file for the trained model, a run that succeeds without a written model is
+// a failure.
+//
 // If a worker process fails, the run records the failure and the other workers continue. If a
 // worker reports that its loss is not finite and left the job, the run stops the other workers. If a
 // server process fails, the run ends after the workers have reported the failure. SIGINT or SIGTERM
@@ -38,6 +41,7 @@ namespace thinwire {
 struct TrainSetting {
   JobConfig config;  // CheckJob must accept this job
   Programs programs;
+  OutputFile output;
   absl::Duration start_timeout = absl::Seconds(60);  // time limit until all servers listen
   absl::Duration grace = absl::Seconds(10);          // time between SIGTERM and SIGKILL
 };
@@ -114,6 +118,7 @@ class TrainRun {
   bool stopping_servers_ = false;
   bool stopped_by_divergence_ = false;
   bool warned_of_divergence_ = false;
+  bool model_is_missing_ = false;  // every worker has ended, but none has written the model
 };
 
 }  // namespace thinwire

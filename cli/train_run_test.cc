@@ -68,6 +68,25 @@ TEST_F(TrainRunTest, TheRunSucceedsWhenAllWorkersAreDone) {
   EXPECT_EQ(run_->result().record.steps(), 5);
 }
 
+TEST_F(TrainRunTest, AModelThatNoWorkerHasWrittenIsAFailure) {
+  setting_.output.path = "m.safetensors";
+  EXPECT_EQ(Run(kServer, kDone), ExitCode::kUnavailable);
+  EXPECT_EQ(run_->result().problems[0],
+            "--output: m.safetensors: not written, because the evaluating worker was lost");
+}
+
+TEST_F(TrainRunTest, AWrittenModelIsOfTheRun) {
+  setting_.output = {.path = "m.safetensors", .keep = "best"};
+  const std::string worker =
+      "[ \"$7 $8 $9\" = '--output m.safetensors --keep' ] || exit 9; "
+      "[ \"$n\" = 1 ] && echo '{\"worker\":1,\"done\":{\"steps\":\"5\",\"evaluator\":true,"
+      "\"output\":\"m.safetensors\",\"kept_epoch\":2}}' && exit; ";
+  EXPECT_EQ(Run(kServer, worker + kDone), ExitCode::kOk) << messages_.str();
+  ASSERT_NE(run_->result().record.writer(), nullptr);
+  EXPECT_EQ(run_->result().record.writer()->worker, WorkerId{1});
+  EXPECT_EQ(run_->result().record.writer()->kept_epoch, 2);
+}
+
 TEST_F(TrainRunTest, AWorkerThatDivergedStopsTheOthers) {
   // Worker 1 trains until it is stopped.
   const std::string worker =
