@@ -78,7 +78,9 @@ class ModelOutputTest : public testing::Test {
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     const ProcessResult run = daemons_.Run("cli/thinwire", arguments);
     EXPECT_EQ(run.exit, exit) << run.log << run.output;
-    if (exit.ok()) EXPECT_THAT(run.output, HasSubstr("\n  model  "));
+    if (exit.ok()) {
+      EXPECT_THAT(run.output, HasSubstr("\n  model  "));
+    }
     std::ifstream file(report);
     return nlohmann::json::parse(file, nullptr, false);
   }
