@@ -265,8 +265,9 @@ TEST(Resnet20Test, TheBatchesOfEveryNormalizationAreCounted) {
   const ToyBatch toy(6, 64, 3);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(bound.model->UpdateBuffers(toy.batch()).ok());
   ASSERT_TRUE(bound.model->Evaluate(toy.batch()).ok());
+  const std::vector<ModelBuffer> buffers = bound.model->Buffers().value();
   int counted = 0;
-  for (const ModelBuffer& buffer : bound.model->Buffers().value()) {
+  for (const ModelBuffer& buffer : buffers) {
     if (!buffer.name.ends_with("num_batches_tracked")) continue;
     EXPECT_EQ(buffer.dtype, "I64");
     EXPECT_EQ(buffer.bytes, (std::vector<uint8_t>{3, 0, 0, 0, 0, 0, 0, 0}));
