@@ -97,9 +97,9 @@ class FixedGradientWorker {
 // Maps the name of a benchmark to its time in each round, in seconds.
 using Rounds = std::map<std::string, std::vector<double>>;
 
-// The fastest call of each benchmark in each round. The fastest calls exclude moments when other
-// processes slow the machine. `core_seconds` is the CPU time of this process plus the CPU time of
-// its server, in the call that used the least CPU time.
+// The fastest call of each benchmark in each round, which other processes have slowed least.
+// `core_seconds` is the CPU time of this process plus the CPU time of its server, in the call that
+// used the least CPU time.
 struct Fastest {
   Rounds seconds;
   Rounds core_seconds;

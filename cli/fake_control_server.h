@@ -28,7 +28,9 @@ class FakeControlServer final : public Control::Service {
 
   grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
     reply->set_accepted_pushes(7);
-    reply->add_shards()->set_values(values_.size() / 4 + extra_values);
+    ShardStatus& shard = *reply->add_shards();
+    shard.set_values(values_.size() / 4 + extra_values);
+    shard.set_frontier(frontier);
     if (!asked.HasBeenNotified()) asked.Notify();
     return grpc::Status::OK;
   }
@@ -50,6 +52,7 @@ class FakeControlServer final : public Control::Service {
   void Stop() { server_->Shutdown(); }
 
   uint64_t extra_values = 0;
+  uint64_t frontier = 0;
   absl::Notification asked;
 
  private:

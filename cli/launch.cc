@@ -41,27 +41,40 @@ absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string
 }
 
 std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
-                                       ServerId server, std::vector<std::string> addresses) {
+                                       ServerId server, std::vector<std::string> addresses,
+                                       const std::string& state_dir) {
+  std::string& own = addresses[server.value];
+  if (own.empty()) own = "127.0.0.1:0";
   std::vector<std::string> command = {
-      programs.server, "--config",   job_file, "--server", absl::StrCat(server.value),
-      "--listen",      "127.0.0.1:0"};
+      programs.server, "--config", job_file, "--server", absl::StrCat(server.value),
+      "--listen",      own};
   // Only server 0 calls the other servers.
   if (server == ServerId{0} && addresses.size() > 1) {
-    addresses[0] = "127.0.0.1:0";
     command.insert(command.end(), {"--addresses", absl::StrJoin(addresses, ",")});
   }
+  if (!state_dir.empty()) command.insert(command.end(), {"--state_dir", state_dir});
   return command;
 }
 
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
-                                       WorkerId worker, const std::vector<std::string>& addresses) {
-  return {programs.worker,
-          "--config",
-          job_file,
-          "--worker",
-          absl::StrCat(worker.value),
-          "--addresses",
-          absl::StrJoin(addresses, ",")};
+                                       WorkerId worker, const std::vector<std::string>& addresses,
+                                       const OutputFile& output) {
+  std::vector<std::string> command = {programs.worker,
+                                      "--config",
+                                      job_file,
+                                      "--worker",
+                                      absl::StrCat(worker.value),
+                                      "--addresses",
+                                      absl::StrJoin(addresses, ",")};
+  if (!output.path.empty()) {
+    command.insert(command.end(), {"--output", output.path, "--keep", output.keep});
+  }
+  return command;
+}
+
+std::vector<std::string> EvaluatorCommand(const Programs& programs, const std::string& job_file,
+                                          const std::string& model) {
+  return {programs.worker, "--config", job_file, "--evaluate", model};
 }
 
 std::string NameOf(ServerId server) { return absl::StrCat("server ", server.value); }

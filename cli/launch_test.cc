@@ -16,15 +16,32 @@ using testing::HasSubstr;
 
 TEST(LaunchTest, AProcessGetsTheJobFileItsNumberAndItsAddresses) {
   const Programs programs = {.server = "/bin/server", .worker = "/bin/worker"};
-  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{1}, {"", ""}),
+  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{1}, {"", ""}, ""),
               ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "1",
                           "--listen", "127.0.0.1:0"));
-  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{0}, {"", "a:5"}),
+  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{0}, {"", "a:5"}, ""),
               ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "0",
                           "--listen", "127.0.0.1:0", "--addresses", "127.0.0.1:0,a:5"));
   EXPECT_THAT(WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7", "a:5"}),
               ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--worker", "2",
                           "--addresses", "a:7,a:5"));
+  EXPECT_THAT(WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7"},
+                            {.path = "m.safetensors", .keep = "best"}),
+              ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--worker", "2",
+                          "--addresses", "a:7", "--output", "m.safetensors", "--keep", "best"));
+  EXPECT_THAT(
+      EvaluatorCommand(programs, "/t/job.textproto", "m.safetensors"),
+      ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--evaluate", "m.safetensors"));
+}
+
+TEST(LaunchTest, AServerThatIsStartedAgainGetsItsAddressAndTheFolderOfItsState) {
+  const Programs programs = {.server = "/bin/server", .worker = "/bin/worker"};
+  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{1}, {"a:7", "a:5"}, "/state"),
+              ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "1",
+                          "--listen", "a:5", "--state_dir", "/state"));
+  EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{0}, {"a:7", "a:5"}, "/state"),
+              ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "0",
+                          "--listen", "a:7", "--addresses", "a:7,a:5", "--state_dir", "/state"));
 }
 
 TEST(LaunchTest, ProgramsAreFoundBesideThisOneOrWhereToldTo) {

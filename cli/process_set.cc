@@ -91,6 +91,7 @@ ProcessSet::~ProcessSet() {
 
 absl::Status ProcessSet::Start(const std::string& name, const std::vector<std::string>& arguments) {
   ASSIGN_OR_RETURN(children_[name].process, Process::Start(arguments));
+  last_log_lines_.erase(name);
   return absl::OkStatus();
 }
 

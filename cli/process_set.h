@@ -96,7 +96,7 @@ class ProcessSet {
   bool running(const std::string& name) const;
   size_t running_count() const { return children_.size(); }
   // Returns the last line of a child's log that is not empty, also after the child has ended.
-  // Returns "" if there is none.
+  // Returns "" if there is none. A new child does not have the line of an ended child of its name.
   std::string LastLogLine(const std::string& name) const;
 
  private:

@@ -84,6 +84,15 @@ TEST_F(ProcessSetTest, TheLogIsKeptInAFileAndItsLastLineInMemory) {
   EXPECT_THAT(text.str(), testing::StartsWith("line 1\nline 2\n"));
 }
 
+TEST_F(ProcessSetTest, ANewChildHasTheNameOfAnEndedOneButNotItsLastLogLine) {
+  Shell("server 0", "echo first >&2");
+  EXPECT_THAT(AllOf(ProcessEvent::Kind::kExit), SizeIs(1));
+  EXPECT_EQ(set_->LastLogLine("server 0"), "first");
+  Shell("server 0", "exit 3");
+  EXPECT_THAT(AllOf(ProcessEvent::Kind::kExit), SizeIs(1));
+  EXPECT_EQ(set_->LastLogLine("server 0"), "");
+}
+
 TEST_F(ProcessSetTest, OutputPrecedesTheLogThatWasWrittenAfterIt) {
   Shell("a", "for i in $(seq 200); do echo out $i; echo log $i >&2; done");
   int lines = 0, logs = 0;

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <span>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/progress.h"
 #include "common/atomic_file.h"
 #include "config/effective.h"
@@ -95,6 +97,14 @@ ordered_json LostServersJson(const RunRecord& record) {
   return rows;
 }
 
+ordered_json RestartsJson(const RunRecord& record) {
+  ordered_json rows = ordered_json::array();
+  for (const Restart& restart : record.restarts()) {
+    rows.push_back({{"process", restart.process}, {"reason", restart.reason}});
+  }
+  return rows;
+}
+
 // Adds the sums of the workers' counters and, if known, the sums of the servers' counters to
 // `report`. If workers and servers have a counter of the same name, such as accepted_pushes,
 // `report` contains the servers' sum.
@@ -135,6 +145,23 @@ std::string WorkersText(const RunRecord& record) {
     absl::StrAppend(&text, ", ", stopped, " stopped");
   if (const uint32_t diverged = record.CountOf(State::kDiverged))
     absl::StrAppend(&text, ", ", diverged, " diverged");
+  return text;
+}
+
+// Returns the processes that were started again, each with its number of restarts if that is above
+// one, and the workers' rejoins: "server 1 (2), worker 0; 8 rejoins".
+std::string RestartsText(const RunRecord& record) {
+  std::map<std::string, uint32_t> counts;
+  for (const Restart& restart : record.restarts()) ++counts[restart.process];
+  std::vector<std::string> processes;
+  for (const auto& [process, count] : counts) {
+    processes.push_back(count == 1 ? process : absl::StrCat(process, " (", count, ")"));
+  }
+  std::string text = absl::StrJoin(processes, ", ");
+  if (const uint64_t rejoins = record.Totals().rejoins()) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", rejoins,
+                    rejoins == 1 ? " rejoin" : " rejoins");
+  }
   return text;
 }
 
@@ -183,18 +210,26 @@ ordered_json ReportJson(const RunResult& result) {
                          {"push", PushName(config)},
                          {"pull", PullName(config)},
                          {"epochs", config.task().epochs()},
+                         {"resumed_step", OrNull(result.resumed_step)},
                          {"steps", record.steps()},
                          {"seconds", record.seconds()},
                          {"median_step_seconds", record.median_step_seconds()},
                          {"final_train_loss", OrNull(record.train_loss())},
                          {"final_test_accuracy", OrNull(record.test_accuracy())},
-                         {"final_test_loss", OrNull(record.test_loss())}};
+                         {"final_test_loss", OrNull(record.test_loss())},
+                         {"output", nullptr},
+                         {"output_epoch", nullptr}};
+  if (const WorkerRow* writer = record.writer()) {
+    report["output"] = writer->output;
+    report["output_epoch"] = OrNull(writer->kept_epoch);
+  }
   AddCounters(result, report);
   report["final_parameters_crc32c"] = OrNull(result.parameters_crc32c);
   report["interrupted"] = result.interrupted;
   report["diverged"] = record.diverged();
   report["workers_lost"] = LostJson(record);
   report["servers_lost"] = LostServersJson(record);
+  report["restarts"] = RestartsJson(record);
   report["problems"] = result.problems;
   report["epoch_rows"] = EpochsJson(record);
   report["worker_rows"] = ordered_json::array();
@@ -210,6 +245,8 @@ std::string ReportTable(const RunResult& result) {
       absl::StrFormat("%s, %u workers, %u servers\n", ModeName(result.config),
                       result.config.consistency().workers(), result.config.servers());
   AddRow("workers", WorkersText(record), table);
+  AddRow("restarts", RestartsText(record), table);
+  if (result.resumed_step) AddRow("resumed from step", absl::StrCat(*result.resumed_step), table);
   AddRow("steps", absl::StrCat(record.steps()), table);
   std::string time = absl::StrFormat("%.1f s", record.seconds());
   if (const double step = record.median_step_seconds(); step > 0) {
@@ -225,6 +262,12 @@ std::string ReportTable(const RunResult& result) {
     AddRow("test loss", absl::StrFormat("%.4f", *loss), table);
   if (const auto accuracy = record.test_accuracy())
     AddRow("test accuracy", absl::StrFormat("%.4f", *accuracy), table);
+  if (const WorkerRow* writer = record.writer()) {
+    AddRow("model",
+           absl::StrCat(writer->output,
+                        writer->kept_epoch ? absl::StrCat(", of epoch ", *writer->kept_epoch) : ""),
+           table);
+  }
   AddLossScales(record, table);
   AddRow("pushed",
          TrafficText(totals.push_bytes_raw(), totals.push_bytes_encoded(), PushName(result.config)),

@@ -20,8 +20,9 @@ struct RunResult {
   RunRecord record;
   std::optional<ServerTotals> totals;  // nullopt unless every server replied at the end of the run
   std::optional<uint32_t> parameters_crc32c;
-  std::vector<std::string> problems;  // error messages
-  bool interrupted = false;           // whether a signal ended the run
+  std::optional<uint64_t> resumed_step;  // the step from which a resumed run went on
+  std::vector<std::string> problems;     // error messages
+  bool interrupted = false;              // whether a signal ended the run
 };
 
 nlohmann::ordered_json ReportJson(const RunResult& result);

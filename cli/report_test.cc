@@ -24,6 +24,7 @@ RunResult Result() {
                    .record = RunRecord(2),
                    .totals = ServerTotals(),
                    .parameters_crc32c = 0xDEADBEEF,
+                   .resumed_step = std::nullopt,
                    .problems = {},
                    .interrupted = false};
   result.totals->counters.set_accepted_pushes(30);
@@ -85,6 +86,33 @@ TEST(ReportTest, LostWorkersAreNamedWithTheirReasons) {
   EXPECT_EQ(report["worker_rows"][1]["state"], "lost");
 }
 
+TEST(ReportTest, RestartsAndTheResumedStepAreShown) {
+  RunResult result = Result();
+  EXPECT_TRUE(ReportJson(result)["restarts"].empty());
+  EXPECT_TRUE(ReportJson(result)["resumed_step"].is_null());
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("restarts")));
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("resumed")));
+  const ExitStatus killed{.code = 0, .signal = 9};
+  result.record.ServerRestarted(ServerId{1}, killed);
+  result.record.ServerRestarted(ServerId{1}, killed);
+  result.record.WorkerRestarted(WorkerId{0}, ExitStatus{.code = 70, .signal = 0});
+  WorkerEvent event;
+  event.mutable_step()->mutable_counters()->set_rejoins(4);
+  result.record.Apply(event);
+  result.resumed_step = 40;
+  const ordered_json report = ReportJson(result);
+  ASSERT_EQ(report["restarts"].size(), 3);
+  EXPECT_EQ(report["restarts"][0]["process"], "server 1");
+  EXPECT_EQ(report["restarts"][0]["reason"], "killed by signal 9 (Killed)");
+  EXPECT_EQ(report["restarts"][2]["process"], "worker 0");
+  EXPECT_EQ(report["restarts"][2]["reason"], "exit code 70");
+  EXPECT_EQ(report["rejoins"], 4);
+  EXPECT_EQ(report["resumed_step"], 40);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("restarts                 server 1 (2), worker 0; 4 rejoins\n"));
+  EXPECT_THAT(ReportTable(result), HasSubstr("resumed from step        40\n"));
+}
+
 TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
   EXPECT_EQ(ReportJson(Result())["diverged"], "");
   RunResult result = Result();
@@ -144,6 +172,28 @@ TEST(ReportTest, ChosenPushCodecsAreShownForEveryWorker) {
   EXPECT_TRUE(report["worker_rows"][1]["push_codecs"].empty());
   EXPECT_THAT(ReportTable(result),
               HasSubstr("worker 0                 matrices pushed as bf16: at 10.0 MB/s"));
+}
+
+TEST(ReportTest, TheModelFileIsShownWithItsEpoch) {
+  RunResult result = Result();
+  EXPECT_TRUE(ReportJson(result)["output"].is_null());
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("model ")));
+  WorkerEvent done;
+  done.mutable_done()->set_evaluator(true);
+  done.mutable_done()->set_final_test_accuracy(0.9375);
+  done.mutable_done()->set_output("m.safetensors");
+  result.record.Apply(done);
+  EXPECT_EQ(ReportJson(result)["output"], "m.safetensors");
+  EXPECT_TRUE(ReportJson(result)["output_epoch"].is_null());
+  EXPECT_EQ(ReportJson(result)["epoch_rows"][1]["test_accuracy"], 0.9375);
+  EXPECT_THAT(ReportTable(result), HasSubstr("model                    m.safetensors\n"));
+  done.mutable_done()->set_kept_epoch(0);
+  result.record.Apply(done);
+  EXPECT_EQ(ReportJson(result)["output_epoch"], 0);
+  EXPECT_EQ(ReportJson(result)["epoch_rows"][0]["test_accuracy"], 0.9375);
+  EXPECT_EQ(ReportJson(result)["final_test_accuracy"], 0.9375);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("model                    m.safetensors, of epoch 0\n"));
 }
 
 TEST(ReportTest, LossScalesAreShownForTheWorkersThatHaveOne) {

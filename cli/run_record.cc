@@ -11,6 +11,17 @@ namespace {
 
 using State = WorkerRow::State;
 
+std::string ReasonOf(const ExitStatus& exit, const std::string& error) {
+  return error.empty() ? exit.ToString() : absl::StrCat(exit.ToString(), ": ", error);
+}
+
+// Returns the counters of all processes of a worker. COUNTERS are those of its newest process.
+WorkerCounters SumOf(const WorkerRow& row, const WorkerCounters& counters) {
+  WorkerCounters sum = row.ended_counters;
+  AddCounters(counters, sum);
+  return sum;
+}
+
 }  // namespace
 
 RunRecord::RunRecord(uint32_t worker_count) : workers_(worker_count) {
@@ -23,7 +34,8 @@ void RunRecord::Apply(const WorkerEvent& event) {
   switch (event.event_case()) {
     case WorkerEvent::kJoined:
       row.state = State::kTraining;
-      row.step = event.joined().step();
+      row.first_step = event.joined().step();
+      row.step = row.first_step;
       row.device = event.joined().device();
       planned_steps_ = std::max(planned_steps_, event.joined().planned_steps());
       return;
@@ -31,7 +43,7 @@ void RunRecord::Apply(const WorkerEvent& event) {
       return ApplyStep(event.step(), row);
     case WorkerEvent::kEpoch:
       row.diverged = event.epoch().diverged();
-      return ApplyEpoch(event.epoch());
+      return ApplyEpoch(event.epoch(), row);
     case WorkerEvent::kWaiting:
       row.waiting = event.waiting().text();
       return;
@@ -49,15 +61,15 @@ void RunRecord::ApplyStep(const WorkerEvent::Step& step, WorkerRow& row) {
   row.state = State::kTraining;
   row.step = step.step();
   row.epoch = step.epoch();
-  row.examples = step.examples();
+  row.examples = row.ended_examples + step.examples();
   if (step.has_loss()) row.train_loss = step.loss();
-  row.seconds = step.seconds();
+  row.seconds = row.ended_seconds + step.seconds();
   if (step.has_loss_scale()) row.loss_scale = step.loss_scale();
-  row.counters = step.counters();
+  row.counters = SumOf(row, step.counters());
   row.waiting = step.waiting();
 }
 
-void RunRecord::ApplyEpoch(const WorkerEvent::Epoch& event) {
+void RunRecord::ApplyEpoch(const WorkerEvent::Epoch& event, const WorkerRow& worker) {
   EpochRow& row = epochs_[event.epoch()];
   row.epoch = event.epoch();
   if (event.has_train_loss()) {
@@ -66,15 +78,18 @@ void RunRecord::ApplyEpoch(const WorkerEvent::Epoch& event) {
   }
   if (event.has_test_accuracy()) row.test_accuracy = event.test_accuracy();
   if (event.has_test_loss()) row.test_loss = event.test_loss();
-  AddCounters(event.counters(), row.counters);
+  AddCounters(SumOf(worker, event.counters()), row.counters);
 }
 
 void RunRecord::ApplyDone(const WorkerEvent::Done& done, WorkerRow& row) {
   row.state = State::kDone;
-  row.step = done.steps();
-  row.examples = done.examples();
+  // A worker that joins after the last step may join at a step beyond it.
+  const uint64_t first =
+      planned_steps_ == 0 ? row.first_step : std::min(row.first_step, planned_steps_);
+  row.step = first + done.steps();
+  row.examples = row.ended_examples + done.examples();
   if (done.has_final_train_loss()) row.train_loss = done.final_train_loss();
-  row.seconds = done.seconds();
+  row.seconds = row.ended_seconds + done.seconds();
   row.median_step_seconds = done.median_step_seconds();
   if (done.has_final_test_accuracy()) row.test_accuracy = done.final_test_accuracy();
   if (done.has_final_test_loss()) row.test_loss = done.final_test_loss();
@@ -82,13 +97,16 @@ void RunRecord::ApplyDone(const WorkerEvent::Done& done, WorkerRow& row) {
     for (WorkerRow& other : workers_) other.evaluator = false;
     row.evaluator = true;
     if (!epochs_.empty()) {
-      EpochRow& last = epochs_.rbegin()->second;
-      last.test_accuracy = row.test_accuracy;
-      if (done.has_final_test_loss()) last.test_loss = done.final_test_loss();
+      const uint64_t last = epochs_.rbegin()->first;
+      EpochRow& tested = epochs_[done.has_kept_epoch() ? done.kept_epoch() : last];
+      tested.test_accuracy = row.test_accuracy;
+      if (done.has_final_test_loss()) tested.test_loss = done.final_test_loss();
     }
   }
+  row.output = done.output();
+  if (done.has_kept_epoch()) row.kept_epoch = done.kept_epoch();
   if (done.has_loss_scale()) row.loss_scale = done.loss_scale();
-  row.counters = done.counters();
+  row.counters = SumOf(row, done.counters());
   row.push_codecs.assign(done.push_codecs().begin(), done.push_codecs().end());
   row.waiting.clear();
   row.diverged = done.diverged();
@@ -104,8 +122,24 @@ void RunRecord::WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stoppe
     return;
   }
   row.state = stopped ? State::kStopped : State::kLost;
-  row.reason =
-      row.reason.empty() ? exit.ToString() : absl::StrCat(exit.ToString(), ": ", row.reason);
+  row.reason = ReasonOf(exit, row.reason);
+}
+
+void RunRecord::WorkerRestarted(WorkerId worker, const ExitStatus& exit) {
+  if (worker.value >= workers_.size()) return;
+  WorkerRow& row = workers_[worker.value];
+  restarts_.push_back({absl::StrCat("worker ", worker.value), ReasonOf(exit, row.reason)});
+  row.state = State::kStarting;
+  row.ended_examples = row.examples;
+  row.ended_seconds = row.seconds;
+  row.ended_counters = row.counters;
+  row.waiting.clear();
+  row.diverged.clear();
+  row.reason.clear();
+}
+
+void RunRecord::ServerRestarted(ServerId server, const ExitStatus& exit) {
+  restarts_.push_back({absl::StrCat("server ", server.value), exit.ToString()});
 }
 
 void RunRecord::ServerEnded(ServerId server, const ExitStatus& exit) {
@@ -153,7 +187,15 @@ std::optional<double> RunRecord::train_loss() const {
   return sum / count;
 }
 
+const WorkerRow* RunRecord::writer() const {
+  for (const WorkerRow& row : workers_) {
+    if (row.evaluator && !row.output.empty()) return &row;
+  }
+  return nullptr;
+}
+
 std::optional<double> RunRecord::test_accuracy() const {
+  if (const WorkerRow* row = writer()) return row->test_accuracy;
   for (auto epoch = epochs_.rbegin(); epoch != epochs_.rend(); ++epoch) {
     if (epoch->second.test_accuracy) return epoch->second.test_accuracy;
   }
@@ -165,6 +207,7 @@ std::optional<double> RunRecord::test_accuracy() const {
 }
 
 std::optional<double> RunRecord::test_loss() const {
+  if (const WorkerRow* row = writer()) return row->test_loss;
   for (auto epoch = epochs_.rbegin(); epoch != epochs_.rend(); ++epoch) {
     if (epoch->second.test_accuracy) return epoch->second.test_loss;
   }

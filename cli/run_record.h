@@ -23,8 +23,10 @@ struct WorkerRow {
 
   WorkerId worker;
   State state = State::kStarting;
-  std::string device;  // the device on which the worker computes
-  uint64_t step = 0;   // the last reported step; in state kDone: the number of steps taken
+  std::string device;       // the device on which the worker computes
+  uint64_t first_step = 0;  // the step at which the worker's newest process joined
+  // The last reported step; in state kDone: first_step plus the number of steps since then.
+  uint64_t step = 0;
   uint64_t epoch = 0;
   uint64_t examples = 0;
   // The last reported loss; in state kDone: the mean loss of the last epoch.
@@ -34,8 +36,15 @@ struct WorkerRow {
   bool evaluator = false;
   std::optional<double> test_accuracy;  // of the final parameters
   std::optional<double> test_loss;      // of the final parameters
+  std::string output;                   // the model file that the worker wrote; "" if none
+  std::optional<uint64_t> kept_epoch;   // the epoch of `output`; unset if it has the final model
   std::optional<double> loss_scale;     // unset if the loss is not scaled
   WorkerCounters counters;
+  // The sums over the processes that ended and were started again. `examples`, `seconds` and
+  // `counters` above include them.
+  uint64_t ended_examples = 0;
+  double ended_seconds = 0;
+  WorkerCounters ended_counters;
   // The codecs of the pushes. Set when the worker is done, if the client chose the codecs.
   std::vector<WorkerEvent::PushCodec> push_codecs;
   std::string waiting;  // the reason for the worker's wait; empty if the worker does not wait
@@ -60,6 +69,12 @@ struct LostServer {
   std::string reason;
 };
 
+// A process that died and was started again.
+struct Restart {
+  std::string process;  // such as "server 1"
+  std::string reason;   // its exit status and the last error that it reported
+};
+
 // Not thread-safe.
 class RunRecord {
  public:
@@ -72,11 +87,16 @@ class RunRecord {
   // stop.
   void WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stopped);
   void ServerEnded(ServerId server, const ExitStatus& exit);
+  // Records that a worker's process ended and was started again. The events of the new process are
+  // added to those of the ended one.
+  void WorkerRestarted(WorkerId worker, const ExitStatus& exit);
+  void ServerRestarted(ServerId server, const ExitStatus& exit);
 
   const std::vector<WorkerRow>& workers() const { return workers_; }
   // Returns the epochs that at least one worker has finished, by epoch number.
   const std::map<uint64_t, EpochRow>& epochs() const { return epochs_; }
   const std::vector<LostServer>& lost_servers() const { return lost_servers_; }
+  const std::vector<Restart>& restarts() const { return restarts_; }
 
   uint32_t CountOf(WorkerRow::State state) const;
   // Returns the sums of all workers' counters.
@@ -89,7 +109,10 @@ class RunRecord {
   // Returns the mean loss of the workers that reported a loss and are not lost, or nullopt if there
   // are no such workers.
   std::optional<double> train_loss() const;
-  // Returns the test accuracy of the newest evaluated epoch. Several workers may evaluate an epoch:
+  // Returns the row of the evaluator if it wrote a model, else nullptr.
+  const WorkerRow* writer() const;
+  // Returns the test accuracy of the written model, or without one of the newest evaluated epoch.
+  // Several workers may evaluate an epoch:
   // if the evaluator leaves before other workers, the next worker becomes the evaluator. The last
   // evaluation of the last epoch then replaces the earlier ones, in its row and here, and its
   // worker becomes the only evaluator.
@@ -108,12 +131,13 @@ class RunRecord {
 
  private:
   void ApplyStep(const WorkerEvent::Step& step, WorkerRow& row);
-  void ApplyEpoch(const WorkerEvent::Epoch& event);
+  void ApplyEpoch(const WorkerEvent::Epoch& event, const WorkerRow& worker);
   void ApplyDone(const WorkerEvent::Done& done, WorkerRow& row);
 
   std::vector<WorkerRow> workers_;
   std::map<uint64_t, EpochRow> epochs_;
   std::vector<LostServer> lost_servers_;
+  std::vector<Restart> restarts_;
   uint64_t planned_steps_ = 0;
 };
 

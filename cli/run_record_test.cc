@@ -212,6 +212,86 @@ TEST(RunRecordTest, ADivergedWorkerHasItsSymptom) {
   EXPECT_EQ(record.diverged(), "worker 1: the loss of step 7 is not finite");
 }
 
+WorkerEvent Joined(uint32_t worker, uint64_t step, uint64_t planned_steps) {
+  WorkerEvent event = Of(worker);
+  event.mutable_joined()->set_step(step);
+  event.mutable_joined()->set_planned_steps(planned_steps);
+  return event;
+}
+
+WorkerEvent Step(uint32_t worker, uint64_t step, uint64_t examples, uint64_t sent_bytes) {
+  WorkerEvent event = Of(worker);
+  event.mutable_step()->set_step(step);
+  event.mutable_step()->set_examples(examples);
+  event.mutable_step()->set_seconds(1);
+  event.mutable_step()->mutable_counters()->set_sent_bytes(sent_bytes);
+  return event;
+}
+
+TEST(RunRecordTest, TheCountersOfAllProcessesOfAWorkerAreAdded) {
+  RunRecord record(1);
+  record.Apply(Joined(0, 0, 100));
+  record.Apply(Step(0, 10, 100, 1000));
+  record.Apply(Step(0, 20, 200, 2000));
+  record.WorkerRestarted(WorkerId{0}, ExitStatus{.code = 0, .signal = 9});
+  EXPECT_EQ(record.workers()[0].state, State::kStarting);
+  EXPECT_EQ(record.examples(), 200) << "before the new process reports a step";
+  EXPECT_EQ(record.Totals().sent_bytes(), 2000);
+
+  record.Apply(Joined(0, 30, 100));
+  record.Apply(Step(0, 35, 50, 500));
+  EXPECT_EQ(record.examples(), 250);
+  EXPECT_EQ(record.seconds(), 2);
+  EXPECT_EQ(record.Totals().sent_bytes(), 2500);
+  record.WorkerRestarted(WorkerId{0}, ExitStatus{.code = 0, .signal = 9});
+
+  record.Apply(Joined(0, 40, 100));
+  WorkerEvent done = Of(0);
+  done.mutable_done()->set_steps(60);
+  done.mutable_done()->set_examples(600);
+  done.mutable_done()->set_seconds(5);
+  done.mutable_done()->mutable_counters()->set_sent_bytes(6000);
+  record.Apply(done);
+  record.WorkerEnded(WorkerId{0}, ExitStatus{}, false);
+  EXPECT_EQ(record.workers()[0].state, State::kDone);
+  EXPECT_EQ(record.steps(), 100);
+  EXPECT_EQ(record.examples(), 850);
+  EXPECT_EQ(record.seconds(), 7);
+  EXPECT_EQ(record.Totals().sent_bytes(), 8500);
+  EXPECT_EQ(record.restarts().size(), 2);
+}
+
+TEST(RunRecordTest, AnEpochsCountersIncludeThoseOfEndedProcesses) {
+  RunRecord record(1);
+  record.Apply(Step(0, 10, 100, 1000));
+  record.WorkerRestarted(WorkerId{0}, ExitStatus{.code = 0, .signal = 9});
+  WorkerEvent epoch = Of(0);
+  epoch.mutable_epoch()->mutable_counters()->set_sent_bytes(30);
+  record.Apply(epoch);
+  EXPECT_EQ(record.epochs().at(0).counters.sent_bytes(), 1030);
+}
+
+TEST(RunRecordTest, ARestartHasTheReasonOfTheEndAndTheNewProcessHasNone) {
+  RunRecord record(1);
+  WorkerEvent error = Of(0);
+  error.mutable_error()->set_message("server 1 is silent");
+  record.Apply(error);
+  record.WorkerRestarted(WorkerId{0}, ExitStatus{.code = 69, .signal = 0});
+  EXPECT_EQ(record.restarts()[0].process, "worker 0");
+  EXPECT_EQ(record.restarts()[0].reason, "exit code 69: server 1 is silent");
+  record.WorkerEnded(WorkerId{0}, ExitStatus{.code = 0, .signal = 9}, false);
+  EXPECT_EQ(record.workers()[0].reason, "killed by signal 9 (Killed)");
+}
+
+TEST(RunRecordTest, AWorkerThatJoinsAfterTheLastStepDoesNotAddSteps) {
+  RunRecord record(1);
+  record.Apply(Joined(0, 101, 100));
+  WorkerEvent done = Of(0);
+  done.mutable_done();
+  record.Apply(done);
+  EXPECT_EQ(record.steps(), 100);
+}
+
 TEST(RunRecordTest, WaitingLastsUntilTheNextStep) {
   RunRecord record(2);
   WorkerEvent waiting = Of(1);

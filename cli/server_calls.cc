@@ -28,6 +28,9 @@ absl::Status ToStatus(const grpc::Status& status, const std::string& name) {
 std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
+  // Channels to the same address would otherwise share a connection, and the time until the next
+  // attempt to open it.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 

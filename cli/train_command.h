@@ -3,11 +3,13 @@
 #ifndef THINWIRE_CLI_TRAIN_COMMAND_H_
 #define THINWIRE_CLI_TRAIN_COMMAND_H_
 
+#include <cstdint>
 #include <ostream>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "cli/console.h"
+#include "cli/launch.h"
 #include "common/exit_code.h"
 #include "config/field_flags.h"
 #include "proto/job.pb.h"
@@ -19,7 +21,11 @@ struct TrainCommand {
   std::string bin_dir;      // folder of the server and worker programs; empty: see FindPrograms()
   std::string self;         // path of the thinwire program
   std::string temp_parent;  // folder in which the run creates its private folder
+  std::string state_dir;    // folder of the servers' state; empty: a folder in the private folder
+  bool resume = false;      // goes on with the run in `state_dir`
+  uint32_t restarts = 3;    // the largest number of processes that are started again
   bool verbose = false;     // shows all settings of the job at the start
+  OutputFile output = {};
 };
 
 // Reads the job file, applies the flags, and checks the job and that its files are on this machine.

@@ -39,18 +39,23 @@ class TrainCommandTest : public testing::Test {
 
   // Runs the job with the scripts and returns the exit code.
   ExitCode Run(const JobConfig& config, std::ostream& out, bool verbose = false) {
+    TrainCommand command;
+    command.verbose = verbose;
+    return Run(command, config, out);
+  }
+  ExitCode Run(TrainCommand command, const JobConfig& config, std::ostream& out) {
     std::filesystem::create_directory(dir_->PathOf("tmp"));
+    command.bin_dir = dir_->path();
+    command.temp_parent = dir_->PathOf("tmp");
+    command.restarts = 0;
     Console console(messages_, {});
-    return RunTrain({.config_file = "",
-                     .bin_dir = dir_->path(),
-                     .self = "",
-                     .temp_parent = dir_->PathOf("tmp"),
-                     .verbose = verbose},
-                    config, console, out);
+    command.output = output_;
+    return RunTrain(command, config, console, out);
   }
 
   std::unique_ptr<TempDir> dir_;
   std::ostringstream messages_;
+  OutputFile output_;
   CLI::App app_;
   FieldFlags flags_;
 };
@@ -144,6 +149,106 @@ TEST_F(TrainCommandTest, ARunWithoutAStepHasNoTableAndKeepsItsLogs) {
   EXPECT_EQ(logs, 1);
 }
 
+class StateDirTest : public TrainCommandTest {
+ protected:
+  // The server writes its arguments to the file `arguments`.
+  void SetUp() override {
+    Script("server", absl::StrCat("echo \"$*\" > ", dir_->PathOf("arguments"), "; ", kServer));
+    Script("worker", kWorker);
+    config_.set_name("fashion");
+    config_.mutable_recovery()->set_durability(Recovery::Durability::log);
+  }
+
+  std::string Arguments() const {
+    std::ostringstream text;
+    text << std::ifstream(dir_->PathOf("arguments")).rdbuf();
+    return text.str();
+  }
+
+  ExitCode RunIn(const std::string& state_dir, bool resume = false) {
+    TrainCommand command;
+    command.state_dir = state_dir;
+    command.resume = resume;
+    std::ostringstream out;
+    return Run(command, config_, out);
+  }
+
+  JobConfig config_;
+};
+
+TEST_F(StateDirTest, TheServersGetTheFolderWhichIsCreated) {
+  EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(Arguments(), HasSubstr(" --state_dir " + dir_->PathOf("state") + "\n"));
+  EXPECT_TRUE(std::filesystem::exists(dir_->PathOf("state/job.textproto")));
+}
+
+TEST_F(StateDirTest, WithoutAFolderTheStateIsInTheTemporaryFolderOfTheRun) {
+  EXPECT_EQ(RunIn(""), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(Arguments(), HasSubstr(" --state_dir " + dir_->PathOf("tmp") + "/thinwire-"));
+  EXPECT_THAT(Arguments(), testing::EndsWith("/state\n"));
+}
+
+TEST_F(StateDirTest, WithoutDurabilityTheServersGetNoFolderAndAGivenOneIsRefused) {
+  config_.clear_recovery();
+  EXPECT_EQ(RunIn(""), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(Arguments(), Not(HasSubstr("--state_dir")));
+  EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: --state_dir: only valid with durability: log (got "
+                                         "durability: none)\n"));
+}
+
+TEST_F(StateDirTest, AFolderOfARunNeedsResume) {
+  EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kOk) << messages_.str();
+  EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: --state_dir: holds a run of job fashion (expected "
+                                         "an empty folder, or --resume to go on)\n"));
+}
+
+TEST_F(StateDirTest, AFolderWithOtherFilesIsRefused) {
+  EXPECT_EQ(RunIn(dir_->path()), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(),
+              HasSubstr(dir_->path() + " is not empty (expected an empty folder)\n"));
+  EXPECT_FALSE(std::filesystem::exists(dir_->PathOf("job.textproto")));
+}
+
+TEST_F(StateDirTest, AFolderThatCannotBeCreatedIsNamed) {
+  EXPECT_EQ(RunIn("/nowhere/state"), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(),
+              HasSubstr("error: --state_dir: /nowhere/state: No such file or directory\n"));
+}
+
+TEST_F(StateDirTest, ResumeNeedsTheFolderOfARunOfThisJob) {
+  EXPECT_EQ(RunIn("", /*resume=*/true), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(),
+              HasSubstr("error: --resume: only valid with --state_dir (got none)"));
+  EXPECT_EQ(RunIn(dir_->PathOf("state"), /*resume=*/true), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: --resume: no run in " + dir_->PathOf("state")));
+  EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kOk) << messages_.str();
+  config_.set_name("cifar");
+  EXPECT_EQ(RunIn(dir_->PathOf("state"), /*resume=*/true), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: --state_dir: holds a run of another job (expected "
+                                         "cifar, got fashion)\n"));
+}
+
+TEST_F(StateDirTest, AResumedRunGoesOnFromTheStateInItsFolder) {
+  const auto signals = Signals::Block();
+  FakeControlServer control("tensor", "aaaa");
+  control.frontier = 412;
+  Script("server", absl::StrCat("echo listening ", control.address(), "; exec sleep 1000"));
+  EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(messages_.str(), Not(HasSubstr("going on")));
+  EXPECT_EQ(RunIn(dir_->PathOf("state"), /*resume=*/true), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(messages_.str(), HasSubstr("going on from step 412\n"));
+}
+
+TEST_F(StateDirTest, AStoppedRunSaysHowItGoesOn) {
+  Script("worker", absl::StrCat("trap 'exit 75' TERM; kill -TERM ", getpid(),
+                                "; while :; do sleep 0.05; done"));
+  EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kPreempted);
+  EXPECT_THAT(messages_.str(), HasSubstr("The run can go on from its state in " +
+                                         dir_->PathOf("state") + ": add --resume\n"));
+}
+
 TEST_F(TrainCommandTest, ATableThatCannotBeWrittenIsAnError) {
   Script("server", kServer);
   Script("worker", kWorker);
@@ -163,6 +268,16 @@ TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsAnErrorBeforeTheRun) {
   std::ostringstream out;
   EXPECT_EQ(Run(config, out), ExitCode::kConfig);
   EXPECT_THAT(messages_.str(), HasSubstr("error: report: /nowhere/report.json"));
+  EXPECT_THAT(messages_.str(), Not(HasSubstr("# the run")));
+}
+
+TEST_F(TrainCommandTest, AModelFileThatCannotBeWrittenIsAnErrorBeforeTheRun) {
+  Script("server", "exit 1");
+  Script("worker", "exit 1");
+  output_.path = "/nowhere/m.safetensors";
+  std::ostringstream out;
+  EXPECT_EQ(Run(JobConfig(), out), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(), HasSubstr("error: --output: /nowhere/m.safetensors: cannot write"));
   EXPECT_THAT(messages_.str(), Not(HasSubstr("# the run")));
 }
 

@@ -26,6 +26,19 @@ constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 // failure.
 constexpr absl::Duration kReportTime = absl::Seconds(10);
 
+// Returns true if the command line or the configuration of a process was wrong. A new process would
+// end in the same way.
+bool HadWrongSettings(const ExitStatus& exit) {
+  return exit.code == static_cast<int>(ExitCode::kUsage) ||
+         exit.code == static_cast<int>(ExitCode::kConfig);
+}
+
+// Returns true if a worker ended in order: it is done, has diverged or was stopped.
+bool EndedInOrder(const ExitStatus& exit) {
+  return exit.ok() || exit.code == static_cast<int>(ExitCode::kDiverged) ||
+         exit.code == static_cast<int>(ExitCode::kPreempted);
+}
+
 // A longer error message is cut.
 constexpr size_t kMaxSentence = 400;
 
@@ -66,22 +79,40 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
               .record = RunRecord(setting.config.consistency().workers()),
               .totals = std::nullopt,
               .parameters_crc32c = std::nullopt,
+              .resumed_step = std::nullopt,
               .problems = {},
               .interrupted = false},
       progress_(ByRound(setting.config)),
       addresses_(setting.config.servers()),
+      listening_(setting.config.servers(), false),
       next_progress_(clock.Now() + console.interval()) {}
 
 ExitCode TrainRun::Run() {
   absl::Status started = StartServers();
   if (started.ok() && result_.problems.empty() && signal_ == 0) {
-    started = StartWorkers();
-    if (started.ok()) AwaitWorkers();
+    calls_ = std::make_unique<ServerCalls>(addresses_);
+    if (setting_.resume) started = FindResumedStep();
+    if (started.ok()) started = StartWorkers();
+    if (started.ok()) {
+      AwaitWorkers();
+      AwaitServers(0);
+    }
+    if (const uint64_t planned = result_.record.planned_steps();
+        planned > 0 && result_.resumed_step >= planned) {
+      console_.Note(absl::StrCat("the run had already finished all ", planned,
+                                 " steps; more --epochs let it go on"));
+    }
   }
   console_.ClearProgress();
   if (!started.ok()) Fail(std::string(started.message()));
   if (result_.record.CountOf(State::kDiverged) > 0) {
     Fail(absl::StrCat("diverged: ", result_.record.diverged()));
+  }
+  if (Result() == ExitCode::kOk && !setting_.output.path.empty() &&
+      result_.record.writer() == nullptr) {
+    model_is_missing_ = true;
+    Fail(absl::StrCat("--output: ", setting_.output.path,
+                      ": not written, because the evaluating worker was lost"));
   }
   if (result_.record.steps() > 0 && result_.record.lost_servers().empty() && signal_ == 0)
     AskServers();
@@ -97,24 +128,40 @@ absl::Status TrainRun::StartServers() {
   std::string text;
   TextFormat::PrintToString(setting_.config, &text);
   RETURN_IF_ERROR(dir_.WriteFile(kJobFile, text));
-  const auto start = [this](ServerId server) {
-    return processes_.Start(NameOf(server), ServerCommand(setting_.programs, dir_.PathOf(kJobFile),
-                                                          server, addresses_));
-  };
-  for (uint32_t i = 1; i < setting_.config.servers(); ++i) RETURN_IF_ERROR(start(ServerId{i}));
+  for (uint32_t i = 1; i < setting_.config.servers(); ++i) RETURN_IF_ERROR(Start(ServerId{i}));
   AwaitServers(1);
   if (!result_.problems.empty() || signal_ != 0) return absl::OkStatus();
-  RETURN_IF_ERROR(start(ServerId{0}));
+  RETURN_IF_ERROR(Start(ServerId{0}));
   AwaitServers(0);
   return absl::OkStatus();
 }
 
+absl::Status TrainRun::Start(ServerId server) {
+  return processes_.Start(NameOf(server), ServerCommand(setting_.programs, dir_.PathOf(kJobFile),
+                                                        server, addresses_, setting_.state_dir));
+}
+
+absl::Status TrainRun::Start(WorkerId worker) {
+  return processes_.Start(NameOf(worker), WorkerCommand(setting_.programs, dir_.PathOf(kJobFile),
+                                                        worker, addresses_, setting_.output));
+}
+
+absl::Status TrainRun::FindResumedStep() {
+  ASSIGN_OR_RETURN(const std::vector<StatusReply> statuses, calls_->Status(kAnswerTimeout));
+  std::optional<uint64_t> least;
+  for (const StatusReply& status : statuses) {
+    for (const ShardStatus& shard : status.shards()) {
+      least = std::min(least.value_or(shard.frontier()), shard.frontier());
+    }
+  }
+  result_.resumed_step = least.value_or(0);
+  console_.Note(absl::StrCat("going on from step ", *result_.resumed_step));
+  return absl::OkStatus();
+}
+
 absl::Status TrainRun::StartWorkers() {
-  calls_ = std::make_unique<ServerCalls>(addresses_);
   for (uint32_t i = 0; i < setting_.config.consistency().workers(); ++i) {
-    const absl::Status status = processes_.Start(
-        NameOf(WorkerId{i}),
-        WorkerCommand(setting_.programs, dir_.PathOf(kJobFile), WorkerId{i}, addresses_));
+    const absl::Status status = Start(WorkerId{i});
     if (!status.ok()) {
       processes_.SignalAll(SIGTERM);
       return status;
@@ -125,16 +172,21 @@ absl::Status TrainRun::StartWorkers() {
 
 void TrainRun::AwaitServers(uint32_t first) {
   const auto silent = [this, first] {
-    return std::find(addresses_.begin() + first, addresses_.end(), "") - addresses_.begin();
+    return std::find(listening_.begin() + first, listening_.end(), false) - listening_.begin();
   };
   const auto done = [&] {
-    return silent() == static_cast<ptrdiff_t>(addresses_.size()) || !result_.problems.empty() ||
-           signal_ != 0;
+    return silent() == static_cast<ptrdiff_t>(listening_.size()) ||
+           !result_.record.lost_servers().empty() || signal_ != 0;
   };
-  Watch(done, clock_.Now() + setting_.start_timeout);
+  absl::Duration timeout = setting_.start_timeout;
+  if (keeps_state()) {
+    // A server recovers its state before it listens.
+    timeout = std::max(timeout, absl::Seconds(setting_.config.recovery().server_return_seconds()));
+  }
+  Watch(done, clock_.Now() + timeout);
   if (done()) return;
   const std::string name = NameOf(ServerId{static_cast<uint32_t>(silent())});
-  Fail(absl::StrCat(name, ": not listening after ", absl::FormatDuration(setting_.start_timeout),
+  Fail(absl::StrCat(name, ": not listening after ", absl::FormatDuration(timeout),
                     " (expected \"listening HOST:PORT\" on its standard output)"));
 }
 
@@ -186,7 +238,7 @@ ExitCode TrainRun::Result() const {
   if (result_.record.CountOf(State::kDiverged) > 0) return ExitCode::kDiverged;
   const bool all_done =
       result_.record.CountOf(State::kDone) > 0 && result_.record.lost_servers().empty();
-  if (all_done) return ExitCode::kOk;
+  if (all_done) return model_is_missing_ ? ExitCode::kUnavailable : ExitCode::kOk;
   const auto of_config = [](const ExitStatus& end) {
     return end.code == static_cast<int>(ExitCode::kConfig);
   };
@@ -196,11 +248,14 @@ ExitCode TrainRun::Result() const {
 
 template <typename Done>
 void TrainRun::Watch(Done done, std::optional<absl::Time> deadline) {
-  while (!done()) {
+  while (true) {
+    StartDueProcesses();
+    if (done()) return;
     const absl::Time now = clock_.Now();
     if (deadline && now >= *deadline) return;
     if (now >= next_progress_) ShowProgress();
-    const absl::Time until = deadline ? std::min(*deadline, next_progress_) : next_progress_;
+    absl::Time until = std::min(deadline.value_or(absl::InfiniteFuture()), next_progress_);
+    for (const auto& [name, restart] : delayed_restarts_) until = std::min(until, restart.due);
     for (const ProcessEvent& event : processes_.Wait(until - now)) Handle(event);
   }
 }
@@ -223,6 +278,10 @@ void TrainRun::HandleLine(const ProcessEvent& event) {
     const auto address = ParseListening(event.text);
     if (address.ok()) {
       addresses_[server->value] = *address;
+      listening_[server->value] = true;
+      // After a restart, the channels to the ended process may wait before they connect again. New
+      // channels connect at once.
+      if (calls_ != nullptr) calls_ = std::make_unique<ServerCalls>(addresses_);
     } else {
       console_.Note(absl::StrCat(event.name, ": ", event.text));
     }
@@ -269,12 +328,80 @@ void TrainRun::HandleDivergence(const WorkerEvent& event) {
 }
 
 void TrainRun::HandleExit(const ProcessEvent& event) {
+  if (const auto server = ServerOf(event.name)) listening_[server->value] = false;
+  if (!MayRestart(event)) return HandleLoss(event);
+  const bool is_first = std::ranges::none_of(result_.record.restarts(), [&](const auto& restart) {
+    return restart.process == event.name;
+  });
+  const absl::Duration delay = is_first ? absl::ZeroDuration() : setting_.restart_delay;
+  delayed_restarts_[event.name] = {clock_.Now() + delay, event};
+}
+
+bool TrainRun::ending() const {
+  return signal_ != 0 || kill_at_.has_value() || stopping_servers_ || stopped_by_divergence_ ||
+         !result_.record.lost_servers().empty();
+}
+
+bool TrainRun::MayRestart(const ProcessEvent& exit) const {
+  if (ending() || HadWrongSettings(exit.exit)) return false;
+  if (result_.record.restarts().size() + delayed_restarts_.size() >= setting_.restarts)
+    return false;
+  if (const auto server = ServerOf(exit.name))
+    return keeps_state() && !addresses_[server->value].empty();
+  const auto worker = WorkerOf(exit.name);
+  if (!worker) return false;
+  // A worker that has reported kDone has left the job.
+  return !EndedInOrder(exit.exit) && result_.record.workers()[worker->value].state != State::kDone;
+}
+
+void TrainRun::StartDueProcesses() {
+  const absl::Time now = clock_.Now();
+  for (auto it = delayed_restarts_.begin(); it != delayed_restarts_.end();) {
+    if (!ending() && now < it->second.due) {
+      ++it;
+      continue;
+    }
+    const ProcessEvent exit = std::move(it->second.exit);
+    it = delayed_restarts_.erase(it);
+    if (ending()) {
+      HandleLoss(exit);
+    } else {
+      Restart(exit);
+    }
+  }
+}
+
+void TrainRun::Restart(const ProcessEvent& exit) {
+  const std::string end = EndOf(exit);
+  const auto server = ServerOf(exit.name);
+  const auto worker = WorkerOf(exit.name);
+  const absl::Status started = server ? Start(*server) : Start(*worker);
+  if (!started.ok()) {
+    Fail(std::string(started.message()));
+    return HandleLoss(exit);
+  }
+  if (server) {
+    result_.record.ServerRestarted(*server, exit.exit);
+  } else {
+    result_.record.WorkerRestarted(*worker, exit.exit);
+  }
+  console_.Warning(absl::StrCat(exit.name, " ", end, "; started again (",
+                                result_.record.restarts().size(), " of ", setting_.restarts,
+                                " restarts)"));
+}
+
+void TrainRun::HandleLoss(const ProcessEvent& event) {
   if (const auto server = ServerOf(event.name); server && !stopping_servers_) {
     result_.record.ServerEnded(*server, event.exit);
     failures_.push_back(event.exit);
     Fail(absl::StrCat(event.name, " lost: ", ReasonOf(event)));
     if (running_workers() > 0 && !stop_at_) {
-      stop_at_ = clock_.Now() + absl::Seconds(setting_.config.silence_seconds()) + kReportTime;
+      // Workers report a lost server after `silence_seconds`. If servers keep their state, workers
+      // wait longer, but this server does not come back.
+      const absl::Duration report_time =
+          keeps_state() ? absl::ZeroDuration()
+                        : absl::Seconds(setting_.config.silence_seconds()) + kReportTime;
+      stop_at_ = clock_.Now() + report_time;
     }
   }
   const auto worker = WorkerOf(event.name);
@@ -298,6 +425,14 @@ std::string TrainRun::ReasonOf(const ProcessEvent& event) const {
   // killed rarely names the reason.
   if (line.empty() || event.exit.signal != 0 || IsWarningOrError(line)) return exit;
   return absl::StrCat(exit, ": ", line);
+}
+
+std::string TrainRun::EndOf(const ProcessEvent& event) const {
+  if (event.exit.signal != 0) return absl::StrCat("was killed by signal ", event.exit.signal);
+  const auto worker = WorkerOf(event.name);
+  const std::string error = worker ? result_.record.workers()[worker->value].reason : "";
+  if (error.empty()) return absl::StrCat("ended with ", ReasonOf(event));
+  return absl::StrCat("ended with ", event.exit.ToString(), ": ", SentenceOf(error));
 }
 
 void TrainRun::HandleSignal(int number) {
@@ -343,8 +478,10 @@ std::optional<ServerId> TrainRun::ServerOf(const std::string& name) const {
 
 uint32_t TrainRun::running_workers() const {
   uint32_t count = 0;
-  for (const WorkerRow& row : result_.record.workers())
-    count += processes_.running(NameOf(row.worker)) ? 1 : 0;
+  for (const WorkerRow& row : result_.record.workers()) {
+    const std::string name = NameOf(row.worker);
+    count += processes_.running(name) || delayed_restarts_.contains(name) ? 1 : 0;
+  }
   return count;
 }
 

@@ -6,14 +6,23 @@
 //   3. ask the servers for their counters and the checksum of the parameters
 //   4. stop the servers
 //
-// If a worker process fails, the run records the failure and the other workers continue. If a
-// worker reports that its loss is not finite and left the job, the run stops the other workers. If a
-// server process fails, the run ends after the workers have reported the failure. SIGINT or SIGTERM
-// stops the workers, then the servers; a process that does not stop within the grace period is
-// killed. A second signal kills all processes at once.
+//   process that ends   condition                                      effect
+//   worker              a crash, and restarts are left                 started again
+//   worker              otherwise                                      lost; the others continue
+//   server              keeps state, has listened, restarts are left   started again, same address
+//   server              otherwise                                      lost; the run ends
+//
+// If the setting names a file for the trained model, a run that succeeds without a written model is
+// a failure.
+//
+// Nothing is started again after a signal, a lost server or divergence. If a worker reports that its
+// loss is not finite and left the job, the run stops the other workers. SIGINT or SIGTERM stops the
+// workers, then the servers; a process that does not stop within the grace period is killed. A
+// second signal kills all processes at once.
 #ifndef THINWIRE_CLI_TRAIN_RUN_H_
 #define THINWIRE_CLI_TRAIN_RUN_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -38,6 +47,13 @@ namespace thinwire {
 struct TrainSetting {
   JobConfig config;  // CheckJob must accept this job
   Programs programs;
+  // The folder in which the servers keep their state; empty: they keep none.
+  std::string state_dir;
+  bool resume = false;    // whether `state_dir` has the state of an earlier run, which goes on
+  uint32_t restarts = 0;  // the largest number of processes that are started again
+  // The second and later restarts of a process are delayed.
+  absl::Duration restart_delay = absl::Seconds(1);
+  OutputFile output;
   absl::Duration start_timeout = absl::Seconds(60);  // time limit until all servers listen
   absl::Duration grace = absl::Seconds(10);          // time between SIGTERM and SIGKILL
 };
@@ -60,7 +76,11 @@ class TrainRun {
   // Starts all servers and waits until they listen: server 0 last, because it calls the others.
   absl::Status StartServers();
   absl::Status StartWorkers();
-  // Waits until the servers from FIRST listen.
+  absl::Status Start(ServerId server);
+  absl::Status Start(WorkerId worker);
+  // Stores in result() the step from which a resumed run goes on.
+  absl::Status FindResumedStep();
+  // Waits until the servers from FIRST listen, or one of them is lost.
   void AwaitServers(uint32_t first);
   void AwaitWorkers();
   // Requests the servers' counters and the checksum of the parameters, and stores both in result().
@@ -78,22 +98,39 @@ class TrainRun {
   void HandleLog(const ProcessEvent& event);
   void HandleWorkerEvent(const WorkerEvent& event);
   void HandleExit(const ProcessEvent& event);
+  // Handles the end of a process that is not started again.
+  void HandleLoss(const ProcessEvent& exit);
   void HandleSignal(int number);
   // Stops the workers if EVENT says that its worker left the job early because the run diverged.
   // Warns if EVENT is the first that reports divergence.
   void HandleDivergence(const WorkerEvent& event);
+  bool MayRestart(const ProcessEvent& exit) const;
+  // Starts the processes whose restart is due. If the run is ending, their restarts are dropped.
+  void StartDueProcesses();
+  void Restart(const ProcessEvent& exit);
   void ShowProgress();
   // Shows an error message as one sentence and adds it to RunResult::problems.
   void Fail(const std::string& problem);
   // Returns the exit status of a process that reported no error, with the last line of its log if
   // this line is not shown yet.
   std::string ReasonOf(const ProcessEvent& exit) const;
+  // Returns a text such as "was killed by signal 9" or "ended with exit code 69: no such folder".
+  std::string EndOf(const ProcessEvent& exit) const;
 
   // WorkerOf returns 3 for "worker 3", and nullopt if `name` is not the name of a worker. ServerOf
   // does the same for servers.
   std::optional<WorkerId> WorkerOf(const std::string& name) const;
   std::optional<ServerId> ServerOf(const std::string& name) const;
+  // Returns the number of workers that run or are going to be started again.
   uint32_t running_workers() const;
+  bool keeps_state() const { return !setting_.state_dir.empty(); }
+  // Returns true if no process is to be started again, because the run is being stopped.
+  bool ending() const;
+
+  struct DelayedRestart {
+    absl::Time due;
+    ProcessEvent exit;  // the end of the process
+  };
 
   const TrainSetting setting_;
   const TempDir& dir_;
@@ -103,6 +140,8 @@ class TrainRun {
   RunResult result_;
   Progress progress_;
   std::vector<std::string> addresses_;  // by server number; "" until the server prints its address
+  std::vector<bool> listening_;         // by server number
+  std::map<std::string, DelayedRestart> delayed_restarts_;  // by the name of the process
   std::unique_ptr<ServerCalls> calls_;
   std::vector<ExitStatus> failures_;        // exit statuses of failed processes
   std::set<std::string> reported_reasons_;  // errors of lost workers that were shown
@@ -114,6 +153,7 @@ class TrainRun {
   bool stopping_servers_ = false;
   bool stopped_by_divergence_ = false;
   bool warned_of_divergence_ = false;
+  bool model_is_missing_ = false;  // every worker has ended, but none has written the model
 };
 
 }  // namespace thinwire

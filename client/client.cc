@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/encode/codec_tuner.h"
 #include "client/encode/push_encoder.h"
 #include "client/encode/residual_file.h"
@@ -13,6 +14,7 @@
 #include "client/replica/replica.h"
 #include "client/transport/event_loop.h"
 #include "client/transport/join_leave.h"
+#include "client/transport/read_masters.h"
 #include "client/transport/stop_signal.h"
 #include "common/status_macros.h"
 #include "common/value_hash.h"
@@ -114,7 +116,7 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
       .call_timeout = 3 * options_.silence + options_.lease,
       .report = [this](const std::string& text) { report_->set_waiting(text); }};
   ASSIGN_OR_RETURN(const std::vector<JoinReply> replies,
-                   client::JoinServers(transport_, clock_, stop_, wait, std::move(request)));
+                   client::JoinServers(transport_, clock_, stop_, wait, request));
   report_->set_waiting("");
   const Step first = client::StartingStep(replies);
   incarnation_ = Incarnation{replies[0].incarnation()};
@@ -124,7 +126,7 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
   // Marks the parameters of every shard as missing before the event loop starts, so that a
   // WaitTensor right after Join blocks until the parameters arrive.
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) progress_->ExpectShard(ShardId{s});
-  RETURN_IF_ERROR(StartExchange(replies));
+  RETURN_IF_ERROR(StartExchange(std::move(request), replies));
   loop_->Post([this, first] { exchange_->Start(first); });
   return first;
 }
@@ -146,7 +148,7 @@ absl::Status Client::StartResiduals(std::optional<client::SavedResiduals> saved,
   return start.restore ? encoder_->Restore(*std::move(saved)) : absl::OkStatus();
 }
 
-absl::Status Client::StartExchange(const std::vector<JoinReply>& replies) {
+absl::Status Client::StartExchange(JoinRequest request, const std::vector<JoinReply>& replies) {
   loop_ = std::make_shared<client::EventLoop>(clock_);
   exchange_ = std::make_unique<client::Exchange>(client::ExchangeParts{.options = options_,
                                                                        .partition = partition_,
@@ -157,7 +159,7 @@ absl::Status Client::StartExchange(const std::vector<JoinReply>& replies) {
                                                                        .tuner = tuner_.get(),
                                                                        .progress = *progress_,
                                                                        .report = *report_},
-                                                 replies);
+                                                 std::move(request), replies);
   if (device_ == nullptr) return absl::OkStatus();
   gradient_loop_ = std::make_unique<client::EventLoop>(clock_);
   absl::Status used;
@@ -249,6 +251,37 @@ absl::Status Client::Leave() {
   const absl::Status left =
       client::LeaveServers(transport_, clock_, *stop_, patience, std::move(servers), request);
   return failure.ok() ? left : failure;
+}
+
+absl::Status Client::WaitUntilAlone() {
+  // A failure and Stop do not end the wait for a heartbeat, so each wait is short.
+  while (!report_->WaitUntilAlone(options_.worker, options_.server_count,
+                                  options_.heartbeat_interval)) {
+    RETURN_IF_ERROR(progress_->failure());
+    if (stop_->is_set()) return absl::CancelledError("stopped while waiting for other workers");
+    const std::vector<WorkerId> others = report_->LiveExcept(options_.worker);
+    if (others.empty()) continue;  // some server has not answered a heartbeat yet
+    report_->set_waiting(absl::StrCat("waits until worker", others.size() == 1 ? " " : "s ",
+                                      absl::StrJoin(others, ", ", absl::StreamFormatter()),
+                                      others.size() == 1 ? " has left" : " have left"));
+  }
+  report_->set_waiting("");
+  return progress_->failure();
+}
+
+absl::Status Client::RefreshLive() {
+  // The next reply may belong to a heartbeat that was sent before this call.
+  const uint64_t count = report_->lead_report_count() + 2;
+  // A failure and Stop do not end the wait for a heartbeat, so each wait is short.
+  while (!report_->WaitForLeadReports(count, options_.heartbeat_interval)) {
+    RETURN_IF_ERROR(progress_->failure());
+    if (stop_->is_set()) return absl::CancelledError("stopped while waiting for a heartbeat");
+  }
+  return progress_->failure();
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> Client::ReadMasters() {
+  return client::ReadMasters(transport_, clock_, stop_, options_.silence, partition_);
 }
 
 std::span<float> Client::replica(uint32_t tensor) { return replica_->tensor(tensor); }

@@ -1,7 +1,7 @@
 // Client: pushes the gradients of a whole model to the servers and reads its parameters. It splits
 // tensors into shards, pushes shards while the backward pass still runs, sends unanswered pushes
-// again after a reconnect, decodes parameters into the replica, and reports a server that stops
-// responding as an error that names it.
+// again after a reconnect, decodes parameters into the replica, waits for a server that is started
+// again with its state, and reports a server that does not return as an error that names it.
 //
 //   auto client = Client::Make(options, tensors, transport);
 //   // The model uses replica(i) as the memory of its tensor i.
@@ -14,6 +14,7 @@
 //     step = client->NextStep();       // step + 1; a larger step if a push was late
 //   }
 //   client->Leave();
+//   client->ReadMasters();            // optional: the exact final parameters
 //
 // With a Device, gradients and the replica are in the device's memory; only messages are in the
 // host's memory. Work that is launched on the device after WaitTensor returns may read the tensor's
@@ -98,8 +99,9 @@ class Client {
   void BeginStep(Step step, uint32_t examples, float scale = 1);
 
   // Blocks until the tensor's parameters for the current step are in the replica. Errors:
-  // Unavailable or DeadlineExceeded "server 1 (host:port): ..."; Aborted if another process took
-  // the worker's number or the job's state was lost.
+  // Unavailable or DeadlineExceeded "server 1 (host:port): ..." if a server did not respond for
+  // longer than `silence` and `server_return`; Aborted if another process took the worker's number
+  // or a server lost the job's state.
   absl::Status WaitTensor(uint32_t tensor);
   // Blocks until the parameters of all tensors for the current step are in the replica. Errors:
   // those of WaitTensor.
@@ -151,12 +153,27 @@ class Client {
   // only after an error.
   absl::Status Leave();
 
+  // Blocks until every server reports that no other worker is live: the others have left, or their
+  // leases have expired. waiting() names the other workers meanwhile. Errors: those of
+  // WaitTensor. REQUIRES: Join has succeeded; not called between BeginStep and NextStep.
+  absl::Status WaitUntilAlone();
+  // Reads the exact fp32 parameters from the servers, as one row-major array per tensor. After the
+  // Leave of the last live worker they are final. Before Leave, in mode sync they are those of one
+  // step if WaitAll has returned and BeginStep has not been called since: no round closes without
+  // this worker's pushes. In the other modes the shards may be at different versions. Errors: those
+  // of the first server that does not answer for `silence`; DataLoss if a value is missing or
+  // arrives twice; Cancelled after Stop. REQUIRES: not called between BeginStep and NextStep.
+  absl::StatusOr<std::vector<std::vector<float>>> ReadMasters();
+
+  // Blocks until server 0 has answered a heartbeat that was sent after this call, so that live() has
+  // every worker that joined before. Errors: those of WaitTensor. REQUIRES: Join has succeeded.
+  absl::Status RefreshLive();
   // Returns the workers with valid leases, from the last heartbeat reply of server 0; empty before
   // Join. Thread-safe.
   std::vector<WorkerId> live() const;
   // Returns a text that names the workers for which this worker waits, "step 41: waits for worker 3
-  // (shards 0-7)", or during Join the server, "waiting for server 0 (10.0.0.7:7000): connection
-  // refused"; empty if this worker does not wait. Thread-safe.
+  // (shards 0-7)", or a server that does not respond, "waiting for server 0 (10.0.0.7:7000):
+  // connection refused"; empty if this worker does not wait. Thread-safe.
   std::string waiting() const;
   // Returns the current push codec of each group of tensors; empty unless the client chooses codecs
   // at run time. Thread-safe.
@@ -177,7 +194,8 @@ class Client {
   absl::StatusOr<std::optional<client::SavedResiduals>> ReadSavedResiduals() const;
   absl::Status StartResiduals(std::optional<client::SavedResiduals> saved,
                               std::span<const JoinReply> replies, Step first);
-  absl::Status StartExchange(const std::vector<JoinReply>& replies);
+  // REQUEST: the Join request that the servers have answered with REPLIES.
+  absl::Status StartExchange(JoinRequest request, const std::vector<JoinReply>& replies);
 
   // The training thread uses the members below. The event loop uses the exchange and, through the
   // exchange, the replica, the encoder and the tuner. progress_ and report_ have locks of their

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
@@ -21,6 +22,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr uint32_t kExamples = 32;
@@ -113,6 +115,78 @@ TEST_F(ClientTest, ParametersEqualAPlainComputation) {
   ASSERT_TRUE(client_->Leave().ok());
   EXPECT_EQ(servers_[0]->leave_count(), 1);
   EXPECT_EQ(servers_[1]->leave_count(), 1);
+}
+
+TEST_F(ClientTest, TheMastersOfAllServersCanBeReadAfterLeave) {
+  Make({});
+  Step step = *Join();
+  const auto gradients = Values(1, 0.125);
+  ASSERT_TRUE(Train(step, gradients).ok());
+  ASSERT_TRUE(client_->Leave().ok());
+  const auto masters = client_->ReadMasters();
+  ASSERT_TRUE(masters.ok()) << masters.status();
+  ASSERT_EQ(masters->size(), initial_.size());
+  for (size_t t = 0; t < initial_.size(); ++t) {
+    ASSERT_EQ((*masters)[t].size(), initial_[t].size());
+    for (size_t v = 0; v < initial_[t].size(); ++v) {
+      ASSERT_EQ((*masters)[t][v], initial_[t][v] - gradients[t][v]) << t << " " << v;
+    }
+  }
+}
+
+TEST_F(ClientTest, AWorkerIsAloneWhenNoServerReportsAnother) {
+  servers_[0]->set_others({WorkerId{3}});
+  servers_[1]->set_others({WorkerId{3}, WorkerId{5}});
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  ASSERT_TRUE(client_->WaitAll().ok());
+  absl::Notification alone;
+  std::thread waiter([&] {
+    EXPECT_EQ(client_->WaitUntilAlone(), absl::OkStatus());
+    alone.Notify();
+  });
+  while (client_->waiting() != "waits until workers 3, 5 have left") std::this_thread::yield();
+  servers_[0]->set_others({});
+  servers_[1]->set_others({WorkerId{5}});
+  while (client_->waiting() != "waits until worker 5 has left") std::this_thread::yield();
+  EXPECT_FALSE(alone.HasBeenNotified());
+  servers_[1]->set_others({});
+  waiter.join();
+  EXPECT_EQ(client_->waiting(), "");
+}
+
+TEST_F(ClientTest, RefreshLiveWaitsForWorkersThatJoinedBefore) {
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  for (uint32_t other = 3; other < 8; ++other) {
+    servers_[0]->set_others({WorkerId{other}});
+    ASSERT_TRUE(client_->RefreshLive().ok());
+    EXPECT_THAT(client_->live(), Contains(WorkerId{other}));
+  }
+}
+
+TEST_F(ClientTest, AStopEndsTheWaitForOtherWorkers) {
+  servers_[0]->set_others({WorkerId{3}});
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  std::thread stopper([&] {
+    while (client_->waiting().empty()) std::this_thread::yield();
+    client_->Stop();
+  });
+  EXPECT_TRUE(absl::IsCancelled(client_->WaitUntilAlone()));
+  stopper.join();
+}
+
+TEST_F(ClientTest, AFailureEndsTheWaitForOtherWorkers) {
+  servers_[0]->set_others({WorkerId{3}});
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  std::thread other([&] {
+    while (client_->waiting().empty()) std::this_thread::yield();
+    servers_[0]->Fence();
+  });
+  EXPECT_TRUE(absl::IsAborted(client_->WaitUntilAlone()));
+  other.join();
 }
 
 TEST_F(ClientTest, ServersKeepTheirValuesOverInitialOnes) {
@@ -330,6 +404,7 @@ class TimeoutTransport final : public Transport {
   void Heartbeat(ServerId, const HeartbeatRequest&, absl::Duration, Done<HeartbeatReply>) override {
   }
   void Leave(ServerId, const LeaveRequest&, absl::Duration, Done<LeaveReply>) override {}
+  void Masters(ServerId, absl::Duration, Done<std::vector<MastersChunk>>) override {}
 
   absl::Duration join_timeout;
 };
@@ -443,15 +518,110 @@ TEST_F(ClientTest, AHeartbeatReportsThatAWorkerIsFenced) {
             absl::AbortedError("worker 2: another process has joined under this number"));
 }
 
-TEST_F(ClientTest, ARestartedServerHasLostItsParameters) {
-  Make({});
+TEST_F(ClientTest, AServerThatLostItsStateEndsTheClientWithItsMessage) {
+  Make({.server_return = absl::Minutes(10)});
   const Step step = *Join();
   ASSERT_TRUE(client_->WaitAll().ok());
-  servers_[1]->Restart(Epoch{2});
-  const absl::Status status = Train(step, Values(1, 0.5)).status();
-  EXPECT_EQ(status,
-            absl::AbortedError("server 1 (in process): server 1 lost its state: it was restarted "
-                               "(expected epoch 1, got 2)"));
+  servers_[1]->Restart(/*keep_state=*/false);
+  EXPECT_EQ(Train(step, Values(1, 0.5)).status(),
+            absl::AbortedError("server 1 (in process): server 1 lost its state"));
+}
+
+TEST_F(ClientTest, ServersThatKeptTheirStateAreJoinedAgainAtAnyMoment) {
+  Make({.server_return = absl::Minutes(10)});
+  Step step = *Join();
+  std::vector<std::vector<float>> expected = initial_;
+  constexpr uint32_t kSteps = 18;
+  for (uint32_t i = 0; i < kSteps; ++i) {
+    FakeServer& server = *servers_[i % 2];
+    const auto restart = [&, breaks = i % 4 < 2] {
+      server.Restart(/*keep_state=*/true);
+      if (breaks) transport_.DropStreams(ServerId{i % 2});
+    };
+    const auto gradients = Values(0.25f * i, 0.5);
+    client_->BeginStep(step, kExamples);
+    if (i % 3 == 0) restart();  // while the worker waits for parameters
+    ASSERT_TRUE(client_->WaitAll().ok());
+    if (i % 3 == 1) restart();  // while the worker computes
+    for (uint32_t t = gradients.size(); t-- > 0;) client_->Ready(t, gradients[t]);
+    if (i % 3 == 2) restart();  // while pushes are encoded and sent
+    ASSERT_TRUE(client_->EndStep().ok());
+    ASSERT_EQ(*client_->NextStep(), step + 1) << "the step stays";
+    ++step;
+    for (size_t t = 0; t < expected.size(); ++t) {
+      for (size_t v = 0; v < expected[t].size(); ++v) expected[t][v] -= gradients[t][v];
+    }
+    while (client_->counters().rejoins() < i + 1) std::this_thread::yield();
+  }
+  ASSERT_TRUE(client_->WaitAll().ok());
+  for (uint32_t t = 0; t < expected.size(); ++t) EXPECT_EQ(Replica(t), expected[t]) << t;
+  EXPECT_EQ(client_->counters().rejoins(), kSteps);
+  EXPECT_EQ(client_->counters().accepted_pushes(), kSteps * partition_.shard_count());
+  for (const auto& server : servers_) {
+    for (const JoinRequest& join : server->joins()) {
+      EXPECT_NE(join.initial_hash(), 0u);
+      EXPECT_EQ(join.tensors_size(), 4);
+    }
+  }
+  EXPECT_TRUE(client_->Leave().ok());
+}
+
+// The gradient has more bytes than the client encodes ahead of the network.
+TEST_F(ClientTest, AServerThatIsAwayDuringEndStepGetsTheWholeGradientAfterItsReturn) {
+  const std::vector<TensorShape> tensors = {{"w", {12, 256, 1024}}};
+  const Partition partition = *Partition::Make(tensors, 0, 1);
+  FakeServer server(partition, ServerId{0});
+  InProcessTransport transport({&server});
+  ClientOptions options;
+  options.heartbeat_interval = absl::Milliseconds(5);
+  options.server_return = absl::Minutes(10);
+  const auto client = *Client::Make(options, tensors, transport);
+  const std::vector<float> ones(partition.value_count(), 1);
+  const std::vector<std::span<const float>> initial = {ones};
+  const Step step = *client->Join(initial);
+  ASSERT_TRUE(client->WaitAll().ok());
+  transport.Refuse(ServerId{0}, true);
+  client->BeginStep(step, kExamples);
+  client->Ready(0, ones);
+  while (client->counters().reconnects() < 3) std::this_thread::yield();
+  server.Restart(/*keep_state=*/true);
+  transport.Refuse(ServerId{0}, false);
+  EXPECT_TRUE(client->EndStep().ok());
+  EXPECT_EQ(*client->NextStep(), step + 1);
+  EXPECT_EQ(client->counters().rejoins(), 1u);
+  EXPECT_EQ(server.pushes().size(), partition.shard_count());
+}
+
+TEST_F(ClientTest, AStopEndsTheWaitForAServer) {
+  Make({.server_return = absl::Minutes(10), .stop_grace = absl::ZeroDuration()});
+  const Step step = *Join();
+  ASSERT_TRUE(client_->WaitAll().ok());
+  transport_.Refuse(ServerId{1}, true);
+  std::thread stopper([this] {
+    while (!absl::StrContains(client_->waiting(), "waiting for server 1")) {
+      std::this_thread::yield();
+    }
+    client_->Stop();
+  });
+  EXPECT_EQ(Train(step, Values(1, 0.5)).status().code(), absl::StatusCode::kCancelled);
+  stopper.join();
+  EXPECT_EQ(client_->Leave().code(), absl::StatusCode::kUnavailable) << "called once";
+  EXPECT_EQ(servers_[0]->leave_count(), 1);
+}
+
+TEST_F(ClientTest, AReplyToJoinMayArriveAfterTheClientIsDestroyed) {
+  Make({});
+  ASSERT_TRUE(Join().ok());
+  ASSERT_TRUE(client_->WaitAll().ok());
+  servers_[0]->HoldJoins(true);
+  servers_[0]->Restart(/*keep_state=*/true);
+  while (servers_[0]->joins().size() < 2) std::this_thread::yield();
+  client_.reset();
+  servers_[0]->HoldJoins(false);
+  absl::Notification answered;
+  transport_.Join(ServerId{0}, JoinRequest(), absl::Minutes(1),
+                  [&](const absl::StatusOr<JoinReply>&) { answered.Notify(); });
+  answered.WaitForNotification();
 }
 
 TEST_F(ClientTest, LeaveInformsTheOtherServersBeforeItReportsAnUnreachableOne) {
@@ -587,6 +757,51 @@ TEST_F(ClientTest, UnselectedValuesArePushedAgainUnlessTheirListIsMissed) {
       EXPECT_EQ(values[1], (push.step == Step{1} ? 2 : 1) * gradient[1]) << push.step;
     }
   }
+}
+
+// The server applies only the first value of every shard. In the second of three steps, it is
+// restarted before the worker has its verdicts and its lists of selected indices.
+TEST_F(ClientTest, UnselectedValuesReturnOnceIfTheServerIsRestarted) {
+  for (const auto& server : servers_) {
+    server->set_answer([&](ParametersEntry& answer) {
+      answer.frontier = answer.step;
+      answer.selected =
+          EncodeIndexList(std::vector<uint32_t>{0}, partition_.value_count(answer.shard));
+    });
+  }
+  Make({});
+  Step step = *Join();
+  const auto gradients = Values(2, 1);
+  step = *Train(step, gradients);
+  ASSERT_TRUE(client_->WaitAll().ok());
+  transport_.Hold(ServerId{0}, true);
+  const size_t shard_count = partition_.ShardsOf(ServerId{0}).size();
+  std::thread restarter([&] {
+    while (servers_[0]->pushes().size() < 2 * shard_count) std::this_thread::yield();
+    servers_[0]->Restart(/*keep_state=*/true);
+    while (client_->counters().rejoins() == 0) std::this_thread::yield();
+    transport_.Hold(ServerId{0}, false);
+  });
+  step = *Train(step, gradients);
+  restarter.join();
+  ASSERT_TRUE(client_->WaitAll().ok());
+  step = *Train(step, gradients);
+  ASSERT_TRUE(client_->WaitAll().ok());
+  EXPECT_EQ(client_->counters().lost_gtopk_returns(), 0u);
+  size_t checked_count = 0;
+  for (const auto& server : servers_) {
+    for (const PushEntry& push : server->pushes()) {
+      const size_t count = partition_.value_count(push.shard);
+      std::vector<float> values(count);
+      DecodePayload(CheckPayload(push.payload, count).value(), values);
+      const Segment& segment = partition_.segments(push.shard)[0];
+      const float* gradient = &gradients[segment.tensor][segment.offset];
+      EXPECT_EQ(values[0], gradient[0]);
+      EXPECT_EQ(values[1], (push.step.value + 1) * gradient[1]) << push.step;
+      ++checked_count;
+    }
+  }
+  EXPECT_EQ(checked_count, 3 * partition_.shard_count());
 }
 
 TEST_F(ClientTest, AMalformedListOfSelectedIndicesIsAFailureThatNamesServerAndShard) {

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +31,16 @@ absl::Status FlushFolder(const std::string& folder) {
 }
 
 }  // namespace
+
+absl::Status CheckReplaceable(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": a folder (expected a file)"));
+  }
+  const std::string folder = FolderOf(path);
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot write to the folder ", folder));
+}
 
 AtomicFile::AtomicFile(std::string path)
     : path_(std::move(path)),

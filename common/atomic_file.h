@@ -18,6 +18,10 @@ struct FileCloser {
 };
 using OwnedFile = std::unique_ptr<std::FILE, FileCloser>;
 
+// Returns an error, with the path, if AtomicFile could not write the file PATH: its folder does not
+// exist or is not writable, or PATH is a folder. Changes nothing.
+absl::Status CheckReplaceable(const std::string& path);
+
 // Not thread-safe.
 class AtomicFile {
  public:

@@ -47,6 +47,17 @@ TEST_F(AtomicFileTest, AMissingFolderIsAnErrorFromTheStart) {
   EXPECT_TRUE(absl::IsNotFound(file.Commit()));
 }
 
+TEST_F(AtomicFileTest, AFileIsReplaceableIfItsFolderIsWritable) {
+  EXPECT_EQ(CheckReplaceable(path_), absl::OkStatus());
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  std::ofstream(path_) << "old";
+  EXPECT_EQ(CheckReplaceable(path_), absl::OkStatus());
+  EXPECT_EQ(Content(path_), "old");
+  EXPECT_TRUE(absl::IsNotFound(CheckReplaceable(path_ + ".none/file")));
+  EXPECT_FALSE(CheckReplaceable(path_ + "/file").ok()) << "a file is not a folder";
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckReplaceable(::testing::TempDir())));
+}
+
 TEST_F(AtomicFileTest, AFailedRenameLeavesNoTemporaryFile) {
   std::filesystem::create_directories(path_ + "/folder");
   {

@@ -14,8 +14,8 @@ struct DensityWarmup {
   double part = 0;     // the length of the warm-up as a part of the run, 0 to 1; 0: no warm-up
   double first = 0.1;  // the density at the start, in (0, 1]
 
-  // Returns the density when the part PROGRESS of the run, 0 to 1, is completed. LAST, in (0, 1],
-  // is the density after the warm-up.
+  // Returns the density at the point PROGRESS of the run: 0 is its start, 1 its end. LAST, in
+  // (0, 1], is the density after the warm-up.
   double At(double progress, double last) const;
 
   bool operator==(const DensityWarmup&) const = default;

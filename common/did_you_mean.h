@@ -13,9 +13,9 @@ namespace thinwire {
 
 // Returns the word of KNOWN with the smallest edit distance from GOT; among words with equal
 // distances, the first one. An edit inserts, removes or replaces a letter, or swaps two adjacent
-// letters; case is ignored. Returns "" if no word is similar: the distance exceeds both one edit
-// and a third of GOT's length, or is not below the length of the found word. Also returns "" if GOT
-// has more than 64 bytes. GOT may have any content.
+// letters; case is ignored. A word is similar if its distance is at most one edit or a third of
+// GOT's length, and below the word's own length. Returns "" if no word is similar, or if GOT has
+// more than 64 bytes. GOT may have any content.
 std::string DidYouMean(std::string_view got, std::span<const std::string_view> known);
 
 // Returns the InvalidArgument error for a word GOT that is not in KNOWN. Example: "optimizer: unknown

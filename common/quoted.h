@@ -1,4 +1,4 @@
-// Foreign strings, which come from a peer or from a file, in messages.
+// Escapes and shortens strings that come from a peer or from a file, before a message shows them.
 #ifndef THINWIRE_COMMON_QUOTED_H_
 #define THINWIRE_COMMON_QUOTED_H_
 

@@ -85,6 +85,8 @@ constexpr Case kCases[] = {
     {"onebit_group", "compression", "8", "compression { push: onebit_sign }", ""},
     {"model_file", "task", "'x'", "task { model: torchscript }", ""},
     {"loss_scale_interval", "task", "1", "task { loss_scale: 2 }", ""},
+    {"checkpoint_seconds", "recovery", "60", "recovery { durability: log }", ""},
+    {"server_return_seconds", "recovery", "600", "recovery { durability: log }", ""},
 };
 
 // Returns the job file TEXT with the field of the test case C added.
@@ -105,7 +107,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 35u);
+  EXPECT_EQ(fields.size(), 37u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

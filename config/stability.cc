@@ -16,7 +16,8 @@ constexpr double kHighMomentum = 0.9;
 constexpr double kLargestStaleStep = 0.7;  // of workers * learning_rate / (1 - momentum)
 constexpr double kLeastRandomDensity = 0.2;
 
-// The momentum that a gradient passes through, and the setting that selects it.
+// The momentum that the job applies to gradients, at the workers or at the servers, and the name of
+// the setting that sets it.
 struct Momentum {
   double value = 0;
   std::string setting;

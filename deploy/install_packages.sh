@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the missing Debian packages that the build needs. Requires root or sudo, and asks no questions.
+# Installs the missing packages that the build and the tests need. Requires root or sudo, and asks no questions.
 set -euo pipefail
 
 packages=(
@@ -9,36 +9,49 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
   libtorch-dev libopenblas0-pthread
   dataset-fashion-mnist
+  python3-torch python3-pip
 )
+# Python packages that Debian does not have. Only tests need them.
+python_packages=(safetensors==0.8.0)
 
 installed() { dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
 
+python_installed() { /usr/bin/python3 -c "import importlib.metadata as m; m.version('${1%%=*}')" 2>/dev/null; }
+
 missing=()
 for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done
-if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+python_missing=()
+for package in "${python_packages[@]}"; do python_installed "$package" || python_missing+=("$package"); done
+if [ ${#missing[@]} -eq 0 ] && [ ${#python_missing[@]} -eq 0 ]; then exit 0; fi
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then
-    echo "install_packages.sh: cannot install ${missing[*]} (expected root or sudo, got neither)" >&2
+    echo "install_packages.sh: cannot install ${missing[*]} ${python_missing[*]} (expected root or sudo, got neither)" >&2
     exit 1
   fi
   as_root=(sudo -n)
 fi
 if ! command -v apt-get >/dev/null; then
-  echo "install_packages.sh: cannot install ${missing[*]} (expected Debian 12 with apt-get, got no apt-get)" >&2
+  echo "install_packages.sh: cannot install ${missing[*]} ${python_missing[*]} (expected Debian 12 with apt-get, got no apt-get)" >&2
   exit 1
 fi
 
-echo "Installing ${#missing[@]} Debian packages (about a minute): ${missing[*]}" >&2
+echo "Installing $((${#missing[@]} + ${#python_missing[@]})) packages (about a minute): ${missing[*]} ${python_missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 install() {
-  "${as_root[@]}" apt-get -q update &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}"
+  if [ ${#missing[@]} -gt 0 ]; then
+    "${as_root[@]}" apt-get -q update &&
+      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" ||
+      return 1
+  fi
+  if [ ${#python_missing[@]} -gt 0 ]; then
+    "${as_root[@]}" /usr/bin/python3 -m pip install --break-system-packages --no-deps "${python_missing[@]}"
+  fi
 }
 if ! install >"$log" 2>&1; then
   tail -n 20 "$log" >&2
-  echo "install_packages.sh: apt-get failed; its last output lines are above" >&2
+  echo "install_packages.sh: the installation failed; its last output lines are above" >&2
   exit 1
 fi

@@ -74,9 +74,9 @@ HWY_INLINE hn::Vec<D> Saturated(D d, hn::Vec<D> values) {
   return Limited(d, std::numeric_limits<float>::max(), values);
 }
 
-// Applies an optimizer's formula to every value. Calls body(d, i) like ForEachAlignedVector(); body
-// returns the largest magnitudes of the new master and slots of each value. Returns whether one of
-// these magnitudes is the largest finite float.
+// Applies an optimizer's formula to every value. Calls body(d, i) like ForEachAlignedVector(). For
+// each value, body returns the larger magnitude of its new master and its new slots. Returns
+// whether one of these magnitudes is the largest finite float.
 template <class Body>
 HWY_INLINE bool UpdateEachVector(size_t count, const float* masters, const Body& body) {
   const hn::ScalableTag<float> whole;

@@ -9,10 +9,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -36,6 +38,8 @@
 #include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "server/durable/files.h"
+#include "server/durable/state_folder.h"
 #include "server/edge/grpc_peers.h"
 #include "server/edge/job.h"
 #include "server/edge/listener.h"
@@ -65,6 +69,7 @@ struct Flags {
   std::string listen;     // empty: not given
   bool insecure = false;
   uint32_t threads = 0;
+  std::string state_dir;         // empty: not given
   uint64_t max_model_bytes = 0;  // 0: the memory that is available at the start
 };
 
@@ -117,6 +122,20 @@ absl::Status CheckExposure(const std::string& listen, bool insecure) {
       listen, ")"));
 }
 
+// Checks that --state_dir is given if and only if the job keeps its state on disk.
+absl::Status CheckStateDir(const Flags& flags, const thinwire::JobSpec& spec) {
+  const bool durable = spec.recovery.durability != thinwire::Durability::kNone;
+  if (durable != flags.state_dir.empty()) return absl::OkStatus();
+  if (durable) {
+    return absl::InvalidArgumentError(
+        "--state_dir: missing (expected a folder for the server's state, because the job file has "
+        "durability: log)");
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--state_dir: only valid with durability: log in the job file (got durability: none and ",
+      flags.state_dir, ")"));
+}
+
 thinwire::RunId RandomRun() {
   std::random_device random;
   uint64_t run = 0;
@@ -128,17 +147,28 @@ thinwire::RunId RandomRun() {
 // during its start.
 class StopSignals {
  public:
-  // Blocks until the first signal. Returns at once if a signal has already arrived.
-  void Wait() {
-    signals_.async_wait([](const boost::system::error_code&, int signal) {
-      LOG(INFO) << "signal " << signal << ": stopping";
+  // Blocks until the first signal or call of Fail. Returns at once if one has already arrived.
+  // Returns the error of Fail, or OK after a signal.
+  absl::Status Wait() {
+    signals_.async_wait([](const boost::system::error_code& error, int signal) {
+      if (!error) LOG(INFO) << "signal " << signal << ": stopping";
     });
     io_.run();
+    return failure_;
+  }
+
+  // Ends Wait() with FAILURE, which is not OK. Thread-safe.
+  void Fail(const absl::Status& failure) {
+    boost::asio::post(io_, [this, failure] {
+      failure_ = failure;
+      signals_.cancel();
+    });
   }
 
  private:
   boost::asio::io_context io_;
   boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
+  absl::Status failure_;
 };
 
 // Raises the limit on open files to the largest value that this process may set. Each connection is
@@ -161,6 +191,7 @@ absl::Status Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ServerAddresses(flags, spec));
   ASSIGN_OR_RETURN(const std::string listen, ListenAddress(flags, addresses));
   RETURN_IF_ERROR(CheckExposure(listen, flags.insecure));
+  RETURN_IF_ERROR(CheckStateDir(flags, spec));
   RaiseFileLimit();
   StopSignals signals;
   thinwire::SteadyClock clock;
@@ -172,6 +203,16 @@ absl::Status Serve(const Flags& flags) {
   if (flags.server == 0 && spec.server_count > 1) {
     peers = std::make_unique<thinwire::GrpcPeers>(addresses);
   }
+  thinwire::PosixFiles files;
+  std::optional<thinwire::StateFolder> folder;
+  std::optional<thinwire::DurableOptions> durable;
+  if (!flags.state_dir.empty()) {
+    ASSIGN_OR_RETURN(folder, thinwire::OpenStateFolder(files, flags.state_dir,
+                                                       thinwire::ServerId{flags.server}));
+    durable = {.files = &files,
+               .folder = folder->path,
+               .failed = [&signals](const absl::Status& failure) { signals.Fail(failure); }};
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
                    thinwire::MakeJob(spec,
                                      {.server = thinwire::ServerId{flags.server},
@@ -180,6 +221,7 @@ absl::Status Serve(const Flags& flags) {
                                       .run = RandomRun(),
                                       .max_model_bytes = MaxModelBytes(flags),
                                       .config = text.config,
+                                      .durable = std::move(durable),
                                       .memory = &arena},
                                      clock, std::move(peers)));
   ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Listener> listener,
@@ -189,13 +231,13 @@ absl::Status Serve(const Flags& flags) {
             << ", job " << spec;
   std::cout << "listening " << listener->address() << std::endl;
 
-  signals.Wait();
+  const absl::Status ending = signals.Wait();
   absl::Notification stopped;
   job->Stop([&stopped] { stopped.Notify(); });
   stopped.WaitForNotification();
   listener->Stop(kStopGrace);
   LOG(INFO) << "stopped";
-  return absl::OkStatus();
+  return ending;
 }
 
 void AddFlags(CLI::App& app, Flags& flags) {
@@ -227,6 +269,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("COUNT")
       ->check(CLI::Range(0u, thinwire::kMaxThreads))
       ->envname("THINWIRE_THREADS");
+  app.add_option("--state_dir", flags.state_dir,
+                 "The folder in which the servers of this machine keep their state; required with "
+                 "durability: log. A server whose state is there continues from it")
+      ->type_name("DIR")
+      ->envname("THINWIRE_STATE_DIR");
   app.add_option(
          "--max_model_bytes", flags.max_model_bytes,
          "The most memory that a model may need on this server, in bytes or with a unit, as "

@@ -18,11 +18,12 @@ PARTS = {
     "proto": {"common"},
     "config": {"proto", "common"},
     "server/core": {"common", "kernels"},
-    "server/edge": {"server/core", "config", "proto", "common"},
-    "server": {"server/edge", "server/core", "config", "proto", "common"},
+    "server/durable": {"server/core", "proto", "common", "kernels"},
+    "server/edge": {"server/durable", "server/core", "config", "proto", "common"},
+    "server": {"server/edge", "server/durable", "server/core", "config", "proto", "common"},
     "client": {"proto", "common", "kernels"},
     "worker": {"client", "config", "proto", "common"},
-    "cli": {"config", "proto", "common"},
+    "cli": {"server/durable", "server/core", "config", "proto", "common"},
 }
 # The files of these folders may include every part.
 UNRESTRICTED = {"tests", "bench", "experiments"}

@@ -54,7 +54,7 @@ std::pair<Tensors, std::string> Train(const Device* device) {
   const auto client = *Client::Make(std::move(options), model->tensors(), transport, device);
   Sampler sampler({.example_count = 64, .workers = 1, .batch_size = 16});
   std::ostringstream output;
-  EventLog events(output, WorkerId{0});
+  EventPrinter events(output, WorkerId{0});
   SteadyClock clock;
   Trainer trainer({.epochs = 3, .device = "a device"}, {.client = *client,
                                                         .model = *model,

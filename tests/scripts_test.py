@@ -1,4 +1,4 @@
-"""Tests quickstart.sh and test.sh with stubs of the programs that they call."""
+"""Tests quickstart.sh, test.sh and nightly.sh with stubs of the programs that they call."""
 
 import os
 import pathlib
@@ -41,10 +41,41 @@ class ScriptsTest(unittest.TestCase):
             return (folder / "arguments").read_text().split()
 
     def test_the_progress_of_the_build_is_shown_on_a_terminal_only(self):
-        self.assertEqual(set(SCRIPTS), {"quickstart.sh", "test.sh"})
-        for script in SCRIPTS:
+        for script in ("quickstart.sh", "test.sh"):
             self.assertIn("--show_progress", self.bazel_arguments(script, on_a_terminal=True))
             self.assertNotIn("--show_progress", self.bazel_arguments(script, on_a_terminal=False))
+
+    def nightly(self, bazel, flags=()):
+        """Runs nightly.sh with a stub of bazel, whose script is BAZEL. Returns the exit code and the output."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            stubs = {"bin/bazel": bazel, "tests/fuzz/run.sh": 'echo "fuzz frame $2"; echo "fuzz payload $2"'}
+            for path, text in stubs.items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_text(f"#!/bin/sh\n{text}\n")
+                (folder / path).chmod(0o755)
+            shutil.copy(SCRIPTS["nightly.sh"], folder / "tests" / "nightly.sh")
+            environment = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "TMPDIR": name}
+            run = subprocess.run([str(folder / "tests" / "nightly.sh"), *flags], env=environment, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+            return run.returncode, run.stdout
+
+    def test_nightly_ends_with_one_line_per_part(self):
+        code, output = self.nightly('echo "chaos: $*"', ["--seeds", "12", "--seed", "5", "--fuzz_seconds", "3"])
+        self.assertEqual(code, 0, output)
+        lines = output.splitlines()[-5:]
+        for line, expected in zip(lines, (r"sim: passed, \d+ s: 12 seeds in each mode, from 5",
+                                          r"fuzz: passed, \d+ s: 3 s for each of 2 targets",
+                                          r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
+                                          r"promises: passed, \d+ s: long faults",
+                                          r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5")):
+            self.assertRegex(line, f"^{expected}$")
+
+    def test_nightly_fails_if_a_part_fails(self):
+        code, output = self.nightly('case "$*" in *live_server*) echo "the server ended"; exit 3 ;; esac')
+        self.assertEqual(code, 1)
+        self.assertRegex(output.splitlines()[-3], r"^server: FAILED, log .*/server, \d+ s: the server ended$")
+        self.assertEqual(self.nightly("", ["--explode", "1"])[0], 64)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,8 @@ TEST_F(TerminalTest, HelpOfACommandIsACommandAndAFlag) {
 
 TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
   const std::string expected =
-      "error: command: unknown (expected train, config or help, got \"trian\"; did you mean "
+      "error: command: unknown (expected train, evaluate, config, checkpoint or help, got "
+      "\"trian\"; did you mean "
       "train?)\n";
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"trian"}, std::vector<std::string>{"help", "trian"}}) {

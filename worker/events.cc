@@ -6,14 +6,14 @@
 
 namespace thinwire {
 
-void EventLog::Write(WorkerEvent event) {
+void EventPrinter::Write(WorkerEvent event) {
   event.set_worker(worker_.value);
   const std::string line = PrintWorkerEvent(event);
   absl::MutexLock lock(&mu_);
   out_ << line << std::endl;
 }
 
-WaitReporter::WaitReporter(EventLog& events, std::function<std::string()> waiting,
+WaitReporter::WaitReporter(EventPrinter& events, std::function<std::string()> waiting,
                            absl::Duration interval)
     : events_(events),
       waiting_(std::move(waiting)),

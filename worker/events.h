@@ -1,4 +1,4 @@
-// EventLog writes the events of a worker (proto/worker_event.proto) to an output stream, normally
+// EventPrinter writes the events of a worker (proto/worker_event.proto) to an output stream, normally
 // the worker's standard output, for programs that read it. Messages for people go to the log
 // instead.
 #ifndef THINWIRE_WORKER_EVENTS_H_
@@ -18,10 +18,10 @@
 namespace thinwire {
 
 // Thread-safe.
-class EventLog {
+class EventPrinter {
  public:
-  // `out`, the stream to which events are written, must outlive the EventLog.
-  EventLog(std::ostream& out, WorkerId worker) : worker_(worker), out_(out) {}
+  // `out`, the stream to which events are written, must outlive the EventPrinter.
+  EventPrinter(std::ostream& out, WorkerId worker) : worker_(worker), out_(out) {}
 
   // Sets the event's worker number, writes the event as one line (proto/worker_event_json.h), and
   // flushes the stream.
@@ -41,7 +41,7 @@ class WaitReporter {
  public:
   // `waiting` returns the list of workers as text (Client::waiting). The reporter's thread calls
   // `waiting` once per `interval`. `events` must outlive the reporter.
-  WaitReporter(EventLog& events, std::function<std::string()> waiting,
+  WaitReporter(EventPrinter& events, std::function<std::string()> waiting,
                absl::Duration interval = absl::Milliseconds(250));
   // Ends the reporter's thread. No event is written afterwards.
   ~WaitReporter();
@@ -51,7 +51,7 @@ class WaitReporter {
  private:
   void Run();
 
-  EventLog& events_;
+  EventPrinter& events_;
   const std::function<std::string()> waiting_;
   const absl::Duration interval_;
   absl::Mutex mu_;

@@ -13,7 +13,7 @@ namespace {
 
 TEST(EventLogTest, EveryEventIsALineWithTheWorkersNumber) {
   std::ostringstream out;
-  EventLog log(out, WorkerId{3});
+  EventPrinter log(out, WorkerId{3});
   WorkerEvent joined;
   joined.mutable_joined()->set_step(17);
   joined.mutable_joined()->set_planned_steps(938);
@@ -33,7 +33,7 @@ TEST(WaitReporterTest, EveryChangeIsReportedOnce) {
   size_t calls = 0;
   absl::Notification sampled_all;
   std::ostringstream out;
-  EventLog log(out, WorkerId{0});
+  EventPrinter log(out, WorkerId{0});
   {
     WaitReporter reporter(
         log,
@@ -54,7 +54,7 @@ TEST(WaitReporterTest, EveryChangeIsReportedOnce) {
 
 TEST(WaitReporterTest, ItStopsWithoutWaitingForTheInterval) {
   std::ostringstream out;
-  EventLog log(out, WorkerId{0});
+  EventPrinter log(out, WorkerId{0});
   {
     WaitReporter reporter(
         log, [] { return std::string("x"); }, absl::InfiniteDuration());

@@ -28,6 +28,7 @@
 #include "client/encode/device.h"
 #include "client/gpu/gpu.h"
 #include "client/transport/grpc_transport.h"
+#include "common/atomic_file.h"
 #include "common/clock.h"
 #include "common/crc32c.h"
 #include "common/exit_code.h"
@@ -41,10 +42,13 @@
 #include "config/job_text.h"
 #include "config/stability.h"
 #include "proto/worker_event.pb.h"
+#include "worker/batch_buffer.h"
 #include "worker/client_options.h"
 #include "worker/datasets/load.h"
 #include "worker/events.h"
 #include "worker/loss_scale.h"
+#include "worker/model_file.h"
+#include "worker/model_output.h"
 #include "worker/models/factory.h"
 #include "worker/models/model.h"
 #include "worker/sampler.h"
@@ -61,6 +65,9 @@ struct Flags {
   std::string addresses;  // list of all servers' addresses, by server number
   std::string residual_file;
   std::string delay;  // value of --delay; empty: the job file sets the delay
+  std::string output;
+  std::string keep = "last";
+  std::string evaluate;  // path of a model file; not empty: the worker only evaluates this file
 };
 
 // The checked settings of this worker.
@@ -71,6 +78,7 @@ struct Setup {
   std::vector<std::string> addresses;
   absl::Duration delay;
   std::string residual_file;
+  std::optional<ModelOutputOptions> output;
 };
 
 // Returns the artificial delay of every step, from --delay or else from the job file. Errors:
@@ -92,6 +100,21 @@ absl::StatusOr<absl::Duration> DelayOf(const Flags& flags, const JobSpec& spec) 
   return delay;
 }
 
+// Returns the settings of the model file. Errors: those of CheckReplaceable.
+absl::StatusOr<std::optional<ModelOutputOptions>> OutputOf(const Flags& flags,
+                                                           const JobSpec& spec) {
+  if (flags.output.empty()) return std::nullopt;
+  // Reports the error before hours of training, not after.
+  const absl::Status status = CheckReplaceable(flags.output);
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("--output: ", status.message()));
+  }
+  using Keep = ModelOutputOptions::Keep;
+  return ModelOutputOptions{.path = flags.output,
+                            .keep = flags.keep == "best" ? Keep::kBest : Keep::kLast,
+                            .job = spec.name};
+}
+
 // Reads the job file, applies the flags, and checks the result. Errors: errors of the job file;
 // InvalidArgument for flags that do not fit the job.
 absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flags) {
@@ -106,6 +129,7 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
   ASSIGN_OR_RETURN(std::vector<std::string> addresses,
                    ParseAddresses(flags.addresses, spec.server_count));
   ASSIGN_OR_RETURN(const absl::Duration delay, DelayOf(flags, spec));
+  ASSIGN_OR_RETURN(std::optional<ModelOutputOptions> output, OutputOf(flags, spec));
   // Makes the task field present even if all its fields have their defaults. Servers compare the
   // tasks of all workers and skip a worker that sends no task.
   text.config.mutable_task();
@@ -114,7 +138,8 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
                .worker = WorkerId{flags.worker},
                .addresses = std::move(addresses),
                .delay = delay,
-               .residual_file = flags.residual_file};
+               .residual_file = flags.residual_file,
+               .output = std::move(output)};
 }
 
 std::optional<LossScaleFile> LossScaleFileOf(const Setup& setup) {
@@ -166,7 +191,7 @@ absl::StatusOr<TrainingDevice> OpenDevice(const TaskSpec& task) {
 }
 
 absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& termination,
-                                      EventLog& events) {
+                                      EventPrinter& events) {
   const TaskSpec& task = setup.spec.task;
   UseThreads(task.threads);
   ASSIGN_OR_RETURN(const TrainingDevice device, OpenDevice(task));
@@ -202,7 +227,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .loss_scaling = task.loss_scaling(),
                    .loss_scale_file = LossScaleFileOf(setup),
                    .stop_on_divergence = task.stop_on_divergence,
-                   .divergence_advice = DivergenceAdvice(setup.config)},
+                   .divergence_advice = DivergenceAdvice(setup.config),
+                   .output = setup.output},
                   {.client = *client,
                    .model = *model,
                    .train = examples,
@@ -214,21 +240,60 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
   return trainer.Run();
 }
 
+// Reports ERROR as an event and in the log, and returns the exit code of the process.
+ExitCode Fail(const absl::Status& error, EventPrinter& events) {
+  WorkerEvent event;
+  event.mutable_error()->set_message(std::string(error.message()));
+  events.Write(std::move(event));
+  LOG(ERROR) << error.message();
+  return ExitCodeOf(error);
+}
+
+// Returns the test result of the model in the file PATH.
+absl::StatusOr<BatchResult> EvaluateModelFile(const TaskSpec& task, const std::string& path) {
+  UseThreads(task.threads);
+  ASSIGN_OR_RETURN(const Datasets datasets, LoadDatasets(task));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                   MakeModel(task, datasets.train.example_shape, datasets.train.class_count));
+  ASSIGN_OR_RETURN(std::vector<std::vector<float>> parameters, ReadModelFile(path, *model));
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    model->Bind(i, parameters[i], Model::Place::kHost);
+  }
+  return Evaluate(*model, datasets.test);
+}
+
+// Evaluates the model file and reports the result as a `done` event.
+ExitCode RunEvaluate(const Flags& flags, const FieldFlags& field_flags) {
+  const absl::StatusOr<JobSpec> spec = [&]() -> absl::StatusOr<JobSpec> {
+    ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
+    RETURN_IF_ERROR(field_flags.Apply(text.config, text.places));
+    return CheckJob(text.config, text.places);
+  }();
+  if (!spec.ok()) {
+    std::cerr << "worker: " << spec.status().message() << std::endl;
+    return ExitCode::kConfig;
+  }
+  EventPrinter events(std::cout, WorkerId{flags.worker});
+  const absl::StatusOr<BatchResult> result = EvaluateModelFile(spec->task, flags.evaluate);
+  if (!result.ok()) return Fail(result.status(), events);
+  WorkerEvent event;
+  event.mutable_done()->set_evaluator(true);
+  event.mutable_done()->set_final_test_accuracy(result->accuracy());
+  event.mutable_done()->set_final_test_loss(result->mean_loss());
+  events.Write(std::move(event));
+  return ExitCode::kOk;
+}
+
 ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& termination) {
+  if (!flags.evaluate.empty()) return RunEvaluate(flags, field_flags);
   const absl::StatusOr<Setup> setup = MakeSetup(flags, field_flags);
   if (!setup.ok()) {
     std::cerr << "worker: " << setup.status().message() << std::endl;
     return ExitCode::kConfig;
   }
-  EventLog events(std::cout, setup->worker);
+  EventPrinter events(std::cout, setup->worker);
   const absl::StatusOr<Trainer::Ending> ending = Train(*setup, termination, events);
-  if (!ending.ok()) {
-    WorkerEvent error;
-    error.mutable_error()->set_message(std::string(ending.status().message()));
-    events.Write(error);
-    LOG(ERROR) << ending.status().message();
-    return ExitCodeOf(ending.status());
-  }
+  if (!ending.ok()) return Fail(ending.status(), events);
   switch (*ending) {
     case Trainer::Ending::kFinished:
       return ExitCode::kOk;
@@ -251,10 +316,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("NUMBER")
       ->envname("THINWIRE_WORKER");
   app.add_option("--addresses", flags.addresses,
-                 "host:port of every server, in the order of their numbers, separated by commas")
+                 "host:port of every server, in the order of their numbers, separated by commas. "
+                 "Required, except with --evaluate")
       ->type_name("LIST")
-      ->envname("THINWIRE_ADDRESSES")
-      ->required();
+      ->envname("THINWIRE_ADDRESSES");
   app.add_option(
          "--residual_file", flags.residual_file,
          "The file that keeps the residuals after every epoch and at the end, and that they "
@@ -267,6 +332,25 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "straggler of the job file")
       ->type_name("DURATION")
       ->envname("THINWIRE_DELAY");
+  CLI::Option* output =
+      app.add_option(
+             "--output", flags.output,
+             "The file to which the evaluating worker writes the trained model, as safetensors "
+             "with the names of PyTorch's state_dict. Without it, no model is written")
+          ->type_name("FILE")
+          ->envname("THINWIRE_OUTPUT");
+  app.add_option(
+         "--keep", flags.keep,
+         "The parameters that --output gets: the final ones, or those with the highest test "
+         "accuracy at the end of an epoch. Default: last")
+      ->type_name("last|best")
+      ->check(CLI::IsMember({"last", "best"}))
+      ->needs(output)
+      ->envname("THINWIRE_KEEP");
+  app.add_option("--evaluate", flags.evaluate,
+                 "Reports the test accuracy of this model file, a file of --output, and trains "
+                 "nothing")
+      ->type_name("FILE");
 }
 
 // The fields of the job file that may differ between workers. Each field has a command-line flag.
@@ -284,6 +368,8 @@ int main(int argc, char** argv) {
   app.footer(
       "Example:\n"
       "  worker --config job.textproto --worker 3 --addresses a:7000,b:7000\n"
+      "  worker --config job.textproto --addresses a:7000 --output m.safetensors\n"
+      "  worker --config job.textproto --evaluate m.safetensors\n"
       "Exit codes: 0 done, 64 usage, 65 diverged, 69 a server is not available, 75 stopped by a "
       "signal, 78 configuration.");
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
@@ -293,6 +379,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "thinwire worker, " + thinwire::TorchVersion());
   try {
     app.parse(argc, argv);
+    if (flags.evaluate.empty() && flags.addresses.empty()) throw CLI::RequiredError("--addresses");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(thinwire::ExitCode::kUsage);
   }

@@ -41,6 +41,7 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
   }
   zeros_.resize(largest);
   if (options_.loss_scaling) loss_scale_.emplace(*options_.loss_scaling);
+  if (options_.output) output_.emplace(*options_.output, parts.client, parts.model, parts.test);
 }
 
 absl::StatusOr<Trainer::Ending> Trainer::Run() {
@@ -58,6 +59,12 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
   // Leaves also after an error. Otherwise, the other workers would wait until the lease expires.
   const absl::Status left = parts_.client.Leave();
   if (!ending.ok()) return ending;
+  if (writes_output_ && left.ok()) {
+    const absl::Status written = WriteOutput();
+    const bool stopped = absl::IsCancelled(written) && parts_.stop();
+    if (!stopped) RETURN_IF_ERROR(written);
+    if (stopped) ending = Ending::kStopped;
+  }
   if (*ending == Ending::kDiverged) LOG(INFO) << "diverged: " << DivergenceText();
   // The result is reported even if leaving the job fails.
   ReportDone(*ending);
@@ -83,8 +90,11 @@ absl::StatusOr<Trainer::Ending> Trainer::Loop() {
   }
   // A worker that joined after the job's last step has finished no epoch, so it has not evaluated
   // its replica yet.
-  if (!test_ && evaluates()) RETURN_IF_ERROR(Test());
-  return divergence_.symptom().empty() ? Ending::kFinished : Ending::kDiverged;
+  ASSIGN_OR_RETURN(const bool evaluates, Evaluates());
+  if (!test_ && evaluates) RETURN_IF_ERROR(Test());
+  if (!divergence_.symptom().empty()) return Ending::kDiverged;
+  if (output_ && evaluates) RETURN_IF_ERROR(AwaitOthers());
+  return Ending::kFinished;
 }
 
 absl::StatusOr<Step> Trainer::Join() {
@@ -183,7 +193,9 @@ absl::Status Trainer::PushZeros() {
 absl::Status Trainer::FinishEpoch(uint64_t epoch) {
   SaveOrLog();
   divergence_.FinishEpoch(epoch);
-  if (evaluates()) RETURN_IF_ERROR(Test());
+  ASSIGN_OR_RETURN(const bool evaluates, Evaluates());
+  if (evaluates) RETURN_IF_ERROR(Test());
+  KeepBest(epoch);
   WorkerEvent event;
   WorkerEvent::Epoch& finished = *event.mutable_epoch();
   finished.set_epoch(static_cast<uint32_t>(epoch));
@@ -205,19 +217,48 @@ absl::Status Trainer::Test() {
   // Waits for the parameters of the next step, which include the updates of the last step.
   RETURN_IF_ERROR(parts_.client.WaitAll());
   stopwatch_.Stop();
-  const absl::StatusOr<BatchResult> result = Evaluate(parts_.model, parts_.test);
+  const absl::StatusOr<BatchResult> result =
+      output_ && output_->keeps_best() ? output_->Test() : Evaluate(parts_.model, parts_.test);
   stopwatch_.Start();
   RETURN_IF_ERROR(result.status());
   test_ = *result;
   return absl::OkStatus();
 }
 
-bool Trainer::evaluates() const {
+void Trainer::KeepBest(uint64_t epoch) {
+  if (!output_ || !output_->keeps_best() || !test_ || !divergence_.symptom().empty()) return;
+  const Step finished{(epoch + 1) * parts_.sampler.steps_per_epoch()};
+  const absl::Status written = output_->Write(*test_, finished, epoch);
+  if (!written.ok()) LOG(ERROR) << "model not written: " << written.message();
+}
+
+absl::Status Trainer::AwaitOthers() {
+  stopwatch_.Stop();
+  RETURN_IF_ERROR(parts_.client.WaitUntilAlone());
+  writes_output_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::WriteOutput() {
+  ASSIGN_OR_RETURN(const BatchResult result, output_->Test());
+  RETURN_IF_ERROR(output_->Write(result, end_, options_.epochs - 1));
+  test_ = output_->written()->test;
+  return absl::OkStatus();
+}
+
+bool Trainer::IsLowestLive() const {
   const std::vector<WorkerId> live = parts_.client.live();
   // The list of live workers is empty until a server answers the first heartbeat. Until then,
-  // worker 0 is the evaluator.
+  // worker 0 is the lowest one.
   const WorkerId lowest = live.empty() ? WorkerId{0} : *std::min_element(live.begin(), live.end());
   return options_.worker == lowest;
+}
+
+absl::StatusOr<bool> Trainer::Evaluates() {
+  if (!IsLowestLive()) return false;
+  // The list may be older than the Join of a worker with a lower number, which then evaluates too.
+  if (options_.worker != WorkerId{0}) RETURN_IF_ERROR(parts_.client.RefreshLive());
+  return IsLowestLive();
 }
 
 void Trainer::JudgeStep(Step step, double loss) {
@@ -319,6 +360,10 @@ void Trainer::ReportDone(Ending ending) {
     codec.set_group(choice.group);
     codec.set_codec(choice.codec);
     codec.set_reason(choice.reason);
+  }
+  if (ending == Ending::kFinished && writes_output_ && output_->written()) {
+    done.set_output(output_->path());
+    if (output_->keeps_best()) done.set_kept_epoch(output_->written()->epoch);
   }
   parts_.events.Write(std::move(event));
 }

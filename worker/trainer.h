@@ -6,12 +6,18 @@
 //   each epoch   save residuals and loss scale; the evaluator tests its replica
 //   leave        after the last step, earlier if `stop` returns true or the loss is not finite, or
 //                after an error
+//   write        the evaluator writes the model file, if there is one
 //
 // A step belongs to epoch step / steps_per_epoch. If the worker is behind the job, NextStep skips
 // steps. If NextStep skips the last step of an epoch, the worker finishes the epoch after NextStep.
 // The evaluator is the live worker with the lowest number, normally worker 0. At the end of each
 // epoch the evaluator computes the test accuracy of its own replica and buffers. In the async and
 // ssp modes, other workers reach the end of the epoch at other times.
+//
+// If there is a model file (model_output.h), the evaluator does not leave before every other worker
+// has left, because the servers' parameters are final only after the last worker has left. It then
+// leaves, reads these parameters, tests them and writes the file. A worker that was stopped or whose
+// run diverged writes no final file.
 //
 // If the loss is scaled (loss_scale.h), a step in which some shard's gradient was not finite halves
 // the scale of the next step. The worker pushes such a shard with weight 0, and the other shards of
@@ -47,6 +53,7 @@
 #include "worker/divergence.h"
 #include "worker/events.h"
 #include "worker/loss_scale.h"
+#include "worker/model_output.h"
 #include "worker/models/model.h"
 #include "worker/sampler.h"
 
@@ -87,7 +94,8 @@ struct TrainerOptions {
   std::optional<LossScaling> loss_scaling;  // unset: the loss is not scaled
   std::optional<LossScaleFile> loss_scale_file;  // unset: the loss scale is not saved
   bool stop_on_divergence = true;
-  std::string divergence_advice;  // what usually helps; "" if unknown
+  std::string divergence_advice;             // what usually helps; "" if unknown
+  std::optional<ModelOutputOptions> output;  // unset: no model file is written
 };
 
 // The objects that a Trainer uses. All of them must outlive the Trainer.
@@ -97,7 +105,7 @@ struct TrainerParts {
   const Dataset& train;
   const Dataset& test;
   Sampler& sampler;
-  EventLog& events;
+  EventPrinter& events;
   Clock& clock;
   // Called before each step. If `stop` returns true, the worker leaves the job before its last
   // step. If Client::Stop was called as well, the worker also leaves during a wait.
@@ -133,7 +141,16 @@ class Trainer {
   absl::Status PushZeros();
   absl::Status FinishEpoch(uint64_t epoch);
   absl::Status Test();
-  bool evaluates() const;
+  // Writes the model that Test() has tested, if it is the best. Logs an error instead of returning
+  // it, because the end of a later epoch may succeed.
+  void KeepBest(uint64_t epoch);
+  // Blocks until every other worker has left, so that this worker writes the final model.
+  absl::Status AwaitOthers();
+  // Tests the final parameters and writes the model file. REQUIRES: this worker has left.
+  absl::Status WriteOutput();
+  bool IsLowestLive() const;
+  // Returns whether this worker is the evaluator. May block for up to two heartbeats.
+  absl::StatusOr<bool> Evaluates();
 
   float loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
   // Updates the loss scale and `divergence_` after a step with examples and this mean loss.
@@ -173,6 +190,9 @@ class Trainer {
   BatchResult epoch_train_;          // training result of the current epoch
   BatchResult last_train_;           // training result of the last finished epoch
   std::optional<BatchResult> test_;  // result of the last evaluation
+
+  std::optional<ModelOutput> output_;
+  bool writes_output_ = false;  // this worker writes the final model
 };
 
 }  // namespace thinwire

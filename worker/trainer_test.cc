@@ -5,6 +5,10 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -13,9 +17,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/encode/residual_file.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
+#include "common/safetensors.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
 #include "proto/worker_event_json.h"
@@ -57,9 +64,15 @@ class DecayModel final : public Model {
   }
   absl::StatusOr<BatchResult> Evaluate(const Batch& batch) override {
     evaluated.push_back(bound_[0][0]);
-    return BatchResult{.correct = 1, .examples = batch.labels.size()};
+    const uint64_t correct = evaluated.size() > results.size() ? 1 : results[evaluated.size() - 1];
+    return BatchResult{.correct = correct, .examples = batch.labels.size()};
   }
   bool has_buffers() const override { return true; }
+  absl::StatusOr<std::vector<ModelBuffer>> Buffers() const override {
+    return std::vector<ModelBuffer>{
+        {.name = "trained", .dtype = "U8", .bytes = {static_cast<uint8_t>(trained.size())}}};
+  }
+  void SetBuffers(std::span<const ModelBuffer>) override {}
   void ResetBuffers() override { ++reset_count; }
   absl::Status UpdateBuffers(const Batch&) override {
     ++update_count;
@@ -75,6 +88,7 @@ class DecayModel final : public Model {
   std::vector<uint64_t> random_seeds;         // the random seed of each trained batch
   std::vector<float> loss_scales;             // the loss scale of each call of Train()
   std::vector<float> evaluated;               // the first parameter in each call of Evaluate()
+  std::vector<uint64_t> results;  // the correct predictions of each call of Evaluate(); later: 1
   int reset_count = 0;
   int update_count = 0;
 
@@ -104,19 +118,28 @@ class SharedServer final : public InProcessServer {
   }
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
     absl::StatusOr<HeartbeatReply> reply = server_.Heartbeat(request);
-    for (uint32_t worker : others) reply->add_live(worker);
-    heartbeat_count.fetch_add(1);
+    const bool present = heartbeat_count.fetch_add(1) < others_leave_after;
+    for (uint32_t worker : others) {
+      if (present) reply->add_live(worker);
+    }
     return reply;
   }
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override {
     return server_.Leave(request);
+  }
+  absl::StatusOr<std::vector<MastersChunk>> Masters() override {
+    leaves_before_masters = server_.leave_count();
+    return server_.Masters();
   }
 
   // `frontier` is the frontier that every shard reports in a Join reply; `others` are additional
   // live workers in a Heartbeat reply. A test sets both before it creates the client.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
+  // The number of heartbeats after which `others` have left.
+  int others_leave_after = 1'000'000;
   std::atomic<int> heartbeat_count = 0;
+  std::atomic<int> leaves_before_masters = -1;  // calls of Leave before the last call of Masters
 
  private:
   FakeServer& server_;
@@ -150,6 +173,7 @@ class TrainerTest : public ::testing::Test {
     std::string loss_scale_file = "";
     bool stop_on_divergence = true;
     bool bad_example = false;  // the first value of the first example is NaN
+    std::optional<ModelOutputOptions> output = std::nullopt;
   };
 
   absl::StatusOr<Trainer::Ending> Run(const Job& job) {
@@ -164,14 +188,15 @@ class TrainerTest : public ::testing::Test {
                      .worker = WorkerId{job.worker},
                      .workers = job.workers,
                      .batch_size = job.batch_size});
-    EventLog events(out_, WorkerId{job.worker});
+    EventPrinter events(out_, WorkerId{job.worker});
     int asked = 0;
     if (job.stop_before_join) client->Stop();
     TrainerOptions trainer_options = {.worker = WorkerId{job.worker},
                                       .epochs = job.epochs,
                                       .loss_scaling = job.loss_scaling,
                                       .stop_on_divergence = job.stop_on_divergence,
-                                      .divergence_advice = "a lower rate"};
+                                      .divergence_advice = "a lower rate",
+                                      .output = job.output};
     if (!job.loss_scale_file.empty()) {
       trainer_options.loss_scale_file = {job.loss_scale_file, "train", WorkerId{job.worker}};
     }
@@ -215,6 +240,25 @@ class TrainerTest : public ::testing::Test {
     return events.empty() ? WorkerEvent::Done() : events[0].done();
   }
 
+  // Returns the tensors of the model file as text: "b [4]: 1 2 3 4".
+  std::vector<std::string> OutputTensors() const {
+    std::ifstream in(output_.path, std::ios::binary);
+    const std::vector<uint8_t> file{std::istreambuf_iterator<char>(in), {}};
+    const auto index = ParseSafetensors(file, output_.path);
+    std::vector<std::string> texts;
+    if (!index.ok()) return texts;
+    for (const auto& [name, entry] : *index) {
+      std::string& text =
+          texts.emplace_back(absl::StrCat(name, " [", absl::StrJoin(entry.shape, ", "), "]:"));
+      for (size_t i = 0; i < entry.value_count(); ++i) {
+        float value = entry.bytes[i];
+        if (entry.dtype == "F32") std::memcpy(&value, entry.bytes.data() + 4 * i, 4);
+        absl::StrAppend(&text, " ", value);
+      }
+    }
+    return texts;
+  }
+
   DecayModel model_;
   // Returns the step in the saved residual file: the first step that the residuals do not include.
   absl::StatusOr<Step> SavedStep(const std::string& path) const {
@@ -225,6 +269,7 @@ class TrainerTest : public ::testing::Test {
 
   const std::string residual_file_ =
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const ModelOutputOptions output_ = {.path = residual_file_ + ".safetensors", .job = "train"};
   const Dataset test_ = NumberedExamples(4);
   Partition partition_ = Partition::Make(model_.tensors(), 0, 1).value();
   FakeServer server_{partition_, ServerId{0}};
@@ -448,6 +493,64 @@ TEST_F(TrainerTest, TheNextWorkerEvaluatesWhenTheLowestIsGone) {
   shared_.others = {2};
   ASSERT_TRUE(Run({.worker = 1, .workers = 3, .heartbeats = 3}).ok());
   EXPECT_THAT(model_.evaluated, SizeIs(2));
+}
+
+TEST_F(TrainerTest, TheEvaluatorWritesTheFinalMastersAndItsBuffersAfterAllHaveLeft) {
+  shared_.others = {2};
+  shared_.others_leave_after = 50;
+  model_.results = {1, 1, 3};
+  ASSERT_EQ(Run({.heartbeats = 3, .output = output_}).value(), Trainer::Ending::kFinished);
+  EXPECT_GE(shared_.heartbeat_count, 50);
+  EXPECT_EQ(shared_.leaves_before_masters, 1);
+  EXPECT_THAT(OutputTensors(),
+              ElementsAre("b [4]: 0.015625 0.03125 0.046875 0.0625", "trained []: 6",
+                          "w [2, 2]: 0.015625 0.03125 0.046875 0.0625"));
+  EXPECT_EQ(Done().output(), output_.path);
+  EXPECT_FALSE(Done().has_kept_epoch());
+  EXPECT_EQ(Done().final_test_accuracy(), 0.75) << "the result with the masters";
+}
+
+TEST_F(TrainerTest, AWorkerThatDoesNotEvaluateWritesNoModelAndWaitsForNobody) {
+  shared_.others = {0};
+  ASSERT_TRUE(Run({.worker = 1, .workers = 2, .heartbeats = 3, .output = output_}).ok());
+  EXPECT_FALSE(std::filesystem::exists(output_.path));
+  EXPECT_EQ(Done().output(), "");
+}
+
+TEST_F(TrainerTest, TheBestEpochIsKeptAndTrainingGoesOnFromTheReplica) {
+  ModelOutputOptions best = output_;
+  best.keep = ModelOutputOptions::Keep::kBest;
+  model_.results = {1, 3, 2, 3};  // three epochs, then the final parameters
+  ASSERT_TRUE(Run({.epochs = 3, .output = best}).ok());
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64, 1.0f / 512, 1.0f / 512));
+  EXPECT_THAT(OutputTensors(),
+              ElementsAre("b [4]: 0.015625 0.03125 0.046875 0.0625", "trained []: 6",
+                          "w [2, 2]: 0.015625 0.03125 0.046875 0.0625"));
+  EXPECT_EQ(Done().kept_epoch(), 1);
+  EXPECT_EQ(Done().final_test_accuracy(), 0.75);
+  const ShardId shard = partition_.ShardsOfTensor(0)[0];
+  EXPECT_EQ(server_.masters(shard)[0], 1.0f / 512);
+}
+
+TEST_F(TrainerTest, AStoppedWorkerWritesNoFinalModel) {
+  EXPECT_EQ(Run({.stop_after = 2, .output = output_}).value(), Trainer::Ending::kStopped);
+  EXPECT_FALSE(std::filesystem::exists(output_.path));
+  EXPECT_EQ(Done().output(), "");
+}
+
+TEST_F(TrainerTest, ADivergedRunWritesNoModel) {
+  model_.LoseAfter(2);
+  EXPECT_EQ(Run({.stop_on_divergence = false, .output = output_}).value(),
+            Trainer::Ending::kDiverged);
+  EXPECT_FALSE(std::filesystem::exists(output_.path));
+  EXPECT_EQ(Done().output(), "");
+}
+
+TEST_F(TrainerTest, AModelFileThatCannotBeWrittenFailsTheRun) {
+  ModelOutputOptions nowhere = output_;
+  nowhere.path += ".none/file";
+  EXPECT_TRUE(absl::IsNotFound(Run({.output = nowhere}).status()));
+  EXPECT_THAT(Events(WorkerEvent::kDone), SizeIs(0));
 }
 
 TEST_F(TrainerTest, AWorkerOfANewJobKeepsItsBuffers) {

@@ -7,7 +7,8 @@
 //   ServerLink -> ReadPath       parameters
 //
 // The exchange ends with the first failure. Examples: a server stops responding, a server sends an
-// invalid message, a device reports an error.
+// invalid message, a device reports an error. While a server does not respond, but may still return,
+// the exchange reports the servers that the client waits for.
 #ifndef THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
 #define THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
 
@@ -33,8 +34,10 @@ namespace thinwire::client {
 // Exchange before the loop runs any task that uses it, and destroy it after the loop has stopped.
 class Exchange final : private ServerLink::Observer {
  public:
-  // REPLIES: the servers' replies to Join, indexed by server number.
-  Exchange(ExchangeParts parts, const std::vector<JoinReply>& replies);
+  // REQUEST: the Join request of this process. The exchange uses it, with the incarnation and run
+  // of the lead's reply, to join a server that was started again. REPLIES: the servers' replies to
+  // Join, indexed by server number.
+  Exchange(ExchangeParts parts, JoinRequest request, const std::vector<JoinReply>& replies);
 
   // Requests all parameters for the step FIRST, and starts the heartbeats.
   void Start(Step first);
@@ -58,15 +61,20 @@ class Exchange final : private ServerLink::Observer {
 
   void CheckServers();
   void FailForOutage(ServerLink& link, const ServerOutage& outage);
+  // Reports the servers that do not respond at NOW and that the client waits for.
+  void ReportOutages(absl::Time now);
 
   const ExchangeParts parts_;
+  const JoinRequest rejoin_;
   std::vector<std::unique_ptr<ServerLink>> links_;  // indexed by server number
   GtopkReturns returns_;
   ReadPath reads_;
   PushPipeline pushes_;
 
+  const absl::Duration longest_outage_;  // the exchange fails if an outage is longer
   absl::Duration check_interval_;
   absl::Time last_check_;
+  std::vector<bool> warned_;  // for each server: its present outage was logged
   bool stopped_ = false;
   std::optional<ServerId> lost_;
 };

@@ -19,6 +19,7 @@
 #include "client/exchange/server_link.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
+#include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
@@ -37,12 +38,14 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
     const std::vector<std::span<const float>> initial = {initial_};
     EXPECT_TRUE(replica_.Fill(initial).ok());
     ServerLink::Observer& observer = *this;
+    rejoin_.set_partition_hash(partition_.hash());
+    rejoin_.set_worker(options_.worker.value);
+    rejoin_.set_incarnation(1);
+    rejoin_.set_run(1);
     for (uint32_t s = 0; s < 2; ++s) {
-      JoinRequest request;
-      request.set_partition_hash(partition_.hash());
-      links_.push_back(std::make_unique<ServerLink>(parts_, ServerId{s}, *servers_[s].Join(request),
-                                                    Incarnation{1}, options_.heartbeat_interval,
-                                                    observer));
+      links_.push_back(std::make_unique<ServerLink>(parts_, ServerId{s}, rejoin_,
+                                                    *servers_[s].Join(rejoin_),
+                                                    options_.heartbeat_interval, observer));
     }
   }
   ~ExchangeFixture() override {
@@ -93,6 +96,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
                                 .tuner = nullptr,
                                 .progress = progress_,
                                 .report = report_};
+  JoinRequest rejoin_;
   std::vector<std::unique_ptr<ServerLink>> links_;
   GtopkReturns returns_{partition_, *encoder_, report_};
   ReadPath reads_{parts_, links_, returns_, [this](absl::Status failure) { OnFailure(failure); }};

@@ -52,11 +52,9 @@ class ExchangeTest : public ::testing::Test {
     const std::vector<std::span<const float>> spans = {initial};
     ASSERT_TRUE(replica_.Fill(spans).ok());
     std::vector<JoinReply> replies;
-    for (FakeServer& server : servers_) {
-      JoinRequest request;
-      request.set_partition_hash(partition_.hash());
-      replies.push_back(*server.Join(request));
-    }
+    JoinRequest request;
+    request.set_partition_hash(partition_.hash());
+    for (FakeServer& server : servers_) replies.push_back(*server.Join(request));
     exchange_ = std::make_unique<Exchange>(ExchangeParts{.options = options_,
                                                          .partition = partition_,
                                                          .transport = transport_,
@@ -66,9 +64,26 @@ class ExchangeTest : public ::testing::Test {
                                                          .tuner = nullptr,
                                                          .progress = progress_,
                                                          .report = report_},
-                                           replies);
+                                           request, replies);
     loop_->Run([this] { exchange_->Start(Step{0}); });
     ASSERT_TRUE(progress_.WaitAll().ok());
+  }
+
+  // Passes the gradient of a step to the exchange.
+  void Push(uint64_t step) {
+    progress_.BeginStep();
+    loop_->Run([&] {
+      exchange_->pushes().BeginStep(Step{step}, 8, 1);
+      exchange_->pushes().Ready(0, gradient_, nullptr);
+    });
+  }
+
+  // Advances the clock by SECONDS in parts that are shorter than a suspension of the process.
+  void Pass(int seconds) {
+    for (int passed = 0; passed < seconds; passed += 4) {
+      clock_.Jump(absl::Seconds(4));
+      AwaitHeartbeat(0);
+    }
   }
 
   // Blocks until the exchange has handled the reply to a heartbeat that SERVER received after this
@@ -88,6 +103,7 @@ class ExchangeTest : public ::testing::Test {
   }
 
   const Partition partition_ = *Partition::Make({{"w", {4, 4096}}}, 4096, 2);
+  const std::vector<float> gradient_ = std::vector<float>(partition_.value_count(), 1.0f);
   ClientOptions options_;
   FakeServer servers_[2] = {FakeServer(partition_, ServerId{0}),
                             FakeServer(partition_, ServerId{1})};
@@ -131,6 +147,63 @@ TEST_F(ExchangeTest, ASilentServerEndsTheExchangeAndIsNamed) {
   EXPECT_EQ(Lost(), ServerId{1});
 }
 
+TEST_F(ExchangeTest, AServerIsWaitedForUntilItReturnsWithItsState) {
+  options_.server_return = absl::Minutes(10);
+  Start();
+  transport_.Refuse(ServerId{1}, true);
+  Push(0);
+  Pass(120);
+  EXPECT_EQ(progress_.failure(), absl::OkStatus());
+  while (report_.waiting() != "waiting for server 1 (in process): connection refused") {
+    std::this_thread::yield();
+  }
+  servers_[1].Restart(/*keep_state=*/true);
+  transport_.Refuse(ServerId{1}, false);
+  EXPECT_EQ(*progress_.WaitNext(), Step{1});
+  EXPECT_EQ(report_.counters().rejoins(), 1u);
+  while (!report_.waiting().empty()) std::this_thread::yield();
+}
+
+TEST_F(ExchangeTest, AServerThatDoesNotReturnInTimeEndsTheExchange) {
+  options_.server_return = absl::Seconds(40);
+  Start();
+  transport_.Refuse(ServerId{1}, true);
+  Push(0);
+  while (progress_.failure().ok()) Pass(4);
+  EXPECT_EQ(progress_.failure().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(progress_.failure().message()),
+              HasSubstr("server 1 (in process): silent for 4"));
+  EXPECT_EQ(Lost(), ServerId{1});
+}
+
+// The random wait for the stream is up to two seconds long at the end of the outage.
+TEST_F(ExchangeTest, TheFirstAnsweredHeartbeatAfterAnOutageOpensTheStream) {
+  options_.server_return = absl::Minutes(10);
+  Start();
+  transport_.Refuse(ServerId{1}, true);
+  while (report_.counters().reconnects() < 12) Pass(4);
+  transport_.Refuse(ServerId{1}, false);
+  AwaitHeartbeat(1);
+  // Returns after the transport has handled all earlier calls.
+  transport_.Hold(ServerId{1}, false);
+  EXPECT_EQ(servers_[1].stream_count(), 1);
+}
+
+TEST_F(ExchangeTest, BothServersAreJoinedAgainIfBothAreRestarted) {
+  options_.server_return = absl::Minutes(10);
+  Start();
+  for (const uint32_t s : {0u, 1u}) transport_.Refuse(ServerId{s}, true);
+  Push(0);
+  for (const uint32_t s : {0u, 1u}) {
+    servers_[s].Restart(/*keep_state=*/true);
+    transport_.Refuse(ServerId{s}, false);
+  }
+  EXPECT_EQ(*progress_.WaitNext(), Step{1});
+  EXPECT_TRUE(progress_.WaitAll().ok());
+  EXPECT_EQ(report_.counters().rejoins(), 2u);
+  for (const FakeServer& server : servers_) EXPECT_EQ(server.pushes().size(), 2u);
+}
+
 TEST_F(ExchangeTest, AStreamThatIsLostWhileTheWorkerComputesIsNoOutage) {
   Start();
   transport_.DropStreams(ServerId{1});
@@ -151,12 +224,11 @@ TEST_F(ExchangeTest, TheProcesssOwnSuspensionIsNoSilenceOfTheServers) {
 
 TEST_F(ExchangeTest, AWorkerThatWasFencedDuringItsSuspensionPushesNothing) {
   Start();
-  const std::vector<float> gradient(partition_.value_count(), 1.0f);
   loop_->Run([&] {
     for (FakeServer& server : servers_) server.Fence();
     clock_.Jump(absl::Minutes(1));
     exchange_->pushes().BeginStep(Step{0}, 8, 1);
-    exchange_->pushes().Ready(0, gradient, nullptr);
+    exchange_->pushes().Ready(0, gradient_, nullptr);
   });
   EXPECT_EQ(progress_.WaitNext().status(), FencedError(WorkerId{2}));
   for (const FakeServer& server : servers_) EXPECT_TRUE(server.pushes().empty());

@@ -1,5 +1,7 @@
 #include "client/exchange/server_link.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "client/transport/join_leave.h"
 #include "proto/worker_event.pb.h"
@@ -86,12 +89,13 @@ class ServerLink::OpenStream final : public StreamObserver {
   std::unique_ptr<FrameStream> stream_;
 };
 
-ServerLink::ServerLink(const ExchangeParts& parts, ServerId server, const JoinReply& reply,
-                       Incarnation incarnation, absl::Duration heartbeat_interval,
+ServerLink::ServerLink(const ExchangeParts& parts, ServerId server, const JoinRequest& rejoin,
+                       const JoinReply& reply, absl::Duration heartbeat_interval,
                        Observer& observer)
     : parts_(parts),
       server_(server),
-      incarnation_(incarnation),
+      rejoin_(rejoin),
+      incarnation_{rejoin.incarnation()},
       generation_{reply.generation()},
       epoch_{reply.epoch()},
       heartbeat_interval_(heartbeat_interval),
@@ -104,10 +108,13 @@ ServerLink::ServerLink(const ExchangeParts& parts, ServerId server, const JoinRe
 ServerLink::~ServerLink() { Close(); }
 
 void ServerLink::SendQueued() {
-  if (closed_ || reopening_ || resumed_.has_value()) return;
+  if (!may_send()) return;
   if (stream_ == nullptr) {
-    if (!queue_.has_unsent()) return;
+    if (!queue_.has_unsent() && !stream_lost_) return;
     OpenNewStream();
+    // A worker that computes has nothing to send. It replaces a lost stream all the same, because a
+    // server that accepts no stream counts as lost.
+    if (!queue_.has_unsent()) stream_->Write(ToBytes(EmptyFrame()));
   }
   while (stream_->has_room()) {
     ByteChain message = NextMessage();
@@ -154,12 +161,9 @@ void ServerLink::OnWritten(uint64_t serial) {
 
 void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
   if (closed_ || serial != serial_) return;
-  failed_ = false;
-  backoff_.Reset();
   // Requests one more message, which arrives while the current message is decoded. Requests for
   // more messages could make the queue of received messages grow without limit.
   stream_->ReadNext();
-  liveness_.MessageReceived(parts_.loop->Now());
   parts_.report.Count(WorkerCounters::kReceivedBytesFieldNumber, bytes.size());
   const absl::StatusOr<ServerFrame> message = ParseServerFrame(bytes);
   if (!message.ok()) {
@@ -167,10 +171,14 @@ void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
         WithServerName(parts_.transport, server_, absl::InternalError(message.status().message())));
     return;
   }
-  if (absl::Status same = CheckRun(message->generation, message->epoch); !same.ok()) {
+  if (absl::Status same = CheckGeneration(message->generation); !same.ok()) {
     observer_.OnFailure(std::move(same));
     return;
   }
+  if (message->epoch != epoch_) return Rejoin();
+  stream_lost_ = false;
+  backoff_.Reset();
+  liveness_.MessageReceived(parts_.loop->Now());
   observer_.OnMessage(*this, *message);
   for (const WaitingEntry& entry : message->waits) {
     if (entry.seed && queue_.owns(entry.shard)) queue_.Seed(entry.shard);
@@ -178,55 +186,51 @@ void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
   SendQueued();
 }
 
-absl::Status ServerLink::CheckRun(Generation generation, Epoch epoch) const {
-  if (epoch != epoch_) {
-    return absl::AbortedError(absl::StrCat(parts_.transport.NameOf(server_), ": server ",
-                                           server_.value,
-                                           " lost its state: it was restarted (expected epoch ",
-                                           epoch_.value, ", got ", epoch.value, ")"));
-  }
-  if (generation != generation_) {
-    return absl::AbortedError(absl::StrCat(parts_.transport.NameOf(server_),
-                                           ": lost the job's state (expected generation ",
-                                           generation_.value, ", got ", generation.value, ")"));
-  }
-  return absl::OkStatus();
+absl::Status ServerLink::CheckGeneration(Generation generation) const {
+  if (generation == generation_) return absl::OkStatus();
+  return WithServerName(
+      parts_.transport, server_,
+      absl::AbortedError(absl::StrCat("lost the job's state (expected generation ",
+                                      generation_.value, ", got ", generation.value, ")")));
 }
 
 void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
   if (closed_ || serial != serial_) return;
-  ++serial_;
-  stream_.reset();
-  Reopen();
-  parts_.report.Count(WorkerCounters::kReconnectsFieldNumber);
-  if (parts_.tuner != nullptr) parts_.tuner->meter().Lost();
-  liveness_.StreamLost(parts_.loop->Now(), status);
-  // FailedPrecondition has two causes: the server has restarted, or another process has taken this
-  // worker's number. The reply to the next heartbeat distinguishes the two cases.
-  if (!IsRetryable(status) && !absl::IsFailedPrecondition(status)) {
+  const absl::Duration wait = stream_lost_ ? backoff_.Next() : absl::ZeroDuration();
+  LoseStream(status);
+  if (absl::IsFailedPrecondition(status)) {
+    // The server was started again, or another process has taken this worker's number. The reply to
+    // a new heartbeat distinguishes the two cases.
+    unconfirmed_since_ = parts_.loop->Now();
+  } else if (!IsRetryable(status)) {
     observer_.OnFailure(WithServerName(parts_.transport, server_, status));
     return;
   }
+  ReopenAfter(wait);
+}
+
+void ServerLink::LoseStream(const absl::Status& status) {
+  if (stream_ != nullptr) parts_.report.Count(WorkerCounters::kReconnectsFieldNumber);
+  ++serial_;
+  stream_.reset();
+  stream_lost_ = true;
+  if (parts_.tuner != nullptr) parts_.tuner->meter().Lost();
+  liveness_.StreamLost(parts_.loop->Now(), status);
   queue_.ResendUnanswered();
 }
 
-void ServerLink::Reopen() {
-  const absl::Duration wait = std::exchange(failed_, true) ? backoff_.Next() : absl::ZeroDuration();
+void ServerLink::ReopenAfter(absl::Duration wait) {
   reopening_ = true;
-  parts_.loop->PostAt(parts_.loop->Now() + wait, [this] {
+  parts_.loop->PostAt(parts_.loop->Now() + wait, [this, serial = serial_] {
+    if (serial != serial_) return;  // the wait has ended early
     reopening_ = false;
-    if (closed_) return;
-    OpenNewStream();
-    // A worker that computes has nothing to send. It opens the stream all the same, because a
-    // server that accepts no stream counts as lost.
-    if (!queue_.has_unsent()) stream_->Write(ToBytes(EmptyFrame()));
     SendQueued();
   });
 }
 
 void ServerLink::Resume() {
-  resumed_ = parts_.loop->Now();
-  liveness_.Restart(*resumed_);
+  unconfirmed_since_ = parts_.loop->Now();
+  liveness_.Restart(*unconfirmed_since_);
 }
 
 void ServerLink::Close() {
@@ -242,39 +246,108 @@ void ServerLink::SendHeartbeat() {
   request.set_epoch(epoch_.value);
   // The callback shares ownership of the loop. A reply that arrives after the loop has stopped is
   // dropped by the loop.
-  parts_.transport.Heartbeat(
-      server_, request, heartbeat_timeout_,
-      [this, loop = parts_.loop, sent = parts_.loop->Now()](absl::StatusOr<HeartbeatReply> reply) {
-        loop->Post([this, sent, reply = std::move(reply)] { OnHeartbeat(sent, reply); });
-      });
+  parts_.transport.Heartbeat(server_, request, heartbeat_timeout_,
+                             [this, loop = parts_.loop, sent = parts_.loop->Now(),
+                              epoch = epoch_](absl::StatusOr<HeartbeatReply> reply) {
+                               loop->Post([this, sent, epoch, reply = std::move(reply)] {
+                                 OnHeartbeat(sent, epoch, reply);
+                               });
+                             });
 }
 
-void ServerLink::OnHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatReply>& reply) {
+void ServerLink::OnHeartbeat(absl::Time sent, Epoch sent_epoch,
+                             const absl::StatusOr<HeartbeatReply>& reply) {
   if (closed_) return;
-  CheckHeartbeat(sent, reply);
+  CheckHeartbeat(sent, sent_epoch, reply);
   parts_.loop->PostAt(sent + heartbeat_interval_, [this] { SendHeartbeat(); });
 }
 
-void ServerLink::CheckHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatReply>& reply) {
+void ServerLink::CheckHeartbeat(absl::Time sent, Epoch sent_epoch,
+                                const absl::StatusOr<HeartbeatReply>& reply) {
   if (!reply.ok()) {
-    liveness_.HeartbeatFailed(reply.status());
+    heartbeat_failed_ = true;
+    liveness_.CallFailed(reply.status());
     if (!IsRetryable(reply.status())) {
       observer_.OnFailure(WithServerName(parts_.transport, server_, reply.status()));
     }
     return;
   }
-  liveness_.HeartbeatAnswered(parts_.loop->Now());
-  absl::Status same = CheckRun(Generation{reply->generation()}, Epoch{reply->epoch()});
+  // Ignores the reply if the link has joined the server again since. The reply may come from the
+  // server's former process.
+  if (sent_epoch == epoch_) CheckReply(sent, *reply);
+}
+
+void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
+  absl::Status same = CheckGeneration(Generation{reply.generation()});
   if (!same.ok()) return observer_.OnFailure(std::move(same));
-  if (reply->fenced()) return observer_.OnFailure(FencedError(parts_.options.worker));
-  if (resumed_.has_value() && sent >= *resumed_) {
-    resumed_.reset();
-    SendQueued();
+  if (reply.fenced()) return observer_.OnFailure(FencedError(parts_.options.worker));
+  if (Epoch{reply.epoch()} != epoch_) return Rejoin();
+  liveness_.CallAnswered(parts_.loop->Now());
+  Confirm(sent);
+  if (std::exchange(heartbeat_failed_, false)) {
+    // The server responds again, so a stream may succeed now.
+    reopening_ = false;
+    backoff_.Reset();
   }
-  if (server_ != ServerId{0}) return;  // only server 0, the lead, knows all live workers
+  SendQueued();
   std::vector<WorkerId> live;
-  for (const uint32_t worker : reply->live()) live.push_back(WorkerId{worker});
-  parts_.report.set_live(std::move(live));
+  for (const uint32_t worker : reply.live()) live.push_back(WorkerId{worker});
+  parts_.report.set_live(server_, std::move(live));
+}
+
+void ServerLink::Confirm(absl::Time sent) {
+  if (unconfirmed_since_.has_value() && sent >= *unconfirmed_since_) unconfirmed_since_.reset();
+}
+
+void ServerLink::Rejoin() {
+  const absl::Time now = parts_.loop->Now();
+  if (!lost_since_.has_value()) {
+    lost_since_ = liveness_.last_sign();
+    LoseStream(absl::UnavailableError("started again, no answer to Join yet"));
+  }
+  liveness_.CallAnswered(now);
+  if (std::exchange(joining_, true)) return;
+  // The callback shares ownership of the loop, as that of a heartbeat.
+  parts_.transport.Join(
+      server_, rejoin_, parts_.options.silence,
+      [this, loop = parts_.loop, sent = now](absl::StatusOr<JoinReply> reply) {
+        loop->Post([this, sent, reply = std::move(reply)] { OnJoined(sent, reply); });
+      });
+}
+
+void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& reply) {
+  joining_ = false;
+  if (closed_) return;
+  if (!reply.ok()) return OnJoinError(reply.status());
+  absl::Status same = CheckGeneration(Generation{reply->generation()});
+  if (!same.ok()) return observer_.OnFailure(std::move(same));
+  if (reply->run() != rejoin_.run()) {
+    return OnJoinError(absl::FailedPreconditionError(
+        absl::StrCat("lost its state: it belongs to another run (expected run ",
+                     absl::Hex(rejoin_.run(), absl::kZeroPad16), ", got ",
+                     absl::Hex(reply->run(), absl::kZeroPad16), ")")));
+  }
+  const absl::Time now = parts_.loop->Now();
+  LOG(INFO) << parts_.transport.NameOf(server_)
+            << absl::StrFormat(" came back after %.1f s",
+                               absl::ToDoubleSeconds(now - *lost_since_));
+  parts_.report.Count(WorkerCounters::kRejoinsFieldNumber);
+  epoch_ = Epoch{reply->epoch()};
+  lost_since_.reset();
+  heartbeat_failed_ = false;
+  reopening_ = false;
+  backoff_.Reset();
+  liveness_.CallAnswered(now);
+  Confirm(sent);
+  SendQueued();
+}
+
+void ServerLink::OnJoinError(const absl::Status& status) {
+  liveness_.CallFailed(status);
+  if (IsRetryable(status)) return;  // the next heartbeat's reply starts another Join
+  const bool lost = absl::IsFailedPrecondition(status);
+  observer_.OnFailure(WithServerName(parts_.transport, server_,
+                                     lost ? absl::AbortedError(status.message()) : status));
 }
 
 }  // namespace thinwire::client

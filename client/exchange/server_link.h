@@ -12,6 +12,14 @@
 // time, at most one message is being written and one more is ready to be written. One message is
 // decoded while the next one arrives.
 //
+// A server that was started again has a new epoch, which a heartbeat's reply or a message shows. The
+// link then joins the server again, under the same incarnation and run. A server that has recovered
+// its state accepts the Join, and the link sends all unanswered entries again, with the same
+// payloads, under the new epoch. A server without its state refuses, which is a failure. After any
+// other error of the Join, the next heartbeat's reply starts another Join. Heartbeats therefore
+// determine how soon the client returns to a server: a reply after failed heartbeats also ends the
+// random wait for the stream.
+//
 // The link uploads the initial values of a shard when the server asks for them.
 //
 // Each link has at most one pending heartbeat, and a slow server does not delay the heartbeats to
@@ -57,9 +65,10 @@ class ServerLink {
     virtual void OnFailure(absl::Status failure) = 0;
   };
 
-  // REPLY: the server's reply to Join. PARTS and OBSERVER must outlive the link.
-  ServerLink(const ExchangeParts& parts, ServerId server, const JoinReply& reply,
-             Incarnation incarnation, absl::Duration heartbeat_interval, Observer& observer);
+  // REJOIN: the request that joins the server again, with the worker's incarnation and run. REPLY:
+  // the server's reply to the first Join. PARTS, REJOIN and OBSERVER must outlive the link.
+  ServerLink(const ExchangeParts& parts, ServerId server, const JoinRequest& rejoin,
+             const JoinReply& reply, absl::Duration heartbeat_interval, Observer& observer);
   ~ServerLink();
   ServerLink(const ServerLink&) = delete;
   ServerLink& operator=(const ServerLink&) = delete;
@@ -82,6 +91,10 @@ class ServerLink {
  private:
   class OpenStream;
 
+  // Returns true if the link may open a stream and send entries.
+  bool may_send() const {
+    return !closed_ && !reopening_ && !lost_since_.has_value() && !unconfirmed_since_.has_value();
+  }
   void OpenNewStream();
   // Returns the next message; empty if no entry is unsent.
   ByteChain NextMessage();
@@ -92,21 +105,33 @@ class ServerLink {
   void OnFrame(uint64_t serial, const ByteChain& bytes);
   void OnWritten(uint64_t serial);
   void OnClosed(uint64_t serial, const absl::Status& status);
-  void Reopen();
+  // Ends the stream, if there is one, and marks all unanswered entries for sending.
+  void LoseStream(const absl::Status& status);
+  void ReopenAfter(absl::Duration wait);
 
   void SendHeartbeat();
-  void OnHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatReply>& reply);
-  void CheckHeartbeat(absl::Time sent, const absl::StatusOr<HeartbeatReply>& reply);
+  void OnHeartbeat(absl::Time sent, Epoch sent_epoch, const absl::StatusOr<HeartbeatReply>& reply);
+  void CheckHeartbeat(absl::Time sent, Epoch sent_epoch,
+                      const absl::StatusOr<HeartbeatReply>& reply);
+  void CheckReply(absl::Time sent, const HeartbeatReply& reply);
+  // Records that the server has answered a request, sent at SENT, that proves the worker's number
+  // and the server's epoch.
+  void Confirm(absl::Time sent);
 
-  // Returns an error if the job generation or the server epoch differs from the one in the server's
-  // reply to Join.
-  absl::Status CheckRun(Generation generation, Epoch epoch) const;
+  // Joins the server, which has another epoch than the link, again.
+  void Rejoin();
+  void OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& reply);
+  void OnJoinError(const absl::Status& status);
+
+  // Returns an error if GENERATION differs from the one in the server's first reply to Join.
+  absl::Status CheckGeneration(Generation generation) const;
 
   const ExchangeParts& parts_;
   const ServerId server_;
+  const JoinRequest& rejoin_;
   const Incarnation incarnation_;
   const Generation generation_;
-  const Epoch epoch_;
+  Epoch epoch_;
   const absl::Duration heartbeat_interval_;
   const absl::Duration heartbeat_timeout_;
   Observer& observer_;
@@ -115,11 +140,18 @@ class ServerLink {
   ServerLiveness liveness_;
   uint64_t serial_ = 0;  // the current stream's number; events of earlier streams are ignored
   std::unique_ptr<OpenStream> stream_;
-  bool reopening_ = false;
-  std::optional<absl::Time> resumed_;  // set until a heartbeat sent after this time is answered
   bool closed_ = false;
-  bool failed_ = false;  // true if a stream was lost since the last received message
+  bool stream_lost_ = false;  // true if a stream was lost since the last received message
+  bool reopening_ = false;    // true during the wait before a new stream is opened
   Backoff backoff_;
+  bool heartbeat_failed_ = false;  // the result of the last heartbeat
+  // Set if the server may have been started again, or another process may have taken the worker's
+  // number, until a heartbeat or Join sent after this time is answered.
+  std::optional<absl::Time> unconfirmed_since_;
+  // The last sign of life of the server's former process; set until the link has joined the new
+  // process.
+  std::optional<absl::Time> lost_since_;
+  bool joining_ = false;  // true while a call of Join is pending
 };
 
 }  // namespace thinwire::client

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "client/exchange/exchange_fixture.h"
 #include "common/codec/codec.h"
@@ -20,11 +22,11 @@ class ServerLinkTest : public ExchangeFixture {
   // Queues and sends a push of STEP for every shard of server 0, one message per push.
   void PushAll(uint64_t step) {
     loop_->Run([this, step] {
-      const float zeros[4096] = {};
       pushes_.BeginStep(Step{step}, 1, 1);
       for (const ShardId shard : shards_) {
+        const std::vector<float> values(4096, static_cast<float>(shard.value + 1));
         std::vector<std::byte> payload(fp32_->MaxPayloadBytes(4096));
-        payload.resize(fp32_->Encode(zeros, RandomKeys(), payload));
+        payload.resize(fp32_->Encode(values, RandomKeys(), payload));
         links_[0]->queue().Push({.shard = shard,
                                  .step = Step{step},
                                  .examples = 1,
@@ -32,6 +34,15 @@ class ServerLinkTest : public ExchangeFixture {
         links_[0]->SendQueued();
       }
     });
+  }
+
+  // Returns when the link has handled the replies to all earlier calls of Join.
+  void DrainJoins() {
+    absl::Notification answered;
+    transport_.Join(ServerId{0}, rejoin_, absl::Minutes(1),
+                    [&](const absl::StatusOr<JoinReply>&) { answered.Notify(); });
+    answered.WaitForNotification();
+    loop_->Run([] {});
   }
 
   const std::vector<ShardId> shards_ = partition_.ShardsOf(ServerId{0});
@@ -67,8 +78,8 @@ TEST_F(ServerLinkTest, ALostStreamIsReopenedAlthoughNothingIsQueued) {
     bool outage = false;
     loop_->Run([&] {
       const absl::Time later = loop_->Now() + 2 * options_.silence;
-      links_[0]->liveness().HeartbeatAnswered(later);
-      outage = links_[0]->liveness().OutageAt(later).has_value();
+      links_[0]->liveness().CallAnswered(later);
+      outage = links_[0]->liveness().OutageAt(later, options_.silence).has_value();
     });
     return outage;
   };
@@ -82,8 +93,8 @@ TEST_F(ServerLinkTest, ARefusedStreamIsRetried) {
   PushAll(0);
   while (counters().reconnects() < 3) std::this_thread::yield();
   loop_->Run([this] {
-    const auto outage =
-        links_[0]->liveness().OutageAt(loop_->Now() + options_.silence + absl::Seconds(1));
+    const absl::Time later = loop_->Now() + options_.silence + absl::Seconds(1);
+    const auto outage = links_[0]->liveness().OutageAt(later, options_.silence);
     ASSERT_TRUE(outage.has_value());
     EXPECT_EQ(outage->last_error.code(), absl::StatusCode::kUnavailable);
   });
@@ -111,7 +122,7 @@ class FailureObserver final : public ServerLink::Observer {
 
 TEST_F(ServerLinkTest, NoStreamIsOpenedWithoutMessages) {
   FailureObserver observer;
-  ServerLink link(parts_, ServerId{1}, JoinReply(), Incarnation{1}, absl::Seconds(1), observer);
+  ServerLink link(parts_, ServerId{1}, rejoin_, JoinReply(), absl::Seconds(1), observer);
   transport_.Refuse(ServerId{1}, true);
   loop_->Run([&] { link.SendQueued(); });
   transport_.Refuse(ServerId{1}, false);
@@ -134,12 +145,144 @@ TEST_F(ServerLinkTest, HeartbeatsOfTheLeadReportLiveWorkers) {
   EXPECT_EQ(report_.live(), std::vector{WorkerId{2}});
 }
 
-TEST_F(ServerLinkTest, AHeartbeatReportsARestart) {
-  servers_[1].Restart(Epoch{2});
+TEST_F(ServerLinkTest, AServerThatKeptItsStateIsJoinedAgainAndGetsTheSamePushes) {
+  transport_.Hold(ServerId{0}, true);
+  PushAll(0);
+  while (servers_[0].pushes().size() < shards_.size()) std::this_thread::yield();
+  servers_[0].Restart(/*keep_state=*/true);
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  while (counters().rejoins() == 0) std::this_thread::yield();
+  transport_.Hold(ServerId{0}, false);
+  WaitForVerdicts(shards_.size());
+
+  EXPECT_EQ(servers_[0].pushes().size(), shards_.size()) << "each push counts once";
+  // The server drops messages with another epoch than its own.
+  const std::vector<PushEntry> arrivals = servers_[0].arrivals();
+  ASSERT_EQ(arrivals.size(), 2 * shards_.size());
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const PushEntry& first = arrivals[i];
+    const PushEntry& second = arrivals[i + shards_.size()];
+    EXPECT_EQ(first.shard, second.shard);
+    EXPECT_EQ(first.step, second.step);
+    EXPECT_EQ(first.payload.ToVector(), second.payload.ToVector());
+  }
+  EXPECT_EQ(counters().rejoins(), 1u);
+  EXPECT_EQ(counters().reconnects(), 1u);
+  EXPECT_EQ(counters().accepted_pushes(), shards_.size());
+  EXPECT_EQ(counters().repeated_pushes(), shards_.size());
+  const std::vector<JoinRequest> joins = servers_[0].joins();
+  ASSERT_EQ(joins.size(), 2u);
+  EXPECT_EQ(joins[1].SerializeAsString(), rejoin_.SerializeAsString());
+}
+
+TEST_F(ServerLinkTest, AMessageWithAnotherEpochIsDroppedAndTheServerIsJoinedAgain) {
+  servers_[0].HoldReads({shards_[0]}, WorkerId{3});
+  loop_->Run([this] { reads_.ReadAll(Step{0}); });
+  while (!absl::StrContains(report_.waiting(), "worker 3")) std::this_thread::yield();
+  servers_[0].Restart(/*keep_state=*/true);
+  servers_[0].ReleaseReads();  // sends a message
+  EXPECT_TRUE(progress_.WaitAll().ok()) << "the read was sent again";
+  EXPECT_EQ(counters().rejoins(), 1u);
+}
+
+// A worker that computes has no unanswered entry.
+TEST_F(ServerLinkTest, ALinkWithoutEntriesJoinsAgainAndOpensAStream) {
+  PushAll(0);
+  WaitForVerdicts(shards_.size());
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  servers_[0].Restart(/*keep_state=*/true);
+  transport_.DropStreams(ServerId{0});
+  while (counters().rejoins() == 0) std::this_thread::yield();
+  while (servers_[0].stream_count() == 0) std::this_thread::yield();
+  EXPECT_EQ(servers_[0].arrivals().size(), shards_.size());
+}
+
+TEST_F(ServerLinkTest, AServerThatIsRestartedTwiceIsJoinedTwice) {
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  for (uint64_t i = 0; i < 2; ++i) {
+    servers_[0].Restart(/*keep_state=*/true);
+    PushAll(i);
+    WaitForVerdicts((i + 1) * shards_.size());
+  }
+  EXPECT_EQ(counters().rejoins(), 2u);
+  EXPECT_EQ(servers_[0].pushes().size(), 2 * shards_.size());
+}
+
+TEST_F(ServerLinkTest, AJoinIsRepeatedAfterAnErrorThatMayPass) {
+  servers_[0].FailJoins({absl::UnavailableError("recovering"), absl::DeadlineExceededError("")});
+  servers_[0].Restart(/*keep_state=*/true);
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  PushAll(0);
+  WaitForVerdicts(shards_.size());
+  EXPECT_EQ(counters().rejoins(), 1u);
+  EXPECT_EQ(servers_[0].joins().size(), 1u + 3u);
+}
+
+TEST_F(ServerLinkTest, AServerThatNeverAcceptsAJoinIsAnOutage) {
+  servers_[0].FailJoins(std::deque<absl::Status>(1000, absl::UnavailableError("recovering")));
+  servers_[0].Restart(/*keep_state=*/true);
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  while (servers_[0].joins().size() < 5) std::this_thread::yield();
+  loop_->Run([this] {
+    const absl::Time later = loop_->Now() + absl::Hours(1);
+    links_[0]->liveness().CallAnswered(later);
+    const auto outage = links_[0]->liveness().OutageAt(later, options_.silence);
+    ASSERT_TRUE(outage.has_value());
+    EXPECT_EQ(outage->state, ServerState::kRefusing);
+    EXPECT_EQ(outage->last_error, absl::UnavailableError("recovering"));
+  });
+}
+
+TEST_F(ServerLinkTest, AServerThatLostItsStateIsAFailureWithItsMessage) {
+  servers_[1].Restart(/*keep_state=*/false);
+  loop_->Run([this] { links_[1]->StartHeartbeats(); });
+  EXPECT_EQ(WaitForFailure(), absl::AbortedError("server 1 (in process): server 1 lost its state"));
+}
+
+TEST_F(ServerLinkTest, AnotherRunIsAFailure) {
+  servers_[1].Restart(/*keep_state=*/true);
+  servers_[1].set_run(RunId{2});
   loop_->Run([this] { links_[1]->StartHeartbeats(); });
   EXPECT_EQ(WaitForFailure(),
-            absl::AbortedError("server 1 (in process): server 1 lost its state: it was restarted "
-                               "(expected epoch 1, got 2)"));
+            absl::AbortedError("server 1 (in process): lost its state: it belongs to another run "
+                               "(expected run 0000000000000001, got 0000000000000002)"));
+  EXPECT_EQ(counters().rejoins(), 0u);
+}
+
+TEST_F(ServerLinkTest, AnotherGenerationIsAFailure) {
+  servers_[1].Restart(/*keep_state=*/true);
+  servers_[1].set_generation(Generation{2});
+  loop_->Run([this] { links_[1]->StartHeartbeats(); });
+  EXPECT_EQ(WaitForFailure(), absl::AbortedError("server 1 (in process): lost the job's state "
+                                                 "(expected generation 1, got 2)"));
+  EXPECT_EQ(servers_[1].joins().size(), 1u);
+}
+
+TEST_F(ServerLinkTest, AReplyToJoinIsIgnoredAfterClose) {
+  servers_[0].HoldJoins(true);
+  servers_[0].Restart(/*keep_state=*/true);
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  while (servers_[0].joins().size() < 2) std::this_thread::yield();
+  loop_->Run([this] { links_[0]->Close(); });
+  servers_[0].HoldJoins(false);
+  DrainJoins();
+  EXPECT_EQ(counters().rejoins(), 0u);
+  EXPECT_EQ(servers_[0].stream_count(), 0);
+}
+
+// Each reply to a heartbeat shows the new epoch while the Join is pending.
+TEST_F(ServerLinkTest, OneJoinIsPendingAtATime) {
+  servers_[0].HoldJoins(true);
+  servers_[0].Restart(/*keep_state=*/true);
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  while (servers_[0].joins().size() < 2) std::this_thread::yield();
+  const int beats = servers_[0].heartbeat_count();
+  while (servers_[0].heartbeat_count() < beats + 3) std::this_thread::yield();
+  EXPECT_EQ(servers_[0].joins().size(), 2u);
+  servers_[0].HoldJoins(false);
+  PushAll(0);
+  WaitForVerdicts(shards_.size());
+  EXPECT_EQ(servers_[0].joins().size(), 2u);
 }
 
 TEST_F(ServerLinkTest, AHeartbeatReportsAFencedWorker) {
@@ -198,7 +341,7 @@ TEST_F(ServerLinkTest, AMalformedMessageIsAnErrorThatNamesTheServer) {
                                .progress = progress_,
                                .report = report_};
   FailureObserver observer;
-  ServerLink link(parts, ServerId{0}, JoinReply(), Incarnation{1}, absl::Seconds(1), observer);
+  ServerLink link(parts, ServerId{0}, rejoin_, JoinReply(), absl::Seconds(1), observer);
   loop_->Run([&] {
     link.queue().Read(shards_[0], Step{0});
     link.SendQueued();

@@ -13,15 +13,15 @@ std::optional<size_t> LongestOutage(std::span<const std::optional<ServerOutage>>
   return longest;
 }
 
-void ServerLiveness::HeartbeatAnswered(absl::Time now) {
+void ServerLiveness::CallAnswered(absl::Time now) {
   last_sign_ = now;
   if (stream_up_) last_error_ = absl::OkStatus();
 }
 
-void ServerLiveness::HeartbeatFailed(absl::Status error) { last_error_ = std::move(error); }
+void ServerLiveness::CallFailed(absl::Status error) { last_error_ = std::move(error); }
 
 void ServerLiveness::MessageReceived(absl::Time now) {
-  HeartbeatAnswered(now);
+  CallAnswered(now);
   MessageAccepted(now);
   stream_lost_at_.reset();
 }
@@ -35,8 +35,8 @@ void ServerLiveness::MessageAccepted(absl::Time now) {
 void ServerLiveness::StreamLost(absl::Time now, absl::Status error) {
   last_error_ = std::move(error);
   // An outage continues if the server accepts a new stream but the stream is lost again before it
-  // has been up for longer than the limit.
-  const bool was_up = stream_up_ && now - stream_up_since_ > limit_;
+  // is stable.
+  const bool was_up = stream_up_ && now - stream_up_since_ > stable_;
   if (was_up || !stream_lost_at_.has_value()) stream_lost_at_ = now;
   stream_up_ = false;
 }
@@ -46,12 +46,12 @@ void ServerLiveness::Restart(absl::Time now) {
   if (stream_lost_at_.has_value()) stream_lost_at_ = now;
 }
 
-std::optional<ServerOutage> ServerLiveness::OutageAt(absl::Time now) const {
+std::optional<ServerOutage> ServerLiveness::OutageAt(absl::Time now, absl::Duration limit) const {
   const absl::Duration silence = now - last_sign_;
-  if (silence > limit_) return ServerOutage{ServerState::kSilent, silence, last_error_};
+  if (silence > limit) return ServerOutage{ServerState::kSilent, silence, last_error_};
   if (stream_up_ || !stream_lost_at_.has_value()) return std::nullopt;
   const absl::Duration refusal = now - *stream_lost_at_;
-  if (refusal <= limit_) return std::nullopt;
+  if (refusal <= limit) return std::nullopt;
   return ServerOutage{ServerState::kRefusing, refusal, last_error_};
 }
 

@@ -1,5 +1,5 @@
 // ServerLiveness: detects that a server has stopped responding. It is a pure state machine: callers
-// pass the current time.
+// pass the current time, and the limit beyond which silence is an outage.
 //
 //   kSilent     no message and no heartbeat for longer than the limit
 //   kRefusing   heartbeats arrive, but the server has accepted no stream for longer than the limit
@@ -24,7 +24,7 @@ enum class ServerState { kSilent, kRefusing };
 struct ServerOutage {
   ServerState state;
   absl::Duration duration;
-  absl::Status last_error;  // last error of the stream or a heartbeat; OK if there was none
+  absl::Status last_error;  // last error of the stream or a control call; OK if there was none
 };
 
 // Returns the index of the longest of OUTAGES, or nullopt if all servers respond.
@@ -33,12 +33,14 @@ std::optional<size_t> LongestOutage(std::span<const std::optional<ServerOutage>>
 // Not thread-safe.
 class ServerLiveness {
  public:
-  // LIMIT is the longest silence that is not an outage. The server is assumed to respond at NOW.
-  ServerLiveness(absl::Duration limit, absl::Time now)
-      : limit_(limit), last_sign_(now), stream_up_since_(now) {}
+  // A stream that is up for longer than STABLE ends an outage also if no message is received. The
+  // server is assumed to respond at NOW.
+  ServerLiveness(absl::Duration stable, absl::Time now)
+      : stable_(stable), last_sign_(now), stream_up_since_(now) {}
 
-  void HeartbeatAnswered(absl::Time now);
-  void HeartbeatFailed(absl::Status error);
+  // The server has answered a heartbeat or another control call.
+  void CallAnswered(absl::Time now);
+  void CallFailed(absl::Status error);
   // A message was received from the stream, which proves that the stream works in both directions.
   void MessageReceived(absl::Time now);
   // The stream accepted a message for sending. The server may still refuse the stream.
@@ -49,12 +51,14 @@ class ServerLiveness {
   // that the suspension does not count as silence of the server.
   void Restart(absl::Time now);
 
+  // Returns the time of the last message or answered call.
+  absl::Time last_sign() const { return last_sign_; }
   // Returns the server's outage at NOW, or nullopt if the server has not been silent or refusing
-  // for longer than the limit.
-  std::optional<ServerOutage> OutageAt(absl::Time now) const;
+  // for longer than LIMIT.
+  std::optional<ServerOutage> OutageAt(absl::Time now, absl::Duration limit) const;
 
  private:
-  const absl::Duration limit_;
+  const absl::Duration stable_;
   absl::Time last_sign_;
   bool stream_up_ = true;  // true also before the first stream is opened
   absl::Time stream_up_since_;

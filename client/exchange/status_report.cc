@@ -1,5 +1,7 @@
 #include "client/exchange/status_report.h"
 
+#include <set>
+
 #include "absl/strings/str_cat.h"
 
 namespace thinwire::client {
@@ -44,6 +46,34 @@ std::string WaitingReads::Text() const {
     absl::StrAppend(&text, text.empty() ? "" : "; ", cause, " (", ShardRanges(shards), ")");
   }
   return text;
+}
+
+std::vector<WorkerId> StatusReport::LiveExcept(WorkerId worker) const {
+  absl::MutexLock lock(&mu_);
+  return LiveExceptLocked(worker);
+}
+
+bool StatusReport::WaitUntilAlone(WorkerId worker, uint32_t server_count,
+                                  absl::Duration timeout) const {
+  const auto alone = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return live_.size() == server_count && LiveExceptLocked(worker).empty();
+  };
+  absl::MutexLock lock(&mu_);
+  return mu_.AwaitWithTimeout(absl::Condition(&alone), timeout);
+}
+
+bool StatusReport::WaitForLeadReports(uint64_t count, absl::Duration timeout) const {
+  const auto reported = [&]()
+                            ABSL_SHARED_LOCKS_REQUIRED(mu_) { return lead_report_count_ >= count; };
+  absl::MutexLock lock(&mu_);
+  return mu_.AwaitWithTimeout(absl::Condition(&reported), timeout);
+}
+
+std::vector<WorkerId> StatusReport::LiveExceptLocked(WorkerId worker) const {
+  std::set<WorkerId> others;
+  for (const auto& [server, live] : live_) others.insert(live.begin(), live.end());
+  others.erase(worker);
+  return {others.begin(), others.end()};
 }
 
 }  // namespace thinwire::client

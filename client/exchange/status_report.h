@@ -1,5 +1,5 @@
 // StatusReport: the state of a client that any thread may read at any time: counters, live workers,
-// chosen codecs, and the workers that the servers wait for.
+// chosen codecs, and the workers or servers that the client waits for.
 #ifndef THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
 #define THINWIRE_CLIENT_EXCHANGE_STATUS_REPORT_H_
 
@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "client/options/client_options.h"
 #include "common/ids.h"
 #include "proto/counters.h"
@@ -55,9 +56,11 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     counters_.Add(field_number, n);
   }
-  void set_live(std::vector<WorkerId> live) {
+  // Records the workers that SERVER reports as live, ascending.
+  void set_live(ServerId server, std::vector<WorkerId> live) {
     absl::MutexLock lock(&mu_);
-    live_ = std::move(live);
+    live_[server] = std::move(live);
+    if (server == ServerId{0}) ++lead_report_count_;
   }
   void set_choices(std::vector<GroupCodec> choices) {
     absl::MutexLock lock(&mu_);
@@ -67,6 +70,12 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     waiting_ = std::move(waiting);
   }
+  // While OUTAGE, a text that names servers which do not respond, is not empty, waiting() returns
+  // OUTAGE.
+  void set_outage(std::string outage) {
+    absl::MutexLock lock(&mu_);
+    outage_ = std::move(outage);
+  }
 
   WorkerCounters counters() const {
     WorkerCounters counters;
@@ -74,25 +83,45 @@ class StatusReport {
     counters_.CopyTo(counters);
     return counters;
   }
+  // Returns the live workers that server 0 has reported. Only server 0 knows all live workers.
   std::vector<WorkerId> live() const {
     absl::MutexLock lock(&mu_);
-    return live_;
+    const auto lead = live_.find(ServerId{0});
+    return lead == live_.end() ? std::vector<WorkerId>() : lead->second;
   }
+  // Returns the number of times that server 0 has reported live workers.
+  uint64_t lead_report_count() const {
+    absl::MutexLock lock(&mu_);
+    return lead_report_count_;
+  }
+  // Blocks until server 0 has reported live workers COUNT times. Returns false if TIMEOUT passes
+  // first.
+  bool WaitForLeadReports(uint64_t count, absl::Duration timeout) const;
+  // Returns the workers except WORKER that any server has reported as live, ascending.
+  std::vector<WorkerId> LiveExcept(WorkerId worker) const;
+  // Blocks until each of SERVER_COUNT servers has reported live workers, and none except WORKER.
+  // Returns false if TIMEOUT passes first.
+  bool WaitUntilAlone(WorkerId worker, uint32_t server_count, absl::Duration timeout) const;
   std::vector<GroupCodec> choices() const {
     absl::MutexLock lock(&mu_);
     return choices_;
   }
   std::string waiting() const {
     absl::MutexLock lock(&mu_);
-    return waiting_;
+    return outage_.empty() ? waiting_ : outage_;
   }
 
  private:
+  std::vector<WorkerId> LiveExceptLocked(WorkerId worker) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+
   mutable absl::Mutex mu_;
   CounterArray counters_ ABSL_GUARDED_BY(mu_){*WorkerCounters::descriptor()};
-  std::vector<WorkerId> live_ ABSL_GUARDED_BY(mu_);
+  // The live workers that each server has reported last.
+  std::map<ServerId, std::vector<WorkerId>> live_ ABSL_GUARDED_BY(mu_);
+  uint64_t lead_report_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);
+  std::string outage_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace thinwire::client

@@ -42,6 +42,15 @@ TEST(WaitingReadsTest, AShardThatIsNotOpenNamesItsCause) {
             "step 0: waits for workers, 1 of 2 joined (shard 0)");
 }
 
+TEST(StatusReportTest, AnOutageIsReportedInsteadOfWaitingReads) {
+  StatusReport report;
+  report.set_waiting("step 1: waits for worker 3 (shard 0)");
+  report.set_outage("waiting for server 1 (in process): connection refused");
+  EXPECT_EQ(report.waiting(), "waiting for server 1 (in process): connection refused");
+  report.set_outage("");
+  EXPECT_EQ(report.waiting(), "step 1: waits for worker 3 (shard 0)");
+}
+
 TEST(WaitingReadsTest, ClearRemovesTheNoticeOfAShard) {
   WaitingReads waits;
   waits.Add({.shard = ShardId{0}, .step = Step{1}, .workers = {WorkerId{3}}});

@@ -88,7 +88,7 @@ class DeviceShardEncoder final : public ShardEncoder {
   // Applies momentum correction to the gradient that VALUES refers to, and makes VALUES refer to
   // the result.
   kernels::cuda::Status Correct(ShardMemory& memory, std::span<const float>& values);
-  // Allocates the residual of MEMORY and sets it to zero if it has no residual yet.
+  // If MEMORY has no residual yet, allocates one and sets it to zero.
   kernels::cuda::Status PrepareResidual(ShardMemory& memory);
   // Launches the encoding of VALUES and the copies of the payload and its length to the host.
   kernels::cuda::Status Encode(const DeviceCodec& codec, const Work& work,

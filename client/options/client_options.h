@@ -54,10 +54,11 @@ struct ClientOptions {
   absl::Duration start_timeout = absl::Seconds(60);
   // The job's lease. If another process had the worker's number, Join waits up to one lease.
   absl::Duration lease = absl::Seconds(10);
-  // The client fails if it receives nothing from a server for longer than this duration.
+  // The client fails if it receives nothing from a server for longer than this duration, unless
+  // `server_return` is longer.
   absl::Duration silence = absl::Seconds(10);
-  // The client waits this long for a server that does not respond, because the server may come back
-  // with its state. 0: `silence`.
+  // The client waits at least this long for a server that does not respond, because the server may
+  // come back with its state. 0: `silence`.
   absl::Duration server_return;
   // After Stop, EndStep and NextStep wait at most this long for the pushes of the current step.
   absl::Duration stop_grace = absl::Seconds(5);

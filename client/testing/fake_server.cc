@@ -4,17 +4,11 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire {
-namespace {
-
-constexpr Generation kGeneration{1};
-
-}  // namespace
-
 FakeServer::FakeServer(const Partition& partition, ServerId server)
     : partition_(partition), server_(server) {
   for (const ShardId shard : partition.ShardsOf(server)) {
@@ -46,14 +40,47 @@ void FakeServer::ReleaseReads() {
   for (const auto& [stream, peer] : streams_) peer.send(WriteFrame(frame));
 }
 
-void FakeServer::Restart(Epoch epoch) {
+void FakeServer::Restart(bool keep_state) {
   absl::MutexLock lock(&mu_);
-  epoch_ = epoch;
+  ++epoch_.value;
+  // Reads that wait are not part of a server's state: workers send them again.
+  held_reads_.clear();
+  for (auto& [number, shard] : shards_) shard.unanswered.reset();
+  if (keep_state) return;
+  run_ = RunId{};
+  for (auto& [number, shard] : shards_) {
+    shard = {.masters = std::vector<float>(shard.masters.size())};
+  }
+}
+
+void FakeServer::set_run(RunId run) {
+  absl::MutexLock lock(&mu_);
+  run_ = run;
+}
+
+void FakeServer::set_generation(Generation generation) {
+  absl::MutexLock lock(&mu_);
+  generation_ = generation;
+}
+
+void FakeServer::FailJoins(std::deque<absl::Status> errors) {
+  absl::MutexLock lock(&mu_);
+  join_errors_ = std::move(errors);
+}
+
+void FakeServer::HoldJoins(bool hold) {
+  absl::MutexLock lock(&mu_);
+  hold_joins_ = hold;
 }
 
 void FakeServer::Fence() {
   absl::MutexLock lock(&mu_);
   fenced_ = true;
+}
+
+void FakeServer::set_others(std::vector<WorkerId> workers) {
+  absl::MutexLock lock(&mu_);
+  others_ = std::move(workers);
 }
 
 void FakeServer::set_lease_seconds(double lease_seconds) {
@@ -75,6 +102,16 @@ std::vector<float> FakeServer::masters(ShardId shard) const {
 std::vector<PushEntry> FakeServer::pushes() const {
   absl::MutexLock lock(&mu_);
   return pushes_;
+}
+
+std::vector<PushEntry> FakeServer::arrivals() const {
+  absl::MutexLock lock(&mu_);
+  return arrivals_;
+}
+
+std::vector<JoinRequest> FakeServer::joins() const {
+  absl::MutexLock lock(&mu_);
+  return joins_;
 }
 
 int FakeServer::seed_count() const {
@@ -112,7 +149,7 @@ void FakeServer::Closed(uint64_t stream) {
   streams_.erase(stream);
 }
 
-ServerFrame FakeServer::NewFrame() const { return {.generation = kGeneration, .epoch = epoch_}; }
+ServerFrame FakeServer::NewFrame() const { return {.generation = generation_, .epoch = epoch_}; }
 
 void FakeServer::Frame(uint64_t stream, const ByteChain& bytes) {
   const absl::StatusOr<WorkerFrame> frame = ParseWorkerFrame(bytes);
@@ -145,6 +182,9 @@ void FakeServer::Take(const SeedEntry& seed, ServerFrame& reply) {
 
 void FakeServer::Take(const PushEntry& push, ServerFrame& reply) {
   Shard& shard = shards_.at(push.shard);
+  PushEntry kept = push;
+  kept.payload = ByteChain(push.payload.ToVector());
+  arrivals_.push_back(kept);
   if (shard.last.has_value() && shard.last->step == push.step) {
     VerdictEntry again = *shard.last;
     again.again = true;
@@ -161,8 +201,6 @@ void FakeServer::Take(const PushEntry& push, ServerFrame& reply) {
       ++shard.version;
     }
     shard.last = verdict;
-    PushEntry kept = push;
-    kept.payload = ByteChain(push.payload.ToVector());
     pushes_.push_back(std::move(kept));
     reply.verdicts.push_back(verdict);
   }
@@ -198,14 +236,25 @@ void FakeServer::Take(const ReadEntry& read, ServerFrame& reply) {
 
 absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
   absl::MutexLock lock(&mu_);
+  joins_.push_back(request);
+  const auto released = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !hold_joins_; };
+  mu_.Await(absl::Condition(&released));
+  if (!join_errors_.empty()) {
+    const absl::Status error = join_errors_.front();
+    join_errors_.pop_front();
+    return error;
+  }
   if (request.partition_hash() != partition_.hash()) {
     return absl::FailedPreconditionError("another model");
   }
+  if (run_ == RunId{}) {
+    return absl::FailedPreconditionError(absl::StrCat("server ", server_.value, " lost its state"));
+  }
   JoinReply reply;
   reply.set_incarnation(1);
-  reply.set_generation(kGeneration.value);
+  reply.set_generation(generation_.value);
   reply.set_epoch(epoch_.value);
-  reply.set_run(1);
+  reply.set_run(run_.value);
   reply.set_lease_seconds(lease_seconds_);
   reply.set_workers(1);
   for (const auto& [number, shard] : shards_) {
@@ -220,10 +269,11 @@ absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& req
   absl::MutexLock lock(&mu_);
   ++heartbeat_count_;
   HeartbeatReply reply;
-  reply.set_generation(kGeneration.value);
+  reply.set_generation(generation_.value);
   reply.set_epoch(epoch_.value);
   reply.set_fenced(fenced_);
   reply.add_live(request.worker());
+  for (const WorkerId other : others_) reply.add_live(other.value);
   return reply;
 }
 
@@ -231,6 +281,22 @@ absl::StatusOr<LeaveReply> FakeServer::Leave(const LeaveRequest&) {
   absl::MutexLock lock(&mu_);
   ++leave_count_;
   return LeaveReply();
+}
+
+absl::StatusOr<std::vector<MastersChunk>> FakeServer::Masters() {
+  absl::MutexLock lock(&mu_);
+  std::vector<MastersChunk> chunks;
+  for (const auto& [number, shard] : shards_) {
+    uint64_t at = 0;
+    for (const Segment& segment : partition_.segments(number)) {
+      MastersChunk& chunk = chunks.emplace_back();
+      chunk.set_tensor(partition_.tensors()[segment.tensor].name);
+      chunk.set_offset(segment.offset);
+      chunk.set_values(shard.masters.data() + at, segment.count * sizeof(float));
+      at += segment.count;
+    }
+  }
+  return chunks;
 }
 
 }  // namespace thinwire

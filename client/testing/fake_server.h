@@ -1,21 +1,25 @@
 // FakeServer: a minimal server for the client's tests. It accepts every push at once, subtracts its
 // values from the parameters (w -= g), and answers every read at once. A test can set the verdicts.
-// If the last push of a shard arrives again, the server answers it with the stored verdict.
+// If the last push of a shard arrives again, the server answers it with the stored verdict. A test
+// can restart the server with or without its state.
 #ifndef THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
 #define THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "client/transport/in_process_transport.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "proto/control.pb.h"
 #include "proto/frame.h"
 
 namespace thinwire {
@@ -37,9 +41,20 @@ class FakeServer final : public InProcessServer {
   // for WORKER.
   void HoldReads(std::vector<ShardId> shards, WorkerId worker);
   void ReleaseReads();
-  // Simulates a restart of the server's process. EPOCH identifies the new process. Refuses frames
-  // of workers that joined the previous process.
-  void Restart(Epoch epoch);
+  // Simulates a restart of the server's process, with a new epoch. Streams of the previous process
+  // stay open until a worker sends a frame with the previous epoch. KEEP_STATE: the new process has
+  // the shards, verdicts and run of the previous one; otherwise, it has no run and refuses all
+  // Joins.
+  void Restart(bool keep_state);
+  // The run and generation in all further replies and frames.
+  void set_run(RunId run);
+  void set_generation(Generation generation);
+  // Answers the next Joins with ERRORS, in order.
+  void FailJoins(std::deque<absl::Status> errors);
+  // While HOLD is true, calls of Join block.
+  void HoldJoins(bool hold);
+  // From now on, replies to heartbeats list WORKERS as live beside the calling worker.
+  void set_others(std::vector<WorkerId> workers);
   // From now on, every reply to a heartbeat says that another process uses the worker's number.
   void Fence();
   void set_lease_seconds(double lease_seconds);
@@ -49,6 +64,10 @@ class FakeServer final : public InProcessServer {
   std::vector<float> masters(ShardId shard) const;
   // Returns the pushes in order of arrival, without repeated ones.
   std::vector<PushEntry> pushes() const;
+  // Returns all pushes in order of arrival, including repeated ones.
+  std::vector<PushEntry> arrivals() const;
+  // Returns the requests of all Joins, including failed ones, in order of arrival.
+  std::vector<JoinRequest> joins() const;
   int seed_count() const;
   int leave_count() const;
   int heartbeat_count() const;
@@ -63,6 +82,7 @@ class FakeServer final : public InProcessServer {
   absl::StatusOr<JoinReply> Join(const JoinRequest& request) override;
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override;
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override;
+  absl::StatusOr<std::vector<MastersChunk>> Masters() override;
 
  private:
   struct Shard {
@@ -90,9 +110,16 @@ class FakeServer final : public InProcessServer {
   WorkerId held_by_ ABSL_GUARDED_BY(mu_);
   std::vector<ReadEntry> held_reads_ ABSL_GUARDED_BY(mu_);
   Epoch epoch_ ABSL_GUARDED_BY(mu_) = Epoch{1};
+  RunId run_ ABSL_GUARDED_BY(mu_) = RunId{1};
+  Generation generation_ ABSL_GUARDED_BY(mu_) = Generation{1};
+  std::deque<absl::Status> join_errors_ ABSL_GUARDED_BY(mu_);
+  bool hold_joins_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<JoinRequest> joins_ ABSL_GUARDED_BY(mu_);
   bool fenced_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<WorkerId> others_ ABSL_GUARDED_BY(mu_);
   double lease_seconds_ ABSL_GUARDED_BY(mu_) = 10;
   std::vector<PushEntry> pushes_ ABSL_GUARDED_BY(mu_);
+  std::vector<PushEntry> arrivals_ ABSL_GUARDED_BY(mu_);
   int seed_count_ ABSL_GUARDED_BY(mu_) = 0;
   int leave_count_ ABSL_GUARDED_BY(mu_) = 0;
   int heartbeat_count_ ABSL_GUARDED_BY(mu_) = 0;

@@ -37,8 +37,9 @@ grpc::ChannelArguments Arguments() {
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   // Calls fail while the channel waits to reconnect, so this wait delays a worker that waits for a
-  // server to start.
-  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // server to start. Together with the interval of the heartbeats, it stays below the two seconds
+  // after which steps must go on (decisions/0077).
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 2000);
   args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
@@ -148,6 +149,47 @@ class GrpcStream final : public FrameStream,
 
 }  // namespace
 
+// One call of the gRPC method Masters. Deletes itself at the end of the call.
+class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<MastersChunk> {
+ public:
+  MastersCall(GrpcTransport& transport, ServerId server, absl::Duration timeout,
+              Done<std::vector<MastersChunk>> done)
+      : transport_(transport), done_(std::move(done)) {
+    SetTimeout(context_, timeout);
+    transport_.BeginCall(&context_);
+    transport_.servers_[server.value].control->async()->Masters(&context_, &request_, this);
+    StartRead(&chunk_);
+    StartCall();
+  }
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    chunks_.push_back(std::move(chunk_));
+    chunk_.Clear();
+    StartRead(&chunk_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    GrpcTransport& transport = transport_;
+    transport.EndCall(&context_);
+    if (status.ok()) {
+      done_(std::move(chunks_));
+    } else {
+      done_(FromGrpc(status));
+    }
+    delete this;  // releases the context's reference to the channel
+    transport.ReleaseCall();
+  }
+
+  GrpcTransport& transport_;
+  const Done<std::vector<MastersChunk>> done_;
+  grpc::ClientContext context_;
+  const MastersRequest request_;
+  MastersChunk chunk_;
+  std::vector<MastersChunk> chunks_;
+};
+
 GrpcTransport::GrpcTransport(std::vector<std::string> addresses,
                              std::shared_ptr<grpc::ChannelCredentials> credentials) {
   for (std::string& address : addresses) {
@@ -193,6 +235,27 @@ void GrpcTransport::Leave(ServerId server, const LeaveRequest& request, absl::Du
                                  timeout, std::move(done));
 }
 
+void GrpcTransport::Masters(ServerId server, absl::Duration timeout,
+                            Done<std::vector<MastersChunk>> done) {
+  new MastersCall(*this, server, timeout, std::move(done));
+}
+
+void GrpcTransport::BeginCall(grpc::ClientContext* context) {
+  absl::MutexLock lock(&mu_);
+  cancellable_.insert(context);
+  ++pending_call_count_;
+}
+
+void GrpcTransport::EndCall(grpc::ClientContext* context) {
+  absl::MutexLock lock(&mu_);
+  cancellable_.erase(context);
+}
+
+void GrpcTransport::ReleaseCall() {
+  absl::MutexLock lock(&mu_);
+  --pending_call_count_;
+}
+
 template <typename Request, typename Reply>
 void GrpcTransport::Call(ServerId server, Method<Request, Reply> method, const Request& request,
                          absl::Duration timeout, Done<Reply> done) {
@@ -205,26 +268,18 @@ void GrpcTransport::Call(ServerId server, Method<Request, Reply> method, const R
   grpc::ClientContext* const context = &call->context;
   call->request = request;
   SetTimeout(*context, timeout);
-  {
-    absl::MutexLock lock(&mu_);
-    cancellable_.insert(context);
-    ++pending_call_count_;
-  }
+  BeginCall(context);
   Control::StubInterface::async_interface& stub = *servers_[server.value].control->async();
   (stub.*method)(context, &call->request, &call->reply,
                  [this, call, done = std::move(done)](const grpc::Status& status) mutable {
-                   {
-                     absl::MutexLock lock(&mu_);
-                     cancellable_.erase(&call->context);
-                   }
+                   EndCall(&call->context);
                    if (status.ok()) {
                      done(std::move(call->reply));
                    } else {
                      done(FromGrpc(status));
                    }
                    call.reset();  // releases the context's reference to the channel
-                   absl::MutexLock lock(&mu_);
-                   --pending_call_count_;
+                   ReleaseCall();
                  });
 }
 

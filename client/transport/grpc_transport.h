@@ -1,10 +1,10 @@
 // GrpcTransport: the Transport over gRPC. It opens two connections per server, one for the stream
-// and one for control calls (Join, Leave and Heartbeat), so that a heartbeat never waits for the
-// transfer of a tensor.
+// and one for control calls (Join, Leave, Heartbeat and Masters), so that a heartbeat never waits
+// for the transfer of a tensor.
 //
 // Payloads are sent as slices, without a copy: a generic stub calls the Exchange method, and
 // proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server
-// after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 1 s.
+// after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 600 ms.
 #ifndef THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 
@@ -45,8 +45,11 @@ class GrpcTransport final : public Transport {
                  Done<HeartbeatReply> done) override;
   void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
              Done<LeaveReply> done) override;
+  void Masters(ServerId server, absl::Duration timeout,
+               Done<std::vector<MastersChunk>> done) override;
 
  private:
+  class MastersCall;
   struct Server {
     std::string address;
     std::shared_ptr<grpc::Channel> data;
@@ -60,6 +63,12 @@ class GrpcTransport final : public Transport {
   template <typename Request, typename Reply>
   void Call(ServerId server, Method<Request, Reply> method, const Request& request,
             absl::Duration timeout, Done<Reply> done);
+
+  // Call BeginCall before a control call starts. Call EndCall when the call's DONE may run, and
+  // ReleaseCall after CONTEXT is destroyed.
+  void BeginCall(grpc::ClientContext* context);
+  void EndCall(grpc::ClientContext* context);
+  void ReleaseCall();
 
   // Constant after construction.
   std::vector<Server> servers_;

@@ -64,6 +64,12 @@ class ControlService final : public Control::Service {
                      LeaveReply* reply) override {
     return Answer(control_.Leave(*request), *reply);
   }
+  grpc::Status Masters(grpc::ServerContext*, const MastersRequest*,
+                       grpc::ServerWriter<MastersChunk>* out) override {
+    const absl::StatusOr<std::vector<MastersChunk>> chunks = control_.Masters();
+    for (const MastersChunk& chunk : *chunks) out->Write(chunk);
+    return grpc::Status::OK;
+  }
 
  private:
   template <typename Reply>
@@ -141,7 +147,7 @@ TEST(GrpcTransportTest, DestroyingAStreamCancelsItsCall) {
 }
 
 TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
-  absl::Status heartbeat, join;
+  absl::Status heartbeat, join, masters;
   {
     GrpcUnderTest grpc;
     grpc.SetAnswersCalls(false);
@@ -151,9 +157,12 @@ TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
                         [&](const auto& reply) { heartbeat = reply.status(); });
     transport.Join(ServerId{0}, JoinRequest(), absl::Minutes(1),
                    [&](const auto& reply) { join = reply.status(); });
+    transport.Masters(ServerId{0}, absl::Minutes(1),
+                      [&](const auto& reply) { masters = reply.status(); });
   }
   EXPECT_EQ(heartbeat.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(join.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(masters.code(), absl::StatusCode::kCancelled);
 }
 
 TEST(GrpcTransportTest, AFailedConnectionIsReportedWithItsCauseOnly) {

@@ -192,6 +192,13 @@ void InProcessTransport::Leave(ServerId server, const LeaveRequest& request, abs
       [request](InProcessServer& to) { return to.Leave(request); }, std::move(done));
 }
 
+void InProcessTransport::Masters(ServerId server, absl::Duration timeout,
+                                 Done<std::vector<MastersChunk>> done) {
+  Call<std::vector<MastersChunk>>(
+      membership_loop_, server, timeout, [](InProcessServer& to) { return to.Masters(); },
+      std::move(done));
+}
+
 void InProcessTransport::DropStreams(ServerId server) {
   loop_->Run([this, server] { BreakAll(server); });
 }

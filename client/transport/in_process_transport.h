@@ -1,7 +1,7 @@
 // InProcessTransport: a Transport to servers in this process. Tests can inject the faults of a real
 // network. One thread carries all frames and heartbeats, so the frames of a stream stay in order
 // and a server receives one frame at a time. Another thread carries the calls of Join and Leave, in
-// order.
+// order, and those of Masters.
 #ifndef THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 
@@ -47,6 +47,10 @@ class InProcessServer {
   virtual absl::StatusOr<JoinReply> Join(const JoinRequest& request) = 0;
   virtual absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) = 0;
   virtual absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) = 0;
+  // May block. Most servers of tests have no masters.
+  virtual absl::StatusOr<std::vector<MastersChunk>> Masters() {
+    return absl::UnimplementedError("this server has no masters");
+  }
 };
 
 // Thread-safe. The servers must outlive the transport, and the transport must outlive its streams.
@@ -63,6 +67,8 @@ class InProcessTransport final : public Transport {
                  Done<HeartbeatReply> done) override;
   void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
              Done<LeaveReply> done) override;
+  void Masters(ServerId server, absl::Duration timeout,
+               Done<std::vector<MastersChunk>> done) override;
 
   // Fault injection. Each function below returns when the fault is in effect.
   //
@@ -119,7 +125,7 @@ class InProcessTransport final : public Transport {
 
   // Shared with every Peer, because servers may call a Peer after the transport is destroyed.
   const std::shared_ptr<client::EventLoop> loop_;
-  // Makes the calls of Join and Leave, in which a server may block.
+  // Makes the calls of Join, Leave and Masters, in which a server may block.
   client::EventLoop membership_loop_;
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "client/transport/transport_contract.h"
 
@@ -42,6 +43,7 @@ class ReferenceServer final : public InProcessServer {
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request) override {
     return control_.Leave(request);
   }
+  absl::StatusOr<std::vector<MastersChunk>> Masters() override { return control_.Masters(); }
 
  private:
   ReferenceControl& control_;

@@ -4,14 +4,15 @@
 //
 // A stream transfers whole frames in both directions, in order. Each direction has flow control:
 // the caller may write the next frame only after OnWritten, and receives the next frame only after
-// ReadNext. Control calls (Join, Leave and Heartbeat) do not share a connection with a stream, so a
-// heartbeat never waits for the transfer of a tensor.
+// ReadNext. Control calls (Join, Leave, Heartbeat and Masters) do not share a connection with a
+// stream, so a heartbeat never waits for the transfer of a tensor.
 #ifndef THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_TRANSPORT_H_
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -74,6 +75,9 @@ class Transport {
                          Done<HeartbeatReply> done) = 0;
   virtual void Leave(ServerId server, const LeaveRequest& request, absl::Duration timeout,
                      Done<LeaveReply> done) = 0;
+  // Requests the exact fp32 parameters of the server's shards. The chunks may arrive in any order.
+  virtual void Masters(ServerId server, absl::Duration timeout,
+                       Done<std::vector<MastersChunk>> done) = 0;
 };
 
 }  // namespace thinwire

@@ -1,6 +1,7 @@
 #include "client/transport/transport_contract.h"
 
 #include <cstddef>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -128,6 +129,13 @@ absl::StatusOr<HeartbeatReply> Heartbeat(Transport& transport, ServerId server,
   });
 }
 
+absl::StatusOr<std::vector<MastersChunk>> Masters(Transport& transport, ServerId server,
+                                                  absl::Duration timeout = absl::Minutes(1)) {
+  using Chunks = std::vector<MastersChunk>;
+  return Await<Chunks>(
+      [&](Transport::Done<Chunks> done) { transport.Masters(server, timeout, std::move(done)); });
+}
+
 }  // namespace
 
 ReferenceAction ReferenceActionFor(const ByteChain& frame) {
@@ -163,6 +171,18 @@ absl::StatusOr<HeartbeatReply> ReferenceControl::Heartbeat(const HeartbeatReques
   HeartbeatReply reply;
   reply.set_epoch(request.epoch());
   return reply;
+}
+
+absl::StatusOr<std::vector<MastersChunk>> ReferenceControl::Masters() {
+  WaitUntilAnswering();
+  std::vector<MastersChunk> chunks(kReferenceChunkCount);
+  for (uint64_t i = 0; i < chunks.size(); ++i) {
+    const auto value = static_cast<float>(i);
+    chunks[i].set_tensor("w");
+    chunks[i].set_offset(i);
+    chunks[i].set_values(&value, sizeof(value));
+  }
+  return chunks;
 }
 
 TEST_P(TransportContractTest, FramesOfAnySizeArriveWhole) {
@@ -287,6 +307,21 @@ TEST_P(TransportContractTest, ControlCallsReturnAnswersAndErrors) {
   EXPECT_EQ(Join(transport(), kUnreachable, request).status().code(), unavailable);
   EXPECT_EQ(Heartbeat(transport(), kUnreachable).status().code(), unavailable);
   EXPECT_EQ(Leave(transport(), kUnreachable).status().code(), unavailable);
+  EXPECT_EQ(Masters(transport(), kUnreachable).status().code(), unavailable);
+}
+
+TEST_P(TransportContractTest, EveryChunkOfTheMastersArrives) {
+  const absl::StatusOr<std::vector<MastersChunk>> chunks = Masters(transport(), kServer);
+  ASSERT_TRUE(chunks.ok()) << chunks.status();
+  ASSERT_EQ(chunks->size(), kReferenceChunkCount);
+  for (uint64_t i = 0; i < kReferenceChunkCount; ++i) {
+    const MastersChunk& chunk = (*chunks)[i];
+    float value = -1;
+    ASSERT_EQ(chunk.values().size(), sizeof(value));
+    std::memcpy(&value, chunk.values().data(), sizeof(value));
+    EXPECT_EQ(chunk.offset(), i);
+    EXPECT_EQ(value, static_cast<float>(i));
+  }
 }
 
 TEST_P(TransportContractTest, AControlCallEndsAtItsDeadline) {
@@ -296,6 +331,7 @@ TEST_P(TransportContractTest, AControlCallEndsAtItsDeadline) {
   EXPECT_EQ(Join(transport(), kServer, JoinRequest(), timeout).status().code(), exceeded);
   EXPECT_EQ(Leave(transport(), kServer, timeout).status().code(), exceeded);
   EXPECT_EQ(Heartbeat(transport(), kServer, timeout).status().code(), exceeded);
+  EXPECT_EQ(Masters(transport(), kServer, timeout).status().code(), exceeded);
   under_test_->SetAnswersCalls(true);
   EXPECT_TRUE(Leave(transport(), kServer).ok());
 }

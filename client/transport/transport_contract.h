@@ -9,9 +9,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -29,13 +31,14 @@ namespace thinwire {
 enum class ReferenceAction { kEcho, kClose, kFail };
 ReferenceAction ReferenceActionFor(const ByteChain& frame);
 
-// The reference server's implementation of the control calls Join, Leave and Heartbeat.
-// Thread-safe.
+inline constexpr uint64_t kReferenceChunkCount = 300;
+
+// The reference server's implementation of the control calls. Thread-safe.
 class ReferenceControl {
  public:
   ~ReferenceControl() { set_answers(true); }
 
-  // Initially, all three control calls return at once. If ANSWERS is false, further calls block
+  // Initially, all control calls return at once. If ANSWERS is false, further calls block
   // until set_answers(true) is called.
   void set_answers(bool answers);
 
@@ -45,6 +48,8 @@ class ReferenceControl {
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest& request);
   // Returns a reply with the request's epoch.
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request);
+  // Returns kReferenceChunkCount chunks. Chunk i is the value i of the tensor "w".
+  absl::StatusOr<std::vector<MastersChunk>> Masters();
 
  private:
   void WaitUntilAnswering();
@@ -60,8 +65,8 @@ class TransportUnderTest {
   virtual Transport& transport() = 0;
   // Breaks server 0's streams.
   virtual void BreakStreams() = 0;
-  // If ANSWERS is false, server 0 leaves Join, Leave and Heartbeat calls unanswered until
-  // SetAnswersCalls(true) is called.
+  // If ANSWERS is false, server 0 leaves control calls unanswered until SetAnswersCalls(true) is
+  // called.
   virtual void SetAnswersCalls(bool answers) = 0;
 };
 

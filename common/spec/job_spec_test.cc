@@ -210,7 +210,8 @@ TEST(JobSpecTest, PrintsEveryPart) {
       out.str(),
       "train: 1 servers, ssp(2) of 4, fold_every 1; sgd weight_decay 0; constant "
       "learning_rate 0.01 warmup 0; dense slots; push fp32; pull deltas exact, log of 4194304 "
-      "bytes, every 0; cnn on fashion_mnist, batch_size 32, epochs 1, seed 1, fp32");
+      "bytes, every 0; durability none; cnn on fashion_mnist, batch_size 32, epochs 1, seed 1, "
+      "fp32");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // nothing else, so replays and simulated clusters drive a shard by passing events to Shard::Apply.
 //
 // server/edge validates all events. REQUIRES: in every event that names a worker, worker <
-// Rule::workers.
+// Rule::workers; steps and numbers of examples are within the limits below.
 #ifndef THINWIRE_SERVER_CORE_EVENT_H_
 #define THINWIRE_SERVER_CORE_EVENT_H_
 
@@ -15,6 +15,11 @@
 #include "server/core/read_form.h"
 
 namespace thinwire {
+
+// The largest step of a push or a read. Larger steps could overflow when the server adds to them.
+inline constexpr Step kLargestStep{uint64_t{1} << 62};
+// The largest number of examples, and of late examples, of a push.
+inline constexpr uint32_t kMostExamples = uint32_t{1} << 30;
 
 // The initial values of the shard, in fp32. A shard that already has values ignores this event.
 struct SeedEvent {

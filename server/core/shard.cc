@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 #include "server/core/judge.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/publish/publisher.h"
@@ -16,6 +18,26 @@ namespace {
 
 // An upper bound of the size of a shard's objects without arrays, including those of server/edge.
 constexpr uint64_t kFixedBytes = 4096;
+
+// Checks the fields of SNAPSHOT that the parts of a shard cannot check alone.
+absl::Status CheckSnapshot(const ShardSnapshot& snapshot, bool publishes) {
+  const std::optional<PublishedSnapshot>& published = snapshot.published;
+  if (published.has_value() != publishes) {
+    return absl::InvalidArgumentError(publishes ? "published: missing"
+                                                : "published: the job publishes no deltas");
+  }
+  if (publishes && published->version > snapshot.store.version) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("published version: too large (expected at most ",
+                     snapshot.store.version.value, ", got ", published->version.value, ")"));
+  }
+  for (const WorkerRecord& row : snapshot.workers) {
+    if (!publishes && row.waiting.has_value() && row.waiting->form.published) {
+      return absl::InvalidArgumentError("a read of deltas waits: the job publishes no deltas");
+    }
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -78,7 +100,7 @@ struct Shard::State {
   template <typename Sent>
   Judgement JudgementOf(const Sent& sent, const Decision& decision) const;
   BlockedRead BlockedReadOf(WorkerId worker) const;
-  // Returns the number of live workers that the shard needs to open.
+  // Returns the number of live workers at which the shard opens, that is, begins to accept pushes.
   uint32_t wanted() const { return start_timed_out ? 1 : rule.workers; }
 
   const Rule rule;
@@ -305,6 +327,30 @@ const ByteChain& Shard::selected_list() const { return state_->store.selected_li
 DeltaChain Shard::Deltas(std::optional<Version> held) { return state_->deltas->DeltasSince(held); }
 std::shared_ptr<const VersionLog> Shard::log() const { return state_->deltas->log(); }
 std::span<const float> Shard::published() const { return state_->deltas->published(); }
+
+bool Shard::CanSave() const { return state_->store.seeded() && state_->accumulator.count() == 0; }
+
+ShardSnapshot Shard::Save() {
+  ShardSnapshot snapshot = {.open = state_->open,
+                            .start_timed_out = state_->start_timed_out,
+                            .frontier = state_->workers.frontier(),
+                            .workers = state_->workers.rows(),
+                            .store = state_->store.Save()};
+  if (state_->deltas.has_value()) snapshot.published = state_->deltas->Save();
+  return snapshot;
+}
+
+absl::Status Shard::Restore(const ShardSnapshot& snapshot) {
+  RETURN_IF_ERROR(CheckSnapshot(snapshot, state_->deltas.has_value()));
+  RETURN_IF_ERROR(state_->workers.Restore(snapshot.frontier, snapshot.workers));
+  RETURN_IF_ERROR(state_->store.Restore(snapshot.store));
+  if (state_->deltas.has_value()) {
+    RETURN_IF_ERROR(state_->deltas->Restore(*snapshot.published, state_->store.masters().size()));
+  }
+  state_->open = snapshot.open;
+  state_->start_timed_out = snapshot.start_timed_out;
+  return absl::OkStatus();
+}
 
 std::vector<BlockedRead> Shard::BlockedReads() const {
   std::vector<BlockedRead> reads;

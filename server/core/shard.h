@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/byte_chain.h"
 #include "common/ids.h"
 #include "common/spec/rule.h"
@@ -28,6 +29,7 @@
 #include "server/core/optimizer/schedule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/publish/version_log.h"
+#include "server/core/shard_snapshot.h"
 #include "server/core/update/updater.h"
 
 namespace thinwire {
@@ -76,6 +78,18 @@ class Shard {
   DeltaChain Deltas(std::optional<Version> held);
   std::shared_ptr<const VersionLog> log() const;
   std::span<const float> published() const;
+
+  // Returns whether the whole state is in the arrays of a snapshot: the shard is seeded, and no
+  // accepted gradient waits for its update.
+  bool CanSave() const;
+  // Returns the current state, which later events do not change. Shares the memory of the masters
+  // and copies all other arrays. REQUIRES: CanSave().
+  ShardSnapshot Save();
+  // Continues from SNAPSHOT: the same events then have the same effects as in the saved shard.
+  // Errors: InvalidArgument if SNAPSHOT contradicts itself or the options; the shard must not be
+  // used then. REQUIRES: Apply() was not called; the saved shard had the same options, except
+  // the generation and the memory resource.
+  absl::Status Restore(const ShardSnapshot& snapshot);
 
   // Returns every waiting read with the reason for its wait, ordered by worker number.
   std::vector<BlockedRead> BlockedReads() const;

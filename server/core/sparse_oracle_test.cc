@@ -8,14 +8,12 @@
 #include <memory>
 #include <sstream>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "common/codec/sparse/index_list.h"
 #include "common/spec/rule.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/shard.h"
-#include "server/core/testing/fakes.h"
 #include "server/core/testing/oracle.h"
 #include "server/core/testing/random_events.h"
 
@@ -28,31 +26,6 @@ constexpr int kEvents = 60;
 constexpr uint64_t kPlannedExamples = 200;
 constexpr double kMomentum = 0.75;
 constexpr double kWeightDecay = 0.03125;
-
-// Returns a random payload of kValues values. DRAWN, a payload of two values, seeds the random
-// numbers. Most results are sparse. If the second value of DRAWN is infinite, one value of the
-// result is infinite. All other entries are positive whole numbers, so that no sum of entries is 0.
-CheckedPayload Widened(const CheckedPayload& drawn) {
-  const std::vector<float> two = Values(drawn);
-  SeededRandom random(static_cast<uint64_t>(two[0]) + 1);
-  const bool dense = random.Percent(15);
-  std::vector<float> values(kValues);
-  for (float& value : values) {
-    if (dense || random.Percent(12)) value = static_cast<float>(1 + random.Below(1000));
-  }
-  values[random.Below(kValues)] = std::isfinite(two[1]) ? 1 : two[1];
-  return dense ? Fp32Payload(values) : SparsePayload(values);
-}
-
-Event Widened(Event event) {
-  if (auto* seed = std::get_if<SeedEvent>(&event)) {
-    seed->payload = Fp32Payload(std::vector<float>(kValues, 100));
-  }
-  if (auto* push = std::get_if<PushEvent>(&event); push != nullptr && push->examples > 0) {
-    push->payload = Widened(push->payload);
-  }
-  return event;
-}
 
 // A simple model of a shard that uses gradient descent with momentum and weight decay.
 class Model {
@@ -114,31 +87,13 @@ class Model {
   std::vector<uint32_t> selected_;
 };
 
-// Draws a random consistency rule (mode and its parameters) that is valid with SPARSE_UPDATES.
-Rule DrawRule(const SparseUpdateSpec& sparse_updates, SeededRandom& random) {
-  const uint32_t workers = 1 + static_cast<uint32_t>(random.Below(4));
-  const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));
-  const bool sync = sparse_updates.unselected_owner == UnselectedOwner::kWorkers;
-  switch (random.Below(sync ? 2 : 5)) {
-    case 0:
-      return Rule::Sync(workers);
-    case 1:
-      return Rule::Sync(workers, true);
-    case 2:
-      return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
-    case 3:
-      return Rule::Ssp(workers, random.Below(4), fold_every);
-    default:
-      return Rule::Async(workers, fold_every);
-  }
-}
-
 class SparseOracleTest : public testing::Test {
  protected:
   void RunAll(const SparseUpdateSpec& sparse_updates, uint64_t first_seed) {
     for (int i = 0; i < kRuns; ++i) {
       SeededRandom random(first_seed + i);
-      RunOne(DrawRule(sparse_updates, random), sparse_updates, first_seed + i);
+      const bool sync = sparse_updates.unselected_owner == UnselectedOwner::kWorkers;
+      RunOne(DrawRule(random, sync), sparse_updates, first_seed + i);
       if (HasFailure()) FAIL() << "seed " << first_seed + i << "\n" << log_.str();
     }
     std::cout << updates_ << " updates, " << accepted_ << " accepted pushes, " << answers_
@@ -164,7 +119,7 @@ class SparseOracleTest : public testing::Test {
     RandomEvents events(rule, seed);
     size_t applied = 0;
     for (int i = 0; i < kEvents && !HasFailure(); ++i) {
-      const Event event = Widened(events.Next(shard));
+      const Event event = Widened(events.Next(shard), kValues);
       const Effects effects = shard.Apply(event);
       log_ << event << " -> " << effects << "\n";
       EXPECT_EQ(effects, oracle.Apply(event));

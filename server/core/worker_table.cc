@@ -2,8 +2,23 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace thinwire {
+
+namespace {
+
+// Returns whether the methods of WorkerTable can produce ROW.
+bool IsPossible(const WorkerRecord& row) {
+  if (row.incarnation.value == 0) return row == WorkerRecord{};
+  if (row.read.has_value() && *row.read > row.next) return false;
+  if (row.last_push.has_value() && row.next < StepsAfter(row.last_push->step, 1)) return false;
+  return !row.waiting.has_value() || (!row.left && row.read == row.waiting->step);
+}
+
+}  // namespace
 
 Step StepsAfter(Step step, uint64_t n) {
   constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
@@ -11,8 +26,8 @@ Step StepsAfter(Step step, uint64_t n) {
 }
 
 uint32_t WorkerTable::live_count() const {
-  return static_cast<uint32_t>(
-      std::count_if(workers_.begin(), workers_.end(), [](const WorkerRecord& w) { return w.live(); }));
+  return static_cast<uint32_t>(std::count_if(workers_.begin(), workers_.end(),
+                                             [](const WorkerRecord& w) { return w.live(); }));
 }
 
 bool WorkerTable::IsCurrent(WorkerId worker, Incarnation incarnation) const {
@@ -93,6 +108,21 @@ std::vector<ReadAnswer> WorkerTable::ReleaseReads(Step last) {
     w.waiting.reset();
   }
   return answers;
+}
+
+absl::Status WorkerTable::Restore(Step frontier, std::vector<WorkerRecord> rows) {
+  if (rows.size() != workers_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("workers: wrong number (expected ",
+                                                   workers_.size(), ", got ", rows.size(), ")"));
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!IsPossible(rows[i])) {
+      return absl::InvalidArgumentError(absl::StrCat("worker ", i, ": its fields contradict"));
+    }
+  }
+  frontier_ = frontier;
+  workers_ = std::move(rows);
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/base/macros.h"
+#include "absl/status/status.h"
 #include "common/ids.h"
 #include "server/core/effects.h"
 #include "server/core/read_form.h"
@@ -68,6 +69,7 @@ class WorkerTable {
     ABSL_HARDENING_ASSERT(worker.value < workers_.size());
     return workers_[worker.value];
   }
+  const std::vector<WorkerRecord>& rows() const { return workers_; }
   Step frontier() const { return frontier_; }
 
   uint32_t live_count() const;
@@ -104,6 +106,10 @@ class WorkerTable {
   // Removes the waiting reads for steps up to LAST (inclusive) and returns them as answers, ordered
   // by worker number.
   std::vector<ReadAnswer> ReleaseReads(Step last);
+
+  // Replaces the frontier and all rows. Errors: InvalidArgument if ROWS has not worker_count
+  // elements, or if no sequence of calls leads to one of its rows; the table is then unchanged.
+  absl::Status Restore(Step frontier, std::vector<WorkerRecord> rows);
 
  private:
   WorkerRecord& row(WorkerId worker) {

@@ -2,50 +2,56 @@
 // (docs/checkpoint.md). Each shard is stored with the log sequence of the last event that its state
 // contains, so the shards need not be saved at the same time.
 //
-//   checkpoint-00000000000000004711/   named after the first log record that a recovery still needs
+//   checkpoint-00000000000000000007/   numbered from 1, in the order of writing
 //     manifest.json                    the server's state and the list of files with their CRC-32C
-//     shard-00012-v00000345.safetensors
+//     shard-00012-v345.safetensors     the arrays of shard 12 at version 345
 //   LATEST                             the name of the newest complete checkpoint
+//
+// A name that ends in .tmp belongs to a checkpoint that is being written or removed.
 #ifndef THINWIRE_SERVER_DURABLE_CHECKPOINT_H_
 #define THINWIRE_SERVER_DURABLE_CHECKPOINT_H_
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/ids.h"
-#include "server/core/shard_state.h"
-#include "server/durable/event_log.h"
+#include "proto/checkpoint.pb.h"
+#include "server/durable/checkpoint_format.h"
 #include "server/durable/files.h"
-#include "server/durable/log_record.h"
 
 namespace thinwire {
 
-struct SavedShard {
-  ShardId shard;
-  LogSequence applied = 0;  // the last record that STATE contains
-  ShardState state;
-};
+// The number of checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one.
+inline constexpr size_t kKeptCheckpoints = 2;
 
-struct Checkpoint {
-  ServerId server;
-  RunRecord run;
-  std::vector<MemberRecord> members;  // ascending by worker; numbers without a process are absent
-  std::vector<SavedShard> shards;     // ascending by shard
-  LogSequence next = 1;               // the first record that a recovery must replay
-};
-
-// Writes CHECKPOINT to FOLDER, atomically and durably, then removes old checkpoints. The newest
-// checkpoint whose masters are all finite is never removed. A shard whose version is that of the
-// newest checkpoint is not written again. Errors: those of the file system; the older checkpoints
-// then remain.
+// Writes CHECKPOINT to FOLDER, atomically and durably, then removes old checkpoints. Keeps the
+// newest kKeptCheckpoints checkpoints and always the newest healthy one. If the arrays of a shard
+// are those of the newest checkpoint, links its file instead of writing it again. Errors: those of
+// the file system; LATEST then names a complete checkpoint, the old one or the new one. REQUIRES:
+// FOLDER exists, and no other thread or process writes checkpoints to it.
 absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint);
 
-// Returns the newest complete checkpoint of FOLDER. Errors: NotFound if there is none; DataLoss with
-// the file and the cause if it is damaged.
+// Returns the newest complete checkpoint of FOLDER. Checks every byte of its files. Errors: NotFound
+// if FOLDER has no checkpoint; DataLoss with the file and the cause if the checkpoint is damaged.
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& folder);
+
+// The functions below are for tools that look at all checkpoints of a folder.
+
+// Returns the names of the checkpoints in FOLDER, in the order of writing. Errors: those of the file
+// system.
+absl::StatusOr<std::vector<std::string>> ListCheckpoints(Files& files, const std::string& folder);
+// Returns the name of the newest complete checkpoint. Errors: those of ReadCheckpoint.
+absl::StatusOr<std::string> NewestCheckpoint(Files& files, const std::string& folder);
+// Returns the manifest of the checkpoint NAME without a look at its other files. Errors: DataLoss
+// with the file and the cause if it is damaged.
+absl::StatusOr<CheckpointManifest> ReadManifest(Files& files, const std::string& folder,
+                                                const std::string& name);
+// Returns the checkpoint NAME. Checks every byte of its files. Errors: those of ReadManifest, also
+// for the other files.
+absl::StatusOr<Checkpoint> ReadNamedCheckpoint(Files& files, const std::string& folder,
+                                               const std::string& name);
 
 }  // namespace thinwire
 

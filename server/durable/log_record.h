@@ -23,7 +23,7 @@ namespace thinwire {
 
 // The server belongs to RUN from now on, and the first worker's JOIN defines the model. JOIN is the
 // request as the server received it. Replaces all earlier records.
-struct RunRecord {
+struct BeginRecord {
   RunId run;
   Generation generation;
   JoinRequest join;
@@ -44,7 +44,7 @@ struct ShardRecord {
   Event event;
 };
 
-using LogRecord = std::variant<RunRecord, MemberRecord, ShardRecord>;
+using LogRecord = std::variant<BeginRecord, MemberRecord, ShardRecord>;
 
 // Returns the bytes of RECORD. A payload keeps its memory and its owners.
 ByteChain EncodeRecord(const LogRecord& record);

@@ -65,14 +65,15 @@ void Admission::OnReply(uint64_t number, ServerId server, const absl::StatusOr<A
     if (IsRefusal(named)) Finish(number, named);
     return;
   }
-  announcement.admitted[server] = Epoch{reply->epoch()};
+  announcement.admitted[server] = *reply;
   if (announcement.admitted.size() + 1 == epochs_.size()) Finish(number, Confirm(announcement));
 }
 
 absl::Status Admission::Confirm(const Announcement& announcement) {
-  for (const auto& [server, epoch] : announcement.admitted) {
+  for (const auto& [server, reply] : announcement.admitted) {
+    const Epoch epoch{reply.epoch()};
     std::optional<Epoch>& known = epochs_[server.value];
-    if (!known.has_value()) known = epoch;
+    if (!known.has_value() || reply.recovered()) known = epoch;
     if (*known != epoch) return LostState(server, *known, epoch);
   }
   return absl::OkStatus();

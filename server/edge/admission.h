@@ -9,7 +9,8 @@
 //   no reply, or Unavailable            asks again at the next Tick; Unavailable after kPatience
 //
 // The lead stores the epoch with which each server was admitted, and states it from then on. A
-// server that was restarted refuses the former epoch.
+// server that was restarted refuses the former epoch, unless it has recovered the state of the run:
+// it is then admitted again with its new epoch.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_ADMISSION_H_
@@ -47,6 +48,9 @@ class Admission {
   // outlive this object.
   Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post);
 
+  // Replaces the run, after the lead has recovered the state of an earlier process.
+  void set_run(RunId run) { common_.set_run(run.value); }
+
   // Asks the other servers to admit a process, then calls DONE once, possibly within this call.
   void Announce(WorkerId worker, Incarnation incarnation, absl::Time now, Done done);
   // Asks servers that did not reply again, and ends announcements that are older than kPatience.
@@ -59,7 +63,7 @@ class Admission {
     AdmitRequest request;
     absl::Time begin;
     std::set<ServerId> pending;               // servers with a pending call
-    std::map<ServerId, Epoch> admitted;       // servers that replied OK
+    std::map<ServerId, AdmitReply> admitted;  // replies of the servers that replied OK
     std::map<ServerId, absl::Status> failed;  // the last error of each server that failed
     Done done;
   };
@@ -70,7 +74,7 @@ class Admission {
   void OnReply(uint64_t number, ServerId server, const absl::StatusOr<AdmitReply>& reply);
   void Finish(uint64_t number, const absl::Status& status);
 
-  const AdmitRequest common_;
+  AdmitRequest common_;
   Peers* const peers_;
   const Post post_;
   // Each server's epoch when the run began, indexed by server number; nullopt before.

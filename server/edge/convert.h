@@ -18,11 +18,6 @@
 
 namespace thinwire {
 
-// The largest step of a push or a read. Larger steps could overflow when the server adds to them.
-inline constexpr Step kLargestStep{uint64_t{1} << 62};
-// The largest number of examples, and of late examples, of a push.
-inline constexpr uint32_t kMostExamples = uint32_t{1} << 30;
-
 // Returns the partition of the tensors in REQUEST. Errors: InvalidArgument if the tensors have no
 // valid partition; FailedPrecondition if the partition's hash or the number of servers differs from
 // that in REQUEST.

@@ -43,6 +43,16 @@ HostedModel::HostedModel(Partition partition, ServerId self, const ShardOptions&
   }
 }
 
+void HostedModel::SubmitToAll(const Event& event,
+                              std::function<void(std::vector<Effects>)> done) const {
+  if (hosts_.empty()) return done({});
+  const auto gather = std::make_shared<Gather<Effects>>(hosts_.size(), std::move(done));
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    hosts_[i]->Submit(event, nullptr,
+                      [gather, i](Effects effects) { gather->Set(i, std::move(effects)); });
+  }
+}
+
 uint64_t HostedModel::NeededBytes(const Partition& partition, ServerId self,
                                   const ShardOptions& options, const Optimizer& optimizer) {
   uint64_t bytes = 0;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -20,6 +21,26 @@
 #include "server/edge/shard_host.h"
 
 namespace thinwire {
+
+// Gather collects one result per shard. Thread-safe.
+template <typename Result>
+class Gather {
+ public:
+  // Calls DONE with all results when COUNT results are set.
+  Gather(size_t count, std::function<void(std::vector<Result>)> done)
+      : done_(std::move(done)), results_(count), missing_count_(count) {}
+
+  // Sets result number I. Call once per number.
+  void Set(size_t i, Result result) {
+    results_[i] = std::move(result);
+    if (missing_count_.fetch_sub(1) == 1) done_(std::move(results_));
+  }
+
+ private:
+  const std::function<void(std::vector<Result>)> done_;
+  std::vector<Result> results_;
+  std::atomic<size_t> missing_count_;
+};
 
 // Immutable and thread-safe; the state of each shard changes on the shard's strand only. Must
 // outlive the threads of the shards' pool.
@@ -40,6 +61,15 @@ class HostedModel {
   const std::vector<std::unique_ptr<ShardHost>>& hosts() const { return hosts_; }
   // Returns the ShardHost that runs SHARD. REQUIRES: SHARD is on this server.
   ShardHost& host(ShardId shard) const { return *by_shard_[shard.value]; }
+  // Returns the ShardHost that runs SHARD, or null if SHARD is not on this server.
+  ShardHost* Find(ShardId shard) const {
+    return shard.value < by_shard_.size() ? by_shard_[shard.value] : nullptr;
+  }
+
+  // Submits EVENT to every shard (ShardHost::Submit), then calls DONE with the effects in the order
+  // of hosts(). DONE runs on the strand that finishes last, or within this call if the server has
+  // no shard.
+  void SubmitToAll(const Event& event, std::function<void(std::vector<Effects>)> done) const;
 
   // Calls WORK(host, shard) for every shard on its strand, then DONE with the results in the order
   // of hosts(). DONE runs on the strand that finishes last, or within this call if the server has
@@ -96,20 +126,10 @@ void HostedModel::ForAllShards(Work work, Done done) const {
     done(std::vector<Result>());
     return;
   }
-  struct Call {
-    Work work;
-    Done done;
-    std::vector<Result> results;
-    std::atomic<size_t> missing_count;
-  };
-  auto call = std::make_shared<Call>(std::move(work), std::move(done),
-                                     std::vector<Result>(hosts_.size()), hosts_.size());
+  const auto gather = std::make_shared<Gather<Result>>(hosts_.size(), std::move(done));
   for (size_t i = 0; i < hosts_.size(); ++i) {
     ShardHost& host = *hosts_[i];
-    host.Post([call, i, &host](Shard& shard) {
-      call->results[i] = call->work(host, shard);
-      if (call->missing_count.fetch_sub(1) == 1) call->done(std::move(call->results));
-    });
+    host.Post([gather, work, i, &host](Shard& shard) { gather->Set(i, work(host, shard)); });
   }
 }
 

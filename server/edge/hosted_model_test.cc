@@ -46,10 +46,12 @@ TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
   const Schedule schedule = ConstantRate();
   StreamTable streams(1);
   Counters counters;
+  Journal journal;
   ShardOptions options;
   options.sparse_updates.selection_density = 0.02;
   const HostedModel model(Partition::Make({{"w", {20, 10}}, {"b", {30}}}, 0, 1).value(),
-                          ServerId{0}, options, {optimizer, schedule, pool, streams, counters});
+                          ServerId{0}, options,
+                          {optimizer, schedule, pool, streams, counters, journal});
   EXPECT_EQ(MovedByOnePush(model, pool), (std::map<size_t, size_t>{{200, 4}, {30, 30}}));
 }
 
@@ -61,8 +63,9 @@ absl::Status Join(const std::vector<int64_t>& shape, uint64_t max_bytes,
   const Schedule schedule = ConstantRate();
   StreamTable streams(1);
   Counters counters;
+  Journal journal;
   ModelSlot slot(ServerId{0}, 1, {.memory = memory}, max_bytes,
-                 {optimizer, schedule, pool, streams, counters});
+                 {optimizer, schedule, pool, streams, counters, journal});
   JoinRequest request;
   request.set_servers(1);
   Tensor& tensor = *request.add_tensors();
@@ -106,10 +109,11 @@ TEST(HostedModelTest, NeededBytesIncludesTheObjectsOfManyTinyShards) {
   const Schedule schedule = ConstantRate();
   StreamTable streams(1);
   Counters counters;
+  Journal journal;
   const size_t before = LiveBytes();
   Partition partition = Partition::Make({{"w", {1000}}}, 1, 1).value();
   const HostedModel model(std::move(partition), ServerId{0}, ShardOptions(),
-                          {optimizer, schedule, pool, streams, counters});
+                          {optimizer, schedule, pool, streams, counters, journal});
   ASSERT_EQ(model.hosts().size(), 1000u);
   EXPECT_LT(LiveBytes() - before,
             HostedModel::NeededBytes(model.partition(), ServerId{0}, ShardOptions(), optimizer));

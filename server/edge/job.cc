@@ -49,8 +49,9 @@ std::string NameOf(RunId run) {
   return run == RunId{} ? "none" : absl::StrCat(absl::Hex(run.value, absl::kZeroPad16));
 }
 
-// Returns the error for a request of run GOT that reaches a server without the state of this run.
-// SERVER is the server that lost its state, and SENDER the process that knows run GOT.
+// Returns the error for a request that belongs to run GOT, at a server that belongs to run
+// EXPECTED. SERVER is the server that lost its state. SENDER is the process that belongs to run
+// GOT.
 absl::Status AnotherRun(ServerId server, std::string_view sender, RunId expected, RunId got) {
   return absl::FailedPreconditionError(
       absl::StrCat("server ", server.value, " lost its state: ", std::string(sender),
@@ -127,6 +128,7 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
              .publishes = options_.publish.has_value(),
              .streams = streams_,
              .counters = counters_,
+             .journal = journal_,
              .model = [this] { return model_.Get(); },
              .heard =
                  [this](WorkerId worker, Incarnation incarnation) {
@@ -134,7 +136,8 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
                  }},
       shards_pool_(ThreadCount(options_.thread_count)),
       model_(options_.server, options_.server_count, ShardOptionsOf(options_),
-             options_.max_model_bytes, {*optimizer_, schedule_, shards_pool_, streams_, counters_}),
+             options_.max_model_bytes,
+             {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_}),
       run_(leads() ? options_.run : RunId{}),
       membership_(options_.rule.workers, options_.lease),
       job_match_(options_.config),
@@ -146,8 +149,150 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
 Job::~Job() {
   control_.stop();
   control_.join();
+  checkpointer_.reset();
+  journal_.Stop();
   // Blocks until all work that was posted to the shards is finished.
   shards_pool_.join();
+}
+
+absl::Status Job::Recover() {
+  if (!options_.durable.has_value()) return absl::OkStatus();
+  Files& files = *options_.durable->files;
+  const std::string& folder = options_.durable->folder;
+  LogSequence next = 1;
+  const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(files, folder);
+  if (checkpoint.ok()) {
+    RETURN_IF_ERROR(Restore(*checkpoint));
+    next = checkpoint->next;
+  } else if (!absl::IsNotFound(checkpoint.status())) {
+    return checkpoint.status();
+  }
+  const LogSequence first = next;
+  ASSIGN_OR_RETURN(
+      next, ReplayLog(files, folder, next, [this](LogSequence sequence, const ByteChain& bytes) {
+        return Replay(sequence, bytes);
+      }));
+  RETURN_IF_ERROR(Continue(next));
+  if (!recovered_) return absl::OkStatus();
+  counters_.Update([](StatusReply& counts) { counts.set_recovered(true); });
+  LOG(INFO) << "recovered run " << NameOf(run_) << " from "
+            << (checkpoint.ok() ? "a checkpoint and " : "") << next - first
+            << " records of the event log";
+  return absl::OkStatus();
+}
+
+absl::Status Job::Restore(const Checkpoint& checkpoint) {
+  RETURN_IF_ERROR(Restore(checkpoint.run));
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (checkpoint.server != options_.server || checkpoint.shards.size() != model->hosts().size()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(options_.durable->folder, ": a checkpoint of another server (expected server ",
+                     options_.server.value, " with ", model->hosts().size(), " shards, got server ",
+                     checkpoint.server.value, " with ", checkpoint.shards.size(), ")"));
+  }
+  for (const MemberRecord& member : checkpoint.members) RETURN_IF_ERROR(Restore(member));
+  for (const SavedShard& saved : checkpoint.shards) {
+    ShardHost* host = model->Find(saved.shard);
+    if (host == nullptr) {
+      return absl::DataLossError(absl::StrCat(options_.durable->folder, ": shard ",
+                                              saved.shard.value, " is not on this server"));
+    }
+    RETURN_IF_ERROR(host->Restore(saved));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Job::Restore(const BeginRecord& record) {
+  const std::string& folder = options_.durable->folder;
+  if (record.join.job() != options_.name) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder, ": holds the state of another job (expected ", Quoted(options_.name),
+                     ", got ", Quoted(record.join.job()), ")"));
+  }
+  absl::Status status = job_match_.Check(record.join);
+  if (status.ok()) status = model_.MakeOrCompare(record.join);
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(folder,
+                                                    ": the saved job has another "
+                                                    "configuration: ",
+                                                    status.message()));
+  }
+  job_match_.Keep(record.join);
+  counters_.SetShardCount(model_.Get()->hosts().size());
+  first_join_ = clock_.Now();
+  run_ = record.run;
+  admission_.set_run(run_);
+  run_record_ = record;
+  recovered_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Job::Restore(const MemberRecord& record) {
+  membership_.Restore(record.worker, record.assigned, record.incarnation, record.left,
+                      clock_.Now());
+  return absl::OkStatus();
+}
+
+absl::Status Job::Replay(LogSequence sequence, const ByteChain& bytes) {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  const auto value_count = [&model](ShardId shard) -> std::optional<size_t> {
+    const ShardHost* host = model == nullptr ? nullptr : model->Find(shard);
+    if (host == nullptr) return std::nullopt;
+    return host->value_count();
+  };
+  ASSIGN_OR_RETURN(const LogRecord record, DecodeRecord(bytes, options_.rule.workers, value_count));
+  if (const auto* event = std::get_if<ShardRecord>(&record)) {
+    model->host(event->shard).Replay(sequence, event->event);
+    return absl::OkStatus();
+  }
+  if (const auto* member = std::get_if<MemberRecord>(&record)) return Restore(*member);
+  return Restore(std::get<BeginRecord>(record));
+}
+
+absl::Status Job::Continue(LogSequence next) {
+  const DurableOptions& durable = *options_.durable;
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<EventLog> log,
+      EventLog::Open(*durable.files, {.folder = durable.folder}, next, durable.failed));
+  journal_.Start(std::move(log));
+  checkpointer_ = std::make_unique<Checkpointer>(
+      *durable.files, durable.folder, durable.checkpoint_interval, journal_,
+      [this](std::function<void()> work) { Post(std::move(work)); });
+  for (const WorkerId worker : membership_.Live()) {
+    ApplyToAll(ReturnEvent{worker, membership_.of(worker).incarnation}, [] {});
+  }
+  return absl::OkStatus();
+}
+
+MemberRecord Job::MemberRecordOf(WorkerId worker) const {
+  const Member& member = membership_.of(worker);
+  return {.worker = worker,
+          .assigned = member.assigned,
+          .incarnation = member.incarnation,
+          .left = member.left};
+}
+
+Checkpoint Job::CheckpointHead() const {
+  Checkpoint head;
+  head.server = options_.server;
+  head.run = *run_record_;
+  for (uint32_t w = 0; w < options_.rule.workers; ++w) {
+    const MemberRecord member = MemberRecordOf(WorkerId{w});
+    if (member.assigned != Incarnation{}) head.members.push_back(member);
+  }
+  return head;
+}
+
+void Job::RecordMember(WorkerId worker, std::function<void()> then) {
+  journal_.Append(MemberRecordOf(worker), [then = std::move(then)](LogSequence) { then(); });
+}
+
+void Job::RecordRun(const JoinRequest& request) {
+  run_record_ = BeginRecord{.run = run_, .generation = options_.generation, .join = request};
+  journal_.Append(*run_record_, [](LogSequence) {});
+  for (const MemberRecord& member : CheckpointHead().members) {
+    journal_.Append(member, [](LogSequence) {});
+  }
 }
 
 void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done) {
@@ -196,6 +341,7 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
   }
   RETURN_IF_ERROR(model_.MakeOrCompare(request));
   job_match_.Keep(request);
+  if (!run_record_.has_value()) RecordRun(request);
   counters_.SetShardCount(model_.Get()->hosts().size());
   if (!first_join_.has_value()) first_join_ = clock_.Now();
   return absl::OkStatus();
@@ -249,10 +395,14 @@ void Job::HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done)
     membership_ = Membership(options_.rule.workers, options_.lease);
     LOG(INFO) << "admitted to run " << NameOf(run_);
   }
-  membership_.Announce(WorkerId{request.worker()}, Incarnation{request.incarnation()});
+  const WorkerId worker{request.worker()};
+  membership_.Announce(worker, Incarnation{request.incarnation()});
   AdmitReply reply;
   reply.set_epoch(options_.epoch.value);
-  done(reply);
+  reply.set_recovered(recovered_);
+  // Without a model there is no run record yet, which will be followed by all members.
+  if (!run_record_.has_value()) return done(reply);
+  RecordMember(worker, [done, reply] { done(reply); });
 }
 
 absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
@@ -269,7 +419,7 @@ absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
         absl::StrCat("run, incarnation: missing (expected numbers above 0, got ", request.run(),
                      ", ", request.incarnation(), ")"));
   }
-  if (request.epoch() != 0 && request.epoch() != options_.epoch.value) {
+  if (request.epoch() != 0 && request.epoch() != options_.epoch.value && !recovered_) {
     return LostState(options_.server, Epoch{request.epoch()}, options_.epoch);
   }
   const RunId got{request.run()};
@@ -280,18 +430,20 @@ absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
 void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
   LOG(INFO) << "worker " << call.worker() << " joined as incarnation " << incarnation << ", "
             << membership_.Live().size() << " of " << options_.rule.workers << " workers are live";
-  const JoinEvent event{call.worker(), incarnation};
-  model_.Get()->ForAllShards<JoinAnswer>(
-      [event](ShardHost& host, Shard&) { return *host.Apply(event, nullptr).join; },
-      [this, incarnation, done = call.done](const std::vector<JoinAnswer>& answers) {
-        // The reply is posted to the control thread, which runs this function. The reply is
-        // therefore sent after streams_.Admit(), and the worker cannot send frames earlier.
-        Post([this, incarnation, done, answers] { done(ReplyOf(incarnation, answers)); });
-      });
+  const auto joined = [this, incarnation, done = call.done](std::vector<Effects> effects) {
+    // The reply is posted to the control thread, which runs this function. The reply is therefore
+    // sent after streams_.Admit(), and the worker cannot send frames earlier.
+    Post([this, incarnation, done, effects = std::move(effects)] {
+      done(ReplyOf(incarnation, effects));
+    });
+  };
+  RecordMember(call.worker(), [this, event = JoinEvent{call.worker(), incarnation}, joined] {
+    model_.Get()->SubmitToAll(event, joined);
+  });
   streams_.Admit(call.worker(), incarnation);
 }
 
-JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<JoinAnswer>& answers) const {
+JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects) const {
   JoinReply reply;
   reply.set_incarnation(incarnation.value);
   reply.set_generation(options_.generation.value);
@@ -301,8 +453,8 @@ JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<JoinAnswer>& a
   reply.set_lease_seconds(absl::ToDoubleSeconds(options_.lease));
   reply.set_workers(options_.rule.workers);
   const auto model = model_.Get();
-  for (size_t i = 0; i < answers.size(); ++i) {
-    *reply.add_shards() = ShardStateOf(model->hosts()[i]->id(), answers[i]);
+  for (size_t i = 0; i < effects.size(); ++i) {
+    *reply.add_shards() = ShardStateOf(model->hosts()[i]->id(), *effects[i].join);
   }
   return reply;
 }
@@ -326,12 +478,7 @@ void Job::RenewLease(WorkerId worker, Incarnation incarnation) {
 void Job::ApplyToAll(const Event& event, std::function<void()> then) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return then();
-  model->ForAllShards<int>(
-      [event](ShardHost& host, Shard&) {
-        host.Apply(event, nullptr);
-        return 0;
-      },
-      [then = std::move(then)](const std::vector<int>&) { then(); });
+  model->SubmitToAll(event, [then = std::move(then)](const std::vector<Effects>&) { then(); });
 }
 
 void Job::Heartbeat(HeartbeatRequest request, Done<HeartbeatReply> done) {
@@ -372,7 +519,9 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
   if (status.ok()) status = membership_.Leave(worker, incarnation);
   if (!status.ok()) return done(status);
   LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size() << " workers are live";
-  ApplyToAll(LeaveEvent{worker, incarnation}, [done] { done(LeaveReply()); });
+  RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, done] {
+    ApplyToAll(event, [done] { done(LeaveReply()); });
+  });
   AnswerWaitingJoins();
 }
 
@@ -388,6 +537,13 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
   reply.set_epoch(options_.epoch.value);
   reply.set_run(run_.value);
   counters_.FillIn(reply);
+  if (journal_.logs()) {
+    const EventLog::Counts counts = journal_.counts();
+    reply.set_log_records(counts.records);
+    reply.set_log_bytes(counts.bytes);
+    reply.set_log_commits(counts.commits);
+    reply.set_checkpoints(checkpointer_->completed_count());
+  }
   const std::shared_ptr<const HostedModel> model = model_.Get();
   reply.set_sealed(model != nullptr);
   if (model == nullptr) return done(std::move(reply));
@@ -455,6 +611,10 @@ void Job::HandleTick() {
   AnswerWaitingJoins();
   OpenAfterTimeout(now);
   SendWaitNotices(now);
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (checkpointer_ != nullptr && model != nullptr) {
+    checkpointer_->StartIfDue(now, *model, [this] { return CheckpointHead(); });
+  }
 }
 
 void Job::SendWaitNotices(absl::Time now) {
@@ -471,13 +631,11 @@ void Job::OpenAfterTimeout(absl::Time now) {
   if (now - *first_join_ < options_.start_timeout) return;
   start_timed_out_ = true;
   const size_t live_count = membership_.Live().size();
-  const auto open = [](ShardHost& host, Shard& shard) {
-    const int was_shut = shard.open() ? 0 : 1;
-    if (was_shut != 0) host.Apply(OpenEvent{}, nullptr);
-    return was_shut;
-  };
-  model_.Get()->ForAllShards<int>(open, [this, live_count](const std::vector<int>& was_shut) {
-    if (std::find(was_shut.begin(), was_shut.end(), 1) == was_shut.end()) return;
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  const auto is_shut = [](const ShardHost&, const Shard& shard) { return shard.open() ? 0 : 1; };
+  model->ForAllShards<int>(is_shut, [this, model, live_count](const std::vector<int>& shut) {
+    if (std::ranges::find(shut, 1) == shut.end()) return;
+    model->SubmitToAll(OpenEvent{}, [](const std::vector<Effects>&) {});
     LOG(WARNING) << "start_timeout of " << options_.start_timeout
                  << " is over: training begins with the " << live_count << " of "
                  << options_.rule.workers << " workers that are live";
@@ -515,6 +673,7 @@ void Job::HandleStop(std::function<void()> done) {
   };
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return end({});
+  journal_.Flush();  // posts the events of all records to the strands
   model->ForAllShards<int>([](ShardHost&, Shard&) { return 0; }, end);
 }
 

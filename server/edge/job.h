@@ -9,6 +9,10 @@
 // membership decisions, so that a heartbeat never waits for a fold and every strand receives the
 // resulting events (Join, Expire, Return, Open, Leave) in the order of the decisions.
 //
+// With durability: log, every event and every change of a member is in the event log before any of
+// its effects leaves the server, and Recover() continues from the state that the log and the newest
+// checkpoint describe (docs/recovery.md).
+//
 // Thread-safe. Reply callbacks run on the job's threads, or on the calling thread before the call
 // returns. REQUIRES: every session is destroyed before the job.
 #ifndef THINWIRE_SERVER_EDGE_JOB_H_
@@ -40,10 +44,15 @@
 #include "server/core/optimizer/schedule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
+#include "server/durable/checkpoint.h"
+#include "server/durable/files.h"
+#include "server/durable/log_record.h"
 #include "server/edge/admission.h"
+#include "server/edge/checkpointer.h"
 #include "server/edge/counters.h"
 #include "server/edge/hosted_model.h"
 #include "server/edge/job_match.h"
+#include "server/edge/journal.h"
 #include "server/edge/membership.h"
 #include "server/edge/peers.h"
 #include "server/edge/server_stream.h"
@@ -51,6 +60,15 @@
 #include "server/edge/stream_table.h"
 
 namespace thinwire {
+
+// Where and how a server keeps its state on disk.
+struct DurableOptions {
+  Files* files = nullptr;  // must outlive the job
+  std::string folder;      // the server's folder, which exists and belongs to this process alone
+  absl::Duration checkpoint_interval = absl::Seconds(60);
+  // Called once if the log cannot be written any more. The server then accepts nothing.
+  std::function<void(const absl::Status&)> failed = [](const absl::Status&) {};
+};
 
 struct JobOptions {
   std::string name = "train";
@@ -70,6 +88,7 @@ struct JobOptions {
   uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
   // The largest memory that the model may need on this server (HostedModel::NeededBytes).
   uint64_t max_model_bytes = std::numeric_limits<uint64_t>::max();
+  std::optional<DurableOptions> durable;  // nullopt: the state is lost with the process
   // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
   // masters after the job is destroyed.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
@@ -86,6 +105,11 @@ class Job {
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
+
+  // Continues from the state on disk, if `durable` is set and there is a state. Call before any
+  // other method. Errors: DataLoss if the state is damaged; FailedPrecondition if it belongs to
+  // another job or if the configuration differs; errors of the file system.
+  absl::Status Recover();
 
   uint32_t worker_count() const { return options_.rule.workers; }
 
@@ -139,6 +163,14 @@ class Job {
   // Called when a stream has ended, on any thread: shards without values ask another worker.
   void AskForValues();
 
+  // Restore a record of the log, or of a checkpoint.
+  absl::Status Restore(const BeginRecord& record);
+  absl::Status Restore(const MemberRecord& record);
+  absl::Status Restore(const Checkpoint& checkpoint);
+  absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
+  // Starts the log at record NEXT and gives every restored process a new lease.
+  absl::Status Continue(LogSequence next);
+
   // The methods from HandleJoin to SendWaitNotices run on the control thread.
   void HandleJoin(JoinCall call);
   void HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done);
@@ -160,11 +192,18 @@ class Job {
   // Announces the new process to the other servers, then admits it.
   void Announce(const JoinCall& call, Incarnation incarnation);
   void AdmitWorker(const JoinCall& call, Incarnation incarnation);
-  JoinReply ReplyOf(Incarnation incarnation, const std::vector<JoinAnswer>& answers) const;
+  JoinReply ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects) const;
+  MemberRecord MemberRecordOf(WorkerId worker) const;
+  // Returns a checkpoint without shards.
+  Checkpoint CheckpointHead() const;
+  // Appends the state of the worker's number to the log; calls THEN when it is durable.
+  void RecordMember(WorkerId worker, std::function<void()> then);
+  // Appends the run, with the first worker's REQUEST, and all members to the log.
+  void RecordRun(const JoinRequest& request);
   // Renews the lease of a worker's process, from which a message has arrived.
   void RenewLease(WorkerId worker, Incarnation incarnation);
-  // Applies EVENT to every shard, then calls THEN on a strand. If the server has no shard, calls
-  // THEN at once.
+  // Submits EVENT to every shard and calls THEN when all have applied it, on a strand. If the server
+  // has no shard, calls THEN at once.
   void ApplyToAll(const Event& event, std::function<void()> then);
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);
@@ -180,6 +219,7 @@ class Job {
   // Thread-safe objects.
   StreamTable streams_;
   Counters counters_;
+  Journal journal_;
   const SessionScope scope_;
   // Declared before the model, so destroyed after the model, because the strands of the model's
   // shards use this thread pool.
@@ -187,7 +227,9 @@ class Job {
   ModelSlot model_;
 
   // Only the control thread uses the members from run_ to admission_, except peers_.
-  RunId run_;  // 0: the lead has not admitted this server yet
+  RunId run_;                              // 0: the lead has not admitted this server yet
+  std::optional<BeginRecord> run_record_;  // set when the model is defined
+  bool recovered_ = false;                 // the state is that of an earlier process
   Membership membership_;
   JobMatch job_match_;
   std::vector<JoinCall> waiting_joins_;
@@ -201,6 +243,7 @@ class Job {
   boost::asio::steady_timer ticker_{control_};
 
   Admission admission_;
+  std::unique_ptr<Checkpointer> checkpointer_;  // null: no checkpoints
   // Declared last, so that no call ends after the members that its callback uses.
   const std::unique_ptr<Peers> peers_;
 };

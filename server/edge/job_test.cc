@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "proto/frame.h"
 #include "server/core/effects.h"
+#include "server/edge/testing/test_stream.h"
 
 namespace thinwire {
 namespace {
@@ -41,130 +42,6 @@ std::vector<float> ValuesOf(const ByteChain& payload, size_t count) {
   DecodePayload(CheckPayload(payload, count).value(), values);
   return values;
 }
-
-// The worker's side of a stream that calls the job directly, without a network.
-class TestStream {
- public:
-  explicit TestStream(Job& job) {
-    StreamLink link;
-    link.read = [this] {
-      absl::MutexLock lock(&mu_);
-      ++reads_;
-    };
-    link.write = [this](const ByteChain& bytes) {
-      {
-        absl::MutexLock lock(&mu_);
-        frames_.push_back(ParseServerFrame(bytes).value());
-      }
-      session_->OnWritten(true);
-    };
-    link.finish = [this](const absl::Status& status) {
-      absl::MutexLock lock(&mu_);
-      end_ = status;
-    };
-    session_ = job.Open(std::move(link));
-    session_->Start();
-  }
-  ~TestStream() {
-    session_->OnBroken();
-    absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(
-        +[](TestStream* w) { return w->end_.has_value(); }, this));
-  }
-
-  // Blocks until the server requests a frame, then passes BYTES to the server.
-  void Send(const ByteChain& bytes) {
-    {
-      absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(
-          +[](TestStream* w) { return w->reads_ > 0; }, this));
-      --reads_;
-    }
-    session_->OnFrame(bytes);
-  }
-  void Send(const WorkerFrame& frame) { Send(WriteFrame(frame)); }
-
-  // Returns whether the server has requested a frame that has not been sent.
-  bool wants_read() {
-    absl::MutexLock lock(&mu_);
-    return reads_ > 0;
-  }
-  // Blocks until the server requests a frame.
-  void AwaitRead() {
-    absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(
-        +[](TestStream* w) { return w->reads_ > 0; }, this));
-  }
-  absl::Status AwaitEnd() {
-    absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(
-        +[](TestStream* w) { return w->end_.has_value(); }, this));
-    return *end_;
-  }
-  // NextVerdict and NextParameters block until an entry of their kind arrives, and return this
-  // entry. Other entries stay queued.
-  VerdictEntry NextVerdict() { return Next(&ServerFrame::verdicts, verdicts_); }
-  ParametersEntry NextParameters() { return Next(&ServerFrame::parameters, parameters_); }
-  WaitingEntry NextWaiting() { return Next(&ServerFrame::waits, waits_); }
-  // Returns the number of received Waiting entries that NextWaiting has not returned.
-  size_t waiting_count() {
-    absl::MutexLock lock(&mu_);
-    size_t count = waits_.size();
-    for (const ServerFrame& frame : frames_) count += frame.waits.size();
-    return count;
-  }
-
- private:
-  template <typename Entry>
-  Entry Next(std::vector<Entry> ServerFrame::*, std::deque<Entry>& queue) {
-    absl::MutexLock lock(&mu_);
-    while (queue.empty()) {
-      mu_.Await(absl::Condition(
-          +[](TestStream* w) { return !w->frames_.empty(); }, this));
-      const ServerFrame frame = std::move(frames_.front());
-      frames_.pop_front();
-      verdicts_.insert(verdicts_.end(), frame.verdicts.begin(), frame.verdicts.end());
-      parameters_.insert(parameters_.end(), frame.parameters.begin(), frame.parameters.end());
-      waits_.insert(waits_.end(), frame.waits.begin(), frame.waits.end());
-    }
-    Entry entry = std::move(queue.front());
-    queue.pop_front();
-    return entry;
-  }
-
-  absl::Mutex mu_;
-  int reads_ = 0;
-  std::deque<ServerFrame> frames_;
-  std::optional<absl::Status> end_;
-  std::deque<VerdictEntry> verdicts_;
-  std::deque<ParametersEntry> parameters_;
-  std::deque<WaitingEntry> waits_;
-  std::unique_ptr<Session> session_;
-};
-
-// The reply of an asynchronous call to the job.
-template <typename Reply>
-class Pending {
- public:
-  Job::Done<Reply> done() {
-    return [state = state_](absl::StatusOr<Reply> reply) {
-      state->reply = std::move(reply);
-      state->ready.Notify();
-    };
-  }
-  bool ready() const { return state_->ready.HasBeenNotified(); }
-  absl::StatusOr<Reply> Get() {
-    state_->ready.WaitForNotification();
-    return state_->reply;
-  }
-
- private:
-  struct State {
-    absl::Notification ready;
-    absl::StatusOr<Reply> reply;
-  };
-  std::shared_ptr<State> state_ = std::make_shared<State>();
-};
 
 class JobTest : public testing::Test {
  protected:

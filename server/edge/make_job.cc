@@ -35,8 +35,14 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.thread_count = settings.thread_count;
   options.max_model_bytes = settings.max_model_bytes;
   options.memory = settings.memory;
-  return std::make_unique<Job>(std::move(options), std::move(optimizer), schedule, clock,
-                               std::move(peers));
+  options.durable = std::move(settings.durable);
+  if (options.durable.has_value()) {
+    options.durable->checkpoint_interval = spec.recovery.checkpoint_interval;
+  }
+  auto job = std::make_unique<Job>(std::move(options), std::move(optimizer), schedule, clock,
+                                   std::move(peers));
+  RETURN_IF_ERROR(job->Recover());
+  return job;
 }
 
 }  // namespace thinwire

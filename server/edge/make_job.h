@@ -28,12 +28,14 @@ struct ServerSettings {
   // The job configuration that every worker must have. nullopt: the server does not compare
   // configurations.
   std::optional<JobConfig> config;
+  // The server's state on disk. Set if and only if the job's durability is not none.
+  std::optional<DurableOptions> durable;
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
 };
 
-// Returns a job without workers. CLOCK and settings.memory must outlive the job. PEERS: see Job.
+// Returns a job, which has recovered the state in settings.durable. CLOCK and settings.memory must outlive the job. PEERS: see Job.
 // Errors: InvalidArgument with the problems of SPEC, or if settings.server is not a server of SPEC,
-// or if server 0 of several servers has no PEERS.
+// or if server 0 of several servers has no PEERS; errors of Job::Recover.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings settings,
                                              Clock& clock, std::unique_ptr<Peers> peers = nullptr);
 

@@ -18,11 +18,12 @@ TEST(MakeJobTest, EveryProblemIsReported) {
   JobSpec spec;
   spec.optimizer.momentum = 1;
   spec.lease = absl::Seconds(-1);
-  EXPECT_EQ(MakeJob(spec, {.server = ServerId{2}, .epoch = Epoch{1}}, clock).status(),
-            absl::InvalidArgumentError(
-                "lease_seconds: out of range (expected above 0 and at most a year of seconds, got -1)\n"
-                "momentum: out of range (expected at least 0 and below 1, got 1)\n"
-                "server: out of range (expected below 1, the value of servers, got 2)"));
+  EXPECT_EQ(
+      MakeJob(spec, {.server = ServerId{2}, .epoch = Epoch{1}}, clock).status(),
+      absl::InvalidArgumentError(
+          "lease_seconds: out of range (expected above 0 and at most a year of seconds, got -1)\n"
+          "momentum: out of range (expected at least 0 and below 1, got 1)\n"
+          "server: out of range (expected below 1, the value of servers, got 2)"));
 }
 
 }  // namespace

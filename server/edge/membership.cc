@@ -55,6 +55,14 @@ absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::T
   return absl::OkStatus();
 }
 
+void Membership::Restore(WorkerId worker, Incarnation assigned, Incarnation incarnation, bool left,
+                         absl::Time now) {
+  Member& member = members_[worker.value];
+  Begin(member, incarnation, now);
+  member.assigned = assigned;
+  member.left = left;
+}
+
 LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Time now) {
   Member& member = members_[worker.value];
   if (incarnation < member.incarnation) return LeaseState::kFenced;

@@ -67,6 +67,11 @@ class Membership {
   // FailedPrecondition if INCARNATION is not the newest assigned incarnation, or has left.
   absl::Status Adopt(WorkerId worker, Incarnation incarnation, absl::Time now);
 
+  // Sets the state of a number as an earlier process of this server knew it. A process that has not
+  // left gets a new lease.
+  void Restore(WorkerId worker, Incarnation assigned, Incarnation incarnation, bool left,
+               absl::Time now);
+
   // Renews the lease of a process that sent a message.
   LeaseState Renew(WorkerId worker, Incarnation incarnation, absl::Time now);
   // Records that a process has left. May be called repeatedly. Errors: FailedPrecondition if

@@ -186,8 +186,7 @@ TEST_F(RunTest, ALeadThatLostItsStateAdmitsNobody) {
   const JoinReply old = JoinAll(0).value();
   Restart(0);
   for (int i = 0; i < 2; ++i) {
-    ExpectRefused(JoinAll(0).status(),
-                  "server 0 lost its state: server ");
+    ExpectRefused(JoinAll(0).status(), "server 0 lost its state: server ");
     ExpectRefused(Join(0, RequestOf(0, 1, old.run())).status(), "server 0 lost its state: ");
   }
   // Server 1 was not admitted to the lead's new run.

@@ -9,6 +9,7 @@
 #include "server/edge/convert.h"
 #include "server/edge/counters.h"
 #include "server/edge/hosted_model.h"
+#include "server/edge/journal.h"
 #include "server/edge/stream_table.h"
 
 namespace thinwire {
@@ -20,45 +21,42 @@ size_t MostEntries(size_t shard_count) {
   return std::clamp(8 * shard_count, size_t{64}, kMostEntries);
 }
 
-// Returns a token for one frame. When the last owner releases the token, on any thread, STREAM is
-// allowed to read its next frame.
-std::shared_ptr<const void> ReadToken(const std::shared_ptr<ServerStream>& stream) {
-  return std::shared_ptr<const void>(stream.get(), [weak = std::weak_ptr(stream)](const void*) {
-    if (const auto alive = weak.lock()) alive->AllowRead();
-  });
+// Makes every payload of FRAME share ownership of TOKEN.
+void HoldPayloads(WorkerFrame& frame, const std::shared_ptr<const void>& token) {
+  for (SeedEntry& seed : frame.seeds) seed.payload.Hold(token);
+  for (PushEntry& push : frame.pushes) push.payload.Hold(token);
 }
 
-// Makes every payload of FRAME share ownership of TOKEN. Returns the number of bytes in push
-// payloads.
-uint64_t HoldPayloads(WorkerFrame& frame, const std::shared_ptr<const void>& token) {
-  uint64_t push_bytes = 0;
-  for (SeedEntry& seed : frame.seeds) seed.payload.Hold(token);
-  for (PushEntry& push : frame.pushes) {
-    push.payload.Hold(token);
-    push_bytes += push.payload.size();
-  }
-  return push_bytes;
+uint64_t PushBytes(const WorkerFrame& frame) {
+  uint64_t bytes = 0;
+  for (const PushEntry& push : frame.pushes) bytes += push.payload.size();
+  return bytes;
 }
 
 }  // namespace
 
 Session::Session(const SessionScope& scope, StreamLink link)
     : scope_(scope),
-      stream_(std::make_shared<ServerStream>(
-          std::move(link), scope.generation, scope.epoch, [&counters = scope.counters](uint64_t n) {
-            counters.Update([n](StatusReply& counts) {
-              counts.set_parameters_payload_bytes(counts.parameters_payload_bytes() + n);
-            });
-          })) {}
+      stream_(std::make_shared<ServerStream>(std::move(link), scope.generation, scope.epoch,
+                                             [&counters = scope.counters](uint64_t n) {
+                                               counters.Update([n](StatusReply& counts) {
+                                                 counts.set_parameters_payload_bytes(
+                                                     counts.parameters_payload_bytes() + n);
+                                               });
+                                             })),
+      window_(std::make_shared<Window>(scope.journal.logs() ? kLoggedFrames : 1, stream_)) {}
 
 Session::~Session() { scope_.streams.Remove(stream_.get()); }
 
 void Session::OnFrame(const ByteChain& bytes) {
-  // This function holds the token until a malformed frame has ended the stream. Otherwise the
-  // session would request the next frame before the end.
-  const std::shared_ptr<const void> token = ReadToken(stream_);
+  const std::shared_ptr<const void> token(window_.get(), [window = window_](const void*) {
+    if (window->held_count.fetch_sub(1) == window->frame_count) window->Read();
+  });
   absl::Status status = HandleFrame(bytes, token);
-  if (!status.ok()) stream_->End(std::move(status));
+  if (!status.ok()) return stream_->End(std::move(status));
+  // Counts the frame last. A frame that is released earlier therefore never requests the next frame
+  // while this call still runs.
+  if (window_->held_count.fetch_add(1) + 1 < window_->frame_count) window_->Read();
 }
 
 void Session::OnReadEnd() { stream_->EndAfterFlush(absl::OkStatus()); }
@@ -76,7 +74,8 @@ absl::Status Session::HandleFrame(const ByteChain& bytes,
   RETURN_IF_ERROR(CheckSender(frame));
   if (model == nullptr) return absl::FailedPreconditionError("no worker has joined yet");
 
-  const uint64_t push_bytes = HoldPayloads(frame, token);
+  HoldPayloads(frame, token);
+  const uint64_t push_bytes = PushBytes(frame);
   ASSIGN_OR_RETURN(std::vector<ShardEvents> groups,
                    EventsOf(std::move(frame), model->partition(), scope_.self, scope_.generation,
                             scope_.publishes));
@@ -86,9 +85,9 @@ absl::Status Session::HandleFrame(const ByteChain& bytes,
   scope_.heard(sender_->first, sender_->second);
   for (ShardEvents& group : groups) {
     ShardHost& host = model->host(group.shard);
-    host.Post([&host, events = std::move(group.events), stream = stream_, token](Shard&) {
-      for (const Event& event : events) host.Apply(event, stream.get());
-    });
+    for (Event& event : group.events) {
+      host.Submit(std::move(event), stream_, [token](const Effects&) {});
+    }
   }
   return absl::OkStatus();
 }

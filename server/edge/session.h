@@ -5,9 +5,11 @@
 //                          |                   |
 //                          +----- a token -----+     releasing the token requests the next frame
 //
-// Every payload and every posted group of a frame shares ownership of one token. The session
-// therefore requests the next frame when all payloads of the last frame are folded or dropped. It
-// never waits for a round, and a stream uses the memory of one frame.
+// Every payload and every posted group of a frame shares ownership of one token, which is released
+// when all payloads of the frame are folded or dropped. The session holds at most one frame, or
+// kLoggedFrames frames in a job with an event log, so that receiving goes on while the log flushes.
+// It requests the next frame when it holds fewer. It never waits for a round, and a stream uses the
+// memory of these frames.
 //
 // A malformed frame ends the stream with InvalidArgument; no part of it is applied, and no frame
 // behind it is read. A frame for another epoch ends the stream with FailedPrecondition.
@@ -17,6 +19,7 @@
 #ifndef THINWIRE_SERVER_EDGE_SESSION_H_
 #define THINWIRE_SERVER_EDGE_SESSION_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,6 +35,7 @@ namespace thinwire {
 
 class Counters;
 class HostedModel;
+class Journal;
 class StreamTable;
 
 // The state that all sessions of a server share. Must outlive the sessions.
@@ -42,12 +46,15 @@ struct SessionScope {
   bool publishes = false;  // whether the job publishes deltas
   StreamTable& streams;
   Counters& counters;
+  Journal& journal;
   std::function<std::shared_ptr<const HostedModel>()> model;  // returns null before the first Join
   std::function<void(WorkerId, Incarnation)> heard;           // called with each frame's sender
 };
 
 class Session {
  public:
+  static constexpr int kLoggedFrames = 4;
+
   Session(const SessionScope& scope, StreamLink link);
   ~Session();
 
@@ -62,12 +69,26 @@ class Session {
   void OnBroken();
 
  private:
-  // TOKEN keeps the session from requesting the next frame.
+  // The frames of this stream whose tokens are not released. Outlives the session.
+  struct Window {
+    Window(int count, std::weak_ptr<ServerStream> s) : frame_count(count), stream(std::move(s)) {}
+
+    const int frame_count;  // the session requests frames while it holds fewer
+    const std::weak_ptr<ServerStream> stream;
+    std::atomic<int> held_count = 0;
+
+    void Read() const {
+      if (const auto alive = stream.lock()) alive->AllowRead();
+    }
+  };
+
+  // TOKEN is released when the frame's payloads are folded or dropped.
   absl::Status HandleFrame(const ByteChain& bytes, const std::shared_ptr<const void>& token);
   absl::Status CheckSender(const WorkerFrame& frame);
 
   const SessionScope& scope_;
   const std::shared_ptr<ServerStream> stream_;
+  const std::shared_ptr<Window> window_;
   // The sender of the first frame. Later frames must have the same sender.
   std::optional<std::pair<WorkerId, Incarnation>> sender_;
 };

@@ -4,12 +4,36 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "server/edge/convert.h"
 
 namespace thinwire {
+
+absl::Status ShardHost::Restore(const SavedShard& saved) {
+  applied_ = saved.applied;
+  return shard_.Restore(saved.state);
+}
+
+void ShardHost::Replay(LogSequence sequence, const Event& event) {
+  if (sequence <= applied_) return;
+  shard_.Apply(event);
+  applied_ = sequence;
+}
+
+void ShardHost::SaveWhenPossible(LogSequence durable, std::function<void(SavedShard)> saved) {
+  // The records up to DURABLE that concern this shard were posted to the strand before this call.
+  applied_ = std::max(applied_, durable);
+  saved_ = std::move(saved);
+  SaveIfPossible();
+}
+
+void ShardHost::SaveIfPossible() {
+  if (saved_ == nullptr || !shard_.CanSave()) return;
+  std::exchange(saved_, nullptr)({.shard = id_, .applied = applied_, .state = shard_.Save()});
+}
 
 Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
   const uint64_t saturated_updates = shard_.saturated_updates();

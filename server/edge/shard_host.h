@@ -1,5 +1,10 @@
 // ShardHost runs one shard on its strand. It applies events, sends verdicts and answers to the
 // workers' streams, and stores the shard's newest encoded parameters for these streams.
+//
+//   Submit -> journal: the event is durable -> strand: Apply -> verdicts, answers -> streams
+//
+// An event is thus durable before any of its effects leaves the server, and the order of the log is
+// the order in which the shard applies the events. In a job without a log, Submit only posts.
 #ifndef THINWIRE_SERVER_EDGE_SHARD_HOST_H_
 #define THINWIRE_SERVER_EDGE_SHARD_HOST_H_
 
@@ -8,6 +13,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -19,15 +25,19 @@
 #include "server/core/optimizer/schedule.h"
 #include "server/core/read_form.h"
 #include "server/core/shard.h"
+#include "server/durable/checkpoint.h"
+#include "server/durable/event_log.h"
 #include "server/edge/counters.h"
+#include "server/edge/journal.h"
 #include "server/edge/published_slots.h"
 #include "server/edge/server_stream.h"
 #include "server/edge/stream_table.h"
 
 namespace thinwire {
 
-// Post and the const methods are thread-safe. All other methods must be called on the strand, by
-// functions passed to Post. A ShardHost must outlive the threads of the pool that runs the strand.
+// Post, Submit and the const methods are thread-safe. All other methods must be called on the
+// strand, by functions passed to Post. A ShardHost must outlive the threads of the pool that runs
+// the strand.
 class ShardHost {
  public:
   // The objects that all shards of a server share. They must outlive the shards.
@@ -37,6 +47,7 @@ class ShardHost {
     boost::asio::thread_pool& pool;
     StreamTable& streams;
     Counters& counters;
+    Journal& journal;
   };
 
   ShardHost(ShardId id, const ShardOptions& options, const Shared& shared)
@@ -44,6 +55,7 @@ class ShardHost {
         value_count_(options.value_count),
         streams_(shared.streams),
         counters_(shared.counters),
+        journal_(shared.journal),
         strand_(shared.pool.get_executor()),
         shard_(options, shared.optimizer, shared.schedule) {}
 
@@ -55,6 +67,21 @@ class ShardHost {
   void Post(Work work) {
     boost::asio::post(strand_, [this, work = std::move(work)]() mutable { work(shard_); });
   }
+
+  // Applies EVENT on the strand as soon as it is durable, then calls DONE(effects) there. SENDER is
+  // the stream from which EVENT arrived; null: no stream. Events are applied in the order of the
+  // calls of Submit.
+  template <typename Done>
+  void Submit(Event event, std::shared_ptr<ServerStream> sender, Done done);
+
+  // Restore and Replay rebuild the shard before the server uses its strand.
+  absl::Status Restore(const SavedShard& saved);
+  // Applies a record of the log, unless the restored state contains it.
+  void Replay(LogSequence sequence, const Event& event);
+
+  // Passes the shard's state to SAVED, at once or after the next event that leaves no gradient
+  // outside an update. The state contains all events up to the log record DURABLE at least.
+  void SaveWhenPossible(LogSequence durable, std::function<void(SavedShard)> saved);
 
   // Applies EVENT and adds its effects to the counters. Sends the verdict to SENDER, the stream
   // from which EVENT arrived (null if no stream). Sends each answered read to the stream of the
@@ -78,6 +105,7 @@ class ShardHost {
   bool IsSeeder(const std::shared_ptr<ServerStream>& stream) const {
     return stream != nullptr && seeder_.has_value() && seeder_->stream.lock() == stream;
   }
+  void SaveIfPossible();
   // Counts the updates since COUNTED that left a value at the largest finite float. Logs a warning
   // when the first such update follows one without.
   void ReportSaturation(uint64_t counted);
@@ -90,13 +118,33 @@ class ShardHost {
   const size_t value_count_;
   StreamTable& streams_;
   Counters& counters_;
+  Journal& journal_;
   boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
   Shard shard_;
   bool saturated_ = false;  // Shard::saturated() after the last event
   // Every unsent answer of a stream shares ownership.
   const std::shared_ptr<PublishedSlots> slots_ = std::make_shared<PublishedSlots>();
   std::optional<Seeder> seeder_;
+  LogSequence applied_ = 0;                // the last log record that the shard's state contains
+  std::function<void(SavedShard)> saved_;  // set while a checkpoint waits for the shard's state
 };
+
+template <typename Done>
+void ShardHost::Submit(Event event, std::shared_ptr<ServerStream> sender, Done done) {
+  if (!journal_.logs()) {
+    return Post([this, event = std::move(event), sender = std::move(sender),
+                 done = std::move(done)](Shard&) mutable { done(Apply(event, sender.get())); });
+  }
+  const ShardRecord record{id_, event};
+  journal_.Append(record, [this, event = std::move(event), sender = std::move(sender),
+                           done = std::move(done)](LogSequence sequence) {
+    Post([this, event, sender, done, sequence](Shard&) mutable {
+      done(Apply(event, sender.get()));
+      applied_ = sequence;
+      SaveIfPossible();
+    });
+  });
+}
 
 }  // namespace thinwire
 

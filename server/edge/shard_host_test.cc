@@ -53,7 +53,7 @@ class ShardHostTest : public testing::Test {
   void OnStrand(const PublishOptions& publish, absl::FunctionRef<void(ShardHost&, Shard&)> test) {
     ShardHost host({0},
                    {.value_count = kCount, .rule = Rule::Async(kReaders + 1), .publish = publish},
-                   {optimizer_, schedule_, pool_, streams_, counters_});
+                   {optimizer_, schedule_, pool_, streams_, counters_, journal_});
     for (uint32_t i = 0; i < kReaders; ++i) {
       readers_.push_back(std::make_unique<StuckReader>(WorkerId{i + 1}));
     }
@@ -96,6 +96,7 @@ class ShardHostTest : public testing::Test {
   boost::asio::thread_pool pool_{1};
   StreamTable streams_{kReaders + 1};
   Counters counters_;
+  Journal journal_;
   const FakeWorker pusher_;
   std::vector<std::unique_ptr<StuckReader>> readers_;
   uint64_t step_ = 0;

@@ -1,12 +1,13 @@
 #!/bin/bash
-# Fuzzes the code that reads bytes from peers. Builds each target with clang, libFuzzer, ASan and UBSan, and runs each
-# target on RUNS inputs (default: 1,000,000). Requires clang++. The ordinary test payload_input_test makes the same
-# checks on the seed inputs without clang.
+# Fuzzes the code that reads bytes from peers and from a server's files. Builds each target with clang, libFuzzer, ASan and
+# UBSan, and runs each target on RUNS inputs (default: 1,000,000). A target ends earlier after SECONDS (default: no limit).
+# Requires clang++. The ordinary test payload_input_test makes the same checks of payloads on the seed inputs without clang.
 #
-#   tests/fuzz/run.sh [RUNS]
+#   tests/fuzz/run.sh [RUNS [SECONDS]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 runs=${1:-1000000}
+seconds=${2:-0}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
@@ -14,7 +15,8 @@ clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
 # kernels check that all instruction sets give equal results.
 flags=(-std=c++20 -O1 -g -I. -fsanitize=address,undefined -fno-sanitize-recover=all
   -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC)
-libs=($(pkg-config --libs absl_statusor absl_strings absl_status) -lhwy)
+libs=($(pkg-config --libs absl_statusor absl_strings absl_status absl_str_format absl_synchronization protobuf)
+  -lhwy -lisal -lglog)
 
 # object SOURCE...: compiles each source with instrumentation and adds it to `objects`.
 objects=()
@@ -30,7 +32,7 @@ fuzz() {
   "$clang" "${flags[@]}" "${@:4}" -fsanitize=fuzzer "$3" "${objects[@]}" "${libs[@]}" \
     -o "$work/fuzz"
   mkdir -p "$work/seeds/$1"
-  "$work/fuzz" -runs="$runs" -max_len="$2" -seed=1 -print_final_stats=1 "$work/seeds/$1" \
+  "$work/fuzz" -runs="$runs" -max_total_time="$seconds" -max_len="$2" -seed=1 -print_final_stats=1 "$work/seeds/$1" \
     2> "$work/log" || { cat "$work/log"; exit 1; }
   echo "fuzz $1 $(grep 'DONE' "$work/log" | tr -s '\t ' ' ')"
 }
@@ -47,3 +49,18 @@ done
 fuzz ulp_delta 600 tests/fuzz/ulp_delta_fuzz.cc
 object proto/frame.cc proto/wire_format.cc
 fuzz frame 600 proto/frame_fuzz.cc
+mkdir -p "$work/proto_cc"
+protoc -I. --cpp_out="$work/proto_cc" proto/{state,checkpoint,control,job}.proto
+flags+=(-I"$work/proto_cc")
+object common/crc32c.cc server/durable/event_log.cc server/durable/log_format.cc server/durable/testing/faulty_files.cc
+fuzz log_segment 400 tests/fuzz/log_segment_fuzz.cc
+object "$work"/proto_cc/proto/*.pb.cc server/durable/log_record.cc
+fuzz log_record 600 tests/fuzz/log_record_fuzz.cc
+object common/array_bytes.cc common/safetensors.cc server/durable/checkpoint_format.cc
+mkdir -p "$work/seeds/checkpoint"
+printf '\0{"format": 1, "join": {"job": "j", "config": {"workers": 2}}, "shards": [{"shard": 1, "workers": [{"next": "2",
+  "last_push_step": "1", "last_push_verdict": 1, "waiting": {"step": "2", "read_codec": 1}}]}]' \
+  > "$work/seeds/checkpoint/manifest"
+header='{"masters":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"slot_0":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+printf "\\1\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s12345678" "$header" > "$work/seeds/checkpoint/shard"
+fuzz checkpoint 4000 tests/fuzz/checkpoint_fuzz.cc

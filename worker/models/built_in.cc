@@ -37,12 +37,11 @@ constexpr int kBlocksPerStage = 3;
 // A convolution followed by batch normalization.
 struct Unit {
   uint32_t first = 0;  // index of the convolution's first parameter
-  at::Tensor mean;
-  at::Tensor variance;
+  RunningMoments moments;
 
   at::Tensor Apply(const at::Tensor& x, bool training, const Network::Read& read,
                    int64_t stride) const {
-    return ApplyNormalizedConvolution(x, read, first, stride, training, mean, variance);
+    return ApplyNormalizedConvolution(x, read, first, stride, training, moments);
   }
 };
 
@@ -52,13 +51,16 @@ struct Block {
   int64_t stride = 1;
 };
 
-Unit MakeUnit(const std::string& name, int64_t inputs, int64_t outputs, LayerMaker& make,
-              Network& network) {
-  const uint32_t first = make.NormalizedConvolution(name, inputs, outputs);
-  const size_t buffers = network.buffers.size();
+// Makes a unit with the names PREFIXconvSUFFIX and PREFIXbnSUFFIX.
+Unit MakeUnit(const std::string& prefix, const std::string& suffix, int64_t inputs, int64_t outputs,
+              LayerMaker& make, Network& network) {
+  const uint32_t first = make.NormalizedConvolution(
+      absl::StrCat(prefix, "conv", suffix), absl::StrCat(prefix, "bn", suffix), inputs, outputs);
+  const size_t end = network.buffers.size();
   return {.first = first,
-          .mean = network.buffers[buffers - 2],
-          .variance = network.buffers[buffers - 1]};
+          .moments = {.mean = network.buffers[end - 3].tensor,
+                      .variance = network.buffers[end - 2].tensor,
+                      .batch_count = network.buffers[end - 1].tensor}};
 }
 
 // Computes the shortcut of a residual block, which has no parameters (option A of He et al. 2016).
@@ -84,11 +86,11 @@ std::vector<Block> MakeBlocks(LayerMaker& make, Network& network) {
       const bool halves = stage > 0 && i == 0;
       const int64_t inputs = width;
       if (halves) width *= 2;
-      const std::string name = absl::StrCat("stage", stage + 1, ".block", i + 1);
+      const std::string prefix = absl::StrCat("stage", stage + 1, ".block", i + 1, ".");
       Block block;
       block.stride = halves ? 2 : 1;
-      block.first = MakeUnit(name + ".conv1", inputs, width, make, network);
-      block.second = MakeUnit(name + ".conv2", width, width, make, network);
+      block.first = MakeUnit(prefix, "1", inputs, width, make, network);
+      block.second = MakeUnit(prefix, "2", width, width, make, network);
       blocks.push_back(std::move(block));
     }
   }
@@ -150,7 +152,7 @@ absl::StatusOr<Network> MakeResnet20(std::span<const int64_t> example_shape, int
   Network network;
   network.name = "resnet20";
   LayerMaker make(seed, network);
-  const Unit stem = MakeUnit("conv", example_shape[0], 16, make, network);
+  const Unit stem = MakeUnit("", "", example_shape[0], 16, make, network);
   const std::vector<Block> blocks = MakeBlocks(make, network);
   const uint32_t dense = make.Dense("dense", 64, class_count);
   network.forward = [stem, blocks, dense](const at::Tensor& x, bool training,

@@ -260,6 +260,22 @@ TEST(Resnet20Test, TrainingUpdatesTheBuffersAndResetRestoresThem) {
   EXPECT_EQ(bound.model->Evaluate(toy.batch()).value(), fresh);
 }
 
+TEST(Resnet20Test, TheBatchesOfEveryNormalizationAreCounted) {
+  BoundModel bound = Make("resnet20", {1, 8, 8}, 3);
+  const ToyBatch toy(6, 64, 3);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(bound.model->UpdateBuffers(toy.batch()).ok());
+  ASSERT_TRUE(bound.model->Evaluate(toy.batch()).ok());
+  const std::vector<ModelBuffer> buffers = bound.model->Buffers().value();
+  int counted = 0;
+  for (const ModelBuffer& buffer : buffers) {
+    if (!buffer.name.ends_with("num_batches_tracked")) continue;
+    EXPECT_EQ(buffer.dtype, "I64");
+    EXPECT_EQ(buffer.bytes, (std::vector<uint8_t>{3, 0, 0, 0, 0, 0, 0, 0}));
+    ++counted;
+  }
+  EXPECT_EQ(counted, 19);
+}
+
 TEST(Resnet20Test, UpdatedBuffersMakeEvaluationAgreeWithTraining) {
   BoundModel bound = Make("resnet20", {1, 8, 8}, 3);
   const ToyBatch toy(6, 64, 3);

@@ -21,15 +21,16 @@ uint32_t LayerMaker::Convolution(const std::string& name, int64_t inputs, int64_
   return first;
 }
 
-uint32_t LayerMaker::NormalizedConvolution(const std::string& name, int64_t inputs,
-                                           int64_t outputs) {
+uint32_t LayerMaker::NormalizedConvolution(const std::string& name, const std::string& norm,
+                                           int64_t inputs, int64_t outputs) {
   const auto first = static_cast<uint32_t>(network_.parameters.size());
   const double bound = kHeGain / std::sqrt(static_cast<double>(inputs * 9));
   Add(name + ".weight", Uniform({outputs, inputs, 3, 3}, bound));
-  Add(name + ".scale", at::ones({outputs}));
-  Add(name + ".shift", at::zeros({outputs}));
-  network_.buffers.push_back(at::zeros({outputs}));
-  network_.buffers.push_back(at::ones({outputs}));
+  Add(norm + ".weight", at::ones({outputs}));
+  Add(norm + ".bias", at::zeros({outputs}));
+  network_.buffers.push_back({norm + ".running_mean", at::zeros({outputs})});
+  network_.buffers.push_back({norm + ".running_var", at::ones({outputs})});
+  network_.buffers.push_back({norm + ".num_batches_tracked", at::zeros({}, at::kLong)});
   return first;
 }
 
@@ -61,10 +62,11 @@ at::Tensor ApplyConvolution(const at::Tensor& x, const Network::Read& read, uint
 
 at::Tensor ApplyNormalizedConvolution(const at::Tensor& x, const Network::Read& read,
                                       uint32_t first, int64_t stride, bool training,
-                                      const at::Tensor& mean, const at::Tensor& variance) {
+                                      const RunningMoments& moments) {
   const at::Tensor y = at::conv2d(x, read(first), /*bias=*/{}, stride, /*padding=*/1);
-  return at::batch_norm(y, read(first + 1), read(first + 2), mean, variance, training,
-                        /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/true);
+  if (training) moments.batch_count.add_(1);
+  return at::batch_norm(y, read(first + 1), read(first + 2), moments.mean, moments.variance,
+                        training, /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/true);
 }
 
 }  // namespace thinwire

@@ -35,10 +35,12 @@ class LayerMaker {
   // Adds a convolution with the parameters NAME.weight [outputs, inputs, size, size] and NAME.bias
   // [outputs].
   uint32_t Convolution(const std::string& name, int64_t inputs, int64_t outputs, int64_t size);
-  // Adds a 3x3 convolution with batch normalization. Its parameters are NAME.weight [outputs,
-  // inputs, 3, 3], NAME.scale [outputs] and NAME.shift [outputs]. Also adds two buffers of shape
-  // [outputs]: the running mean and the running variance.
-  uint32_t NormalizedConvolution(const std::string& name, int64_t inputs, int64_t outputs);
+  // Adds a 3x3 convolution, which has the parameter NAME.weight [outputs, inputs, 3, 3], and a batch
+  // normalization of its output, which has the parameters NORM.weight [outputs] and NORM.bias
+  // [outputs] and the buffers NORM.running_mean [outputs], NORM.running_var [outputs] and
+  // NORM.num_batches_tracked, a scalar. NORM stands for the argument `norm`.
+  uint32_t NormalizedConvolution(const std::string& name, const std::string& norm, int64_t inputs,
+                                 int64_t outputs);
 
  private:
   void Add(const std::string& name, at::Tensor values);
@@ -55,11 +57,18 @@ at::Tensor ApplyDense(const at::Tensor& x, const Network::Read& read, uint32_t f
 // Applies a convolution. Pads x so that the output has the same height and width.
 at::Tensor ApplyConvolution(const at::Tensor& x, const Network::Read& read, uint32_t first);
 
+// The buffers of a batch normalization, with the meaning that they have in torch.nn.BatchNorm2d.
+struct RunningMoments {
+  at::Tensor mean;
+  at::Tensor variance;
+  at::Tensor batch_count;  // the number of batches that updated the moments
+};
+
 // Applies a padded 3x3 convolution and then batch normalization (Ioffe and Szegedy 2015) with the
 // given running moments. Updates the moments if `training` is true.
 at::Tensor ApplyNormalizedConvolution(const at::Tensor& x, const Network::Read& read,
                                       uint32_t first, int64_t stride, bool training,
-                                      const at::Tensor& mean, const at::Tensor& variance);
+                                      const RunningMoments& moments);
 
 }  // namespace thinwire
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,6 +49,17 @@ struct BatchResult {
     return *this;
   }
   bool operator==(const BatchResult&) const = default;
+};
+
+// A tensor that belongs to a model's state and is not trained: a buffer, or a frozen parameter of a
+// TorchScript file.
+struct ModelBuffer {
+  std::string name;   // its name in PyTorch's state_dict
+  std::string dtype;  // its type in a safetensors file: "F32", "I64", ...
+  std::vector<int64_t> shape;
+  std::vector<uint8_t> bytes;  // the values, row-major and little-endian
+
+  bool operator==(const ModelBuffer&) const = default;
 };
 
 // Not thread-safe.
@@ -90,6 +102,12 @@ class Model {
   // Returns true if the model has buffers. A worker that joins a running job must recompute the
   // buffers.
   virtual bool has_buffers() const = 0;
+  // Returns copies of the buffers and of the frozen parameters. Errors: InvalidArgument if one has a
+  // type that safetensors files do not have.
+  virtual absl::StatusOr<std::vector<ModelBuffer>> Buffers() const = 0;
+  // Copies the values of `buffers` into the model. REQUIRES: names, types and shapes are those that
+  // Buffers() returns, in the same order.
+  virtual void SetBuffers(std::span<const ModelBuffer> buffers) = 0;
   // Sets the buffers to their initial values.
   virtual void ResetBuffers() = 0;
   // Runs the forward pass in training mode, which updates the model's buffers. Changes nothing

@@ -15,6 +15,12 @@
 
 namespace thinwire {
 
+// A tensor with its name in PyTorch's state_dict.
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
 struct Network {
   // Blocks until the parameter with the index `parameter` is up to date, and returns its tensor. A
   // Forward function should read each parameter as late as possible, to leave the most time for
@@ -30,7 +36,9 @@ struct Network {
   std::vector<std::string> names;
   std::vector<at::Tensor> parameters;
   // The tensors that `forward` updates. `forward` contains references to the same tensors.
-  std::vector<at::Tensor> buffers;
+  std::vector<NamedTensor> buffers;
+  // Parameters of a TorchScript file that keep the values of the file.
+  std::vector<NamedTensor> frozen;
   Forward forward;
 };
 

@@ -4,6 +4,7 @@
 #include <glog/logging.h>
 
 #include <exception>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,34 @@ namespace {
 
 uint64_t CountCorrect(const at::Tensor& logits, const at::Tensor& labels) {
   return static_cast<uint64_t>(logits.argmax(1).eq(labels).sum().item<int64_t>());
+}
+
+// Returns the name of a type in safetensors files, or "" if it has none.
+std::string SafetensorsType(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return "F32";
+    case at::kDouble:
+      return "F64";
+    case at::kHalf:
+      return "F16";
+    case at::kBFloat16:
+      return "BF16";
+    case at::kLong:
+      return "I64";
+    case at::kInt:
+      return "I32";
+    case at::kShort:
+      return "I16";
+    case at::kChar:
+      return "I8";
+    case at::kByte:
+      return "U8";
+    case at::kBool:
+      return "BOOL";
+    default:
+      return "";
+  }
 }
 
 // Returns the values of the tensor `floats` in the tensor's own memory. REQUIRES: `floats` is fp32
@@ -42,9 +71,9 @@ TorchModel::TorchModel(Network network, std::vector<int64_t> example_shape, int6
     parameter.set_data(initial_.back().to(device_));
     parameter.register_hook([this, i](const at::Tensor& gradient) { Deliver(i, gradient); });
   }
-  for (at::Tensor& buffer : network_.buffers) {
-    buffer.set_data(buffer.to(device_));
-    initial_buffers_.push_back(buffer.clone());
+  for (const NamedTensor& buffer : State()) buffer.tensor.set_data(buffer.tensor.to(device_));
+  for (const NamedTensor& buffer : network_.buffers) {
+    initial_buffers_.push_back(buffer.tensor.clone());
   }
 }
 
@@ -55,7 +84,11 @@ void TorchModel::Bind(uint32_t tensor, std::span<float> memory, Place place) {
   const at::Device device = place == Place::kDevice ? device_ : at::Device(at::kCPU);
   bound_[tensor] = at::from_blob(memory.data(), tensors_[tensor].shape,
                                  at::TensorOptions(at::kFloat).device(device));
-  if (device == device_) network_.parameters[tensor].set_data(bound_[tensor]);
+  // Parameters that are bound to the host's memory need memory of their own on the device.
+  network_.parameters[tensor].set_data(
+      device == device_
+          ? bound_[tensor]
+          : at::empty(tensors_[tensor].shape, at::TensorOptions(at::kFloat).device(device_)));
 }
 
 absl::StatusOr<TorchModel::Tensors> TorchModel::Load(const Batch& batch) const {
@@ -172,10 +205,49 @@ absl::StatusOr<BatchResult> TorchModel::Evaluate(const Batch& batch) {
                      .examples = batch.labels.size()};
 }
 
+std::vector<NamedTensor> TorchModel::State() const {
+  std::vector<NamedTensor> state = network_.buffers;
+  state.insert(state.end(), network_.frozen.begin(), network_.frozen.end());
+  return state;
+}
+
+absl::StatusOr<std::vector<ModelBuffer>> TorchModel::Buffers() const {
+  std::vector<ModelBuffer> buffers;
+  for (const NamedTensor& named : State()) {
+    const at::Tensor values = named.tensor.detach().to(at::kCPU).contiguous();
+    const std::string dtype = SafetensorsType(values.scalar_type());
+    if (dtype.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          network_.name, ": buffer ", named.name,
+          ": unsupported type in a model file (expected a real number, an integer or a bool, got ",
+          at::toString(values.scalar_type()), ")"));
+    }
+    const auto* bytes = static_cast<const uint8_t*>(values.data_ptr());
+    buffers.push_back({.name = named.name,
+                       .dtype = dtype,
+                       .shape = values.sizes().vec(),
+                       .bytes = {bytes, bytes + values.nbytes()}});
+  }
+  return buffers;
+}
+
+void TorchModel::SetBuffers(std::span<const ModelBuffer> buffers) {
+  c10::NoGradGuard no_gradient;
+  const std::vector<NamedTensor> state = State();
+  CHECK_EQ(buffers.size(), state.size());
+  for (size_t i = 0; i < state.size(); ++i) {
+    const at::Tensor& tensor = state[i].tensor;
+    CHECK_EQ(buffers[i].bytes.size(), tensor.nbytes());
+    // The const_cast is necessary because ATen has no views of constant memory.
+    tensor.copy_(at::from_blob(const_cast<uint8_t*>(buffers[i].bytes.data()), buffers[i].shape,
+                               at::TensorOptions(tensor.scalar_type())));
+  }
+}
+
 void TorchModel::ResetBuffers() {
   c10::NoGradGuard no_gradient;
   for (size_t i = 0; i < initial_buffers_.size(); ++i) {
-    network_.buffers[i].copy_(initial_buffers_[i]);
+    network_.buffers[i].tensor.copy_(initial_buffers_[i]);
   }
 }
 

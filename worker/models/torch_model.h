@@ -41,10 +41,15 @@ class TorchModel final : public Model {
                                     const Sink& sink) override;
   absl::StatusOr<BatchResult> Evaluate(const Batch& batch) override;
   bool has_buffers() const override { return !network_.buffers.empty(); }
+  absl::StatusOr<std::vector<ModelBuffer>> Buffers() const override;
+  void SetBuffers(std::span<const ModelBuffer> buffers) override;
   void ResetBuffers() override;
   absl::Status UpdateBuffers(const Batch& batch) override;
 
  private:
+  // Returns the buffers and the frozen parameters.
+  std::vector<NamedTensor> State() const;
+
   struct Tensors {
     at::Tensor x;
     at::Tensor labels;

@@ -20,11 +20,14 @@
 namespace thinwire {
 namespace {
 
-// Adds the module's trainable parameters and its buffers to the network.
+// Adds the module's parameters and buffers to the network.
 absl::Status AddTensors(const torch::jit::Module& module, Network& network) {
   for (const auto& parameter : module.named_parameters()) {
     at::Tensor tensor = parameter.value;
-    if (!tensor.requires_grad()) continue;
+    if (!tensor.requires_grad()) {
+      network.frozen.push_back({parameter.name, tensor});
+      continue;
+    }
     if (tensor.scalar_type() != at::kFloat || tensor.numel() == 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           network.name, ": parameter ", parameter.name,
@@ -41,7 +44,9 @@ absl::Status AddTensors(const torch::jit::Module& module, Network& network) {
         ": no parameter requires a gradient (expected at least one; a module frozen by "
         "torch.jit.freeze has none)"));
   }
-  for (const auto& buffer : module.named_buffers()) network.buffers.push_back(buffer.value);
+  for (const auto& buffer : module.named_buffers()) {
+    network.buffers.push_back({buffer.name, buffer.value});
+  }
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -116,6 +117,26 @@ TEST(TorchScriptTest, TrainingUpdatesTheBuffersAndResetRestoresThem) {
   EXPECT_NE(bound.model->Evaluate(toy.batch()).value(), fresh);
   bound.model->ResetBuffers();
   EXPECT_EQ(bound.model->Evaluate(toy.batch()).value(), fresh);
+}
+
+TEST(TorchScriptTest, BuffersAndFrozenParametersBelongToTheState) {
+  BoundModel bound(Load(Save("state", DenseModule())).value());
+  std::vector<ModelBuffer> buffers = bound.model->Buffers().value();
+  ASSERT_EQ(buffers.size(), 2u);
+  EXPECT_EQ(buffers[0].name, "seen");
+  EXPECT_EQ(buffers[0].dtype, "F32");
+  EXPECT_THAT(buffers[0].shape, ElementsAre(1));
+  EXPECT_EQ(buffers[1].name, "frozen");
+  const ToyBatch toy(6, 4, kClasses);
+  const BatchResult fresh = bound.model->Evaluate(toy.batch()).value();
+  ASSERT_TRUE(bound.model->UpdateBuffers(toy.batch()).ok());
+  EXPECT_NE(bound.model->Buffers().value(), buffers);
+  bound.model->SetBuffers(buffers);
+  EXPECT_EQ(bound.model->Evaluate(toy.batch()).value(), fresh);
+  const float two = 2;
+  for (size_t i = 0; i < 3; ++i) std::memcpy(buffers[1].bytes.data() + 4 * i, &two, 4);
+  bound.model->SetBuffers(buffers);
+  EXPECT_NE(bound.model->Evaluate(toy.batch()).value(), fresh) << "the frozen parameter is used";
 }
 
 TEST(TorchScriptTest, DropoutDependsOnTheSeedOfTheBatchOnly) {

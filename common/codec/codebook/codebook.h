@@ -50,9 +50,9 @@ struct CodebookShape {
   bool operator==(const CodebookShape&) const = default;
 };
 
-// The method that computes the numbers of a group from its values. The GPU encoder
-// (client/gpu/codebook_encode.h) has one routine per method. A codec with kHostOnly has no GPU
-// routine and cannot be used on a GPU.
+// The method that chooses the parameters of a group's codebook, such as a mean or a step size, from
+// the group's values. The GPU encoder (client/gpu/codebook_encode.h) has one routine for each
+// method except kHostOnly. A codec with kHostOnly cannot be used on a GPU.
 enum class CodebookFit {
   kHostOnly,
   kMeansBySign,    // the mean of the positive values and the mean of the negative values

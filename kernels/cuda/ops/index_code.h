@@ -1,12 +1,12 @@
-// Compresses ascending indices on the GPU with the codes of common/codec/sparse/index_code.h, byte
-// for byte. Each code has two parts. In the low part, the lowest l bits of number i begin at bit l
-// * i. In the upper part, one bit is set for each index.
+// Compresses ascending indices on the GPU. The output has the same bytes as that of the host code
+// in common/codec/sparse/index_code.h. Each code has two parts. In the low part, the lowest l bits
+// of number i begin at bit l * i. In the upper part, one bit is set for each index.
 //
 //   Elias-Fano    number i = index[i];  l = floor(log2(universe / count))
 //                 position of upper bit i: (number i >> l) + i
 //   Golomb-Rice   number i = index[i] - index[i - 1] - 1, or index[0] for i = 0
 //                 l = the smallest integer with 2^l >= 0.481 universe / count
-//                 position of upper bit i: (sum of number j >> l over j <= i) + i
+//                 position of upper bit i: (sum over j <= i of (number j >> l)) + i
 //
 // One thread computes each byte of the code from the indices that set bits in this byte, so the
 // output needs no clearing and no atomics. Thread-safe.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/array_bytes.h"
 #include "common/byte_chain.h"
 #include "common/codec/delta/ulp_delta.h"
+#include "common/status_macros.h"
 #include "common/value_hash.h"
 #include "kernels/arithmetic.h"
 #include "kernels/differ.h"
@@ -119,6 +121,21 @@ DeltaChain DeltaPublisher::DeltasSince(std::optional<Version> held) {
   if (!chain.has_value()) return {FullDelta()};
   if (chain->empty()) chain->push_back(log_->Unchanged());
   return *std::move(chain);
+}
+
+PublishedSnapshot DeltaPublisher::Save() const {
+  return {.version = version(),
+          .publish_count = publish_count_,
+          .values = CopyArray(std::as_bytes(std::span(published_)))};
+}
+
+absl::Status DeltaPublisher::Restore(const PublishedSnapshot& snapshot, size_t value_count) {
+  published_.resize(value_count);
+  RETURN_IF_ERROR(
+      FillArray("published", snapshot.values, std::as_writable_bytes(std::span(published_))));
+  publish_count_ = snapshot.publish_count;
+  Restart(snapshot.version);
+  return absl::OkStatus();
 }
 
 const std::shared_ptr<const PublishedDelta>& DeltaPublisher::FullDelta() {

@@ -20,6 +20,8 @@
 #include <optional>
 #include <span>
 
+#include "absl/status/status.h"
+#include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/float_array.h"
 #include "common/ids.h"
@@ -27,6 +29,15 @@
 #include "server/core/publish/version_log.h"
 
 namespace thinwire {
+
+// The published parameters without the log of past deltas.
+struct PublishedSnapshot {
+  Version version;
+  uint64_t publish_count = 0;
+  ByteChain values;  // floats
+
+  bool operator==(const PublishedSnapshot&) const = default;
+};
 
 class DeltaPublisher {
  public:
@@ -52,6 +63,13 @@ class DeltaPublisher {
   // Returns the deltas that bring a reader from published version HELD to version(). HELD is
   // nullopt if the reader has no parameters. The result contains at least one delta.
   DeltaChain DeltasSince(std::optional<Version> held);
+
+  // Returns a copy of the current state. The log is not part of it: after Restore(), a reader of an
+  // older version receives all published parameters, which are those that the deltas lead to.
+  PublishedSnapshot Save() const;
+  // Continues from SNAPSHOT, in place of Start(). Errors: InvalidArgument if SNAPSHOT has not
+  // VALUE_COUNT values.
+  absl::Status Restore(const PublishedSnapshot& snapshot, size_t value_count);
 
  private:
   void Restart(Version version);

@@ -55,7 +55,8 @@ class VersionLog {
   void Append(PublishedDelta delta);
 
   Version newest() const { return newest_; }
-  // Returns the smallest version that a reader can hold to receive deltas.
+  // Returns the oldest version from which deltas lead to newest(). A reader with an older version
+  // needs all values.
   Version oldest() const { return deltas_.empty() ? newest_ : deltas_.front()->base; }
   // Returns whether the log contains a chain that starts at BASE.
   bool Contains(Version base) const;

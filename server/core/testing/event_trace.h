@@ -1,6 +1,6 @@
-// EventTrace records every event of a shard with the oracle's interpretation of the event, and
-// stores no other state. Each query (the live workers, a worker's `next`, ...) reads all entries
-// from the beginning.
+// EventTrace records every event of a shard together with its meaning under the rule of
+// docs/consistency.md, as the oracle (oracle.h) decides it, and stores no other state. Each query
+// (the live workers, a worker's `next`, ...) reads all entries from the beginning.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_EVENT_TRACE_H_

@@ -40,6 +40,8 @@ class Oracle {
   Step frontier() const { return trace_.Frontier(); }
   bool open() const { return trace_.Opened(); }
   Step Next(WorkerId worker) const { return trace_.Next(worker); }
+  // Returns all events since the beginning, with their consequences.
+  const EventTrace& trace() const { return trace_; }
 
  private:
   uint32_t WorkersToOpen() const;

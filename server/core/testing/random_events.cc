@@ -1,7 +1,9 @@
 #include "server/core/testing/random_events.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <variant>
 
 #include "server/core/testing/fakes.h"
 
@@ -95,6 +97,41 @@ Step RandomEvents::DrawStep(const Shard& shard, WorkerId worker) {
   const uint64_t around = random_.Percent(50) ? next.value : shard.frontier().value;
   const uint64_t step = around + random_.Below(6);
   return Step{step < 2 ? 0 : step - 2};
+}
+
+Event Widened(Event event, size_t value_count) {
+  if (auto* seed = std::get_if<SeedEvent>(&event)) {
+    seed->payload = Fp32Payload(std::vector<float>(value_count, 100));
+  }
+  auto* push = std::get_if<PushEvent>(&event);
+  if (push == nullptr || push->examples == 0) return event;
+  const std::vector<float> drawn = Values(push->payload);
+  SeededRandom random(static_cast<uint64_t>(drawn[0]) + 1);
+  const bool dense = random.Percent(15);
+  std::vector<float> values(value_count);
+  for (float& value : values) {
+    if (dense || random.Percent(12)) value = static_cast<float>(1 + random.Below(1000));
+  }
+  values[random.Below(value_count)] = std::isfinite(drawn[1]) ? 1 : drawn[1];
+  push->payload = dense ? Fp32Payload(values) : SparsePayload(values);
+  return event;
+}
+
+Rule DrawRule(SeededRandom& random, bool sync_only) {
+  const uint32_t workers = 1 + static_cast<uint32_t>(random.Below(4));
+  const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));
+  switch (random.Below(sync_only ? 2 : 5)) {
+    case 0:
+      return Rule::Sync(workers);
+    case 1:
+      return Rule::Sync(workers, true);
+    case 2:
+      return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
+    case 3:
+      return Rule::Ssp(workers, random.Below(4), fold_every);
+    default:
+      return Rule::Async(workers, fold_every);
+  }
 }
 
 }  // namespace thinwire

@@ -7,6 +7,7 @@
 #ifndef THINWIRE_SERVER_CORE_TESTING_RANDOM_EVENTS_H_
 #define THINWIRE_SERVER_CORE_TESTING_RANDOM_EVENTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -55,6 +56,15 @@ class RandomEvents {
   std::vector<bool> absent_;         // for each worker: whether it never joined or has left
   std::vector<Event> past_;
 };
+
+// Returns EVENT with payloads of VALUE_COUNT values in place of those of two values. A seed then
+// has only values 100. A push has a random payload, which the old payload determines. Most of these
+// payloads are sparse. If the second value of the old payload is infinite, one value of the new one
+// is infinite. All other entries are positive whole numbers, so that no sum of entries is 0.
+Event Widened(Event event, size_t value_count);
+
+// Draws a rule of up to four workers and any mode. SYNC_ONLY: of mode sync.
+Rule DrawRule(SeededRandom& random, bool sync_only);
 
 }  // namespace thinwire
 

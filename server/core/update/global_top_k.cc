@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "common/array_bytes.h"
 #include "kernels/finite.h"
 #include "kernels/sparse.h"
 #include "kernels/top_k.h"
@@ -59,6 +60,19 @@ void GlobalTopK::ForEachBlock(BlockFunction block) const {
     }
     block(first, values);
   }
+}
+
+ByteChain GlobalTopK::Save() const {
+  if (keeper_ == UnselectedOwner::kWorkers) return ByteChain();
+  return CopyArray(std::as_bytes(std::span(remainder_)));
+}
+
+absl::Status GlobalTopK::Restore(const ByteChain& remainder) {
+  indices_.clear();
+  values_.clear();
+  const std::span<float> values =
+      keeper_ == UnselectedOwner::kWorkers ? std::span<float>() : std::span(remainder_);
+  return FillArray("remainder", remainder, std::as_writable_bytes(values));
 }
 
 }  // namespace thinwire

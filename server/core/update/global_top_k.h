@@ -25,6 +25,8 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/float_array.h"
 #include "common/spec/sparse_update_spec.h"
@@ -34,7 +36,7 @@ namespace thinwire {
 
 class GlobalTopK {
  public:
-  // MEMORY allocates the remainder and must outlive this object.
+  // MEMORY allocates the remainder array (see above) and must outlive this object.
   explicit GlobalTopK(size_t value_count, UnselectedOwner keeper = UnselectedOwner::kServer,
                       std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : keeper_(keeper), remainder_(value_count, memory) {}
@@ -55,6 +57,12 @@ class GlobalTopK {
   // The unselected values, to which the next Select() adds its gradient; zeros if unselected values
   // return to the workers.
   std::span<const float> remainder() const { return remainder_; }
+
+  // Returns a copy of the remainder, or an empty chain if unselected values return to the workers.
+  ByteChain Save() const;
+  // Sets the remainder to REMAINDER, which Save() returned, and clears the last selection. Errors:
+  // InvalidArgument if REMAINDER has the wrong size.
+  absl::Status Restore(const ByteChain& remainder);
 
  private:
   const UnselectedOwner keeper_;

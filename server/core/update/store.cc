@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/array_bytes.h"
+#include "common/status_macros.h"
+
 namespace thinwire {
 
 Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
@@ -50,6 +54,33 @@ void Store::Apply(Accumulator& accumulator) {
   saturated_updates_ += saturated_ ? 1 : 0;
   examples_ += accumulator.examples();
   accumulator.Clear();
+}
+
+StoreSnapshot Store::Save() {
+  lent_ = true;
+  return {.version = version_,
+          .saturated = saturated_,
+          .saturated_updates = saturated_updates_,
+          .examples = examples_,
+          .masters = ByteChain(std::as_bytes(masters_), buffer_),
+          .updater = updater_.Save()};
+}
+
+absl::Status Store::Restore(const StoreSnapshot& snapshot) {
+  const uint64_t least = snapshot.saturated ? 1 : 0;
+  if (snapshot.saturated_updates < least || snapshot.saturated_updates > snapshot.version.value) {
+    return absl::InvalidArgumentError(absl::StrCat("saturated_updates: out of range (expected ",
+                                                   least, " to ", snapshot.version.value, ", got ",
+                                                   snapshot.saturated_updates, ")"));
+  }
+  RETURN_IF_ERROR(FillArray("masters", snapshot.masters, std::as_writable_bytes(masters_)));
+  RETURN_IF_ERROR(updater_.Restore(snapshot.updater));
+  seeded_ = true;
+  version_ = snapshot.version;
+  saturated_ = snapshot.saturated;
+  saturated_updates_ = snapshot.saturated_updates;
+  examples_ = snapshot.examples;
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire

@@ -15,6 +15,7 @@
 #include <memory_resource>
 #include <span>
 
+#include "absl/status/status.h"
 #include "common/buffer_pool.h"
 #include "common/byte_chain.h"
 #include "common/codec/payload.h"
@@ -25,6 +26,18 @@
 #include "server/core/update/updater.h"
 
 namespace thinwire {
+
+// The state of a seeded Store between two updates.
+struct StoreSnapshot {
+  Version version;
+  bool saturated = false;
+  uint64_t saturated_updates = 0;
+  uint64_t examples = 0;  // number of examples in all updates
+  ByteChain masters;      // floats
+  UpdaterSnapshot updater;
+
+  bool operator==(const StoreSnapshot&) const = default;
+};
 
 class Store {
  public:
@@ -54,6 +67,13 @@ class Store {
   ByteChain Payload();
   // Returns the indices that the last update selected, in the form of Updater::selected_list().
   const ByteChain& selected_list() const { return updater_.selected_list(); }
+
+  // Returns the current state. The snapshot shares the memory of the masters like Payload(); all
+  // other arrays are copies. REQUIRES: seeded().
+  StoreSnapshot Save();
+  // Continues from SNAPSHOT. Errors: InvalidArgument if SNAPSHOT does not fit the arguments of the
+  // constructor; the store must not be used then. REQUIRES: !seeded().
+  absl::Status Restore(const StoreSnapshot& snapshot);
 
  private:
   // Replaces the buffer of the masters by another one, whose content is undefined.

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
+#include "common/array_bytes.h"
 #include "common/codec/codec.h"
 #include "common/codec/sparse/index_list.h"
 #include "common/codec/sparse/sparse_payload.h"
+#include "common/status_macros.h"
 #include "server/core/optimizer/sparse_update.h"
 
 namespace thinwire {
@@ -94,6 +97,38 @@ void Updater::CollectEntries(const Accumulator& accumulator) {
   });
   indices_.resize(sums_.size());
   std::iota(indices_.begin(), indices_.end(), 0u);
+}
+
+UpdaterSnapshot Updater::Save() const {
+  UpdaterSnapshot snapshot;
+  for (const FloatArray& slot : slots_) {
+    snapshot.slots.push_back(CopyArray(std::as_bytes(std::span(slot))));
+  }
+  snapshot.last = CopyArray(std::as_bytes(std::span(last_)));
+  if (selection_.has_value()) snapshot.remainder = selection_->Save();
+  snapshot.selected_list = selected_list_;
+  return snapshot;
+}
+
+absl::Status Updater::Restore(const UpdaterSnapshot& snapshot) {
+  if (snapshot.slots.size() != slots_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("slots: wrong number (expected ", slots_.size(),
+                                                   ", got ", snapshot.slots.size(), ")"));
+  }
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    RETURN_IF_ERROR(FillArray(absl::StrCat("slot_", i), snapshot.slots[i],
+                              std::as_writable_bytes(std::span(slots_[i]))));
+  }
+  RETURN_IF_ERROR(FillArray("last", snapshot.last, std::as_writable_bytes(std::span(last_))));
+  if (selection_.has_value()) {
+    RETURN_IF_ERROR(selection_->Restore(snapshot.remainder));
+  } else {
+    RETURN_IF_ERROR(FillArray("remainder", snapshot.remainder, {}));
+  }
+  if (selected_list_.empty()) return FillArray("selected_list", snapshot.selected_list, {});
+  RETURN_IF_ERROR(DecodeIndexList(snapshot.selected_list, selection_->remainder().size()).status());
+  selected_list_ = snapshot.selected_list;
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/byte_chain.h"
 #include "common/float_array.h"
 #include "common/spec/sparse_update_spec.h"
@@ -26,6 +27,16 @@
 #include "server/core/update/global_top_k.h"
 
 namespace thinwire {
+
+// The state of an Updater between two updates. Arrays that the job does not use are empty.
+struct UpdaterSnapshot {
+  std::vector<ByteChain> slots;  // floats
+  ByteChain last;                // LazyArrays::last: uint32_t
+  ByteChain remainder;           // the remainder of gTop-k at the server: floats
+  ByteChain selected_list;       // see Updater::selected_list()
+
+  bool operator==(const UpdaterSnapshot&) const = default;
+};
 
 class Updater {
  public:
@@ -49,6 +60,11 @@ class Updater {
   // values return to the workers. Before the first update, the list contains no index. Returns an
   // empty chain in jobs whose unselected values stay at the server.
   const ByteChain& selected_list() const { return selected_list_; }
+
+  UpdaterSnapshot Save() const;
+  // Continues from SNAPSHOT. Errors: InvalidArgument if SNAPSHOT does not fit the arguments of the
+  // constructor; the updater must not be used then. REQUIRES: Apply() was not called.
+  absl::Status Restore(const UpdaterSnapshot& snapshot);
 
  private:
   bool ApplyEverywhere(const Update& update, const Accumulator& accumulator,

@@ -1,0 +1,306 @@
+#include "cli/checkpoint_command.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/atomic_file.h"
+#include "common/partition.h"
+#include "common/safetensors.h"
+#include "common/status_macros.h"
+#include "proto/checkpoint.pb.h"
+#include "server/durable/checkpoint.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kServerPrefix[] = "server-";
+
+std::string ServerFolder(const std::string& dir, uint32_t server) {
+  return absl::StrCat(dir, "/", kServerPrefix, server);
+}
+
+// Returns the numbers of the servers with a folder in DIR, in ascending order. Errors: NotFound if
+// there is none.
+absl::StatusOr<std::vector<uint32_t>> ServersOf(Files& files, const std::string& dir) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(dir));
+  std::vector<uint32_t> servers;
+  for (const std::string& name : names) {
+    uint32_t server = 0;
+    const size_t digits = std::min(name.size(), sizeof(kServerPrefix) - 1);
+    if (!absl::SimpleAtoi(name.substr(digits), &server)) continue;
+    if (name == absl::StrCat(kServerPrefix, server)) servers.push_back(server);
+  }
+  std::ranges::sort(servers);
+  if (servers.empty()) {
+    return absl::NotFoundError(absl::StrCat(dir, ": no state directory (expected server-0)"));
+  }
+  return servers;
+}
+
+ExitCode Report(const absl::Status& status, std::ostream& err) {
+  if (!status.ok()) err << status.message() << std::endl;
+  return ExitCodeOf(status);
+}
+
+// Calls SHOW(folder) with the folder of each server in DIR. Reports all errors, and returns the exit
+// code of the last one.
+template <typename Show>
+ExitCode ForEachServer(Files& files, const std::string& dir, std::ostream& err, const Show& show) {
+  const absl::StatusOr<std::vector<uint32_t>> servers = ServersOf(files, dir);
+  if (!servers.ok()) return Report(servers.status(), err);
+  ExitCode code = ExitCode::kOk;
+  for (const uint32_t server : *servers) {
+    const absl::Status status = show(ServerFolder(dir, server));
+    if (!status.ok()) code = Report(status, err);
+  }
+  return code;
+}
+
+// The smallest and the largest of some numbers.
+struct Range {
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  uint64_t most = 0;
+
+  void Add(uint64_t number) {
+    least = std::min(least, number);
+    most = std::max(most, number);
+  }
+  std::string Text() const {
+    if (least > most) return "-";
+    return least == most ? absl::StrCat(least) : absl::StrCat(least, "-", most);
+  }
+};
+
+constexpr char kTableHead[] =
+    "server  checkpoint                       shards  versions     steps        bytes         "
+    "healthy  newest\n";
+
+std::string TableLine(const CheckpointManifest& manifest, const std::string& name, bool newest) {
+  Range versions, steps;
+  uint64_t bytes = 0;
+  for (const CheckpointManifest::Shard& shard : manifest.shards()) {
+    versions.Add(shard.version());
+    steps.Add(shard.frontier());
+    bytes += shard.file_bytes();
+  }
+  return absl::StrFormat("%-6u  %-31s  %-6d  %-11s  %-11s  %-12u  %-7s  %s\n", manifest.server(),
+                         name, manifest.shards_size(), versions.Text(), steps.Text(), bytes,
+                         manifest.healthy() ? "yes" : "no", newest ? "yes" : "no");
+}
+
+absl::Status PrintTable(Files& files, const std::string& folder, std::ostream& out) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
+  const absl::StatusOr<std::string> newest = NewestCheckpoint(files, folder);
+  absl::Status status = newest.status();
+  for (const std::string& name : names) {
+    const auto manifest = ReadManifest(files, folder, name);
+    if (!manifest.ok()) {
+      status = manifest.status();
+      continue;
+    }
+    out << TableLine(*manifest, name, newest.ok() && *newest == name);
+  }
+  out << std::flush;
+  return status;
+}
+
+std::string ShardLine(const CheckpointManifest::Shard& shard) {
+  std::string line =
+      absl::StrCat("shard ", shard.shard(), ": ", shard.values(), " values, version ",
+                   shard.version(), ", step ", shard.frontier());
+  if (shard.has_published()) {
+    absl::StrAppend(&line, ", published version ", shard.published().version());
+  }
+  if (shard.saturated()) absl::StrAppend(&line, ", saturated");
+  return line + "\n";
+}
+
+// Returns one line per worker: its process and the steps that it must push next to the shards.
+std::string WorkerLines(const CheckpointManifest& manifest) {
+  std::map<uint32_t, Range> next;
+  for (const CheckpointManifest::Shard& shard : manifest.shards()) {
+    for (int i = 0; i < shard.workers_size(); ++i) {
+      if (shard.workers(i).incarnation() != 0) next[i].Add(shard.workers(i).next());
+    }
+  }
+  std::string lines;
+  for (const CheckpointManifest::Member& member : manifest.members()) {
+    absl::StrAppend(&lines, "worker ", member.worker(), ": process ", member.incarnation(),
+                    member.left() ? ", left" : "", ", next step ", next[member.worker()].Text(),
+                    "\n");
+  }
+  return lines;
+}
+
+absl::Status Inspect(Files& files, const std::string& folder, std::ostream& out) {
+  ASSIGN_OR_RETURN(const std::string name, NewestCheckpoint(files, folder));
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(files, folder, name));
+  out << absl::StrFormat("%s/%s: server %u of job %s, run %016x, generation %u, %s\n", folder, name,
+                         manifest.server(), manifest.join().job(), manifest.run(),
+                         manifest.generation(), manifest.healthy() ? "healthy" : "not healthy");
+  for (const Tensor& tensor : manifest.join().tensors()) {
+    out << absl::StrCat("tensor ", tensor.name(), " [", absl::StrJoin(tensor.shape(), ", "), "]\n");
+  }
+  for (const CheckpointManifest::Shard& shard : manifest.shards()) out << ShardLine(shard);
+  out << WorkerLines(manifest) << std::flush;
+  return absl::OkStatus();
+}
+
+absl::Status Verify(Files& files, const std::string& folder, std::ostream& out, std::ostream& err) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
+  absl::Status status = NewestCheckpoint(files, folder).status();
+  for (const std::string& name : names) {
+    const absl::StatusOr<Checkpoint> checkpoint = ReadNamedCheckpoint(files, folder, name);
+    if (checkpoint.ok()) {
+      out << absl::StrCat(folder, "/", name, ": ok (", checkpoint->shards.size(), " shards)")
+          << std::endl;
+    } else if (status.ok()) {
+      status = checkpoint.status();
+    } else if (status != checkpoint.status()) {
+      Report(checkpoint.status(), err);
+    }
+  }
+  return status;
+}
+
+absl::StatusOr<Partition> PartitionOf(const JoinRequest& join, const std::string& folder) {
+  std::vector<TensorShape> tensors;
+  for (const Tensor& tensor : join.tensors()) {
+    tensors.push_back({tensor.name(), {tensor.shape().begin(), tensor.shape().end()}});
+  }
+  absl::StatusOr<Partition> partition =
+      Partition::Make(std::move(tensors), join.shard_size(), join.servers());
+  if (!partition.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(folder, ": ", std::string(partition.status().message())));
+  }
+  return partition;
+}
+
+// The whole model, assembled from the shards of all servers.
+struct Model {
+  std::vector<TensorShape> shapes;
+  std::vector<std::vector<std::byte>> tensors;  // fp32
+  Range versions;
+};
+
+// Copies the masters of the checkpoint of one server to MODEL. Errors: DataLoss if the checkpoint has
+// not exactly the shards of the server.
+absl::Status AddServer(const Checkpoint& checkpoint, const Partition& partition, ServerId server,
+                       const std::string& folder, Model& model) {
+  const std::vector<ShardId> expected = partition.ShardsOf(server);
+  const auto& shards = checkpoint.shards;
+  if (!std::ranges::equal(shards, expected, {}, &SavedShard::shard)) {
+    return absl::DataLossError(absl::StrCat(folder, ": other shards than the job's (expected ",
+                                            expected.size(), " shards, got ", shards.size(), ")"));
+  }
+  for (const SavedShard& saved : shards) {
+    const ByteChain& masters = saved.state.store.masters;
+    const uint64_t bytes = partition.value_count(saved.shard) * sizeof(float);
+    if (masters.size() != bytes) {
+      return absl::DataLossError(absl::StrCat(folder, ": shard ", saved.shard.value,
+                                              ": wrong size (expected ", bytes, " bytes, got ",
+                                              masters.size(), ")"));
+    }
+    size_t at = 0;
+    for (const Segment& segment : partition.segments(saved.shard)) {
+      const size_t length = segment.count * sizeof(float);
+      const auto tensor = std::span(model.tensors[segment.tensor]);
+      masters.Sub(at, length).CopyTo(tensor.subspan(segment.offset * sizeof(float), length));
+      at += length;
+    }
+    model.versions.Add(saved.state.store.version.value);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Model> ReadModel(Files& files, const std::string& dir) {
+  const std::string first_folder = ServerFolder(dir, 0);
+  ASSIGN_OR_RETURN(const std::string first_name, NewestCheckpoint(files, first_folder));
+  ASSIGN_OR_RETURN(const CheckpointManifest first, ReadManifest(files, first_folder, first_name));
+  ASSIGN_OR_RETURN(const Partition partition, PartitionOf(first.join(), first_folder));
+  Model model = {.shapes = partition.tensors()};
+  for (const TensorShape& shape : model.shapes) {
+    model.tensors.emplace_back(shape.value_count() * sizeof(float));
+  }
+  for (uint32_t server = 0; server < partition.server_count(); ++server) {
+    const std::string folder = ServerFolder(dir, server);
+    ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(files, folder));
+    if (checkpoint.run.run.value != first.run() || checkpoint.server != ServerId{server}) {
+      return absl::DataLossError(absl::StrFormat(
+          "%s: another server's checkpoint (expected server %u of run %016x, got "
+          "server %u of run %016x)",
+          folder, server, first.run(), checkpoint.server.value, checkpoint.run.run.value));
+    }
+    RETURN_IF_ERROR(AddServer(checkpoint, partition, ServerId{server}, folder, model));
+  }
+  return model;
+}
+
+absl::Status WriteModel(const Model& model, const std::string& file) {
+  std::vector<SafetensorsTensor> tensors;
+  for (size_t i = 0; i < model.shapes.size(); ++i) {
+    tensors.push_back(
+        {model.shapes[i].name, "F32", model.shapes[i].shape, model.tensors[i].size()});
+  }
+  const std::string header = SafetensorsHeader(tensors, {{"format", "pt"}});
+  AtomicFile output(file);
+  output.Write(std::as_bytes(std::span(header)));
+  for (const std::vector<std::byte>& tensor : model.tensors) output.Write(tensor);
+  return output.Commit();
+}
+
+}  // namespace
+
+ExitCode PrintCheckpoints(Files& files, const std::string& dir, std::ostream& out,
+                          std::ostream& err) {
+  bool first = true;
+  return ForEachServer(files, dir, err, [&](const std::string& folder) {
+    if (std::exchange(first, false)) out << kTableHead;
+    return PrintTable(files, folder, out);
+  });
+}
+
+ExitCode InspectCheckpoints(Files& files, const std::string& dir, std::ostream& out,
+                            std::ostream& err) {
+  return ForEachServer(files, dir, err,
+                       [&](const std::string& folder) { return Inspect(files, folder, out); });
+}
+
+ExitCode VerifyCheckpoints(Files& files, const std::string& dir, std::ostream& out,
+                           std::ostream& err) {
+  return ForEachServer(files, dir, err,
+                       [&](const std::string& folder) { return Verify(files, folder, out, err); });
+}
+
+ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::string& file,
+                          std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<Model> model = ReadModel(files, dir);
+  if (!model.ok()) return Report(model.status(), err);
+  if (model->versions.least != model->versions.most) {
+    err << "warning: the shards have different versions (" << model->versions.Text()
+        << "), so the parameters are not those of one step" << std::endl;
+  }
+  if (const absl::Status status = WriteModel(*model, file); !status.ok()) {
+    return Report(status, err);
+  }
+  out << file << ": " << model->tensors.size() << " tensors, version " << model->versions.Text()
+      << std::endl;
+  return ExitCode::kOk;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,38 @@
+// `thinwire checkpoint`: shows, checks and exports the checkpoints of a state directory.
+//
+//   DIR/server-0   DIR/server-1   ...   one folder per server (server/durable/checkpoint.h)
+//
+// All functions print results to the stream `out` and errors, one sentence each, to `err`. They
+// return kConfig if a file is missing or damaged.
+#ifndef THINWIRE_CLI_CHECKPOINT_COMMAND_H_
+#define THINWIRE_CLI_CHECKPOINT_COMMAND_H_
+
+#include <ostream>
+#include <string>
+
+#include "common/exit_code.h"
+#include "server/durable/files.h"
+
+namespace thinwire {
+
+// Prints a table with one line per checkpoint.
+ExitCode PrintCheckpoints(Files& files, const std::string& dir, std::ostream& out,
+                          std::ostream& err);
+
+// Prints the job, its tensors, shards and workers, as the newest checkpoint of each server has them.
+ExitCode InspectCheckpoints(Files& files, const std::string& dir, std::ostream& out,
+                            std::ostream& err);
+
+// Reads and checks every file of every checkpoint. Prints one line per good checkpoint.
+ExitCode VerifyCheckpoints(Files& files, const std::string& dir, std::ostream& out,
+                           std::ostream& err);
+
+// Writes the parameters of the newest checkpoints of all servers to the safetensors file FILE, one
+// tensor of the model after the other. Prints a warning to `err` if the shards have different
+// versions.
+ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::string& file,
+                          std::ostream& out, std::ostream& err);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLI_CHECKPOINT_COMMAND_H_

@@ -1,0 +1,132 @@
+#include "client/transport/read_masters.h"
+
+#include <cstring>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/transport/backoff.h"
+#include "client/transport/join_leave.h"
+#include "common/status_macros.h"
+
+namespace thinwire::client {
+namespace {
+
+// The slowest transfer that is not an error.
+constexpr double kLeastBytesPerSecond = 1e6;
+
+using Chunks = std::vector<MastersChunk>;
+
+// Calls SERVER once and blocks until the reply arrives or STOP is set.
+absl::StatusOr<Chunks> Call(Transport& transport, const std::shared_ptr<StopSignal>& stop,
+                            ServerId server, absl::Duration timeout) {
+  // The transport may set the answer after this function has returned, if the wait was stopped.
+  const auto answer = std::make_shared<std::optional<absl::StatusOr<Chunks>>>();
+  transport.Masters(server, timeout, [stop, answer](absl::StatusOr<Chunks> reply) {
+    stop->Update([&] { *answer = std::move(reply); });
+  });
+  const bool answered =
+      stop->WaitUntil([&] { return answer->has_value(); }, absl::InfiniteDuration());
+  if (!answered) return absl::CancelledError("stopped while reading the parameters");
+  return std::move(**answer);
+}
+
+// Calls SERVER until it replies, an error is final, or PATIENCE has passed.
+absl::StatusOr<Chunks> CallAgain(Transport& transport, Clock& clock,
+                                 const std::shared_ptr<StopSignal>& stop, absl::Duration patience,
+                                 ServerId server, absl::Duration timeout) {
+  const absl::Time end = clock.Now() + patience;
+  Backoff backoff(WorkerId{0}, server);
+  while (true) {
+    absl::StatusOr<Chunks> chunks = Call(transport, stop, server, timeout);
+    if (chunks.ok()) return chunks;
+    const absl::Status status = WithServerName(transport, server, chunks.status());
+    const absl::Duration pause = backoff.Next();
+    if (!IsRetryable(status) || stop->is_set() || clock.Now() + pause >= end) return status;
+    stop->Wait(pause);
+  }
+}
+
+}  // namespace
+
+MastersAssembly::MastersAssembly(const Partition& partition)
+    : partition_(partition), arrived_(partition.tensors().size()) {
+  for (uint32_t i = 0; i < partition.tensors().size(); ++i) {
+    numbers_[partition.tensors()[i].name] = i;
+    tensors_.emplace_back(partition.tensors()[i].value_count());
+  }
+}
+
+absl::Status MastersAssembly::Add(const MastersChunk& chunk) {
+  const std::string place = absl::StrCat("masters of ", chunk.tensor());
+  const auto number = numbers_.find(chunk.tensor());
+  if (number == numbers_.end()) {
+    return absl::DataLossError(absl::StrCat(place, ": the model has no such tensor"));
+  }
+  if (chunk.values().size() % sizeof(float) != 0) {
+    return absl::DataLossError(absl::StrCat(place, ": wrong length at value ", chunk.offset(),
+                                            " (expected a multiple of 4 bytes, got ",
+                                            chunk.values().size(), ")"));
+  }
+  std::vector<float>& values = tensors_[number->second];
+  const uint64_t begin = chunk.offset();
+  const uint64_t count = chunk.values().size() / sizeof(float);
+  if (count == 0) return absl::OkStatus();
+  if (begin > values.size() || count > values.size() - begin) {
+    return absl::DataLossError(absl::StrCat(place, ": value out of range (expected ", values.size(),
+                                            " values, got ", count, " from value ", begin, ")"));
+  }
+  std::map<uint64_t, uint64_t>& arrived = arrived_[number->second];
+  const auto next = arrived.lower_bound(begin);
+  if (next != arrived.end() && next->first < begin + count) {
+    return absl::DataLossError(absl::StrCat(place, ": value ", next->first, " arrived twice"));
+  }
+  if (next != arrived.begin() && std::prev(next)->second > begin) {
+    return absl::DataLossError(absl::StrCat(place, ": value ", begin, " arrived twice"));
+  }
+  arrived[begin] = begin + count;
+  std::memcpy(values.data() + begin, chunk.values().data(), chunk.values().size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> MastersAssembly::Finish() {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    uint64_t next = 0;
+    for (const auto& [begin, end] : arrived_[i]) {
+      if (begin != next) break;
+      next = end;
+    }
+    if (next == tensors_[i].size()) continue;
+    return absl::DataLossError(absl::StrCat("masters of ", partition_.tensors()[i].name, ": value ",
+                                            next, " is missing (expected ", tensors_[i].size(),
+                                            " values)"));
+  }
+  return std::move(tensors_);
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> ReadMasters(Transport& transport, Clock& clock,
+                                                            const std::shared_ptr<StopSignal>& stop,
+                                                            absl::Duration patience,
+                                                            const Partition& partition) {
+  MastersAssembly assembly(partition);
+  for (uint32_t s = 0; s < partition.server_count(); ++s) {
+    uint64_t value_count = 0;
+    for (const ShardId shard : partition.ShardsOf(ServerId{s})) {
+      value_count += partition.value_count(shard);
+    }
+    if (value_count == 0) continue;
+    const absl::Duration timeout =
+        patience +
+        absl::Seconds(static_cast<double>(value_count * sizeof(float)) / kLeastBytesPerSecond);
+    ASSIGN_OR_RETURN(const Chunks chunks,
+                     CallAgain(transport, clock, stop, patience, ServerId{s}, timeout));
+    for (const MastersChunk& chunk : chunks) {
+      const absl::Status added = assembly.Add(chunk);
+      if (!added.ok()) return WithServerName(transport, ServerId{s}, added);
+    }
+  }
+  return assembly.Finish();
+}
+
+}  // namespace thinwire::client

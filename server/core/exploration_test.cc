@@ -1,0 +1,84 @@
+// Explores all states of small clusters (testing/exploration.h). The sizes of the explorations keep
+// the test below 20 seconds on an idle machine.
+#include "server/core/testing/exploration.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+namespace thinwire {
+namespace {
+
+// The cluster begins without workers, and trains one step.
+ExplorationOptions Starting(const Rule& rule, const FaultBudget& faults) {
+  return {.rule = rule, .step_count = 1, .faults = faults};
+}
+
+// The cluster begins with workers that compute step 0, and trains two steps.
+ExplorationOptions Training(const Rule& rule, const FaultBudget& faults) {
+  return {.rule = rule, .step_count = 2, .faults = faults, .joined = true};
+}
+
+// Explores a cluster and expects at least LEAST_STATES states.
+void Explore(const ExplorationOptions& options, size_t least_states) {
+  Exploration exploration(options);
+  EXPECT_EQ(exploration.Run(), "");
+  std::cout << exploration.state_count() << " states, " << exploration.edge_count() << " actions, "
+            << exploration.final_count()
+            << " final states; of a shard: " << exploration.shard_states().state_count()
+            << " states, " << exploration.shard_states().transition_count() << " transitions"
+            << std::endl;
+  EXPECT_GE(exploration.state_count(), least_states);
+  EXPECT_GT(exploration.final_count(), 0);
+}
+
+TEST(ExplorationTest, SyncSurvivesACrashDuringTheStart) {
+  Explore(Starting(Rule::Sync(3), {.crashes = 1}), 170000);
+}
+
+TEST(ExplorationTest, SyncSurvivesACrashAndARepeatedMessage) {
+  Explore(Training(Rule::Sync(3), {.crashes = 1, .repeats = 1}), 200000);
+}
+
+TEST(ExplorationTest, SyncSurvivesALostReplyAndAnExpiredLease) {
+  Explore(Training(Rule::Sync(3), {.losses = 1, .expiries = 1}), 95000);
+}
+
+TEST(ExplorationTest, OrderedSyncSurvivesACrash) {
+  Explore(Training(Rule::Sync(3, /*ordered_fold=*/true), {.crashes = 1}), 50000);
+}
+
+TEST(ExplorationTest, BackupSurvivesACrashDuringTheStart) {
+  Explore(Starting(Rule::Backup(3, 1), {.crashes = 1}), 165000);
+}
+
+TEST(ExplorationTest, BackupSurvivesACrash) {
+  Explore(Training(Rule::Backup(3, 1), {.crashes = 1}), 250000);
+}
+
+TEST(ExplorationTest, BackupSurvivesALostReplyAndARepeatedMessage) {
+  Explore(Training(Rule::Backup(3, 1), {.losses = 1, .repeats = 1}), 200000);
+}
+
+TEST(ExplorationTest, BackupSurvivesAnExpiredLease) {
+  Explore(Training(Rule::Backup(3, 1), {.expiries = 1}), 55000);
+}
+
+TEST(ExplorationTest, SspSurvivesACrashDuringTheStart) {
+  Explore(Starting(Rule::Ssp(3, 1), {.crashes = 1}), 135000);
+}
+
+TEST(ExplorationTest, SspSurvivesACrash) {
+  Explore(Training(Rule::Ssp(3, 1), {.crashes = 1}), 90000);
+}
+
+TEST(ExplorationTest, SspSurvivesALostReplyAndAnExpiredLease) {
+  Explore(Training(Rule::Ssp(3, 1), {.losses = 1, .expiries = 1}), 135000);
+}
+
+TEST(ExplorationTest, AsyncSurvivesACrashAndARepeatedMessage) {
+  Explore(Training(Rule::Async(3), {.crashes = 1, .repeats = 1}), 240000);
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,160 @@
+// Exploration visits every state that a small cluster can reach: two shards, three workers and a few
+// steps, with every order of deliveries and every placement of a bounded number of faults:
+//
+//   crash    a worker process ends; later a new process of the worker may join
+//   loss     a message arrives, but the verdict and the answers that it causes are lost
+//   repeat   an earlier push of a worker arrives again, also one of a dead process
+//   expiry   the lease of a living process runs out at one shard
+//
+// Each process behaves as docs/consistency.md requires of a client. The shards are real
+// (shard_states.h). Besides the checks of ShardStates, an exploration checks that
+//
+//   - every verdict is true: an accepted push is in the shard, a late push is not
+//   - no process is fenced unless a newer one exists, and no push is stale, early or refused
+//   - from every state, the cluster can finish without another fault and without a new process
+//
+// A violation is reported with the actions that lead to it. Not thread-safe.
+#ifndef THINWIRE_SERVER_CORE_TESTING_EXPLORATION_H_
+#define THINWIRE_SERVER_CORE_TESTING_EXPLORATION_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/spec/rule.h"
+#include "server/core/effects.h"
+#include "server/core/testing/shard_states.h"
+
+namespace thinwire {
+
+inline constexpr uint32_t kExploredShards = 2;
+inline constexpr uint32_t kExploredWorkers = 3;
+
+// The largest number of faults of each kind in one path.
+struct FaultBudget {
+  uint8_t crashes = 0;
+  uint8_t losses = 0;
+  uint8_t repeats = 0;
+  uint8_t expiries = 0;
+};
+
+struct ExplorationOptions {
+  Rule rule;  // of kExploredWorkers workers
+  uint8_t step_count = 2;
+  FaultBudget faults;
+  // If true, all workers have joined and have the parameters of step 0 at the start.
+  bool joined = false;
+};
+
+class Exploration {
+ public:
+  explicit Exploration(const ExplorationOptions& options);
+
+  // Visits all states. Returns the first violation, or an empty string.
+  std::string Run();
+
+  size_t state_count() const { return states_.size(); }
+  size_t edge_count() const { return edge_count_; }
+  // Returns the number of states in which the cluster has finished.
+  size_t final_count() const { return final_count_; }
+  const ShardStates& shard_states() const { return shards_; }
+
+ private:
+  enum class Phase : uint8_t { kJoining, kReading, kPushing, kLeaving, kOver, kDown };
+
+  // A message of a worker that may arrive once more.
+  struct OldMessage {
+    uint32_t gradients;
+    uint8_t kind;  // 0: none, 1: a push, 2: a read
+    uint8_t incarnation;
+    uint8_t step;
+    uint8_t late_examples;
+  };
+  // The structs below have no padding, so that the bytes of a Cluster identify it.
+  struct PerShard {
+    uint32_t residual;  // the gradients in the residual
+    uint32_t push;      // the gradients of the push that lacks a verdict
+    OldMessage old;
+    uint8_t pushing;    // whether a push lacks a verdict
+    uint8_t push_late;  // the late examples of that push
+    uint8_t late_examples;
+    uint8_t answered;  // 1 + the largest step for which parameters arrived; 0: none
+  };
+  struct Process {
+    std::array<PerShard, kExploredShards> shards;
+    Phase phase;
+    uint8_t incarnation;
+    uint8_t joined;  // a bit for each joined shard
+    uint8_t step;
+    uint8_t late;
+    uint8_t jump;
+    // The largest values in the answers to Joins.
+    uint8_t join_next;
+    uint8_t join_open;  // whether a shard was open; then join_next includes the step ahead
+  };
+  struct Cluster {
+    std::array<uint32_t, kExploredShards> shards;  // states of ShardStates
+    std::array<Process, kExploredWorkers> processes;
+    FaultBudget left;
+
+    bool operator==(const Cluster& other) const;
+  };
+  struct ClusterHash {
+    size_t operator()(const Cluster& cluster) const;
+  };
+
+  struct Action {
+    enum class Kind : uint8_t {
+      kDeliver,
+      kLose,
+      kRepeat,
+      kExpire,
+      kReturn,
+      kOpen,
+      kCrash,
+      kRestart
+    };
+    Kind kind = Kind::kDeliver;
+    uint8_t worker = 0;
+    uint8_t shard = 0;
+  };
+
+  Cluster Start();
+  // Returns the actions that are possible in CLUSTER.
+  std::vector<Action> ActionsIn(const Cluster& cluster) const;
+  // Returns whether ACTION is neither a fault nor the start of a process.
+  static bool IsProgress(const Cluster& cluster, const Action& action);
+  Cluster After(Cluster cluster, const Action& action);
+  // Returns the next message of PROCESS for SHARD. `kind` is kOpen if there is none.
+  ExploredEvent MessageOf(const Process& process, uint8_t worker, uint32_t shard) const;
+  ExploredEvent OldMessageOf(const Process& process, uint8_t worker, uint32_t shard) const;
+  void ApplyEvent(Cluster& cluster, uint32_t shard, const ExploredEvent& event, bool lost);
+  void ReceiveVerdict(const Cluster& cluster, Process& process, uint32_t shard,
+                      const Judgement& judgement);
+  void ReceiveJoin(Process& process, const JoinAnswer& answer);
+  // Lets PROCESS compute and begin steps until it waits for a message.
+  void Continue(Process& process, uint8_t worker) const;
+  void Crash(Process& process, uint8_t worker) const;
+  static bool IsFinal(const Cluster& cluster);
+  uint32_t Visit(const Cluster& cluster, uint32_t from, const Action& action);
+  std::string DescribePath(uint32_t state) const;
+  // Returns a state from which the cluster cannot finish, or states_.size() if there is none.
+  uint32_t FindStuck() const;
+
+  const ExplorationOptions options_;
+  ShardStates shards_;
+  std::vector<Cluster> states_;
+  std::vector<std::pair<uint32_t, Action>> reached_by_;  // for each state: a way to reach it
+  std::unordered_map<Cluster, uint32_t, ClusterHash> numbers_;
+  std::vector<std::pair<uint32_t, uint32_t>> progress_;  // (to, from) of actions without fault
+  size_t edge_count_ = 0;
+  size_t final_count_ = 0;
+  std::string violation_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_CORE_TESTING_EXPLORATION_H_

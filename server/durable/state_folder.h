@@ -1,0 +1,30 @@
+// StateFolder is the folder in which one server of a job keeps its state: DIR/server-N, where DIR
+// is the value of --state_dir. A lock prevents that two processes use it at the same time.
+#ifndef THINWIRE_SERVER_DURABLE_STATE_FOLDER_H_
+#define THINWIRE_SERVER_DURABLE_STATE_FOLDER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "server/durable/files.h"
+
+namespace thinwire {
+
+// Returns the path of a server's folder in the state directory ROOT.
+std::string StateFolderPath(const std::string& root, ServerId server);
+
+struct StateFolder {
+  std::string path;
+  std::unique_ptr<FileLock> lock;  // held as long as this object exists
+};
+
+// Creates ROOT and the server's folder if they do not exist, and locks the folder. FILES must
+// outlive the result. Errors: Unavailable if another process uses the folder; errors of the file
+// system.
+absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& root, ServerId server);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_DURABLE_STATE_FOLDER_H_

@@ -1,0 +1,332 @@
+// Tests a server that is killed and started again with its state on disk.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/clock.h"
+#include "common/codec/codec.h"
+#include "common/partition.h"
+#include "gtest/gtest.h"
+#include "proto/frame.h"
+#include "server/core/effects.h"
+#include "server/durable/testing/faulty_files.h"
+#include "server/edge/job.h"
+#include "server/edge/testing/test_stream.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint32_t kFp32 = 1;
+constexpr auto kAccept = static_cast<uint32_t>(Verdict::kAccept);
+constexpr char kFolder[] = "/state";
+// Two tensors, which the partition maps to two shards with 3 and 4 values.
+const std::vector<TensorShape> kTensors = {{"w", {2, 2}}, {"b", {3}}};
+
+size_t Count(uint32_t shard) { return shard == 0 ? 3 : 4; }
+
+ByteChain Payload(const std::vector<float>& values) {
+  const auto codec = MakeCodec(CodecSpec()).value();
+  std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
+  return ByteChain(std::move(bytes));
+}
+
+class RecoveryTest : public testing::Test {
+ protected:
+  RecoveryTest() {
+    EXPECT_TRUE(files_.MakeFolder(kFolder).ok());
+    EXPECT_TRUE(files_.SyncFolder("/").ok());
+  }
+  ~RecoveryTest() override { Stop(); }
+
+  // Starts a server process, which recovers the state in the folder.
+  absl::Status Start(const std::function<void(JobOptions&)>& change = [](JobOptions&) {}) {
+    JobOptions options;
+    options.rule = Rule::Sync(1);
+    options.epoch = Epoch{++starts_};
+    options.run = RunId{1000 + starts_};
+    options.thread_count = 2;
+    options.durable = DurableOptions{.files = &files_,
+                                     .folder = kFolder,
+                                     .checkpoint_interval = absl::Seconds(5),
+                                     .failed = [this](const absl::Status&) { failed_.Notify(); }};
+    change(options);
+    job_ = std::make_unique<Job>(options, MakeOptimizer({.kind = OptimizerKind::kMomentum}).value(),
+                                 Schedule::Make({.learning_rate = 0.5}).value(), clock_);
+    return job_->Recover();
+  }
+  void Stop() {
+    stream_.reset();
+    job_.reset();
+  }
+  // Ends the process; the disk keeps only what was flushed.
+  void Kill() {
+    files_.Crash();
+    Stop();
+    files_.Restart();
+  }
+
+  absl::StatusOr<JoinReply> Join(uint64_t incarnation = 0, uint64_t run = 0, uint32_t worker = 0) {
+    JoinRequest request;
+    request.set_job("train");
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    request.set_run(run);
+    request.set_servers(1);
+    const Partition partition = Partition::Make(kTensors, 0, 1).value();
+    request.set_partition_hash(partition.hash());
+    for (const TensorShape& shape : kTensors) {
+      Tensor& tensor = *request.add_tensors();
+      tensor.set_name(shape.name);
+      for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
+    }
+    Pending<JoinReply> pending;
+    job_->Join(
+        request, [] { return false; }, pending.done());
+    return pending.Get();
+  }
+  WorkerFrame Frame() const {
+    WorkerFrame frame;
+    frame.worker = {0};
+    frame.incarnation = {1};
+    frame.generation = {1};
+    frame.epoch = Epoch{starts_};
+    return frame;
+  }
+  void OpenStream() { stream_ = std::make_unique<TestStream>(*job_); }
+  // Joins as worker 0, seeds both shards and reads step 0.
+  void Begin() {
+    const absl::StatusOr<JoinReply> reply = Join();
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(reply->incarnation(), 1u);
+    run_ = reply->run();
+    OpenStream();
+    WorkerFrame frame = Frame();
+    for (uint32_t s = 0; s < 2; ++s) {
+      frame.seeds.push_back({{s}, Payload(std::vector<float>(Count(s), 1))});
+      frame.reads.push_back({{s}, {0}, {0}, kFp32});
+    }
+    stream_->Send(frame);
+    for (uint32_t s = 0; s < 2; ++s) stream_->NextParameters();
+  }
+  // Joins again as the same process, and opens a stream.
+  void Rejoin() {
+    const absl::StatusOr<JoinReply> reply = Join(/*incarnation=*/1, run_);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(reply->run(), run_);
+    EXPECT_EQ(reply->epoch(), starts_);
+    OpenStream();
+  }
+  WorkerFrame PushesOf(uint64_t step) const {
+    WorkerFrame frame = Frame();
+    for (uint32_t s = 0; s < 2; ++s) {
+      PushEntry& push = frame.pushes.emplace_back();
+      push.shard = {s};
+      push.step = {step};
+      push.examples = 4;
+      push.read_codec = kFp32;
+      push.payload = Payload(std::vector<float>(Count(s), 0.25f + static_cast<float>(step)));
+    }
+    return frame;
+  }
+  void Push(uint64_t step) {
+    stream_->Send(PushesOf(step));
+    for (uint32_t s = 0; s < 2; ++s) {
+      EXPECT_EQ(stream_->NextVerdict().kind, kAccept);
+      EXPECT_EQ(stream_->NextParameters().step, Step{step + 1});
+    }
+  }
+  StatusReply Status() {
+    Pending<StatusReply> pending;
+    job_->Status(pending.done());
+    return pending.Get().value();
+  }
+  // Returns the bytes of all masters.
+  std::string Masters() {
+    std::string bytes;
+    for (size_t i = 0; i < 2; ++i) {
+      Pending<std::vector<MastersChunk>> pending;
+      job_->Masters(i, pending.done());
+      const std::vector<MastersChunk> chunks = pending.Get().value();
+      for (const MastersChunk& chunk : chunks) bytes += chunk.values();
+    }
+    return bytes;
+  }
+  void AdvanceAndTick(absl::Duration by) {
+    Status();
+    clock_.Advance(by);
+    Tick();
+  }
+  void Tick() {
+    absl::Notification done;
+    job_->Tick([&done] { done.Notify(); });
+    done.WaitForNotification();
+  }
+
+  FaultyFiles files_;
+  ManualClock clock_;
+  uint64_t starts_ = 0;
+  uint64_t run_ = 0;
+  absl::Notification failed_;
+  std::unique_ptr<Job> job_;
+  std::unique_ptr<TestStream> stream_;
+};
+
+TEST_F(RecoveryTest, AKilledServerContinuesWithTheSameBits) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  for (uint64_t step = 0; step < 6; ++step) Push(step);
+  const std::string undisturbed = Masters();
+  Stop();
+  const std::vector<std::string> names = files_.List(kFolder).value();
+  for (const std::string& name : names) {
+    ASSERT_TRUE(files_.Remove(absl::StrCat(kFolder, "/", name)).ok());
+  }
+
+  ASSERT_TRUE(Start().ok());
+  EXPECT_FALSE(Status().recovered());
+  Begin();
+  for (uint64_t step = 0; step < 6; ++step) {
+    const std::string before = Masters();
+    Kill();
+    ASSERT_TRUE(Start().ok());
+    EXPECT_TRUE(Status().recovered());
+    EXPECT_EQ(Masters(), before);
+    Rejoin();
+    Push(step);
+  }
+  EXPECT_EQ(Masters(), undisturbed);
+}
+
+TEST_F(RecoveryTest, APushOfAnEarlierProcessGetsItsVerdictAgain) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  Push(0);
+  const std::string before = Masters();
+  Kill();
+  ASSERT_TRUE(Start().ok());
+  Rejoin();
+  stream_->Send(PushesOf(0));
+  for (int i = 0; i < 2; ++i) {
+    const VerdictEntry verdict = stream_->NextVerdict();
+    EXPECT_EQ(verdict.kind, kAccept);
+    EXPECT_TRUE(verdict.again);
+    stream_->NextParameters();
+  }
+  EXPECT_EQ(Masters(), before);
+}
+
+TEST_F(RecoveryTest, NoVerdictLeavesBeforeItsPushIsOnDisk) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  const std::string before = Masters();
+  absl::Notification syncing, go_on;
+  files_.BeforeSync([&] {
+    if (!syncing.HasBeenNotified()) syncing.Notify();
+    go_on.WaitForNotification();
+  });
+  stream_->Send(PushesOf(0));
+  syncing.WaitForNotification();
+  EXPECT_EQ(Masters(), before);
+  go_on.Notify();
+  EXPECT_EQ(stream_->NextVerdict().kind, kAccept);
+  EXPECT_NE(Masters(), before);
+}
+
+TEST_F(RecoveryTest, MessagesForAnEarlierProcessAreRefused) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  const WorkerFrame old = PushesOf(0);
+  Kill();
+  ASSERT_TRUE(Start().ok());
+  Rejoin();
+  stream_->Send(old);
+  EXPECT_TRUE(absl::StrContains(std::string(stream_->AwaitEnd().message()), "restarted"));
+}
+
+TEST_F(RecoveryTest, AnotherRunIsRefusedAndTheNextProcessGetsTheNextIncarnation) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  Kill();
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(Join(1, run_ + 1).status().code(), absl::StatusCode::kFailedPrecondition);
+  clock_.Advance(absl::Minutes(1));  // the lease of the earlier process ends
+  const absl::StatusOr<JoinReply> next = Join();
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->incarnation(), 2u);
+  EXPECT_EQ(next->run(), run_);
+}
+
+TEST_F(RecoveryTest, AWorkerThatDoesNotComeBackExpires) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  Kill();
+  ASSERT_TRUE(Start().ok());
+  EXPECT_TRUE(Status().workers(0).live());
+  AdvanceAndTick(absl::Seconds(11));
+  EXPECT_FALSE(Status().workers(0).live());
+}
+
+TEST_F(RecoveryTest, ACheckpointReplacesTheLogUpToItsTime) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  uint64_t step = 0;
+  Tick();
+  while (Status().checkpoints() < 2) {
+    Push(step++);
+    AdvanceAndTick(absl::Seconds(6));
+    Rejoin();  // the lease has ended
+    ASSERT_LT(step, 1000u);
+  }
+  Push(step++);
+  const std::string before = Masters();
+  Kill();
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(Masters(), before);
+  Rejoin();
+  Push(step);
+}
+
+TEST_F(RecoveryTest, TheStateOfAnotherJobOrConfigurationIsRefused) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  Stop();
+  const absl::Status job = Start([](JobOptions& options) { options.name = "other"; });
+  EXPECT_EQ(job.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::StrContains(std::string(job.message()), "expected \"other\", got \"train\""))
+      << job;
+  Stop();
+  const absl::Status servers = Start([](JobOptions& options) { options.server_count = 2; });
+  EXPECT_EQ(servers.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::StrContains(std::string(servers.message()),
+                                "the saved job has another configuration: servers"))
+      << servers;
+}
+
+TEST_F(RecoveryTest, AServerThatCannotWriteItsLogAnswersNothing) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  Push(0);
+  const std::string before = Masters();
+  files_.SetFreeBytes(10);
+  stream_->Send(PushesOf(1));
+  failed_.WaitForNotification();
+  EXPECT_EQ(Masters(), before);
+  absl::Notification stopped;
+  job_->Stop([&stopped] { stopped.Notify(); });
+  stopped.WaitForNotification();
+  Kill();
+  files_.SetFreeBytes(1 << 20);
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(Masters(), before);
+}
+
+}  // namespace
+}  // namespace thinwire

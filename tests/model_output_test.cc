@@ -1,0 +1,243 @@
+// Trains with real processes, writes the model and evaluates the file: the report, the file and
+// `thinwire evaluate` must agree.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/crc32c.h"
+#include "common/safetensors.h"
+#include "tests/daemons.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kClasses = 3;
+constexpr uint64_t kSide = 8;
+
+// Returns a safetensors file with EXAMPLES images of kSide x kSide values. One third of an image's
+// rows is brighter on average; the class of the image determines which. The noise is large, so that
+// a trained model still makes mistakes.
+std::string Images(uint64_t examples, uint32_t seed) {
+  std::vector<float> x;
+  std::vector<uint8_t> y;
+  uint32_t noise = seed;
+  for (uint64_t i = 0; i < examples; ++i) {
+    y.push_back(static_cast<uint8_t>(i % kClasses));
+    for (uint64_t k = 0; k < kSide * kSide; ++k) {
+      noise = noise * 1664525 + 1013904223;
+      const float bright = k * kClasses / (kSide * kSide) == i % kClasses ? 0.3f : 0;
+      x.push_back(bright + 4 * (static_cast<float>(noise >> 8) * 0x1p-24f - 0.5f));
+    }
+  }
+  const std::vector<SafetensorsTensor> tensors = {
+      {"x", "F32", {static_cast<int64_t>(examples), 1, kSide, kSide}, x.size() * sizeof(float)},
+      {"y", "U8", {static_cast<int64_t>(examples)}, y.size()}};
+  std::string file = SafetensorsHeader(tensors);
+  file.append(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float));
+  file.append(reinterpret_cast<const char*>(y.data()), y.size());
+  return file;
+}
+
+class ModelOutputTest : public testing::Test {
+ protected:
+  ModelOutputTest() {
+    const auto write = [&](const char* name, uint64_t examples, uint32_t seed) {
+      std::ofstream(daemons_.folder() + "/" + name, std::ios::binary) << Images(examples, seed);
+    };
+    write("train.safetensors", 240, 1);
+    write("test.safetensors", 90, 2);
+  }
+
+  // Returns a job file that trains MODEL. REST has the other fields of the job.
+  std::string Job(const std::string& model, const std::string& task, const std::string& rest) {
+    return absl::StrCat(rest, " task { model: ", model, " dataset: safetensors data_dir: '",
+                        daemons_.folder(), "' batch_size: 10 seed: 7 ", task, " }");
+  }
+
+  // Trains and returns the report.
+  nlohmann::json Train(const std::string& job, const std::vector<std::string>& flags = {},
+                       ExitStatus exit = {}) {
+    const std::string report = absl::StrCat(daemons_.folder(), "/report.json");
+    std::vector<std::string> arguments = {
+        "train", "--config", daemons_.Write("job", job), "--report", report, "--output", model_};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const ProcessResult run = daemons_.Run("cli/thinwire", arguments);
+    EXPECT_EQ(run.exit, exit) << run.log << run.output;
+    if (exit.ok()) {
+      EXPECT_THAT(run.output, HasSubstr("\n  model  "));
+    }
+    std::ifstream file(report);
+    return nlohmann::json::parse(file, nullptr, false);
+  }
+
+  ProcessResult Evaluate(const std::string& job, const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> arguments = {"evaluate", "--config", daemons_.Write("job", job),
+                                          "--model", model_};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return daemons_.Run("cli/thinwire", arguments);
+  }
+
+  // Returns the CRC-32C of the parameters in the model file, in the order of their names.
+  uint32_t ParametersCrc32c() {
+    std::ifstream in(model_, std::ios::binary);
+    const std::vector<uint8_t> file{std::istreambuf_iterator<char>(in), {}};
+    const auto index = ParseSafetensors(file, model_);
+    EXPECT_TRUE(index.ok()) << index.status();
+    uint32_t crc = 0;
+    for (const auto& [name, entry] : *index) {
+      if (absl::StrContains(name, ".running_") || entry.dtype != "F32") continue;
+      crc = Crc32c(std::as_bytes(entry.bytes), crc);
+    }
+    return crc;
+  }
+
+  // Checks that the report, the model file and `thinwire evaluate` agree.
+  void ExpectAgreement(const std::string& job, const nlohmann::json& report) {
+    ASSERT_FALSE(report.is_discarded());
+    EXPECT_EQ(report["output"], model_);
+    ASSERT_TRUE(report["final_test_accuracy"].is_number());
+    const ProcessResult evaluated = Evaluate(job);
+    EXPECT_EQ(evaluated.exit, ExitStatus()) << evaluated.log;
+    EXPECT_EQ(evaluated.output, absl::StrFormat("test accuracy %.4f\ntest loss %.4f\n",
+                                                report["final_test_accuracy"].get<double>(),
+                                                report["final_test_loss"].get<double>()));
+    if (report["output_epoch"].is_null()) {
+      EXPECT_EQ(ParametersCrc32c(), report["final_parameters_crc32c"]);
+    }
+  }
+
+  Daemons daemons_;
+  const std::string model_ = daemons_.folder() + "/model.safetensors";
+};
+
+TEST_F(ModelOutputTest, SyncInFp32) {
+  const std::string job = Job("mlp", "epochs: 2",
+                              "servers: 2 consistency { workers: 2 } "
+                              "optimization { learning_rate: 0.05 }");
+  ExpectAgreement(job, Train(job));
+}
+
+// The evaluator's replica has parameters that went through fp8, but the file has the exact ones.
+TEST_F(ModelOutputTest, SyncWithAnFp8Pull) {
+  const std::string job = Job("mlp", "epochs: 2",
+                              "servers: 2 consistency { workers: 2 } "
+                              "compression { push: fp8_e5m2 pull: fp8_e5m2 }"
+                              "optimization { learning_rate: 0.05 }");
+  ExpectAgreement(job, Train(job));
+}
+
+// Worker 0 finishes long before worker 1, and the last gradients are folded when both have left.
+TEST_F(ModelOutputTest, AsyncWithAStragglerAndLeftoverGradients) {
+  const std::string job = Job("softmax", "epochs: 2",
+                              "servers: 2 straggler: '1:20ms' "
+                              "consistency { mode: async workers: 2 fold_every: 5 } "
+                              "optimization { learning_rate: 0.05 }");
+  ExpectAgreement(job, Train(job));
+}
+
+TEST_F(ModelOutputTest, BatchNormalization) {
+  const std::string job = Job("resnet20", "epochs: 2 train_examples: 120",
+                              "consistency { workers: 2 } optimization { learning_rate: 0.05 }");
+  ExpectAgreement(job, Train(job));
+}
+
+TEST_F(ModelOutputTest, TheBestEpochIsKept) {
+  // The rate is much too high, so that the accuracy goes up and down.
+  const std::string job = Job("mlp", "epochs: 6 stop_on_divergence: false",
+                              "servers: 2 consistency { workers: 2 } "
+                              "optimization { learning_rate: 0.4 }");
+  const nlohmann::json report = Train(job, {"--keep", "best"});
+  ExpectAgreement(job, report);
+  const auto& rows = report["epoch_rows"];
+  ASSERT_EQ(rows.size(), 6u);
+  double best = -1;
+  for (const auto& row : rows) best = std::max(best, row["test_accuracy"].get<double>());
+  ASSERT_TRUE(report["output_epoch"].is_number());
+  EXPECT_EQ(rows[report["output_epoch"].get<size_t>()]["test_accuracy"], best);
+  EXPECT_EQ(report["final_test_accuracy"], best);
+}
+
+TEST_F(ModelOutputTest, TheNextWorkerWritesTheModelWhenTheEvaluatorIsKilled) {
+  // 108 steps: with fewer than 110 steps, no symptom of divergence is tested.
+  const std::string job = Job("softmax", "epochs: 9",
+                              "name: 'next' silence_seconds: 4 "
+                              "consistency { workers: 2 lease_seconds: 2 }");
+  const std::string address = daemons_.StartServer("server", job, {"--listen", "127.0.0.1:0"});
+  ASSERT_NE(address, "");
+  for (const char* worker : {"0", "1"}) {
+    daemons_.StartWorker(
+        absl::StrCat("worker", worker), job,
+        {"--worker", worker, "--addresses", address, "--delay", "20ms", "--output", model_});
+  }
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(3)));
+  daemons_.Signal("worker0", SIGKILL);
+  const auto done = daemons_.WaitForEvent("worker1", IsEvent(WorkerEvent::kDone));
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->done().output(), model_);
+  EXPECT_TRUE(done->done().evaluator());
+  EXPECT_EQ(daemons_.WaitForEnd("worker1").exit, ExitStatus());
+  const ProcessResult evaluated = Evaluate(job);
+  EXPECT_THAT(evaluated.output, HasSubstr(absl::StrFormat("test accuracy %.4f\n",
+                                                          done->done().final_test_accuracy())));
+}
+
+TEST_F(ModelOutputTest, AWrongFileIsOneClearSentence) {
+  const std::string job = Job("softmax", "", "");
+  ProcessResult result = Evaluate(job);
+  EXPECT_EQ(result.exit, (ExitStatus{.code = 78}));
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(result.log, HasSubstr(absl::StrCat("error: ", model_, ": ")));
+  EXPECT_EQ(std::ranges::count(result.log, '\n'), 1) << result.log;
+
+  std::ofstream(model_) << "test accuracy 1";
+  result = Evaluate(job);
+  EXPECT_EQ(result.exit, (ExitStatus{.code = 78}));
+  EXPECT_EQ(result.log,
+            absl::StrCat("error: ", model_,
+                         ": not a model file (expected a safetensors file, got a text)\n"));
+
+  std::filesystem::copy_file(daemons_.folder() + "/test.safetensors", model_,
+                             std::filesystem::copy_options::overwrite_existing);
+  result = Evaluate(job);
+  EXPECT_EQ(result.exit, (ExitStatus{.code = 78}));
+  EXPECT_EQ(result.log, absl::StrCat("error: ", model_,
+                                     ": tensor \"dense.weight\" is missing (expected F32 [3, "
+                                     "64])\n"));
+
+  result = Evaluate(job, {"--learning_rate", "1"});
+  EXPECT_EQ(result.exit, (ExitStatus{.code = 64}));
+  EXPECT_THAT(result.log, HasSubstr("--learning_rate: unknown flag"));
+}
+
+TEST_F(ModelOutputTest, AFolderThatDoesNotExistIsAnErrorBeforeTraining) {
+  const std::string job = Job("softmax", "", "");
+  const ProcessResult train =
+      daemons_.Run("cli/thinwire", {"train", "--config", daemons_.Write("job", job), "--output",
+                                    daemons_.folder() + "/none/m.safetensors"});
+  EXPECT_EQ(train.exit, (ExitStatus{.code = 78}));
+  EXPECT_THAT(train.log, HasSubstr("error: --output: "));
+  EXPECT_THAT(train.log, Not(HasSubstr("# the run")));
+  const ProcessResult worker = daemons_.Run(
+      "worker/worker", {"--config", daemons_.Write("job", job), "--addresses", "127.0.0.1:1",
+                        "--output", daemons_.folder() + "/none/m.safetensors"});
+  EXPECT_EQ(worker.exit, (ExitStatus{.code = 78}));
+  EXPECT_THAT(worker.log, HasSubstr("worker: --output: "));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Runs the tests that take too long for test.sh. Prints one line per part at the end, and exits with 1 if a part failed.
+#
+#   sim        simulated clusters with faults, SEEDS of them in each mode        about 5 minutes
+#   fuzz       every fuzz target, FUZZ_SECONDS each; requires clang++            about 15 minutes
+#   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
+#   promises   tests/promises_test.cc with long faults                           about 4 minutes
+#   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
+#
+#   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
+#
+# SEED is the first seed of the simulation, the live server and the chaos (default: the time in seconds), so each night
+# tests other runs. --chaos_flags passes more flags to tests/chaos.py, such as --chaos_flags --kill_servers.
+set -u
+cd "$(dirname "$(readlink -f "$0")")/.." || exit
+
+seeds=10000
+fuzz_seconds=60
+server_seconds=120
+chaos_seconds=180
+chaos_flags=
+seed=$(date +%s)
+while [ $# -gt 0 ]; do
+  [ $# -ge 2 ] || { echo "nightly.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
+  case $1 in
+    --seeds) seeds=$2 ;;
+    --fuzz_seconds) fuzz_seconds=$2 ;;
+    --server_seconds) server_seconds=$2 ;;
+    --chaos_seconds) chaos_seconds=$2 ;;
+    --chaos_flags) chaos_flags=$2 ;;
+    --seed) seed=$2 ;;
+    *) echo "nightly.sh: $1: unknown flag (expected one of those in the first lines of this file)" >&2; exit 64 ;;
+  esac
+  shift 2
+done
+
+logs=$(mktemp -d)
+results=()
+status=0
+
+# part NAME COMMAND...: runs the command and adds a line to `results`. The line ends with the last line of the output.
+part() {
+  local name=$1 start=$SECONDS outcome=passed
+  shift
+  echo "nightly: $name: $*"
+  if ! "$@" > "$logs/$name" 2>&1; then
+    outcome="FAILED, log $logs/$name"
+    status=1
+    tail -n 40 "$logs/$name"
+  fi
+  results+=("$name: $outcome, $((SECONDS - start)) s: $(grep -v '^$' "$logs/$name" | tail -n 1)")
+}
+
+sim() {
+  bazel test //server/core:sim_cluster_test --test_output=all --nocache_test_results --test_timeout=7200 \
+    --test_env=THINWIRE_SIM_CLUSTERS="$seeds" --test_env=THINWIRE_SIM_FIRST_SEED="$seed" || return 1
+  echo "$seeds seeds in each mode, from $seed"
+}
+
+fuzz() {
+  tests/fuzz/run.sh 1000000000 "$fuzz_seconds" || return 1
+  echo "$fuzz_seconds s for each of $(grep -c '^fuzz ' "$logs/fuzz") targets"
+}
+
+promises() {
+  bazel test //tests:promises_test --test_output=all --nocache_test_results --test_timeout=3600 \
+    --test_env=THINWIRE_LONG_FAULTS=1 || return 1
+  echo "long faults"
+}
+
+part sim sim
+part fuzz fuzz
+part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"
+part promises promises
+# shellcheck disable=SC2086  # the flags are words
+part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" $chaos_flags
+echo
+printf '%s\n' "${results[@]}"
+[ $status -ne 0 ] || rm -rf "$logs"
+exit $status

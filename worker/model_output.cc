@@ -1,0 +1,39 @@
+#include "worker/model_output.h"
+
+#include <glog/logging.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/status_macros.h"
+#include "worker/batch_buffer.h"
+#include "worker/model_file.h"
+
+namespace thinwire {
+
+absl::StatusOr<BatchResult> ModelOutput::Test() {
+  ASSIGN_OR_RETURN(masters_, client_.ReadMasters());
+  for (uint32_t i = 0; i < masters_.size(); ++i) {
+    model_.Bind(i, masters_[i], Model::Place::kHost);
+  }
+  absl::StatusOr<BatchResult> result = Evaluate(model_, test_);
+  const auto place = client_.device() == nullptr ? Model::Place::kHost : Model::Place::kDevice;
+  for (uint32_t i = 0; i < masters_.size(); ++i) model_.Bind(i, client_.replica(i), place);
+  return result;
+}
+
+absl::Status ModelOutput::Write(const BatchResult& test, Step step, uint64_t epoch) {
+  if (keeps_best() && written_ && written_->test.accuracy() >= test.accuracy()) {
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(WriteModelFile(options_.path, model_, masters_,
+                                 {{"job", options_.job},
+                                  {"steps", absl::StrCat(step.value)},
+                                  {"epoch", absl::StrCat(epoch)},
+                                  {"test_accuracy", absl::StrFormat("%.4f", test.accuracy())}}));
+  written_ = {.test = test, .epoch = epoch};
+  LOG(INFO) << options_.path << ": written after epoch " << epoch << ", test accuracy "
+            << absl::StrFormat("%.4f", test.accuracy());
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire
