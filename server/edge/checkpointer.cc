@@ -10,10 +10,14 @@ namespace thinwire {
 
 void Checkpointer::StartIfDue(absl::Time now, const HostedModel& model,
                               std::function<Checkpoint()> head) {
-  if (running_ || model.hosts().empty() || now - last_start_ < interval_) return;
+  if (now - last_start_ < interval_) return;
   // The first checkpoint follows one interval after the start.
   const bool first = std::exchange(last_start_, now) == absl::InfinitePast();
-  if (first) return;
+  if (!first) Start(model, std::move(head));
+}
+
+void Checkpointer::Start(const HostedModel& model, std::function<Checkpoint()> head) {
+  if (running_ || model.hosts().empty()) return;
   running_ = true;
   const auto saved = [this, head = std::move(head)](std::vector<SavedShard> shards) {
     post_([this, head, shards = std::move(shards)]() mutable {

@@ -40,9 +40,11 @@ class Checkpointer {
   // Blocks until the current checkpoint is written or has failed.
   ~Checkpointer() { writer_.join(); }
 
-  // Starts a checkpoint of MODEL if the last one began `interval` ago or longer. HEAD is called on
-  // the control thread when all shards are saved; it returns the checkpoint without shards. A
-  // failed checkpoint is logged; the older ones remain.
+  // Starts a checkpoint of MODEL, unless one is being made. HEAD is called on the control thread
+  // when all shards are saved; it returns the checkpoint without shards. A failed checkpoint is
+  // logged; the older ones remain.
+  void Start(const HostedModel& model, std::function<Checkpoint()> head);
+  // Calls Start if the last call was `interval` ago or longer.
   void StartIfDue(absl::Time now, const HostedModel& model, std::function<Checkpoint()> head);
 
   // Returns the number of completed checkpoints. Thread-safe.

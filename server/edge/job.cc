@@ -217,7 +217,7 @@ absl::Status Job::Restore(const BeginRecord& record) {
                                                     "configuration: ",
                                                     status.message()));
   }
-  job_match_.Keep(record.join);
+  // The next worker to join states the task, which may have more epochs than before.
   counters_.SetShardCount(model_.Get()->hosts().size());
   first_join_ = clock_.Now();
   run_ = record.run;
@@ -674,7 +674,10 @@ void Job::HandleStop(std::function<void()> done) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return end({});
   journal_.Flush();  // posts the events of all records to the strands
-  model->ForAllShards<int>([](ShardHost&, Shard&) { return 0; }, end);
+  if (checkpointer_ != nullptr) checkpointer_->Start(*model, [this] { return CheckpointHead(); });
+  // The end is posted to the control thread, behind the last part of the checkpoint there.
+  model->ForAllShards<int>([](ShardHost&, Shard&) { return 0; },
+                           [this, end](const std::vector<int>& all) { Post([=] { end(all); }); });
 }
 
 }  // namespace thinwire

@@ -142,8 +142,9 @@ class Job {
   // Calls Tick at intervals of EVERY from now on.
   void StartTicking(absl::Duration every);
 
-  // Refuses Joins from now on. When all posted work is finished, ends every stream with Unavailable
-  // and calls DONE. Returns without waiting.
+  // Refuses Joins from now on. When all posted work is finished, saves a last checkpoint if the job
+  // is durable and no shard waits for a gradient, ends every stream with Unavailable, and calls
+  // DONE. Returns without waiting.
   void Stop(std::function<void()> done);
 
  private:

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "proto/frame.h"
 #include "server/core/effects.h"
+#include "server/durable/checkpoint.h"
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/job.h"
 #include "server/edge/testing/test_stream.h"
@@ -292,6 +293,23 @@ TEST_F(RecoveryTest, ACheckpointReplacesTheLogUpToItsTime) {
   EXPECT_EQ(Masters(), before);
   Rejoin();
   Push(step);
+}
+
+TEST_F(RecoveryTest, AStoppedServerLeavesACheckpointOfItsWholeState) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  Push(0);
+  Push(1);
+  absl::Notification stopped;
+  job_->Stop([&stopped] { stopped.Notify(); });
+  stopped.WaitForNotification();
+  Stop();
+  const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(files_, kFolder);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  ASSERT_EQ(checkpoint->shards.size(), 2u);
+  for (const SavedShard& saved : checkpoint->shards) {
+    EXPECT_EQ(saved.state.store.version, Version{2});
+  }
 }
 
 TEST_F(RecoveryTest, TheStateOfAnotherJobOrConfigurationIsRefused) {
