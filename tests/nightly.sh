@@ -10,7 +10,7 @@
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #
 # SEED is the first seed of the simulation, the live server and the chaos (default: the time in seconds), so each night
-# tests other runs. --chaos_flags passes more flags to tests/chaos.py, such as --chaos_flags --kill_servers.
+# tests other runs.
 set -u
 cd "$(dirname "$(readlink -f "$0")")/.." || exit
 
@@ -18,7 +18,6 @@ seeds=10000
 fuzz_seconds=60
 server_seconds=120
 chaos_seconds=180
-chaos_flags=
 seed=$(date +%s)
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || { echo "nightly.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
@@ -27,7 +26,6 @@ while [ $# -gt 0 ]; do
     --fuzz_seconds) fuzz_seconds=$2 ;;
     --server_seconds) server_seconds=$2 ;;
     --chaos_seconds) chaos_seconds=$2 ;;
-    --chaos_flags) chaos_flags=$2 ;;
     --seed) seed=$2 ;;
     *) echo "nightly.sh: $1: unknown flag (expected one of those in the first lines of this file)" >&2; exit 64 ;;
   esac
@@ -72,8 +70,7 @@ part sim sim
 part fuzz fuzz
 part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"
 part promises promises
-# shellcheck disable=SC2086  # the flags are words
-part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" $chaos_flags
+part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" --kill_servers
 echo
 printf '%s\n' "${results[@]}"
 [ $status -ne 0 ] || rm -rf "$logs"
