@@ -68,7 +68,7 @@ class ScriptsTest(unittest.TestCase):
                                           r"fuzz: passed, \d+ s: 3 s for each of 2 targets",
                                           r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
                                           r"promises: passed, \d+ s: long faults",
-                                          r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5")):
+                                          r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5 --kill_servers")):
             self.assertRegex(line, f"^{expected}$")
 
     def test_nightly_fails_if_a_part_fails(self):
