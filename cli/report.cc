@@ -125,6 +125,11 @@ void AddCounters(const RunResult& result, ordered_json& report) {
                          {"histogram", histogram}};
 }
 
+// Returns a number with its noun, such as "1 server" or "2 servers".
+std::string CountText(uint32_t count, const char* noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
 void AddRow(const char* name, const std::string& value, std::string& table) {
   if (!value.empty()) absl::StrAppendFormat(&table, "  %-24s %s\n", name, value);
 }
@@ -241,9 +246,9 @@ ordered_json ReportJson(const RunResult& result) {
 std::string ReportTable(const RunResult& result) {
   const RunRecord& record = result.record;
   const WorkerCounters totals = record.Totals();
-  std::string table =
-      absl::StrFormat("%s, %u workers, %u servers\n", ModeName(result.config),
-                      result.config.consistency().workers(), result.config.servers());
+  std::string table = absl::StrCat(ModeName(result.config), ", ",
+                                   CountText(result.config.consistency().workers(), "worker"), ", ",
+                                   CountText(result.config.servers(), "server"), "\n");
   AddRow("workers", WorkersText(record), table);
   AddRow("restarts", RestartsText(record), table);
   if (result.resumed_step) AddRow("resumed from step", absl::StrCat(*result.resumed_step), table);

@@ -145,6 +145,7 @@ TEST(ReportTest, TheTableShowsTheFiguresOfTheRun) {
   RunResult result = Result();
   result.problems = {"worker 1: killed by signal 9 (Killed)"};
   const std::string table = ReportTable(result);
+  EXPECT_THAT(table, HasSubstr("ssp, 2 workers, 2 servers\n"));
   EXPECT_THAT(table, HasSubstr("1 of 2 done, 1 lost"));
   EXPECT_THAT(table, HasSubstr("train loss (epoch mean)  0.2500\n"));
   EXPECT_THAT(table, HasSubstr("test loss                0.3125\n"));
@@ -155,6 +156,12 @@ TEST(ReportTest, TheTableShowsTheFiguresOfTheRun) {
   EXPECT_THAT(table, HasSubstr("deadbeef"));
   EXPECT_THAT(table, HasSubstr("problem                  worker 1: killed by signal 9"));
   EXPECT_THAT(table, Not(HasSubstr("pulled")));
+}
+
+TEST(ReportTest, OneServerIsInTheSingular) {
+  RunResult result = Result();
+  result.config.set_servers(1);
+  EXPECT_THAT(ReportTable(result), HasSubstr("ssp, 2 workers, 1 server\n"));
 }
 
 TEST(ReportTest, ChosenPushCodecsAreShownForEveryWorker) {
