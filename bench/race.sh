@@ -22,6 +22,7 @@
 #   bench/race.sh --quick                the codecs raw, fp8 and topk_1 in topology apart: under a minute
 #   bench/race.sh --rate 100mbit --mb 10 --codecs "raw fp8" --topologies apart --workers 4 --servers 2 --compute 0.05
 #   bench/race.sh --rate none            links without a rate limit
+#   bench/race.sh --durability log       servers with an event log in $TMPDIR (default: none)
 #   bench/race.sh --congestion bbr       TCP congestion control bbr instead of reno; the workers then share a link less
 #                                        evenly, and the slower worker of a round delays the other worker
 #   bench/race.sh --socket_buffer 0      the kernel's default socket buffers instead of 128 KiB; the workers then also
@@ -49,6 +50,7 @@ compute=0
 threads=0
 congestion=reno
 socket_buffer=131072
+durability=none
 
 while [ $# -gt 0 ]; do
   case $1 in
@@ -69,6 +71,7 @@ while [ $# -gt 0 ]; do
     --threads) threads=$2 ;;
     --congestion) congestion=$2 ;;
     --socket_buffer) socket_buffer=$2 ;;
+    --durability) durability=$2 ;;
     *) echo "race.sh: $1: unknown flag (expected one of those that --help lists)" >&2; exit 64 ;;
   esac
   shift 2
@@ -76,6 +79,10 @@ done
 
 [[ $socket_buffer =~ ^[0-9]+$ ]] ||
   { echo "race.sh: --socket_buffer: not a size (expected bytes, or 0 for the kernel's default, got $socket_buffer)" >&2; exit 64; }
+case $durability in
+  none | log) ;;
+  *) echo "race.sh: --durability: unknown (expected none or log, got $durability)" >&2; exit 64 ;;
+esac
 for program in server/server bench/race_worker bench/raw_wire; do
   [ -x "$bin_dir/$program" ] && continue
   echo "race.sh: $bin_dir/$program: not found (build it with: bazel build //server //bench:race_worker //bench:raw_wire)" >&2
@@ -214,7 +221,7 @@ measure_goodput() {
 # Runs one job. Arguments: fields of the message Compression; host numbers of the servers, separated by spaces; host
 # numbers of the workers, separated by spaces. Writes the output lines of the workers to $work/result.
 run_job() {
-  local fields=$1 server_hosts=$2 worker_hosts=$3 addresses="" pids="" daemons="" number=0 host ok=1
+  local fields=$1 server_hosts=$2 worker_hosts=$3 addresses="" pids="" daemons="" number=0 host ok=1 state=()
   local all_servers all_workers warm_rounds=2
   # With push codec auto, workers choose their codecs during the first rounds; these rounds are not timed.
   case $fields in *auto*) warm_rounds=6 ;; esac
@@ -222,11 +229,15 @@ run_job() {
   for host in $server_hosts; do addresses="$addresses${addresses:+,}10.77.0.$host:7000"; done
   cat > "$work/job.textproto" << JOB
 name: "race" servers: $all_servers consistency { workers: $all_workers } optimization { learning_rate: 0.01 }
-compression { $fields } silence_seconds: 60
+compression { $fields } silence_seconds: 60 recovery { durability: $durability }
 JOB
+  if [ "$durability" != none ]; then
+    rm -rf "$work/state"
+    state=(--state_dir "$work/state")
+  fi
   for host in $server_hosts; do
     (on "$host" "$bin_dir/server/server" --config "$work/job.textproto" --server "$number" --addresses "$addresses" \
-      --threads "$threads" --insecure) > "$work/server-$number.out" 2> "$work/server-$number.out.err" &
+      --threads "$threads" --insecure "${state[@]}") > "$work/server-$number.out" 2> "$work/server-$number.out.err" &
     daemons="$daemons $!"
     await_listening "$work/server-$number.out" $! || return 1
     number=$((number + 1))
