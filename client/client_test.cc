@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "client/testing/fake_server.h"
@@ -70,6 +71,26 @@ class ClientTest : public ::testing::Test {
   std::vector<float> Replica(uint32_t tensor) {
     const std::span<float> values = client_->replica(tensor);
     return {values.begin(), values.end()};
+  }
+
+  // Expects that each push that the servers have received contains the first value of its shard's
+  // gradient, and FACTOR(step) times the second value. Returns the number of pushes.
+  size_t CheckPushes(const std::vector<std::vector<float>>& gradients,
+                     absl::FunctionRef<float(Step)> factor) {
+    size_t push_count = 0;
+    for (const auto& server : servers_) {
+      for (const PushEntry& push : server->pushes()) {
+        const size_t count = partition_.value_count(push.shard);
+        std::vector<float> values(count);
+        DecodePayload(CheckPayload(push.payload, count).value(), values);
+        const Segment& segment = partition_.segments(push.shard)[0];
+        const float* gradient = &gradients[segment.tensor][segment.offset];
+        EXPECT_EQ(values[0], gradient[0]);
+        EXPECT_EQ(values[1], factor(push.step) * gradient[1]) << push.step;
+        ++push_count;
+      }
+    }
+    return push_count;
   }
 
   FakeServer& ServerOf(ShardId shard) { return *servers_[partition_.server(shard).value]; }
@@ -746,17 +767,8 @@ TEST_F(ClientTest, UnselectedValuesArePushedAgainUnlessTheirListIsMissed) {
   ASSERT_TRUE(client_->WaitAll().ok());
   EXPECT_EQ(client_->counters().lost_gtopk_returns(), partition_.shard_count());
   step = *Train(step, gradients);
-  for (const auto& server : servers_) {
-    for (const PushEntry& push : server->pushes()) {
-      const size_t count = partition_.value_count(push.shard);
-      std::vector<float> values(count);
-      DecodePayload(CheckPayload(push.payload, count).value(), values);
-      const Segment& segment = partition_.segments(push.shard)[0];
-      const float* gradient = &gradients[segment.tensor][segment.offset];
-      EXPECT_EQ(values[0], gradient[0]);
-      EXPECT_EQ(values[1], (push.step == Step{1} ? 2 : 1) * gradient[1]) << push.step;
-    }
-  }
+  EXPECT_EQ(CheckPushes(gradients, [](Step pushed) { return pushed == Step{1} ? 2.0f : 1.0f; }),
+            3 * partition_.shard_count());
 }
 
 // The server applies only the first value of every shard. In the second of three steps, it is
@@ -788,20 +800,9 @@ TEST_F(ClientTest, UnselectedValuesReturnOnceIfTheServerIsRestarted) {
   step = *Train(step, gradients);
   ASSERT_TRUE(client_->WaitAll().ok());
   EXPECT_EQ(client_->counters().lost_gtopk_returns(), 0u);
-  size_t checked_count = 0;
-  for (const auto& server : servers_) {
-    for (const PushEntry& push : server->pushes()) {
-      const size_t count = partition_.value_count(push.shard);
-      std::vector<float> values(count);
-      DecodePayload(CheckPayload(push.payload, count).value(), values);
-      const Segment& segment = partition_.segments(push.shard)[0];
-      const float* gradient = &gradients[segment.tensor][segment.offset];
-      EXPECT_EQ(values[0], gradient[0]);
-      EXPECT_EQ(values[1], (push.step.value + 1) * gradient[1]) << push.step;
-      ++checked_count;
-    }
-  }
-  EXPECT_EQ(checked_count, 3 * partition_.shard_count());
+  EXPECT_EQ(
+      CheckPushes(gradients, [](Step pushed) { return static_cast<float>(pushed.value + 1); }),
+      3 * partition_.shard_count());
 }
 
 TEST_F(ClientTest, AMalformedListOfSelectedIndicesIsAFailureThatNamesServerAndShard) {

@@ -14,7 +14,7 @@ namespace thinwire {
 struct OptimizerCase {
   OptimizerKind kind = OptimizerKind::kSgd;
   int slot_count = 0;
-  // Whether an update with gradient 0 that follows nonzero gradients changes the masters.
+  // True if an update with gradient 0, after updates with other gradients, changes the masters.
   bool remembers_gradients = false;
   bool decoupled_decay = false;  // whether weight decay multiplies the masters directly
   // A learning rate that reaches the minimum of a quadratic function within 2000 updates.

@@ -48,7 +48,7 @@ class SimCluster {
  private:
   struct Process {
     std::unique_ptr<SimClient> client;
-    // Whether a fault killed the process; if so, it need not reach its last step.
+    // True if a fault killed the process, which then need not reach its last step.
     bool killed = false;
   };
   // A worker's lease at one shard.
