@@ -225,8 +225,15 @@ const std::vector<Condition>& Conditions() {
        {"model"}},
       {{"checkpoint_seconds", "server_return_seconds"},
        [](const JobConfig& c) { return c.recovery().durability() != Recovery::Durability::none; },
-       "durability: log",
+       "durability: checkpoint or log",
        {"durability"}},
+      {{"failure_seconds"},
+       [](const JobConfig& c) {
+         return c.recovery().durability() != Recovery::Durability::none &&
+                c.recovery().has_checkpoint_seconds() && c.recovery().checkpoint_seconds() == 0;
+       },
+       "checkpoint_seconds: 0",
+       {"checkpoint_seconds"}},
       {{"loss_scale_interval"},
        [](const JobConfig& c) {
          return c.task().precision() == Task::Precision::fp16 || c.task().loss_scale() > 0;

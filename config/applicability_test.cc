@@ -86,6 +86,8 @@ constexpr Case kCases[] = {
     {"model_file", "task", "'x'", "task { model: torchscript }", ""},
     {"loss_scale_interval", "task", "1", "task { loss_scale: 2 }", ""},
     {"checkpoint_seconds", "recovery", "60", "recovery { durability: log }", ""},
+    {"failure_seconds", "recovery", "60",
+     "recovery { durability: checkpoint checkpoint_seconds: 0 }", ""},
     {"server_return_seconds", "recovery", "600", "recovery { durability: log }", ""},
 };
 

@@ -27,7 +27,10 @@ using Push = Compression::Push;
 // names.
 CodecId CodecOf(int value) { return static_cast<CodecId>(value); }
 
-Rule RuleOf(const Consistency& c) {
+// The default of max_workers, unless a job has more workers.
+constexpr uint32_t kMaxWorkers = 64;
+
+Rule ModeOf(const Consistency& c) {
   switch (c.mode()) {
     case Mode::sync:
       return Rule::Sync(c.workers(), c.ordered_fold());
@@ -39,6 +42,12 @@ Rule RuleOf(const Consistency& c) {
       return Rule::Async(c.workers(), c.fold_every());
   }
   return Rule();
+}
+
+Rule RuleOf(const Consistency& c) {
+  Rule rule = ModeOf(c);
+  rule.max_workers = c.max_workers() != 0 ? c.max_workers() : std::max(c.workers(), kMaxWorkers);
+  return rule;
 }
 
 OptimizerSpec OptimizerSpecOf(const Optimization& o) {
@@ -153,6 +162,7 @@ TaskSpec TaskSpecOf(const Task& t) {
 RecoverySpec RecoverySpecOf(const Recovery& r) {
   return {.durability = static_cast<Durability>(r.durability()),
           .checkpoint_interval = absl::Seconds(r.checkpoint_seconds()),
+          .failure_interval = absl::Seconds(r.failure_seconds()),
           .server_return = absl::Seconds(r.server_return_seconds())};
 }
 
@@ -163,6 +173,7 @@ JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
   spec.rule = RuleOf(config.consistency());
   spec.lease = absl::Seconds(config.consistency().lease_seconds());
   spec.start_timeout = absl::Seconds(config.consistency().start_timeout_seconds());
+  spec.drain = absl::Seconds(config.consistency().drain_seconds());
   spec.optimizer = OptimizerSpecOf(config.optimization());
   spec.schedule = ScheduleSpecOf(config.optimization());
   spec.sparse_updates = SparseUpdateSpecOf(config.optimization(), config.compression());

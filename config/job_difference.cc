@@ -19,10 +19,18 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::UnknownFieldSet;
 
-constexpr std::string_view kPerProcess[] = {"device",          "threads",   "data_dir",
-                                            "model_file",      "precision", "straggler",
-                                            "silence_seconds", "report",
-                                            "checkpoint_seconds", "server_return_seconds"};
+constexpr std::string_view kPerProcess[] = {"device",
+                                            "threads",
+                                            "data_dir",
+                                            "model_file",
+                                            "precision",
+                                            "straggler",
+                                            "silence_seconds",
+                                            "report",
+                                            "checkpoint_seconds",
+                                            "failure_seconds",
+                                            "server_return_seconds",
+                                            "drain_seconds"};
 
 bool InTask(const Field& field) { return field.path.front()->name() == "task"; }
 

@@ -249,8 +249,9 @@ TEST(JobTest, TheSettingsOfRecoveryArrive) {
       (RecoverySpec{.durability = Durability::kLog,
                     .checkpoint_interval = absl::Seconds(7),
                     .server_return = absl::Seconds(8)}));
-  EXPECT_EQ(Error("recovery { checkpoint_seconds: 7 }"),
-            "checkpoint_seconds: only valid with durability: log (got durability: none)");
+  EXPECT_EQ(
+      Error("recovery { checkpoint_seconds: 7 }"),
+      "checkpoint_seconds: only valid with durability: checkpoint or log (got durability: none)");
 }
 
 TEST(JobTest, EveryNumberOutsideItsRangeIsRefused) {

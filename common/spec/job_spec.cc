@@ -130,6 +130,7 @@ Problems JobSpec::Validate() const {
   problems.Append(rule.Validate());
   RequireDuration("lease_seconds", lease, problems);
   RequireDuration("start_timeout_seconds", start_timeout, problems);
+  RequireDuration("drain_seconds", drain, problems);
   problems.Append(optimizer.Validate());
   problems.Append(schedule.Validate());
   problems.Append(sparse_updates.Validate());
@@ -143,7 +144,10 @@ Problems JobSpec::Validate() const {
   problems.RequireInteger("shard_size", shard_size, 0, kLargestShardSize);
   problems.Append(task.Validate());
   RequireDuration("silence_seconds", silence, problems);
-  RequireDuration("checkpoint_seconds", recovery.checkpoint_interval, problems);
+  if (recovery.checkpoint_interval != absl::ZeroDuration()) {
+    RequireDuration("checkpoint_seconds", recovery.checkpoint_interval, problems);
+  }
+  RequireDuration("failure_seconds", recovery.failure_interval, problems);
   RequireDuration("server_return_seconds", recovery.server_return, problems);
   for (size_t i = 0; i < stragglers.size(); ++i) {
     const std::string field = absl::StrCat("straggler[", i, "]");

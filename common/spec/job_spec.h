@@ -38,6 +38,7 @@ struct JobSpec {
   Rule rule;
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
+  absl::Duration drain = absl::Seconds(30);  // from SIGTERM to the end of a worker
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   SparseUpdateSpec sparse_updates;

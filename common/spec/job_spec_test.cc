@@ -52,8 +52,12 @@ TEST(JobSpecTest, DurationsAreAboveZeroAndAtMostAYear) {
     EXPECT_EQ(Field({.lease = wrong}), "lease_seconds");
     EXPECT_EQ(Field({.start_timeout = wrong}), "start_timeout_seconds");
     EXPECT_EQ(Field({.silence = wrong}), "silence_seconds");
-    EXPECT_EQ(Field({.recovery = {.checkpoint_interval = wrong}}), "checkpoint_seconds");
+    EXPECT_EQ(Field({.drain = wrong}), "drain_seconds");
+    EXPECT_EQ(Field({.recovery = {.failure_interval = wrong}}), "failure_seconds");
     EXPECT_EQ(Field({.recovery = {.server_return = wrong}}), "server_return_seconds");
+    // 0 means: chosen from the cost of a checkpoint.
+    if (wrong == absl::ZeroDuration()) continue;
+    EXPECT_EQ(Field({.recovery = {.checkpoint_interval = wrong}}), "checkpoint_seconds");
   }
 }
 

@@ -12,20 +12,28 @@ namespace thinwire {
 
 // The numbers are those of Recovery.Durability in proto/job.proto.
 enum class Durability : uint8_t {
-  kNone = 0,  // a server that ends loses its state
-  kLog = 2,   // every event is on disk before any of its effects leaves the server
+  kNone = 0,        // a server that ends loses its state
+  kCheckpoint = 1,  // a server that ends loses the steps since its last checkpoint
+  kLog = 2,         // every event is on disk before any of its effects leaves the server
 };
 
 // JobSpec::Validate checks the durations.
 struct RecoverySpec {
   Durability durability = Durability::kNone;
-  absl::Duration checkpoint_interval = absl::Seconds(60);  // between two checkpoints of a server
+  // The time between two checkpoints of a server. 0: chosen during the run from the cost of a
+  // checkpoint and `failure_interval`.
+  absl::Duration checkpoint_interval = absl::Seconds(60);
+  absl::Duration failure_interval = absl::Hours(1);  // the mean time between two losses of a server
   absl::Duration server_return = absl::Seconds(600);  // workers wait this long for a lost server
 
   bool operator==(const RecoverySpec&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const RecoverySpec& spec) {
     if (spec.durability == Durability::kNone) return out << "durability none";
-    return out << "durability log, a checkpoint every " << spec.checkpoint_interval;
+    out << "durability " << (spec.durability == Durability::kLog ? "log" : "checkpoint");
+    if (spec.checkpoint_interval > absl::ZeroDuration()) {
+      return out << ", a checkpoint every " << spec.checkpoint_interval;
+    }
+    return out << ", a server is lost every " << spec.failure_interval;
   }
 };
 

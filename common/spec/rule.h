@@ -30,22 +30,27 @@ inline constexpr uint64_t kUnboundedSlack = std::numeric_limits<uint64_t>::max()
 // Use one of the four functions below to make a Rule.
 struct Rule {
   Fold fold = Fold::kRound;
-  uint32_t workers = 1;     // the number of workers of the job, with backup workers
-  uint32_t quorum = 1;      // kRound: accepted pushes that close a round; equals workers in sync
-  uint64_t slack = 0;       // steps ahead of the frontier: 0 with kRound, kUnboundedSlack in async
-  uint32_t fold_every = 1;  // kPush: accepted gradients per update
+  uint32_t workers = 1;      // the number of workers of the job, with backup workers
+  uint32_t max_workers = 1;  // the largest number of workers to which an operator may scale the job
+  uint32_t quorum = 1;       // kRound: accepted pushes that close a round; equals workers in sync
+  uint64_t slack = 0;        // steps ahead of the frontier: 0 with kRound, kUnboundedSlack in async
+  uint32_t fold_every = 1;   // kPush: accepted gradients per update
   bool ordered_fold =
       false;  // sync: fold the gradients of a step in the order of the workers' numbers
 
   static Rule Sync(uint32_t workers, bool ordered_fold = false) {
-    return {.workers = workers, .quorum = workers, .ordered_fold = ordered_fold};
+    return {.workers = workers,
+            .max_workers = workers,
+            .quorum = workers,
+            .ordered_fold = ordered_fold};
   }
   static Rule Backup(uint32_t workers, uint32_t backup) {
-    return {.workers = workers, .quorum = workers - backup};
+    return {.workers = workers, .max_workers = workers, .quorum = workers - backup};
   }
   static Rule Ssp(uint32_t workers, uint64_t slack, uint32_t fold_every = 1) {
     return {.fold = Fold::kPush,
             .workers = workers,
+            .max_workers = workers,
             .quorum = 0,
             .slack = slack,
             .fold_every = fold_every};
@@ -53,6 +58,7 @@ struct Rule {
   static Rule Async(uint32_t workers, uint32_t fold_every = 1) {
     return {.fold = Fold::kPush,
             .workers = workers,
+            .max_workers = workers,
             .quorum = 0,
             .slack = kUnboundedSlack,
             .fold_every = fold_every};
@@ -62,7 +68,7 @@ struct Rule {
   // backup workers is a sync rule.
   std::string_view mode() const;
   // Returns the largest number of gradients in one update.
-  uint32_t MostFolded() const { return fold == Fold::kRound ? workers : fold_every; }
+  uint32_t MostFolded() const { return fold == Fold::kRound ? max_workers : fold_every; }
 
   Problems Validate() const;
 

@@ -2,7 +2,7 @@
 // nothing else, so replays and simulated clusters drive a shard by passing events to Shard::Apply.
 //
 // server/edge validates all events. REQUIRES: in every event that names a worker, worker <
-// Rule::workers; steps and numbers of examples are within the limits below.
+// Rule::max_workers; steps and numbers of examples are within the limits below.
 #ifndef THINWIRE_SERVER_CORE_EVENT_H_
 #define THINWIRE_SERVER_CORE_EVENT_H_
 
@@ -12,6 +12,7 @@
 
 #include "common/codec/payload.h"
 #include "common/ids.h"
+#include "common/spec/rule.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
@@ -82,8 +83,18 @@ struct LeaveEvent {
   Incarnation incarnation;
 };
 
+// The shard follows RULE from now on. An operator has changed the number of workers. REQUIRES:
+// rule.Validate() finds no problem; `rule.max_workers` is that of the shard's first rule.
+struct RuleEvent {
+  Rule rule;
+};
+
+// The shard waits for all workers again before it accepts pushes, as at the start of the job.
+// REQUIRES: no worker is live.
+struct ShutEvent {};
+
 using Event = std::variant<SeedEvent, JoinEvent, ReadEvent, PushEvent, ExpireEvent, ReturnEvent,
-                           OpenEvent, LeaveEvent>;
+                           OpenEvent, LeaveEvent, RuleEvent, ShutEvent>;
 
 // Prints EVENT as one line, with the length of the payload instead of its bytes.
 std::ostream& operator<<(std::ostream& out, const Event& event);

@@ -39,6 +39,13 @@ absl::Status CheckSnapshot(const ShardSnapshot& snapshot, bool publishes) {
   return absl::OkStatus();
 }
 
+absl::Status CheckRule(const std::optional<Rule>& rule, const Rule& first) {
+  if (!rule.has_value()) return absl::OkStatus();
+  if (rule->Validate().empty() && rule->max_workers == first.max_workers) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("rule: not valid for at most ", first.max_workers,
+                                                 " workers (got ", rule->workers, " workers)"));
+}
+
 }  // namespace
 
 uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
@@ -57,7 +64,7 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
   uint64_t bytes = arrays * options.value_count * sizeof(float);
   bytes += bytes / 16;                                         // large arrays take whole pages
   if (sparse.WantsSparse()) bytes += options.value_count / 8;  // the indices of a sparse sum
-  return bytes + kFixedBytes + options.rule.workers * sizeof(WorkerRecord);
+  return bytes + kFixedBytes + options.rule.max_workers * sizeof(WorkerRecord);
 }
 
 // An event is applied in two phases. Handle judges the event and records it in the worker table and
@@ -66,8 +73,9 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
 struct Shard::State {
   State(const ShardOptions& options, const Optimizer& optimizer, const Schedule& schedule)
       : rule(options.rule),
+        first_rule(options.rule),
         generation(options.generation),
-        workers(options.rule.workers),
+        workers(options.rule.max_workers),
         accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
         store(options.value_count, options.planned_examples, optimizer, schedule,
               options.sparse_updates, options.memory),
@@ -83,6 +91,8 @@ struct Shard::State {
   void Handle(const ReturnEvent& event, Effects& effects);
   void Handle(const OpenEvent& event, Effects& effects);
   void Handle(const LeaveEvent& event, Effects& effects);
+  void Handle(const RuleEvent& event, Effects& effects);
+  void Handle(const ShutEvent& event, Effects& effects);
   void FoldPush(const PushEvent& push);
 
   void Advance(bool had_live, Effects& effects);
@@ -103,7 +113,8 @@ struct Shard::State {
   // Returns the number of live workers at which the shard opens, that is, begins to accept pushes.
   uint32_t wanted() const { return start_timed_out ? 1 : rule.workers; }
 
-  const Rule rule;
+  Rule rule;
+  const Rule first_rule;
   const Generation generation;
 
   bool open = false;
@@ -168,6 +179,13 @@ void Shard::State::Handle(const OpenEvent&, Effects&) { start_timed_out = true; 
 
 void Shard::State::Handle(const LeaveEvent& event, Effects&) {
   if (workers.IsCurrent(event.worker, event.incarnation)) workers.Leave(event.worker);
+}
+
+void Shard::State::Handle(const RuleEvent& event, Effects&) { rule = event.rule; }
+
+void Shard::State::Handle(const ShutEvent&, Effects&) {
+  open = false;
+  start_timed_out = false;
 }
 
 void Shard::State::FoldPush(const PushEvent& push) {
@@ -334,19 +352,23 @@ ShardSnapshot Shard::Save() {
   ShardSnapshot snapshot = {.open = state_->open,
                             .start_timed_out = state_->start_timed_out,
                             .frontier = state_->workers.frontier(),
+                            .rule = std::nullopt,
                             .workers = state_->workers.rows(),
                             .store = state_->store.Save()};
+  if (state_->rule != state_->first_rule) snapshot.rule = state_->rule;
   if (state_->deltas.has_value()) snapshot.published = state_->deltas->Save();
   return snapshot;
 }
 
 absl::Status Shard::Restore(const ShardSnapshot& snapshot) {
   RETURN_IF_ERROR(CheckSnapshot(snapshot, state_->deltas.has_value()));
+  RETURN_IF_ERROR(CheckRule(snapshot.rule, state_->first_rule));
   RETURN_IF_ERROR(state_->workers.Restore(snapshot.frontier, snapshot.workers));
   RETURN_IF_ERROR(state_->store.Restore(snapshot.store));
   if (state_->deltas.has_value()) {
     RETURN_IF_ERROR(state_->deltas->Restore(*snapshot.published, state_->store.masters().size()));
   }
+  state_->rule = snapshot.rule.value_or(state_->first_rule);
   state_->open = snapshot.open;
   state_->start_timed_out = snapshot.start_timed_out;
   return absl::OkStatus();

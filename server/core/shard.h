@@ -103,7 +103,7 @@ class Shard {
   bool saturated() const;
   uint64_t saturated_updates() const;
   Step frontier() const;
-  // Returns the first step that WORKER has not finished. REQUIRES: worker < rule.workers.
+  // Returns the first step that WORKER has not finished. REQUIRES: worker < rule.max_workers.
   Step next(WorkerId worker) const;
 
  private:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/spec/rule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/store.h"
 #include "server/core/worker_table.h"
@@ -20,6 +21,7 @@ struct ShardSnapshot {
   bool open = false;
   bool start_timed_out = false;
   Step frontier;
+  std::optional<Rule> rule;           // nullopt: the shard's first rule
   std::vector<WorkerRecord> workers;  // one element per worker number
   StoreSnapshot store;
   std::optional<PublishedSnapshot> published;  // nullopt: the job publishes no deltas

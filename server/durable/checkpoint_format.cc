@@ -97,6 +97,7 @@ CheckpointManifest::Shard ShardEntry(const SavedShard& saved) {
     entry.mutable_published()->set_version(state.published->version.value);
     entry.mutable_published()->set_publish_count(state.published->publish_count);
   }
+  if (state.rule.has_value()) *entry.mutable_rule() = RuleMessage(*state.rule);
   for (const WorkerRecord& record : state.workers) *entry.add_workers() = WorkerEntry(record);
   return entry;
 }
@@ -118,6 +119,9 @@ absl::StatusOr<SavedShard> SavedShardOf(const CheckpointManifest::Shard& entry) 
   for (const CheckpointManifest::Worker& worker : entry.workers()) {
     ASSIGN_OR_RETURN(WorkerRecord record, WorkerRecordOf(worker));
     state.workers.push_back(std::move(record));
+  }
+  if (entry.has_rule()) {
+    state.rule = RuleOf(entry.rule(), static_cast<uint32_t>(state.workers.size()));
   }
   return saved;
 }

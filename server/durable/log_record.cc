@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/payload.h"
 #include "common/status_macros.h"
-#include "proto/state.pb.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
@@ -77,6 +76,10 @@ void Set(const ReturnEvent& event, Head::Shard& shard) {
 }
 void Set(const OpenEvent&, Head::Shard& shard) { shard.mutable_open(); }
 void Set(const LeaveEvent& event, Head::Shard& shard) { *shard.mutable_leave() = SenderOf(event); }
+void Set(const RuleEvent& event, Head::Shard& shard) {
+  *shard.mutable_rule() = RuleMessage(event.rule);
+}
+void Set(const ShutEvent&, Head::Shard& shard) { shard.mutable_shut(); }
 
 void Set(const BeginRecord& record, Head& head) {
   Head::Run& run = *head.mutable_run();
@@ -163,6 +166,10 @@ class EventDecoder {
         return OpenEvent{};
       case Head::Shard::kLeave:
         return DecodeSent<LeaveEvent>(shard.leave());
+      case Head::Shard::kRule:
+        return DecodeRule(shard.rule());
+      case Head::Shard::kShut:
+        return ShutEvent{};
       case Head::Shard::EVENT_NOT_SET:
         break;
     }
@@ -214,6 +221,13 @@ class EventDecoder {
     return event;
   }
 
+  absl::StatusOr<RuleEvent> DecodeRule(const Head::Rule& message) const {
+    const RuleEvent event = {.rule = RuleOf(message, worker_count_)};
+    const Problems problems = event.rule.Validate();
+    if (problems.empty()) return event;
+    return Damage("rule: ", problems.list().front().field, ": ", problems.list().front().text);
+  }
+
   absl::StatusOr<CheckedPayload> Payload() {
     auto payload = CheckPayload(std::move(payload_), value_count_);
     if (!payload.ok()) return Damage(payload.status().message());
@@ -254,6 +268,27 @@ absl::StatusOr<ShardRecord> DecodeShard(const Head::Shard& shard, uint32_t worke
 }
 
 }  // namespace
+
+LogRecordHead::Rule RuleMessage(const Rule& rule) {
+  LogRecordHead::Rule message;
+  message.set_by_push(rule.fold == Fold::kPush);
+  message.set_workers(rule.workers);
+  message.set_quorum(rule.quorum);
+  message.set_slack(rule.slack);
+  message.set_fold_every(rule.fold_every);
+  message.set_ordered_fold(rule.ordered_fold);
+  return message;
+}
+
+Rule RuleOf(const LogRecordHead::Rule& message, uint32_t max_workers) {
+  return {.fold = message.by_push() ? Fold::kPush : Fold::kRound,
+          .workers = message.workers(),
+          .max_workers = max_workers,
+          .quorum = message.quorum(),
+          .slack = message.slack(),
+          .fold_every = message.fold_every(),
+          .ordered_fold = message.ordered_fold()};
+}
 
 ByteChain EncodeRecord(const LogRecord& record) {
   Head head;

@@ -16,7 +16,9 @@
 #include "absl/status/statusor.h"
 #include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/spec/rule.h"
 #include "proto/control.pb.h"
+#include "proto/state.pb.h"
 #include "server/core/event.h"
 
 namespace thinwire {
@@ -56,6 +58,11 @@ using ValueCountOf = std::function<std::optional<size_t>(ShardId)>;
 // if a peer had sent it, and every enum and every worker number below WORKER_COUNT.
 absl::StatusOr<LogRecord> DecodeRecord(const ByteChain& bytes, uint32_t worker_count,
                                        const ValueCountOf& value_count);
+
+// RuleMessage and RuleOf convert a consistency rule. The message does not contain max_workers. The
+// caller must validate the result of RuleOf.
+LogRecordHead::Rule RuleMessage(const Rule& rule);
+Rule RuleOf(const LogRecordHead::Rule& message, uint32_t max_workers);
 
 }  // namespace thinwire
 

@@ -25,9 +25,10 @@ uint32_t ThreadCount(uint32_t wanted) {
 }
 
 absl::Status CheckWorker(uint32_t worker, const Rule& rule) {
-  if (worker < rule.workers) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "worker: not a worker of this job (expected below ", rule.workers, ", got ", worker, ")"));
+  if (worker < rule.max_workers) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("worker: not a worker of this job (expected below ", rule.max_workers, ", got ",
+                   worker, ")"));
 }
 
 ShardOptions ShardOptionsOf(const JobOptions& options) {
@@ -121,7 +122,7 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       optimizer_(std::move(optimizer)),
       schedule_(std::move(schedule)),
       clock_(clock),
-      streams_(options_.rule.workers, [this] { AskForValues(); }),
+      streams_(options_.rule.max_workers, [this] { AskForValues(); }),
       scope_{.self = options_.server,
              .epoch = options_.epoch,
              .generation = options_.generation,
@@ -139,7 +140,7 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
              options_.max_model_bytes,
              {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_}),
       run_(leads() ? options_.run : RunId{}),
-      membership_(options_.rule.workers, options_.lease),
+      membership_(options_.rule.max_workers, options_.lease),
       job_match_(options_.config),
       last_wait_notices_(clock.Now()),
       admission_(AdmissionOf(options_), options_.server_count, peers.get(),
@@ -240,7 +241,8 @@ absl::Status Job::Replay(LogSequence sequence, const ByteChain& bytes) {
     if (host == nullptr) return std::nullopt;
     return host->value_count();
   };
-  ASSIGN_OR_RETURN(const LogRecord record, DecodeRecord(bytes, options_.rule.workers, value_count));
+  ASSIGN_OR_RETURN(const LogRecord record,
+                   DecodeRecord(bytes, options_.rule.max_workers, value_count));
   if (const auto* event = std::get_if<ShardRecord>(&record)) {
     model->host(event->shard).Replay(sequence, event->event);
     return absl::OkStatus();
@@ -276,7 +278,7 @@ Checkpoint Job::CheckpointHead() const {
   Checkpoint head;
   head.server = options_.server;
   head.run = *run_record_;
-  for (uint32_t w = 0; w < options_.rule.workers; ++w) {
+  for (uint32_t w = 0; w < options_.rule.max_workers; ++w) {
     const MemberRecord member = MemberRecordOf(WorkerId{w});
     if (member.assigned != Incarnation{}) head.members.push_back(member);
   }
@@ -392,7 +394,7 @@ void Job::HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done)
   if (run_ != RunId{request.run()}) {
     // No worker has joined this server yet, so processes of another run may be forgotten.
     run_ = RunId{request.run()};
-    membership_ = Membership(options_.rule.workers, options_.lease);
+    membership_ = Membership(options_.rule.max_workers, options_.lease);
     LOG(INFO) << "admitted to run " << NameOf(run_);
   }
   const WorkerId worker{request.worker()};
@@ -547,7 +549,7 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   reply.set_sealed(model != nullptr);
   if (model == nullptr) return done(std::move(reply));
-  const uint32_t worker_count = options_.rule.workers;
+  const uint32_t worker_count = options_.rule.max_workers;
   model->ForAllShards<ShardReport>(
       [worker_count](const ShardHost& host, const Shard& shard) {
         return ReportOf(host, shard, worker_count);
