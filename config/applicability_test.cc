@@ -109,7 +109,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 37u);
+  EXPECT_EQ(fields.size(), 38u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

@@ -96,18 +96,21 @@ TEST(JobTest, TheCodecsOfTheFileAreThoseOfTheCodecTable) {
 TEST(JobTest, TheDefaultsOfTheFileAreThoseOfTheSpecs) {
   EXPECT_EQ(Spec(""), JobSpec([] {
               JobSpec spec;
+              spec.rule.max_workers = 64;
               spec.push.warmup.first = {.id = CodecId::kFp8E5m2};
               return spec;
             }()));
 }
 
 TEST(JobTest, EachModeIsARule) {
-  EXPECT_EQ(Spec("consistency { workers: 4 }").rule, Rule::Sync(4));
-  EXPECT_EQ(Spec("consistency { workers: 4 ordered_fold: true }").rule, Rule::Sync(4, true));
-  EXPECT_EQ(Spec("consistency { mode: backup workers: 4 backup: 1 }").rule, Rule::Backup(4, 1));
-  EXPECT_EQ(Spec("consistency { mode: ssp workers: 4 slack: 3 fold_every: 2 }").rule,
-            Rule::Ssp(4, 3, 2));
-  EXPECT_EQ(Spec("consistency { mode: async workers: 4 }").rule, Rule::Async(4));
+  const auto rule = [](const std::string& settings) {
+    return Spec("consistency { max_workers: 4 workers: 4 " + settings + " }").rule;
+  };
+  EXPECT_EQ(rule(""), Rule::Sync(4));
+  EXPECT_EQ(rule("ordered_fold: true"), Rule::Sync(4, true));
+  EXPECT_EQ(rule("mode: backup backup: 1"), Rule::Backup(4, 1));
+  EXPECT_EQ(rule("mode: ssp slack: 3 fold_every: 2"), Rule::Ssp(4, 3, 2));
+  EXPECT_EQ(rule("mode: async"), Rule::Async(4));
 }
 
 TEST(JobTest, EveryFieldOfTheOptimizationArrives) {
@@ -230,7 +233,8 @@ TEST(JobTest, EveryFieldOfTheTaskArrives) {
 TEST(JobTest, TheSettingsOfTheWholeJobArrive) {
   const JobSpec spec = Spec(
       "name: 'fashion' servers: 2 silence_seconds: 3 straggler: '1:50ms' report: 'r.json' "
-      "consistency { workers: 2 lease_seconds: 4 start_timeout_seconds: 5 } "
+      "consistency { workers: 2 lease_seconds: 4 start_timeout_seconds: 5 drain_seconds: 6 "
+      "max_workers: 7 } "
       "compression { shard_size: 8192 }");
   EXPECT_EQ(spec.name, "fashion");
   EXPECT_EQ(spec.server_count, 2u);
@@ -239,6 +243,10 @@ TEST(JobTest, TheSettingsOfTheWholeJobArrive) {
   EXPECT_EQ(spec.report, "r.json");
   EXPECT_EQ(spec.lease, absl::Seconds(4));
   EXPECT_EQ(spec.start_timeout, absl::Seconds(5));
+  EXPECT_EQ(spec.drain, absl::Seconds(6));
+  EXPECT_EQ(spec.rule.max_workers, 7u);
+  EXPECT_EQ(Spec("").rule.max_workers, 64u);
+  EXPECT_EQ(Spec("consistency { workers: 100 }").rule.max_workers, 100u);
   EXPECT_EQ(spec.shard_size, 8192u);
 }
 
@@ -249,6 +257,11 @@ TEST(JobTest, TheSettingsOfRecoveryArrive) {
       (RecoverySpec{.durability = Durability::kLog,
                     .checkpoint_interval = absl::Seconds(7),
                     .server_return = absl::Seconds(8)}));
+  EXPECT_EQ(
+      Spec("recovery { durability: checkpoint checkpoint_seconds: 0 failure_seconds: 9 }").recovery,
+      (RecoverySpec{.durability = Durability::kCheckpoint,
+                    .checkpoint_interval = absl::ZeroDuration(),
+                    .failure_interval = absl::Seconds(9)}));
   EXPECT_EQ(
       Error("recovery { checkpoint_seconds: 7 }"),
       "checkpoint_seconds: only valid with durability: checkpoint or log (got durability: none)");

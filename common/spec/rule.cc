@@ -17,7 +17,9 @@ std::string_view Rule::mode() const {
 Problems Rule::Validate() const {
   Problems problems;
   problems.RequireInteger("workers", workers, 1, kMaxWorkers);
-  problems.RequireInteger("max_workers", max_workers, workers, kMaxWorkers);
+  if (problems.empty()) {
+    problems.RequireInteger("max_workers", max_workers, workers, kMaxWorkers);
+  }
   if (fold == Fold::kPush) {
     problems.RequireInteger("fold_every", fold_every, 1);
   } else if (workers > 0) {

@@ -49,6 +49,9 @@ TEST(RuleTest, EveryNumberOutsideItsRangeIsAProblem) {
   };
   EXPECT_EQ(error(Rule::Async(0)), "workers: out of range (expected 1 to 65536, got 0)");
   EXPECT_EQ(error(Rule::Async(65537)), "workers: out of range (expected 1 to 65536, got 65537)");
+  Rule small = Rule::Async(3);
+  small.max_workers = 2;
+  EXPECT_EQ(error(small), "max_workers: out of range (expected 3 to 65536, got 2)");
   EXPECT_EQ(error(Rule::Ssp(1, 0, 0)), "fold_every: out of range (expected at least 1, got 0)");
   EXPECT_EQ(error(Rule::Backup(4, 4)),
             "backup: out of range (expected below 4, the value of workers, got 4)");

@@ -26,6 +26,8 @@ TEST(EventTest, PrintsOnOneLine) {
   EXPECT_EQ(Printed(worker.Return()), "return w1/2");
   EXPECT_EQ(Printed(OpenEvent{}), "open");
   EXPECT_EQ(Printed(worker.Leave()), "leave w1/2");
+  EXPECT_EQ(Printed(RuleEvent{Rule::Backup(5, 1)}), "rule backup 4+1");
+  EXPECT_EQ(Printed(ShutEvent{}), "shut");
 }
 
 }  // namespace

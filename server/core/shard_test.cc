@@ -317,6 +317,59 @@ TEST_F(ShardTest, ASuccessorOfTheLastLiveWorkerTriggersTheUpdate) {
   EXPECT_EQ(shard_->masters()[0], -3);
 }
 
+// Returns RULE for a job that may have up to MAX_WORKERS workers.
+Rule WithRoom(Rule rule, uint32_t max_workers) {
+  rule.max_workers = max_workers;
+  return rule;
+}
+
+TEST_F(ShardTest, ANewRuleChangesTheQuorumOfTheOpenRound) {
+  Open(WithRoom(Rule::Backup(3, 1), 5));
+  shard_->Apply(RuleEvent{WithRoom(Rule::Backup(4, 1), 5)});
+  const FakeWorker added{WorkerId{3}};
+  EXPECT_EQ(shard_->Apply(added.Join()).join->frontier, Step{0});
+  shard_->Apply(added.Read(0));
+  EXPECT_TRUE(shard_->Apply(workers_[0].Push(0, 1, {1})).rounds.empty());
+  EXPECT_TRUE(shard_->Apply(workers_[1].Push(0, 1, {1})).rounds.empty())
+      << "two were enough before";
+  EXPECT_EQ(shard_->Apply(added.Push(0, 1, {1})).rounds.size(), 1u);
+}
+
+TEST_F(ShardTest, ASmallerRuleClosesARoundThatHasEnoughGradients) {
+  Open(Rule::Backup(4, 1));
+  shard_->Apply(workers_[0].Push(0, 1, {1}));
+  shard_->Apply(workers_[1].Push(0, 1, {1}));
+  EXPECT_EQ(shard_->Apply(RuleEvent{WithRoom(Rule::Backup(3, 1), 4)}).rounds.size(), 1u);
+}
+
+TEST_F(ShardTest, AShutShardWaitsForAllWorkersAgain) {
+  Open(Rule::Sync(2));
+  for (const FakeWorker& worker : workers_) shard_->Apply(worker.Leave());
+  shard_->Apply(ShutEvent{});
+  EXPECT_FALSE(shard_->open());
+  const FakeWorker first{WorkerId{0}, Incarnation{2}}, second{WorkerId{1}, Incarnation{2}};
+  shard_->Apply(first.Join());
+  EXPECT_TRUE(shard_->Apply(first.Read(0)).answers.empty());
+  shard_->Apply(second.Join());
+  EXPECT_EQ(shard_->Apply(second.Read(0)).answers.size(), 2u);
+}
+
+TEST_F(ShardTest, ARestoredShardFollowsItsLastRule) {
+  Open(WithRoom(Rule::Backup(3, 1), 5));
+  EXPECT_EQ(shard_->Save().rule, std::nullopt) << "the rule of the job file";
+  const Rule rule = WithRoom(Rule::Backup(5, 1), 5);
+  shard_->Apply(RuleEvent{rule});
+  ShardSnapshot snapshot = shard_->Save();
+  EXPECT_EQ(snapshot.rule, rule);
+  Make(WithRoom(Rule::Backup(3, 1), 5));
+  ASSERT_TRUE(shard_->Restore(snapshot).ok());
+  EXPECT_EQ(shard_->Save(), snapshot);
+  Make(WithRoom(Rule::Backup(3, 1), 5));
+  snapshot.rule->max_workers = 6;
+  EXPECT_EQ(shard_->Restore(snapshot).message(),
+            "rule: not valid for at most 5 workers (got 5 workers)");
+}
+
 TEST_F(ShardTest, EncodedReturnsTheMastersOfTheVersion) {
   Open(Rule::Sync(1));
   shard_->Apply(workers_[0].Push(0, 1, {3}));

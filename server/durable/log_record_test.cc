@@ -56,6 +56,12 @@ BeginRecord SomeRun() {
   return record;
 }
 
+Rule SomeRule() {
+  Rule rule = Rule::Ssp(3, 2, 5);
+  rule.max_workers = kWorkers;
+  return rule;
+}
+
 // Returns one record of every kind, and a read and a push of every form.
 std::vector<LogRecord> AllRecords() {
   const FakeWorker worker = {.worker = {2}, .incarnation = {4}};
@@ -70,10 +76,10 @@ std::vector<LogRecord> AllRecords() {
   const std::vector<float> sparse = {0, 5, 0};
   PushEvent sparse_push = Push();
   sparse_push.payload = SparsePayload(sparse);
-  for (const Event& event :
-       std::vector<Event>{SeedEvent{Fp32Payload({1, 2, 3})}, worker.Join(), worker.Read(0),
-                          first_read, Push(), published, since, sparse_push, worker.PushNothing(3),
-                          worker.Expire(), worker.Return(), OpenEvent{}, worker.Leave()}) {
+  for (const Event& event : std::vector<Event>{
+           SeedEvent{Fp32Payload({1, 2, 3})}, worker.Join(), worker.Read(0), first_read, Push(),
+           published, since, sparse_push, worker.PushNothing(3), worker.Expire(), worker.Return(),
+           OpenEvent{}, worker.Leave(), RuleEvent{SomeRule()}, ShutEvent{}}) {
     records.push_back(ShardRecord{.shard = {7}, .event = event});
   }
   return records;
@@ -89,7 +95,23 @@ TEST(LogRecord, EveryRecordSurvivesARoundTrip) {
     EXPECT_EQ(EncodeRecord(*decoded), bytes) << "record " << checked_count;
     ++checked_count;
   }
-  EXPECT_EQ(checked_count, 16);
+  EXPECT_EQ(checked_count, 18);
+}
+
+TEST(LogRecord, ARuleKeepsAllFields) {
+  const auto decoded =
+      Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = RuleEvent{SomeRule()}}));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const auto& event = std::get<ShardRecord>(*decoded).event;
+  EXPECT_EQ(std::get<RuleEvent>(event).rule, SomeRule());
+}
+
+TEST(LogRecord, ARuleOfMoreWorkersThanTheJobMayHaveIsAnError) {
+  Rule rule = SomeRule();
+  rule.workers = kWorkers + 1;
+  const auto decoded = Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = RuleEvent{rule}}));
+  EXPECT_TRUE(absl::IsDataLoss(decoded.status()));
+  EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("shard 7: rule: max_workers: "));
 }
 
 TEST(LogRecord, APushKeepsAllFields) {
@@ -206,8 +228,7 @@ TEST(LogRecord, AWrongFieldIsDataLossWithTheCause) {
               "codec: cannot carry parameters (expected a dense codec, got topk)");
   expect_push([](auto& shard) { shard.mutable_push()->mutable_read_form()->set_codec(200); },
               "codec: ");
-  expect_push([](auto& shard) { *shard.mutable_join() = shard.push().sender(); },
-              "payload: not allowed");
+  expect_push([](auto& shard) { shard.mutable_join(); }, "payload: not allowed");
 }
 
 TEST(LogRecord, AWrongPayloadIsDataLossWithTheCause) {
