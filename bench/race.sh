@@ -23,6 +23,9 @@
 #   bench/race.sh --rate 100mbit --mb 10 --codecs "raw fp8" --topologies apart --workers 4 --servers 2 --compute 0.05
 #   bench/race.sh --rate none            links without a rate limit
 #   bench/race.sh --durability log       servers with an event log in $TMPDIR (default: none)
+#   bench/race.sh --durability checkpoint --checkpoint_seconds 10 --optimizer momentum --mb 400
+#                                        prints also `rounds TOPOLOGY CODEC LONGEST_MS CHECKPOINTS`: the longest round, and
+#                                        how many checkpoints the servers made
 #   bench/race.sh --congestion bbr       TCP congestion control bbr instead of reno; the workers then share a link less
 #                                        evenly, and the slower worker of a round delays the other worker
 #   bench/race.sh --socket_buffer 0      the kernel's default socket buffers instead of 128 KiB; the workers then also
@@ -51,6 +54,8 @@ threads=0
 congestion=reno
 socket_buffer=131072
 durability=none
+checkpoint_seconds=60
+optimizer=sgd
 
 while [ $# -gt 0 ]; do
   case $1 in
@@ -72,6 +77,8 @@ while [ $# -gt 0 ]; do
     --congestion) congestion=$2 ;;
     --socket_buffer) socket_buffer=$2 ;;
     --durability) durability=$2 ;;
+    --checkpoint_seconds) checkpoint_seconds=$2 ;;
+    --optimizer) optimizer=$2 ;;
     *) echo "race.sh: $1: unknown flag (expected one of those that --help lists)" >&2; exit 64 ;;
   esac
   shift 2
@@ -80,8 +87,8 @@ done
 [[ $socket_buffer =~ ^[0-9]+$ ]] ||
   { echo "race.sh: --socket_buffer: not a size (expected bytes, or 0 for the kernel's default, got $socket_buffer)" >&2; exit 64; }
 case $durability in
-  none | log) ;;
-  *) echo "race.sh: --durability: unknown (expected none or log, got $durability)" >&2; exit 64 ;;
+  none | checkpoint | log) ;;
+  *) echo "race.sh: --durability: unknown (expected none, checkpoint or log, got $durability)" >&2; exit 64 ;;
 esac
 for program in server/server bench/race_worker bench/raw_wire; do
   [ -x "$bin_dir/$program" ] && continue
@@ -225,11 +232,13 @@ run_job() {
   local all_servers all_workers warm_rounds=2
   # With push codec auto, workers choose their codecs during the first rounds; these rounds are not timed.
   case $fields in *auto*) warm_rounds=6 ;; esac
+  local recovery="recovery { durability: $durability checkpoint_seconds: $checkpoint_seconds }"
+  [ "$durability" != none ] || recovery=""
   all_servers=$(echo $server_hosts | wc -w) all_workers=$(echo $worker_hosts | wc -w)
   for host in $server_hosts; do addresses="$addresses${addresses:+,}10.77.0.$host:7000"; done
   cat > "$work/job.textproto" << JOB
-name: "race" servers: $all_servers consistency { workers: $all_workers } optimization { learning_rate: 0.01 }
-compression { $fields } silence_seconds: 60 recovery { durability: $durability }
+name: "race" servers: $all_servers consistency { workers: $all_workers } optimization { optimizer: $optimizer learning_rate: 0.01 }
+compression { $fields } silence_seconds: 60 $recovery
 JOB
   if [ "$durability" != none ]; then
     rm -rf "$work/state"
@@ -251,6 +260,7 @@ JOB
     number=$((number + 1))
   done
   for host in $pids; do wait "$host" || ok=0; done
+  checkpoints=$(ls -d "$work"/state/server-*/checkpoint-* 2> /dev/null | sed 's/.*-0*//' | sort -n | tail -n 1)
   kill $daemons 2> /dev/null
   wait $daemons 2> /dev/null
   [ $ok = 1 ] || { cat "$work"/worker-*.err | grep -v '^[IW][0-9]' | head -n 3 >&2; return 1; }
@@ -259,12 +269,12 @@ JOB
 
 # Prints the result line of a race. Arguments: topology, codec, goodput.
 print_result() {
-  python3 - "$1" "$2" "$3" "$servers_of_race" "$work/result" << 'PYTHON'
+  python3 - "$1" "$2" "$3" "$servers_of_race" "$work/result" "$checkpoints" << 'PYTHON'
 import json
 import statistics
 import sys
 
-topology, codec, goodput, servers, path = sys.argv[1:]
+topology, codec, goodput, servers, path, checkpoints = sys.argv[1:]
 with open(path) as f:
     workers = [json.loads(line) for line in f]
 count, servers = len(workers), int(servers)
@@ -280,10 +290,13 @@ else:
     busiest = (push + pull) * (1 - 1 / count)
 floor = busiest / float(goodput)
 # A round ends when the slowest worker has received its parameters.
-median = statistics.median(map(max, zip(*(w["seconds"] for w in workers))))
+rounds = list(map(max, zip(*(w["seconds"] for w in workers))))
+median = statistics.median(rounds)
 for chosen in workers[0]["push_codecs"]:
     print("choice %s %s %s: %s, %s" % (topology, codec, chosen["group"], chosen["codec"], chosen["reason"]))
 print("race %s %s %.1f %.1f %.2f" % (topology, codec, 1e3 * median, 1e3 * floor, median / floor), flush=True)
+if checkpoints:
+    print("rounds %s %s %.1f %s" % (topology, codec, 1e3 * max(rounds), checkpoints), flush=True)
 PYTHON
 }
 
