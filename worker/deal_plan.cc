@@ -18,9 +18,8 @@ ExamplePool::ExamplePool(uint64_t epoch, uint64_t example_count) {
 
 void ExamplePool::Add(DealtExample first, uint64_t count) {
   if (count == 0) return;
-  const bool adjacent =
-      !runs_.empty() && runs_.back().first.epoch == first.epoch &&
-      runs_.back().first.position + runs_.back().count == first.position;
+  const bool adjacent = !runs_.empty() && runs_.back().first.epoch == first.epoch &&
+                        runs_.back().first.position + runs_.back().count == first.position;
   if (adjacent) {
     runs_.back().count += count;
   } else {
@@ -36,13 +35,12 @@ DealtExample ExamplePool::at(uint64_t i) const {
           .position = static_cast<uint32_t>(run.first.position + (i - run.before))};
 }
 
-ExamplePool ExamplePool::Without(uint64_t count,
-                                 const std::vector<DealtExample>& returned) const {
+ExamplePool ExamplePool::Without(uint64_t count, const std::vector<DealtExample>& returned) const {
   ExamplePool pool;
   auto next = returned.begin();
   for (const Run& run : runs_) {
-    const uint64_t skipped = std::clamp<uint64_t>(count, run.before, run.before + run.count) -
-                             run.before;
+    const uint64_t skipped =
+        std::clamp<uint64_t>(count, run.before, run.before + run.count) - run.before;
     const uint64_t end = run.first.position + run.count;
     uint64_t at = run.first.position + skipped;
     // A returned example lies before this run, between its examples that are left, or behind it.

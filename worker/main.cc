@@ -311,9 +311,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("FILE")
       ->envname("THINWIRE_CONFIG")
       ->required();
-  app.add_option("--worker", flags.worker,
-                 "The number of this worker, from 0 to workers - 1; more after thinwire scale. No two "
-                 "processes share one. Default: 0")
+  app.add_option(
+         "--worker", flags.worker,
+         "The number of this worker, from 0 to workers - 1; more after thinwire scale. No two "
+         "processes share one. Default: 0")
       ->type_name("NUMBER")
       ->envname("THINWIRE_WORKER");
   app.add_option("--addresses", flags.addresses,

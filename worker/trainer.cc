@@ -245,8 +245,7 @@ absl::Status Trainer::Test() {
 
 void Trainer::KeepBest(uint64_t epoch) {
   if (!output_ || !output_->keeps_best() || !test_ || !divergence_.symptom().empty()) return;
-  const absl::Status written =
-      output_->Write(*test_, parts_.sampler.EpochBegin(epoch + 1), epoch);
+  const absl::Status written = output_->Write(*test_, parts_.sampler.EpochBegin(epoch + 1), epoch);
   if (!written.ok()) LOG(ERROR) << "model not written: " << written.message();
 }
 
@@ -259,7 +258,8 @@ absl::Status Trainer::AwaitOthers() {
 
 absl::Status Trainer::WriteOutput() {
   ASSIGN_OR_RETURN(const BatchResult result, output_->Test());
-  RETURN_IF_ERROR(output_->Write(result, parts_.sampler.EpochBegin(options_.epochs), options_.epochs - 1));
+  RETURN_IF_ERROR(
+      output_->Write(result, parts_.sampler.EpochBegin(options_.epochs), options_.epochs - 1));
   test_ = output_->written()->test;
   return absl::OkStatus();
 }

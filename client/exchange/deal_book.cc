@@ -8,8 +8,7 @@
 
 namespace thinwire::client {
 
-absl::Status DealBook::Append(size_t first,
-                              const google::protobuf::RepeatedPtrField<Deal>& added,
+absl::Status DealBook::Append(size_t first, const google::protobuf::RepeatedPtrField<Deal>& added,
                               std::vector<Deal>& deals) {
   for (size_t i = 0; i < static_cast<size_t>(added.size()); ++i) {
     if (first + i != deals.size()) continue;

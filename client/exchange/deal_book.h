@@ -22,15 +22,15 @@ namespace thinwire::client {
 // Thread-safe.
 class DealBook {
  public:
-  // Replaces everything by what the lead's reply to Join says. Errors: InvalidArgument if a deal is
-  // not valid; the book is then unchanged.
+  // Replaces everything by the contents of the lead's reply to Join. Errors: InvalidArgument if a
+  // deal is not valid; the book is then unchanged.
   absl::Status Reset(const JoinReply& reply);
-  // Adds what the lead, started again with its state, says in its reply to Join. Errors: as those of
-  // Reset.
+  // Adds the contents of a reply to Join of a lead that was started again with its state. Errors:
+  // as those of Reset.
   absl::Status Add(const JoinReply& reply);
   // States the known deals in a heartbeat to the lead.
   void FillIn(HeartbeatRequest& request) const;
-  // Adds what the lead's REPLY to REQUEST says. Errors: as those of Reset.
+  // Adds the contents of the lead's REPLY to REQUEST. Errors: as those of Reset.
   absl::Status Add(const HeartbeatRequest& request, const HeartbeatReply& reply);
 
   // Blocks until all deals that begin at or before STEP are known. Returns false if TIMEOUT passes
