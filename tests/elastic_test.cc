@@ -19,6 +19,7 @@
 #include "client/client.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"
+#include "server/edge/dealer.h"
 #include "tests/small_cluster.h"
 #include "worker/sampler.h"
 
@@ -170,10 +171,15 @@ class ElasticTest : public testing::TestWithParam<Rule> {
     answered.WaitForNotification();
     return {answer.deals().begin(), answer.deals().end()};
   }
-  // Blocks until the lead has announced COUNT deals, and returns the last one.
-  Deal AwaitDeals(size_t count) {
+  // Blocks until the lead has announced COUNT deals while the workers LIVE live, and returns the last
+  // deal. The time passes only while all of them are heard.
+  Deal AwaitDeals(size_t count, const std::vector<uint32_t>& live) {
     std::vector<Deal> deals;
-    while ((deals = Deals()).size() < count) cluster_.Tick();
+    while ((deals = Deals()).size() < count) {
+      for (const uint32_t worker : live) cluster_.AwaitHeard(worker);
+      cluster_.Tick();
+      cluster_.clock().Advance(Dealer::kSettleTime / 2);
+    }
     EXPECT_EQ(deals.size(), count);
     return deals.back();
   }
@@ -201,7 +207,7 @@ TEST_P(ElasticTest, EveryExampleOfAcceptedPushesIsCountedOnce) {
   ASSERT_TRUE(scaled.ok()) << scaled.status();
   EXPECT_EQ(scaled->workers(), 2u);
   DealtWorker& killed = Start(2);
-  EXPECT_EQ(MembersOf(AwaitDeals(1)), (Numbers{0, 1, 2}));
+  EXPECT_EQ(MembersOf(AwaitDeals(1, {0, 1, 2})), (Numbers{0, 1, 2}));
 
   // Worker 1 leaves.
   leaver.LeaveBefore(60);
@@ -211,7 +217,7 @@ TEST_P(ElasticTest, EveryExampleOfAcceptedPushesIsCountedOnce) {
   leaver.AwaitStep(60);
   gate_.Allow(61);
   leaver.Await();
-  const Deal left = AwaitDeals(2);
+  const Deal left = AwaitDeals(2, {0, 2});
   EXPECT_EQ(MembersOf(left), (Numbers{0, 2}));
   ASSERT_EQ(left.departed_size(), 1);
   EXPECT_EQ(left.departed(0).next(), 60u);
@@ -223,7 +229,7 @@ TEST_P(ElasticTest, EveryExampleOfAcceptedPushesIsCountedOnce) {
   cluster_.AwaitHeard(0);
   cluster_.clock().Advance(kLease + absl::Seconds(1));
   cluster_.AwaitHeard(0);
-  const Deal lost = AwaitDeals(3);
+  const Deal lost = AwaitDeals(3, {0});
   EXPECT_EQ(MembersOf(lost), (Numbers{0}));
   ASSERT_EQ(lost.departed_size(), 1);
   EXPECT_EQ(lost.departed(0).worker(), 2u);
@@ -233,7 +239,7 @@ TEST_P(ElasticTest, EveryExampleOfAcceptedPushesIsCountedOnce) {
 
   // Worker 2 returns, and the run ends.
   DealtWorker& returned = Start(2);
-  EXPECT_EQ(MembersOf(AwaitDeals(4)), (Numbers{0, 2}));
+  EXPECT_EQ(MembersOf(AwaitDeals(4, {0, 2})), (Numbers{0, 2}));
   gate_.Allow(UINT64_MAX);
   for (const auto& worker : workers_) worker->Await();
   EXPECT_FALSE(returned.counts().empty());

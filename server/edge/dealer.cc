@@ -73,6 +73,11 @@ bool Dealer::AwaitsStatements(const std::vector<WorkerId>& live, absl::Time now)
 
 std::optional<Deal> Dealer::Propose(const std::vector<WorkerId>& live,
                                     const std::function<Step(WorkerId)>& next, absl::Time now) {
+  if (live != live_) {
+    live_ = live;
+    live_since_ = now;
+  }
+  if (now - live_since_ < kSettleTime) return std::nullopt;
   const std::vector<WorkerId> last_members = members();
   if (AwaitsStatements(live, now) || proposed_.has_value()) return std::nullopt;
   if (live.empty() || live == last_members) return std::nullopt;

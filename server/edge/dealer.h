@@ -12,6 +12,9 @@
 // was told. After a restart of the lead this number is unknown. The Dealer then proposes nothing
 // until every live worker has stated what it was told, or one lease has passed.
 //
+// Members often change together: the workers of a run end at nearly the same time. A deal is therefore
+// proposed when the members have been the same for a second.
+//
 // Callers pass the current time, which must never decrease. Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_DEALER_H_
 #define THINWIRE_SERVER_EDGE_DEALER_H_
@@ -33,6 +36,7 @@ class Dealer {
  public:
   static constexpr uint64_t kLeastSteps = 8;
   static constexpr absl::Duration kAhead = absl::Seconds(3);
+  static constexpr absl::Duration kSettleTime = absl::Seconds(1);
 
   // The first deal has the members 0 to WORKERS - 1.
   Dealer(uint32_t workers, absl::Duration lease);
@@ -53,8 +57,8 @@ class Dealer {
   // Records that the lead has told WORKER this dealt_until.
   void Heard(WorkerId worker, uint64_t dealt_until);
 
-  // Returns the next deal if LIVE, ascending, differs from the members of the last deal and a deal
-  // may begin. NEXT returns the first step that a worker has not finished. The deal is announced
+  // Returns the next deal if LIVE, ascending, differs from the members of the last deal, has been the
+  // same in all calls of the last kSettleTime, and a deal may be announced. NEXT returns the first step that a worker has not finished. The deal is announced
   // after Commit, which follows when the deal is durable; until then no other deal is proposed.
   std::optional<Deal> Propose(const std::vector<WorkerId>& live,
                               const std::function<Step(WorkerId)>& next, absl::Time now);
@@ -79,6 +83,8 @@ class Dealer {
   const absl::Duration lease_;
   std::vector<Deal> deals_;
   std::vector<Deal> replayed_;
+  std::vector<WorkerId> live_;          // of the last call of Propose
+  absl::Time live_since_;               // the time of the first call with live_
   std::optional<Deal> proposed_;        // waits for Commit
   uint64_t dealt_until_ = 0;            // the largest one that a worker was told
   std::deque<Progress> progress_;       // of about the last kAhead, oldest first

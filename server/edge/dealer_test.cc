@@ -32,7 +32,9 @@ uint64_t DealtUntil(Dealer& dealer) {
 
 class DealerTest : public testing::Test {
  protected:
-  std::optional<Deal> Propose(std::initializer_list<uint32_t> live, double seconds = 0) {
+  // Proposes a deal when LIVE has been the same for a second, at SECONDS.
+  std::optional<Deal> Propose(std::initializer_list<uint32_t> live, double seconds = 100) {
+    EXPECT_FALSE(dealer_.Propose(Workers(live), NextOf, At(seconds - 1)).has_value());
     return dealer_.Propose(Workers(live), NextOf, At(seconds));
   }
 
@@ -68,6 +70,17 @@ TEST_F(DealerTest, ADealBeginsAtAStepThatNoWorkerHasBegun) {
   EXPECT_EQ(deal->departed(0).next(), 11u);
 }
 
+TEST_F(DealerTest, MembersThatChangeTogetherMakeOneDeal) {
+  dealer_.Advance(Step{12}, At(0));
+  EXPECT_FALSE(dealer_.Propose(Workers({1, 2}), NextOf, At(10)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({2}), NextOf, At(10.9)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({2}), NextOf, At(11.8)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({}), NextOf, At(11.9)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({}), NextOf, At(13)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({0, 1}), NextOf, At(14)).has_value());
+  EXPECT_TRUE(dealer_.Propose(Workers({0, 1}), NextOf, At(15)).has_value());
+}
+
 TEST_F(DealerTest, ADealIsAnnouncedWhenItIsDurable) {
   dealer_.Advance(Step{12}, At(0));
   ASSERT_TRUE(Propose({0, 2}).has_value());
@@ -76,7 +89,7 @@ TEST_F(DealerTest, ADealIsAnnouncedWhenItIsDurable) {
   dealer_.FillIn(0, before);
   EXPECT_THAT(before.deals(), IsEmpty());
   EXPECT_EQ(before.dealt_until(), 20u) << "the step of the deal";
-  EXPECT_FALSE(Propose({0}).has_value()) << "one deal at a time";
+  EXPECT_FALSE(Propose({0}, 110).has_value()) << "one deal at a time";
   dealer_.Commit();
   HeartbeatReply after;
   dealer_.FillIn(0, after);
@@ -89,18 +102,18 @@ TEST_F(DealerTest, ADealIsAnnouncedWhenItIsDurable) {
   dealer_.FillIn(joined);
   EXPECT_THAT(joined.deals(), SizeIs(1));
   EXPECT_EQ(joined.dealt_until(), after.dealt_until());
-  EXPECT_FALSE(Propose({0, 2}).has_value());
-  EXPECT_TRUE(Propose({0, 1, 2}).has_value()) << "a worker that returns is a member again";
+  EXPECT_FALSE(Propose({0, 2}, 120).has_value());
+  EXPECT_TRUE(Propose({0, 1, 2}, 130).has_value()) << "a worker that returns is a member again";
 }
 
 TEST_F(DealerTest, ARestartedLeadWaitsForTheWorkersPromises) {
   dealer_.Advance(Step{12}, At(0));
   dealer_.Resume(At(0));
-  EXPECT_FALSE(Propose({0, 1}).has_value());
+  EXPECT_FALSE(Propose({0, 1}, 2).has_value());
   dealer_.Heard(WorkerId{0}, 70);
-  EXPECT_FALSE(Propose({0, 1}, 9).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({0, 1}), NextOf, At(9)).has_value());
   dealer_.Heard(WorkerId{1}, 50);
-  const auto deal = Propose({0, 1}, 9);
+  const auto deal = dealer_.Propose(Workers({0, 1}), NextOf, At(9));
   ASSERT_TRUE(deal.has_value());
   EXPECT_EQ(deal->step(), 70u);
 }
@@ -110,7 +123,7 @@ TEST_F(DealerTest, ARestartedLeadWaitsForOneLease) {
   dealer_.Resume(At(0));
   dealer_.Heard(WorkerId{0}, 70);
   EXPECT_FALSE(Propose({0, 1}, 9.9).has_value());
-  EXPECT_TRUE(Propose({0, 1}, 10).has_value());
+  EXPECT_TRUE(dealer_.Propose(Workers({0, 1}), NextOf, At(10)).has_value());
 }
 
 Deal DealAt(uint64_t step) {

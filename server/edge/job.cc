@@ -380,9 +380,11 @@ bool Job::TryAnswer(const JoinCall& call) {
   if (!assigned.ok()) {
     call.done(assigned.status());
   } else if (assigned->has_value()) {
-    const bool departed = before.left || options_.rule.fold == Fold::kPush;
-    if (before.incarnation != Incarnation{} && departed) {
-      replaced_.emplace(call.worker(), NextOf(call.worker()));
+    const Step next = NextOf(call.worker());
+    // By round, the other workers may have finished one step more.
+    const uint64_t ahead_count = options_.rule.fold == Fold::kRound ? 1 : 0;
+    if (before.incarnation != Incarnation{} && LargestNext() > next + ahead_count) {
+      replaced_.emplace(call.worker(), next);
     }
     Announce(call, **assigned);
   } else {
@@ -698,9 +700,13 @@ void Job::DealExamples() {
 void Job::StoreProgress() {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr || model->hosts().empty()) return;
+  dealer_.Advance(LargestNext(), clock_.Now());
+}
+
+Step Job::LargestNext() const {
   Step largest;
-  for (const auto& host : model->hosts()) largest = std::max(largest, host->largest_next());
-  dealer_.Advance(largest, clock_.Now());
+  for (const auto& host : model_.Get()->hosts()) largest = std::max(largest, host->largest_next());
+  return largest;
 }
 
 std::vector<WorkerId> Job::DealMembers() {
@@ -710,8 +716,7 @@ std::vector<WorkerId> Job::DealMembers() {
   });
   std::vector<WorkerId> members = membership_.Live();
   std::erase_if(members, [this](WorkerId worker) { return replaced_.contains(worker); });
-  if (options_.rule.fold == Fold::kPush) return members;
-  // By round, a process that replaces a lost one begins at the next step, so nothing changes.
+  // A process that replaces a lost one within its lease, and begins at the next step, changes nothing.
   for (const JoinCall& call : waiting_joins_) {
     if (membership_.of(call.worker()).expired) members.push_back(call.worker());
   }

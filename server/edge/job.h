@@ -224,6 +224,8 @@ class Job {
   // Returns the first step that WORKER has not finished on every shard of this server. If a new
   // process has replaced the worker's lost one, this is the step of the lost one.
   Step NextOf(WorkerId worker) const;
+  // Returns the largest such step of all workers and shards.
+  Step LargestNext() const;
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);
   void TickEvery(absl::Duration every);
@@ -263,9 +265,9 @@ class Job {
 
   Admission admission_;
   Dealer dealer_;  // only the lead uses it
-  // Members of the last deal whose lost process was replaced by a new one, which is not a member
-  // yet, with the first step that the lost process has not finished. A new process begins at the
-  // largest step of all workers. The steps between are therefore dealt anew.
+  // Members of the last deal whose ended process was replaced by a new one, which begins some steps
+  // later, with the first step that the ended process has not finished. The examples of the steps
+  // between are dealt anew: the worker departs, and becomes a member again by another deal.
   std::map<WorkerId, Step> replaced_;
   Scaler scaler_;
   std::unique_ptr<Checkpointer> checkpointer_;  // null: no checkpoints
