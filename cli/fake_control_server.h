@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,10 +29,21 @@ class FakeControlServer final : public Control::Service {
 
   grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
     reply->set_accepted_pushes(7);
+    reply->set_target_workers(target_workers);
     ShardStatus& shard = *reply->add_shards();
     shard.set_values(values_.size() / 4 + extra_values);
     shard.set_frontier(frontier);
     if (!asked.HasBeenNotified()) asked.Notify();
+    return grpc::Status::OK;
+  }
+
+  // Accepts up to 64 workers.
+  grpc::Status Scale(grpc::ServerContext*, const ScaleRequest* request,
+                     ScaleReply* reply) override {
+    if (request->workers() > 64) {
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "workers: out of range");
+    }
+    reply->set_workers(target_workers.exchange(request->workers()));
     return grpc::Status::OK;
   }
 
@@ -53,6 +65,7 @@ class FakeControlServer final : public Control::Service {
 
   uint64_t extra_values = 0;
   uint64_t frontier = 0;
+  std::atomic<uint32_t> target_workers = 0;
   absl::Notification asked;
 
  private:

@@ -16,6 +16,7 @@
 #include "cli/config_command.h"
 #include "cli/console.h"
 #include "cli/evaluate_command.h"
+#include "cli/scale_command.h"
 #include "cli/train_command.h"
 #include "cli/version.h"
 #include "common/did_you_mean.h"
@@ -33,6 +34,7 @@ constexpr char kExamples[] =
     "  thinwire train --config job.textproto --output model.safetensors\n"
     "  thinwire evaluate --config job.textproto --model model.safetensors\n"
     "  thinwire config check examples/*.textproto\n"
+    "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
     "  thinwire help train\n"
     "Exit codes: 0 good, 64 usage, 69 unavailable, 75 terminated, 78 configuration, 130 "
     "interrupted.";
@@ -67,6 +69,15 @@ constexpr char kCheckpointExamples[] =
     "  thinwire checkpoint list state\n"
     "  thinwire checkpoint verify state\n"
     "  thinwire checkpoint export state --out model.safetensors";
+
+constexpr char kScaleExamples[] =
+    "Examples:\n"
+    "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
+    "The lead, the first address, announces the step from which on the examples are dealt among "
+    "the "
+    "new set of workers. `thinwire train` starts added workers by itself; elsewhere start them "
+    "with "
+    "worker --worker 6. Removed workers finish their step, leave and exit with code 0.";
 
 ConsoleOptions OptionsOf(int file) {
   ConsoleOptions options;
@@ -166,6 +177,23 @@ CLI::App* AddEvaluate(CLI::App& app, EvaluateCommand& command) {
   evaluate->allow_extras();  // CheckNoExtras() reports unknown arguments
   evaluate->footer(kEvaluateExamples);
   return evaluate;
+}
+
+CLI::App* AddScale(CLI::App& app, ScaleCommand& command) {
+  CLI::App* scale = app.add_subcommand("scale", "Changes the number of workers of a running job");
+  scale
+      ->add_option("--addresses", command.addresses,
+                   "host:port of every server, in the order of their numbers, separated by commas")
+      ->type_name("LIST")
+      ->required()
+      ->envname("THINWIRE_ADDRESSES");
+  scale
+      ->add_option("--workers", command.workers,
+                   "The new number of workers, from 1 to max_workers of the job")
+      ->type_name("COUNT")
+      ->required();
+  scale->footer(kScaleExamples);
+  return scale;
 }
 
 struct ConfigCommand {
@@ -313,6 +341,8 @@ ExitCode Main(int argc, char** argv) {
                            .temp_parent = TempParent()};
   CLI::App* evaluate_app = AddEvaluate(app, evaluate);
   const FieldFlags evaluate_flags(*evaluate_app, kFieldsOfEvaluate);
+  ScaleCommand scale;
+  CLI::App* scale_app = AddScale(app, scale);
   ConfigCommand config;
   AddConfig(app, config);
   CheckpointCommand checkpoint;
@@ -337,6 +367,7 @@ ExitCode Main(int argc, char** argv) {
   if (config.check->parsed()) return CheckConfigFiles(config.files, std::cout, std::cerr);
   if (help->parsed()) return Help(app, help_words, console);
   if (evaluate_app->parsed()) return Evaluate(*evaluate_app, evaluate_flags, evaluate, console);
+  if (scale_app->parsed()) return RunScale(scale, console, std::cout);
   if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
   if (const auto code = RunCheckpoint(checkpoint)) return *code;
   return Train(*train_app, flags, train, console);

@@ -56,6 +56,7 @@ ordered_json WorkerJson(const WorkerRow& row) {
                        {"reason", row.reason},
                        {"device", row.device},
                        {"steps", row.step},
+                       {"examples", row.examples},
                        {"seconds", row.seconds},
                        {"median_step_seconds", row.median_step_seconds},
                        {"final_train_loss", OrNull(row.train_loss)},

@@ -22,6 +22,17 @@ WorkerCounters SumOf(const WorkerRow& row, const WorkerCounters& counters) {
   return sum;
 }
 
+// Adds the counts of the worker's ended process, if there is one, to those of its new process.
+void BeginProcess(WorkerRow& row) {
+  row.state = State::kStarting;
+  row.ended_examples = row.examples;
+  row.ended_seconds = row.seconds;
+  row.ended_counters = row.counters;
+  row.waiting.clear();
+  row.diverged.clear();
+  row.reason.clear();
+}
+
 }  // namespace
 
 RunRecord::RunRecord(uint32_t worker_count) : workers_(worker_count) {
@@ -112,6 +123,14 @@ void RunRecord::ApplyDone(const WorkerEvent::Done& done, WorkerRow& row) {
   row.diverged = done.diverged();
 }
 
+void RunRecord::WorkerAdded(WorkerId worker) {
+  while (workers_.size() <= worker.value) {
+    const WorkerId added{static_cast<uint32_t>(workers_.size())};
+    workers_.emplace_back().worker = added;
+  }
+  BeginProcess(workers_[worker.value]);
+}
+
 void RunRecord::WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stopped) {
   if (worker.value >= workers_.size()) return;
   WorkerRow& row = workers_[worker.value];
@@ -129,13 +148,7 @@ void RunRecord::WorkerRestarted(WorkerId worker, const ExitStatus& exit) {
   if (worker.value >= workers_.size()) return;
   WorkerRow& row = workers_[worker.value];
   restarts_.push_back({absl::StrCat("worker ", worker.value), ReasonOf(exit, row.reason)});
-  row.state = State::kStarting;
-  row.ended_examples = row.examples;
-  row.ended_seconds = row.seconds;
-  row.ended_counters = row.counters;
-  row.waiting.clear();
-  row.diverged.clear();
-  row.reason.clear();
+  BeginProcess(row);
 }
 
 void RunRecord::ServerRestarted(ServerId server, const ExitStatus& exit) {

@@ -83,6 +83,9 @@ class RunRecord {
   // Records an event of a worker. Ignores the event if its worker number is not below the number of
   // workers in the run.
   void Apply(const WorkerEvent& event);
+  // Records that a worker that an operator has added is started. A worker that was removed before may
+  // be added again.
+  void WorkerAdded(WorkerId worker);
   // Records that a worker's process ended. `stopped` is true if the run had asked the process to
   // stop.
   void WorkerEnded(WorkerId worker, const ExitStatus& exit, bool stopped);

@@ -261,6 +261,20 @@ TEST(RunRecordTest, TheCountersOfAllProcessesOfAWorkerAreAdded) {
   EXPECT_EQ(record.restarts().size(), 2);
 }
 
+TEST(RunRecordTest, AnAddedWorkerHasARowAndKeepsTheCountsOfItsEarlierProcess) {
+  RunRecord record(1);
+  record.WorkerAdded(WorkerId{2});
+  ASSERT_EQ(record.workers().size(), 3u);
+  EXPECT_EQ(record.workers()[2].worker, WorkerId{2});
+  record.Apply(Step(2, 10, 100, 1000));
+  EXPECT_EQ(record.examples(), 100);
+  record.WorkerAdded(WorkerId{2});
+  EXPECT_EQ(record.workers()[2].state, State::kStarting);
+  record.Apply(Step(2, 15, 50, 500));
+  EXPECT_EQ(record.examples(), 150);
+  EXPECT_TRUE(record.restarts().empty());
+}
+
 TEST(RunRecordTest, AnEpochsCountersIncludeThoseOfEndedProcesses) {
   RunRecord record(1);
   record.Apply(Step(0, 10, 100, 1000));

@@ -25,6 +25,7 @@ constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 // After a server has failed, the workers have `silence_seconds` plus this time to report the
 // failure.
 constexpr absl::Duration kReportTime = absl::Seconds(10);
+constexpr absl::Duration kTargetInterval = absl::Seconds(1);
 
 // Returns true if the command line or the configuration of a process was wrong. A new process would
 // end in the same way.
@@ -85,12 +86,15 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
       progress_(ByRound(setting.config)),
       addresses_(setting.config.servers()),
       listening_(setting.config.servers(), false),
-      next_progress_(clock.Now() + console.interval()) {}
+      next_progress_(clock.Now() + console.interval()),
+      target_workers_(setting.config.consistency().workers()),
+      next_target_(clock.Now()) {}
 
 ExitCode TrainRun::Run() {
   absl::Status started = StartServers();
   if (started.ok() && result_.problems.empty() && signal_ == 0) {
     calls_ = std::make_unique<ServerCalls>(addresses_);
+    console_.Note(absl::StrCat("servers ", absl::StrJoin(addresses_, ",")));
     if (setting_.resume) started = FindResumedStep();
     if (started.ok()) started = StartWorkers();
     if (started.ok()) {
@@ -250,11 +254,13 @@ template <typename Done>
 void TrainRun::Watch(Done done, std::optional<absl::Time> deadline) {
   while (true) {
     StartDueProcesses();
+    StartAddedWorkers();
     if (done()) return;
     const absl::Time now = clock_.Now();
     if (deadline && now >= *deadline) return;
     if (now >= next_progress_) ShowProgress();
     absl::Time until = std::min(deadline.value_or(absl::InfiniteFuture()), next_progress_);
+    if (calls_ != nullptr && !ending()) until = std::min(until, next_target_);
     for (const auto& [name, restart] : delayed_restarts_) until = std::min(until, restart.due);
     for (const ProcessEvent& event : processes_.Wait(until - now)) Handle(event);
   }
@@ -350,6 +356,7 @@ bool TrainRun::MayRestart(const ProcessEvent& exit) const {
     return keeps_state() && !addresses_[server->value].empty();
   const auto worker = WorkerOf(exit.name);
   if (!worker) return false;
+  if (worker->value >= target_workers_) return false;
   // A worker that has reported kDone has left the job.
   return !EndedInOrder(exit.exit) && result_.record.workers()[worker->value].state != State::kDone;
 }
@@ -367,6 +374,29 @@ void TrainRun::StartDueProcesses() {
       HandleLoss(exit);
     } else {
       Restart(exit);
+    }
+  }
+}
+
+void TrainRun::StartAddedWorkers() {
+  const absl::Time now = clock_.Now();
+  if (calls_ == nullptr || ending() || running_workers() == 0 || now < next_target_) return;
+  next_target_ = now + kTargetInterval;
+  uint32_t target = target_workers_;
+  for (const StatusReply& status : calls_->latest()) {
+    if (status.server() == 0 && status.target_workers() > 0) target = status.target_workers();
+  }
+  calls_->AskStatus();
+  if (target == target_workers_) return;
+  console_.Note(absl::StrCat("workers ", target_workers_, " -> ", target));
+  const uint32_t first = std::exchange(target_workers_, target);
+  for (uint32_t w = first; w < target; ++w) {
+    const std::string name = NameOf(WorkerId{w});
+    // A removed worker may still be about to leave. The operator can repeat the command.
+    if (processes_.running(name)) continue;
+    result_.record.WorkerAdded(WorkerId{w});
+    if (const absl::Status started = Start(WorkerId{w}); !started.ok()) {
+      Fail(std::string(started.message()));
     }
   }
 }

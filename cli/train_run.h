@@ -12,6 +12,9 @@
 //   server              keeps state, has listened, restarts are left   started again, same address
 //   server              otherwise                                      lost; the run ends
 //
+// If an operator raises the number of workers (`thinwire scale`), the run starts the added workers.
+// Workers that an operator has removed end in order and are not started again.
+//
 // If the setting names a file for the trained model, a run that succeeds without a written model is
 // a failure.
 //
@@ -107,6 +110,9 @@ class TrainRun {
   bool MayRestart(const ProcessEvent& exit) const;
   // Starts the processes whose restart is due. If the run is ending, their restarts are dropped.
   void StartDueProcesses();
+  // Asks the lead about once a second for the number of workers that the operator wants, and starts
+  // the added workers.
+  void StartAddedWorkers();
   void Restart(const ProcessEvent& exit);
   void ShowProgress();
   // Shows an error message as one sentence and adds it to RunResult::problems.
@@ -149,7 +155,9 @@ class TrainRun {
   // After a server has failed: the time at which to stop the remaining workers.
   std::optional<absl::Time> stop_at_;
   absl::Time next_progress_;
-  int signal_ = 0;  // SIGINT or SIGTERM if this process received it, else 0
+  uint32_t target_workers_;  // the number of workers that the operator wants
+  absl::Time next_target_;   // the time of the next question for this number
+  int signal_ = 0;           // SIGINT or SIGTERM if this process received it, else 0
   bool stopping_servers_ = false;
   bool stopped_by_divergence_ = false;
   bool warned_of_divergence_ = false;

@@ -312,6 +312,19 @@ TEST_F(RestartTest, AKilledServerIsStartedAgainAtItsAddress) {
   EXPECT_THAT(run_->result().record.lost_servers(), SizeIs(0));
 }
 
+TEST_F(RestartTest, WorkersThatAnOperatorAddsAreStarted) {
+  setting_.config.set_servers(1);
+  FakeControlServer lead("tensor", "aaaa");
+  lead.target_workers = 4;
+  const std::string server = absl::StrCat("echo listening ", lead.address(), "; exec sleep 1000");
+  const std::string worker = AwaitStarts("worker2", 1) + AwaitStarts("worker3", 1);
+  EXPECT_EQ(RunCounting(server, worker + kDone), ExitCode::kOk) << messages_.str();
+  EXPECT_THAT(messages_.str(), HasSubstr("workers 2 -> 4\n"));
+  EXPECT_EQ(run_->result().record.CountOf(State::kDone), 4);
+  EXPECT_THAT(StartsOf("worker3"), SizeIs(1));
+  EXPECT_THAT(restarts(), SizeIs(0));
+}
+
 TEST_F(RestartTest, AKilledLeadIsStartedAgainWithTheAddressesOfAllServers) {
   EXPECT_EQ(RunCounting(DyingServer(0, 2), AwaitStarts("server0", 2) + kDone), ExitCode::kOk);
   ASSERT_THAT(StartsOf("server0"), SizeIs(2));

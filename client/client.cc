@@ -8,6 +8,7 @@
 #include "client/encode/push_encoder.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/shard_encoder.h"
+#include "client/exchange/deal_book.h"
 #include "client/exchange/exchange.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_progress.h"
@@ -63,7 +64,8 @@ Client::Client(ClientOptions options, Partition partition, Transport& transport,
       device_(device),
       stop_(std::make_shared<client::StopSignal>()),
       progress_(std::make_unique<client::StepProgress>(partition_, options_.stop_grace)),
-      report_(std::make_unique<client::StatusReport>()) {}
+      report_(std::make_unique<client::StatusReport>()),
+      deals_(std::make_unique<client::DealBook>()) {}
 
 Client::~Client() {
   if (loop_ == nullptr) return;
@@ -121,6 +123,9 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
   const Step first = client::StartingStep(replies);
   incarnation_ = Incarnation{replies[0].incarnation()};
   run_ = RunId{replies[0].run()};
+  if (absl::Status dealt = deals_->Reset(replies[0]); !dealt.ok()) {
+    return client::WithServerName(transport_, ServerId{0}, absl::InternalError(dealt.message()));
+  }
   RETURN_IF_ERROR(StartResiduals(std::move(saved), replies, first));
   next_ = first;
   // Marks the parameters of every shard as missing before the event loop starts, so that a
@@ -158,7 +163,8 @@ absl::Status Client::StartExchange(JoinRequest request, const std::vector<JoinRe
                                                                        .encoder = *encoder_,
                                                                        .tuner = tuner_.get(),
                                                                        .progress = *progress_,
-                                                                       .report = *report_},
+                                                                       .report = *report_,
+                                                                       .deals = *deals_},
                                                  std::move(request), replies);
   if (device_ == nullptr) return absl::OkStatus();
   gradient_loop_ = std::make_unique<client::EventLoop>(clock_);
@@ -167,6 +173,24 @@ absl::Status Client::StartExchange(JoinRequest request, const std::vector<JoinRe
   if (used.ok()) gradient_loop_->Run([&] { used = device_->Use(); });
   return used;
 }
+
+absl::StatusOr<std::vector<Deal>> Client::WaitDealt(Step step, size_t known_count) {
+  // A failure and Stop do not end the wait for a heartbeat, so each wait is short.
+  bool waited = false;
+  while (!deals_->Wait(step, waited ? options_.heartbeat_interval : absl::ZeroDuration())) {
+    RETURN_IF_ERROR(progress_->failure());
+    if (stop_->is_set()) return absl::CancelledError("stopped while waiting for a heartbeat");
+    if (!waited) {
+      report_->set_waiting(absl::StrCat("step ", step.value, ": waits for server 0 to deal it"));
+    }
+    waited = true;
+    loop_->Post([this] { exchange_->HeartbeatToLead(); });
+  }
+  if (waited) report_->set_waiting("");
+  return deals_->DealsAfter(known_count);
+}
+
+bool Client::retired() const { return deals_->retired(); }
 
 void Client::BeginStep(Step step, uint32_t examples, float scale) {
   progress_->BeginStep();

@@ -32,6 +32,7 @@
 #define THINWIRE_CLIENT_CLIENT_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,12 +49,14 @@
 #include "common/clock.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {
 
 namespace client {
 class CodecTuner;
+class DealBook;
 class EventLoop;
 class Exchange;
 class PushEncoder;
@@ -91,6 +94,15 @@ class Client {
   // InvalidArgument (the job has no worker with this number), DataLoss (the residual file is
   // damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`.
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
+
+  // Blocks until the lead has announced all deals that begin at or before STEP, and returns all
+  // deals except the first KNOWN_COUNT ones. A program that deals the examples of a data set among
+  // the workers (docs/training.md) calls it before it chooses the examples of a step. Errors: those
+  // of WaitTensor. REQUIRES: Join has succeeded.
+  absl::StatusOr<std::vector<Deal>> WaitDealt(Step step, size_t known_count);
+  // Returns true if an operator has reduced the number of workers and this worker must leave, between
+  // two steps. Thread-safe.
+  bool retired() const;
 
   // Starts a step. EXAMPLES is the weight of the step's pushes; a push of weight 0 has no values.
   // SCALE is the factor that the caller has multiplied the gradients by. The client divides the
@@ -198,8 +210,8 @@ class Client {
   absl::Status StartExchange(JoinRequest request, const std::vector<JoinReply>& replies);
 
   // The training thread uses the members below. The event loop uses the exchange and, through the
-  // exchange, the replica, the encoder and the tuner. progress_ and report_ have locks of their
-  // own. The event loop writes the replica and the training thread reads it; progress_ ensures that
+  // exchange, the replica, the encoder and the tuner. progress_, report_ and deals_ have locks of
+  // their own. The event loop writes the replica and the training thread reads it; progress_ ensures that
   // both never access the same shard at the same time.
   const ClientOptions options_;
   const Partition partition_;
@@ -209,6 +221,7 @@ class Client {
   const std::shared_ptr<client::StopSignal> stop_;  // shared with pending calls of the transport
   std::unique_ptr<client::StepProgress> progress_;
   std::unique_ptr<client::StatusReport> report_;
+  std::unique_ptr<client::DealBook> deals_;
   std::unique_ptr<client::Replica> replica_;
   std::unique_ptr<client::CodecTuner> tuner_;  // null unless the client chooses codecs at run time
   std::unique_ptr<client::PushEncoder> encoder_;

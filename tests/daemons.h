@@ -58,6 +58,8 @@ class Daemons {
   // Blocks until the log of the program NAME contains TEXT. If the program ends first or the
   // timeout expires, returns false and fails the test.
   bool WaitForLog(const std::string& name, std::string_view text);
+  // Returns the log of the program NAME so far.
+  const std::string& LogOf(const std::string& name) const { return records_.at(name).log; }
   // Blocks until the program NAME has ended.
   ProcessResult WaitForEnd(const std::string& name);
   // Starts PROGRAM and blocks until it has ended.

@@ -348,8 +348,9 @@ TEST_F(FaultsTest, ConfigurationErrorsNameLineAndField) {
   EXPECT_THAT(complaint("worker/worker", "task { model: cmn }", addresses),
               HasSubstr("did you mean cnn?"));
   EXPECT_THAT(
-      complaint("worker/worker", "", {"--addresses", "127.0.0.1:1", "--worker", "1"}),
-      HasSubstr("worker: --worker: out of range (expected below 1, the value of workers, got 1)"));
+      complaint("worker/worker", "", {"--addresses", "127.0.0.1:1", "--worker", "64"}),
+      HasSubstr(
+          "worker: --worker: out of range (expected below 64, the value of max_workers, got 64)"));
   EXPECT_THAT(complaint("worker/worker", "", {"--addresses", "127.0.0.1"}),
               HasSubstr("--addresses: wrong value (expected host:port"));
   const std::string missing =

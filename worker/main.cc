@@ -121,10 +121,10 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(flags.config));
   RETURN_IF_ERROR(field_flags.Apply(text.config, text.places));
   ASSIGN_OR_RETURN(JobSpec spec, CheckJob(text.config, text.places));
-  if (flags.worker >= spec.rule.workers) {
+  if (flags.worker >= spec.rule.max_workers) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--worker: out of range (expected below ", spec.rule.workers,
-                     ", the value of workers, got ", flags.worker, ")"));
+        absl::StrCat("--worker: out of range (expected below ", spec.rule.max_workers,
+                     ", the value of max_workers, got ", flags.worker, ")"));
   }
   ASSIGN_OR_RETURN(std::vector<std::string> addresses,
                    ParseAddresses(flags.addresses, spec.server_count));
@@ -207,7 +207,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
   ClientOptions options =
       MakeClientOptions(setup.spec, {.worker = setup.worker,
                                      .planned_examples = examples.example_count() * task.epochs,
-                                     .planned_steps = sampler.steps_per_epoch() * task.epochs,
+                                     .planned_steps = sampler.EpochBegin(task.epochs).value,
                                      .residual_file = setup.residual_file});
   options.config = setup.config;
   options.data_hash = ContentHash(datasets);
@@ -296,6 +296,7 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& ter
   if (!ending.ok()) return Fail(ending.status(), events);
   switch (*ending) {
     case Trainer::Ending::kFinished:
+    case Trainer::Ending::kRetired:
       return ExitCode::kOk;
     case Trainer::Ending::kStopped:
       return ExitCode::kPreempted;
@@ -310,9 +311,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("FILE")
       ->envname("THINWIRE_CONFIG")
       ->required();
-  app.add_option("--worker", flags.worker,
-                 "The number of this worker, from 0 to workers - 1. No two processes share one. "
-                 "Default: 0")
+  app.add_option(
+         "--worker", flags.worker,
+         "The number of this worker, from 0 to workers - 1; more after thinwire scale. No two "
+         "processes share one. Default: 0")
       ->type_name("NUMBER")
       ->envname("THINWIRE_WORKER");
   app.add_option("--addresses", flags.addresses,

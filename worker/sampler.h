@@ -1,32 +1,32 @@
 // Sampler distributes the examples of every epoch over the workers. In each epoch every worker
-// computes the same permutation of all examples, with a generator seeded by (seed, epoch). Worker w
-// of W uses the positions w, w + W, w + 2W, ... of the permutation, `batch_size` of them per step:
-//
-//   permutation of 10 examples, 3 workers, batches of 2   7 2 9 | 0 4 1 | 8 3 5 | 6
-//   worker 0   steps [7 0] [8 6]                          steps_per_epoch = ceil(ceil(10 / 3) / 2) = 2
-//   worker 1         [2 4] [3]
-//   worker 2         [9 1] [5]
+// computes the same permutation of all examples, with a generator seeded by (seed, epoch). The
+// deals decide who takes which positions of the permutation (worker/deal_plan.h). Without deals,
+// worker w of W uses the positions w, w + W, w + 2W, ... of the permutation, `batch_size` of them
+// per step.
 //
 // The workers' shares of an epoch differ by at most one example, and every example is in exactly
 // one share. All workers take the same number of steps per epoch. If a worker's share needs one
 // step less than the largest share, the worker's last batch of the epoch is empty. A batch depends
-// only on the options and the step, so a restarted worker can continue at the job's current step.
+// only on the options, the deals and the step, so a restarted worker can continue at the job's
+// current step.
 #ifndef THINWIRE_WORKER_SAMPLER_H_
 #define THINWIRE_WORKER_SAMPLER_H_
 
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "common/ids.h"
+#include "proto/control.pb.h"
+#include "worker/deal_plan.h"
 
 namespace thinwire {
 
 struct SamplerOptions {
   uint64_t example_count = 0;
   WorkerId worker;
-  uint32_t workers = 1;
+  uint32_t workers = 1;  // of the first deal
   uint32_t batch_size = 1;
   uint64_t seed = 1;
 };
@@ -34,28 +34,36 @@ struct SamplerOptions {
 // Not thread-safe.
 class Sampler {
  public:
-  // REQUIRES: example_count, workers and batch_size are positive; worker < workers;
-  // example_count < 2^32.
+  // REQUIRES: example_count, workers and batch_size are positive; example_count < 2^32. A worker
+  // that is not below `workers` has only empty batches until a deal makes it a member.
   explicit Sampler(const SamplerOptions& options);
 
-  uint64_t steps_per_epoch() const { return steps_per_epoch_; }
-  uint64_t epoch(Step step) const { return step.value / steps_per_epoch_; }
+  // As those of DealPlan.
+  void Add(const Deal& deal) { plan_.Add(deal); }
+  size_t deal_count() const { return plan_.deal_count(); }
+  uint64_t epoch(Step step) const { return plan_.epoch(step); }
+  Step EpochBegin(uint64_t epoch) const { return plan_.EpochBegin(epoch); }
 
   // Returns the numbers of the examples in the step's batch. The batch may be empty. The result is
-  // valid until the next call of Batch().
+  // valid until the next call of Batch() or MembersBatch().
   std::span<const uint32_t> Batch(Step step);
+  // Returns the batch of this worker, or of the first member if this worker is not a member in the
+  // step. A new worker computes its model's buffers from such batches.
+  std::span<const uint32_t> MembersBatch(Step step);
 
   // Returns the seed of all other random numbers that the worker draws in this step: a hash of
   // (seed, worker, step).
   uint64_t RandomSeed(Step step) const;
 
  private:
-  void Shuffle(uint64_t epoch);
+  std::span<const uint32_t> BatchOf(WorkerId worker, Step step);
+  // Returns the permutation of an epoch.
+  const std::vector<uint32_t>& Permutation(uint64_t epoch);
 
   const SamplerOptions options_;
-  const uint64_t steps_per_epoch_;
-  std::optional<uint64_t> shuffled_epoch_;
-  std::vector<uint32_t> share_;  // this worker's examples in the epoch shuffled_epoch_
+  DealPlan plan_;
+  std::map<uint64_t, std::vector<uint32_t>> permutations_;  // by epoch; the ones used last
+  std::vector<uint32_t> batch_;
 };
 
 }  // namespace thinwire

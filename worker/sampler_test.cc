@@ -24,8 +24,8 @@ Sampler Make(uint64_t examples, uint32_t worker, uint32_t workers, uint32_t batc
 
 std::vector<uint32_t> EpochOf(Sampler& sampler, uint64_t epoch) {
   std::vector<uint32_t> examples;
-  for (uint64_t i = 0; i < sampler.steps_per_epoch(); ++i) {
-    const auto batch = sampler.Batch(Step{epoch * sampler.steps_per_epoch() + i});
+  for (uint64_t i = 0; i < sampler.EpochBegin(1).value; ++i) {
+    const auto batch = sampler.Batch(Step{epoch * sampler.EpochBegin(1).value + i});
     examples.insert(examples.end(), batch.begin(), batch.end());
   }
   return examples;
@@ -57,9 +57,9 @@ TEST(SamplerTest, TheWorkersTogetherTakeEveryExampleOncePerEpoch) {
 }
 
 TEST(SamplerTest, EveryWorkerHasTheSameNumberOfSteps) {
-  EXPECT_EQ(Make(10, 0, 3, 2).steps_per_epoch(), 2);
-  EXPECT_EQ(Make(10, 2, 3, 2).steps_per_epoch(), 2);
-  EXPECT_EQ(Make(60'000, 0, 4, 32).steps_per_epoch(), 469);
+  EXPECT_EQ(Make(10, 0, 3, 2).EpochBegin(1), Step{2});
+  EXPECT_EQ(Make(10, 2, 3, 2).EpochBegin(1), Step{2});
+  EXPECT_EQ(Make(60'000, 0, 4, 32).EpochBegin(1), Step{469});
 }
 
 TEST(SamplerTest, AShareThatEndsEarlyLeavesAnEmptyBatch) {
@@ -76,6 +76,29 @@ TEST(SamplerTest, AWorkerWithoutExamplesHasOnlyEmptyBatches) {
   EXPECT_THAT(EpochOf(sampler, 0), IsEmpty());
 }
 
+TEST(SamplerTest, ABatchIsAPartOfTheEpochsPermutation) {
+  Sampler one = Make(10, 0, 1, 10);
+  const auto all = one.Batch(Step{1});
+  const std::vector<uint32_t> permutation(all.begin(), all.end());
+  Sampler sampler = Make(10, 1, 3, 2);
+  EXPECT_THAT(sampler.Batch(Step{2}), ElementsAreArray({permutation[1], permutation[4]}));
+  EXPECT_THAT(sampler.Batch(Step{3}), ElementsAreArray({permutation[7]}));
+}
+
+TEST(SamplerTest, ANewWorkerBecomesAMemberWithADeal) {
+  Sampler sampler = Make(12, 2, 2, 2);
+  EXPECT_THAT(sampler.Batch(Step{0}), IsEmpty());
+  EXPECT_THAT(sampler.MembersBatch(Step{0}), ElementsAreArray(Make(12, 0, 2, 2).Batch(Step{0})));
+  Deal deal;
+  deal.set_step(1);
+  for (uint32_t w = 0; w < 3; ++w) deal.add_members(w);
+  sampler.Add(deal);
+  EXPECT_EQ(sampler.deal_count(), 1u);
+  EXPECT_THAT(sampler.Batch(Step{0}), IsEmpty());
+  EXPECT_THAT(sampler.Batch(Step{1}), SizeIs(2));
+  EXPECT_EQ(sampler.EpochBegin(1), Step{3});
+}
+
 TEST(SamplerTest, EpochsAndSeedsHaveDifferentOrders) {
   Sampler sampler = Make(50, 0, 1, 10);
   Sampler other = Make(50, 0, 1, 10, /*seed=*/2);
@@ -86,7 +109,7 @@ TEST(SamplerTest, EpochsAndSeedsHaveDifferentOrders) {
 TEST(SamplerTest, BatchesDoNotDependOnTheOrderOfCalls) {
   Sampler straight = Make(50, 1, 2, 4);
   std::vector<std::vector<uint32_t>> batches;
-  for (uint64_t t = 0; t < 3 * straight.steps_per_epoch(); ++t) {
+  for (uint64_t t = 0; t < 3 * straight.EpochBegin(1).value; ++t) {
     const auto batch = straight.Batch(Step{t});
     batches.emplace_back(batch.begin(), batch.end());
   }

@@ -31,7 +31,6 @@ absl::Duration Median(std::vector<float> seconds) {
 Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
     : options_(options),
       parts_(parts),
-      end_{options.epochs * parts.sampler.steps_per_epoch()},
       stopwatch_(parts.clock),
       batches_(parts.train),
       divergence_(GuessingLoss(parts.train.labels)) {
@@ -76,17 +75,21 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
 absl::StatusOr<Trainer::Ending> Trainer::Loop() {
   ASSIGN_OR_RETURN(Step step, Join());
   const auto lost = [this] { return options_.stop_on_divergence && divergence_.loss_is_lost(); };
-  while (step < end_ && !lost() && !parts_.stop()) {
+  while (!is_over(step) && !lost() && !parts_.stop() && !parts_.client.retired()) {
     ASSIGN_OR_RETURN(const Step next, TrainStep(step));
     ReportStep(step);
+    RETURN_IF_ERROR(AwaitDeals(next));
     const uint64_t epoch = parts_.sampler.epoch(step);
     if (parts_.sampler.epoch(next) > epoch) RETURN_IF_ERROR(FinishEpoch(epoch));
     step = next;
   }
   if (lost()) return Ending::kDiverged;
-  if (step < end_) {
+  if (!is_over(step)) {
     SaveOrLog();
-    return Ending::kStopped;
+    if (parts_.stop()) return Ending::kStopped;
+    LOG(INFO) << "the operator reduced the number of workers: worker " << options_.worker
+              << " leaves before step " << step;
+    return Ending::kRetired;
   }
   // A worker that joined after the job's last step has finished no epoch, so it has not evaluated
   // its replica yet.
@@ -106,12 +109,14 @@ absl::StatusOr<Step> Trainer::Join() {
     parts_.model.Bind(i, parts_.client.replica(i), place);
   }
   ASSIGN_OR_RETURN(const Step step, parts_.client.Join(initial));
+  RETURN_IF_ERROR(AwaitDeals(step));
+  const Step end = parts_.sampler.EpochBegin(options_.epochs);
   WorkerEvent event;
   event.mutable_joined()->set_step(step.value);
   event.mutable_joined()->set_device(options_.device);
-  event.mutable_joined()->set_planned_steps(end_.value);
+  event.mutable_joined()->set_planned_steps(end.value);
   parts_.events.Write(std::move(event));
-  LOG(INFO) << "joined at step " << step << " of " << end_ << ", device " << options_.device;
+  LOG(INFO) << "joined at step " << step << " of " << end << ", device " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
   RETURN_IF_ERROR(RestoreLossScale());
   // Saves the residuals and the loss scale once before training. If a file cannot be written, the
@@ -124,10 +129,23 @@ absl::StatusOr<Step> Trainer::Join() {
   return step;
 }
 
+absl::Status Trainer::AwaitDeals(Step step) {
+  Sampler& sampler = parts_.sampler;
+  ASSIGN_OR_RETURN(const std::vector<Deal> deals,
+                   parts_.client.WaitDealt(step, sampler.deal_count()));
+  for (const Deal& deal : deals) {
+    sampler.Add(deal);
+    LOG(INFO) << "from step " << deal.step() << " on, the examples are dealt among "
+              << deal.members_size() << " workers; the run ends before step "
+              << sampler.EpochBegin(options_.epochs);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::RecomputeBuffers(Step step) {
   parts_.model.ResetBuffers();
   for (uint64_t i = 0; i < kBufferBatches; ++i) {
-    const auto examples = parts_.sampler.Batch(step + i);
+    const auto examples = parts_.sampler.MembersBatch(step + i);
     if (examples.empty()) continue;
     Batch batch = batches_.Gather(examples);
     batch.random_seed = parts_.sampler.RandomSeed(step + i);
@@ -227,8 +245,7 @@ absl::Status Trainer::Test() {
 
 void Trainer::KeepBest(uint64_t epoch) {
   if (!output_ || !output_->keeps_best() || !test_ || !divergence_.symptom().empty()) return;
-  const Step finished{(epoch + 1) * parts_.sampler.steps_per_epoch()};
-  const absl::Status written = output_->Write(*test_, finished, epoch);
+  const absl::Status written = output_->Write(*test_, parts_.sampler.EpochBegin(epoch + 1), epoch);
   if (!written.ok()) LOG(ERROR) << "model not written: " << written.message();
 }
 
@@ -241,7 +258,8 @@ absl::Status Trainer::AwaitOthers() {
 
 absl::Status Trainer::WriteOutput() {
   ASSIGN_OR_RETURN(const BatchResult result, output_->Test());
-  RETURN_IF_ERROR(output_->Write(result, end_, options_.epochs - 1));
+  RETURN_IF_ERROR(
+      output_->Write(result, parts_.sampler.EpochBegin(options_.epochs), options_.epochs - 1));
   test_ = output_->written()->test;
   return absl::OkStatus();
 }

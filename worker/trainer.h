@@ -1,14 +1,15 @@
 // Trainer runs a worker's training loop with a client (client/client.h), a model and a dataset.
 //
 //   join         wait for the parameters; when joining a running job, recompute the model's buffers
-//   each step    gather a batch, BeginStep, Train (the gate waits for parameters, the sink pushes
+//   each step    wait until the step's deal is known, gather a batch, BeginStep, Train (the gate waits for parameters, the sink pushes
 //                gradients), EndStep, NextStep
 //   each epoch   save residuals and loss scale; the evaluator tests its replica
-//   leave        after the last step, earlier if `stop` returns true or the loss is not finite, or
-//                after an error
+//   leave        after the last step, earlier if `stop` returns true, if the loss is not finite or
+//                if an operator has reduced the number of workers, or after an error
 //   write        the evaluator writes the model file, if there is one
 //
-// A step belongs to epoch step / steps_per_epoch. If the worker is behind the job, NextStep skips
+// The sampler says to which epoch a step belongs, and thus when the run is over; the number of steps
+// changes when examples are dealt anew (deal_plan.h). If the worker is behind the job, NextStep skips
 // steps. If NextStep skips the last step of an epoch, the worker finishes the epoch after NextStep.
 // The evaluator is the live worker with the lowest number, normally worker 0. At the end of each
 // epoch the evaluator computes the test accuracy of its own replica and buffers. In the async and
@@ -119,6 +120,7 @@ class Trainer {
     kFinished,
     kStopped,   // `stop` returned true, and the worker left the job
     kDiverged,  // the run diverged, and the worker left the job
+    kRetired,   // an operator has reduced the number of workers, and the worker left the job
   };
 
   Trainer(const TrainerOptions& options, const TrainerParts& parts);
@@ -131,8 +133,12 @@ class Trainer {
   // Joins the job and trains until the last step or until `stop` returns true.
   absl::StatusOr<Ending> Loop();
   absl::StatusOr<Step> Join();
+  // Blocks until the deals up to STEP are known, and passes them to the sampler.
+  absl::Status AwaitDeals(Step step);
+  bool is_over(Step step) const { return parts_.sampler.epoch(step) >= options_.epochs; }
   // Recomputes the model's buffers: resets them and runs the forward pass in training mode on the
-  // training batches of `step` and later steps.
+  // training batches of `step` and later steps. A worker that is not a member yet uses the batches of
+  // a member.
   absl::Status RecomputeBuffers(Step step);
   // Trains one step and returns the next step.
   absl::StatusOr<Step> TrainStep(Step step);
@@ -171,7 +177,6 @@ class Trainer {
 
   const TrainerOptions options_;
   const TrainerParts parts_;
-  const Step end_;  // the step after the last step of the run
   bool joined_ = false;
   Stopwatch stopwatch_;
   BatchBuffer batches_;

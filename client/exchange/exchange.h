@@ -51,6 +51,8 @@ class Exchange final : private ServerLink::Observer {
   // Returns true if the exchange keeps an accepted push because the server has not yet reported
   // which of the push's values gTop-k selected.
   bool returns_pending() const { return returns_.pending(); }
+  // Sends a heartbeat to the lead without waiting for its time.
+  void HeartbeatToLead() { links_[0]->HeartbeatNow(); }
   // Returns the server whose outage ended the exchange; nullopt if no outage did.
   std::optional<ServerId> lost() const { return lost_; }
 

@@ -86,6 +86,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
   StepProgress progress_{partition_, options_.stop_grace};
   StatusReport report_;
+  DealBook deals_;
   const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(clock_);
   const ExchangeParts parts_ = {.options = options_,
                                 .partition = partition_,
@@ -95,7 +96,8 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
                                 .encoder = *encoder_,
                                 .tuner = nullptr,
                                 .progress = progress_,
-                                .report = report_};
+                                .report = report_,
+                                .deals = deals_};
   JoinRequest rejoin_;
   std::vector<std::unique_ptr<ServerLink>> links_;
   GtopkReturns returns_{partition_, *encoder_, report_};

@@ -6,6 +6,7 @@
 
 #include "client/encode/codec_tuner.h"
 #include "client/encode/push_encoder.h"
+#include "client/exchange/deal_book.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_progress.h"
 #include "client/options/client_options.h"
@@ -27,6 +28,7 @@ struct ExchangeParts {
   CodecTuner* tuner;  // null unless the client chooses codecs at run time
   StepProgress& progress;
   StatusReport& report;
+  DealBook& deals;
 };
 
 }  // namespace thinwire::client

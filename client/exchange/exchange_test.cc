@@ -63,7 +63,8 @@ class ExchangeTest : public ::testing::Test {
                                                          .encoder = *encoder_,
                                                          .tuner = nullptr,
                                                          .progress = progress_,
-                                                         .report = report_},
+                                                         .report = report_,
+                                                         .deals = deals_},
                                            request, replies);
     loop_->Run([this] { exchange_->Start(Step{0}); });
     ASSERT_TRUE(progress_.WaitAll().ok());
@@ -113,6 +114,7 @@ class ExchangeTest : public ::testing::Test {
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
   StepProgress progress_{partition_, absl::ZeroDuration()};
   StatusReport report_;
+  DealBook deals_;
   const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(clock_);
   std::unique_ptr<Exchange> exchange_;
 };

@@ -238,31 +238,47 @@ void ServerLink::Close() {
   stream_.reset();
 }
 
+void ServerLink::HeartbeatNow() {
+  if (heartbeat_pending_) {
+    heartbeat_wanted_ = true;
+  } else {
+    SendHeartbeat();
+  }
+}
+
 void ServerLink::SendHeartbeat() {
   if (closed_) return;
+  ++heartbeat_count_;
+  heartbeat_pending_ = true;
   HeartbeatRequest request;
   request.set_worker(parts_.options.worker.value);
   request.set_incarnation(incarnation_.value);
   request.set_epoch(epoch_.value);
+  if (server_ == ServerId{0}) parts_.deals.FillIn(request);
   // The callback shares ownership of the loop. A reply that arrives after the loop has stopped is
   // dropped by the loop.
   parts_.transport.Heartbeat(server_, request, heartbeat_timeout_,
                              [this, loop = parts_.loop, sent = parts_.loop->Now(),
-                              epoch = epoch_](absl::StatusOr<HeartbeatReply> reply) {
-                               loop->Post([this, sent, epoch, reply = std::move(reply)] {
-                                 OnHeartbeat(sent, epoch, reply);
+                              request](absl::StatusOr<HeartbeatReply> reply) {
+                               loop->Post([this, sent, request, reply = std::move(reply)] {
+                                 OnHeartbeat(sent, request, reply);
                                });
                              });
 }
 
-void ServerLink::OnHeartbeat(absl::Time sent, Epoch sent_epoch,
+void ServerLink::OnHeartbeat(absl::Time sent, const HeartbeatRequest& request,
                              const absl::StatusOr<HeartbeatReply>& reply) {
   if (closed_) return;
-  CheckHeartbeat(sent, sent_epoch, reply);
-  parts_.loop->PostAt(sent + heartbeat_interval_, [this] { SendHeartbeat(); });
+  heartbeat_pending_ = false;
+  CheckHeartbeat(sent, request, reply);
+  if (std::exchange(heartbeat_wanted_, false)) return SendHeartbeat();
+  parts_.loop->PostAt(sent + heartbeat_interval_, [this, count = heartbeat_count_] {
+    // HeartbeatNow may have sent the heartbeat already.
+    if (count == heartbeat_count_) SendHeartbeat();
+  });
 }
 
-void ServerLink::CheckHeartbeat(absl::Time sent, Epoch sent_epoch,
+void ServerLink::CheckHeartbeat(absl::Time sent, const HeartbeatRequest& request,
                                 const absl::StatusOr<HeartbeatReply>& reply) {
   if (!reply.ok()) {
     heartbeat_failed_ = true;
@@ -274,16 +290,21 @@ void ServerLink::CheckHeartbeat(absl::Time sent, Epoch sent_epoch,
   }
   // Ignores the reply if the link has joined the server again since. The reply may come from the
   // server's former process.
-  if (sent_epoch == epoch_) CheckReply(sent, *reply);
+  if (Epoch{request.epoch()} == epoch_) CheckReply(sent, request, *reply);
 }
 
-void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
+void ServerLink::CheckReply(absl::Time sent, const HeartbeatRequest& request,
+                            const HeartbeatReply& reply) {
   absl::Status same = CheckGeneration(Generation{reply.generation()});
   if (!same.ok()) return observer_.OnFailure(std::move(same));
   if (reply.fenced()) return observer_.OnFailure(FencedError(parts_.options.worker));
   if (Epoch{reply.epoch()} != epoch_) return Rejoin();
   liveness_.CallAnswered(parts_.loop->Now());
   Confirm(sent);
+  if (server_ == ServerId{0}) {
+    absl::Status dealt = parts_.deals.Add(request, reply);
+    if (!dealt.ok()) return FailForDeals(dealt);
+  }
   if (std::exchange(heartbeat_failed_, false)) {
     // The server responds again, so a stream may succeed now.
     reopening_ = false;
@@ -293,6 +314,11 @@ void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
   std::vector<WorkerId> live;
   for (const uint32_t worker : reply.live()) live.push_back(WorkerId{worker});
   parts_.report.set_live(server_, std::move(live));
+}
+
+void ServerLink::FailForDeals(const absl::Status& status) {
+  observer_.OnFailure(
+      WithServerName(parts_.transport, server_, absl::InternalError(status.message())));
 }
 
 void ServerLink::Confirm(absl::Time sent) {
@@ -326,6 +352,10 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
         absl::StrCat("lost its state: it belongs to another run (expected run ",
                      absl::Hex(rejoin_.run(), absl::kZeroPad16), ", got ",
                      absl::Hex(reply->run(), absl::kZeroPad16), ")")));
+  }
+  if (server_ == ServerId{0}) {
+    absl::Status dealt = parts_.deals.Add(*reply);
+    if (!dealt.ok()) return FailForDeals(dealt);
   }
   const absl::Time now = parts_.loop->Now();
   LOG(INFO) << parts_.transport.NameOf(server_)

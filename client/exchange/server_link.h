@@ -22,6 +22,9 @@
 //
 // The link uploads the initial values of a shard when the server asks for them.
 //
+// The heartbeats to the lead, server 0, state the deals that the worker knows, and bring new ones
+// (deal_book.h).
+//
 // Each link has at most one pending heartbeat, and a slow server does not delay the heartbeats to
 // other servers.
 #ifndef THINWIRE_CLIENT_EXCHANGE_SERVER_LINK_H_
@@ -79,6 +82,8 @@ class ServerLink {
 
   // Starts the heartbeats.
   void StartHeartbeats() { SendHeartbeat(); }
+  // Sends the next heartbeat now, or as soon as the pending one is answered.
+  void HeartbeatNow();
   // Sends queued entries while the stream accepts messages.
   void SendQueued();
   // Call this after the client's own process was suspended. Restarts the measurement of silence, and
@@ -110,10 +115,13 @@ class ServerLink {
   void ReopenAfter(absl::Duration wait);
 
   void SendHeartbeat();
-  void OnHeartbeat(absl::Time sent, Epoch sent_epoch, const absl::StatusOr<HeartbeatReply>& reply);
-  void CheckHeartbeat(absl::Time sent, Epoch sent_epoch,
+  void OnHeartbeat(absl::Time sent, const HeartbeatRequest& request,
+                   const absl::StatusOr<HeartbeatReply>& reply);
+  void CheckHeartbeat(absl::Time sent, const HeartbeatRequest& request,
                       const absl::StatusOr<HeartbeatReply>& reply);
-  void CheckReply(absl::Time sent, const HeartbeatReply& reply);
+  void CheckReply(absl::Time sent, const HeartbeatRequest& request, const HeartbeatReply& reply);
+  // Fails because of a deal that is not valid.
+  void FailForDeals(const absl::Status& status);
   // Records that the server has answered a request, sent at SENT, that proves the worker's number
   // and the server's epoch.
   void Confirm(absl::Time sent);
@@ -134,6 +142,9 @@ class ServerLink {
   Epoch epoch_;
   const absl::Duration heartbeat_interval_;
   const absl::Duration heartbeat_timeout_;
+  uint64_t heartbeat_count_ = 0;  // number of heartbeats sent
+  bool heartbeat_pending_ = false;
+  bool heartbeat_wanted_ = false;  // another heartbeat follows the pending one at once
   Observer& observer_;
 
   SendQueue queue_;

@@ -339,7 +339,8 @@ TEST_F(ServerLinkTest, AMalformedMessageIsAnErrorThatNamesTheServer) {
                                .encoder = *encoder_,
                                .tuner = nullptr,
                                .progress = progress_,
-                               .report = report_};
+                               .report = report_,
+                               .deals = deals_};
   FailureObserver observer;
   ServerLink link(parts, ServerId{0}, rejoin_, JoinReply(), absl::Seconds(1), observer);
   loop_->Run([&] {

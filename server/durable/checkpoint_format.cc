@@ -16,6 +16,7 @@
 #include "common/safetensors.h"
 #include "common/status_macros.h"
 #include "kernels/finite.h"
+#include "proto/deal_check.h"
 
 namespace thinwire {
 namespace {
@@ -183,6 +184,7 @@ CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
     member.set_left(record.left);
   }
   for (const SavedShard& saved : checkpoint.shards) *manifest.add_shards() = ShardEntry(saved);
+  manifest.mutable_deals()->Assign(checkpoint.deals.begin(), checkpoint.deals.end());
   return manifest;
 }
 
@@ -201,6 +203,11 @@ absl::StatusOr<Checkpoint> CheckpointOf(const CheckpointManifest& manifest) {
                                   .assigned = Incarnation{member.assigned()},
                                   .incarnation = Incarnation{member.incarnation()},
                                   .left = member.left()});
+  }
+  for (const Deal& deal : manifest.deals()) {
+    const uint64_t first_step = checkpoint.deals.empty() ? 0 : checkpoint.deals.back().step();
+    RETURN_IF_ERROR(CheckDeal(deal, kMostDealtWorkers, first_step));
+    checkpoint.deals.push_back(deal);
   }
   for (const CheckpointManifest::Shard& entry : manifest.shards()) {
     if (!checkpoint.shards.empty() && entry.shard() <= checkpoint.shards.back().shard.value) {

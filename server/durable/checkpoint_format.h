@@ -1,6 +1,6 @@
 // The contents of a checkpoint and their form in files (docs/checkpoint.md).
 //
-//   Checkpoint = BeginRecord, MemberRecords, shards
+//   Checkpoint = BeginRecord, MemberRecords, deals, shards
 //   manifest   everything except the arrays, as JSON (proto/checkpoint.proto)
 //   shard file the arrays of one shard, as safetensors
 //
@@ -17,6 +17,7 @@
 #include "common/byte_chain.h"
 #include "common/ids.h"
 #include "proto/checkpoint.pb.h"
+#include "proto/control.pb.h"
 #include "server/core/shard_snapshot.h"
 #include "server/durable/event_log.h"
 #include "server/durable/log_record.h"
@@ -33,6 +34,7 @@ struct Checkpoint {
   ServerId server;
   BeginRecord run;
   std::vector<MemberRecord> members;  // ascending by worker; numbers without a process are absent
+  std::vector<Deal> deals;            // at the lead: all deals so far
   std::vector<SavedShard> shards;     // ascending by shard
   LogSequence next = 1;               // the first record that a recovery must replay
 };

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/payload.h"
 #include "common/status_macros.h"
+#include "proto/deal_check.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
@@ -94,6 +95,7 @@ void Set(const MemberRecord& record, Head& head) {
   member.set_incarnation(record.incarnation.value);
   member.set_left(record.left);
 }
+void Set(const DealRecord& record, Head& head) { *head.mutable_deal() = record.deal; }
 void Set(const ShardRecord& record, Head& head) {
   Head::Shard& shard = *head.mutable_shard();
   shard.set_shard(record.shard.value);
@@ -258,6 +260,12 @@ absl::StatusOr<MemberRecord> DecodeMember(const Head::Member& member, uint32_t w
                       .left = member.left()};
 }
 
+absl::StatusOr<DealRecord> DecodeDeal(const Deal& deal, uint32_t worker_count) {
+  const absl::Status valid = CheckDeal(deal, worker_count, 0);
+  if (!valid.ok()) return Damage(valid.message());
+  return DealRecord{deal};
+}
+
 absl::StatusOr<ShardRecord> DecodeShard(const Head::Shard& shard, uint32_t worker_count,
                                         const ValueCountOf& value_count, ByteChain payload) {
   const std::optional<size_t> count = value_count(ShardId{shard.shard()});
@@ -331,6 +339,8 @@ absl::StatusOr<LogRecord> DecodeRecord(const ByteChain& bytes, uint32_t worker_c
       return DecodeRun(head.run(), worker_count);
     case Head::kMember:
       return DecodeMember(head.member(), worker_count);
+    case Head::kDeal:
+      return DecodeDeal(head.deal(), worker_count);
     case Head::kShard:
       return DecodeShard(head.shard(), worker_count, value_count, std::move(payload));
     case Head::RECORD_NOT_SET:

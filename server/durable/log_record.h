@@ -41,12 +41,18 @@ struct MemberRecord {
   bool operator==(const MemberRecord&) const = default;
 };
 
+// At the lead: how the examples are dealt among the workers from a step on. CheckDeal
+// (proto/deal_check.h) accepts DEAL as a first deal.
+struct DealRecord {
+  Deal deal;
+};
+
 struct ShardRecord {
   ShardId shard;
   Event event;
 };
 
-using LogRecord = std::variant<BeginRecord, MemberRecord, ShardRecord>;
+using LogRecord = std::variant<BeginRecord, MemberRecord, DealRecord, ShardRecord>;
 
 // Returns the bytes of RECORD. A payload keeps its memory and its owners.
 ByteChain EncodeRecord(const LogRecord& record);

@@ -62,12 +62,23 @@ Rule SomeRule() {
   return rule;
 }
 
+DealRecord SomeDeal() {
+  DealRecord record;
+  record.deal.set_step(70);
+  record.deal.add_members(0);
+  record.deal.add_members(2);
+  Deal::Departed& departed = *record.deal.add_departed();
+  departed.set_worker(1);
+  departed.set_next(66);
+  return record;
+}
+
 // Returns one record of every kind, and a read and a push of every form.
 std::vector<LogRecord> AllRecords() {
   const FakeWorker worker = {.worker = {2}, .incarnation = {4}};
   std::vector<LogRecord> records = {
       SomeRun(), MemberRecord{.worker = {3}, .assigned = {9}, .incarnation = {8}, .left = true},
-      MemberRecord{}};
+      MemberRecord{}, SomeDeal()};
   PushEvent published = Push(), since = Push();
   published.read_form = ReadForm::Published();
   since.read_form = ReadForm::Since(Version{1});
@@ -95,7 +106,7 @@ TEST(LogRecord, EveryRecordSurvivesARoundTrip) {
     EXPECT_EQ(EncodeRecord(*decoded), bytes) << "record " << checked_count;
     ++checked_count;
   }
-  EXPECT_EQ(checked_count, 18);
+  EXPECT_EQ(checked_count, 19);
 }
 
 TEST(LogRecord, ARuleKeepsAllFields) {
@@ -159,6 +170,13 @@ TEST(LogRecord, ARunAndAMemberKeepAllFields) {
   const auto decoded = Decode(EncodeRecord(member));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(std::get<MemberRecord>(*decoded), member);
+}
+
+TEST(LogRecord, ADealKeepsAllFields) {
+  const auto decoded = Decode(EncodeRecord(SomeDeal()));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(std::get<DealRecord>(*decoded).deal.SerializeAsString(),
+            SomeDeal().deal.SerializeAsString());
 }
 
 TEST(LogRecord, NeitherDirectionCopiesAPayload) {
@@ -261,6 +279,10 @@ TEST(LogRecord, AWrongHeadIsDataLossWithTheCause) {
   ExpectDamage(Bytes(head), "worker: does not exist");
   head = HeadOf(LogRecord(MemberRecord{.worker = {kWorkers}}));
   ExpectDamage(Bytes(head), "worker: does not exist");
+  head = HeadOf(LogRecord(SomeDeal()));
+  head.mutable_deal()->add_members(kWorkers);
+  ExpectDamage(Bytes(head),
+               "deal: members: not ascending or out of range (expected 3 to 3, got 4)");
   head.mutable_shard()->set_shard(7);
   ExpectDamage(Bytes(head), "shard 7: event: unknown or missing");
 }

@@ -27,6 +27,9 @@ class HeldPeers final : public Peers {
   void Admit(ServerId, const AdmitRequest& request, AdmitDone done) override {
     calls_.push_back({request, std::move(done)});
   }
+  void Scale(ServerId, const ScaleRequest&, ScaleDone done) override {
+    done(absl::UnimplementedError("not used"));
+  }
   size_t call_count() const { return calls_.size(); }
   // Answers the oldest call and returns its request.
   AdmitRequest Answer(const absl::StatusOr<AdmitReply>& reply) {

@@ -32,10 +32,12 @@ class DirectPeers final : public Peers {
   void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override {
     Job* const job = find_(server);
     if (job == nullptr) return done(absl::UnavailableError("unreachable"));
-    job->Admit(request, [state = state_, done = std::move(done)](absl::StatusOr<AdmitReply> reply) {
-      absl::MutexLock lock(&state->mu);
-      if (!state->ended) done(std::move(reply));
-    });
+    job->Admit(request, UntilTheEnd<AdmitReply>(std::move(done)));
+  }
+  void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) override {
+    Job* const job = find_(server);
+    if (job == nullptr) return done(absl::UnavailableError("unreachable"));
+    job->Scale(request, UntilTheEnd<ScaleReply>(std::move(done)));
   }
 
  private:
@@ -44,6 +46,15 @@ class DirectPeers final : public Peers {
     absl::Mutex mu;
     bool ended = false;
   };
+  // Returns a function that calls DONE, unless this object is destroyed.
+  template <typename Reply>
+  Job::Done<Reply> UntilTheEnd(Job::Done<Reply> done) const {
+    return [state = state_, done = std::move(done)](absl::StatusOr<Reply> reply) {
+      absl::MutexLock lock(&state->mu);
+      if (!state->ended) done(std::move(reply));
+    };
+  }
+
   const std::function<Job*(ServerId)> find_;
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };

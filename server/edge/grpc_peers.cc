@@ -42,33 +42,48 @@ std::string GrpcPeers::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (", addresses_[server.value], ")");
 }
 
-void GrpcPeers::Admit(ServerId server, const AdmitRequest& request, AdmitDone done) {
-  struct Call {
+template <typename Reply, typename Request, typename Start>
+void GrpcPeers::Call(const Request& request, Start start,
+                     std::function<void(absl::StatusOr<Reply>)> done) {
+  struct Pending {
     grpc::ClientContext context;
-    AdmitRequest request;
-    AdmitReply reply;
+    Request request;
+    Reply reply;
   };
-  auto call = std::make_shared<Call>();
+  auto call = std::make_shared<Pending>();
   call->request = request;
   call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
   {
     absl::MutexLock lock(&mu_);
     pending_.insert(&call->context);
   }
-  stubs_[server.value]->async()->Admit(
-      &call->context, &call->request, &call->reply,
-      [this, call, done = std::move(done)](const grpc::Status& status) mutable {
-        if (status.ok()) {
-          done(call->reply);
-        } else {
-          // gRPC and absl number their status codes equally.
-          done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                            status.error_message()));
-        }
-        grpc::ClientContext* const context = &call->context;
-        absl::MutexLock lock(&mu_);
-        pending_.erase(context);
-      });
+  start(&call->context, &call->request, &call->reply,
+        [this, call, done = std::move(done)](const grpc::Status& status) mutable {
+          if (status.ok()) {
+            done(call->reply);
+          } else {
+            // gRPC and absl number their status codes equally.
+            done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                              status.error_message()));
+          }
+          grpc::ClientContext* const context = &call->context;
+          absl::MutexLock lock(&mu_);
+          pending_.erase(context);
+        });
+}
+
+void GrpcPeers::Admit(ServerId server, const AdmitRequest& request, AdmitDone done) {
+  const auto start = [stub = stubs_[server.value].get()](auto... arguments) {
+    stub->async()->Admit(std::move(arguments)...);
+  };
+  Call<AdmitReply>(request, start, std::move(done));
+}
+
+void GrpcPeers::Scale(ServerId server, const ScaleRequest& request, ScaleDone done) {
+  const auto start = [stub = stubs_[server.value].get()](auto... arguments) {
+    stub->async()->Scale(std::move(arguments)...);
+  };
+  Call<ScaleReply>(request, start, std::move(done));
 }
 
 }  // namespace thinwire

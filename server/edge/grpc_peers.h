@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -25,8 +26,13 @@ class GrpcPeers final : public Peers {
 
   std::string NameOf(ServerId server) const override;
   void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override;
+  void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) override;
 
  private:
+  // Makes the call that START(context, request, reply, callback) begins, with a time limit.
+  template <typename Reply, typename Request, typename Start>
+  void Call(const Request& request, Start start, std::function<void(absl::StatusOr<Reply>)> done);
+
   const std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<Control::Stub>> stubs_;
   absl::Mutex mu_;

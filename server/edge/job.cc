@@ -145,6 +145,11 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       last_wait_notices_(clock.Now()),
       admission_(AdmissionOf(options_), options_.server_count, peers.get(),
                  [this](std::function<void()> work) { Post(std::move(work)); }),
+      dealer_(options_.rule.workers, options_.lease),
+      scaler_(
+          options_.name, options_.rule, options_.server_count, peers.get(),
+          [this](std::function<void()> work) { Post(std::move(work)); },
+          [this](const Rule& rule) { ApplyToAll(RuleEvent{rule}, [] {}); }),
       peers_(std::move(peers)) {}
 
 Job::~Job() {
@@ -192,6 +197,7 @@ absl::Status Job::Restore(const Checkpoint& checkpoint) {
                      checkpoint.server.value, " with ", checkpoint.shards.size(), ")"));
   }
   for (const MemberRecord& member : checkpoint.members) RETURN_IF_ERROR(Restore(member));
+  dealer_.Reset(checkpoint.deals);
   for (const SavedShard& saved : checkpoint.shards) {
     ShardHost* host = model->Find(saved.shard);
     if (host == nullptr) {
@@ -199,6 +205,7 @@ absl::Status Job::Restore(const Checkpoint& checkpoint) {
                                               saved.shard.value, " is not on this server"));
     }
     RETURN_IF_ERROR(host->Restore(saved));
+    if (saved.state.rule.has_value()) scaler_.Restore(*saved.state.rule);
   }
   return absl::OkStatus();
 }
@@ -234,6 +241,11 @@ absl::Status Job::Restore(const MemberRecord& record) {
   return absl::OkStatus();
 }
 
+absl::Status Job::Restore(const DealRecord& record) {
+  dealer_.Replay(record.deal);
+  return absl::OkStatus();
+}
+
 absl::Status Job::Replay(LogSequence sequence, const ByteChain& bytes) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   const auto value_count = [&model](ShardId shard) -> std::optional<size_t> {
@@ -245,9 +257,11 @@ absl::Status Job::Replay(LogSequence sequence, const ByteChain& bytes) {
                    DecodeRecord(bytes, options_.rule.max_workers, value_count));
   if (const auto* event = std::get_if<ShardRecord>(&record)) {
     model->host(event->shard).Replay(sequence, event->event);
+    if (const auto* rule = std::get_if<RuleEvent>(&event->event)) scaler_.Restore(rule->rule);
     return absl::OkStatus();
   }
   if (const auto* member = std::get_if<MemberRecord>(&record)) return Restore(*member);
+  if (const auto* deal = std::get_if<DealRecord>(&record)) return Restore(*deal);
   return Restore(std::get<BeginRecord>(record));
 }
 
@@ -260,6 +274,7 @@ absl::Status Job::Continue(LogSequence next) {
   checkpointer_ = std::make_unique<Checkpointer>(
       *durable.files, durable.folder, durable.checkpoint_interval, journal_,
       [this](std::function<void()> work) { Post(std::move(work)); });
+  if (recovered_) dealer_.Resume(clock_.Now());
   for (const WorkerId worker : membership_.Live()) {
     ApplyToAll(ReturnEvent{worker, membership_.of(worker).incarnation}, [] {});
   }
@@ -282,6 +297,7 @@ Checkpoint Job::CheckpointHead() const {
     const MemberRecord member = MemberRecordOf(WorkerId{w});
     if (member.assigned != Incarnation{}) head.members.push_back(member);
   }
+  head.deals = dealer_.deals();
   return head;
 }
 
@@ -341,6 +357,11 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
                      "server ",
                      options_.server.value, ", got 0)"));
   }
+  if (request.incarnation() == 0 && request.worker() >= scaler_.target()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker: above the number of workers (expected below ", scaler_.target(), ", got ",
+        request.worker(), "); an operator can raise it with thinwire scale"));
+  }
   RETURN_IF_ERROR(model_.MakeOrCompare(request));
   job_match_.Keep(request);
   if (!run_record_.has_value()) RecordRun(request);
@@ -354,10 +375,17 @@ bool Job::TryAnswer(const JoinCall& call) {
     call.done(Abandoned());
     return true;
   }
+  const Member before = membership_.of(call.worker());
   const auto assigned = membership_.Assign(call.worker(), call.arrival, clock_.Now());
   if (!assigned.ok()) {
     call.done(assigned.status());
   } else if (assigned->has_value()) {
+    const Step next = NextOf(call.worker());
+    // By round, the other workers may have finished one step more.
+    const uint64_t ahead_count = options_.rule.fold == Fold::kRound ? 1 : 0;
+    if (before.incarnation != Incarnation{} && LargestNext() > next + ahead_count) {
+      replaced_.emplace(call.worker(), next);
+    }
     Announce(call, **assigned);
   } else {
     return false;
@@ -431,7 +459,7 @@ absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
 
 void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
   LOG(INFO) << "worker " << call.worker() << " joined as incarnation " << incarnation << ", "
-            << membership_.Live().size() << " of " << options_.rule.workers << " workers are live";
+            << membership_.Live().size() << " of " << scaler_.target() << " workers are live";
   const auto joined = [this, incarnation, done = call.done](std::vector<Effects> effects) {
     // The reply is posted to the control thread, which runs this function. The reply is therefore
     // sent after streams_.Admit(), and the worker cannot send frames earlier.
@@ -445,7 +473,7 @@ void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
   streams_.Admit(call.worker(), incarnation);
 }
 
-JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects) const {
+JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects) {
   JoinReply reply;
   reply.set_incarnation(incarnation.value);
   reply.set_generation(options_.generation.value);
@@ -457,6 +485,10 @@ JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<Effects>& effe
   const auto model = model_.Get();
   for (size_t i = 0; i < effects.size(); ++i) {
     *reply.add_shards() = ShardStateOf(model->hosts()[i]->id(), *effects[i].join);
+  }
+  if (leads()) {
+    StoreProgress();
+    dealer_.FillIn(reply);
   }
   return reply;
 }
@@ -502,6 +534,12 @@ void Job::HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatR
   reply.set_epoch(options_.epoch.value);
   reply.set_fenced(incarnation < membership_.of(worker).incarnation);
   for (WorkerId live : membership_.Live()) reply.add_live(live.value);
+  if (leads() && model_.Get() != nullptr) {
+    dealer_.Heard(worker, request.dealt_until());
+    StoreProgress();
+    dealer_.FillIn(request.deal_count(), reply);
+    reply.set_retired(worker.value >= scaler_.target());
+  }
   done(reply);
 }
 
@@ -524,7 +562,29 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
   RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, done] {
     ApplyToAll(event, [done] { done(LeaveReply()); });
   });
+  DealExamples();
   AnswerWaitingJoins();
+}
+
+void Job::Scale(ScaleRequest request, Done<ScaleReply> done) {
+  Post(
+      [this, request = std::move(request), done = std::move(done)] { HandleScale(request, done); });
+}
+
+void Job::HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done) {
+  if (stopping_) return done(Stopping());
+  if (!request.job().empty() && request.job() != options_.name) {
+    return done(AnotherJob(options_.name, request.job()));
+  }
+  if (model_.Get() == nullptr) {
+    return done(absl::FailedPreconditionError("no worker has joined yet"));
+  }
+  if (leads()) return scaler_.Scale(request.workers(), done);
+  // Only the lead states the job. An operator calls the lead.
+  if (!request.job().empty()) return scaler_.Follow(request.workers(), done);
+  done(absl::InvalidArgumentError(
+      absl::StrCat("server: not the lead (expected server 0, the first of --addresses, got server ",
+                   options_.server.value, ")")));
 }
 
 void Job::Status(Done<StatusReply> done) {
@@ -538,6 +598,7 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
   reply.set_generation(options_.generation.value);
   reply.set_epoch(options_.epoch.value);
   reply.set_run(run_.value);
+  reply.set_target_workers(scaler_.target());
   counters_.FillIn(reply);
   if (journal_.logs()) {
     const EventLog::Counts counts = journal_.counts();
@@ -609,6 +670,9 @@ void Job::HandleTick() {
         [](StatusReply& counts) { counts.set_lease_expirations(counts.lease_expirations() + 1); });
     ApplyToAll(ExpireEvent{worker, incarnation}, [] {});
   }
+  DealExamples();
+  const std::vector<WorkerId> live = membership_.Live();
+  scaler_.Tick(leads() && (live.empty() || live.back().value < scaler_.target()));
   admission_.Tick(now);
   AnswerWaitingJoins();
   OpenAfterTimeout(now);
@@ -617,6 +681,60 @@ void Job::HandleTick() {
   if (checkpointer_ != nullptr && model != nullptr) {
     checkpointer_->StartIfDue(now, *model, [this] { return CheckpointHead(); });
   }
+}
+
+void Job::DealExamples() {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (!leads() || stopping_ || model == nullptr || model->hosts().empty()) return;
+  StoreProgress();
+  const auto is_open = [](const auto& host) { return host->open(); };
+  if (!std::ranges::all_of(model->hosts(), is_open)) return;
+  const auto deal = dealer_.Propose(
+      DealMembers(), [this](WorkerId worker) { return NextOf(worker); }, clock_.Now());
+  if (!deal.has_value()) return;
+  LOG(INFO) << "from step " << deal->step() << " on, the examples are dealt among "
+            << deal->members_size() << " workers";
+  journal_.Append(DealRecord{*deal}, [this](LogSequence) { Post([this] { dealer_.Commit(); }); });
+}
+
+void Job::StoreProgress() {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (model == nullptr || model->hosts().empty()) return;
+  dealer_.Advance(LargestNext(), clock_.Now());
+}
+
+Step Job::LargestNext() const {
+  Step largest;
+  for (const auto& host : model_.Get()->hosts()) largest = std::max(largest, host->largest_next());
+  return largest;
+}
+
+std::vector<WorkerId> Job::DealMembers() {
+  const std::vector<WorkerId> dealt = dealer_.members();
+  std::erase_if(replaced_, [&dealt](const auto& replaced) {
+    return !std::ranges::binary_search(dealt, replaced.first);
+  });
+  std::vector<WorkerId> members = membership_.Live();
+  std::erase_if(members, [this](WorkerId worker) { return replaced_.contains(worker); });
+  // A process that replaces a lost one within its lease, and begins at the next step, changes nothing.
+  for (const JoinCall& call : waiting_joins_) {
+    if (membership_.of(call.worker()).expired) members.push_back(call.worker());
+  }
+  std::ranges::sort(members);
+  const auto repeated = std::ranges::unique(members);
+  members.erase(repeated.begin(), repeated.end());
+  return members;
+}
+
+Step Job::NextOf(WorkerId worker) const {
+  if (const auto replaced = replaced_.find(worker); replaced != replaced_.end()) {
+    return replaced->second;
+  }
+  std::optional<Step> smallest;
+  for (const auto& host : model_.Get()->hosts()) {
+    smallest = std::min(smallest.value_or(host->next(worker)), host->next(worker));
+  }
+  return smallest.value_or(Step{0});
 }
 
 void Job::SendWaitNotices(absl::Time now) {
@@ -640,7 +758,7 @@ void Job::OpenAfterTimeout(absl::Time now) {
     model->SubmitToAll(OpenEvent{}, [](const std::vector<Effects>&) {});
     LOG(WARNING) << "start_timeout of " << options_.start_timeout
                  << " is over: training begins with the " << live_count << " of "
-                 << options_.rule.workers << " workers that are live";
+                 << scaler_.target() << " workers that are live";
   });
 }
 

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <memory_resource>
 #include <optional>
@@ -50,11 +51,13 @@
 #include "server/edge/admission.h"
 #include "server/edge/checkpointer.h"
 #include "server/edge/counters.h"
+#include "server/edge/dealer.h"
 #include "server/edge/hosted_model.h"
 #include "server/edge/job_match.h"
 #include "server/edge/journal.h"
 #include "server/edge/membership.h"
 #include "server/edge/peers.h"
+#include "server/edge/scaler.h"
 #include "server/edge/server_stream.h"
 #include "server/edge/session.h"
 #include "server/edge/stream_table.h"
@@ -111,7 +114,8 @@ class Job {
   // another job or if the configuration differs; errors of the file system.
   absl::Status Recover();
 
-  uint32_t worker_count() const { return options_.rule.workers; }
+  // Returns the largest number of workers that the job may have.
+  uint32_t worker_count() const { return options_.rule.max_workers; }
 
   // Admits a worker. The reply may be delayed by up to one lease (membership.h), and at server 0 by
   // up to Admission::kPatience. If ABANDONED returns true, the worker is not admitted, because its
@@ -127,6 +131,9 @@ class Job {
   void Heartbeat(HeartbeatRequest request, Done<HeartbeatReply> done);
   // Removes a worker. Replies when every shard has applied the Leave event.
   void Leave(LeaveRequest request, Done<LeaveReply> done);
+  // Changes the number of workers (scaler.h). Errors: those of Scaler; FailedPrecondition for another
+  // job or before the first Join.
+  void Scale(ScaleRequest request, Done<ScaleReply> done);
   void Status(Done<StatusReply> done);
   // Replies with the masters of the shard at position INDEX among this server's shards, or with no
   // chunks if INDEX is past the last shard. Errors: FailedPrecondition before the first Join or
@@ -167,6 +174,7 @@ class Job {
   // Restore a record of the log, or of a checkpoint.
   absl::Status Restore(const BeginRecord& record);
   absl::Status Restore(const MemberRecord& record);
+  absl::Status Restore(const DealRecord& record);
   absl::Status Restore(const Checkpoint& checkpoint);
   absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
   // Starts the log at record NEXT and gives every restored process a new lease.
@@ -177,6 +185,7 @@ class Job {
   void HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done);
   void HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatReply>& done);
   void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
+  void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);
   void HandleStatus(const Done<StatusReply>& done);
   void HandleTick();
   // Extends the leases if this process was suspended since the control thread ran last.
@@ -193,7 +202,7 @@ class Job {
   // Announces the new process to the other servers, then admits it.
   void Announce(const JoinCall& call, Incarnation incarnation);
   void AdmitWorker(const JoinCall& call, Incarnation incarnation);
-  JoinReply ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects) const;
+  JoinReply ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects);
   MemberRecord MemberRecordOf(WorkerId worker) const;
   // Returns a checkpoint without shards.
   Checkpoint CheckpointHead() const;
@@ -206,6 +215,17 @@ class Job {
   // Submits EVENT to every shard and calls THEN when all have applied it, on a strand. If the server
   // has no shard, calls THEN at once.
   void ApplyToAll(const Event& event, std::function<void()> then);
+  // At the lead: announces a deal if the members have changed (dealer.h).
+  void DealExamples();
+  // Tells the dealer the progress of this server's shards.
+  void StoreProgress();
+  // Returns the workers among which examples are dealt.
+  std::vector<WorkerId> DealMembers();
+  // Returns the first step that WORKER has not finished on every shard of this server. If a new
+  // process has replaced the worker's lost one, this is the step of the lost one.
+  Step NextOf(WorkerId worker) const;
+  // Returns the largest such step of all workers and shards.
+  Step LargestNext() const;
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);
   void TickEvery(absl::Duration every);
@@ -227,7 +247,7 @@ class Job {
   boost::asio::thread_pool shards_pool_;
   ModelSlot model_;
 
-  // Only the control thread uses the members from run_ to admission_, except peers_.
+  // Only the control thread uses the members from run_ to scaler_, except peers_.
   RunId run_;                              // 0: the lead has not admitted this server yet
   std::optional<BeginRecord> run_record_;  // set when the model is defined
   bool recovered_ = false;                 // the state is that of an earlier process
@@ -244,6 +264,12 @@ class Job {
   boost::asio::steady_timer ticker_{control_};
 
   Admission admission_;
+  Dealer dealer_;  // only the lead uses it
+  // Members of the last deal whose ended process was replaced by a new one, which begins some steps
+  // later, with the first step that the ended process has not finished. The examples of the steps
+  // between are dealt anew: the worker departs, and becomes a member again by another deal.
+  std::map<WorkerId, Step> replaced_;
+  Scaler scaler_;
   std::unique_ptr<Checkpointer> checkpointer_;  // null: no checkpoints
   // Declared last, so that no call ends after the members that its callback uses.
   const std::unique_ptr<Peers> peers_;

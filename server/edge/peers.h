@@ -16,6 +16,7 @@ namespace thinwire {
 class Peers {
  public:
   using AdmitDone = std::function<void(absl::StatusOr<AdmitReply>)>;
+  using ScaleDone = std::function<void(absl::StatusOr<ScaleReply>)>;
 
   // Ends all calls. No DONE runs after the destructor has returned.
   virtual ~Peers() = default;
@@ -26,6 +27,8 @@ class Peers {
   // Calls Admit at SERVER and returns at once. Calls DONE once, on any thread, after at most a few
   // seconds. Errors: gRPC's status codes.
   virtual void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) = 0;
+  // Calls Scale at SERVER, in the same way.
+  virtual void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) = 0;
 };
 
 }  // namespace thinwire

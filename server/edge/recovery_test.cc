@@ -206,6 +206,57 @@ TEST_F(RecoveryTest, AKilledServerContinuesWithTheSameBits) {
   EXPECT_EQ(Masters(), undisturbed);
 }
 
+TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
+  const auto more_workers = [](JobOptions& options) { options.rule.max_workers = 3; };
+  ASSERT_TRUE(Start(more_workers).ok());
+  Begin();
+  Push(0);
+  ScaleRequest request;
+  request.set_workers(2);
+  Pending<ScaleReply> scaled;
+  job_->Scale(request, scaled.done());
+  ASSERT_TRUE(scaled.Get().ok()) << scaled.Get().status();
+  ASSERT_TRUE(Join(0, 0, 1).ok());
+  const auto heartbeat = [this](uint64_t dealt_until) {
+    HeartbeatRequest stated;
+    stated.set_incarnation(1);
+    stated.set_epoch(starts_);
+    stated.set_dealt_until(dealt_until);
+    Pending<HeartbeatReply> pending;
+    job_->Heartbeat(stated, pending.done());
+    return pending.Get().value();
+  };
+  HeartbeatReply reply;
+  AdvanceAndTick(absl::Seconds(1));
+  AdvanceAndTick(absl::Seconds(1));
+  while (reply.deals().empty()) {
+    Tick();
+    reply = heartbeat(0);
+  }
+  ASSERT_EQ(reply.deals_size(), 1);
+  EXPECT_EQ(reply.deals(0).members_size(), 2);
+  EXPECT_LE(reply.deals(0).step(), reply.dealt_until());
+  AdvanceAndTick(absl::Seconds(6));  // a checkpoint begins
+  Kill();
+
+  ASSERT_TRUE(Start(more_workers).ok());
+  const absl::StatusOr<JoinReply> joined = Join(/*incarnation=*/1, run_);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  ASSERT_EQ(joined->deals_size(), 1);
+  EXPECT_EQ(joined->deals(0).SerializeAsString(), reply.deals(0).SerializeAsString());
+  EXPECT_EQ(Status().target_workers(), 2u);
+  EXPECT_EQ(Join(0, 0, 2).status().code(), absl::StatusCode::kInvalidArgument);
+
+  // Worker 1 does not return. The next deal waits for the promises to worker 0.
+  clock_.Advance(absl::Seconds(6));
+  heartbeat(90);
+  AdvanceAndTick(absl::Seconds(6));
+  clock_.Advance(absl::Seconds(1));
+  while ((reply = heartbeat(90)).deals_size() < 2) Tick();
+  EXPECT_EQ(reply.deals(1).members_size(), 1);
+  EXPECT_EQ(reply.deals(1).step(), 90u);
+}
+
 TEST_F(RecoveryTest, APushOfAnEarlierProcessGetsItsVerdictAgain) {
   ASSERT_TRUE(Start().ok());
   Begin();

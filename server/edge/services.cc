@@ -167,6 +167,13 @@ grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* con
   return reactor;
 }
 
+grpc::ServerUnaryReactor* ControlService::Scale(grpc::CallbackServerContext* context,
+                                                const ScaleRequest* request, ScaleReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.Scale(*request, FinishWith(reactor, reply));
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* context,
                                                  const StatusRequest* /*request*/,
                                                  StatusReply* reply) {

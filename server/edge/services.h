@@ -61,6 +61,8 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
                                       HeartbeatReply* reply) override;
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context, const LeaveRequest* request,
                                   LeaveReply* reply) override;
+  grpc::ServerUnaryReactor* Scale(grpc::CallbackServerContext* context, const ScaleRequest* request,
+                                  ScaleReply* reply) override;
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
                                    const StatusRequest* request, StatusReply* reply) override;
   grpc::ServerWriteReactor<MastersChunk>* Masters(grpc::CallbackServerContext* context,

@@ -8,19 +8,41 @@
 #include <variant>
 #include <vector>
 
+#include "common/status_macros.h"
 #include "server/edge/convert.h"
 
 namespace thinwire {
 
 absl::Status ShardHost::Restore(const SavedShard& saved) {
   applied_ = saved.applied;
-  return shard_.Restore(saved.state);
+  RETURN_IF_ERROR(shard_.Restore(saved.state));
+  StoreAllProgress();
+  return absl::OkStatus();
 }
 
 void ShardHost::Replay(LogSequence sequence, const Event& event) {
   if (sequence <= applied_) return;
   shard_.Apply(event);
+  StoreProgress(event);
   applied_ = sequence;
+}
+
+void ShardHost::StoreProgress(const Event& event) {
+  // Only reads and pushes change a worker's next step.
+  if (const auto* push = std::get_if<PushEvent>(&event)) StoreProgress(push->worker);
+  if (const auto* read = std::get_if<ReadEvent>(&event)) StoreProgress(read->worker);
+  open_ = shard_.open();
+}
+
+void ShardHost::StoreProgress(WorkerId worker) {
+  const uint64_t next = shard_.next(worker).value;
+  next_[worker.value] = next;
+  largest_next_ = std::max(largest_next_.load(), next);
+}
+
+void ShardHost::StoreAllProgress() {
+  for (uint32_t w = 0; w < next_.size(); ++w) StoreProgress(WorkerId{w});
+  open_ = shard_.open();
 }
 
 void ShardHost::SaveWhenPossible(LogSequence durable, std::function<void(SavedShard)> saved) {
@@ -38,6 +60,7 @@ void ShardHost::SaveIfPossible() {
 Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
   const uint64_t saturated_updates = shard_.saturated_updates();
   Effects effects = shard_.Apply(event);
+  StoreProgress(event);
   counters_.Count(effects);
   if (const auto* seed = std::get_if<SeedEvent>(&event)) {
     counters_.Update([bytes = seed->payload.bytes().size()](StatusReply& counts) {

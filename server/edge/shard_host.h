@@ -8,6 +8,7 @@
 #ifndef THINWIRE_SERVER_EDGE_SHARD_HOST_H_
 #define THINWIRE_SERVER_EDGE_SHARD_HOST_H_
 
+#include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "common/ids.h"
 #include "server/core/effects.h"
@@ -57,10 +59,16 @@ class ShardHost {
         counters_(shared.counters),
         journal_(shared.journal),
         strand_(shared.pool.get_executor()),
-        shard_(options, shared.optimizer, shared.schedule) {}
+        shard_(options, shared.optimizer, shared.schedule),
+        next_(options.rule.max_workers) {}
 
   ShardId id() const { return id_; }
   size_t value_count() const { return value_count_; }
+  // Return the state after the last event that the shard has applied. The first step that WORKER has
+  // not finished; the largest such step of all workers; whether the shard is open.
+  Step next(WorkerId worker) const { return Step{next_[worker.value].load()}; }
+  Step largest_next() const { return Step{largest_next_.load()}; }
+  bool open() const { return open_.load(); }
 
   // Calls WORK(shard) on the strand, after all work that was posted earlier.
   template <typename Work>
@@ -106,6 +114,10 @@ class ShardHost {
     return stream != nullptr && seeder_.has_value() && seeder_->stream.lock() == stream;
   }
   void SaveIfPossible();
+  // Stores the progress of EVENT's worker, or of all workers, for other threads.
+  void StoreProgress(const Event& event);
+  void StoreProgress(WorkerId worker);
+  void StoreAllProgress();
   // Counts the updates since COUNTED that left a value at the largest finite float. Logs a warning
   // when the first such update follows one without.
   void ReportSaturation(uint64_t counted);
@@ -121,6 +133,10 @@ class ShardHost {
   Journal& journal_;
   boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
   Shard shard_;
+  // Copies of the shard's progress, which other threads read. next_ is indexed by worker number.
+  std::vector<std::atomic<uint64_t>> next_;
+  std::atomic<uint64_t> largest_next_ = 0;
+  std::atomic<bool> open_ = false;
   bool saturated_ = false;  // Shard::saturated() after the last event
   // Every unsent answer of a stream shares ownership.
   const std::shared_ptr<PublishedSlots> slots_ = std::make_shared<PublishedSlots>();

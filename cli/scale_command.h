@@ -1,0 +1,26 @@
+// `thinwire scale`: changes the number of workers of a running job.
+#ifndef THINWIRE_CLI_SCALE_COMMAND_H_
+#define THINWIRE_CLI_SCALE_COMMAND_H_
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "cli/console.h"
+#include "common/exit_code.h"
+
+namespace thinwire {
+
+struct ScaleCommand {
+  std::string addresses;  // host:port of every server, in their order; only the first is called
+  uint32_t workers = 0;
+};
+
+// Calls the lead, server 0. Prints the old and the new number to `out` and errors to `console`.
+// Returns kConfig if the job does not allow the number, and kUnavailable if a server cannot be
+// reached.
+ExitCode RunScale(const ScaleCommand& command, Console& console, std::ostream& out);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLI_SCALE_COMMAND_H_

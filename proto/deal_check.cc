@@ -1,0 +1,42 @@
+#include "proto/deal_check.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace thinwire {
+namespace {
+
+absl::Status CheckWorkers(const std::string& field, const std::vector<uint32_t>& workers,
+                          uint32_t worker_count) {
+  for (size_t i = 0; i < workers.size(); ++i) {
+    const uint32_t least = i == 0 ? 0 : workers[i - 1] + 1;
+    if (workers[i] >= least && workers[i] < worker_count) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("deal: ", field, ": not ascending or out of range (expected ", least, " to ",
+                     worker_count - 1, ", got ", workers[i], ")"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckDeal(const Deal& deal, uint32_t worker_count, uint64_t first_step) {
+  if (deal.step() < first_step || deal.step() > kLastDealStep) {
+    return absl::InvalidArgumentError(absl::StrCat("deal: step: out of range (expected ",
+                                                   first_step, " to ", kLastDealStep, ", got ",
+                                                   deal.step(), ")"));
+  }
+  if (deal.members().empty()) {
+    return absl::InvalidArgumentError("deal: members: missing (expected at least 1, got 0)");
+  }
+  RETURN_IF_ERROR(
+      CheckWorkers("members", {deal.members().begin(), deal.members().end()}, worker_count));
+  std::vector<uint32_t> departed;
+  for (const Deal::Departed& worker : deal.departed()) departed.push_back(worker.worker());
+  return CheckWorkers("departed", departed, worker_count);
+}
+
+}  // namespace thinwire

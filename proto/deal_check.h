@@ -1,0 +1,26 @@
+// The check of a Deal (proto/control.proto): how the examples of the training set are dealt among
+// the workers from a step on.
+#ifndef THINWIRE_PROTO_DEAL_CHECK_H_
+#define THINWIRE_PROTO_DEAL_CHECK_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+
+// Checks a deal of a job whose worker numbers are below WORKER_COUNT. FIRST_STEP is the step of the
+// deal before it, or 0. Errors: InvalidArgument if the deal begins before FIRST_STEP or above
+// kLastDealStep, has no members, or names a worker twice, out of order or out of range.
+absl::Status CheckDeal(const Deal& deal, uint32_t worker_count, uint64_t first_step);
+
+// The largest step of a deal. Larger steps could overflow when a reader adds to them.
+inline constexpr uint64_t kLastDealStep = uint64_t{1} << 62;
+
+// No job has more workers (common/spec/rule.cc).
+inline constexpr uint32_t kMostDealtWorkers = 65536;
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_PROTO_DEAL_CHECK_H_

@@ -1,0 +1,40 @@
+#include "proto/deal_check.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace thinwire {
+namespace {
+
+Deal DealOf(uint64_t step, const std::vector<uint32_t>& members,
+            const std::vector<uint32_t>& departed = {}) {
+  Deal deal;
+  deal.set_step(step);
+  for (const uint32_t worker : members) deal.add_members(worker);
+  for (const uint32_t worker : departed) deal.add_departed()->set_worker(worker);
+  return deal;
+}
+
+std::string Error(const Deal& deal) { return std::string(CheckDeal(deal, 4, 5).message()); }
+
+TEST(DealCheckTest, AGoodDealIsAccepted) {
+  EXPECT_TRUE(CheckDeal(DealOf(5, {0, 3}, {1}), 4, 5).ok());
+  EXPECT_TRUE(CheckDeal(DealOf(9, {2}, {0, 1, 3}), 4, 5).ok());
+}
+
+TEST(DealCheckTest, AnInvalidDealIsRefusedWithTheCause) {
+  EXPECT_EQ(Error(DealOf(4, {0})),
+            "deal: step: out of range (expected 5 to 4611686018427387904, got 4)");
+  EXPECT_EQ(Error(DealOf(5, {})), "deal: members: missing (expected at least 1, got 0)");
+  EXPECT_EQ(Error(DealOf(5, {1, 1})),
+            "deal: members: not ascending or out of range (expected 2 to 3, got 1)");
+  EXPECT_EQ(Error(DealOf(5, {0, 4})),
+            "deal: members: not ascending or out of range (expected 1 to 3, got 4)");
+  EXPECT_EQ(Error(DealOf(5, {0}, {3, 2})),
+            "deal: departed: not ascending or out of range (expected 4 to 3, got 2)");
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,270 @@
+// Tests that examples are dealt anew when workers join, leave and die, with real clients, real
+// server jobs and the real sampler in one process: over a run, every example of every epoch is part
+// of exactly one accepted push.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "client/client.h"
+#include "common/spec/rule.h"
+#include "proto/control.pb.h"
+#include "server/edge/dealer.h"
+#include "tests/small_cluster.h"
+#include "worker/sampler.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint64_t kDataExamples = 1200;
+constexpr uint32_t kBatch = 2;
+constexpr uint64_t kEpochs = 3;
+
+// Limits the steps of all workers, so that a test can act between two steps. Thread-safe.
+class Gate {
+ public:
+  void Allow(uint64_t limit) {
+    absl::MutexLock lock(&mu_);
+    limit_ = limit;
+  }
+  // Blocks until STEP is below the limit.
+  void Pass(Step step) {
+    const auto open = [this, step]()
+                          ABSL_SHARED_LOCKS_REQUIRED(mu_) { return step.value < limit_; };
+    absl::MutexLock lock(&mu_, absl::Condition(&open));
+  }
+
+ private:
+  absl::Mutex mu_;
+  uint64_t limit_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// A worker that trains on a thread. It counts the examples of each step when the step has its
+// verdicts. Lives until the test ends.
+class DealtWorker {
+ public:
+  DealtWorker(SmallCluster& cluster, Gate& gate, uint32_t number)
+      : gate_(gate),
+        number_(number),
+        worker_(std::make_unique<SmallWorker>(cluster, number)),
+        sampler_({.example_count = kDataExamples,
+                  .worker = WorkerId{number},
+                  .workers = 2,
+                  .batch_size = kBatch}),
+        thread_([this] { Run(); }) {}
+  ~DealtWorker() { Await(); }
+
+  // The worker leaves before STEP, or dies after it has sent its pushes of STEP.
+  void LeaveBefore(uint64_t step) { leave_before_ = step; }
+  void DieIn(uint64_t step) { die_in_ = step; }
+  // Blocks until the worker waits at the gate before STEP or has ended.
+  void AwaitStep(uint64_t step) {
+    const auto there = [this, step]()
+                           ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ended_ || step_ >= step; };
+    absl::MutexLock lock(&mu_, absl::Condition(&there));
+  }
+  // Blocks until the worker has left or died.
+  void Await() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // REQUIRES: Await has returned.
+  const std::map<uint32_t, int>& counts() const { return counts_; }
+  // The batch of the step in which the worker died.
+  const std::vector<uint32_t>& in_flight() const { return in_flight_; }
+
+ private:
+  void Run() {
+    Train();
+    absl::MutexLock lock(&mu_);
+    ended_ = true;
+  }
+
+  void Train() {
+    Client& client = worker_->client();
+    Step step = worker_->Join();
+    for (;;) {
+      {
+        absl::MutexLock lock(&mu_);
+        step_ = step.value;
+      }
+      gate_.Pass(step);
+      const auto deals = client.WaitDealt(step, sampler_.deal_count());
+      ASSERT_TRUE(deals.ok()) << deals.status();
+      for (const Deal& deal : *deals) sampler_.Add(deal);
+      if (sampler_.epoch(step) >= kEpochs || step.value >= leave_before_) break;
+      const auto examples = sampler_.Batch(step);
+      const std::vector<uint32_t> batch(examples.begin(), examples.end());
+      const Tensors gradient = batch.empty() ? Zeros() : Gradient(number_, step.value);
+      client.BeginStep(step, static_cast<uint32_t>(batch.size()));
+      ASSERT_TRUE(client.WaitAll().ok());
+      for (uint32_t t = gradient.size(); t-- > 0;) client.Ready(t, gradient[t]);
+      ASSERT_TRUE(client.EndStep().ok());
+      if (step.value >= die_in_) {
+        in_flight_ = batch;
+        worker_.reset();
+        return;
+      }
+      const auto next = client.NextStep();
+      ASSERT_TRUE(next.ok()) << next.status();
+      for (const uint32_t example : batch) ++counts_[example];
+      step = *next;
+    }
+    EXPECT_TRUE(client.Leave().ok());
+  }
+
+  Gate& gate_;
+  const uint32_t number_;
+  std::unique_ptr<SmallWorker> worker_;
+  Sampler sampler_;
+  std::atomic<uint64_t> leave_before_ = UINT64_MAX;
+  std::atomic<uint64_t> die_in_ = UINT64_MAX;
+  std::map<uint32_t, int> counts_;
+  std::vector<uint32_t> in_flight_;
+  absl::Mutex mu_;
+  uint64_t step_ ABSL_GUARDED_BY(mu_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;  // last, because it uses the members above
+};
+
+class ElasticTest : public testing::TestWithParam<Rule> {
+ protected:
+  static Rule WithMost(Rule rule) {
+    rule.max_workers = 4;
+    return rule;
+  }
+
+  DealtWorker& Start(uint32_t number) {
+    workers_.push_back(std::make_unique<DealtWorker>(cluster_, gate_, number));
+    return *workers_.back();
+  }
+  absl::StatusOr<ScaleReply> Scale(uint32_t workers) {
+    ScaleRequest request;
+    request.set_workers(workers);
+    absl::StatusOr<ScaleReply> answer;
+    absl::Notification answered;
+    cluster_.job(0).Scale(request, [&](absl::StatusOr<ScaleReply> reply) {
+      answer = std::move(reply);
+      answered.Notify();
+    });
+    answered.WaitForNotification();
+    return answer;
+  }
+  // Returns all deals that the lead has announced.
+  std::vector<Deal> Deals() {
+    HeartbeatReply answer;
+    absl::Notification answered;
+    cluster_.job(0).Heartbeat(HeartbeatRequest(), [&](absl::StatusOr<HeartbeatReply> reply) {
+      answer = *std::move(reply);
+      answered.Notify();
+    });
+    answered.WaitForNotification();
+    return {answer.deals().begin(), answer.deals().end()};
+  }
+  // Blocks until the lead has announced COUNT deals while the workers LIVE live, and returns the last
+  // deal. The time passes only while all of them are heard.
+  Deal AwaitDeals(size_t count, const std::vector<uint32_t>& live) {
+    std::vector<Deal> deals;
+    while ((deals = Deals()).size() < count) {
+      for (const uint32_t worker : live) cluster_.AwaitHeard(worker);
+      cluster_.Tick();
+      cluster_.clock().Advance(Dealer::kSettleTime / 2);
+    }
+    EXPECT_EQ(deals.size(), count);
+    return deals.back();
+  }
+
+  static std::vector<uint32_t> MembersOf(const Deal& deal) {
+    return {deal.members().begin(), deal.members().end()};
+  }
+
+  SmallCluster cluster_{WithMost(GetParam())};
+  Gate gate_;
+  std::vector<std::unique_ptr<DealtWorker>> workers_;
+};
+
+TEST_P(ElasticTest, EveryExampleOfAcceptedPushesIsCountedOnce) {
+  using Numbers = std::vector<uint32_t>;
+  DealtWorker& first = Start(0);
+  DealtWorker& leaver = Start(1);
+  gate_.Allow(20);
+  first.AwaitStep(20);
+  leaver.AwaitStep(20);
+
+  // Worker 2 joins.
+  EXPECT_EQ(Scale(5).status().code(), absl::StatusCode::kInvalidArgument);
+  const auto scaled = Scale(3);
+  ASSERT_TRUE(scaled.ok()) << scaled.status();
+  EXPECT_EQ(scaled->workers(), 2u);
+  DealtWorker& killed = Start(2);
+  EXPECT_EQ(MembersOf(AwaitDeals(1, {0, 1, 2})), (Numbers{0, 1, 2}));
+
+  // Worker 1 leaves.
+  leaver.LeaveBefore(60);
+  gate_.Allow(60);
+  first.AwaitStep(60);
+  killed.AwaitStep(60);
+  leaver.AwaitStep(60);
+  gate_.Allow(61);
+  leaver.Await();
+  const Deal left = AwaitDeals(2, {0, 2});
+  EXPECT_EQ(MembersOf(left), (Numbers{0, 2}));
+  ASSERT_EQ(left.departed_size(), 1);
+  EXPECT_EQ(left.departed(0).next(), 60u);
+
+  // Worker 2 dies in the middle of a step.
+  killed.DieIn(100);
+  gate_.Allow(101);
+  killed.Await();
+  cluster_.AwaitHeard(0);
+  cluster_.clock().Advance(kLease + absl::Seconds(1));
+  cluster_.AwaitHeard(0);
+  const Deal lost = AwaitDeals(3, {0});
+  EXPECT_EQ(MembersOf(lost), (Numbers{0}));
+  ASSERT_EQ(lost.departed_size(), 1);
+  EXPECT_EQ(lost.departed(0).worker(), 2u);
+  // The lead may have accepted the push of the last step.
+  const uint64_t next = lost.departed(0).next();
+  EXPECT_TRUE(next == 100 || next == 101) << next;
+
+  // Worker 2 returns, and the run ends.
+  DealtWorker& returned = Start(2);
+  EXPECT_EQ(MembersOf(AwaitDeals(4, {0, 2})), (Numbers{0, 2}));
+  gate_.Allow(UINT64_MAX);
+  for (const auto& worker : workers_) worker->Await();
+  EXPECT_FALSE(returned.counts().empty());
+
+  std::map<uint32_t, int> counts;
+  for (const auto& worker : workers_) {
+    for (const auto& [example, count] : worker->counts()) counts[example] += count;
+  }
+  const std::vector<uint32_t>& in_flight = killed.in_flight();
+  RecordProperty("in_flight_examples", static_cast<int>(in_flight.size()));
+  RecordProperty("in_flight_accepted", next == 101 ? 1 : 0);
+  if (next == 101) {
+    for (const uint32_t example : in_flight) ++counts[example];
+  }
+  int checked_count = 0;
+  for (uint32_t example = 0; example < kDataExamples; ++example) {
+    EXPECT_EQ(counts[example], static_cast<int>(kEpochs)) << "example " << example;
+    ++checked_count;
+  }
+  EXPECT_EQ(checked_count, 1200);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ElasticTest,
+                         testing::Values(Rule::Sync(2), Rule::Ssp(2, 2), Rule::Async(2)),
+                         [](const auto& test) { return std::string(test.param.mode()); });
+
+}  // namespace
+}  // namespace thinwire

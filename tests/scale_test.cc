@@ -1,0 +1,103 @@
+// Tests `thinwire scale` on a running `thinwire train`, with real processes and data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "cli/server_calls.h"
+#include "tests/daemons.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Worker 0 sleeps 20 ms in every step, so that the run takes long enough.
+constexpr char kConfig[] = R"(
+  name: "scale"
+  servers: 2
+  consistency { mode: sync workers: 2 max_workers: 4 lease_seconds: 5 }
+  optimization { optimizer: momentum learning_rate: 0.01 }
+  task { model: softmax train_examples: 3000 test_examples: 1000 batch_size: 5 epochs: 4 }
+  straggler: "0:20ms"
+)";
+
+class ScaleTest : public testing::Test {
+ protected:
+  // Returns the servers' addresses, which the run shows in the line "servers LIST".
+  std::string AddressesOf(const std::string& log) const {
+    for (const std::string line : absl::StrSplit(log, '\n')) {
+      if (line.starts_with("servers ")) return line.substr(8);
+    }
+    return "";
+  }
+  ProcessResult Scale(const std::string& addresses, int workers) {
+    return daemons_.Run("cli/thinwire",
+                        {"scale", "--addresses", addresses, "--workers", absl::StrCat(workers)});
+  }
+
+  // Blocks until the lead reports WORKER as live.
+  static bool AwaitLive(const std::string& addresses, uint32_t worker) {
+    ServerCalls lead({addresses.substr(0, addresses.find(','))});
+    const absl::Time deadline = absl::Now() + Daemons::kTimeout;
+    while (absl::Now() < deadline) {
+      const auto statuses = lead.Status(Daemons::kTimeout);
+      if (!statuses.ok()) return false;
+      for (const WorkerStatus& status : (*statuses)[0].workers()) {
+        if (status.worker() == worker && status.live()) return true;
+      }
+    }
+    return false;
+  }
+
+  Daemons daemons_;
+};
+
+TEST_F(ScaleTest, ARunningJobGetsMoreAndFewerWorkers) {
+  const std::string report = daemons_.folder() + "/report.json";
+  daemons_.Start(
+      "train", "cli/thinwire",
+      {"train", "--config", daemons_.Write("train.textproto", kConfig), "--report", report});
+  ASSERT_TRUE(daemons_.WaitForLog("train", "/1200  "));
+  const std::string addresses = AddressesOf(daemons_.LogOf("train"));
+  ASSERT_NE(addresses, "");
+
+  const ProcessResult refused = Scale(addresses, 5);
+  EXPECT_EQ(refused.exit, ExitStatus{.code = 78}) << refused.log;
+  EXPECT_THAT(refused.log, HasSubstr("workers: out of range (expected 1 to 4, the value of "
+                                     "max_workers, got 5)"));
+  const ProcessResult more = Scale(addresses, 4);
+  EXPECT_EQ(more.exit, ExitStatus()) << more.log;
+  EXPECT_EQ(more.output, "workers 2 -> 4\n");
+  ASSERT_TRUE(daemons_.WaitForLog("train", "workers 2 -> 4"));
+  ASSERT_TRUE(AwaitLive(addresses, 3));
+  const ProcessResult fewer = Scale(addresses, 3);
+  EXPECT_EQ(fewer.exit, ExitStatus()) << fewer.log;
+  EXPECT_EQ(fewer.output, "workers 4 -> 3\n");
+  ASSERT_TRUE(daemons_.WaitForLog("train", "workers 4 -> 3"));
+
+  const ProcessResult end = daemons_.WaitForEnd("train");
+  EXPECT_EQ(end.exit, ExitStatus()) << end.log << end.output;
+  std::ifstream file(report);
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << end.log;
+  ASSERT_EQ(json["worker_rows"].size(), 4u) << end.log;
+  for (const auto& row : json["worker_rows"]) EXPECT_EQ(row["state"], "done") << row;
+  uint64_t examples = 0;
+  for (const auto& row : json["worker_rows"]) examples += row["examples"].get<uint64_t>();
+  EXPECT_GT(json["worker_rows"][2]["examples"], 0);
+  EXPECT_LT(json["worker_rows"][3]["examples"], json["worker_rows"][2]["examples"]);
+  EXPECT_TRUE(json["restarts"].empty()) << json["restarts"];
+  EXPECT_TRUE(json["problems"].empty()) << json["problems"];
+  EXPECT_GT(json["final_test_accuracy"], 0.6);
+  // Every example counts once per epoch, because no worker was killed.
+  EXPECT_EQ(examples, 3000u * 4);
+}
+
+}  // namespace
+}  // namespace thinwire
