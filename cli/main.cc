@@ -66,7 +66,9 @@ constexpr char kCheckpointExamples[] =
     "Examples:\n"
     "  thinwire checkpoint list state\n"
     "  thinwire checkpoint verify state\n"
-    "  thinwire checkpoint export state --out model.safetensors";
+    "  thinwire checkpoint export state --out model.safetensors\n"
+    "  thinwire checkpoint import --config job.textproto --from model.safetensors --state_dir "
+    "state";
 
 ConsoleOptions OptionsOf(int file) {
   ConsoleOptions options;
@@ -107,22 +109,22 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
       ->type_name("DIR")
       ->envname("THINWIRE_BIN_DIR");
   train
-      ->add_option(
-          "--state_dir", command.state_dir,
-          "With durability: log, the folder in which the servers keep their state. It must "
-          "be empty, except with --resume. Default: a temporary folder")
+      ->add_option("--state_dir", command.state_dir,
+                   "With durability: checkpoint or log, the folder in which the servers keep their "
+                   "state. It "
+                   "must be empty, except with --resume. Default: a temporary folder")
       ->type_name("DIR")
       ->envname("THINWIRE_STATE_DIR");
   train
       ->add_flag(
           "--resume", command.resume,
           "Goes on with the run in --state_dir. The job must be the same, except for the task "
-          "(such as --epochs)")
+          "(such as --epochs), --servers and --shard_size")
       ->envname("THINWIRE_RESUME");
   train
       ->add_option("--restarts", command.restarts,
                    "How many processes of the run are started again if they die: workers, and with "
-                   "durability: log servers. Default: 3")
+                   "durability: checkpoint or log servers. Default: 3")
       ->type_name("COUNT")
       ->envname("THINWIRE_RESTARTS");
   train->add_flag("--verbose", command.verbose, "Shows all settings of the job at the start")
@@ -191,13 +193,16 @@ struct CheckpointCommand {
   CLI::App* inspect = nullptr;
   CLI::App* verify = nullptr;
   CLI::App* export_model = nullptr;
+  CLI::App* import_state = nullptr;
   std::string dir;
   std::string out;
+  std::string config_file;
+  std::string source;
 };
 
 void AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
-  CLI::App* checkpoint =
-      app.add_subcommand("checkpoint", "Shows, checks and exports the checkpoints of a job");
+  CLI::App* checkpoint = app.add_subcommand(
+      "checkpoint", "Shows, checks, exports and imports the checkpoints of a job");
   checkpoint->require_subcommand(1);
   checkpoint->footer(kCheckpointExamples);
   const auto add = [&](const char* name, const char* help) {
@@ -212,6 +217,21 @@ void AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
   command.export_model->add_option("--out", command.out, "The safetensors file to write")
       ->type_name("FILE")
       ->required();
+  command.import_state = checkpoint->add_subcommand(
+      "import", "Makes a state directory, from which train --resume goes on");
+  command.import_state->add_option("--config", command.config_file, "The job file")
+      ->type_name("FILE")
+      ->required();
+  command.import_state
+      ->add_option("--from", command.source,
+                   "A state directory of the job with any number of servers, or a model file of "
+                   "train --output or checkpoint export")
+      ->type_name("SOURCE")
+      ->required();
+  command.import_state
+      ->add_option("--state_dir", command.dir, "The folder to create. It must be empty or absent")
+      ->type_name("DIR")
+      ->required();
 }
 
 // Runs the subcommand of COMMAND that was given. Returns nullopt if none was.
@@ -221,6 +241,9 @@ std::optional<ExitCode> RunCheckpoint(const CheckpointCommand& command) {
   if (command.list->parsed()) return PrintCheckpoints(files, dir, std::cout, std::cerr);
   if (command.inspect->parsed()) return InspectCheckpoints(files, dir, std::cout, std::cerr);
   if (command.verify->parsed()) return VerifyCheckpoints(files, dir, std::cout, std::cerr);
+  if (command.import_state->parsed()) {
+    return ImportCheckpoint(files, command.config_file, command.source, dir, std::cout, std::cerr);
+  }
   if (!command.export_model->parsed()) return std::nullopt;
   return ExportCheckpoint(files, dir, command.out, std::cout, std::cerr);
 }
