@@ -60,6 +60,7 @@ const std::vector<std::string_view> kFieldsOfEvaluate = {
 constexpr char kConfigExamples[] =
     "Examples:\n"
     "  thinwire config check examples/*.textproto\n"
+    "  thinwire config check job.textproto --state_dir /var/lib/thinwire\n"
     "  thinwire config show examples/fashion_mnist.textproto";
 
 constexpr char kCheckpointExamples[] =
@@ -174,6 +175,7 @@ struct ConfigCommand {
   CLI::App* check = nullptr;
   CLI::App* show = nullptr;
   std::vector<std::string> files;
+  std::string state_dir;
   std::string file;
 };
 
@@ -183,6 +185,11 @@ void AddConfig(CLI::App& app, ConfigCommand& command) {
   config->footer(kConfigExamples);
   command.check = config->add_subcommand("check", "Reports every problem of job files");
   command.check->add_option("FILE", command.files, "Job files")->required();
+  command.check
+      ->add_option("--state_dir", command.state_dir,
+                   "The folder in which servers are to keep their state. With durability: log, "
+                   "measures its disk and warns if it is slower than a network of 1 Gbit/s")
+      ->type_name("DIR");
   command.show =
       config->add_subcommand("show", "Prints the effective job: all settings, with their defaults");
   command.show->add_option("FILE", command.file, "A job file")->required();
@@ -357,7 +364,8 @@ ExitCode Main(int argc, char** argv) {
     }
     return app.exit(error) == 0 ? ExitCode::kOk : ExitCode::kUsage;
   }
-  if (config.check->parsed()) return CheckConfigFiles(config.files, std::cout, std::cerr);
+  if (config.check->parsed())
+    return CheckConfigFiles(config.files, config.state_dir, std::cout, std::cerr);
   if (help->parsed()) return Help(app, help_words, console);
   if (evaluate_app->parsed()) return Evaluate(*evaluate_app, evaluate_flags, evaluate, console);
   if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
