@@ -17,12 +17,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/state_dir.h"
 #include "common/atomic_file.h"
 #include "common/partition.h"
 #include "common/safetensors.h"
 #include "common/status_macros.h"
+#include "config/job.h"
+#include "config/job_text.h"
 #include "proto/checkpoint.pb.h"
 #include "server/durable/checkpoint.h"
+#include "server/durable/reshard.h"
 
 namespace thinwire {
 namespace {
@@ -178,17 +182,9 @@ absl::Status Verify(Files& files, const std::string& folder, std::ostream& out, 
 }
 
 absl::StatusOr<Partition> PartitionOf(const JoinRequest& join, const std::string& folder) {
-  std::vector<TensorShape> tensors;
-  for (const Tensor& tensor : join.tensors()) {
-    tensors.push_back({tensor.name(), {tensor.shape().begin(), tensor.shape().end()}});
-  }
-  absl::StatusOr<Partition> partition =
-      Partition::Make(std::move(tensors), join.shard_size(), join.servers());
-  if (!partition.ok()) {
-    return absl::DataLossError(
-        absl::StrCat(folder, ": ", std::string(partition.status().message())));
-  }
-  return partition;
+  absl::StatusOr<Partition> partition = PartitionOfJoin(join);
+  if (partition.ok()) return partition;
+  return absl::DataLossError(absl::StrCat(folder, ": ", partition.status().message()));
 }
 
 // The whole model, assembled from the shards of all servers.
@@ -300,6 +296,18 @@ ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::strin
   }
   out << file << ": " << model->tensors.size() << " tensors, version " << model->versions.Text()
       << std::endl;
+  return ExitCode::kOk;
+}
+
+ExitCode ImportCheckpoint(Files& files, const std::string& config_file, const std::string& source,
+                          const std::string& dir, std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<JobText> text = ReadJobFile(config_file);
+  if (!text.ok()) return Report(text.status(), err);
+  const auto job = CheckJob(text->config, text->places);
+  if (!job.ok()) return Report(job.status(), err);
+  const absl::StatusOr<std::string> line = ImportState(files, source, dir, text->config);
+  if (!line.ok()) return Report(line.status(), err);
+  out << *line << std::endl;
   return ExitCode::kOk;
 }
 

@@ -1,4 +1,4 @@
-// `thinwire checkpoint`: shows, checks and exports the checkpoints of a state directory.
+// `thinwire checkpoint`: shows, checks, exports and imports the checkpoints of a state directory.
 //
 //   DIR/server-0   DIR/server-1   ...   one folder per server (server/durable/checkpoint.h)
 //
@@ -32,6 +32,11 @@ ExitCode VerifyCheckpoints(Files& files, const std::string& dir, std::ostream& o
 // versions.
 ExitCode ExportCheckpoint(Files& files, const std::string& dir, const std::string& file,
                           std::ostream& out, std::ostream& err);
+
+// Makes DIR the state directory of the job in CONFIG_FILE, with the state in SOURCE (ImportState,
+// state_dir.h).
+ExitCode ImportCheckpoint(Files& files, const std::string& config_file, const std::string& source,
+                          const std::string& dir, std::ostream& out, std::ostream& err);
 
 }  // namespace thinwire
 

@@ -1,14 +1,19 @@
 #include "cli/config_command.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "cli/disk_check.h"
+#include "common/clock.h"
 #include "common/status_macros.h"
 #include "config/effective.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "proto/job.pb.h"
+#include "server/durable/files.h"
 
 namespace thinwire {
 namespace {
@@ -18,7 +23,8 @@ struct CheckedFile {
   std::vector<std::string> warnings;
 };
 
-absl::StatusOr<CheckedFile> ReadChecked(const std::string& file) {
+absl::StatusOr<CheckedFile> ReadChecked(const std::string& file,
+                                        const std::string& state_dir = "") {
   ASSIGN_OR_RETURN(JobText text, ReadJobFile(file));
   ASSIGN_OR_RETURN(const JobSpec job, CheckJob(text.config, text.places));
   CheckedFile checked{.config = text.config, .warnings = WarningsOf(text.config, job, text.places)};
@@ -26,16 +32,26 @@ absl::StatusOr<CheckedFile> ReadChecked(const std::string& file) {
   for (std::string& line : MissingFiles(job.task, text.places)) {
     checked.warnings.push_back(std::move(line));
   }
+  if (!state_dir.empty()) {
+    PosixFiles files;
+    SteadyClock clock;
+    absl::StatusOr<std::optional<std::string>> warning = CheckDisk(job, state_dir, files, clock);
+    if (!warning.ok()) {
+      return absl::Status(warning.status().code(),
+                          absl::StrCat("--state_dir: ", warning.status().message()));
+    }
+    if (warning->has_value()) checked.warnings.push_back(**std::move(warning));
+  }
   return checked;
 }
 
 }  // namespace
 
-ExitCode CheckConfigFiles(const std::vector<std::string>& files, std::ostream& out,
-                          std::ostream& err) {
+ExitCode CheckConfigFiles(const std::vector<std::string>& files, const std::string& state_dir,
+                          std::ostream& out, std::ostream& err) {
   ExitCode code = ExitCode::kOk;
   for (const std::string& file : files) {
-    const absl::StatusOr<CheckedFile> checked = ReadChecked(file);
+    const absl::StatusOr<CheckedFile> checked = ReadChecked(file, state_dir);
     if (!checked.ok()) {
       err << checked.status().message() << std::endl;
       code = ExitCode::kConfig;

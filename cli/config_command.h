@@ -11,9 +11,11 @@
 namespace thinwire {
 
 // Prints "FILE: ok" to the stream `out` for each valid job file FILE. Prints the problems of invalid
-// job files, and warnings, to the stream `err`. A warning does not change the exit code.
-ExitCode CheckConfigFiles(const std::vector<std::string>& files, std::ostream& out,
-                          std::ostream& err);
+// job files, and warnings, to the stream `err`. A warning does not change the exit code. If STATE_DIR
+// is not empty, also measures the disk of this folder for jobs that write an event log
+// (disk_check.h).
+ExitCode CheckConfigFiles(const std::vector<std::string>& files, const std::string& state_dir,
+                          std::ostream& out, std::ostream& err);
 
 // Prints the effective job of the job file `file` to the stream `out`: every setting that has an
 // effect, including defaults. If the file is invalid, prints its problems to the stream `err`.

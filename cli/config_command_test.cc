@@ -21,7 +21,7 @@ TEST(ConfigCommandTest, AGoodFileIsOkAndABadOneIsReported) {
   const std::string good = File("good", "servers: 2\n");
   const std::string bad = File("bad", "servers: 0 silence_seconds: -1\n");
   std::ostringstream out, err;
-  EXPECT_EQ(CheckConfigFiles({good, bad}, out, err), ExitCode::kConfig);
+  EXPECT_EQ(CheckConfigFiles({good, bad}, "", out, err), ExitCode::kConfig);
   EXPECT_EQ(out.str(), good + ": ok\n");
   EXPECT_EQ(err.str(), bad + ":1:1: servers: out of range (expected 1 to 4096, got 0)\n" + bad +
                            ":1:12: silence_seconds: out of range (expected above 0 and at most a "
@@ -31,7 +31,7 @@ TEST(ConfigCommandTest, AGoodFileIsOkAndABadOneIsReported) {
 TEST(ConfigCommandTest, AFieldOfOneProcessIsUnknown) {
   const std::string file = File("server", "servers: 2\nlisten: \"127.0.0.1:7000\"\n");
   std::ostringstream out, err;
-  EXPECT_EQ(CheckConfigFiles({file}, out, err), ExitCode::kConfig);
+  EXPECT_EQ(CheckConfigFiles({file}, "", out, err), ExitCode::kConfig);
   EXPECT_EQ(err.str(), file + ":2:1: listen: unknown field\n");
 }
 
@@ -41,7 +41,7 @@ TEST(ConfigCommandTest, WarningsAndFilesThatThisMachineLacksAreShown) {
                                 "task { model: torchscript model_file: '/nowhere.pt'\n"
                                 "  data_dir: '/nowhere' }\n");
   std::ostringstream out, err;
-  EXPECT_EQ(CheckConfigFiles({file}, out, err), ExitCode::kOk);
+  EXPECT_EQ(CheckConfigFiles({file}, "", out, err), ExitCode::kOk);
   EXPECT_EQ(out.str(), file + ": ok\n");
   EXPECT_THAT(err.str(), HasSubstr("warning: " + file + ":1:15: pull: saves few bytes"));
   EXPECT_THAT(err.str(), HasSubstr("warning: " + file + ":2:27: model_file: no such file"));
@@ -50,7 +50,7 @@ TEST(ConfigCommandTest, WarningsAndFilesThatThisMachineLacksAreShown) {
 
 TEST(ConfigCommandTest, AMissingFileIsAnError) {
   std::ostringstream out, err;
-  EXPECT_EQ(CheckConfigFiles({"/nowhere"}, out, err), ExitCode::kConfig);
+  EXPECT_EQ(CheckConfigFiles({"/nowhere"}, "", out, err), ExitCode::kConfig);
   EXPECT_THAT(err.str(), HasSubstr("/nowhere: cannot be read"));
 }
 
@@ -68,6 +68,14 @@ TEST(ConfigCommandTest, ShowRefusesAnInvalidFile) {
   EXPECT_EQ(ShowConfigFile(File("refused", "servers: 0"), out, err), ExitCode::kConfig);
   EXPECT_EQ(out.str(), "");
   EXPECT_THAT(err.str(), HasSubstr("servers: out of range"));
+}
+
+TEST(ConfigCommandTest, AStateDirThatCannotBeMeasuredIsAnError) {
+  const std::string file = File("log", "recovery { durability: log }\n");
+  std::ostringstream out, err;
+  EXPECT_EQ(CheckConfigFiles({file}, testing::TempDir(), out, err), ExitCode::kOk) << err.str();
+  EXPECT_EQ(CheckConfigFiles({file}, "/nowhere/state", out, err), ExitCode::kConfig);
+  EXPECT_THAT(err.str(), HasSubstr("--state_dir: /nowhere/"));
 }
 
 }  // namespace

@@ -62,13 +62,16 @@ const std::vector<std::string_view> kFieldsOfEvaluate = {
 constexpr char kConfigExamples[] =
     "Examples:\n"
     "  thinwire config check examples/*.textproto\n"
+    "  thinwire config check job.textproto --state_dir /var/lib/thinwire\n"
     "  thinwire config show examples/fashion_mnist.textproto";
 
 constexpr char kCheckpointExamples[] =
     "Examples:\n"
     "  thinwire checkpoint list state\n"
     "  thinwire checkpoint verify state\n"
-    "  thinwire checkpoint export state --out model.safetensors";
+    "  thinwire checkpoint export state --out model.safetensors\n"
+    "  thinwire checkpoint import --config job.textproto --from model.safetensors --state_dir "
+    "state";
 
 constexpr char kScaleExamples[] =
     "Examples:\n"
@@ -118,22 +121,22 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
       ->type_name("DIR")
       ->envname("THINWIRE_BIN_DIR");
   train
-      ->add_option(
-          "--state_dir", command.state_dir,
-          "With durability: log, the folder in which the servers keep their state. It must "
-          "be empty, except with --resume. Default: a temporary folder")
+      ->add_option("--state_dir", command.state_dir,
+                   "With durability: checkpoint or log, the folder in which the servers keep their "
+                   "state. It "
+                   "must be empty, except with --resume. Default: a temporary folder")
       ->type_name("DIR")
       ->envname("THINWIRE_STATE_DIR");
   train
       ->add_flag(
           "--resume", command.resume,
           "Goes on with the run in --state_dir. The job must be the same, except for the task "
-          "(such as --epochs)")
+          "(such as --epochs), --servers and --shard_size")
       ->envname("THINWIRE_RESUME");
   train
       ->add_option("--restarts", command.restarts,
                    "How many processes of the run are started again if they die: workers, and with "
-                   "durability: log servers. Default: 3")
+                   "durability: checkpoint or log servers. Default: 3")
       ->type_name("COUNT")
       ->envname("THINWIRE_RESTARTS");
   train->add_flag("--verbose", command.verbose, "Shows all settings of the job at the start")
@@ -200,6 +203,7 @@ struct ConfigCommand {
   CLI::App* check = nullptr;
   CLI::App* show = nullptr;
   std::vector<std::string> files;
+  std::string state_dir;
   std::string file;
 };
 
@@ -209,6 +213,11 @@ void AddConfig(CLI::App& app, ConfigCommand& command) {
   config->footer(kConfigExamples);
   command.check = config->add_subcommand("check", "Reports every problem of job files");
   command.check->add_option("FILE", command.files, "Job files")->required();
+  command.check
+      ->add_option("--state_dir", command.state_dir,
+                   "The folder in which servers are to keep their state. With durability: log, "
+                   "measures its disk and warns if it is slower than a network of 1 Gbit/s")
+      ->type_name("DIR");
   command.show =
       config->add_subcommand("show", "Prints the effective job: all settings, with their defaults");
   command.show->add_option("FILE", command.file, "A job file")->required();
@@ -219,13 +228,16 @@ struct CheckpointCommand {
   CLI::App* inspect = nullptr;
   CLI::App* verify = nullptr;
   CLI::App* export_model = nullptr;
+  CLI::App* import_state = nullptr;
   std::string dir;
   std::string out;
+  std::string config_file;
+  std::string source;
 };
 
 void AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
-  CLI::App* checkpoint =
-      app.add_subcommand("checkpoint", "Shows, checks and exports the checkpoints of a job");
+  CLI::App* checkpoint = app.add_subcommand(
+      "checkpoint", "Shows, checks, exports and imports the checkpoints of a job");
   checkpoint->require_subcommand(1);
   checkpoint->footer(kCheckpointExamples);
   const auto add = [&](const char* name, const char* help) {
@@ -240,6 +252,21 @@ void AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
   command.export_model->add_option("--out", command.out, "The safetensors file to write")
       ->type_name("FILE")
       ->required();
+  command.import_state = checkpoint->add_subcommand(
+      "import", "Makes a state directory, from which train --resume goes on");
+  command.import_state->add_option("--config", command.config_file, "The job file")
+      ->type_name("FILE")
+      ->required();
+  command.import_state
+      ->add_option("--from", command.source,
+                   "A state directory of the job with any number of servers, or a model file of "
+                   "train --output or checkpoint export")
+      ->type_name("SOURCE")
+      ->required();
+  command.import_state
+      ->add_option("--state_dir", command.dir, "The folder to create. It must be empty or absent")
+      ->type_name("DIR")
+      ->required();
 }
 
 // Runs the subcommand of COMMAND that was given. Returns nullopt if none was.
@@ -249,6 +276,9 @@ std::optional<ExitCode> RunCheckpoint(const CheckpointCommand& command) {
   if (command.list->parsed()) return PrintCheckpoints(files, dir, std::cout, std::cerr);
   if (command.inspect->parsed()) return InspectCheckpoints(files, dir, std::cout, std::cerr);
   if (command.verify->parsed()) return VerifyCheckpoints(files, dir, std::cout, std::cerr);
+  if (command.import_state->parsed()) {
+    return ImportCheckpoint(files, command.config_file, command.source, dir, std::cout, std::cerr);
+  }
   if (!command.export_model->parsed()) return std::nullopt;
   return ExportCheckpoint(files, dir, command.out, std::cout, std::cerr);
 }
@@ -364,7 +394,8 @@ ExitCode Main(int argc, char** argv) {
     }
     return app.exit(error) == 0 ? ExitCode::kOk : ExitCode::kUsage;
   }
-  if (config.check->parsed()) return CheckConfigFiles(config.files, std::cout, std::cerr);
+  if (config.check->parsed())
+    return CheckConfigFiles(config.files, config.state_dir, std::cout, std::cerr);
   if (help->parsed()) return Help(app, help_words, console);
   if (evaluate_app->parsed()) return Evaluate(*evaluate_app, evaluate_flags, evaluate, console);
   if (scale_app->parsed()) return RunScale(scale, console, std::cout);

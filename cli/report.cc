@@ -1,5 +1,6 @@
 #include "cli/report.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
@@ -171,6 +172,30 @@ std::string RestartsText(const RunRecord& record) {
   return text;
 }
 
+// Returns a number of things in the past tense: "1 step was", "2 steps were".
+std::string WereText(uint64_t count, const char* noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? " was" : "s were");
+}
+
+// Returns the work that was lost: "12 steps were repeated after 1 rollback; 3 residuals were dropped".
+// Every worker follows a rollback, so the row has the numbers of the worker with the most.
+std::string RollbacksText(const RunRecord& record) {
+  uint64_t rollbacks = 0, steps = 0;
+  for (const WorkerRow& row : record.workers()) {
+    rollbacks = std::max(rollbacks, row.counters.rollbacks());
+    steps = std::max(steps, row.counters.repeated_steps());
+  }
+  std::string text;
+  if (rollbacks > 0) {
+    text = absl::StrCat(WereText(steps, "step"), " repeated after ", rollbacks,
+                        rollbacks == 1 ? " rollback" : " rollbacks");
+  }
+  if (const uint64_t dropped = record.Totals().dropped_residuals()) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", WereText(dropped, "residual"), " dropped");
+  }
+  return text;
+}
+
 std::string PushesText(const ServerTotals& totals) {
   const StatusReply& counters = totals.counters;
   return absl::StrCat(counters.accepted_pushes(), " accepted, ", counters.late_pushes(), " late, ",
@@ -252,6 +277,7 @@ std::string ReportTable(const RunResult& result) {
                                    CountText(result.config.servers(), "server"), "\n");
   AddRow("workers", WorkersText(record), table);
   AddRow("restarts", RestartsText(record), table);
+  AddRow("rollbacks", RollbacksText(record), table);
   if (result.resumed_step) AddRow("resumed from step", absl::StrCat(*result.resumed_step), table);
   AddRow("steps", absl::StrCat(record.steps()), table);
   std::string time = absl::StrFormat("%.1f s", record.seconds());

@@ -113,6 +113,30 @@ TEST(ReportTest, RestartsAndTheResumedStepAreShown) {
   EXPECT_THAT(ReportTable(result), HasSubstr("resumed from step        40\n"));
 }
 
+TEST(ReportTest, RepeatedStepsAndDroppedResidualsAreShown) {
+  RunResult result = Result();
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("rollbacks")));
+  WorkerEvent event;
+  WorkerCounters& counters = *event.mutable_step()->mutable_counters();
+  counters.set_rollbacks(1);
+  counters.set_repeated_steps(12);
+  result.record.Apply(event);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("rollbacks                12 steps were repeated after 1 rollback\n"));
+  event.set_worker(1);
+  counters.set_rollbacks(2);
+  counters.set_repeated_steps(15);
+  counters.set_dropped_residuals(3);
+  result.record.Apply(event);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("rollbacks                15 steps were repeated after 2 rollbacks; 3 "
+                        "residuals were dropped\n"));
+  const ordered_json report = ReportJson(result);
+  EXPECT_EQ(report["rollbacks"], 3) << "the sum of all workers";
+  EXPECT_EQ(report["repeated_steps"], 27);
+  EXPECT_EQ(report["dropped_residuals"], 3);
+}
+
 TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
   EXPECT_EQ(ReportJson(Result())["diverged"], "");
   RunResult result = Result();

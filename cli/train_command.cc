@@ -1,11 +1,7 @@
 #include "cli/train_command.h"
 
-#include <google/protobuf/text_format.h>
-
-#include <filesystem>
 #include <memory>
-#include <span>
-#include <system_error>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +10,7 @@
 #include "cli/launch.h"
 #include "cli/process_set.h"
 #include "cli/report.h"
+#include "cli/state_dir.h"
 #include "cli/temp_dir.h"
 #include "cli/train_run.h"
 #include "common/atomic_file.h"
@@ -22,67 +19,14 @@
 #include "config/effective.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "server/durable/files.h"
 
 namespace thinwire {
 namespace {
 
-// The file in a state folder that marks it as the folder of a run.
-constexpr char kJobFile[] = "job.textproto";
-
-bool KeepsLog(const JobConfig& config) {
-  return config.recovery().durability() == Recovery::Durability::log;
-}
-
 ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
   console.Error(std::string(status.message()));
   return code;
-}
-
-// Prepares the folder DIR for the servers' state. A new run needs an empty folder, or a path at which
-// it can create one, and writes its job to the file kJobFile there. RESUME requires such a file of a
-// job with the same name. Does nothing if DIR is empty. Errors: InvalidArgument or
-// FailedPrecondition, with the flag; errors of the file system.
-absl::Status PrepareStateDir(const std::string& dir, bool resume, const JobConfig& config) {
-  if (dir.empty()) {
-    if (!resume) return absl::OkStatus();
-    return absl::InvalidArgumentError("--resume: only valid with --state_dir (got none)");
-  }
-  if (!KeepsLog(config)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--state_dir: only valid with durability: log (got durability: ",
-                     Recovery::Durability::Value_Name(config.recovery().durability()), ")"));
-  }
-  const std::string job_file = absl::StrCat(dir, "/", kJobFile);
-  std::error_code error;
-  if (std::filesystem::exists(job_file, error)) {
-    ASSIGN_OR_RETURN(const JobText saved, ReadJobFile(job_file));
-    if (!resume) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("--state_dir: holds a run of job ", saved.config.name(),
-                       " (expected an empty folder, or --resume to go on)"));
-    }
-    if (saved.config.name() == config.name()) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("--state_dir: holds a run of another job (expected ", config.name(), ", got ",
-                     saved.config.name(), ")"));
-  }
-  if (resume) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("--resume: no run in ", dir, " (expected the --state_dir of an earlier run)"));
-  }
-  std::filesystem::create_directory(dir, error);
-  const bool empty = !error && std::filesystem::is_empty(dir, error);
-  if (error)
-    return absl::UnavailableError(absl::StrCat("--state_dir: ", dir, ": ", error.message()));
-  if (!empty) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("--state_dir: ", dir, " is not empty (expected an empty folder)"));
-  }
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(config, &text);
-  AtomicFile file(job_file);
-  file.Write(std::as_bytes(std::span(text)));
-  return file.Commit();
 }
 
 }  // namespace
@@ -124,9 +68,16 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
   const auto dir = TempDir::Make(command.temp_parent);
   if (!dir.ok()) return Fail(console, dir.status(), ExitCode::kUnavailable);
   std::string state_dir = command.state_dir;
-  if (state_dir.empty() && KeepsLog(config) && !command.resume) state_dir = (*dir)->PathOf("state");
+  if (state_dir.empty() && KeepsState(config) && !command.resume)
+    state_dir = (*dir)->PathOf("state");
   if (auto status = PrepareStateDir(state_dir, command.resume, config); !status.ok())
     return Fail(console, status, ExitCode::kConfig);
+  if (command.resume) {
+    PosixFiles files;
+    const absl::StatusOr<std::string> converted = FitState(files, state_dir, config);
+    if (!converted.ok()) return Fail(console, converted.status(), ExitCode::kConfig);
+    if (!converted->empty()) console.Note(*converted);
+  }
 
   console.Note(command.verbose ? absl::StrCat("# the job\n", EffectiveText(config), "# the run")
                                : absl::StrCat("# the job; other settings have their defaults\n",

@@ -193,8 +193,9 @@ TEST_F(StateDirTest, WithoutDurabilityTheServersGetNoFolderAndAGivenOneIsRefused
   EXPECT_EQ(RunIn(""), ExitCode::kOk) << messages_.str();
   EXPECT_THAT(Arguments(), Not(HasSubstr("--state_dir")));
   EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kConfig);
-  EXPECT_THAT(messages_.str(), HasSubstr("error: --state_dir: only valid with durability: log (got "
-                                         "durability: none)\n"));
+  EXPECT_THAT(messages_.str(),
+              HasSubstr("error: --state_dir: only valid with durability: checkpoint or "
+                        "log (got durability: none)\n"));
 }
 
 TEST_F(StateDirTest, AFolderOfARunNeedsResume) {
@@ -231,14 +232,28 @@ TEST_F(StateDirTest, ResumeNeedsTheFolderOfARunOfThisJob) {
 }
 
 TEST_F(StateDirTest, AResumedRunGoesOnFromTheStateInItsFolder) {
-  const auto signals = Signals::Block();
-  FakeControlServer control("tensor", "aaaa");
-  control.frontier = 412;
-  Script("server", absl::StrCat("echo listening ", control.address(), "; exec sleep 1000"));
+  Script("worker",
+         absl::StrCat("echo '{\"worker\":0,\"joined\":{\"step\":\"412\",\"planned_steps\":"
+                      "\"500\"}}'; ",
+                      kWorker));
+  for (const auto durability : {Recovery::Durability::log, Recovery::Durability::checkpoint}) {
+    config_.mutable_recovery()->set_durability(durability);
+    const std::string dir = dir_->PathOf(Recovery::Durability::Value_Name(durability));
+    messages_.str("");
+    EXPECT_EQ(RunIn(dir), ExitCode::kOk) << messages_.str();
+    EXPECT_THAT(messages_.str(), Not(HasSubstr("going on")));
+    EXPECT_EQ(RunIn(dir, /*resume=*/true), ExitCode::kOk) << messages_.str();
+    EXPECT_THAT(messages_.str(), HasSubstr("going on from step 412\n"));
+  }
+}
+
+TEST_F(StateDirTest, OtherServersNeedACheckpoint) {
   EXPECT_EQ(RunIn(dir_->PathOf("state")), ExitCode::kOk) << messages_.str();
-  EXPECT_THAT(messages_.str(), Not(HasSubstr("going on")));
-  EXPECT_EQ(RunIn(dir_->PathOf("state"), /*resume=*/true), ExitCode::kOk) << messages_.str();
-  EXPECT_THAT(messages_.str(), HasSubstr("going on from step 412\n"));
+  std::filesystem::create_directory(dir_->PathOf("state/server-0"));
+  config_.set_servers(3);
+  EXPECT_EQ(RunIn(dir_->PathOf("state"), /*resume=*/true), ExitCode::kConfig);
+  EXPECT_THAT(messages_.str(), HasSubstr("/server-0: no checkpoint to convert; resume the run with "
+                                         "servers: 1 and stop it first\n"));
 }
 
 TEST_F(StateDirTest, AStoppedRunSaysHowItGoesOn) {

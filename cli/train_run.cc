@@ -95,16 +95,10 @@ ExitCode TrainRun::Run() {
   if (started.ok() && result_.problems.empty() && signal_ == 0) {
     calls_ = std::make_unique<ServerCalls>(addresses_);
     console_.Note(absl::StrCat("servers ", absl::StrJoin(addresses_, ",")));
-    if (setting_.resume) started = FindResumedStep();
-    if (started.ok()) started = StartWorkers();
+    started = StartWorkers();
     if (started.ok()) {
       AwaitWorkers();
       AwaitServers(0);
-    }
-    if (const uint64_t planned = result_.record.planned_steps();
-        planned > 0 && result_.resumed_step >= planned) {
-      console_.Note(absl::StrCat("the run had already finished all ", planned,
-                                 " steps; more --epochs let it go on"));
     }
   }
   console_.ClearProgress();
@@ -148,19 +142,6 @@ absl::Status TrainRun::Start(ServerId server) {
 absl::Status TrainRun::Start(WorkerId worker) {
   return processes_.Start(NameOf(worker), WorkerCommand(setting_.programs, dir_.PathOf(kJobFile),
                                                         worker, addresses_, setting_.output));
-}
-
-absl::Status TrainRun::FindResumedStep() {
-  ASSIGN_OR_RETURN(const std::vector<StatusReply> statuses, calls_->Status(kAnswerTimeout));
-  std::optional<uint64_t> least;
-  for (const StatusReply& status : statuses) {
-    for (const ShardStatus& shard : status.shards()) {
-      least = std::min(least.value_or(shard.frontier()), shard.frontier());
-    }
-  }
-  result_.resumed_step = least.value_or(0);
-  console_.Note(absl::StrCat("going on from step ", *result_.resumed_step));
-  return absl::OkStatus();
 }
 
 absl::Status TrainRun::StartWorkers() {
@@ -313,12 +294,25 @@ void TrainRun::HandleLog(const ProcessEvent& event) {
 
 void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
   result_.record.Apply(event);
+  if (setting_.resume && event.has_joined() && !result_.resumed_step) HandleResume(event.joined());
   HandleDivergence(event);
   const WorkerEvent::Epoch& epoch = event.epoch();
   if (!epoch.has_test_accuracy()) return;
   console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f (%s)", epoch.epoch(),
                                 epoch.train_loss(), epoch.test_accuracy(),
                                 NameOf(WorkerId{event.worker()})));
+}
+
+void TrainRun::HandleResume(const WorkerEvent::Joined& joined) {
+  const uint64_t planned = joined.planned_steps();
+  // Workers that wait for the others at the end of a run are ahead of its last step.
+  result_.resumed_step = std::min(joined.step(), planned);
+  if (joined.step() < planned) {
+    console_.Note(absl::StrCat("going on from step ", joined.step()));
+  } else {
+    console_.Note(absl::StrCat("the run had already finished all ", planned,
+                               " steps; more --epochs let it go on"));
+  }
 }
 
 void TrainRun::HandleDivergence(const WorkerEvent& event) {

@@ -81,8 +81,6 @@ class TrainRun {
   absl::Status StartWorkers();
   absl::Status Start(ServerId server);
   absl::Status Start(WorkerId worker);
-  // Stores in result() the step from which a resumed run goes on.
-  absl::Status FindResumedStep();
   // Waits until the servers from FIRST listen, or one of them is lost.
   void AwaitServers(uint32_t first);
   void AwaitWorkers();
@@ -100,6 +98,8 @@ class TrainRun {
   // Shows warnings and errors.
   void HandleLog(const ProcessEvent& event);
   void HandleWorkerEvent(const WorkerEvent& event);
+  // Stores in result() the step from which a resumed run goes on. JOINED is of the first worker.
+  void HandleResume(const WorkerEvent::Joined& joined);
   void HandleExit(const ProcessEvent& event);
   // Handles the end of a process that is not started again.
   void HandleLoss(const ProcessEvent& exit);

@@ -469,27 +469,20 @@ TEST_F(RestartTest, AfterDivergenceNothingIsStartedAgain) {
   EXPECT_EQ(StateOf(1), State::kStopped);
 }
 
-// Runs a job of one server whose shards are at STEP, and whose worker plans 9 steps.
+// Resumes a job of one worker, which joins at STEP and plans 9 steps.
 class ResumeTest : public TrainRunTest {
  protected:
   ExitCode ResumeFrom(uint64_t step) {
     setting_.config.mutable_consistency()->set_workers(1);
     setting_.resume = true;
-    FakeControlServer first("tensor", "aaaa");
-    FakeControlServer second("tensor", "aaaa");
-    first.frontier = step;
-    second.frontier = step + 1;
-    const std::string server =
-        absl::StrCat("[ $4 = 0 ] && echo listening ", first.address(), " || echo listening ",
-                     second.address(), "; exec sleep 1000");
     const std::string worker = absl::StrCat(
         "echo '{\"worker\":0,\"joined\":{\"step\":\"", step, "\",\"planned_steps\":\"9\"}}'; ",
-        "echo '{\"worker\":0,\"done\":{\"steps\":\"", 9 - step, "\"}}'");
-    return Run(server, worker);
+        "echo '{\"worker\":0,\"done\":{\"steps\":\"", step < 9 ? 9 - step : 0, "\"}}'");
+    return Run(kServer, worker);
   }
 };
 
-TEST_F(ResumeTest, AResumedRunGoesOnFromTheSmallestFrontier) {
+TEST_F(ResumeTest, AResumedRunGoesOnFromTheFirstStepOfItsWorkers) {
   EXPECT_EQ(ResumeFrom(4), ExitCode::kOk) << messages_.str();
   EXPECT_EQ(run_->result().resumed_step, 4);
   EXPECT_EQ(run_->result().record.steps(), 9);
@@ -498,16 +491,26 @@ TEST_F(ResumeTest, AResumedRunGoesOnFromTheSmallestFrontier) {
 }
 
 TEST_F(ResumeTest, AResumedRunThatWasFinishedSaysSo) {
-  EXPECT_EQ(ResumeFrom(9), ExitCode::kOk) << messages_.str();
-  EXPECT_THAT(messages_.str(), HasSubstr("the run had already finished all 9 steps; more --epochs "
-                                         "let it go on\n"));
+  for (const uint64_t step : {9, 11}) {
+    EXPECT_EQ(ResumeFrom(step), ExitCode::kOk) << messages_.str();
+    EXPECT_EQ(run_->result().resumed_step, 9);
+    EXPECT_THAT(messages_.str(), HasSubstr("the run had already finished all 9 steps; more "
+                                           "--epochs let it go on\n"));
+    EXPECT_THAT(messages_.str(), testing::Not(HasSubstr("going on")));
+  }
 }
 
-TEST_F(ResumeTest, AServerWithoutAnAnswerEndsAResumedRunBeforeItsWorkersStart) {
+TEST_F(ResumeTest, ARestartedWorkerDoesNotChangeTheResumedStep) {
+  setting_.config.mutable_consistency()->set_workers(1);
   setting_.resume = true;
-  EXPECT_EQ(Run(kServer, kDone), ExitCode::kUnavailable) << messages_.str();
-  EXPECT_THAT(run_->result().problems, SizeIs(1));
-  EXPECT_EQ(run_->result().record.CountOf(State::kStarting), 2);
+  setting_.restarts = 1;
+  const std::string mark = dir_->PathOf("mark");
+  const std::string worker = absl::StrCat(
+      "s=3; [ -e ", mark, " ] && s=5; echo '{\"worker\":0,\"joined\":{\"step\":\"'$s'\",",
+      "\"planned_steps\":\"9\"}}'; [ -e ", mark, " ] || { touch ", mark, "; kill -9 $$; }; ",
+      kDone);
+  EXPECT_EQ(Run(kServer, worker), ExitCode::kOk) << messages_.str();
+  EXPECT_EQ(run_->result().resumed_step, 3);
 }
 
 }  // namespace

@@ -12,6 +12,9 @@
 
 namespace thinwire {
 
+// Returns the folder that contains the folder PATH: "/data" for "/data/run", "." for "run".
+std::string ParentFolder(const std::string& path);
+
 // Returns the path of a server's folder in the state directory ROOT.
 std::string StateFolderPath(const std::string& root, ServerId server);
 
@@ -20,7 +23,7 @@ struct StateFolder {
   std::unique_ptr<FileLock> lock;  // held as long as this object exists
 };
 
-// Creates ROOT and the server's folder if they do not exist, and locks the folder. FILES must
+// Creates ROOT and the server's folder durably if they do not exist, and locks the folder. FILES must
 // outlive the result. Errors: Unavailable if another process uses the folder; errors of the file
 // system.
 absl::StatusOr<StateFolder> OpenStateFolder(Files& files, const std::string& root, ServerId server);

@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "common/testing/safetensors_file.h"
 
 namespace thinwire {
 namespace {
@@ -29,12 +30,9 @@ void WriteSafetensors(const std::string& path, int examples, int values) {
                        std::to_string(x_bytes) + R"(]}, "y": {"dtype": "U8", "shape": [)" +
                        std::to_string(examples) + R"(], "data_offsets": [)" +
                        std::to_string(x_bytes) + ", " + std::to_string(x_bytes + examples) + "]}}";
-  uint64_t length = header.size();
-  std::string bytes(8, '\0');
-  std::memcpy(bytes.data(), &length, 8);
-  bytes += header + std::string(static_cast<size_t>(x_bytes), '\0');
-  for (int i = 0; i < examples; ++i) bytes += static_cast<char>(i);
-  std::ofstream(path, std::ios::binary) << bytes;
+  std::string values(static_cast<size_t>(x_bytes), '\0');
+  for (int i = 0; i < examples; ++i) values += static_cast<char>(i);
+  std::ofstream(path, std::ios::binary) << SafetensorsFile(header, values);
 }
 
 TaskSpec SafetensorsTask(const std::string& folder) {

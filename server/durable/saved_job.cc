@@ -1,0 +1,370 @@
+#include "server/durable/saved_job.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/array_bytes.h"
+#include "common/partition.h"
+#include "common/status_macros.h"
+#include "server/durable/checkpoint.h"
+#include "server/durable/event_log.h"
+#include "server/durable/log_record.h"
+#include "server/durable/reshard.h"
+#include "server/durable/state_folder.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kReplacement[] = "replacement";
+constexpr char kNew[] = ".new";
+constexpr char kBefore[] = ".before-";
+
+// A checkpoint of a server, by its name and its manifest.
+struct Candidate {
+  std::string name;
+  CheckpointManifest manifest;
+};
+
+bool ByRound(const JoinRequest& join) {
+  const Consistency::Mode::Value mode = join.config().consistency().mode();
+  return mode == Consistency::Mode::sync || mode == Consistency::Mode::backup;
+}
+
+bool HasLog(const JoinRequest& join) {
+  return join.config().recovery().durability() == Recovery::Durability::log;
+}
+
+// Returns the generation and the step of a checkpoint, or nullopt if its shards have different
+// frontiers or it has no shards.
+using Point = std::pair<uint64_t, uint64_t>;
+std::optional<Point> PointOf(const CheckpointManifest& manifest) {
+  if (manifest.shards().empty()) return std::nullopt;
+  const uint64_t step = manifest.shards(0).frontier();
+  const bool equal = std::ranges::all_of(
+      manifest.shards(), [step](const auto& shard) { return shard.frontier() == step; });
+  return equal ? std::optional(Point(manifest.generation(), step)) : std::nullopt;
+}
+
+// Returns the checkpoints of the run RUN in FOLDER, the newest first. An older checkpoint that is
+// damaged is skipped.
+absl::StatusOr<std::vector<Candidate>> CandidatesOf(Files& files, const std::string& folder,
+                                                    uint64_t run) {
+  const absl::StatusOr<std::string> newest = NewestCheckpoint(files, folder);
+  if (absl::IsNotFound(newest.status())) {
+    return absl::DataLossError(absl::StrCat(folder, ": no checkpoint (expected one per server)"));
+  }
+  RETURN_IF_ERROR(newest.status());
+  ASSIGN_OR_RETURN(std::vector<std::string> names, ListCheckpoints(files, folder));
+  std::ranges::reverse(names);
+  std::vector<Candidate> candidates;
+  for (const std::string& name : names) {
+    // A checkpoint above the newest one was being completed when its server ended.
+    if (name > *newest) continue;
+    absl::StatusOr<CheckpointManifest> manifest = ReadManifest(files, folder, name);
+    if (name == *newest) RETURN_IF_ERROR(manifest.status());
+    if (!manifest.ok()) continue;
+    if (manifest->run() == run) candidates.push_back({name, *std::move(manifest)});
+  }
+  if (candidates.empty()) {
+    return absl::DataLossError(absl::StrCat(folder, ": a checkpoint of another run"));
+  }
+  return candidates;
+}
+
+// Returns the candidate at POINT, or null. A server without shards has every point.
+const Candidate* Find(const std::vector<Candidate>& candidates, Point point) {
+  if (candidates[0].manifest.shards().empty()) return &candidates[0];
+  const auto found = std::ranges::find_if(
+      candidates, [&](const Candidate& c) { return PointOf(c.manifest) == point; });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
+// Returns the newest checkpoints of one generation and step, one per server, or an empty vector if
+// there are none.
+std::vector<const Candidate*> NewestCommon(const std::vector<std::vector<Candidate>>& servers) {
+  std::vector<Point> points;
+  for (const std::vector<Candidate>& candidates : servers) {
+    for (const Candidate& candidate : candidates) {
+      if (const auto point = PointOf(candidate.manifest)) points.push_back(*point);
+    }
+  }
+  std::ranges::sort(points, std::ranges::greater());
+  for (const Point& point : points) {
+    std::vector<const Candidate*> chosen;
+    for (const std::vector<Candidate>& candidates : servers) {
+      const Candidate* const found = Find(candidates, point);
+      if (found != nullptr) chosen.push_back(found);
+    }
+    if (chosen.size() == servers.size()) return chosen;
+  }
+  return {};
+}
+
+// Returns whether the checkpoints are of one generation, every worker has left every shard, and the
+// shards agree on the steps that each worker has finished. The frontiers of such shards may differ, because workers leave the servers in
+// different orders.
+bool EndedTogether(const std::vector<const Candidate*>& servers) {
+  const CheckpointManifest::Shard* first = nullptr;
+  for (const Candidate* server : servers) {
+    if (server->manifest.generation() != servers[0]->manifest.generation()) return false;
+    for (const CheckpointManifest::Shard& shard : server->manifest.shards()) {
+      if (first == nullptr) first = &shard;
+      const auto equal = [](const auto& a, const auto& b) {
+        const bool left = a.incarnation() == 0 || a.left();
+        return left && a.incarnation() == b.incarnation() && a.next() == b.next();
+      };
+      if (!std::ranges::equal(shard.workers(), first->workers(), equal)) return false;
+    }
+  }
+  return true;
+}
+
+// Returns the steps of a server's checkpoints: "steps 12, 10".
+std::string StepsText(const std::vector<Candidate>& candidates) {
+  std::vector<std::string> steps;
+  for (const Candidate& candidate : candidates) {
+    uint64_t least = std::numeric_limits<uint64_t>::max(), most = 0;
+    for (const CheckpointManifest::Shard& shard : candidate.manifest.shards()) {
+      least = std::min(least, shard.frontier());
+      most = std::max(most, shard.frontier());
+    }
+    if (least <= most)
+      steps.push_back(least == most ? absl::StrCat(least) : absl::StrCat(least, "-", most));
+  }
+  return absl::StrCat("steps ", absl::StrJoin(steps, ", "));
+}
+
+absl::StatusOr<std::vector<const Candidate*>> Choose(
+    const std::string& dir, const std::vector<std::vector<Candidate>>& servers,
+    const JoinRequest& join) {
+  std::vector<const Candidate*> newest;
+  for (const std::vector<Candidate>& candidates : servers) newest.push_back(&candidates[0]);
+  if (!ByRound(join) || EndedTogether(newest)) return newest;
+  std::vector<const Candidate*> common = NewestCommon(servers);
+  // With a log, older checkpoints lack events that were acknowledged.
+  if (!common.empty() && (!HasLog(join) || common == newest)) return common;
+  std::vector<std::string> steps;
+  for (size_t s = 0; s < servers.size(); ++s) {
+    steps.push_back(absl::StrCat("server ", s, " has ", StepsText(servers[s])));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      dir, ": the servers have no newest checkpoint of the same step (", absl::StrJoin(steps, "; "),
+      "); resume the run with servers: ", servers.size(), " and stop it first"));
+}
+
+// Adds a member of the event log to CHECKPOINT.
+void AddMember(const MemberRecord& member, Checkpoint& checkpoint) {
+  auto place =
+      std::ranges::lower_bound(checkpoint.members, member.worker, {}, &MemberRecord::worker);
+  if (place == checkpoint.members.end() || place->worker != member.worker) {
+    checkpoint.members.insert(place, member);
+  } else {
+    *place = member;
+  }
+}
+
+// Applies the records of the event log in FOLDER after CHECKPOINT. Errors: FailedPrecondition if a
+// record is an event that CHECKPOINT does not contain.
+absl::Status ReadRest(Files& files, const std::string& folder, const Partition& partition,
+                      Checkpoint& checkpoint) {
+  std::map<ShardId, LogSequence> applied;
+  uint32_t worker_count = 0;
+  for (const SavedShard& saved : checkpoint.shards) {
+    applied[saved.shard] = saved.applied;
+    worker_count = static_cast<uint32_t>(saved.state.workers.size());
+  }
+  const auto value_count = [&](ShardId shard) -> std::optional<size_t> {
+    if (!applied.contains(shard) || shard.value >= partition.shard_count()) return std::nullopt;
+    return partition.value_count(shard);
+  };
+  bool has_events = false;
+  const auto apply = [&](LogSequence sequence, const ByteChain& bytes) -> absl::Status {
+    ASSIGN_OR_RETURN(const LogRecord record, DecodeRecord(bytes, worker_count, value_count));
+    if (const auto* event = std::get_if<ShardRecord>(&record)) {
+      has_events |= sequence > applied[event->shard];
+    } else if (const auto* member = std::get_if<MemberRecord>(&record)) {
+      AddMember(*member, checkpoint);
+    }
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(ReplayLog(files, folder, checkpoint.next, apply).status());
+  if (!has_events) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      folder,
+      ": the event log has events after the newest checkpoint; resume the run with servers: ",
+      partition.server_count(), " and stop it first"));
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> LockFolder(Files& files, const std::string& folder,
+                                                     uint32_t server) {
+  const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
+  if (absl::IsNotFound(names.status())) {
+    return absl::DataLossError(
+        absl::StrCat(folder, ": missing (expected the folder of server ", server, ")"));
+  }
+  RETURN_IF_ERROR(names.status());
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = files.Lock(folder + "/LOCK");
+  if (absl::IsUnavailable(lock.status())) {
+    return absl::UnavailableError(
+        absl::StrCat(folder, ": a process of server ", server, " uses this folder"));
+  }
+  return lock;
+}
+
+// Returns 3 for "server-3" with the prefix START "server-", and nullopt for any other name.
+std::optional<uint32_t> NumberOf(const std::string& name, const std::string& start) {
+  uint32_t number = 0;
+  if (!absl::StartsWith(name, start) || !absl::SimpleAtoi(name.substr(start.size()), &number) ||
+      absl::StrCat(start, number) != name) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+// Removes the file or folder PATH with everything in it. PATH need not exist.
+absl::Status RemoveTree(Files& files, const std::string& path) {
+  if (files.Remove(path).ok()) return absl::OkStatus();
+  const absl::StatusOr<std::vector<std::string>> names = files.List(path);
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) {
+    RETURN_IF_ERROR(RemoveTree(files, absl::StrCat(path, "/", name)));
+  }
+  return files.Remove(path);
+}
+
+// Writes the file PATH, atomically and durably. FOLDER is its folder.
+absl::Status WriteTextFile(Files& files, const std::string& folder, const std::string& name,
+                           const std::string& text) {
+  const std::string path = absl::StrCat(folder, "/", name);
+  RETURN_IF_ERROR(RemoveTree(files, path + ".tmp"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Create(path + ".tmp"));
+  RETURN_IF_ERROR(file->Append(CopyArray(std::as_bytes(std::span(text)))));
+  RETURN_IF_ERROR(file->Sync());
+  RETURN_IF_ERROR(files.Rename(path + ".tmp", path));
+  return files.SyncFolder(folder);
+}
+
+// Returns the smallest number that no folder of an earlier replacement has.
+uint64_t NextNumber(const std::vector<std::string>& names) {
+  uint64_t next = 1;
+  for (const std::string& name : names) {
+    const size_t at = name.find(kBefore);
+    uint64_t number = 0;
+    if (at == std::string::npos) continue;
+    if (absl::SimpleAtoi(name.substr(at + sizeof(kBefore) - 1), &number)) {
+      next = std::max(next, number + 1);
+    }
+  }
+  return next;
+}
+
+}  // namespace
+
+absl::StatusOr<SavedJob> ReadSavedJob(Files& files, const std::string& dir) {
+  const std::string first_folder = StateFolderPath(dir, ServerId{0});
+  ASSIGN_OR_RETURN(const std::string first_name, NewestCheckpoint(files, first_folder));
+  ASSIGN_OR_RETURN(const CheckpointManifest first, ReadManifest(files, first_folder, first_name));
+  absl::StatusOr<Partition> partition = PartitionOfJoin(first.join());
+  if (!partition.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(first_folder, ": ", std::string(partition.status().message())));
+  }
+  SavedJob job;
+  std::vector<std::vector<Candidate>> servers;
+  for (uint32_t s = 0; s < partition->server_count(); ++s) {
+    const std::string folder = StateFolderPath(dir, ServerId{s});
+    ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, LockFolder(files, folder, s));
+    job.locks.push_back(std::move(lock));
+    ASSIGN_OR_RETURN(std::vector<Candidate> candidates, CandidatesOf(files, folder, first.run()));
+    servers.push_back(std::move(candidates));
+  }
+  ASSIGN_OR_RETURN(const std::vector<const Candidate*> chosen, Choose(dir, servers, first.join()));
+  job.least_step = Step{std::numeric_limits<uint64_t>::max()};
+  for (uint32_t s = 0; s < chosen.size(); ++s) {
+    const std::string folder = StateFolderPath(dir, ServerId{s});
+    ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadNamedCheckpoint(files, folder, chosen[s]->name));
+    if (HasLog(first.join())) {
+      RETURN_IF_ERROR(ReadRest(files, folder, *partition, checkpoint));
+    }
+    for (const SavedShard& saved : checkpoint.shards) {
+      job.least_step = std::min(job.least_step, saved.state.frontier);
+      job.largest_step = std::max(job.largest_step, saved.state.frontier);
+    }
+    job.servers.push_back(std::move(checkpoint));
+  }
+  return job;
+}
+
+absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir,
+                                            std::span<const Checkpoint> servers) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(dir));
+  Replacement replacement = {.number = NextNumber(names)};
+  for (const std::string& name : names) {
+    replacement.moved |= NumberOf(name, "server-").has_value();
+    if (absl::EndsWith(name, kNew)) {
+      RETURN_IF_ERROR(RemoveTree(files, absl::StrCat(dir, "/", name)));
+    }
+  }
+  for (const Checkpoint& checkpoint : servers) {
+    const std::string folder = StateFolderPath(dir, checkpoint.server) + kNew;
+    RETURN_IF_ERROR(files.MakeFolder(folder));
+    RETURN_IF_ERROR(WriteCheckpoint(files, folder, checkpoint));
+  }
+  RETURN_IF_ERROR(files.SyncFolder(dir));
+  // From this file on, the new folders are the state of the job.
+  RETURN_IF_ERROR(WriteTextFile(files, dir, kReplacement,
+                                absl::StrCat(servers.size(), " ", replacement.number, "\n")));
+  RETURN_IF_ERROR(FinishReplacement(files, dir));
+  return replacement;
+}
+
+absl::Status FinishReplacement(Files& files, const std::string& dir) {
+  const std::string path = absl::StrCat(dir, "/", kReplacement);
+  const absl::StatusOr<ByteChain> bytes = files.Read(path);
+  if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(bytes.status());
+  std::string text(bytes->size(), '\0');
+  bytes->CopyTo(std::as_writable_bytes(std::span(text)));
+  const std::vector<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \n"));
+  uint32_t server_count = 0;
+  uint64_t number = 0;
+  if (words.size() != 3 || !absl::SimpleAtoi(words[0], &server_count) ||
+      !absl::SimpleAtoi(words[1], &number)) {
+    return absl::DataLossError(absl::StrCat(path, ": not the number of servers and a number"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(dir));
+  for (const std::string& name : names) {
+    const std::optional<uint32_t> server = NumberOf(name, "server-");
+    const bool is_old = server.has_value() &&
+                        (*server >= server_count || std::ranges::count(names, name + kNew) > 0);
+    // The residuals of a worker belong to the old shards.
+    if (!is_old && !NumberOf(name, "worker-").has_value()) continue;
+    const std::string folder = absl::StrCat(dir, "/", name);
+    RETURN_IF_ERROR(files.Rename(folder, absl::StrCat(folder, kBefore, number)));
+  }
+  // No new folder takes its place before the old ones are durably aside.
+  RETURN_IF_ERROR(files.SyncFolder(dir));
+  for (uint32_t s = 0; s < server_count; ++s) {
+    const std::string folder = StateFolderPath(dir, ServerId{s});
+    if (std::ranges::count(names, absl::StrCat("server-", s, kNew)) == 0) continue;
+    RETURN_IF_ERROR(files.Rename(folder + kNew, folder));
+  }
+  RETURN_IF_ERROR(files.SyncFolder(dir));
+  RETURN_IF_ERROR(files.Remove(path));
+  return files.SyncFolder(dir);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,59 @@
+// A saved job is the state of all servers of a job in a state directory: one folder per server.
+//
+//   DIR/server-0            the folder of server 0 (state_folder.h)
+//   DIR/server-0.new        a replacement that is being written
+//   DIR/server-0.before-1   the folder that replacement number 1 has moved aside
+//   DIR/replacement         exists while replacements take the places of the old folders
+#ifndef THINWIRE_SERVER_DURABLE_SAVED_JOB_H_
+#define THINWIRE_SERVER_DURABLE_SAVED_JOB_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/durable/checkpoint_format.h"
+#include "server/durable/files.h"
+
+namespace thinwire {
+
+struct SavedJob {
+  std::vector<Checkpoint> servers;  // by server number
+  // The smallest and the largest step at which a shard was saved.
+  Step least_step;
+  Step largest_step;
+  // The locks of the servers' folders. No server can use its folder while this object exists.
+  std::vector<std::unique_ptr<FileLock>> locks;
+};
+
+// Reads one checkpoint of each server of the job in DIR. In modes sync and backup, the checkpoints
+// are the newest ones of one step and one generation. In ssp and async, each is the newest of its
+// server. Changes nothing, except that an incomplete commit at the end of an event log is cut.
+// Errors: NotFound if server 0 has no checkpoint; Unavailable if a process uses a server's folder;
+// FailedPrecondition, with the server, if the servers have no common step or if an event log has
+// newer events; DataLoss, with the file and the cause, if a checkpoint is missing or damaged.
+absl::StatusOr<SavedJob> ReadSavedJob(Files& files, const std::string& dir);
+
+// The result of ReplaceSavedJob.
+struct Replacement {
+  uint64_t number = 0;  // the old folders are called server-N.before-NUMBER
+  bool moved = false;   // whether there were old folders
+};
+
+// Replaces the state of all servers in DIR by SERVERS. The old folders are moved aside when the new
+// ones are durable, with the workers' folders DIR/worker-N, whose residuals belong to the old shards. After a crash, DIR has either the old folders, and FinishReplacement does
+// nothing, or FinishReplacement makes the new ones take their places. Errors: those of the file
+// system. REQUIRES: DIR exists, and this process holds the locks of the servers' folders.
+absl::StatusOr<Replacement> ReplaceSavedJob(Files& files, const std::string& dir,
+                                            std::span<const Checkpoint> servers);
+
+// Completes a replacement that a crash interrupted. Errors: those of the file system. REQUIRES: no
+// process uses a server's folder in DIR.
+absl::Status FinishReplacement(Files& files, const std::string& dir);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_DURABLE_SAVED_JOB_H_

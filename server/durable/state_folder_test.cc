@@ -1,0 +1,42 @@
+#include "server/durable/state_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "server/durable/testing/faulty_files.h"
+
+namespace thinwire {
+namespace {
+
+TEST(StateFolderTest, ANewFolderSurvivesACrash) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    FaultyFiles files(seed);
+    ASSERT_TRUE(files.MakeFolder("/disk").ok());
+    ASSERT_TRUE(files.SyncFolder("/").ok());
+    for (const std::string root : {"/disk/state", "/disk/other/"}) {
+      const auto folder = OpenStateFolder(files, root, ServerId{1});
+      ASSERT_TRUE(folder.ok()) << folder.status();
+      EXPECT_EQ(folder->path, root + "/server-1");
+    }
+    files.Crash();
+    files.Restart();
+    EXPECT_TRUE(files.List("/disk/state/server-1").ok());
+    EXPECT_TRUE(files.List("/disk/other/server-1").ok());
+  }
+}
+
+TEST(StateFolderTest, AFolderBelongsToOneProcess) {
+  FaultyFiles files;
+  ASSERT_TRUE(files.MakeFolder("/disk").ok());
+  const auto first = OpenStateFolder(files, "/disk/state", ServerId{1});
+  EXPECT_TRUE(OpenStateFolder(files, "/disk/state", ServerId{0}).ok());
+  EXPECT_THAT(
+      std::string(OpenStateFolder(files, "/disk/state", ServerId{1}).status().message()),
+      testing::HasSubstr("state_dir: another process of server 1 uses /disk/state/server-1"));
+}
+
+}  // namespace
+}  // namespace thinwire
