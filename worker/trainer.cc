@@ -52,8 +52,11 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
   }
   if (absl::IsCancelled(ending.status()) && parts_.stop()) {
     // Client::Stop has ended a wait.
-    if (joined_) SaveOrLog();
     ending = Ending::kStopped;
+  }
+  if (joined_ && ending.ok() && *ending == Ending::kStopped) {
+    Drain();
+    SaveOrLog();
   }
   stopwatch_.Stop();
   // Leaves also after an error. Otherwise, the other workers would wait until the lease expires.
@@ -74,20 +77,17 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
 }
 
 absl::StatusOr<Trainer::Ending> Trainer::Loop() {
-  ASSIGN_OR_RETURN(Step step, Join());
+  ASSIGN_OR_RETURN(next_, Join());
   const auto lost = [this] { return options_.stop_on_divergence && divergence_.loss_is_lost(); };
-  while (step < end_ && !lost() && !parts_.stop()) {
-    ASSIGN_OR_RETURN(const Step next, TrainStep(step));
+  while (next_ < end_ && !lost() && !parts_.stop()) {
+    const Step step = next_;
+    ASSIGN_OR_RETURN(next_, TrainStep(step));
     ReportStep(step);
     const uint64_t epoch = parts_.sampler.epoch(step);
-    if (parts_.sampler.epoch(next) > epoch) RETURN_IF_ERROR(FinishEpoch(epoch));
-    step = next;
+    if (parts_.sampler.epoch(next_) > epoch) RETURN_IF_ERROR(FinishEpoch(epoch));
   }
   if (lost()) return Ending::kDiverged;
-  if (step < end_) {
-    SaveOrLog();
-    return Ending::kStopped;
-  }
+  if (next_ < end_) return Ending::kStopped;
   // A worker that joined after the job's last step has finished no epoch, so it has not evaluated
   // its replica yet.
   ASSIGN_OR_RETURN(const bool evaluates, Evaluates());
@@ -153,6 +153,28 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   test_.reset();
   step_seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(stopwatch_.elapsed() - before)));
   return next;
+}
+
+void Trainer::Drain() {
+  absl::StatusOr<bool> drains = true;
+  for (uint64_t late = 0; next_ < end_;) {
+    late = parts_.client.counters().late_pushes();
+    drains = parts_.client.StartDraining(Median(step_seconds_));
+    if (!drains.ok() || !*drains) break;
+    const absl::StatusOr<Step> next = TrainStep(next_);
+    if (!next.ok()) {
+      LOG(WARNING) << "the last step is not complete: " << next.status().message();
+      break;
+    }
+    next_ = *next;
+    if (parts_.client.counters().late_pushes() == late) break;
+  }
+  const absl::StatusOr<double> norm = parts_.client.ResidualNorm();
+  if (!norm.ok()) {
+    LOG(WARNING) << "leaves with an unknown residual: " << norm.status().message();
+  } else if (*norm > 0) {
+    LOG(WARNING) << "leaves with a residual of L1 norm " << *norm << " that no server has";
+  }
 }
 
 absl::StatusOr<double> Trainer::PushGradients(Step step, std::span<const uint32_t> examples) {

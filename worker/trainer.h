@@ -4,6 +4,7 @@
 //   each step    gather a batch, BeginStep, Train (the gate waits for parameters, the sink pushes
 //                gradients), EndStep, NextStep
 //   each epoch   save residuals and loss scale; the evaluator tests its replica
+//   drain        after `stop` returned true: run one more step whose pushes empty the residual
 //   leave        after the last step, earlier if `stop` returns true or the loss is not finite, or
 //                after an error
 //   write        the evaluator writes the model file, if there is one
@@ -134,6 +135,9 @@ class Trainer {
   // Recomputes the model's buffers: resets them and runs the forward pass in training mode on the
   // training batches of `step` and later steps.
   absl::Status RecomputeBuffers(Step step);
+  // Runs one more step whose pushes empty the residual, if the time suffices, and logs the residual
+  // that remains. A late push returns its values, so another step follows it.
+  void Drain();
   // Trains one step and returns the next step.
   absl::StatusOr<Step> TrainStep(Step step);
   // Trains on the examples and pushes their gradients. Returns the mean loss.
@@ -172,6 +176,7 @@ class Trainer {
   const TrainerOptions options_;
   const TrainerParts parts_;
   const Step end_;  // the step after the last step of the run
+  Step next_;       // the next step to run
   bool joined_ = false;
   Stopwatch stopwatch_;
   BatchBuffer batches_;

@@ -51,6 +51,8 @@ class Exchange final : private ServerLink::Observer {
   // Returns true if the exchange keeps an accepted push because the server has not yet reported
   // which of the push's values gTop-k selected.
   bool returns_pending() const { return returns_.pending(); }
+  // Returns the L1 norm of the values of all pushes without a verdict.
+  double UnjudgedNorm() const;
   // Returns the server whose outage ended the exchange; nullopt if no outage did.
   std::optional<ServerId> lost() const { return lost_; }
 
