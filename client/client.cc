@@ -1,14 +1,18 @@
 #include "client/client.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "client/encode/codec_tuner.h"
 #include "client/encode/push_encoder.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/shard_encoder.h"
 #include "client/exchange/deal_book.h"
+#include "client/encode/wire_meter.h"
 #include "client/exchange/exchange.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_progress.h"
@@ -17,12 +21,18 @@
 #include "client/transport/join_leave.h"
 #include "client/transport/read_masters.h"
 #include "client/transport/stop_signal.h"
+#include "common/codec/codec.h"
 #include "common/status_macros.h"
 #include "common/value_hash.h"
 
 namespace thinwire {
 
 namespace {
+
+// Leaves a part of DRAIN for the calls of Leave, which take up to two seconds.
+absl::Duration DrainOfSteps(absl::Duration drain) {
+  return drain - std::min(absl::Seconds(2), drain / 2);
+}
 
 absl::Status CheckInitial(std::span<const TensorShape> tensors,
                           std::span<const std::span<const float>> initial) {
@@ -63,7 +73,7 @@ Client::Client(ClientOptions options, Partition partition, Transport& transport,
       transport_(transport),
       device_(device),
       stop_(std::make_shared<client::StopSignal>()),
-      progress_(std::make_unique<client::StepProgress>(partition_, options_.stop_grace)),
+      progress_(std::make_unique<client::StepProgress>(partition_, DrainOfSteps(options_.drain))),
       report_(std::make_unique<client::StatusReport>()),
       deals_(std::make_unique<client::DealBook>()) {}
 
@@ -85,6 +95,8 @@ absl::Status Client::MakeEncoder() {
   if (options_.choose.has_value()) {
     ASSIGN_OR_RETURN(tuner_, client::CodecTuner::Make(partition_, options_, device_, clock_));
     report_->set_choices(tuner_->choices());
+  } else {
+    meter_ = std::make_unique<client::WireMeter>();
   }
   std::unique_ptr<client::ShardEncoder> shards;  // null if gradients are in the host's memory
   if (device_ != nullptr) {
@@ -162,6 +174,7 @@ absl::Status Client::StartExchange(JoinRequest request, const std::vector<JoinRe
                                                                        .replica = *replica_,
                                                                        .encoder = *encoder_,
                                                                        .tuner = tuner_.get(),
+                                                                       .meter = meter(),
                                                                        .progress = *progress_,
                                                                        .report = *report_,
                                                                        .deals = *deals_},
@@ -191,6 +204,8 @@ absl::StatusOr<std::vector<Deal>> Client::WaitDealt(Step step, size_t known_coun
 }
 
 bool Client::retired() const { return deals_->retired(); }
+
+client::WireMeter& Client::meter() { return tuner_ != nullptr ? tuner_->meter() : *meter_; }
 
 void Client::BeginStep(Step step, uint32_t examples, float scale) {
   progress_->BeginStep();
@@ -234,15 +249,54 @@ void Client::Stop() {
   progress_->Stop();
 }
 
+absl::StatusOr<bool> Client::StartDraining(absl::Duration compute_time) {
+  absl::StatusOr<double> norm;
+  std::optional<double> goodput;
+  loop_->Run([&] {
+    norm = encoder_->ResidualNorm();
+    goodput = meter().goodput();
+  });
+  RETURN_IF_ERROR(norm.status());
+  if (*norm == 0 && !ReturnsPending()) return false;
+  const absl::Duration left = progress_->drain_end() - absl::Now() - compute_time;
+  const auto fits = [&](size_t bytes_per_value) {
+    const auto bytes = static_cast<double>(partition_.value_count() * bytes_per_value);
+    return left > (goodput.has_value() ? absl::Seconds(bytes / *goodput) : absl::ZeroDuration());
+  };
+  if (!fits(sizeof(uint16_t))) return false;
+  const CodecId codec = fits(sizeof(float)) ? CodecId::kFp32 : CodecId::kBf16;
+  loop_->Run([&] { encoder_->SendDense(codec); });
+  progress_->Drain();
+  return true;
+}
+
+absl::StatusOr<double> Client::ResidualNorm() {
+  if (ReturnsPending()) RETURN_IF_ERROR(progress_->WaitAll());
+  absl::StatusOr<double> norm;
+  loop_->Run([&] {
+    if (encoder_->may_finish()) {
+      norm = absl::FailedPreconditionError("the last step is still being encoded");
+    } else {
+      norm = encoder_->ResidualNorm();
+    }
+    if (norm.ok()) *norm += exchange_->UnjudgedNorm();
+  });
+  return norm;
+}
+
+bool Client::ReturnsPending() {
+  bool pending = false;
+  loop_->Run([&] { pending = exchange_->returns_pending(); });
+  return pending;
+}
+
 absl::Status Client::SaveResiduals() {
   if (options_.residual_file.empty()) return absl::OkStatus();
   if (step_is_partial_) {
     return absl::FailedPreconditionError(
         absl::StrCat("step ", next_.value, ": not all pushes have a verdict"));
   }
-  bool returns_pending = false;
-  loop_->Run([&] { returns_pending = exchange_->returns_pending(); });
-  if (returns_pending) RETURN_IF_ERROR(progress_->WaitAll());
+  if (ReturnsPending()) RETURN_IF_ERROR(progress_->WaitAll());
   // At this point the servers have accepted or rejected every push, and the residuals contain all
   // values that gTop-k did not select. The event loop does not use the encoder again before the
   // next step begins.

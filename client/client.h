@@ -64,6 +64,7 @@ class Replica;
 class StatusReport;
 class StepProgress;
 class StopSignal;
+class WireMeter;
 struct SavedResiduals;
 }  // namespace client
 
@@ -139,12 +140,26 @@ class Client {
   // the next step.
   absl::StatusOr<Step> NextStep();
 
-  // Ends the waits of the training thread early, so that the worker can leave soon, for example
-  // after SIGTERM. Join, WaitTensor and WaitAll return Cancelled instead of blocking. EndStep and
-  // NextStep continue for at most `stop_grace` and then return Cancelled, so that a step whose
-  // pushes the servers accept in this time is complete. Leave calls every server only once.
+  // Ends the waits of the training thread early, so that the worker can leave within `drain`, for
+  // example after SIGTERM. Join, WaitTensor and WaitAll return Cancelled instead of blocking.
+  // EndStep and NextStep continue for most of `drain` and then return Cancelled, so that a step
+  // whose pushes the servers accept in this time is complete. Leave calls every server only once.
   // Idempotent. Thread-safe.
   void Stop();
+
+  // Prepares a step that empties the residual before a stopped worker leaves. The pushes of this
+  // step are fp32, or bf16 if the rest of `drain` is too short for fp32 at the measured goodput.
+  // WaitTensor and WaitAll then block for most of `drain` too. A step that WaitTensor has ended with
+  // Cancelled may be begun again. COMPUTE_TIME is the usual time of a step. Returns false if no
+  // residual is left or the time is too short. REQUIRES: Join and Stop were called; between
+  // BeginStep and NextStep, called only if Ready was not called.
+  absl::StatusOr<bool> StartDraining(absl::Duration compute_time);
+  // Returns the L1 norm of the residuals and of the pushes without a verdict: gradient values that no
+  // server is known to have. If a server has not yet reported which pushed values gTop-k selected,
+  // first calls WaitAll. Errors: those of WaitAll; FailedPrecondition if an incomplete step is still
+  // being encoded. REQUIRES: Join has succeeded; between BeginStep and NextStep, called only after an
+  // error.
+  absl::StatusOr<double> ResidualNorm();
 
   // Writes the residuals to the residual file, for the next process with this worker's number. Does
   // nothing if the options name no residual file. If a server has not yet reported which pushed
@@ -204,6 +219,9 @@ class Client {
   // Reads the residual file. Returns nullopt if the options name no residual file or the file does
   // not exist yet.
   absl::StatusOr<std::optional<client::SavedResiduals>> ReadSavedResiduals() const;
+  client::WireMeter& meter();
+  // Returns whether a server has not yet reported which pushed values gTop-k selected.
+  bool ReturnsPending();
   absl::Status StartResiduals(std::optional<client::SavedResiduals> saved,
                               std::span<const JoinReply> replies, Step first);
   // REQUEST: the Join request that the servers have answered with REPLIES.
@@ -224,6 +242,7 @@ class Client {
   std::unique_ptr<client::DealBook> deals_;
   std::unique_ptr<client::Replica> replica_;
   std::unique_ptr<client::CodecTuner> tuner_;  // null unless the client chooses codecs at run time
+  std::unique_ptr<client::WireMeter> meter_;   // null if the tuner has the meter
   std::unique_ptr<client::PushEncoder> encoder_;
   // The event loop of the exchange; null before Join.
   std::shared_ptr<client::EventLoop> loop_;

@@ -469,7 +469,7 @@ TEST_F(ClientTest, AStopEndsAJoinThatNoServerAnswers) {
 
 TEST_F(ClientTest, AStoppedWorkerSavesItsResidualsBeforeItsFirstPushOfAStep) {
   const std::string file = ::testing::TempDir() + "/stopped_before_a_push";
-  Make({.residual_file = file, .stop_grace = absl::ZeroDuration()});
+  Make({.residual_file = file, .drain = absl::ZeroDuration()});
   Step step = *Join();
   step = *Train(step, Values(1, 0.5));
   ASSERT_TRUE(client_->WaitAll().ok());
@@ -489,7 +489,7 @@ TEST_F(ClientTest, AStoppedWorkerSavesItsResidualsBeforeItsFirstPushOfAStep) {
 
 TEST_F(ClientTest, AStopEndsAWaitForVerdictsAndTheResidualsAreNotSaved) {
   Make({.residual_file = ::testing::TempDir() + "/stopped_after_a_push",
-        .stop_grace = absl::ZeroDuration()});
+        .drain = absl::ZeroDuration()});
   const Step step = *Join();
   ASSERT_TRUE(client_->WaitAll().ok());
   transport_.Hold(ServerId{1}, true);
@@ -614,7 +614,7 @@ TEST_F(ClientTest, AServerThatIsAwayDuringEndStepGetsTheWholeGradientAfterItsRet
 }
 
 TEST_F(ClientTest, AStopEndsTheWaitForAServer) {
-  Make({.server_return = absl::Minutes(10), .stop_grace = absl::ZeroDuration()});
+  Make({.server_return = absl::Minutes(10), .drain = absl::ZeroDuration()});
   const Step step = *Join();
   ASSERT_TRUE(client_->WaitAll().ok());
   transport_.Refuse(ServerId{1}, true);

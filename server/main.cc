@@ -69,8 +69,8 @@ struct Flags {
   std::string listen;     // empty: not given
   bool insecure = false;
   uint32_t threads = 0;
-  std::string state_dir;         // empty: not given
-  uint64_t max_model_bytes = 0;  // 0: the memory that is available at the start
+  std::string state_dir;       // empty: not given
+  uint64_t memory_budget = 0;  // 0: the memory that is available at the start
 };
 
 // Returns the addresses of all servers; empty if the flags do not name them. Errors:
@@ -181,8 +181,8 @@ void RaiseFileLimit() {
     PLOG(WARNING) << "cannot raise the limit on open files";
 }
 
-uint64_t MaxModelBytes(const Flags& flags) {
-  return flags.max_model_bytes != 0 ? flags.max_model_bytes : thinwire::AvailableMemory();
+uint64_t MemoryBudget(const Flags& flags) {
+  return flags.memory_budget != 0 ? flags.memory_budget : thinwire::AvailableMemory();
 }
 
 absl::Status Serve(const Flags& flags) {
@@ -219,7 +219,7 @@ absl::Status Serve(const Flags& flags) {
                                       .thread_count = flags.threads,
                                       .epoch = epoch,
                                       .run = RandomRun(),
-                                      .max_model_bytes = MaxModelBytes(flags),
+                                      .memory_budget_bytes = MemoryBudget(flags),
                                       .config = text.config,
                                       .durable = std::move(durable),
                                       .memory = &arena},
@@ -275,13 +275,13 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("DIR")
       ->envname("THINWIRE_STATE_DIR");
   app.add_option(
-         "--max_model_bytes", flags.max_model_bytes,
-         "The most memory that a model may need on this server, in bytes or with a unit, as "
-         "in 8GB. A worker with a larger model is refused. 0: the memory that is available "
-         "at the start. Default: 0")
+         "--memory_budget", flags.memory_budget,
+         "The most memory that this server may use, in bytes or with a unit, as in 8GB: "
+         "parameters, received messages and connections. A worker whose model does not fit is "
+         "refused. 0: the memory that is available at the start. Default: 0")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
-      ->envname("THINWIRE_MAX_MODEL_BYTES");
+      ->envname("THINWIRE_MEMORY_BUDGET");
 }
 
 }  // namespace

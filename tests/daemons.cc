@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/worker_event_json.h"
@@ -136,6 +141,21 @@ void Daemons::FailWithLogs(const std::string& problem) const {
                     last(record.log), last(record.output));
   }
   ADD_FAILURE() << problem << logs;
+}
+
+pid_t FindProcess(const std::vector<std::string>& words) {
+  for (const auto& folder : std::filesystem::directory_iterator("/proc")) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(folder.path().filename().string(), &pid)) continue;
+    std::ifstream in(folder.path() / "cmdline", std::ios::binary);
+    std::string line((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    std::replace(line.begin(), line.end(), '\0', ' ');
+    const bool matches = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+      return absl::StrContains(line, word);
+    });
+    if (matches) return pid;
+  }
+  return 0;
 }
 
 Daemons::EventMatcher IsEvent(WorkerEvent::EventCase kind) {

@@ -4,6 +4,8 @@
 #ifndef THINWIRE_TESTS_DAEMONS_H_
 #define THINWIRE_TESTS_DAEMONS_H_
 
+#include <sys/types.h>
+
 #include <deque>
 #include <functional>
 #include <map>
@@ -92,6 +94,9 @@ class Daemons {
 // step is at least AT_LEAST.
 Daemons::EventMatcher IsEvent(WorkerEvent::EventCase kind);
 Daemons::EventMatcher IsStep(uint64_t at_least);
+
+// Returns the process of this machine whose command line contains all of WORDS, or 0 if there is none.
+pid_t FindProcess(const std::vector<std::string>& words);
 
 }  // namespace thinwire
 

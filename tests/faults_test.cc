@@ -292,13 +292,13 @@ TEST_F(FaultsTest, WorkerWithAnotherModelIsRefused) {
 
 TEST_F(FaultsTest, WorkerWhoseModelNeedsTooMuchMemoryEndsWithTheLimit) {
   const Setting job{.workers = 1};
-  setenv("THINWIRE_MAX_MODEL_BYTES", "9KB", /*overwrite=*/1);
+  setenv("THINWIRE_MEMORY_BUDGET", "9KB", /*overwrite=*/1);
   StartAll(job);
-  unsetenv("THINWIRE_MAX_MODEL_BYTES");
+  unsetenv("THINWIRE_MEMORY_BUDGET");
   const ProcessResult end = daemons_.WaitForEnd("worker0");
   EXPECT_EQ(end.exit, ExitStatus{.code = 78}) << end.log;
   EXPECT_THAT(end.output, HasSubstr("needs too much memory on server 0 (expected at most 9216 "
-                                    "bytes, the value of --max_model_bytes, got "));
+                                    "bytes, the value of --memory_budget, got "));
 }
 
 TEST_F(FaultsTest, PortInUseIsNamedInTheError) {

@@ -4,17 +4,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tests/daemons.h"
 
@@ -33,22 +29,6 @@ constexpr char kConfig[] = R"(
   task { model: softmax train_examples: 3000 test_examples: 1000 batch_size: 10 epochs: 6 }
 )";
 constexpr int kSteps = 600;
-
-// Returns the process whose command line contains all of WORDS, or 0 if there is none.
-pid_t FindProcess(const std::vector<std::string>& words) {
-  for (const auto& folder : std::filesystem::directory_iterator("/proc")) {
-    pid_t pid = 0;
-    if (!absl::SimpleAtoi(folder.path().filename().string(), &pid)) continue;
-    std::ifstream in(folder.path() / "cmdline", std::ios::binary);
-    std::string line((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    std::replace(line.begin(), line.end(), '\0', ' ');
-    const bool matches = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-      return absl::StrContains(line, word);
-    });
-    if (matches) return pid;
-  }
-  return 0;
-}
 
 class RecoveryTest : public testing::Test {
  protected:

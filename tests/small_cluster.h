@@ -72,6 +72,7 @@ class SmallWorker {
               const Device* device = nullptr);
 
   Client& client() { return *client_; }
+  InProcessTransport& transport() { return *transport_; }
 
   Step Join();
   // Starts STEP and pushes GRADIENT.

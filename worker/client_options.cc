@@ -28,6 +28,7 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
     options.server_return = job.recovery.server_return;
   }
   options.lease = job.lease;
+  options.drain = job.drain;
   return options;
 }
 

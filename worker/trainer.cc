@@ -51,8 +51,11 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
   }
   if (absl::IsCancelled(ending.status()) && parts_.stop()) {
     // Client::Stop has ended a wait.
-    if (joined_) SaveOrLog();
     ending = Ending::kStopped;
+  }
+  if (joined_ && ending.ok() && (*ending == Ending::kStopped || *ending == Ending::kRetired)) {
+    Drain();
+    SaveOrLog();
   }
   stopwatch_.Stop();
   // Leaves also after an error. Otherwise, the other workers would wait until the lease expires.
@@ -73,22 +76,21 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
 }
 
 absl::StatusOr<Trainer::Ending> Trainer::Loop() {
-  ASSIGN_OR_RETURN(Step step, Join());
+  ASSIGN_OR_RETURN(next_, Join());
   const auto lost = [this] { return options_.stop_on_divergence && divergence_.loss_is_lost(); };
-  while (!is_over(step) && !lost() && !parts_.stop() && !parts_.client.retired()) {
-    ASSIGN_OR_RETURN(const Step next, TrainStep(step));
+  while (!is_over(next_) && !lost() && !parts_.stop() && !parts_.client.retired()) {
+    const Step step = next_;
+    ASSIGN_OR_RETURN(next_, TrainStep(step));
     ReportStep(step);
-    RETURN_IF_ERROR(AwaitDeals(next));
+    RETURN_IF_ERROR(AwaitDeals(next_));
     const uint64_t epoch = parts_.sampler.epoch(step);
-    if (parts_.sampler.epoch(next) > epoch) RETURN_IF_ERROR(FinishEpoch(epoch));
-    step = next;
+    if (parts_.sampler.epoch(next_) > epoch) RETURN_IF_ERROR(FinishEpoch(epoch));
   }
   if (lost()) return Ending::kDiverged;
-  if (!is_over(step)) {
-    SaveOrLog();
+  if (!is_over(next_)) {
     if (parts_.stop()) return Ending::kStopped;
     LOG(INFO) << "the operator reduced the number of workers: worker " << options_.worker
-              << " leaves before step " << step;
+              << " leaves before step " << next_;
     return Ending::kRetired;
   }
   // A worker that joined after the job's last step has finished no epoch, so it has not evaluated
@@ -171,6 +173,28 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   test_.reset();
   step_seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(stopwatch_.elapsed() - before)));
   return next;
+}
+
+void Trainer::Drain() {
+  absl::StatusOr<bool> drains = true;
+  for (uint64_t late = 0; !is_over(next_) && AwaitDeals(next_).ok();) {
+    late = parts_.client.counters().late_pushes();
+    drains = parts_.client.StartDraining(Median(step_seconds_));
+    if (!drains.ok() || !*drains) break;
+    const absl::StatusOr<Step> next = TrainStep(next_);
+    if (!next.ok()) {
+      LOG(WARNING) << "the last step is not complete: " << next.status().message();
+      break;
+    }
+    next_ = *next;
+    if (parts_.client.counters().late_pushes() == late) break;
+  }
+  const absl::StatusOr<double> norm = parts_.client.ResidualNorm();
+  if (!norm.ok()) {
+    LOG(WARNING) << "leaves with an unknown residual: " << norm.status().message();
+  } else if (*norm > 0) {
+    LOG(WARNING) << "leaves with a residual of L1 norm " << *norm << " that no server has";
+  }
 }
 
 absl::StatusOr<double> Trainer::PushGradients(Step step, std::span<const uint32_t> examples) {

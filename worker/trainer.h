@@ -4,6 +4,8 @@
 //   each step    wait until the step's deal is known, gather a batch, BeginStep, Train (the gate waits for parameters, the sink pushes
 //                gradients), EndStep, NextStep
 //   each epoch   save residuals and loss scale; the evaluator tests its replica
+//   drain        after `stop` returned true, or if an operator has reduced the number of workers: run
+//                one more step whose pushes empty the residual
 //   leave        after the last step, earlier if `stop` returns true, if the loss is not finite or
 //                if an operator has reduced the number of workers, or after an error
 //   write        the evaluator writes the model file, if there is one
@@ -140,6 +142,9 @@ class Trainer {
   // training batches of `step` and later steps. A worker that is not a member yet uses the batches of
   // a member.
   absl::Status RecomputeBuffers(Step step);
+  // Runs one more step whose pushes empty the residual, if the time suffices, and logs the residual
+  // that remains. A late push returns its values, so another step follows it.
+  void Drain();
   // Trains one step and returns the next step.
   absl::StatusOr<Step> TrainStep(Step step);
   // Trains on the examples and pushes their gradients. Returns the mean loss.
@@ -177,6 +182,7 @@ class Trainer {
 
   const TrainerOptions options_;
   const TrainerParts parts_;
+  Step next_;  // the next step to run
   bool joined_ = false;
   Stopwatch stopwatch_;
   BatchBuffer batches_;

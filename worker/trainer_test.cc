@@ -22,6 +22,8 @@
 #include "client/encode/residual_file.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
+#include "common/codec/codec.h"
+#include "common/codec/payload.h"
 #include "common/safetensors.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
@@ -154,6 +156,9 @@ Dataset NumberedExamples(int count) {
   return dataset;
 }
 
+// A push codec that leaves a residual.
+constexpr CodecSpec kSparse = {.id = CodecId::kTopK, .density = 0.25};
+
 class TrainerTest : public ::testing::Test {
  protected:
   struct Job {
@@ -172,6 +177,8 @@ class TrainerTest : public ::testing::Test {
     std::optional<LossScaling> loss_scaling = std::nullopt;
     std::string loss_scale_file = "";
     bool stop_on_divergence = true;
+    CodecSpec push = {};
+    absl::Duration drain = absl::Seconds(30);
     bool bad_example = false;  // the first value of the first example is NaN
     std::optional<ModelOutputOptions> output = std::nullopt;
   };
@@ -181,6 +188,8 @@ class TrainerTest : public ::testing::Test {
     options.worker = WorkerId{job.worker};
     options.heartbeat_interval = absl::Milliseconds(1);
     options.residual_file = job.residual_file;
+    options.push = job.push;
+    options.drain = job.drain;
     const auto client = Client::Make(options, model_.tensors(), transport_).value();
     Dataset train = NumberedExamples(job.examples);
     if (job.bad_example) train.floats[0] = std::nanf("");
@@ -212,6 +221,7 @@ class TrainerTest : public ::testing::Test {
                                           std::this_thread::yield();
                                         if (asked + 1 == job.stop_waiting_at) HoldReads();
                                         if (asked == job.stop_waiting_at) client->Stop();
+                                        if (asked == job.stop_after) client->Stop();
                                         return asked++ >= job.stop_after;
                                       }});
     return trainer.Run();
@@ -390,6 +400,40 @@ TEST_F(TrainerTest, AStoppedWorkerLeavesAfterTheCurrentStep) {
   EXPECT_EQ(server_.leave_count(), 1);
   EXPECT_EQ(Done().steps(), 2);
   EXPECT_EQ(Done().evaluator(), false);
+}
+
+TEST_F(TrainerTest, AStoppedWorkerSendsItsResidualWithOneMoreStep) {
+  EXPECT_EQ(Run({.stop_after = 2, .push = kSparse}).value(), Trainer::Ending::kStopped);
+  EXPECT_THAT(model_.trained, SizeIs(3));
+  EXPECT_EQ(Done().steps(), 3);
+  EXPECT_EQ(server_.leave_count(), 1);
+  int last_count = 0;
+  for (const PushEntry& push : server_.pushes()) {
+    const auto payload = CheckPayload(push.payload, partition_.value_count(push.shard));
+    ASSERT_TRUE(payload.ok()) << payload.status();
+    const bool last = push.step == Step{2};
+    last_count += last ? 1 : 0;
+    EXPECT_EQ(PayloadCodec(*payload) == CodecId::kFp32, last) << push.step;
+  }
+  EXPECT_EQ(last_count, partition_.shard_count());
+}
+
+TEST_F(TrainerTest, AStoppedWorkerSendsALateLastPushAgain) {
+  server_.set_judge([](const PushEntry& push) {
+    const bool late = push.step == Step{2};
+    return VerdictEntry{
+        .kind = static_cast<uint32_t>(late ? PushVerdict::LATE : PushVerdict::ACCEPT),
+        .frontier = push.step + 1};
+  });
+  EXPECT_EQ(Run({.stop_after = 2, .push = kSparse}).value(), Trainer::Ending::kStopped);
+  EXPECT_THAT(model_.trained, SizeIs(4));
+}
+
+TEST_F(TrainerTest, AStoppedWorkerWithoutTimeRunsNoFurtherStep) {
+  EXPECT_EQ(Run({.stop_after = 2, .push = kSparse, .drain = absl::ZeroDuration()}).value(),
+            Trainer::Ending::kStopped);
+  EXPECT_THAT(model_.trained, SizeIs(2));
+  EXPECT_EQ(server_.leave_count(), 1);
 }
 
 TEST_F(TrainerTest, ResidualsAreSavedAfterAnEpoch) {

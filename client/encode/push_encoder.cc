@@ -1,6 +1,7 @@
 #include "client/encode/push_encoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -47,7 +48,10 @@ PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& option
   }
 }
 
+void PushEncoder::SendDense(CodecId codec) { dense_codec_ = MakeCodec({.id = codec}).value(); }
+
 PushEncoder::ShardCodec PushEncoder::CodecOf(ShardId shard, Step step) {
+  if (dense_codec_ != nullptr) return {{.id = dense_codec_->id()}, *dense_codec_};
   if (tuner_ != nullptr) return {tuner_->SpecOf(shard), tuner_->CodecOf(shard)};
   const CodecSpec spec = schedule_.At(step);
   if (matrix_codec_ == nullptr || spec != spec_) {
@@ -120,6 +124,24 @@ absl::StatusOr<std::vector<ShardResidualsView>> PushEncoder::residuals() const {
                          .late_examples = memory_[s].late_examples});
   }
   return residuals;
+}
+
+double PushEncoder::NormOf(const PushEntry& push) const {
+  if (push.examples == 0) return 0;
+  std::vector<float> values(memory_[push.shard.value].value_count);
+  DecodePayload(EncodedPayload(push.payload, values.size()), values);
+  double norm = 0;
+  for (const float value : values) norm += std::abs(value);
+  return norm;
+}
+
+absl::StatusOr<double> PushEncoder::ResidualNorm() const {
+  ASSIGN_OR_RETURN(const std::vector<ShardFeedback> feedback, shards_->feedback());
+  double norm = 0;
+  for (const ShardFeedback& shard : feedback) {
+    for (const float value : shard.residual) norm += std::abs(value);
+  }
+  return norm;
 }
 
 absl::Status PushEncoder::Restore(SavedResiduals saved) {

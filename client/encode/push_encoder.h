@@ -7,6 +7,9 @@
 //   finite                 payload = C(residual + correct(factor * gradient)), weight = examples
 //   not finite             no payload, weight 0; residual and momentum do not change
 //
+// After SendDense, C is a dense codec for all shards, so that a worker that leaves takes no residual
+// with it.
+//
 // The factor comes from GradientClip, and `correct` is momentum correction (momentum_correction.h).
 // C is the codec of the step (push_schedule.h) or, if the client chooses codecs at run time, the
 // codec of the shard (codec_tuner.h). If C is sparse or has fewer than 8 bits per value, shards of
@@ -60,6 +63,9 @@ class PushEncoder {
   // late_examples are set. REQUIRES: may_finish().
   absl::StatusOr<Encoded> Finish();
 
+  // Encodes all later pushes with the dense codec CODEC, which needs no settings.
+  void SendDense(CodecId codec);
+
   // Records that the server accepted PUSH. Call Accepted or Late once per push.
   void Accepted(const PushEntry& push);
   // Records that PUSH was late: adds the push's values to the residual, and the push's examples to
@@ -78,6 +84,10 @@ class PushEncoder {
   // Returns the residual, the momentum and the number of late examples of every shard. The result
   // is valid until the next call of another function. REQUIRES: no push is begun and not finished.
   absl::StatusOr<std::vector<ShardResidualsView>> residuals() const;
+  // Returns the L1 norm of the values of PUSH, a result of Finish.
+  double NormOf(const PushEntry& push) const;
+  // Returns the L1 norm of all residuals. REQUIRES: no push is begun and not finished.
+  absl::StatusOr<double> ResidualNorm() const;
   // Sets the residual, the momentum and the number of late examples of every shard. Errors:
   // FailedPrecondition if SAVED contains momenta and momentum correction is off. REQUIRES: SAVED
   // belongs to this partition; no push was encoded yet.
@@ -113,6 +123,7 @@ class PushEncoder {
   CodecSpec spec_;  // the spec from which matrix_codec_ and vector_codec_ were made
   std::unique_ptr<const Codec> matrix_codec_;
   std::unique_ptr<const Codec> vector_codec_;
+  std::unique_ptr<const Codec> dense_codec_;  // null before SendDense
 };
 
 }  // namespace thinwire::client

@@ -33,6 +33,8 @@ class WireMeter {
   void Lost();
   // Ends the step. Returns the goodput in bytes per second, or nullopt before the first sample.
   std::optional<double> EndStep();
+  // Returns the last result of EndStep().
+  std::optional<double> goodput() const { return goodput_; }
 
  private:
   void ResetStep();

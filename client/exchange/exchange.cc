@@ -66,6 +66,16 @@ void Exchange::Stop() {
   for (const std::unique_ptr<ServerLink>& link : links_) link->Close();
 }
 
+double Exchange::UnjudgedNorm() const {
+  double norm = 0;
+  for (const std::unique_ptr<ServerLink>& link : links_) {
+    for (const ShardId shard : link->queue().unjudged()) {
+      norm += parts_.encoder.NormOf(*link->queue().unjudged_push(shard));
+    }
+  }
+  return norm;
+}
+
 void Exchange::OnMessage(ServerLink& link, const ServerFrame& message) {
   for (const VerdictEntry& verdict : message.verdicts) {
     if (!stopped_) pushes_.OnVerdict(link, verdict);

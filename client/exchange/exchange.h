@@ -53,6 +53,8 @@ class Exchange final : private ServerLink::Observer {
   bool returns_pending() const { return returns_.pending(); }
   // Sends a heartbeat to the lead without waiting for its time.
   void HeartbeatToLead() { links_[0]->HeartbeatNow(); }
+  // Returns the L1 norm of the values of all pushes without a verdict.
+  double UnjudgedNorm() const;
   // Returns the server whose outage ended the exchange; nullopt if no outage did.
   std::optional<ServerId> lost() const { return lost_; }
 

@@ -84,9 +84,10 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
   SteadyClock clock_;
   Replica replica_{partition_};
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
-  StepProgress progress_{partition_, options_.stop_grace};
+  StepProgress progress_{partition_, options_.drain};
   StatusReport report_;
   DealBook deals_;
+  WireMeter meter_;
   const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(clock_);
   const ExchangeParts parts_ = {.options = options_,
                                 .partition = partition_,
@@ -95,6 +96,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
                                 .replica = replica_,
                                 .encoder = *encoder_,
                                 .tuner = nullptr,
+                                .meter = meter_,
                                 .progress = progress_,
                                 .report = report_,
                                 .deals = deals_};

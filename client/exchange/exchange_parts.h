@@ -7,6 +7,7 @@
 #include "client/encode/codec_tuner.h"
 #include "client/encode/push_encoder.h"
 #include "client/exchange/deal_book.h"
+#include "client/encode/wire_meter.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_progress.h"
 #include "client/options/client_options.h"
@@ -26,6 +27,7 @@ struct ExchangeParts {
   Replica& replica;
   PushEncoder& encoder;
   CodecTuner* tuner;  // null unless the client chooses codecs at run time
+  WireMeter& meter;   // of TUNER, if there is one
   StepProgress& progress;
   StatusReport& report;
   DealBook& deals;

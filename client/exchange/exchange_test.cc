@@ -62,6 +62,7 @@ class ExchangeTest : public ::testing::Test {
                                                          .replica = replica_,
                                                          .encoder = *encoder_,
                                                          .tuner = nullptr,
+                                                         .meter = meter_,
                                                          .progress = progress_,
                                                          .report = report_,
                                                          .deals = deals_},
@@ -113,6 +114,7 @@ class ExchangeTest : public ::testing::Test {
   Replica replica_{partition_};
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
   StepProgress progress_{partition_, absl::ZeroDuration()};
+  WireMeter meter_;
   StatusReport report_;
   DealBook deals_;
   const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(clock_);

@@ -75,7 +75,7 @@ void PushPipeline::EncodeOneShard() {
   if (parts_.encoder.may_finish() && !MayBegin()) {
     absl::StatusOr<PushEncoder::Encoded> encoded = parts_.encoder.Finish();
     if (!encoded.ok()) return fail_(encoded.status());
-    if (parts_.tuner != nullptr) parts_.tuner->meter().Encoded(parts_.loop->Now() - begin);
+    parts_.meter.Encoded(parts_.loop->Now() - begin);
     Send(*std::move(encoded));
   }
   EncodeMore();
@@ -140,9 +140,7 @@ void PushPipeline::OnVerdict(ServerLink& link, const VerdictEntry& verdict) {
   const std::optional<PushEntry> push = link.queue().FinishPush(verdict.shard, verdict.step);
   if (!push.has_value()) return;  // the server received the push twice, or sent the verdict twice
   CountVerdict(verdict);
-  if (parts_.tuner != nullptr) {
-    parts_.tuner->meter().Judged(push->payload.size(), parts_.loop->Now());
-  }
+  parts_.meter.Judged(push->payload.size(), parts_.loop->Now());
   const bool late = verdict.kind == PushVerdict::LATE;
   absl::Status handled;
   if (verdict.kind == PushVerdict::ACCEPT) {
@@ -169,7 +167,11 @@ void PushPipeline::CountVerdict(const VerdictEntry& verdict) {
 // Stage 5: the last verdict ends the step.
 
 void PushPipeline::FinishStep() {
-  if (parts_.tuner != nullptr) UpdateChoices();
+  if (parts_.tuner != nullptr) {
+    UpdateChoices();
+  } else {
+    parts_.meter.EndStep();
+  }
   const Step next = verdicts_.next();
   if (next > verdicts_.step() + 1) {
     parts_.report.Count(WorkerCounters::kJumpedStepsFieldNumber);

@@ -152,6 +152,11 @@ std::vector<ShardId> SendQueue::unjudged() const {
   return shards;
 }
 
+const PushEntry* SendQueue::unjudged_push(ShardId shard) const {
+  const Slot& slot = *Find(shard);
+  return slot.push.has_value() ? &*slot.push : nullptr;
+}
+
 std::vector<ShardId> SendQueue::unanswered() const {
   std::vector<ShardId> shards;
   for (const Slot& slot : slots_) {

@@ -72,6 +72,8 @@ class SendQueue {
 
   // Returns the shards whose push awaits a verdict, in ascending order.
   std::vector<ShardId> unjudged() const;
+  // Returns the push of SHARD that awaits a verdict, or null. REQUIRES: SHARD is owned.
+  const PushEntry* unjudged_push(ShardId shard) const;
   // Returns the shards whose read awaits parameters, in ascending order.
   std::vector<ShardId> unanswered() const;
   // Returns a description of the unanswered entries as text: "waited for the verdicts of step 41

@@ -138,11 +138,9 @@ WorkerFrame ServerLink::EmptyFrame() const {
 ByteChain ServerLink::NextMessage() {
   WorkerFrame frame = EmptyFrame();
   if (!queue_.FillMessage(parts_.replica, parts_.options.pull, frame)) return ByteChain();
-  if (parts_.tuner != nullptr) {
-    size_t pushed_bytes = 0;
-    for (const PushEntry& push : frame.pushes) pushed_bytes += push.payload.size();
-    parts_.tuner->meter().Sent(pushed_bytes, parts_.loop->Now());
-  }
+  size_t pushed_bytes = 0;
+  for (const PushEntry& push : frame.pushes) pushed_bytes += push.payload.size();
+  parts_.meter.Sent(pushed_bytes, parts_.loop->Now());
   observer_.OnQueueRoom();
   return ToBytes(frame);
 }
@@ -214,7 +212,7 @@ void ServerLink::LoseStream(const absl::Status& status) {
   ++serial_;
   stream_.reset();
   stream_lost_ = true;
-  if (parts_.tuner != nullptr) parts_.tuner->meter().Lost();
+  parts_.meter.Lost();
   liveness_.StreamLost(parts_.loop->Now(), status);
   queue_.ResendUnanswered();
 }

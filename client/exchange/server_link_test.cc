@@ -338,6 +338,7 @@ TEST_F(ServerLinkTest, AMalformedMessageIsAnErrorThatNamesTheServer) {
                                .replica = replica_,
                                .encoder = *encoder_,
                                .tuner = nullptr,
+                               .meter = meter_,
                                .progress = progress_,
                                .report = report_,
                                .deals = deals_};

@@ -8,8 +8,8 @@
 
 namespace thinwire::client {
 
-StepProgress::StepProgress(const Partition& partition, absl::Duration stop_grace)
-    : stop_grace_(stop_grace),
+StepProgress::StepProgress(const Partition& partition, absl::Duration drain)
+    : drain_(drain),
       tensors_of_shard_(partition.shard_count()),
       missing_(partition.shard_count(), false),
       missing_of_tensor_(partition.tensors().size(), 0) {
@@ -56,7 +56,17 @@ void StepProgress::Fail(absl::Status failure) {
 
 void StepProgress::Stop() {
   absl::MutexLock lock(&mu_);
-  stopped_ = true;
+  drain_end_ = std::min(drain_end_, absl::Now() + drain_);
+}
+
+absl::Time StepProgress::drain_end() const {
+  absl::MutexLock lock(&mu_);
+  return drain_end_;
+}
+
+void StepProgress::Drain() {
+  absl::MutexLock lock(&mu_);
+  draining_ = true;
 }
 
 void StepProgress::BeginStep() {
@@ -67,12 +77,11 @@ void StepProgress::BeginStep() {
 
 absl::Status StepProgress::Wait(absl::FunctionRef<bool()> ready, bool for_pushes) {
   const auto ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ready() || !failure_.ok(); };
-  const auto interrupted = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ended() || stopped_; };
+  const auto interrupted = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return ended() || drain_end_ != absl::InfiniteFuture();
+  };
   mu_.Await(absl::Condition(&interrupted));
-  if (!ended() && for_pushes) {
-    if (!grace_end_.has_value()) grace_end_ = absl::Now() + stop_grace_;
-    mu_.AwaitWithDeadline(absl::Condition(&ended), *grace_end_);
-  }
+  if (for_pushes || draining_) mu_.AwaitWithDeadline(absl::Condition(&ended), drain_end_);
   if (!failure_.ok()) return failure_;
   return ready() ? absl::OkStatus() : absl::CancelledError("stopped");
 }

@@ -2,8 +2,9 @@
 // progress; the training thread waits for it. The first failure ends every wait, permanently.
 //
 // After Stop, the waits for parameters, which may depend on other workers, end at once. The waits
-// for the pushes of the current step depend on the servers only and end after a grace period, so
-// that a stopped worker normally completes its step.
+// for the pushes of the current step depend on the servers only and end after the drain time, so
+// that a stopped worker normally completes its step. After Drain, the waits for parameters end after
+// the drain time too, so that the worker can run one more step.
 #ifndef THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_
 #define THINWIRE_CLIENT_EXCHANGE_STEP_PROGRESS_H_
 
@@ -25,7 +26,8 @@ namespace thinwire::client {
 // Thread-safe.
 class StepProgress {
  public:
-  StepProgress(const Partition& partition, absl::Duration stop_grace);
+  // DRAIN: the longest time of waits after Stop.
+  StepProgress(const Partition& partition, absl::Duration drain);
 
   // The event loop calls the five functions below.
   //
@@ -41,11 +43,16 @@ class StepProgress {
   void Fail(absl::Status failure);
 
   // Ends all waits that would block, now and in the future, with Cancelled: WaitTensor and WaitAll
-  // at once, WaitEncoded and WaitNext `stop_grace` after the first of them. Any thread may call
-  // Stop.
+  // at once, WaitEncoded and WaitNext when the drain time has passed since the first call of Stop.
+  // Any thread may call Stop.
   void Stop();
+  // Returns the end of the drain time; InfiniteFuture before Stop. Any thread may call this function.
+  absl::Time drain_end() const;
 
   // The training thread calls the functions below. The waits return the failure, if there is one.
+  //
+  // From now on, WaitTensor and WaitAll also last until the end of the drain time.
+  void Drain();
   void BeginStep();
   absl::Status WaitTensor(uint32_t tensor);
   absl::Status WaitAll();
@@ -55,11 +62,11 @@ class StepProgress {
 
  private:
   // Blocks until READY returns true, a failure, or the end of the wait after Stop. FOR_PUSHES: the
-  // wait ends at the end of the grace period instead of at once.
+  // wait ends at the end of the drain time, also before Drain.
   absl::Status Wait(absl::FunctionRef<bool()> ready, bool for_pushes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const absl::Duration stop_grace_;
+  const absl::Duration drain_;
   // For each shard, the tensors of which the shard contains values.
   std::vector<std::vector<uint32_t>> tensors_of_shard_;
 
@@ -72,9 +79,8 @@ class StepProgress {
   bool encoded_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Step> next_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
-  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  // The end of the grace period, which begins with the first wait for pushes after Stop.
-  std::optional<absl::Time> grace_end_ ABSL_GUARDED_BY(mu_);
+  absl::Time drain_end_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();  // set by Stop
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace thinwire::client

@@ -89,12 +89,36 @@ TEST(StepProgressTest, APushInFlightIsAwaitedAfterAStop) {
   loop.join();
 }
 
-TEST(StepProgressTest, AStoppedWaitForPushesEndsAfterTheGracePeriod) {
+TEST(StepProgressTest, AStoppedWaitForPushesEndsWithTheDrainTime) {
   StepProgress progress(TwoLayers(), absl::ZeroDuration());
   progress.BeginStep();
   progress.Stop();
   EXPECT_EQ(progress.WaitEncoded(), absl::CancelledError("stopped"));
   EXPECT_EQ(progress.WaitNext().status(), absl::CancelledError("stopped"));
+}
+
+TEST(StepProgressTest, ADrainingWorkerWaitsForParametersAfterAStop) {
+  const Partition partition = TwoLayers();
+  const ShardId shard = partition.ShardsOfTensor(0)[0];
+  StepProgress progress(partition, kGrace);
+  EXPECT_EQ(progress.drain_end(), absl::InfiniteFuture());
+  progress.ExpectShard(shard);
+  progress.Stop();
+  EXPECT_LT(progress.drain_end(), absl::InfiniteFuture());
+  EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
+  progress.Drain();
+  std::thread loop([&] { progress.ShardArrived(shard); });
+  EXPECT_TRUE(progress.WaitAll().ok());
+  loop.join();
+}
+
+TEST(StepProgressTest, AWaitForParametersEndsWithTheDrainTime) {
+  const Partition partition = TwoLayers();
+  StepProgress progress(partition, absl::ZeroDuration());
+  progress.ExpectShard(ShardId{0});
+  progress.Stop();
+  progress.Drain();
+  EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
 }
 
 TEST(StepProgressTest, AFailureIsReportedAlsoAfterAStop) {

@@ -60,8 +60,8 @@ struct ClientOptions {
   // The client waits at least this long for a server that does not respond, because the server may
   // come back with its state. 0: `silence`.
   absl::Duration server_return;
-  // After Stop, EndStep and NextStep wait at most this long for the pushes of the current step.
-  absl::Duration stop_grace = absl::Seconds(5);
+  // The longest time from Stop to the end of Leave, without the caller's own computation.
+  absl::Duration drain = absl::Seconds(30);
   // The longest time between two heartbeats. Frequent heartbeats also keep gRPC's threads awake.
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
 };

@@ -61,6 +61,12 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
   if (sparse.selection_density.has_value()) arrays += 3;  // the remainder, indices and values
   if (sparse.unselected_owner == UnselectedOwner::kWorkers) arrays += 1;  // the index list
   if (options.publish.has_value()) arrays += 3;  // published values, log, full copy
+  if (options.checkpointed) {
+    arrays += 1 + static_cast<uint64_t>(optimizer.slot_count());  // masters, slots
+    if (sparse.lazy_slots) arrays += 1;                           // LazyArrays::last
+    if (sparse.selection_density.has_value()) arrays += 1;        // the remainder
+    if (options.publish.has_value()) arrays += 1;                 // published values
+  }
   uint64_t bytes = arrays * options.value_count * sizeof(float);
   bytes += bytes / 16;                                         // large arrays take whole pages
   if (sparse.WantsSparse()) bytes += options.value_count / 8;  // the indices of a sparse sum

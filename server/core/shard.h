@@ -41,13 +41,15 @@ struct ShardOptions {
   uint64_t planned_examples = 0;
   SparseUpdateSpec sparse_updates;
   std::optional<PublishOptions> publish;  // nullopt: the shard publishes no deltas
+  bool checkpointed = false;              // Save() is called; only ShardBytes reads this
   // Allocates the arrays with one element per parameter: masters, slots, sums, published
   // parameters. Must outlive the shard and every reader of its masters.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
 
 // Returns an upper bound of the memory that a shard keeps between events, in bytes. It includes the
-// newest encoded parameters, which all readers share, but no received payloads.
+// newest encoded parameters, which all readers share, and, if options.checkpointed is set, one
+// snapshot that is being written. It includes no received payloads.
 uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer);
 
 class Shard {

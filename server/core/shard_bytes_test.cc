@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/live_bytes.h"
@@ -33,9 +34,11 @@ size_t UsedBytes(const ShardOptions& options, const Optimizer& optimizer) {
   shard.Apply(worker.Read(0));
   ByteChain masters, encoded;
   DeltaChain full;
+  std::optional<ShardSnapshot> snapshot;
   for (uint64_t step = 0; step < 4; ++step) {
     shard.Apply(DensePush(worker, step, values));
     EXPECT_EQ(shard.version(), Version{step + 1});
+    if (options.checkpointed && step == 1) snapshot = shard.Save();
     if (options.publish.has_value()) {
       full = shard.Deltas(std::nullopt);
     } else if (step % 2 == 0) {
@@ -55,27 +58,33 @@ TEST(ShardBytesTest, IsAboveTheMemoryOfAShardAndBelowTwiceThatMemory) {
   };
   const std::optional<PublishOptions> published[] = {
       std::nullopt, PublishOptions{}, PublishOptions{.codec = CodecSpec{.id = CodecId::kBf16}}};
+  std::vector<std::pair<std::optional<PublishOptions>, bool>> forms;
+  for (const auto& publish : published) {
+    forms.emplace_back(publish, false);
+    forms.emplace_back(publish, true);
+  }
   int checked_count = 0;
   for (const OptimizerKind kind :
        {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
     const auto optimizer = MakeOptimizer({.kind = kind}).value();
     for (const SparseUpdateSpec& sparse : sparse_updates) {
-      for (const auto& publish : published) {
+      for (const auto& [publish, checkpointed] : forms) {
         const ShardOptions options = {.value_count = 50'000,
                                       .rule = Rule::Sync(1),
                                       .sparse_updates = sparse,
-                                      .publish = publish};
+                                      .publish = publish,
+                                      .checkpointed = checkpointed};
         const size_t used = UsedBytes(options, *optimizer);
         const uint64_t bound = ShardBytes(options, *optimizer);
         EXPECT_LE(used, bound) << Traits(kind).name << ", " << sparse << ", deltas "
-                               << publish.has_value();
+                               << publish.has_value() << ", checkpointed " << checkpointed;
         EXPECT_GE(2 * used, bound)
             << Traits(kind).name << ", " << sparse << ", deltas " << publish.has_value();
         ++checked_count;
       }
     }
   }
-  EXPECT_EQ(checked_count, 45);
+  EXPECT_EQ(checked_count, 90);
 }
 
 TEST(ShardBytesTest, CountsTheObjectsOfATinyShard) {

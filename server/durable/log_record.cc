@@ -1,5 +1,7 @@
 #include "server/durable/log_record.h"
 
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -12,6 +14,7 @@
 #include "common/codec/payload.h"
 #include "common/status_macros.h"
 #include "proto/deal_check.h"
+#include "proto/parsed_bytes.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
@@ -326,6 +329,10 @@ absl::StatusOr<LogRecord> DecodeRecord(const ByteChain& bytes, uint32_t worker_c
   std::vector<std::byte> scratch;
   const ByteChain head_bytes = bytes.Sub(sizeof(length), length);
   const std::span<const std::byte> contiguous = head_bytes.Contiguous(scratch);
+  google::protobuf::io::ArrayInputStream unparsed(contiguous.data(), static_cast<int>(length));
+  if (const absl::Status bounded = CheckParsedBytes(unparsed, *Head::descriptor()); !bounded.ok()) {
+    return Damage("head: ", bounded.message());
+  }
   Head head;
   if (!head.ParseFromArray(contiguous.data(), static_cast<int>(length))) {
     return Damage("head: not a LogRecordHead");

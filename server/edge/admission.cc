@@ -11,7 +11,8 @@ namespace {
 // Returns true if a server has refused, so that another call would be refused as well.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) ||
-         absl::IsUnimplemented(status);
+         absl::IsUnimplemented(status) || absl::IsPermissionDenied(status) ||
+         absl::IsUnauthenticated(status);
 }
 
 }  // namespace

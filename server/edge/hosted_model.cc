@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <string>
@@ -66,7 +67,7 @@ absl::Status ModelSlot::MakeOrCompare(const JoinRequest& request) {
   absl::MutexLock lock(&mu_);
   if (model_ != nullptr) return Compare(request, *model_);
   ASSIGN_OR_RETURN(Partition partition, PartitionOf(request, server_count_));
-  RETURN_IF_ERROR(CheckBytes(partition));
+  ASSIGN_OR_RETURN(const uint64_t frame_bytes, SharedFrameBytes(partition));
   ShardOptions options = options_;
   options.planned_examples = request.planned_examples();
   planned_examples_ = request.planned_examples();
@@ -75,22 +76,19 @@ absl::Status ModelSlot::MakeOrCompare(const JoinRequest& request) {
   } catch (const std::bad_alloc&) {
     return absl::InvalidArgumentError(
         absl::StrCat("model: server ", self_.value,
-                     " has too little memory; set --max_model_bytes to the memory that it has"));
+                     " has too little memory; set --memory_budget to the memory that it has"));
   }
   LOG(INFO) << "model: " << model_->partition().value_count() << " values in "
             << model_->partition().shard_count() << " shards, " << model_->hosts().size()
             << " of them on this server";
+  // The clamp keeps sums of an unlimited budget finite.
+  frames_.Add(static_cast<int64_t>(std::min(frame_bytes, uint64_t{1} << 50)));
   return absl::OkStatus();
 }
 
-absl::Status ModelSlot::CheckBytes(const Partition& partition) const {
-  const uint64_t needed = HostedModel::NeededBytes(partition, self_, options_, shared_.optimizer);
-  if (needed <= max_bytes_) return absl::OkStatus();
-  // The code is not ResourceExhausted, with which a worker would try again.
-  return absl::InvalidArgumentError(absl::StrCat(
-      "model: needs too much memory on server ", self_.value, " (expected at most ", max_bytes_,
-      " bytes, the value of --max_model_bytes, got ", needed, " bytes for a model of ",
-      partition.value_count(), " values on ", server_count_, " servers)"));
+absl::StatusOr<uint64_t> ModelSlot::SharedFrameBytes(const Partition& partition) const {
+  const uint64_t state = HostedModel::NeededBytes(partition, self_, options_, shared_.optimizer);
+  return plan_.SharedFrameBytes(self_, state, partition.ShardsOf(self_).size());
 }
 
 absl::Status ModelSlot::Compare(const JoinRequest& request, const HostedModel& model) const {

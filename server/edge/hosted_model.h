@@ -13,11 +13,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/ids.h"
 #include "common/partition.h"
 #include "proto/control.pb.h"
 #include "server/core/shard.h"
+#include "server/edge/frame_budget.h"
+#include "server/edge/memory_plan.h"
 #include "server/edge/shard_host.h"
 
 namespace thinwire {
@@ -86,14 +89,16 @@ class HostedModel {
 // Thread-safe.
 class ModelSlot {
  public:
-  // The model determines value_count and planned_examples, so OPTIONS need not set them. A model
-  // may need at most MAX_BYTES of memory on this server.
-  ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options, uint64_t max_bytes,
-            const ShardHost::Shared& shared)
+  // The model determines value_count and planned_examples, so OPTIONS need not set them. The model
+  // must fit into PLAN; the bytes that PLAN leaves for frames are added to FRAMES, which must
+  // outlive this object.
+  ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options,
+            const MemoryPlan& plan, FrameBudget& frames, const ShardHost::Shared& shared)
       : self_(self),
         server_count_(server_count),
         options_(options),
-        max_bytes_(max_bytes),
+        plan_(plan),
+        frames_(frames),
         shared_(shared) {}
 
   // Creates the model that REQUEST describes, or compares REQUEST with the existing model. Errors:
@@ -105,14 +110,16 @@ class ModelSlot {
   std::shared_ptr<const HostedModel> Get() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  absl::Status CheckBytes(const Partition& partition) const;
+  // Returns the bytes that the plan leaves for frames beside the model.
+  absl::StatusOr<uint64_t> SharedFrameBytes(const Partition& partition) const;
   absl::Status Compare(const JoinRequest& request, const HostedModel& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ServerId self_;
   const uint32_t server_count_;
   const ShardOptions options_;
-  const uint64_t max_bytes_;
+  const MemoryPlan plan_;
+  FrameBudget& frames_;
   const ShardHost::Shared shared_;
 
   mutable absl::Mutex mu_;

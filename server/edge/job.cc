@@ -36,6 +36,7 @@ ShardOptions ShardOptionsOf(const JobOptions& options) {
           .generation = options.generation,
           .sparse_updates = options.sparse_updates,
           .publish = options.publish,
+          .checkpointed = options.durable.has_value(),
           .memory = options.memory};
 }
 
@@ -122,6 +123,8 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       optimizer_(std::move(optimizer)),
       schedule_(std::move(schedule)),
       clock_(clock),
+      memory_plan_{.budget_bytes = options_.memory_budget_bytes,
+                   .worker_count = options_.rule.workers},
       streams_(options_.rule.max_workers, [this] { AskForValues(); }),
       scope_{.self = options_.server,
              .epoch = options_.epoch,
@@ -130,15 +133,15 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
              .streams = streams_,
              .counters = counters_,
              .journal = journal_,
+             .frames = frames_,
              .model = [this] { return model_.Get(); },
              .heard =
                  [this](WorkerId worker, Incarnation incarnation) {
                    Post([=, this] { RenewLease(worker, incarnation); });
                  }},
       shards_pool_(ThreadCount(options_.thread_count)),
-      model_(options_.server, options_.server_count, ShardOptionsOf(options_),
-             options_.max_model_bytes,
-             {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_}),
+      model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan_,
+             frames_, {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_}),
       run_(leads() ? options_.run : RunId{}),
       membership_(options_.rule.max_workers, options_.lease),
       job_match_(options_.config),
@@ -600,6 +603,7 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
   reply.set_run(run_.value);
   reply.set_target_workers(scaler_.target());
   counters_.FillIn(reply);
+  reply.set_buffered_bytes(frames_.held_bytes());
   if (journal_.logs()) {
     const EventLog::Counts counts = journal_.counts();
     reply.set_log_records(counts.records);

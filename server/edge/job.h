@@ -52,10 +52,12 @@
 #include "server/edge/checkpointer.h"
 #include "server/edge/counters.h"
 #include "server/edge/dealer.h"
+#include "server/edge/frame_budget.h"
 #include "server/edge/hosted_model.h"
 #include "server/edge/job_match.h"
 #include "server/edge/journal.h"
 #include "server/edge/membership.h"
+#include "server/edge/memory_plan.h"
 #include "server/edge/peers.h"
 #include "server/edge/scaler.h"
 #include "server/edge/server_stream.h"
@@ -89,8 +91,8 @@ struct JobOptions {
   RunId run{1};  // the run that server 0 begins; not 0; the other servers ignore it
   Generation generation{1};
   uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
-  // The largest memory that the model may need on this server (HostedModel::NeededBytes).
-  uint64_t max_model_bytes = std::numeric_limits<uint64_t>::max();
+  // The memory that this process may use (memory_plan.h).
+  uint64_t memory_budget_bytes = std::numeric_limits<uint64_t>::max();
   std::optional<DurableOptions> durable;  // nullopt: the state is lost with the process
   // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
   // masters after the job is destroyed.
@@ -116,6 +118,7 @@ class Job {
 
   // Returns the largest number of workers that the job may have.
   uint32_t worker_count() const { return options_.rule.max_workers; }
+  const MemoryPlan& memory_plan() const { return memory_plan_; }
 
   // Admits a worker. The reply may be delayed by up to one lease (membership.h), and at server 0 by
   // up to Admission::kPatience. If ABANDONED returns true, the worker is not admitted, because its
@@ -237,7 +240,9 @@ class Job {
   const Schedule schedule_;
   Clock& clock_;
 
-  // Thread-safe objects.
+  const MemoryPlan memory_plan_;
+  // Thread-safe objects. frames_ is first, because records of the journal hold frames.
+  FrameBudget frames_;
   StreamTable streams_;
   Counters counters_;
   Journal journal_;

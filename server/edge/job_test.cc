@@ -409,6 +409,27 @@ TEST_F(JobTest, AFrameHasAFewEntriesPerShard) {
   EXPECT_TRUE(absl::EndsWith(end.message(), "too many entries (expected at most 64)")) << end;
 }
 
+TEST_F(JobTest, TheStatusCountsTheBytesOfHeldFrames) {
+  Make(Rule::Sync(2, /*ordered_fold=*/true));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  ASSERT_TRUE(Join(RequestOf(1)).ok());
+  TestStream w0(*job_), w1(*job_);
+  w0.Send(SeedAndRead(0));
+  w1.Send(SeedAndRead(1));
+  w0.NextParameters();
+  w1.NextParameters();
+  EXPECT_EQ(Status().buffered_bytes(), 0);
+  // The push of worker 1 is folded after the push of worker 0.
+  const ByteChain push = WriteFrame(PushOf(1, 0, 0, 1));
+  w1.Send(push);
+  EXPECT_EQ(w1.NextVerdict().kind, static_cast<uint32_t>(Verdict::kAccept));
+  EXPECT_EQ(Status().buffered_bytes(), push.size());
+  EXPECT_FALSE(w1.wants_read());
+  w0.Send(PushOf(0, 0, 0, 1));
+  w1.AwaitRead();
+  EXPECT_EQ(Status().buffered_bytes(), 0);
+}
+
 TEST_F(JobTest, AStreamOfAnUnknownProcessIsEnded) {
   Make(Rule::Async(2));
   TestStream early(*job_);

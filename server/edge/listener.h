@@ -5,7 +5,7 @@
 //
 //   message        at most kMaxMessageBytes. Compressed messages are refused, because gRPC
 //                  decompresses a message before it checks the size
-//   stream         a fixed flow-control window, without bandwidth probing
+//   stream         a fixed flow-control window (MemoryPlan::window_bytes), without bandwidth probing
 //   connection     at most kMaxCallsPerConnection open calls; closed if it has no call for
 //                  kMaxIdleTime, or if a ping has no answer, as from a peer that lost its power
 //   server         open calls by kind (CallLimits), and the memory of gRPC itself
@@ -26,7 +26,6 @@
 namespace thinwire {
 
 inline constexpr int kMaxMessageBytes = 4 << 20;
-inline constexpr int kWindowBytes = 2 << 20;
 inline constexpr int kMaxCallsPerConnection = 128;
 inline constexpr absl::Duration kMaxIdleTime = absl::Minutes(5);
 

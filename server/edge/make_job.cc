@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.epoch = settings.epoch;
   options.run = settings.run;
   options.thread_count = settings.thread_count;
-  options.max_model_bytes = settings.max_model_bytes;
+  options.memory_budget_bytes = settings.memory_budget_bytes;
   options.memory = settings.memory;
   options.durable = std::move(settings.durable);
   if (options.durable.has_value()) {

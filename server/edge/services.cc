@@ -1,5 +1,7 @@
 #include "server/edge/services.h"
 
+#include <grpcpp/support/proto_buffer_reader.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/byte_chain.h"
 #include "proto/grpc_bytes.h"
+#include "proto/parsed_bytes.h"
 #include "server/edge/server_stream.h"
 #include "server/edge/session.h"
 
@@ -125,7 +128,11 @@ grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* cont
                                                grpc::ByteBuffer* reply) {
   const auto open = limits_.joins.Open();
   if (!open.ok()) return Refuse(context, open.status());
-  // Parsing consumes its argument, which costs no copy of the bytes.
+  // Reading consumes a buffer, so each pass has a buffer of its own, which shares the bytes.
+  grpc::ByteBuffer unparsed = *request;
+  grpc::ProtoBufferReader reader(&unparsed);
+  const absl::Status bounded = CheckParsedBytes(reader, *JoinRequest::descriptor());
+  if (!bounded.ok()) return Refuse(context, bounded);
   grpc::ByteBuffer bytes = *request;
   JoinRequest parsed;
   if (!grpc::SerializationTraits<JoinRequest>::Deserialize(&bytes, &parsed).ok()) {

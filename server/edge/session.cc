@@ -44,19 +44,19 @@ Session::Session(const SessionScope& scope, StreamLink link)
                                                      counts.parameters_payload_bytes() + n);
                                                });
                                              })),
-      window_(std::make_shared<Window>(scope.journal.logs() ? kLoggedFrames : 1, stream_)) {}
+      window_(std::make_shared<FrameWindow>(scope.frames, scope.journal.logs() ? kLoggedFrames : 1,
+                                            [stream = std::weak_ptr<ServerStream>(stream_)] {
+                                              if (const auto alive = stream.lock())
+                                                alive->AllowRead();
+                                            })) {}
 
 Session::~Session() { scope_.streams.Remove(stream_.get()); }
 
 void Session::OnFrame(const ByteChain& bytes) {
-  const std::shared_ptr<const void> token(window_.get(), [window = window_](const void*) {
-    if (window->held_count.fetch_sub(1) == window->frame_count) window->Read();
-  });
-  absl::Status status = HandleFrame(bytes, token);
+  absl::Status status = HandleFrame(bytes, window_->Hold(bytes.size()));
   if (!status.ok()) return stream_->End(std::move(status));
-  // Counts the frame last. A frame that is released earlier therefore never requests the next frame
-  // while this call still runs.
-  if (window_->held_count.fetch_add(1) + 1 < window_->frame_count) window_->Read();
+  // Only now, because calls of OnFrame must not overlap.
+  window_->Next();
 }
 
 void Session::OnReadEnd() { stream_->EndAfterFlush(absl::OkStatus()); }

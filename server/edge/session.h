@@ -8,8 +8,8 @@
 // Every payload and every posted group of a frame shares ownership of one token, which is released
 // when all payloads of the frame are folded or dropped. The session holds at most one frame, or
 // kLoggedFrames frames in a job with an event log, so that receiving goes on while the log flushes.
-// It requests the next frame when it holds fewer. It never waits for a round, and a stream uses the
-// memory of these frames.
+// It requests the next frame when it holds fewer and the server's memory has room (FrameBudget). It
+// never waits for a round.
 //
 // A malformed frame ends the stream with InvalidArgument; no part of it is applied, and no frame
 // behind it is read. A frame for another epoch ends the stream with FailedPrecondition.
@@ -19,7 +19,6 @@
 #ifndef THINWIRE_SERVER_EDGE_SESSION_H_
 #define THINWIRE_SERVER_EDGE_SESSION_H_
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,6 +28,7 @@
 #include "common/byte_chain.h"
 #include "common/ids.h"
 #include "proto/frame.h"
+#include "server/edge/frame_budget.h"
 #include "server/edge/server_stream.h"
 
 namespace thinwire {
@@ -47,6 +47,7 @@ struct SessionScope {
   StreamTable& streams;
   Counters& counters;
   Journal& journal;
+  FrameBudget& frames;
   std::function<std::shared_ptr<const HostedModel>()> model;  // returns null before the first Join
   std::function<void(WorkerId, Incarnation)> heard;           // called with each frame's sender
 };
@@ -59,7 +60,7 @@ class Session {
   ~Session();
 
   // Requests the first frame.
-  void Start() { stream_->AllowRead(); }
+  void Start() { window_->Start(); }
   void OnFrame(const ByteChain& bytes);
   // Sends all queued verdicts, answers and waiting notices, then ends the stream with OK. Called
   // when the peer has closed its side of the stream.
@@ -69,26 +70,13 @@ class Session {
   void OnBroken();
 
  private:
-  // The frames of this stream whose tokens are not released. Outlives the session.
-  struct Window {
-    Window(int count, std::weak_ptr<ServerStream> s) : frame_count(count), stream(std::move(s)) {}
-
-    const int frame_count;  // the session requests frames while it holds fewer
-    const std::weak_ptr<ServerStream> stream;
-    std::atomic<int> held_count = 0;
-
-    void Read() const {
-      if (const auto alive = stream.lock()) alive->AllowRead();
-    }
-  };
-
   // TOKEN is released when the frame's payloads are folded or dropped.
   absl::Status HandleFrame(const ByteChain& bytes, const std::shared_ptr<const void>& token);
   absl::Status CheckSender(const WorkerFrame& frame);
 
   const SessionScope& scope_;
   const std::shared_ptr<ServerStream> stream_;
-  const std::shared_ptr<Window> window_;
+  const std::shared_ptr<FrameWindow> window_;  // outlives the session
   // The sender of the first frame. Later frames must have the same sender.
   std::optional<std::pair<WorkerId, Incarnation>> sender_;
 };

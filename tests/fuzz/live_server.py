@@ -154,7 +154,7 @@ def fuzz_first_joins(options, seed):
     """Sends mutated Joins to a server without a model until one of them defines the model. Returns whether it survived."""
     rng = random.Random(seed)
     results = collections.Counter()
-    with Servers(options.server, job(JOBS["masters"], 4), ["--max_model_bytes", str(64 << 20)]) as servers:
+    with Servers(options.server, job(JOBS["masters"], 4), ["--memory_budget", str(128 << 20)]) as servers:
         valid = Client(servers.addresses, TENSORS, config=servers.config)
         servers.clients.append(valid)
         control = valid.servers[0].control
