@@ -33,6 +33,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -116,10 +117,13 @@ class SharedServer final : public InProcessServer {
     absl::StatusOr<JoinReply> reply = server_.Join(request);
     if (!reply.ok()) return reply;
     for (ShardState& shard : *reply->mutable_shards()) shard.set_frontier(frontier);
+    reply->mutable_deals()->Assign(deals.begin(), deals.end());
+    if (!deals.empty()) reply->set_dealt_until(100);
     return reply;
   }
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
     absl::StatusOr<HeartbeatReply> reply = server_.Heartbeat(request);
+    reply->set_retired(retires);
     const bool present = heartbeat_count.fetch_add(1) < others_leave_after;
     for (uint32_t worker : others) {
       if (present) reply->add_live(worker);
@@ -138,6 +142,8 @@ class SharedServer final : public InProcessServer {
   // live workers in a Heartbeat reply. A test sets both before it creates the client.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
+  std::vector<Deal> deals;  // in the replies to Join
+  bool retires = false;     // heartbeat replies say that the worker must leave
   // The number of heartbeats after which `others` have left.
   int others_leave_after = 1'000'000;
   std::atomic<int> heartbeat_count = 0;
@@ -434,6 +440,27 @@ TEST_F(TrainerTest, AStoppedWorkerWithoutTimeRunsNoFurtherStep) {
             Trainer::Ending::kStopped);
   EXPECT_THAT(model_.trained, SizeIs(2));
   EXPECT_EQ(server_.leave_count(), 1);
+}
+
+TEST_F(TrainerTest, ARetiredWorkerLeavesBeforeItsNextStep) {
+  shared_.retires = true;
+  EXPECT_EQ(Run({.heartbeats = 3}).value(), Trainer::Ending::kRetired);
+  EXPECT_THAT(model_.trained, IsEmpty());
+  EXPECT_EQ(server_.leave_count(), 1);
+  EXPECT_EQ(Done().steps(), 0);
+}
+
+TEST_F(TrainerTest, ADealChangesTheBatchesAndTheEndOfTheRun) {
+  Deal deal;
+  deal.set_step(1);
+  deal.add_members(0);
+  deal.add_members(1);
+  shared_.deals = {deal};
+  // 10 examples: 4 in step 0, then 3 of the other 6.
+  ASSERT_TRUE(Run({.epochs = 1}).ok());
+  ASSERT_THAT(model_.trained, SizeIs(2));
+  EXPECT_THAT(model_.trained[0], SizeIs(4));
+  EXPECT_THAT(model_.trained[1], SizeIs(3));
 }
 
 TEST_F(TrainerTest, ResidualsAreSavedAfterAnEpoch) {

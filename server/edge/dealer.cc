@@ -39,6 +39,13 @@ void Dealer::Resume(absl::Time now) {
   stated_.clear();
 }
 
+std::vector<Deal> Dealer::deals() const {
+  // The log record of a proposed deal may precede the records that a recovery replays.
+  std::vector<Deal> deals = deals_;
+  if (proposed_.has_value()) deals.push_back(*proposed_);
+  return deals;
+}
+
 std::vector<WorkerId> Dealer::members() const {
   std::vector<WorkerId> members;
   if (deals_.empty()) {

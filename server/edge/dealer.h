@@ -13,7 +13,7 @@
 // until every live worker has stated what it was told, or one lease has passed.
 //
 // Members often change together: the workers of a run end at nearly the same time. A deal is therefore
-// proposed when the members have been the same for a second.
+// proposed when the members have not changed for a second.
 //
 // Callers pass the current time, which must never decrease. Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_DEALER_H_
@@ -48,7 +48,8 @@ class Dealer {
   // Ends the restoration of an earlier process's state.
   void Resume(absl::Time now);
 
-  const std::vector<Deal>& deals() const { return deals_; }
+  // Returns all deals, for a checkpoint. The last one may wait for Commit.
+  std::vector<Deal> deals() const;
   // Returns the members of the last deal, ascending.
   std::vector<WorkerId> members() const;
 

@@ -88,6 +88,7 @@ TEST_F(DealerTest, ADealIsAnnouncedWhenItIsDurable) {
   HeartbeatReply before;
   dealer_.FillIn(0, before);
   EXPECT_THAT(before.deals(), IsEmpty());
+  EXPECT_THAT(dealer_.deals(), SizeIs(1)) << "for a checkpoint";
   EXPECT_EQ(before.dealt_until(), 20u) << "the step of the deal";
   EXPECT_FALSE(Propose({0}, 110).has_value()) << "one deal at a time";
   dealer_.Commit();

@@ -41,6 +41,7 @@ void ShardHost::StoreProgress(WorkerId worker) {
 }
 
 void ShardHost::StoreAllProgress() {
+  largest_next_ = 0;
   for (uint32_t w = 0; w < next_.size(); ++w) StoreProgress(WorkerId{w});
   open_ = shard_.open();
 }
