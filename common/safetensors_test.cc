@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/testing/safetensors_file.h"
 
 namespace thinwire {
 namespace {
@@ -15,24 +16,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <typename T>
-std::string Bytes(std::vector<T> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
-std::string File(const std::string& header, const std::string& tensors) {
-  return Bytes<uint64_t>({header.size()}) + header + tensors;
-}
-
 absl::StatusOr<SafetensorsIndex> Parse(const std::string& file) {
   return ParseSafetensors({reinterpret_cast<const uint8_t*>(file.data()), file.size()}, "f");
 }
 
 TEST(SafetensorsTest, AHeaderLongerThanTheFileIsRefused) {
   EXPECT_THAT(Parse("1234567").status().message(), HasSubstr("expected 8 bytes"));
-  EXPECT_THAT(Parse(Bytes<uint64_t>({3}) + "{}").status().message(),
+  EXPECT_THAT(Parse(ValueBytes<uint64_t>({3}) + "{}").status().message(),
               HasSubstr("expected at most 2 bytes, got 3"));
-  EXPECT_THAT(Parse(Bytes<uint64_t>({~uint64_t{0}}) + "{}").status().message(),
+  EXPECT_THAT(Parse(ValueBytes<uint64_t>({~uint64_t{0}}) + "{}").status().message(),
               HasSubstr("got 18446744073709551615"));
 }
 
@@ -71,17 +63,18 @@ TEST(SafetensorsTest, InvalidHeadersAreRefused) {
        "without duplicate keys"},
   };
   for (const auto& [header, want] : cases) {
-    const absl::Status status = Parse(File(header, "abcd")).status();
+    const absl::Status status = Parse(SafetensorsFile(header, "abcd")).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << header;
     EXPECT_THAT(status.message(), HasSubstr(want)) << header;
   }
 }
 
 TEST(SafetensorsTest, ADeeplyNestedHeaderIsRefused) {
-  EXPECT_TRUE(absl::IsInvalidArgument(Parse(File(std::string(100'000, '['), "")).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Parse(SafetensorsFile(std::string(100'000, '['), "")).status()));
   const std::string nested =
       R"({"a": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
-  EXPECT_TRUE(absl::IsInvalidArgument(Parse(File(nested, "")).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Parse(SafetensorsFile(nested, "")).status()));
 }
 
 TEST(SafetensorsTest, AWrittenHeaderDescribesTheTensors) {
@@ -90,13 +83,13 @@ TEST(SafetensorsTest, AWrittenHeaderDescribesTheTensors) {
                           {.name = "a", .dtype = "U8", .shape = {}, .bytes = 1}}},
                         {{"format", "pt"}});
   EXPECT_EQ(header.size() % 8, 0u);
-  const std::string file = header + Bytes<float>({1, 2}) + "x";
+  const std::string file = header + ValueBytes<float>({1, 2}) + "x";
   const SafetensorsIndex index = Parse(file).value();
   ASSERT_EQ(index.size(), 2u);
   EXPECT_EQ(index.at("b").dtype, "F32");
   EXPECT_THAT(index.at("b").shape, ElementsAre(2));
   EXPECT_EQ(std::string(index.at("b").bytes.begin(), index.at("b").bytes.end()),
-            Bytes<float>({1, 2}));
+            ValueBytes<float>({1, 2}));
   EXPECT_THAT(index.at("a").shape, ElementsAre());
   EXPECT_EQ(index.at("a").bytes[0], 'x');
 }

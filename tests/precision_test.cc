@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/testing/safetensors_file.h"
 #include "tests/daemons.h"
 
 namespace thinwire {
@@ -46,12 +47,7 @@ std::string TwoClasses(int examples, int infinite_example) {
       absl::StrCat(R"({"x":{"dtype":"F32","shape":[)", examples, ",", kValues,
                    R"(],"data_offsets":[0,)", split, R"(]},"y":{"dtype":"U8","shape":[)", examples,
                    R"(],"data_offsets":[)", split, ",", split + y.size(), "]}}");
-  const uint64_t length = header.size();
-  std::string file(reinterpret_cast<const char*>(&length), sizeof(length));
-  file += header;
-  file.append(reinterpret_cast<const char*>(x.data()), split);
-  file.append(reinterpret_cast<const char*>(y.data()), y.size());
-  return file;
+  return SafetensorsFile(header, ValueBytes(x) + ValueBytes(y));
 }
 
 class PrecisionTest : public testing::Test {

@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "common/testing/safetensors_file.h"
 
 namespace thinwire {
 namespace {
@@ -24,17 +25,15 @@ std::string FreshFolder(const std::string& name) {
 // 0.
 void WriteSafetensors(const std::string& path, int examples, int values) {
   const int x_bytes = examples * values * 4;
-  std::string header = R"({"x": {"dtype": "F32", "shape": [)" + std::to_string(examples) + ", " +
-                       std::to_string(values) + R"(], "data_offsets": [0, )" +
-                       std::to_string(x_bytes) + R"(]}, "y": {"dtype": "U8", "shape": [)" +
-                       std::to_string(examples) + R"(], "data_offsets": [)" +
-                       std::to_string(x_bytes) + ", " + std::to_string(x_bytes + examples) + "]}}";
-  uint64_t length = header.size();
-  std::string bytes(8, '\0');
-  std::memcpy(bytes.data(), &length, 8);
-  bytes += header + std::string(static_cast<size_t>(x_bytes), '\0');
-  for (int i = 0; i < examples; ++i) bytes += static_cast<char>(i);
-  std::ofstream(path, std::ios::binary) << bytes;
+  const std::string header = R"({"x": {"dtype": "F32", "shape": [)" + std::to_string(examples) +
+                             ", " + std::to_string(values) + R"(], "data_offsets": [0, )" +
+                             std::to_string(x_bytes) + R"(]}, "y": {"dtype": "U8", "shape": [)" +
+                             std::to_string(examples) + R"(], "data_offsets": [)" +
+                             std::to_string(x_bytes) + ", " + std::to_string(x_bytes + examples) +
+                             "]}}";
+  std::string tensors(static_cast<size_t>(x_bytes), '\0');
+  for (int i = 0; i < examples; ++i) tensors += static_cast<char>(i);
+  std::ofstream(path, std::ios::binary) << SafetensorsFile(header, tensors);
 }
 
 TaskSpec SafetensorsTask(const std::string& folder) {

@@ -7,20 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "common/testing/safetensors_file.h"
+
 namespace thinwire {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <typename T>
-std::string Bytes(std::vector<T> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
-std::string File(const std::string& header, const std::string& tensors) {
-  return Bytes<uint64_t>({header.size()}) + header + tensors;
-}
 
 std::string Write(const std::string& name, const std::string& bytes) {
   const std::string path = ::testing::TempDir() + "/" + name + ".safetensors";
@@ -34,7 +27,8 @@ const char kGood[] = R"({"__metadata__": {"format": "pt"},
 
 TEST(SafetensorsTest, FloatsAndLabelsAreLoaded) {
   const std::string path =
-      Write("good", File(kGood, Bytes<float>({1, 2, 3, 4, 5, 6}) + Bytes<int64_t>({0, 4, 2})));
+      Write("good", SafetensorsFile(kGood, ValueBytes<float>({1, 2, 3, 4, 5, 6}) +
+                                               ValueBytes<int64_t>({0, 4, 2})));
   const Dataset dataset = LoadSafetensors(path).value();
   EXPECT_THAT(dataset.example_shape, ElementsAre(2));
   EXPECT_THAT(dataset.labels, ElementsAre(0, 4, 2));
@@ -44,39 +38,41 @@ TEST(SafetensorsTest, FloatsAndLabelsAreLoaded) {
 
 TEST(SafetensorsTest, LabelsMayHaveThreeTypes) {
   const std::string x = R"("x": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]})";
-  const std::string floats = Bytes<float>({1, 2});
+  const std::string floats = ValueBytes<float>({1, 2});
   const std::string narrow =
-      File("{" + x + R"(, "y": {"dtype": "U8", "shape": [2], "data_offsets": [8, 10]}})",
-           floats + Bytes<uint8_t>({200, 1}));
+      SafetensorsFile("{" + x + R"(, "y": {"dtype": "U8", "shape": [2], "data_offsets": [8, 10]}})",
+                      floats + ValueBytes<uint8_t>({200, 1}));
   EXPECT_THAT(LoadSafetensors(Write("u8", narrow)).value().labels, ElementsAre(200, 1));
-  const std::string middle =
-      File("{" + x + R"(, "y": {"dtype": "I32", "shape": [2], "data_offsets": [8, 16]}})",
-           floats + Bytes<int32_t>({7, 1}));
+  const std::string middle = SafetensorsFile(
+      "{" + x + R"(, "y": {"dtype": "I32", "shape": [2], "data_offsets": [8, 16]}})",
+      floats + ValueBytes<int32_t>({7, 1}));
   EXPECT_THAT(LoadSafetensors(Write("i32", middle)).value().labels, ElementsAre(7, 1));
 }
 
 TEST(SafetensorsTest, ANegativeLabelIsRefused) {
   const std::string path =
-      Write("negative", File(kGood, Bytes<float>({1, 2, 3, 4, 5, 6}) + Bytes<int64_t>({0, -1, 2})));
+      Write("negative", SafetensorsFile(kGood, ValueBytes<float>({1, 2, 3, 4, 5, 6}) +
+                                                   ValueBytes<int64_t>({0, -1, 2})));
   EXPECT_THAT(LoadSafetensors(path).status().message(),
               HasSubstr("y[1]: label out of range (expected 0 to 65535, got -1)"));
 }
 
 TEST(SafetensorsTest, AMissingTensorIsAnErrorThatListsTheTensors) {
-  const std::string path =
-      Write("no_y", File(R"({"z": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}})", "a"));
+  const std::string path = Write(
+      "no_y",
+      SafetensorsFile(R"({"z": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}})", "a"));
   EXPECT_THAT(LoadSafetensors(path).status().message(), HasSubstr("(expected x and y, got z)"));
 }
 
 TEST(SafetensorsTest, WrongTypesAndShapesOfADatasetAreNamed) {
-  const std::string halves = File(
+  const std::string halves = SafetensorsFile(
       R"({"x": {"dtype": "F16", "shape": [1, 2], "data_offsets": [0, 4]},
           "y": {"dtype": "U8", "shape": [1], "data_offsets": [4, 5]}})",
       "abcde");
   EXPECT_THAT(
       LoadSafetensors(Write("halves", halves)).status().message(),
       HasSubstr("x: wrong type or shape (expected non-empty F32 [n, ...], got F16 [1, 2])"));
-  const std::string counts = File(
+  const std::string counts = SafetensorsFile(
       R"({"x": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]},
           "y": {"dtype": "U8", "shape": [2], "data_offsets": [4, 6]}})",
       "abcdef");
