@@ -273,6 +273,7 @@ absl::StatusOr<std::string> ImportState(Files& files, const std::string& source,
       is_folder ? Converted(files, source, config, saved) : FromModelFile(files, source, config);
   RETURN_IF_ERROR(servers.status());
   RETURN_IF_ERROR(MakeEmptyFolder("--state_dir", dir));
+  RETURN_IF_ERROR(files.SyncFolder(ParentFolder(dir)));
   RETURN_IF_ERROR(ReplaceSavedJob(files, dir, *servers).status());
   RETURN_IF_ERROR(WriteJobFile(dir, config));
   return absl::StrCat(dir, ": ", ServersText(servers->size()), " at ",

@@ -275,6 +275,9 @@ absl::StatusOr<std::vector<Checkpoint>> Reshard(std::span<const Checkpoint> serv
   const std::vector<MemberRecord> members = MembersOf(servers);
   const std::optional<Rule> rule = RuleOfJob(servers);
   std::vector<Checkpoint> made(server_count);
+  made[0] = servers[0];  // server 0 alone has the state of the lead
+  made[0].shards.clear();
+  made[0].next = 1;
   for (uint32_t s = 0; s < server_count; ++s) {
     Checkpoint& checkpoint = made[s];
     checkpoint.server = ServerId{s};
