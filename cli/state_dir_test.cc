@@ -117,6 +117,9 @@ TEST_F(StateDirTest, ASourceThatDoesNotFitIsRefused) {
   EXPECT_THAT(ImportError(source_),
               HasSubstr("durability: import needs a job that keeps its state"));
   config_.mutable_recovery()->set_durability(Recovery::Durability::checkpoint);
+  const std::string manifest = source_ + "/server-1/checkpoint-00000000000000000001/manifest.json";
+  std::filesystem::resize_file(manifest, 50);
+  EXPECT_EQ(ImportError(source_), manifest + ": wrong checksum");
   std::filesystem::remove_all(source_ + "/server-1");
   EXPECT_EQ(ImportError(source_), source_ + "/server-1: missing (expected the folder of server 1)");
 }

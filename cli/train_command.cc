@@ -75,7 +75,7 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
   if (command.resume) {
     PosixFiles files;
     const absl::StatusOr<std::string> converted = FitState(files, state_dir, config);
-    if (!converted.ok()) return Fail(console, converted.status(), ExitCode::kConfig);
+    if (!converted.ok()) return Fail(console, converted.status(), ExitCodeOf(converted.status()));
     if (!converted->empty()) console.Note(*converted);
   }
 

@@ -120,6 +120,10 @@ TEST_F(ResumeServersTest, ImportedStatesAndModelsTrainOn) {
   EXPECT_THAT(
       evaluated.output,
       HasSubstr(absl::StrFormat("test accuracy %.4f", first["final_test_accuracy"].get<double>())));
+  const ProcessResult refused = Train(Path("fresh"), {"--resume", "--model", "mlp"});
+  EXPECT_EQ(refused.exit, ExitStatus{.code = 78});
+  EXPECT_THAT(refused.log, HasSubstr("worker 0: another model (expected 2 tensors, "));
+
   const auto fresh = Report(Path("fresh"), {"--resume"});
   EXPECT_EQ(fresh["resumed_step"], 0);
   EXPECT_EQ(fresh["steps"], 100);

@@ -25,14 +25,15 @@ std::string FreshFolder(const std::string& name) {
 // 0.
 void WriteSafetensors(const std::string& path, int examples, int values) {
   const int x_bytes = examples * values * 4;
-  std::string header = R"({"x": {"dtype": "F32", "shape": [)" + std::to_string(examples) + ", " +
-                       std::to_string(values) + R"(], "data_offsets": [0, )" +
-                       std::to_string(x_bytes) + R"(]}, "y": {"dtype": "U8", "shape": [)" +
-                       std::to_string(examples) + R"(], "data_offsets": [)" +
-                       std::to_string(x_bytes) + ", " + std::to_string(x_bytes + examples) + "]}}";
-  std::string values(static_cast<size_t>(x_bytes), '\0');
-  for (int i = 0; i < examples; ++i) values += static_cast<char>(i);
-  std::ofstream(path, std::ios::binary) << SafetensorsFile(header, values);
+  const std::string header = R"({"x": {"dtype": "F32", "shape": [)" + std::to_string(examples) +
+                             ", " + std::to_string(values) + R"(], "data_offsets": [0, )" +
+                             std::to_string(x_bytes) + R"(]}, "y": {"dtype": "U8", "shape": [)" +
+                             std::to_string(examples) + R"(], "data_offsets": [)" +
+                             std::to_string(x_bytes) + ", " + std::to_string(x_bytes + examples) +
+                             "]}}";
+  std::string tensors(static_cast<size_t>(x_bytes), '\0');
+  for (int i = 0; i < examples; ++i) tensors += static_cast<char>(i);
+  std::ofstream(path, std::ios::binary) << SafetensorsFile(header, tensors);
 }
 
 TaskSpec SafetensorsTask(const std::string& folder) {
