@@ -56,12 +56,12 @@ void StepProgress::Fail(absl::Status failure) {
 
 void StepProgress::Stop() {
   absl::MutexLock lock(&mu_);
-  drain_end_ = std::min(drain_end_, absl::Now() + drain_);
+  if (!drain_end_.has_value()) drain_end_ = absl::Now() + drain_;
 }
 
 absl::Time StepProgress::drain_end() const {
   absl::MutexLock lock(&mu_);
-  return drain_end_;
+  return drain_end_.value_or(absl::InfiniteFuture());
 }
 
 void StepProgress::Drain() {
@@ -78,10 +78,12 @@ void StepProgress::BeginStep() {
 absl::Status StepProgress::Wait(absl::FunctionRef<bool()> ready, bool for_pushes) {
   const auto ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ready() || !failure_.ok(); };
   const auto interrupted = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return ended() || drain_end_ != absl::InfiniteFuture();
+    return ended() || drain_end_.has_value();
   };
   mu_.Await(absl::Condition(&interrupted));
-  if (for_pushes || draining_) mu_.AwaitWithDeadline(absl::Condition(&ended), drain_end_);
+  if (!ended() && (for_pushes || draining_)) {
+    mu_.AwaitWithDeadline(absl::Condition(&ended), *drain_end_);
+  }
   if (!failure_.ok()) return failure_;
   return ready() ? absl::OkStatus() : absl::CancelledError("stopped");
 }

@@ -79,7 +79,7 @@ class StepProgress {
   bool encoded_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Step> next_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
-  absl::Time drain_end_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();  // set by Stop
+  std::optional<absl::Time> drain_end_ ABSL_GUARDED_BY(mu_);  // set by Stop
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
 };
 

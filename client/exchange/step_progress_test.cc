@@ -104,7 +104,6 @@ TEST(StepProgressTest, ADrainingWorkerWaitsForParametersAfterAStop) {
   EXPECT_EQ(progress.drain_end(), absl::InfiniteFuture());
   progress.ExpectShard(shard);
   progress.Stop();
-  EXPECT_LT(progress.drain_end(), absl::InfiniteFuture());
   EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
   progress.Drain();
   std::thread loop([&] { progress.ShardArrived(shard); });

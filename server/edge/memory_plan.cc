@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-// The objects of a connection in gRPC and in this server. Measured: about 100 KiB.
+// The objects of a connection in gRPC and in this server, an estimate.
 constexpr uint64_t kConnectionBytes = uint64_t{128} << 10;
 // The queued verdict, answer and waiting notice of one shard in a stream's outbox.
 constexpr uint64_t kOutboxBytesPerShard = 512;
