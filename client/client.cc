@@ -1,5 +1,6 @@
 #include "client/client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -65,11 +66,16 @@ Client::Client(ClientOptions options, Partition partition, Transport& transport,
       progress_(std::make_unique<client::StepProgress>(partition_, options_.stop_grace)),
       report_(std::make_unique<client::StatusReport>()) {}
 
-Client::~Client() {
+Client::~Client() { StopExchange(); }
+
+void Client::StopExchange() {
   if (loop_ == nullptr) return;
   loop_->Run([this] { exchange_->Stop(); });
   if (gradient_loop_ != nullptr) gradient_loop_->Stop();
   loop_->Stop();
+  exchange_.reset();
+  gradient_loop_.reset();
+  loop_.reset();
 }
 
 absl::Status Client::Init() {
@@ -105,22 +111,46 @@ absl::Status Client::MakeReplica() {
 }
 
 absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initial) {
-  if (loop_ != nullptr) return absl::FailedPreconditionError("Join: called twice");
+  const std::optional<Generation> rollback = progress_->rollback();
+  if (loop_ != nullptr && !rollback.has_value()) {
+    return absl::FailedPreconditionError("Join: called twice");
+  }
   RETURN_IF_ERROR(CheckInitial(partition_.tensors(), initial));
+  StopExchange();
+  const absl::StatusOr<Step> first = JoinAndStart(initial, rollback);
+  if (rollback.has_value() && !first.ok()) {
+    // The failure of this Join replaces the rollback, which can be followed only once.
+    progress_->Restart();
+    progress_->Fail(first.status());
+  }
+  return first;
+}
+
+absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>> initial,
+                                          std::optional<Generation> rollback) {
   ASSIGN_OR_RETURN(std::optional<client::SavedResiduals> saved, ReadSavedResiduals());
   RETURN_IF_ERROR(replica_->Fill(initial));
   JoinRequest request = client::MakeJoinRequest(options_, partition_);
   request.set_initial_hash(HashTensors(initial));
+  if (rollback.has_value()) {
+    request.set_incarnation(incarnation_.value);
+    request.set_run(run_.value);
+  }
   const client::JoinWait wait = {
-      .start_timeout = options_.start_timeout,
+      .start_timeout = rollback.has_value()
+                           ? std::max(options_.start_timeout, options_.server_return)
+                           : options_.start_timeout,
       .call_timeout = 3 * options_.silence + options_.lease,
       .report = [this](const std::string& text) { report_->set_waiting(text); }};
   ASSIGN_OR_RETURN(const std::vector<JoinReply> replies,
-                   client::JoinServers(transport_, clock_, stop_, wait, request));
+                   client::JoinServers(transport_, clock_, stop_, wait, request,
+                                       rollback.value_or(Generation())));
   report_->set_waiting("");
-  const Step first = client::StartingStep(replies);
+  const bool returns = Incarnation{replies[0].incarnation()} == incarnation_;
+  const Step first = returns ? client::ReturningStep(replies) : client::StartingStep(replies);
   incarnation_ = Incarnation{replies[0].incarnation()};
   run_ = RunId{replies[0].run()};
+  if (rollback.has_value()) RETURN_IF_ERROR(RollBackTo(first));
   RETURN_IF_ERROR(StartResiduals(std::move(saved), replies, first));
   next_ = first;
   // Marks the parameters of every shard as missing before the event loop starts, so that a
@@ -130,6 +160,19 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
   loop_->Post([this, first] { exchange_->Start(first); });
   return first;
 }
+
+absl::Status Client::RollBackTo(Step first) {
+  report_->Count(WorkerCounters::kRollbacksFieldNumber);
+  if (first < next_) report_->Count(WorkerCounters::kRepeatedStepsFieldNumber, next_ - first);
+  report_->set_outage("");
+  report_->set_checkpoint_step(std::nullopt);
+  step_is_partial_ = false;
+  if (tuner_ != nullptr) tuner_->meter().Lost();
+  progress_->Restart();
+  return encoder_->Clear();
+}
+
+bool Client::rolled_back() const { return progress_->rollback().has_value(); }
 
 absl::StatusOr<std::optional<client::SavedResiduals>> Client::ReadSavedResiduals() const {
   if (options_.residual_file.empty()) return std::nullopt;
@@ -212,6 +255,7 @@ void Client::Stop() {
 
 absl::Status Client::SaveResiduals() {
   if (options_.residual_file.empty()) return absl::OkStatus();
+  if (loop_ == nullptr) return absl::FailedPreconditionError("no server is joined");
   if (step_is_partial_) {
     return absl::FailedPreconditionError(
         absl::StrCat("step ", next_.value, ": not all pushes have a verdict"));

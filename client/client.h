@@ -1,7 +1,8 @@
 // Client: pushes the gradients of a whole model to the servers and reads its parameters. It splits
 // tensors into shards, pushes shards while the backward pass still runs, sends unanswered pushes
 // again after a reconnect, decodes parameters into the replica, waits for a server that is started
-// again with its state, and reports a server that does not return as an error that names it.
+// again with its state, follows servers that continue from an earlier step, and reports a server
+// that does not return as an error that names it.
 //
 //   auto client = Client::Make(options, tensors, transport);
 //   // The model uses replica(i) as the memory of its tensor i.
@@ -15,6 +16,9 @@
 //   }
 //   client->Leave();
 //   client->ReadMasters();            // optional: the exact final parameters
+//
+// If a call fails and rolled_back() returns true, the servers continue from an earlier step: call
+// Join again and go on with the step that it returns.
 //
 // With a Device, gradients and the replica are in the device's memory; only messages are in the
 // host's memory. Work that is launched on the device after WaitTensor returns may read the tensor's
@@ -84,13 +88,21 @@ class Client {
   std::span<float> replica(uint32_t tensor);
 
   // Joins every server, uploads INITIAL (one span of initial values per tensor) to shards that have
-  // no values, and requests the parameters; WaitTensor blocks until they arrive. Call once. Returns
-  // the first step to run: 0 in a new job; after a restart, a step not smaller than any other live
-  // worker's step. Errors: FailedPrecondition (the servers have another model or job, or the
+  // no values, and requests the parameters; WaitTensor blocks until they arrive. Call once, and again
+  // after each rollback. Returns the first step to run: 0 in a new job; after a restart, a step not
+  // smaller than any other live worker's step; after a rollback, the step from which the servers
+  // continue. Errors: FailedPrecondition (the servers have another model or job, or the
   // residual file belongs to another worker), AlreadyExists (the worker's number is in use),
   // InvalidArgument (the job has no worker with this number), DataLoss (the residual file is
-  // damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`.
+  // damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`, after a
+  // rollback also after `server_return`, whichever is longer.
+  //
+  // After a rollback, the process keeps its incarnation, and the replica keeps its addresses. Pushes
+  // without a verdict are dropped.
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
+  // Returns true if the client has failed because the servers of a job with rounds continue from an
+  // earlier step. Join may then be called again. Thread-safe.
+  bool rolled_back() const;
 
   // Starts a step. EXAMPLES is the weight of the step's pushes; a push of weight 0 has no values.
   // SCALE is the factor that the caller has multiplied the gradients by. The client divides the
@@ -100,8 +112,8 @@ class Client {
 
   // Blocks until the tensor's parameters for the current step are in the replica. Errors:
   // Unavailable or DeadlineExceeded "server 1 (host:port): ..." if a server did not respond for
-  // longer than `silence` and `server_return`; Aborted if another process took the worker's number
-  // or a server lost the job's state.
+  // longer than `silence` and `server_return`; Aborted if another process took the worker's number,
+  // a server lost the job's state, or the servers continue from an earlier step.
   absl::Status WaitTensor(uint32_t tensor);
   // Blocks until the parameters of all tensors for the current step are in the replica. Errors:
   // those of WaitTensor.
@@ -194,6 +206,14 @@ class Client {
   absl::StatusOr<std::optional<client::SavedResiduals>> ReadSavedResiduals() const;
   absl::Status StartResiduals(std::optional<client::SavedResiduals> saved,
                               std::span<const JoinReply> replies, Step first);
+  // Joins the servers and starts the exchange. ROLLBACK: the generation of the rollback that the
+  // client follows; nullopt at the first Join.
+  absl::StatusOr<Step> JoinAndStart(std::span<const std::span<const float>> initial,
+                                    std::optional<Generation> rollback);
+  // Drops the unfinished work of the steps from FIRST on, from which the servers continue.
+  absl::Status RollBackTo(Step first);
+  // Ends the threads of the exchange and destroys it. Does nothing before Join.
+  void StopExchange();
   // REQUEST: the Join request that the servers have answered with REPLIES.
   absl::Status StartExchange(JoinRequest request, const std::vector<JoinReply>& replies);
 

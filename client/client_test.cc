@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <span>
@@ -743,6 +744,291 @@ TEST_F(ClientTest, InvalidPartitionsAndCodecsAreRefused) {
       Client::Make({.push = {.id = CodecId::kTopK, .density = 0}}, TwoLayers(), transport_).ok());
   Make({});
   EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Two servers of a job with rounds, whose checkpoints a test chooses.
+class RollbackTest : public ClientTest {
+ protected:
+  RollbackTest() {
+    for (const auto& server : servers_) server->set_by_round();
+  }
+
+  void SaveCheckpoint() {
+    for (const auto& server : servers_) server->SaveCheckpoint();
+  }
+  void RollBack(uint64_t generation) {
+    for (const auto& server : servers_) server->RollBack(Generation{generation});
+  }
+  // Rolls back and blocks until the client has noticed.
+  void RollBackAndWait(uint64_t generation) {
+    RollBack(generation);
+    while (!client_->rolled_back()) std::this_thread::yield();
+  }
+  void HoldReads() {
+    std::vector<ShardId> all;
+    for (uint32_t s = 0; s < partition_.shard_count(); ++s) all.push_back(ShardId{s});
+    for (const auto& server : servers_) server->HoldReads(all, WorkerId{3});
+  }
+
+  static std::vector<std::vector<float>> GradientOf(Step step) {
+    return Values(0.25f * static_cast<float>(step.value), 0.5);
+  }
+  // Trains from FIRST until END.
+  void TrainUntil(Step first, Step end) {
+    for (Step step = first; step < end; ++step) {
+      ASSERT_EQ(*Train(step, GradientOf(step)), step + 1);
+    }
+  }
+  // Joins and trains until the step 4. The checkpoint is of step 2.
+  void TrainToStepFour() {
+    Make({.server_return = absl::Minutes(10)});
+    ASSERT_EQ(*Join(), Step{0});
+    TrainUntil(Step{0}, Step{2});
+    SaveCheckpoint();
+    TrainUntil(Step{2}, Step{4});
+    ASSERT_TRUE(client_->WaitAll().ok());
+  }
+  // Expects that the replica has the parameters of STEP: every step before it counts once.
+  void ExpectParametersOf(Step step) {
+    ASSERT_TRUE(client_->WaitAll().ok());
+    std::vector<std::vector<float>> expected = initial_;
+    for (Step s; s < step; ++s) {
+      const auto gradients = GradientOf(s);
+      for (size_t t = 0; t < expected.size(); ++t) {
+        for (size_t v = 0; v < expected[t].size(); ++v) expected[t][v] -= gradients[t][v];
+      }
+    }
+    for (uint32_t t = 0; t < expected.size(); ++t) EXPECT_EQ(Replica(t), expected[t]) << t;
+  }
+  // Follows the rollback to step 2, trains until step 6, and expects the parameters of a job
+  // without a rollback.
+  void FollowToStepSix(uint64_t repeated_steps) {
+    EXPECT_TRUE(client_->rolled_back());
+    const float* const address = client_->replica(0).data();
+    ASSERT_EQ(*Join(), Step{2});
+    EXPECT_FALSE(client_->rolled_back());
+    EXPECT_EQ(client_->replica(0).data(), address);
+    TrainUntil(Step{2}, Step{6});
+    ExpectParametersOf(Step{6});
+    EXPECT_EQ(client_->counters().rollbacks(), 1u);
+    EXPECT_EQ(client_->counters().repeated_steps(), repeated_steps);
+    EXPECT_TRUE(client_->Leave().ok());
+  }
+
+  const absl::Status rolled_back_ =
+      absl::AbortedError("the servers continue from an earlier step (generation 2)");
+};
+
+TEST_F(RollbackTest, ARollbackEndsTheWaitForParameters) {
+  TrainToStepFour();
+  HoldReads();
+  ASSERT_EQ(*Train(Step{4}, GradientOf(Step{4})), Step{5});
+  client_->BeginStep(Step{5}, kExamples);
+  std::thread other([this] { RollBack(2); });
+  EXPECT_EQ(client_->WaitTensor(0), rolled_back_);
+  EXPECT_EQ(client_->WaitAll(), rolled_back_);
+  other.join();
+  for (const auto& server : servers_) server->ReleaseReads();
+  FollowToStepSix(3);
+}
+
+TEST_F(RollbackTest, ARollbackWhileTheWorkerComputesEndsItsStep) {
+  TrainToStepFour();
+  client_->BeginStep(Step{4}, kExamples);
+  RollBackAndWait(2);
+  const auto gradients = GradientOf(Step{4});
+  for (uint32_t t = gradients.size(); t-- > 0;) client_->Ready(t, gradients[t]);
+  EXPECT_EQ(client_->EndStep(), rolled_back_);
+  EXPECT_EQ(client_->NextStep().status(), rolled_back_);
+  FollowToStepSix(2);
+}
+
+TEST_F(RollbackTest, ARollbackDuringEncodingDropsTheStepsPushes) {
+  TrainToStepFour();
+  const auto gradients = GradientOf(Step{4});
+  client_->BeginStep(Step{4}, kExamples);
+  client_->Ready(3, gradients[3]);
+  client_->Ready(2, gradients[2]);
+  RollBackAndWait(2);
+  client_->Ready(1, gradients[1]);
+  client_->Ready(0, gradients[0]);
+  EXPECT_EQ(client_->EndStep(), rolled_back_);
+  FollowToStepSix(2);
+}
+
+TEST_F(RollbackTest, ARollbackEndsTheWaitForVerdicts) {
+  TrainToStepFour();
+  transport_.Hold(ServerId{1}, true);
+  std::thread other([this] {
+    while (servers_[1]->pushes().size() < 5 * partition_.ShardsOf(ServerId{1}).size()) {
+      std::this_thread::yield();
+    }
+    RollBack(2);
+  });
+  EXPECT_EQ(Train(Step{4}, GradientOf(Step{4})).status(), rolled_back_);
+  other.join();
+  transport_.Hold(ServerId{1}, false);
+  FollowToStepSix(2);
+}
+
+TEST_F(RollbackTest, ARollbackBetweenTwoStepsIsFollowed) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  FollowToStepSix(2);
+}
+
+TEST_F(RollbackTest, ARollbackEndsTheWaitForOtherWorkers) {
+  for (const auto& server : servers_) server->set_others({WorkerId{3}});
+  TrainToStepFour();
+  std::thread other([this] {
+    while (client_->waiting().empty()) std::this_thread::yield();
+    RollBack(2);
+  });
+  EXPECT_EQ(client_->WaitUntilAlone(), rolled_back_);
+  other.join();
+  FollowToStepSix(2);
+}
+
+// The gradient has more bytes than the client encodes ahead of the network.
+TEST_F(RollbackTest, ARollbackEndsTheWaitForEncoding) {
+  const std::vector<TensorShape> tensors = {{"w", {12, 256, 1024}}};
+  const Partition partition = *Partition::Make(tensors, 0, 1);
+  FakeServer server(partition, ServerId{0});
+  server.set_by_round();
+  InProcessTransport transport({&server});
+  ClientOptions options;
+  options.heartbeat_interval = absl::Milliseconds(5);
+  options.server_return = absl::Minutes(10);
+  const auto client = *Client::Make(options, tensors, transport);
+  const std::vector<float> ones(partition.value_count(), 1);
+  const std::vector<std::span<const float>> initial = {ones};
+  const Step step = *client->Join(initial);
+  ASSERT_TRUE(client->WaitAll().ok());
+  server.SaveCheckpoint();
+  transport.Refuse(ServerId{0}, true);
+  client->BeginStep(step, kExamples);
+  client->Ready(0, ones);
+  std::thread other([&] {
+    while (client->counters().reconnects() < 3) std::this_thread::yield();
+    server.RollBack(Generation{2});
+    transport.Refuse(ServerId{0}, false);
+  });
+  EXPECT_EQ(client->EndStep(), rolled_back_);
+  other.join();
+  ASSERT_EQ(*client->Join(initial), step);
+  client->BeginStep(step, kExamples);
+  ASSERT_TRUE(client->WaitAll().ok());
+  client->Ready(0, ones);
+  ASSERT_TRUE(client->EndStep().ok());
+  EXPECT_EQ(*client->NextStep(), step + 1);
+  EXPECT_EQ(server.masters(ShardId{0})[0], 0);
+  EXPECT_EQ(client->counters().repeated_steps(), 0u) << "no step was finished";
+}
+
+TEST_F(RollbackTest, AProcessKeepsItsIncarnationAndItsRun) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  FollowToStepSix(2);
+  for (const auto& server : servers_) {
+    const std::vector<JoinRequest> joins = server->joins();
+    ASSERT_EQ(joins.size(), 2u);
+    EXPECT_EQ(joins[1].incarnation(), 1u);
+    EXPECT_EQ(joins[1].run(), 1u);
+    EXPECT_EQ(joins[1].initial_hash(), joins[0].initial_hash());
+  }
+}
+
+// A worker whose first step lies after the checkpoint is new to the servers.
+TEST_F(RollbackTest, AProcessWhoseIncarnationIsForgottenJoinsAsANewOne) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  servers_[0]->FailJoins({absl::FailedPreconditionError("server 0 has not assigned it")});
+  EXPECT_EQ(*Join(), Step{2});
+  EXPECT_EQ(servers_[0]->joins().back().incarnation(), 0u);
+  EXPECT_EQ(servers_[0]->joins().back().run(), 1u) << "no other run is joined";
+}
+
+TEST_F(RollbackTest, TwoRollbacksInARowAreFollowed) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  ASSERT_EQ(*Join(), Step{2});
+  RollBackAndWait(3);
+  EXPECT_EQ(client_->WaitAll(), absl::AbortedError("the servers continue from an earlier step "
+                                                   "(generation 3)"));
+  ASSERT_EQ(*Join(), Step{2});
+  TrainUntil(Step{2}, Step{6});
+  ExpectParametersOf(Step{6});
+  EXPECT_EQ(client_->counters().rollbacks(), 2u);
+  EXPECT_EQ(client_->counters().repeated_steps(), 2u);
+}
+
+TEST_F(RollbackTest, AServerThatAwaitsItsRollbackIsCalledAgain) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  servers_[1]->FailJoins(
+      {absl::UnavailableError("waits for server 0"), absl::UnavailableError("waits for server 0")});
+  FollowToStepSix(2);
+  EXPECT_EQ(servers_[0]->joins().size(), 2u);
+  EXPECT_EQ(servers_[1]->joins().size(), 4u);
+}
+
+TEST_F(RollbackTest, AServerThatContinuesLaterThanTheLeadIsAwaited) {
+  TrainToStepFour();
+  servers_[0]->RollBack(Generation{2});
+  while (!client_->rolled_back()) std::this_thread::yield();
+  std::thread other([this] {
+    while (servers_[1]->joins().size() < 3) std::this_thread::yield();
+    servers_[1]->RollBack(Generation{2});
+  });
+  FollowToStepSix(2);
+  other.join();
+  EXPECT_EQ(servers_[0]->leave_count(), 1) << "only at the end";
+}
+
+TEST_F(RollbackTest, ALeadThatContinuesLaterThanAnotherServerIsAwaited) {
+  TrainToStepFour();
+  servers_[1]->RollBack(Generation{2});
+  while (!client_->rolled_back()) std::this_thread::yield();
+  std::thread other([this] {
+    while (servers_[0]->joins().size() < 3) std::this_thread::yield();
+    servers_[0]->RollBack(Generation{2});
+  });
+  FollowToStepSix(2);
+  other.join();
+}
+
+TEST_F(RollbackTest, AStopEndsTheJoinAfterARollback) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  servers_[1]->FailJoins(std::deque<absl::Status>(1000, absl::UnavailableError("waits")));
+  std::thread stopper([this] {
+    while (servers_[1]->joins().size() < 3) std::this_thread::yield();
+    client_->Stop();
+  });
+  EXPECT_EQ(Join().status().code(), absl::StatusCode::kCancelled);
+  stopper.join();
+  EXPECT_FALSE(client_->rolled_back()) << "this Join was the last one";
+  EXPECT_EQ(client_->WaitAll().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(client_->Leave().code(), absl::StatusCode::kCancelled);
+  EXPECT_GE(servers_[1]->leave_count(), 1) << "the other workers do not wait for the lease";
+}
+
+TEST_F(RollbackTest, AJoinThatIsRefusedAfterARollbackIsAFailure) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  servers_[0]->FailJoins({absl::FailedPreconditionError("a newer process has this number"),
+                          absl::AlreadyExistsError("worker 0: is in use")});
+  const absl::Status refused =
+      absl::AlreadyExistsError("server 0 (in process): worker 0: is in use");
+  EXPECT_EQ(Join().status(), refused);
+  EXPECT_FALSE(client_->rolled_back());
+  EXPECT_EQ(client_->WaitAll(), refused);
+}
+
+TEST_F(RollbackTest, JoinIsCalledAgainOnlyAfterARollback) {
+  TrainToStepFour();
+  EXPECT_EQ(Join().status(), absl::FailedPreconditionError("Join: called twice"));
+  EXPECT_TRUE(client_->WaitAll().ok()) << "the client goes on";
 }
 
 // The servers' gTop-k selects only the first value of every shard. In the second of three steps the
