@@ -74,6 +74,15 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
 }
 
 absl::StatusOr<Trainer::Ending> Trainer::Loop() {
+  absl::StatusOr<Ending> ending = JoinAndTrain();
+  while (!ending.ok() && parts_.client.rolled_back()) {
+    LOG(WARNING) << ending.status().message();
+    ending = JoinAndTrain();
+  }
+  return ending;
+}
+
+absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
   ASSIGN_OR_RETURN(Step step, Join());
   const auto lost = [this] { return options_.stop_on_divergence && divergence_.loss_is_lost(); };
   while (step < end_ && !lost() && !parts_.stop()) {
@@ -98,19 +107,23 @@ absl::StatusOr<Trainer::Ending> Trainer::Loop() {
 }
 
 absl::StatusOr<Step> Trainer::Join() {
+  const bool follows_rollback = parts_.client.rolled_back();
+  joined_ = false;
   std::vector<std::span<const float>> initial;
   const auto place =
       parts_.client.device() == nullptr ? Model::Place::kHost : Model::Place::kDevice;
   for (uint32_t i = 0; i < parts_.model.tensors().size(); ++i) {
     initial.push_back(parts_.model.initial(i));
-    parts_.model.Bind(i, parts_.client.replica(i), place);
+    if (!follows_rollback) parts_.model.Bind(i, parts_.client.replica(i), place);
   }
   ASSIGN_OR_RETURN(const Step step, parts_.client.Join(initial));
-  WorkerEvent event;
-  event.mutable_joined()->set_step(step.value);
-  event.mutable_joined()->set_device(options_.device);
-  event.mutable_joined()->set_planned_steps(end_.value);
-  parts_.events.Write(std::move(event));
+  if (!follows_rollback) {
+    WorkerEvent event;
+    event.mutable_joined()->set_step(step.value);
+    event.mutable_joined()->set_device(options_.device);
+    event.mutable_joined()->set_planned_steps(end_.value);
+    parts_.events.Write(std::move(event));
+  }
   LOG(INFO) << "joined at step " << step << " of " << end_ << ", device " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
   RETURN_IF_ERROR(RestoreLossScale());
@@ -118,8 +131,12 @@ absl::StatusOr<Step> Trainer::Join() {
   // worker fails now, when there are no residuals to lose.
   RETURN_IF_ERROR(Save());
   RETURN_IF_ERROR(parts_.client.WaitAll());
-  if (step > Step{0} && parts_.model.has_buffers()) RETURN_IF_ERROR(RecomputeBuffers(step));
+  if (!has_buffers_ && step > Step{0} && parts_.model.has_buffers()) {
+    RETURN_IF_ERROR(RecomputeBuffers(step));
+  }
+  has_buffers_ = true;
   joined_ = true;
+  stopwatch_.Stop();
   stopwatch_.Start();
   return step;
 }

@@ -8,6 +8,9 @@
 //                after an error
 //   write        the evaluator writes the model file, if there is one
 //
+// If the servers continue from an earlier step, the worker joins again and goes on from that step.
+// An epoch that ends again is evaluated again. The model's buffers stay as they are.
+//
 // A step belongs to epoch step / steps_per_epoch. If the worker is behind the job, NextStep skips
 // steps. If NextStep skips the last step of an epoch, the worker finishes the epoch after NextStep.
 // The evaluator is the live worker with the lowest number, normally worker 0. At the end of each
@@ -128,8 +131,10 @@ class Trainer {
   absl::StatusOr<Ending> Run();
 
  private:
-  // Joins the job and trains until the last step or until `stop` returns true.
+  // Joins the job and trains until the last step or until `stop` returns true. Begins again after a
+  // rollback of the servers.
   absl::StatusOr<Ending> Loop();
+  absl::StatusOr<Ending> JoinAndTrain();
   absl::StatusOr<Step> Join();
   // Recomputes the model's buffers: resets them and runs the forward pass in training mode on the
   // training batches of `step` and later steps.
@@ -171,8 +176,9 @@ class Trainer {
 
   const TrainerOptions options_;
   const TrainerParts parts_;
-  const Step end_;  // the step after the last step of the run
-  bool joined_ = false;
+  const Step end_;            // the step after the last step of the run
+  bool joined_ = false;       // the parameters of the first step have arrived since the last Join
+  bool has_buffers_ = false;  // the model's buffers are those of this process or were recomputed
   Stopwatch stopwatch_;
   BatchBuffer batches_;
   std::vector<float> zeros_;  // gradient for steps with weight 0; as long as the largest tensor

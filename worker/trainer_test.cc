@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -113,6 +115,7 @@ class SharedServer final : public InProcessServer {
   absl::StatusOr<JoinReply> Join(const JoinRequest& request) override {
     absl::StatusOr<JoinReply> reply = server_.Join(request);
     if (!reply.ok()) return reply;
+    if (frontier == 0) return reply;
     for (ShardState& shard : *reply->mutable_shards()) shard.set_frontier(frontier);
     return reply;
   }
@@ -132,8 +135,8 @@ class SharedServer final : public InProcessServer {
     return server_.Masters();
   }
 
-  // `frontier` is the frontier that every shard reports in a Join reply; `others` are additional
-  // live workers in a Heartbeat reply. A test sets both before it creates the client.
+  // `frontier` is the frontier that every shard reports in a Join reply, if it is not 0; `others` are
+  // additional live workers in a Heartbeat reply. A test sets both before it creates the client.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
   // The number of heartbeats after which `others` have left.
@@ -168,6 +171,8 @@ class TrainerTest : public ::testing::Test {
     // Client::Stop is called before this step, whose parameters the server does not send.
     std::optional<int> stop_waiting_at = std::nullopt;
     bool stop_before_join = false;
+    // Called before each step of the trainer with the number of earlier calls.
+    std::function<void(int)> before_step = nullptr;
     std::string residual_file = "";
     std::optional<LossScaling> loss_scaling = std::nullopt;
     std::string loss_scale_file = "";
@@ -210,6 +215,7 @@ class TrainerTest : public ::testing::Test {
                                       .stop = [&] {
                                         while (shared_.heartbeat_count < job.heartbeats)
                                           std::this_thread::yield();
+                                        if (job.before_step != nullptr) job.before_step(asked);
                                         if (asked + 1 == job.stop_waiting_at) HoldReads();
                                         if (asked == job.stop_waiting_at) client->Stop();
                                         return asked++ >= job.stop_after;
@@ -608,6 +614,85 @@ TEST_F(TrainerTest, AStopEndsAWaitForParametersAndSavesTheResiduals) {
   EXPECT_EQ(SavedStep(residual_file_).value(), Step{2});
   EXPECT_EQ(Done().steps(), 2);
   EXPECT_EQ(server_.leave_count(), 1);
+}
+
+// The job has two epochs of 3 steps. The checkpoint is of step 1.
+TEST_F(TrainerTest, ARollbackIsFollowedAndAnEpochThatEndsAgainIsEvaluatedAgain) {
+  server_.set_by_round();
+  const auto before_step = [this](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked == 4) server_.RollBack(Generation{2});
+  };
+  ASSERT_EQ(Run({.before_step = before_step}).value(), Trainer::Ending::kFinished);
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 8, 1.0f / 64));
+  EXPECT_EQ(server_.masters(partition_.ShardsOfTensor(0)[0])[0], 1.0f / 64)
+      << "every step counts once";
+  const WorkerEvent::Done done = Done();
+  EXPECT_EQ(done.counters().rollbacks(), 1);
+  EXPECT_EQ(done.counters().repeated_steps(), 3);
+  EXPECT_EQ(done.steps(), 4 + 5);
+  EXPECT_THAT(Events(WorkerEvent::kJoined), SizeIs(1));
+  EXPECT_EQ(model_.reset_count, 0) << "the buffers stay as they are";
+  ASSERT_GE(model_.trained.size(), 9u);
+  const std::vector<std::vector<int64_t>> last(model_.trained.end() - 5, model_.trained.end());
+  const std::vector<std::vector<int64_t>> first(model_.trained.begin() + 1,
+                                                model_.trained.begin() + 4);
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), last.begin()))
+      << "a step has the same examples when it is repeated";
+}
+
+TEST_F(TrainerTest, ARollbackDuringTheEvaluationIsFollowed) {
+  server_.set_by_round();
+  std::thread other;
+  const auto before_step = [&](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked != 2) return;
+    HoldReads();  // step 2 is the last one of its epoch
+    other = std::thread([this] {
+      while (server_.pushes().size() < 3 * partition_.shard_count()) std::this_thread::yield();
+      server_.RollBack(Generation{2});
+      server_.ReleaseReads();
+    });
+  };
+  ASSERT_EQ(Run({.before_step = before_step}).value(), Trainer::Ending::kFinished);
+  other.join();
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64));
+  EXPECT_EQ(Done().counters().rollbacks(), 1);
+}
+
+TEST_F(TrainerTest, ARollbackDuringTheWaitForOtherWorkersIsFollowed) {
+  server_.set_by_round();
+  server_.set_others({WorkerId{2}});
+  std::thread other;
+  const auto before_step = [&](int asked) {
+    if (asked == 4) server_.SaveCheckpoint();
+    if (asked != 5) return;
+    other = std::thread([this] {
+      while (server_.pushes().size() < 6 * partition_.shard_count()) std::this_thread::yield();
+      server_.RollBack(Generation{2});
+      server_.set_others({});
+    });
+  };
+  ASSERT_EQ(Run({.before_step = before_step, .output = output_}).value(),
+            Trainer::Ending::kFinished);
+  other.join();
+  EXPECT_EQ(Done().counters().rollbacks(), 1);
+  EXPECT_THAT(OutputTensors(), ElementsAre("b [4]: 0.015625 0.03125 0.046875 0.0625", ::testing::_,
+                                           "w [2, 2]: 0.015625 0.03125 0.046875 0.0625"));
+}
+
+TEST_F(TrainerTest, AWorkerThatCannotFollowARollbackEnds) {
+  server_.set_by_round();
+  const auto before_step = [this](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked != 4) return;
+    server_.FailJoins({absl::FailedPreconditionError("a newer process has this number"),
+                       absl::AlreadyExistsError("worker 0: is in use")});
+    server_.RollBack(Generation{2});
+  };
+  EXPECT_EQ(Run({.before_step = before_step}).status(),
+            absl::AlreadyExistsError("server 0 (in process): worker 0: is in use"));
+  EXPECT_THAT(Events(WorkerEvent::kDone), SizeIs(0));
 }
 
 TEST_F(TrainerTest, AStopDuringJoinEndsTheRunWithoutAJoin) {
