@@ -122,12 +122,8 @@ absl::StatusOr<std::vector<ShardResidualsView>> PushEncoder::residuals() const {
   return residuals;
 }
 
-absl::Status PushEncoder::Clear() {
+absl::Status PushEncoder::DropBegun() {
   while (may_finish()) RETURN_IF_ERROR(Finish().status());
-  for (size_t s = 0; s < memory_.size(); ++s) {
-    RETURN_IF_ERROR(shards_->Restore(ShardId{static_cast<uint32_t>(s)}, {}, {}));
-    memory_[s].late_examples = 0;
-  }
   return absl::OkStatus();
 }
 
