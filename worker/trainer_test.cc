@@ -21,7 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/encode/residual_file.h"
+#include "client/encode/state_folder.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
 #include "common/safetensors.h"
@@ -173,9 +173,8 @@ class TrainerTest : public ::testing::Test {
     bool stop_before_join = false;
     // Called before each step of the trainer with the number of earlier calls.
     std::function<void(int)> before_step = nullptr;
-    std::string residual_file = "";
+    std::string state_dir = "";
     std::optional<LossScaling> loss_scaling = std::nullopt;
-    std::string loss_scale_file = "";
     bool stop_on_divergence = true;
     bool bad_example = false;  // the first value of the first example is NaN
     std::optional<ModelOutputOptions> output = std::nullopt;
@@ -185,7 +184,7 @@ class TrainerTest : public ::testing::Test {
     ClientOptions options;
     options.worker = WorkerId{job.worker};
     options.heartbeat_interval = absl::Milliseconds(1);
-    options.residual_file = job.residual_file;
+    options.state_dir = job.state_dir;
     const auto client = Client::Make(options, model_.tensors(), transport_).value();
     Dataset train = NumberedExamples(job.examples);
     if (job.bad_example) train.floats[0] = std::nanf("");
@@ -202,9 +201,6 @@ class TrainerTest : public ::testing::Test {
                                       .stop_on_divergence = job.stop_on_divergence,
                                       .divergence_advice = "a lower rate",
                                       .output = job.output};
-    if (!job.loss_scale_file.empty()) {
-      trainer_options.loss_scale_file = {job.loss_scale_file, "train", WorkerId{job.worker}};
-    }
     Trainer trainer(trainer_options, {.client = *client,
                                       .model = model_,
                                       .train = train,
@@ -266,16 +262,23 @@ class TrainerTest : public ::testing::Test {
   }
 
   DecayModel model_;
-  // Returns the step in the saved residual file: the first step that the residuals do not include.
-  absl::StatusOr<Step> SavedStep(const std::string& path) const {
-    const auto saved = client::ReadResiduals(path, {.job = ClientOptions().job}, partition_);
-    if (!saved.ok()) return saved.status();
-    return saved->point.step;
+  // Returns the steps before which the state of worker 0 was saved.
+  std::vector<Step> SavedSteps() const {
+    return client::StateFolder::Open(state_dir_, WorkerId{0})->Steps().value();
+  }
+  // Returns the path of the loss-scale file of STEP.
+  std::string LossScalePathOf(uint64_t step) const {
+    const auto folder = client::StateFolder::Open(state_dir_, WorkerId{0});
+    return LossScalePath(folder->PathOf(Step{step}));
   }
 
-  const std::string residual_file_ =
-      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  const ModelOutputOptions output_ = {.path = residual_file_ + ".safetensors", .job = "train"};
+  const std::string state_dir_ = [] {
+    const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    const std::string dir = ::testing::TempDir() + "/" + name;
+    std::filesystem::remove_all(dir);
+    return dir;
+  }();
+  const ModelOutputOptions output_ = {.path = state_dir_ + ".safetensors", .job = "train"};
   const Dataset test_ = NumberedExamples(4);
   Partition partition_ = Partition::Make(model_.tensors(), 0, 1).value();
   FakeServer server_{partition_, ServerId{0}};
@@ -398,19 +401,32 @@ TEST_F(TrainerTest, AStoppedWorkerLeavesAfterTheCurrentStep) {
   EXPECT_EQ(Done().evaluator(), false);
 }
 
-TEST_F(TrainerTest, ResidualsAreSavedAfterAnEpoch) {
-  ASSERT_TRUE(Run({.residual_file = residual_file_}).ok());
-  EXPECT_EQ(*SavedStep(residual_file_), Step{6});
+TEST_F(TrainerTest, TheStateIsSavedAfterJoiningAndBeforeTheAnnouncedStepOnly) {
+  server_.set_checkpoint_step(Step{4});
+  ASSERT_TRUE(Run({.heartbeats = 3, .state_dir = state_dir_}).ok());
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{4}));
 }
 
-TEST_F(TrainerTest, ResidualsAreSavedWhenTheWorkerIsStopped) {
-  ASSERT_TRUE(Run({.stop_after = 2, .residual_file = residual_file_}).ok());
-  EXPECT_EQ(*SavedStep(residual_file_), Step{2});
+TEST_F(TrainerTest, AnAnnouncementThatArrivesTooLateSavesNothing) {
+  const auto before_step = [this](int asked) {
+    if (asked != 4) return;
+    server_.set_checkpoint_step(Step{3});
+    const int count = shared_.heartbeat_count;
+    while (shared_.heartbeat_count < count + 2) std::this_thread::yield();
+  };
+  ASSERT_TRUE(Run({.before_step = before_step, .state_dir = state_dir_}).ok());
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}));
 }
 
-TEST_F(TrainerTest, AResidualFileThatCannotBeWrittenFailsTheRunBeforeTraining) {
-  const auto ending = Run({.residual_file = residual_file_ + ".none/file"});
-  EXPECT_TRUE(absl::IsNotFound(ending.status())) << ending.status();
+TEST_F(TrainerTest, TheStateIsSavedWhenTheWorkerIsStopped) {
+  ASSERT_TRUE(Run({.stop_after = 2, .state_dir = state_dir_}).ok());
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{2}));
+}
+
+TEST_F(TrainerTest, AStateThatCannotBeSavedFailsTheRunBeforeTraining) {
+  std::ofstream(state_dir_) << "a file, not a folder";
+  const auto ending = Run({.state_dir = state_dir_});
+  EXPECT_THAT(std::string(ending.status().message()), HasSubstr("cannot create the folder"));
   EXPECT_THAT(model_.trained, SizeIs(0));
 }
 
@@ -468,24 +484,42 @@ TEST_F(TrainerTest, AStepWithoutExamplesDoesNotCountAsGood) {
 TEST_F(TrainerTest, TheLossScaleOutlivesTheProcess) {
   model_.OverflowAbove(1024);
   const LossScaling scaling = {.first = 4096, .interval = 3};
-  const std::string file = residual_file_ + ".loss_scale";
   // The scale halves in the first two steps, which overflow. The scale doubles after three good
   // steps in a row. The first process takes one of these steps, and the next process takes two.
-  ASSERT_TRUE(Run({.stop_after = 3, .loss_scaling = scaling, .loss_scale_file = file}).ok());
+  ASSERT_TRUE(Run({.stop_after = 3, .state_dir = state_dir_, .loss_scaling = scaling}).ok());
   model_.loss_scales.clear();
   model_.OverflowAbove(INFINITY);
   shared_.frontier = 3;
-  ASSERT_TRUE(Run({.loss_scaling = scaling, .loss_scale_file = file}).ok());
+  ASSERT_TRUE(Run({.state_dir = state_dir_, .loss_scaling = scaling}).ok());
   EXPECT_THAT(model_.loss_scales, ElementsAre(1024, 1024, 2048));
 }
 
+// The scale doubles after every second step. The checkpoint is of step 1, after one good step.
+TEST_F(TrainerTest, AfterARollbackTheLossScaleIsThatOfTheStep) {
+  server_.set_by_round();
+  server_.set_checkpoint_step(Step{1});
+  const auto before_step = [this](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked == 4) server_.RollBack(Generation{2});
+  };
+  ASSERT_TRUE(Run({.heartbeats = 3,
+                   .before_step = before_step,
+                   .state_dir = state_dir_,
+                   .loss_scaling = LossScaling{.first = 8, .interval = 2}})
+                  .ok());
+  ASSERT_GE(model_.loss_scales.size(), 9u);
+  const std::vector<float> repeated(model_.loss_scales.end() - 5, model_.loss_scales.end());
+  EXPECT_THAT(repeated, ElementsAre(8, 16, 16, 32, 32));
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{1}));
+}
+
 TEST_F(TrainerTest, TheLossScaleFileOfAnotherJobFailsTheRunBeforeTraining) {
-  const std::string file = residual_file_ + ".loss_scale";
-  ASSERT_TRUE(WriteLossScale({file, "another", WorkerId{0}}, {}).ok());
-  const auto ending = Run({.loss_scaling = LossScaling{}, .loss_scale_file = file});
+  ASSERT_TRUE(Run({.stop_after = 0, .state_dir = state_dir_, .loss_scaling = LossScaling{}}).ok());
+  ASSERT_TRUE(WriteLossScale({LossScalePathOf(0), "another", WorkerId{0}}, {}).ok());
+  const auto ending = Run({.state_dir = state_dir_, .loss_scaling = LossScaling{}});
   EXPECT_TRUE(absl::IsFailedPrecondition(ending.status())) << ending.status();
   EXPECT_THAT(model_.trained, SizeIs(0));
-  EXPECT_EQ(server_.leave_count(), 1);
+  EXPECT_EQ(server_.leave_count(), 2);
 }
 
 TEST_F(TrainerTest, OnlyTheLowestLiveWorkerEvaluates) {
@@ -608,10 +642,10 @@ TEST_F(TrainerTest, AnErrorOfTheModelEndsTheRun) {
 }
 
 TEST_F(TrainerTest, AStopEndsAWaitForParametersAndSavesTheResiduals) {
-  ASSERT_EQ(Run({.stop_after = 3, .stop_waiting_at = 2, .residual_file = residual_file_}).value(),
+  ASSERT_EQ(Run({.stop_after = 3, .stop_waiting_at = 2, .state_dir = state_dir_}).value(),
             Trainer::Ending::kStopped);
   EXPECT_THAT(model_.trained, SizeIs(2));
-  EXPECT_EQ(SavedStep(residual_file_).value(), Step{2});
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{2}));
   EXPECT_EQ(Done().steps(), 2);
   EXPECT_EQ(server_.leave_count(), 1);
 }
@@ -696,20 +730,18 @@ TEST_F(TrainerTest, AWorkerThatCannotFollowARollbackEnds) {
 }
 
 TEST_F(TrainerTest, AStopDuringJoinEndsTheRunWithoutAJoin) {
-  const std::string file = residual_file_ + ".loss_scale";
   transport_.Mute(ServerId{0}, true);
   ASSERT_EQ(Run({.stop_after = 0,
                  .stop_before_join = true,
-                 .residual_file = residual_file_,
-                 .loss_scaling = LossScaling{},
-                 .loss_scale_file = file})
+                 .state_dir = state_dir_,
+                 .loss_scaling = LossScaling{}})
                 .value(),
             Trainer::Ending::kStopped);
   EXPECT_THAT(Events(WorkerEvent::kJoined), SizeIs(0));
   EXPECT_EQ(Done().steps(), 0);
   EXPECT_EQ(server_.leave_count(), 0);
-  EXPECT_TRUE(absl::IsNotFound(SavedStep(residual_file_).status()));
-  EXPECT_TRUE(absl::IsNotFound(ReadLossScale({file, "train", WorkerId{0}}).status()));
+  EXPECT_THAT(SavedSteps(), SizeIs(0));
+  EXPECT_FALSE(std::filesystem::exists(LossScalePathOf(0)));
 }
 
 TEST(StopwatchTest, ItCountsOnlyWhileItRuns) {
