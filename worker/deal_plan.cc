@@ -128,6 +128,11 @@ bool DealPlan::IsAbsent(WorkerId worker, Step step) const {
   });
 }
 
+void DealPlan::ForgetDeals() {
+  deals_.resize(1);
+  absences_.clear();
+}
+
 uint64_t DealPlan::epoch(Step step) const {
   const Dealt& dealt = DealtAt(step);
   if (step.value < dealt.full_begin) return dealt.full_epoch - 1;

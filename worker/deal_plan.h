@@ -72,7 +72,9 @@ class DealPlan {
 
   // Adds the next deal. REQUIRES: CheckDeal (proto/deal_check.h) accepts DEAL after the last deal.
   void Add(const Deal& deal);
-  // Returns the number of calls of Add.
+  // Removes all added deals, after the servers have gone back to an earlier step.
+  void ForgetDeals();
+  // Returns the number of deals that were added and not removed.
   size_t deal_count() const { return deals_.size() - 1; }
 
   // Returns the epoch of a step, and the first step of an epoch, unless later deals change them. A

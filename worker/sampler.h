@@ -40,6 +40,7 @@ class Sampler {
 
   // As those of DealPlan.
   void Add(const Deal& deal) { plan_.Add(deal); }
+  void ForgetDeals() { plan_.ForgetDeals(); }
   size_t deal_count() const { return plan_.deal_count(); }
   uint64_t epoch(Step step) const { return plan_.epoch(step); }
   Step EpochBegin(uint64_t epoch) const { return plan_.EpochBegin(epoch); }

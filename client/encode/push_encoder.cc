@@ -144,6 +144,11 @@ absl::StatusOr<double> PushEncoder::ResidualNorm() const {
   return norm;
 }
 
+absl::Status PushEncoder::DropBegun() {
+  while (may_finish()) RETURN_IF_ERROR(Finish().status());
+  return absl::OkStatus();
+}
+
 absl::Status PushEncoder::Restore(SavedResiduals saved) {
   for (size_t s = 0; s < memory_.size(); ++s) {
     auto& [residual, momentum, late_examples] = saved.shards[s];

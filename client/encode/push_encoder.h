@@ -88,9 +88,11 @@ class PushEncoder {
   double NormOf(const PushEntry& push) const;
   // Returns the L1 norm of all residuals. REQUIRES: no push is begun and not finished.
   absl::StatusOr<double> ResidualNorm() const;
+  // Drops the pushes that are begun and not finished.
+  absl::Status DropBegun();
   // Sets the residual, the momentum and the number of late examples of every shard. Errors:
   // FailedPrecondition if SAVED contains momenta and momentum correction is off. REQUIRES: SAVED
-  // belongs to this partition; no push was encoded yet.
+  // belongs to this partition; no push is begun and not finished.
   absl::Status Restore(SavedResiduals saved);
 
  private:

@@ -1,5 +1,6 @@
 // StepProgress: synchronizes the training thread with the client's event loop. The loop reports
-// progress; the training thread waits for it. The first failure ends every wait, permanently.
+// progress; the training thread waits for it. The first failure ends every wait, permanently. A
+// rollback of the servers is a failure that Restart ends.
 //
 // After Stop, the waits for parameters, which may depend on other workers, end at once. The waits
 // for the pushes of the current step depend on the servers only and end after the drain time, so
@@ -29,7 +30,7 @@ class StepProgress {
   // DRAIN: the longest time of waits after Stop.
   StepProgress(const Partition& partition, absl::Duration drain);
 
-  // The event loop calls the five functions below.
+  // The event loop calls the six functions below.
   //
   // Records that the parameters of SHARD are requested and have not arrived. Idempotent.
   void ExpectShard(ShardId shard);
@@ -39,8 +40,12 @@ class StepProgress {
   void StepEncoded();
   // Records that every push of the current step has its verdict. NEXT is the next step to run.
   void StepJudged(Step next);
-  // Ends all waits with FAILURE. Only the first call has an effect. REQUIRES: FAILURE is not OK.
+  // Ends all waits with FAILURE. Has no effect after another Fail or RollBack. REQUIRES: FAILURE is
+  // not OK.
   void Fail(absl::Status failure);
+  // Ends all waits with Aborted, because the servers continue from an earlier step under
+  // GENERATION. Has no effect after Fail or another RollBack.
+  void RollBack(Generation generation);
 
   // Ends all waits that would block, now and in the future, with Cancelled: WaitTensor and WaitAll
   // at once, WaitEncoded and WaitNext when the drain time has passed since the first call of Stop.
@@ -59,6 +64,11 @@ class StepProgress {
   absl::Status WaitEncoded();
   absl::StatusOr<Step> WaitNext();
   absl::Status failure() const;
+  // Returns the generation of the rollback that has ended the waits; nullopt if no rollback did.
+  std::optional<Generation> rollback() const;
+  // Forgets the failure and everything that the event loop has recorded, as in a new object. A Stop
+  // remains in effect. REQUIRES: the event loop has stopped.
+  void Restart();
 
  private:
   // Blocks until READY returns true, a failure, or the end of the wait after Stop. FOR_PUSHES: the
@@ -79,6 +89,7 @@ class StepProgress {
   bool encoded_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Step> next_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  std::optional<Generation> rollback_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Time> drain_end_ ABSL_GUARDED_BY(mu_);  // set by Stop
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
 };
