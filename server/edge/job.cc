@@ -142,6 +142,11 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       run_(leads() ? options_.run : RunId{}),
       membership_(options_.rule.max_workers, options_.lease),
       job_match_(options_.config),
+      stored_({.job = options_.name,
+               .server = options_.server,
+               .generation = options_.generation,
+               .max_workers = options_.rule.max_workers},
+              {model_, membership_, job_match_, journal_}),
       last_wait_notices_(clock.Now()),
       admission_(AdmissionOf(options_), options_.server_count, peers.get(),
                  [this](std::function<void()> work) { Post(std::move(work)); }),
@@ -158,143 +163,22 @@ Job::~Job() {
 
 absl::Status Job::Recover() {
   if (!options_.durable.has_value()) return absl::OkStatus();
-  Files& files = *options_.durable->files;
-  const std::string& folder = options_.durable->folder;
-  LogSequence next = 1;
-  const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(files, folder);
-  if (checkpoint.ok()) {
-    RETURN_IF_ERROR(Restore(*checkpoint));
-    next = checkpoint->next;
-  } else if (!absl::IsNotFound(checkpoint.status())) {
-    return checkpoint.status();
-  }
-  const LogSequence first = next;
-  ASSIGN_OR_RETURN(
-      next, ReplayLog(files, folder, next, [this](LogSequence sequence, const ByteChain& bytes) {
-        return Replay(sequence, bytes);
-      }));
-  RETURN_IF_ERROR(Continue(next));
-  if (!recovered_) return absl::OkStatus();
-  counters_.Update([](StatusReply& counts) { counts.set_recovered(true); });
-  LOG(INFO) << "recovered run " << NameOf(run_) << " from "
-            << (checkpoint.ok() ? "a checkpoint and " : "") << next - first
-            << " records of the event log";
-  return absl::OkStatus();
-}
-
-absl::Status Job::Restore(const Checkpoint& checkpoint) {
-  RETURN_IF_ERROR(Restore(checkpoint.run));
-  const std::shared_ptr<const HostedModel> model = model_.Get();
-  if (checkpoint.server != options_.server || checkpoint.shards.size() != model->hosts().size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(options_.durable->folder, ": a checkpoint of another server (expected server ",
-                     options_.server.value, " with ", model->hosts().size(), " shards, got server ",
-                     checkpoint.server.value, " with ", checkpoint.shards.size(), ")"));
-  }
-  for (const MemberRecord& member : checkpoint.members) RETURN_IF_ERROR(Restore(member));
-  for (const SavedShard& saved : checkpoint.shards) {
-    ShardHost* host = model->Find(saved.shard);
-    if (host == nullptr) {
-      return absl::DataLossError(absl::StrCat(options_.durable->folder, ": shard ",
-                                              saved.shard.value, " is not on this server"));
-    }
-    RETURN_IF_ERROR(host->Restore(saved));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Job::Restore(const BeginRecord& record) {
-  const std::string& folder = options_.durable->folder;
-  if (record.join.job() != options_.name) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(folder, ": holds the state of another job (expected ", Quoted(options_.name),
-                     ", got ", Quoted(record.join.job()), ")"));
-  }
-  absl::Status status = job_match_.Check(record.join);
-  if (status.ok()) status = model_.MakeOrCompare(record.join);
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(folder,
-                                                    ": the saved job has another "
-                                                    "configuration: ",
-                                                    status.message()));
-  }
-  // The next worker to join states the task, which may have more epochs than before.
-  counters_.SetShardCount(model_.Get()->hosts().size());
-  first_join_ = clock_.Now();
-  run_ = record.run;
-  admission_.set_run(run_);
-  run_record_ = record;
-  recovered_ = true;
-  return absl::OkStatus();
-}
-
-absl::Status Job::Restore(const MemberRecord& record) {
-  membership_.Restore(record.worker, record.assigned, record.incarnation, record.left,
-                      clock_.Now());
-  return absl::OkStatus();
-}
-
-absl::Status Job::Replay(LogSequence sequence, const ByteChain& bytes) {
-  const std::shared_ptr<const HostedModel> model = model_.Get();
-  const auto value_count = [&model](ShardId shard) -> std::optional<size_t> {
-    const ShardHost* host = model == nullptr ? nullptr : model->Find(shard);
-    if (host == nullptr) return std::nullopt;
-    return host->value_count();
-  };
-  ASSIGN_OR_RETURN(const LogRecord record,
-                   DecodeRecord(bytes, options_.rule.max_workers, value_count));
-  if (const auto* event = std::get_if<ShardRecord>(&record)) {
-    model->host(event->shard).Replay(sequence, event->event);
-    return absl::OkStatus();
-  }
-  if (const auto* member = std::get_if<MemberRecord>(&record)) return Restore(*member);
-  return Restore(std::get<BeginRecord>(record));
-}
-
-absl::Status Job::Continue(LogSequence next) {
   const DurableOptions& durable = *options_.durable;
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<EventLog> log,
-      EventLog::Open(*durable.files, {.folder = durable.folder}, next, durable.failed));
-  journal_.Start(std::move(log));
+  RETURN_IF_ERROR(stored_.Recover(durable, clock_.Now()));
   checkpointer_ = std::make_unique<Checkpointer>(
       *durable.files, durable.folder, durable.checkpoint_interval, journal_,
       [this](std::function<void()> work) { Post(std::move(work)); });
+  if (!stored_.run().has_value()) return absl::OkStatus();
+  recovered_ = true;
+  run_ = stored_.run()->run;
+  admission_.set_run(run_);
+  first_join_ = clock_.Now();
+  counters_.SetShardCount(model_.Get()->hosts().size());
+  counters_.Update([](StatusReply& counts) { counts.set_recovered(true); });
   for (const WorkerId worker : membership_.Live()) {
     ApplyToAll(ReturnEvent{worker, membership_.of(worker).incarnation}, [] {});
   }
   return absl::OkStatus();
-}
-
-MemberRecord Job::MemberRecordOf(WorkerId worker) const {
-  const Member& member = membership_.of(worker);
-  return {.worker = worker,
-          .assigned = member.assigned,
-          .incarnation = member.incarnation,
-          .left = member.left};
-}
-
-Checkpoint Job::CheckpointHead() const {
-  Checkpoint head;
-  head.server = options_.server;
-  head.run = *run_record_;
-  for (uint32_t w = 0; w < options_.rule.max_workers; ++w) {
-    const MemberRecord member = MemberRecordOf(WorkerId{w});
-    if (member.assigned != Incarnation{}) head.members.push_back(member);
-  }
-  return head;
-}
-
-void Job::RecordMember(WorkerId worker, std::function<void()> then) {
-  journal_.Append(MemberRecordOf(worker), [then = std::move(then)](LogSequence) { then(); });
-}
-
-void Job::RecordRun(const JoinRequest& request) {
-  run_record_ = BeginRecord{.run = run_, .generation = options_.generation, .join = request};
-  journal_.Append(*run_record_, [](LogSequence) {});
-  for (const MemberRecord& member : CheckpointHead().members) {
-    journal_.Append(member, [](LogSequence) {});
-  }
 }
 
 void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done) {
@@ -343,7 +227,7 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
   }
   RETURN_IF_ERROR(model_.MakeOrCompare(request));
   job_match_.Keep(request);
-  if (!run_record_.has_value()) RecordRun(request);
+  if (!stored_.run().has_value()) stored_.RecordRun(run_, request);
   counters_.SetShardCount(model_.Get()->hosts().size());
   if (!first_join_.has_value()) first_join_ = clock_.Now();
   return absl::OkStatus();
@@ -403,8 +287,8 @@ void Job::HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done)
   reply.set_epoch(options_.epoch.value);
   reply.set_recovered(recovered_);
   // Without a model there is no run record yet, which will be followed by all members.
-  if (!run_record_.has_value()) return done(reply);
-  RecordMember(worker, [done, reply] { done(reply); });
+  if (!stored_.run().has_value()) return done(reply);
+  stored_.RecordMember(worker, [done, reply] { done(reply); });
 }
 
 absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
@@ -439,9 +323,8 @@ void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
       done(ReplyOf(incarnation, effects));
     });
   };
-  RecordMember(call.worker(), [this, event = JoinEvent{call.worker(), incarnation}, joined] {
-    model_.Get()->SubmitToAll(event, joined);
-  });
+  stored_.RecordMember(call.worker(), [this, event = JoinEvent{call.worker(), incarnation},
+                                       joined] { model_.Get()->SubmitToAll(event, joined); });
   streams_.Admit(call.worker(), incarnation);
 }
 
@@ -521,7 +404,7 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
   if (status.ok()) status = membership_.Leave(worker, incarnation);
   if (!status.ok()) return done(status);
   LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size() << " workers are live";
-  RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, done] {
+  stored_.RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, done] {
     ApplyToAll(event, [done] { done(LeaveReply()); });
   });
   AnswerWaitingJoins();
@@ -615,7 +498,7 @@ void Job::HandleTick() {
   SendWaitNotices(now);
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (checkpointer_ != nullptr && model != nullptr) {
-    checkpointer_->StartIfDue(now, *model, [this] { return CheckpointHead(); });
+    checkpointer_->StartIfDue(now, *model, [this] { return stored_.Head(); });
   }
 }
 
@@ -676,7 +559,7 @@ void Job::HandleStop(std::function<void()> done) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return end({});
   journal_.Flush();  // posts the events of all records to the strands
-  if (checkpointer_ != nullptr) checkpointer_->Start(*model, [this] { return CheckpointHead(); });
+  if (checkpointer_ != nullptr) checkpointer_->Start(*model, [this] { return stored_.Head(); });
   // The end is posted to the control thread, behind the last part of the checkpoint there.
   model->ForAllShards<int>([](ShardHost&, Shard&) { return 0; },
                            [this, end](const std::vector<int>& all) { Post([=] { end(all); }); });

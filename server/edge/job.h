@@ -44,9 +44,6 @@
 #include "server/core/optimizer/schedule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
-#include "server/durable/checkpoint.h"
-#include "server/durable/files.h"
-#include "server/durable/log_record.h"
 #include "server/edge/admission.h"
 #include "server/edge/checkpointer.h"
 #include "server/edge/counters.h"
@@ -57,18 +54,10 @@
 #include "server/edge/peers.h"
 #include "server/edge/server_stream.h"
 #include "server/edge/session.h"
+#include "server/edge/stored_state.h"
 #include "server/edge/stream_table.h"
 
 namespace thinwire {
-
-// Where and how a server keeps its state on disk.
-struct DurableOptions {
-  Files* files = nullptr;  // must outlive the job
-  std::string folder;      // the server's folder, which exists and belongs to this process alone
-  absl::Duration checkpoint_interval = absl::Seconds(60);
-  // Called once if the log cannot be written any more. The server then accepts nothing.
-  std::function<void(const absl::Status&)> failed = [](const absl::Status&) {};
-};
 
 struct JobOptions {
   std::string name = "train";
@@ -164,14 +153,6 @@ class Job {
   // Called when a stream has ended, on any thread: shards without values ask another worker.
   void AskForValues();
 
-  // Restore a record of the log, or of a checkpoint.
-  absl::Status Restore(const BeginRecord& record);
-  absl::Status Restore(const MemberRecord& record);
-  absl::Status Restore(const Checkpoint& checkpoint);
-  absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
-  // Starts the log at record NEXT and gives every restored process a new lease.
-  absl::Status Continue(LogSequence next);
-
   // The methods from HandleJoin to SendWaitNotices run on the control thread.
   void HandleJoin(JoinCall call);
   void HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done);
@@ -194,13 +175,6 @@ class Job {
   void Announce(const JoinCall& call, Incarnation incarnation);
   void AdmitWorker(const JoinCall& call, Incarnation incarnation);
   JoinReply ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects) const;
-  MemberRecord MemberRecordOf(WorkerId worker) const;
-  // Returns a checkpoint without shards.
-  Checkpoint CheckpointHead() const;
-  // Appends the state of the worker's number to the log; calls THEN when it is durable.
-  void RecordMember(WorkerId worker, std::function<void()> then);
-  // Appends the run, with the first worker's REQUEST, and all members to the log.
-  void RecordRun(const JoinRequest& request);
   // Renews the lease of a worker's process, from which a message has arrived.
   void RenewLease(WorkerId worker, Incarnation incarnation);
   // Submits EVENT to every shard and calls THEN when all have applied it, on a strand. If the server
@@ -228,11 +202,11 @@ class Job {
   ModelSlot model_;
 
   // Only the control thread uses the members from run_ to admission_, except peers_.
-  RunId run_;                              // 0: the lead has not admitted this server yet
-  std::optional<BeginRecord> run_record_;  // set when the model is defined
-  bool recovered_ = false;                 // the state is that of an earlier process
+  RunId run_;               // 0: the lead has not admitted this server yet
+  bool recovered_ = false;  // the state is that of an earlier process
   Membership membership_;
   JobMatch job_match_;
+  StoredState stored_;
   std::vector<JoinCall> waiting_joins_;
   std::optional<absl::Time> first_join_;
   bool start_timed_out_ = false;
