@@ -9,6 +9,7 @@
 #define THINWIRE_SERVER_DURABLE_CHECKPOINT_FORMAT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,12 @@ struct Checkpoint {
   std::vector<MemberRecord> members;  // ascending by worker; numbers without a process are absent
   std::vector<SavedShard> shards;     // ascending by shard
   LogSequence next = 1;               // the first record that a recovery must replay
+  std::optional<Step> step;  // the frontier of every shard; nullopt if the frontiers differ
 };
+
+// Returns the frontier that all SHARDS have, or nullopt if the frontiers differ or there is no
+// shard.
+std::optional<Step> CommonFrontier(const std::vector<SavedShard>& shards);
 
 // Returns whether all masters of SNAPSHOT are finite and its last update did not saturate.
 bool IsHealthy(const ShardSnapshot& snapshot);
