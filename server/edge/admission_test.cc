@@ -27,6 +27,8 @@ class HeldPeers final : public Peers {
   void Admit(ServerId, const AdmitRequest& request, AdmitDone done) override {
     calls_.push_back({request, std::move(done)});
   }
+  void Follow(ServerId, const FollowRequest&, FollowDone) override { ADD_FAILURE(); }
+  void Rollback(ServerId, const RollbackRequest&, RollbackDone) override { ADD_FAILURE(); }
   size_t call_count() const { return calls_.size(); }
   // Answers the oldest call and returns its request.
   AdmitRequest Answer(const absl::StatusOr<AdmitReply>& reply) {

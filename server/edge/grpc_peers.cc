@@ -42,33 +42,52 @@ std::string GrpcPeers::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (", addresses_[server.value], ")");
 }
 
-void GrpcPeers::Admit(ServerId server, const AdmitRequest& request, AdmitDone done) {
-  struct Call {
+template <typename Request, typename Reply, typename Start>
+void GrpcPeers::Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done,
+                     Start start) {
+  struct State {
     grpc::ClientContext context;
-    AdmitRequest request;
-    AdmitReply reply;
+    Request request;
+    Reply reply;
   };
-  auto call = std::make_shared<Call>();
+  auto call = std::make_shared<State>();
   call->request = request;
   call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
   {
     absl::MutexLock lock(&mu_);
     pending_.insert(&call->context);
   }
-  stubs_[server.value]->async()->Admit(
-      &call->context, &call->request, &call->reply,
-      [this, call, done = std::move(done)](const grpc::Status& status) mutable {
-        if (status.ok()) {
-          done(call->reply);
-        } else {
-          // gRPC and absl number their status codes equally.
-          done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                            status.error_message()));
-        }
-        grpc::ClientContext* const context = &call->context;
-        absl::MutexLock lock(&mu_);
-        pending_.erase(context);
-      });
+  start(&call->context, &call->request, &call->reply,
+        [this, call, done = std::move(done)](const grpc::Status& status) {
+          if (status.ok()) {
+            done(call->reply);
+          } else {
+            // gRPC and absl number their status codes equally.
+            done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                              status.error_message()));
+          }
+          grpc::ClientContext* const context = &call->context;
+          absl::MutexLock lock(&mu_);
+          pending_.erase(context);
+        });
+}
+
+void GrpcPeers::Admit(ServerId server, const AdmitRequest& request, AdmitDone done) {
+  Call<AdmitRequest, AdmitReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Admit(std::move(call)...);
+  });
+}
+
+void GrpcPeers::Follow(ServerId server, const FollowRequest& request, FollowDone done) {
+  Call<FollowRequest, FollowReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Follow(std::move(call)...);
+  });
+}
+
+void GrpcPeers::Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) {
+  Call<RollbackRequest, RollbackReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Rollback(std::move(call)...);
+  });
 }
 
 }  // namespace thinwire

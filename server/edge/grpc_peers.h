@@ -4,12 +4,14 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "server/edge/peers.h"
@@ -25,8 +27,14 @@ class GrpcPeers final : public Peers {
 
   std::string NameOf(ServerId server) const override;
   void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override;
+  void Follow(ServerId server, const FollowRequest& request, FollowDone done) override;
+  void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override;
 
  private:
+  // Calls START(context, request, reply, done), which begins the RPC, and DONE at its end.
+  template <typename Request, typename Reply, typename Start>
+  void Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done, Start start);
+
   const std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<Control::Stub>> stubs_;
   absl::Mutex mu_;

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <string>
@@ -41,6 +42,12 @@ HostedModel::HostedModel(Partition partition, ServerId self, const ShardOptions&
         std::make_unique<ShardHost>(shard, OptionsOf(partition_, shard, options), shared));
     by_shard_[shard.value] = hosts_.back().get();
   }
+}
+
+Step HostedModel::frontier() const {
+  Step largest;
+  for (const auto& host : hosts_) largest = std::max(largest, host->frontier());
+  return largest;
 }
 
 void HostedModel::SubmitToAll(const Event& event,

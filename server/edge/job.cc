@@ -13,12 +13,15 @@
 #include "common/quoted.h"
 #include "common/status_macros.h"
 #include "server/core/shard.h"
+#include "server/durable/checkpoint.h"
 #include "server/edge/convert.h"
 
 namespace thinwire {
 namespace {
 
 constexpr absl::Duration kWaitNoticeInterval = absl::Seconds(2);
+// A server that misses a step keeps its last two common checkpoints until the next step.
+constexpr size_t kKeptAlignedCheckpoints = kKeptCheckpoints + 1;
 
 uint32_t ThreadCount(uint32_t wanted) {
   return wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
@@ -140,7 +143,7 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
              options_.max_model_bytes,
              {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_}),
       run_(leads() ? options_.run : RunId{}),
-      membership_(options_.rule.max_workers, options_.lease),
+      membership_(options_.rule.max_workers, options_.lease, options_.generation),
       job_match_(options_.config),
       stored_({.job = options_.name,
                .server = options_.server,
@@ -165,20 +168,59 @@ absl::Status Job::Recover() {
   if (!options_.durable.has_value()) return absl::OkStatus();
   const DurableOptions& durable = *options_.durable;
   RETURN_IF_ERROR(stored_.Recover(durable, clock_.Now()));
+  const auto post = [this](std::function<void()> work) { Post(std::move(work)); };
   checkpointer_ = std::make_unique<Checkpointer>(
-      *durable.files, durable.folder, durable.checkpoint_interval, journal_,
-      [this](std::function<void()> work) { Post(std::move(work)); });
-  if (!stored_.run().has_value()) return absl::OkStatus();
-  recovered_ = true;
+      *durable.files,
+      Checkpointer::Options{
+          .folder = durable.folder,
+          .interval = durable.checkpoint_interval,
+          .failure_interval = durable.failure_interval,
+          .kept = aligns_checkpoints() ? kKeptAlignedCheckpoints : kKeptCheckpoints},
+      journal_, clock_, post, [this] { return stored_.Head(); });
+  recovered_ = stored_.run().has_value();
+  if (aligns_checkpoints() && leads()) {
+    lead_ = std::make_unique<CheckpointLead>(
+        options_.name, options_.server_count, peers_.get(), post,
+        CheckpointLead::Server{
+            .checkpoints = [this] { return OwnCheckpoints(); },
+            .roll_back =
+                [this](const RollbackOrder& order) {
+                  GoBack(order.step, order.generation, [](const absl::Status&) {});
+                },
+            .fail = [this](const absl::Status& status) { options_.durable->failed(status); }},
+        /*settled=*/!recovered_);
+  }
+  if (!recovered_) return absl::OkStatus();
   run_ = stored_.run()->run;
   admission_.set_run(run_);
-  first_join_ = clock_.Now();
   counters_.SetShardCount(model_.Get()->hosts().size());
   counters_.Update([](StatusReply& counts) { counts.set_recovered(true); });
-  for (const WorkerId worker : membership_.Live()) {
-    ApplyToAll(ReturnEvent{worker, membership_.of(worker).incarnation}, [] {});
+  awaits_rollback_ = aligns_checkpoints() && durable.awaits_rollback;
+  if (awaits_rollback_) {
+    LOG(INFO) << CheckAgreed().message();
+  } else {
+    ContinueMembers();
   }
   return absl::OkStatus();
+}
+
+void Job::ContinueMembers() {
+  const std::vector<WorkerId> live = membership_.Live();
+  if (!live.empty()) {
+    first_join_ = clock_.Now();
+    for (const WorkerId worker : live) {
+      ApplyToAll(ReturnEvent{worker, membership_.of(worker).incarnation}, [] {});
+    }
+    return;
+  }
+  // The run ended or was stopped in order. Training begins again as at the start of the job. A shard
+  // that was saved earlier than the members may not know yet that a worker has left.
+  for (uint32_t w = 0; w < options_.rule.max_workers; ++w) {
+    const Member& member = membership_.of(WorkerId{w});
+    if (!member.left || member.incarnation == Incarnation{}) continue;
+    ApplyToAll(LeaveEvent{WorkerId{w}, member.incarnation}, [] {});
+  }
+  ApplyToAll(ShutEvent{}, [] {});
 }
 
 void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done) {
@@ -219,6 +261,7 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
   RETURN_IF_ERROR(job_match_.Check(request));
   RETURN_IF_ERROR(CheckWorker(request.worker(), options_.rule));
   RETURN_IF_ERROR(CheckRun(request));
+  RETURN_IF_ERROR(CheckAgreed());
   if (request.incarnation() == 0 && !leads()) {
     return absl::InvalidArgumentError(
         absl::StrCat("incarnation: only server 0 assigns incarnations (expected one above 0 at "
@@ -227,7 +270,11 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
   }
   RETURN_IF_ERROR(model_.MakeOrCompare(request));
   job_match_.Keep(request);
-  if (!stored_.run().has_value()) stored_.RecordRun(run_, request);
+  if (!stored_.run().has_value()) {
+    stored_.RecordRun(run_, request);
+    // The first values are saved as soon as the shards have them.
+    if (keeps_only_checkpoints()) SaveAt(Step{});
+  }
   counters_.SetShardCount(model_.Get()->hosts().size());
   if (!first_join_.has_value()) first_join_ = clock_.Now();
   return absl::OkStatus();
@@ -278,7 +325,7 @@ void Job::HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done)
   if (run_ != RunId{request.run()}) {
     // No worker has joined this server yet, so processes of another run may be forgotten.
     run_ = RunId{request.run()};
-    membership_ = Membership(options_.rule.max_workers, options_.lease);
+    membership_ = Membership(options_.rule.max_workers, options_.lease, options_.generation);
     LOG(INFO) << "admitted to run " << NameOf(run_);
   }
   const WorkerId worker{request.worker()};
@@ -309,8 +356,116 @@ absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
     return LostState(options_.server, Epoch{request.epoch()}, options_.epoch);
   }
   const RunId got{request.run()};
-  if (model_.Get() == nullptr || got == run_) return absl::OkStatus();
+  if (model_.Get() == nullptr || got == run_) return CheckAgreed();
   return AnotherRun(ServerId{0}, absl::StrCat("server ", options_.server.value), got, run_);
+}
+
+absl::Status Job::CheckAgreed() const {
+  if (awaits_rollback_) {
+    return absl::UnavailableError(absl::StrCat("server ", options_.server.value, " waits for ",
+                                               leads() ? "all servers" : "server 0",
+                                               " to choose the checkpoint to continue from"));
+  }
+  if (lead_ != nullptr && !lead_->settled()) {
+    return absl::UnavailableError(
+        "server 0 waits until all servers continue from the same checkpoint");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Job::CheckFollower(const std::string& job) const {
+  if (stopping_) return Stopping();
+  if (job != options_.name) return AnotherJob(options_.name, job);
+  if (leads()) {
+    return absl::InvalidArgumentError(
+        "server: this is server 0, which leads (expected another server); see --addresses of "
+        "server "
+        "0");
+  }
+  if (aligns_checkpoints()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("server ", options_.server.value,
+                   ": makes no checkpoints together with the other servers (expected durability: "
+                   "checkpoint and mode sync or backup)"));
+}
+
+void Job::Follow(FollowRequest request, Done<FollowReply> done) {
+  Post([this, request = std::move(request), done = std::move(done)] {
+    HandleFollow(request, done);
+  });
+}
+
+void Job::HandleFollow(const FollowRequest& request, const Done<FollowReply>& done) {
+  if (const absl::Status status = CheckFollower(request.job()); !status.ok()) return done(status);
+  const bool same_run = request.run() == run_.value;
+  if (same_run && request.generation() < options_.generation.value) {
+    return done(absl::FailedPreconditionError(
+        absl::StrCat("generation: an older one (expected at least ", options_.generation.value,
+                     ", got ", request.generation(), ")")));
+  }
+  const bool same = same_run && request.generation() == options_.generation.value;
+  if (same && !awaits_rollback_ && request.has_checkpoint_step()) {
+    SaveAt(Step{request.checkpoint_step()});
+  }
+  const ServerCheckpoints own = OwnCheckpoints();
+  FollowReply reply;
+  reply.set_epoch(options_.epoch.value);
+  reply.set_run(own.run.value);
+  reply.set_generation(own.generation.value);
+  reply.set_awaits_rollback(own.awaits_rollback);
+  for (const Step step : own.steps) reply.add_checkpoint_steps(step.value);
+  done(reply);
+}
+
+void Job::Rollback(RollbackRequest request, Done<RollbackReply> done) {
+  Post([this, request = std::move(request), done = std::move(done)] {
+    HandleRollback(request, done);
+  });
+}
+
+void Job::HandleRollback(const RollbackRequest& request, const Done<RollbackReply>& done) {
+  absl::Status status = CheckFollower(request.job());
+  const RunId run{request.run()};
+  const Generation generation{request.generation()};
+  const Step step{request.step()};
+  if (status.ok() && run != run_) status = AnotherRun(options_.server, "server 0", run_, run);
+  if (status.ok() && generation <= options_.generation) {
+    status = absl::FailedPreconditionError(
+        absl::StrCat("generation: not a newer one (expected above ", options_.generation.value,
+                     ", got ", generation.value, ")"));
+  }
+  if (status.ok() && std::ranges::count(checkpointer_->steps(), step) == 0) {
+    status = absl::FailedPreconditionError(
+        absl::StrCat("server ", options_.server.value, ": has no checkpoint of step ", step.value));
+  }
+  if (!status.ok()) return done(status);
+  GoBack(step, generation, [done](const absl::Status& result) {
+    if (!result.ok()) return done(result);
+    done(RollbackReply());
+  });
+}
+
+ServerCheckpoints Job::OwnCheckpoints() const {
+  return {.run = run_,
+          .generation = options_.generation,
+          .awaits_rollback = awaits_rollback_,
+          .steps = checkpointer_->steps()};
+}
+
+void Job::SaveAt(Step step) {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (model == nullptr || (save_step_.has_value() && step <= *save_step_)) return;
+  if (checkpointer_->Start(*model, step)) save_step_ = step;
+}
+
+void Job::GoBack(Step step, Generation generation, std::function<void(const absl::Status&)> done) {
+  LOG(INFO) << "rollback: going back to step " << step << " under generation " << generation;
+  stopping_ = true;
+  checkpointer_->RollBack(step, generation, [this, done = std::move(done)](const auto& status) {
+    done(status);
+    if (status.ok()) return options_.durable->restart();
+    options_.durable->failed(status);
+  });
 }
 
 void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
@@ -384,6 +539,9 @@ void Job::HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatR
   reply.set_generation(options_.generation.value);
   reply.set_epoch(options_.epoch.value);
   reply.set_fenced(incarnation < membership_.of(worker).incarnation);
+  if (lead_ != nullptr && lead_->announced().has_value()) {
+    reply.set_checkpoint_step(lead_->announced()->value);
+  }
   for (WorkerId live : membership_.Live()) reply.add_live(live.value);
   done(reply);
 }
@@ -401,6 +559,7 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
     status = AnotherRun(options_.server, absl::StrCat("worker ", request.worker()), run_,
                         RunId{request.run()});
   }
+  if (status.ok()) status = CheckAgreed();
   if (status.ok()) status = membership_.Leave(worker, incarnation);
   if (!status.ok()) return done(status);
   LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size() << " workers are live";
@@ -427,8 +586,9 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
     reply.set_log_records(counts.records);
     reply.set_log_bytes(counts.bytes);
     reply.set_log_commits(counts.commits);
-    reply.set_checkpoints(checkpointer_->completed_count());
   }
+  if (checkpointer_ != nullptr) reply.set_checkpoints(checkpointer_->completed_count());
+  reply.set_awaits_rollback(awaits_rollback_);
   const std::shared_ptr<const HostedModel> model = model_.Get();
   reply.set_sealed(model != nullptr);
   if (model == nullptr) return done(std::move(reply));
@@ -446,6 +606,7 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
 }
 
 void Job::Masters(size_t index, Done<std::vector<MastersChunk>> done) {
+  if (awaits_rollback_) return done(CheckAgreed());
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return done(absl::FailedPreconditionError("no worker has joined yet"));
   if (index >= model->hosts().size()) return done(std::vector<MastersChunk>());
@@ -485,6 +646,14 @@ void Job::ExcusePause() {
 void Job::HandleTick() {
   ExcusePause();
   const absl::Time now = clock_.Now();
+  TickCheckpoints(now);
+  if (!CheckAgreed().ok()) {
+    if (!disagreed_since_.has_value()) disagreed_since_ = now;
+    return;
+  }
+  // No worker could join meanwhile.
+  if (disagreed_since_.has_value()) membership_.ExtendLeases(now - *disagreed_since_);
+  disagreed_since_.reset();
   for (const auto& [worker, incarnation] : membership_.Expire(now)) {
     LOG(WARNING) << "worker " << worker << " was silent for " << options_.lease
                  << ": the other workers no longer wait for it";
@@ -496,10 +665,15 @@ void Job::HandleTick() {
   AnswerWaitingJoins();
   OpenAfterTimeout(now);
   SendWaitNotices(now);
+}
+
+void Job::TickCheckpoints(absl::Time now) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
-  if (checkpointer_ != nullptr && model != nullptr) {
-    checkpointer_->StartIfDue(now, *model, [this] { return stored_.Head(); });
-  }
+  if (checkpointer_ == nullptr || model == nullptr || stopping_) return;
+  if (!aligns_checkpoints()) return checkpointer_->StartIfDue(now, *model);
+  if (lead_ == nullptr) return;
+  lead_->Tick(now, model->frontier(), checkpointer_->interval());
+  if (lead_->announced().has_value()) SaveAt(*lead_->announced());
 }
 
 void Job::SendWaitNotices(absl::Time now) {
@@ -559,7 +733,7 @@ void Job::HandleStop(std::function<void()> done) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return end({});
   journal_.Flush();  // posts the events of all records to the strands
-  if (checkpointer_ != nullptr) checkpointer_->Start(*model, [this] { return stored_.Head(); });
+  if (checkpointer_ != nullptr && !awaits_rollback_) checkpointer_->StartLast(*model);
   // The end is posted to the control thread, behind the last part of the checkpoint there.
   model->ForAllShards<int>([](ShardHost&, Shard&) { return 0; },
                            [this, end](const std::vector<int>& all) { Post([=] { end(all); }); });

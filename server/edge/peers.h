@@ -16,6 +16,8 @@ namespace thinwire {
 class Peers {
  public:
   using AdmitDone = std::function<void(absl::StatusOr<AdmitReply>)>;
+  using FollowDone = std::function<void(absl::StatusOr<FollowReply>)>;
+  using RollbackDone = std::function<void(absl::StatusOr<RollbackReply>)>;
 
   // Ends all calls. No DONE runs after the destructor has returned.
   virtual ~Peers() = default;
@@ -23,9 +25,11 @@ class Peers {
   // Returns the server's name for messages: "server 1 (10.0.0.8:7000)".
   virtual std::string NameOf(ServerId server) const = 0;
 
-  // Calls Admit at SERVER and returns at once. Calls DONE once, on any thread, after at most a few
-  // seconds. Errors: gRPC's status codes.
+  // The methods below call the RPC of their name at SERVER and return at once. They call DONE once,
+  // on any thread, after at most a few seconds. Errors: gRPC's status codes.
   virtual void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) = 0;
+  virtual void Follow(ServerId server, const FollowRequest& request, FollowDone done) = 0;
+  virtual void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) = 0;
 };
 
 }  // namespace thinwire

@@ -13,6 +13,20 @@
 
 namespace thinwire {
 
+absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold fold) {
+  const auto name = NewestCheckpoint(*options.files, options.folder);
+  if (absl::IsNotFound(name.status())) return Generation{1};
+  RETURN_IF_ERROR(name.status());
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest,
+                   ReadManifest(*options.files, options.folder, *name));
+  Generation generation{manifest.generation()};
+  if (options.durability == Durability::kCheckpoint && fold == Fold::kPush) {
+    ++generation;
+    RETURN_IF_ERROR(ContinueFromNewest(*options.files, options.folder, generation));
+  }
+  return generation;
+}
+
 absl::Status StoredState::Recover(const DurableOptions& options, absl::Time now) {
   Files& files = *options.files;
   folder_ = options.folder;
@@ -25,18 +39,28 @@ absl::Status StoredState::Recover(const DurableOptions& options, absl::Time now)
   } else if (!absl::IsNotFound(checkpoint.status())) {
     return checkpoint.status();
   }
+  std::string log;
+  if (options.durability == Durability::kLog) {
+    ASSIGN_OR_RETURN(const LogSequence next, StartLog(options, first));
+    log = absl::StrCat(", ", next - first, " records of the event log");
+  }
+  if (!run_.has_value()) return absl::OkStatus();
+  LOG(INFO) << "recovered run " << absl::StrCat(absl::Hex(run_->run.value, absl::kZeroPad16))
+            << ", generation " << owner_.generation << ": "
+            << (checkpoint.ok() ? "a checkpoint" : "no checkpoint") << log;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LogSequence> StoredState::StartLog(const DurableOptions& options,
+                                                  LogSequence first) {
   const auto replay = [this](LogSequence sequence, const ByteChain& bytes) {
     return Replay(sequence, bytes);
   };
-  ASSIGN_OR_RETURN(const LogSequence next, ReplayLog(files, folder_, first, replay));
+  ASSIGN_OR_RETURN(const LogSequence next, ReplayLog(*options.files, folder_, first, replay));
   ASSIGN_OR_RETURN(std::unique_ptr<EventLog> log,
-                   EventLog::Open(files, {.folder = folder_}, next, options.failed));
+                   EventLog::Open(*options.files, {.folder = folder_}, next, options.failed));
   parts_.journal.Start(std::move(log));
-  if (!run_.has_value()) return absl::OkStatus();
-  LOG(INFO) << "recovered run " << absl::StrCat(absl::Hex(run_->run.value, absl::kZeroPad16))
-            << " from " << (checkpoint.ok() ? "a checkpoint and " : "") << next - first
-            << " records of the event log";
-  return absl::OkStatus();
+  return next;
 }
 
 absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
@@ -121,6 +145,7 @@ Checkpoint StoredState::Head() const {
   Checkpoint head;
   head.server = owner_.server;
   head.run = *run_;
+  head.run.generation = owner_.generation;
   for (uint32_t w = 0; w < owner_.max_workers; ++w) {
     const MemberRecord member = MemberRecordOf(WorkerId{w});
     if (member.assigned != Incarnation{}) head.members.push_back(member);

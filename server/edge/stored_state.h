@@ -1,6 +1,6 @@
 // StoredState is a job's state on disk (docs/recovery.md). At the start of a server, it restores the
-// job from the newest checkpoint and the records of the event log. Later it records the run and the
-// members, and describes them for the next checkpoint.
+// job from the newest checkpoint and, with durability: log, the records of the event log. Later it
+// records the run and the members, and describes them for the next checkpoint.
 //
 // Lives on the job's control thread.
 #ifndef THINWIRE_SERVER_EDGE_STORED_STATE_H_
@@ -12,9 +12,12 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/spec/recovery_spec.h"
+#include "common/spec/rule.h"
 #include "proto/control.pb.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
@@ -30,10 +33,26 @@ namespace thinwire {
 struct DurableOptions {
   Files* files = nullptr;  // must outlive the job
   std::string folder;      // the server's folder, which exists and belongs to this process alone
-  absl::Duration checkpoint_interval = absl::Seconds(60);
-  // Called once if the log cannot be written any more. The server then accepts nothing.
+  Durability durability = Durability::kLog;                // not kNone
+  absl::Duration checkpoint_interval = absl::Seconds(60);  // 0: automatic (checkpointer.h)
+  absl::Duration failure_interval = absl::Hours(1);        // used by the automatic interval
+  // durability: checkpoint, by round: a job that finds a state in the folder waits until the lead
+  // names the checkpoint to continue from. False after a call of `restart`: the newest checkpoint is
+  // the one that the lead has named.
+  bool awaits_rollback = true;
+  // Called once, on a thread of the job, if the state on disk cannot be written any more, or if the
+  // servers have no checkpoint in common. The server then accepts nothing.
   std::function<void(const absl::Status&)> failed = [](const absl::Status&) {};
+  // Called once, on a thread of the job, when the lead has rolled this server back: the caller must
+  // stop this job and make it anew. The server then accepts nothing.
+  std::function<void()> restart = [] {};
 };
+
+// Returns the generation in which a server of a job with FOLD continues from its state on disk, or 1
+// without a state. By push with durability: checkpoint, a server with a state first raises its
+// generation on disk, because it continues alone. Errors: DataLoss if the state is damaged; errors
+// of the file system.
+absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold fold);
 
 class StoredState {
  public:
@@ -54,7 +73,7 @@ class StoredState {
 
   StoredState(Owner owner, const Parts& parts) : owner_(std::move(owner)), parts_(parts) {}
 
-  // Restores the state in the folder, if there is one, and starts the log. Every process that has
+  // Restores the state in the folder, if there is one, and starts the log, if there is one. Every process that has
   // not left has a lease from NOW on. Errors: DataLoss if the state is damaged; FailedPrecondition
   // if it belongs to another job or if the configuration differs; errors of the file system.
   absl::Status Recover(const DurableOptions& options, absl::Time now);
@@ -74,6 +93,8 @@ class StoredState {
   absl::Status Restore(const BeginRecord& record);
   void Restore(const MemberRecord& record);
   absl::Status Restore(const Checkpoint& checkpoint);
+  // Replays the log from record FIRST on and starts it. Returns the record after the last one.
+  absl::StatusOr<LogSequence> StartLog(const DurableOptions& options, LogSequence first);
   absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
   MemberRecord MemberRecordOf(WorkerId worker) const;
 
