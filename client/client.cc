@@ -1,5 +1,8 @@
 #include "client/client.h"
 
+#include <glog/logging.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +11,7 @@
 #include "client/encode/push_encoder.h"
 #include "client/encode/residual_file.h"
 #include "client/encode/shard_encoder.h"
+#include "client/encode/state_folder.h"
 #include "client/exchange/exchange.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_progress.h"
@@ -66,10 +70,19 @@ Client::Client(ClientOptions options, Partition partition, Transport& transport,
       report_(std::make_unique<client::StatusReport>()) {}
 
 Client::~Client() {
+  StopExchange();
+  // Finishes the write that StartSaveState has begun.
+  if (writer_ != nullptr) writer_->Run([] {});
+}
+
+void Client::StopExchange() {
   if (loop_ == nullptr) return;
   loop_->Run([this] { exchange_->Stop(); });
   if (gradient_loop_ != nullptr) gradient_loop_->Stop();
   loop_->Stop();
+  exchange_.reset();
+  gradient_loop_.reset();
+  loop_.reset();
 }
 
 absl::Status Client::Init() {
@@ -105,23 +118,47 @@ absl::Status Client::MakeReplica() {
 }
 
 absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initial) {
-  if (loop_ != nullptr) return absl::FailedPreconditionError("Join: called twice");
+  const std::optional<Generation> rollback = progress_->rollback();
+  if (loop_ != nullptr && !rollback.has_value()) {
+    return absl::FailedPreconditionError("Join: called twice");
+  }
   RETURN_IF_ERROR(CheckInitial(partition_.tensors(), initial));
-  ASSIGN_OR_RETURN(std::optional<client::SavedResiduals> saved, ReadSavedResiduals());
+  StopExchange();
+  const absl::StatusOr<Step> first = JoinAndStart(initial, rollback);
+  if (rollback.has_value() && !first.ok()) {
+    // The failure of this Join replaces the rollback, which can be followed only once.
+    progress_->Restart();
+    progress_->Fail(first.status());
+  }
+  return first;
+}
+
+absl::StatusOr<Step> Client::JoinAndStart(std::span<const std::span<const float>> initial,
+                                          std::optional<Generation> rollback) {
+  ASSIGN_OR_RETURN(const std::vector<client::SavedPoint> files, OpenStateFolder());
   RETURN_IF_ERROR(replica_->Fill(initial));
   JoinRequest request = client::MakeJoinRequest(options_, partition_);
   request.set_initial_hash(HashTensors(initial));
+  if (rollback.has_value()) {
+    request.set_incarnation(incarnation_.value);
+    request.set_run(run_.value);
+  }
   const client::JoinWait wait = {
-      .start_timeout = options_.start_timeout,
+      .start_timeout = rollback.has_value()
+                           ? std::max(options_.start_timeout, options_.server_return)
+                           : options_.start_timeout,
       .call_timeout = 3 * options_.silence + options_.lease,
       .report = [this](const std::string& text) { report_->set_waiting(text); }};
   ASSIGN_OR_RETURN(const std::vector<JoinReply> replies,
-                   client::JoinServers(transport_, clock_, stop_, wait, request));
+                   client::JoinServers(transport_, clock_, stop_, wait, request,
+                                       rollback.value_or(Generation())));
   report_->set_waiting("");
-  const Step first = client::StartingStep(replies);
+  const bool returns = Incarnation{replies[0].incarnation()} == incarnation_;
+  const Step first = returns ? client::ReturningStep(replies) : client::StartingStep(replies);
   incarnation_ = Incarnation{replies[0].incarnation()};
   run_ = RunId{replies[0].run()};
-  RETURN_IF_ERROR(StartResiduals(std::move(saved), replies, first));
+  if (rollback.has_value()) RETURN_IF_ERROR(RollBackTo(first));
+  RETURN_IF_ERROR(StartResiduals(files, replies, first, rollback.has_value()));
   next_ = first;
   // Marks the parameters of every shard as missing before the event loop starts, so that a
   // WaitTensor right after Join blocks until the parameters arrive.
@@ -131,21 +168,67 @@ absl::StatusOr<Step> Client::Join(std::span<const std::span<const float>> initia
   return first;
 }
 
-absl::StatusOr<std::optional<client::SavedResiduals>> Client::ReadSavedResiduals() const {
-  if (options_.residual_file.empty()) return std::nullopt;
-  auto saved = client::ReadResiduals(options_.residual_file, OwnerOf(options_), partition_);
-  if (absl::IsNotFound(saved.status())) return std::nullopt;
-  return saved;
+absl::Status Client::RollBackTo(Step first) {
+  report_->Count(WorkerCounters::kRollbacksFieldNumber);
+  if (first < next_) report_->Count(WorkerCounters::kRepeatedStepsFieldNumber, next_ - first);
+  report_->set_outage("");
+  report_->set_checkpoint_step(std::nullopt);
+  step_is_partial_ = false;
+  if (tuner_ != nullptr) tuner_->meter().Lost();
+  progress_->Restart();
+  return encoder_->DropBegun();
 }
 
-absl::Status Client::StartResiduals(std::optional<client::SavedResiduals> saved,
-                                    std::span<const JoinReply> replies, Step first) {
-  std::optional<client::ResidualPoint> point;
-  if (saved.has_value()) point = saved->point;
-  client::ResidualStart start =
-      client::DecideResidualStart(options_.residual_file, point, replies, first);
+bool Client::rolled_back() const { return progress_->rollback().has_value(); }
+
+absl::StatusOr<std::vector<client::SavedPoint>> Client::OpenStateFolder() {
+  std::vector<client::SavedPoint> files;
+  if (options_.state_dir.empty()) return files;
+  if (writer_ == nullptr) writer_ = std::make_unique<client::EventLoop>(clock_);
+  writer_->Run([] {});  // waits for the write that StartSaveState has begun
+  ASSIGN_OR_RETURN(client::StateFolder folder,
+                   client::StateFolder::Open(options_.state_dir, options_.worker));
+  folder_ = std::make_unique<const client::StateFolder>(std::move(folder));
+  ASSIGN_OR_RETURN(const std::vector<Step> steps, folder_->Steps());
+  for (const Step step : steps) {
+    const std::string path = folder_->PathOf(step);
+    ASSIGN_OR_RETURN(const client::ResidualPoint point,
+                     client::ReadResidualPoint(path, OwnerOf(options_), partition_));
+    files.push_back({.path = path, .point = point});
+  }
+  return files;
+}
+
+absl::Status Client::StartResiduals(std::span<const client::SavedPoint> files,
+                                    std::span<const JoinReply> replies, Step first,
+                                    bool after_rollback) {
+  client::ResidualStart start = client::DecideResidualStart(
+      folder_ == nullptr ? "" : folder_->path(), files, replies, partition_, after_rollback);
   residual_start_ = std::move(start.text);
-  return start.restore ? encoder_->Restore(*std::move(saved)) : absl::OkStatus();
+  client::SavedResiduals saved;
+  saved.shards.resize(partition_.shard_count());
+  if (!start.path.empty()) {
+    ASSIGN_OR_RETURN(saved, client::ReadResiduals(start.path, OwnerOf(options_), partition_));
+  }
+  // A shard that is not restored loses the residual in memory or, at the start of a process, the
+  // residual in the file.
+  std::vector<client::ShardResidualsView> present = client::ViewsOf(saved.shards);
+  if (after_rollback) {
+    ASSIGN_OR_RETURN(present, encoder_->residuals());
+  }
+  uint64_t dropped_count = 0;
+  for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
+    if (start.restored[s]) continue;
+    if (!present[s].residual.empty() || !present[s].momentum.empty()) ++dropped_count;
+    saved.shards[s] = {};
+  }
+  if (dropped_count > 0) {
+    report_->Count(WorkerCounters::kDroppedResidualsFieldNumber, dropped_count);
+    absl::StrAppend(&residual_start_, residual_start_.empty() ? "" : "; ", "the residuals of ",
+                    dropped_count, dropped_count == 1 ? " shard are" : " shards are", " dropped");
+  }
+  RETURN_IF_ERROR(encoder_->Restore(std::move(saved)));
+  return folder_ == nullptr ? absl::OkStatus() : folder_->RemoveAbove(first);
 }
 
 absl::Status Client::StartExchange(JoinRequest request, const std::vector<JoinReply>& replies) {
@@ -210,8 +293,8 @@ void Client::Stop() {
   progress_->Stop();
 }
 
-absl::Status Client::SaveResiduals() {
-  if (options_.residual_file.empty()) return absl::OkStatus();
+absl::StatusOr<std::vector<client::ShardResidualsView>> Client::CurrentResiduals() {
+  if (loop_ == nullptr) return absl::FailedPreconditionError("no server is joined");
   if (step_is_partial_) {
     return absl::FailedPreconditionError(
         absl::StrCat("step ", next_.value, ": not all pushes have a verdict"));
@@ -224,9 +307,51 @@ absl::Status Client::SaveResiduals() {
   // next step begins.
   absl::StatusOr<std::vector<client::ShardResidualsView>> residuals;
   loop_->Run([&] { residuals = encoder_->residuals(); });
-  RETURN_IF_ERROR(residuals.status());
-  return client::WriteResiduals(options_.residual_file, OwnerOf(options_), partition_,
-                                {run_, next_}, *residuals);
+  return residuals;
+}
+
+absl::Status Client::WriteState(const client::ResidualPoint& point,
+                                std::span<const client::ShardResidualsView> residuals,
+                                const WriteBeside& beside) const {
+  const std::string path = folder_->PathOf(point.step);
+  if (beside != nullptr) RETURN_IF_ERROR(beside(path));
+  RETURN_IF_ERROR(client::WriteResiduals(path, OwnerOf(options_), partition_, point, residuals));
+  return folder_->RemoveOld();
+}
+
+absl::Status Client::SaveState(const WriteBeside& beside) {
+  if (options_.state_dir.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<client::ShardResidualsView> residuals, CurrentResiduals());
+  absl::Status written;
+  writer_->Run([&] { written = WriteState({run_, next_}, residuals, beside); });
+  return written;
+}
+
+absl::Status Client::StartSaveState(WriteBeside beside) {
+  if (options_.state_dir.empty()) return absl::OkStatus();
+  if (writing_) {
+    return absl::UnavailableError(absl::StrCat(
+        folder_->PathOf(next_), ": not saved, because an earlier state is still being written"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<client::ShardResidualsView> residuals, CurrentResiduals());
+  const auto copy = std::make_shared<client::SavedResiduals>();
+  copy->point = {run_, next_};
+  for (const client::ShardResidualsView& shard : residuals) {
+    copy->shards.push_back({.residual = {shard.residual.begin(), shard.residual.end()},
+                            .momentum = {shard.momentum.begin(), shard.momentum.end()},
+                            .late_examples = shard.late_examples});
+  }
+  writing_ = true;
+  writer_->Post([this, copy, beside = std::move(beside)] {
+    const absl::Status written = WriteState(copy->point, client::ViewsOf(copy->shards), beside);
+    if (!written.ok()) LOG(ERROR) << "state not saved: " << written.message();
+    writing_ = false;
+  });
+  return absl::OkStatus();
+}
+
+bool Client::StateIsDue() const {
+  return !options_.state_dir.empty() && report_->checkpoint_step() == next_;
 }
 
 absl::Status Client::Leave() {

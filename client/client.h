@@ -1,7 +1,8 @@
 // Client: pushes the gradients of a whole model to the servers and reads its parameters. It splits
 // tensors into shards, pushes shards while the backward pass still runs, sends unanswered pushes
 // again after a reconnect, decodes parameters into the replica, waits for a server that is started
-// again with its state, and reports a server that does not return as an error that names it.
+// again with its state, follows servers that continue from an earlier step, and reports a server
+// that does not return as an error that names it.
 //
 //   auto client = Client::Make(options, tensors, transport);
 //   // The model uses replica(i) as the memory of its tensor i.
@@ -15,6 +16,10 @@
 //   }
 //   client->Leave();
 //   client->ReadMasters();            // optional: the exact final parameters
+//
+// If a call fails and rolled_back() returns true, the servers continue from an earlier step: call
+// Join again and go on with the step that it returns. A worker with a state folder calls SaveState
+// after Join and before Leave, and StartSaveState before each step for which StateIsDue().
 //
 // With a Device, gradients and the replica are in the device's memory; only messages are in the
 // host's memory. Work that is launched on the device after WaitTensor returns may read the tensor's
@@ -33,6 +38,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,6 +49,7 @@
 #include "absl/status/statusor.h"
 #include "client/encode/device.h"
 #include "client/encode/gradient.h"
+#include "client/encode/residual_file.h"
 #include "client/options/client_options.h"
 #include "client/transport/transport.h"
 #include "common/clock.h"
@@ -61,7 +68,7 @@ class Replica;
 class StatusReport;
 class StepProgress;
 class StopSignal;
-struct SavedResiduals;
+class StateFolder;
 }  // namespace client
 
 class Client {
@@ -84,13 +91,22 @@ class Client {
   std::span<float> replica(uint32_t tensor);
 
   // Joins every server, uploads INITIAL (one span of initial values per tensor) to shards that have
-  // no values, and requests the parameters; WaitTensor blocks until they arrive. Call once. Returns
-  // the first step to run: 0 in a new job; after a restart, a step not smaller than any other live
-  // worker's step. Errors: FailedPrecondition (the servers have another model or job, or the
-  // residual file belongs to another worker), AlreadyExists (the worker's number is in use),
-  // InvalidArgument (the job has no worker with this number), DataLoss (the residual file is
-  // damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`.
+  // no values, and requests the parameters; WaitTensor blocks until they arrive. Call once, and again
+  // after each rollback. Returns the first step to run: 0 in a new job; after a restart, a step not
+  // smaller than any other live worker's step; after a rollback, the step from which the servers
+  // continue. Errors: FailedPrecondition (the servers have another model or job, or the
+  // saved residuals belong to another worker), AlreadyExists (the worker's number is in use),
+  // InvalidArgument (the job has no worker with this number), DataLoss (the saved residuals
+  // are damaged), Unavailable or DeadlineExceeded with the server's name after `start_timeout`, after a
+  // rollback also after `server_return`, whichever is longer.
+  //
+  // After a rollback, the process keeps its incarnation, and the replica keeps its addresses. Pushes
+  // without a verdict are dropped. The residuals, which belong to a later step, are replaced by those
+  // that were saved before the returned step, or dropped.
   absl::StatusOr<Step> Join(std::span<const std::span<const float>> initial);
+  // Returns true if the client has failed because the servers of a job with rounds continue from an
+  // earlier step. Join may then be called again. Thread-safe.
+  bool rolled_back() const;
 
   // Starts a step. EXAMPLES is the weight of the step's pushes; a push of weight 0 has no values.
   // SCALE is the factor that the caller has multiplied the gradients by. The client divides the
@@ -100,8 +116,8 @@ class Client {
 
   // Blocks until the tensor's parameters for the current step are in the replica. Errors:
   // Unavailable or DeadlineExceeded "server 1 (host:port): ..." if a server did not respond for
-  // longer than `silence` and `server_return`; Aborted if another process took the worker's number
-  // or a server lost the job's state.
+  // longer than `silence` and `server_return`; Aborted if another process took the worker's number,
+  // a server lost the job's state, or the servers continue from an earlier step.
   absl::Status WaitTensor(uint32_t tensor);
   // Blocks until the parameters of all tensors for the current step are in the replica. Errors:
   // those of WaitTensor.
@@ -134,16 +150,29 @@ class Client {
   // Idempotent. Thread-safe.
   void Stop();
 
-  // Writes the residuals to the residual file, for the next process with this worker's number. Does
-  // nothing if the options name no residual file. If a server has not yet reported which pushed
-  // values gTop-k selected, first calls WaitAll. REQUIRES: Join has succeeded; between BeginStep and
-  // NextStep, called only after an error. Errors: errors of the file system, with the path; errors
-  // of WaitAll; FailedPrecondition if Ready was called in an incomplete step, because the residuals
-  // may then lack values of pushes that no server has received.
-  absl::Status SaveResiduals();
-  // Returns a text that says whether Join restored the residuals of an earlier process, and why.
-  // The text is empty if the options name no residual file and no earlier process with this
-  // worker's number has finished a step.
+  // Writes a file of the caller's own. PATH is the path of the residual file, with which the file's
+  // path begins.
+  using WriteBeside = std::function<absl::Status(const std::string& path)>;
+  // Saves the residuals before the next step in the state folder, for the next process with this
+  // worker's number and for rollbacks. First calls BESIDE, unless it is null. Does nothing without a
+  // state folder. If a server has not yet reported which pushed values gTop-k selected, first calls
+  // WaitAll. REQUIRES: between BeginStep and NextStep, called only after an error. Errors: errors of
+  // the file system, with the path; errors of WaitAll and BESIDE; FailedPrecondition if no server is
+  // joined, or if Ready was called in an incomplete step, because the residuals may then lack values
+  // of pushes that no server has received.
+  absl::Status SaveState(const WriteBeside& beside = nullptr);
+  // Copies the residuals and returns. A thread of the client then calls BESIDE and writes the
+  // residuals. If writing fails, the thread logs the error, and the files of earlier steps remain.
+  // REQUIRES: as SaveState. Errors: those of SaveState, except errors of writing; Unavailable if an
+  // earlier state is still being written.
+  absl::Status StartSaveState(WriteBeside beside = nullptr);
+  // Returns true if the worker has a state folder and the servers make a checkpoint of the next step:
+  // the worker saves its state before BeginStep.
+  bool StateIsDue() const;
+  // Returns the state folder; null before Join and without a state folder.
+  const client::StateFolder* state_folder() const { return folder_.get(); }
+  // Returns a text that says whether the last Join restored saved residuals, and why. The text is
+  // empty if the worker has no state folder and no residuals are lost.
   const std::string& residual_start() const { return residual_start_; }
 
   // Leaves every server; does nothing if Join has joined none. Calls every server once, all at the
@@ -189,11 +218,26 @@ class Client {
   absl::Status Init();
   absl::Status MakeEncoder();
   absl::Status MakeReplica();
-  // Reads the residual file. Returns nullopt if the options name no residual file or the file does
-  // not exist yet.
-  absl::StatusOr<std::optional<client::SavedResiduals>> ReadSavedResiduals() const;
-  absl::Status StartResiduals(std::optional<client::SavedResiduals> saved,
-                              std::span<const JoinReply> replies, Step first);
+  // Opens the state folder and reads the heads of its files, in ascending order of their steps.
+  absl::StatusOr<std::vector<client::SavedPoint>> OpenStateFolder();
+  // Restores the residuals that belong to the state of the servers, drops all others, and removes
+  // the saved states of later steps. FIRST: the worker's first step.
+  absl::Status StartResiduals(std::span<const client::SavedPoint> files,
+                              std::span<const JoinReply> replies, Step first, bool after_rollback);
+  // Returns the residuals before the next step. They are valid until the encoder is used again.
+  absl::StatusOr<std::vector<client::ShardResidualsView>> CurrentResiduals();
+  // Writes the state before POINT.step, as SaveState does.
+  absl::Status WriteState(const client::ResidualPoint& point,
+                          std::span<const client::ShardResidualsView> residuals,
+                          const WriteBeside& beside) const;
+  // Joins the servers and starts the exchange. ROLLBACK: the generation of the rollback that the
+  // client follows; nullopt at the first Join.
+  absl::StatusOr<Step> JoinAndStart(std::span<const std::span<const float>> initial,
+                                    std::optional<Generation> rollback);
+  // Drops the unfinished work of the steps from FIRST on, from which the servers continue.
+  absl::Status RollBackTo(Step first);
+  // Ends the threads of the exchange and destroys it. Does nothing before Join.
+  void StopExchange();
   // REQUEST: the Join request that the servers have answered with REPLIES.
   absl::Status StartExchange(JoinRequest request, const std::vector<JoinReply>& replies);
 
@@ -218,7 +262,10 @@ class Client {
   // The event loop that waits for gradients that the device still computes; null before Join and
   // for a client without a device.
   std::unique_ptr<client::EventLoop> gradient_loop_;
-  Incarnation incarnation_;  // 0 until the servers are joined
+  std::unique_ptr<const client::StateFolder> folder_;
+  std::unique_ptr<client::EventLoop> writer_;  // writes states; null without a state folder
+  std::atomic<bool> writing_ = false;          // true until the state of StartSaveState is written
+  Incarnation incarnation_;                    // 0 until the servers are joined
   RunId run_;
   std::string residual_start_;
   Step next_;  // the last result of Join or NextStep

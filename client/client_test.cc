@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <span>
@@ -13,7 +16,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "client/encode/residual_file.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
 #include "common/codec/codec.h"
@@ -24,7 +29,9 @@ namespace thinwire {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 constexpr uint32_t kExamples = 32;
 
@@ -468,8 +475,8 @@ TEST_F(ClientTest, AStopEndsAJoinThatNoServerAnswers) {
 }
 
 TEST_F(ClientTest, AStoppedWorkerSavesItsResidualsBeforeItsFirstPushOfAStep) {
-  const std::string file = ::testing::TempDir() + "/stopped_before_a_push";
-  Make({.residual_file = file, .stop_grace = absl::ZeroDuration()});
+  Make({.state_dir = ::testing::TempDir() + "/stopped_before_a_push",
+        .stop_grace = absl::ZeroDuration()});
   Step step = *Join();
   step = *Train(step, Values(1, 0.5));
   ASSERT_TRUE(client_->WaitAll().ok());
@@ -481,21 +488,21 @@ TEST_F(ClientTest, AStoppedWorkerSavesItsResidualsBeforeItsFirstPushOfAStep) {
   std::thread stopper([this] { client_->Stop(); });
   EXPECT_EQ(client_->WaitTensor(0).code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(client_->WaitAll().code(), absl::StatusCode::kCancelled);
-  EXPECT_TRUE(client_->SaveResiduals().ok());
+  EXPECT_TRUE(client_->SaveState().ok());
   EXPECT_TRUE(client_->Leave().ok());
   EXPECT_EQ(servers_[0]->leave_count() + servers_[1]->leave_count(), 2);
   stopper.join();
 }
 
 TEST_F(ClientTest, AStopEndsAWaitForVerdictsAndTheResidualsAreNotSaved) {
-  Make({.residual_file = ::testing::TempDir() + "/stopped_after_a_push",
+  Make({.state_dir = ::testing::TempDir() + "/stopped_after_a_push",
         .stop_grace = absl::ZeroDuration()});
   const Step step = *Join();
   ASSERT_TRUE(client_->WaitAll().ok());
   transport_.Hold(ServerId{1}, true);
   client_->Stop();
   EXPECT_EQ(Train(step, Values(1, 0.5)).status().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(client_->SaveResiduals(),
+  EXPECT_EQ(client_->SaveState(),
             absl::FailedPreconditionError("step 0: not all pushes have a verdict"));
   EXPECT_TRUE(client_->Leave().ok());
 }
@@ -743,6 +750,533 @@ TEST_F(ClientTest, InvalidPartitionsAndCodecsAreRefused) {
       Client::Make({.push = {.id = CodecId::kTopK, .density = 0}}, TwoLayers(), transport_).ok());
   Make({});
   EXPECT_EQ(client_->Join({}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Two servers of a job with rounds, whose checkpoints a test chooses.
+class RollbackTest : public ClientTest {
+ protected:
+  RollbackTest() {
+    for (const auto& server : servers_) server->set_by_round();
+  }
+
+  void SaveCheckpoint() {
+    for (const auto& server : servers_) server->SaveCheckpoint();
+  }
+  void RollBack(uint64_t generation) {
+    for (const auto& server : servers_) server->RollBack(Generation{generation});
+  }
+  // Rolls back and blocks until the client has noticed.
+  void RollBackAndWait(uint64_t generation) {
+    RollBack(generation);
+    while (!client_->rolled_back()) std::this_thread::yield();
+  }
+  void HoldReads() {
+    std::vector<ShardId> all;
+    for (uint32_t s = 0; s < partition_.shard_count(); ++s) all.push_back(ShardId{s});
+    for (const auto& server : servers_) server->HoldReads(all, WorkerId{3});
+  }
+
+  static std::vector<std::vector<float>> GradientOf(Step step) {
+    return Values(0.25f * static_cast<float>(step.value), 0.5);
+  }
+  // Trains from FIRST until END.
+  void TrainUntil(Step first, Step end) {
+    for (Step step = first; step < end; ++step) {
+      ASSERT_EQ(*Train(step, GradientOf(step)), step + 1);
+    }
+  }
+  // Joins and trains until the step 4. The checkpoint is of step 2.
+  void TrainToStepFour() {
+    Make({.server_return = absl::Minutes(10)});
+    ASSERT_EQ(*Join(), Step{0});
+    TrainUntil(Step{0}, Step{2});
+    SaveCheckpoint();
+    TrainUntil(Step{2}, Step{4});
+    ASSERT_TRUE(client_->WaitAll().ok());
+  }
+  // Expects that the replica has the parameters of STEP: every step before it counts once.
+  void ExpectParametersOf(Step step) {
+    ASSERT_TRUE(client_->WaitAll().ok());
+    std::vector<std::vector<float>> expected = initial_;
+    for (Step s; s < step; ++s) {
+      const auto gradients = GradientOf(s);
+      for (size_t t = 0; t < expected.size(); ++t) {
+        for (size_t v = 0; v < expected[t].size(); ++v) expected[t][v] -= gradients[t][v];
+      }
+    }
+    for (uint32_t t = 0; t < expected.size(); ++t) EXPECT_EQ(Replica(t), expected[t]) << t;
+  }
+  // Follows the rollback to step 2, trains until step 6, and expects the parameters of a job
+  // without a rollback.
+  void FollowToStepSix(uint64_t repeated_steps) {
+    EXPECT_TRUE(client_->rolled_back());
+    const float* const address = client_->replica(0).data();
+    ASSERT_EQ(*Join(), Step{2});
+    EXPECT_FALSE(client_->rolled_back());
+    EXPECT_EQ(client_->replica(0).data(), address);
+    TrainUntil(Step{2}, Step{6});
+    ExpectParametersOf(Step{6});
+    EXPECT_EQ(client_->counters().rollbacks(), 1u);
+    EXPECT_EQ(client_->counters().repeated_steps(), repeated_steps);
+    EXPECT_TRUE(client_->Leave().ok());
+  }
+
+  const absl::Status rolled_back_ =
+      absl::AbortedError("the servers continue from an earlier step (generation 2)");
+};
+
+TEST_F(RollbackTest, ARollbackEndsTheWaitForParameters) {
+  TrainToStepFour();
+  HoldReads();
+  ASSERT_EQ(*Train(Step{4}, GradientOf(Step{4})), Step{5});
+  client_->BeginStep(Step{5}, kExamples);
+  std::thread other([this] { RollBack(2); });
+  EXPECT_EQ(client_->WaitTensor(0), rolled_back_);
+  EXPECT_EQ(client_->WaitAll(), rolled_back_);
+  other.join();
+  for (const auto& server : servers_) server->ReleaseReads();
+  FollowToStepSix(3);
+}
+
+TEST_F(RollbackTest, ARollbackWhileTheWorkerComputesEndsItsStep) {
+  TrainToStepFour();
+  client_->BeginStep(Step{4}, kExamples);
+  RollBackAndWait(2);
+  const auto gradients = GradientOf(Step{4});
+  for (uint32_t t = gradients.size(); t-- > 0;) client_->Ready(t, gradients[t]);
+  EXPECT_EQ(client_->EndStep(), rolled_back_);
+  EXPECT_EQ(client_->NextStep().status(), rolled_back_);
+  FollowToStepSix(2);
+}
+
+TEST_F(RollbackTest, ARollbackDuringEncodingDropsTheStepsPushes) {
+  TrainToStepFour();
+  const auto gradients = GradientOf(Step{4});
+  client_->BeginStep(Step{4}, kExamples);
+  client_->Ready(3, gradients[3]);
+  client_->Ready(2, gradients[2]);
+  RollBackAndWait(2);
+  client_->Ready(1, gradients[1]);
+  client_->Ready(0, gradients[0]);
+  EXPECT_EQ(client_->EndStep(), rolled_back_);
+  FollowToStepSix(2);
+}
+
+TEST_F(RollbackTest, ARollbackEndsTheWaitForVerdicts) {
+  TrainToStepFour();
+  transport_.Hold(ServerId{1}, true);
+  std::thread other([this] {
+    while (servers_[1]->pushes().size() < 5 * partition_.ShardsOf(ServerId{1}).size()) {
+      std::this_thread::yield();
+    }
+    RollBack(2);
+  });
+  EXPECT_EQ(Train(Step{4}, GradientOf(Step{4})).status(), rolled_back_);
+  other.join();
+  transport_.Hold(ServerId{1}, false);
+  FollowToStepSix(2);
+}
+
+TEST_F(RollbackTest, ARollbackBetweenTwoStepsIsFollowed) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  FollowToStepSix(2);
+}
+
+TEST_F(RollbackTest, ARollbackEndsTheWaitForOtherWorkers) {
+  for (const auto& server : servers_) server->set_others({WorkerId{3}});
+  TrainToStepFour();
+  std::thread other([this] {
+    while (client_->waiting().empty()) std::this_thread::yield();
+    RollBack(2);
+  });
+  EXPECT_EQ(client_->WaitUntilAlone(), rolled_back_);
+  other.join();
+  FollowToStepSix(2);
+}
+
+// The gradient has more bytes than the client encodes ahead of the network.
+TEST_F(RollbackTest, ARollbackEndsTheWaitForEncoding) {
+  const std::vector<TensorShape> tensors = {{"w", {12, 256, 1024}}};
+  const Partition partition = *Partition::Make(tensors, 0, 1);
+  FakeServer server(partition, ServerId{0});
+  server.set_by_round();
+  InProcessTransport transport({&server});
+  ClientOptions options;
+  options.heartbeat_interval = absl::Milliseconds(5);
+  options.server_return = absl::Minutes(10);
+  const auto client = *Client::Make(options, tensors, transport);
+  const std::vector<float> ones(partition.value_count(), 1);
+  const std::vector<std::span<const float>> initial = {ones};
+  const Step step = *client->Join(initial);
+  ASSERT_TRUE(client->WaitAll().ok());
+  server.SaveCheckpoint();
+  transport.Refuse(ServerId{0}, true);
+  client->BeginStep(step, kExamples);
+  client->Ready(0, ones);
+  std::thread other([&] {
+    while (client->counters().reconnects() < 3) std::this_thread::yield();
+    server.RollBack(Generation{2});
+    transport.Refuse(ServerId{0}, false);
+  });
+  EXPECT_EQ(client->EndStep(), rolled_back_);
+  other.join();
+  ASSERT_EQ(*client->Join(initial), step);
+  client->BeginStep(step, kExamples);
+  ASSERT_TRUE(client->WaitAll().ok());
+  client->Ready(0, ones);
+  ASSERT_TRUE(client->EndStep().ok());
+  EXPECT_EQ(*client->NextStep(), step + 1);
+  EXPECT_EQ(server.masters(ShardId{0})[0], 0);
+  EXPECT_EQ(client->counters().repeated_steps(), 0u) << "no step was finished";
+}
+
+TEST_F(RollbackTest, AProcessKeepsItsIncarnationAndItsRun) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  FollowToStepSix(2);
+  for (const auto& server : servers_) {
+    const std::vector<JoinRequest> joins = server->joins();
+    ASSERT_EQ(joins.size(), 2u);
+    EXPECT_EQ(joins[1].incarnation(), 1u);
+    EXPECT_EQ(joins[1].run(), 1u);
+    EXPECT_EQ(joins[1].initial_hash(), joins[0].initial_hash());
+  }
+}
+
+// A worker whose first step lies after the checkpoint is new to the servers.
+TEST_F(RollbackTest, AProcessWhoseIncarnationIsForgottenJoinsAsANewOne) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  servers_[0]->FailJoins({absl::FailedPreconditionError("server 0 has not assigned it")});
+  EXPECT_EQ(*Join(), Step{2});
+  EXPECT_EQ(servers_[0]->joins().back().incarnation(), 0u);
+  EXPECT_EQ(servers_[0]->joins().back().run(), 1u) << "no other run is joined";
+}
+
+TEST_F(RollbackTest, TwoRollbacksInARowAreFollowed) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  ASSERT_EQ(*Join(), Step{2});
+  RollBackAndWait(3);
+  EXPECT_EQ(client_->WaitAll(), absl::AbortedError("the servers continue from an earlier step "
+                                                   "(generation 3)"));
+  ASSERT_EQ(*Join(), Step{2});
+  TrainUntil(Step{2}, Step{6});
+  ExpectParametersOf(Step{6});
+  EXPECT_EQ(client_->counters().rollbacks(), 2u);
+  EXPECT_EQ(client_->counters().repeated_steps(), 2u);
+}
+
+TEST_F(RollbackTest, AServerThatAwaitsItsRollbackIsCalledAgain) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  servers_[1]->FailJoins(
+      {absl::UnavailableError("waits for server 0"), absl::UnavailableError("waits for server 0")});
+  FollowToStepSix(2);
+  EXPECT_EQ(servers_[0]->joins().size(), 2u);
+  EXPECT_EQ(servers_[1]->joins().size(), 4u);
+}
+
+TEST_F(RollbackTest, AServerThatContinuesLaterThanTheLeadIsAwaited) {
+  TrainToStepFour();
+  servers_[0]->RollBack(Generation{2});
+  while (!client_->rolled_back()) std::this_thread::yield();
+  std::thread other([this] {
+    while (servers_[1]->joins().size() < 3) std::this_thread::yield();
+    servers_[1]->RollBack(Generation{2});
+  });
+  FollowToStepSix(2);
+  other.join();
+  EXPECT_EQ(servers_[0]->leave_count(), 1) << "only at the end";
+}
+
+TEST_F(RollbackTest, ALeadThatContinuesLaterThanAnotherServerIsAwaited) {
+  TrainToStepFour();
+  servers_[1]->RollBack(Generation{2});
+  while (!client_->rolled_back()) std::this_thread::yield();
+  std::thread other([this] {
+    while (servers_[0]->joins().size() < 3) std::this_thread::yield();
+    servers_[0]->RollBack(Generation{2});
+  });
+  FollowToStepSix(2);
+  other.join();
+}
+
+TEST_F(RollbackTest, AStopEndsTheJoinAfterARollback) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  servers_[1]->FailJoins(std::deque<absl::Status>(1000, absl::UnavailableError("waits")));
+  std::thread stopper([this] {
+    while (servers_[1]->joins().size() < 3) std::this_thread::yield();
+    client_->Stop();
+  });
+  EXPECT_EQ(Join().status().code(), absl::StatusCode::kCancelled);
+  stopper.join();
+  EXPECT_FALSE(client_->rolled_back()) << "this Join was the last one";
+  EXPECT_EQ(client_->WaitAll().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(client_->Leave().code(), absl::StatusCode::kCancelled);
+  EXPECT_GE(servers_[1]->leave_count(), 1) << "the other workers do not wait for the lease";
+}
+
+TEST_F(RollbackTest, AJoinThatIsRefusedAfterARollbackIsAFailure) {
+  TrainToStepFour();
+  RollBackAndWait(2);
+  servers_[0]->FailJoins({absl::FailedPreconditionError("a newer process has this number"),
+                          absl::AlreadyExistsError("worker 0: is in use")});
+  const absl::Status refused =
+      absl::AlreadyExistsError("server 0 (in process): worker 0: is in use");
+  EXPECT_EQ(Join().status(), refused);
+  EXPECT_FALSE(client_->rolled_back());
+  EXPECT_EQ(client_->WaitAll(), refused);
+}
+
+TEST_F(RollbackTest, JoinIsCalledAgainOnlyAfterARollback) {
+  TrainToStepFour();
+  EXPECT_EQ(Join().status(), absl::FailedPreconditionError("Join: called twice"));
+  EXPECT_TRUE(client_->WaitAll().ok()) << "the client goes on";
+}
+
+// A worker with a lossy codec, whose state is saved. In the tests about mass, every produced value
+// is applied by a server, in a residual, or dropped.
+class StateTest : public RollbackTest {
+ protected:
+  using Tensors = std::vector<std::vector<float>>;
+
+  // The matrices' shards. The shard of the vectors is pushed in fp32 and has no residual.
+  static constexpr uint64_t kLossyShards = 4;
+
+  StateTest() { std::filesystem::remove_all(dir_); }
+
+  void MakeLossy(bool saves) {
+    ClientOptions options;
+    options.push = {.id = CodecId::kTopK, .density = 0.1};
+    options.server_return = absl::Minutes(10);
+    if (saves) options.state_dir = dir_;
+    Make(options);
+  }
+  std::string PathOf(uint64_t step) const {
+    return absl::StrCat(dir_, "/worker-0/residuals-", step);
+  }
+  // Returns the names of the files in the worker's folder.
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(dir_ + "/worker-0")) {
+      names.push_back(entry.path().filename());
+    }
+    return names;
+  }
+
+  // Adds FACTOR * ADDED to SUM.
+  static void Add(Tensors& sum, float factor, const Tensors& added) {
+    for (size_t t = 0; t < sum.size(); ++t) {
+      for (size_t v = 0; v < sum[t].size(); ++v) sum[t][v] += factor * added[t][v];
+    }
+  }
+  // Returns the residuals in the file of STEP.
+  Tensors ResidualsOf(uint64_t step) const {
+    Tensors tensors = Values(0, 0);
+    const auto saved =
+        client::ReadResiduals(PathOf(step), {.job = ClientOptions().job}, partition_);
+    EXPECT_TRUE(saved.ok()) << saved.status();
+    if (!saved.ok()) return tensors;
+    for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
+      const std::vector<float>& residual = saved->shards[s].residual;
+      size_t next = 0;
+      for (const Segment& segment : partition_.segments(ShardId{s})) {
+        for (uint64_t i = 0; i < segment.count && !residual.empty(); ++i) {
+          tensors[segment.tensor][segment.offset + i] = residual[next++];
+        }
+      }
+    }
+    return tensors;
+  }
+  // Expects that the gradients of STEPS are equal to the values that are applied in MASTERS, the
+  // residuals in the file of STEP and DROPPED together.
+  void ExpectMass(const std::vector<uint64_t>& steps, const Tensors& masters, uint64_t step,
+                  const Tensors& dropped) {
+    Tensors missing = dropped;
+    Add(missing, 1, ResidualsOf(step));
+    Add(missing, 1, initial_);
+    Add(missing, -1, masters);
+    for (const uint64_t s : steps) Add(missing, -1, GradientOf(Step{s}));
+    size_t checked_count = 0;
+    for (const std::vector<float>& tensor : missing) {
+      for (const float value : tensor) {
+        ASSERT_NEAR(value, 0, 1e-3);
+        ++checked_count;
+      }
+    }
+    EXPECT_EQ(checked_count, partition_.value_count());
+  }
+  // Saves the state before STEP, the next step, and expects the mass of the gradients of STEPS.
+  void ExpectConserved(const std::vector<uint64_t>& steps, uint64_t step, const Tensors& dropped) {
+    ASSERT_TRUE(client_->WaitAll().ok());
+    ASSERT_TRUE(client_->SaveState().ok());
+    ExpectMass(steps, *client_->ReadMasters(), step, dropped);
+  }
+
+  const Tensors nothing_ = Values(0, 0);
+  const std::string dir_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(StateTest, AfterARollbackTheResidualsOfItsStepAreRestored) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{2});
+  ASSERT_TRUE(client_->SaveState().ok());
+  SaveCheckpoint();
+  TrainUntil(Step{2}, Step{4});
+  ASSERT_TRUE(client_->SaveState().ok());
+  RollBackAndWait(2);
+  ASSERT_EQ(*Join(), Step{2});
+  EXPECT_THAT(client_->residual_start(), HasSubstr("residuals-2: saved before step 2, restored"));
+  EXPECT_THAT(Names(), ElementsAre("residuals-2")) << "later states belong to lost steps";
+  TrainUntil(Step{2}, Step{6});
+  ExpectConserved({0, 1, 2, 3, 4, 5}, 6, nothing_);
+  EXPECT_EQ(client_->counters().dropped_residuals(), 0u);
+}
+
+TEST_F(StateTest, AfterARollbackToAStepWithoutASavedStateTheResidualsAreDropped) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{2});
+  ASSERT_TRUE(client_->SaveState().ok());
+  const Tensors dropped = ResidualsOf(2);
+  std::filesystem::remove(PathOf(2));
+  SaveCheckpoint();
+  TrainUntil(Step{2}, Step{4});
+  RollBackAndWait(2);
+  ASSERT_EQ(*Join(), Step{2});
+  EXPECT_EQ(client_->counters().dropped_residuals(), kLossyShards);
+  EXPECT_EQ(client_->residual_start(),
+            dir_ + "/worker-0: no file yet; the residuals of 4 shards are dropped");
+  TrainUntil(Step{2}, Step{6});
+  ExpectConserved({0, 1, 2, 3, 4, 5}, 6, dropped);
+}
+
+TEST_F(StateTest, WithoutAFolderARollbackDropsTheResiduals) {
+  MakeLossy(/*saves=*/false);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{2});
+  SaveCheckpoint();
+  RollBackAndWait(2);
+  ASSERT_EQ(*Join(), Step{2});
+  EXPECT_EQ(client_->counters().dropped_residuals(), kLossyShards);
+  EXPECT_FALSE(client_->StateIsDue());
+  EXPECT_TRUE(client_->SaveState().ok()) << "does nothing";
+}
+
+TEST_F(StateTest, ANewProcessRestoresTheResidualsOfItsNextStep) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{2});
+  ASSERT_TRUE(client_->SaveState().ok());
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{3}) << "the open round finishes without the new process";
+  EXPECT_THAT(client_->residual_start(), HasSubstr("residuals-2: saved before step 2, restored"));
+  TrainUntil(Step{3}, Step{6});
+  ExpectConserved({0, 1, 3, 4, 5}, 6, nothing_);
+  EXPECT_EQ(client_->counters().dropped_residuals(), 0u);
+}
+
+TEST_F(StateTest, ANewProcessDropsResidualsAfterWhichWasPushed) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{2});
+  ASSERT_TRUE(client_->SaveState().ok());
+  TrainUntil(Step{2}, Step{3});
+  ASSERT_TRUE(client_->SaveState().ok());
+  const Tensors dropped = ResidualsOf(3);
+  std::filesystem::remove(PathOf(3));
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{4});
+  EXPECT_THAT(client_->residual_start(),
+              HasSubstr("not restored: the worker has pushed up to step 3 since"));
+  EXPECT_EQ(client_->counters().dropped_residuals(), kLossyShards);
+  TrainUntil(Step{4}, Step{6});
+  ExpectConserved({0, 1, 2, 4, 5}, 6, dropped);
+}
+
+TEST_F(StateTest, TheStateIsDueOnlyBeforeTheAnnouncedStep) {
+  MakeLossy(/*saves=*/true);
+  Step step = *Join();
+  EXPECT_FALSE(client_->StateIsDue()) << "no step is announced";
+  for (const auto& server : servers_) server->set_checkpoint_step(Step{3});
+  ASSERT_TRUE(client_->RefreshLive().ok());
+  std::vector<bool> due;
+  for (; step < Step{6}; ++step) {
+    due.push_back(client_->StateIsDue());
+    ASSERT_TRUE(Train(step, GradientOf(step)).ok());
+  }
+  EXPECT_THAT(due, ElementsAre(false, false, false, true, false, false));
+}
+
+TEST_F(StateTest, AnAnnouncementThatArrivesTooLateSavesNothing) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{4});
+  servers_[0]->set_checkpoint_step(Step{3});
+  ASSERT_TRUE(client_->RefreshLive().ok());
+  EXPECT_FALSE(client_->StateIsDue());
+}
+
+TEST_F(StateTest, AStateIsWrittenInTheBackgroundAsItWasAtTheCall) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  TrainUntil(Step{0}, Step{2});
+  const Tensors masters = *client_->ReadMasters();
+  absl::Notification go_on;
+  std::string beside;
+  ASSERT_TRUE(client_
+                  ->StartSaveState([&](const std::string& path) {
+                    beside = path;
+                    go_on.WaitForNotification();
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  TrainUntil(Step{2}, Step{4});
+  EXPECT_EQ(client_->StartSaveState(),
+            absl::UnavailableError(PathOf(4) + ": not saved, because an earlier state is still "
+                                               "being written"));
+  go_on.Notify();
+  client_.reset();  // blocks until the state is written
+  EXPECT_EQ(beside, PathOf(2));
+  EXPECT_THAT(Names(), ElementsAre("residuals-2"));
+  ExpectMass({0, 1}, masters, 2, nothing_);
+}
+
+TEST_F(StateTest, AWriteThatFailsInTheBackgroundKeepsTheOlderStates) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  ASSERT_TRUE(client_->SaveState().ok());
+  TrainUntil(Step{0}, Step{1});
+  std::filesystem::create_directories(PathOf(1));
+  EXPECT_TRUE(client_->StartSaveState().ok());
+  TrainUntil(Step{1}, Step{2});
+  EXPECT_TRUE(client_->SaveState().ok());
+  EXPECT_THAT(Names(), UnorderedElementsAre("residuals-0", "residuals-1", "residuals-2"));
+  EXPECT_TRUE(std::filesystem::is_directory(PathOf(1)));
+}
+
+TEST_F(StateTest, TheNewestThreeStatesAreKept) {
+  MakeLossy(/*saves=*/true);
+  Step step = *Join();
+  for (; step < Step{5}; ++step) {
+    ASSERT_TRUE(client_->SaveState().ok());
+    ASSERT_TRUE(Train(step, GradientOf(step)).ok());
+  }
+  EXPECT_THAT(Names(), UnorderedElementsAre("residuals-2", "residuals-3", "residuals-4"));
+}
+
+TEST_F(StateTest, ADamagedStateEndsTheJoin) {
+  MakeLossy(/*saves=*/true);
+  ASSERT_EQ(*Join(), Step{0});
+  ASSERT_TRUE(client_->SaveState().ok());
+  std::ofstream(PathOf(0), std::ios::app) << "x";
+  MakeLossy(/*saves=*/true);
+  EXPECT_TRUE(absl::IsDataLoss(Join().status()));
 }
 
 // The servers' gTop-k selects only the first value of every shard. In the second of three steps the

@@ -176,15 +176,15 @@ TEST(SeedTest, OneWorkerUploadsTheFirstValuesOfAShard) {
 
 TEST(ResidualTest, ResidualsOfAnotherRunAreNotRestored) {
   const std::string path = testing::TempDir() + "/residuals_of_another_run";
-  std::filesystem::remove(path);
+  std::filesystem::remove_all(path);
   const auto join = [&path](RunId run) {
     SmallCluster cluster(Rule::Async(1), std::nullopt, {}, run);
     ClientOptions options;
     options.push = {.id = CodecId::kFp8E5m2};
-    options.residual_file = path;
+    options.state_dir = path;
     SmallWorker worker(cluster, 0, options);
     worker.Join();
-    EXPECT_TRUE(worker.client().SaveResiduals().ok());
+    EXPECT_TRUE(worker.client().SaveState().ok());
     return worker.client().residual_start();
   };
   EXPECT_THAT(join(RunId{1}), HasSubstr("no file yet"));

@@ -240,17 +240,17 @@ TEST_F(FaultsTest, OthersContinueAtOnceAfterAWorkerIsTerminated) {
   EXPECT_EQ(daemons_.WaitForEnd("server1").exit, ExitStatus());
 }
 
-// A worker saves its residuals when it joins and after each epoch. The epoch is so long that a
-// killed worker has pushed gradients since it last saved its residuals.
+// The servers keep no checkpoints, so a worker saves its residuals only when it joins and when
+// SIGTERM ends it. A killed worker has pushed gradients since.
 TEST_F(FaultsTest, ResidualsAreRestoredAfterTerminationAndLostAfterAKill) {
   const Setting job{.workers = 1,
                     .train_examples = 60000,
                     .more = "compression { push: topk momentum_correction: true }",
-                    .worker_flags = {"--residual_file", daemons_.folder() + "/residuals"}};
+                    .worker_flags = {"--state_dir", daemons_.folder() + "/state"}};
   StartAll(job);
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(5)).has_value());
   daemons_.Signal("worker0", SIGTERM);
-  EXPECT_THAT(daemons_.WaitForEnd("worker0").log, HasSubstr("residuals: no file yet"));
+  EXPECT_THAT(daemons_.WaitForEnd("worker0").log, HasSubstr("worker-0: no file yet"));
 
   StartWorker(job, 0);
   ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsEvent(WorkerEvent::kStep)).has_value());
@@ -405,7 +405,7 @@ TEST_F(FaultsTest, SigtermEndsTheWaitForAServerThatDoesNotAnswer) {
 
 TEST_F(FaultsTest, SigtermEndsTheWaitForAnotherWorker) {
   const Setting job{.lease_seconds = 30,
-                    .worker_flags = {"--residual_file", daemons_.folder() + "/residuals"}};
+                    .worker_flags = {"--state_dir", daemons_.folder() + "/state"}};
   StartServers(job);
   StartWorker(job, 0);
   const auto waits = [](const WorkerEvent& event) {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,8 +56,8 @@ class GtopkReturnsTest : public ::testing::TestWithParam<Case> {
     options.push = c.push;
     if (c.publish.has_value()) options.pull.reset();
     options.correction = {.enabled = c.corrected, .factor_masking = false};
-    options.residual_file = PathOf(worker);
-    std::remove(options.residual_file.c_str());
+    options.state_dir = PathOf(worker);
+    std::filesystem::remove_all(options.state_dir);
     return options;
   }
   static std::string PathOf(uint32_t worker) {
@@ -89,7 +89,7 @@ TEST_P(GtopkReturnsTest, AllGradientMassIsAppliedOrInResiduals) {
       Subtract(produced, -1, momentum);
     }
     SmallWorker& worker = w == 0 ? a : b;
-    ASSERT_TRUE(worker.client().SaveResiduals().ok());
+    ASSERT_TRUE(worker.client().SaveState().ok());
     Subtract(pending, -1, ReadResidualTensors(PathOf(w), WorkerId{w}, worker.client().partition()));
     EXPECT_EQ(worker.client().counters().lost_gtopk_returns(), 0u);
   }
@@ -113,12 +113,12 @@ INSTANTIATE_TEST_SUITE_P(
 // Worker 1 is killed after it has saved its residuals. The next rounds close without worker 1.
 TEST(GtopkReturnsRejoinTest, RestartedWorkerKeepsReturnedValues) {
   const std::string path = ::testing::TempDir() + "/gtopk_returns_rejoin";
-  std::remove((path + "0").c_str());
-  std::remove((path + "1").c_str());
+  std::filesystem::remove_all(path + "0");
+  std::filesystem::remove_all(path + "1");
   const auto options = [&](uint32_t worker) {
     ClientOptions options;
     options.push = kSparse;
-    options.residual_file = path + std::to_string(worker);
+    options.state_dir = path + std::to_string(worker);
     return options;
   };
   SmallCluster cluster(Rule::Sync(2), std::nullopt, kReturnsUnselected);
@@ -146,7 +146,7 @@ TEST(GtopkReturnsRejoinTest, RestartedWorkerKeepsReturnedValues) {
   Step step = a.Join();
   ASSERT_EQ(b->Join(), step);
   for (; step < Step{6}; ++step) round(step, b.get());
-  ASSERT_TRUE(b->client().SaveResiduals().ok());
+  ASSERT_TRUE(b->client().SaveState().ok());
   b.reset();
   cluster.clock().Advance(kLease * 0.6);
   cluster.AwaitHeard(0);
@@ -160,8 +160,8 @@ TEST(GtopkReturnsRejoinTest, RestartedWorkerKeepsReturnedValues) {
   ASSERT_TRUE(again.client().WaitAll().ok());
   for (; step < Step{14}; ++step) round(step, &again);
 
-  ASSERT_TRUE(a.client().SaveResiduals().ok());
-  ASSERT_TRUE(again.client().SaveResiduals().ok());
+  ASSERT_TRUE(a.client().SaveState().ok());
+  ASSERT_TRUE(again.client().SaveState().ok());
   Subtract(pending, -1, ReadResidualTensors(path + "0", WorkerId{0}, a.client().partition()));
   Subtract(pending, -1, ReadResidualTensors(path + "1", WorkerId{1}, a.client().partition()));
   EXPECT_GT(ExpectConserved(produced, applied, pending), 1) << "nothing was applied";

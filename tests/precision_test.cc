@@ -155,9 +155,8 @@ TEST_F(PrecisionTest, LossScaleIsRestoredAfterTermination) {
       OverflowingTask(/*epochs=*/1000));
   const std::string server = daemons_.StartServer("server", job);
   ASSERT_NE(server, "");
-  const std::vector<std::string> flags = {"--addresses",     server,
-                                          "--delay",         "20ms",
-                                          "--residual_file", daemons_.folder() + "/residuals"};
+  const std::vector<std::string> flags = {
+      "--addresses", server, "--delay", "20ms", "--state_dir", daemons_.folder() + "/state"};
   daemons_.StartWorker("first", job, flags);
   ASSERT_TRUE(daemons_.WaitForEvent("first", IsEvent(WorkerEvent::kEpoch)).has_value());
   daemons_.Signal("first", SIGTERM);
@@ -175,7 +174,7 @@ TEST_F(PrecisionTest, LossScaleIsRestoredAfterTermination) {
   EXPECT_LE(step->step().loss_scale(), scale);
   daemons_.Signal("second", SIGTERM);
   EXPECT_THAT(daemons_.WaitForEnd("second").log,
-              HasSubstr(absl::StrCat("/residuals.loss_scale: loss scale ", scale)));
+              HasSubstr(absl::StrCat(".loss_scale: loss scale ", scale)));
 }
 
 }  // namespace

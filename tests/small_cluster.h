@@ -38,8 +38,9 @@ Tensors Zeros();
 Tensors Gradient(uint32_t worker, uint64_t step);
 // Subtracts SCALE * VALUES from TENSORS.
 void Subtract(Tensors& tensors, float scale, const Tensors& values);
-// Returns WORKER's residuals from the file at PATH. An unreadable file is a test failure.
-Tensors ReadResidualTensors(const std::string& path, WorkerId worker, const Partition& partition);
+// Returns WORKER's residuals from the newest file in STATE_DIR. An unreadable file is a test failure.
+Tensors ReadResidualTensors(const std::string& state_dir, WorkerId worker,
+                            const Partition& partition);
 
 // The jobs of two servers with a manual clock. Thread-safe.
 class SmallCluster {

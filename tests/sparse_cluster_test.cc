@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,13 +21,13 @@ using ::testing::HasSubstr;
 
 class SparseClusterTest : public ::testing::Test {
  protected:
-  SparseClusterTest() { std::remove(path_.c_str()); }
+  SparseClusterTest() { std::filesystem::remove_all(path_); }
 
   ClientOptions Sparse() const {
     ClientOptions options;
     options.push = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2};
     options.correction.enabled = true;
-    options.residual_file = path_;
+    options.state_dir = path_;
     return options;
   }
 
@@ -78,7 +78,7 @@ TEST_F(SparseClusterTest, LateMomentumCorrectedPushesAreAppliedOrInResiduals) {
     before = after;
     late_count = 0;
   }
-  ASSERT_TRUE(sparse.client().SaveResiduals().ok());
+  ASSERT_TRUE(sparse.client().SaveState().ok());
   const Tensors pending = ReadResidualTensors(path_, WorkerId{1}, sparse.client().partition());
   float largest = 0;
   for (size_t t = 0; t < pending.size(); ++t) {
@@ -101,7 +101,7 @@ void PushNumber(SmallWorker& worker, Step& step, uint64_t number) {
 TEST_F(SparseClusterTest, RestoredResidualsGiveTheSameModelAsAnUninterruptedRun) {
   SmallCluster steady(Rule::Sync(1)), interrupted(Rule::Sync(1));
   ClientOptions without_file = Sparse();
-  without_file.residual_file.clear();
+  without_file.state_dir.clear();
   SmallWorker stays(steady, 0, without_file);
   Step step = stays.Join();
   for (uint64_t i = 0; i < 10; ++i) PushNumber(stays, step, i);
@@ -111,7 +111,7 @@ TEST_F(SparseClusterTest, RestoredResidualsGiveTheSameModelAsAnUninterruptedRun)
     step = first.Join();
     EXPECT_THAT(first.client().residual_start(), HasSubstr("no file yet"));
     for (uint64_t i = 0; i < 5; ++i) PushNumber(first, step, i);
-    ASSERT_TRUE(first.client().SaveResiduals().ok());
+    ASSERT_TRUE(first.client().SaveState().ok());
     ASSERT_TRUE(first.client().Leave().ok());
   }
   SmallWorker second(interrupted, 0, Sparse());
@@ -127,7 +127,7 @@ TEST_F(SparseClusterTest, OutdatedResidualFileIsNotApplied) {
     SmallWorker killed(cluster, 0, Sparse());
     Step step = killed.Join();
     PushNumber(killed, step, 0);
-    ASSERT_TRUE(killed.client().SaveResiduals().ok());
+    ASSERT_TRUE(killed.client().SaveState().ok());
     PushNumber(killed, step, 1);
   }
   cluster.clock().Advance(kLease * 2);
@@ -137,14 +137,14 @@ TEST_F(SparseClusterTest, OutdatedResidualFileIsNotApplied) {
   EXPECT_THAT(
       again.client().residual_start(),
       HasSubstr("saved before step 1, not restored: the worker has pushed up to step 2 since"));
-  ASSERT_TRUE(again.client().SaveResiduals().ok());
+  ASSERT_TRUE(again.client().SaveState().ok());
   EXPECT_EQ(ReadResidualTensors(path_, WorkerId{0}, again.client().partition()), Zeros());
 }
 
 TEST_F(SparseClusterTest, RejoinWithoutAFileReportsLostResiduals) {
   SmallCluster cluster(Rule::Sync(1));
   ClientOptions options = Sparse();
-  options.residual_file.clear();
+  options.state_dir.clear();
   {
     SmallWorker first(cluster, 0, options);
     Step step = first.Join();
@@ -161,7 +161,8 @@ TEST_F(SparseClusterTest, ResidualFileOfAnotherWorkerFailsTheJoin) {
   SmallCluster cluster(Rule::Sync(2));
   SmallWorker zero(cluster, 0, Sparse());
   zero.Join();
-  ASSERT_TRUE(zero.client().SaveResiduals().ok());
+  ASSERT_TRUE(zero.client().SaveState().ok());
+  std::filesystem::copy(path_ + "/worker-0", path_ + "/worker-1");
   SmallWorker one(cluster, 1, Sparse());
   const Tensors initial = InitialValues();
   const std::vector<std::span<const float>> spans(initial.begin(), initial.end());

@@ -21,7 +21,7 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
   options.warmup = job.push.warmup;
   options.correction = job.push.correction;
   options.gradient_clip = job.push.gradient_clip;
-  options.residual_file = settings.residual_file;
+  options.state_dir = settings.state_dir;
   options.start_timeout = job.start_timeout;
   options.silence = job.silence;
   if (job.recovery.durability != Durability::kNone) {

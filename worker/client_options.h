@@ -17,7 +17,7 @@ struct ClientSettings {
   WorkerId worker;
   uint64_t planned_examples = 0;  // examples of all workers in the whole run
   uint64_t planned_steps = 0;     // steps that each worker takes in the whole run
-  std::string residual_file;      // path; empty: residuals are not saved
+  std::string state_dir;          // path; empty: the worker's state is not saved
 };
 
 // Returns the options of a worker's client. REQUIRES: job.Validate() found no problem.

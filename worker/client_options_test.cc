@@ -16,7 +16,7 @@ TEST(ClientOptionsTest, TheDefaultsPushAndPullFp32) {
   EXPECT_EQ(options.warmup.density.part, 0);
   EXPECT_EQ(options.warmup.first_part, 0);
   EXPECT_EQ(options.gradient_clip, 0);
-  EXPECT_EQ(options.residual_file, "");
+  EXPECT_EQ(options.state_dir, "");
 }
 
 TEST(ClientOptionsTest, TheWorkerAndTheLengthOfTheRunArrive) {
@@ -29,7 +29,7 @@ TEST(ClientOptionsTest, TheWorkerAndTheLengthOfTheRunArrive) {
                                                   {.worker = WorkerId{2},
                                                    .planned_examples = 1000,
                                                    .planned_steps = 25,
-                                                   .residual_file = "/r/w0"});
+                                                   .state_dir = "/state"});
   EXPECT_EQ(options.job, "j");
   EXPECT_EQ(options.worker, WorkerId{2});
   EXPECT_EQ(options.worker_count, 4u);
@@ -39,7 +39,7 @@ TEST(ClientOptionsTest, TheWorkerAndTheLengthOfTheRunArrive) {
   EXPECT_EQ(options.silence, absl::Seconds(3));
   EXPECT_EQ(options.planned_examples, 1000u);
   EXPECT_EQ(options.planned_steps, 25u);
-  EXPECT_EQ(options.residual_file, "/r/w0");
+  EXPECT_EQ(options.state_dir, "/state");
 }
 
 TEST(ClientOptionsTest, EverySettingOfThePushArrives) {

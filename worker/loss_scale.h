@@ -11,9 +11,9 @@
 // 1: with a scale of 1, the model or the data cause a gradient that is not finite, and a smaller
 // scale would only make more gradients underflow.
 //
-// The scale is saved in a file of its own, beside the residual file and at the same times. A new
-// process restores the scale even if it does not restore the residuals (docs/decisions/0056),
-// because the scale is a tuned setting.
+// The scale is saved in a file of its own, beside the residual file and at the same times
+// (client/encode/state_folder.h). A new process restores the scale even if it does not restore the
+// residuals (docs/decisions/0056), because the scale is a tuned setting.
 //
 //   8 bytes "TWSCALE1" | job length u32 | job | worker u32 | scale f32 | good steps u64 |
 //   CRC-32C of all preceding bytes, u32
@@ -74,6 +74,11 @@ struct LossScaleFile {
   std::string job;
   WorkerId worker;
 };
+
+// Returns the path of the loss-scale file beside the residual file at RESIDUAL_PATH.
+inline std::string LossScalePath(const std::string& residual_path) {
+  return residual_path + ".loss_scale";
+}
 
 // Replaces the loss-scale file atomically. Errors: errors of the file system; the old file then
 // remains.

@@ -46,7 +46,6 @@
 #include "worker/client_options.h"
 #include "worker/datasets/load.h"
 #include "worker/events.h"
-#include "worker/loss_scale.h"
 #include "worker/model_file.h"
 #include "worker/model_output.h"
 #include "worker/models/factory.h"
@@ -63,7 +62,7 @@ struct Flags {
   std::string config;
   uint32_t worker = 0;
   std::string addresses;  // list of all servers' addresses, by server number
-  std::string residual_file;
+  std::string state_dir;
   std::string delay;  // value of --delay; empty: the job file sets the delay
   std::string output;
   std::string keep = "last";
@@ -77,7 +76,7 @@ struct Setup {
   WorkerId worker;
   std::vector<std::string> addresses;
   absl::Duration delay;
-  std::string residual_file;
+  std::string state_dir;
   std::optional<ModelOutputOptions> output;
 };
 
@@ -138,14 +137,8 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
                .worker = WorkerId{flags.worker},
                .addresses = std::move(addresses),
                .delay = delay,
-               .residual_file = flags.residual_file,
+               .state_dir = flags.state_dir,
                .output = std::move(output)};
-}
-
-std::optional<LossScaleFile> LossScaleFileOf(const Setup& setup) {
-  if (setup.residual_file.empty()) return std::nullopt;
-  return LossScaleFile{
-      .path = setup.residual_file + ".loss_scale", .job = setup.spec.name, .worker = setup.worker};
 }
 
 // Returns a hash of the content of the file `path`, or 0 if `path` is empty.
@@ -208,7 +201,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
       MakeClientOptions(setup.spec, {.worker = setup.worker,
                                      .planned_examples = examples.example_count() * task.epochs,
                                      .planned_steps = sampler.steps_per_epoch() * task.epochs,
-                                     .residual_file = setup.residual_file});
+                                     .state_dir = setup.state_dir});
   options.config = setup.config;
   options.data_hash = ContentHash(datasets);
   ASSIGN_OR_RETURN(options.model_file_hash, FileHash(task.model_file));
@@ -224,8 +217,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .epochs = task.epochs,
                    .device = device.name,
                    .delay = setup.delay,
+                   .job = setup.spec.name,
                    .loss_scaling = task.loss_scaling(),
-                   .loss_scale_file = LossScaleFileOf(setup),
                    .stop_on_divergence = task.stop_on_divergence,
                    .divergence_advice = DivergenceAdvice(setup.config),
                    .output = setup.output},
@@ -321,12 +314,14 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("LIST")
       ->envname("THINWIRE_ADDRESSES");
   app.add_option(
-         "--residual_file", flags.residual_file,
-         "The file that keeps the residuals after every epoch and at the end, and that they "
-         "are restored from at the start. The loss scale is kept in a file beside it with "
-         ".loss_scale after the name. Without it, both end with the process")
-      ->type_name("FILE")
-      ->envname("THINWIRE_RESIDUAL_FILE");
+         "--state_dir", flags.state_dir,
+         "The folder in which the worker keeps its state (the residuals and the loss scale), "
+         "in DIR/worker-N: before each step of which the servers make a checkpoint, and when "
+         "SIGTERM ends it. The next process of this worker continues from it, and so does "
+         "this process if the servers continue from an earlier step. Without it, the state "
+         "ends with the process")
+      ->type_name("DIR")
+      ->envname("THINWIRE_STATE_DIR");
   app.add_option("--delay", flags.delay,
                  "Added to every step, such as 50ms, to imitate a slow machine. Default: the "
                  "straggler of the job file")

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/encode/state_folder.h"
 #include "common/status_macros.h"
 
 namespace thinwire {
@@ -74,6 +75,15 @@ absl::StatusOr<Trainer::Ending> Trainer::Run() {
 }
 
 absl::StatusOr<Trainer::Ending> Trainer::Loop() {
+  absl::StatusOr<Ending> ending = JoinAndTrain();
+  while (!ending.ok() && parts_.client.rolled_back()) {
+    LOG(WARNING) << ending.status().message();
+    ending = JoinAndTrain();
+  }
+  return ending;
+}
+
+absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
   ASSIGN_OR_RETURN(Step step, Join());
   const auto lost = [this] { return options_.stop_on_divergence && divergence_.loss_is_lost(); };
   while (step < end_ && !lost() && !parts_.stop()) {
@@ -98,28 +108,36 @@ absl::StatusOr<Trainer::Ending> Trainer::Loop() {
 }
 
 absl::StatusOr<Step> Trainer::Join() {
+  const bool follows_rollback = parts_.client.rolled_back();
+  joined_ = false;
   std::vector<std::span<const float>> initial;
   const auto place =
       parts_.client.device() == nullptr ? Model::Place::kHost : Model::Place::kDevice;
   for (uint32_t i = 0; i < parts_.model.tensors().size(); ++i) {
     initial.push_back(parts_.model.initial(i));
-    parts_.model.Bind(i, parts_.client.replica(i), place);
+    if (!follows_rollback) parts_.model.Bind(i, parts_.client.replica(i), place);
   }
   ASSIGN_OR_RETURN(const Step step, parts_.client.Join(initial));
-  WorkerEvent event;
-  event.mutable_joined()->set_step(step.value);
-  event.mutable_joined()->set_device(options_.device);
-  event.mutable_joined()->set_planned_steps(end_.value);
-  parts_.events.Write(std::move(event));
+  if (!follows_rollback) {
+    WorkerEvent event;
+    event.mutable_joined()->set_step(step.value);
+    event.mutable_joined()->set_device(options_.device);
+    event.mutable_joined()->set_planned_steps(end_.value);
+    parts_.events.Write(std::move(event));
+  }
   LOG(INFO) << "joined at step " << step << " of " << end_ << ", device " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
-  RETURN_IF_ERROR(RestoreLossScale());
-  // Saves the residuals and the loss scale once before training. If a file cannot be written, the
-  // worker fails now, when there are no residuals to lose.
-  RETURN_IF_ERROR(Save());
+  RETURN_IF_ERROR(RestoreLossScale(step, follows_rollback));
+  // Saves the state once before training. If a file cannot be written, the worker fails now, when
+  // there are no residuals to lose.
+  RETURN_IF_ERROR(parts_.client.SaveState(LossScaleWriter()));
   RETURN_IF_ERROR(parts_.client.WaitAll());
-  if (step > Step{0} && parts_.model.has_buffers()) RETURN_IF_ERROR(RecomputeBuffers(step));
+  if (!has_buffers_ && step > Step{0} && parts_.model.has_buffers()) {
+    RETURN_IF_ERROR(RecomputeBuffers(step));
+  }
+  has_buffers_ = true;
   joined_ = true;
+  stopwatch_.Stop();
   stopwatch_.Start();
   return step;
 }
@@ -137,6 +155,7 @@ absl::Status Trainer::RecomputeBuffers(Step step) {
 }
 
 absl::StatusOr<Step> Trainer::TrainStep(Step step) {
+  SaveIfDue();
   const absl::Duration before = stopwatch_.elapsed();
   const auto examples = parts_.sampler.Batch(step);
   parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()), loss_scale());
@@ -191,7 +210,6 @@ absl::Status Trainer::PushZeros() {
 }
 
 absl::Status Trainer::FinishEpoch(uint64_t epoch) {
-  SaveOrLog();
   divergence_.FinishEpoch(epoch);
   ASSIGN_OR_RETURN(const bool evaluates, Evaluates());
   if (evaluates) RETURN_IF_ERROR(Test());
@@ -293,28 +311,40 @@ std::string Trainer::DivergenceText() const {
   return absl::StrCat(symptom, "; what usually helps: ", options_.divergence_advice);
 }
 
-absl::Status Trainer::RestoreLossScale() {
-  if (!loss_scale_ || !options_.loss_scale_file) return absl::OkStatus();
-  const absl::StatusOr<LossScale::State> saved = ReadLossScale(*options_.loss_scale_file);
+absl::Status Trainer::RestoreLossScale(Step step, bool after_rollback) {
+  const client::StateFolder* const folder = parts_.client.state_folder();
+  if (!loss_scale_ || folder == nullptr) return absl::OkStatus();
+  // Join has removed the states of steps above STEP.
+  ASSIGN_OR_RETURN(const std::vector<Step> steps, folder->Steps());
+  if (steps.empty() || (after_rollback && steps.back() != step)) return absl::OkStatus();
+  const LossScaleFile file = {LossScalePath(folder->PathOf(steps.back())), options_.job,
+                              options_.worker};
+  const absl::StatusOr<LossScale::State> saved = ReadLossScale(file);
   if (absl::IsNotFound(saved.status())) return absl::OkStatus();
   RETURN_IF_ERROR(saved.status());
   loss_scale_->Restore(*saved);
-  LOG(INFO) << options_.loss_scale_file->path << ": loss scale " << loss_scale_->value();
+  LOG(INFO) << file.path << ": loss scale " << loss_scale_->value();
   return absl::OkStatus();
 }
 
-absl::Status Trainer::Save() {
-  RETURN_IF_ERROR(parts_.client.SaveResiduals());
-  if (!loss_scale_ || !options_.loss_scale_file) return absl::OkStatus();
-  return WriteLossScale(*options_.loss_scale_file, loss_scale_->state());
+Client::WriteBeside Trainer::LossScaleWriter() const {
+  if (!loss_scale_) return nullptr;
+  return [job = options_.job, worker = options_.worker,
+          state = loss_scale_->state()](const std::string& path) {
+    return WriteLossScale({LossScalePath(path), job, worker}, state);
+  };
 }
 
-// Saves the residuals and the loss scale. If saving fails, training continues. The old residual
-// file then remains; it contains the step at which it was saved, so a reader recognizes it as
-// outdated.
 void Trainer::SaveOrLog() {
-  const absl::Status saved = Save();
-  if (!saved.ok()) LOG(ERROR) << "residuals and loss scale not saved: " << saved.message();
+  const absl::Status saved = parts_.client.SaveState(LossScaleWriter());
+  if (!saved.ok()) LOG(ERROR) << "state not saved: " << saved.message();
+}
+
+void Trainer::SaveIfDue() {
+  if (!parts_.client.StateIsDue()) return;
+  // After an error, the next wait of the step returns it.
+  const absl::Status started = parts_.client.StartSaveState(LossScaleWriter());
+  if (!started.ok()) LOG(ERROR) << "state not saved: " << started.message();
 }
 
 void Trainer::ReportStep(Step step) {

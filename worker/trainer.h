@@ -1,12 +1,16 @@
 // Trainer runs a worker's training loop with a client (client/client.h), a model and a dataset.
 //
 //   join         wait for the parameters; when joining a running job, recompute the model's buffers
-//   each step    gather a batch, BeginStep, Train (the gate waits for parameters, the sink pushes
-//                gradients), EndStep, NextStep
-//   each epoch   save residuals and loss scale; the evaluator tests its replica
+//   each step    save the state if the servers make a checkpoint of the step; gather a batch,
+//                BeginStep, Train (the gate waits for parameters, the sink pushes gradients),
+//                EndStep, NextStep
+//   each epoch   the evaluator tests its replica
 //   leave        after the last step, earlier if `stop` returns true or the loss is not finite, or
 //                after an error
 //   write        the evaluator writes the model file, if there is one
+//
+// If the servers continue from an earlier step, the worker joins again and goes on from that step.
+// An epoch that ends again is evaluated again. The model's buffers stay as they are.
 //
 // A step belongs to epoch step / steps_per_epoch. If the worker is behind the job, NextStep skips
 // steps. If NextStep skips the last step of an epoch, the worker finishes the epoch after NextStep.
@@ -27,8 +31,10 @@
 // options. A loss that is not finite ends the worker's training after that step, if
 // `stop_on_divergence` is set.
 //
-// Residuals (Client::SaveResiduals) and the loss scale are saved after joining, after every epoch
-// and when `stop` ends the training. Times in the worker's events are measured from the arrival of
+// The worker's state, the residuals (Client::SaveState) and the loss scale, is saved after joining,
+// before each step of which the servers make a checkpoint, and when `stop` ends the training. The
+// examples and the random numbers of a step depend only on the job's seed, the worker and the step
+// (sampler.h), so they are no state. Times in the worker's events are measured from the arrival of
 // the first parameters and exclude evaluation.
 #ifndef THINWIRE_WORKER_TRAINER_H_
 #define THINWIRE_WORKER_TRAINER_H_
@@ -91,8 +97,8 @@ struct TrainerOptions {
   uint64_t epochs = 1;
   std::string device = "cpu";               // name of the model's device, for messages
   absl::Duration delay;                     // artificial delay before each step's first gradient
+  std::string job = "train";                // the job's name, for the loss-scale file
   std::optional<LossScaling> loss_scaling;  // unset: the loss is not scaled
-  std::optional<LossScaleFile> loss_scale_file;  // unset: the loss scale is not saved
   bool stop_on_divergence = true;
   std::string divergence_advice;             // what usually helps; "" if unknown
   std::optional<ModelOutputOptions> output;  // unset: no model file is written
@@ -128,8 +134,10 @@ class Trainer {
   absl::StatusOr<Ending> Run();
 
  private:
-  // Joins the job and trains until the last step or until `stop` returns true.
+  // Joins the job and trains until the last step or until `stop` returns true. Begins again after a
+  // rollback of the servers.
   absl::StatusOr<Ending> Loop();
+  absl::StatusOr<Ending> JoinAndTrain();
   absl::StatusOr<Step> Join();
   // Recomputes the model's buffers: resets them and runs the forward pass in training mode on the
   // training batches of `step` and later steps.
@@ -158,11 +166,16 @@ class Trainer {
   void UpdateLossScale(Step step, uint64_t nonfinite_gradients);
   // Returns the symptom of divergence_ with its cause or the advice; "" if there is none.
   std::string DivergenceText() const;
-  absl::Status RestoreLossScale();
-  // Saves the residuals and the loss scale.
-  absl::Status Save();
-  // Saves the residuals and the loss scale. Logs an error instead of returning it.
+  // Restores the loss scale of the newest saved state, after a rollback only that of STEP, the step
+  // from which the servers continue.
+  absl::Status RestoreLossScale(Step step, bool after_rollback);
+  // Returns a function that saves the present loss scale beside a residual file; null if the loss is
+  // not scaled.
+  Client::WriteBeside LossScaleWriter() const;
+  // Saves the state. Logs an error instead of returning it.
   void SaveOrLog();
+  // Starts to save the state if the servers make a checkpoint of the next step.
+  void SaveIfDue();
 
   void ReportStep(Step step);
   void ReportDone(Ending ending);
@@ -171,8 +184,9 @@ class Trainer {
 
   const TrainerOptions options_;
   const TrainerParts parts_;
-  const Step end_;  // the step after the last step of the run
-  bool joined_ = false;
+  const Step end_;            // the step after the last step of the run
+  bool joined_ = false;       // the parameters of the first step have arrived since the last Join
+  bool has_buffers_ = false;  // the model's buffers are those of this process or were recomputed
   Stopwatch stopwatch_;
   BatchBuffer batches_;
   std::vector<float> zeros_;  // gradient for steps with weight 0; as long as the largest tensor

@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -19,7 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/encode/residual_file.h"
+#include "client/encode/state_folder.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
 #include "common/safetensors.h"
@@ -113,6 +115,7 @@ class SharedServer final : public InProcessServer {
   absl::StatusOr<JoinReply> Join(const JoinRequest& request) override {
     absl::StatusOr<JoinReply> reply = server_.Join(request);
     if (!reply.ok()) return reply;
+    if (frontier == 0) return reply;
     for (ShardState& shard : *reply->mutable_shards()) shard.set_frontier(frontier);
     return reply;
   }
@@ -132,8 +135,8 @@ class SharedServer final : public InProcessServer {
     return server_.Masters();
   }
 
-  // `frontier` is the frontier that every shard reports in a Join reply; `others` are additional
-  // live workers in a Heartbeat reply. A test sets both before it creates the client.
+  // `frontier` is the frontier that every shard reports in a Join reply, if it is not 0; `others` are
+  // additional live workers in a Heartbeat reply. A test sets both before it creates the client.
   uint64_t frontier = 0;
   std::vector<uint32_t> others;
   // The number of heartbeats after which `others` have left.
@@ -168,9 +171,10 @@ class TrainerTest : public ::testing::Test {
     // Client::Stop is called before this step, whose parameters the server does not send.
     std::optional<int> stop_waiting_at = std::nullopt;
     bool stop_before_join = false;
-    std::string residual_file = "";
+    // Called before each step of the trainer with the number of earlier calls.
+    std::function<void(int)> before_step = nullptr;
+    std::string state_dir = "";
     std::optional<LossScaling> loss_scaling = std::nullopt;
-    std::string loss_scale_file = "";
     bool stop_on_divergence = true;
     bool bad_example = false;  // the first value of the first example is NaN
     std::optional<ModelOutputOptions> output = std::nullopt;
@@ -180,7 +184,7 @@ class TrainerTest : public ::testing::Test {
     ClientOptions options;
     options.worker = WorkerId{job.worker};
     options.heartbeat_interval = absl::Milliseconds(1);
-    options.residual_file = job.residual_file;
+    options.state_dir = job.state_dir;
     const auto client = Client::Make(options, model_.tensors(), transport_).value();
     Dataset train = NumberedExamples(job.examples);
     if (job.bad_example) train.floats[0] = std::nanf("");
@@ -197,9 +201,6 @@ class TrainerTest : public ::testing::Test {
                                       .stop_on_divergence = job.stop_on_divergence,
                                       .divergence_advice = "a lower rate",
                                       .output = job.output};
-    if (!job.loss_scale_file.empty()) {
-      trainer_options.loss_scale_file = {job.loss_scale_file, "train", WorkerId{job.worker}};
-    }
     Trainer trainer(trainer_options, {.client = *client,
                                       .model = model_,
                                       .train = train,
@@ -210,6 +211,7 @@ class TrainerTest : public ::testing::Test {
                                       .stop = [&] {
                                         while (shared_.heartbeat_count < job.heartbeats)
                                           std::this_thread::yield();
+                                        if (job.before_step != nullptr) job.before_step(asked);
                                         if (asked + 1 == job.stop_waiting_at) HoldReads();
                                         if (asked == job.stop_waiting_at) client->Stop();
                                         return asked++ >= job.stop_after;
@@ -260,16 +262,23 @@ class TrainerTest : public ::testing::Test {
   }
 
   DecayModel model_;
-  // Returns the step in the saved residual file: the first step that the residuals do not include.
-  absl::StatusOr<Step> SavedStep(const std::string& path) const {
-    const auto saved = client::ReadResiduals(path, {.job = ClientOptions().job}, partition_);
-    if (!saved.ok()) return saved.status();
-    return saved->point.step;
+  // Returns the steps before which the state of worker 0 was saved.
+  std::vector<Step> SavedSteps() const {
+    return client::StateFolder::Open(state_dir_, WorkerId{0})->Steps().value();
+  }
+  // Returns the path of the loss-scale file of STEP.
+  std::string LossScalePathOf(uint64_t step) const {
+    const auto folder = client::StateFolder::Open(state_dir_, WorkerId{0});
+    return LossScalePath(folder->PathOf(Step{step}));
   }
 
-  const std::string residual_file_ =
-      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  const ModelOutputOptions output_ = {.path = residual_file_ + ".safetensors", .job = "train"};
+  const std::string state_dir_ = [] {
+    const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    const std::string dir = ::testing::TempDir() + "/" + name;
+    std::filesystem::remove_all(dir);
+    return dir;
+  }();
+  const ModelOutputOptions output_ = {.path = state_dir_ + ".safetensors", .job = "train"};
   const Dataset test_ = NumberedExamples(4);
   Partition partition_ = Partition::Make(model_.tensors(), 0, 1).value();
   FakeServer server_{partition_, ServerId{0}};
@@ -392,19 +401,32 @@ TEST_F(TrainerTest, AStoppedWorkerLeavesAfterTheCurrentStep) {
   EXPECT_EQ(Done().evaluator(), false);
 }
 
-TEST_F(TrainerTest, ResidualsAreSavedAfterAnEpoch) {
-  ASSERT_TRUE(Run({.residual_file = residual_file_}).ok());
-  EXPECT_EQ(*SavedStep(residual_file_), Step{6});
+TEST_F(TrainerTest, TheStateIsSavedAfterJoiningAndBeforeTheAnnouncedStepOnly) {
+  server_.set_checkpoint_step(Step{4});
+  ASSERT_TRUE(Run({.heartbeats = 3, .state_dir = state_dir_}).ok());
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{4}));
 }
 
-TEST_F(TrainerTest, ResidualsAreSavedWhenTheWorkerIsStopped) {
-  ASSERT_TRUE(Run({.stop_after = 2, .residual_file = residual_file_}).ok());
-  EXPECT_EQ(*SavedStep(residual_file_), Step{2});
+TEST_F(TrainerTest, AnAnnouncementThatArrivesTooLateSavesNothing) {
+  const auto before_step = [this](int asked) {
+    if (asked != 4) return;
+    server_.set_checkpoint_step(Step{3});
+    const int count = shared_.heartbeat_count;
+    while (shared_.heartbeat_count < count + 2) std::this_thread::yield();
+  };
+  ASSERT_TRUE(Run({.before_step = before_step, .state_dir = state_dir_}).ok());
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}));
 }
 
-TEST_F(TrainerTest, AResidualFileThatCannotBeWrittenFailsTheRunBeforeTraining) {
-  const auto ending = Run({.residual_file = residual_file_ + ".none/file"});
-  EXPECT_TRUE(absl::IsNotFound(ending.status())) << ending.status();
+TEST_F(TrainerTest, TheStateIsSavedWhenTheWorkerIsStopped) {
+  ASSERT_TRUE(Run({.stop_after = 2, .state_dir = state_dir_}).ok());
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{2}));
+}
+
+TEST_F(TrainerTest, AStateThatCannotBeSavedFailsTheRunBeforeTraining) {
+  std::ofstream(state_dir_) << "a file, not a folder";
+  const auto ending = Run({.state_dir = state_dir_});
+  EXPECT_THAT(std::string(ending.status().message()), HasSubstr("cannot create the folder"));
   EXPECT_THAT(model_.trained, SizeIs(0));
 }
 
@@ -462,24 +484,42 @@ TEST_F(TrainerTest, AStepWithoutExamplesDoesNotCountAsGood) {
 TEST_F(TrainerTest, TheLossScaleOutlivesTheProcess) {
   model_.OverflowAbove(1024);
   const LossScaling scaling = {.first = 4096, .interval = 3};
-  const std::string file = residual_file_ + ".loss_scale";
   // The scale halves in the first two steps, which overflow. The scale doubles after three good
   // steps in a row. The first process takes one of these steps, and the next process takes two.
-  ASSERT_TRUE(Run({.stop_after = 3, .loss_scaling = scaling, .loss_scale_file = file}).ok());
+  ASSERT_TRUE(Run({.stop_after = 3, .state_dir = state_dir_, .loss_scaling = scaling}).ok());
   model_.loss_scales.clear();
   model_.OverflowAbove(INFINITY);
   shared_.frontier = 3;
-  ASSERT_TRUE(Run({.loss_scaling = scaling, .loss_scale_file = file}).ok());
+  ASSERT_TRUE(Run({.state_dir = state_dir_, .loss_scaling = scaling}).ok());
   EXPECT_THAT(model_.loss_scales, ElementsAre(1024, 1024, 2048));
 }
 
+// The scale doubles after every second step. The checkpoint is of step 1, after one good step.
+TEST_F(TrainerTest, AfterARollbackTheLossScaleIsThatOfTheStep) {
+  server_.set_by_round();
+  server_.set_checkpoint_step(Step{1});
+  const auto before_step = [this](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked == 4) server_.RollBack(Generation{2});
+  };
+  ASSERT_TRUE(Run({.heartbeats = 3,
+                   .before_step = before_step,
+                   .state_dir = state_dir_,
+                   .loss_scaling = LossScaling{.first = 8, .interval = 2}})
+                  .ok());
+  ASSERT_GE(model_.loss_scales.size(), 9u);
+  const std::vector<float> repeated(model_.loss_scales.end() - 5, model_.loss_scales.end());
+  EXPECT_THAT(repeated, ElementsAre(8, 16, 16, 32, 32));
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{1}));
+}
+
 TEST_F(TrainerTest, TheLossScaleFileOfAnotherJobFailsTheRunBeforeTraining) {
-  const std::string file = residual_file_ + ".loss_scale";
-  ASSERT_TRUE(WriteLossScale({file, "another", WorkerId{0}}, {}).ok());
-  const auto ending = Run({.loss_scaling = LossScaling{}, .loss_scale_file = file});
+  ASSERT_TRUE(Run({.stop_after = 0, .state_dir = state_dir_, .loss_scaling = LossScaling{}}).ok());
+  ASSERT_TRUE(WriteLossScale({LossScalePathOf(0), "another", WorkerId{0}}, {}).ok());
+  const auto ending = Run({.state_dir = state_dir_, .loss_scaling = LossScaling{}});
   EXPECT_TRUE(absl::IsFailedPrecondition(ending.status())) << ending.status();
   EXPECT_THAT(model_.trained, SizeIs(0));
-  EXPECT_EQ(server_.leave_count(), 1);
+  EXPECT_EQ(server_.leave_count(), 2);
 }
 
 TEST_F(TrainerTest, OnlyTheLowestLiveWorkerEvaluates) {
@@ -602,29 +642,106 @@ TEST_F(TrainerTest, AnErrorOfTheModelEndsTheRun) {
 }
 
 TEST_F(TrainerTest, AStopEndsAWaitForParametersAndSavesTheResiduals) {
-  ASSERT_EQ(Run({.stop_after = 3, .stop_waiting_at = 2, .residual_file = residual_file_}).value(),
+  ASSERT_EQ(Run({.stop_after = 3, .stop_waiting_at = 2, .state_dir = state_dir_}).value(),
             Trainer::Ending::kStopped);
   EXPECT_THAT(model_.trained, SizeIs(2));
-  EXPECT_EQ(SavedStep(residual_file_).value(), Step{2});
+  EXPECT_THAT(SavedSteps(), ElementsAre(Step{0}, Step{2}));
   EXPECT_EQ(Done().steps(), 2);
   EXPECT_EQ(server_.leave_count(), 1);
 }
 
+// The job has two epochs of 3 steps. The checkpoint is of step 1.
+TEST_F(TrainerTest, ARollbackIsFollowedAndAnEpochThatEndsAgainIsEvaluatedAgain) {
+  server_.set_by_round();
+  const auto before_step = [this](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked == 4) server_.RollBack(Generation{2});
+  };
+  ASSERT_EQ(Run({.before_step = before_step}).value(), Trainer::Ending::kFinished);
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 8, 1.0f / 64));
+  EXPECT_EQ(server_.masters(partition_.ShardsOfTensor(0)[0])[0], 1.0f / 64)
+      << "every step counts once";
+  const WorkerEvent::Done done = Done();
+  EXPECT_EQ(done.counters().rollbacks(), 1);
+  EXPECT_EQ(done.counters().repeated_steps(), 3);
+  EXPECT_EQ(done.steps(), 4 + 5);
+  EXPECT_THAT(Events(WorkerEvent::kJoined), SizeIs(1));
+  EXPECT_EQ(model_.reset_count, 0) << "the buffers stay as they are";
+  ASSERT_GE(model_.trained.size(), 9u);
+  const std::vector<std::vector<int64_t>> last(model_.trained.end() - 5, model_.trained.end());
+  const std::vector<std::vector<int64_t>> first(model_.trained.begin() + 1,
+                                                model_.trained.begin() + 4);
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), last.begin()))
+      << "a step has the same examples when it is repeated";
+}
+
+TEST_F(TrainerTest, ARollbackDuringTheEvaluationIsFollowed) {
+  server_.set_by_round();
+  std::thread other;
+  const auto before_step = [&](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked != 2) return;
+    HoldReads();  // step 2 is the last one of its epoch
+    other = std::thread([this] {
+      while (server_.pushes().size() < 3 * partition_.shard_count()) std::this_thread::yield();
+      server_.RollBack(Generation{2});
+      server_.ReleaseReads();
+    });
+  };
+  ASSERT_EQ(Run({.before_step = before_step}).value(), Trainer::Ending::kFinished);
+  other.join();
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 8, 1.0f / 64));
+  EXPECT_EQ(Done().counters().rollbacks(), 1);
+}
+
+TEST_F(TrainerTest, ARollbackDuringTheWaitForOtherWorkersIsFollowed) {
+  server_.set_by_round();
+  server_.set_others({WorkerId{2}});
+  std::thread other;
+  const auto before_step = [&](int asked) {
+    if (asked == 4) server_.SaveCheckpoint();
+    if (asked != 5) return;
+    other = std::thread([this] {
+      while (server_.pushes().size() < 6 * partition_.shard_count()) std::this_thread::yield();
+      server_.RollBack(Generation{2});
+      server_.set_others({});
+    });
+  };
+  ASSERT_EQ(Run({.before_step = before_step, .output = output_}).value(),
+            Trainer::Ending::kFinished);
+  other.join();
+  EXPECT_EQ(Done().counters().rollbacks(), 1);
+  EXPECT_THAT(OutputTensors(), ElementsAre("b [4]: 0.015625 0.03125 0.046875 0.0625", ::testing::_,
+                                           "w [2, 2]: 0.015625 0.03125 0.046875 0.0625"));
+}
+
+TEST_F(TrainerTest, AWorkerThatCannotFollowARollbackEnds) {
+  server_.set_by_round();
+  const auto before_step = [this](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked != 4) return;
+    server_.FailJoins({absl::FailedPreconditionError("a newer process has this number"),
+                       absl::AlreadyExistsError("worker 0: is in use")});
+    server_.RollBack(Generation{2});
+  };
+  EXPECT_EQ(Run({.before_step = before_step}).status(),
+            absl::AlreadyExistsError("server 0 (in process): worker 0: is in use"));
+  EXPECT_THAT(Events(WorkerEvent::kDone), SizeIs(0));
+}
+
 TEST_F(TrainerTest, AStopDuringJoinEndsTheRunWithoutAJoin) {
-  const std::string file = residual_file_ + ".loss_scale";
   transport_.Mute(ServerId{0}, true);
   ASSERT_EQ(Run({.stop_after = 0,
                  .stop_before_join = true,
-                 .residual_file = residual_file_,
-                 .loss_scaling = LossScaling{},
-                 .loss_scale_file = file})
+                 .state_dir = state_dir_,
+                 .loss_scaling = LossScaling{}})
                 .value(),
             Trainer::Ending::kStopped);
   EXPECT_THAT(Events(WorkerEvent::kJoined), SizeIs(0));
   EXPECT_EQ(Done().steps(), 0);
   EXPECT_EQ(server_.leave_count(), 0);
-  EXPECT_TRUE(absl::IsNotFound(SavedStep(residual_file_).status()));
-  EXPECT_TRUE(absl::IsNotFound(ReadLossScale({file, "train", WorkerId{0}}).status()));
+  EXPECT_THAT(SavedSteps(), SizeIs(0));
+  EXPECT_FALSE(std::filesystem::exists(LossScalePathOf(0)));
 }
 
 TEST(StopwatchTest, ItCountsOnlyWhileItRuns) {

@@ -122,6 +122,11 @@ absl::StatusOr<std::vector<ShardResidualsView>> PushEncoder::residuals() const {
   return residuals;
 }
 
+absl::Status PushEncoder::DropBegun() {
+  while (may_finish()) RETURN_IF_ERROR(Finish().status());
+  return absl::OkStatus();
+}
+
 absl::Status PushEncoder::Restore(SavedResiduals saved) {
   for (size_t s = 0; s < memory_.size(); ++s) {
     auto& [residual, momentum, late_examples] = saved.shards[s];

@@ -78,9 +78,11 @@ class PushEncoder {
   // Returns the residual, the momentum and the number of late examples of every shard. The result
   // is valid until the next call of another function. REQUIRES: no push is begun and not finished.
   absl::StatusOr<std::vector<ShardResidualsView>> residuals() const;
+  // Drops the pushes that are begun and not finished.
+  absl::Status DropBegun();
   // Sets the residual, the momentum and the number of late examples of every shard. Errors:
   // FailedPrecondition if SAVED contains momenta and momentum correction is off. REQUIRES: SAVED
-  // belongs to this partition; no push was encoded yet.
+  // belongs to this partition; no push is begun and not finished.
   absl::Status Restore(SavedResiduals saved);
 
  private:

@@ -89,13 +89,12 @@ class ResidualReader {
   CheckedReader& file_;
 };
 
-// Returns the step after the last step that an earlier process with this worker's number has
-// finished on any shard; 0 if there is no such step.
-Step PredecessorNext(std::span<const JoinReply> replies) {
-  Step next;
+// Returns for each shard the first step that the worker has not finished.
+std::vector<Step> NextSteps(std::span<const JoinReply> replies, uint32_t shard_count) {
+  std::vector<Step> next(shard_count);
   for (const JoinReply& reply : replies) {
     for (const ShardState& shard : reply.shards()) {
-      next = std::max(next, Step{shard.predecessor_next()});
+      if (shard.shard() < shard_count) next[shard.shard()] = Step{shard.predecessor_next()};
     }
   }
   return next;
@@ -121,6 +120,23 @@ absl::Status WriteResiduals(const std::string& path, const ResidualOwner& owner,
   return file.Commit();
 }
 
+std::vector<ShardResidualsView> ViewsOf(
+    std::span<const ShardResiduals<std::vector<float>>> shards) {
+  std::vector<ShardResidualsView> views;
+  for (const auto& [residual, momentum, late_examples] : shards) {
+    views.push_back({.residual = residual, .momentum = momentum, .late_examples = late_examples});
+  }
+  return views;
+}
+
+absl::StatusOr<ResidualPoint> ReadResidualPoint(const std::string& path, const ResidualOwner& owner,
+                                                const Partition& partition) {
+  ASSIGN_OR_RETURN(CheckedReader file, CheckedReader::Open(path));
+  ResidualPoint point;
+  RETURN_IF_ERROR(ResidualReader(path, file).ReadHead(owner, partition, point));
+  return point;
+}
+
 absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const ResidualOwner& owner,
                                              const Partition& partition) {
   ASSIGN_OR_RETURN(CheckedReader file, CheckedReader::Open(path));
@@ -136,30 +152,57 @@ absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const Resi
   return saved;
 }
 
-ResidualStart DecideResidualStart(const std::string& path, std::optional<ResidualPoint> saved,
-                                  std::span<const JoinReply> replies, Step first) {
-  const Step next = PredecessorNext(replies);
+ResidualStart DecideResidualStart(const std::string& folder, std::span<const SavedPoint> files,
+                                  std::span<const JoinReply> replies, const Partition& partition,
+                                  bool after_rollback) {
+  const std::vector<Step> next = NextSteps(replies, partition.shard_count());
+  const Step last = *std::max_element(next.begin(), next.end());
   const std::string lost =
-      next == Step{} ? "" : "; the residuals that an earlier process of this worker left are lost";
-  if (!saved.has_value()) {
-    if (path.empty() && lost.empty()) return {};
-    return {.text = absl::StrCat(path.empty() ? "no residual file" : path + ": no file yet", lost)};
+      last == Step{} || after_rollback
+          ? ""
+          : "; the residuals that an earlier process of this worker left are lost";
+  ResidualStart start = {.restored = std::vector<bool>(next.size(), false)};
+  if (files.empty()) {
+    if (folder.empty() && lost.empty()) return start;
+    start.text = absl::StrCat(folder.empty() ? "no state folder" : folder + ": no file yet", lost);
+    return start;
   }
-  const std::string file = absl::StrCat(path, ": saved before step ", saved->step.value);
-  if (const RunId run{replies[0].run()}; saved->run != run) {
-    return {.text = absl::StrCat(file, ", not restored: from another run (expected run ",
-                                 absl::Hex(run.value, absl::kZeroPad16), ", got ",
-                                 absl::Hex(saved->run.value, absl::kZeroPad16), ")", lost)};
+  const RunId run{replies[0].run()};
+  const auto fits = [&](const SavedPoint& file, Step step) {
+    return file.point.run == run && file.point.step == step;
+  };
+  const SavedPoint* best = &files.back();
+  for (const SavedPoint& file : files) {
+    if (std::ranges::any_of(next, [&](Step step) { return fits(file, step); })) best = &file;
   }
-  if (next > saved->step) {
-    return {.text = absl::StrCat(file, ", not restored: the worker has pushed up to step ",
-                                 next.value, " since", lost)};
+  size_t restored_count = 0;
+  for (size_t s = 0; s < next.size(); ++s) {
+    start.restored[s] = fits(*best, next[s]);
+    if (start.restored[s]) ++restored_count;
   }
-  if (first < saved->step) {
-    return {.text = absl::StrCat(file, ", not restored: the job is at an earlier step (",
-                                 first.value, ")")};
+  const Step saved = best->point.step;
+  start.text = absl::StrCat(best->path, ": saved before step ", saved.value);
+  if (best->point.run != run) {
+    absl::StrAppend(&start.text, ", not restored: from another run (expected run ",
+                    absl::Hex(run.value, absl::kZeroPad16), ", got ",
+                    absl::Hex(best->point.run.value, absl::kZeroPad16), ")", lost);
+    return start;
   }
-  return {.restore = true, .text = absl::StrCat(file, ", restored")};
+  start.path = best->path;
+  if (restored_count == next.size()) {
+    absl::StrAppend(&start.text, ", restored");
+  } else if (restored_count > 0) {
+    absl::StrAppend(&start.text, ", restored for ", restored_count, " of ", next.size(),
+                    " shards: the worker has pushed the others since");
+  } else if (last > saved) {
+    absl::StrAppend(&start.text, ", not restored: the worker has pushed up to step ", last.value,
+                    " since", lost);
+  } else {
+    absl::StrAppend(&start.text,
+                    ", not restored: the servers know the worker's pushes before step ", last.value,
+                    lost);
+  }
+  return start;
 }
 
 }  // namespace thinwire::client

@@ -1,6 +1,6 @@
 // The residual file: a worker's residuals, momenta and numbers of late examples (examples of late
-// pushes, whose values are in the residual) on disk, so that the next process with the same worker
-// number can restore and send them.
+// pushes, whose values are in the residual) on disk. The next process with the same worker number
+// restores and sends them, and so does a process whose servers continue from an earlier step.
 //
 //   head         8 bytes "TWRESID2" | job length u32 | job | worker u32 | partition hash u64 |
 //                run u64 | step u64 | shard count u32
@@ -15,7 +15,6 @@
 #define THINWIRE_CLIENT_ENCODE_RESIDUAL_FILE_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +54,9 @@ struct SavedResiduals {
   std::vector<ShardResiduals<std::vector<float>>> shards;  // indexed by shard number
 };
 
+// Returns views of SHARDS, which must outlive the result.
+std::vector<ShardResidualsView> ViewsOf(std::span<const ShardResiduals<std::vector<float>>> shards);
+
 // Replaces the file at PATH atomically. REQUIRES: SHARDS has one element for every shard of
 // PARTITION; each element's residual and momentum are empty or have as many values as the shard.
 // Errors: errors of the file system.
@@ -67,28 +69,41 @@ absl::Status WriteResiduals(const std::string& path, const ResidualOwner& owner,
 absl::StatusOr<SavedResiduals> ReadResiduals(const std::string& path, const ResidualOwner& owner,
                                              const Partition& partition);
 
-// The decision whether a joining worker restores the residuals that an earlier process with the
-// same worker number saved (docs/decisions/0042).
+// Reads only the head of the file at PATH. Errors: those of ReadResiduals.
+absl::StatusOr<ResidualPoint> ReadResidualPoint(const std::string& path, const ResidualOwner& owner,
+                                                const Partition& partition);
+
+// A residual file and the point at which it was saved.
+struct SavedPoint {
+  std::string path;
+  ResidualPoint point;
+};
+
+// The decision which residuals a joining worker restores (docs/decisions/0042). It depends on:
 //
-//   f       the step in the file: the file was written before this step
-//   next    the step after the last step that an earlier process with this number has finished
-//   first   the joining worker's first step
+//   f      the step in the file: the file was written before this step
+//   next   for each shard, the first step that the worker has not finished, in the state that the
+//          servers have
 //
-//   another run          start without residuals
-//   next <= f <= first   restore
-//   next > f             start without residuals: pushes after the save have sent a part of them
-//   first < f            start without residuals: the servers have lost steps
-//   no file              start without residuals
+//   another run   restore nothing
+//   next == f     restore the shard
+//   next > f      do not restore it: pushes after the save have sent a part of the residual
+//   next < f      do not restore it: the servers have lost the pushes before the save
+//
+// Of several files, the newest that fits any shard is used.
 struct ResidualStart {
-  bool restore = false;
+  std::string path;            // the file to read; empty if no file belongs to the run
+  std::vector<bool> restored;  // by shard: the shard in the file is restored
   std::string text;  // for the log; empty if the worker saves no residuals and none are lost
 };
 
-// Decides whether to restore the residuals. REPLIES are the servers' replies to Join. PATH is empty
-// if residuals are not saved. SAVED is the point in the file; nullopt if there is no file. FIRST is
-// the worker's first step. REQUIRES: REPLIES is not empty.
-ResidualStart DecideResidualStart(const std::string& path, std::optional<ResidualPoint> saved,
-                                  std::span<const JoinReply> replies, Step first);
+// Makes the decision. FOLDER is empty if residuals are not saved. FILES are the saved files, with
+// ascending steps. REPLIES are the servers' replies to Join. AFTER_ROLLBACK: this process has
+// residuals in its memory, so the text does not report the loss of those of an earlier process.
+// REQUIRES: REPLIES is not empty.
+ResidualStart DecideResidualStart(const std::string& folder, std::span<const SavedPoint> files,
+                                  std::span<const JoinReply> replies, const Partition& partition,
+                                  bool after_rollback);
 
 }  // namespace thinwire::client
 

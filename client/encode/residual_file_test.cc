@@ -5,9 +5,10 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace thinwire::client {
 namespace {
@@ -94,73 +95,115 @@ TEST_F(ResidualFileTest, AValueThatIsNotFiniteIsRefused) {
   EXPECT_EQ(ErrorOf(kOwner, partition_), path_ + ": shard 0: a value is not finite");
 }
 
+TEST_F(ResidualFileTest, TheHeadCanBeReadAlone) {
+  Write();
+  const absl::StatusOr<ResidualPoint> point = ReadResidualPoint(path_, kOwner, partition_);
+  ASSERT_TRUE(point.ok()) << point.status();
+  EXPECT_EQ(point->run, RunId{7});
+  EXPECT_EQ(point->step, Step{41});
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      ReadResidualPoint(path_, {.job = "other", .worker = WorkerId{3}}, partition_).status()));
+}
+
 TEST_F(ResidualFileTest, AMissingFileIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(ReadResiduals(path_, kOwner, partition_).status()));
 }
 
-constexpr ResidualPoint kSaved = {RunId{7}, Step{41}};
-
-// Returns the replies to Join of two servers, each with one shard.
-std::vector<JoinReply> Replies(uint64_t predecessor_next, uint64_t other_next) {
-  std::vector<JoinReply> replies(2);
-  for (JoinReply& reply : replies) reply.set_run(7);
-  replies[0].add_shards()->set_predecessor_next(predecessor_next);
-  replies[1].add_shards()->set_predecessor_next(other_next);
-  return replies;
-}
-
-TEST(ResidualStartTest, AFirstProcessWithoutAFileReportsNothing) {
-  const ResidualStart start = DecideResidualStart("", std::nullopt, Replies(0, 0), Step{0});
-  EXPECT_FALSE(start.restore);
-  EXPECT_EQ(start.text, "");
-}
-
-TEST(ResidualStartTest, ALaterProcessWithoutAFileReportsTheLoss) {
-  EXPECT_EQ(DecideResidualStart("", std::nullopt, Replies(0, 7), Step{9}).text,
-            "no residual file; the residuals that an earlier process of this worker left are lost");
-  EXPECT_EQ(DecideResidualStart("r", std::nullopt, Replies(7, 7), Step{9}).text,
-            "r: no file yet; the residuals that an earlier process of this worker left are lost");
-}
-
-TEST(ResidualStartTest, AMissingFileIsReported) {
-  const ResidualStart start = DecideResidualStart("r", std::nullopt, Replies(0, 0), Step{0});
-  EXPECT_FALSE(start.restore);
-  EXPECT_EQ(start.text, "r: no file yet");
-}
-
-TEST(ResidualStartTest, ResidualsAreRestoredHoweverFarTheOtherWorkersAre) {
-  for (const uint64_t first : {41, 60}) {
-    const ResidualStart start = DecideResidualStart("r", kSaved, Replies(41, 40), Step{first});
-    EXPECT_TRUE(start.restore);
-    EXPECT_EQ(start.text, "r: saved before step 41, restored");
+class ResidualStartTest : public ::testing::Test {
+ protected:
+  // Returns the replies to Join of two servers, each with one shard.
+  static std::vector<JoinReply> Replies(uint64_t next, uint64_t other_next) {
+    std::vector<JoinReply> replies(2);
+    for (JoinReply& reply : replies) reply.set_run(7);
+    ShardState& first = *replies[0].add_shards();
+    first.set_shard(0);
+    first.set_predecessor_next(next);
+    ShardState& second = *replies[1].add_shards();
+    second.set_shard(1);
+    second.set_predecessor_next(other_next);
+    return replies;
   }
+  // Returns saved files of these steps.
+  static std::vector<SavedPoint> Files(const std::vector<uint64_t>& steps) {
+    std::vector<SavedPoint> files;
+    for (const uint64_t step : steps) {
+      files.push_back(
+          {.path = absl::StrCat("d/residuals-", step), .point = {RunId{7}, Step{step}}});
+    }
+    return files;
+  }
+  ResidualStart Decide(const std::vector<SavedPoint>& files, const std::vector<JoinReply>& replies,
+                       bool after_rollback = false) const {
+    return DecideResidualStart("d", files, replies, partition_, after_rollback);
+  }
+
+  const std::vector<bool> all_ = {true, true};
+  const std::vector<bool> none_ = {false, false};
+  const std::string lost_ = "; the residuals that an earlier process of this worker left are lost";
+  const Partition partition_ = *Partition::Make({{"b", {2}}, {"w", {2, 2}}}, 4096, 1);
+};
+
+TEST_F(ResidualStartTest, AProcessWithoutAFolderReportsOnlyALoss) {
+  EXPECT_EQ(DecideResidualStart("", {}, Replies(0, 0), partition_, false).text, "");
+  EXPECT_EQ(DecideResidualStart("", {}, Replies(0, 7), partition_, false).text,
+            "no state folder" + lost_);
+  EXPECT_EQ(DecideResidualStart("", {}, Replies(0, 7), partition_, true).text, "");
+}
+
+TEST_F(ResidualStartTest, AnEmptyFolderIsReported) {
+  EXPECT_EQ(Decide({}, Replies(0, 0)).text, "d: no file yet");
+  EXPECT_EQ(Decide({}, Replies(7, 7)).text, "d: no file yet" + lost_);
+  EXPECT_EQ(Decide({}, Replies(7, 7)).path, "");
+  EXPECT_EQ(Decide({}, Replies(7, 7)).restored, none_);
+}
+
+TEST_F(ResidualStartTest, TheFileOfTheWorkersNextStepIsRestored) {
+  const ResidualStart start = Decide(Files({40, 41, 60}), Replies(41, 41));
+  EXPECT_EQ(start.path, "d/residuals-41");
+  EXPECT_EQ(start.restored, all_);
+  EXPECT_EQ(start.text, "d/residuals-41: saved before step 41, restored");
+}
+
+// The worker was killed in the middle of a step.
+TEST_F(ResidualStartTest, ShardsThatWerePushedSinceAreNotRestored) {
+  const ResidualStart start = Decide(Files({40, 41}), Replies(41, 42));
+  EXPECT_EQ(start.restored, (std::vector<bool>{true, false}));
+  EXPECT_EQ(start.text,
+            "d/residuals-41: saved before step 41, restored for 1 of 2 shards: the worker has "
+            "pushed the others since");
 }
 
 // Pushes after the save sent a part of the saved residuals. Restoring the file would send this part
 // twice.
-TEST(ResidualStartTest, AFileOlderThanTheLastPushIsNotRestored) {
-  const ResidualStart start = DecideResidualStart("r", kSaved, Replies(41, 42), Step{60});
-  EXPECT_FALSE(start.restore);
+TEST_F(ResidualStartTest, AFileOlderThanTheLastPushIsNotRestored) {
+  const ResidualStart start = Decide(Files({40, 41}), Replies(43, 42));
+  EXPECT_EQ(start.path, "d/residuals-41") << "it says which residuals are lost";
+  EXPECT_EQ(start.restored, none_);
   EXPECT_EQ(start.text,
-            "r: saved before step 41, not restored: the worker has pushed up to step 42 since; the "
-            "residuals that an earlier process of this worker left are lost");
+            "d/residuals-41: saved before step 41, not restored: the worker has pushed up to step "
+            "43 since" +
+                lost_);
+}
+
+TEST_F(ResidualStartTest, AFileWhosePushesTheServersHaveLostIsNotRestored) {
+  const ResidualStart start = Decide(Files({41}), Replies(30, 30), /*after_rollback=*/true);
+  EXPECT_EQ(start.restored, none_);
+  EXPECT_EQ(start.text,
+            "d/residuals-41: saved before step 41, not restored: the servers know the worker's "
+            "pushes before step 30");
 }
 
 // The steps match, as they may if another run has progressed as far.
-TEST(ResidualStartTest, AFileOfAnotherRunIsNotRestored) {
-  const ResidualStart start =
-      DecideResidualStart("r", ResidualPoint{RunId{8}, Step{41}}, Replies(41, 40), Step{60});
-  EXPECT_FALSE(start.restore);
+TEST_F(ResidualStartTest, AFileOfAnotherRunIsNotRestored) {
+  std::vector<SavedPoint> files = Files({41});
+  files[0].point.run = RunId{8};
+  const ResidualStart start = Decide(files, Replies(41, 41));
+  EXPECT_EQ(start.path, "");
+  EXPECT_EQ(start.restored, none_);
   EXPECT_EQ(start.text,
-            "r: saved before step 41, not restored: from another run (expected run "
-            "0000000000000007, got 0000000000000008); the residuals that an earlier process of "
-            "this worker left are lost");
-}
-
-TEST(ResidualStartTest, AFileOfALaterStepIsNotRestored) {
-  const ResidualStart start = DecideResidualStart("r", kSaved, Replies(0, 0), Step{0});
-  EXPECT_FALSE(start.restore);
-  EXPECT_EQ(start.text, "r: saved before step 41, not restored: the job is at an earlier step (0)");
+            "d/residuals-41: saved before step 41, not restored: from another run (expected run "
+            "0000000000000007, got 0000000000000008)" +
+                lost_);
 }
 
 }  // namespace

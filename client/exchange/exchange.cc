@@ -60,6 +60,11 @@ void Exchange::Fail(absl::Status failure) {
   Stop();
 }
 
+void Exchange::OnRollback(Generation generation) {
+  parts_.progress.RollBack(generation);
+  Stop();
+}
+
 void Exchange::Stop() {
   stopped_ = true;
   pushes_.Stop();

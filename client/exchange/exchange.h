@@ -7,7 +7,8 @@
 //   ServerLink -> ReadPath       parameters
 //
 // The exchange ends with the first failure. Examples: a server stops responding, a server sends an
-// invalid message, a device reports an error. While a server does not respond, but may still return,
+// invalid message, a device reports an error. A rollback of the servers ends the exchange too; the
+// client then makes a new one (docs/decisions/0082). While a server does not respond, but may still return,
 // the exchange reports the servers that the client waits for.
 #ifndef THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
 #define THINWIRE_CLIENT_EXCHANGE_EXCHANGE_H_
@@ -58,6 +59,7 @@ class Exchange final : private ServerLink::Observer {
   void OnMessage(ServerLink& link, const ServerFrame& message) override;
   void OnQueueRoom() override { pushes_.EncodeMore(); }
   void OnFailure(absl::Status failure) override { Fail(std::move(failure)); }
+  void OnRollback(Generation generation) override;
 
   void CheckServers();
   void FailForOutage(ServerLink& link, const ServerOutage& outage);

@@ -28,8 +28,10 @@ namespace thinwire::client {
 // continues after them.
 class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
  protected:
-  // The model has one tensor of SHARD_COUNT shards, each of SHARD_SIZE values.
-  explicit ExchangeFixture(int64_t shard_count = 4, int64_t shard_size = 4096)
+  // The model has one tensor of SHARD_COUNT shards, each of SHARD_SIZE values. BY_ROUND: the job has
+  // rounds.
+  explicit ExchangeFixture(int64_t shard_count = 4, int64_t shard_size = 4096,
+                           bool by_round = false)
       : partition_(*Partition::Make({{"w", {shard_count, shard_size}}}, shard_size, 2)) {
     options_.worker = WorkerId{2};
     options_.worker_count = 3;
@@ -43,6 +45,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
     rejoin_.set_incarnation(1);
     rejoin_.set_run(1);
     for (uint32_t s = 0; s < 2; ++s) {
+      if (by_round) servers_[s].set_by_round();
       links_.push_back(std::make_unique<ServerLink>(parts_, ServerId{s}, rejoin_,
                                                     *servers_[s].Join(rejoin_),
                                                     options_.heartbeat_interval, observer));
@@ -72,6 +75,12 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
   std::vector<ShardId> verdicts() {
     absl::MutexLock lock(&mu_);
     return verdicts_;
+  }
+  // Blocks until a rollback is reported, and returns its generation.
+  Generation WaitForRollback() {
+    const auto reported = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !rollbacks_.empty(); };
+    absl::MutexLock lock(&mu_, absl::Condition(&reported));
+    return rollbacks_[0];
   }
   WorkerCounters counters() { return report_.counters(); }
 
@@ -116,10 +125,15 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
     absl::MutexLock lock(&mu_);
     if (failure_.ok()) failure_ = std::move(failure);
   }
+  void OnRollback(Generation generation) override {
+    absl::MutexLock lock(&mu_);
+    rollbacks_.push_back(generation);
+  }
 
   absl::Mutex mu_;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
   std::vector<ShardId> verdicts_ ABSL_GUARDED_BY(mu_);
+  std::vector<Generation> rollbacks_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace thinwire::client

@@ -234,6 +234,20 @@ TEST_F(ExchangeTest, AWorkerThatWasFencedDuringItsSuspensionPushesNothing) {
   for (const FakeServer& server : servers_) EXPECT_TRUE(server.pushes().empty());
 }
 
+TEST_F(ExchangeTest, ARollbackOfOneServerStopsTheExchange) {
+  for (FakeServer& server : servers_) server.set_by_round();
+  Start();
+  servers_[1].SaveCheckpoint();
+  servers_[1].RollBack(Generation{2});
+  while (progress_.failure().ok()) std::this_thread::yield();
+  EXPECT_EQ(progress_.rollback(), Generation{2});
+  EXPECT_EQ(progress_.failure(),
+            absl::AbortedError("the servers continue from an earlier step (generation 2)"));
+  loop_->Run([] {});
+  EXPECT_EQ(servers_[0].stream_count() + servers_[1].stream_count(), 0);
+  EXPECT_EQ(Lost(), std::nullopt) << "no server is lost";
+}
+
 TEST_F(ExchangeTest, TheFirstFailureStopsTheExchange) {
   Start();
   loop_->Run([this] {

@@ -33,9 +33,7 @@ void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
   // 1. Drop the received entry unless it answers a read. The parameters of a shard may consist of
   // several entries; all except the last have `more` set.
   SendQueue& queue = link.queue();
-  const bool awaited = entry.more ? queue.AwaitsParameters(entry.shard, entry.step)
-                                  : queue.FinishRead(entry.shard, entry.step);
-  if (!awaited) return;
+  if (!queue.AwaitsParameters(entry.shard, entry.step)) return;
 
   // 2. Decode the payload into the replica.
   const absl::StatusOr<Replica::Merged> merged = parts_.replica.Merge(entry);
@@ -48,6 +46,7 @@ void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
   if (*merged != Replica::Merged::kDone) return ReadInFull(link, entry);
   parts_.report.Count(WorkerCounters::kPullBytesEncodedFieldNumber, entry.payload.size());
   if (entry.more) return;
+  queue.FinishRead(entry.shard, entry.step);
 
   // 3. Return the unselected values of the shard's last push to the residual, if the job uses
   // gTop-k.
@@ -58,12 +57,14 @@ void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
   parts_.report.Count(WorkerCounters::kPullBytesRawFieldNumber,
                       parts_.partition.value_count(entry.shard) * sizeof(float));
   if (waiting_.Clear(entry.shard)) parts_.report.set_waiting(waiting_.Text());
+  // The parameters of an earlier step, which the link has read before it sends the shard's push.
+  if (queue.HasPendingRead(entry.shard)) return;
   parts_.progress.ShardArrived(entry.shard);
 }
 
 void ReadPath::ReadInFull(ServerLink& link, const ParametersEntry& entry) {
   parts_.replica.Forget(entry.shard);
-  link.queue().Read(entry.shard, entry.step);
+  link.queue().ReadAgain(entry.shard);
   link.SendQueued();
 }
 

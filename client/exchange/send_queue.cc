@@ -65,7 +65,8 @@ bool SendQueue::FillMessage(const Replica& replica, std::optional<CodecId> pull,
     Slot& slot = slots_[unsent_.front()];
     // The first entry of a message may exceed the message's size limit, because the payload of the
     // largest shard alone exceeds this limit.
-    const size_t more = slot.push.has_value() ? slot.push->payload.size() : 0;
+    const bool sends_push = slot.push.has_value() && !slot.keeps_push_back();
+    const size_t more = sends_push ? slot.push->payload.size() : 0;
     if (any && bytes + more > kMessageBytes) break;
     unsent_.pop_front();
     slot.queued = false;
@@ -96,15 +97,17 @@ void SendQueue::AddEntries(const Slot& slot, const Replica& replica, std::option
   const Version held = replica.held_version(slot.shard);
   uint32_t codec = replica.holds(slot.shard) ? kReadDeltas : kReadPublished;
   if (pull.has_value()) codec = static_cast<uint32_t>(*pull);
-  if (slot.push.has_value()) {
+  if (slot.push.has_value() && !slot.keeps_push_back()) {
     PushEntry push = *slot.push;
     push.held_version = held;
     push.read_codec = codec;
     frame.pushes.push_back(std::move(push));
     return;
   }
-  frame.reads.push_back(
-      {.shard = slot.shard, .step = *slot.read, .held_version = held, .read_codec = codec});
+  frame.reads.push_back({.shard = slot.shard,
+                         .step = *slot.awaited_step(),
+                         .held_version = held,
+                         .read_codec = codec});
 }
 
 std::optional<PushEntry> SendQueue::FinishPush(ShardId shard, Step step) {
@@ -115,15 +118,23 @@ std::optional<PushEntry> SendQueue::FinishPush(ShardId shard, Step step) {
 
 bool SendQueue::FinishRead(ShardId shard, Step step) {
   Slot* slot = Find(shard);
-  if (slot == nullptr || slot->read != step) return false;
-  slot->read.reset();
+  if (slot == nullptr || slot->awaited_step() != step) return false;
   slot->has_parameters = true;
+  const bool kept_back = slot->keeps_push_back();
+  slot->reads_before_push = false;
+  if (kept_back) {
+    Queue(*slot);
+  } else {
+    slot->read.reset();
+  }
   return true;
 }
 
+void SendQueue::ReadAgain(ShardId shard) { Queue(*Find(shard)); }
+
 bool SendQueue::AwaitsParameters(ShardId shard, Step step) const {
   const Slot* slot = Find(shard);
-  return slot != nullptr && slot->read == step;
+  return slot != nullptr && slot->awaited_step() == step;
 }
 
 bool SendQueue::HasPendingRead(ShardId shard) const {
@@ -142,6 +153,10 @@ void SendQueue::ResendUnanswered() {
   for (Slot& slot : slots_) {
     if (slot.push.has_value() || slot.read.has_value()) Queue(slot);
   }
+}
+
+void SendQueue::ReadBeforePushes() {
+  for (Slot& slot : slots_) slot.reads_before_push = true;
 }
 
 std::vector<ShardId> SendQueue::unjudged() const {

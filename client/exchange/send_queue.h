@@ -4,6 +4,9 @@
 //   push    kept, with its bytes, until its verdict arrives; also the read for the next step
 //   read    a request for parameters; kept until the parameters of its step arrive
 //
+// After ReadBeforePushes, the server has forgotten steps. A push of step t is then preceded by a
+// read for t, and is sent when the parameters of t arrive.
+//
 // The queue stores shard numbers, not messages. It encodes the seeds, and enters the replica's
 // current versions in the reads, when it writes a message. After a lost connection the queue sends
 // all unanswered entries again, except seeds, which the server requests again if it needs them; a
@@ -62,13 +65,18 @@ class SendQueue {
   // Returns true if a read of SHARD awaits the parameters for STEP.
   bool AwaitsParameters(ShardId shard, Step step) const;
   // Removes the read of SHARD for STEP, whose parameters have arrived. Returns false if there is no
-  // such read.
+  // such read. If a push was kept back for this read, queues the push, which is the next read.
   bool FinishRead(ShardId shard, Step step);
+  // Queues the unanswered read of SHARD again. REQUIRES: SHARD awaits parameters.
+  void ReadAgain(ShardId shard);
   // Returns true if a read of SHARD, for any step, awaits parameters.
   bool HasPendingRead(ShardId shard) const;
 
   // Marks all unanswered entries as unsent. Call this after the connection was lost.
   void ResendUnanswered();
+  // Keeps back the next push of every shard until the parameters of the push's step arrive. Call
+  // this if the server has forgotten steps. REQUIRES: no entry was sent since ResendUnanswered.
+  void ReadBeforePushes();
 
   // Returns the shards whose push awaits a verdict, in ascending order.
   std::vector<ShardId> unjudged() const;
@@ -83,10 +91,15 @@ class SendQueue {
     ShardId shard;
     bool seed_queued = false;     // since the last lost connection
     bool has_parameters = false;  // the shard's first parameters have arrived
+    bool reads_before_push = false;
     bool queued = false;
     size_t queued_bytes = 0;
     std::optional<PushEntry> push;
     std::optional<Step> read;
+
+    bool keeps_push_back() const { return reads_before_push && push.has_value(); }
+    // Returns the step for which parameters must arrive next.
+    std::optional<Step> awaited_step() const { return keeps_push_back() ? push->step : read; }
   };
 
   Slot* Find(ShardId shard);

@@ -184,5 +184,38 @@ TEST_F(SendQueueTest, AnEntryThatIsAnsweredWhileQueuedIsNotSent) {
   EXPECT_FALSE(any_);
 }
 
+TEST_F(SendQueueTest, AKeptBackPushIsSentAfterTheParametersOfItsStep) {
+  queue_.Push(PushOf(2, 7));
+  Next();
+  queue_.ResendUnanswered();
+  queue_.ReadBeforePushes();
+  const WorkerFrame reads = Next();
+  EXPECT_TRUE(reads.pushes.empty());
+  ASSERT_EQ(reads.reads.size(), 1u);
+  EXPECT_EQ(reads.reads[0].step, Step{7});
+  EXPECT_FALSE(queue_.AwaitsParameters(ShardId{2}, Step{8}));
+  EXPECT_FALSE(queue_.FinishRead(ShardId{2}, Step{8}));
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  EXPECT_TRUE(queue_.HasPendingRead(ShardId{2})) << "the push is a read, too";
+  const WorkerFrame pushes = Next();
+  ASSERT_EQ(pushes.pushes.size(), 1u);
+  EXPECT_EQ(pushes.pushes[0].step, Step{7});
+  EXPECT_TRUE(queue_.FinishPush(ShardId{2}, Step{7}).has_value());
+  EXPECT_TRUE(queue_.FinishRead(ShardId{2}, Step{8}));
+  EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));
+}
+
+TEST_F(SendQueueTest, AReadIsNotRepeatedAfterTheServerCameBackWithAnEarlierState) {
+  queue_.Read(ShardId{2}, Step{7});
+  Next();
+  queue_.ResendUnanswered();
+  queue_.ReadBeforePushes();
+  EXPECT_EQ(Next().reads.size(), 1u);
+  ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
+  EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));
+  queue_.Push(PushOf(2, 7));
+  EXPECT_EQ(Next().pushes.size(), 1u) << "the parameters of step 7 have arrived";
+}
+
 }  // namespace
 }  // namespace thinwire::client

@@ -96,6 +96,7 @@ ServerLink::ServerLink(const ExchangeParts& parts, ServerId server, const JoinRe
       server_(server),
       rejoin_(rejoin),
       incarnation_{rejoin.incarnation()},
+      by_round_(reply.by_round()),
       generation_{reply.generation()},
       epoch_{reply.epoch()},
       heartbeat_interval_(heartbeat_interval),
@@ -171,11 +172,8 @@ void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
         WithServerName(parts_.transport, server_, absl::InternalError(message.status().message())));
     return;
   }
-  if (absl::Status same = CheckGeneration(message->generation); !same.ok()) {
-    observer_.OnFailure(std::move(same));
-    return;
-  }
-  if (message->epoch != epoch_) return Rejoin();
+  if (!AcceptsGeneration(message->generation)) return;
+  if (message->epoch != epoch_ || message->generation != generation_) return Rejoin();
   stream_lost_ = false;
   backoff_.Reset();
   liveness_.MessageReceived(parts_.loop->Now());
@@ -186,12 +184,25 @@ void ServerLink::OnFrame(uint64_t serial, const ByteChain& bytes) {
   SendQueued();
 }
 
-absl::Status ServerLink::CheckGeneration(Generation generation) const {
-  if (generation == generation_) return absl::OkStatus();
-  return WithServerName(
+bool ServerLink::AcceptsGeneration(Generation generation) {
+  if (generation == generation_ || (generation > generation_ && !by_round_)) return true;
+  if (generation > generation_) {
+    observer_.OnRollback(generation);
+    return false;
+  }
+  observer_.OnFailure(WithServerName(
       parts_.transport, server_,
       absl::AbortedError(absl::StrCat("lost the job's state (expected generation ",
-                                      generation_.value, ", got ", generation.value, ")")));
+                                      generation_.value, ", got ", generation.value, ")"))));
+  return false;
+}
+
+void ServerLink::Adopt(Generation generation) {
+  LOG(WARNING) << parts_.transport.NameOf(server_)
+               << ": continues from an earlier state under generation " << generation;
+  generation_ = generation;
+  for (const ShardId shard : parts_.partition.ShardsOf(server_)) parts_.replica.Forget(shard);
+  queue_.ReadBeforePushes();
 }
 
 void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
@@ -278,10 +289,10 @@ void ServerLink::CheckHeartbeat(absl::Time sent, Epoch sent_epoch,
 }
 
 void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
-  absl::Status same = CheckGeneration(Generation{reply.generation()});
-  if (!same.ok()) return observer_.OnFailure(std::move(same));
+  const Generation generation{reply.generation()};
+  if (!AcceptsGeneration(generation)) return;
   if (reply.fenced()) return observer_.OnFailure(FencedError(parts_.options.worker));
-  if (Epoch{reply.epoch()} != epoch_) return Rejoin();
+  if (Epoch{reply.epoch()} != epoch_ || generation != generation_) return Rejoin();
   liveness_.CallAnswered(parts_.loop->Now());
   Confirm(sent);
   if (std::exchange(heartbeat_failed_, false)) {
@@ -293,6 +304,7 @@ void ServerLink::CheckReply(absl::Time sent, const HeartbeatReply& reply) {
   std::vector<WorkerId> live;
   for (const uint32_t worker : reply.live()) live.push_back(WorkerId{worker});
   parts_.report.set_live(server_, std::move(live));
+  if (reply.has_checkpoint_step()) parts_.report.set_checkpoint_step(Step{reply.checkpoint_step()});
 }
 
 void ServerLink::Confirm(absl::Time sent) {
@@ -319,8 +331,8 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
   joining_ = false;
   if (closed_) return;
   if (!reply.ok()) return OnJoinError(reply.status());
-  absl::Status same = CheckGeneration(Generation{reply->generation()});
-  if (!same.ok()) return observer_.OnFailure(std::move(same));
+  const Generation generation{reply->generation()};
+  if (!AcceptsGeneration(generation)) return;
   if (reply->run() != rejoin_.run()) {
     return OnJoinError(absl::FailedPreconditionError(
         absl::StrCat("lost its state: it belongs to another run (expected run ",
@@ -332,6 +344,7 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
             << absl::StrFormat(" came back after %.1f s",
                                absl::ToDoubleSeconds(now - *lost_since_));
   parts_.report.Count(WorkerCounters::kRejoinsFieldNumber);
+  if (generation != generation_) Adopt(generation);
   epoch_ = Epoch{reply->epoch()};
   lost_since_.reset();
   heartbeat_failed_ = false;

@@ -20,6 +20,15 @@
 // determine how soon the client returns to a server: a reply after failed heartbeats also ends the
 // random wait for the stream.
 //
+// A server that has lost steps has a higher generation. In modes with rounds, all servers continue
+// from one earlier step, which the link reports as a rollback. In the other modes, the server
+// continues alone, and the link adopts its generation:
+//
+//   replica         reads all shards of the server in full
+//   reads           sent again
+//   unjudged push   kept until the parameters of its step arrive, and then sent; these parameters
+//                   show that the other workers have come back too, so the push is not too early
+//
 // The link uploads the initial values of a shard when the server asks for them.
 //
 // Each link has at most one pending heartbeat, and a slow server does not delay the heartbeats to
@@ -63,6 +72,9 @@ class ServerLink {
     virtual void OnQueueRoom() = 0;
     // The link has failed for good, with FAILURE.
     virtual void OnFailure(absl::Status failure) = 0;
+    // The servers of a job with rounds continue from an earlier step under GENERATION. The link
+    // cannot be used further.
+    virtual void OnRollback(Generation generation) = 0;
   };
 
   // REJOIN: the request that joins the server again, with the worker's incarnation and run. REPLY:
@@ -123,14 +135,18 @@ class ServerLink {
   void OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& reply);
   void OnJoinError(const absl::Status& status);
 
-  // Returns an error if GENERATION differs from the one in the server's first reply to Join.
-  absl::Status CheckGeneration(Generation generation) const;
+  // Returns true if the link can go on with a server of GENERATION. Otherwise reports the failure or
+  // the rollback.
+  bool AcceptsGeneration(Generation generation);
+  // Goes on with a server that continues alone from an earlier state, under GENERATION.
+  void Adopt(Generation generation);
 
   const ExchangeParts& parts_;
   const ServerId server_;
   const JoinRequest& rejoin_;
   const Incarnation incarnation_;
-  const Generation generation_;
+  const bool by_round_;
+  Generation generation_;
   Epoch epoch_;
   const absl::Duration heartbeat_interval_;
   const absl::Duration heartbeat_timeout_;

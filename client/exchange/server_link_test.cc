@@ -110,6 +110,7 @@ class FailureObserver final : public ServerLink::Observer {
     failure_ = std::move(failure);
     failed_.Notify();
   }
+  void OnRollback(Generation) override { ADD_FAILURE() << "no rollback"; }
   absl::Status WaitForFailure() {
     failed_.WaitForNotification();
     return failure_;
@@ -249,13 +250,133 @@ TEST_F(ServerLinkTest, AnotherRunIsAFailure) {
   EXPECT_EQ(counters().rejoins(), 0u);
 }
 
-TEST_F(ServerLinkTest, AnotherGenerationIsAFailure) {
+TEST_F(ServerLinkTest, ALowerGenerationIsAFailure) {
   servers_[1].Restart(/*keep_state=*/true);
-  servers_[1].set_generation(Generation{2});
+  servers_[1].set_generation(Generation{0});
   loop_->Run([this] { links_[1]->StartHeartbeats(); });
   EXPECT_EQ(WaitForFailure(), absl::AbortedError("server 1 (in process): lost the job's state "
-                                                 "(expected generation 1, got 2)"));
+                                                 "(expected generation 1, got 0)"));
   EXPECT_EQ(servers_[1].joins().size(), 1u);
+}
+
+// The server continues from a state in which the worker had finished no step. It has no parameters
+// of the versions that the worker holds.
+TEST_F(ServerLinkTest, WithoutRoundsAServerThatContinuesAloneIsReadInFullBeforeItGetsPushes) {
+  loop_->Run([this] { reads_.ReadAll(Step{0}); });
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  servers_[0].SaveCheckpoint();
+  PushAll(0);
+  WaitForVerdicts(shards_.size());
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  const int answer_count = servers_[0].answer_count();
+  transport_.Refuse(ServerId{0}, true);
+  PushAll(1);
+  servers_[0].RollBack(Generation{2});
+  servers_[0].HoldReads(shards_, WorkerId{3});
+  transport_.Refuse(ServerId{0}, false);
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  while (!absl::StrContains(report_.waiting(), "step 1: waits for worker 3 (shard")) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(servers_[0].arrivals().size(), shards_.size()) << "no push before the parameters";
+  loop_->Run([this] {
+    for (const ShardId shard : shards_) EXPECT_FALSE(replica_.holds(shard));
+  });
+  servers_[0].ReleaseReads();
+  WaitForVerdicts(2 * shards_.size());
+  const std::vector<PushEntry> arrivals = servers_[0].arrivals();
+  ASSERT_EQ(arrivals.size(), 2 * shards_.size());
+  for (size_t i = shards_.size(); i < arrivals.size(); ++i) EXPECT_EQ(arrivals[i].step, Step{1});
+  EXPECT_EQ(servers_[0].answer_count(), answer_count + 2 * static_cast<int>(shards_.size()))
+      << "the parameters of step 1, then those of step 2";
+  // The server has applied the push of step 1 alone.
+  for (const ShardId shard : shards_) {
+    EXPECT_EQ(servers_[0].masters(shard)[0], 1.5f - static_cast<float>(shard.value + 1));
+  }
+  EXPECT_EQ(counters().rejoins(), 1u);
+  EXPECT_EQ(counters().rollbacks(), 0u) << "the step stays";
+}
+
+TEST_F(ServerLinkTest, APushThatIsEncodedAfterTheServerCameBackIsPrecededByARead) {
+  loop_->Run([this] { reads_.ReadAll(Step{0}); });
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  servers_[0].SaveCheckpoint();
+  const int answer_count = servers_[0].answer_count();
+  servers_[0].RollBack(Generation{2});
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  while (counters().rejoins() == 0) std::this_thread::yield();
+  EXPECT_EQ(servers_[0].answer_count(), answer_count) << "the worker still computes";
+  PushAll(0);
+  WaitForVerdicts(shards_.size());
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  EXPECT_EQ(servers_[0].answer_count(), answer_count + 2 * static_cast<int>(shards_.size()));
+}
+
+TEST_F(ServerLinkTest, WithoutRoundsAServerMayContinueAloneTwice) {
+  loop_->Run([this] { reads_.ReadAll(Step{0}); });
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  servers_[0].SaveCheckpoint();
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  for (uint64_t i = 0; i < 2; ++i) {
+    servers_[0].RollBack(Generation{2 + i});
+    PushAll(i);
+    WaitForVerdicts((i + 1) * shards_.size());
+  }
+  EXPECT_EQ(counters().rejoins(), 2u);
+}
+
+// A link to a server of a job with rounds.
+class RoundLinkTest : public ExchangeFixture {
+ protected:
+  RoundLinkTest() : ExchangeFixture(4, 4096, /*by_round=*/true) {}
+};
+
+TEST_F(RoundLinkTest, AHigherGenerationInAHeartbeatReplyIsARollback) {
+  servers_[1].RollBack(Generation{2});
+  loop_->Run([this] { links_[1]->StartHeartbeats(); });
+  EXPECT_EQ(WaitForRollback(), Generation{2});
+  EXPECT_EQ(servers_[1].joins().size(), 1u) << "the client joins the lead first";
+}
+
+TEST_F(RoundLinkTest, AHigherGenerationInAMessageIsARollback) {
+  std::vector<ShardId> all;
+  for (uint32_t s = 0; s < partition_.shard_count(); ++s) all.push_back(ShardId{s});
+  servers_[1].HoldReads(all, WorkerId{3});
+  loop_->Run([this] { reads_.ReadAll(Step{0}); });
+  while (!absl::StrContains(report_.waiting(), "worker 3")) std::this_thread::yield();
+  servers_[1].set_generation(Generation{2});
+  servers_[1].ReleaseReads();  // sends a message
+  EXPECT_EQ(WaitForRollback(), Generation{2});
+}
+
+TEST_F(RoundLinkTest, AHigherGenerationInTheReplyToARejoinIsARollback) {
+  servers_[1].HoldJoins(true);
+  servers_[1].Restart(/*keep_state=*/true);
+  loop_->Run([this] { links_[1]->StartHeartbeats(); });
+  while (servers_[1].joins().size() < 2) std::this_thread::yield();
+  servers_[1].set_generation(Generation{2});
+  servers_[1].HoldJoins(false);
+  EXPECT_EQ(WaitForRollback(), Generation{2});
+  EXPECT_EQ(counters().rejoins(), 0u);
+}
+
+TEST_F(RoundLinkTest, ALowerGenerationIsAFailure) {
+  servers_[1].RollBack(Generation{0});
+  loop_->Run([this] { links_[1]->StartHeartbeats(); });
+  EXPECT_EQ(WaitForFailure(), absl::AbortedError("server 1 (in process): lost the job's state "
+                                                 "(expected generation 1, got 0)"));
+}
+
+// The server waits for the lead to choose the step from which all servers continue.
+TEST_F(RoundLinkTest, AServerThatAwaitsItsRollbackIsCalledUntilItHasTheNewGeneration) {
+  servers_[1].FailJoins(std::deque<absl::Status>(
+      1000, absl::UnavailableError("server 1 waits for server 0 to choose the checkpoint")));
+  servers_[1].Restart(/*keep_state=*/true);
+  loop_->Run([this] { links_[1]->StartHeartbeats(); });
+  while (servers_[1].joins().size() < 3) std::this_thread::yield();
+  servers_[1].RollBack(Generation{2});
+  EXPECT_EQ(WaitForRollback(), Generation{2});
+  EXPECT_EQ(counters().rejoins(), 0u);
 }
 
 TEST_F(ServerLinkTest, AReplyToJoinIsIgnoredAfterClose) {

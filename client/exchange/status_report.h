@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -70,6 +71,11 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     waiting_ = std::move(waiting);
   }
+  // Records the step of the next checkpoint of the servers.
+  void set_checkpoint_step(std::optional<Step> step) {
+    absl::MutexLock lock(&mu_);
+    checkpoint_step_ = step;
+  }
   // While OUTAGE, a text that names servers which do not respond, is not empty, waiting() returns
   // OUTAGE.
   void set_outage(std::string outage) {
@@ -106,6 +112,12 @@ class StatusReport {
     absl::MutexLock lock(&mu_);
     return choices_;
   }
+  // Returns the step of the newest checkpoint that the servers have announced; nullopt if there is
+  // none.
+  std::optional<Step> checkpoint_step() const {
+    absl::MutexLock lock(&mu_);
+    return checkpoint_step_;
+  }
   std::string waiting() const {
     absl::MutexLock lock(&mu_);
     return outage_.empty() ? waiting_ : outage_;
@@ -120,6 +132,7 @@ class StatusReport {
   std::map<ServerId, std::vector<WorkerId>> live_ ABSL_GUARDED_BY(mu_);
   uint64_t lead_report_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<GroupCodec> choices_ ABSL_GUARDED_BY(mu_);
+  std::optional<Step> checkpoint_step_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);
   std::string outage_ ABSL_GUARDED_BY(mu_);
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
 
@@ -52,6 +53,14 @@ void StepProgress::StepJudged(Step next) {
 void StepProgress::Fail(absl::Status failure) {
   absl::MutexLock lock(&mu_);
   if (failure_.ok()) failure_ = std::move(failure);
+}
+
+void StepProgress::RollBack(Generation generation) {
+  absl::MutexLock lock(&mu_);
+  if (!failure_.ok()) return;
+  rollback_ = generation;
+  failure_ = absl::AbortedError(absl::StrCat(
+      "the servers continue from an earlier step (generation ", generation.value, ")"));
 }
 
 void StepProgress::Stop() {
@@ -107,6 +116,22 @@ absl::StatusOr<Step> StepProgress::WaitNext() {
 absl::Status StepProgress::failure() const {
   absl::MutexLock lock(&mu_);
   return failure_;
+}
+
+std::optional<Generation> StepProgress::rollback() const {
+  absl::MutexLock lock(&mu_);
+  return rollback_;
+}
+
+void StepProgress::Restart() {
+  absl::MutexLock lock(&mu_);
+  missing_.assign(missing_.size(), false);
+  missing_of_tensor_.assign(missing_of_tensor_.size(), 0);
+  missing_count_ = 0;
+  encoded_ = false;
+  next_.reset();
+  failure_ = absl::OkStatus();
+  rollback_.reset();
 }
 
 }  // namespace thinwire::client

@@ -1,5 +1,6 @@
 // StepProgress: synchronizes the training thread with the client's event loop. The loop reports
-// progress; the training thread waits for it. The first failure ends every wait, permanently.
+// progress; the training thread waits for it. The first failure ends every wait, permanently. A
+// rollback of the servers is a failure that Restart ends.
 //
 // After Stop, the waits for parameters, which may depend on other workers, end at once. The waits
 // for the pushes of the current step depend on the servers only and end after a grace period, so
@@ -27,7 +28,7 @@ class StepProgress {
  public:
   StepProgress(const Partition& partition, absl::Duration stop_grace);
 
-  // The event loop calls the five functions below.
+  // The event loop calls the six functions below.
   //
   // Records that the parameters of SHARD are requested and have not arrived. Idempotent.
   void ExpectShard(ShardId shard);
@@ -37,8 +38,12 @@ class StepProgress {
   void StepEncoded();
   // Records that every push of the current step has its verdict. NEXT is the next step to run.
   void StepJudged(Step next);
-  // Ends all waits with FAILURE. Only the first call has an effect. REQUIRES: FAILURE is not OK.
+  // Ends all waits with FAILURE. Has no effect after another Fail or RollBack. REQUIRES: FAILURE is
+  // not OK.
   void Fail(absl::Status failure);
+  // Ends all waits with Aborted, because the servers continue from an earlier step under
+  // GENERATION. Has no effect after Fail or another RollBack.
+  void RollBack(Generation generation);
 
   // Ends all waits that would block, now and in the future, with Cancelled: WaitTensor and WaitAll
   // at once, WaitEncoded and WaitNext `stop_grace` after the first of them. Any thread may call
@@ -52,6 +57,11 @@ class StepProgress {
   absl::Status WaitEncoded();
   absl::StatusOr<Step> WaitNext();
   absl::Status failure() const;
+  // Returns the generation of the rollback that has ended the waits; nullopt if no rollback did.
+  std::optional<Generation> rollback() const;
+  // Forgets the failure and everything that the event loop has recorded, as in a new object. A Stop
+  // remains in effect. REQUIRES: the event loop has stopped.
+  void Restart();
 
  private:
   // Blocks until READY returns true, a failure, or the end of the wait after Stop. FOR_PUSHES: the
@@ -72,6 +82,7 @@ class StepProgress {
   bool encoded_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Step> next_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  std::optional<Generation> rollback_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   // The end of the grace period, which begins with the first wait for pushes after Stop.
   std::optional<absl::Time> grace_end_ ABSL_GUARDED_BY(mu_);

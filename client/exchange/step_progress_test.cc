@@ -105,5 +105,41 @@ TEST(StepProgressTest, AFailureIsReportedAlsoAfterAStop) {
   EXPECT_EQ(progress.WaitAll(), absl::UnavailableError("server 1"));
 }
 
+TEST(StepProgressTest, ARollbackEndsEveryWaitUntilRestart) {
+  const Partition partition = TwoLayers();
+  StepProgress progress(partition, kGrace);
+  progress.BeginStep();
+  progress.ExpectShard(ShardId{0});
+  EXPECT_EQ(progress.rollback(), std::nullopt);
+  std::thread loop([&] {
+    progress.RollBack(Generation{2});
+    progress.Fail(absl::UnavailableError("later"));
+    progress.RollBack(Generation{3});
+  });
+  const absl::Status expected =
+      absl::AbortedError("the servers continue from an earlier step (generation 2)");
+  EXPECT_EQ(progress.WaitNext().status(), expected);
+  EXPECT_EQ(progress.WaitAll(), expected);
+  loop.join();
+  EXPECT_EQ(progress.rollback(), Generation{2});
+  progress.Restart();
+  EXPECT_EQ(progress.rollback(), std::nullopt);
+  EXPECT_EQ(progress.failure(), absl::OkStatus());
+  EXPECT_TRUE(progress.WaitAll().ok()) << "no shard is expected any more";
+  progress.ExpectShard(ShardId{0});
+  progress.Stop();
+  progress.Restart();
+  progress.ExpectShard(ShardId{0});
+  EXPECT_EQ(progress.WaitAll(), absl::CancelledError("stopped"));
+}
+
+TEST(StepProgressTest, ARollbackAfterAFailureHasNoEffect) {
+  StepProgress progress(TwoLayers(), kGrace);
+  progress.Fail(absl::UnavailableError("server 1"));
+  progress.RollBack(Generation{2});
+  EXPECT_EQ(progress.failure(), absl::UnavailableError("server 1"));
+  EXPECT_EQ(progress.rollback(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace thinwire::client

@@ -50,6 +50,9 @@ cuda::Status DeviceParameters::Open() {
 }
 
 absl::Status DeviceParameters::Fill(std::span<const std::span<const float>> values) {
+  initial_.clear();
+  changed_.assign(changed_.size(), false);
+  unchanged_count_ = partition_.shard_count();
   for (const std::span<const float> tensor : values) {
     initial_.emplace_back(tensor.begin(), tensor.end());
   }

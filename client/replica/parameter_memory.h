@@ -35,10 +35,10 @@ class ParameterMemory {
   virtual std::span<float> tensor(uint32_t tensor) = 0;
 
   // Sets all parameters to VALUES. REQUIRES: VALUES has one span per tensor, of the tensor's
-  // length, in the host's memory.
+  // length, in the host's memory. May be called again.
   virtual absl::Status Fill(std::span<const std::span<const float>> values) = 0;
   // Returns an fp32 payload with the initial values of SHARD, which Fill has set. REQUIRES: Apply
-  // was not called for SHARD.
+  // was not called for SHARD since Fill.
   virtual ByteChain SeedPayload(ShardId shard) const = 0;
 
   // Applies CHANGE to its shard. Returns the hash of the new values if CHANGE requests it, else 0.

@@ -45,9 +45,10 @@ class Replica {
 
   std::span<float> tensor(uint32_t tensor) { return memory_->tensor(tensor); }
 
-  // Sets all parameters to VALUES. REQUIRES: VALUES has one span per tensor, of the tensor's
-  // length. Errors: errors of the ParameterMemory.
+  // Sets all parameters to VALUES and forgets the versions of all shards. REQUIRES: VALUES has one
+  // span per tensor, of the tensor's length. Errors: errors of the ParameterMemory.
   absl::Status Fill(std::span<const std::span<const float>> values) {
+    shards_.assign(shards_.size(), Held());
     return memory_->Fill(values);
   }
 

@@ -40,17 +40,43 @@ void FakeServer::ReleaseReads() {
   for (const auto& [stream, peer] : streams_) peer.send(WriteFrame(frame));
 }
 
-void FakeServer::Restart(bool keep_state) {
-  absl::MutexLock lock(&mu_);
+void FakeServer::BeginEpoch() {
   ++epoch_.value;
   // Reads that wait are not part of a server's state: workers send them again.
   held_reads_.clear();
   for (auto& [number, shard] : shards_) shard.unanswered.reset();
+}
+
+void FakeServer::Restart(bool keep_state) {
+  absl::MutexLock lock(&mu_);
+  BeginEpoch();
   if (keep_state) return;
   run_ = RunId{};
   for (auto& [number, shard] : shards_) {
     shard = {.masters = std::vector<float>(shard.masters.size())};
   }
+}
+
+void FakeServer::set_by_round() {
+  absl::MutexLock lock(&mu_);
+  by_round_ = true;
+}
+
+void FakeServer::SaveCheckpoint() {
+  absl::MutexLock lock(&mu_);
+  checkpoint_ = shards_;
+}
+
+void FakeServer::RollBack(Generation generation) {
+  absl::MutexLock lock(&mu_);
+  shards_ = checkpoint_;
+  generation_ = generation;
+  BeginEpoch();
+}
+
+void FakeServer::set_checkpoint_step(Step step) {
+  absl::MutexLock lock(&mu_);
+  checkpoint_step_ = step;
 }
 
 void FakeServer::set_run(RunId run) {
@@ -257,10 +283,16 @@ absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
   reply.set_run(run_.value);
   reply.set_lease_seconds(lease_seconds_);
   reply.set_workers(1);
+  reply.set_by_round(by_round_);
   for (const auto& [number, shard] : shards_) {
     ShardState* state = reply.add_shards();
     state->set_shard(number.value);
     state->set_seeded(shard.seeded);
+    if (!by_round_) continue;
+    const uint64_t next = shard.last.has_value() ? shard.last->step.value + 1 : 0;
+    state->set_open(shard.seeded);
+    state->set_frontier(next);
+    state->set_predecessor_next(next);
   }
   return reply;
 }
@@ -274,6 +306,7 @@ absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& req
   reply.set_fenced(fenced_);
   reply.add_live(request.worker());
   for (const WorkerId other : others_) reply.add_live(other.value);
+  if (checkpoint_step_.has_value()) reply.set_checkpoint_step(checkpoint_step_->value);
   return reply;
 }
 

@@ -1,7 +1,7 @@
 // FakeServer: a minimal server for the client's tests. It accepts every push at once, subtracts its
 // values from the parameters (w -= g), and answers every read at once. A test can set the verdicts.
 // If the last push of a shard arrives again, the server answers it with the stored verdict. A test
-// can restart the server with or without its state.
+// can restart the server with or without its state, or with the state of an earlier step.
 #ifndef THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
 #define THINWIRE_CLIENT_TESTING_FAKE_SERVER_H_
 
@@ -46,6 +46,16 @@ class FakeServer final : public InProcessServer {
   // the shards, verdicts and run of the previous one; otherwise, it has no run and refuses all
   // Joins.
   void Restart(bool keep_state);
+  // From now on, the job has rounds: replies to Join state the shards' frontiers, and the first step
+  // that the worker has not finished.
+  void set_by_round();
+  // Keeps a copy of the present state.
+  void SaveCheckpoint();
+  // Simulates a restart of the server's process, as Restart does, that continues from the state of
+  // the last SaveCheckpoint under GENERATION.
+  void RollBack(Generation generation);
+  // From now on, replies to heartbeats announce a checkpoint of STEP.
+  void set_checkpoint_step(Step step);
   // The run and generation in all further replies and frames.
   void set_run(RunId run);
   void set_generation(Generation generation);
@@ -93,6 +103,7 @@ class FakeServer final : public InProcessServer {
     std::optional<VerdictEntry> last;
   };
 
+  void BeginEpoch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   ServerFrame NewFrame() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(const SeedEntry& seed, ServerFrame& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(const PushEntry& push, ServerFrame& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -103,6 +114,9 @@ class FakeServer final : public InProcessServer {
 
   mutable absl::Mutex mu_;
   std::map<ShardId, Shard> shards_ ABSL_GUARDED_BY(mu_);
+  std::map<ShardId, Shard> checkpoint_ ABSL_GUARDED_BY(mu_);
+  std::optional<Step> checkpoint_step_ ABSL_GUARDED_BY(mu_);
+  bool by_round_ ABSL_GUARDED_BY(mu_) = false;
   std::map<uint64_t, Peer> streams_ ABSL_GUARDED_BY(mu_);
   Judge judge_ ABSL_GUARDED_BY(mu_);
   Answer answer_ ABSL_GUARDED_BY(mu_);

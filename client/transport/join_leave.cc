@@ -32,10 +32,17 @@ class ServerJoin {
         begin_(clock.Now()),
         next_notice_(begin_ + wait.first_notice) {}
 
-  absl::StatusOr<JoinReply> Run(const JoinRequest& request) {
+  // In a job with rounds, also calls the server again while its generation is below LEAST.
+  absl::StatusOr<JoinReply> Run(const JoinRequest& request, Generation least) {
     Backoff backoff(WorkerId{request.worker()}, server_);
     while (!stop_->is_set()) {
       absl::StatusOr<JoinReply> reply = Call(request);
+      if (reply.ok() && reply->by_round() && Generation{reply->generation()} < least) {
+        was_behind_ = true;
+        reply = absl::UnavailableError(
+            absl::StrCat("has not continued from the earlier step yet (expected generation ",
+                         least.value, ", got ", reply->generation(), ")"));
+      }
       if (reply.ok()) return reply;
       const absl::Status status = WithServerName(transport_, server_, reply.status());
       if (!IsRetryable(status)) return status;
@@ -51,6 +58,9 @@ class ServerJoin {
     }
     return WithServerName(transport_, server_, absl::CancelledError("stopped while joining"));
   }
+
+  // Returns true if Run has received a reply with a generation below `least`.
+  bool was_behind() const { return was_behind_; }
 
  private:
   absl::StatusOr<JoinReply> Call(const JoinRequest& request) {
@@ -91,6 +101,7 @@ class ServerJoin {
   const ServerId server_;
   const absl::Time begin_;
   absl::Time next_notice_;
+  bool was_behind_ = false;
 };
 
 // Calls Leave of all SERVERS at the same time and returns their errors, in the order of SERVERS.
@@ -109,26 +120,50 @@ std::vector<absl::Status> CallLeave(Transport& transport, const std::vector<Serv
   return statuses;
 }
 
-// Joins every server, in ascending order, and appends their replies to REPLIES until the first
-// error.
+// One call of Join at every server.
+struct JoinAttempt {
+  Generation least;  // the least generation of a job with rounds
+  std::vector<JoinReply> replies;
+  bool complete = false;    // false: a server has an error or a higher generation than the lead
+  bool was_behind = false;  // a server had a lower generation at first
+};
+
+// Joins every server, in ascending order, until the first error, or until a server in a job with
+// rounds has a higher generation than the lead.
 absl::Status JoinAll(Transport& transport, Clock& clock, const std::shared_ptr<StopSignal>& stop,
-                     const JoinWait& wait, JoinRequest request, std::vector<JoinReply>& replies) {
+                     const JoinWait& wait, JoinRequest request, JoinAttempt& attempt) {
   for (uint32_t s = 0; s < request.servers(); ++s) {
-    ASSIGN_OR_RETURN(JoinReply reply,
-                     ServerJoin(transport, clock, stop, wait, ServerId{s}).Run(request));
+    ServerJoin join(transport, clock, stop, wait, ServerId{s});
+    absl::StatusOr<JoinReply> reply = join.Run(request, attempt.least);
+    attempt.was_behind = attempt.was_behind || join.was_behind();
+    RETURN_IF_ERROR(reply.status());
     if (s == 0) {
-      request.set_incarnation(reply.incarnation());
-      request.set_run(reply.run());
+      request.set_incarnation(reply->incarnation());
+      request.set_run(reply->run());
     }
-    replies.push_back(std::move(reply));
-    if (replies[s].generation() != replies[0].generation()) {
-      return WithServerName(transport, ServerId{s},
-                            absl::AbortedError(absl::StrCat(
-                                "generation differs from the lead's (expected ",
-                                replies[0].generation(), ", got ", replies[s].generation(), ")")));
-    }
+    const bool ahead =
+        s > 0 && reply->by_round() && Generation{reply->generation()} > attempt.least;
+    attempt.least = std::max(attempt.least, Generation{reply->generation()});
+    attempt.replies.push_back(*std::move(reply));
+    if (ahead) return absl::OkStatus();
   }
+  attempt.complete = true;
   return absl::OkStatus();
+}
+
+// Leaves the servers that have sent REPLIES to a Join of WORKER. Logs errors.
+void LeaveJoined(Transport& transport, Clock& clock, StopSignal& stop, uint32_t worker,
+                 const std::vector<JoinReply>& replies) {
+  if (replies.empty()) return;
+  std::vector<ServerId> servers;
+  for (uint32_t s = 0; s < replies.size(); ++s) servers.push_back(ServerId{s});
+  LeaveRequest leave;
+  leave.set_worker(worker);
+  leave.set_incarnation(replies[0].incarnation());
+  leave.set_run(replies[0].run());
+  const absl::Status left =
+      LeaveServers(transport, clock, stop, absl::ZeroDuration(), std::move(servers), leave);
+  if (!left.ok()) LOG(WARNING) << "leaving after an incomplete Join: " << left.message();
 }
 
 }  // namespace
@@ -178,22 +213,25 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
 
 absl::StatusOr<std::vector<JoinReply>> JoinServers(Transport& transport, Clock& clock,
                                                    const std::shared_ptr<StopSignal>& stop,
-                                                   const JoinWait& wait, JoinRequest request) {
-  std::vector<JoinReply> replies;
-  const absl::Status joined = JoinAll(transport, clock, stop, wait, request, replies);
-  if (joined.ok()) return replies;
-  if (!replies.empty()) {
-    std::vector<ServerId> servers;
-    for (uint32_t s = 0; s < replies.size(); ++s) servers.push_back(ServerId{s});
-    LeaveRequest leave;
-    leave.set_worker(request.worker());
-    leave.set_incarnation(replies[0].incarnation());
-    leave.set_run(replies[0].run());
-    const absl::Status left =
-        LeaveServers(transport, clock, *stop, absl::ZeroDuration(), std::move(servers), leave);
-    if (!left.ok()) LOG(WARNING) << "leaving after a failed Join: " << left.message();
+                                                   const JoinWait& wait, JoinRequest request,
+                                                   Generation least) {
+  while (true) {
+    JoinAttempt attempt = {.least = least};
+    const absl::Status joined = JoinAll(transport, clock, stop, wait, request, attempt);
+    if (attempt.complete) return std::move(attempt.replies);
+    least = attempt.least;
+    const bool rejoins = request.incarnation() != 0;
+    // A process that keeps its incarnation must not leave, because it could not return.
+    if (!joined.ok() || !rejoins) {
+      LeaveJoined(transport, clock, *stop, request.worker(), attempt.replies);
+    }
+    if (joined.ok()) continue;
+    // A server may have forgotten the incarnation, because it continues from a step before the
+    // incarnation was assigned.
+    const bool forgotten = absl::IsFailedPrecondition(joined) && (rejoins || attempt.was_behind);
+    if (!forgotten) return joined;
+    request.set_incarnation(0);
   }
-  return joined;
 }
 
 absl::Status LeaveServers(Transport& transport, Clock& clock, StopSignal& stop,
@@ -223,6 +261,16 @@ absl::Status LeaveServers(Transport& transport, Clock& clock, StopSignal& stop,
     if (stop.is_set()) return unreachable_error;
     servers = std::move(unreachable);
   }
+}
+
+Step ReturningStep(std::span<const JoinReply> replies) {
+  uint64_t step = 0;
+  for (const JoinReply& reply : replies) {
+    for (const ShardState& shard : reply.shards()) {
+      step = std::max({step, shard.predecessor_next(), shard.frontier()});
+    }
+  }
+  return Step{step};
 }
 
 Step StartingStep(std::span<const JoinReply> replies) {

@@ -1,5 +1,9 @@
 // Joining and leaving a job: the control calls that the training thread makes, with retries.
 //
+// In a job with rounds, servers that continue from an earlier step have a new, higher generation,
+// which the lead reaches first. A server with a lower generation than the lead is called again
+// until it has followed. If a server has a higher one, the calls begin again at the lead.
+//
 // A call that fails because the server is unreachable is retried after a random wait (backoff.h).
 // Retries end when the caller's time limit has passed, at once after any other error, and at once
 // when the StopSignal is set.
@@ -41,7 +45,9 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
 
 // How long a worker waits while it joins, and how it reports its wait.
 struct JoinWait {
-  absl::Duration start_timeout;  // an unreachable server is called again for this long
+  // A server that is unreachable, or that has not followed a rollback yet, is called again for this
+  // long.
+  absl::Duration start_timeout;
   // The timeout of one call. At least a lease, because the lead answers only when the lease of an
   // earlier process ends.
   absl::Duration call_timeout;
@@ -52,15 +58,20 @@ struct JoinWait {
   absl::Duration notice_interval = absl::Seconds(5);
 };
 
-// Joins server 0, the lead, which assigns an incarnation (the number of this process among the
-// processes of the worker), and then the other servers under that incarnation and the lead's run.
-// Returns one reply per server. After an error, leaves the servers that it has joined, as
-// LeaveServers does without retries. Errors: the error of the first server that could not be joined;
-// Aborted if the servers do not agree on the job's generation, which increases whenever a server has
-// lost state; Cancelled if STOP is set.
+// Joins server 0, the lead, and then the other servers under the incarnation (the number of this
+// process among the processes of the worker) and the run of the lead's reply. The lead assigns the
+// incarnation unless REQUEST states one. Returns one reply per server. In a job with rounds, all
+// replies have the same generation, which is at least LEAST.
+//
+// If a server refuses a stated incarnation, which was assigned after the step from which the servers
+// continue, the lead assigns a new one. Fails if another process has taken the worker's number.
+//
+// After an error, leaves the servers that it has joined, as LeaveServers does without retries.
+// Errors: the error of the first server that could not be joined; Cancelled if STOP is set.
 absl::StatusOr<std::vector<JoinReply>> JoinServers(Transport& transport, Clock& clock,
                                                    const std::shared_ptr<StopSignal>& stop,
-                                                   const JoinWait& wait, JoinRequest request);
+                                                   const JoinWait& wait, JoinRequest request,
+                                                   Generation least = Generation());
 
 // Leaves SERVERS. Calls all of them at the same time, with a timeout of two seconds, and then calls
 // unreachable ones again until PATIENCE has passed or STOP is set. Returns the error of a server
@@ -75,6 +86,11 @@ absl::Status LeaveServers(Transport& transport, Clock& clock, StopSignal& stop,
 // shard has an open round, one is added to the largest frontier, because the open round finishes
 // without the new worker. The new worker therefore delays no other worker and starts behind none.
 Step StartingStep(std::span<const JoinReply> replies);
+
+// Returns the first step of a process that joins again after a rollback, under the same
+// incarnation: the maximum of its own `next` and the largest frontier. The open round waits for the
+// process, because the servers remember it.
+Step ReturningStep(std::span<const JoinReply> replies);
 
 }  // namespace thinwire::client
 

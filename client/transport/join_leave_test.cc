@@ -27,7 +27,9 @@ using ::testing::HasSubstr;
 struct Script {
   // For each server, the errors that it returns for its first calls, in order. Later calls succeed.
   std::map<uint32_t, std::deque<absl::Status>> errors;
-  std::map<uint32_t, uint64_t> generation;
+  // For each server, the generations in its replies, in order. The last one stays.
+  std::map<uint32_t, std::deque<uint64_t>> generations;
+  bool by_round = true;
   std::vector<std::string> calls;
   std::vector<uint64_t> runs;  // the run that each call of Join stated
 };
@@ -45,9 +47,13 @@ class ScriptedServer final : public InProcessServer {
     script_.runs.push_back(request.run());
     if (absl::Status error = NextError(); !error.ok()) return error;
     JoinReply reply;
-    reply.set_incarnation(5);
+    reply.set_incarnation(request.incarnation() == 0 ? 5 : request.incarnation());
     reply.set_run(9);
-    reply.set_generation(script_.generation[number_]);
+    reply.set_by_round(script_.by_round);
+    std::deque<uint64_t>& generations = script_.generations[number_];
+    if (generations.empty()) generations.push_back(1);
+    reply.set_generation(generations.front());
+    if (generations.size() > 1) generations.pop_front();
     return reply;
   }
   absl::StatusOr<LeaveReply> Leave(const LeaveRequest&) override {
@@ -74,10 +80,12 @@ class ScriptedServer final : public InProcessServer {
 
 class JoinLeaveTest : public ::testing::Test {
  protected:
-  absl::StatusOr<std::vector<JoinReply>> Join(uint32_t server_count) {
+  absl::StatusOr<std::vector<JoinReply>> Join(uint32_t server_count, uint64_t incarnation = 0,
+                                              Generation least = Generation()) {
     JoinRequest request;
     request.set_servers(server_count);
-    return JoinServers(transport_, clock_, stop_, wait_, request);
+    request.set_incarnation(incarnation);
+    return JoinServers(transport_, clock_, stop_, wait_, request, least);
   }
   absl::Status Leave(std::vector<ServerId> servers) {
     return LeaveServers(transport_, clock_, *stop_, patience_, std::move(servers), LeaveRequest());
@@ -121,11 +129,79 @@ TEST_F(JoinLeaveTest, RetriesEndAfterTheStartTimeout) {
               HasSubstr("server 0 (in process): refused; worker 0 tried to join"));
 }
 
-TEST_F(JoinLeaveTest, ServersOfTwoGenerationsAreRefused) {
-  script_.generation = {{0, 4}, {1, 3}};
-  EXPECT_EQ(Join(2).status(),
-            absl::AbortedError("server 1 (in process): generation differs from the lead's "
-                               "(expected 4, got 3)"));
+TEST_F(JoinLeaveTest, AServerThatHasNotFollowedTheLeadYetIsCalledAgain) {
+  script_.generations = {{0, {4}}, {1, {3, 3, 4}}};
+  const auto replies = Join(2);
+  ASSERT_TRUE(replies.ok()) << replies.status();
+  for (const JoinReply& reply : *replies) EXPECT_EQ(reply.generation(), 4u);
+  EXPECT_THAT(script_.calls,
+              ElementsAre("join 0 as 0", "join 1 as 5", "join 1 as 5", "join 1 as 5"));
+}
+
+TEST_F(JoinLeaveTest, AServerThatNeverFollowsTheLeadEndsTheJoin) {
+  wait_.start_timeout = absl::ZeroDuration();
+  script_.generations = {{0, {4}}, {1, {3}}};
+  const absl::Status status = Join(2).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("server 1 (in process): has not continued from the earlier step yet "
+                        "(expected generation 4, got 3); worker 0 tried to join"));
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5", "leave 0"));
+}
+
+TEST_F(JoinLeaveTest, ANewProcessLeavesBeforeItBeginsAgainAtALeadThatWasBehind) {
+  script_.generations = {{0, {3, 4}}, {1, {4}}};
+  const auto replies = Join(2);
+  ASSERT_TRUE(replies.ok()) << replies.status();
+  for (const JoinReply& reply : *replies) EXPECT_EQ(reply.generation(), 4u);
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5", "leave 0", "leave 1",
+                                         "join 0 as 0", "join 1 as 5"));
+}
+
+TEST_F(JoinLeaveTest, AReturningProcessDoesNotLeaveBeforeItBeginsAgain) {
+  script_.generations = {{0, {3, 4}}, {1, {4}}};
+  EXPECT_TRUE(Join(2, /*incarnation=*/7).ok());
+  EXPECT_THAT(script_.calls,
+              ElementsAre("join 0 as 7", "join 1 as 7", "join 0 as 7", "join 1 as 7"));
+}
+
+TEST_F(JoinLeaveTest, AReturningProcessWaitsForTheGenerationThatItKnows) {
+  script_.generations = {{0, {3, 4}}, {1, {4}}};
+  EXPECT_TRUE(Join(2, /*incarnation=*/7, Generation{4}).ok());
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 7", "join 0 as 7", "join 1 as 7"));
+}
+
+TEST_F(JoinLeaveTest, WithoutRoundsTheGenerationsOfServersMayDiffer) {
+  script_.by_round = false;
+  script_.generations = {{0, {4}}, {1, {3}}, {2, {5}}};
+  EXPECT_TRUE(Join(3).ok());
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5", "join 2 as 5"));
+}
+
+// The servers continue from a step before the lead assigned the incarnation.
+TEST_F(JoinLeaveTest, AReturningProcessWithAForgottenIncarnationGetsANewOne) {
+  script_.errors[1] = {absl::FailedPreconditionError("server 0 has not assigned it")};
+  const auto replies = Join(2, /*incarnation=*/7);
+  ASSERT_TRUE(replies.ok()) << replies.status();
+  EXPECT_EQ(replies->at(1).incarnation(), 5u);
+  EXPECT_THAT(script_.calls,
+              ElementsAre("join 0 as 7", "join 1 as 7", "leave 0", "join 0 as 0", "join 1 as 5"));
+}
+
+TEST_F(JoinLeaveTest, AnIncarnationMayBeForgottenDuringTheJoin) {
+  script_.generations = {{0, {4}}, {1, {3, 4}}};
+  script_.errors[1] = {absl::OkStatus(), absl::FailedPreconditionError("not assigned")};
+  EXPECT_TRUE(Join(2).ok());
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5", "join 1 as 5", "leave 0",
+                                         "join 0 as 0", "join 1 as 5"));
+}
+
+TEST_F(JoinLeaveTest, AReturningProcessWhoseNumberIsTakenFails) {
+  script_.errors[0] = {absl::FailedPreconditionError("a newer process has this number"),
+                       absl::AlreadyExistsError("worker 0: is in use")};
+  EXPECT_EQ(Join(2, /*incarnation=*/7).status(),
+            absl::AlreadyExistsError("server 0 (in process): worker 0: is in use"));
+  EXPECT_THAT(script_.calls, ElementsAre("join 0 as 7", "join 0 as 0"));
 }
 
 TEST_F(JoinLeaveTest, AWaitForAServerIsReportedWithItsCause) {
@@ -252,6 +328,20 @@ TEST(StartingStepTest, StepsThatThePredecessorFinishedAreNotRepeated) {
   const std::vector<JoinReply> replies = {
       Reply(true, {{.open = true, .frontier = 4, .predecessor_next = 9}})};
   EXPECT_EQ(StartingStep(replies), Step{9});
+}
+
+// The open round waits for the worker.
+TEST(ReturningStepTest, AWorkerReturnsToTheOpenRound) {
+  const std::vector<JoinReply> replies = {
+      Reply(true, {{.open = true, .frontier = 4, .predecessor_next = 4, .largest_next = 5}}),
+      Reply(true, {{.open = true, .frontier = 4, .predecessor_next = 3}})};
+  EXPECT_EQ(ReturningStep(replies), Step{4});
+}
+
+TEST(ReturningStepTest, StepsThatTheWorkerFinishedAreNotRepeated) {
+  const std::vector<JoinReply> replies = {
+      Reply(true, {{.open = true, .frontier = 4, .predecessor_next = 5}})};
+  EXPECT_EQ(ReturningStep(replies), Step{5});
 }
 
 TEST(StartingStepTest, ANewWorkerStartsBehindNoOtherWorker) {
