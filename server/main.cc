@@ -45,10 +45,15 @@
 #include "server/edge/listener.h"
 #include "server/edge/make_job.h"
 #include "server/edge/peers.h"
+#include "server/edge/stored_state.h"
 
 namespace {
 
 constexpr absl::Duration kStopGrace = absl::Seconds(5);
+// Workers join again after a restart in place, so their calls may be cut off.
+constexpr absl::Duration kRestartGrace = absl::Milliseconds(100);
+// The system may need this long to release the port of the stopped listener.
+constexpr absl::Duration kPortPatience = absl::Seconds(5);
 
 int Complain(const absl::Status& status) {
   std::cerr << "server: " << status.message() << std::endl;
@@ -129,10 +134,11 @@ absl::Status CheckStateDir(const Flags& flags, const thinwire::JobSpec& spec) {
   if (durable) {
     return absl::InvalidArgumentError(
         "--state_dir: missing (expected a folder for the server's state, because the job file has "
-        "durability: log)");
+        "durability: checkpoint or log)");
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "--state_dir: only valid with durability: log in the job file (got durability: none and ",
+      "--state_dir: only valid with durability: checkpoint or log in the job file (got durability: "
+      "none and ",
       flags.state_dir, ")"));
 }
 
@@ -143,31 +149,49 @@ thinwire::RunId RandomRun() {
   return thinwire::RunId{run};
 }
 
-// Handles SIGTERM and SIGINT from its construction on, so that these signals do not kill a server
-// during its start.
+// Tells the main thread when to stop or to restart the job. Handles SIGTERM and SIGINT from its
+// construction on, so that these signals do not kill a server during its start.
 class StopSignals {
  public:
-  // Blocks until the first signal or call of Fail. Returns at once if one has already arrived.
-  // Returns the error of Fail, or OK after a signal.
-  absl::Status Wait() {
-    signals_.async_wait([](const boost::system::error_code& error, int signal) {
-      if (!error) LOG(INFO) << "signal " << signal << ": stopping";
+  StopSignals() {
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (error) return;
+      LOG(INFO) << "signal " << signal << ": stopping";
+      Stop();
     });
-    io_.run();
-    return failure_;
   }
 
-  // Ends Wait() with FAILURE, which is not OK. Thread-safe.
+  // Blocks until the first signal or the next call of Fail or Restart. Returns at once if one has
+  // already arrived. Returns whether the job must be made anew.
+  bool WaitForRestart() {
+    io_.restart();
+    if (!stopped_) io_.run();
+    return !stopped_;
+  }
+  // Returns the status of Fail; OK if it was not called.
+  const absl::Status& failure() const { return failure_; }
+
+  // Ends WaitForRestart() with FAILURE, which is not OK. Thread-safe.
   void Fail(const absl::Status& failure) {
     boost::asio::post(io_, [this, failure] {
       failure_ = failure;
-      signals_.cancel();
+      Stop();
     });
+  }
+  // Ends WaitForRestart(). Thread-safe.
+  void Restart() {
+    boost::asio::post(io_, [this] { io_.stop(); });
   }
 
  private:
+  void Stop() {
+    stopped_ = true;
+    io_.stop();
+  }
+
   boost::asio::io_context io_;
   boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
+  bool stopped_ = false;
   absl::Status failure_;
 };
 
@@ -185,6 +209,19 @@ uint64_t MemoryBudget(const Flags& flags) {
   return flags.memory_budget != 0 ? flags.memory_budget : thinwire::AvailableMemory();
 }
 
+// Starts to serve JOB on ADDRESS. If this is not the FIRST listener of the process, waits for the
+// port of the last one.
+absl::StatusOr<std::unique_ptr<thinwire::Listener>> StartListener(thinwire::Job& job,
+                                                                  const std::string& address,
+                                                                  bool first) {
+  const absl::Time deadline = absl::Now() + (first ? absl::ZeroDuration() : kPortPatience);
+  for (;;) {
+    auto listener = thinwire::Listener::Start(job, address);
+    if (listener.ok() || absl::Now() >= deadline) return listener;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+}
+
 absl::Status Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const thinwire::JobText text, thinwire::ReadJobFile(flags.config));
   ASSIGN_OR_RETURN(const thinwire::JobSpec spec, thinwire::CheckJob(text.config, text.places));
@@ -198,11 +235,6 @@ absl::Status Serve(const Flags& flags) {
   // The arena that allocates the masters is never destroyed, because a gRPC thread may release sent
   // masters after Serve() has returned.
   static thinwire::HugePageArena& arena = *new thinwire::HugePageArena;
-  const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
-  std::unique_ptr<thinwire::Peers> peers;
-  if (flags.server == 0 && spec.server_count > 1) {
-    peers = std::make_unique<thinwire::GrpcPeers>(addresses);
-  }
   thinwire::PosixFiles files;
   std::optional<thinwire::StateFolder> folder;
   std::optional<thinwire::DurableOptions> durable;
@@ -211,33 +243,46 @@ absl::Status Serve(const Flags& flags) {
                                                        thinwire::ServerId{flags.server}));
     durable = {.files = &files,
                .folder = folder->path,
-               .failed = [&signals](const absl::Status& failure) { signals.Fail(failure); }};
+               .failed = [&signals](const absl::Status& failure) { signals.Fail(failure); },
+               .restart = [&signals] { signals.Restart(); }};
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
-                   thinwire::MakeJob(spec,
-                                     {.server = thinwire::ServerId{flags.server},
-                                      .thread_count = flags.threads,
-                                      .epoch = epoch,
-                                      .run = RandomRun(),
-                                      .memory_budget_bytes = MemoryBudget(flags),
-                                      .config = text.config,
-                                      .durable = std::move(durable),
-                                      .memory = &arena},
-                                     clock, std::move(peers)));
-  ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Listener> listener,
-                   thinwire::Listener::Start(*job, listen));
-  job->StartTicking(std::min(absl::Milliseconds(100), spec.lease / 10));
-  LOG(INFO) << "server " << flags.server << " of " << spec.server_count << ", epoch " << epoch
-            << ", job " << spec;
-  std::cout << "listening " << listener->address() << std::endl;
+  const uint64_t memory_budget = MemoryBudget(flags);
+  std::string address = listen;
+  for (bool first = true;; first = false) {
+    const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
+    std::unique_ptr<thinwire::Peers> peers;
+    if (flags.server == 0 && spec.server_count > 1) {
+      peers = std::make_unique<thinwire::GrpcPeers>(addresses);
+    }
+    ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
+                     thinwire::MakeJob(spec,
+                                       {.server = thinwire::ServerId{flags.server},
+                                        .thread_count = flags.threads,
+                                        .epoch = epoch,
+                                        .run = RandomRun(),
+                                        .memory_budget_bytes = memory_budget,
+                                        .config = text.config,
+                                        .durable = durable,
+                                        .memory = &arena},
+                                       clock, std::move(peers)));
+    ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Listener> listener,
+                     StartListener(*job, address, first));
+    job->StartTicking(std::min(absl::Milliseconds(100), spec.lease / 10));
+    LOG(INFO) << "server " << flags.server << " of " << spec.server_count << ", epoch " << epoch
+              << ", job " << spec;
+    if (first) std::cout << "listening " << listener->address() << std::endl;
 
-  const absl::Status ending = signals.Wait();
-  absl::Notification stopped;
-  job->Stop([&stopped] { stopped.Notify(); });
-  stopped.WaitForNotification();
-  listener->Stop(kStopGrace);
-  LOG(INFO) << "stopped";
-  return ending;
+    const bool restart = signals.WaitForRestart();
+    absl::Notification stopped;
+    job->Stop([&stopped] { stopped.Notify(); });
+    stopped.WaitForNotification();
+    listener->Stop(restart ? kRestartGrace : kStopGrace);
+    LOG(INFO) << (restart ? "restarting in place after a rollback" : "stopped");
+    if (!restart) return signals.failure();
+    // The state on disk is now the one that the lead has chosen.
+    durable->awaits_rollback = false;
+    address = listener->address();
+  }
 }
 
 void AddFlags(CLI::App& app, Flags& flags) {
@@ -271,7 +316,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->envname("THINWIRE_THREADS");
   app.add_option("--state_dir", flags.state_dir,
                  "The folder in which the servers of this machine keep their state; required with "
-                 "durability: log. A server whose state is there continues from it")
+                 "durability: checkpoint and log. A server whose state is there continues from it")
       ->type_name("DIR")
       ->envname("THINWIRE_STATE_DIR");
   app.add_option(

@@ -177,46 +177,47 @@ absl::Status Commit(Files& files, const std::string& folder, const std::string& 
   return files.SyncFolder(folder);
 }
 
-// Removes all checkpoints except the newest kKeptCheckpoints and the newest healthy one. NEWEST_IS_
-// HEALTHY: whether the newest checkpoint is healthy.
-absl::Status RemoveOld(Files& files, const std::string& folder, bool newest_is_healthy) {
+// Removes the checkpoint NAME.
+absl::Status RemoveCheckpoint(Files& files, const std::string& folder, const std::string& name) {
+  const std::string path = In(folder, name);
+  // After the rename, no reader takes the folder for a checkpoint.
+  RETURN_IF_ERROR(files.Rename(path, path + kTemporary));
+  RETURN_IF_ERROR(files.SyncFolder(folder));
+  return RemoveFolder(files, path + kTemporary);
+}
+
+// Removes all checkpoints except the newest KEPT and the newest healthy one. NEWEST_IS_HEALTHY:
+// whether the newest checkpoint is healthy.
+absl::Status RemoveOld(Files& files, const std::string& folder, size_t kept,
+                       bool newest_is_healthy) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
   bool found_healthy = newest_is_healthy;
-  size_t kept = 0;
+  size_t kept_count = 0;
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
     bool healthy = false;
     if (!found_healthy) {
       const auto manifest = ReadManifest(files, folder, *name);
       healthy = manifest.ok() && manifest->healthy();
     }
-    if (kept < kKeptCheckpoints || healthy) {
-      ++kept;
+    if (kept_count < kept || healthy) {
+      ++kept_count;
       found_healthy |= healthy;
       continue;
     }
-    const std::string path = In(folder, *name);
-    // After the rename, no reader takes the folder for a checkpoint.
-    RETURN_IF_ERROR(files.Rename(path, path + kTemporary));
-    RETURN_IF_ERROR(files.SyncFolder(folder));
-    RETURN_IF_ERROR(RemoveFolder(files, path + kTemporary));
+    RETURN_IF_ERROR(RemoveCheckpoint(files, folder, *name));
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status WriteCheckpoint(Files& files, const std::string& folder,
-                             const Checkpoint& checkpoint) {
-  RETURN_IF_ERROR(RemoveTemporary(files, folder));
-  std::optional<Newest> base;
-  // If the newest checkpoint is damaged, the new one does not depend on it.
-  if (absl::StatusOr<Newest> newest = ReadNewest(files, folder); newest.ok()) {
-    base = *std::move(newest);
-  }
+// Writes CHECKPOINT as the newest one of FOLDER. Links the files of BASE that have the arrays of its
+// shards. Returns the manifest.
+absl::StatusOr<CheckpointManifest> WriteNewest(Files& files, const std::string& folder,
+                                               const std::optional<Newest>& base,
+                                               const Checkpoint& checkpoint) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
   const std::string name = CheckpointName(names.empty() ? 1 : *NumberOf(names.back()) + 1);
   const std::string path = In(folder, name);
-  const auto manifest = WriteFolder(files, folder, path + kTemporary, base, checkpoint);
+  auto manifest = WriteFolder(files, folder, path + kTemporary, base, checkpoint);
   if (!manifest.ok()) {
     // If this fails too, the next call removes the files.
     (void)RemoveTemporary(files, folder);
@@ -225,7 +226,81 @@ absl::Status WriteCheckpoint(Files& files, const std::string& folder,
   RETURN_IF_ERROR(files.Rename(path + kTemporary, path));
   RETURN_IF_ERROR(files.SyncFolder(folder));
   RETURN_IF_ERROR(Commit(files, folder, name, *manifest));
-  return RemoveOld(files, folder, manifest->healthy());
+  return manifest;
+}
+
+// Writes the checkpoint NAME again, as the newest one and under GENERATION.
+absl::Status WriteAgain(Files& files, const std::string& folder, const std::string& name,
+                        Generation generation) {
+  RETURN_IF_ERROR(RemoveTemporary(files, folder));
+  ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadNamedCheckpoint(files, folder, name));
+  Newest base = {.name = name};
+  ASSIGN_OR_RETURN(base.manifest, ReadManifest(files, folder, name));
+  checkpoint.run.generation = generation;
+  // The arrays are the same, although the generation differs.
+  base.manifest.set_generation(generation.value);
+  return WriteNewest(files, folder, base, checkpoint).status();
+}
+
+}  // namespace
+
+absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint,
+                             size_t kept) {
+  RETURN_IF_ERROR(RemoveTemporary(files, folder));
+  std::optional<Newest> base;
+  // If the newest checkpoint is damaged, the new one does not depend on it.
+  if (absl::StatusOr<Newest> newest = ReadNewest(files, folder); newest.ok()) {
+    base = *std::move(newest);
+  }
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest, WriteNewest(files, folder, base, checkpoint));
+  return RemoveOld(files, folder, kept, manifest.healthy());
+}
+
+absl::StatusOr<std::vector<AlignedCheckpoint>> ListAlignedCheckpoints(Files& files,
+                                                                      const std::string& folder) {
+  struct Candidate {
+    uint64_t generation = 0;
+    AlignedCheckpoint checkpoint;
+  };
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
+  std::vector<Candidate> candidates;
+  for (const std::string& name : names) {
+    const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(files, folder, name);
+    if (!manifest.ok() || !manifest->has_step()) continue;
+    candidates.push_back({manifest->generation(), {Step{manifest->step()}, name}});
+  }
+  // In the order of writing within a generation.
+  std::ranges::stable_sort(candidates, {}, &Candidate::generation);
+  std::vector<AlignedCheckpoint> aligned;
+  for (Candidate& candidate : candidates) {
+    // A later checkpoint of a smaller step means that the servers went back to this step.
+    while (!aligned.empty() && aligned.back().step >= candidate.checkpoint.step) aligned.pop_back();
+    aligned.push_back(std::move(candidate.checkpoint));
+  }
+  return aligned;
+}
+
+absl::Status ContinueFrom(Files& files, const std::string& folder, Step step,
+                          Generation generation) {
+  ASSIGN_OR_RETURN(const std::vector<AlignedCheckpoint> aligned,
+                   ListAlignedCheckpoints(files, folder));
+  const auto found = std::ranges::find(aligned, step, &AlignedCheckpoint::step);
+  if (found == aligned.end()) {
+    return absl::NotFoundError(absl::StrCat(folder, ": no checkpoint of step ", step.value));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
+  RETURN_IF_ERROR(WriteAgain(files, folder, found->name, generation));
+  // The old checkpoints after it belong to steps that the servers will repeat.
+  for (const std::string& name : names) {
+    if (name > found->name) RETURN_IF_ERROR(RemoveCheckpoint(files, folder, name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generation generation) {
+  ASSIGN_OR_RETURN(const std::string name, NewestCheckpoint(files, folder));
+  RETURN_IF_ERROR(WriteAgain(files, folder, name, generation));
+  return RemoveOld(files, folder, kKeptCheckpoints, /*newest_is_healthy=*/false);
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& folder) {

@@ -17,25 +17,52 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/ids.h"
 #include "proto/checkpoint.pb.h"
 #include "server/durable/checkpoint_format.h"
 #include "server/durable/files.h"
 
 namespace thinwire {
 
-// The number of checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one.
+// The usual number of checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one.
 inline constexpr size_t kKeptCheckpoints = 2;
 
+// WriteCheckpoint, ContinueFrom and ContinueFromNewest REQUIRE: FOLDER exists, and no other thread
+// or process writes checkpoints to it.
+
 // Writes CHECKPOINT to FOLDER, atomically and durably, then removes old checkpoints. Keeps the
-// newest kKeptCheckpoints checkpoints and always the newest healthy one. If the arrays of a shard
-// are those of the newest checkpoint, links its file instead of writing it again. Errors: those of
-// the file system; LATEST then names a complete checkpoint, the old one or the new one. REQUIRES:
-// FOLDER exists, and no other thread or process writes checkpoints to it.
-absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint);
+// newest KEPT checkpoints and always the newest healthy one. If the arrays of a shard are those of
+// the newest checkpoint, links its file instead of writing it again. Errors: those of the file
+// system; LATEST then names a complete checkpoint, the old one or the new one.
+absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint,
+                             size_t kept = kKeptCheckpoints);
 
 // Returns the newest complete checkpoint of FOLDER. Checks every byte of its files. Errors: NotFound
 // if FOLDER has no checkpoint; DataLoss with the file and the cause if the checkpoint is damaged.
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& folder);
+
+// A checkpoint from which all servers of a job can continue together.
+struct AlignedCheckpoint {
+  Step step;
+  std::string name;
+};
+
+// Returns the checkpoints of FOLDER that have a step, in ascending order of their steps. A
+// checkpoint of a generation that a later generation has rolled back to an earlier step is left
+// out. So is a damaged manifest. Returns an empty vector if FOLDER has no checkpoint. Errors: those
+// of the file system.
+absl::StatusOr<std::vector<AlignedCheckpoint>> ListAlignedCheckpoints(Files& files,
+                                                                      const std::string& folder);
+
+// Makes the checkpoint of STEP the newest one of FOLDER, under GENERATION, atomically and durably:
+// writes it again with links to its files, then removes the checkpoints that were written after it.
+// Errors: NotFound if there is no checkpoint of STEP; those of ReadCheckpoint and WriteCheckpoint.
+// A crash leaves the newest checkpoint that FOLDER had before, or the new one.
+absl::Status ContinueFrom(Files& files, const std::string& folder, Step step,
+                          Generation generation);
+// Writes the newest checkpoint again under GENERATION. Errors: those of ReadCheckpoint and
+// WriteCheckpoint.
+absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generation generation);
 
 // The functions below are for tools that look at all checkpoints of a folder.
 

@@ -153,6 +153,14 @@ uint64_t ValueBytes(const std::string& dtype) { return dtype == "U8" ? 1 : 4; }
 
 }  // namespace
 
+std::optional<Step> CommonFrontier(const std::vector<SavedShard>& shards) {
+  if (shards.empty()) return std::nullopt;
+  const Step first = shards.front().state.frontier;
+  const bool equal = std::ranges::all_of(
+      shards, [first](const SavedShard& saved) { return saved.state.frontier == first; });
+  return equal ? std::optional(first) : std::nullopt;
+}
+
 bool IsHealthy(const ShardSnapshot& snapshot) {
   if (snapshot.store.saturated) return false;
   std::array<float, 4096> block;
@@ -185,6 +193,7 @@ CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
   }
   for (const SavedShard& saved : checkpoint.shards) *manifest.add_shards() = ShardEntry(saved);
   manifest.mutable_deals()->Assign(checkpoint.deals.begin(), checkpoint.deals.end());
+  if (checkpoint.step.has_value()) manifest.set_step(checkpoint.step->value);
   return manifest;
 }
 
@@ -195,6 +204,7 @@ absl::StatusOr<Checkpoint> CheckpointOf(const CheckpointManifest& manifest) {
                     .generation = Generation{manifest.generation()},
                     .join = manifest.join()};
   checkpoint.next = manifest.next_record();
+  if (manifest.has_step()) checkpoint.step = Step{manifest.step()};
   for (const CheckpointManifest::Member& member : manifest.members()) {
     if (!checkpoint.members.empty() && member.worker() <= checkpoint.members.back().worker.value) {
       return OutOfRange("members: worker", member.worker());

@@ -9,6 +9,7 @@
 #define THINWIRE_SERVER_DURABLE_CHECKPOINT_FORMAT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,12 @@ struct Checkpoint {
   std::vector<Deal> deals;            // at the lead: all deals so far
   std::vector<SavedShard> shards;     // ascending by shard
   LogSequence next = 1;               // the first record that a recovery must replay
+  std::optional<Step> step;  // the frontier of every shard; nullopt if the frontiers differ
 };
+
+// Returns the frontier that all SHARDS have, or nullopt if the frontiers differ or there is no
+// shard.
+std::optional<Step> CommonFrontier(const std::vector<SavedShard>& shards);
 
 // Returns whether all masters of SNAPSHOT are finite and its last update did not saturate.
 bool IsHealthy(const ShardSnapshot& snapshot);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -330,6 +331,67 @@ TEST(CheckpointTest, AShardIsWrittenAgainIfItsOldFileIsMissing) {
   ASSERT_TRUE(files.Remove(FilesOf(files, Name(1)).back()).ok());
   ASSERT_TRUE(WriteCheckpoint(files, kFolder, checkpoint).ok());
   EXPECT_EQ(ReadCheckpoint(files, kFolder).value(), checkpoint);
+}
+
+Checkpoint At(Checkpoint checkpoint, std::optional<uint64_t> step, uint64_t generation) {
+  checkpoint.step.reset();
+  if (step.has_value()) checkpoint.step = Step{*step};
+  checkpoint.run.generation = Generation{generation};
+  return checkpoint;
+}
+
+std::vector<uint64_t> AlignedSteps(Files& files) {
+  const auto aligned = ListAlignedCheckpoints(files, kFolder);
+  EXPECT_TRUE(aligned.ok()) << aligned.status();
+  std::vector<uint64_t> steps;
+  for (const AlignedCheckpoint& checkpoint : *aligned) steps.push_back(checkpoint.step.value);
+  return steps;
+}
+
+TEST(CheckpointTest, StepsThatAServerWentBackFromAreNotListed) {
+  const Checkpoint some = RandomServer(3, 1).Next(40);
+  FaultyFiles files;
+  MakeStateFolder(files);
+  EXPECT_THAT(AlignedSteps(files), ElementsAre());
+  const auto write = [&](std::optional<uint64_t> step, uint64_t generation) {
+    ASSERT_TRUE(WriteCheckpoint(files, kFolder, At(some, step, generation), /*kept=*/20).ok());
+  };
+  write(0, 1);
+  write(8, 1);
+  write(std::nullopt, 1);
+  write(16, 1);
+  EXPECT_THAT(AlignedSteps(files), ElementsAre(0, 8, 16));
+  write(8, 2);
+  EXPECT_THAT(AlignedSteps(files), ElementsAre(0, 8));
+  write(24, 1);  // a process of the old generation
+  EXPECT_THAT(AlignedSteps(files), ElementsAre(0, 8));
+  write(12, 2);
+  EXPECT_THAT(AlignedSteps(files), ElementsAre(0, 8, 12));
+  EXPECT_EQ(ListAlignedCheckpoints(files, kFolder)->at(1).name, Name(5));
+}
+
+TEST(CheckpointTest, ContinueFromMakesAnOlderCheckpointTheNewestAndRemovesLaterOnes) {
+  PosixFiles files;
+  const std::string folder = absl::StrCat(testing::TempDir(), "/continue");
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(files.MakeFolder(folder).ok());
+  RandomServer server(5, 2);
+  const Checkpoint first = At(server.Next(40), 8, 1);
+  ASSERT_TRUE(WriteCheckpoint(files, folder, first).ok());
+  ASSERT_TRUE(WriteCheckpoint(files, folder, At(server.Next(40), 16, 1)).ok());
+  EXPECT_EQ(ContinueFrom(files, folder, Step{9}, Generation{2}).code(),
+            absl::StatusCode::kNotFound);
+  ASSERT_TRUE(ContinueFrom(files, folder, Step{8}, Generation{2}).ok());
+  EXPECT_EQ(ReadCheckpoint(files, folder).value(), At(first, 8, 2));
+  EXPECT_THAT(ListCheckpoints(files, folder).value(), ElementsAre(Name(1), Name(3)));
+  for (const SavedShard& saved : first.shards) {
+    EXPECT_EQ(
+        std::filesystem::hard_link_count(absl::StrCat(
+            folder, "/", Name(3), "/", ShardFileName(saved.shard, saved.state.store.version))),
+        2u);
+  }
+  ASSERT_TRUE(ContinueFromNewest(files, folder, Generation{3}).ok());
+  EXPECT_EQ(ReadCheckpoint(files, folder).value(), At(first, 8, 3));
 }
 
 }  // namespace

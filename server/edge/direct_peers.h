@@ -30,14 +30,22 @@ class DirectPeers final : public Peers {
     return absl::StrCat("server ", server.value, " (in process)");
   }
   void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override {
-    Job* const job = find_(server);
-    if (job == nullptr) return done(absl::UnavailableError("unreachable"));
-    job->Admit(request, UntilTheEnd<AdmitReply>(std::move(done)));
+    Call<AdmitReply>(server, std::move(done),
+                     [&](Job& job, AdmitDone guarded) { job.Admit(request, std::move(guarded)); });
+  }
+  void Follow(ServerId server, const FollowRequest& request, FollowDone done) override {
+    Call<FollowReply>(server, std::move(done), [&](Job& job, FollowDone guarded) {
+      job.Follow(request, std::move(guarded));
+    });
+  }
+  void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override {
+    Call<RollbackReply>(server, std::move(done), [&](Job& job, RollbackDone guarded) {
+      job.Rollback(request, std::move(guarded));
+    });
   }
   void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) override {
-    Job* const job = find_(server);
-    if (job == nullptr) return done(absl::UnavailableError("unreachable"));
-    job->Scale(request, UntilTheEnd<ScaleReply>(std::move(done)));
+    Call<ScaleReply>(server, std::move(done),
+                     [&](Job& job, ScaleDone guarded) { job.Scale(request, std::move(guarded)); });
   }
 
  private:
@@ -46,13 +54,34 @@ class DirectPeers final : public Peers {
     absl::Mutex mu;
     bool ended = false;
   };
-  // Returns a function that calls DONE, unless this object is destroyed.
+  // Ends with Unavailable if the job is destroyed without a reply.
   template <typename Reply>
-  Job::Done<Reply> UntilTheEnd(Job::Done<Reply> done) const {
-    return [state = state_, done = std::move(done)](absl::StatusOr<Reply> reply) {
-      absl::MutexLock lock(&state->mu);
-      if (!state->ended) done(std::move(reply));
-    };
+  class PendingCall {
+   public:
+    PendingCall(std::shared_ptr<State> state, std::function<void(absl::StatusOr<Reply>)> done)
+        : state_(std::move(state)), done_(std::move(done)) {}
+    ~PendingCall() { End(absl::UnavailableError("the server has ended")); }
+
+    void End(absl::StatusOr<Reply> reply) {
+      absl::MutexLock lock(&state_->mu);
+      if (const auto done = std::exchange(done_, nullptr); done != nullptr && !state_->ended) {
+        done(std::move(reply));
+      }
+    }
+
+   private:
+    const std::shared_ptr<State> state_;
+    std::function<void(absl::StatusOr<Reply>)> done_;
+  };
+
+  // Calls START(job, guarded) for the job of SERVER. GUARDED passes the reply to DONE while this
+  // object exists.
+  template <typename Reply, typename Start>
+  void Call(ServerId server, std::function<void(absl::StatusOr<Reply>)> done, Start start) {
+    Job* const job = find_(server);
+    if (job == nullptr) return done(absl::UnavailableError("unreachable"));
+    const auto call = std::make_shared<PendingCall<Reply>>(state_, std::move(done));
+    start(*job, [call](absl::StatusOr<Reply> reply) { call->End(std::move(reply)); });
   }
 
   const std::function<Job*(ServerId)> find_;

@@ -42,15 +42,15 @@ std::string GrpcPeers::NameOf(ServerId server) const {
   return absl::StrCat("server ", server.value, " (", addresses_[server.value], ")");
 }
 
-template <typename Reply, typename Request, typename Start>
-void GrpcPeers::Call(const Request& request, Start start,
-                     std::function<void(absl::StatusOr<Reply>)> done) {
-  struct Pending {
+template <typename Request, typename Reply, typename Start>
+void GrpcPeers::Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done,
+                     Start start) {
+  struct State {
     grpc::ClientContext context;
     Request request;
     Reply reply;
   };
-  auto call = std::make_shared<Pending>();
+  auto call = std::make_shared<State>();
   call->request = request;
   call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
   {
@@ -58,7 +58,7 @@ void GrpcPeers::Call(const Request& request, Start start,
     pending_.insert(&call->context);
   }
   start(&call->context, &call->request, &call->reply,
-        [this, call, done = std::move(done)](const grpc::Status& status) mutable {
+        [this, call, done = std::move(done)](const grpc::Status& status) {
           if (status.ok()) {
             done(call->reply);
           } else {
@@ -73,17 +73,27 @@ void GrpcPeers::Call(const Request& request, Start start,
 }
 
 void GrpcPeers::Admit(ServerId server, const AdmitRequest& request, AdmitDone done) {
-  const auto start = [stub = stubs_[server.value].get()](auto... arguments) {
-    stub->async()->Admit(std::move(arguments)...);
-  };
-  Call<AdmitReply>(request, start, std::move(done));
+  Call<AdmitRequest, AdmitReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Admit(std::move(call)...);
+  });
+}
+
+void GrpcPeers::Follow(ServerId server, const FollowRequest& request, FollowDone done) {
+  Call<FollowRequest, FollowReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Follow(std::move(call)...);
+  });
+}
+
+void GrpcPeers::Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) {
+  Call<RollbackRequest, RollbackReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Rollback(std::move(call)...);
+  });
 }
 
 void GrpcPeers::Scale(ServerId server, const ScaleRequest& request, ScaleDone done) {
-  const auto start = [stub = stubs_[server.value].get()](auto... arguments) {
-    stub->async()->Scale(std::move(arguments)...);
-  };
-  Call<ScaleReply>(request, start, std::move(done));
+  Call<ScaleRequest, ScaleReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Scale(std::move(call)...);
+  });
 }
 
 }  // namespace thinwire

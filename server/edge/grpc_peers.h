@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "server/edge/peers.h"
@@ -26,12 +27,14 @@ class GrpcPeers final : public Peers {
 
   std::string NameOf(ServerId server) const override;
   void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override;
+  void Follow(ServerId server, const FollowRequest& request, FollowDone done) override;
+  void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override;
   void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) override;
 
  private:
-  // Makes the call that START(context, request, reply, callback) begins, with a time limit.
-  template <typename Reply, typename Request, typename Start>
-  void Call(const Request& request, Start start, std::function<void(absl::StatusOr<Reply>)> done);
+  // Calls START(context, request, reply, done), which begins the RPC, and DONE at its end.
+  template <typename Request, typename Reply, typename Start>
+  void Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done, Start start);
 
   const std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<Control::Stub>> stubs_;

@@ -44,6 +44,12 @@ HostedModel::HostedModel(Partition partition, ServerId self, const ShardOptions&
   }
 }
 
+Step HostedModel::frontier() const {
+  Step largest;
+  for (const auto& host : hosts_) largest = std::max(largest, host->frontier());
+  return largest;
+}
+
 void HostedModel::SubmitToAll(const Event& event,
                               std::function<void(std::vector<Effects>)> done) const {
   if (hosts_.empty()) return done({});

@@ -69,6 +69,9 @@ class HostedModel {
     return shard.value < by_shard_.size() ? by_shard_[shard.value] : nullptr;
   }
 
+  // Returns the largest frontier of the shards; 0 if the server has no shard.
+  Step frontier() const;
+
   // Submits EVENT to every shard (ShardHost::Submit), then calls DONE with the effects in the order
   // of hosts(). DONE runs on the strand that finishes last, or within this call if the server has
   // no shard.

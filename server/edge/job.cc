@@ -13,12 +13,15 @@
 #include "common/quoted.h"
 #include "common/status_macros.h"
 #include "server/core/shard.h"
+#include "server/durable/checkpoint.h"
 #include "server/edge/convert.h"
 
 namespace thinwire {
 namespace {
 
 constexpr absl::Duration kWaitNoticeInterval = absl::Seconds(2);
+// A server that misses a step keeps its last two common checkpoints until the next step.
+constexpr size_t kKeptAlignedCheckpoints = kKeptCheckpoints + 1;
 
 uint32_t ThreadCount(uint32_t wanted) {
   return wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
@@ -143,8 +146,13 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan_,
              frames_, {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_}),
       run_(leads() ? options_.run : RunId{}),
-      membership_(options_.rule.max_workers, options_.lease),
+      membership_(options_.rule.max_workers, options_.lease, options_.generation),
       job_match_(options_.config),
+      stored_({.job = options_.name,
+               .server = options_.server,
+               .generation = options_.generation,
+               .max_workers = options_.rule.max_workers},
+              {model_, membership_, job_match_, dealer_, scaler_, journal_}),
       last_wait_notices_(clock.Now()),
       admission_(AdmissionOf(options_), options_.server_count, peers.get(),
                  [this](std::function<void()> work) { Post(std::move(work)); }),
@@ -166,154 +174,62 @@ Job::~Job() {
 
 absl::Status Job::Recover() {
   if (!options_.durable.has_value()) return absl::OkStatus();
-  Files& files = *options_.durable->files;
-  const std::string& folder = options_.durable->folder;
-  LogSequence next = 1;
-  const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(files, folder);
-  if (checkpoint.ok()) {
-    RETURN_IF_ERROR(Restore(*checkpoint));
-    next = checkpoint->next;
-  } else if (!absl::IsNotFound(checkpoint.status())) {
-    return checkpoint.status();
-  }
-  const LogSequence first = next;
-  ASSIGN_OR_RETURN(
-      next, ReplayLog(files, folder, next, [this](LogSequence sequence, const ByteChain& bytes) {
-        return Replay(sequence, bytes);
-      }));
-  RETURN_IF_ERROR(Continue(next));
-  if (!recovered_) return absl::OkStatus();
-  counters_.Update([](StatusReply& counts) { counts.set_recovered(true); });
-  LOG(INFO) << "recovered run " << NameOf(run_) << " from "
-            << (checkpoint.ok() ? "a checkpoint and " : "") << next - first
-            << " records of the event log";
-  return absl::OkStatus();
-}
-
-absl::Status Job::Restore(const Checkpoint& checkpoint) {
-  RETURN_IF_ERROR(Restore(checkpoint.run));
-  const std::shared_ptr<const HostedModel> model = model_.Get();
-  if (checkpoint.server != options_.server || checkpoint.shards.size() != model->hosts().size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(options_.durable->folder, ": a checkpoint of another server (expected server ",
-                     options_.server.value, " with ", model->hosts().size(), " shards, got server ",
-                     checkpoint.server.value, " with ", checkpoint.shards.size(), ")"));
-  }
-  for (const MemberRecord& member : checkpoint.members) RETURN_IF_ERROR(Restore(member));
-  dealer_.Reset(checkpoint.deals);
-  for (const SavedShard& saved : checkpoint.shards) {
-    ShardHost* host = model->Find(saved.shard);
-    if (host == nullptr) {
-      return absl::DataLossError(absl::StrCat(options_.durable->folder, ": shard ",
-                                              saved.shard.value, " is not on this server"));
-    }
-    RETURN_IF_ERROR(host->Restore(saved));
-    if (saved.state.rule.has_value()) scaler_.Restore(*saved.state.rule);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Job::Restore(const BeginRecord& record) {
-  const std::string& folder = options_.durable->folder;
-  if (record.join.job() != options_.name) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(folder, ": holds the state of another job (expected ", Quoted(options_.name),
-                     ", got ", Quoted(record.join.job()), ")"));
-  }
-  absl::Status status = job_match_.Check(record.join);
-  if (status.ok()) status = model_.MakeOrCompare(record.join);
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(folder,
-                                                    ": the saved job has another "
-                                                    "configuration: ",
-                                                    status.message()));
-  }
-  // The next worker to join states the task, which may have more epochs than before.
-  counters_.SetShardCount(model_.Get()->hosts().size());
-  first_join_ = clock_.Now();
-  run_ = record.run;
-  admission_.set_run(run_);
-  run_record_ = record;
-  recovered_ = true;
-  return absl::OkStatus();
-}
-
-absl::Status Job::Restore(const MemberRecord& record) {
-  membership_.Restore(record.worker, record.assigned, record.incarnation, record.left,
-                      clock_.Now());
-  return absl::OkStatus();
-}
-
-absl::Status Job::Restore(const DealRecord& record) {
-  dealer_.Replay(record.deal);
-  return absl::OkStatus();
-}
-
-absl::Status Job::Replay(LogSequence sequence, const ByteChain& bytes) {
-  const std::shared_ptr<const HostedModel> model = model_.Get();
-  const auto value_count = [&model](ShardId shard) -> std::optional<size_t> {
-    const ShardHost* host = model == nullptr ? nullptr : model->Find(shard);
-    if (host == nullptr) return std::nullopt;
-    return host->value_count();
-  };
-  ASSIGN_OR_RETURN(const LogRecord record,
-                   DecodeRecord(bytes, options_.rule.max_workers, value_count));
-  if (const auto* event = std::get_if<ShardRecord>(&record)) {
-    model->host(event->shard).Replay(sequence, event->event);
-    if (const auto* rule = std::get_if<RuleEvent>(&event->event)) scaler_.Restore(rule->rule);
-    return absl::OkStatus();
-  }
-  if (const auto* member = std::get_if<MemberRecord>(&record)) return Restore(*member);
-  if (const auto* deal = std::get_if<DealRecord>(&record)) return Restore(*deal);
-  return Restore(std::get<BeginRecord>(record));
-}
-
-absl::Status Job::Continue(LogSequence next) {
   const DurableOptions& durable = *options_.durable;
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<EventLog> log,
-      EventLog::Open(*durable.files, {.folder = durable.folder}, next, durable.failed));
-  journal_.Start(std::move(log));
+  RETURN_IF_ERROR(stored_.Recover(durable, clock_.Now()));
+  const auto post = [this](std::function<void()> work) { Post(std::move(work)); };
   checkpointer_ = std::make_unique<Checkpointer>(
-      *durable.files, durable.folder, durable.checkpoint_interval, journal_,
-      [this](std::function<void()> work) { Post(std::move(work)); });
-  if (recovered_) dealer_.Resume(clock_.Now());
-  for (const WorkerId worker : membership_.Live()) {
-    ApplyToAll(ReturnEvent{worker, membership_.of(worker).incarnation}, [] {});
+      *durable.files,
+      Checkpointer::Options{
+          .folder = durable.folder,
+          .interval = durable.checkpoint_interval,
+          .failure_interval = durable.failure_interval,
+          .kept = aligns_checkpoints() ? kKeptAlignedCheckpoints : kKeptCheckpoints},
+      journal_, clock_, post, [this] { return stored_.Head(); });
+  recovered_ = stored_.run().has_value();
+  if (aligns_checkpoints() && leads()) {
+    lead_ = std::make_unique<CheckpointLead>(
+        options_.name, options_.server_count, peers_.get(), post,
+        CheckpointLead::Server{
+            .checkpoints = [this] { return OwnCheckpoints(); },
+            .roll_back =
+                [this](const RollbackOrder& order) {
+                  GoBack(order.step, order.generation, [](const absl::Status&) {});
+                },
+            .fail = [this](const absl::Status& status) { options_.durable->failed(status); }},
+        /*settled=*/!recovered_);
+  }
+  if (!recovered_) return absl::OkStatus();
+  dealer_.Resume(clock_.Now());
+  run_ = stored_.run()->run;
+  admission_.set_run(run_);
+  counters_.SetShardCount(model_.Get()->hosts().size());
+  counters_.Update([](StatusReply& counts) { counts.set_recovered(true); });
+  awaits_rollback_ = aligns_checkpoints() && durable.awaits_rollback;
+  if (awaits_rollback_) {
+    LOG(INFO) << CheckAgreed().message();
+  } else {
+    ContinueMembers();
   }
   return absl::OkStatus();
 }
 
-MemberRecord Job::MemberRecordOf(WorkerId worker) const {
-  const Member& member = membership_.of(worker);
-  return {.worker = worker,
-          .assigned = member.assigned,
-          .incarnation = member.incarnation,
-          .left = member.left};
-}
-
-Checkpoint Job::CheckpointHead() const {
-  Checkpoint head;
-  head.server = options_.server;
-  head.run = *run_record_;
+void Job::ContinueMembers() {
+  const std::vector<WorkerId> live = membership_.Live();
+  if (!live.empty()) {
+    first_join_ = clock_.Now();
+    for (const WorkerId worker : live) {
+      ApplyToAll(ReturnEvent{worker, membership_.of(worker).incarnation}, [] {});
+    }
+    return;
+  }
+  // The run ended or was stopped in order. Training begins again as at the start of the job. A shard
+  // that was saved earlier than the members may not know yet that a worker has left.
   for (uint32_t w = 0; w < options_.rule.max_workers; ++w) {
-    const MemberRecord member = MemberRecordOf(WorkerId{w});
-    if (member.assigned != Incarnation{}) head.members.push_back(member);
+    const Member& member = membership_.of(WorkerId{w});
+    if (!member.left || member.incarnation == Incarnation{}) continue;
+    ApplyToAll(LeaveEvent{WorkerId{w}, member.incarnation}, [] {});
   }
-  head.deals = dealer_.deals();
-  return head;
-}
-
-void Job::RecordMember(WorkerId worker, std::function<void()> then) {
-  journal_.Append(MemberRecordOf(worker), [then = std::move(then)](LogSequence) { then(); });
-}
-
-void Job::RecordRun(const JoinRequest& request) {
-  run_record_ = BeginRecord{.run = run_, .generation = options_.generation, .join = request};
-  journal_.Append(*run_record_, [](LogSequence) {});
-  for (const MemberRecord& member : CheckpointHead().members) {
-    journal_.Append(member, [](LogSequence) {});
-  }
+  ApplyToAll(ShutEvent{}, [] {});
 }
 
 void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done) {
@@ -354,6 +270,7 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
   RETURN_IF_ERROR(job_match_.Check(request));
   RETURN_IF_ERROR(CheckWorker(request.worker(), options_.rule));
   RETURN_IF_ERROR(CheckRun(request));
+  RETURN_IF_ERROR(CheckAgreed());
   if (request.incarnation() == 0 && !leads()) {
     return absl::InvalidArgumentError(
         absl::StrCat("incarnation: only server 0 assigns incarnations (expected one above 0 at "
@@ -367,7 +284,11 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
   }
   RETURN_IF_ERROR(model_.MakeOrCompare(request));
   job_match_.Keep(request);
-  if (!run_record_.has_value()) RecordRun(request);
+  if (!stored_.run().has_value()) {
+    stored_.RecordRun(run_, request);
+    // The first values are saved as soon as the shards have them.
+    if (keeps_only_checkpoints()) SaveAt(Step{});
+  }
   counters_.SetShardCount(model_.Get()->hosts().size());
   if (!first_join_.has_value()) first_join_ = clock_.Now();
   return absl::OkStatus();
@@ -425,7 +346,7 @@ void Job::HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done)
   if (run_ != RunId{request.run()}) {
     // No worker has joined this server yet, so processes of another run may be forgotten.
     run_ = RunId{request.run()};
-    membership_ = Membership(options_.rule.max_workers, options_.lease);
+    membership_ = Membership(options_.rule.max_workers, options_.lease, options_.generation);
     LOG(INFO) << "admitted to run " << NameOf(run_);
   }
   const WorkerId worker{request.worker()};
@@ -434,8 +355,8 @@ void Job::HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done)
   reply.set_epoch(options_.epoch.value);
   reply.set_recovered(recovered_);
   // Without a model there is no run record yet, which will be followed by all members.
-  if (!run_record_.has_value()) return done(reply);
-  RecordMember(worker, [done, reply] { done(reply); });
+  if (!stored_.run().has_value()) return done(reply);
+  stored_.RecordMember(worker, [done, reply] { done(reply); });
 }
 
 absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
@@ -456,8 +377,116 @@ absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
     return LostState(options_.server, Epoch{request.epoch()}, options_.epoch);
   }
   const RunId got{request.run()};
-  if (model_.Get() == nullptr || got == run_) return absl::OkStatus();
+  if (model_.Get() == nullptr || got == run_) return CheckAgreed();
   return AnotherRun(ServerId{0}, absl::StrCat("server ", options_.server.value), got, run_);
+}
+
+absl::Status Job::CheckAgreed() const {
+  if (awaits_rollback_) {
+    return absl::UnavailableError(absl::StrCat("server ", options_.server.value, " waits for ",
+                                               leads() ? "all servers" : "server 0",
+                                               " to choose the checkpoint to continue from"));
+  }
+  if (lead_ != nullptr && !lead_->settled()) {
+    return absl::UnavailableError(
+        "server 0 waits until all servers continue from the same checkpoint");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Job::CheckFollower(const std::string& job) const {
+  if (stopping_) return Stopping();
+  if (job != options_.name) return AnotherJob(options_.name, job);
+  if (leads()) {
+    return absl::InvalidArgumentError(
+        "server: this is server 0, which leads (expected another server); see --addresses of "
+        "server "
+        "0");
+  }
+  if (aligns_checkpoints()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("server ", options_.server.value,
+                   ": makes no checkpoints together with the other servers (expected durability: "
+                   "checkpoint and mode sync or backup)"));
+}
+
+void Job::Follow(FollowRequest request, Done<FollowReply> done) {
+  Post([this, request = std::move(request), done = std::move(done)] {
+    HandleFollow(request, done);
+  });
+}
+
+void Job::HandleFollow(const FollowRequest& request, const Done<FollowReply>& done) {
+  if (const absl::Status status = CheckFollower(request.job()); !status.ok()) return done(status);
+  const bool same_run = request.run() == run_.value;
+  if (same_run && request.generation() < options_.generation.value) {
+    return done(absl::FailedPreconditionError(
+        absl::StrCat("generation: an older one (expected at least ", options_.generation.value,
+                     ", got ", request.generation(), ")")));
+  }
+  const bool same = same_run && request.generation() == options_.generation.value;
+  if (same && !awaits_rollback_ && request.has_checkpoint_step()) {
+    SaveAt(Step{request.checkpoint_step()});
+  }
+  const ServerCheckpoints own = OwnCheckpoints();
+  FollowReply reply;
+  reply.set_epoch(options_.epoch.value);
+  reply.set_run(own.run.value);
+  reply.set_generation(own.generation.value);
+  reply.set_awaits_rollback(own.awaits_rollback);
+  for (const Step step : own.steps) reply.add_checkpoint_steps(step.value);
+  done(reply);
+}
+
+void Job::Rollback(RollbackRequest request, Done<RollbackReply> done) {
+  Post([this, request = std::move(request), done = std::move(done)] {
+    HandleRollback(request, done);
+  });
+}
+
+void Job::HandleRollback(const RollbackRequest& request, const Done<RollbackReply>& done) {
+  absl::Status status = CheckFollower(request.job());
+  const RunId run{request.run()};
+  const Generation generation{request.generation()};
+  const Step step{request.step()};
+  if (status.ok() && run != run_) status = AnotherRun(options_.server, "server 0", run_, run);
+  if (status.ok() && generation <= options_.generation) {
+    status = absl::FailedPreconditionError(
+        absl::StrCat("generation: not a newer one (expected above ", options_.generation.value,
+                     ", got ", generation.value, ")"));
+  }
+  if (status.ok() && std::ranges::count(checkpointer_->steps(), step) == 0) {
+    status = absl::FailedPreconditionError(
+        absl::StrCat("server ", options_.server.value, ": has no checkpoint of step ", step.value));
+  }
+  if (!status.ok()) return done(status);
+  GoBack(step, generation, [done](const absl::Status& result) {
+    if (!result.ok()) return done(result);
+    done(RollbackReply());
+  });
+}
+
+ServerCheckpoints Job::OwnCheckpoints() const {
+  return {.run = run_,
+          .generation = options_.generation,
+          .awaits_rollback = awaits_rollback_,
+          .steps = checkpointer_->steps()};
+}
+
+void Job::SaveAt(Step step) {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (model == nullptr || (save_step_.has_value() && step <= *save_step_)) return;
+  if (checkpointer_->Start(*model, step)) save_step_ = step;
+}
+
+void Job::GoBack(Step step, Generation generation, std::function<void(const absl::Status&)> done) {
+  LOG(INFO) << "rollback: going back to step " << step << " under generation " << generation;
+  stopping_ = true;
+  checkpointer_->RollBack(step, generation, [this, done = std::move(done)](const auto& status) {
+    done(status);
+    if (status.ok()) return options_.durable->restart();
+    options_.durable->failed(status);
+  });
 }
 
 void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
@@ -470,9 +499,8 @@ void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
       done(ReplyOf(incarnation, effects));
     });
   };
-  RecordMember(call.worker(), [this, event = JoinEvent{call.worker(), incarnation}, joined] {
-    model_.Get()->SubmitToAll(event, joined);
-  });
+  stored_.RecordMember(call.worker(), [this, event = JoinEvent{call.worker(), incarnation},
+                                       joined] { model_.Get()->SubmitToAll(event, joined); });
   streams_.Admit(call.worker(), incarnation);
 }
 
@@ -536,6 +564,9 @@ void Job::HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatR
   reply.set_generation(options_.generation.value);
   reply.set_epoch(options_.epoch.value);
   reply.set_fenced(incarnation < membership_.of(worker).incarnation);
+  if (lead_ != nullptr && lead_->announced().has_value()) {
+    reply.set_checkpoint_step(lead_->announced()->value);
+  }
   for (WorkerId live : membership_.Live()) reply.add_live(live.value);
   if (leads() && model_.Get() != nullptr) {
     dealer_.Heard(worker, request.dealt_until());
@@ -559,10 +590,11 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
     status = AnotherRun(options_.server, absl::StrCat("worker ", request.worker()), run_,
                         RunId{request.run()});
   }
+  if (status.ok()) status = CheckAgreed();
   if (status.ok()) status = membership_.Leave(worker, incarnation);
   if (!status.ok()) return done(status);
   LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size() << " workers are live";
-  RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, done] {
+  stored_.RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, done] {
     ApplyToAll(event, [done] { done(LeaveReply()); });
   });
   DealExamples();
@@ -609,8 +641,9 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
     reply.set_log_records(counts.records);
     reply.set_log_bytes(counts.bytes);
     reply.set_log_commits(counts.commits);
-    reply.set_checkpoints(checkpointer_->completed_count());
   }
+  if (checkpointer_ != nullptr) reply.set_checkpoints(checkpointer_->completed_count());
+  reply.set_awaits_rollback(awaits_rollback_);
   const std::shared_ptr<const HostedModel> model = model_.Get();
   reply.set_sealed(model != nullptr);
   if (model == nullptr) return done(std::move(reply));
@@ -628,6 +661,7 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
 }
 
 void Job::Masters(size_t index, Done<std::vector<MastersChunk>> done) {
+  if (awaits_rollback_) return done(CheckAgreed());
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return done(absl::FailedPreconditionError("no worker has joined yet"));
   if (index >= model->hosts().size()) return done(std::vector<MastersChunk>());
@@ -667,6 +701,14 @@ void Job::ExcusePause() {
 void Job::HandleTick() {
   ExcusePause();
   const absl::Time now = clock_.Now();
+  TickCheckpoints(now);
+  if (!CheckAgreed().ok()) {
+    if (!disagreed_since_.has_value()) disagreed_since_ = now;
+    return;
+  }
+  // No worker could join meanwhile.
+  if (disagreed_since_.has_value()) membership_.ExtendLeases(now - *disagreed_since_);
+  disagreed_since_.reset();
   for (const auto& [worker, incarnation] : membership_.Expire(now)) {
     LOG(WARNING) << "worker " << worker << " was silent for " << options_.lease
                  << ": the other workers no longer wait for it";
@@ -681,10 +723,15 @@ void Job::HandleTick() {
   AnswerWaitingJoins();
   OpenAfterTimeout(now);
   SendWaitNotices(now);
+}
+
+void Job::TickCheckpoints(absl::Time now) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
-  if (checkpointer_ != nullptr && model != nullptr) {
-    checkpointer_->StartIfDue(now, *model, [this] { return CheckpointHead(); });
-  }
+  if (checkpointer_ == nullptr || model == nullptr || stopping_) return;
+  if (!aligns_checkpoints()) return checkpointer_->StartIfDue(now, *model);
+  if (lead_ == nullptr) return;
+  lead_->Tick(now, model->frontier(), checkpointer_->interval());
+  if (lead_->announced().has_value()) SaveAt(*lead_->announced());
 }
 
 void Job::DealExamples() {
@@ -798,7 +845,7 @@ void Job::HandleStop(std::function<void()> done) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   if (model == nullptr) return end({});
   journal_.Flush();  // posts the events of all records to the strands
-  if (checkpointer_ != nullptr) checkpointer_->Start(*model, [this] { return CheckpointHead(); });
+  if (checkpointer_ != nullptr && !awaits_rollback_) checkpointer_->StartLast(*model);
   // The end is posted to the control thread, behind the last part of the checkpoint there.
   model->ForAllShards<int>([](ShardHost&, Shard&) { return 0; },
                            [this, end](const std::vector<int>& all) { Post([=] { end(all); }); });

@@ -11,7 +11,9 @@
 //
 // With durability: log, every event and every change of a member is in the event log before any of
 // its effects leaves the server, and Recover() continues from the state that the log and the newest
-// checkpoint describe (docs/recovery.md).
+// checkpoint describe. With durability: checkpoint, Recover() continues from a checkpoint alone; in
+// modes sync and backup the lead chooses it, and a rollback ends with a new Job in the same process
+// (docs/recovery.md).
 //
 // Thread-safe. Reply callbacks run on the job's threads, or on the calling thread before the call
 // returns. REQUIRES: every session is destroyed before the job.
@@ -36,6 +38,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
@@ -45,10 +48,8 @@
 #include "server/core/optimizer/schedule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
-#include "server/durable/checkpoint.h"
-#include "server/durable/files.h"
-#include "server/durable/log_record.h"
 #include "server/edge/admission.h"
+#include "server/edge/checkpoint_lead.h"
 #include "server/edge/checkpointer.h"
 #include "server/edge/counters.h"
 #include "server/edge/dealer.h"
@@ -59,21 +60,14 @@
 #include "server/edge/membership.h"
 #include "server/edge/memory_plan.h"
 #include "server/edge/peers.h"
+#include "server/edge/rollback_plan.h"
 #include "server/edge/scaler.h"
 #include "server/edge/server_stream.h"
 #include "server/edge/session.h"
+#include "server/edge/stored_state.h"
 #include "server/edge/stream_table.h"
 
 namespace thinwire {
-
-// Where and how a server keeps its state on disk.
-struct DurableOptions {
-  Files* files = nullptr;  // must outlive the job
-  std::string folder;      // the server's folder, which exists and belongs to this process alone
-  absl::Duration checkpoint_interval = absl::Seconds(60);
-  // Called once if the log cannot be written any more. The server then accepts nothing.
-  std::function<void(const absl::Status&)> failed = [](const absl::Status&) {};
-};
 
 struct JobOptions {
   std::string name = "train";
@@ -131,6 +125,15 @@ class Job {
   // InvalidArgument for invalid numbers; FailedPrecondition if this server has the state of another
   // run or has another epoch; Unavailable while the job is stopping.
   void Admit(AdmitRequest request, Done<AdmitReply> done);
+  // Returns this server's checkpoints to the lead, and starts the checkpoint that the lead
+  // announces. Errors: FailedPrecondition if the request belongs to another job or to an older
+  // generation, or if the servers make no checkpoints together; Unavailable while the job is
+  // stopping.
+  void Follow(FollowRequest request, Done<FollowReply> done);
+  // Makes the checkpoint of a step the newest one, under a higher generation. Then replies and calls
+  // DurableOptions::restart. Errors: those of Follow; FailedPrecondition if the request belongs to
+  // another run, if its generation is not higher, or if there is no checkpoint of its step.
+  void Rollback(RollbackRequest request, Done<RollbackReply> done);
   void Heartbeat(HeartbeatRequest request, Done<HeartbeatReply> done);
   // Removes a worker. Replies when every shard has applied the Leave event.
   void Leave(LeaveRequest request, Done<LeaveReply> done);
@@ -174,18 +177,11 @@ class Job {
   // Called when a stream has ended, on any thread: shards without values ask another worker.
   void AskForValues();
 
-  // Restore a record of the log, or of a checkpoint.
-  absl::Status Restore(const BeginRecord& record);
-  absl::Status Restore(const MemberRecord& record);
-  absl::Status Restore(const DealRecord& record);
-  absl::Status Restore(const Checkpoint& checkpoint);
-  absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
-  // Starts the log at record NEXT and gives every restored process a new lease.
-  absl::Status Continue(LogSequence next);
-
   // The methods from HandleJoin to SendWaitNotices run on the control thread.
   void HandleJoin(JoinCall call);
   void HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done);
+  void HandleFollow(const FollowRequest& request, const Done<FollowReply>& done);
+  void HandleRollback(const RollbackRequest& request, const Done<RollbackReply>& done);
   void HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatReply>& done);
   void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
   void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);
@@ -198,6 +194,10 @@ class Job {
   absl::Status CheckJoin(const JoinRequest& request);
   absl::Status CheckRun(const JoinRequest& request) const;
   absl::Status CheckAdmit(const AdmitRequest& request) const;
+  // Checks what Follow and Rollback have in common.
+  absl::Status CheckFollower(const std::string& job) const;
+  // Returns an error while the servers have to agree on the checkpoint to continue from.
+  absl::Status CheckAgreed() const;
   // Replies to CALL if its worker can be admitted now or must be refused. Returns whether it
   // replied.
   bool TryAnswer(const JoinCall& call);
@@ -206,13 +206,6 @@ class Job {
   void Announce(const JoinCall& call, Incarnation incarnation);
   void AdmitWorker(const JoinCall& call, Incarnation incarnation);
   JoinReply ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects);
-  MemberRecord MemberRecordOf(WorkerId worker) const;
-  // Returns a checkpoint without shards.
-  Checkpoint CheckpointHead() const;
-  // Appends the state of the worker's number to the log; calls THEN when it is durable.
-  void RecordMember(WorkerId worker, std::function<void()> then);
-  // Appends the run, with the first worker's REQUEST, and all members to the log.
-  void RecordRun(const JoinRequest& request);
   // Renews the lease of a worker's process, from which a message has arrived.
   void RenewLease(WorkerId worker, Incarnation incarnation);
   // Submits EVENT to every shard and calls THEN when all have applied it, on a strand. If the server
@@ -229,11 +222,25 @@ class Job {
   Step NextOf(WorkerId worker) const;
   // Returns the largest such step of all workers and shards.
   Step LargestNext() const;
+  // Continues with the members of the restored state.
+  void ContinueMembers();
+  void TickCheckpoints(absl::Time now);
+  // Makes a checkpoint when the frontiers have reached STEP.
+  void SaveAt(Step step);
+  ServerCheckpoints OwnCheckpoints() const;
+  void GoBack(Step step, Generation generation, std::function<void(const absl::Status&)> done);
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);
   void TickEvery(absl::Duration every);
 
   bool leads() const { return options_.server == ServerId{0}; }
+  bool keeps_only_checkpoints() const {
+    return options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
+  }
+  // Returns whether all servers make checkpoints at the same step.
+  bool aligns_checkpoints() const {
+    return keeps_only_checkpoints() && options_.rule.fold == Fold::kRound;
+  }
 
   const JobOptions options_;
   const std::unique_ptr<const Optimizer> optimizer_;
@@ -253,11 +260,11 @@ class Job {
   ModelSlot model_;
 
   // Only the control thread uses the members from run_ to scaler_, except peers_.
-  RunId run_;                              // 0: the lead has not admitted this server yet
-  std::optional<BeginRecord> run_record_;  // set when the model is defined
-  bool recovered_ = false;                 // the state is that of an earlier process
+  RunId run_;               // 0: the lead has not admitted this server yet
+  bool recovered_ = false;  // the state is that of an earlier process
   Membership membership_;
   JobMatch job_match_;
+  StoredState stored_;
   std::vector<JoinCall> waiting_joins_;
   std::optional<absl::Time> first_join_;
   bool start_timed_out_ = false;
@@ -276,6 +283,10 @@ class Job {
   std::map<WorkerId, Step> replaced_;
   Scaler scaler_;
   std::unique_ptr<Checkpointer> checkpointer_;  // null: no checkpoints
+  std::unique_ptr<CheckpointLead> lead_;        // set at the lead if aligns_checkpoints()
+  bool awaits_rollback_ = false;                // set by Recover()
+  std::optional<Step> save_step_;               // the newest step at which a checkpoint was started
+  std::optional<absl::Time> disagreed_since_;   // set while CheckAgreed() returns an error
   // Declared last, so that no call ends after the members that its callback uses.
   const std::unique_ptr<Peers> peers_;
 };

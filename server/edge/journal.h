@@ -22,8 +22,7 @@ class Journal {
     if (log_ != nullptr) log_->Close();
   }
 
-  // Returns whether the job has an event log. The methods below, except Append and Flush, REQUIRE:
-  // logs().
+  // Returns whether the job has an event log.
   bool logs() const { return log_ != nullptr; }
 
   // Calls DONE(sequence) when RECORD is durable, on the log's thread, in the order of the calls.
@@ -36,8 +35,12 @@ class Journal {
   void Flush() {
     if (log_ != nullptr) log_->Flush();
   }
-  LogSequence durable() const { return log_->durable(); }
-  void RemoveBefore(LogSequence first) { log_->RemoveBefore(first); }
+  // Returns the newest durable record; 0 without a log.
+  LogSequence durable() const { return log_ == nullptr ? 0 : log_->durable(); }
+  void RemoveBefore(LogSequence first) {
+    if (log_ != nullptr) log_->RemoveBefore(first);
+  }
+  // REQUIRES: logs().
   EventLog::Counts counts() const { return log_->counts(); }
 
  private:

@@ -6,6 +6,7 @@
 #include "common/status_macros.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
+#include "server/edge/stored_state.h"
 
 namespace thinwire {
 
@@ -37,7 +38,10 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.memory = settings.memory;
   options.durable = std::move(settings.durable);
   if (options.durable.has_value()) {
+    options.durable->durability = spec.recovery.durability;
     options.durable->checkpoint_interval = spec.recovery.checkpoint_interval;
+    options.durable->failure_interval = spec.recovery.failure_interval;
+    ASSIGN_OR_RETURN(options.generation, BeginGeneration(*options.durable, spec.rule.fold));
   }
   auto job = std::make_unique<Job>(std::move(options), std::move(optimizer), schedule, clock,
                                    std::move(peers));

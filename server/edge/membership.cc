@@ -24,7 +24,7 @@ absl::StatusOr<std::optional<Incarnation>> Membership::Assign(WorkerId worker, a
                                                               absl::Time now) {
   Member& member = members_[worker.value];
   if (!member.live() || now > member.lease_end) {
-    const Incarnation next = member.assigned + 1;
+    const Incarnation next = std::max(member.assigned, earlier_) + 1;
     Begin(member, next, now);
     return next;
   }
@@ -42,10 +42,11 @@ void Membership::Announce(WorkerId worker, Incarnation incarnation) {
 absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::Time now) {
   Member& member = members_[worker.value];
   if (incarnation < member.assigned) return Fenced(worker, incarnation, member.assigned);
-  if (incarnation > member.assigned) {
+  const Incarnation most = std::max(member.assigned, earlier_);
+  if (incarnation > most) {
     return absl::FailedPreconditionError(absl::StrCat(
         "worker ", worker.value, ": server 0 has not assigned this incarnation (expected at most ",
-        member.assigned.value, ", got ", incarnation.value, ")"));
+        most.value, ", got ", incarnation.value, ")"));
   }
   if (incarnation == member.incarnation && member.left) {
     return absl::FailedPreconditionError(

@@ -7,7 +7,9 @@
 //   Adopt    the incarnation is not the assigned one, or has left      FailedPrecondition
 //            otherwise                                                 OK
 //
-// Server 0 assigns incarnations, starting at 1. It announces them to the other servers, which adopt
+// Server 0 assigns incarnations, starting at 1. A later generation may not know all incarnations of
+// the earlier ones, so it starts above them, and admits a process of an earlier generation if it
+// knows no newer one of the same worker. Server 0 announces incarnations to the other servers, which adopt
 // only announced ones, so that no worker chooses its own incarnation. A new process waits for at
 // most one lease. Callers pass the current time, which must never decrease.
 //
@@ -49,8 +51,14 @@ enum class LeaseState {
 class Membership {
  public:
   using Process = std::pair<WorkerId, Incarnation>;
+  // More processes than a worker ever has in one generation.
+  static constexpr uint64_t kIncarnationsPerGeneration = 1'000'000;
 
-  Membership(uint32_t worker_count, absl::Duration lease) : lease_(lease), members_(worker_count) {}
+  // GENERATION: the generation of this server's state.
+  Membership(uint32_t worker_count, absl::Duration lease, Generation generation = {1})
+      : lease_(lease),
+        earlier_{(generation.value - 1) * kIncarnationsPerGeneration},
+        members_(worker_count) {}
 
   // All methods with a WORKER argument REQUIRE: worker < worker_count.
   const Member& of(WorkerId worker) const { return members_[worker.value]; }
@@ -64,7 +72,7 @@ class Membership {
   // nothing.
   void Announce(WorkerId worker, Incarnation incarnation);
   // Admits a process with the incarnation that server 0 assigned. May be called repeatedly. Errors:
-  // FailedPrecondition if INCARNATION is not the newest assigned incarnation, or has left.
+  // FailedPrecondition if INCARNATION was not assigned, is not the newest one, or has left.
   absl::Status Adopt(WorkerId worker, Incarnation incarnation, absl::Time now);
 
   // Sets the state of a number as an earlier process of this server knew it. A process that has not
@@ -91,6 +99,7 @@ class Membership {
   void Begin(Member& member, Incarnation incarnation, absl::Time now);
 
   absl::Duration lease_;
+  Incarnation earlier_;  // the largest incarnation that an earlier generation may have assigned
   std::vector<Member> members_;
 };
 

@@ -17,6 +17,8 @@ class Peers {
  public:
   using AdmitDone = std::function<void(absl::StatusOr<AdmitReply>)>;
   using ScaleDone = std::function<void(absl::StatusOr<ScaleReply>)>;
+  using FollowDone = std::function<void(absl::StatusOr<FollowReply>)>;
+  using RollbackDone = std::function<void(absl::StatusOr<RollbackReply>)>;
 
   // Ends all calls. No DONE runs after the destructor has returned.
   virtual ~Peers() = default;
@@ -24,10 +26,11 @@ class Peers {
   // Returns the server's name for messages: "server 1 (10.0.0.8:7000)".
   virtual std::string NameOf(ServerId server) const = 0;
 
-  // Calls Admit at SERVER and returns at once. Calls DONE once, on any thread, after at most a few
-  // seconds. Errors: gRPC's status codes.
+  // The methods below call the RPC of their name at SERVER and return at once. They call DONE once,
+  // on any thread, after at most a few seconds. Errors: gRPC's status codes.
   virtual void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) = 0;
-  // Calls Scale at SERVER, in the same way.
+  virtual void Follow(ServerId server, const FollowRequest& request, FollowDone done) = 0;
+  virtual void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) = 0;
   virtual void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) = 0;
 };
 

@@ -159,6 +159,21 @@ grpc::ServerUnaryReactor* ControlService::Admit(grpc::CallbackServerContext* con
   return reactor;
 }
 
+grpc::ServerUnaryReactor* ControlService::Follow(grpc::CallbackServerContext* context,
+                                                 const FollowRequest* request, FollowReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.Follow(*request, FinishWith(reactor, reply));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::Rollback(grpc::CallbackServerContext* context,
+                                                   const RollbackRequest* request,
+                                                   RollbackReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.Rollback(*request, FinishWith(reactor, reply));
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext* context,
                                                     const HeartbeatRequest* request,
                                                     HeartbeatReply* reply) {

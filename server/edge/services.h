@@ -56,6 +56,10 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
                                  const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
   grpc::ServerUnaryReactor* Admit(grpc::CallbackServerContext* context, const AdmitRequest* request,
                                   AdmitReply* reply) override;
+  grpc::ServerUnaryReactor* Follow(grpc::CallbackServerContext* context,
+                                   const FollowRequest* request, FollowReply* reply) override;
+  grpc::ServerUnaryReactor* Rollback(grpc::CallbackServerContext* context,
+                                     const RollbackRequest* request, RollbackReply* reply) override;
   grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
                                       const HeartbeatRequest* request,
                                       HeartbeatReply* reply) override;

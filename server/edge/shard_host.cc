@@ -16,6 +16,7 @@ namespace thinwire {
 absl::Status ShardHost::Restore(const SavedShard& saved) {
   applied_ = saved.applied;
   RETURN_IF_ERROR(shard_.Restore(saved.state));
+  frontier_ = saved.state.frontier.value;
   StoreAllProgress();
   return absl::OkStatus();
 }
@@ -24,6 +25,7 @@ void ShardHost::Replay(LogSequence sequence, const Event& event) {
   if (sequence <= applied_) return;
   shard_.Apply(event);
   StoreProgress(event);
+  frontier_ = shard_.frontier().value;
   applied_ = sequence;
 }
 
@@ -46,15 +48,22 @@ void ShardHost::StoreAllProgress() {
   open_ = shard_.open();
 }
 
-void ShardHost::SaveWhenPossible(LogSequence durable, std::function<void(SavedShard)> saved) {
+void ShardHost::SaveWhenPossible(LogSequence durable, Step from,
+                                 std::function<void(SavedShard)> saved) {
   // The records up to DURABLE that concern this shard were posted to the strand before this call.
   applied_ = std::max(applied_, durable);
   saved_ = std::move(saved);
+  save_from_ = from;
+  SaveIfPossible();
+}
+
+void ShardHost::SaveEarly() {
+  save_from_ = Step{};
   SaveIfPossible();
 }
 
 void ShardHost::SaveIfPossible() {
-  if (saved_ == nullptr || !shard_.CanSave()) return;
+  if (saved_ == nullptr || !shard_.CanSave() || shard_.frontier() < save_from_) return;
   std::exchange(saved_, nullptr)({.shard = id_, .applied = applied_, .state = shard_.Save()});
 }
 
@@ -62,6 +71,7 @@ Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
   const uint64_t saturated_updates = shard_.saturated_updates();
   Effects effects = shard_.Apply(event);
   StoreProgress(event);
+  frontier_.store(shard_.frontier().value, std::memory_order_relaxed);
   counters_.Count(effects);
   if (const auto* seed = std::get_if<SeedEvent>(&event)) {
     counters_.Update([bytes = seed->payload.bytes().size()](StatusReply& counts) {

@@ -69,6 +69,8 @@ class ShardHost {
   Step next(WorkerId worker) const { return Step{next_[worker.value].load()}; }
   Step largest_next() const { return Step{largest_next_.load()}; }
   bool open() const { return open_.load(); }
+  // Returns the shard's frontier after the last event.
+  Step frontier() const { return Step{frontier_.load(std::memory_order_relaxed)}; }
 
   // Calls WORK(shard) on the strand, after all work that was posted earlier.
   template <typename Work>
@@ -87,9 +89,12 @@ class ShardHost {
   // Applies a record of the log, unless the restored state contains it.
   void Replay(LogSequence sequence, const Event& event);
 
-  // Passes the shard's state to SAVED, at once or after the next event that leaves no gradient
-  // outside an update. The state contains all events up to the log record DURABLE at least.
-  void SaveWhenPossible(LogSequence durable, std::function<void(SavedShard)> saved);
+  // Passes the shard's state to SAVED at once or after a later event: as soon as the frontier has
+  // reached FROM and no gradient is outside an update. The state contains all events up to the log
+  // record DURABLE at least.
+  void SaveWhenPossible(LogSequence durable, Step from, std::function<void(SavedShard)> saved);
+  // A call of SaveWhenPossible that still waits for its step no longer waits for it.
+  void SaveEarly();
 
   // Applies EVENT and adds its effects to the counters. Sends the verdict to SENDER, the stream
   // from which EVENT arrived (null if no stream). Sends each answered read to the stream of the
@@ -141,15 +146,20 @@ class ShardHost {
   // Every unsent answer of a stream shares ownership.
   const std::shared_ptr<PublishedSlots> slots_ = std::make_shared<PublishedSlots>();
   std::optional<Seeder> seeder_;
+  std::atomic<uint64_t> frontier_ = 0;
   LogSequence applied_ = 0;                // the last log record that the shard's state contains
   std::function<void(SavedShard)> saved_;  // set while a checkpoint waits for the shard's state
+  Step save_from_;                         // the checkpoint waits until the frontier is here
 };
 
 template <typename Done>
 void ShardHost::Submit(Event event, std::shared_ptr<ServerStream> sender, Done done) {
   if (!journal_.logs()) {
     return Post([this, event = std::move(event), sender = std::move(sender),
-                 done = std::move(done)](Shard&) mutable { done(Apply(event, sender.get())); });
+                 done = std::move(done)](Shard&) mutable {
+      done(Apply(event, sender.get()));
+      SaveIfPossible();
+    });
   }
   const ShardRecord record{id_, event};
   journal_.Append(record, [this, event = std::move(event), sender = std::move(sender),

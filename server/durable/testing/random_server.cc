@@ -31,7 +31,7 @@ bool operator==(const Checkpoint& a, const Checkpoint& b) {
   };
   return a.server == b.server && a.run.run == b.run.run && a.run.generation == b.run.generation &&
          a.run.join.SerializeAsString() == b.run.join.SerializeAsString() &&
-         a.members == b.members && a.next == b.next &&
+         a.members == b.members && a.next == b.next && a.step == b.step &&
          std::ranges::equal(a.shards, b.shards, equal);
 }
 

@@ -1,0 +1,884 @@
+// Tests durability: checkpoint with several servers in one process: checkpoints at the same step, and
+// rollbacks after servers were lost.
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "common/array_bytes.h"
+#include "common/clock.h"
+#include "common/codec/codec.h"
+#include "common/partition.h"
+#include "common/spec/recovery_spec.h"
+#include "gtest/gtest.h"
+#include "proto/frame.h"
+#include "server/core/effects.h"
+#include "server/durable/checkpoint.h"
+#include "server/durable/testing/faulty_files.h"
+#include "server/edge/direct_peers.h"
+#include "server/edge/job.h"
+#include "server/edge/membership.h"
+#include "server/edge/rollback_plan.h"
+#include "server/edge/stored_state.h"
+#include "server/edge/testing/test_stream.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint32_t kFp32 = 1;
+constexpr auto kAccept = static_cast<uint32_t>(Verdict::kAccept);
+constexpr auto kStale = static_cast<uint32_t>(Verdict::kStale);
+constexpr char kFolder[] = "/state";
+constexpr absl::Duration kInterval = absl::Hours(1);
+constexpr int kMostTicks = 100'000;
+
+ByteChain Payload(const std::vector<float>& values) {
+  const auto codec = MakeCodec(CodecSpec()).value();
+  std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
+  return ByteChain(std::move(bytes));
+}
+
+// A server process with its disk, which survives the process.
+struct Server {
+  FaultyFiles files;
+  std::unique_ptr<Job> job;
+  uint64_t epoch = 0;
+  absl::Mutex mu;
+  bool restart ABSL_GUARDED_BY(mu) = false;
+  absl::Status failure ABSL_GUARDED_BY(mu);
+
+  bool restart_wanted() {
+    absl::MutexLock lock(&mu);
+    return restart;
+  }
+  absl::Status failed() {
+    absl::MutexLock lock(&mu);
+    return failure;
+  }
+};
+
+// A worker process: its identity and its streams to the servers.
+struct Worker {
+  uint32_t number = 0;
+  uint64_t incarnation = 0;
+  uint64_t generation = 0;
+  std::vector<std::unique_ptr<TestStream>> streams;
+};
+
+class RollbackTest : public testing::Test {
+ protected:
+  static constexpr uint32_t kServers = 2;
+
+  RollbackTest() : servers_(kServers) {
+    for (auto& server : servers_) {
+      server = std::make_unique<Server>();
+      EXPECT_TRUE(server->files.MakeFolder(kFolder).ok());
+      EXPECT_TRUE(server->files.SyncFolder("/").ok());
+    }
+  }
+  ~RollbackTest() override {
+    for (Worker* worker : {&w0_, &w1_}) worker->streams.clear();
+    for (uint32_t s = 0; s < kServers; ++s) Remove(s);
+  }
+
+  // Starts server S with the state on its disk. IN_PLACE: after a rollback.
+  absl::Status StartServer(uint32_t s, bool in_place = false) {
+    Server& server = *servers_[s];
+    server.epoch = ++starts_;
+    {
+      absl::MutexLock lock(&server.mu);
+      server.restart = false;
+      server.failure = absl::OkStatus();
+    }
+    JobOptions options;
+    options.rule = rule_;
+    options.server = ServerId{s};
+    options.server_count = kServers;
+    options.epoch = Epoch{server.epoch};
+    options.run = RunId{1000 + starts_};
+    options.thread_count = 1;
+    options.lease = absl::Hours(1000);
+    options.durable = DurableOptions{.files = &server.files,
+                                     .folder = kFolder,
+                                     .durability = durability_,
+                                     .checkpoint_interval = kInterval,
+                                     .awaits_rollback = !in_place,
+                                     .failed =
+                                         [&server](const absl::Status& status) {
+                                           absl::MutexLock lock(&server.mu);
+                                           server.failure = status;
+                                         },
+                                     .restart =
+                                         [&server] {
+                                           absl::MutexLock lock(&server.mu);
+                                           server.restart = true;
+                                         }};
+    const auto generation = BeginGeneration(*options.durable, rule_.fold);
+    if (!generation.ok()) return generation.status();
+    options.generation = *generation;
+    std::unique_ptr<Peers> peers;
+    if (s == 0) {
+      peers = std::make_unique<DirectPeers>([this](ServerId id) -> Job* {
+        absl::MutexLock lock(&mu_);
+        return cut_.contains(id.value) ? nullptr : servers_[id.value]->job.get();
+      });
+    }
+    auto job = std::make_unique<Job>(
+        options, MakeOptimizer({.kind = OptimizerKind::kMomentum}).value(),
+        Schedule::Make({.learning_rate = 0.5}).value(), clock_, std::move(peers));
+    const absl::Status status = job->Recover();
+    absl::MutexLock lock(&mu_);
+    server.job = std::move(job);
+    return status;
+  }
+  void StartServers() {
+    for (uint32_t s = 0; s < kServers; ++s) ASSERT_TRUE(StartServer(s).ok());
+  }
+  // Destroys the job of server S.
+  void Remove(uint32_t s) {
+    for (Worker* worker : {&w0_, &w1_}) {
+      if (!worker->streams.empty()) worker->streams[s].reset();
+    }
+    std::unique_ptr<Job> job;
+    {
+      absl::MutexLock lock(&mu_);
+      job.swap(servers_[s]->job);
+    }
+    // The lead's current work, which may use the job, ends first.
+    if (servers_[0]->job != nullptr) Status(0);
+  }
+  // Kills the process of server S; its disk keeps only what was flushed.
+  void Kill(uint32_t s) {
+    servers_[s]->files.Crash();
+    Remove(s);
+    servers_[s]->files.Restart();
+  }
+  void SetReachable(uint32_t s, bool reachable) {
+    absl::MutexLock lock(&mu_);
+    if (reachable) {
+      cut_.erase(s);
+    } else {
+      cut_.insert(s);
+    }
+  }
+
+  StatusReply Status(uint32_t s) {
+    Pending<StatusReply> pending;
+    servers_[s]->job->Status(pending.done());
+    return pending.Get().value();
+  }
+  void TickLead() {
+    absl::Notification done;
+    servers_[0]->job->Tick([&done] { done.Notify(); });
+    done.WaitForNotification();
+  }
+  // Ticks the lead, and restarts servers in place, until DONE returns true.
+  void TickUntil(const std::function<bool()>& done) {
+    for (int i = 0; i < kMostTicks; ++i) {
+      if (done()) return;
+      TickLead();
+      for (uint32_t s = 0; s < kServers; ++s) {
+        if (servers_[s]->job == nullptr || !servers_[s]->restart_wanted()) continue;
+        Remove(s);
+        const absl::Status status = StartServer(s, /*in_place=*/true);
+        ASSERT_TRUE(status.ok()) << status;
+      }
+      // The lead calls the other servers about twice a second.
+      clock_.Advance(absl::Milliseconds(10));
+    }
+    FAIL() << "no end";
+  }
+  // Ticks until both servers serve GENERATION and a worker can join them.
+  void AwaitGeneration(uint64_t generation) {
+    TickUntil([&] {
+      for (uint32_t s = 0; s < kServers; ++s) {
+        const StatusReply status = Status(s);
+        if (status.generation() != generation || status.awaits_rollback()) return false;
+      }
+      return Join(0, w0_).ok();
+    });
+  }
+  // Advances the time by an interval and waits until the lead has announced a step, which the other
+  // server knows. Returns the step.
+  uint64_t Announce() {
+    const std::optional<uint64_t> before = AnnouncedStep();
+    TickLead();
+    clock_.Advance(2 * kInterval);
+    TickUntil([&] { return AnnouncedStep() != before; });
+    // Another round of calls ends after the announcement has arrived.
+    for (int i = 0; i < 100; ++i) {
+      TickLead();
+      clock_.Advance(absl::Milliseconds(10));
+      for (uint32_t s = 0; s < kServers; ++s) Status(s);
+    }
+    return *AnnouncedStep();
+  }
+  std::optional<uint64_t> AnnouncedStep() {
+    Pending<HeartbeatReply> pending;
+    servers_[0]->job->Heartbeat(HeartbeatRequest(), pending.done());
+    const HeartbeatReply reply = pending.Get().value();
+    return reply.has_checkpoint_step() ? std::optional(reply.checkpoint_step()) : std::nullopt;
+  }
+  std::vector<Step> StepsOf(uint32_t s) {
+    std::vector<Step> steps;
+    const auto aligned = ListAlignedCheckpoints(servers_[s]->files, kFolder).value();
+    for (const AlignedCheckpoint& checkpoint : aligned) steps.push_back(checkpoint.step);
+    return steps;
+  }
+  bool HasStep(uint32_t s, uint64_t step) {
+    const std::vector<Step> steps = StepsOf(s);
+    return std::ranges::count(steps, Step{step}) > 0;
+  }
+  void AwaitCheckpoint(uint64_t step) {
+    TickUntil([&] { return HasStep(0, step) && HasStep(1, step); });
+  }
+
+  absl::StatusOr<JoinReply> Join(uint32_t s, const Worker& worker) {
+    JoinRequest request;
+    request.set_job("train");
+    request.set_worker(worker.number);
+    request.set_incarnation(worker.incarnation);
+    if (worker.incarnation != 0) request.set_run(run_);
+    request.set_servers(kServers);
+    request.set_partition_hash(partition_.hash());
+    for (const TensorShape& shape : partition_.tensors()) {
+      Tensor& tensor = *request.add_tensors();
+      tensor.set_name(shape.name);
+      for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
+    }
+    Pending<JoinReply> pending;
+    servers_[s]->job->Join(
+        request, [] { return false; }, pending.done());
+    return pending.Get();
+  }
+  // Joins all servers, as a new process or as the one that WORKER is.
+  void JoinAll(Worker& worker) {
+    worker.streams.clear();
+    for (uint32_t s = 0; s < kServers; ++s) {
+      const absl::StatusOr<JoinReply> reply = Join(s, worker);
+      ASSERT_TRUE(reply.ok()) << reply.status();
+      worker.incarnation = reply->incarnation();
+      worker.generation = reply->generation();
+      run_ = reply->run();
+      worker.streams.push_back(std::make_unique<TestStream>(*servers_[s]->job));
+    }
+  }
+  void Leave(Worker& worker) {
+    for (uint32_t s = 0; s < kServers; ++s) {
+      LeaveRequest request;
+      request.set_worker(worker.number);
+      request.set_incarnation(worker.incarnation);
+      request.set_run(run_);
+      Pending<LeaveReply> pending;
+      servers_[s]->job->Leave(request, pending.done());
+      ASSERT_TRUE(pending.Get().ok());
+    }
+    worker = Worker{.number = worker.number};
+  }
+  WorkerFrame FrameOf(const Worker& worker, uint32_t s) const {
+    WorkerFrame frame;
+    frame.worker = {worker.number};
+    frame.incarnation = {worker.incarnation};
+    frame.generation = {worker.generation};
+    frame.epoch = Epoch{servers_[s]->epoch};
+    return frame;
+  }
+  void SendReads(Worker& worker, uint64_t step, bool seed = false) {
+    for (uint32_t s = 0; s < kServers; ++s) {
+      WorkerFrame frame = FrameOf(worker, s);
+      for (const ShardId shard : partition_.ShardsOf(ServerId{s})) {
+        if (seed) {
+          frame.seeds.push_back(
+              {shard, Payload(std::vector<float>(partition_.value_count(shard), 1))});
+        }
+        frame.reads.push_back({shard, {step}, {0}, kFp32});
+      }
+      worker.streams[s]->Send(frame);
+    }
+  }
+  void AwaitParameters(Worker& worker, uint64_t step) {
+    for (uint32_t s = 0; s < kServers; ++s) {
+      for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
+        EXPECT_EQ(worker.streams[s]->NextParameters().step, Step{step});
+      }
+    }
+  }
+  void SendPushes(Worker& worker, uint64_t step) {
+    for (uint32_t s = 0; s < kServers; ++s) SendPushesTo(worker, s, step);
+  }
+  void SendPushesTo(Worker& worker, uint32_t s, uint64_t step) {
+    WorkerFrame frame = FrameOf(worker, s);
+    for (const ShardId shard : partition_.ShardsOf(ServerId{s})) {
+      PushEntry& push = frame.pushes.emplace_back();
+      push.shard = shard;
+      push.step = {step};
+      push.examples = 4;
+      push.read_codec = kFp32;
+      const float value = 0.25f + static_cast<float>(step) + 0.125f * worker.number;
+      push.payload = Payload(std::vector<float>(partition_.value_count(shard), value));
+    }
+    worker.streams[s]->Send(frame);
+  }
+  void AwaitAccepted(Worker& worker, uint64_t step) {
+    for (uint32_t s = 0; s < kServers; ++s) {
+      for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
+        EXPECT_EQ(worker.streams[s]->NextVerdict().kind, kAccept);
+        EXPECT_EQ(worker.streams[s]->NextParameters().step, Step{step + 1});
+      }
+    }
+  }
+
+  // Worker 0 joins, sends the first values and reads step 0. Both servers then have a checkpoint of
+  // step 0.
+  void Begin() {
+    JoinAll(w0_);
+    SendReads(w0_, 0, /*seed=*/true);
+    AwaitParameters(w0_, 0);
+    AwaitCheckpoint(0);
+    masters_[0] = Masters();
+  }
+  // Worker 0 trains up to step UNTIL. Remembers the masters before every step.
+  void Train(uint64_t until) {
+    for (; step_ < until; ++step_) {
+      SendPushes(w0_, step_);
+      AwaitAccepted(w0_, step_);
+      masters_[step_ + 1] = Masters();
+    }
+  }
+  // Worker 0 joins again and goes on from STEP.
+  void Resume(uint64_t step) {
+    JoinAll(w0_);
+    SendReads(w0_, step);
+    AwaitParameters(w0_, step);
+    step_ = step;
+  }
+  // Trains until both servers have a checkpoint of a new announced step. Returns the step.
+  uint64_t TrainToCheckpoint() {
+    const uint64_t step = Announce();
+    Train(step);
+    AwaitCheckpoint(step);
+    return step;
+  }
+  // Returns the bytes of all masters of both servers.
+  std::string Masters() {
+    std::string bytes;
+    for (uint32_t s = 0; s < kServers; ++s) {
+      for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
+        Pending<std::vector<MastersChunk>> pending;
+        servers_[s]->job->Masters(i, pending.done());
+        const std::vector<MastersChunk> chunks = pending.Get().value();
+        for (const MastersChunk& chunk : chunks) bytes += chunk.values();
+      }
+    }
+    return bytes;
+  }
+
+  Rule rule_ = Rule::Sync(1);
+  Durability durability_ = Durability::kCheckpoint;
+  const Partition partition_ =
+      Partition::Make({{"w", {64, 64}}, {"v", {64, 64}}, {"b", {3}}}, 4096, kServers).value();
+  ManualClock clock_;
+  uint64_t starts_ = 0;
+  uint64_t run_ = 0;
+  Worker w0_ = {.number = 0};
+  Worker w1_ = {.number = 1};
+  uint64_t step_ = 0;                        // the next step of worker 0
+  std::map<uint64_t, std::string> masters_;  // before each step
+  absl::Mutex mu_;
+  std::set<uint32_t> cut_;  // servers that the lead cannot reach; guarded by mu_
+  std::vector<std::unique_ptr<Server>> servers_;
+};
+
+TEST_F(RollbackTest, CheckpointsAreMadeAtTheAnnouncedStep) {
+  StartServers();
+  Begin();
+  Train(3);
+  const uint64_t step = Announce();
+  EXPECT_GT(step, 3u);
+  Train(step + 2);
+  AwaitCheckpoint(step);
+  for (uint32_t s = 0; s < kServers; ++s) {
+    const auto aligned = ListAlignedCheckpoints(servers_[s]->files, kFolder).value();
+    EXPECT_EQ(aligned.back().step, Step{step});
+    const Checkpoint saved =
+        ReadNamedCheckpoint(servers_[s]->files, kFolder, aligned.back().name).value();
+    ASSERT_FALSE(saved.shards.empty());
+    for (const SavedShard& shard : saved.shards) {
+      EXPECT_EQ(shard.state.frontier, Step{step});
+      EXPECT_EQ(shard.state.store.version, Version{step});
+    }
+  }
+}
+
+TEST_F(RollbackTest, AKilledServerSendsAllServersBackToTheSameStep) {
+  StartServers();
+  Begin();
+  Train(30);
+  const std::string undisturbed = Masters();
+  // The same steps once more, with a rollback.
+  const uint64_t step = TrainToCheckpoint();
+  ASSERT_GT(step, 30u);
+  Train(step + 3);
+  const std::string lost = Masters();
+  Kill(1);
+  ASSERT_TRUE(StartServer(1).ok());
+  EXPECT_TRUE(Status(1).awaits_rollback());
+  const absl::Status refused = Join(1, w0_).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(refused.message(),
+            "server 1 waits for server 0 to choose the checkpoint to continue from");
+  AwaitGeneration(2);
+  EXPECT_EQ(Masters(), masters_[step]);
+  Resume(step);
+  EXPECT_EQ(w0_.generation, 2u);
+  EXPECT_EQ(w0_.incarnation, 1u);
+  Train(step + 3);
+  EXPECT_EQ(Masters(), lost) << "the repeated steps have the same bits";
+  EXPECT_NE(Masters(), undisturbed);
+}
+
+TEST_F(RollbackTest, AKilledLeadSendsAllServersBack) {
+  StartServers();
+  Begin();
+  const uint64_t step = TrainToCheckpoint();
+  Train(step + 2);
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  EXPECT_EQ(Join(0, w0_).status().message(),
+            "server 0 waits for all servers to choose the checkpoint to continue from");
+  AwaitGeneration(2);
+  EXPECT_EQ(Masters(), masters_[step]);
+  Resume(step);
+  Train(step + 2);
+}
+
+TEST_F(RollbackTest, ServersThatAreKilledTogetherGoBack) {
+  StartServers();
+  Begin();
+  const uint64_t step = TrainToCheckpoint();
+  Train(step + 1);
+  for (int round = 2; round < 5; ++round) {
+    Kill(0);
+    Kill(1);
+    ASSERT_TRUE(StartServer(1).ok());
+    ASSERT_TRUE(StartServer(0).ok());
+    AwaitGeneration(static_cast<uint64_t>(round));
+    EXPECT_EQ(Masters(), masters_[step]);
+    Resume(step);
+    Train(step + 2);
+  }
+}
+
+TEST_F(RollbackTest, TheFirstValuesAreACheckpoint) {
+  StartServers();
+  Begin();
+  Train(2);
+  Kill(1);
+  ASSERT_TRUE(StartServer(1).ok());
+  AwaitGeneration(2);
+  EXPECT_EQ(Masters(), masters_[0]);
+  Resume(0);
+  Train(5);
+}
+
+// The lead has gone back, durably, when all processes are killed.
+TEST_F(RollbackTest, ACrashBetweenTheRollbacksOfTwoServersIsRepaired) {
+  StartServers();
+  Begin();
+  const uint64_t step = TrainToCheckpoint();
+  Train(step + 1);
+  Kill(1);
+  ASSERT_TRUE(StartServer(1).ok());
+  for (int i = 0; i < kMostTicks && !servers_[0]->restart_wanted(); ++i) {
+    TickLead();
+    clock_.Advance(absl::Milliseconds(10));
+  }
+  ASSERT_TRUE(servers_[0]->restart_wanted());
+  Kill(0);
+  Kill(1);
+  ASSERT_TRUE(StartServer(0).ok());
+  ASSERT_TRUE(StartServer(1).ok());
+  EXPECT_EQ(Status(0).generation(), 2u);
+  EXPECT_EQ(Status(1).generation(), 1u);
+  // The other server follows first; the lead, which was started again, then asks for a new rollback.
+  AwaitGeneration(3);
+  EXPECT_EQ(Masters(), masters_[step]);
+  Resume(step);
+  Train(step + 2);
+}
+
+TEST_F(RollbackTest, AMissingCheckpointLeadsToAnOlderCommonOne) {
+  StartServers();
+  Begin();
+  const uint64_t first = TrainToCheckpoint();
+  servers_[1]->files.SetFreeBytes(10);
+  const uint64_t second = Announce();
+  Train(second + 1);
+  TickUntil([&] { return HasStep(0, second); });
+  Kill(1);
+  servers_[1]->files.SetFreeBytes(uint64_t{1} << 40);
+  EXPECT_FALSE(HasStep(1, second));
+  ASSERT_TRUE(StartServer(1).ok());
+  AwaitGeneration(2);
+  EXPECT_EQ(Masters(), masters_[first]);
+  EXPECT_FALSE(HasStep(0, second)) << "the abandoned checkpoint is removed";
+  Resume(first);
+  Train(first + 2);
+}
+
+TEST_F(RollbackTest, AServerThatHearsOfTheStepTooLateMakesNoCommonCheckpoint) {
+  StartServers();
+  Begin();
+  const uint64_t first = TrainToCheckpoint();
+  SetReachable(1, false);
+  const uint64_t second = Announce();
+  Train(second + 3);
+  SetReachable(1, true);
+  TickUntil(
+      [&] { return HasStep(0, second) && !StepsOf(1).empty() && StepsOf(1).back().value > first; });
+  EXPECT_FALSE(HasStep(1, second));
+  Kill(1);
+  ASSERT_TRUE(StartServer(1).ok());
+  AwaitGeneration(2);
+  EXPECT_EQ(Masters(), masters_[first]);
+}
+
+TEST_F(RollbackTest, ServersWithoutACommonStepEndTheJob) {
+  StartServers();
+  Begin();
+  Train(2);
+  Kill(1);
+  Checkpoint other = ReadCheckpoint(servers_[1]->files, kFolder).value();
+  const std::vector<std::string> names = ListCheckpoints(servers_[1]->files, kFolder).value();
+  other.step = Step{77};
+  other.run.generation = Generation{1};
+  // The newest checkpoints all have another step.
+  for (size_t i = 0; i < names.size() + 3; ++i) {
+    ASSERT_TRUE(WriteCheckpoint(servers_[1]->files, kFolder, other).ok());
+  }
+  ASSERT_TRUE(StartServer(1).ok());
+  TickUntil([&] { return !servers_[0]->failed().ok(); });
+  EXPECT_EQ(
+      servers_[0]->failed().message(),
+      "rollback: the servers have no checkpoint of the same step (expected a common step, got "
+      "server 0: 0; server 1: 77)");
+}
+
+TEST_F(RollbackTest, AServerThatLostItsFolderEndsTheJobOfALeadThatWaits) {
+  StartServers();
+  Begin();
+  Kill(0);
+  Kill(1);
+  servers_[1] = std::make_unique<Server>();
+  ASSERT_TRUE(servers_[1]->files.MakeFolder(kFolder).ok());
+  ASSERT_TRUE(StartServer(0).ok());
+  ASSERT_TRUE(StartServer(1).ok());
+  TickUntil([&] { return !servers_[0]->failed().ok(); });
+  EXPECT_TRUE(
+      absl::StrContains(std::string(servers_[0]->failed().message()), "server 1 lost its state"))
+      << servers_[0]->failed();
+}
+
+TEST_F(RollbackTest, ANewProcessGetsAnIncarnationThatNoEarlierGenerationHasAssigned) {
+  StartServers();
+  Begin();
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  AwaitGeneration(2);
+  Resume(0);
+  Leave(w0_);
+  JoinAll(w0_);
+  EXPECT_EQ(w0_.incarnation, Membership::kIncarnationsPerGeneration + 1);
+}
+
+TEST_F(RollbackTest, AProcessThatTheCheckpointDoesNotKnowMayJoinAgain) {
+  rule_ = Rule::Sync(2, /*ordered_fold=*/true);
+  StartServers();
+  JoinAll(w0_);
+  SendReads(w0_, 0, /*seed=*/true);
+  AwaitCheckpoint(0);
+  JoinAll(w1_);
+  SendReads(w1_, 0);
+  AwaitParameters(w0_, 0);
+  AwaitParameters(w1_, 0);
+  Kill(0);
+  Kill(1);
+  ASSERT_TRUE(StartServer(0).ok());
+  ASSERT_TRUE(StartServer(1).ok());
+  AwaitGeneration(2);
+  JoinAll(w0_);
+  JoinAll(w1_);
+  EXPECT_EQ(w1_.incarnation, 1u);
+  SendReads(w0_, 0);
+  SendReads(w1_, 0);
+  AwaitParameters(w0_, 0);
+  AwaitParameters(w1_, 0);
+}
+
+TEST_F(RollbackTest, AStoppedRunGoesOnFromItsLastStep) {
+  StartServers();
+  Begin();
+  Train(7);
+  Leave(w0_);
+  for (uint32_t s = 0; s < kServers; ++s) {
+    absl::Notification stopped;
+    servers_[s]->job->Stop([&stopped] { stopped.Notify(); });
+    stopped.WaitForNotification();
+    Remove(s);
+    EXPECT_TRUE(HasStep(s, 7)) << s;
+  }
+  StartServers();
+  AwaitGeneration(2);
+  EXPECT_EQ(Masters(), masters_[7]);
+}
+
+// Two workers train, leave and are started again. Training waits for both, so the parameters are
+// those of a run without a stop.
+class ResumedRunTest : public RollbackTest, public testing::WithParamInterface<Durability> {
+ protected:
+  // Both workers join; worker 0 sends the first values if they are missing.
+  void JoinBoth(uint64_t step) {
+    JoinAll(w0_);
+    SendReads(w0_, step, /*seed=*/step == 0);
+    // Worker 0 is ahead: it may not train alone.
+    JoinAll(w1_);
+    SendReads(w1_, step);
+    AwaitParameters(w0_, step);
+    AwaitParameters(w1_, step);
+  }
+  void TrainBoth(uint64_t from, uint64_t until) {
+    for (uint64_t step = from; step < until; ++step) {
+      SendPushes(w0_, step);
+      SendPushes(w1_, step);
+      AwaitAccepted(w0_, step);
+      AwaitAccepted(w1_, step);
+    }
+  }
+  void StopServers() {
+    for (uint32_t s = 0; s < kServers; ++s) {
+      absl::Notification stopped;
+      servers_[s]->job->Stop([&stopped] { stopped.Notify(); });
+      stopped.WaitForNotification();
+    }
+    for (uint32_t s = 0; s < kServers; ++s) Remove(s);
+  }
+};
+
+TEST_P(ResumedRunTest, AResumedRunHasTheBitsOfAnUninterruptedOne) {
+  rule_ = Rule::Sync(2, /*ordered_fold=*/true);
+  durability_ = GetParam();
+  StartServers();
+  JoinBoth(0);
+  TrainBoth(0, 9);
+  const std::string uninterrupted = Masters();
+  Leave(w0_);
+  Leave(w1_);
+  StopServers();
+  for (auto& server : servers_) {
+    server = std::make_unique<Server>();
+    ASSERT_TRUE(server->files.MakeFolder(kFolder).ok());
+    ASSERT_TRUE(server->files.SyncFolder("/").ok());
+  }
+
+  StartServers();
+  JoinBoth(0);
+  TrainBoth(0, 4);
+  Leave(w0_);
+  Leave(w1_);
+  StopServers();
+  StartServers();
+  if (durability_ == Durability::kCheckpoint) {
+    TickUntil([&] { return Status(0).generation() == 2 && Status(1).generation() == 2; });
+    TickUntil([&] { return Join(0, w0_).status().code() != absl::StatusCode::kUnavailable; });
+    // The Join was that of another process, which has left again.
+    w0_.incarnation = Membership::kIncarnationsPerGeneration + 1;
+  }
+  JoinBoth(4);
+  TrainBoth(4, 9);
+  EXPECT_EQ(Masters(), uninterrupted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Durabilities, ResumedRunTest,
+                         testing::Values(Durability::kCheckpoint, Durability::kLog),
+                         [](const auto& info) {
+                           return info.param == Durability::kLog ? "Log" : "Checkpoint";
+                         });
+
+TEST_F(RollbackTest, InAsyncAServerContinuesAloneUnderTheNextGeneration) {
+  rule_ = Rule::Async(1);
+  StartServers();
+  Begin();
+  Train(3);
+  TickLead();
+  Kill(1);
+  ASSERT_TRUE(StartServer(1).ok());
+  EXPECT_EQ(Status(0).generation(), 1u);
+  EXPECT_EQ(Status(1).generation(), 2u);
+  EXPECT_FALSE(Status(1).awaits_rollback());
+  const absl::StatusOr<JoinReply> reply = Join(1, w0_);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->generation(), 2u);
+  EXPECT_EQ(reply->shards(0).frontier(), 0u);
+  Kill(1);
+  ASSERT_TRUE(StartServer(1).ok());
+  EXPECT_EQ(Status(1).generation(), 3u);
+}
+
+// A lead of an older generation, which was suspended, and its checkpoints.
+TEST_F(RollbackTest, Promise3AServerOfAnOlderGenerationIsRefusedAndItsCheckpointsAreNotChosen) {
+  StartServers();
+  Begin();
+  const uint64_t step = TrainToCheckpoint();
+  Train(step + 2);
+  // The suspended lead keeps its process; another one takes over its folder.
+  std::unique_ptr<Job> zombie;
+  std::unique_ptr<TestStream> zombie_stream = std::move(w0_.streams[0]);
+  const uint64_t zombie_epoch = servers_[0]->epoch;
+  {
+    absl::MutexLock lock(&mu_);
+    zombie = std::move(servers_[0]->job);
+  }
+  ASSERT_TRUE(StartServer(0).ok());
+  AwaitGeneration(2);
+  const std::string rolled_back = Masters();
+  EXPECT_EQ(rolled_back, masters_[step]);
+
+  // The other server refuses the requests of the old lead.
+  FollowRequest follow;
+  follow.set_job("train");
+  follow.set_run(run_);
+  follow.set_generation(1);
+  follow.set_checkpoint_step(step);
+  Pending<FollowReply> followed;
+  servers_[1]->job->Follow(follow, followed.done());
+  EXPECT_EQ(followed.Get().status().message(),
+            "generation: an older one (expected at least 2, got 1)");
+  RollbackRequest order;
+  order.set_job("train");
+  order.set_run(run_);
+  order.set_generation(2);
+  order.set_step(step);
+  Pending<RollbackReply> ordered;
+  servers_[1]->job->Rollback(order, ordered.done());
+  EXPECT_EQ(ordered.Get().status().code(), absl::StatusCode::kFailedPrecondition);
+
+  // The old lead refuses pushes of the new generation.
+  Resume(step);
+  WorkerFrame frame;
+  frame.worker = {0};
+  frame.incarnation = {1};
+  frame.generation = {2};
+  frame.epoch = Epoch{zombie_epoch};
+  const ShardId shard = partition_.ShardsOf(ServerId{0}).front();
+  PushEntry& push = frame.pushes.emplace_back();
+  push.shard = shard;
+  push.step = {step + 2};
+  push.examples = 1;
+  push.read_codec = kFp32;
+  push.payload = Payload(std::vector<float>(partition_.value_count(shard), 1));
+  zombie_stream->Send(frame);
+  EXPECT_EQ(zombie_stream->NextVerdict().kind, kStale);
+
+  // A late checkpoint of the old generation is not offered.
+  Checkpoint late = ReadCheckpoint(servers_[0]->files, kFolder).value();
+  late.run.generation = Generation{1};
+  late.step = Step{step + 2};
+  ASSERT_TRUE(WriteCheckpoint(servers_[0]->files, kFolder, late, /*kept=*/9).ok());
+  EXPECT_EQ(StepsOf(0).back(), Step{step});
+  Train(step + 2);
+  zombie_stream.reset();
+  zombie.reset();
+}
+
+// A crash at every file operation of a rollback of two servers leaves states from which the next
+// plan leads both to the same step.
+TEST(RollbackFilesTest, Promise5ACrashAtEveryFileOperationOfARollbackLeavesAPlan) {
+  int crash_count = 0;
+  const auto checkpoint_of = [](uint64_t step) {
+    Checkpoint checkpoint;
+    checkpoint.run = {.run = RunId{7}, .generation = Generation{1}, .join = JoinRequest()};
+    checkpoint.step = Step{step};
+    SavedShard& saved = checkpoint.shards.emplace_back();
+    saved.state.frontier = Step{step};
+    saved.state.store.version = Version{step};
+    const std::vector<float> masters(16, static_cast<float>(step));
+    saved.state.store.masters = CopyArray(std::as_bytes(std::span(masters)));
+    return checkpoint;
+  };
+  const auto read = [](FaultyFiles& files) -> std::optional<ServerCheckpoints> {
+    const absl::StatusOr<Checkpoint> newest = ReadCheckpoint(files, kFolder);
+    EXPECT_TRUE(newest.ok()) << newest.status();
+    if (!newest.ok()) return std::nullopt;
+    ServerCheckpoints server = {.run = newest->run.run,
+                                .generation = newest->run.generation,
+                                .awaits_rollback = true,
+                                .steps = {}};
+    const auto aligned = ListAlignedCheckpoints(files, kFolder).value();
+    for (const AlignedCheckpoint& a : aligned) server.steps.push_back(a.step);
+    return server;
+  };
+  for (uint32_t crashing = 0; crashing < 2; ++crashing) {
+    bool crashed = true;
+    for (uint64_t operation = 1; crashed; ++operation) {
+      FaultyFiles files[2] = {FaultyFiles(2 * operation), FaultyFiles(2 * operation + 1)};
+      for (uint32_t s = 0; s < 2; ++s) {
+        ASSERT_TRUE(files[s].MakeFolder(kFolder).ok());
+        ASSERT_TRUE(files[s].SyncFolder("/").ok());
+        for (uint64_t step : {0, 8, 16}) {
+          if (s == 1 && step == 16) continue;
+          ASSERT_TRUE(WriteCheckpoint(files[s], kFolder, checkpoint_of(step), /*kept=*/3).ok());
+        }
+      }
+      files[crashing].CrashAt(operation);
+      for (uint32_t s = 0; s < 2; ++s) {
+        (void)ContinueFrom(files[s], kFolder, Step{8}, Generation{2});
+        if (s == crashing && files[s].crashed()) break;
+      }
+      crashed = files[crashing].crashed();
+      crash_count += crashed ? 1 : 0;
+      for (FaultyFiles& disk : files) disk.Restart();
+      // The servers are started again and follow the plan.
+      int order_count = 0;
+      for (;; ++order_count) {
+        ASSERT_LT(order_count, 4);
+        std::vector<std::optional<ServerCheckpoints>> servers = {read(files[0]), read(files[1])};
+        ASSERT_TRUE(servers[0].has_value() && servers[1].has_value());
+        // A server that has gone back no longer waits.
+        if (order_count > 0 && servers[0]->generation == servers[1]->generation) break;
+        const auto plan = PlanRollback(servers);
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        ASSERT_TRUE(plan->has_value());
+        EXPECT_EQ((*plan)->step, Step{8}) << "operation " << operation;
+        for (const ServerId server : (*plan)->servers) {
+          const absl::Status status =
+              ContinueFrom(files[server.value], kFolder, (*plan)->step, (*plan)->generation);
+          ASSERT_TRUE(status.ok()) << status << " after operation " << operation;
+        }
+      }
+      for (FaultyFiles& disk : files) {
+        const Checkpoint newest = ReadCheckpoint(disk, kFolder).value();
+        EXPECT_EQ(newest.step, Step{8});
+        EXPECT_GE(newest.run.generation, Generation{2});
+        EXPECT_EQ(newest.shards[0].state.store.masters.ToVector(),
+                  checkpoint_of(8).shards[0].state.store.masters.ToVector());
+        EXPECT_EQ(ListAlignedCheckpoints(disk, kFolder)->back().step, Step{8});
+      }
+    }
+  }
+  EXPECT_GT(crash_count, 20);
+}
+
+}  // namespace
+}  // namespace thinwire

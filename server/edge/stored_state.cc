@@ -1,0 +1,178 @@
+#include "server/edge/stored_state.h"
+
+#include <glog/logging.h>
+
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/quoted.h"
+#include "common/status_macros.h"
+#include "server/durable/event_log.h"
+
+namespace thinwire {
+
+absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold fold) {
+  const auto name = NewestCheckpoint(*options.files, options.folder);
+  if (absl::IsNotFound(name.status())) return Generation{1};
+  RETURN_IF_ERROR(name.status());
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest,
+                   ReadManifest(*options.files, options.folder, *name));
+  Generation generation{manifest.generation()};
+  if (options.durability == Durability::kCheckpoint && fold == Fold::kPush) {
+    ++generation;
+    RETURN_IF_ERROR(ContinueFromNewest(*options.files, options.folder, generation));
+  }
+  return generation;
+}
+
+absl::Status StoredState::Recover(const DurableOptions& options, absl::Time now) {
+  Files& files = *options.files;
+  folder_ = options.folder;
+  now_ = now;
+  LogSequence first = 1;
+  const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(files, folder_);
+  if (checkpoint.ok()) {
+    RETURN_IF_ERROR(Restore(*checkpoint));
+    first = checkpoint->next;
+  } else if (!absl::IsNotFound(checkpoint.status())) {
+    return checkpoint.status();
+  }
+  std::string log;
+  if (options.durability == Durability::kLog) {
+    ASSIGN_OR_RETURN(const LogSequence next, StartLog(options, first));
+    log = absl::StrCat(", ", next - first, " records of the event log");
+  }
+  if (!run_.has_value()) return absl::OkStatus();
+  LOG(INFO) << "recovered run " << absl::StrCat(absl::Hex(run_->run.value, absl::kZeroPad16))
+            << ", generation " << owner_.generation << ": "
+            << (checkpoint.ok() ? "a checkpoint" : "no checkpoint") << log;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LogSequence> StoredState::StartLog(const DurableOptions& options,
+                                                  LogSequence first) {
+  const auto replay = [this](LogSequence sequence, const ByteChain& bytes) {
+    return Replay(sequence, bytes);
+  };
+  ASSIGN_OR_RETURN(const LogSequence next, ReplayLog(*options.files, folder_, first, replay));
+  ASSIGN_OR_RETURN(std::unique_ptr<EventLog> log,
+                   EventLog::Open(*options.files, {.folder = folder_}, next, options.failed));
+  parts_.journal.Start(std::move(log));
+  return next;
+}
+
+absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
+  RETURN_IF_ERROR(Restore(checkpoint.run));
+  const std::shared_ptr<const HostedModel> model = parts_.model.Get();
+  if (checkpoint.server != owner_.server || checkpoint.shards.size() != model->hosts().size()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder_, ": a checkpoint of another server (expected server ",
+                     owner_.server.value, " with ", model->hosts().size(), " shards, got server ",
+                     checkpoint.server.value, " with ", checkpoint.shards.size(), ")"));
+  }
+  for (const MemberRecord& member : checkpoint.members) {
+    if (member.worker.value >= owner_.max_workers) {
+      return absl::DataLossError(absl::StrCat(folder_, ": worker ", member.worker.value,
+                                              " is not a worker of this job (expected below ",
+                                              owner_.max_workers, ")"));
+    }
+    Restore(member);
+  }
+  parts_.dealer.Reset(checkpoint.deals);
+  for (const SavedShard& saved : checkpoint.shards) {
+    ShardHost* host = model->Find(saved.shard);
+    if (host == nullptr) {
+      return absl::DataLossError(
+          absl::StrCat(folder_, ": shard ", saved.shard.value, " is not on this server"));
+    }
+    RETURN_IF_ERROR(host->Restore(saved));
+    if (saved.state.rule.has_value()) parts_.scaler.Restore(*saved.state.rule);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoredState::Restore(const BeginRecord& record) {
+  if (record.join.job() != owner_.job) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder_, ": holds the state of another job (expected ", Quoted(owner_.job),
+                     ", got ", Quoted(record.join.job()), ")"));
+  }
+  absl::Status status = parts_.job_match.Check(record.join);
+  if (status.ok()) status = parts_.model.MakeOrCompare(record.join);
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(folder_,
+                                                    ": the saved job has another "
+                                                    "configuration: ",
+                                                    status.message()));
+  }
+  // The next worker to join states the task, which may have more epochs than before.
+  run_ = record;
+  return absl::OkStatus();
+}
+
+void StoredState::Restore(const MemberRecord& record) {
+  parts_.membership.Restore(record.worker, record.assigned, record.incarnation, record.left, now_);
+}
+
+absl::Status StoredState::Replay(LogSequence sequence, const ByteChain& bytes) {
+  const std::shared_ptr<const HostedModel> model = parts_.model.Get();
+  const auto value_count = [&model](ShardId shard) -> std::optional<size_t> {
+    const ShardHost* host = model == nullptr ? nullptr : model->Find(shard);
+    if (host == nullptr) return std::nullopt;
+    return host->value_count();
+  };
+  ASSIGN_OR_RETURN(const LogRecord record, DecodeRecord(bytes, owner_.max_workers, value_count));
+  if (const auto* event = std::get_if<ShardRecord>(&record)) {
+    model->host(event->shard).Replay(sequence, event->event);
+    if (const auto* rule = std::get_if<RuleEvent>(&event->event)) {
+      parts_.scaler.Restore(rule->rule);
+    }
+    return absl::OkStatus();
+  }
+  if (const auto* member = std::get_if<MemberRecord>(&record)) {
+    Restore(*member);
+    return absl::OkStatus();
+  }
+  if (const auto* deal = std::get_if<DealRecord>(&record)) {
+    parts_.dealer.Replay(deal->deal);
+    return absl::OkStatus();
+  }
+  return Restore(std::get<BeginRecord>(record));
+}
+
+MemberRecord StoredState::MemberRecordOf(WorkerId worker) const {
+  const Member& member = parts_.membership.of(worker);
+  return {.worker = worker,
+          .assigned = member.assigned,
+          .incarnation = member.incarnation,
+          .left = member.left};
+}
+
+Checkpoint StoredState::Head() const {
+  Checkpoint head;
+  head.server = owner_.server;
+  head.run = *run_;
+  head.run.generation = owner_.generation;
+  for (uint32_t w = 0; w < owner_.max_workers; ++w) {
+    const MemberRecord member = MemberRecordOf(WorkerId{w});
+    if (member.assigned != Incarnation{}) head.members.push_back(member);
+  }
+  head.deals = parts_.dealer.deals();
+  return head;
+}
+
+void StoredState::RecordMember(WorkerId worker, std::function<void()> then) {
+  parts_.journal.Append(MemberRecordOf(worker), [then = std::move(then)](LogSequence) { then(); });
+}
+
+void StoredState::RecordRun(RunId run, const JoinRequest& request) {
+  run_ = BeginRecord{.run = run, .generation = owner_.generation, .join = request};
+  parts_.journal.Append(*run_, [](LogSequence) {});
+  for (const MemberRecord& member : Head().members) {
+    parts_.journal.Append(member, [](LogSequence) {});
+  }
+}
+
+}  // namespace thinwire

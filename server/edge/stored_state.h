@@ -1,0 +1,114 @@
+// StoredState is a job's state on disk (docs/recovery.md). At the start of a server, it restores the
+// job from the newest checkpoint and, with durability: log, the records of the event log. Later it
+// records the run and the members, and describes them for the next checkpoint.
+//
+// Lives on the job's control thread.
+#ifndef THINWIRE_SERVER_EDGE_STORED_STATE_H_
+#define THINWIRE_SERVER_EDGE_STORED_STATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/byte_chain.h"
+#include "common/ids.h"
+#include "common/spec/recovery_spec.h"
+#include "common/spec/rule.h"
+#include "proto/control.pb.h"
+#include "server/durable/checkpoint.h"
+#include "server/durable/files.h"
+#include "server/durable/log_record.h"
+#include "server/edge/dealer.h"
+#include "server/edge/hosted_model.h"
+#include "server/edge/job_match.h"
+#include "server/edge/journal.h"
+#include "server/edge/membership.h"
+#include "server/edge/scaler.h"
+
+namespace thinwire {
+
+// Where and how a server keeps its state on disk.
+struct DurableOptions {
+  Files* files = nullptr;  // must outlive the job
+  std::string folder;      // the server's folder, which exists and belongs to this process alone
+  Durability durability = Durability::kLog;                // not kNone
+  absl::Duration checkpoint_interval = absl::Seconds(60);  // 0: automatic (checkpointer.h)
+  absl::Duration failure_interval = absl::Hours(1);        // used by the automatic interval
+  // durability: checkpoint, by round: a job that finds a state in the folder waits until the lead
+  // names the checkpoint to continue from. False after a call of `restart`: the newest checkpoint is
+  // the one that the lead has named.
+  bool awaits_rollback = true;
+  // Called once, on a thread of the job, if the state on disk cannot be written any more, or if the
+  // servers have no checkpoint in common. The server then accepts nothing.
+  std::function<void(const absl::Status&)> failed = [](const absl::Status&) {};
+  // Called once, on a thread of the job, when the lead has rolled this server back: the caller must
+  // stop this job and make it anew. The server then accepts nothing.
+  std::function<void()> restart = [] {};
+};
+
+// Returns the generation in which a server of a job with FOLD continues from its state on disk, or 1
+// without a state. By push with durability: checkpoint, a server with a state first raises its
+// generation on disk, because it continues alone. Errors: DataLoss if the state is damaged; errors
+// of the file system.
+absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold fold);
+
+class StoredState {
+ public:
+  // The job that the state belongs to.
+  struct Owner {
+    std::string job;
+    ServerId server;
+    Generation generation;
+    uint32_t max_workers = 0;
+  };
+  // The parts of the job that are restored. They must outlive this object.
+  struct Parts {
+    ModelSlot& model;
+    Membership& membership;
+    JobMatch& job_match;
+    Dealer& dealer;
+    Scaler& scaler;
+    Journal& journal;
+  };
+
+  StoredState(Owner owner, const Parts& parts) : owner_(std::move(owner)), parts_(parts) {}
+
+  // Restores the state in the folder, if there is one, and starts the log, if there is one. Every process that has
+  // not left has a lease from NOW on. Errors: DataLoss if the state is damaged; FailedPrecondition
+  // if it belongs to another job or if the configuration differs; errors of the file system.
+  absl::Status Recover(const DurableOptions& options, absl::Time now);
+
+  // Returns the record of the run; nullopt before the model is defined.
+  const std::optional<BeginRecord>& run() const { return run_; }
+
+  // Records the run, with the first worker's REQUEST, and all members.
+  void RecordRun(RunId run, const JoinRequest& request);
+  // Records the state of the worker's number; calls THEN when it is durable.
+  void RecordMember(WorkerId worker, std::function<void()> then);
+
+  // Returns a checkpoint without shards. REQUIRES: run() is set.
+  Checkpoint Head() const;
+
+ private:
+  absl::Status Restore(const BeginRecord& record);
+  void Restore(const MemberRecord& record);
+  absl::Status Restore(const Checkpoint& checkpoint);
+  // Replays the log from record FIRST on and starts it. Returns the record after the last one.
+  absl::StatusOr<LogSequence> StartLog(const DurableOptions& options, LogSequence first);
+  absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
+  MemberRecord MemberRecordOf(WorkerId worker) const;
+
+  const Owner owner_;
+  const Parts parts_;
+  std::string folder_;  // empty: the job is not durable
+  absl::Time now_;      // the time of Recover
+  std::optional<BeginRecord> run_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_STORED_STATE_H_

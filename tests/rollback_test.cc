@@ -1,0 +1,111 @@
+// Tests durability: checkpoint with real processes: servers are killed and started again, and the
+// workers go on by themselves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/daemons.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint32_t kServers = 2;
+constexpr uint32_t kWorkers = 2;
+// Each worker has 1000 examples in batches of 10: 100 steps per epoch.
+constexpr uint64_t kSteps = 400;
+
+std::string JobText(const std::string& mode) {
+  return absl::StrCat(
+      "name: \"rollback\" servers: ", kServers, " consistency { ", mode, " workers: ", kWorkers,
+      " lease_seconds: 5 } optimization { optimizer: momentum learning_rate: 0.01 }"
+      " recovery { durability: checkpoint checkpoint_seconds: 1 }"
+      " task { model: softmax train_examples: 2000 test_examples: 1000 batch_size: 10 epochs: 4 }");
+}
+
+class RollbackTest : public testing::Test {
+ protected:
+  void StartServer(uint32_t server) {
+    std::vector<std::string> flags = {"--server",    absl::StrCat(server),
+                                      "--listen",    addresses_[server],
+                                      "--state_dir", daemons_.folder() + "/state"};
+    if (server == 0) flags.insert(flags.end(), {"--addresses", absl::StrJoin(addresses_, ",")});
+    addresses_[server] = daemons_.StartServer(absl::StrCat("server", server), job_, flags);
+    ASSERT_NE(addresses_[server], "");
+  }
+  void StartAll(const std::string& mode) {
+    job_ = JobText(mode);
+    // Server 0 is the last one, because it needs the addresses of the others.
+    for (uint32_t s = kServers; s-- > 0;) StartServer(s);
+    for (uint32_t w = 0; w < kWorkers; ++w) {
+      daemons_.StartWorker(absl::StrCat("worker", w), job_,
+                           {"--worker", absl::StrCat(w), "--addresses",
+                            absl::StrJoin(addresses_, ","), "--delay", "0.02s"});
+    }
+  }
+  void Kill(uint32_t server) {
+    const std::string name = absl::StrCat("server", server);
+    daemons_.Signal(name, SIGKILL);
+    daemons_.WaitForEnd(name);
+  }
+  // Expects that both workers run to the end, and returns the sum of their counters.
+  WorkerCounters AwaitEnd() {
+    WorkerCounters sum;
+    double accuracy = 0;
+    for (uint32_t w = 0; w < kWorkers; ++w) {
+      const std::string name = absl::StrCat("worker", w);
+      const auto done = daemons_.WaitForEvent(name, [&](const WorkerEvent& event) {
+        if (event.epoch().has_test_accuracy()) accuracy = event.epoch().test_accuracy();
+        return event.has_done();
+      });
+      EXPECT_TRUE(done.has_value());
+      if (!done.has_value()) continue;
+      const WorkerCounters& counters = done->done().counters();
+      sum.set_rollbacks(sum.rollbacks() + counters.rollbacks());
+      sum.set_repeated_steps(sum.repeated_steps() + counters.repeated_steps());
+      sum.set_rejoins(sum.rejoins() + counters.rejoins());
+      const ProcessResult end = daemons_.WaitForEnd(name);
+      EXPECT_EQ(end.exit, ExitStatus()) << end.log;
+    }
+    EXPECT_GT(accuracy, 0.6);
+    return sum;
+  }
+
+  Daemons daemons_;
+  std::string job_;
+  std::vector<std::string> addresses_ = std::vector<std::string>(kServers, "127.0.0.1:0");
+};
+
+TEST_F(RollbackTest, KilledServersSendAllProcessesBack) {
+  StartAll("mode: sync");
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(60)).has_value());
+  Kill(1);
+  StartServer(1);
+  ASSERT_TRUE(daemons_.WaitForLog("server1", "restarting in place after a rollback"));
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(120)).has_value());
+  Kill(0);
+  StartServer(0);
+  const WorkerCounters counters = AwaitEnd();
+  EXPECT_GE(counters.rollbacks(), 2 * kWorkers);
+  EXPECT_GT(counters.repeated_steps(), 0u);
+  EXPECT_LT(counters.repeated_steps(), 2 * kSteps);
+}
+
+TEST_F(RollbackTest, InAsyncAKilledServerContinuesAlone) {
+  StartAll("mode: async");
+  ASSERT_TRUE(daemons_.WaitForEvent("worker0", IsStep(60)).has_value());
+  Kill(1);
+  StartServer(1);
+  const WorkerCounters counters = AwaitEnd();
+  EXPECT_EQ(counters.rollbacks(), 0u);
+  EXPECT_GE(counters.rejoins(), kWorkers);
+}
+
+}  // namespace
+}  // namespace thinwire
