@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 constexpr char kConfig[] = R"(
   name: "scale"
   servers: 2
-  consistency { mode: sync workers: 2 max_workers: 4 lease_seconds: 5 }
+  consistency { mode: sync workers: 2 max_workers: 4 }
   optimization { optimizer: momentum learning_rate: 0.01 }
   task { model: softmax train_examples: 3000 test_examples: 1000 batch_size: 5 epochs: 4 }
   straggler: "0:20ms"

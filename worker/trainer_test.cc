@@ -35,8 +35,8 @@ namespace thinwire {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // A model of two tensors whose gradient is half of the parameters, so that each step halves the
