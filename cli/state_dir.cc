@@ -61,15 +61,15 @@ absl::Status MakeEmptyFolder(const std::string& place, const std::string& dir) {
       absl::StrCat(place, ": ", dir, " is not empty (expected an empty folder)"));
 }
 
-// Returns the names and the numbers of servers: "2 servers".
+// Returns a number of servers: "2 servers".
 std::string ServersText(size_t count) {
   return absl::StrCat(count, count == 1 ? " server" : " servers");
 }
 
+// Returns the step of JOB, or the range of its shards' steps: "steps 4 to 6".
 std::string StepText(const SavedJob& job) {
   if (job.least_step >= job.largest_step) return absl::StrCat("step ", job.largest_step.value);
-  return absl::StrCat("steps ", job.least_step.value, " to ", job.largest_step.value,
-                      ", of which the run goes on at the first");
+  return absl::StrCat("steps ", job.least_step.value, " to ", job.largest_step.value);
 }
 
 // Checks that JOIN, the first Join of the job in DIR, belongs to the job of CONFIG. Changes its number

@@ -132,6 +132,12 @@ ByteChain Shifted(const ByteChain& last, uint32_t by) {
   return CopyArray(std::as_bytes(std::span(numbers)));
 }
 
+// The progress of the whole job: that of the shard that is furthest behind.
+struct Progress {
+  Step frontier;
+  std::vector<WorkerRecord> workers;  // all have left
+};
+
 // Merges the row of an old shard into ROW. Both rows are those of the same worker.
 void Merge(const WorkerRecord& old, WorkerRecord& row) {
   if (old.incarnation == Incarnation{}) return;
@@ -140,18 +146,34 @@ void Merge(const WorkerRecord& old, WorkerRecord& row) {
   row.left = true;
 }
 
-// Merges everything except the arrays of the old state OLD into STATE.
-absl::Status Merge(const ShardSnapshot& old, ShardSnapshot& state) {
-  if (old.workers.size() != state.workers.size()) {
-    return absl::DataLossError(absl::StrCat("workers: wrong number (expected ",
-                                            state.workers.size(), ", got ", old.workers.size(),
-                                            ")"));
+// Returns the progress of a job with at least one shard. Errors: DataLoss if the shards have
+// different numbers of workers.
+absl::StatusOr<Progress> ProgressOf(std::span<const Checkpoint> servers) {
+  std::optional<Progress> progress;
+  for (const Checkpoint& server : servers) {
+    for (const SavedShard& saved : server.shards) {
+      const std::vector<WorkerRecord>& rows = saved.state.workers;
+      if (!progress.has_value()) {
+        progress = Progress{saved.state.frontier, std::vector<WorkerRecord>(rows.size())};
+      }
+      if (rows.size() != progress->workers.size()) {
+        return Damaged(
+            server.server,
+            absl::StrCat("shard ", saved.shard.value, ": workers: wrong number (expected ",
+                         progress->workers.size(), ", got ", rows.size(), ")"));
+      }
+      progress->frontier = std::min(progress->frontier, saved.state.frontier);
+      for (size_t i = 0; i < rows.size(); ++i) Merge(rows[i], progress->workers[i]);
+    }
   }
+  return *progress;
+}
+
+// Merges everything except the arrays and the progress of the old state OLD into STATE.
+absl::Status Merge(const ShardSnapshot& old, ShardSnapshot& state) {
   if (old.published.has_value() != state.published.has_value()) {
     return absl::DataLossError("published: only some shards have published parameters");
   }
-  state.frontier = std::min(state.frontier, old.frontier);
-  for (size_t i = 0; i < state.workers.size(); ++i) Merge(old.workers[i], state.workers[i]);
   StoreSnapshot& store = state.store;
   store.version = std::max(store.version, old.store.version);
   store.examples = std::max(store.examples, old.store.examples);
@@ -166,11 +188,9 @@ absl::Status Merge(const ShardSnapshot& old, ShardSnapshot& state) {
 }
 
 // Returns the state of the new shard that consists of CUT, without its rule.
-absl::StatusOr<ShardSnapshot> NewState(std::span<const Piece> cut) {
+absl::StatusOr<ShardSnapshot> NewState(std::span<const Piece> cut, const Progress& progress) {
   const ShardSnapshot& first = cut[0].shard->state;
-  ShardSnapshot state;
-  state.frontier = first.frontier;
-  state.workers.resize(first.workers.size());
+  ShardSnapshot state = {.frontier = progress.frontier, .workers = progress.workers};
   if (first.published.has_value()) state.published.emplace();
   const size_t slot_count = first.store.updater.slots.size();
   for (const Piece& piece : cut) {
@@ -272,6 +292,7 @@ absl::StatusOr<std::vector<Checkpoint>> Reshard(std::span<const Checkpoint> serv
   ++run.generation;
   RETURN_IF_ERROR(SetPartition(run.join, server_count, shard_size));
   ASSIGN_OR_RETURN(const Partition partition, PartitionOfJoin(run.join));
+  ASSIGN_OR_RETURN(const Progress progress, ProgressOf(servers));
   const std::vector<MemberRecord> members = MembersOf(servers);
   const std::optional<Rule> rule = RuleOfJob(servers);
   std::vector<Checkpoint> made(server_count);
@@ -284,7 +305,8 @@ absl::StatusOr<std::vector<Checkpoint>> Reshard(std::span<const Checkpoint> serv
     checkpoint.run = run;
     checkpoint.members = members;
     for (const ShardId shard : partition.ShardsOf(ServerId{s})) {
-      ASSIGN_OR_RETURN(ShardSnapshot state, NewState(Cut(pieces, partition.segments(shard))));
+      ASSIGN_OR_RETURN(ShardSnapshot state,
+                       NewState(Cut(pieces, partition.segments(shard)), progress));
       state.rule = rule;
       checkpoint.shards.push_back({.shard = shard, .state = std::move(state)});
     }

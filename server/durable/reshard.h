@@ -2,8 +2,8 @@
 // or another shard size.
 //
 //   masters, slots, last, remainder, published   cut anew (common/partition.h)
-//   version, examples, saturation                the largest of the old shards that a new shard has values of
-//   frontier, a worker's `next`                  the smallest of these old shards
+//   version, examples, saturation                the largest of the old shards with these values
+//   frontier, a worker's `next`                  the smallest of all old shards
 //   verdicts, waiting reads, the last selection  dropped
 //
 // All workers have left in the result, so training waits until they have joined again. The run stays
