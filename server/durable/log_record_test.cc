@@ -206,8 +206,13 @@ TEST(LogRecord, AWrongFieldIsDataLossWithTheCause) {
               "codec: cannot carry parameters (expected a dense codec, got topk)");
   expect_push([](auto& shard) { shard.mutable_push()->mutable_read_form()->set_codec(200); },
               "codec: ");
-  expect_push([](auto& shard) { *shard.mutable_join() = shard.push().sender(); },
-              "payload: not allowed");
+  expect_push(
+      [](auto& shard) {
+        // mutable_join() deletes the push.
+        const auto sender = shard.push().sender();
+        *shard.mutable_join() = sender;
+      },
+      "payload: not allowed");
 }
 
 TEST(LogRecord, AWrongPayloadIsDataLossWithTheCause) {
