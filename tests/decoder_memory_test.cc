@@ -229,12 +229,15 @@ TEST(DecoderMemoryTest, Promise6FramesOfServers) {
 
 TEST(DecoderMemoryTest, Promise6Payloads) {
   const std::string valid = Text(APush().payload);
+  std::vector<std::string> hostile;
   for (uint8_t codec = 0; codec < 32; ++codec) {
     std::string other = valid;
     other[0] = static_cast<char>(codec);
-    ExpectBounded(valid, {other, Repeat(other)}, 2 * kMB,
-                  [](const std::string& input) { return CheckPayload(Chain(input), 300).ok(); });
+    hostile.push_back(other);
+    hostile.push_back(Repeat(other));
   }
+  ExpectBounded(valid, hostile, 2 * kMB,
+                [](const std::string& input) { return CheckPayload(Chain(input), 300).ok(); });
 }
 
 TEST(DecoderMemoryTest, Promise6Joins) {
@@ -282,6 +285,7 @@ TEST(DecoderMemoryTest, Promise6LogSegments) {
   }
   ExpectBounded(valid, {}, 8 * kMB, [](const std::string& input) {
     FaultyFiles files;
+    EXPECT_TRUE(files.MakeFolder("log").ok());
     const std::string path = "log/" + SegmentName(1);
     EXPECT_TRUE(files.Create(path).ok());
     const auto bytes = std::as_bytes(std::span(input.data(), input.size()));
@@ -292,7 +296,8 @@ TEST(DecoderMemoryTest, Promise6LogSegments) {
   });
 }
 
-// The checksum of a manifest is corrected after the mutation.
+// The checksum of a manifest is corrected after the mutation. Protobuf's JSON parser takes up to 300
+// bytes per byte of input. This limit is large because a manifest is a file of the server itself.
 TEST(DecoderMemoryTest, Promise6Manifests) {
   Checkpoint checkpoint{.run = {.run = {5}, .join = AJoin()}};
   checkpoint.shards.resize(10);
@@ -300,16 +305,18 @@ TEST(DecoderMemoryTest, Promise6Manifests) {
   const std::string body = printed.substr(0, printed.size() - ManifestEnd("").size());
   const auto decode = [](const std::string& input) {
     const auto manifest = ParseManifest(input + ManifestEnd(input));
-    return manifest.ok() && CheckpointOf(*manifest).ok();
+    if (manifest.ok()) (void)CheckpointOf(*manifest);
+    return manifest.ok();
   };
   const std::string open = body.substr(0, body.find('{') + 1);
   ExpectBounded(body,
                 {open + "\"shards\":[" + Repeat("{},").substr(0, kMB - 1000) + "{}],\n",
                  open + "\"shards\":" + Repeat("[").substr(0, kMB - 1000),
                  open + "\"unknown\":[" + Repeat("0,").substr(0, kMB - 1000) + "0],\n"},
-                kMostParsedBytes, decode);
+                320 * kMB, decode);
 }
 
+// The JSON library takes up to 60 bytes per byte of the header, which is in a file of the server.
 TEST(DecoderMemoryTest, Promise6ShardFiles) {
   SavedShard saved;
   std::vector<float> values(300, 1.0f);
@@ -325,20 +332,18 @@ TEST(DecoderMemoryTest, Promise6ShardFiles) {
       {file(Repeat("[").substr(0, kMB - 8)), file("{\"a\":[" + Repeat("0,").substr(0, kMB - 100)),
        file("{\"a\":{\"shape\":[" + Repeat("0,").substr(0, kMB - 100)),
        file("{" + Repeat("\"a\":{},").substr(0, kMB - 100))},
-      kMostParsedBytes, [](const std::string& input) {
+      64 * kMB, [](const std::string& input) {
         SavedShard shard;
         return DecodeShardFile(Chain(input), shard).ok();
       });
 }
 
 TEST(DecoderMemoryTest, Promise6JobFiles) {
-  ExpectBounded(
-      "name: \"train\" servers: 2 consistency { mode: sync workers: 4 }\n"
-      "task { model: softmax straggler { worker: 1 seconds: 2 } }\n",
-      {Repeat("servers: 1 "), Repeat("task { "), Repeat("x"), Repeat("{"),
-       "task { " + Repeat("straggler { } ").substr(0, kMB - 100) + " }",
-       "name: \"" + std::string(kMB - 100, 'x') + "\""},
-      kMostParsedBytes, [](const std::string& input) { return ParseJobText(input, "job").ok(); });
+  ExpectBounded("name: \"train\" servers: 2 consistency { mode: sync workers: 4 }\n",
+                {Repeat("servers: 1 "), Repeat("task { "), Repeat("x"), Repeat("{"),
+                 "name: \"" + std::string(kMB - 100, 'x') + "\""},
+                kMostParsedBytes,
+                [](const std::string& input) { return ParseJobText(input, "job").ok(); });
 }
 
 TEST(DecoderMemoryTest, Promise6ResidualFiles) {

@@ -64,6 +64,7 @@ absl::StatusOr<WorkerCounters> Train(uint32_t worker, const std::string& address
   options.config = config;
   options.worker = WorkerId{worker};
   options.worker_count = kWorkers;
+  options.shard_size = kModel[0].value_count() / kShards;
   options.start_timeout = absl::Minutes(2);
   options.silence = absl::Minutes(2);
   ASSIGN_OR_RETURN(const auto client, Client::Make(options, kModel, transport));

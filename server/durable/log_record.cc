@@ -249,10 +249,11 @@ class EventDecoder {
   ByteChain payload_;
 };
 
-absl::StatusOr<BeginRecord> DecodeRun(const Head::Run& run, uint32_t worker_count) {
+// Moves the Join out of RUN, because a Join may be large.
+absl::StatusOr<BeginRecord> DecodeRun(Head::Run& run, uint32_t worker_count) {
   if (run.run() == 0) return Damage("run: missing");
   RETURN_IF_ERROR(WorkerOf(run.join().worker(), worker_count).status());
-  return BeginRecord{.run = {run.run()}, .generation = {run.generation()}, .join = run.join()};
+  return BeginRecord{.run = {run.run()}, .generation = {run.generation()}, .join = std::move(*run.mutable_join())};
 }
 
 absl::StatusOr<MemberRecord> DecodeMember(const Head::Member& member, uint32_t worker_count) {
@@ -343,7 +344,7 @@ absl::StatusOr<LogRecord> DecodeRecord(const ByteChain& bytes, uint32_t worker_c
   }
   switch (head.record_case()) {
     case Head::kRun:
-      return DecodeRun(head.run(), worker_count);
+      return DecodeRun(*head.mutable_run(), worker_count);
     case Head::kMember:
       return DecodeMember(head.member(), worker_count);
     case Head::kDeal:

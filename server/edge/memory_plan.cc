@@ -16,7 +16,7 @@ constexpr uint64_t kOutboxBytesPerShard = 512;
 }  // namespace
 
 uint64_t MemoryPlan::window_bytes() const {
-  return std::clamp(budget_bytes / 4 / std::max(1u, worker_count), kLeastWindowBytes,
+  return std::clamp(budget_bytes / 8 / std::max(1u, worker_count), kLeastWindowBytes,
                     kMostWindowBytes);
 }
 

@@ -30,7 +30,7 @@ struct MemoryPlan {
   uint32_t worker_count = 1;
 
   // Returns the flow-control window of a worker's stream: kMostWindowBytes, or less if the windows
-  // of all workers would take more than a quarter of the budget, but at least kLeastWindowBytes.
+  // of all workers would take more than an eighth of the budget, but at least kLeastWindowBytes.
   uint64_t window_bytes() const;
   // Returns the memory of all workers' connections to a server with SHARD_COUNT shards.
   uint64_t ConnectionBytes(size_t shard_count) const;

@@ -16,8 +16,8 @@ TEST(MemoryPlanTest, AnUnlimitedBudgetHasTheLargestWindow) {
   EXPECT_TRUE(plan.SharedFrameBytes(ServerId{0}, kMiB << 20, 1000).ok());
 }
 
-TEST(MemoryPlanTest, TheWindowsOfAllWorkersTakeAQuarterOfASmallBudget) {
-  EXPECT_EQ((MemoryPlan{.budget_bytes = 256 * kMiB, .worker_count = 64}.window_bytes()), kMiB);
+TEST(MemoryPlanTest, TheWindowsOfAllWorkersTakeAnEighthOfASmallBudget) {
+  EXPECT_EQ((MemoryPlan{.budget_bytes = 256 * kMiB, .worker_count = 64}.window_bytes()), kMiB / 2);
   EXPECT_EQ((MemoryPlan{.budget_bytes = kMiB, .worker_count = 64}.window_bytes()),
             MemoryPlan::kLeastWindowBytes);
 }
