@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -31,7 +32,8 @@ class ScaleTest : public testing::Test {
  protected:
   // Returns the servers' addresses, which the run shows in the line "servers LIST".
   std::string AddressesOf(const std::string& log) const {
-    for (const std::string line : absl::StrSplit(log, '\n')) {
+    const std::vector<std::string> lines = absl::StrSplit(log, '\n');
+    for (const std::string& line : lines) {
       if (line.starts_with("servers ")) return line.substr(8);
     }
     return "";
