@@ -42,7 +42,16 @@ uint64_t ShardLedger::verdicts(Verdict verdict) const {
   return found == verdicts_.end() ? 0 : found->second;
 }
 
-void ShardLedger::Reset(WorkerId worker, std::optional<double> account) {
+void ShardLedger::AddProduced(WorkerId worker, Incarnation incarnation, double amount) {
+  if (incarnation >= restored_[worker.value]) accounts_[worker.value] += amount;
+}
+
+void ShardLedger::AddUnanswered(const GradientId& id, double amount) {
+  if (id.incarnation >= restored_[id.worker.value]) unanswered_[id] = amount;
+}
+
+void ShardLedger::Reset(WorkerId worker, Incarnation incarnation, std::optional<double> account) {
+  newest_[worker.value] = restored_[worker.value] = incarnation;
   accounts_[worker.value] = account.value_or(FoundOf(worker));
   const auto is_of_worker = [worker](const auto& entry) { return entry.first.worker == worker; };
   std::erase_if(unanswered_, is_of_worker);
@@ -50,6 +59,7 @@ void ShardLedger::Reset(WorkerId worker, std::optional<double> account) {
 }
 
 void ShardLedger::CloseUnanswered(WorkerId worker, Incarnation incarnation) {
+  newest_[worker.value] = std::max(newest_[worker.value], incarnation);
   const auto waits = [](const GradientId& id) {
     return [&id](const Accepted& gradient) { return gradient.id == id; };
   };
@@ -87,8 +97,9 @@ void ShardLedger::CheckVerdict(const GradientId& id, Verdict verdict, double amo
   }
 }
 
-void ShardLedger::CheckReplica(Version version, std::span<const float> values) {
-  const auto known = values_.find(version);
+void ShardLedger::CheckReplica(Generation generation, Version version,
+                               std::span<const float> values) {
+  const auto known = values_.find({generation, version});
   Require(known != values_.end() && std::ranges::equal(known->second, values),
           absl::StrCat("a replica differs from version ", version.value));
 }
@@ -149,9 +160,9 @@ void ShardLedger::RecordUpdate(const Shard& shard) {
 void ShardLedger::RecordValues(const Shard& shard) {
   const Version newest = job_.publishes() ? shard.log()->newest() : shard.version();
   const std::span<const float> values = job_.publishes() ? shard.published() : shard.masters();
-  if (!values_.try_emplace(newest, values.begin(), values.end()).second) return;
+  if (!values_.try_emplace({generation_, newest}, values.begin(), values.end()).second) return;
   if (newest == shard.version()) unpublished_ = std::nullopt;
-  Require(!job_.publishes() || job_.shard.publish->codec.has_value() ||
+  Require(!job_.publishes() || job_.shard.publish->codec.has_value() || newest != shard.version() ||
               std::ranges::equal(values, shard.masters()),
           absl::StrCat("version ", newest.value, " is not published exactly"));
 }
@@ -180,7 +191,7 @@ void ShardLedger::CheckRecovered(const Shard& shard, LogSequence applied) {
   Require(shard.frontier() == frontier_, "the recovered frontier is another one");
 }
 
-void ShardLedger::RollBack(const Shard& shard) {
+void ShardLedger::RollBack(const Shard& shard, Generation generation) {
   const Version version = shard.version();
   Require(version.value <= history_.size(), "a rollback to a version that never existed");
   for (size_t i = version.value; i < history_.size(); ++i) {
@@ -189,7 +200,7 @@ void ShardLedger::RollBack(const Shard& shard) {
   for (const Accepted& gradient : pending_) Undo(gradient);
   history_.resize(std::min<size_t>(history_.size(), version.value));
   pending_.clear();
-  std::erase_if(values_, [version](const auto& entry) { return entry.first > version; });
+  generation_ = generation;
   unpublished_ = std::nullopt;
   frontier_ = shard.frontier();
 }

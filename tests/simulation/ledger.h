@@ -50,23 +50,32 @@ class ShardLedger {
  public:
   // JOB must outlive the ledger. SEED: the shard's initial values.
   ShardLedger(const Job& job, std::vector<float> seed)
-      : job_(job), seed_(std::move(seed)), accounts_(job.rule.max_workers) {}
+      : job_(job),
+        seed_(std::move(seed)),
+        accounts_(job.rule.max_workers),
+        newest_(job.rule.max_workers),
+        restored_(job.rule.max_workers) {}
 
-  // The functions up to Require record what a worker's process does.
+  // The functions up to Require record what a worker's process does. Those whose names begin with
+  // Add ignore a process whose successor has restored the residuals.
 
-  void AddProduced(WorkerId worker, double amount) { accounts_[worker.value] += amount; }
+  void AddProduced(WorkerId worker, Incarnation incarnation, double amount);
   // A process has ended with RESIDUAL, the sum of its residual.
-  void AddEnded(WorkerId worker, double residual) { accounts_[worker.value] -= residual; }
+  void AddEnded(WorkerId worker, Incarnation incarnation, double residual) {
+    AddProduced(worker, incarnation, -residual);
+  }
   // A process has ended or given up a push before it received the verdict or, with gTop-k, the
   // unselected values of the push.
-  void AddUnanswered(const GradientId& id, double amount) { unanswered_[id] = amount; }
+  void AddUnanswered(const GradientId& id, double amount);
   double account(WorkerId worker) const { return accounts_[worker.value]; }
   // A process continues with the residual that belongs to ACCOUNT, or without a residual if ACCOUNT
   // is nullopt. Earlier processes of the worker, and its earlier pushes without verdict, no longer
   // count.
-  void Reset(WorkerId worker, std::optional<double> account);
+  void Reset(WorkerId worker, Incarnation incarnation, std::optional<double> account);
   // A process of WORKER has joined: pushes of its predecessors that are not accepted are lost.
   void CloseUnanswered(WorkerId worker, Incarnation incarnation);
+  // Returns the newest incarnation that has joined.
+  Incarnation newest(WorkerId worker) const { return newest_[worker.value]; }
   // Returns the number of pushes that were undone so far.
   size_t undone_count() const { return undone_.size(); }
   // Returns the amount of the worker's pushes of steps below STEP that were undone after the first
@@ -74,8 +83,8 @@ class ShardLedger {
   double UndoneSince(WorkerId worker, size_t count, Step step) const;
   // A process has received VERDICT for a push that contains AMOUNT.
   void CheckVerdict(const GradientId& id, Verdict verdict, double amount);
-  // Checks that VALUES are the parameters of VERSION.
-  void CheckReplica(Version version, std::span<const float> values);
+  // Checks that VALUES are the parameters of VERSION under GENERATION.
+  void CheckReplica(Generation generation, Version version, std::span<const float> values);
 
   // Records a violation with the text CLAIM if the checked condition HOLDS is false.
   void Require(bool holds, const std::string& claim);
@@ -87,8 +96,8 @@ class ShardLedger {
   LogSequence recorded() const { return recorded_; }
   // Checks SHARD, which was recovered from a log up to the record APPLIED.
   void CheckRecovered(const Shard& shard, LogSequence applied);
-  // Records that SHARD continues from a checkpoint, and that later events are undone.
-  void RollBack(const Shard& shard);
+  // Records that SHARD continues from a checkpoint under GENERATION, and that later events are undone.
+  void RollBack(const Shard& shard, Generation generation);
   // Makes the final checks. Must be called after the last event, when all processes have ended.
   void Close(const Shard& shard);
 
@@ -123,13 +132,17 @@ class ShardLedger {
   const Job& job_;
   const std::vector<float> seed_;
   std::vector<double> accounts_;
+  std::vector<Incarnation> newest_;    // for each worker: the newest incarnation that has joined
+  std::vector<Incarnation> restored_;  // for each worker: the newest one of a Reset
   std::map<GradientId, double> unanswered_;
   std::map<GradientId, double> rolled_back_;
   std::vector<std::pair<GradientId, double>> undone_;  // amounts; negative: judged again
   std::vector<UpdateGradients> history_;               // one element per update
   UpdateGradients pending_;  // accepted gradients that are in no update yet
   std::set<std::tuple<Generation, GradientId>> judged_;
-  std::map<Version, std::vector<float>> values_;  // as readers receive them
+  Generation generation_;
+  // The parameters as readers receive them.
+  std::map<std::pair<Generation, Version>, std::vector<float>> values_;
   std::optional<Step> unpublished_;  // the smallest step whose gradient is not yet published
   Step frontier_;
   LogSequence recorded_ = 0;

@@ -60,6 +60,12 @@ absl::Status Server::Start(uint64_t now, bool rolled_back) {
       RETURN_IF_ERROR(ContinueAlone());
     }
   }
+  if (awaits_rollback_) return absl::OkStatus();
+  if (run_record_.has_value() && shared_.job.durability == Durability::kCheckpoint) {
+    for (const auto& [id, held] : shards_) {
+      shared_.ledgers[id.value].RollBack(*held.shard, generation_);
+    }
+  }
   for (const WorkerId worker : membership_.Live()) {
     SubmitToAll(ReturnEvent{worker, membership_.of(worker).incarnation});
   }
@@ -75,7 +81,6 @@ absl::Status Server::Recover() {
   if (checkpoint.ok()) RETURN_IF_ERROR(ReadSteps());
   if (shared_.job.durability != Durability::kLog) {
     if (!checkpoint.ok()) return absl::OkStatus();
-    for (const auto& [id, held] : shards_) shared_.ledgers[id.value].RollBack(*held.shard);
     Trace(absl::StrCat("restores the checkpoint of generation ", generation_.value));
     return absl::OkStatus();
   }
@@ -284,8 +289,13 @@ void Server::HandleJoin(const JoinCall& call) {
 // Returns false if the call must wait.
 bool Server::TryAssign(const JoinCall& call) {
   if (now_ > call.arrival + kJoinCallTicks) return true;  // the worker has given up the call
-  const auto assigned =
-      membership_.Assign(WorkerId{call.request.worker()}, TimeOf(call.arrival), TimeOf(now_));
+  const WorkerId worker{call.request.worker()};
+  // A lead that has forgotten assigned incarnations must not assign one of them again.
+  const Member& member = membership_.of(worker);
+  if (!member.live() || TimeOf(now_) > member.lease_end) {
+    membership_.Announce(worker, Incarnation{generation_.value << 20});
+  }
+  const auto assigned = membership_.Assign(worker, TimeOf(call.arrival), TimeOf(now_));
   if (!assigned.ok()) {
     Reply(call.process, call.call, absl::StatusOr<JoinReply>(assigned.status()));
   } else if (assigned->has_value()) {

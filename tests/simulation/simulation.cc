@@ -137,7 +137,8 @@ void Simulation::StartServer(uint32_t i, bool rolled_back) {
                                             RunId{options_.seed + 1});
   Trace(absl::StrCat("s", i, " starts"));
   const absl::Status started = machine.server->Start(ClockOf(i), rolled_back);
-  if (!started.ok() && !machine.files.crashed()) {
+  const bool disk_fault = absl::IsResourceExhausted(started) || absl::IsUnknown(started);
+  if (!started.ok() && !machine.files.crashed() && !disk_fault) {
     violations_.push_back(absl::StrCat("server ", i, " cannot start: ", started.message()));
   }
   if (machine.server->state().generation > Generation{} && !job_.by_round()) ++counts_.rollbacks;
@@ -362,7 +363,7 @@ void Simulation::TakeCheckpoints() {
     if (!aligned && Runs(i) && random_.Percent(machine.has_state ? 2 : 20)) {
       StopIfFailed(i, machine.server->Checkpoint(std::nullopt));
     }
-    if (machine.server != nullptr) {
+    if (!aligned && machine.server != nullptr) {
       machine.has_state = machine.has_state || machine.server->has_checkpoint();
     }
   }
@@ -380,13 +381,16 @@ void Simulation::Follow() {
       return RollBack(i, lead.generation, lead.steps.back());
     }
   }
-  if (std::ranges::none_of(states, &ServerState::awaits_rollback)) return Announce();
   std::optional<Step> common;
   for (const Step step : lead.steps) {
     const auto has = [step](const ServerState& state) {
       return std::ranges::count(state.steps, step) > 0;
     };
     if (std::ranges::all_of(states, has)) common = step;
+  }
+  if (std::ranges::none_of(states, &ServerState::awaits_rollback)) {
+    for (const auto& machine : servers_) machine->has_state = common.has_value();
+    return Announce();
   }
   if (!common.has_value()) {
     violations_.push_back("the servers have no common checkpoint");
@@ -414,9 +418,9 @@ void Simulation::RollBack(uint32_t i, Generation generation, Step step) {
 // Otherwise the servers could remove their newest common checkpoint.
 void Simulation::Announce() {
   for (const auto& machine : servers_) {
-    if (machine->server->saving()) return;
+    if (machine->server->saving() || machine->server->state().run == RunId{}) return;
   }
-  if (now_ < announce_at_ || servers_[0]->server->state().run == RunId{}) return;
+  if (now_ < announce_at_) return;
   announce_at_ = now_ + 20 + random_.Below(60);
   // The first checkpoint contains the initial values.
   const bool first = !servers_[0]->has_state;
@@ -457,7 +461,7 @@ std::string Simulation::Violations() {
   for (const std::string& violation : violations_) absl::StrAppend(&text, violation, "\n");
   for (uint32_t i = 0; i < job_.shard_count; ++i) {
     const ServerMachine& machine = *servers_[job_.partition->server(ShardId{i}).value];
-    if (machine.server != nullptr && violations_.empty()) {
+    if (machine.server != nullptr && violations_.empty() && ledgers_[i].violations().empty()) {
       ledgers_[i].Close(*machine.server->shard(ShardId{i}));
     }
     counts_.late += ledgers_[i].verdicts(Verdict::kLate);

@@ -236,9 +236,9 @@ void Worker::RestoreResiduals(const std::vector<JoinReply>& replies, Step first)
         account -=
             ledger.UndoneSince(plan_.worker, saved->undone_counts[s], saved->residuals.point.step);
       }
-      ledger.Reset(plan_.worker, account);
+      ledger.Reset(plan_.worker, incarnation_, account);
     } else if (rolled_back_) {
-      ledger.Reset(plan_.worker, std::nullopt);
+      ledger.Reset(plan_.worker, incarnation_, std::nullopt);
     } else {
       ledger.CloseUnanswered(plan_.worker, incarnation_);
     }
@@ -253,6 +253,8 @@ void Worker::RestoreResiduals(const std::vector<JoinReply>& replies, Step first)
 }
 
 void Worker::SaveResiduals() {
+  // The newest process of a worker holds a lock on the saved states.
+  if (shared_.ledgers[0].newest(plan_.worker) > incarnation_) return;
   SavedState state;
   state.generation = links_[0]->generation;
   state.residuals.point = {run_, step_};
@@ -390,7 +392,8 @@ void Worker::OnParameters(Link& link, const ParametersEntry& entry) {
     return;
   }
   if (entry.more) return;
-  ledger.CheckReplica(entry.version, replica_.tensor(shared_.job.TensorOf(entry.shard)));
+  ledger.CheckReplica(link.generation, entry.version,
+                      replica_.tensor(shared_.job.TensorOf(entry.shard)));
   const uint64_t lost_before = lost_returns();
   returns_->OnParameters(entry).IgnoreError();
   frontiers_[entry.shard] = entry.frontier;
@@ -449,7 +452,8 @@ void Worker::Compute() {
                       .examples = nothing ? 0 : 1 + static_cast<uint32_t>(shared_.random.Below(3)),
                       .computed_version = replica_.held_version(shard)};
     if (!nothing)
-      shared_.ledgers[s].AddProduced(plan_.worker, Sum(gradients[shared_.job.TensorOf(shard)]));
+      shared_.ledgers[s].AddProduced(plan_.worker, incarnation_,
+                                     Sum(gradients[shared_.job.TensorOf(shard)]));
     encoder_->Begin(push, {.segments = shared_.job.partition->segments(shard), .tensors = tensors})
         .IgnoreError();
     SendPush(LinkOf(shard), std::move(encoder_->Finish()->push));
@@ -527,7 +531,7 @@ void Worker::Report() {
   ReportUnanswered();
   const auto residuals = encoder_->residuals().value();
   for (uint32_t s = 0; s < residuals.size(); ++s) {
-    shared_.ledgers[s].AddEnded(plan_.worker, Sum(residuals[s].residual));
+    shared_.ledgers[s].AddEnded(plan_.worker, incarnation_, Sum(residuals[s].residual));
   }
 }
 
