@@ -71,7 +71,7 @@ void ShardLedger::CloseUnanswered(WorkerId worker, Incarnation incarnation) {
       ++at;
       continue;
     }
-    if (!rolled_back_.contains(id)) accounts_[worker.value] -= amount - FoundOf(id);
+    accounts_[worker.value] -= amount - FoundOf(id);
     at = unanswered_.erase(at);
   }
 }
@@ -221,6 +221,8 @@ std::vector<const ShardLedger::Accepted*> ShardLedger::AllAccepted() const {
 }
 
 double ShardLedger::FoundOf(const GradientId& id) const {
+  const auto undone = rolled_back_.find(id);
+  if (undone != rolled_back_.end()) return undone->second;
   for (const Accepted* gradient : AllAccepted()) {
     if (gradient->id == id) return gradient->applied;
   }
@@ -265,7 +267,7 @@ void ShardLedger::Close(const Shard& shard) {
   Require(shard.version().value == history_.size(),
           "the version differs from the number of updates");
   for (const auto& [id, amount] : unanswered_) {
-    if (!rolled_back_.contains(id)) accounts_[id.worker.value] -= amount - FoundOf(id);
+    accounts_[id.worker.value] -= amount - FoundOf(id);
   }
   const double tolerance = job_.exact() ? 0 : kInexactTolerance;
   for (uint32_t w = 0; w < accounts_.size(); ++w) {

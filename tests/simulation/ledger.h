@@ -123,7 +123,7 @@ class ShardLedger {
   void CheckBound(const Effects& effects, const Shard& shard);
   void CheckReplay(const Shard& shard);
   void Undo(const Accepted& gradient);
-  // Returns the part of the gradient's amount that is in the shard.
+  // Returns the part of the gradient's amount that is in the shard, or that a rollback undid.
   double FoundOf(const GradientId& id) const;
   double FoundOf(WorkerId worker) const;
   bool IsAccepted(const GradientId& id) const;

@@ -34,6 +34,7 @@ Rule DrawRule(SeededRandom& random, Mode mode) {
 }
 
 Job JobOf(SeededRandom& random, const SimulationOptions& options) {
+  if (options.job.has_value()) return *options.job;
   const Rule rule = DrawRule(random, options.mode);
   Job job = DrawJob(random, rule, options.durability);
   job.broken = options.broken;
@@ -76,7 +77,8 @@ Simulation::Simulation(const SimulationOptions& options)
       random_(options.seed),
       job_(JobOf(random_, options)),
       fault_ticks_(150 + random_.Below(450)),
-      loses_server_(job_.durability == Durability::kNone && random_.Percent(15)),
+      loses_server_(!options.job.has_value() && job_.durability == Durability::kNone &&
+                    random_.Percent(15)),
       to_servers_(random_),
       to_workers_(random_),
       workers_(job_.rule.workers),
@@ -90,6 +92,7 @@ Simulation::Simulation(const SimulationOptions& options)
   for (WorkerMachine& worker : workers_) {
     worker.start_at = random_.Percent(85) ? random_.Below(20) : 300;
   }
+  if (options.job.has_value()) return;
   const NetworkFaults faults = {random_.Below(20), random_.Below(20), 1 + random_.Below(25)};
   to_servers_.SetFaults(faults);
   to_workers_.SetFaults(faults);
@@ -240,7 +243,19 @@ void Simulation::RestartDead() {
   }
 }
 
+void Simulation::InjectScripted() {
+  for (const ScriptedFault& fault : options_.script) {
+    if (fault.tick != now_) continue;
+    if (fault.kind == ScriptedFault::Kind::kKillWorker) {
+      if (Process* const process = NewestProcess(fault.number)) process->worker->Die();
+    } else {
+      StopServer(fault.number, fault.kind == ScriptedFault::Kind::kPowerLoss);
+    }
+  }
+}
+
 void Simulation::InjectFaults() {
+  if (options_.job.has_value()) return InjectScripted();
   if (random_.Percent(2)) HarmWorker();
   if (random_.Percent(2)) {
     const size_t worker = random_.Below(workers_.size());

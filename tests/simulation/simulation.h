@@ -36,12 +36,23 @@ enum class Mode : uint8_t { kSync, kBackup, kSsp, kAsync };
 inline constexpr const char* kModeNames[] = {"sync", "backup", "ssp", "async"};
 inline constexpr const char* kDurabilityNames[] = {"none", "checkpoint", "log"};
 
+// A fault at a given tick.
+struct ScriptedFault {
+  enum class Kind : uint8_t { kKillServer, kPowerLoss, kKillWorker };
+  uint64_t tick = 0;
+  Kind kind = Kind::kKillServer;
+  uint32_t number = 0;  // of the server or worker
+};
+
 struct SimulationOptions {
   uint64_t seed = 1;
   Mode mode = Mode::kSync;
   Durability durability = Durability::kLog;
   BrokenRule broken = BrokenRule::kNone;
   std::ostream* trace = nullptr;  // receives one line per event
+  // If set, the simulation runs this job, and its only faults are those of `script`.
+  std::optional<Job> job;
+  std::vector<ScriptedFault> script;
 };
 
 // Returns the options of SEED: a twelfth of the seeds has each mode and durability.
@@ -110,6 +121,7 @@ class Simulation {
   void StartDue();
   void RestartDead();
   void InjectFaults();
+  void InjectScripted();
   void HarmWorker();
   void HarmServer();
   void HarmDisk();

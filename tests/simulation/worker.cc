@@ -296,16 +296,30 @@ void Worker::OnRejoined(Link& link, const JoinReply& reply) {
   link.epoch = Epoch{reply.epoch()};
   if (generation > link.generation) {
     link.generation = generation;
-    for (const ShardId shard : shared_.job.partition->ShardsOf(link.server)) {
-      replica_.Forget(shard);
-      if (std::optional<PushEntry> push = link.queue.FinishPush(shard, step_)) {
-        link.held[shard] = *std::move(push);
-      }
-      const bool pushed = phase_ == Phase::kPushing && !link.held.contains(shard);
-      if (phase_ != Phase::kLeaving) link.queue.Read(shard, pushed ? step_ + 1 : step_);
-    }
+    for (const ShardState& shard : reply.shards()) ReadAgain(link, shard);
   }
   link.queue.ResendUnanswered();
+}
+
+// Continues with a shard of a server that went on alone from an earlier state.
+void Worker::ReadAgain(Link& link, const ShardState& state) {
+  const ShardId shard{state.shard()};
+  replica_.Forget(shard);
+  if (phase_ == Phase::kLeaving) return;
+  if (std::optional<PushEntry> push = link.queue.FinishPush(shard, step_)) {
+    link.held[shard] = *std::move(push);
+  }
+  const auto held = link.held.find(shard);
+  if (held == link.held.end()) {
+    link.queue.Read(shard, phase_ == Phase::kPushing ? step_ + 1 : step_);
+  } else if (state.predecessor_next() <= step_.value) {
+    // The step may begin only when the shard allows it again. Then the push follows.
+    link.queue.Read(shard, step_);
+  } else {
+    // The earlier state has judged the push already, and would ignore a read for its step.
+    link.queue.Push(std::move(held->second));
+    link.held.erase(held);
+  }
 }
 
 void Worker::StartRollback() {

@@ -118,6 +118,7 @@ class Worker {
   void OnJoin(Link& link, const absl::StatusOr<JoinReply>& reply);
   void OnJoinedAll();
   void OnRejoined(Link& link, const JoinReply& reply);
+  void ReadAgain(Link& link, const ShardState& state);
   void OnHeartbeat(Link& link, const HeartbeatReply& reply);
   void OnFrame(Link& link, const ByteChain& bytes);
   void OnVerdict(Link& link, const VerdictEntry& verdict);
