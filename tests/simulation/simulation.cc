@@ -92,7 +92,10 @@ Simulation::Simulation(const SimulationOptions& options)
   for (WorkerMachine& worker : workers_) {
     worker.start_at = random_.Percent(85) ? random_.Below(20) : 300;
   }
-  if (options.job.has_value()) return;
+  if (options.job.has_value()) {
+    for (uint32_t i = 0; i < workers_.size(); ++i) workers_[i].start_at = i;
+    return;
+  }
   const NetworkFaults faults = {random_.Below(20), random_.Below(20), 1 + random_.Below(25)};
   to_servers_.SetFaults(faults);
   to_workers_.SetFaults(faults);

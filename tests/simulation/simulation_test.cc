@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <string>
 
 namespace thinwire::simulation {
 namespace {
@@ -35,6 +36,25 @@ TEST_P(SimulationTest, Promise13ClustersWithFaultsKeepEveryPromise) {
   EXPECT_GT(sum.power_losses, 0u);
   EXPECT_GT(sum.disk_faults, 0u);
   if (durability == Durability::kCheckpoint) EXPECT_GT(sum.undone, 0u);
+}
+
+// Each rule of the recovery is broken on purpose, with a seed that meets the consequence. The same
+// seed without the broken rule keeps every promise.
+TEST(BrokenRuleTest, ABrokenRuleIsFound) {
+  struct Case {
+    BrokenRule broken;
+    uint64_t seed;
+  };
+  constexpr Case kCases[] = {{BrokenRule::kVerdictNotSaved, 619},
+                             {BrokenRule::kSentBeforeFlush, 9},
+                             {BrokenRule::kResidualOfAnotherStep, 9},
+                             {BrokenRule::kRollbackToAnotherStep, 17}};
+  for (const auto& [broken, seed] : kCases) {
+    SimulationOptions options = OptionsOf(seed);
+    EXPECT_EQ(Simulation(options).Run(), "") << "seed " << seed;
+    options.broken = broken;
+    EXPECT_NE(Simulation(options).Run(), "") << kBrokenRuleNames[static_cast<size_t>(broken)];
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllPairs, SimulationTest, ::testing::Range(uint64_t{0}, uint64_t{12}),
