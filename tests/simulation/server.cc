@@ -65,11 +65,24 @@ absl::Status Server::Start(uint64_t now, bool rolled_back) {
     for (const auto& [id, held] : shards_) {
       shared_.ledgers[id.value].RollBack(*held.shard, generation_);
     }
+    JoinMembersAgain();
   }
   for (const WorkerId worker : membership_.Live()) {
     SubmitToAll(ReturnEvent{worker, membership_.of(worker).incarnation});
   }
   return absl::OkStatus();
+}
+
+// A shard may have been saved before a process joined or left, and the members afterwards. Without a
+// log, no record tells the shard.
+void Server::JoinMembersAgain() {
+  for (uint32_t w = 0; w < shared_.job.rule.max_workers; ++w) {
+    const WorkerId worker{w};
+    const Member& member = membership_.of(worker);
+    if (member.incarnation == Incarnation{}) continue;
+    SubmitToAll(JoinEvent{worker, member.incarnation});
+    if (member.left) SubmitToAll(LeaveEvent{worker, member.incarnation});
+  }
 }
 
 absl::Status Server::Recover() {

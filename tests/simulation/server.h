@@ -40,7 +40,7 @@
 
 namespace thinwire::simulation {
 
-// What a server tells the lead (FollowReply of proto/control.proto).
+// The state that a server reports to the lead (FollowReply of proto/control.proto).
 struct ServerState {
   RunId run;
   Generation generation;
@@ -121,6 +121,7 @@ class Server {
   absl::Status Restore(const thinwire::Checkpoint& checkpoint);
   absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
   absl::Status ContinueAlone();
+  void JoinMembersAgain();
   std::unique_ptr<Shard> NewShard() const;
 
   void ReceiveFrame(const ToServer& message, const ByteChain& bytes);

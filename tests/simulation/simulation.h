@@ -130,8 +130,8 @@ class Simulation {
   void DeliverMessages();
   void TickAll();
   void TakeCheckpoints();
-  // What the lead does about twice a second with rounds and checkpoints: orders rollbacks, announces
-  // checkpoints.
+  // In jobs with rounds and checkpoints, the lead calls this function about twice a second. It orders
+  // rollbacks and announces checkpoints.
   void Follow();
   void RollBack(uint32_t server, Generation generation, Step step);
   void Announce();
