@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests that take too long for test.sh. Prints one line per part at the end, and exits with 1 if a part failed.
 #
-#   sim        simulated clusters with faults, SEEDS of them in each mode        about 5 minutes
+#   sim        simulated shards and workers, SEEDS clusters in each mode         about 5 minutes
+#   cluster    simulated servers, disks and workers with recovery, SEEDS         about 10 minutes
 #   fuzz       every fuzz target, FUZZ_SECONDS each; requires clang++            about 15 minutes
 #   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
 #   promises   tests/promises_test.cc with long faults                           about 4 minutes
@@ -55,6 +56,10 @@ sim() {
   echo "$seeds seeds in each mode, from $seed"
 }
 
+cluster() {
+  bazel run //tests/simulation:simulate -- --seed "$seed" --count "$seeds"
+}
+
 fuzz() {
   tests/fuzz/run.sh 1000000000 "$fuzz_seconds" || return 1
   echo "$fuzz_seconds s for each of $(grep -c '^fuzz ' "$logs/fuzz") targets"
@@ -67,6 +72,7 @@ promises() {
 }
 
 part sim sim
+part cluster cluster
 part fuzz fuzz
 part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"
 part promises promises

@@ -63,8 +63,9 @@ class ScriptsTest(unittest.TestCase):
     def test_nightly_ends_with_one_line_per_part(self):
         code, output = self.nightly('echo "chaos: $*"', ["--seeds", "12", "--seed", "5", "--fuzz_seconds", "3"])
         self.assertEqual(code, 0, output)
-        lines = output.splitlines()[-5:]
+        lines = output.splitlines()[-6:]
         for line, expected in zip(lines, (r"sim: passed, \d+ s: 12 seeds in each mode, from 5",
+                                          r"cluster: passed, .*//tests/simulation:simulate -- --seed 5 --count 12",
                                           r"fuzz: passed, \d+ s: 3 s for each of 2 targets",
                                           r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
                                           r"promises: passed, \d+ s: long faults",

@@ -1,0 +1,282 @@
+#include "tests/simulation/ledger.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/sparse/index_list.h"
+#include "server/core/testing/fakes.h"
+#include "server/core/update/accumulator.h"
+#include "server/core/update/store.h"
+#include "server/core/worker_table.h"
+
+namespace thinwire::simulation {
+namespace {
+
+// The largest difference of masses if the push codec rounds to values that are no whole numbers.
+constexpr double kInexactTolerance = 0.5;
+
+std::string NameOf(const GradientId& id) {
+  return absl::StrCat("w", id.worker.value, "/", id.incarnation.value, " step ", id.step.value);
+}
+
+double Sum(std::span<const float> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+}  // namespace
+
+double AmountOf(const ByteChain& payload) {
+  return payload.empty() ? 0 : Sum(Values(payload, kShardValues));
+}
+
+void ShardLedger::Require(bool holds, const std::string& claim) {
+  if (!holds) violations_.push_back(claim);
+}
+
+uint64_t ShardLedger::verdicts(Verdict verdict) const {
+  const auto found = verdicts_.find(verdict);
+  return found == verdicts_.end() ? 0 : found->second;
+}
+
+void ShardLedger::AddProduced(WorkerId worker, Incarnation incarnation, double amount) {
+  if (incarnation >= restored_[worker.value]) accounts_[worker.value] += amount;
+}
+
+void ShardLedger::AddUnanswered(const GradientId& id, double amount) {
+  if (id.incarnation >= restored_[id.worker.value]) unanswered_[id] = amount;
+}
+
+void ShardLedger::Reset(WorkerId worker, Incarnation incarnation, std::optional<double> account) {
+  newest_[worker.value] = restored_[worker.value] = incarnation;
+  accounts_[worker.value] = account.value_or(FoundOf(worker));
+  const auto is_of_worker = [worker](const auto& entry) { return entry.first.worker == worker; };
+  std::erase_if(unanswered_, is_of_worker);
+  std::erase_if(rolled_back_, is_of_worker);
+}
+
+void ShardLedger::CloseUnanswered(WorkerId worker, Incarnation incarnation) {
+  newest_[worker.value] = std::max(newest_[worker.value], incarnation);
+  const auto waits = [](const GradientId& id) {
+    return [&id](const Accepted& gradient) { return gradient.id == id; };
+  };
+  for (auto at = unanswered_.begin(); at != unanswered_.end();) {
+    const auto& [id, amount] = *at;
+    const bool is_old = id.worker == worker && id.incarnation < incarnation;
+    // The part of a gradient that gTop-k selects is not known before the update.
+    if (!is_old || std::ranges::any_of(pending_, waits(id))) {
+      ++at;
+      continue;
+    }
+    accounts_[worker.value] -= amount - FoundOf(id);
+    at = unanswered_.erase(at);
+  }
+}
+
+double ShardLedger::UndoneSince(WorkerId worker, size_t count, Step step) const {
+  double sum = 0;
+  for (size_t i = count; i < undone_.size(); ++i) {
+    const auto& [id, amount] = undone_[i];
+    if (id.worker == worker && id.step < step) sum += amount;
+  }
+  return sum;
+}
+
+void ShardLedger::CheckVerdict(const GradientId& id, Verdict verdict, double amount) {
+  if (amount == 0) return;
+  if (verdict == Verdict::kAccept) {
+    Require(IsAccepted(id) || rolled_back_.contains(id),
+            absl::StrCat("the acknowledged push of ", NameOf(id), " is not in the shard"));
+  } else if (verdict == Verdict::kLate) {
+    Require(!IsAccepted(id), absl::StrCat("the late push of ", NameOf(id), " is in the shard"));
+  } else {
+    Require(false, absl::StrCat("the push of ", NameOf(id), " got an unexpected verdict"));
+  }
+}
+
+void ShardLedger::CheckReplica(Generation generation, Version version,
+                               std::span<const float> values) {
+  const auto known = values_.find({generation, version});
+  Require(known != values_.end() && std::ranges::equal(known->second, values),
+          absl::StrCat("a replica differs from version ", version.value));
+}
+
+void ShardLedger::Record(const Event& event, const Effects& effects, const Shard& shard,
+                         LogSequence sequence) {
+  recorded_ = std::max(recorded_, sequence);
+  const auto* push = std::get_if<PushEvent>(&event);
+  if (push != nullptr) RecordVerdict(*push, *effects.judgement);
+  if (shard.version().value > history_.size()) RecordUpdate(shard);
+  if (shard.seeded()) RecordValues(shard);
+  CheckBound(effects, shard);
+}
+
+void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgement) {
+  const GradientId id = {push.worker, push.incarnation, push.step};
+  const Verdict verdict = judgement.verdict;
+  if (verdict == Verdict::kFenced || verdict == Verdict::kStale) return;
+  Require(verdict != Verdict::kEarly, absl::StrCat("early: ", NameOf(id)));
+  if (verdict == Verdict::kRepeat || judgement.again) return;
+  ++verdicts_[verdict];
+  Require(judged_.emplace(push.generation, id).second,
+          absl::StrCat("the push of ", NameOf(id), " was judged twice"));
+  if (const auto undone = rolled_back_.find(id); undone != rolled_back_.end()) {
+    accounts_[id.worker.value] += undone->second;
+    undone_.emplace_back(id, -undone->second);
+    rolled_back_.erase(undone);
+  }
+  if (verdict != Verdict::kAccept || push.examples == 0) return;
+  for (const Accepted* other : AllAccepted()) {
+    Require(other->id.worker != id.worker || other->id.step != id.step,
+            absl::StrCat("two pushes of ", NameOf(id), " were accepted"));
+  }
+  const double amount = AmountOf(push.payload.bytes());
+  pending_.push_back({id, push.examples, push.late_examples, push.payload, amount, amount});
+}
+
+void ShardLedger::RecordUpdate(const Shard& shard) {
+  Require(shard.version().value == history_.size() + 1, "two updates in one event");
+  Require(!pending_.empty(), "an update without gradients");
+  if (job_.shard.sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
+    const auto selected = DecodeIndexList(shard.selected_list(), kShardValues).value();
+    for (Accepted& gradient : pending_) {
+      const std::vector<float> values = Values(gradient.payload);
+      gradient.applied = 0;
+      for (const uint32_t index : selected) gradient.applied += values[index];
+    }
+  }
+  for (const Accepted& gradient : pending_) {
+    unpublished_ = std::min(unpublished_.value_or(gradient.id.step), gradient.id.step);
+  }
+  if (job_.rule.ordered_fold) {
+    std::ranges::sort(pending_, {}, [](const Accepted& gradient) { return gradient.id.worker; });
+  }
+  history_.push_back(std::exchange(pending_, {}));
+}
+
+void ShardLedger::RecordValues(const Shard& shard) {
+  const Version newest = job_.publishes() ? shard.log()->newest() : shard.version();
+  const std::span<const float> values = job_.publishes() ? shard.published() : shard.masters();
+  if (!values_.try_emplace({generation_, newest}, values.begin(), values.end()).second) return;
+  if (newest == shard.version()) unpublished_ = std::nullopt;
+  Require(!job_.publishes() || job_.shard.publish->codec.has_value() || newest != shard.version() ||
+              std::ranges::equal(values, shard.masters()),
+          absl::StrCat("version ", newest.value, " is not published exactly"));
+}
+
+void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
+  Require(shard.frontier() >= frontier_, "the frontier fell");
+  frontier_ = shard.frontier();
+  if (job_.rule.slack == kUnboundedSlack) return;
+  for (const ReadAnswer& answer : effects.answers) {
+    Require(answer.step <= StepsAfter(frontier_, job_.rule.slack),
+            absl::StrCat("step ", answer.step.value, " began at frontier ", frontier_.value));
+    for (const Accepted& gradient : pending_) {
+      Require(gradient.id.step >= frontier_,
+              absl::StrCat("step ", gradient.id.step.value, " is missing at frontier ",
+                           frontier_.value));
+    }
+    Require(!job_.publishes() || !unpublished_.has_value() || *unpublished_ >= frontier_,
+            absl::StrCat("unpublished at frontier ", frontier_.value));
+  }
+}
+
+void ShardLedger::CheckRecovered(const Shard& shard, LogSequence applied) {
+  Require(applied >= recorded_, absl::StrCat("record ", recorded_, " had effects and is lost (the ",
+                                             "log ends at record ", applied, ")"));
+  Require(shard.version().value == history_.size(), "the recovered version is another one");
+  Require(shard.frontier() == frontier_, "the recovered frontier is another one");
+}
+
+void ShardLedger::RollBack(const Shard& shard, Generation generation) {
+  const Version version = shard.version();
+  Require(version.value <= history_.size(), "a rollback to a version that never existed");
+  for (size_t i = version.value; i < history_.size(); ++i) {
+    for (const Accepted& gradient : history_[i]) Undo(gradient);
+  }
+  for (const Accepted& gradient : pending_) Undo(gradient);
+  history_.resize(std::min<size_t>(history_.size(), version.value));
+  pending_.clear();
+  generation_ = generation;
+  unpublished_ = std::nullopt;
+  frontier_ = shard.frontier();
+}
+
+void ShardLedger::Undo(const Accepted& gradient) {
+  accounts_[gradient.id.worker.value] -= gradient.applied;
+  rolled_back_[gradient.id] = gradient.applied;
+  undone_.emplace_back(gradient.id, gradient.applied);
+}
+
+std::vector<const ShardLedger::Accepted*> ShardLedger::AllAccepted() const {
+  std::vector<const Accepted*> all;
+  for (const UpdateGradients& update : history_) {
+    for (const Accepted& gradient : update) all.push_back(&gradient);
+  }
+  for (const Accepted& gradient : pending_) all.push_back(&gradient);
+  return all;
+}
+
+double ShardLedger::FoundOf(const GradientId& id) const {
+  const auto undone = rolled_back_.find(id);
+  if (undone != rolled_back_.end()) return undone->second;
+  for (const Accepted* gradient : AllAccepted()) {
+    if (gradient->id == id) return gradient->applied;
+  }
+  return 0;
+}
+
+double ShardLedger::FoundOf(WorkerId worker) const {
+  double found = 0;
+  for (const Accepted* gradient : AllAccepted()) {
+    if (gradient->id.worker == worker) found += gradient->applied;
+  }
+  return found;
+}
+
+bool ShardLedger::IsAccepted(const GradientId& id) const {
+  const std::vector<const Accepted*> all = AllAccepted();
+  return std::ranges::any_of(all, [&id](const Accepted* gradient) { return gradient->id == id; });
+}
+
+void ShardLedger::CheckReplay(const Shard& shard) {
+  const SparseUpdateSpec& sparse = job_.shard.sparse_updates;
+  Store store(kShardValues, 0, *job_.optimizer, *job_.schedule, sparse);
+  store.Seed(Fp32Payload(seed_));
+  for (const UpdateGradients& update : history_) {
+    Accumulator accumulator(kShardValues, sparse.WantsSparse());
+    for (const Accepted& gradient : update) {
+      accumulator.Fold(
+          {gradient.id.worker, gradient.examples, gradient.late_examples, gradient.payload});
+    }
+    store.Apply(accumulator);
+  }
+  Require(std::memcmp(store.masters().data(), shard.masters().data(),
+                      kShardValues * sizeof(float)) == 0,
+          "a replay of the accepted pushes gives other parameters");
+}
+
+void ShardLedger::Close(const Shard& shard) {
+  // In modes with rounds, the last round may stay open when the last worker leaves. No update
+  // contains the gradients of that round. In modes without rounds, every accepted gradient must be
+  // in an update.
+  Require(job_.by_round() || pending_.empty(), "an accepted gradient is in no update");
+  Require(shard.version().value == history_.size(),
+          "the version differs from the number of updates");
+  for (const auto& [id, amount] : unanswered_) {
+    accounts_[id.worker.value] -= amount - FoundOf(id);
+  }
+  const double tolerance = job_.exact() ? 0 : kInexactTolerance;
+  for (uint32_t w = 0; w < accounts_.size(); ++w) {
+    const double found = FoundOf(WorkerId{w});
+    Require(std::abs(accounts_[w] - found) <= tolerance,
+            absl::StrCat("worker ", w, ": the shard contains ", found, ", but ", accounts_[w],
+                         " was produced and neither lost nor rolled back"));
+  }
+  if (shard.seeded()) CheckReplay(shard);
+}
+
+}  // namespace thinwire::simulation

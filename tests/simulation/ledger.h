@@ -1,0 +1,155 @@
+// ShardLedger follows every gradient that a simulated cluster produces for one shard, and checks the
+// promises of docs/consistency.md and docs/recovery.md:
+//
+//   mass       for each worker: produced = applied or accepted + in residuals + lost with processes
+//              + rolled back. The unselected values of gTop-k are in residuals, or at the server
+//   replay     replaying the accepted pushes, update by update, gives the parameters bit for bit
+//   verdicts   a push is judged once per generation, and each verdict is true
+//   bound      an answer never exceeds the slack, and contains every step that the frontier promises
+//   replicas   every replica has the bits that the shard had under the replica's version
+//   recovery   a server that replayed its log knows every event whose effects were visible
+//
+// The amount of a gradient is the sum of its values. The ledger keeps one account per worker: the
+// amount that must be found in the shard and in the worker's residual. Not thread-safe.
+#ifndef THINWIRE_TESTS_SIMULATION_LEDGER_H_
+#define THINWIRE_TESTS_SIMULATION_LEDGER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "common/byte_chain.h"
+#include "common/ids.h"
+#include "server/core/effects.h"
+#include "server/core/event.h"
+#include "server/core/shard.h"
+#include "server/durable/event_log.h"
+#include "tests/simulation/job.h"
+
+namespace thinwire::simulation {
+
+// Identifies one worker's gradient of one step for a shard.
+struct GradientId {
+  WorkerId worker;
+  Incarnation incarnation;
+  Step step;
+
+  auto operator<=>(const GradientId&) const = default;
+};
+
+// Returns the sum of the values of PAYLOAD, a payload of a shard.
+double AmountOf(const ByteChain& payload);
+
+class ShardLedger {
+ public:
+  // JOB must outlive the ledger. SEED: the shard's initial values.
+  ShardLedger(const Job& job, std::vector<float> seed)
+      : job_(job),
+        seed_(std::move(seed)),
+        accounts_(job.rule.max_workers),
+        newest_(job.rule.max_workers),
+        restored_(job.rule.max_workers) {}
+
+  // The functions up to Require record what a worker's process does. Those whose names begin with
+  // Add ignore a process whose successor has restored the residuals.
+
+  void AddProduced(WorkerId worker, Incarnation incarnation, double amount);
+  // A process has ended with RESIDUAL, the sum of its residual.
+  void AddEnded(WorkerId worker, Incarnation incarnation, double residual) {
+    AddProduced(worker, incarnation, -residual);
+  }
+  // A process has ended or given up a push before it received the verdict or, with gTop-k, the
+  // unselected values of the push.
+  void AddUnanswered(const GradientId& id, double amount);
+  double account(WorkerId worker) const { return accounts_[worker.value]; }
+  // A process continues with the residual that belongs to ACCOUNT, or without a residual if ACCOUNT
+  // is nullopt. Earlier processes of the worker, and its earlier pushes without verdict, no longer
+  // count.
+  void Reset(WorkerId worker, Incarnation incarnation, std::optional<double> account);
+  // A process of WORKER has joined: pushes of its predecessors that are not accepted are lost.
+  void CloseUnanswered(WorkerId worker, Incarnation incarnation);
+  // Returns the newest incarnation that has joined.
+  Incarnation newest(WorkerId worker) const { return newest_[worker.value]; }
+  // Returns the number of pushes that were undone so far.
+  size_t undone_count() const { return undone_.size(); }
+  // Returns the amount of the worker's pushes of steps below STEP that were undone after the first
+  // COUNT undone pushes.
+  double UndoneSince(WorkerId worker, size_t count, Step step) const;
+  // A process has received VERDICT for a push that contains AMOUNT.
+  void CheckVerdict(const GradientId& id, Verdict verdict, double amount);
+  // Checks that VALUES are the parameters of VERSION under GENERATION.
+  void CheckReplica(Generation generation, Version version, std::span<const float> values);
+
+  // Records a violation with the text CLAIM if the checked condition HOLDS is false.
+  void Require(bool holds, const std::string& claim);
+
+  // Records and checks EVENT, which SHARD has applied with EFFECTS. SEQUENCE is the event's record,
+  // 0 without a log. Must be called after each event, also if a replay applies it for the first time.
+  void Record(const Event& event, const Effects& effects, const Shard& shard, LogSequence sequence);
+  // Returns the newest recorded event.
+  LogSequence recorded() const { return recorded_; }
+  // Checks SHARD, which was recovered from a log up to the record APPLIED.
+  void CheckRecovered(const Shard& shard, LogSequence applied);
+  // Records that SHARD continues from a checkpoint under GENERATION, and that later events are undone.
+  void RollBack(const Shard& shard, Generation generation);
+  // Makes the final checks. Must be called after the last event, when all processes have ended.
+  void Close(const Shard& shard);
+
+  const std::vector<std::string>& violations() const { return violations_; }
+  uint64_t verdicts(Verdict verdict) const;
+  uint64_t update_count() const { return history_.size(); }
+
+ private:
+  struct Accepted {
+    GradientId id;
+    uint32_t examples = 0;
+    uint32_t late_examples = 0;
+    CheckedPayload payload;
+    double amount = 0;
+    double applied = 0;  // the part of `amount` that the update contains, or the server keeps
+  };
+  // The accepted gradients of one update, in the order in which they arrived.
+  using UpdateGradients = std::vector<Accepted>;
+
+  void RecordVerdict(const PushEvent& push, const Judgement& judgement);
+  void RecordUpdate(const Shard& shard);
+  void RecordValues(const Shard& shard);
+  void CheckBound(const Effects& effects, const Shard& shard);
+  void CheckReplay(const Shard& shard);
+  void Undo(const Accepted& gradient);
+  // Returns the part of the gradient's amount that is in the shard, or that a rollback undid.
+  double FoundOf(const GradientId& id) const;
+  double FoundOf(WorkerId worker) const;
+  bool IsAccepted(const GradientId& id) const;
+  std::vector<const Accepted*> AllAccepted() const;
+
+  const Job& job_;
+  const std::vector<float> seed_;
+  std::vector<double> accounts_;
+  std::vector<Incarnation> newest_;    // for each worker: the newest incarnation that has joined
+  std::vector<Incarnation> restored_;  // for each worker: the newest one of a Reset
+  std::map<GradientId, double> unanswered_;
+  std::map<GradientId, double> rolled_back_;
+  std::vector<std::pair<GradientId, double>> undone_;  // amounts; negative: judged again
+  std::vector<UpdateGradients> history_;               // one element per update
+  UpdateGradients pending_;  // accepted gradients that are in no update yet
+  std::set<std::tuple<Generation, GradientId>> judged_;
+  Generation generation_;
+  // The parameters as readers receive them.
+  std::map<std::pair<Generation, Version>, std::vector<float>> values_;
+  std::optional<Step> unpublished_;  // the smallest step whose gradient is not yet published
+  Step frontier_;
+  LogSequence recorded_ = 0;
+  std::map<Verdict, uint64_t> verdicts_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace thinwire::simulation
+
+#endif  // THINWIRE_TESTS_SIMULATION_LEDGER_H_

@@ -1,0 +1,552 @@
+#include "tests/simulation/server.h"
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "server/durable/checkpoint.h"
+#include "server/durable/event_log.h"
+#include "server/edge/convert.h"
+
+namespace thinwire::simulation {
+namespace {
+
+constexpr char kFolder[] = "state";
+constexpr uint64_t kStartTimeoutTicks = 200;
+constexpr uint64_t kNoticeTicks = 10;
+// A worker gives up a call to Join after this time.
+constexpr uint64_t kJoinCallTicks = 100;
+constexpr uint64_t kFullDiskTicks = 30;
+
+// Returns the step of an aligned checkpoint, or nullopt if the frontiers of its shards differ.
+std::optional<Step> StepOf(const Checkpoint& checkpoint) {
+  const Step step = checkpoint.shards.front().state.frontier;
+  const auto differs = [step](const SavedShard& saved) { return saved.state.frontier != step; };
+  if (std::ranges::any_of(checkpoint.shards, differs)) return std::nullopt;
+  return step;
+}
+
+// A checkpoint that the simulated fault has robbed of its verdicts.
+void ForgetVerdicts(Checkpoint& checkpoint) {
+  for (SavedShard& saved : checkpoint.shards) {
+    for (WorkerRecord& row : saved.state.workers) row.last_push.reset();
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Shard> Server::NewShard() const {
+  ShardOptions options = shared_.job.shard;
+  options.generation = generation_;
+  return std::make_unique<Shard>(options, *shared_.job.optimizer, *shared_.job.schedule);
+}
+
+void Server::Trace(const std::string& text) const {
+  shared_.trace(absl::StrCat("s", id_.value, " ", text));
+}
+
+absl::Status Server::Start(uint64_t now, bool rolled_back) {
+  now_ = last_run_ = now;
+  RETURN_IF_ERROR(shared_.files.MakeFolder(kFolder));
+  RETURN_IF_ERROR(shared_.files.SyncFolder("/"));
+  RETURN_IF_ERROR(Recover());
+  if (run_record_.has_value() && shared_.job.durability == Durability::kCheckpoint) {
+    if (shared_.job.by_round()) {
+      awaits_rollback_ = !rolled_back;
+    } else {
+      RETURN_IF_ERROR(ContinueAlone());
+    }
+  }
+  if (awaits_rollback_) return absl::OkStatus();
+  if (run_record_.has_value() && shared_.job.durability == Durability::kCheckpoint) {
+    for (const auto& [id, held] : shards_) {
+      shared_.ledgers[id.value].RollBack(*held.shard, generation_);
+    }
+    JoinMembersAgain();
+  }
+  for (const WorkerId worker : membership_.Live()) {
+    SubmitToAll(ReturnEvent{worker, membership_.of(worker).incarnation});
+  }
+  return absl::OkStatus();
+}
+
+// A shard may have been saved before a process joined or left, and the members afterwards. Without a
+// log, no record tells the shard.
+void Server::JoinMembersAgain() {
+  for (uint32_t w = 0; w < shared_.job.rule.max_workers; ++w) {
+    const WorkerId worker{w};
+    const Member& member = membership_.of(worker);
+    if (member.incarnation == Incarnation{}) continue;
+    SubmitToAll(JoinEvent{worker, member.incarnation});
+    if (member.left) SubmitToAll(LeaveEvent{worker, member.incarnation});
+  }
+}
+
+absl::Status Server::Recover() {
+  const absl::StatusOr<thinwire::Checkpoint> checkpoint = ReadCheckpoint(shared_.files, kFolder);
+  if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) return checkpoint.status();
+  if (checkpoint.ok()) generation_ = checkpoint->run.generation;
+  for (const ShardId shard : shared_.job.partition->ShardsOf(id_)) shards_[shard] = {NewShard()};
+  if (checkpoint.ok()) RETURN_IF_ERROR(Restore(*checkpoint));
+  if (checkpoint.ok()) RETURN_IF_ERROR(ReadSteps());
+  if (shared_.job.durability != Durability::kLog) {
+    if (!checkpoint.ok()) return absl::OkStatus();
+    Trace(absl::StrCat("restores the checkpoint of generation ", generation_.value));
+    return absl::OkStatus();
+  }
+  const LogSequence first = checkpoint.ok() ? checkpoint->next : 1;
+  ASSIGN_OR_RETURN(const LogSequence next,
+                   ReplayLog(shared_.files, kFolder, first,
+                             [this](LogSequence sequence, const ByteChain& bytes) {
+                               return Replay(sequence, bytes);
+                             }));
+  for (const auto& [id, held] : shards_) {
+    shared_.ledgers[id.value].CheckRecovered(*held.shard, next - 1);
+  }
+  ASSIGN_OR_RETURN(log_, LogWriter::Open(shared_.files, kFolder, next));
+  if (run_record_.has_value()) {
+    Trace(absl::StrCat("restores ", checkpoint.ok() ? "a checkpoint and " : "", next - first,
+                       " records"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Restore(const thinwire::Checkpoint& checkpoint) {
+  run_record_ = checkpoint.run;
+  run_ = checkpoint.run.run;
+  first_join_ = now_;
+  has_checkpoint_ = true;
+  for (const MemberRecord& member : checkpoint.members) {
+    membership_.Restore(member.worker, member.assigned, member.incarnation, member.left,
+                        TimeOf(now_));
+  }
+  for (const SavedShard& saved : checkpoint.shards) {
+    Held& held = shards_.at(saved.shard);
+    RETURN_IF_ERROR(held.shard->Restore(saved.state));
+    held.applied = saved.applied;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Replay(LogSequence sequence, const ByteChain& bytes) {
+  const auto value_count = [this](ShardId shard) -> std::optional<size_t> {
+    if (!shards_.contains(shard)) return std::nullopt;
+    return kShardValues;
+  };
+  ASSIGN_OR_RETURN(const LogRecord record,
+                   DecodeRecord(bytes, shared_.job.rule.max_workers, value_count));
+  if (const auto* begin = std::get_if<BeginRecord>(&record)) {
+    run_record_ = *begin;
+    run_ = begin->run;
+    first_join_ = now_;
+  } else if (const auto* member = std::get_if<MemberRecord>(&record)) {
+    membership_.Restore(member->worker, member->assigned, member->incarnation, member->left,
+                        TimeOf(now_));
+  } else {
+    const auto& [shard, event] = std::get<ShardRecord>(record);
+    Held& held = shards_.at(shard);
+    if (sequence <= held.applied) return absl::OkStatus();
+    const Effects effects = held.shard->Apply(event);
+    held.applied = sequence;
+    ShardLedger& ledger = shared_.ledgers[shard.value];
+    if (sequence > ledger.recorded()) ledger.Record(event, effects, *held.shard, sequence);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::ContinueAlone() {
+  ASSIGN_OR_RETURN(thinwire::Checkpoint checkpoint, ReadCheckpoint(shared_.files, kFolder));
+  ++checkpoint.run.generation;
+  RETURN_IF_ERROR(WriteCheckpoint(shared_.files, kFolder, checkpoint));
+  generation_ = checkpoint.run.generation;
+  // The generation is an option of the shards.
+  for (auto& [id, held] : shards_) held.shard = NewShard();
+  Trace(absl::StrCat("goes on alone under generation ", generation_.value));
+  return Restore(checkpoint);
+}
+
+absl::Status Server::RollBack(Generation generation, Step step) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(shared_.files, kFolder));
+  std::optional<thinwire::Checkpoint> target;
+  std::vector<std::string> abandoned;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(thinwire::Checkpoint checkpoint,
+                     ReadNamedCheckpoint(shared_.files, kFolder, name));
+    const std::optional<Step> saved = StepOf(checkpoint);
+    if (saved == step) {
+      target = std::move(checkpoint);
+    } else if (!saved.has_value() || *saved > step) {
+      abandoned.push_back(name);
+    }
+  }
+  if (!target.has_value()) {
+    return absl::InternalError(absl::StrCat("no checkpoint of step ", step.value));
+  }
+  target->run.generation = generation;
+  RETURN_IF_ERROR(WriteCheckpoint(shared_.files, kFolder, *target));
+  for (const std::string& name : abandoned) {
+    const std::string path = absl::StrCat(kFolder, "/", name);
+    // WriteCheckpoint may have removed it already. The next one removes the renamed folder.
+    const absl::Status renamed = shared_.files.Rename(path, path + ".tmp");
+    if (!renamed.ok() && !absl::IsNotFound(renamed)) return renamed;
+  }
+  RETURN_IF_ERROR(shared_.files.SyncFolder(kFolder));
+  Trace(absl::StrCat("rolls back to step ", step.value, " under generation ", generation.value));
+  return absl::OkStatus();
+}
+
+absl::Status Server::ReadSteps() {
+  steps_.clear();
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(shared_.files, kFolder));
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const thinwire::Checkpoint checkpoint,
+                     ReadNamedCheckpoint(shared_.files, kFolder, name));
+    if (const std::optional<Step> step = StepOf(checkpoint)) steps_.push_back(*step);
+  }
+  std::ranges::sort(steps_);
+  return absl::OkStatus();
+}
+
+ServerState Server::state() const { return {run_, generation_, awaits_rollback_, steps_}; }
+
+Step Server::frontier() const {
+  Step largest;
+  for (const auto& [id, held] : shards_) largest = std::max(largest, held.shard->frontier());
+  return largest;
+}
+
+const Shard* Server::shard(ShardId id) const {
+  const auto found = shards_.find(id);
+  return found == shards_.end() ? nullptr : found->second.shard.get();
+}
+
+bool Server::at_rest() const {
+  const bool durable = log_ == nullptr || (!log_->has_queued() && !log_->has_unflushed());
+  return membership_.Live().empty() && durable && !awaits_rollback_;
+}
+
+std::string Server::Describe() const {
+  std::ostringstream out;
+  out << "s" << id_ << " generation " << generation_
+      << (awaits_rollback_ ? " awaits a rollback" : "");
+  for (const auto& [id, held] : shards_) {
+    out << "\n  shard " << id << " frontier " << held.shard->frontier();
+    for (const BlockedRead& read : held.shard->BlockedReads()) out << "\n    " << read;
+  }
+  return out.str();
+}
+
+absl::Status Server::Receive(uint64_t now, const ToServer& message) {
+  now_ = now;
+  if (const auto* frame = std::get_if<ByteChain>(&message.body)) {
+    ReceiveFrame(message, *frame);
+  } else if (const auto* join = std::get_if<JoinRequest>(&message.body)) {
+    HandleJoin({*join, message.process, message.call, now});
+  } else if (const auto* heartbeat = std::get_if<HeartbeatRequest>(&message.body)) {
+    HandleHeartbeat(message, *heartbeat);
+  } else {
+    HandleLeave(message, std::get<LeaveRequest>(message.body));
+  }
+  return WriteIfSaved();
+}
+
+void Server::ReceiveFrame(const ToServer& message, const ByteChain& bytes) {
+  WorkerFrame frame = ParseWorkerFrame(bytes).value();
+  if (frame.epoch != epoch_ || awaits_rollback_) return;
+  const WorkerId worker = frame.worker;
+  const Incarnation incarnation = frame.incarnation;
+  if (incarnation > membership_.of(worker).incarnation) return;
+  streams_[{worker, incarnation}] = message.process;
+  RenewLease(worker, incarnation);
+  auto events =
+      EventsOf(std::move(frame), *shared_.job.partition, id_, generation_, shared_.job.publishes());
+  for (const ShardEvents& of_shard : events.value()) {
+    for (const Event& event : of_shard.events) Submit(of_shard.shard, event, [](const Effects&) {});
+  }
+}
+
+void Server::Reply(ProcessId process, uint64_t call, decltype(ToWorker::body) body) const {
+  shared_.send({id_, process, call, std::move(body)});
+}
+
+void Server::HandleJoin(const JoinCall& call) {
+  const auto refuse = [&](absl::Status status) {
+    Reply(call.process, call.call, absl::StatusOr<JoinReply>(std::move(status)));
+  };
+  if (awaits_rollback_) return refuse(absl::UnavailableError("awaits a rollback"));
+  const RunId run{call.request.run()};
+  if (run == RunId{} ? !leads() : (run_ != run && (leads() || run_ != RunId{}))) {
+    return refuse(absl::FailedPreconditionError("another run"));
+  }
+  if (run_ == RunId{}) run_ = leads() ? new_run_ : run;
+  if (!run_record_.has_value()) {
+    run_record_ = BeginRecord{.run = run_, .generation = generation_, .join = call.request};
+    Append(*run_record_, [](LogSequence) {});
+  }
+  if (!first_join_.has_value()) first_join_ = now_;
+  const WorkerId worker{call.request.worker()};
+  const Incarnation incarnation{call.request.incarnation()};
+  if (incarnation == Incarnation{}) {
+    if (!TryAssign(call)) waiting_joins_.push_back(call);
+    return;
+  }
+  membership_.Announce(worker, incarnation);
+  const absl::Status adopted = membership_.Adopt(worker, incarnation, TimeOf(now_));
+  if (!adopted.ok()) return refuse(adopted);
+  AdmitWorker(call, incarnation);
+}
+
+// Returns false if the call must wait.
+bool Server::TryAssign(const JoinCall& call) {
+  if (now_ > call.arrival + kJoinCallTicks) return true;  // the worker has given up the call
+  const WorkerId worker{call.request.worker()};
+  // A lead that has forgotten assigned incarnations must not assign one of them again.
+  const Member& member = membership_.of(worker);
+  if (!member.live() || TimeOf(now_) > member.lease_end) {
+    membership_.Announce(worker, Incarnation{generation_.value << 20});
+  }
+  const auto assigned = membership_.Assign(worker, TimeOf(call.arrival), TimeOf(now_));
+  if (!assigned.ok()) {
+    Reply(call.process, call.call, absl::StatusOr<JoinReply>(assigned.status()));
+  } else if (assigned->has_value()) {
+    AdmitWorker(call, **assigned);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Server::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
+  const WorkerId worker{call.request.worker()};
+  streams_[{worker, incarnation}] = call.process;
+  Append(MemberRecordOf(worker), [](LogSequence) {});
+  const auto gather = std::make_shared<Gather>(Gather{.missing = shards_.size()});
+  gather->reply.set_incarnation(incarnation.value);
+  gather->reply.set_generation(generation_.value);
+  gather->reply.set_epoch(epoch_.value);
+  gather->reply.set_by_round(shared_.job.by_round());
+  gather->reply.set_run(run_.value);
+  for (const auto& [id, held] : shards_) {
+    Submit(id, JoinEvent{worker, incarnation},
+           [this, gather, id, process = call.process, number = call.call](const Effects& effects) {
+             *gather->reply.add_shards() = ShardStateOf(id, *effects.join);
+             if (--gather->missing > 0) return;
+             Reply(process, number, absl::StatusOr<JoinReply>(gather->reply));
+           });
+  }
+}
+
+void Server::HandleHeartbeat(const ToServer& message, const HeartbeatRequest& request) {
+  const WorkerId worker{request.worker()};
+  const Incarnation incarnation{request.incarnation()};
+  if (request.epoch() == epoch_.value && !awaits_rollback_) RenewLease(worker, incarnation);
+  HeartbeatReply reply;
+  reply.set_generation(generation_.value);
+  reply.set_epoch(epoch_.value);
+  reply.set_fenced(!awaits_rollback_ && incarnation < membership_.of(worker).incarnation);
+  if (announced_step_.has_value()) reply.set_checkpoint_step(announced_step_->value);
+  Reply(message.process, message.call, reply);
+}
+
+void Server::HandleLeave(const ToServer& message, const LeaveRequest& request) {
+  const WorkerId worker{request.worker()};
+  const Incarnation incarnation{request.incarnation()};
+  if (awaits_rollback_) return;  // the worker calls again
+  if (!membership_.Leave(worker, incarnation).ok()) {
+    // A newer process has the number, or the number is unknown after a rollback.
+    return Reply(message.process, message.call, LeaveReply());
+  }
+  Append(MemberRecordOf(worker), [](LogSequence) {});
+  const auto missing = std::make_shared<size_t>(shards_.size());
+  for (const auto& [id, held] : shards_) {
+    Submit(id, LeaveEvent{worker, incarnation},
+           [this, missing, process = message.process, call = message.call](const Effects&) {
+             if (--*missing == 0) Reply(process, call, LeaveReply());
+           });
+  }
+}
+
+void Server::RenewLease(WorkerId worker, Incarnation incarnation) {
+  if (membership_.Renew(worker, incarnation, TimeOf(now_)) == LeaseState::kReturned) {
+    SubmitToAll(ReturnEvent{worker, incarnation});
+  }
+}
+
+void Server::Append(const LogRecord& record, std::function<void(LogSequence)> done) {
+  if (log_ == nullptr) return done(0);
+  if (shared_.job.broken != BrokenRule::kSentBeforeFlush) {
+    log_->Append(EncodeRecord(record), std::move(done));
+    return;
+  }
+  done(log_->Append(EncodeRecord(record), [](LogSequence) {}));
+}
+
+void Server::Submit(ShardId shard, const Event& event, std::function<void(const Effects&)> done) {
+  Append(ShardRecord{shard, event}, [this, shard, event, done = std::move(done)](LogSequence s) {
+    done(Apply(shard, event, s));
+  });
+}
+
+void Server::SubmitToAll(const Event& event) {
+  for (const auto& [id, held] : shards_) Submit(id, event, [](const Effects&) {});
+}
+
+Effects Server::Apply(ShardId id, const Event& event, LogSequence sequence) {
+  Held& held = shards_.at(id);
+  const Effects effects = held.shard->Apply(event);
+  held.applied = std::max(held.applied, sequence);
+  std::ostringstream line;
+  line << "shard " << id << ": " << event << " -> " << effects;
+  Trace(line.str());
+  shared_.ledgers[id.value].Record(event, effects, *held.shard, sequence);
+  if (effects.judgement.has_value()) {
+    const Judgement& judgement = *effects.judgement;
+    ServerFrame frame;
+    frame.verdicts.push_back(VerdictEntryOf(id, judgement));
+    SendFrame(judgement.worker, judgement.incarnation, std::move(frame));
+  }
+  for (const ReadAnswer& answer : effects.answers) {
+    SendFrame(answer.worker, answer.incarnation, AnswerOf(id, answer));
+  }
+  SaveIfPossible(id);
+  return effects;
+}
+
+void Server::SendFrame(WorkerId worker, Incarnation incarnation, ServerFrame frame) const {
+  const auto stream = streams_.find({worker, incarnation});
+  if (stream == streams_.end()) return;
+  frame.generation = generation_;
+  frame.epoch = epoch_;
+  Reply(stream->second, 0, WriteFrame(frame));
+}
+
+ServerFrame Server::AnswerOf(ShardId id, const ReadAnswer& answer) {
+  Shard& shard = *shards_.at(id).shard;
+  ParametersEntry entry = {
+      .shard = id, .step = answer.step, .version = shard.version(), .frontier = shard.frontier()};
+  ServerFrame frame;
+  if (!answer.form.published) {
+    entry.selected = shard.selected_list();
+    entry.payload = shard.Encoded(answer.form.codec);
+    frame.parameters = {std::move(entry)};
+    return frame;
+  }
+  const DeltaChain chain = shard.Deltas(answer.form.held);
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const PublishedDelta& delta = *chain[i];
+    entry.version = delta.version;
+    entry.base_version = delta.base;
+    entry.kind = static_cast<uint32_t>(delta.kind);
+    entry.more = i + 1 < chain.size();
+    entry.published_hash = delta.hash;
+    entry.payload = delta.payload;
+    if (!entry.more) entry.selected = shard.selected_list();
+    frame.parameters.push_back(entry);
+  }
+  return frame;
+}
+
+void Server::SendWaitNotices() {
+  for (const auto& [id, held] : shards_) {
+    for (const BlockedRead& read : held.shard->BlockedReads()) {
+      ServerFrame frame;
+      frame.waits.push_back(WaitingEntryOf(id, read));
+      frame.waits.back().seed = read.unseeded;
+      SendFrame(read.worker, read.incarnation, std::move(frame));
+    }
+  }
+}
+
+absl::Status Server::Tick(uint64_t now) {
+  now_ = now;
+  // Workers were not silent while this server did not run.
+  const uint64_t pause = now - std::exchange(last_run_, now);
+  if (pause > kLeaseTicks / 2) membership_.ExtendLeases(pause * kTick);
+  if (!awaits_rollback_) {
+    for (const auto& [worker, incarnation] : membership_.Expire(TimeOf(now))) {
+      SubmitToAll(ExpireEvent{worker, incarnation});
+    }
+    std::erase_if(waiting_joins_, [this](const JoinCall& call) { return TryAssign(call); });
+    if (!start_timed_out_ && first_join_.has_value() && now > *first_join_ + kStartTimeoutTicks) {
+      start_timed_out_ = true;
+      for (const auto& [id, held] : shards_) {
+        if (!held.shard->open()) Submit(id, OpenEvent{}, [](const Effects&) {});
+      }
+    }
+    if (now % kNoticeTicks == 0) SendWaitNotices();
+  }
+  if (log_ != nullptr) RETURN_IF_ERROR(Commit(now));
+  return WriteIfSaved();
+}
+
+// Flushes the written records when their time has come, then writes the queued ones.
+absl::Status Server::Commit(uint64_t now) {
+  if (log_->has_unflushed() && now >= flush_at_) RETURN_IF_ERROR(log_->Flush());
+  if (log_->has_unflushed() || !log_->has_queued()) return absl::OkStatus();
+  RETURN_IF_ERROR(log_->Write());
+  flush_at_ = now + shared_.random.Below(4);
+  return absl::OkStatus();
+}
+
+absl::Status Server::Checkpoint(std::optional<Step> step) {
+  if (saving() || awaits_rollback_ || !run_record_.has_value()) return absl::OkStatus();
+  save_at_ = step;
+  for (const auto& [id, held] : shards_) unsaved_.push_back(id);
+  for (const auto& [id, held] : shards_) SaveIfPossible(id);
+  return WriteIfSaved();
+}
+
+void Server::SaveIfPossible(ShardId id) {
+  const auto missing = std::ranges::find(unsaved_, id);
+  Held& held = shards_.at(id);
+  if (missing == unsaved_.end() || !held.shard->CanSave()) return;
+  if (save_at_.has_value() && held.shard->frontier() < *save_at_) return;
+  if (log_ != nullptr) held.applied = std::max(held.applied, log_->durable());
+  saved_.push_back({.shard = id, .applied = held.applied, .state = held.shard->Save()});
+  unsaved_.erase(missing);
+}
+
+absl::Status Server::WriteIfSaved() {
+  if (!unsaved_.empty() || saved_.empty() || now_ < write_again_at_) return absl::OkStatus();
+  thinwire::Checkpoint checkpoint = CheckpointHead();
+  checkpoint.shards = saved_;
+  std::ranges::sort(checkpoint.shards, {}, &SavedShard::shard);
+  LogSequence applied = checkpoint.shards.front().applied;
+  for (const SavedShard& saved : checkpoint.shards) applied = std::min(applied, saved.applied);
+  checkpoint.next = applied + 1;
+  if (shared_.job.broken == BrokenRule::kVerdictNotSaved) ForgetVerdicts(checkpoint);
+  const absl::Status written = WriteCheckpoint(shared_.files, kFolder, checkpoint);
+  if (absl::IsResourceExhausted(written)) {
+    write_again_at_ = now_ + kFullDiskTicks;
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(written);
+  saved_.clear();
+  has_checkpoint_ = true;
+  Trace(absl::StrCat("completes a checkpoint",
+                     save_at_.has_value() ? absl::StrCat(" of step ", save_at_->value) : ""));
+  if (log_ != nullptr) return log_->RemoveBefore(checkpoint.next);
+  return ReadSteps();
+}
+
+MemberRecord Server::MemberRecordOf(WorkerId worker) const {
+  const Member& member = membership_.of(worker);
+  return {worker, member.assigned, member.incarnation, member.left};
+}
+
+thinwire::Checkpoint Server::CheckpointHead() const {
+  thinwire::Checkpoint head;
+  head.server = id_;
+  head.run = *run_record_;
+  head.run.generation = generation_;
+  for (uint32_t w = 0; w < shared_.job.rule.max_workers; ++w) {
+    const MemberRecord member = MemberRecordOf(WorkerId{w});
+    if (member.assigned != Incarnation{}) head.members.push_back(member);
+  }
+  return head;
+}
+
+}  // namespace thinwire::simulation

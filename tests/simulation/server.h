@@ -1,0 +1,181 @@
+// Server is one server process of a simulated cluster: real shards, membership, log records and
+// checkpoints, on simulated files that outlive the process. It has no thread: the caller passes it
+// messages and the time.
+//
+//   durability   an event is applied                     a new process
+//   none         when it arrives                         does not exist
+//   checkpoint   when it arrives                         by round: awaits the rollback that the lead
+//                                                        orders; by push: goes on alone under the
+//                                                        next generation
+//   log          when its record is durable              replays the log
+//
+// docs/recovery.md describes the recovery. Not thread-safe.
+#ifndef THINWIRE_TESTS_SIMULATION_SERVER_H_
+#define THINWIRE_TESTS_SIMULATION_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+#include "proto/frame.h"
+#include "server/core/shard.h"
+#include "server/core/testing/random_events.h"
+#include "server/durable/checkpoint_format.h"
+#include "server/durable/log_record.h"
+#include "server/durable/testing/faulty_files.h"
+#include "server/edge/membership.h"
+#include "tests/simulation/job.h"
+#include "tests/simulation/ledger.h"
+#include "tests/simulation/log_writer.h"
+#include "tests/simulation/network.h"
+
+namespace thinwire::simulation {
+
+// The state that a server reports to the lead (FollowReply of proto/control.proto).
+struct ServerState {
+  RunId run;
+  Generation generation;
+  bool awaits_rollback = false;
+  std::vector<Step> steps;  // of its complete aligned checkpoints, ascending
+};
+
+class Server {
+ public:
+  // The objects that outlive the server's processes. They must outlive this object.
+  struct Shared {
+    const Job& job;
+    SeededRandom& random;
+    FaultyFiles& files;
+    std::vector<ShardLedger>& ledgers;  // indexed by shard number
+    std::function<void(ToWorker)> send;
+    std::function<void(const std::string&)> trace;  // called with one line per event
+  };
+
+  Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run)
+      : shared_(shared),
+        id_(id),
+        epoch_(epoch),
+        new_run_(new_run),
+        membership_(shared.job.rule.max_workers, kLeaseTicks * kTick) {}
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Continues from the files. ROLLED_BACK: this process follows a rollback of the same server, and
+  // thus awaits none. Errors: those of the file system; DataLoss if the files are damaged.
+  absl::Status Start(uint64_t now, bool rolled_back = false);
+
+  // The functions below return an error if the process ends because it cannot write its files.
+
+  absl::Status Receive(uint64_t now, const ToServer& message);
+  absl::Status Tick(uint64_t now);
+  // Replaces the checkpoint of STEP by one of GENERATION, which must be above the server's
+  // generation, and removes the newer checkpoints. The caller then starts the server again.
+  absl::Status RollBack(Generation generation, Step step);
+  // Saves all shards as soon as their frontiers reach STEP, or, if STEP is nullopt, as soon as each
+  // can be saved.
+  absl::Status Checkpoint(std::optional<Step> step);
+
+  ServerId id() const { return id_; }
+  ServerState state() const;
+  // Returns the largest frontier of the shards.
+  Step frontier() const;
+  // Returns whether a checkpoint is not complete yet.
+  bool saving() const { return !unsaved_.empty() || !saved_.empty(); }
+  // Returns whether the server has completed a checkpoint since it has its state.
+  bool has_checkpoint() const { return has_checkpoint_; }
+  // Returns whether no worker is live, and every record is durable.
+  bool at_rest() const;
+  std::string Describe() const;
+  // Returns the shard, or null if another server has it.
+  const Shard* shard(ShardId id) const;
+  void set_checkpoint_step(std::optional<Step> step) { announced_step_ = step; }
+
+ private:
+  struct Held {
+    std::unique_ptr<Shard> shard;
+    LogSequence applied = 0;  // the newest record that the shard contains
+  };
+  struct JoinCall {
+    JoinRequest request;
+    ProcessId process;
+    uint64_t call;
+    uint64_t arrival;
+  };
+  // The answers of the shards to one Join.
+  struct Gather {
+    JoinReply reply;
+    size_t missing;
+  };
+
+  bool leads() const { return id_.value == 0; }
+  absl::Status Recover();
+  absl::Status Restore(const thinwire::Checkpoint& checkpoint);
+  absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
+  absl::Status ContinueAlone();
+  void JoinMembersAgain();
+  std::unique_ptr<Shard> NewShard() const;
+
+  void ReceiveFrame(const ToServer& message, const ByteChain& bytes);
+  void HandleJoin(const JoinCall& call);
+  bool TryAssign(const JoinCall& call);
+  void AdmitWorker(const JoinCall& call, Incarnation incarnation);
+  void HandleHeartbeat(const ToServer& message, const HeartbeatRequest& request);
+  void HandleLeave(const ToServer& message, const LeaveRequest& request);
+  void RenewLease(WorkerId worker, Incarnation incarnation);
+  void Reply(ProcessId process, uint64_t call, decltype(ToWorker::body) body) const;
+
+  // Appends RECORD to the log. Calls DONE when it is durable, at once without a log.
+  void Append(const LogRecord& record, std::function<void(LogSequence)> done);
+  void Submit(ShardId shard, const Event& event, std::function<void(const Effects&)> done);
+  void SubmitToAll(const Event& event);
+  Effects Apply(ShardId shard, const Event& event, LogSequence sequence);
+  void SendFrame(WorkerId worker, Incarnation incarnation, ServerFrame frame) const;
+  ServerFrame AnswerOf(ShardId shard, const ReadAnswer& answer);
+  void SendWaitNotices();
+  absl::Status Commit(uint64_t now);
+  void SaveIfPossible(ShardId shard);
+  absl::Status WriteIfSaved();
+  absl::Status ReadSteps();
+  thinwire::Checkpoint CheckpointHead() const;
+  MemberRecord MemberRecordOf(WorkerId worker) const;
+  void Trace(const std::string& text) const;
+
+  const Shared shared_;
+  const ServerId id_;
+  const Epoch epoch_;
+  const RunId new_run_;  // the run that a lead without a run draws
+  RunId run_;
+  Generation generation_;
+  bool awaits_rollback_ = false;
+  bool has_checkpoint_ = false;
+  uint64_t now_ = 0;
+  uint64_t last_run_ = 0;
+  std::optional<uint64_t> first_join_;
+  bool start_timed_out_ = false;
+  Membership membership_;
+  std::optional<BeginRecord> run_record_;
+  std::map<ShardId, Held> shards_;
+  std::map<std::pair<WorkerId, Incarnation>, ProcessId> streams_;
+  std::vector<JoinCall> waiting_joins_;
+  std::unique_ptr<LogWriter> log_;      // null: no log
+  uint64_t flush_at_ = 0;               // the tick at which the written records are flushed
+  std::optional<Step> announced_step_;  // at the lead: the step of the next common checkpoint
+  std::optional<Step> save_at_;
+  std::vector<ShardId> unsaved_;   // shards that the current checkpoint still lacks
+  std::vector<SavedShard> saved_;  // shards of a checkpoint that is not written yet
+  uint64_t write_again_at_ = 0;    // after a full disk
+  std::vector<Step> steps_;        // of the complete aligned checkpoints, ascending
+};
+
+}  // namespace thinwire::simulation
+
+#endif  // THINWIRE_TESTS_SIMULATION_SERVER_H_

@@ -1,0 +1,507 @@
+#include "tests/simulation/simulation.h"
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire::simulation {
+namespace {
+
+constexpr uint64_t kMaxQuietTicks = 20000;
+constexpr uint64_t kFollowTicks = 5;
+constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+// File operations and flushes that never happen in one run.
+constexpr uint64_t kFar = uint64_t{1} << 40;
+constexpr uint64_t kSilenceTicks = 400;
+
+Rule DrawRule(SeededRandom& random, Mode mode) {
+  const uint32_t workers = 1 + static_cast<uint32_t>(random.Below(4));
+  const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));
+  switch (mode) {
+    case Mode::kSync:
+      return Rule::Sync(workers, random.Percent(40));
+    case Mode::kBackup:
+      return Rule::Backup(workers, static_cast<uint32_t>(random.Below(workers)));
+    case Mode::kSsp:
+      return Rule::Ssp(workers, random.Below(4), fold_every);
+    case Mode::kAsync:
+      break;
+  }
+  return Rule::Async(workers, fold_every);
+}
+
+Job JobOf(SeededRandom& random, const SimulationOptions& options) {
+  if (options.job.has_value()) return *options.job;
+  const Rule rule = DrawRule(random, options.mode);
+  Job job = DrawJob(random, rule, options.durability);
+  job.broken = options.broken;
+  return job;
+}
+
+}  // namespace
+
+SimulationOptions OptionsOf(uint64_t seed) {
+  return {.seed = seed,
+          .mode = static_cast<Mode>(seed % 4),
+          .durability = static_cast<Durability>(seed / 4 % 3)};
+}
+
+void SimulationCounts::Add(const SimulationCounts& other) {
+  worker_deaths += other.worker_deaths;
+  restored_residuals += other.restored_residuals;
+  server_deaths += other.server_deaths;
+  power_losses += other.power_losses;
+  disk_faults += other.disk_faults;
+  rollbacks += other.rollbacks;
+  gave_up += other.gave_up;
+  accepted += other.accepted;
+  late += other.late;
+  updates += other.updates;
+  undone += other.undone;
+}
+
+std::ostream& operator<<(std::ostream& out, const SimulationCounts& counts) {
+  return out << counts.worker_deaths << " workers ended, " << counts.restored_residuals
+             << " residuals restored, " << counts.server_deaths << " servers ended, "
+             << counts.power_losses << " power losses, " << counts.disk_faults << " disk faults, "
+             << counts.rollbacks << " rollbacks, " << counts.gave_up << " workers gave up, "
+             << counts.accepted << " pushes accepted, " << counts.late << " late, " << counts.undone
+             << " undone, " << counts.updates << " updates";
+}
+
+Simulation::Simulation(const SimulationOptions& options)
+    : options_(options),
+      random_(options.seed),
+      job_(JobOf(random_, options)),
+      fault_ticks_(150 + random_.Below(450)),
+      loses_server_(!options.job.has_value() && job_.durability == Durability::kNone &&
+                    random_.Percent(15)),
+      to_servers_(random_),
+      to_workers_(random_),
+      workers_(job_.rule.workers),
+      cut_until_(job_.rule.workers, std::vector<uint64_t>(job_.server_count)) {
+  for (uint32_t i = 0; i < job_.shard_count; ++i) {
+    ledgers_.emplace_back(job_, SeedValues(job_.TensorOf(ShardId{i})));
+  }
+  for (uint32_t i = 0; i < job_.server_count; ++i) {
+    servers_.push_back(std::make_unique<ServerMachine>(options.seed * 16 + i));
+  }
+  for (WorkerMachine& worker : workers_) {
+    worker.start_at = random_.Percent(85) ? random_.Below(20) : 300;
+  }
+  if (options.job.has_value()) {
+    for (uint32_t i = 0; i < workers_.size(); ++i) workers_[i].start_at = i;
+    return;
+  }
+  const NetworkFaults faults = {random_.Below(20), random_.Below(20), 1 + random_.Below(25)};
+  to_servers_.SetFaults(faults);
+  to_workers_.SetFaults(faults);
+}
+
+void Simulation::Trace(const std::string& text) const {
+  if (options_.trace != nullptr) *options_.trace << now_ << " " << text << "\n";
+}
+
+std::string Simulation::Run() {
+  for (; !Over(); ++now_) {
+    if (now_ > fault_ticks_ + kMaxQuietTicks) return DescribeStuck();
+    if (now_ == fault_ticks_) EndFaults();
+    if (now_ < fault_ticks_) InjectFaults();
+    StartDue();
+    DeliverMessages();
+    TickAll();
+    if (job_.durability != Durability::kNone) TakeCheckpoints();
+    RestartDead();
+    const auto is_violated = [](const ShardLedger& ledger) { return !ledger.violations().empty(); };
+    if (!violations_.empty() || std::ranges::any_of(ledgers_, is_violated)) return Violations();
+  }
+  if (violations_.empty() && job_.durability == Durability::kLog) RestartAllOnce();
+  return Violations();
+}
+
+bool Simulation::Runs(uint32_t server) const {
+  return servers_[server]->server != nullptr && now_ >= servers_[server]->suspended_until;
+}
+
+void Simulation::StartServer(uint32_t i, bool rolled_back) {
+  ServerMachine& machine = *servers_[i];
+  const Server::Shared shared = {.job = job_,
+                                 .random = random_,
+                                 .files = machine.files,
+                                 .ledgers = ledgers_,
+                                 .send =
+                                     [this](ToWorker message) {
+                                       if (!IsCut(message.process, message.server))
+                                         to_workers_.Send(now_, message);
+                                     },
+                                 .trace = [this](const std::string& text) { Trace(text); }};
+  machine.start_at = kNever;
+  machine.server = std::make_unique<Server>(shared, ServerId{i}, Epoch{++machine.epoch},
+                                            RunId{options_.seed + 1});
+  Trace(absl::StrCat("s", i, " starts"));
+  const absl::Status started = machine.server->Start(ClockOf(i), rolled_back);
+  const bool disk_fault = absl::IsResourceExhausted(started) || absl::IsUnknown(started);
+  if (!started.ok() && !machine.files.crashed() && !disk_fault) {
+    violations_.push_back(absl::StrCat("server ", i, " cannot start: ", started.message()));
+  }
+  if (machine.server->state().generation > Generation{} && !job_.by_round()) ++counts_.rollbacks;
+  StopIfFailed(i, started);
+}
+
+void Simulation::StopServer(uint32_t i, bool power_loss) {
+  ServerMachine& machine = *servers_[i];
+  Trace(absl::StrCat("s", i, power_loss ? " loses its power" : " is killed"));
+  machine.server.reset();
+  if (power_loss) {
+    machine.files.Crash();
+    machine.files.Restart();
+    ++counts_.power_losses;
+  } else {
+    machine.files.RestartProcess();
+  }
+  machine.files.SetFreeBytes(kFar);
+  machine.start_at = now_ + 1 + random_.Below(80);
+  ++counts_.server_deaths;
+}
+
+void Simulation::StopIfFailed(uint32_t i, const absl::Status& status) {
+  if (status.ok()) return;
+  Trace(absl::StrCat("s", i, " fails: ", status.message()));
+  // After a failed flush only a restart of the machine shows which bytes are on the disk.
+  StopServer(i, !absl::IsResourceExhausted(status));
+}
+
+void Simulation::StartProcess(uint32_t worker) {
+  const Worker::Shared shared = {.job = job_,
+                                 .random = random_,
+                                 .ledgers = ledgers_,
+                                 .saved = workers_[worker].saved,
+                                 .send =
+                                     [this](const ToServer& message) {
+                                       if (!IsCut(message.process, message.server))
+                                         to_servers_.Send(now_, message);
+                                     },
+                                 .trace = [this](const std::string& text) { Trace(text); }};
+  const bool waits = job_.durability != Durability::kNone;
+  const Worker::Plan plan = {.process = static_cast<ProcessId>(processes_.size()),
+                             .worker = WorkerId{worker},
+                             .compute_ticks = random_.Percent(20) ? 60u : 6u,
+                             .silence = (waits ? kFar : kSilenceTicks) * kTick};
+  processes_.push_back({nullptr});
+  processes_.back().worker = std::make_unique<Worker>(shared, plan, now_);
+  if (now_ >= fault_ticks_) processes_.back().worker->TrustNetwork();
+}
+
+bool Simulation::IsCut(ProcessId process, ServerId server) const {
+  const uint32_t worker = processes_[process].worker->worker().value;
+  return now_ < cut_until_[worker][server.value];
+}
+
+Simulation::Process* Simulation::NewestProcess(uint32_t worker) {
+  for (size_t i = processes_.size(); i-- > 0;) {
+    if (processes_[i].worker->worker().value != worker) continue;
+    return processes_[i].worker->running() ? &processes_[i] : nullptr;
+  }
+  return nullptr;
+}
+
+void Simulation::StartDue() {
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    ServerMachine& machine = *servers_[i];
+    if (machine.server != nullptr || machine.lost || now_ < machine.start_at) continue;
+    // A crash can also happen during a recovery.
+    if (now_ < fault_ticks_ && machine.epoch > 0 && random_.Percent(10)) {
+      machine.files.CrashAt(1 + random_.Below(12));
+    }
+    StartServer(i, /*rolled_back=*/false);
+  }
+  for (uint32_t i = 0; i < workers_.size(); ++i) {
+    WorkerMachine& machine = workers_[i];
+    if (!machine.start_at.has_value() || now_ < *machine.start_at) continue;
+    machine.start_at.reset();
+    StartProcess(i);
+  }
+}
+
+// Plans a new process for each worker whose newest process has ended.
+void Simulation::RestartDead() {
+  for (Process& process : processes_) {
+    if (process.worker->running() || std::exchange(process.seen_dead, true)) continue;
+    const uint32_t number = process.worker->worker().value;
+    WorkerMachine& machine = workers_[number];
+    counts_.restored_residuals += process.worker->restored_count();
+    if (process.worker->gave_up()) ++counts_.gave_up;
+    if (process.worker->finished()) {
+      machine.done = true;
+      continue;
+    }
+    ++counts_.worker_deaths;
+    const bool lost = std::ranges::any_of(servers_, [](const auto& s) { return s->lost; });
+    if (lost) machine.abandoned = true;
+    if (machine.done || machine.abandoned || machine.start_at || NewestProcess(number)) continue;
+    machine.start_at = now_ + 1 + random_.Below(150);
+  }
+}
+
+void Simulation::InjectScripted() {
+  for (const ScriptedFault& fault : options_.script) {
+    if (fault.tick != now_) continue;
+    if (fault.kind == ScriptedFault::Kind::kKillWorker) {
+      if (Process* const process = NewestProcess(fault.number)) process->worker->Die();
+    } else {
+      StopServer(fault.number, fault.kind == ScriptedFault::Kind::kPowerLoss);
+    }
+  }
+}
+
+void Simulation::InjectFaults() {
+  if (options_.job.has_value()) return InjectScripted();
+  if (random_.Percent(2)) HarmWorker();
+  if (random_.Percent(2)) {
+    const size_t worker = random_.Below(workers_.size());
+    cut_until_[worker][random_.Below(servers_.size())] = now_ + random_.Below(120);
+  }
+  if (random_.Percent(2)) HarmServer();
+  if (random_.Percent(2)) HarmDisk();
+}
+
+void Simulation::HarmWorker() {
+  const auto number = static_cast<uint32_t>(random_.Below(workers_.size()));
+  Process* const process = NewestProcess(number);
+  if (process == nullptr) return;
+  if (random_.Percent(60)) {
+    workers_[number].abandoned = workers_.size() > 1 && random_.Percent(8);
+    process->worker->Die();
+    return;
+  }
+  process->suspended_until = now_ + random_.Below(200);
+  Trace(absl::StrCat("w", number, " is suspended"));
+  // A new process may take the number while the old one is suspended.
+  if (random_.Percent(50)) workers_[number].start_at = now_ + random_.Below(100);
+}
+
+// With checkpoints, a server that ends before its first checkpoint has lost the job.
+bool Simulation::MayLoseServers() const {
+  if (job_.durability == Durability::kNone) return false;
+  return job_.durability == Durability::kLog ||
+         std::ranges::all_of(servers_, [](const auto& machine) { return machine->has_state; });
+}
+
+void Simulation::HarmServer() {
+  const auto i = static_cast<uint32_t>(random_.Below(servers_.size()));
+  ServerMachine& machine = *servers_[i];
+  if (machine.server == nullptr) return;
+  switch (random_.Below(4)) {
+    case 0:
+      machine.suspended_until = now_ + random_.Below(150);
+      Trace(absl::StrCat("s", i, " is suspended"));
+      break;
+    case 1:
+      machine.clock_ahead += random_.Below(300);
+      Trace(absl::StrCat("s", i, ": the clock jumps"));
+      break;
+    default:
+      if (MayLoseServers()) StopServer(i, /*power_loss=*/random_.Percent(50));
+  }
+}
+
+void Simulation::HarmDisk() {
+  if (!MayLoseServers()) return;
+  FaultyFiles& files = servers_[random_.Below(servers_.size())]->files;
+  ++counts_.disk_faults;
+  switch (random_.Below(3)) {
+    case 0:
+      return files.CrashAt(1 + random_.Below(30));
+    case 1:
+      return files.FailFlushAt(1 + random_.Below(10));
+    default:
+      return files.SetFreeBytes(random_.Below(4000));
+  }
+}
+
+void Simulation::EndFaults() {
+  Trace("the faults end");
+  to_servers_.SetFaults({});
+  to_workers_.SetFaults({});
+  for (auto& cuts : cut_until_) std::ranges::fill(cuts, 0);
+  for (auto& machine : servers_) {
+    machine->suspended_until = 0;
+    machine->files.SetFreeBytes(kFar);
+    machine->files.FailFlushAt(kFar);
+    if (!machine->files.crashed()) machine->files.CrashAt(kFar);
+  }
+  for (Process& process : processes_) {
+    process.suspended_until = 0;
+    process.worker->TrustNetwork();
+  }
+  if (!loses_server_) return;
+  ServerMachine& machine = *servers_[random_.Below(servers_.size())];
+  machine.server.reset();
+  machine.lost = true;
+}
+
+void Simulation::DeliverMessages() {
+  for (const ToServer& message : to_servers_.Arrived(now_)) {
+    const uint32_t i = message.server.value;
+    ServerMachine& machine = *servers_[i];
+    if (machine.server == nullptr) continue;
+    if (!Runs(i)) {
+      to_servers_.Delay(now_, message);
+      continue;
+    }
+    StopIfFailed(i, machine.server->Receive(ClockOf(i), message));
+  }
+  for (const ToWorker& message : to_workers_.Arrived(now_)) {
+    Process& process = processes_[message.process];
+    if (now_ < process.suspended_until && process.worker->running()) {
+      to_workers_.Delay(now_, message);
+    } else {
+      process.worker->Receive(now_, message);
+    }
+  }
+}
+
+void Simulation::TickAll() {
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    if (Runs(i)) StopIfFailed(i, servers_[i]->server->Tick(ClockOf(i)));
+  }
+  for (Process& process : processes_) {
+    if (now_ >= process.suspended_until) process.worker->Tick(now_);
+  }
+}
+
+void Simulation::TakeCheckpoints() {
+  const bool aligned = job_.durability == Durability::kCheckpoint && job_.by_round();
+  if (aligned && now_ % kFollowTicks == 0) Follow();
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    ServerMachine& machine = *servers_[i];
+    if (!aligned && Runs(i) && random_.Percent(machine.has_state ? 2 : 20)) {
+      StopIfFailed(i, machine.server->Checkpoint(std::nullopt));
+    }
+    if (!aligned && machine.server != nullptr) {
+      machine.has_state = machine.has_state || machine.server->has_checkpoint();
+    }
+  }
+}
+
+void Simulation::Follow() {
+  std::vector<ServerState> states;
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    if (!Runs(i)) return;  // the lead is absent, or waits for a server
+    states.push_back(servers_[i]->server->state());
+  }
+  const ServerState& lead = states[0];
+  for (uint32_t i = 1; i < states.size(); ++i) {
+    if (states[i].generation < lead.generation) {
+      return RollBack(i, lead.generation, lead.steps.back());
+    }
+  }
+  std::optional<Step> common;
+  for (const Step step : lead.steps) {
+    const auto has = [step](const ServerState& state) {
+      return std::ranges::count(state.steps, step) > 0;
+    };
+    if (std::ranges::all_of(states, has)) common = step;
+  }
+  if (std::ranges::none_of(states, &ServerState::awaits_rollback)) {
+    for (const auto& machine : servers_) machine->has_state = common.has_value();
+    return Announce();
+  }
+  if (!common.has_value()) {
+    violations_.push_back("the servers have no common checkpoint");
+    return;
+  }
+  announced_.reset();
+  RollBack(0, lead.generation + 1, *common);
+}
+
+void Simulation::RollBack(uint32_t i, Generation generation, Step step) {
+  ServerMachine& machine = *servers_[i];
+  if (job_.broken == BrokenRule::kRollbackToAnotherStep) {
+    step = machine.server->state().steps.back();
+  }
+  const absl::Status rolled_back = machine.server->RollBack(generation, step);
+  StopIfFailed(i, rolled_back);
+  if (!rolled_back.ok()) return;
+  ++counts_.rollbacks;
+  machine.server.reset();
+  machine.files.RestartProcess();
+  StartServer(i, /*rolled_back=*/true);
+}
+
+// The next step is announced only when every server has completed the checkpoint of the last one.
+// Otherwise the servers could remove their newest common checkpoint.
+void Simulation::Announce() {
+  for (const auto& machine : servers_) {
+    if (machine->server->saving() || machine->server->state().run == RunId{}) return;
+  }
+  if (now_ < announce_at_) return;
+  announce_at_ = now_ + 20 + random_.Below(60);
+  // The first checkpoint contains the initial values.
+  const bool first = !servers_[0]->has_state;
+  announced_ = first ? Step{} : servers_[0]->server->frontier() + 2;
+  servers_[0]->server->set_checkpoint_step(announced_);
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    StopIfFailed(i, servers_[i]->server->Checkpoint(announced_));
+  }
+}
+
+// Returns whether the simulation is over: every worker has left or was abandoned, no process runs,
+// and the servers have nothing left to do.
+bool Simulation::Over() const {
+  const auto ended = [](const WorkerMachine& machine) {
+    return (machine.done || machine.abandoned) && !machine.start_at.has_value();
+  };
+  const auto stopped = [](const Process& process) { return !process.worker->running(); };
+  const auto at_rest = [](const auto& machine) {
+    return machine->lost || (machine->server != nullptr && machine->server->at_rest());
+  };
+  return now_ > fault_ticks_ && std::ranges::all_of(workers_, ended) &&
+         std::ranges::all_of(processes_, stopped) && std::ranges::all_of(servers_, at_rest) &&
+         to_servers_.empty() && to_workers_.empty();
+}
+
+// Kills every server and starts it again. With a log, each must have the same state.
+void Simulation::RestartAllOnce() {
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    servers_[i]->server.reset();
+    servers_[i]->files.Crash();
+    servers_[i]->files.Restart();
+    StartServer(i, /*rolled_back=*/false);
+  }
+}
+
+std::string Simulation::Violations() {
+  std::string text;
+  for (const std::string& violation : violations_) absl::StrAppend(&text, violation, "\n");
+  for (uint32_t i = 0; i < job_.shard_count; ++i) {
+    const ServerMachine& machine = *servers_[job_.partition->server(ShardId{i}).value];
+    if (machine.server != nullptr && violations_.empty() && ledgers_[i].violations().empty()) {
+      ledgers_[i].Close(*machine.server->shard(ShardId{i}));
+    }
+    counts_.late += ledgers_[i].verdicts(Verdict::kLate);
+    counts_.accepted += ledgers_[i].verdicts(Verdict::kAccept);
+    counts_.updates += ledgers_[i].update_count();
+    counts_.undone += ledgers_[i].undone_count();
+    for (const std::string& violation : ledgers_[i].violations()) {
+      absl::StrAppend(&text, "shard ", i, ": ", violation, "\n");
+    }
+  }
+  return text;
+}
+
+std::string Simulation::DescribeStuck() const {
+  std::ostringstream out;
+  out << "stuck at tick " << now_ << "\n";
+  for (const Process& process : processes_) out << process.worker->Describe() << "\n";
+  for (const auto& machine : servers_) {
+    out << (machine->server == nullptr ? "a server that does not run" : machine->server->Describe())
+        << "\n";
+  }
+  return out.str();
+}
+
+}  // namespace thinwire::simulation

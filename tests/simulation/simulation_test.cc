@@ -1,0 +1,68 @@
+// Runs simulated clusters with faults: 200 seeds, spread over modes, durabilities and codecs. A
+// violation prints the seed and the command that repeats it.
+#include "tests/simulation/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+
+namespace thinwire::simulation {
+namespace {
+
+constexpr uint64_t kSeedsPerPair = 17;  // 12 pairs of a mode and a durability: 204 seeds
+
+class SimulationTest : public ::testing::TestWithParam<uint64_t> {};
+
+// The parameter is the first seed of a pair of a mode and a durability.
+TEST_P(SimulationTest, Promise13ClustersWithFaultsKeepEveryPromise) {
+  SimulationCounts sum;
+  for (uint64_t i = 0; i < kSeedsPerPair; ++i) {
+    const uint64_t seed = GetParam() + 12 * i;
+    Simulation simulation(OptionsOf(seed));
+    ASSERT_EQ(simulation.Run(), "")
+        << simulation.job() << "\nbazel run //tests/simulation:simulate -- --seed " << seed
+        << " --trace";
+    sum.Add(simulation.counts());
+  }
+  std::cout << sum << std::endl;
+  const Durability durability = OptionsOf(GetParam()).durability;
+  EXPECT_GT(sum.accepted, 10 * kSeedsPerPair);
+  EXPECT_GT(sum.updates, 10 * kSeedsPerPair);
+  EXPECT_GT(sum.worker_deaths, kSeedsPerPair / 2);
+  EXPECT_GT(sum.restored_residuals, 0u);
+  if (durability == Durability::kNone) return;
+  EXPECT_GT(sum.server_deaths, kSeedsPerPair / 2);
+  EXPECT_GT(sum.power_losses, 0u);
+  EXPECT_GT(sum.disk_faults, 0u);
+  if (durability == Durability::kCheckpoint) EXPECT_GT(sum.undone, 0u);
+}
+
+// Each rule of the recovery is broken on purpose, with a seed that meets the consequence. The same
+// seed without the broken rule keeps every promise.
+TEST(BrokenRuleTest, ABrokenRuleIsFound) {
+  struct Case {
+    BrokenRule broken;
+    uint64_t seed;
+  };
+  constexpr Case kCases[] = {{BrokenRule::kVerdictNotSaved, 619},
+                             {BrokenRule::kSentBeforeFlush, 9},
+                             {BrokenRule::kResidualOfAnotherStep, 9},
+                             {BrokenRule::kRollbackToAnotherStep, 17}};
+  for (const auto& [broken, seed] : kCases) {
+    SimulationOptions options = OptionsOf(seed);
+    EXPECT_EQ(Simulation(options).Run(), "") << "seed " << seed;
+    options.broken = broken;
+    EXPECT_NE(Simulation(options).Run(), "") << kBrokenRuleNames[static_cast<size_t>(broken)];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllPairs, SimulationTest, ::testing::Range(uint64_t{0}, uint64_t{12}),
+                         [](const ::testing::TestParamInfo<uint64_t>& info) {
+                           const SimulationOptions options = OptionsOf(info.param);
+                           return std::string(kModeNames[static_cast<size_t>(options.mode)]) + "_" +
+                                  kDurabilityNames[static_cast<size_t>(options.durability)];
+                         });
+
+}  // namespace
+}  // namespace thinwire::simulation
