@@ -27,7 +27,7 @@ namespace thinwire {
 
 class CheckpointLead {
  public:
-  // What the lead's own server does. Called within Tick or on the thread of Post.
+  // The lead's own server. The functions are called within Tick or on the thread of Post.
   struct Server {
     std::function<ServerCheckpoints()> checkpoints;       // returns its state
     std::function<void(const RollbackOrder&)> roll_back;  // goes back; called at most once

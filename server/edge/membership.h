@@ -7,11 +7,12 @@
 //   Adopt    the incarnation is not the assigned one, or has left      FailedPrecondition
 //            otherwise                                                 OK
 //
-// Server 0 assigns incarnations, starting at 1. A later generation may not know all incarnations of
-// the earlier ones, so it starts above them, and admits a process of an earlier generation if it
-// knows no newer one of the same worker. Server 0 announces incarnations to the other servers, which adopt
+// Server 0 assigns incarnations, starting at 1. It announces them to the other servers, which adopt
 // only announced ones, so that no worker chooses its own incarnation. A new process waits for at
 // most one lease. Callers pass the current time, which must never decrease.
+//
+// A later generation may not know all incarnations of the earlier ones. It assigns its own above
+// them, and adopts a process of an earlier generation if it knows no newer one of the same worker.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_MEMBERSHIP_H_

@@ -25,7 +25,7 @@
 
 namespace thinwire {
 
-// What the lead knows about a server that answers.
+// The state of a server that answers the lead.
 struct ServerCheckpoints {
   RunId run;  // 0: the server belongs to no run
   Generation generation;
