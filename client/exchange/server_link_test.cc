@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/exchange/exchange_fixture.h"
 #include "common/codec/codec.h"
+#include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {
 namespace {
@@ -310,6 +312,35 @@ TEST_F(ServerLinkTest, APushThatIsEncodedAfterTheServerCameBackIsPrecededByARead
   WaitForVerdicts(shards_.size());
   ASSERT_TRUE(progress_.WaitAll().ok());
   EXPECT_EQ(servers_[0].answer_count(), answer_count + 2 * static_cast<int>(shards_.size()));
+}
+
+// The worker holds version 2 of the lost state. Version 1 of the server's new state is another one.
+TEST_F(ServerLinkTest, WithoutRoundsADeltaOfTheNewStateIsNotAppliedToTheLostOne) {
+  loop_->Run([this] { reads_.ReadAll(Step{0}); });
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  servers_[0].SaveCheckpoint();
+  for (uint64_t i = 0; i < 2; ++i) {
+    PushAll(i);
+    WaitForVerdicts((i + 1) * shards_.size());
+  }
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  loop_->Run([this] { EXPECT_EQ(replica_.held_version(shards_[0]), Version{2}); });
+  std::atomic<int> delta_count = 0;
+  servers_[0].set_answer([&](ParametersEntry& answer) {
+    if (delta_count++ > 0) return;
+    answer.kind = Parameters::ADD;
+    answer.version = Version{1};
+  });
+  servers_[0].RollBack(Generation{2});
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  PushAll(2);
+  WaitForVerdicts(3 * shards_.size());
+  ASSERT_TRUE(progress_.WaitAll().ok());
+  EXPECT_GT(delta_count, static_cast<int>(2 * shards_.size())) << "a shard was read again in full";
+  for (const ShardId shard : shards_) {
+    const Segment& segment = partition_.segments(shard)[0];
+    EXPECT_EQ(replica_.tensor(0)[segment.offset], servers_[0].masters(shard)[0]);
+  }
 }
 
 TEST_F(ServerLinkTest, WithoutRoundsAServerMayContinueAloneTwice) {
