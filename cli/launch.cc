@@ -58,7 +58,7 @@ std::vector<std::string> ServerCommand(const Programs& programs, const std::stri
 
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
                                        WorkerId worker, const std::vector<std::string>& addresses,
-                                       const OutputFile& output) {
+                                       const OutputFile& output, const std::string& state_dir) {
   std::vector<std::string> command = {programs.worker,
                                       "--config",
                                       job_file,
@@ -69,6 +69,7 @@ std::vector<std::string> WorkerCommand(const Programs& programs, const std::stri
   if (!output.path.empty()) {
     command.insert(command.end(), {"--output", output.path, "--keep", output.keep});
   }
+  if (!state_dir.empty()) command.insert(command.end(), {"--state_dir", state_dir});
   return command;
 }
 

@@ -36,10 +36,11 @@ std::vector<std::string> ServerCommand(const Programs& programs, const std::stri
                                        ServerId server, std::vector<std::string> addresses,
                                        const std::string& state_dir);
 // Returns the command line of a worker. `addresses` contains the address of every server, ordered
-// by server number.
+// by server number. STATE_DIR is the folder in which the workers keep their residuals; empty: they
+// keep none.
 std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
                                        WorkerId worker, const std::vector<std::string>& addresses,
-                                       const OutputFile& output = {});
+                                       const OutputFile& output, const std::string& state_dir);
 // Returns the command line of a worker that only evaluates the model file `model`.
 std::vector<std::string> EvaluatorCommand(const Programs& programs, const std::string& job_file,
                                           const std::string& model);

@@ -22,13 +22,14 @@ TEST(LaunchTest, AProcessGetsTheJobFileItsNumberAndItsAddresses) {
   EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{0}, {"", "a:5"}, ""),
               ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "0",
                           "--listen", "127.0.0.1:0", "--addresses", "127.0.0.1:0,a:5"));
-  EXPECT_THAT(WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7", "a:5"}),
+  EXPECT_THAT(WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7", "a:5"}, {}, ""),
               ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--worker", "2",
                           "--addresses", "a:7,a:5"));
-  EXPECT_THAT(WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7"},
-                            {.path = "m.safetensors", .keep = "best"}),
-              ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--worker", "2",
-                          "--addresses", "a:7", "--output", "m.safetensors", "--keep", "best"));
+  EXPECT_THAT(
+      WorkerCommand(programs, "/t/job.textproto", WorkerId{2}, {"a:7"},
+                    {.path = "m.safetensors", .keep = "best"}, "/state"),
+      ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--worker", "2", "--addresses",
+                  "a:7", "--output", "m.safetensors", "--keep", "best", "--state_dir", "/state"));
   EXPECT_THAT(
       EvaluatorCommand(programs, "/t/job.textproto", "m.safetensors"),
       ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--evaluate", "m.safetensors"));

@@ -309,8 +309,8 @@ void RemoveSettingsFromEnvironment() {
   for (const Field& field : LeafFields(*JobConfig::descriptor())) {
     unsetenv(EnvironmentName(field.name()).c_str());
   }
-  for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
-                           "residual_file", "delay", "state_dir", "output", "keep"}) {
+  for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure", "delay",
+                           "state_dir", "output", "keep"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }

@@ -140,8 +140,9 @@ absl::Status TrainRun::Start(ServerId server) {
 }
 
 absl::Status TrainRun::Start(WorkerId worker) {
-  return processes_.Start(NameOf(worker), WorkerCommand(setting_.programs, dir_.PathOf(kJobFile),
-                                                        worker, addresses_, setting_.output));
+  return processes_.Start(
+      NameOf(worker), WorkerCommand(setting_.programs, dir_.PathOf(kJobFile), worker, addresses_,
+                                    setting_.output, setting_.state_dir));
 }
 
 absl::Status TrainRun::StartWorkers() {

@@ -50,7 +50,7 @@ namespace thinwire {
 struct TrainSetting {
   JobConfig config;  // CheckJob must accept this job
   Programs programs;
-  // The folder in which the servers keep their state; empty: they keep none.
+  // The folder in which the servers and workers keep their state; empty: they keep none.
   std::string state_dir;
   bool resume = false;    // whether `state_dir` has the state of an earlier run, which goes on
   uint32_t restarts = 0;  // the largest number of processes that are started again
