@@ -155,8 +155,9 @@ void SendQueue::ResendUnanswered() {
   }
 }
 
-void SendQueue::ReadBeforePushes() {
-  for (Slot& slot : slots_) slot.reads_before_push = true;
+void SendQueue::ReadBeforePush(ShardId shard, Step next) {
+  Slot& slot = *Find(shard);
+  slot.reads_before_push = !slot.push.has_value() || slot.push->step >= next;
 }
 
 std::vector<ShardId> SendQueue::unjudged() const {

@@ -4,8 +4,8 @@
 //   push    kept, with its bytes, until its verdict arrives; also the read for the next step
 //   read    a request for parameters; kept until the parameters of its step arrive
 //
-// After ReadBeforePushes, the server has forgotten steps. A push of step t is then preceded by a
-// read for t, and is sent when the parameters of t arrive.
+// If the server has forgotten steps (ReadBeforePush), a push of step t is preceded by a read for t,
+// and is sent when the parameters of t arrive.
 //
 // The queue stores shard numbers, not messages. It encodes the seeds, and enters the replica's
 // current versions in the reads, when it writes a message. After a lost connection the queue sends
@@ -74,9 +74,11 @@ class SendQueue {
 
   // Marks all unanswered entries as unsent. Call this after the connection was lost.
   void ResendUnanswered();
-  // Keeps back the next push of every shard until the parameters of the push's step arrive. Call
-  // this if the server has forgotten steps. REQUIRES: no entry was sent since ResendUnanswered.
-  void ReadBeforePushes();
+  // Keeps back the next push of SHARD until the parameters of the push's step arrive, unless the
+  // server has finished this step: it then has the verdict, and answers reads for later steps only.
+  // NEXT is the first step of this worker that the server has not finished. Call this if the server
+  // has forgotten steps. REQUIRES: SHARD is owned; no entry was sent since ResendUnanswered.
+  void ReadBeforePush(ShardId shard, Step next);
 
   // Returns the shards whose push awaits a verdict, in ascending order.
   std::vector<ShardId> unjudged() const;

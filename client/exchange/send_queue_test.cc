@@ -188,7 +188,7 @@ TEST_F(SendQueueTest, AKeptBackPushIsSentAfterTheParametersOfItsStep) {
   queue_.Push(PushOf(2, 7));
   Next();
   queue_.ResendUnanswered();
-  queue_.ReadBeforePushes();
+  queue_.ReadBeforePush(ShardId{2}, Step{5});
   const WorkerFrame reads = Next();
   EXPECT_TRUE(reads.pushes.empty());
   ASSERT_EQ(reads.reads.size(), 1u);
@@ -205,11 +205,21 @@ TEST_F(SendQueueTest, AKeptBackPushIsSentAfterTheParametersOfItsStep) {
   EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));
 }
 
+TEST_F(SendQueueTest, APushThatTheRestoredServerHasJudgedIsSentAtOnce) {
+  queue_.Push(PushOf(2, 7));
+  Next();
+  queue_.ResendUnanswered();
+  queue_.ReadBeforePush(ShardId{2}, Step{8});
+  const WorkerFrame frame = Next();
+  EXPECT_TRUE(frame.reads.empty());
+  EXPECT_EQ(frame.pushes.size(), 1u);
+}
+
 TEST_F(SendQueueTest, AReadIsNotRepeatedAfterTheServerCameBackWithAnEarlierState) {
   queue_.Read(ShardId{2}, Step{7});
   Next();
   queue_.ResendUnanswered();
-  queue_.ReadBeforePushes();
+  queue_.ReadBeforePush(ShardId{2}, Step{5});
   EXPECT_EQ(Next().reads.size(), 1u);
   ASSERT_TRUE(queue_.FinishRead(ShardId{2}, Step{7}));
   EXPECT_FALSE(queue_.HasPendingRead(ShardId{2}));

@@ -195,12 +195,16 @@ bool ServerLink::AcceptsGeneration(Generation generation) {
   return false;
 }
 
-void ServerLink::Adopt(Generation generation) {
+void ServerLink::Adopt(const JoinReply& reply) {
+  const Generation generation{reply.generation()};
   LOG(WARNING) << parts_.transport.NameOf(server_)
                << ": continues from an earlier state under generation " << generation;
   generation_ = generation;
   for (const ShardId shard : parts_.partition.ShardsOf(server_)) parts_.replica.Forget(shard);
-  queue_.ReadBeforePushes();
+  for (const ShardState& state : reply.shards()) {
+    const ShardId shard{state.shard()};
+    if (queue_.owns(shard)) queue_.ReadBeforePush(shard, Step{state.predecessor_next()});
+  }
 }
 
 void ServerLink::OnClosed(uint64_t serial, const absl::Status& status) {
@@ -372,7 +376,7 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
             << absl::StrFormat(" came back after %.1f s",
                                absl::ToDoubleSeconds(now - *lost_since_));
   parts_.report.Count(WorkerCounters::kRejoinsFieldNumber);
-  if (generation != generation_) Adopt(generation);
+  if (generation != generation_) Adopt(*reply);
   epoch_ = Epoch{reply->epoch()};
   lost_since_.reset();
   heartbeat_failed_ = false;

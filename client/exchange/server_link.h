@@ -146,8 +146,9 @@ class ServerLink {
   // Returns true if the link can go on with a server of GENERATION. Otherwise reports the failure or
   // the rollback.
   bool AcceptsGeneration(Generation generation);
-  // Goes on with a server that continues alone from an earlier state, under GENERATION.
-  void Adopt(Generation generation);
+  // Goes on with a server that continues alone from an earlier state, under the generation of its
+  // REPLY to Join.
+  void Adopt(const JoinReply& reply);
 
   const ExchangeParts& parts_;
   const ServerId server_;

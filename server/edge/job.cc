@@ -214,22 +214,21 @@ absl::Status Job::Recover() {
 }
 
 void Job::ContinueMembers() {
-  const std::vector<WorkerId> live = membership_.Live();
-  if (!live.empty()) {
-    first_join_ = clock_.Now();
-    for (const WorkerId worker : live) {
-      ApplyToAll(ReturnEvent{worker, membership_.of(worker).incarnation}, [] {});
-    }
-    return;
-  }
-  // The run ended or was stopped in order. Training begins again as at the start of the job. A shard
-  // that was saved earlier than the members may not know yet that a worker has left.
+  // Without a log, a shard may have been saved before a Join or a Leave that the members contain.
   for (uint32_t w = 0; w < options_.rule.max_workers; ++w) {
-    const Member& member = membership_.of(WorkerId{w});
-    if (!member.left || member.incarnation == Incarnation{}) continue;
-    ApplyToAll(LeaveEvent{WorkerId{w}, member.incarnation}, [] {});
+    const WorkerId worker{w};
+    const Member& member = membership_.of(worker);
+    if (member.incarnation == Incarnation{}) continue;
+    if (!journal_.logs()) ApplyToAll(JoinEvent{worker, member.incarnation}, [] {});
+    if (member.live()) ApplyToAll(ReturnEvent{worker, member.incarnation}, [] {});
+    if (member.left) ApplyToAll(LeaveEvent{worker, member.incarnation}, [] {});
   }
-  ApplyToAll(ShutEvent{}, [] {});
+  if (!membership_.Live().empty()) {
+    first_join_ = clock_.Now();
+  } else {
+    // The run ended or was stopped in order. Training begins again as at the start of the job.
+    ApplyToAll(ShutEvent{}, [] {});
+  }
 }
 
 void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done) {

@@ -26,6 +26,8 @@ class WaitingPeers final : public Peers {
   void Admit(ServerId, const AdmitRequest&, AdmitDone done) override {
     done(absl::UnimplementedError("not used"));
   }
+  void Follow(ServerId, const FollowRequest&, FollowDone) override { ADD_FAILURE(); }
+  void Rollback(ServerId, const RollbackRequest&, RollbackDone) override { ADD_FAILURE(); }
   void Scale(ServerId, const ScaleRequest& request, ScaleDone done) override {
     asked_.push_back(request.workers());
     calls_.push_back(std::move(done));

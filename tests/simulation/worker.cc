@@ -201,36 +201,34 @@ void Worker::OnJoinedAll() {
   BeginStep(first, /*read=*/true);
 }
 
-const SavedState* Worker::ChooseSaved(const std::vector<JoinReply>& replies, Step first) const {
-  if (shared_.saved.empty()) return nullptr;
+Worker::Choice Worker::ChooseSaved(const std::vector<JoinReply>& replies) const {
+  Choice choice = {.restored = std::vector<bool>(shared_.job.shard_count, false)};
+  if (shared_.saved.empty()) return choice;
   if (shared_.job.broken == BrokenRule::kResidualOfAnotherStep) {
-    return &shared_.saved.rbegin()->second;
+    choice.saved = &shared_.saved.rbegin()->second;
+    choice.restored.flip();
+    return choice;
   }
-  auto candidate = shared_.saved.upper_bound(first);
-  if (candidate == shared_.saved.begin()) return nullptr;
-  const SavedState& saved = std::prev(candidate)->second;
-  const client::ResidualPoint& point = saved.residuals.point;
-  uint64_t next = 0;
-  for (const JoinReply& reply : replies) {
-    for (const ShardState& shard : reply.shards()) {
-      next = std::max(next, shard.predecessor_next());
-    }
+  std::vector<client::SavedPoint> files;
+  for (const auto& [step, saved] : shared_.saved) {
+    files.push_back({.path = absl::StrCat(step.value), .point = saved.residuals.point});
   }
-  // Residuals of an abandoned generation belong to other parameters, unless the rollback was to
-  // their step.
-  if (shared_.job.by_round() && saved.generation != links_[0]->generation &&
-      point.step != Step{next}) {
-    return nullptr;
+  client::ResidualStart start = client::DecideResidualStart(
+      "residuals", files, replies, *shared_.job.partition, /*after_rollback=*/rolled_back_);
+  for (const auto& [step, saved] : shared_.saved) {
+    if (start.path == absl::StrCat(step.value)) choice.saved = &saved;
   }
-  return client::DecideResidualStart("residuals", point, replies, first).restore ? &saved : nullptr;
+  if (choice.saved != nullptr) choice.restored = std::move(start.restored);
+  return choice;
 }
 
 void Worker::RestoreResiduals(const std::vector<JoinReply>& replies, Step first) {
-  const SavedState* const saved = ChooseSaved(replies, first);
+  const Choice choice = ChooseSaved(replies);
+  const SavedState* const saved = choice.saved;
   if (rolled_back_ || saved != nullptr) MakeEncoder();
   for (uint32_t s = 0; s < shared_.job.shard_count; ++s) {
     ShardLedger& ledger = shared_.ledgers[s];
-    if (saved != nullptr) {
+    if (choice.restored[s]) {
       double account = saved->accounts[s];
       if (!shared_.job.by_round()) {
         account -=
@@ -245,7 +243,11 @@ void Worker::RestoreResiduals(const std::vector<JoinReply>& replies, Step first)
   }
   if (saved != nullptr) {
     Trace(absl::StrCat("restores the residuals of step ", saved->residuals.point.step.value));
-    encoder_->Restore(saved->residuals).IgnoreError();
+    client::SavedResiduals residuals = saved->residuals;
+    for (uint32_t s = 0; s < shared_.job.shard_count; ++s) {
+      if (!choice.restored[s]) residuals.shards[s] = {};
+    }
+    encoder_->Restore(std::move(residuals)).IgnoreError();
     ++restored_count_;
   }
   // Later residuals belong to steps that the job has not reached.

@@ -128,7 +128,12 @@ class Worker {
   void StartRollback();
   // Restores the residuals that belong to FIRST, the first step after a Join, if there are any.
   void RestoreResiduals(const std::vector<JoinReply>& replies, Step first);
-  const SavedState* ChooseSaved(const std::vector<JoinReply>& replies, Step first) const;
+  // Saved residuals, null if there are none to restore, and the shards that restore them.
+  struct Choice {
+    const SavedState* saved = nullptr;
+    std::vector<bool> restored;
+  };
+  Choice ChooseSaved(const std::vector<JoinReply>& replies) const;
   void SaveResiduals();
   void MakeEncoder();
   void BeginStep(Step step, bool read);
