@@ -196,6 +196,11 @@ absl::Status ReadRest(Files& files, const std::string& folder, const Partition& 
       has_events |= sequence > applied[event->shard];
     } else if (const auto* member = std::get_if<MemberRecord>(&record)) {
       AddMember(*member, checkpoint);
+    } else if (const auto* deal = std::get_if<DealRecord>(&record)) {
+      // The checkpoint may contain the deal already.
+      const bool known = !checkpoint.deals.empty() &&
+                         checkpoint.deals.back().step() >= deal->deal.step();
+      if (!known) checkpoint.deals.push_back(deal->deal);
     }
     return absl::OkStatus();
   };
