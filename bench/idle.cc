@@ -40,7 +40,7 @@ constexpr int kWarmSteps = 20;
 class SmallModelWorker {
  public:
   SmallModelWorker(const std::string& address, absl::Duration heartbeat_interval)
-      : transport_({address}, grpc::InsecureChannelCredentials()) {
+      : transport_({address}) {
     ClientOptions options;
     options.heartbeat_interval = heartbeat_interval;
     client_ = *Client::Make(options, {{"w", {256, 256}}}, transport_);

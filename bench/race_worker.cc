@@ -150,7 +150,7 @@ absl::StatusOr<nlohmann::ordered_json> Race(const RaceOptions& race) {
   ClientOptions options = MakeClientOptions(job, {.worker = WorkerId{race.worker},
                                                   .planned_examples = steps * job.rule.workers,
                                                   .planned_steps = steps});
-  GrpcTransport transport(addresses, grpc::InsecureChannelCredentials());
+  GrpcTransport transport(addresses);
   text.config.clear_task();
   options.config = text.config;
   HugePageArena arena;

@@ -127,7 +127,7 @@ ExitCode InitAuthority(const std::string& dir, bool force, absl::Time now, std::
       dir, {{kAuthorityFile, pair->certificate}, {kAuthorityKeyFile, pair->key, /*secret=*/true}},
       force);
   if (!status.ok()) return Report(status, err);
-  out << dir << ": an authority, valid for " << kAuthorityDays << " days. Whoever has "
+  out << dir << ": an authority, valid for " << kAuthorityDays << " days. Anybody with "
       << kAuthorityKeyFile << " can make certificates of every role" << std::endl;
   return ExitCode::kOk;
 }

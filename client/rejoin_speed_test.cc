@@ -33,7 +33,7 @@ TEST(RejoinSpeedTest, StepsGoOnAfterTheServerListensAgain) {
   auto listening = std::make_unique<GrpcTestServer>(server);
   const int port = listening->port();
   ASSERT_NE(port, 0);
-  GrpcTransport transport({absl::StrCat("127.0.0.1:", port)}, grpc::InsecureChannelCredentials());
+  GrpcTransport transport({absl::StrCat("127.0.0.1:", port)});
   ClientOptions options;
   options.server_return = absl::Minutes(10);
   const auto client = *Client::Make(options, tensors, transport);
