@@ -56,8 +56,9 @@ class SecurityTest : public testing::Test {
   void StartServers(const std::string& job, bool proxies) {
     addresses_.assign(kServers, "127.0.0.1:1");
     for (uint32_t s = kServers; s-- > 0;) {
-      std::vector<std::string> flags = {"--server", absl::StrCat(s), "--credentials",
-                                        authority_.Write(ServerIdentity(s))};
+      std::vector<std::string> flags = {"--server",      absl::StrCat(s),
+                                        "--listen",      "127.0.0.1:0",
+                                        "--credentials", authority_.Write(ServerIdentity(s))};
       if (s == 0) flags.insert(flags.end(), {"--addresses", absl::StrJoin(addresses_, ",")});
       addresses_[s] = daemons_.StartServer(absl::StrCat("server", s), job, flags);
       ASSERT_NE(addresses_[s], "");
