@@ -30,18 +30,19 @@ inline constexpr absl::Duration kCredentialsRefresh = absl::Seconds(2);
 // Immutable.
 class Credentials {
  public:
-  // Plaintext: no encryption, and every peer is trusted.
+  // Uses plaintext: no encryption, and every peer is trusted.
   Credentials();
 
-  // Mutual TLS with the folder DIR; plaintext if DIR is "". If EXPECTED is set, the certificate must
-  // fit it (Identity::Fits). Errors: those of CheckCredentials; InvalidArgument for a certificate of
-  // another process.
+  // Uses mutual TLS with the folder DIR; plaintext if DIR is "". If EXPECTED is set, the certificate
+  // must fit it (Identity::Fits). Errors: those of CheckCredentials; InvalidArgument for a
+  // certificate of another process.
   static absl::StatusOr<Credentials> Load(const std::string& dir,
                                           const std::optional<Identity>& expected);
 
   // Returns the identity of this process; nullopt: plaintext.
   const std::optional<Identity>& identity() const { return identity_; }
-  // Returns sentences for the log: a key that other users can read, a certificate that expires soon.
+  // Returns sentences for the log, about a key that other users can read and a certificate that
+  // expires soon.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   // Returns a channel to the server SERVER at ADDRESS (host:port).

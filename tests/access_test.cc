@@ -1,5 +1,5 @@
-// Calls every method of a server with mutual TLS as every kind of peer, and compares the result with
-// the table in docs/security.md. The services of the server come from its reflection, so a new
+// Calls every method of a server with mutual TLS as every kind of peer, and compares the result
+// with the table in docs/security.md. The services of the server come from its reflection, so a new
 // method without a row fails this test.
 #include "server/edge/access.h"
 
@@ -61,8 +61,8 @@ const Identity kViewerPeer{Role::kViewer, "train", {}};
 const std::vector<Identity> kColumns = {kLeadPeer, kServerPeer, kWorkerPeer, kOperatorPeer,
                                         kViewerPeer};
 
-// Returns the table in docs/security.md: for each method, whether the peers in the order of kColumns
-// may call it.
+// Returns the table in docs/security.md: for each method, whether the peers in the order of
+// kColumns may call it.
 std::map<std::string, std::vector<bool>> DocumentedTable() {
   std::map<std::string, std::vector<bool>> table;
   std::ifstream page(kPage);
@@ -190,8 +190,8 @@ class AccessTest : public testing::Test {
     return authority_.Load(peer).Connect(listener_->address(), ServerId{0}, OwnConnection());
   }
 
-  // Returns a channel of a client that trusts the server and shows the certificate of PAIR; nullptr:
-  // no certificate.
+  // Returns a channel of a client that trusts the server and shows the certificate of PAIR.
+  // nullptr: no certificate.
   std::shared_ptr<grpc::Channel> ChannelWith(const KeyPair* pair) {
     using grpc::experimental::StaticDataCertificateProvider;
     const std::string& roots = authority_.pair().certificate;

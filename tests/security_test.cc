@@ -105,8 +105,8 @@ class SecurityTest : public testing::Test {
     return parsed.ok() ? (*parsed)[0].fingerprint : "";
   }
 
-  // Waits until all servers show the certificates in their folders of AUTHORITY to a new connection.
-  // The caller shows a certificate of AUTHORITY, too.
+  // Waits until all servers show the certificates in their folders to a new connection. The caller
+  // shows a certificate of AUTHORITY and trusts AUTHORITIES.
   void WaitForNewCertificates(TestAuthority& authority, const std::string& authorities) {
     authority.Write(kViewer, authorities);
     const auto credentials = Credentials::Load(authority.DirOf(kViewer), kViewer);

@@ -13,8 +13,8 @@
 
 namespace thinwire {
 
-// Returns the check of every call of a server of JOB. gRPC runs it before the handler of the call, also
-// for health checks, reflection and methods that do not exist.
+// Returns the check of every call of a server of JOB. gRPC runs it before the handler of the call,
+// also for health checks, reflection and methods that do not exist.
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::string job);
 
 // Returns the worker number in the peer's certificate. nullopt: the certificate has no number, or
