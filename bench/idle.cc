@@ -12,7 +12,6 @@
 //   ratio idle.added_ms.rare_heartbeats the same difference with a heartbeat every 3 s
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
-#include <grpcpp/grpcpp.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -11,7 +11,6 @@
 // The gradients of a tensor are slices of one long array. Successive rounds use different slices,
 // so that a sparse codec selects different entries in each round, as in training.
 #include <glog/logging.h>
-#include <grpcpp/security/credentials.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>

@@ -1,6 +1,5 @@
 // Measures the time from a restarted server's listening to the end of a worker's step, over gRPC,
 // after outages of different lengths. The test prints the times and does not check them.
-#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
