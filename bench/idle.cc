@@ -12,7 +12,6 @@
 //   ratio idle.added_ms.rare_heartbeats the same difference with a heartbeat every 3 s
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
-#include <grpcpp/grpcpp.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -40,7 +39,7 @@ constexpr int kWarmSteps = 20;
 class SmallModelWorker {
  public:
   SmallModelWorker(const std::string& address, absl::Duration heartbeat_interval)
-      : transport_({address}, grpc::InsecureChannelCredentials()) {
+      : transport_({address}) {
     ClientOptions options;
     options.heartbeat_interval = heartbeat_interval;
     client_ = *Client::Make(options, {{"w", {256, 256}}}, transport_);

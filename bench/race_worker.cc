@@ -11,7 +11,6 @@
 // The gradients of a tensor are slices of one long array. Successive rounds use different slices,
 // so that a sparse codec selects different entries in each round, as in training.
 #include <glog/logging.h>
-#include <grpcpp/security/credentials.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -150,7 +149,7 @@ absl::StatusOr<nlohmann::ordered_json> Race(const RaceOptions& race) {
   ClientOptions options = MakeClientOptions(job, {.worker = WorkerId{race.worker},
                                                   .planned_examples = steps * job.rule.workers,
                                                   .planned_steps = steps});
-  GrpcTransport transport(addresses, grpc::InsecureChannelCredentials());
+  GrpcTransport transport(addresses);
   text.config.clear_task();
   options.config = text.config;
   HugePageArena arena;

@@ -3,6 +3,7 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/ids.h"
 
 namespace thinwire {
 namespace {
@@ -77,11 +78,11 @@ class RawServer::Service final : public grpc::CallbackGenericService {
 };
 
 RawServer::RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes,
-                     const std::string& listen)
+                     const std::string& listen, const Credentials& credentials)
     : service_(std::make_unique<Service>(memory_bytes, message_bytes)) {
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(listen, credentials.ForServer(), &port);
   builder.RegisterCallbackGenericService(service_.get());
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
@@ -92,13 +93,12 @@ RawServer::RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes
 RawServer::~RawServer() = default;
 
 RawStream::RawStream(const std::string& address, size_t memory_bytes, size_t message_bytes,
-                     int window_bytes)
+                     int window_bytes, const Credentials& credentials)
     : memory_(memory_bytes, message_bytes) {
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
-  grpc::GenericStub stub(
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args));
+  grpc::GenericStub stub(credentials.Connect(address, ServerId{0}, args));
   stub.PrepareBidiStreamingCall(&context_, "/bench/Raw", grpc::StubOptions(), this);
   AddHold();
   StartCall();

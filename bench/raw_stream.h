@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "proto/grpc_credentials.h"
 
 namespace thinwire {
 
@@ -25,7 +26,8 @@ class RawServer {
   // LISTEN is host:port; port 0 chooses a free port. REQUIRES: MEMORY_BYTES is a multiple of
   // MESSAGE_BYTES.
   RawServer(size_t memory_bytes, size_t message_bytes, int window_bytes,
-            const std::string& listen = "127.0.0.1:0");
+            const std::string& listen = "127.0.0.1:0",
+            const Credentials& credentials = Credentials());
   ~RawServer();
 
   const std::string& address() const { return address_; }
@@ -56,8 +58,8 @@ class RawMemory {
 // A stream to a RawServer. Not thread-safe.
 class RawStream final : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  RawStream(const std::string& address, size_t memory_bytes, size_t message_bytes,
-            int window_bytes);
+  RawStream(const std::string& address, size_t memory_bytes, size_t message_bytes, int window_bytes,
+            const Credentials& credentials = Credentials());
   ~RawStream() override;
 
   // Sends COUNT messages and blocks until COUNT messages have arrived.

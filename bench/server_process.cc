@@ -7,8 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "common/clock.h"
 #include "common/spec/rule.h"
+#include "proto/grpc_credentials.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/edge/job.h"
@@ -45,14 +48,15 @@ void Announce(int pipe, const std::string& address) {
   while (true) pause();
 }
 
-void ServeJob(int pipe, uint32_t workers) {
+void ServeJob(int pipe, uint32_t workers, const std::string& credentials) {
   SteadyClock clock;
   JobOptions options;
   options.rule = Rule::Sync(workers);
   options.epoch = Epoch{1};
   Job job(options, *MakeOptimizer({}), *Schedule::Make({}), clock);
   job.StartTicking(absl::Seconds(1));
-  const auto listener = *Listener::Start(job, "127.0.0.1:0");
+  const auto listener =
+      *Listener::Start(job, "127.0.0.1:0", *Credentials::Load(credentials, std::nullopt));
   Announce(pipe, listener->address());
 }
 

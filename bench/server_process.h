@@ -38,9 +38,10 @@ class ServerProcess {
 // killed.
 [[noreturn]] void Announce(int pipe, const std::string& address);
 
-// Serves a sync job for WORKERS workers with plain gradient descent. Call ServeJob() inside the
-// function SERVE of a ServerProcess, with the file descriptor that SERVE received.
-[[noreturn]] void ServeJob(int pipe, uint32_t workers);
+// Serves a sync job for WORKERS workers with plain gradient descent, with the credentials folder
+// CREDENTIALS or in plaintext. Call ServeJob() inside the function SERVE of a ServerProcess, with the
+// file descriptor that SERVE received.
+[[noreturn]] void ServeJob(int pipe, uint32_t workers, const std::string& credentials = "");
 
 // Returns the CPU time that PROCESS has used on all cores, in seconds.
 double CoreSeconds(pid_t process);

@@ -13,33 +13,42 @@
 //                              rounds, each computed from the fastest calls in the round
 //   ratio wire.fp32.2workers   total goodput of two workers / the raw stream's goodput
 //   ratio wire.memcpy          the raw stream's goodput / the goodput of memcpy
+//   ratio wire.tls.1worker     goodput of one worker with mutual TLS / its goodput in plaintext
+//   ratio wire.tls.raw         the raw stream's goodput with mutual TLS / in plaintext
+//   ratio wire.tls.1worker.raw thinwire's goodput / the raw stream's goodput, both with mutual TLS
 //   ratio wire.NAME.cores      the ratio wire.NAME computed from the CPU time of both processes
 //                              instead of elapsed time; other load on the machine affects this
 //                              ratio least
 #include <benchmark/benchmark.h>
 #include <glog/logging.h>
-#include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "bench/raw_stream.h"
 #include "bench/server_process.h"
 #include "client/client.h"
 #include "client/transport/grpc_transport.h"
 #include "common/clock.h"
 #include "common/huge_page_arena.h"
+#include "common/tls/authority.h"
+#include "common/tls/identity.h"
+#include "proto/grpc_credentials.h"
 
 namespace thinwire {
 namespace {
@@ -53,16 +62,43 @@ constexpr int kRounds = 5;
 constexpr int kIterations = 8;
 constexpr int kWarmCount = 2;  // untimed first calls; they warm up memory pools and connections
 
-void ServeRaw(int pipe) {
-  const RawServer server(kBytes, kMessage, kWindow);
+// The folders with the credentials of the server and the worker of the benchmarks with mutual TLS.
+class TlsFolders {
+ public:
+  TlsFolders() {
+    char path[] = "/tmp/wire_XXXXXX";
+    CHECK(mkdtemp(path) != nullptr);
+    folder_ = path;
+    const Validity validity = Validity::Days(absl::Now(), 1);
+    const KeyPair authority = *MakeAuthority(validity);
+    const auto write = [&](const std::string& dir, const Identity& identity) {
+      const KeyPair pair = *IssueCertificate(authority, identity, validity);
+      CHECK(WritePemFiles(dir, CredentialFiles(authority.certificate, pair), false).ok());
+    };
+    write(server(), {Role::kServer, "train", 0});
+    write(worker(), {Role::kWorker, "train", 0});
+  }
+  ~TlsFolders() { std::filesystem::remove_all(folder_); }
+
+  std::string server() const { return folder_ + "/server"; }
+  std::string worker() const { return folder_ + "/worker"; }
+
+ private:
+  std::string folder_;
+};
+
+// CREDENTIALS is a credentials folder; "": plaintext.
+void ServeRaw(int pipe, const std::string& credentials) {
+  const RawServer server(kBytes, kMessage, kWindow, "127.0.0.1:0",
+                         *Credentials::Load(credentials, std::nullopt));
   Announce(pipe, server.address());
 }
 
 // A worker with a constant gradient for every layer.
 class FixedGradientWorker {
  public:
-  FixedGradientWorker(const std::string& address, uint32_t worker)
-      : transport_({address}, grpc::InsecureChannelCredentials()) {
+  FixedGradientWorker(const std::string& address, uint32_t worker, const Credentials& credentials)
+      : transport_({address}, credentials) {
     std::vector<TensorShape> tensors;
     for (size_t i = 0; i < kLayers; ++i) {
       tensors.push_back({absl::StrCat("w", i), {1024, 1024}});
@@ -138,23 +174,27 @@ void Time(benchmark::State& state, Fastest& fastest, const std::string& name, pi
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * 2 * bytes);
 }
 
-void TimeWorkers(benchmark::State& state, Fastest& fastest, const ServerProcess& server,
-                 uint32_t workers) {
+// CREDENTIALS is the credentials folder of the workers; "": plaintext.
+void TimeWorkers(benchmark::State& state, Fastest& fastest, const std::string& name,
+                 const ServerProcess& server, uint32_t workers, const std::string& credentials) {
+  const Credentials loaded = *Credentials::Load(credentials, std::nullopt);
   std::vector<std::unique_ptr<FixedGradientWorker>> members;
   for (uint32_t w = 0; w < workers; ++w)
-    members.push_back(std::make_unique<FixedGradientWorker>(server.address(), w));
+    members.push_back(std::make_unique<FixedGradientWorker>(server.address(), w, loaded));
   const auto step = [&] {
     std::vector<std::thread> threads;
     for (uint32_t w = 1; w < workers; ++w) threads.emplace_back([&, w] { members[w]->Step(); });
     members[0]->Step();
     for (std::thread& t : threads) t.join();
   };
-  Time(state, fastest, absl::StrCat("workers", workers), server.pid(), workers * kBytes, step);
+  Time(state, fastest, name, server.pid(), workers * kBytes, step);
 }
 
-void TimeRaw(benchmark::State& state, Fastest& fastest, const ServerProcess& server) {
-  RawStream stream(server.address(), kBytes, kMessage, kWindow);
-  Time(state, fastest, "raw", server.pid(), kBytes, [&] { stream.Exchange(kBytes / kMessage); });
+void TimeRaw(benchmark::State& state, Fastest& fastest, const std::string& name,
+             const ServerProcess& server, const std::string& credentials) {
+  RawStream stream(server.address(), kBytes, kMessage, kWindow,
+                   *Credentials::Load(credentials, std::nullopt));
+  Time(state, fastest, name, server.pid(), kBytes, [&] { stream.Exchange(kBytes / kMessage); });
 }
 
 void TimeMemcpy(benchmark::State& state, Fastest& fastest) {
@@ -169,11 +209,15 @@ void TimeMemcpy(benchmark::State& state, Fastest& fastest) {
 
 void Run(int argc, char** argv) {
   // All servers start first, because gRPC does not support fork() after its first use.
-  const ServerProcess raw(ServeRaw);
-  std::vector<std::unique_ptr<ServerProcess>> ones, twos;
+  const TlsFolders folders;
+  const ServerProcess raw([](int pipe) { ServeRaw(pipe, ""); });
+  const ServerProcess raw_tls([&](int pipe) { ServeRaw(pipe, folders.server()); });
+  std::vector<std::unique_ptr<ServerProcess>> ones, twos, ones_tls;
   for (int r = 0; r < kRounds; ++r) {
     ones.push_back(std::make_unique<ServerProcess>([](int pipe) { ServeJob(pipe, 1); }));
     twos.push_back(std::make_unique<ServerProcess>([](int pipe) { ServeJob(pipe, 2); }));
+    ones_tls.push_back(
+        std::make_unique<ServerProcess>([&](int pipe) { ServeJob(pipe, 1, folders.server()); }));
   }
   Fastest fastest;
   // The benchmarks alternate, so that slow changes of the machine load affect all of them equally.
@@ -185,9 +229,16 @@ void Run(int argc, char** argv) {
           ->Unit(benchmark::kMillisecond);
     };
     add("memcpy", [&](benchmark::State& s) { TimeMemcpy(s, fastest); });
-    add("raw_slices", [&](benchmark::State& s) { TimeRaw(s, fastest, raw); });
-    add("fp32_1worker", [&, r](benchmark::State& s) { TimeWorkers(s, fastest, *ones[r], 1); });
-    add("fp32_2workers", [&, r](benchmark::State& s) { TimeWorkers(s, fastest, *twos[r], 2); });
+    add("raw_slices", [&](benchmark::State& s) { TimeRaw(s, fastest, "raw", raw, ""); });
+    add("raw_slices_tls",
+        [&](benchmark::State& s) { TimeRaw(s, fastest, "raw_tls", raw_tls, folders.worker()); });
+    add("fp32_1worker",
+        [&, r](benchmark::State& s) { TimeWorkers(s, fastest, "workers1", *ones[r], 1, ""); });
+    add("fp32_1worker_tls", [&, r](benchmark::State& s) {
+      TimeWorkers(s, fastest, "workers1_tls", *ones_tls[r], 1, folders.worker());
+    });
+    add("fp32_2workers",
+        [&, r](benchmark::State& s) { TimeWorkers(s, fastest, "workers2", *twos[r], 2, ""); });
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
@@ -203,8 +254,11 @@ void Run(int argc, char** argv) {
   ratio("fp32.1worker", "workers1", 1, "raw");
   ratio("fp32.2workers", "workers2", 2, "raw");
   ratio("memcpy", "raw", 1, "memcpy");
+  ratio("tls.1worker", "workers1_tls", 1, "workers1");
+  ratio("tls.raw", "raw_tls", 1, "raw");
+  ratio("tls.1worker.raw", "workers1_tls", 1, "raw_tls");
   for (const auto& [name, core_seconds] : fastest.core_seconds) {
-    std::printf("%-9s %6.1f ms, %6.1f ms of all cores\n", name.c_str(),
+    std::printf("%-12s %6.1f ms, %6.1f ms of all cores\n", name.c_str(),
                 1e3 * std::ranges::min(fastest.seconds[name]),
                 1e3 * std::ranges::min(core_seconds));
   }

@@ -1,4 +1,5 @@
-// thinwire: the command-line program that trains on this machine, and shows job files and checkpoints.
+// thinwire: the command-line program that trains on this machine, shows job files and checkpoints,
+// and makes certificates.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "cli/certs_command.h"
 #include "cli/checkpoint_command.h"
 #include "cli/config_command.h"
 #include "cli/console.h"
@@ -35,6 +38,7 @@ constexpr char kExamples[] =
     "  thinwire evaluate --config job.textproto --model model.safetensors\n"
     "  thinwire config check examples/*.textproto\n"
     "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
+    "  thinwire certs init ca\n"
     "  thinwire help train\n"
     "Exit codes: 0 good, 64 usage, 69 unavailable, 75 terminated, 78 configuration, 130 "
     "interrupted.";
@@ -81,6 +85,14 @@ constexpr char kScaleExamples[] =
     "new set of workers. `thinwire train` starts added workers by itself; elsewhere start them "
     "with "
     "worker --worker 6. Removed workers finish their step, leave and exit with code 0.";
+
+constexpr char kCertsExamples[] =
+    "Examples:\n"
+    "  thinwire certs init ca\n"
+    "  thinwire certs issue ca --role server --job train --server 0 --out certs/server-0\n"
+    "  thinwire certs issue ca --role worker --job train --worker 3 --out certs/worker-3\n"
+    "  thinwire certs issue ca --role viewer --job train --days 7 --out certs/viewer\n"
+    "  thinwire certs show certs/worker-3";
 
 ConsoleOptions OptionsOf(int file) {
   ConsoleOptions options;
@@ -283,6 +295,65 @@ std::optional<ExitCode> RunCheckpoint(const CheckpointCommand& command) {
   return ExportCheckpoint(files, dir, command.out, std::cout, std::cerr);
 }
 
+struct CertsCommand {
+  CLI::App* init = nullptr;
+  CLI::App* issue = nullptr;
+  CLI::App* show = nullptr;
+  std::string path;
+  bool force = false;
+  IssueOptions options;
+};
+
+void AddCerts(CLI::App& app, CertsCommand& command) {
+  CLI::App* certs = app.add_subcommand("certs", "Makes and shows certificates for mutual TLS");
+  certs->require_subcommand(1);
+  certs->footer(kCertsExamples);
+  command.init = certs->add_subcommand("init", "Makes an authority, which issues certificates");
+  command.init->add_option("DIR", command.path, "The folder of the authority")->required();
+  command.init->add_flag("--force", command.force, "Replaces an existing authority");
+  IssueOptions& options = command.options;
+  command.issue = certs->add_subcommand("issue", "Makes a key and a certificate for one process");
+  command.issue->add_option("DIR", options.authority_dir, "The folder of the authority")
+      ->required();
+  command.issue->add_option("--role", options.role, "What the process may do")
+      ->type_name("server|worker|operator|viewer")
+      ->check(CLI::IsMember({"server", "worker", "operator", "viewer"}))
+      ->required();
+  command.issue->add_option("--job", options.job, "The name of the job, as in the job file")
+      ->type_name("NAME")
+      ->required();
+  command.issue->add_option("--server", options.server, "The number of the server")
+      ->type_name("NUMBER");
+  command.issue
+      ->add_option("--worker", options.worker,
+                   "The number of the worker. Without it, the certificate is good for every worker "
+                   "of the job")
+      ->type_name("NUMBER");
+  command.issue->add_option("--days", options.days, "The validity in days, from now. Default: 90")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1, 3650));
+  command.issue->add_option("--out", options.out, "The credentials folder to write")
+      ->type_name("DIR")
+      ->required();
+  command.issue->add_flag("--force", options.force,
+                          "Replaces existing files. Running processes read them within seconds");
+  command.show = certs->add_subcommand("show", "Prints the facts of certificates");
+  command.show->add_option("PATH", command.path, "A certificate file, or a folder")->required();
+}
+
+// Runs the subcommand of COMMAND that was given. Returns nullopt if none was.
+std::optional<ExitCode> RunCerts(const CertsCommand& command) {
+  const absl::Time now = absl::Now();
+  if (command.init->parsed()) {
+    return InitAuthority(command.path, command.force, now, std::cout, std::cerr);
+  }
+  if (command.issue->parsed()) {
+    return IssueCredentials(command.options, now, std::cout, std::cerr);
+  }
+  if (!command.show->parsed()) return std::nullopt;
+  return ShowCertificates(command.path, now, std::cout, std::cerr);
+}
+
 // Prints the help of APP, or of the command that WORDS name, such as {"config", "check"}.
 ExitCode Help(const CLI::App& app, const std::vector<std::string>& words, Console& console) {
   const CLI::App* command = &app;
@@ -309,8 +380,8 @@ void RemoveSettingsFromEnvironment() {
   for (const Field& field : LeafFields(*JobConfig::descriptor())) {
     unsetenv(EnvironmentName(field.name()).c_str());
   }
-  for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure", "delay",
-                           "state_dir", "output", "keep"}) {
+  for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
+                           "credentials", "delay", "state_dir", "output", "keep"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }
@@ -377,6 +448,8 @@ ExitCode Main(int argc, char** argv) {
   AddConfig(app, config);
   CheckpointCommand checkpoint;
   AddCheckpoint(app, checkpoint);
+  CertsCommand certs;
+  AddCerts(app, certs);
   CLI::App* help = app.add_subcommand("help", "Prints the help of a command");
   std::vector<std::string> help_words;
   help->add_option("COMMAND", help_words, "The command, such as train or config check");
@@ -401,6 +474,7 @@ ExitCode Main(int argc, char** argv) {
   if (scale_app->parsed()) return RunScale(scale, console, std::cout);
   if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
   if (const auto code = RunCheckpoint(checkpoint)) return *code;
+  if (const auto code = RunCerts(certs)) return *code;
   return Train(*train_app, flags, train, console);
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/crc32c.h"
+#include "common/ids.h"
 #include "common/status_macros.h"
 #include "proto/control.grpc.pb.h"
 
@@ -25,13 +26,13 @@ absl::Status ToStatus(const grpc::Status& status, const std::string& name) {
                       absl::StrCat(name, ": ", status.error_message()));
 }
 
-std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {
+grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   // Channels to the same address would otherwise share a connection, and the time until the next
   // attempt to open it.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return arguments;
 }
 
 }  // namespace
@@ -65,9 +66,9 @@ absl::StatusOr<uint32_t> MastersChecksum::Crc32c() const {
 }
 
 struct ServerCalls::Server {
-  Server(size_t number, const std::string& address)
+  Server(uint32_t number, const std::string& address, const Credentials& credentials)
       : name(absl::StrCat("server ", number, " (", address, ")")),
-        stub(Control::NewStub(ChannelTo(address))) {}
+        stub(Control::NewStub(credentials.Connect(address, ServerId{number}, Arguments()))) {}
 
   void Ask() {
     absl::MutexLock lock(&mu);
@@ -99,9 +100,10 @@ struct ServerCalls::Server {
   std::optional<StatusReply> latest ABSL_GUARDED_BY(mu);
 };
 
-ServerCalls::ServerCalls(const std::vector<std::string>& addresses) {
-  for (const std::string& address : addresses) {
-    servers_.push_back(std::make_unique<Server>(servers_.size(), address));
+ServerCalls::ServerCalls(const std::vector<std::string>& addresses,
+                         const Credentials& credentials) {
+  for (uint32_t s = 0; s < addresses.size(); ++s) {
+    servers_.push_back(std::make_unique<Server>(s, addresses[s], credentials));
   }
 }
 

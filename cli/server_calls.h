@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/control.pb.h"
+#include "proto/grpc_credentials.h"
 
 namespace thinwire {
 
@@ -44,7 +45,8 @@ class MastersChecksum {
 class ServerCalls {
  public:
   // `addresses` contains the HOST:PORT of every server, ordered by server number.
-  explicit ServerCalls(const std::vector<std::string>& addresses);
+  explicit ServerCalls(const std::vector<std::string>& addresses,
+                       const Credentials& credentials = Credentials());
   // Cancels the pending status calls.
   ~ServerCalls();
   ServerCalls(const ServerCalls&) = delete;

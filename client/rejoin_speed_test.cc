@@ -1,6 +1,5 @@
 // Measures the time from a restarted server's listening to the end of a worker's step, over gRPC,
 // after outages of different lengths. The test prints the times and does not check them.
-#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -33,7 +32,7 @@ TEST(RejoinSpeedTest, StepsGoOnAfterTheServerListensAgain) {
   auto listening = std::make_unique<GrpcTestServer>(server);
   const int port = listening->port();
   ASSERT_NE(port, 0);
-  GrpcTransport transport({absl::StrCat("127.0.0.1:", port)}, grpc::InsecureChannelCredentials());
+  GrpcTransport transport({absl::StrCat("127.0.0.1:", port)});
   ClientOptions options;
   options.server_return = absl::Minutes(10);
   const auto client = *Client::Make(options, tensors, transport);

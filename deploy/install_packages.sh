@@ -5,7 +5,7 @@ set -euo pipefail
 packages=(
   bazel-bootstrap g++ git python3 python3-grpcio python3-numpy python3-protobuf
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
-  libboost-dev libhwy-dev libgoogle-glog-dev libcli11-dev nlohmann-json3-dev libisal-dev zlib1g-dev
+  libboost-dev libhwy-dev libgoogle-glog-dev libcli11-dev nlohmann-json3-dev libisal-dev zlib1g-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
   libtorch-dev libopenblas0-pthread
   dataset-fashion-mnist

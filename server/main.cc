@@ -35,9 +35,11 @@
 #include "common/ids.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
+#include "common/tls/identity.h"
 #include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "proto/grpc_credentials.h"
 #include "server/durable/files.h"
 #include "server/durable/state_folder.h"
 #include "server/edge/grpc_peers.h"
@@ -70,8 +72,9 @@ std::string VersionText() {
 struct Flags {
   std::string config;
   uint32_t server = 0;
-  std::string addresses;  // addresses of all servers, by server number; empty: not given
-  std::string listen;     // empty: not given
+  std::string addresses;    // addresses of all servers, by server number; empty: not given
+  std::string listen;       // empty: not given
+  std::string credentials;  // folder; empty: plaintext
   bool insecure = false;
   uint32_t threads = 0;
   std::string state_dir;       // empty: not given
@@ -111,19 +114,24 @@ absl::StatusOr<std::string> ListenAddress(const Flags& flags,
   return listen;
 }
 
-// Returns an error if other machines can reach LISTEN and INSECURE is false: the server requires no
-// credentials, so every process that reaches the port can read and change the model.
-absl::Status CheckExposure(const std::string& listen, bool insecure) {
+// Returns an error if other machines can reach LISTEN although the server requires no credentials:
+// every process that reaches the port could read and change the model. --insecure allows it.
+absl::Status CheckExposure(const std::string& listen, const Flags& flags) {
+  if (!flags.credentials.empty()) {
+    if (!flags.insecure) return absl::OkStatus();
+    return absl::InvalidArgumentError("--insecure: not valid with --credentials");
+  }
   if (thinwire::IsLoopback(listen)) return absl::OkStatus();
-  if (insecure) {
+  if (flags.insecure) {
     LOG(WARNING) << "INSECURE: listening on " << listen
                  << " without credentials. Everybody who reaches this port can read and change the "
                     "model";
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "--listen: reachable from other machines without credentials (expected an address of this "
-      "machine such as 127.0.0.1:7000, or --insecure in a network that nobody else reaches, got ",
+      "--listen: reachable from other machines without credentials (expected --credentials, an "
+      "address of this machine such as 127.0.0.1:7000, or --insecure in a network that nobody else "
+      "reaches, got ",
       listen, ")"));
 }
 
@@ -211,12 +219,12 @@ uint64_t MemoryBudget(const Flags& flags) {
 
 // Starts to serve JOB on ADDRESS. If this is not the FIRST listener of the process, waits for the
 // port of the last one.
-absl::StatusOr<std::unique_ptr<thinwire::Listener>> StartListener(thinwire::Job& job,
-                                                                  const std::string& address,
-                                                                  bool first) {
+absl::StatusOr<std::unique_ptr<thinwire::Listener>> StartListener(
+    thinwire::Job& job, const std::string& address, const thinwire::Credentials& credentials,
+    bool first) {
   const absl::Time deadline = absl::Now() + (first ? absl::ZeroDuration() : kPortPatience);
   for (;;) {
-    auto listener = thinwire::Listener::Start(job, address);
+    auto listener = thinwire::Listener::Start(job, address, credentials);
     if (listener.ok() || absl::Now() >= deadline) return listener;
     absl::SleepFor(absl::Milliseconds(10));
   }
@@ -227,8 +235,13 @@ absl::Status Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const thinwire::JobSpec spec, thinwire::CheckJob(text.config, text.places));
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ServerAddresses(flags, spec));
   ASSIGN_OR_RETURN(const std::string listen, ListenAddress(flags, addresses));
-  RETURN_IF_ERROR(CheckExposure(listen, flags.insecure));
+  RETURN_IF_ERROR(CheckExposure(listen, flags));
   RETURN_IF_ERROR(CheckStateDir(flags, spec));
+  ASSIGN_OR_RETURN(
+      const thinwire::Credentials credentials,
+      thinwire::Credentials::Load(
+          flags.credentials, thinwire::Identity{thinwire::Role::kServer, spec.name, flags.server}));
+  for (const std::string& warning : credentials.warnings()) LOG(WARNING) << warning;
   RaiseFileLimit();
   StopSignals signals;
   thinwire::SteadyClock clock;
@@ -252,7 +265,7 @@ absl::Status Serve(const Flags& flags) {
     const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
     std::unique_ptr<thinwire::Peers> peers;
     if (flags.server == 0 && spec.server_count > 1) {
-      peers = std::make_unique<thinwire::GrpcPeers>(addresses);
+      peers = std::make_unique<thinwire::GrpcPeers>(addresses, credentials);
     }
     ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
                      thinwire::MakeJob(spec,
@@ -266,7 +279,7 @@ absl::Status Serve(const Flags& flags) {
                                         .memory = &arena},
                                        clock, std::move(peers)));
     ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Listener> listener,
-                     StartListener(*job, address, first));
+                     StartListener(*job, address, credentials, first));
     job->StartTicking(std::min(absl::Milliseconds(100), spec.lease / 10));
     LOG(INFO) << "server " << flags.server << " of " << spec.server_count << ", epoch " << epoch
               << ", job " << spec;
@@ -304,6 +317,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "server in --addresses, without --addresses 127.0.0.1:0")
       ->type_name("ADDRESS")
       ->envname("THINWIRE_LISTEN");
+  app.add_option("--credentials", flags.credentials,
+                 "The folder with ca.pem, cert.pem and key.pem (thinwire certs). The server then "
+                 "accepts only peers with a certificate of the job, over mutual TLS")
+      ->type_name("DIR")
+      ->envname("THINWIRE_CREDENTIALS");
   app.add_flag(
          "--insecure", flags.insecure,
          "Listens on an address that other machines reach, without credentials: everybody who "
@@ -338,7 +356,7 @@ int main(int argc, char** argv) {
       "thinwire server: holds shards of a model's parameters and applies the workers' updates.");
   app.footer(
       "Example:\n"
-      "  server --config job.textproto --server 0 --addresses a:7000,b:7000 --insecure\n"
+      "  server --config job.textproto --server 0 --addresses a:7000,b:7000 --credentials certs\n"
       "The server prints \"listening HOST:PORT\" when it is ready. SIGTERM stops it in order.\n"
       "Exit codes: 0 stopped, 64 usage, 69 the address is not available, 78 configuration.");
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));

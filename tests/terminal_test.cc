@@ -56,7 +56,7 @@ TEST_F(TerminalTest, HelpOfACommandIsACommandAndAFlag) {
 
 TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
   const std::string expected =
-      "error: command: unknown (expected train, evaluate, scale, config, checkpoint or help, got "
+      "error: command: unknown (expected train, evaluate, scale, config, checkpoint, certs or help, got "
       "\"trian\"; did you mean "
       "train?)\n";
   for (const std::vector<std::string>& words :

@@ -2,7 +2,6 @@
 // trains with the servers. Events are written to standard output (docs/training.md), and messages
 // to standard error. Exit codes: common/exit_code.h.
 #include <glog/logging.h>
-#include <grpcpp/security/credentials.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -36,11 +35,13 @@
 #include "common/ids.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
+#include "common/tls/identity.h"
 #include "config/field_flags.h"
 #include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
 #include "config/stability.h"
+#include "proto/grpc_credentials.h"
 #include "proto/worker_event.pb.h"
 #include "worker/batch_buffer.h"
 #include "worker/client_options.h"
@@ -61,7 +62,8 @@ namespace {
 struct Flags {
   std::string config;
   uint32_t worker = 0;
-  std::string addresses;  // list of all servers' addresses, by server number
+  std::string addresses;    // list of all servers' addresses, by server number
+  std::string credentials;  // folder; empty: plaintext
   std::string state_dir;
   std::string delay;  // value of --delay; empty: the job file sets the delay
   std::string output;
@@ -75,6 +77,7 @@ struct Setup {
   JobSpec spec;
   WorkerId worker;
   std::vector<std::string> addresses;
+  Credentials credentials;
   absl::Duration delay;
   std::string state_dir;
   std::optional<ModelOutputOptions> output;
@@ -127,6 +130,9 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
   }
   ASSIGN_OR_RETURN(std::vector<std::string> addresses,
                    ParseAddresses(flags.addresses, spec.server_count));
+  ASSIGN_OR_RETURN(
+      Credentials credentials,
+      Credentials::Load(flags.credentials, Identity{Role::kWorker, spec.name, flags.worker}));
   ASSIGN_OR_RETURN(const absl::Duration delay, DelayOf(flags, spec));
   ASSIGN_OR_RETURN(std::optional<ModelOutputOptions> output, OutputOf(flags, spec));
   // Makes the task field present even if all its fields have their defaults. Servers compare the
@@ -136,6 +142,7 @@ absl::StatusOr<Setup> MakeSetup(const Flags& flags, const FieldFlags& field_flag
                .spec = std::move(spec),
                .worker = WorkerId{flags.worker},
                .addresses = std::move(addresses),
+               .credentials = std::move(credentials),
                .delay = delay,
                .state_dir = flags.state_dir,
                .output = std::move(output)};
@@ -205,7 +212,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
   options.config = setup.config;
   options.data_hash = ContentHash(datasets);
   ASSIGN_OR_RETURN(options.model_file_hash, FileHash(task.model_file));
-  GrpcTransport transport(setup.addresses, grpc::InsecureChannelCredentials());
+  GrpcTransport transport(setup.addresses, setup.credentials);
   HugePageArena arena;
   options.memory = &arena;
   ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
@@ -284,6 +291,7 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& ter
     std::cerr << "worker: " << setup.status().message() << std::endl;
     return ExitCode::kConfig;
   }
+  for (const std::string& warning : setup->credentials.warnings()) LOG(WARNING) << warning;
   EventPrinter events(std::cout, setup->worker);
   const absl::StatusOr<Trainer::Ending> ending = Train(*setup, termination, events);
   if (!ending.ok()) return Fail(ending.status(), events);
@@ -315,6 +323,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "Required, except with --evaluate")
       ->type_name("LIST")
       ->envname("THINWIRE_ADDRESSES");
+  app.add_option("--credentials", flags.credentials,
+                 "The folder with ca.pem, cert.pem and key.pem (thinwire certs), for servers with "
+                 "mutual TLS")
+      ->type_name("DIR")
+      ->envname("THINWIRE_CREDENTIALS");
   app.add_option(
          "--state_dir", flags.state_dir,
          "The folder in which the worker keeps its state (the residuals and the loss scale), "

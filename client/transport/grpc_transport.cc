@@ -1,6 +1,5 @@
 #include "client/transport/grpc_transport.h"
 
-#include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -59,6 +58,9 @@ void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
 //   failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:7000: Failed to connect
 //   to remote host: Connection refused                                    -> connection refused
 std::string ShortMessage(std::string message) {
+  if (absl::StrContains(message, "Hostname Verification Check failed")) {
+    return "its certificate is not that of this server";
+  }
   const bool connecting = absl::StartsWith(message, "failed to connect") ||
                           absl::StartsWith(message, "DNS resolution failed");
   const size_t colon = message.rfind(": ");
@@ -190,13 +192,13 @@ class GrpcTransport::MastersCall final : private grpc::ClientReadReactor<Masters
   std::vector<MastersChunk> chunks_;
 };
 
-GrpcTransport::GrpcTransport(std::vector<std::string> addresses,
-                             std::shared_ptr<grpc::ChannelCredentials> credentials) {
-  for (std::string& address : addresses) {
+GrpcTransport::GrpcTransport(std::vector<std::string> addresses, const Credentials& credentials) {
+  for (uint32_t s = 0; s < addresses.size(); ++s) {
     Server server;
-    server.data = grpc::CreateCustomChannel(address, credentials, Arguments());
-    server.control = Control::NewStub(grpc::CreateCustomChannel(address, credentials, Arguments()));
-    server.address = std::move(address);
+    server.address = std::move(addresses[s]);
+    server.data = credentials.Connect(server.address, ServerId{s}, Arguments());
+    server.control =
+        Control::NewStub(credentials.Connect(server.address, ServerId{s}, Arguments()));
     servers_.push_back(std::move(server));
   }
 }

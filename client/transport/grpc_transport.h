@@ -10,7 +10,6 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/security/credentials.h>
 
 #include <functional>
 #include <memory>
@@ -25,6 +24,7 @@
 #include "client/transport/transport.h"
 #include "common/ids.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/grpc_credentials.h"
 
 namespace thinwire {
 
@@ -32,8 +32,8 @@ namespace thinwire {
 class GrpcTransport final : public Transport {
  public:
   // ADDRESSES: host:port of each server, in the order of the server numbers.
-  GrpcTransport(std::vector<std::string> addresses,
-                std::shared_ptr<grpc::ChannelCredentials> credentials);
+  explicit GrpcTransport(std::vector<std::string> addresses,
+                         const Credentials& credentials = Credentials());
   // Cancels pending control calls and blocks until their callbacks have returned.
   ~GrpcTransport() override;
 

@@ -94,8 +94,7 @@ class GrpcUnderTest final : public TransportUnderTest {
     builder.RegisterCallbackGenericService(&streams_);
     server_ = builder.BuildAndStart();
     transport_ = std::make_unique<GrpcTransport>(
-        std::vector<std::string>{absl::StrCat("127.0.0.1:", port_), "unix:/nonexistent/socket"},
-        grpc::InsecureChannelCredentials());
+        std::vector<std::string>{absl::StrCat("127.0.0.1:", port_), "unix:/nonexistent/socket"});
   }
   ~GrpcUnderTest() override {
     control_.set_answers(true);
@@ -151,8 +150,7 @@ TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
   {
     GrpcUnderTest grpc;
     grpc.SetAnswersCalls(false);
-    GrpcTransport transport({absl::StrCat("127.0.0.1:", grpc.port())},
-                            grpc::InsecureChannelCredentials());
+    GrpcTransport transport({absl::StrCat("127.0.0.1:", grpc.port())});
     transport.Heartbeat(ServerId{0}, HeartbeatRequest(), absl::Minutes(1),
                         [&](const auto& reply) { heartbeat = reply.status(); });
     transport.Join(ServerId{0}, JoinRequest(), absl::Minutes(1),
@@ -166,7 +164,7 @@ TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
 }
 
 TEST(GrpcTransportTest, AFailedConnectionIsReportedWithItsCauseOnly) {
-  GrpcTransport transport({"127.0.0.1:1"}, grpc::InsecureChannelCredentials());
+  GrpcTransport transport({"127.0.0.1:1"});
   absl::Notification answered;
   absl::Status status;
   transport.Leave(ServerId{0}, LeaveRequest(), absl::Minutes(1), [&](const auto& reply) {

@@ -15,19 +15,21 @@ constexpr absl::Duration kTimeout = absl::Seconds(2);
 // after it.
 constexpr int kReconnectMs = 200;
 
-std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {
+grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return arguments;
 }
 
 }  // namespace
 
-GrpcPeers::GrpcPeers(std::vector<std::string> addresses) : addresses_(std::move(addresses)) {
-  for (const std::string& address : addresses_) {
-    stubs_.push_back(Control::NewStub(ChannelTo(address)));
+GrpcPeers::GrpcPeers(std::vector<std::string> addresses, const Credentials& credentials)
+    : addresses_(std::move(addresses)) {
+  for (uint32_t s = 0; s < addresses_.size(); ++s) {
+    stubs_.push_back(
+        Control::NewStub(credentials.Connect(addresses_[s], ServerId{s}, Arguments())));
   }
 }
 

@@ -13,7 +13,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/ids.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/grpc_credentials.h"
 #include "server/edge/peers.h"
 
 namespace thinwire {
@@ -22,7 +24,8 @@ namespace thinwire {
 class GrpcPeers final : public Peers {
  public:
   // ADDRESSES contains the host:port of every server, ordered by server number.
-  explicit GrpcPeers(std::vector<std::string> addresses);
+  explicit GrpcPeers(std::vector<std::string> addresses,
+                     const Credentials& credentials = Credentials());
   ~GrpcPeers() override;
 
   std::string NameOf(ServerId server) const override;

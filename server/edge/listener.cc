@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/edge/grpc_access.h"
 
 namespace thinwire {
 namespace {
@@ -25,11 +26,16 @@ bool IsLoopback(absl::string_view address) {
          host.find_first_not_of("0123456789.") == absl::string_view::npos;
 }
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::string& address) {
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::string& address,
+                                                          const Credentials& credentials) {
   std::unique_ptr<Listener> listener(new Listener(job));
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  const auto server_credentials = credentials.ForServer();
+  if (credentials.identity().has_value()) {
+    server_credentials->SetAuthMetadataProcessor(MakeAccessCheck(credentials.identity()->job));
+  }
+  builder.AddListeningPort(address, server_credentials, &port);
   builder.RegisterService(&listener->control_);
   builder.RegisterService(&listener->data_);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/grpc_credentials.h"
 #include "server/edge/job.h"
 #include "server/edge/services.h"
 
@@ -34,9 +35,11 @@ bool IsLoopback(absl::string_view address);
 
 class Listener {
  public:
-  // Starts to serve JOB on ADDRESS. Port 0 selects a free port. JOB must outlive the listener.
-  // Errors: Unavailable if the server cannot listen on ADDRESS.
-  static absl::StatusOr<std::unique_ptr<Listener>> Start(Job& job, const std::string& address);
+  // Starts to serve JOB on ADDRESS. Port 0 selects a free port. JOB must outlive the listener. With
+  // mutual TLS, CREDENTIALS also name the job whose peers have access (server/edge/access.h). Errors:
+  // Unavailable if the server cannot listen on ADDRESS.
+  static absl::StatusOr<std::unique_ptr<Listener>> Start(
+      Job& job, const std::string& address, const Credentials& credentials = Credentials());
   // Cancels the current calls at once if Stop() was not called.
   ~Listener();
 

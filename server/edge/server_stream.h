@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
@@ -49,9 +50,10 @@ class SerialExecutor {
 
 // The functions with which a ServerStream uses its network connection.
 struct StreamLink {
-  std::function<void()> read;                       // requests one more frame
-  std::function<void(const ByteChain&)> write;      // starts a write, which ends with OnWritten
-  std::function<void(const absl::Status&)> finish;  // ends the stream; called last
+  std::function<void()> read;                        // requests one more frame
+  std::function<void(const ByteChain&)> write;       // starts a write, which ends with OnWritten
+  std::function<void(const absl::Status&)> finish;   // ends the stream; called last
+  std::optional<WorkerId> certified = std::nullopt;  // the only worker that may send; nullopt: any
 };
 
 class ServerStream {

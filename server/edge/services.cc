@@ -3,6 +3,7 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/byte_chain.h"
+#include "common/ids.h"
 #include "proto/grpc_bytes.h"
 #include "proto/parsed_bytes.h"
+#include "server/edge/access.h"
+#include "server/edge/grpc_access.h"
 #include "server/edge/server_stream.h"
 #include "server/edge/session.h"
 
@@ -70,8 +74,10 @@ class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
 // OnDone deletes the object.
 class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  ExchangeCall(Job& job, Token open) : open_(std::move(open)) {
+  // CERTIFIED is the number in the peer's certificate.
+  ExchangeCall(Job& job, Token open, std::optional<WorkerId> certified) : open_(std::move(open)) {
     StreamLink link;
+    link.certified = certified;
     link.read = [this] { StartRead(&in_); };
     link.write = [this](const ByteChain& bytes) {
       out_ = ToByteBuffer(bytes);
@@ -107,6 +113,11 @@ class RefusedCall final : public Reactor {
   void OnDone() override { delete this; }
 };
 
+// Returns OK if the calling peer may act as WORKER. Errors: PermissionDenied.
+absl::Status CheckCaller(const grpc::CallbackServerContext& context, uint32_t worker) {
+  return CheckWorker(CertifiedWorker(*context.auth_context()), WorkerId{worker});
+}
+
 grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(status));
@@ -139,6 +150,9 @@ grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* cont
     return Refuse(context, absl::InvalidArgumentError(
                                absl::StrCat("join: not a JoinRequest of proto/control.proto (got ",
                                             request->Length(), " bytes)")));
+  }
+  if (const absl::Status allowed = CheckCaller(*context, parsed.worker()); !allowed.ok()) {
+    return Refuse(context, allowed);
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   job_.Join(
@@ -177,6 +191,9 @@ grpc::ServerUnaryReactor* ControlService::Rollback(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext* context,
                                                     const HeartbeatRequest* request,
                                                     HeartbeatReply* reply) {
+  if (const absl::Status allowed = CheckCaller(*context, request->worker()); !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   job_.Heartbeat(*request, FinishWith(reactor, reply));
   return reactor;
@@ -184,6 +201,9 @@ grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext*
 
 grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* context,
                                                 const LeaveRequest* request, LeaveReply* reply) {
+  if (const absl::Status allowed = CheckCaller(*context, request->worker()); !allowed.ok()) {
+    return Refuse(context, allowed);
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   job_.Leave(*request, FinishWith(reactor, reply));
   return reactor;
@@ -215,13 +235,13 @@ grpc::ServerWriteReactor<MastersChunk>* ControlService::Masters(
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchange(
-    grpc::CallbackServerContext* /*context*/) {
+    grpc::CallbackServerContext* context) {
   auto open = limits_.streams.Open();
   if (!open.ok()) {
     return new RefusedCall<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>(
         open.status());
   }
-  return new ExchangeCall(job_, *std::move(open));
+  return new ExchangeCall(job_, *std::move(open), CertifiedWorker(*context->auth_context()));
 }
 
 }  // namespace thinwire

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "server/edge/access.h"
 #include "server/edge/convert.h"
 #include "server/edge/counters.h"
 #include "server/edge/hosted_model.h"
@@ -37,6 +38,7 @@ uint64_t PushBytes(const WorkerFrame& frame) {
 
 Session::Session(const SessionScope& scope, StreamLink link)
     : scope_(scope),
+      certified_(link.certified),
       stream_(std::make_shared<ServerStream>(std::move(link), scope.generation, scope.epoch,
                                              [&counters = scope.counters](uint64_t n) {
                                                counters.Update([n](StatusReply& counts) {
@@ -93,6 +95,7 @@ absl::Status Session::HandleFrame(const ByteChain& bytes,
 }
 
 absl::Status Session::CheckSender(const WorkerFrame& frame) {
+  RETURN_IF_ERROR(CheckWorker(certified_, frame.worker));
   if (frame.epoch != scope_.epoch) {
     return absl::FailedPreconditionError(
         absl::StrCat("epoch: this server was restarted; join again (expected ", scope_.epoch.value,

@@ -1,0 +1,44 @@
+// Access decides which peers may call which methods of a server. One table maps every method to the
+// peers that may call it; everything that is not in the table is refused. docs/security.md has the
+// same table.
+//
+// A peer is known by the identity in its certificate, which must be of the server's job. Without
+// mutual TLS nothing is checked. grpc_access.h applies the table to the calls of a server.
+#ifndef THINWIRE_SERVER_EDGE_ACCESS_H_
+#define THINWIRE_SERVER_EDGE_ACCESS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/ids.h"
+#include "common/tls/identity.h"
+
+namespace thinwire {
+
+// The peers of a row of the table, as bits.
+inline constexpr uint8_t kLead = 1;          // server 0
+inline constexpr uint8_t kOtherServers = 2;  // the servers from 1
+inline constexpr uint8_t kWorkers = 4;
+inline constexpr uint8_t kOperators = 8;
+inline constexpr uint8_t kViewers = 16;
+inline constexpr uint8_t kEverybody = 31;
+
+struct AccessRow {
+  absl::string_view method;  // as in a call: /package.Service/Method
+  uint8_t peers;
+};
+absl::Span<const AccessRow> AccessTable();
+
+// Returns OK if PEER may call METHOD of a server of JOB. Errors: PermissionDenied.
+absl::Status CheckAccess(absl::string_view method, const Identity& peer, absl::string_view job);
+
+// Returns OK if a peer may act as WORKER. CERTIFIED is the number in its certificate; nullopt: it
+// may be any worker. Errors: PermissionDenied.
+absl::Status CheckWorker(std::optional<WorkerId> certified, WorkerId worker);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_ACCESS_H_

@@ -1,0 +1,71 @@
+#include "server/edge/access.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace thinwire {
+namespace {
+
+const Identity kLeadPeer{Role::kServer, "train", 0};
+const Identity kServerPeer{Role::kServer, "train", 1};
+const Identity kWorkerPeer{Role::kWorker, "train", 3};
+const Identity kOperatorPeer{Role::kOperator, "train", {}};
+const Identity kViewerPeer{Role::kViewer, "train", {}};
+
+bool MayCall(const Identity& peer, const std::string& method) {
+  return CheckAccess(method, peer, "train").ok();
+}
+
+TEST(AccessTest, NoMethodHasTwoRows) {
+  std::set<std::string> methods;
+  for (const AccessRow& row : AccessTable()) {
+    EXPECT_TRUE(methods.insert(std::string(row.method)).second) << row.method;
+  }
+  EXPECT_GT(methods.size(), 10u);
+}
+
+TEST(AccessTest, EachPeerMayCallItsMethodsOnly) {
+  EXPECT_TRUE(MayCall(kLeadPeer, "/thinwire.Control/Admit"));
+  EXPECT_FALSE(MayCall(kServerPeer, "/thinwire.Control/Admit"));
+  EXPECT_FALSE(MayCall(kWorkerPeer, "/thinwire.Control/Admit"));
+  EXPECT_FALSE(MayCall(kOperatorPeer, "/thinwire.Control/Admit"));
+  EXPECT_TRUE(MayCall(kWorkerPeer, "/thinwire.ParameterService/Exchange"));
+  EXPECT_FALSE(MayCall(kLeadPeer, "/thinwire.ParameterService/Exchange"));
+  EXPECT_TRUE(MayCall(kOperatorPeer, "/thinwire.Control/Scale"));
+  EXPECT_FALSE(MayCall(kViewerPeer, "/thinwire.Control/Scale"));
+  EXPECT_TRUE(MayCall(kViewerPeer, "/thinwire.Control/Status"));
+}
+
+TEST(AccessTest, MethodsOutsideTheTableAreRefused) {
+  for (const char* method : {"", "/", "/thinwire.Control/", "/thinwire.Control/Join/",
+                             "thinwire.Control/Join", "/thinwire.Control/join", "/x.Y/Z"}) {
+    EXPECT_FALSE(MayCall(kLeadPeer, method)) << method;
+    EXPECT_FALSE(MayCall(kWorkerPeer, method)) << method;
+  }
+}
+
+TEST(AccessTest, ACertificateOfAnotherJobGivesNoAccess) {
+  const absl::Status status =
+      CheckAccess("/thinwire.Control/Status", {Role::kViewer, "other", {}}, "train");
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(std::string(status.message()),
+            "certificate: of another job (expected train, got viewer.other.thinwire)");
+}
+
+TEST(AccessTest, ARefusalNamesTheAllowedPeers) {
+  EXPECT_EQ(std::string(CheckAccess("/thinwire.Control/Scale", kViewerPeer, "train").message()),
+            "/thinwire.Control/Scale: not allowed (expected server 0 or an operator, got "
+            "viewer.train.thinwire)");
+}
+
+TEST(AccessTest, ANumberedCertificateIsGoodForItsWorkerOnly) {
+  EXPECT_TRUE(CheckWorker(WorkerId{3}, WorkerId{3}).ok());
+  EXPECT_TRUE(CheckWorker(std::nullopt, WorkerId{3}).ok());
+  EXPECT_EQ(std::string(CheckWorker(WorkerId{3}, WorkerId{4}).message()),
+            "worker: not the worker of the certificate (expected 3, got 4)");
+}
+
+}  // namespace
+}  // namespace thinwire
