@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/credentials.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -38,6 +39,9 @@
 #include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "server/admin/job_watch.h"
+#include "server/admin/remote_status.h"
+#include "server/admin/server_admin.h"
 #include "server/durable/files.h"
 #include "server/durable/state_folder.h"
 #include "server/edge/grpc_peers.h"
@@ -71,6 +75,7 @@ struct Flags {
   uint32_t threads = 0;
   std::string state_dir;         // empty: not given
   uint64_t max_model_bytes = 0;  // 0: the memory that is available at the start
+  std::string admin;             // empty: no admin port
 };
 
 // Returns the addresses of all servers; empty if the flags do not name them. Errors:
@@ -185,6 +190,29 @@ uint64_t MaxModelBytes(const Flags& flags) {
   return flags.max_model_bytes != 0 ? flags.max_model_bytes : thinwire::AvailableMemory();
 }
 
+// The other servers, whose status the lead's admin page shows too.
+using RemoteStatuses = std::vector<std::unique_ptr<thinwire::RemoteStatus>>;
+
+// Returns the sources of the admin page: this server, and at the lead all servers. Fills in REMOTES, which must outlive
+// the sources.
+std::vector<thinwire::StatusSource> StatusSources(const Flags& flags,
+                                                  const std::vector<std::string>& addresses,
+                                                  thinwire::Job& job, RemoteStatuses& remotes) {
+  using thinwire::ServerId;
+  using Done = thinwire::StatusSource::Done;
+  std::vector<thinwire::StatusSource> sources;
+  sources.push_back({ServerId{flags.server}, [&job](Done done) { job.Status(std::move(done)); }});
+  if (flags.server != 0) return sources;
+  for (uint32_t i = 1; i < addresses.size(); ++i) {
+    remotes.push_back(
+        std::make_unique<thinwire::RemoteStatus>(addresses[i], grpc::InsecureChannelCredentials()));
+    sources.push_back({ServerId{i}, [remote = remotes.back().get()](Done done) {
+                         remote->Ask(std::move(done));
+                       }});
+  }
+  return sources;
+}
+
 absl::Status Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const thinwire::JobText text, thinwire::ReadJobFile(flags.config));
   ASSIGN_OR_RETURN(const thinwire::JobSpec spec, thinwire::CheckJob(text.config, text.places));
@@ -195,6 +223,12 @@ absl::Status Serve(const Flags& flags) {
   RaiseFileLimit();
   StopSignals signals;
   thinwire::SteadyClock clock;
+  std::unique_ptr<thinwire::ServerAdmin> admin;
+  if (!flags.admin.empty()) {
+    ASSIGN_OR_RETURN(
+        admin, thinwire::ServerAdmin::Start(flags.admin, thinwire::ServerId{flags.server}, clock));
+    LOG(INFO) << "admin " << admin->address();
+  }
   // The arena that allocates the masters is never destroyed, because a gRPC thread may release sent
   // masters after Serve() has returned.
   static thinwire::HugePageArena& arena = *new thinwire::HugePageArena;
@@ -229,9 +263,12 @@ absl::Status Serve(const Flags& flags) {
   job->StartTicking(std::min(absl::Milliseconds(100), spec.lease / 10));
   LOG(INFO) << "server " << flags.server << " of " << spec.server_count << ", epoch " << epoch
             << ", job " << spec;
+  RemoteStatuses remotes;
+  if (admin != nullptr) admin->Show(StatusSources(flags, addresses, *job, remotes));
   std::cout << "listening " << listener->address() << std::endl;
 
   const absl::Status ending = signals.Wait();
+  if (admin != nullptr) admin->Hide();
   absl::Notification stopped;
   job->Stop([&stopped] { stopped.Notify(); });
   stopped.WaitForNotification();
@@ -282,6 +319,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->envname("THINWIRE_MAX_MODEL_BYTES");
+  app.add_option("--admin", flags.admin,
+                 "The host:port of the status page, metrics and health checks, in plaintext. Port "
+                 "0 takes a free port, which the log names. Default: none")
+      ->type_name("ADDRESS")
+      ->envname("THINWIRE_ADMIN");
 }
 
 }  // namespace
