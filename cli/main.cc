@@ -142,6 +142,12 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
       ->check(CLI::IsMember({"last", "best"}))
       ->needs(output)
       ->envname("THINWIRE_KEEP");
+  train
+      ->add_option("--admin", command.admin,
+                   "The host:port of a status page of the run, with metrics, in plaintext. Port 0 "
+                   "takes a free port. Default: none")
+      ->type_name("ADDRESS")
+      ->envname("THINWIRE_ADMIN");
   train->allow_extras();  // CheckNoExtras() reports unknown arguments
   train->footer(kTrainExamples);
   return train;
@@ -252,7 +258,7 @@ void RemoveSettingsFromEnvironment() {
     unsetenv(EnvironmentName(field.name()).c_str());
   }
   for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
-                           "residual_file", "delay", "state_dir", "output", "keep"}) {
+                           "residual_file", "delay", "state_dir", "output", "keep", "admin"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }

@@ -38,6 +38,7 @@
 #include "cli/report.h"
 #include "cli/server_calls.h"
 #include "cli/temp_dir.h"
+#include "cli/train_admin.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "proto/job.pb.h"
@@ -54,6 +55,7 @@ struct TrainSetting {
   // The second and later restarts of a process are delayed.
   absl::Duration restart_delay = absl::Seconds(1);
   OutputFile output;
+  TrainAdmin* admin = nullptr;  // shows the run; must outlive the TrainRun; null: no admin port
   absl::Duration start_timeout = absl::Seconds(60);  // time limit until all servers listen
   absl::Duration grace = absl::Seconds(10);          // time between SIGTERM and SIGKILL
 };
@@ -109,6 +111,8 @@ class TrainRun {
   void StartDueProcesses();
   void Restart(const ProcessEvent& exit);
   void ShowProgress();
+  // Shows the run's record on the admin page.
+  void UpdateAdmin();
   // Shows an error message as one sentence and adds it to RunResult::problems.
   void Fail(const std::string& problem);
   // Returns the exit status of a process that reported no error, with the last line of its log if
@@ -149,7 +153,8 @@ class TrainRun {
   // After a server has failed: the time at which to stop the remaining workers.
   std::optional<absl::Time> stop_at_;
   absl::Time next_progress_;
-  int signal_ = 0;  // SIGINT or SIGTERM if this process received it, else 0
+  absl::Time next_admin_;  // infinite without an admin port
+  int signal_ = 0;         // SIGINT or SIGTERM if this process received it, else 0
   bool stopping_servers_ = false;
   bool stopped_by_divergence_ = false;
   bool warned_of_divergence_ = false;
