@@ -34,7 +34,7 @@ std::string Table(std::span<const std::string> columns,
 inline constexpr size_t kMaxBarCount = 16;
 std::string Bars(const std::map<uint64_t, uint64_t>& counts);
 
-// Returns a line chart with the first and last x, and the smallest and largest y. NAME says what y is, X_NAME what x is.
+// Returns a line chart with the first and last x, and the smallest and largest y. NAME is the name of y, X_NAME that of x.
 std::string Chart(const std::string& name, const std::string& x_name,
                   std::span<const Curve::Point> points);
 

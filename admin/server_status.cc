@@ -19,6 +19,8 @@ using html::BytesText;
 using html::CountText;
 using html::DurationText;
 
+// A step that is open for this long is remarkable: the page names the workers that have not finished it.
+constexpr absl::Duration kNotableStepAge = absl::Seconds(2);
 // The page lists at most this many shards.
 constexpr size_t kMaxShardRowCount = 256;
 constexpr std::array<double, 10> kStalenessBounds = {0, 1, 2, 4, 8, 16, 32, 64, 256, 1024};
@@ -117,7 +119,8 @@ std::string WorkersHtml(const std::map<uint32_t, WorkerSight>& workers) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [number, worker] : workers) {
     rows.push_back({absl::StrCat(number), StateOf(worker), CountText(worker.next),
-                    DurationText(worker.heard), absl::StrCat(worker.incarnation)});
+                    absl::StrCat(DurationText(worker.heard), " ago"),
+                    absl::StrCat(worker.incarnation)});
   }
   return absl::StrCat(html::Heading("Workers"), html::Table(columns, rows));
 }
@@ -265,7 +268,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
   for (const ServerHistory& server : servers) {
     if (server.latest() == nullptr || server.latest()->shards().empty()) continue;
     if (server.step() == summary.step) {
-      summary.step_age = std::max(summary.step_age, now - server.step_since());
+      summary.step_age = std::max(summary.step_age, server.step_age());
     }
   }
   // Each judged push is also a read, so about as many parameters were sent as gradients received.
@@ -294,18 +297,20 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
       {"open for", DurationText(summary.step_age)},
       {"live workers", absl::StrCat(summary.live.size(), " of ", summary.worker_count)},
       {"servers", absl::StrCat(summary.answered_count, " of ", servers.size())},
-      {"gradients", html::RatioText(summary.push_fp32_bytes, summary.push_bytes)},
-      {"parameters", html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
+      {"gradient compression", html::RatioText(summary.push_fp32_bytes, summary.push_bytes)},
+      {"parameter compression",
+       html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
   std::string text = html::Facts(facts);
   if (summary.worker_count == 0) {
     absl::StrAppend(&text, html::Paragraph("No worker has joined yet.", true));
   } else if (summary.live.empty()) {
     absl::StrAppend(&text, html::Paragraph("No worker is live.", true));
-  } else if (!summary.unfinished.empty()) {
+  } else if (!summary.unfinished.empty() && summary.step_age >= kNotableStepAge) {
     absl::StrAppend(
         &text, html::Paragraph(absl::StrCat("Step ", summary.step, " has been open for ",
                                             DurationText(summary.step_age), ", not finished by ",
-                                            WorkerListText(summary.unfinished), ".")));
+                                            WorkerListText(summary.unfinished), "."),
+                               true));
   }
   for (const ServerHistory& server : servers) {
     if (server.latest() != nullptr && server.latest()->awaits_rollback()) {
@@ -389,7 +394,7 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
   metrics.Gauge("server_step", "The first step that some shard has not finished.",
                 static_cast<double>(server.step()));
   metrics.Gauge("server_step_age_seconds", "Time for which server_step has been the open step.",
-                absl::ToDoubleSeconds(now - server.step_since()));
+                absl::ToDoubleSeconds(server.step_age()));
   metrics.Gauge("server_unfinished_workers", "Live workers that have not finished server_step.",
                 static_cast<double>(summary.unfinished.size()));
   metrics.Gauge("server_generation", "The generation of the run.",

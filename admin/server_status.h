@@ -32,8 +32,9 @@ class ServerHistory {
   absl::Time answered() const { return answered_; }
   // Returns the first step that some shard has not finished.
   uint64_t step() const { return step_; }
-  // Returns the time at which step() was first seen.
-  absl::Time step_since() const { return step_since_; }
+  // Returns the time from the first to the newest reply in which step() was the open step: at most as long as the step has
+  // really been open.
+  absl::Duration step_age() const { return answered_ - step_since_; }
   // Returns the time at which the newest checkpoint was first seen; nullopt if there is none.
   std::optional<absl::Time> checkpointed() const { return checkpointed_; }
   // Return the part of the log since the newest checkpoint, which a recovery would replay.
@@ -45,7 +46,7 @@ class ServerHistory {
   std::optional<StatusReply> latest_;
   absl::Time answered_;
   uint64_t step_ = 0;
-  absl::Time step_since_;
+  absl::Time step_since_;  // the arrival of the first reply with `step_`
   std::optional<absl::Time> checkpointed_;
   uint64_t checkpoint_record_count_ = 0;  // log_records at `checkpointed_`
   uint64_t checkpoint_log_bytes_ = 0;     // log_bytes at `checkpointed_`
@@ -56,7 +57,7 @@ struct JobSummary {
   std::string job;
   uint32_t answered_count = 0;  // servers that have answered
   uint64_t step = 0;            // the first step that some shard has not finished
-  absl::Duration step_age;      // how long `step` has been that step
+  absl::Duration step_age;      // ServerHistory::step_age of `step`, the longest one
   uint32_t worker_count = 0;    // workers that ever joined
   std::vector<uint32_t> live;
   // The live workers that have not finished `step`, ascending.
@@ -64,7 +65,7 @@ struct JobSummary {
   std::map<std::string, uint64_t> verdicts;  // verdict -> pushes
   std::map<uint64_t, uint64_t> staleness;    // staleness -> accepted pushes
   double mean_staleness = 0;
-  // Bytes of payloads, and what they would have been in fp32. The latter are estimates from the number of pushes.
+  // Bytes of payloads, and an estimate of the bytes of the same values in fp32, from the number of pushes.
   uint64_t push_bytes = 0;
   uint64_t push_fp32_bytes = 0;
   uint64_t parameter_bytes = 0;

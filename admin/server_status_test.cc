@@ -72,11 +72,11 @@ TEST(ServerHistoryTest, TheOpenStepHasAnAge) {
   server.Add(ReplyAt(41), kStart);
   server.Add(ReplyAt(41), kStart + absl::Seconds(1));
   EXPECT_EQ(server.step(), 41u);
-  EXPECT_EQ(server.step_since(), kStart);
+  EXPECT_EQ(server.step_age(), absl::Seconds(1));
   EXPECT_EQ(server.answered(), kStart + absl::Seconds(1));
   server.Add(ReplyAt(42), kStart + absl::Seconds(2));
   EXPECT_EQ(server.step(), 42u);
-  EXPECT_EQ(server.step_since(), kStart + absl::Seconds(2));
+  EXPECT_EQ(server.step_age(), absl::ZeroDuration());
 }
 
 TEST(ServerHistoryTest, ARecoveryReplaysTheLogSinceTheCheckpoint) {
@@ -109,7 +109,7 @@ TEST(JobSummaryTest, FiguresOfAllServersAreCombined) {
   EXPECT_EQ(summary.job, "mnist");
   EXPECT_EQ(summary.answered_count, 2u);
   EXPECT_EQ(summary.step, 41u);
-  EXPECT_EQ(summary.step_age, absl::Seconds(4));
+  EXPECT_EQ(summary.step_age, absl::Seconds(3));
   EXPECT_EQ(summary.worker_count, 3u);
   EXPECT_THAT(summary.live, ElementsAre(0, 1));
   EXPECT_THAT(summary.unfinished, ElementsAre(1));
@@ -133,9 +133,10 @@ TEST(JobSummaryTest, AJobWithoutAnswersIsEmpty) {
 
 TEST(ServersHtmlTest, ThePageHasTheMembersAndTheUnfinishedWorkers) {
   const std::string page = ServersHtml(TwoServers(), kStart + absl::Seconds(5));
-  EXPECT_THAT(page, HasSubstr("Step 41 has been open for 4.0 s, not finished by worker 1."));
+  EXPECT_THAT(page, HasSubstr("Step 41 has been open for 3.0 s, not finished by worker 1."));
   EXPECT_THAT(
-      page, HasSubstr("<th scope=\"row\">1</th><td>live</td><td>41</td><td>3.5 s</td><td>8</td>"));
+      page,
+      HasSubstr("<th scope=\"row\">1</th><td>live</td><td>41</td><td>3.5 s ago</td><td>8</td>"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">3</th><td>left</td>"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">accepted</th><td>60</td>"));
   EXPECT_THAT(page, HasSubstr("Staleness in updates, mean 1.00"));

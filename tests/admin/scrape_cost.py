@@ -2,16 +2,50 @@
 
     bazel run //tests/admin:scrape_cost -- [--seconds 20] [--rounds 3]
 
-Runs jobs without admin ports and jobs with admin ports and scrapes, in turns, and prints the median step time of each.
+Prints the processor time of one scrape in a process that does nothing else, then the median step time of jobs without
+admin ports and of jobs with admin ports and scrapes, which run in turns.
 """
 
 import argparse
 import json
+import os
+import signal
 import statistics
 import threading
 import time
 
-from tests.admin.cluster import Cluster, get, wait_until
+from tests.admin.cluster import JOB, Cluster, get, wait_until
+
+SCRAPES = 1000
+
+
+def processor_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def scrape_seconds(arguments):
+    """Returns {name: (processor time of one scrape, processor time of one second without scrapes)}."""
+    job = JOB.replace("workers: 2 }", "workers: 2 lease_seconds: 600 }")
+    results = {}
+    with Cluster(arguments.server, arguments.worker, job) as cluster:
+        cluster.wait_for_step(50)
+        # The other processes wait for the stopped worker and do nothing else.
+        cluster.processes["worker1"].send_signal(signal.SIGSTOP)
+        wait_until(lambda: cluster.metrics("worker0")["thinwire_worker_wait_seconds"] > 1, "worker 0 waits")
+        for name in ("server0", "server1", "worker0"):
+            pid = cluster.processes[name].pid
+            before, start = processor_seconds(pid), time.monotonic()
+            time.sleep(5)
+            idle = (processor_seconds(pid) - before) / (time.monotonic() - start)
+            before, start = processor_seconds(pid), time.monotonic()
+            for _ in range(SCRAPES):
+                assert cluster.get(name, "/metrics")[0] == 200
+            used = processor_seconds(pid) - before - idle * (time.monotonic() - start)
+            results[name] = (used / SCRAPES, idle)
+        cluster.processes["worker1"].send_signal(signal.SIGCONT)
+    return results
 
 
 def last_step(cluster, name):
@@ -23,12 +57,12 @@ def last_step(cluster, name):
     return 0, 0.0
 
 
-def measure(arguments, scraped):
-    """Returns (the median over half-second windows of the mean step time, the number of scrapes)."""
+def step_seconds(arguments, scraped):
+    """Returns the median of the mean step times between two reports, and the number of scrapes."""
     count = 0
     stop = threading.Event()
     with Cluster(arguments.server, arguments.worker, admin=scraped) as cluster:
-        wait_until(lambda: last_step(cluster, "worker0")[0] >= 100, "step 100")
+        wait_until(lambda: last_step(cluster, "worker0")[0] >= 50, "step 50")
 
         def scrape(address):
             nonlocal count
@@ -61,15 +95,18 @@ def main():
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
+    for name, (scrape, idle) in scrape_seconds(arguments).items():
+        print(f"{name}: {scrape * 1e3:.3f} ms of processor time per scrape, {idle * 1e3:.2f} ms per second without scrapes",
+              flush=True)
     plain, scraped = [], []
     for number in range(arguments.rounds):
-        plain.append(measure(arguments, False)[0])
-        step, count = measure(arguments, True)
+        plain.append(step_seconds(arguments, False)[0])
+        step, count = step_seconds(arguments, True)
         scraped.append(step)
-        print(f"round {number}: plain {plain[-1] * 1e3:.3f} ms, scraped {step * 1e3:.3f} ms, {count} scrapes", flush=True)
+        print(f"round {number}: plain {plain[-1] * 1e3:.2f} ms, scraped {step * 1e3:.2f} ms, {count} scrapes", flush=True)
     ratio = statistics.median(scraped) / statistics.median(plain)
-    print(f"median step: plain {statistics.median(plain) * 1e3:.3f} ms, "
-          f"scraped {statistics.median(scraped) * 1e3:.3f} ms, {100 * (ratio - 1):+.1f} %")
+    print(f"median step: plain {statistics.median(plain) * 1e3:.2f} ms, "
+          f"scraped {statistics.median(scraped) * 1e3:.2f} ms, {100 * (ratio - 1):+.1f} %")
 
 
 if __name__ == "__main__":
