@@ -168,6 +168,12 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
       ->check(CLI::IsMember({"last", "best"}))
       ->needs(output)
       ->envname("THINWIRE_KEEP");
+  train
+      ->add_option("--admin", command.admin,
+                   "The host:port of a status page of the run, with metrics, in plaintext. Port 0 "
+                   "takes a free port. Default: none")
+      ->type_name("ADDRESS")
+      ->envname("THINWIRE_ADMIN");
   train->allow_extras();  // CheckNoExtras() reports unknown arguments
   train->footer(kTrainExamples);
   return train;
@@ -207,6 +213,12 @@ CLI::App* AddScale(CLI::App& app, ScaleCommand& command) {
                    "The new number of workers, from 1 to max_workers of the job")
       ->type_name("COUNT")
       ->required();
+  scale
+      ->add_option("--credentials", command.credentials,
+                   "The folder with an operator's ca.pem, cert.pem and key.pem (thinwire certs), "
+                   "for servers with mutual TLS")
+      ->type_name("DIR")
+      ->envname("THINWIRE_CREDENTIALS");
   scale->footer(kScaleExamples);
   return scale;
 }
@@ -381,7 +393,7 @@ void RemoveSettingsFromEnvironment() {
     unsetenv(EnvironmentName(field.name()).c_str());
   }
   for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
-                           "credentials", "delay", "state_dir", "output", "keep"}) {
+                           "credentials", "delay", "state_dir", "output", "keep", "admin"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }

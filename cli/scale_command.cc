@@ -2,13 +2,18 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/ids.h"
+#include "common/status_macros.h"
 #include "config/job.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/grpc_credentials.h"
 
 namespace thinwire {
 namespace {
@@ -25,7 +30,10 @@ absl::StatusOr<uint32_t> Scale(const ScaleCommand& command) {
                      "got \"",
                      lead, "\")"));
   }
-  const auto stub = Control::NewStub(grpc::CreateChannel(lead, grpc::InsecureChannelCredentials()));
+  ASSIGN_OR_RETURN(const Credentials credentials,
+                   Credentials::Load(command.credentials, std::nullopt));
+  const auto stub =
+      Control::NewStub(credentials.Connect(lead, ServerId{0}, grpc::ChannelArguments()));
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
   ScaleRequest request;

@@ -14,6 +14,7 @@ namespace thinwire {
 struct ScaleCommand {
   std::string addresses;  // host:port of every server, in their order; only the first is called
   uint32_t workers = 0;
+  std::string credentials;  // folder with an operator's certificate; empty: plaintext
 };
 
 // Calls the lead, server 0. Prints the old and the new number to `out` and errors to `console`.

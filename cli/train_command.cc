@@ -12,6 +12,7 @@
 #include "cli/report.h"
 #include "cli/state_dir.h"
 #include "cli/temp_dir.h"
+#include "cli/train_admin.h"
 #include "cli/train_run.h"
 #include "common/atomic_file.h"
 #include "common/clock.h"
@@ -83,6 +84,13 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
                                : absl::StrCat("# the job; other settings have their defaults\n",
                                               ChangedText(config), "# the run"));
   SteadyClock clock;
+  std::unique_ptr<TrainAdmin> admin;
+  if (!command.admin.empty()) {
+    auto started = TrainAdmin::Start(command.admin, config, clock);
+    if (!started.ok()) return Fail(console, started.status(), ExitCodeOf(started.status()));
+    admin = *std::move(started);
+    console.Note(absl::StrCat("admin ", admin->address()));
+  }
   TrainSetting setting;
   setting.config = config;
   setting.programs = *programs;
@@ -90,6 +98,7 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
   setting.restarts = command.restarts;
   setting.state_dir = state_dir;
   setting.output = command.output;
+  setting.admin = admin.get();
   TrainRun run(setting, **signals, **dir, console, clock);
   const ExitCode code = run.Run();
   // Without a step there are only problems, which are shown already.

@@ -26,6 +26,7 @@ struct TrainCommand {
   uint32_t restarts = 3;    // the largest number of processes that are started again
   bool verbose = false;     // shows all settings of the job at the start
   OutputFile output = {};
+  std::string admin = "";  // address of the status page; empty: none
 };
 
 // Reads the job file, applies the flags, and checks the job and that its files are on this machine.

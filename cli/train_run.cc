@@ -40,6 +40,8 @@ bool EndedInOrder(const ExitStatus& exit) {
          exit.code == static_cast<int>(ExitCode::kPreempted);
 }
 
+constexpr absl::Duration kAdminInterval = absl::Seconds(1);
+
 // A longer error message is cut.
 constexpr size_t kMaxSentence = 400;
 
@@ -88,7 +90,8 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
       listening_(setting.config.servers(), false),
       next_progress_(clock.Now() + console.interval()),
       target_workers_(setting.config.consistency().workers()),
-      next_target_(clock.Now()) {}
+      next_target_(clock.Now()),
+      next_admin_(setting.admin == nullptr ? absl::InfiniteFuture() : clock.Now()) {}
 
 ExitCode TrainRun::Run() {
   absl::Status started = StartServers();
@@ -241,7 +244,9 @@ void TrainRun::Watch(Done done, std::optional<absl::Time> deadline) {
     const absl::Time now = clock_.Now();
     if (deadline && now >= *deadline) return;
     if (now >= next_progress_) ShowProgress();
-    absl::Time until = std::min(deadline.value_or(absl::InfiniteFuture()), next_progress_);
+    if (now >= next_admin_) UpdateAdmin();
+    absl::Time until =
+        std::min({deadline.value_or(absl::InfiniteFuture()), next_progress_, next_admin_});
     if (calls_ != nullptr && !ending()) until = std::min(until, next_target_);
     for (const auto& [name, restart] : delayed_restarts_) until = std::min(until, restart.due);
     for (const ProcessEvent& event : processes_.Wait(until - now)) Handle(event);
@@ -483,6 +488,13 @@ void TrainRun::ShowProgress() {
   console_.Progress(
       progress_.Line(result_.record, staleness, clock_.Now(), console_.progress_columns()));
   calls_->AskStatus();
+}
+
+void TrainRun::UpdateAdmin() {
+  next_admin_ = clock_.Now() + kAdminInterval;
+  setting_.admin->Update(result_.record,
+                         calls_ == nullptr ? std::vector<StatusReply>() : calls_->latest());
+  if (calls_ != nullptr) calls_->AskStatus();
 }
 
 void TrainRun::Fail(const std::string& problem) {

@@ -41,6 +41,7 @@
 #include "cli/report.h"
 #include "cli/server_calls.h"
 #include "cli/temp_dir.h"
+#include "cli/train_admin.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "proto/job.pb.h"
@@ -57,6 +58,7 @@ struct TrainSetting {
   // The second and later restarts of a process are delayed.
   absl::Duration restart_delay = absl::Seconds(1);
   OutputFile output;
+  TrainAdmin* admin = nullptr;  // shows the run; must outlive the TrainRun; null: no admin port
   absl::Duration start_timeout = absl::Seconds(60);  // time limit until all servers listen
   absl::Duration grace = absl::Seconds(10);          // time between SIGTERM and SIGKILL
 };
@@ -115,6 +117,8 @@ class TrainRun {
   void StartAddedWorkers();
   void Restart(const ProcessEvent& exit);
   void ShowProgress();
+  // Shows the run's record on the admin page.
+  void UpdateAdmin();
   // Shows an error message as one sentence and adds it to RunResult::problems.
   void Fail(const std::string& problem);
   // Returns the exit status of a process that reported no error, with the last line of its log if
@@ -157,6 +161,7 @@ class TrainRun {
   absl::Time next_progress_;
   uint32_t target_workers_;  // the number of workers that the operator wants
   absl::Time next_target_;   // the time of the next question for this number
+  absl::Time next_admin_;    // infinite without an admin port
   int signal_ = 0;           // SIGINT or SIGTERM if this process received it, else 0
   bool stopping_servers_ = false;
   bool stopped_by_divergence_ = false;

@@ -495,8 +495,8 @@ TEST_F(ClientTest, AStoppedWorkerSavesItsResidualsBeforeItsFirstPushOfAStep) {
 }
 
 TEST_F(ClientTest, AStopEndsAWaitForVerdictsAndTheResidualsAreNotSaved) {
-  Make({.state_dir = ::testing::TempDir() + "/stopped_after_a_push",
-        .drain = absl::ZeroDuration()});
+  Make(
+      {.state_dir = ::testing::TempDir() + "/stopped_after_a_push", .drain = absl::ZeroDuration()});
   const Step step = *Join();
   ASSERT_TRUE(client_->WaitAll().ok());
   transport_.Hold(ServerId{1}, true);

@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/credentials.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -40,6 +41,9 @@
 #include "config/job.h"
 #include "config/job_text.h"
 #include "proto/grpc_credentials.h"
+#include "server/admin/job_watch.h"
+#include "server/admin/remote_status.h"
+#include "server/admin/server_admin.h"
 #include "server/durable/files.h"
 #include "server/durable/state_folder.h"
 #include "server/edge/grpc_peers.h"
@@ -79,6 +83,7 @@ struct Flags {
   uint32_t threads = 0;
   std::string state_dir;       // empty: not given
   uint64_t memory_budget = 0;  // 0: the memory that is available at the start
+  std::string admin;           // empty: no admin port
 };
 
 // Returns the addresses of all servers; empty if the flags do not name them. Errors:
@@ -230,6 +235,30 @@ absl::StatusOr<std::unique_ptr<thinwire::Listener>> StartListener(
   }
 }
 
+// The other servers, whose status the lead's admin page shows too.
+using RemoteStatuses = std::vector<std::unique_ptr<thinwire::RemoteStatus>>;
+
+// Returns the sources of the admin page: this server, and at the lead all servers. Fills in REMOTES,
+// which must outlive the sources.
+std::vector<thinwire::StatusSource> StatusSources(const Flags& flags,
+                                                  const std::vector<std::string>& addresses,
+                                                  const thinwire::Credentials& credentials,
+                                                  thinwire::Job& job, RemoteStatuses& remotes) {
+  using thinwire::ServerId;
+  using Done = thinwire::StatusSource::Done;
+  std::vector<thinwire::StatusSource> sources;
+  sources.push_back({ServerId{flags.server}, [&job](Done done) { job.Status(std::move(done)); }});
+  if (flags.server != 0) return sources;
+  for (uint32_t i = 1; i < addresses.size(); ++i) {
+    remotes.push_back(
+        std::make_unique<thinwire::RemoteStatus>(addresses[i], ServerId{i}, credentials));
+    sources.push_back({ServerId{i}, [remote = remotes.back().get()](Done done) {
+                         remote->Ask(std::move(done));
+                       }});
+  }
+  return sources;
+}
+
 absl::Status Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const thinwire::JobText text, thinwire::ReadJobFile(flags.config));
   ASSIGN_OR_RETURN(const thinwire::JobSpec spec, thinwire::CheckJob(text.config, text.places));
@@ -245,6 +274,12 @@ absl::Status Serve(const Flags& flags) {
   RaiseFileLimit();
   StopSignals signals;
   thinwire::SteadyClock clock;
+  std::unique_ptr<thinwire::ServerAdmin> admin;
+  if (!flags.admin.empty()) {
+    ASSIGN_OR_RETURN(
+        admin, thinwire::ServerAdmin::Start(flags.admin, thinwire::ServerId{flags.server}, clock));
+    LOG(INFO) << "admin " << admin->address();
+  }
   // The arena that allocates the masters is never destroyed, because a gRPC thread may release sent
   // masters after Serve() has returned.
   static thinwire::HugePageArena& arena = *new thinwire::HugePageArena;
@@ -286,6 +321,7 @@ absl::Status Serve(const Flags& flags) {
     if (first) std::cout << "listening " << listener->address() << std::endl;
 
     const bool restart = signals.WaitForRestart();
+    if (admin != nullptr) admin->Hide();
     absl::Notification stopped;
     job->Stop([&stopped] { stopped.Notify(); });
     stopped.WaitForNotification();
@@ -345,6 +381,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->envname("THINWIRE_MEMORY_BUDGET");
+  app.add_option("--admin", flags.admin,
+                 "The host:port of the status page, metrics and health checks, in plaintext. Port "
+                 "0 takes a free port, which the log names. Default: none")
+      ->type_name("ADDRESS")
+      ->envname("THINWIRE_ADMIN");
 }
 
 }  // namespace

@@ -19,11 +19,13 @@ PARTS = {
     "config": {"proto", "common"},
     "server/core": {"common", "kernels"},
     "server/durable": {"server/core", "proto", "common", "kernels"},
+    "admin": {"proto", "common"},
     "server/edge": {"server/durable", "server/core", "config", "proto", "common"},
-    "server": {"server/edge", "server/durable", "server/core", "config", "proto", "common"},
+    "server/admin": {"server/edge", "server/durable", "server/core", "admin", "config", "proto", "common"},
+    "server": {"server/admin", "server/edge", "server/durable", "server/core", "admin", "config", "proto", "common"},
     "client": {"proto", "common", "kernels"},
-    "worker": {"client", "config", "proto", "common"},
-    "cli": {"server/durable", "server/core", "config", "proto", "common"},
+    "worker": {"client", "admin", "config", "proto", "common"},
+    "cli": {"server/durable", "server/core", "admin", "config", "proto", "common"},
 }
 # The files of these folders may include every part.
 UNRESTRICTED = {"tests", "bench", "experiments"}

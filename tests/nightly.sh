@@ -7,6 +7,7 @@
 #   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
 #   promises   tests/promises_test.cc with long faults                           about 4 minutes
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
+#   page       the status pages in headless Chromium; skipped without chromium   1 minute
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #
@@ -71,12 +72,22 @@ promises() {
   echo "long faults"
 }
 
+page() {
+  if ! command -v chromium > /dev/null; then
+    echo "skipped: chromium is not installed"
+    return 0
+  fi
+  bazel run //tests/admin:page_test || return 1
+  echo "8 pages"
+}
+
 part sim sim
 part cluster cluster
 part fuzz fuzz
 part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"
 part promises promises
 part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" --kill_servers
+part page page
 echo
 printf '%s\n' "${results[@]}"
 [ $status -ne 0 ] || rm -rf "$logs"

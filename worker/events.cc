@@ -8,6 +8,7 @@ namespace thinwire {
 
 void EventPrinter::Write(WorkerEvent event) {
   event.set_worker(worker_.value);
+  if (observer_) observer_(event);
   const std::string line = PrintWorkerEvent(event);
   absl::MutexLock lock(&mu_);
   out_ << line << std::endl;

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -20,8 +21,11 @@ namespace thinwire {
 // Thread-safe.
 class EventPrinter {
  public:
-  // `out`, the stream to which events are written, must outlive the EventPrinter.
-  EventPrinter(std::ostream& out, WorkerId worker) : worker_(worker), out_(out) {}
+  // `out`, the stream to which events are written, must outlive the EventPrinter. `observer`, if set, is called with each
+  // event on the thread that writes the event.
+  EventPrinter(std::ostream& out, WorkerId worker,
+               std::function<void(const WorkerEvent&)> observer = nullptr)
+      : worker_(worker), observer_(std::move(observer)), out_(out) {}
 
   // Sets the event's worker number, writes the event as one line (proto/worker_event_json.h), and
   // flushes the stream.
@@ -29,6 +33,7 @@ class EventPrinter {
 
  private:
   const WorkerId worker_;
+  const std::function<void(const WorkerEvent&)> observer_;
   absl::Mutex mu_;
   std::ostream& out_ ABSL_GUARDED_BY(mu_);
 };

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -54,6 +55,7 @@
 #include "worker/sampler.h"
 #include "worker/termination.h"
 #include "worker/trainer.h"
+#include "worker/worker_admin.h"
 
 namespace thinwire {
 namespace {
@@ -69,6 +71,7 @@ struct Flags {
   std::string output;
   std::string keep = "last";
   std::string evaluate;  // path of a model file; not empty: the worker only evaluates this file
+  std::string admin;     // empty: no admin port
 };
 
 // The checked settings of this worker.
@@ -292,7 +295,20 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& ter
     return ExitCode::kConfig;
   }
   for (const std::string& warning : setup->credentials.warnings()) LOG(WARNING) << warning;
-  EventPrinter events(std::cout, setup->worker);
+  SteadyClock clock;
+  std::unique_ptr<WorkerAdmin> admin;
+  std::function<void(const WorkerEvent&)> observer;
+  if (!flags.admin.empty()) {
+    auto started = WorkerAdmin::Start(flags.admin, setup->spec.name, setup->worker, clock);
+    if (!started.ok()) {
+      std::cerr << "worker: " << started.status().message() << std::endl;
+      return ExitCodeOf(started.status());
+    }
+    admin = *std::move(started);
+    LOG(INFO) << "admin " << admin->address();
+    observer = [&admin](const WorkerEvent& event) { admin->Add(event); };
+  }
+  EventPrinter events(std::cout, setup->worker, std::move(observer));
   const absl::StatusOr<Trainer::Ending> ending = Train(*setup, termination, events);
   if (!ending.ok()) return Fail(ending.status(), events);
   switch (*ending) {
@@ -361,6 +377,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "Reports the test accuracy of this model file, a file of --output, and trains "
                  "nothing")
       ->type_name("FILE");
+  app.add_option("--admin", flags.admin,
+                 "The host:port of the status page, metrics and health checks, in plaintext. Port "
+                 "0 takes a free port, which the log names. Default: none")
+      ->type_name("ADDRESS")
+      ->envname("THINWIRE_ADMIN");
 }
 
 // The fields of the job file that may differ between workers. Each field has a command-line flag.

@@ -6,8 +6,8 @@
 
 #include "client/encode/codec_tuner.h"
 #include "client/encode/push_encoder.h"
-#include "client/exchange/deal_book.h"
 #include "client/encode/wire_meter.h"
+#include "client/exchange/deal_book.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_progress.h"
 #include "client/options/client_options.h"

@@ -1,0 +1,66 @@
+// HttpServer serves a fixed set of read-only pages over plaintext HTTP/1.1, on a thread of its own: the admin port of a
+// process. No request changes anything.
+//
+//   request                           answer
+//   GET or HEAD of a page             the page
+//   GET or HEAD of another path       404
+//   another method                    405 with "Allow: GET, HEAD"
+//   a head above kMaxHeadBytes        431
+//   a malformed head                  400
+//
+// A connection without a complete request within the timeout is closed. So is every connection beyond the limit, at once.
+#ifndef THINWIRE_ADMIN_HTTP_SERVER_H_
+#define THINWIRE_ADMIN_HTTP_SERVER_H_
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace thinwire {
+
+struct HttpReply {
+  unsigned status = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+struct HttpOptions {
+  // Maps a path such as "/metrics" to its page. The server calls a page on its only thread, so a page must not block.
+  std::map<std::string, std::function<HttpReply()>> pages;
+  size_t max_connection_count = 32;
+  absl::Duration timeout =
+      absl::Seconds(10);  // of one request, and of a connection between two requests
+};
+
+// Thread-safe.
+class HttpServer {
+ public:
+  static constexpr size_t kMaxHeadBytes = 8192;
+
+  // Listens on ADDRESS, which is host:port; port 0 takes a free port. Errors: InvalidArgument for a malformed address;
+  // Unavailable if the server cannot listen there.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address,
+                                                           HttpOptions options);
+  // Closes all connections. No page runs afterwards.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // Returns the host:port on which the server listens.
+  const std::string& address() const;
+
+ private:
+  class Listening;
+  explicit HttpServer(std::unique_ptr<Listening> listening);
+
+  std::unique_ptr<Listening> listening_;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_ADMIN_HTTP_SERVER_H_

@@ -1,0 +1,74 @@
+#include "admin/metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "proto/counters.h"
+
+namespace thinwire {
+
+prometheus::ClientMetric& MetricList::Add(const std::string& name, const std::string& help,
+                                          prometheus::MetricType type, const Labels& labels) {
+  const std::string full_name = absl::StrCat("thinwire_", name);
+  auto family = std::ranges::find(families_, full_name, &prometheus::MetricFamily::name);
+  if (family == families_.end()) {
+    families_.push_back({.name = full_name, .help = std::string(help), .type = type, .metric = {}});
+    family = std::prev(families_.end());
+  }
+  prometheus::ClientMetric& metric = family->metric.emplace_back();
+  for (const auto& [label, value] : labels) metric.label.push_back({label, value});
+  return metric;
+}
+
+void MetricList::Counter(const std::string& name, const std::string& help, double value,
+                         const Labels& labels) {
+  Add(name, help, prometheus::MetricType::Counter, labels).counter.value = value;
+}
+
+void MetricList::Gauge(const std::string& name, const std::string& help, double value,
+                       const Labels& labels) {
+  Add(name, help, prometheus::MetricType::Gauge, labels).gauge.value = value;
+}
+
+void MetricList::Histogram(const std::string& name, const std::string& help,
+                           const std::map<uint64_t, uint64_t>& counts,
+                           std::span<const double> bounds) {
+  prometheus::ClientMetric::Histogram& histogram =
+      Add(name, help, prometheus::MetricType::Histogram, {}).histogram;
+  auto next = counts.begin();
+  for (const double bound : bounds) {
+    for (; next != counts.end() && static_cast<double>(next->first) <= bound; ++next) {
+      histogram.sample_count += next->second;
+    }
+    histogram.bucket.push_back({.cumulative_count = histogram.sample_count, .upper_bound = bound});
+  }
+  for (; next != counts.end(); ++next) histogram.sample_count += next->second;
+  for (const auto& [value, count] : counts) {
+    histogram.sample_sum += static_cast<double>(value) * static_cast<double>(count);
+  }
+}
+
+void MetricList::BuildInfo(const std::string& program) {
+  Gauge("build_info", "The program and the compiler that built it. Always 1.", 1,
+        {{"program", program}, {"compiler", __VERSION__}});
+}
+
+void MetricList::AddWorkerCounters(const WorkerCounters& counters) {
+  ForEachCounter(counters, [this](const std::string& name, uint64_t value) {
+    std::string metric = name;
+    if (absl::StrContains(name, "_bytes_")) {
+      metric = absl::StrCat(absl::StrReplaceAll(name, {{"_bytes_", "_"}}), "_bytes");
+    }
+    Counter(absl::StrCat("worker_", metric, "_total"),
+            absl::StrCat("WorkerCounters.", name, " (proto/worker_event.proto)."),
+            static_cast<double>(value));
+  });
+}
+
+std::string MetricList::Text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+}  // namespace thinwire

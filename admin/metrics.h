@@ -1,0 +1,56 @@
+// MetricList collects the metrics of a process at the time of a scrape and prints them in the text format of Prometheus.
+// The values come from counters that exist anyway, so a metric costs nothing between two scrapes.
+//
+//   MetricList metrics;
+//   metrics.Counter("server_pushes_total", "Pushes by verdict.", 12, {{"verdict", "accept"}});
+//   metrics.Text()    thinwire_server_pushes_total{verdict="accept"} 12
+#ifndef THINWIRE_ADMIN_METRICS_H_
+#define THINWIRE_ADMIN_METRICS_H_
+
+#include <prometheus/metric_family.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proto/worker_event.pb.h"
+
+namespace thinwire {
+
+// Not thread-safe.
+class MetricList {
+ public:
+  using Labels = std::vector<std::pair<std::string, std::string>>;
+
+  // Add a value to the metric thinwire_NAME. All values of a metric have the same type and the same HELP.
+  void Counter(const std::string& name, const std::string& help, double value,
+               const Labels& labels = {});
+  void Gauge(const std::string& name, const std::string& help, double value,
+             const Labels& labels = {});
+  // COUNTS maps a value to the number of times that it was observed. BOUNDS are the upper bounds of the buckets, ascending.
+  void Histogram(const std::string& name, const std::string& help,
+                 const std::map<uint64_t, uint64_t>& counts, std::span<const double> bounds);
+
+  // Adds build_info, whose value is always 1, for PROGRAM: "server", "worker" or "train".
+  void BuildInfo(const std::string& program);
+  // Adds one metric for each counter: push_bytes_raw becomes worker_push_raw_bytes_total.
+  void AddWorkerCounters(const WorkerCounters& counters);
+
+  std::string Text() const;
+
+ private:
+  prometheus::ClientMetric& Add(const std::string& name, const std::string& help,
+                                prometheus::MetricType type, const Labels& labels);
+
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+// The media type of MetricList::Text().
+inline constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_ADMIN_METRICS_H_

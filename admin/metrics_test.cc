@@ -1,0 +1,71 @@
+#include "admin/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "proto/counters.h"
+
+namespace thinwire {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(MetricListTest, ValuesOfOneMetricFollowItsHelp) {
+  MetricList metrics;
+  metrics.Counter("pushes_total", "Pushes.", 12, {{"verdict", "late"}});
+  metrics.Gauge("step", "The step.", 41);
+  metrics.Counter("pushes_total", "Pushes.", 3, {{"verdict", "a\"b"}});
+  EXPECT_EQ(metrics.Text(),
+            "# HELP thinwire_pushes_total Pushes.\n"
+            "# TYPE thinwire_pushes_total counter\n"
+            "thinwire_pushes_total{verdict=\"late\"} 12\n"
+            "thinwire_pushes_total{verdict=\"a\\\"b\"} 3\n"
+            "# HELP thinwire_step The step.\n"
+            "# TYPE thinwire_step gauge\n"
+            "thinwire_step 41\n");
+}
+
+TEST(MetricListTest, AHistogramCountsEveryValueInItsBucket) {
+  MetricList metrics;
+  const std::array<double, 3> bounds = {0, 2, 8};
+  metrics.Histogram("staleness", "Staleness.", {{0, 5}, {1, 2}, {2, 1}, {3, 4}, {100, 7}}, bounds);
+  EXPECT_EQ(metrics.Text(),
+            "# HELP thinwire_staleness Staleness.\n"
+            "# TYPE thinwire_staleness histogram\n"
+            "thinwire_staleness_count 19\n"
+            "thinwire_staleness_sum 716\n"
+            "thinwire_staleness_bucket{le=\"0\"} 5\n"
+            "thinwire_staleness_bucket{le=\"2\"} 8\n"
+            "thinwire_staleness_bucket{le=\"8\"} 12\n"
+            "thinwire_staleness_bucket{le=\"+Inf\"} 19\n");
+}
+
+TEST(MetricListTest, EveryCounterOfAWorkerHasAMetric) {
+  WorkerCounters counters;
+  counters.set_push_bytes_raw(400);
+  counters.set_late_pushes(7);
+  MetricList metrics;
+  metrics.AddWorkerCounters(counters);
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("\nthinwire_worker_push_raw_bytes_total 400\n"));
+  EXPECT_THAT(text, HasSubstr("\nthinwire_worker_late_pushes_total 7\n"));
+  EXPECT_THAT(text, HasSubstr("\nthinwire_worker_sent_bytes_total 0\n"));
+  int count = 0;
+  ForEachCounter(counters, [&](const std::string& name, uint64_t) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("WorkerCounters.", name, " ")));
+    ++count;
+  });
+  EXPECT_GE(count, 20);
+}
+
+TEST(MetricListTest, TheBuildNamesItsProgram) {
+  MetricList metrics;
+  metrics.BuildInfo("server");
+  EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_build_info{program=\"server\",compiler=\""));
+}
+
+}  // namespace
+}  // namespace thinwire

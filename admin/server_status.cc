@@ -1,0 +1,419 @@
+#include "admin/server_status.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "admin/html.h"
+
+namespace thinwire {
+namespace {
+
+using html::BytesText;
+using html::CountText;
+using html::DurationText;
+
+// A step that is open for this long is remarkable: the page names the workers that have not finished it.
+constexpr absl::Duration kNotableStepAge = absl::Seconds(2);
+// The page lists at most this many shards.
+constexpr size_t kMaxShardRowCount = 256;
+constexpr std::array<double, 10> kStalenessBounds = {0, 1, 2, 4, 8, 16, 32, 64, 256, 1024};
+
+struct Verdict {
+  const char* name;
+  uint64_t (StatusReply::*count)() const;
+};
+
+constexpr Verdict kVerdicts[] = {
+    {"accepted", &StatusReply::accepted_pushes}, {"late", &StatusReply::late_pushes},
+    {"repeated", &StatusReply::repeated_pushes}, {"refused", &StatusReply::refused_pushes},
+    {"fenced", &StatusReply::fenced_pushes},     {"stale", &StatusReply::stale_pushes},
+    {"early", &StatusReply::early_pushes}};
+
+struct ServerCounter {
+  const char* metric;
+  const char* help;
+  uint64_t (StatusReply::*count)() const;
+};
+
+constexpr ServerCounter kCounters[] = {
+    {"server_lease_expirations_total", "Leases of workers that expired.",
+     &StatusReply::lease_expirations},
+    {"server_split_steps_total", "Steps for which shards accepted gradients of different workers.",
+     &StatusReply::split_steps},
+    {"server_push_payload_bytes_total", "Bytes of encoded gradients received.",
+     &StatusReply::push_payload_bytes},
+    {"server_parameters_payload_bytes_total", "Bytes of encoded parameters sent.",
+     &StatusReply::parameters_payload_bytes},
+    {"server_seed_payload_bytes_total", "Bytes of first values received.",
+     &StatusReply::seed_payload_bytes},
+    {"server_log_records_total", "Records written to the event log.", &StatusReply::log_records},
+    {"server_log_bytes_total", "Bytes written to the event log.", &StatusReply::log_bytes},
+    {"server_log_commits_total", "Times that the event log was flushed to disk.",
+     &StatusReply::log_commits},
+    {"server_checkpoints_total", "Completed checkpoints.", &StatusReply::checkpoints},
+    {"server_saturated_updates_total",
+     "Updates that left a parameter or optimizer slot at the largest float.",
+     &StatusReply::saturated_updates}};
+
+// Returns the smallest frontier of the shards; 0 without a shard.
+uint64_t StepOf(const StatusReply& reply) {
+  uint64_t step = std::numeric_limits<uint64_t>::max();
+  for (const ShardStatus& shard : reply.shards()) step = std::min<uint64_t>(step, shard.frontier());
+  return reply.shards().empty() ? 0 : step;
+}
+
+uint64_t ValueCountOf(const StatusReply& reply) {
+  uint64_t count = 0;
+  for (const ShardStatus& shard : reply.shards()) count += shard.values();
+  return count;
+}
+
+// A worker as all servers together see it.
+struct WorkerSight {
+  uint64_t incarnation = 0;
+  bool live = false;
+  bool left = false;
+  uint64_t next = std::numeric_limits<uint64_t>::max();  // the smallest one
+  absl::Duration heard = absl::InfiniteDuration();       // since the last sign of life
+};
+
+std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers, absl::Time now) {
+  std::map<uint32_t, WorkerSight> workers;
+  for (const ServerHistory& server : servers) {
+    if (server.latest() == nullptr) continue;
+    for (const WorkerStatus& status : server.latest()->workers()) {
+      // The servers are in ascending order, and the first one, the lead, decides who is a member.
+      const auto [it, is_new] = workers.try_emplace(status.worker());
+      WorkerSight& worker = it->second;
+      if (is_new) {
+        worker.incarnation = status.incarnation();
+        worker.live = status.live();
+        worker.left = status.left();
+      }
+      worker.next = std::min<uint64_t>(worker.next, status.next());
+      worker.heard = std::min(
+          worker.heard, absl::Seconds(status.heard_seconds_ago()) + (now - server.answered()));
+    }
+  }
+  return workers;
+}
+
+std::string StateOf(const WorkerSight& worker) {
+  if (worker.left) return "left";
+  return worker.live ? "live" : "not live";
+}
+
+std::string WorkerListText(const std::vector<uint32_t>& workers) {
+  return absl::StrCat(workers.size() == 1 ? "worker " : "workers ", absl::StrJoin(workers, ", "));
+}
+
+std::string WorkersHtml(const std::map<uint32_t, WorkerSight>& workers) {
+  const std::vector<std::string> columns = {"worker", "state", "next step", "heard", "incarnation"};
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [number, worker] : workers) {
+    rows.push_back({absl::StrCat(number), StateOf(worker), CountText(worker.next),
+                    absl::StrCat(DurationText(worker.heard), " ago"),
+                    absl::StrCat(worker.incarnation)});
+  }
+  return absl::StrCat(html::Heading("Workers"), html::Table(columns, rows));
+}
+
+std::string ServerTableHtml(std::span<const ServerHistory> servers, absl::Time now) {
+  const std::vector<std::string> columns = {"server",   "step", "shards", "parameters",
+                                            "received", "sent", "memory", "answered"};
+  std::vector<std::vector<std::string>> rows;
+  for (const ServerHistory& server : servers) {
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr) {
+      rows.push_back({absl::StrCat(server.server().value), "-", "-", "-", "-", "-", "-", "never"});
+      continue;
+    }
+    rows.push_back({absl::StrCat(server.server().value), CountText(server.step()),
+                    CountText(static_cast<uint64_t>(reply->shards_size())),
+                    CountText(ValueCountOf(*reply)), BytesText(reply->push_payload_bytes()),
+                    BytesText(reply->parameters_payload_bytes()),
+                    BytesText(reply->buffered_bytes()),
+                    absl::StrCat(DurationText(now - server.answered()), " ago")});
+  }
+  return absl::StrCat(html::Heading("Servers"), html::Table(columns, rows));
+}
+
+std::string PushesHtml(const JobSummary& summary) {
+  std::vector<std::vector<std::string>> verdicts;
+  for (const Verdict& verdict : kVerdicts) {
+    const auto found = summary.verdicts.find(verdict.name);
+    const uint64_t count = found == summary.verdicts.end() ? 0 : found->second;
+    verdicts.push_back({verdict.name, CountText(count)});
+  }
+  std::string text =
+      absl::StrCat(html::Heading("Pushes by verdict"),
+                   html::Table(std::vector<std::string>{"verdict", "pushes"}, verdicts));
+  if (!summary.staleness.empty()) {
+    absl::StrAppend(
+        &text,
+        html::Heading(absl::StrFormat("Staleness in updates, mean %.2f", summary.mean_staleness)),
+        html::Bars(summary.staleness));
+  }
+  const auto row = [](const char* name, uint64_t bytes, uint64_t fp32) {
+    return std::vector<std::string>{name, BytesText(bytes), absl::StrCat("about ", BytesText(fp32)),
+                                    html::RatioText(fp32, bytes)};
+  };
+  const std::vector<std::vector<std::string>> bytes = {
+      row("gradients", summary.push_bytes, summary.push_fp32_bytes),
+      row("parameters", summary.parameter_bytes, summary.parameter_fp32_bytes)};
+  return absl::StrCat(
+      text, html::Heading("Bytes saved"),
+      html::Table(std::vector<std::string>{"direction", "payloads", "in fp32", "ratio"}, bytes));
+}
+
+std::string DurabilityHtml(std::span<const ServerHistory> servers, absl::Time now) {
+  const std::vector<std::string> columns = {
+      "server", "log", "records", "flushes", "checkpoints", "last checkpoint", "to replay"};
+  std::vector<std::vector<std::string>> rows;
+  for (const ServerHistory& server : servers) {
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr || (reply->log_records() == 0 && reply->checkpoints() == 0)) continue;
+    rows.push_back({absl::StrCat(server.server().value), BytesText(reply->log_bytes()),
+                    CountText(reply->log_records()), CountText(reply->log_commits()),
+                    CountText(reply->checkpoints()),
+                    server.checkpointed()
+                        ? absl::StrCat(DurationText(now - *server.checkpointed()), " ago")
+                        : "none",
+                    absl::StrCat(CountText(server.replay_record_count()), " records, ",
+                                 BytesText(server.replay_bytes()))});
+  }
+  if (rows.empty()) return "";
+  return absl::StrCat(html::Heading("Durability since the server's start"),
+                      html::Table(columns, rows));
+}
+
+std::string ShardsHtml(std::span<const ServerHistory> servers) {
+  const std::vector<std::string> columns = {"shard",  "server",  "state",
+                                            "values", "version", "frontier"};
+  std::vector<std::vector<std::string>> rows;
+  size_t shard_count = 0;
+  for (const ServerHistory& server : servers) {
+    if (server.latest() == nullptr) continue;
+    for (const ShardStatus& shard : server.latest()->shards()) {
+      if (++shard_count > kMaxShardRowCount) continue;
+      rows.push_back({absl::StrCat(shard.shard()), absl::StrCat(server.server().value),
+                      shard.open() ? "open" : "shut", CountText(shard.values()),
+                      CountText(shard.version()), CountText(shard.frontier())});
+    }
+  }
+  std::string text = absl::StrCat(html::Heading("Shards"), html::Table(columns, rows));
+  if (shard_count > rows.size()) {
+    absl::StrAppend(&text, html::Paragraph(absl::StrCat(shard_count - rows.size(),
+                                                        " more shards are in /status.json")));
+  }
+  return text;
+}
+
+}  // namespace
+
+void ServerHistory::Add(StatusReply reply, absl::Time now) {
+  const bool restarted = latest_ && latest_->epoch() != reply.epoch();
+  const uint64_t step = StepOf(reply);
+  if (!latest_ || restarted || step != step_) step_since_ = now;
+  if (restarted) checkpointed_.reset();
+  if (reply.checkpoints() > (latest_ && !restarted ? latest_->checkpoints() : 0)) {
+    checkpointed_ = now;
+    checkpoint_record_count_ = reply.log_records();
+    checkpoint_log_bytes_ = reply.log_bytes();
+  }
+  step_ = step;
+  answered_ = now;
+  latest_ = std::move(reply);
+}
+
+uint64_t ServerHistory::replay_record_count() const {
+  if (!latest_) return 0;
+  return latest_->log_records() - (checkpointed_ ? checkpoint_record_count_ : 0);
+}
+
+uint64_t ServerHistory::replay_bytes() const {
+  if (!latest_) return 0;
+  return latest_->log_bytes() - (checkpointed_ ? checkpoint_log_bytes_ : 0);
+}
+
+JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
+  JobSummary summary;
+  uint64_t step = std::numeric_limits<uint64_t>::max();
+  double push_fp32 = 0;
+  for (const ServerHistory& server : servers) {
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr) continue;
+    ++summary.answered_count;
+    if (summary.job.empty()) summary.job = reply->job();
+    for (const Verdict& verdict : kVerdicts) {
+      summary.verdicts[verdict.name] += (reply->*verdict.count)();
+    }
+    for (const auto& [value, count] : reply->staleness()) summary.staleness[value] += count;
+    summary.push_bytes += reply->push_payload_bytes();
+    summary.parameter_bytes += reply->parameters_payload_bytes();
+    if (reply->shards().empty()) continue;
+    step = std::min(step, server.step());
+    const double shard_bytes = static_cast<double>(ValueCountOf(*reply)) * sizeof(float) /
+                               static_cast<double>(reply->shards_size());
+    push_fp32 += shard_bytes * static_cast<double>(reply->accepted_pushes() + reply->late_pushes());
+  }
+  if (step != std::numeric_limits<uint64_t>::max()) summary.step = step;
+  for (const ServerHistory& server : servers) {
+    if (server.latest() == nullptr || server.latest()->shards().empty()) continue;
+    if (server.step() == summary.step) {
+      summary.step_age = std::max(summary.step_age, server.step_age());
+    }
+  }
+  // Each judged push is also a read, so about as many parameters were sent as gradients received.
+  summary.push_fp32_bytes = static_cast<uint64_t>(push_fp32);
+  summary.parameter_fp32_bytes = summary.push_fp32_bytes;
+  double pushes = 0;
+  for (const auto& [value, count] : summary.staleness) {
+    summary.mean_staleness += static_cast<double>(value) * static_cast<double>(count);
+    pushes += static_cast<double>(count);
+  }
+  if (pushes > 0) summary.mean_staleness /= pushes;
+  const std::map<uint32_t, WorkerSight> workers = WorkersOf(servers, now);
+  summary.worker_count = static_cast<uint32_t>(workers.size());
+  for (const auto& [number, worker] : workers) {
+    if (!worker.live) continue;
+    summary.live.push_back(number);
+    if (worker.next <= summary.step) summary.unfinished.push_back(number);
+  }
+  return summary;
+}
+
+std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) {
+  const JobSummary summary = SummaryOf(servers, now);
+  const std::vector<std::pair<std::string, std::string>> facts = {
+      {"open step", CountText(summary.step)},
+      {"open for", DurationText(summary.step_age)},
+      {"live workers", absl::StrCat(summary.live.size(), " of ", summary.worker_count)},
+      {"servers", absl::StrCat(summary.answered_count, " of ", servers.size())},
+      {"gradient compression", html::RatioText(summary.push_fp32_bytes, summary.push_bytes)},
+      {"parameter compression",
+       html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
+  std::string text = html::Facts(facts);
+  if (summary.worker_count == 0) {
+    absl::StrAppend(&text, html::Paragraph("No worker has joined yet.", true));
+  } else if (summary.live.empty()) {
+    absl::StrAppend(&text, html::Paragraph("No worker is live.", true));
+  } else if (!summary.unfinished.empty() && summary.step_age >= kNotableStepAge) {
+    absl::StrAppend(
+        &text, html::Paragraph(absl::StrCat("Step ", summary.step, " has been open for ",
+                                            DurationText(summary.step_age), ", not finished by ",
+                                            WorkerListText(summary.unfinished), "."),
+                               true));
+  }
+  for (const ServerHistory& server : servers) {
+    if (server.latest() != nullptr && server.latest()->awaits_rollback()) {
+      absl::StrAppend(&text, html::Paragraph(absl::StrCat("Server ", server.server().value,
+                                                          " waits for the lead's decision after "
+                                                          "its restart."),
+                                             true));
+    }
+  }
+  return absl::StrCat(text, WorkersHtml(WorkersOf(servers, now)), ServerTableHtml(servers, now),
+                      PushesHtml(summary), DurabilityHtml(servers, now), ShardsHtml(servers));
+}
+
+nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl::Time now) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const ServerHistory& server : servers) {
+    nlohmann::ordered_json entry = {{"server", server.server().value}};
+    if (server.latest() != nullptr) {
+      entry["answered_seconds_ago"] = absl::ToDoubleSeconds(now - server.answered());
+      entry["replay_records"] = server.replay_record_count();
+      entry["replay_bytes"] = server.replay_bytes();
+      if (server.checkpointed()) {
+        entry["checkpoint_seconds_ago"] = absl::ToDoubleSeconds(now - *server.checkpointed());
+      }
+      std::string status;
+      // Printing fails only for well-known types, which StatusReply does not use.
+      (void)google::protobuf::util::MessageToJsonString(*server.latest(), &status, options);
+      entry["status"] = nlohmann::ordered_json::parse(status, nullptr, /*allow_exceptions=*/false);
+    }
+    list.push_back(std::move(entry));
+  }
+  const JobSummary summary = SummaryOf(servers, now);
+  return {{"servers", std::move(list)},
+          {"summary",
+           {{"job", summary.job},
+            {"step", summary.step},
+            {"step_seconds", absl::ToDoubleSeconds(summary.step_age)},
+            {"live_workers", summary.live},
+            {"unfinished_workers", summary.unfinished},
+            {"pushes", summary.verdicts},
+            {"mean_staleness", summary.mean_staleness},
+            {"push_bytes", summary.push_bytes},
+            {"push_fp32_bytes", summary.push_fp32_bytes},
+            {"parameter_bytes", summary.parameter_bytes},
+            {"parameter_fp32_bytes", summary.parameter_fp32_bytes}}}};
+}
+
+void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& metrics) {
+  const StatusReply* reply = server.latest();
+  if (reply == nullptr) return;
+  for (const Verdict& verdict : kVerdicts) {
+    metrics.Counter("server_pushes_total", "Pushes of one shard and one step, by verdict.",
+                    static_cast<double>((reply->*verdict.count)()), {{"verdict", verdict.name}});
+  }
+  for (const ServerCounter& counter : kCounters) {
+    metrics.Counter(counter.metric, counter.help, static_cast<double>((reply->*counter.count)()));
+  }
+  metrics.Histogram("server_push_staleness_updates",
+                    "Updates between the version of an accepted push and its acceptance.",
+                    {reply->staleness().begin(), reply->staleness().end()}, kStalenessBounds);
+  const std::span<const ServerHistory> own(&server, 1);
+  const JobSummary summary = SummaryOf(own, now);
+  metrics.Gauge("server_live_workers", "Workers with a valid lease.",
+                static_cast<double>(summary.live.size()));
+  metrics.Gauge("server_joined_workers", "Workers that ever joined.", summary.worker_count);
+  metrics.Gauge("server_target_workers", "Workers that the operator wants.",
+                reply->target_workers());
+  double heard = 0;
+  for (const auto& [number, worker] : WorkersOf(own, now)) {
+    if (worker.live) heard = std::max(heard, absl::ToDoubleSeconds(worker.heard));
+  }
+  metrics.Gauge("server_worker_silence_seconds", "The longest silence of a live worker.", heard);
+  metrics.Gauge("server_shards", "Shards of this server.", reply->shards_size());
+  const auto open = std::ranges::count_if(reply->shards(), &ShardStatus::open);
+  metrics.Gauge("server_open_shards", "Shards that accept pushes.", static_cast<double>(open));
+  metrics.Gauge("server_parameters", "Parameters of this server.",
+                static_cast<double>(ValueCountOf(*reply)));
+  metrics.Gauge("server_step", "The first step that some shard has not finished.",
+                static_cast<double>(server.step()));
+  metrics.Gauge("server_step_age_seconds", "Time for which server_step has been the open step.",
+                absl::ToDoubleSeconds(server.step_age()));
+  metrics.Gauge("server_unfinished_workers", "Live workers that have not finished server_step.",
+                static_cast<double>(summary.unfinished.size()));
+  metrics.Gauge("server_generation", "The generation of the run.",
+                static_cast<double>(reply->generation()));
+  metrics.Gauge("server_buffered_bytes", "Bytes of received messages in memory.",
+                static_cast<double>(reply->buffered_bytes()));
+  metrics.Gauge("server_log_replay_records", "Log records since the last checkpoint.",
+                static_cast<double>(server.replay_record_count()));
+  metrics.Gauge("server_log_replay_bytes", "Log bytes since the last checkpoint.",
+                static_cast<double>(server.replay_bytes()));
+  if (server.checkpointed()) {
+    metrics.Gauge("server_checkpoint_age_seconds", "Time since the last checkpoint.",
+                  absl::ToDoubleSeconds(now - *server.checkpointed()));
+  }
+  metrics.Gauge("server_awaits_rollback",
+                "1 if the server waits for the lead's decision after its restart.",
+                reply->awaits_rollback() ? 1 : 0);
+  metrics.Gauge("server_status_age_seconds", "Age of the figures above.",
+                absl::ToDoubleSeconds(now - server.answered()));
+}
+
+}  // namespace thinwire

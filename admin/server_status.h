@@ -1,0 +1,86 @@
+// The status of a job's servers as page, JSON and metrics. ServerHistory adds to the newest StatusReply of one server the
+// times that the reply does not have; the functions show the histories of all known servers.
+#ifndef THINWIRE_ADMIN_SERVER_STATUS_H_
+#define THINWIRE_ADMIN_SERVER_STATUS_H_
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "admin/metrics.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+
+// Not thread-safe.
+class ServerHistory {
+ public:
+  explicit ServerHistory(ServerId server) : server_(server) {}
+
+  // Records a reply that arrived at NOW.
+  void Add(StatusReply reply, absl::Time now);
+
+  ServerId server() const { return server_; }
+  // Returns the newest reply; null if the server has not answered yet.
+  const StatusReply* latest() const { return latest_ ? &*latest_ : nullptr; }
+  absl::Time answered() const { return answered_; }
+  // Returns the first step that some shard has not finished.
+  uint64_t step() const { return step_; }
+  // Returns the time from the first to the newest reply in which step() was the open step: at most as long as the step has
+  // really been open.
+  absl::Duration step_age() const { return answered_ - step_since_; }
+  // Returns the time at which the newest checkpoint was first seen; nullopt if there is none.
+  std::optional<absl::Time> checkpointed() const { return checkpointed_; }
+  // Return the part of the log since the newest checkpoint, which a recovery would replay.
+  uint64_t replay_record_count() const;
+  uint64_t replay_bytes() const;
+
+ private:
+  const ServerId server_;
+  std::optional<StatusReply> latest_;
+  absl::Time answered_;
+  uint64_t step_ = 0;
+  absl::Time step_since_;  // the arrival of the first reply with `step_`
+  std::optional<absl::Time> checkpointed_;
+  uint64_t checkpoint_record_count_ = 0;  // log_records at `checkpointed_`
+  uint64_t checkpoint_log_bytes_ = 0;     // log_bytes at `checkpointed_`
+};
+
+// Figures of the whole job, from all servers that have answered.
+struct JobSummary {
+  std::string job;
+  uint32_t answered_count = 0;  // servers that have answered
+  uint64_t step = 0;            // the first step that some shard has not finished
+  absl::Duration step_age;      // ServerHistory::step_age of `step`, the longest one
+  uint32_t worker_count = 0;    // workers that ever joined
+  std::vector<uint32_t> live;
+  // The live workers that have not finished `step`, ascending.
+  std::vector<uint32_t> unfinished;
+  std::map<std::string, uint64_t> verdicts;  // verdict -> pushes
+  std::map<uint64_t, uint64_t> staleness;    // staleness -> accepted pushes
+  double mean_staleness = 0;
+  // Bytes of payloads, and an estimate of the bytes of the same values in fp32, from the number of pushes.
+  uint64_t push_bytes = 0;
+  uint64_t push_fp32_bytes = 0;
+  uint64_t parameter_bytes = 0;
+  uint64_t parameter_fp32_bytes = 0;
+};
+
+JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now);
+
+// Returns the body of a status page.
+std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now);
+// Returns {"servers": [{"server", "answered_seconds_ago", "status": StatusReply as protobuf JSON}], "summary": {...}}.
+nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl::Time now);
+// Adds the metrics of one server, which are those of its own process.
+void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& metrics);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_ADMIN_SERVER_STATUS_H_

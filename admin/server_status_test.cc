@@ -1,0 +1,210 @@
+#include "admin/server_status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/counters.h"
+
+namespace thinwire {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr absl::Time kStart = absl::UnixEpoch();
+
+void AddWorker(uint32_t number, bool live, uint64_t next, double heard, StatusReply& reply) {
+  WorkerStatus& worker = *reply.add_workers();
+  worker.set_worker(number);
+  worker.set_incarnation(number + 7);
+  worker.set_live(live);
+  worker.set_left(!live);
+  worker.set_heard_seconds_ago(heard);
+  worker.set_next(next);
+}
+
+void AddShard(uint32_t number, uint64_t frontier, StatusReply& reply) {
+  ShardStatus& shard = *reply.add_shards();
+  shard.set_shard(number);
+  shard.set_values(1000);
+  shard.set_open(true);
+  shard.set_version(frontier + 1);
+  shard.set_frontier(frontier);
+}
+
+// Returns the status of a server with two shards, whose open steps are STEP and STEP + 1, and three workers.
+StatusReply ReplyAt(uint64_t step) {
+  StatusReply reply;
+  reply.set_job("mnist");
+  reply.set_epoch(5);
+  AddShard(0, step, reply);
+  AddShard(2, step + 1, reply);
+  AddWorker(0, true, step + 1, 0.5, reply);
+  AddWorker(1, true, step, 2.5, reply);
+  AddWorker(3, false, step, 9, reply);
+  reply.set_accepted_pushes(30);
+  reply.set_late_pushes(10);
+  reply.set_push_payload_bytes(16000);
+  reply.set_parameters_payload_bytes(80000);
+  (*reply.mutable_staleness())[0] = 20;
+  (*reply.mutable_staleness())[3] = 10;
+  return reply;
+}
+
+// Returns the histories of two servers. The second one is a step behind the first one.
+std::vector<ServerHistory> TwoServers() {
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0}), ServerHistory(ServerId{1})};
+  servers[0].Add(ReplyAt(42), kStart);
+  servers[1].Add(ReplyAt(41), kStart + absl::Seconds(1));
+  servers[1].Add(ReplyAt(41), kStart + absl::Seconds(4));
+  return servers;
+}
+
+TEST(ServerHistoryTest, TheOpenStepHasAnAge) {
+  ServerHistory server(ServerId{0});
+  EXPECT_EQ(server.latest(), nullptr);
+  server.Add(ReplyAt(41), kStart);
+  server.Add(ReplyAt(41), kStart + absl::Seconds(1));
+  EXPECT_EQ(server.step(), 41u);
+  EXPECT_EQ(server.step_age(), absl::Seconds(1));
+  EXPECT_EQ(server.answered(), kStart + absl::Seconds(1));
+  server.Add(ReplyAt(42), kStart + absl::Seconds(2));
+  EXPECT_EQ(server.step(), 42u);
+  EXPECT_EQ(server.step_age(), absl::ZeroDuration());
+}
+
+TEST(ServerHistoryTest, ARecoveryReplaysTheLogSinceTheCheckpoint) {
+  const auto reply = [](uint64_t epoch, uint64_t records, uint64_t checkpoints) {
+    StatusReply status;
+    status.set_epoch(epoch);
+    status.set_log_records(records);
+    status.set_log_bytes(records * 100);
+    status.set_checkpoints(checkpoints);
+    return status;
+  };
+  ServerHistory server(ServerId{0});
+  server.Add(reply(5, 10, 0), kStart);
+  EXPECT_EQ(server.checkpointed(), std::nullopt);
+  EXPECT_EQ(server.replay_record_count(), 10u);
+  server.Add(reply(5, 12, 1), kStart + absl::Seconds(1));
+  server.Add(reply(5, 20, 1), kStart + absl::Seconds(2));
+  EXPECT_EQ(server.checkpointed(), kStart + absl::Seconds(1));
+  EXPECT_EQ(server.replay_record_count(), 8u);
+  EXPECT_EQ(server.replay_bytes(), 800u);
+  // A new process of the server counts from 0.
+  server.Add(reply(6, 3, 0), kStart + absl::Seconds(3));
+  EXPECT_EQ(server.checkpointed(), std::nullopt);
+  EXPECT_EQ(server.replay_record_count(), 3u);
+}
+
+TEST(JobSummaryTest, FiguresOfAllServersAreCombined) {
+  const auto servers = TwoServers();
+  const JobSummary summary = SummaryOf(servers, kStart + absl::Seconds(5));
+  EXPECT_EQ(summary.job, "mnist");
+  EXPECT_EQ(summary.answered_count, 2u);
+  EXPECT_EQ(summary.step, 41u);
+  EXPECT_EQ(summary.step_age, absl::Seconds(3));
+  EXPECT_EQ(summary.worker_count, 3u);
+  EXPECT_THAT(summary.live, ElementsAre(0, 1));
+  EXPECT_THAT(summary.unfinished, ElementsAre(1));
+  EXPECT_EQ(summary.verdicts.at("accepted"), 60u);
+  EXPECT_EQ(summary.verdicts.at("late"), 20u);
+  EXPECT_EQ(summary.staleness.at(3), 20u);
+  EXPECT_EQ(summary.mean_staleness, 1);
+  EXPECT_EQ(summary.push_bytes, 32000u);
+  EXPECT_EQ(summary.push_fp32_bytes, 80u * 4000);
+  EXPECT_EQ(summary.parameter_bytes, 160000u);
+}
+
+TEST(JobSummaryTest, AJobWithoutAnswersIsEmpty) {
+  const std::vector<ServerHistory> servers = {ServerHistory(ServerId{0})};
+  const JobSummary summary = SummaryOf(servers, kStart);
+  EXPECT_EQ(summary.answered_count, 0u);
+  EXPECT_EQ(summary.step, 0u);
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("No worker has joined yet."));
+  EXPECT_EQ(ServersJson(servers, kStart)["servers"].size(), 1u);
+}
+
+TEST(ServersHtmlTest, ThePageHasTheMembersAndTheUnfinishedWorkers) {
+  const std::string page = ServersHtml(TwoServers(), kStart + absl::Seconds(5));
+  EXPECT_THAT(page, HasSubstr("Step 41 has been open for 3.0 s, not finished by worker 1."));
+  EXPECT_THAT(
+      page,
+      HasSubstr("<th scope=\"row\">1</th><td>live</td><td>41</td><td>3.5 s ago</td><td>8</td>"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">3</th><td>left</td>"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">accepted</th><td>60</td>"));
+  EXPECT_THAT(page, HasSubstr("Staleness in updates, mean 1.00"));
+  EXPECT_THAT(page, HasSubstr("<td>32.0 kB</td><td>about 320.0 kB</td><td>10.0x</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("Durability")));
+}
+
+TEST(ServersHtmlTest, OnlyADurableServerHasALog) {
+  StatusReply reply = ReplyAt(41);
+  reply.set_log_records(12);
+  reply.set_log_bytes(3456);
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0})};
+  servers[0].Add(reply, kStart);
+  const std::string page = ServersHtml(servers, kStart);
+  EXPECT_THAT(page, HasSubstr("Durability"));
+  EXPECT_THAT(page, HasSubstr("<td>none</td><td>12 records, 3.5 kB</td>"));
+}
+
+TEST(ServersHtmlTest, ALongListOfShardsIsCut) {
+  StatusReply reply;
+  for (uint32_t i = 0; i < 300; ++i) AddShard(i, 1, reply);
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0})};
+  servers[0].Add(reply, kStart);
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("44 more shards are in /status.json"));
+}
+
+TEST(ServersJsonTest, EachServerHasItsStatus) {
+  const auto json = ServersJson(TwoServers(), kStart + absl::Seconds(5));
+  ASSERT_EQ(json["servers"].size(), 2u);
+  EXPECT_EQ(json["servers"][1]["answered_seconds_ago"], 1);
+  EXPECT_EQ(json["servers"][1]["status"]["workers"][1]["next"], "41");
+  EXPECT_EQ(json["servers"][1]["status"]["log_records"], "0");
+  EXPECT_EQ(json["summary"]["unfinished_workers"], nlohmann::ordered_json::array({1}));
+}
+
+TEST(ServerMetricsTest, EveryCounterOfTheStatusHasAMetric) {
+  StatusReply reply = ReplyAt(41);
+  // Gives each counter a value of its own.
+  const google::protobuf::Descriptor& type = *StatusReply::descriptor();
+  std::set<std::string> names;
+  ForEachCounter(reply, [&](const std::string& name, uint64_t) { names.insert(name); });
+  for (const std::string& name : names) {
+    const auto* field = type.FindFieldByName(name);
+    reply.GetReflection()->SetUInt64(&reply, field,
+                                     777000 + static_cast<uint64_t>(field->number()));
+  }
+  ServerHistory server(ServerId{0});
+  server.Add(reply, kStart);
+  MetricList metrics;
+  AddServerMetrics(server, kStart, metrics);
+  const std::string text = metrics.Text();
+  // Identifiers are no metrics.
+  for (const char* name : {"epoch", "run"}) ASSERT_EQ(names.erase(name), 1u);
+  int count = 0;
+  for (const std::string& name : names) {
+    EXPECT_THAT(text,
+                HasSubstr(absl::StrCat(" ", 777000 + type.FindFieldByName(name)->number(), "\n")))
+        << name;
+    ++count;
+  }
+  EXPECT_GE(count, 18);
+}
+
+TEST(ServerMetricsTest, AServerWithoutAnAnswerHasNoMetrics) {
+  MetricList metrics;
+  AddServerMetrics(ServerHistory(ServerId{0}), kStart, metrics);
+  EXPECT_EQ(metrics.Text(), "");
+}
+
+}  // namespace
+}  // namespace thinwire

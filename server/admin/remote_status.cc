@@ -1,0 +1,61 @@
+#include "server/admin/remote_status.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(5);
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  // A channel of its own must not share the connection of other channels to this address.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  return arguments;
+}
+
+}  // namespace
+
+RemoteStatus::RemoteStatus(const std::string& address, ServerId server,
+                           const Credentials& credentials)
+    : stub_(Control::NewStub(credentials.Connect(address, server, Arguments()))) {}
+
+RemoteStatus::~RemoteStatus() {
+  absl::MutexLock lock(&mu_);
+  for (grpc::ClientContext* context : pending_) context->TryCancel();
+  mu_.Await(absl::Condition(
+      +[](std::set<grpc::ClientContext*>* pending) { return pending->empty(); }, &pending_));
+}
+
+void RemoteStatus::Ask(StatusSource::Done done) {
+  struct Call {
+    grpc::ClientContext context;
+    StatusRequest request;
+    StatusReply reply;
+  };
+  auto call = std::make_shared<Call>();
+  call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
+  {
+    absl::MutexLock lock(&mu_);
+    pending_.insert(&call->context);
+  }
+  stub_->async()->Status(&call->context, &call->request, &call->reply,
+                         [this, call, done = std::move(done)](const grpc::Status& status) {
+                           if (status.ok()) {
+                             done(std::move(call->reply));
+                           } else {
+                             // gRPC and absl number their status codes equally.
+                             done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                                               status.error_message()));
+                           }
+                           absl::MutexLock lock(&mu_);
+                           pending_.erase(&call->context);
+                         });
+}
+
+}  // namespace thinwire

@@ -1,0 +1,203 @@
+"""Scrapes the admin ports of a real job while it trains.
+
+    cluster_test SERVER WORKER THINWIRE METRICS_PAGE, where METRICS_PAGE is docs/metrics.md
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from tests.admin.cluster import WAIT_SECONDS, Cluster, get, wait_until
+
+METRICS_PAGE = sys.argv.pop()
+THINWIRE = sys.argv.pop()
+WORKER = sys.argv.pop()
+SERVER = sys.argv.pop()
+PROCESSES = ["server0", "server1", "worker0", "worker1"]
+
+
+def names_in(text):
+    """The names of all metrics in a page of /metrics."""
+    return set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+
+
+def documented(program):
+    """The metrics that docs/metrics.md lists for a program."""
+    with open(METRICS_PAGE, encoding="utf-8") as file:
+        page = file.read()
+    section = page.split(f"\n## {program}\n")[1].split("\n## ")[0]
+    return set(re.findall(r"^\| `(thinwire_\w+)", section, re.MULTILINE))
+
+
+class ClusterTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(SERVER, WORKER))
+        cls.cluster.wait_for_step(60)
+        wait_until(lambda: cls.server_step("server0") >= 60, "server 0 shows step 60")
+
+    @classmethod
+    def server_step(cls, name):
+        return cls.cluster.metrics(name).get("thinwire_server_step", 0)
+
+    def test_every_metric_is_documented_and_present(self):
+        # An epoch has ended, so the evaluator knows its test accuracy.
+        wait_until(lambda: "thinwire_worker_test_accuracy_ratio" in self.cluster.metrics("worker0"), "an accuracy")
+        for name, section in (("server0", "server"), ("worker0", "worker")):
+            found = names_in(self.cluster.get(name, "/metrics")[1])
+            expected = documented("every program") | documented(section)
+            self.assertGreater(len(expected), 20)
+            optional = {"thinwire_worker_loss_scale", "thinwire_server_checkpoint_age_seconds"}
+            self.assertEqual(found - optional, expected - optional)
+
+    def test_counters_rise(self):
+        rising = {
+            "server0": ['thinwire_server_pushes_total{verdict="accepted"}', "thinwire_server_push_payload_bytes_total",
+                        "thinwire_server_parameters_payload_bytes_total", "thinwire_server_log_records_total",
+                        "thinwire_server_log_bytes_total", "thinwire_server_log_commits_total",
+                        "thinwire_server_push_staleness_updates_count", "thinwire_server_step"],
+            "server1": ['thinwire_server_pushes_total{verdict="accepted"}', "thinwire_server_step"],
+            "worker0": ["thinwire_worker_push_raw_bytes_total", "thinwire_worker_push_encoded_bytes_total",
+                        "thinwire_worker_pull_raw_bytes_total", "thinwire_worker_sent_bytes_total",
+                        "thinwire_worker_accepted_pushes_total", "thinwire_worker_examples_total",
+                        "thinwire_worker_training_seconds_total", "thinwire_worker_step"],
+        }
+        before = {name: self.cluster.metrics(name) for name in rising}
+        count = 0
+        for name, metrics in rising.items():
+            for metric in metrics:
+                wait_until(lambda: self.cluster.metrics(name)[metric] > before[name][metric], f"{metric} of {name} rises")
+                count += 1
+        self.assertEqual(count, 18)
+        worker = self.cluster.metrics("worker0")
+        ratio = worker["thinwire_worker_push_raw_bytes_total"] / worker["thinwire_worker_push_encoded_bytes_total"]
+        self.assertGreater(ratio, 3.5)  # fp8
+
+    def test_metrics_are_clean_for_promtool(self):
+        promtool = shutil.which("promtool")
+        if promtool is None:
+            self.skipTest("promtool is not installed (Debian package prometheus)")
+        for name in PROCESSES:
+            text = self.cluster.get(name, "/metrics")[1]
+            result = subprocess.run([promtool, "check", "metrics"], input=text, text=True, capture_output=True, check=False)
+            self.assertEqual((result.returncode, result.stdout + result.stderr), (0, ""), name)
+
+    def test_the_status_of_the_lead_has_the_whole_job(self):
+        def status():
+            return json.loads(self.cluster.get("server0", "/status.json")[1])
+
+        wait_until(lambda: all("status" in server for server in status()["servers"]), "both servers answer the lead")
+        lead = status()
+        self.assertEqual((lead["program"], lead["server"], lead["ready"]), ("server", 0, True))
+        self.assertEqual([server["server"] for server in lead["servers"]], [0, 1])
+        for server in lead["servers"]:
+            self.assertGreater(int(server["status"]["accepted_pushes"]), 0)
+            self.assertGreater(len(server["status"]["shards"]), 0)
+            self.assertEqual([worker["live"] for worker in server["status"]["workers"]], [True, True])
+        self.assertEqual(lead["summary"]["live_workers"], [0, 1])
+        self.assertGreater(lead["summary"]["push_fp32_bytes"], 3 * lead["summary"]["push_bytes"])
+        other = json.loads(self.cluster.get("server1", "/status.json")[1])
+        self.assertEqual([server["server"] for server in other["servers"]], [1])
+        worker = json.loads(self.cluster.get("worker1", "/status.json")[1])
+        self.assertEqual((worker["worker"], worker["ready"]), (1, True))
+        self.assertGreater(int(worker["step"]["step"]), 0)
+
+    def test_the_pages_show_the_job_without_a_script(self):
+        wait_until(lambda: "2 of 2" in self.cluster.get("server0", "/")[1], "the lead's page has both servers")
+        page = self.cluster.get("server0", "/")[1]
+        for text in ("thinwire server 0, job watched", ">Workers<", ">Servers<", ">Pushes by verdict<", "Staleness",
+                     ">Bytes saved<", "Durability", ">Shards<", ">live<"):
+            self.assertIn(text, page)
+        self.assertEqual(page.count("<td>live</td>"), 2)
+        page = self.cluster.get("worker0", "/")[1]
+        for text in ("thinwire worker 0, job watched", "<polyline", "step time", "push_bytes_raw"):
+            self.assertIn(text, page)
+
+    def test_health_and_readiness(self):
+        for name in PROCESSES:
+            self.assertEqual(self.cluster.get(name, "/healthz")[0], 200, name)
+            self.assertEqual(self.cluster.get(name, "/readyz"), (200, "ready\n"), name)
+
+    def test_only_get_and_head_are_allowed(self):
+        count = 0
+        for name in PROCESSES:
+            host, port = self.cluster.admin[name].split(":")
+            for path in ("/", "/metrics", "/status.json", "/healthz", "/readyz", "/other"):
+                for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"):
+                    with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
+                        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
+                        self.assertTrue(connection.recv(1000).startswith(b"HTTP/1.1 405 "), f"{name} {method} {path}")
+                    count += 1
+        self.assertEqual(count, 4 * 6 * 7)
+
+
+class StoppedWorkerTest(unittest.TestCase):
+    def test_the_page_names_the_worker_that_has_not_finished_the_step(self):
+        with Cluster(SERVER, WORKER) as cluster:
+            cluster.wait_for_step(10)
+            cluster.processes["worker1"].send_signal(signal.SIGSTOP)
+            try:
+                def summary():
+                    return json.loads(cluster.get("server0", "/status.json")[1])["summary"]
+
+                wait_until(lambda: summary()["unfinished_workers"] == [1] and summary()["step_seconds"] > 2, "worker 1 is named")
+                self.assertIn("not finished by worker 1.", cluster.get("server0", "/")[1])
+                self.assertIn("waits for worker 1", cluster.get("worker0", "/")[1])
+                self.assertGreater(cluster.metrics("worker0")["thinwire_worker_wait_seconds"], 0)
+                # Liveness does not depend on peers.
+                for name in ("server0", "server1", "worker0"):
+                    self.assertEqual(cluster.get(name, "/healthz")[0], 200, name)
+                # After the end of its lease, the worker is not live any more.
+                wait_until(lambda: summary()["live_workers"] == [0], "the lease of worker 1 expires")
+                wait_until(lambda: cluster.metrics("server0")["thinwire_server_lease_expirations_total"] > 0, "it is counted")
+            finally:
+                cluster.processes["worker1"].send_signal(signal.SIGCONT)
+
+
+class TrainTest(unittest.TestCase):
+    def test_train_shows_its_run(self):
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder:
+            command = [THINWIRE, "train", "--workers", "2", "--servers", "2", "--model", "softmax", "--dataset",
+                       "fashion_mnist", "--train_examples", "2000", "--test_examples", "500", "--batch_size", "50",
+                       "--epochs", "1000", "--learning_rate", "0.05", "--device", "cpu", "--name", "watched",
+                       "--admin", "127.0.0.1:0"]
+            log = os.path.join(folder, "log")
+            with open(log, "w", encoding="utf-8") as file:
+                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file)
+            try:
+                def find():
+                    with open(log, encoding="utf-8") as lines:
+                        return re.findall(r"^admin (\S+)$", lines.read(), re.MULTILINE)
+
+                wait_until(find, "the run prints its admin address")
+                address = find()[0]
+
+                def status():
+                    return json.loads(get(address, "/status.json")[1])
+
+                wait_until(lambda: "test_accuracy" in status() and len(status()["servers"]) == 2, "an epoch ends")
+                wait_until(lambda: all("status" in server for server in status()["servers"]), "both servers answer")
+                self.assertEqual([worker["state"] for worker in status()["workers"]], ["training", "training"])
+                wait_until(lambda: status()["steps"] > 40, "steps are reported")
+                page = get(address, "/")[1]
+                for text in ("thinwire train, job watched", "train loss", "test accuracy", "<polyline", "Worker processes"):
+                    self.assertIn(text, page)
+                metrics = get(address, "/metrics")[1]
+                self.assertEqual(names_in(metrics), documented("every program") | documented("thinwire train")
+                                 | {name for name in documented("worker") if re.search(rf"^{name} ", metrics, re.MULTILINE)})
+                self.assertEqual(get(address, "/healthz")[0], 200)
+                self.assertEqual(get(address, "/readyz")[0], 200)
+            finally:
+                process.terminate()
+                process.wait(WAIT_SECONDS)
+
+
+if __name__ == "__main__":
+    unittest.main()
