@@ -1,5 +1,4 @@
 // Tests promise 10: the memory of a real server process under the load of 64 workers.
-#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 #include <sys/types.h>
 
@@ -58,7 +57,7 @@ uint64_t PeakMiB(pid_t pid) {
 // Trains WORKER for kSteps steps with gradients of ones and returns its counters.
 absl::StatusOr<WorkerCounters> Train(uint32_t worker, const std::string& address,
                                      const JobConfig& config) {
-  GrpcTransport transport({address}, grpc::InsecureChannelCredentials());
+  GrpcTransport transport({address});
   ClientOptions options;
   options.job = "budget";
   options.config = config;

@@ -68,6 +68,7 @@ absl::StatusOr<std::vector<Checkpoint>> FreshJob(const JobSpec& spec, const Begi
   for (uint32_t s = 0; s < servers.size(); ++s) {
     servers[s].server = ServerId{s};
     servers[s].run = run;
+    servers[s].step = Step{0};
     for (const ShardId shard : partition.ShardsOf(ServerId{s})) {
       ShardOptions options = {.value_count = partition.value_count(shard),
                               .rule = spec.rule,

@@ -304,6 +304,7 @@ absl::StatusOr<std::vector<Checkpoint>> Reshard(std::span<const Checkpoint> serv
     checkpoint.server = ServerId{s};
     checkpoint.run = run;
     checkpoint.members = members;
+    checkpoint.step = progress.frontier;
     for (const ShardId shard : partition.ShardsOf(ServerId{s})) {
       ASSIGN_OR_RETURN(ShardSnapshot state,
                        NewState(Cut(pieces, partition.segments(shard)), progress));
