@@ -397,7 +397,7 @@ int main(int argc, char** argv) {
       "thinwire server: holds shards of a model's parameters and applies the workers' updates.");
   app.footer(
       "Example:\n"
-      "  server --config job.textproto --server 0 --addresses a:7000,b:7000 --credentials certs\n"
+      "  server --config job.textproto --addresses a:7000,b:7000 --credentials certs\n"
       "The server prints \"listening HOST:PORT\" when it is ready. SIGTERM stops it in order.\n"
       "Exit codes: 0 stopped, 64 usage, 69 the address is not available, 78 configuration.");
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));

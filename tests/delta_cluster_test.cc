@@ -56,9 +56,10 @@ TEST_P(DeltaClusterTest, ReplicasEqualThePublishedParameters) {
     if (counters.jumped_steps() == 0) {
       EXPECT_GE(counters.pull_bytes_raw(),
                 kLast.value * sizeof(float) * worker->client().partition().value_count());
-    }
-    if (publish.log_bytes != 0) {
-      EXPECT_LT(counters.pull_bytes_encoded(), counters.pull_bytes_raw() / 2);
+      // A worker that skips most steps mainly receives its first parameters, in full.
+      if (publish.log_bytes != 0) {
+        EXPECT_LT(counters.pull_bytes_encoded(), counters.pull_bytes_raw() / 2);
+      }
     }
   }
   // A new process of worker 0 has no parameters, so it receives whole shards.

@@ -426,6 +426,7 @@ TEST_F(JobTest, TheStatusCountsTheBytesOfHeldFrames) {
   EXPECT_EQ(Status().buffered_bytes(), push.size());
   EXPECT_FALSE(w1.wants_read());
   w0.Send(PushOf(0, 0, 0, 1));
+  w0.AwaitRead();
   w1.AwaitRead();
   EXPECT_EQ(Status().buffered_bytes(), 0);
 }

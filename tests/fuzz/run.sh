@@ -54,7 +54,7 @@ protoc -I. --cpp_out="$work/proto_cc" proto/{state,checkpoint,control,job}.proto
 flags+=(-I"$work/proto_cc")
 object common/crc32c.cc server/durable/event_log.cc server/durable/log_format.cc server/durable/testing/faulty_files.cc
 fuzz log_segment 400 tests/fuzz/log_segment_fuzz.cc
-object "$work"/proto_cc/proto/*.pb.cc server/durable/log_record.cc
+object "$work"/proto_cc/proto/*.pb.cc common/spec/rule.cc proto/deal_check.cc proto/parsed_bytes.cc server/durable/log_record.cc
 fuzz log_record 600 tests/fuzz/log_record_fuzz.cc
 object common/array_bytes.cc common/safetensors.cc server/durable/checkpoint_format.cc
 mkdir -p "$work/seeds/checkpoint"
@@ -64,3 +64,13 @@ printf '\0{"format": 1, "join": {"job": "j", "config": {"workers": 2}}, "shards"
 header='{"masters":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"slot_0":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
 printf "\\1\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s12345678" "$header" > "$work/seeds/checkpoint/shard"
 fuzz checkpoint 4000 tests/fuzz/checkpoint_fuzz.cc
+object $(ls common/partition.cc common/density_warmup.cc common/did_you_mean.cc common/quoted.cc common/file_kind.cc common/spec/*.cc \
+  config/{applicability,fields,job,job_difference,job_text,places,stability}.cc | grep -v -e _test.cc -e spec/rule.cc)
+mkdir -p "$work/seeds/job_file" "$work/seeds/control"
+cp examples/*.textproto "$work/seeds/job_file"
+fuzz job_file 3000 tests/fuzz/job_file_fuzz.cc
+(printf '\0'; protoc -I. --encode=thinwire.JoinRequest proto/control.proto <<< 'job: "j" worker: 1 servers: 2 tensors { name: "w" shape: 3 }
+  config { name: "j" task { epochs: 2 } }') > "$work/seeds/control/join"
+(printf '\1'; protoc -I. --encode=thinwire.Deal proto/control.proto <<< 'step: 9 members: 0 members: 2 departed { worker: 1 next: 7 }') \
+  > "$work/seeds/control/deal"
+fuzz control 600 tests/fuzz/control_fuzz.cc
