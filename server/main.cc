@@ -318,6 +318,10 @@ absl::Status Serve(const Flags& flags) {
     job->StartTicking(std::min(absl::Milliseconds(100), spec.lease / 10));
     LOG(INFO) << "server " << flags.server << " of " << spec.server_count << ", epoch " << epoch
               << ", job " << spec;
+    RemoteStatuses remotes;
+    if (admin != nullptr) {
+      admin->Show(StatusSources(flags, addresses, credentials, *job, remotes));
+    }
     if (first) std::cout << "listening " << listener->address() << std::endl;
 
     const bool restart = signals.WaitForRestart();
