@@ -140,7 +140,7 @@ void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgemen
 void ShardLedger::RecordUpdate(const Shard& shard) {
   Require(shard.version().value == history_.size() + 1, "two updates in one event");
   Require(!pending_.empty(), "an update without gradients");
-  if (job_.shard.sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
+  if (job_->shard.sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
     const auto selected = DecodeIndexList(shard.selected_list(), kShardValues).value();
     for (Accepted& gradient : pending_) {
       const std::vector<float> values = Values(gradient.payload);
@@ -151,35 +151,35 @@ void ShardLedger::RecordUpdate(const Shard& shard) {
   for (const Accepted& gradient : pending_) {
     unpublished_ = std::min(unpublished_.value_or(gradient.id.step), gradient.id.step);
   }
-  if (job_.rule.ordered_fold) {
+  if (job_->rule.ordered_fold) {
     std::ranges::sort(pending_, {}, [](const Accepted& gradient) { return gradient.id.worker; });
   }
   history_.push_back(std::exchange(pending_, {}));
 }
 
 void ShardLedger::RecordValues(const Shard& shard) {
-  const Version newest = job_.publishes() ? shard.log()->newest() : shard.version();
-  const std::span<const float> values = job_.publishes() ? shard.published() : shard.masters();
+  const Version newest = job_->publishes() ? shard.log()->newest() : shard.version();
+  const std::span<const float> values = job_->publishes() ? shard.published() : shard.masters();
   if (!values_.try_emplace({generation_, newest}, values.begin(), values.end()).second) return;
   if (newest == shard.version()) unpublished_ = std::nullopt;
-  Require(!job_.publishes() || job_.shard.publish->codec.has_value() || newest != shard.version() ||
-              std::ranges::equal(values, shard.masters()),
+  Require(!job_->publishes() || job_->shard.publish->codec.has_value() ||
+              newest != shard.version() || std::ranges::equal(values, shard.masters()),
           absl::StrCat("version ", newest.value, " is not published exactly"));
 }
 
 void ShardLedger::CheckBound(const Effects& effects, const Shard& shard) {
   Require(shard.frontier() >= frontier_, "the frontier fell");
   frontier_ = shard.frontier();
-  if (job_.rule.slack == kUnboundedSlack) return;
+  if (job_->rule.slack == kUnboundedSlack) return;
   for (const ReadAnswer& answer : effects.answers) {
-    Require(answer.step <= StepsAfter(frontier_, job_.rule.slack),
+    Require(answer.step <= StepsAfter(frontier_, job_->rule.slack),
             absl::StrCat("step ", answer.step.value, " began at frontier ", frontier_.value));
     for (const Accepted& gradient : pending_) {
       Require(gradient.id.step >= frontier_,
               absl::StrCat("step ", gradient.id.step.value, " is missing at frontier ",
                            frontier_.value));
     }
-    Require(!job_.publishes() || !unpublished_.has_value() || *unpublished_ >= frontier_,
+    Require(!job_->publishes() || !unpublished_.has_value() || *unpublished_ >= frontier_,
             absl::StrCat("unpublished at frontier ", frontier_.value));
   }
 }
@@ -243,8 +243,8 @@ bool ShardLedger::IsAccepted(const GradientId& id) const {
 }
 
 void ShardLedger::CheckReplay(const Shard& shard) {
-  const SparseUpdateSpec& sparse = job_.shard.sparse_updates;
-  Store store(kShardValues, 0, *job_.optimizer, *job_.schedule, sparse);
+  const SparseUpdateSpec& sparse = job_->shard.sparse_updates;
+  Store store(kShardValues, 0, *job_->optimizer, *job_->schedule, sparse);
   store.Seed(Fp32Payload(seed_));
   for (const UpdateGradients& update : history_) {
     Accumulator accumulator(kShardValues, sparse.WantsSparse());
@@ -263,13 +263,13 @@ void ShardLedger::Close(const Shard& shard) {
   // In modes with rounds, the last round may stay open when the last worker leaves. No update
   // contains the gradients of that round. In modes without rounds, every accepted gradient must be
   // in an update.
-  Require(job_.by_round() || pending_.empty(), "an accepted gradient is in no update");
+  Require(job_->by_round() || pending_.empty(), "an accepted gradient is in no update");
   Require(shard.version().value == history_.size(),
           "the version differs from the number of updates");
   for (const auto& [id, amount] : unanswered_) {
     accounts_[id.worker.value] -= amount - FoundOf(id);
   }
-  const double tolerance = job_.exact() ? 0 : kInexactTolerance;
+  const double tolerance = job_->exact() ? 0 : kInexactTolerance;
   for (uint32_t w = 0; w < accounts_.size(); ++w) {
     const double found = FoundOf(WorkerId{w});
     Require(std::abs(accounts_[w] - found) <= tolerance,

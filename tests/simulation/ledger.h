@@ -50,7 +50,7 @@ class ShardLedger {
  public:
   // JOB must outlive the ledger. SEED: the shard's initial values.
   ShardLedger(const Job& job, std::vector<float> seed)
-      : job_(job),
+      : job_(&job),
         seed_(std::move(seed)),
         accounts_(job.rule.max_workers),
         newest_(job.rule.max_workers),
@@ -129,8 +129,8 @@ class ShardLedger {
   bool IsAccepted(const GradientId& id) const;
   std::vector<const Accepted*> AllAccepted() const;
 
-  const Job& job_;
-  const std::vector<float> seed_;
+  const Job* job_;
+  std::vector<float> seed_;
   std::vector<double> accounts_;
   std::vector<Incarnation> newest_;    // for each worker: the newest incarnation that has joined
   std::vector<Incarnation> restored_;  // for each worker: the newest one of a Reset

@@ -98,11 +98,17 @@ absl::Status Server::Recover() {
     return absl::OkStatus();
   }
   const LogSequence first = checkpoint.ok() ? checkpoint->next : 1;
-  ASSIGN_OR_RETURN(const LogSequence next,
-                   ReplayLog(shared_.files, kFolder, first,
-                             [this](LogSequence sequence, const ByteChain& bytes) {
-                               return Replay(sequence, bytes);
-                             }));
+  // A server that cannot finish the replay sends no effect of the replayed events.
+  const std::vector<ShardLedger> before = shared_.ledgers;
+  const auto replay = [this](LogSequence sequence, const ByteChain& bytes) {
+    return Replay(sequence, bytes);
+  };
+  const absl::StatusOr<LogSequence> replayed = ReplayLog(shared_.files, kFolder, first, replay);
+  if (!replayed.ok()) {
+    shared_.ledgers = before;
+    return replayed.status();
+  }
+  const LogSequence next = *replayed;
   for (const auto& [id, held] : shards_) {
     shared_.ledgers[id.value].CheckRecovered(*held.shard, next - 1);
   }
