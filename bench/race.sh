@@ -4,11 +4,13 @@
 # topology and codec, the script prints
 #
 #   race TOPOLOGY CODEC MEDIAN_MS FLOOR_MS RATIO
+#   rounds TOPOLOGY CODEC LONGEST_MS CHECKPOINTS
 #
 # MEDIAN_MS is the median duration of a round, from the first gradient until every worker has all parameters of the next
 # step. FLOOR_MS is a lower bound of this duration: the time that the busiest link needs for its payload bytes in the
 # busier direction, at the goodput of raw gRPC streams. The same run measures this goodput over that link, in both
-# directions at once. RATIO is MEDIAN_MS / FLOOR_MS.
+# directions at once. RATIO is MEDIAN_MS / FLOOR_MS. LONGEST_MS is the longest round, CHECKPOINTS the number of
+# checkpoints of each server.
 #
 # Codecs, each with its push codec and its pull codec:
 #   raw fp32/fp32      fp8 fp8_e5m2/fp8_e5m2     onebit onebit/delta_onebit     topk_1 top 1 %/delta
@@ -24,8 +26,6 @@
 #   bench/race.sh --rate none            links without a rate limit
 #   bench/race.sh --durability log       servers with an event log in $TMPDIR (default: none)
 #   bench/race.sh --durability checkpoint --checkpoint_seconds 10 --optimizer momentum --mb 400
-#                                        prints also `rounds TOPOLOGY CODEC LONGEST_MS CHECKPOINTS`: the longest round, and
-#                                        how many checkpoints the servers made
 #   bench/race.sh --congestion bbr       TCP congestion control bbr instead of reno; the workers then share a link less
 #                                        evenly, and the slower worker of a round delays the other worker
 #   bench/race.sh --socket_buffer 0      the kernel's default socket buffers instead of 128 KiB; the workers then also
@@ -295,8 +295,7 @@ median = statistics.median(rounds)
 for chosen in workers[0]["push_codecs"]:
     print("choice %s %s %s: %s, %s" % (topology, codec, chosen["group"], chosen["codec"], chosen["reason"]))
 print("race %s %s %.1f %.1f %.2f" % (topology, codec, 1e3 * median, 1e3 * floor, median / floor), flush=True)
-if checkpoints:
-    print("rounds %s %s %.1f %s" % (topology, codec, 1e3 * max(rounds), checkpoints), flush=True)
+print("rounds %s %s %.1f %s" % (topology, codec, 1e3 * max(rounds), checkpoints or 0), flush=True)
 PYTHON
 }
 
