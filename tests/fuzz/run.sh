@@ -15,7 +15,7 @@ clang=${CLANGXX:-$(command -v clang++ || command -v clang++-14)}
 # kernels check that all instruction sets give equal results.
 flags=(-std=c++20 -O1 -g -I. -fsanitize=address,undefined -fno-sanitize-recover=all
   -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC)
-libs=($(pkg-config --libs absl_statusor absl_strings absl_status absl_str_format absl_synchronization protobuf)
+libs=($(pkg-config --libs absl_statusor absl_strings absl_status absl_str_format absl_synchronization absl_flat_hash_set protobuf)
   -lhwy -lisal -lglog)
 
 # object SOURCE...: compiles each source with instrumentation and adds it to `objects`.
@@ -64,7 +64,7 @@ printf '\0{"format": 1, "join": {"job": "j", "config": {"workers": 2}}, "shards"
 header='{"masters":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"slot_0":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
 printf "\\1\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s12345678" "$header" > "$work/seeds/checkpoint/shard"
 fuzz checkpoint 4000 tests/fuzz/checkpoint_fuzz.cc
-object $(ls common/partition.cc common/density_warmup.cc common/did_you_mean.cc common/quoted.cc common/file_kind.cc common/spec/*.cc \
+object $(ls common/partition.cc common/density_warmup.cc common/repeatable_math.cc common/did_you_mean.cc common/quoted.cc common/file_kind.cc common/spec/*.cc \
   config/{applicability,fields,job,job_difference,job_text,places,stability}.cc | grep -v -e _test.cc -e spec/rule.cc)
 mkdir -p "$work/seeds/job_file" "$work/seeds/control"
 cp examples/*.textproto "$work/seeds/job_file"
