@@ -24,15 +24,6 @@ namespace {
 
 using testing::HasSubstr;
 
-RandomShard MomentumSetting() {
-  RandomShard setting;
-  setting.kind = OptimizerKind::kMomentum;
-  setting.optimizer = MakeOptimizer({.kind = setting.kind}).value();
-  setting.schedule =
-      std::make_shared<const Schedule>(Schedule::Make({.learning_rate = 0.125}).value());
-  return setting;
-}
-
 // The state of a job of two servers and two workers in the folder `source`.
 class StateDirTest : public testing::Test {
  protected:

@@ -21,15 +21,6 @@ namespace {
 
 using testing::HasSubstr;
 
-RandomShard MomentumSetting() {
-  RandomShard setting;
-  setting.kind = OptimizerKind::kMomentum;
-  setting.optimizer = MakeOptimizer({.kind = setting.kind}).value();
-  setting.schedule =
-      std::make_shared<const Schedule>(Schedule::Make({.learning_rate = 0.125}).value());
-  return setting;
-}
-
 std::vector<Checkpoint> Resharded(std::span<const Checkpoint> servers, uint32_t server_count,
                                   uint64_t shard_size) {
   absl::StatusOr<std::vector<Checkpoint>> made = Reshard(servers, server_count, shard_size);

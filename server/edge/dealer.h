@@ -59,8 +59,9 @@ class Dealer {
   void Heard(WorkerId worker, uint64_t dealt_until);
 
   // Returns the next deal if LIVE, ascending, differs from the members of the last deal, has been the
-  // same in all calls of the last kSettleTime, and a deal may be announced. NEXT returns the first step that a worker has not finished. The deal is announced
-  // after Commit, which follows when the deal is durable; until then no other deal is proposed.
+  // same in all calls of the last kSettleTime, and a deal may be announced. NEXT returns the first
+  // step that a worker has not finished. The deal is announced after Commit, which follows when the
+  // deal is durable; until then no other deal is proposed.
   std::optional<Deal> Propose(const std::vector<WorkerId>& live,
                               const std::function<Step(WorkerId)>& next, absl::Time now);
   void Commit();

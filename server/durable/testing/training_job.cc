@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/optimizer/schedule.h"
 #include "server/core/testing/fakes.h"
 #include "server/durable/reshard.h"
 
@@ -47,6 +50,15 @@ std::vector<float> ShardValues(std::span<const Segment> segments, uint64_t salt)
 }
 
 }  // namespace
+
+RandomShard MomentumSetting() {
+  RandomShard setting;
+  setting.kind = OptimizerKind::kMomentum;
+  setting.optimizer = MakeOptimizer({.kind = setting.kind}).value();
+  setting.schedule =
+      std::make_shared<const Schedule>(Schedule::Make({.learning_rate = 0.125}).value());
+  return setting;
+}
 
 TrainingJob::TrainingJob(RandomShard setting, uint32_t server_count, uint64_t shard_size)
     : setting_(std::move(setting)),

@@ -18,6 +18,9 @@
 
 namespace thinwire {
 
+// Returns a setting with momentum SGD at a constant rate.
+RandomShard MomentumSetting();
+
 class TrainingJob {
  public:
   static constexpr uint32_t kWorkers = 2;
