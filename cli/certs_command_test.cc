@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "cli/temp_dir.h"
+#include "cli/process/temp_dir.h"
 #include "common/tls/certificate.h"
 
 namespace thinwire {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cli/console.h"
+#include "cli/terminal/console.h"
 #include "common/exit_code.h"
 #include "config/field_flags.h"
 #include "proto/job.pb.h"

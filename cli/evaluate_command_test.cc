@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "cli/temp_dir.h"
+#include "cli/process/temp_dir.h"
 
 namespace thinwire {
 namespace {

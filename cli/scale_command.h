@@ -6,7 +6,7 @@
 #include <ostream>
 #include <string>
 
-#include "cli/console.h"
+#include "cli/terminal/console.h"
 #include "common/exit_code.h"
 
 namespace thinwire {

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "cli/fake_control_server.h"
+#include "cli/rpc/fake_control_server.h"
 
 namespace thinwire {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/temp_dir.h"
+#include "cli/process/temp_dir.h"
 #include "common/exit_code.h"
 #include "common/safetensors.h"
 #include "server/durable/checkpoint.h"

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cli/console.h"
-#include "cli/launch.h"
+#include "cli/process/launch.h"
+#include "cli/terminal/console.h"
 #include "common/exit_code.h"
 #include "config/field_flags.h"
 #include "proto/job.pb.h"

@@ -10,9 +10,9 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "cli/fake_control_server.h"
-#include "cli/process_set.h"
-#include "cli/temp_dir.h"
+#include "cli/process/process_set.h"
+#include "cli/process/temp_dir.h"
+#include "cli/rpc/fake_control_server.h"
 
 namespace thinwire {
 namespace {

@@ -46,11 +46,11 @@
 #include "server/admin/server_admin.h"
 #include "server/durable/files.h"
 #include "server/durable/state_folder.h"
-#include "server/edge/grpc_peers.h"
 #include "server/edge/job.h"
+#include "server/edge/lead/grpc_peers.h"
+#include "server/edge/lead/peers.h"
 #include "server/edge/listener.h"
 #include "server/edge/make_job.h"
-#include "server/edge/peers.h"
 #include "server/edge/stored_state.h"
 
 namespace {

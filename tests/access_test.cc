@@ -27,7 +27,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "cli/temp_dir.h"
+#include "cli/process/temp_dir.h"
 #include "common/clock.h"
 #include "common/ids.h"
 #include "common/spec/job_spec.h"

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "cli/process_set.h"
-#include "cli/temp_dir.h"
+#include "cli/process/process_set.h"
+#include "cli/process/temp_dir.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {

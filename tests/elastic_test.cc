@@ -19,7 +19,7 @@
 #include "client/client.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"
-#include "server/edge/dealer.h"
+#include "server/edge/lead/dealer.h"
 #include "tests/small_cluster.h"
 #include "worker/sampler.h"
 

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "cli/server_calls.h"
+#include "cli/rpc/server_calls.h"
 #include "client/client.h"
 #include "client/options/client_options.h"
 #include "client/transport/grpc_transport.h"

@@ -16,7 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "cli/server_calls.h"
+#include "cli/rpc/server_calls.h"
 #include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
 #include "tests/daemons.h"

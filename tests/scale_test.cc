@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "cli/server_calls.h"
+#include "cli/rpc/server_calls.h"
 #include "tests/daemons.h"
 
 namespace thinwire {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "cli/server_calls.h"
+#include "cli/rpc/server_calls.h"
 #include "common/ids.h"
 #include "common/tls/authority.h"
 #include "common/tls/certificate.h"

@@ -13,7 +13,7 @@
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/edge/direct_peers.h"
-#include "server/edge/peers.h"
+#include "server/edge/lead/peers.h"
 
 namespace thinwire {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/edge/job.h"
-#include "server/edge/peers.h"
+#include "server/edge/lead/peers.h"
 
 namespace thinwire {
 

@@ -14,7 +14,7 @@
 #include "common/status_macros.h"
 #include "server/core/shard.h"
 #include "server/durable/checkpoint.h"
-#include "server/edge/convert.h"
+#include "server/edge/model/convert.h"
 
 namespace thinwire {
 namespace {

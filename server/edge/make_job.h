@@ -14,7 +14,7 @@
 #include "common/spec/job_spec.h"
 #include "proto/job.pb.h"
 #include "server/edge/job.h"
-#include "server/edge/peers.h"
+#include "server/edge/lead/peers.h"
 
 namespace thinwire {
 

@@ -28,8 +28,8 @@
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/direct_peers.h"
 #include "server/edge/job.h"
+#include "server/edge/lead/rollback_plan.h"
 #include "server/edge/membership.h"
-#include "server/edge/rollback_plan.h"
 #include "server/edge/stored_state.h"
 #include "server/edge/testing/test_stream.h"
 

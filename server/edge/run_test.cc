@@ -13,9 +13,9 @@
 #include "common/clock.h"
 #include "common/partition.h"
 #include "gtest/gtest.h"
-#include "server/edge/admission.h"
 #include "server/edge/direct_peers.h"
 #include "server/edge/job.h"
+#include "server/edge/lead/admission.h"
 
 namespace thinwire {
 namespace {

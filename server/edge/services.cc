@@ -17,8 +17,8 @@
 #include "proto/parsed_bytes.h"
 #include "server/edge/access.h"
 #include "server/edge/grpc_access.h"
-#include "server/edge/server_stream.h"
 #include "server/edge/session.h"
+#include "server/edge/stream/server_stream.h"
 
 namespace thinwire {
 namespace {

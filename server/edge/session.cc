@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "server/edge/access.h"
-#include "server/edge/convert.h"
-#include "server/edge/counters.h"
-#include "server/edge/hosted_model.h"
-#include "server/edge/journal.h"
-#include "server/edge/stream_table.h"
+#include "server/edge/model/convert.h"
+#include "server/edge/model/counters.h"
+#include "server/edge/model/hosted_model.h"
+#include "server/edge/model/journal.h"
+#include "server/edge/stream/stream_table.h"
 
 namespace thinwire {
 namespace {

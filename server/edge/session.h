@@ -28,8 +28,8 @@
 #include "common/byte_chain.h"
 #include "common/ids.h"
 #include "proto/frame.h"
-#include "server/edge/frame_budget.h"
-#include "server/edge/server_stream.h"
+#include "server/edge/model/frame_budget.h"
+#include "server/edge/stream/server_stream.h"
 
 namespace thinwire {
 

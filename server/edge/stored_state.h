@@ -22,12 +22,12 @@
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
 #include "server/durable/log_record.h"
-#include "server/edge/dealer.h"
-#include "server/edge/hosted_model.h"
 #include "server/edge/job_match.h"
-#include "server/edge/journal.h"
+#include "server/edge/lead/dealer.h"
+#include "server/edge/lead/scaler.h"
 #include "server/edge/membership.h"
-#include "server/edge/scaler.h"
+#include "server/edge/model/hosted_model.h"
+#include "server/edge/model/journal.h"
 
 namespace thinwire {
 

@@ -9,7 +9,7 @@
 #include "common/status_macros.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
-#include "server/edge/convert.h"
+#include "server/edge/model/convert.h"
 
 namespace thinwire::simulation {
 namespace {

@@ -1,0 +1,93 @@
+#include "cli/process/launch.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status_macros.h"
+
+namespace thinwire {
+namespace {
+
+absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::string& name) {
+  for (const std::string& path :
+       {absl::StrCat(folder, "/", name, "/", name), absl::StrCat(folder, "/", name)}) {
+    std::error_code ignored;
+    if (access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path, ignored))
+      return path;
+  }
+  return absl::NotFoundError(absl::StrCat("--bin_dir: no program ", name, " (expected ", folder,
+                                          "/", name, "/", name, " or ", folder, "/", name, ")"));
+}
+
+}  // namespace
+
+absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir) {
+  std::string folder = bin_dir;
+  if (folder.empty()) {
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(self, error);
+    if (error) return absl::NotFoundError(absl::StrCat(self, ": ", error.message()));
+    folder = real.parent_path().string();
+    if (!FindProgram(folder, "server").ok()) folder = real.parent_path().parent_path().string();
+  }
+  Programs programs;
+  ASSIGN_OR_RETURN(programs.server, FindProgram(folder, "server"));
+  ASSIGN_OR_RETURN(programs.worker, FindProgram(folder, "worker"));
+  return programs;
+}
+
+std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,
+                                       ServerId server, std::vector<std::string> addresses,
+                                       const std::string& state_dir) {
+  std::string& own = addresses[server.value];
+  if (own.empty()) own = "127.0.0.1:0";
+  std::vector<std::string> command = {
+      programs.server, "--config", job_file, "--server", absl::StrCat(server.value),
+      "--listen",      own};
+  // Only server 0 calls the other servers.
+  if (server == ServerId{0} && addresses.size() > 1) {
+    command.insert(command.end(), {"--addresses", absl::StrJoin(addresses, ",")});
+  }
+  if (!state_dir.empty()) command.insert(command.end(), {"--state_dir", state_dir});
+  return command;
+}
+
+std::vector<std::string> WorkerCommand(const Programs& programs, const std::string& job_file,
+                                       WorkerId worker, const std::vector<std::string>& addresses,
+                                       const OutputFile& output, const std::string& state_dir) {
+  std::vector<std::string> command = {programs.worker,
+                                      "--config",
+                                      job_file,
+                                      "--worker",
+                                      absl::StrCat(worker.value),
+                                      "--addresses",
+                                      absl::StrJoin(addresses, ",")};
+  if (!output.path.empty()) {
+    command.insert(command.end(), {"--output", output.path, "--keep", output.keep});
+  }
+  if (!state_dir.empty()) command.insert(command.end(), {"--state_dir", state_dir});
+  return command;
+}
+
+std::vector<std::string> EvaluatorCommand(const Programs& programs, const std::string& job_file,
+                                          const std::string& model) {
+  return {programs.worker, "--config", job_file, "--evaluate", model};
+}
+
+std::string NameOf(ServerId server) { return absl::StrCat("server ", server.value); }
+std::string NameOf(WorkerId worker) { return absl::StrCat("worker ", worker.value); }
+
+absl::StatusOr<std::string> ParseListening(const std::string& line) {
+  const std::string start = "listening ";
+  if (!line.starts_with(start) || line.find(':', start.size()) == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("not an address (expected \"listening HOST:PORT\", got \"", line, "\")"));
+  }
+  return line.substr(start.size());
+}
+
+}  // namespace thinwire

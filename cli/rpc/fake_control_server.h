@@ -1,0 +1,80 @@
+// FakeControlServer serves the Control service (proto/control.proto) in the process of a test.
+#ifndef THINWIRE_CLI_RPC_FAKE_CONTROL_SERVER_H_
+#define THINWIRE_CLI_RPC_FAKE_CONTROL_SERVER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "proto/control.grpc.pb.h"
+
+namespace thinwire {
+
+// A fake server that has the masters of one tensor.
+class FakeControlServer final : public Control::Service {
+ public:
+  FakeControlServer(std::string tensor, std::string values)
+      : tensor_(std::move(tensor)), values_(std::move(values)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+
+  grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
+    reply->set_accepted_pushes(7);
+    reply->set_target_workers(target_workers);
+    ShardStatus& shard = *reply->add_shards();
+    shard.set_values(values_.size() / 4 + extra_values);
+    shard.set_frontier(frontier);
+    if (!asked.HasBeenNotified()) asked.Notify();
+    return grpc::Status::OK;
+  }
+
+  // Accepts up to 64 workers.
+  grpc::Status Scale(grpc::ServerContext*, const ScaleRequest* request,
+                     ScaleReply* reply) override {
+    if (request->workers() > 64) {
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "workers: out of range");
+    }
+    reply->set_workers(target_workers.exchange(request->workers()));
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Masters(grpc::ServerContext*, const MastersRequest*,
+                       grpc::ServerWriter<MastersChunk>* out) override {
+    for (size_t at = 0; at < values_.size(); at += 4) {
+      MastersChunk chunk;
+      chunk.set_tensor(tensor_);
+      chunk.set_offset(at / 4);
+      chunk.set_values(values_.substr(at, 4));
+      out->Write(chunk);
+    }
+    return grpc::Status::OK;
+  }
+
+  int port() const { return port_; }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+  void Stop() { server_->Shutdown(); }
+
+  uint64_t extra_values = 0;
+  uint64_t frontier = 0;
+  std::atomic<uint32_t> target_workers = 0;
+  absl::Notification asked;
+
+ private:
+  const std::string tensor_;
+  const std::string values_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLI_RPC_FAKE_CONTROL_SERVER_H_

@@ -1,0 +1,164 @@
+#include "cli/rpc/server_calls.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/crc32c.h"
+#include "common/ids.h"
+#include "common/status_macros.h"
+#include "proto/control.grpc.pb.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
+
+absl::Status ToStatus(const grpc::Status& status, const std::string& name) {
+  if (status.ok()) return absl::OkStatus();
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      absl::StrCat(name, ": ", status.error_message()));
+}
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  // Channels to the same address would otherwise share a connection, and the time until the next
+  // attempt to open it.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return arguments;
+}
+
+}  // namespace
+
+absl::Status MastersChecksum::Add(const MastersChunk& chunk) {
+  if (chunk.values().size() % sizeof(float) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "masters of ", chunk.tensor(), ": wrong length (expected a multiple of 4 bytes, got ",
+        chunk.values().size(), ")"));
+  }
+  tensors_[chunk.tensor()].emplace(chunk.offset(), chunk.values());
+  value_count_ += chunk.values().size() / sizeof(float);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> MastersChecksum::Crc32c() const {
+  uint32_t crc = 0;
+  for (const auto& [tensor, pieces] : tensors_) {
+    uint64_t next = 0;
+    for (const auto& [offset, bytes] : pieces) {
+      if (offset != next) {
+        return absl::DataLossError(absl::StrCat("masters of ", tensor,
+                                                ": gap or overlap (expected value ", next, ", got ",
+                                                offset, ")"));
+      }
+      crc = thinwire::Crc32c(std::as_bytes(std::span(bytes)), crc);
+      next += bytes.size() / sizeof(float);
+    }
+  }
+  return crc;
+}
+
+struct ServerCalls::Server {
+  Server(uint32_t number, const std::string& address, const Credentials& credentials)
+      : name(absl::StrCat("server ", number, " (", address, ")")),
+        stub(Control::NewStub(credentials.Connect(address, ServerId{number}, Arguments()))) {}
+
+  void Ask() {
+    absl::MutexLock lock(&mu);
+    if (context != nullptr) return;
+    context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(absl::ToChronoTime(absl::Now() + kStatusTimeout));
+    stub->async()->Status(context.get(), &request, &reply, [this](grpc::Status status) {
+      absl::MutexLock answered(&mu);
+      if (status.ok()) latest = reply;
+      context.reset();
+    });
+  }
+
+  // Cancels the pending status call, if any, and blocks until the call's callback has run.
+  void Cancel() {
+    absl::MutexLock lock(&mu);
+    if (context != nullptr) context->TryCancel();
+    mu.Await(absl::Condition(
+        +[](std::unique_ptr<grpc::ClientContext>* c) { return *c == nullptr; }, &context));
+  }
+
+  const std::string name;
+  const std::unique_ptr<Control::Stub> stub;
+  const StatusRequest request;
+
+  absl::Mutex mu;
+  std::unique_ptr<grpc::ClientContext> context ABSL_GUARDED_BY(mu);  // null: no call is pending
+  StatusReply reply;  // the reply of the pending call
+  std::optional<StatusReply> latest ABSL_GUARDED_BY(mu);
+};
+
+ServerCalls::ServerCalls(const std::vector<std::string>& addresses,
+                         const Credentials& credentials) {
+  for (uint32_t s = 0; s < addresses.size(); ++s) {
+    servers_.push_back(std::make_unique<Server>(s, addresses[s], credentials));
+  }
+}
+
+ServerCalls::~ServerCalls() {
+  for (const auto& server : servers_) server->Cancel();
+}
+
+void ServerCalls::AskStatus() {
+  for (const auto& server : servers_) server->Ask();
+}
+
+std::vector<StatusReply> ServerCalls::latest() const {
+  std::vector<StatusReply> replies;
+  for (const auto& server : servers_) {
+    absl::MutexLock lock(&server->mu);
+    if (server->latest) replies.push_back(*server->latest);
+  }
+  return replies;
+}
+
+absl::StatusOr<std::vector<StatusReply>> ServerCalls::Status(absl::Duration timeout) {
+  std::vector<StatusReply> replies;
+  for (const auto& server : servers_) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    StatusReply reply;
+    RETURN_IF_ERROR(
+        ToStatus(server->stub->Status(&context, StatusRequest(), &reply), server->name));
+    replies.push_back(std::move(reply));
+  }
+  return replies;
+}
+
+absl::StatusOr<uint32_t> ServerCalls::MastersCrc32c(const std::vector<StatusReply>& statuses,
+                                                    absl::Duration timeout) {
+  MastersChecksum checksum;
+  for (const auto& server : servers_) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    const auto reader = server->stub->Masters(&context, MastersRequest());
+    MastersChunk chunk;
+    absl::Status status;
+    while (reader->Read(&chunk)) status.Update(checksum.Add(chunk));
+    status.Update(ToStatus(reader->Finish(), server->name));
+    RETURN_IF_ERROR(status);
+  }
+  uint64_t expected = 0;
+  for (const StatusReply& status : statuses) {
+    for (const ShardStatus& shard : status.shards()) expected += shard.values();
+  }
+  if (checksum.value_count() != expected) {
+    return absl::DataLossError(absl::StrCat("masters: wrong number of values (expected ", expected,
+                                            ", got ", checksum.value_count(), ")"));
+  }
+  return checksum.Crc32c();
+}
+
+}  // namespace thinwire

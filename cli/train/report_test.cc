@@ -1,0 +1,297 @@
+#include "cli/train/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+namespace thinwire {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::HasSubstr;
+using testing::Not;
+
+RunResult Result() {
+  JobConfig config;
+  config.set_servers(2);
+  config.mutable_consistency()->set_workers(2);
+  config.mutable_consistency()->set_mode(Consistency::Mode::ssp);
+  config.mutable_compression()->set_push(Compression::Push::fp8_e5m2);
+  RunResult result{.config = config,
+                   .record = RunRecord(2),
+                   .totals = ServerTotals(),
+                   .parameters_crc32c = 0xDEADBEEF,
+                   .resumed_step = std::nullopt,
+                   .problems = {},
+                   .interrupted = false};
+  result.totals->counters.set_accepted_pushes(30);
+  result.totals->staleness = {{0, 20}, {3, 10}};
+  WorkerEvent event;
+  WorkerEvent::Done& done = *event.mutable_done();
+  done.set_steps(100);
+  done.set_seconds(12.5);
+  done.set_median_step_seconds(0.1);
+  done.set_final_train_loss(0.25);
+  done.set_final_test_accuracy(0.88);
+  done.set_final_test_loss(0.3125);
+  done.set_evaluator(true);
+  done.mutable_counters()->set_push_bytes_raw(4'000'000);
+  done.mutable_counters()->set_push_bytes_encoded(1'000'000);
+  done.mutable_counters()->set_accepted_pushes(29);
+  done.mutable_counters()->set_reconnects(2);
+  WorkerEvent epoch;
+  epoch.mutable_epoch()->set_train_loss(0.5);
+  epoch.mutable_epoch()->set_test_accuracy(0.8);
+  epoch.mutable_epoch()->set_test_loss(0.75);
+  result.record.Apply(epoch);
+  epoch.mutable_epoch()->set_epoch(1);
+  epoch.mutable_epoch()->set_test_accuracy(0.88);
+  result.record.Apply(epoch);
+  result.record.Apply(event);
+  result.record.WorkerEnded(WorkerId{0}, ExitStatus{}, false);
+  result.record.WorkerEnded(WorkerId{1}, ExitStatus{.code = 0, .signal = 9}, false);
+  return result;
+}
+
+TEST(ReportTest, TheJsonHasTheFiguresOfTheRun) {
+  const ordered_json report = ReportJson(Result());
+  EXPECT_EQ(report["mode"], "ssp");
+  EXPECT_EQ(report["servers"], 2);
+  EXPECT_EQ(report["push"], "fp8_e5m2");
+  EXPECT_EQ(report["steps"], 100);
+  EXPECT_EQ(report["seconds"], 12.5);
+  EXPECT_EQ(report["median_step_seconds"], 0.1);
+  EXPECT_EQ(report["final_train_loss"], 0.25);
+  EXPECT_EQ(report["final_test_accuracy"], 0.88);
+  EXPECT_EQ(report["final_test_loss"], 0.3125);
+  EXPECT_EQ(report["push_bytes_encoded"], 1'000'000);
+  EXPECT_EQ(report["accepted_pushes"], 30) << "as the servers counted";
+  EXPECT_EQ(report["reconnects"], 2) << "as the workers counted";
+  EXPECT_EQ(report["staleness"],
+            (ordered_json{{"mean", 1.0}, {"max", 3}, {"histogram", {{"0", 20}, {"3", 10}}}}));
+  EXPECT_EQ(report["final_parameters_crc32c"], 0xDEADBEEF);
+  EXPECT_EQ(report["epoch_rows"][0]["test_accuracy"], 0.8);
+  EXPECT_EQ(report["config"]["consistency"]["mode"], "ssp");
+  EXPECT_EQ(report["config"]["task"]["batch_size"], 32);
+}
+
+TEST(ReportTest, LostWorkersAreNamedWithTheirReasons) {
+  const ordered_json report = ReportJson(Result());
+  ASSERT_EQ(report["workers_lost"].size(), 1);
+  EXPECT_EQ(report["workers_lost"][0]["worker"], 1);
+  EXPECT_EQ(report["workers_lost"][0]["reason"], "killed by signal 9 (Killed)");
+  EXPECT_EQ(report["worker_rows"][1]["state"], "lost");
+}
+
+TEST(ReportTest, RestartsAndTheResumedStepAreShown) {
+  RunResult result = Result();
+  EXPECT_TRUE(ReportJson(result)["restarts"].empty());
+  EXPECT_TRUE(ReportJson(result)["resumed_step"].is_null());
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("restarts")));
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("resumed")));
+  const ExitStatus killed{.code = 0, .signal = 9};
+  result.record.ServerRestarted(ServerId{1}, killed);
+  result.record.ServerRestarted(ServerId{1}, killed);
+  result.record.WorkerRestarted(WorkerId{0}, ExitStatus{.code = 70, .signal = 0});
+  WorkerEvent event;
+  event.mutable_step()->mutable_counters()->set_rejoins(4);
+  result.record.Apply(event);
+  result.resumed_step = 40;
+  const ordered_json report = ReportJson(result);
+  ASSERT_EQ(report["restarts"].size(), 3);
+  EXPECT_EQ(report["restarts"][0]["process"], "server 1");
+  EXPECT_EQ(report["restarts"][0]["reason"], "killed by signal 9 (Killed)");
+  EXPECT_EQ(report["restarts"][2]["process"], "worker 0");
+  EXPECT_EQ(report["restarts"][2]["reason"], "exit code 70");
+  EXPECT_EQ(report["rejoins"], 4);
+  EXPECT_EQ(report["resumed_step"], 40);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("restarts                 server 1 (2), worker 0; 4 rejoins\n"));
+  EXPECT_THAT(ReportTable(result), HasSubstr("resumed from step        40\n"));
+}
+
+TEST(ReportTest, RepeatedStepsAndDroppedResidualsAreShown) {
+  RunResult result = Result();
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("rollbacks")));
+  WorkerEvent event;
+  WorkerCounters& counters = *event.mutable_step()->mutable_counters();
+  counters.set_rollbacks(1);
+  counters.set_repeated_steps(12);
+  result.record.Apply(event);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("rollbacks                12 steps were repeated after 1 rollback\n"));
+  event.set_worker(1);
+  counters.set_rollbacks(2);
+  counters.set_repeated_steps(15);
+  counters.set_dropped_residuals(3);
+  result.record.Apply(event);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("rollbacks                15 steps were repeated after 2 rollbacks; 3 "
+                        "residuals were dropped\n"));
+  const ordered_json report = ReportJson(result);
+  EXPECT_EQ(report["rollbacks"], 3) << "the sum of all workers";
+  EXPECT_EQ(report["repeated_steps"], 27);
+  EXPECT_EQ(report["dropped_residuals"], 3);
+}
+
+TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
+  EXPECT_EQ(ReportJson(Result())["diverged"], "");
+  RunResult result = Result();
+  result.totals->saturated_shards = {4, 7};
+  WorkerEvent done;
+  done.mutable_done()->set_diverged("the loss of step 7 is not finite");
+  result.record.Apply(done);
+  result.record.WorkerEnded(WorkerId{0}, ExitStatus{.code = 65, .signal = 0}, false);
+  const ordered_json report = ReportJson(result);
+  EXPECT_EQ(report["diverged"], "worker 0: the loss of step 7 is not finite");
+  EXPECT_EQ(report["saturated_shards"], (ordered_json{4, 7}));
+  EXPECT_EQ(report["worker_rows"][0]["state"], "diverged");
+  EXPECT_THAT(ReportTable(result), HasSubstr("0 of 2 done, 1 lost, 1 diverged"));
+}
+
+TEST(ReportTest, UnknownValuesAreNull) {
+  RunResult result = Result();
+  result.totals.reset();
+  result.parameters_crc32c.reset();
+  result.record = RunRecord(2);
+  const ordered_json report = ReportJson(result);
+  EXPECT_TRUE(report["staleness"].is_null());
+  EXPECT_EQ(report["accepted_pushes"], 0);
+  EXPECT_TRUE(report["final_parameters_crc32c"].is_null());
+  EXPECT_TRUE(report["final_test_accuracy"].is_null());
+  EXPECT_TRUE(report["final_test_loss"].is_null());
+}
+
+TEST(ReportTest, TheTableShowsTheFiguresOfTheRun) {
+  RunResult result = Result();
+  result.problems = {"worker 1: killed by signal 9 (Killed)"};
+  const std::string table = ReportTable(result);
+  EXPECT_THAT(table, HasSubstr("ssp, 2 workers, 2 servers\n"));
+  EXPECT_THAT(table, HasSubstr("1 of 2 done, 1 lost"));
+  EXPECT_THAT(table, HasSubstr("train loss (epoch mean)  0.2500\n"));
+  EXPECT_THAT(table, HasSubstr("test loss                0.3125\n"));
+  EXPECT_THAT(table, HasSubstr("test accuracy            0.8800\n"));
+  EXPECT_THAT(table, HasSubstr("epoch 0                  train loss 0.5000, test loss 0.7500, "
+                               "test accuracy 0.8000\n"));
+  EXPECT_THAT(table, HasSubstr("1.0 MB as fp8_e5m2 (4.0x smaller than fp32)"));
+  EXPECT_THAT(table, HasSubstr("deadbeef"));
+  EXPECT_THAT(table, HasSubstr("problem                  worker 1: killed by signal 9"));
+  EXPECT_THAT(table, Not(HasSubstr("pulled")));
+}
+
+TEST(ReportTest, OneServerIsInTheSingular) {
+  RunResult result = Result();
+  result.config.set_servers(1);
+  EXPECT_THAT(ReportTable(result), HasSubstr("ssp, 2 workers, 1 server\n"));
+}
+
+TEST(ReportTest, ChosenPushCodecsAreShownForEveryWorker) {
+  RunResult result = Result();
+  WorkerEvent done;
+  WorkerEvent::PushCodec& codec = *done.mutable_done()->add_push_codecs();
+  codec.set_group("matrices");
+  codec.set_codec("bf16");
+  codec.set_reason("at 10.0 MB/s: ...");
+  result.record.Apply(done);
+  const ordered_json report = ReportJson(result);
+  EXPECT_EQ(report["worker_rows"][0]["push_codecs"],
+            (ordered_json::array(
+                {{{"group", "matrices"}, {"codec", "bf16"}, {"reason", "at 10.0 MB/s: ..."}}})));
+  EXPECT_TRUE(report["worker_rows"][1]["push_codecs"].empty());
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("worker 0                 matrices pushed as bf16: at 10.0 MB/s"));
+}
+
+TEST(ReportTest, TheModelFileIsShownWithItsEpoch) {
+  RunResult result = Result();
+  EXPECT_TRUE(ReportJson(result)["output"].is_null());
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("model ")));
+  WorkerEvent done;
+  done.mutable_done()->set_evaluator(true);
+  done.mutable_done()->set_final_test_accuracy(0.9375);
+  done.mutable_done()->set_output("m.safetensors");
+  result.record.Apply(done);
+  EXPECT_EQ(ReportJson(result)["output"], "m.safetensors");
+  EXPECT_TRUE(ReportJson(result)["output_epoch"].is_null());
+  EXPECT_EQ(ReportJson(result)["epoch_rows"][1]["test_accuracy"], 0.9375);
+  EXPECT_THAT(ReportTable(result), HasSubstr("model                    m.safetensors\n"));
+  done.mutable_done()->set_kept_epoch(0);
+  result.record.Apply(done);
+  EXPECT_EQ(ReportJson(result)["output_epoch"], 0);
+  EXPECT_EQ(ReportJson(result)["epoch_rows"][0]["test_accuracy"], 0.9375);
+  EXPECT_EQ(ReportJson(result)["final_test_accuracy"], 0.9375);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("model                    m.safetensors, of epoch 0\n"));
+}
+
+TEST(ReportTest, LossScalesAreShownForTheWorkersThatHaveOne) {
+  RunResult result = Result();
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("loss scale")));
+  WorkerEvent done;
+  done.mutable_done()->set_loss_scale(32768);
+  done.mutable_done()->mutable_counters()->set_overflowed_steps(3);
+  result.record.Apply(done);
+  const ordered_json rows = ReportJson(result)["worker_rows"];
+  EXPECT_EQ(rows[0]["loss_scale"], 32768);
+  EXPECT_EQ(rows[0]["overflowed_steps"], 3);
+  EXPECT_TRUE(rows[1]["loss_scale"].is_null());
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("worker 0                 loss scale 32768, 3 overflowed steps"));
+}
+
+TEST(ReportTest, ALossOfAnUnfinishedRunIsOfTheLastSteps) {
+  RunResult result = Result();
+  result.record = RunRecord(1);
+  WorkerEvent step;
+  step.mutable_step()->set_loss(0.5);
+  result.record.Apply(step);
+  EXPECT_THAT(ReportTable(result), HasSubstr("train loss (last steps)  0.5000\n"));
+}
+
+TEST(ReportTest, ALossThatIsNotANumberIsNull) {
+  RunResult result = Result();
+  WorkerEvent step;
+  step.mutable_step()->set_loss(std::numeric_limits<double>::quiet_NaN());
+  result.record.Apply(step);
+  const std::string path = testing::TempDir() + "/report.json";
+  ASSERT_TRUE(WriteReport(path, ReportJson(result)).ok());
+  std::ifstream in(path);
+  EXPECT_TRUE(ordered_json::parse(in)["final_train_loss"].is_null());
+}
+
+TEST(ReportTest, AnErrorOfWritingTheReportHasThePath) {
+  EXPECT_THAT(std::string(CheckReportPath("/nowhere/r.json").message()),
+              HasSubstr("/nowhere/r.json"));
+  EXPECT_THAT(std::string(WriteReport("/nowhere/r.json", {}).message()),
+              HasSubstr("/nowhere/r.json"));
+}
+
+TEST(ReportTest, AReportReplacesAnOldOneAsAWhole) {
+  const std::string path = testing::TempDir() + "/replaced.json";
+  std::ofstream(path) << "an old report";
+  std::ifstream old(path);
+  ASSERT_TRUE(CheckReportPath(path).ok());
+  ASSERT_TRUE(WriteReport(path, {{"steps", 1}}).ok());
+  // A reader that opened the old file still reads all of it.
+  std::string text;
+  std::getline(old, text);
+  EXPECT_EQ(text, "an old report");
+  std::ifstream in(path);
+  EXPECT_EQ(ordered_json::parse(in)["steps"], 1);
+}
+
+TEST(ReportTest, APathThatIsNotARegularFileIsKept) {
+  const std::string link = testing::TempDir() + "/link.json";
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink("/dev/null", link);
+  EXPECT_TRUE(CheckReportPath(link).ok());
+  EXPECT_TRUE(WriteReport(link, {{"steps", 1}}).ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+}  // namespace
+}  // namespace thinwire

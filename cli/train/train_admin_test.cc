@@ -1,0 +1,86 @@
+#include "cli/train/train_admin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "proto/worker_event.pb.h"
+
+namespace thinwire {
+namespace {
+
+using testing::HasSubstr;
+
+JobConfig TwoWorkers() {
+  JobConfig config;
+  config.set_name("mnist");
+  config.set_servers(2);
+  config.mutable_consistency()->set_workers(2);
+  return config;
+}
+
+WorkerEvent StepOf(uint32_t worker, uint64_t step, double loss) {
+  WorkerEvent event;
+  event.set_worker(worker);
+  event.mutable_step()->set_step(step);
+  event.mutable_step()->set_loss(loss);
+  event.mutable_step()->mutable_counters()->set_push_bytes_raw(4000);
+  event.mutable_step()->mutable_counters()->set_push_bytes_encoded(1000);
+  return event;
+}
+
+StatusReply ReplyOf(uint32_t server, uint64_t accepted) {
+  StatusReply reply;
+  reply.set_server(server);
+  reply.set_accepted_pushes(accepted);
+  return reply;
+}
+
+TEST(TrainAdminTest, ThePageShowsWorkersCurvesAndServers) {
+  ManualClock clock;
+  const auto admin = TrainAdmin::Start("127.0.0.1:0", TwoWorkers(), clock);
+  ASSERT_TRUE(admin.ok()) << admin.status();
+  EXPECT_THAT((*admin)->Metrics().body, HasSubstr("\nthinwire_ready 0\n"));
+  RunRecord record(2);
+  record.Apply(StepOf(0, 10, 2.0));
+  (*admin)->Update(record, {});
+  record.Apply(StepOf(1, 20, 1.0));
+  WorkerEvent epoch;
+  epoch.mutable_epoch()->set_test_accuracy(0.75);
+  record.Apply(epoch);
+  (*admin)->Update(record, {ReplyOf(0, 30), ReplyOf(1, 12)});
+
+  const std::string page = (*admin)->Page().body;
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">1</th><td>training</td><td>20</td>"));
+  EXPECT_THAT(page, HasSubstr("train loss: 1.5 now, lowest 1.5, highest 2; step 10 to 20"));
+  EXPECT_THAT(page, HasSubstr("<dd>0.7500</dd>"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">accepted</th><td>42</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>2.0 kB</td><td>8.0 kB</td><td>4.0x</td>"));
+
+  const auto status = nlohmann::json::parse((*admin)->StatusJson().body);
+  EXPECT_EQ(status["job"], "mnist");
+  EXPECT_EQ(status["workers"][1]["step"], 20);
+  EXPECT_EQ(status["servers"][1]["status"]["accepted_pushes"], "12");
+
+  const std::string metrics = (*admin)->Metrics().body;
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_ready 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_train_workers{state=\"training\"} 2\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_train_test_accuracy_ratio 0.75\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nthinwire_worker_push_raw_bytes_total 8000\n"));
+}
+
+TEST(TrainAdminTest, ARepeatedReplyIsNoNewAnswer) {
+  ManualClock clock;
+  const auto admin = TrainAdmin::Start("127.0.0.1:0", TwoWorkers(), clock);
+  ASSERT_TRUE(admin.ok()) << admin.status();
+  (*admin)->Update(RunRecord(2), {ReplyOf(0, 30)});
+  clock.Advance(absl::Seconds(7));
+  (*admin)->Update(RunRecord(2), {ReplyOf(0, 30)});
+  const auto status = nlohmann::json::parse((*admin)->StatusJson().body);
+  EXPECT_EQ(status["servers"][0]["answered_seconds_ago"], 7);
+}
+
+}  // namespace
+}  // namespace thinwire

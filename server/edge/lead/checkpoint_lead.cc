@@ -1,0 +1,151 @@
+#include "server/edge/lead/checkpoint_lead.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kFollowInterval = absl::Milliseconds(500);
+constexpr absl::Duration kMeasureInterval = absl::Milliseconds(500);
+// A step is announced this long before the frontier reaches it, so that all servers and workers hear
+// of it in time.
+constexpr double kSecondsAhead = 2;
+constexpr uint64_t kLeastStepsAhead = 4;
+
+ServerCheckpoints CheckpointsOf(const FollowReply& reply) {
+  ServerCheckpoints checkpoints = {.run = RunId{reply.run()},
+                                   .generation = Generation{reply.generation()},
+                                   .awaits_rollback = reply.awaits_rollback(),
+                                   .steps = {}};
+  for (const uint64_t step : reply.checkpoint_steps()) checkpoints.steps.push_back(Step{step});
+  return checkpoints;
+}
+
+}  // namespace
+
+CheckpointLead::CheckpointLead(std::string job, uint32_t server_count, Peers* peers, Post post,
+                               Server server, bool settled)
+    : job_(std::move(job)),
+      peers_(peers),
+      post_(std::move(post)),
+      server_(std::move(server)),
+      servers_(server_count),
+      settled_(settled) {}
+
+void CheckpointLead::Tick(absl::Time now, Step frontier, absl::Duration interval) {
+  if (ended_) return;
+  if (settled_) Announce(now, frontier, interval);
+  const bool due = ask_now_ || !settled_ || now - last_ask_ >= kFollowInterval;
+  if (!due || pending_count_ > 0) return;
+  last_ask_ = now;
+  ask_now_ = false;
+  Ask();
+}
+
+void CheckpointLead::Ask() {
+  const ServerCheckpoints own = server_.checkpoints();
+  FollowRequest request;
+  request.set_job(job_);
+  request.set_run(own.run.value);
+  request.set_generation(own.generation.value);
+  if (announced_.has_value()) request.set_checkpoint_step(announced_->value);
+  pending_count_ = servers_.size() - 1;
+  if (pending_count_ == 0) return Decide();
+  for (size_t s = 1; s < servers_.size(); ++s) {
+    servers_[s].reset();
+    peers_->Follow(ServerId{static_cast<uint32_t>(s)}, request,
+                   [this, s](absl::StatusOr<FollowReply> reply) {
+                     post_([this, s, reply = std::move(reply)] { OnReply(s, reply); });
+                   });
+  }
+}
+
+void CheckpointLead::OnReply(size_t server, const absl::StatusOr<FollowReply>& reply) {
+  --pending_count_;
+  if (ended_) return;
+  if (reply.ok()) {
+    servers_[server] = CheckpointsOf(*reply);
+  } else if (absl::IsFailedPrecondition(reply.status())) {
+    // The server follows a newer lead, or belongs to another job.
+    return Fail(absl::FailedPreconditionError(absl::StrCat(
+        peers_->NameOf(ServerId{static_cast<uint32_t>(server)}), ": ", reply.status().message())));
+  }
+  if (pending_count_ == 0) Decide();
+}
+
+void CheckpointLead::Decide() {
+  servers_[0] = server_.checkpoints();
+  const absl::StatusOr<std::optional<RollbackOrder>> plan = PlanRollback(servers_);
+  if (!plan.ok()) return Fail(plan.status());
+  if (plan->has_value()) return Order(**plan);
+  const bool all_answered =
+      std::ranges::all_of(servers_, [](const auto& server) { return server.has_value(); });
+  settled_ = settled_ || all_answered;
+}
+
+void CheckpointLead::Order(const RollbackOrder& order) {
+  settled_ = false;
+  if (order.servers.front() == ServerId{0}) {
+    ended_ = true;
+    return server_.roll_back(order);
+  }
+  RollbackRequest request;
+  request.set_job(job_);
+  request.set_run(servers_[0]->run.value);
+  request.set_generation(order.generation.value);
+  request.set_step(order.step.value);
+  pending_count_ = order.servers.size();
+  for (const ServerId server : order.servers) {
+    LOG(INFO) << "rollback: " << peers_->NameOf(server) << " goes back to step " << order.step
+              << " under generation " << order.generation;
+    peers_->Rollback(server, request, [this, server](const absl::StatusOr<RollbackReply>& reply) {
+      post_([this, server, status = reply.status()] {
+        --pending_count_;
+        if (!status.ok()) {
+          LOG(WARNING) << "rollback: " << peers_->NameOf(server) << ": " << status.message();
+        }
+      });
+    });
+  }
+}
+
+void CheckpointLead::Announce(absl::Time now, Step frontier, absl::Duration interval) {
+  if (measured_at_ == absl::InfinitePast()) {
+    measured_at_ = now;
+    measured_ = frontier;
+  } else if (const absl::Duration time = now - measured_at_; time >= kMeasureInterval) {
+    steps_per_second_ = static_cast<double>(frontier - measured_) / absl::ToDoubleSeconds(time);
+    measured_at_ = now;
+    measured_ = frontier;
+  }
+  // The step of the first checkpoint of a run is 0, without an announcement.
+  if (!last_announcement_.has_value()) last_announcement_ = now;
+  const absl::Duration waited = now - *last_announcement_;
+  if (waited < interval || frontier < announced_.value_or(Step{})) return;
+  // A server may be slow or may have heard of the step too late; it gets another interval.
+  if (!AllHaveAnnounced() && waited < 2 * interval) return;
+  const auto ahead = static_cast<uint64_t>(std::ceil(kSecondsAhead * steps_per_second_));
+  announced_ = frontier + std::max(kLeastStepsAhead, ahead);
+  last_announcement_ = now;
+  ask_now_ = true;
+}
+
+bool CheckpointLead::AllHaveAnnounced() const {
+  const Step announced = announced_.value_or(Step{});
+  return std::ranges::all_of(servers_, [announced](const auto& server) {
+    return server.has_value() && !server->steps.empty() && server->steps.back() >= announced;
+  });
+}
+
+void CheckpointLead::Fail(const absl::Status& status) {
+  ended_ = true;
+  server_.fail(status);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,174 @@
+#include "server/edge/lead/checkpoint_lead.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "server/edge/model/checkpointer.h"
+
+namespace thinwire {
+namespace {
+
+constexpr RunId kRun{7};
+constexpr absl::Duration kInterval = absl::Seconds(30);
+
+FollowReply Reply(uint64_t generation, std::vector<uint64_t> steps) {
+  FollowReply reply;
+  reply.set_run(kRun.value);
+  reply.set_generation(generation);
+  for (const uint64_t step : steps) reply.add_checkpoint_steps(step);
+  return reply;
+}
+
+// Answers every call within the call.
+class FakePeers final : public Peers {
+ public:
+  std::string NameOf(ServerId) const override { return "server 1 (fake)"; }
+  void Admit(ServerId, const AdmitRequest&, AdmitDone) override { ADD_FAILURE(); }
+  void Scale(ServerId, const ScaleRequest&, ScaleDone) override { ADD_FAILURE(); }
+  void Follow(ServerId, const FollowRequest& request, FollowDone done) override {
+    follows.push_back(request);
+    done(reply);
+  }
+  void Rollback(ServerId, const RollbackRequest& request, RollbackDone done) override {
+    rollbacks.push_back(request);
+    done(RollbackReply());
+  }
+
+  absl::StatusOr<FollowReply> reply = Reply(1, {});
+  std::vector<FollowRequest> follows;
+  std::vector<RollbackRequest> rollbacks;
+};
+
+class CheckpointLeadTest : public testing::Test {
+ protected:
+  void Make(bool settled) {
+    lead_.emplace(
+        "train", 2, &peers_, [this](std::function<void()> work) { work_.push_back(work); },
+        CheckpointLead::Server{.checkpoints = [this] { return own_; },
+                               .roll_back = [this](const RollbackOrder& order) { order_ = order; },
+                               .fail = [this](const absl::Status& status) { failure_ = status; }},
+        settled);
+  }
+  void Tick(absl::Duration after, uint64_t frontier) {
+    now_ += after;
+    lead_->Tick(now_, Step{frontier}, kInterval);
+    while (!work_.empty()) {
+      const auto work = std::move(work_.front());
+      work_.pop_front();
+      work();
+    }
+  }
+
+  FakePeers peers_;
+  std::deque<std::function<void()>> work_;
+  ServerCheckpoints own_ = {.run = kRun, .generation = {1}, .awaits_rollback = false, .steps = {}};
+  std::optional<RollbackOrder> order_;
+  absl::Status failure_;
+  absl::Time now_ = absl::UnixEpoch();
+  std::optional<CheckpointLead> lead_;
+};
+
+TEST_F(CheckpointLeadTest, AStepIsAnnouncedTwoSecondsAheadOfTheFrontier) {
+  own_.steps = {{0}};
+  peers_.reply = Reply(1, {0});
+  Make(/*settled=*/true);
+  uint64_t frontier = 0;
+  Tick(absl::ZeroDuration(), frontier);
+  EXPECT_FALSE(peers_.follows.back().has_checkpoint_step());
+  while (!lead_->announced().has_value()) {
+    frontier += 10;
+    Tick(absl::Seconds(1), frontier);
+    ASSERT_LT(frontier, 1000u);
+  }
+  EXPECT_EQ(frontier, 300u);
+  EXPECT_EQ(lead_->announced(), Step{320});
+  EXPECT_EQ(peers_.follows.back().checkpoint_step(), 320u) << "announced at once";
+}
+
+TEST_F(CheckpointLeadTest, ASlowRunAnnouncesAtLeastFourStepsAhead) {
+  own_.steps = {{0}};
+  peers_.reply = Reply(1, {0});
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 5);
+  Tick(kInterval, 5);
+  EXPECT_EQ(lead_->announced(), Step{9});
+}
+
+TEST_F(CheckpointLeadTest, ALateServerDelaysTheNextStepByOneInterval) {
+  own_.steps = {{0}};
+  peers_.reply = Reply(1, {0});
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 0);
+  Tick(kInterval, 0);
+  ASSERT_EQ(lead_->announced(), Step{4});
+  own_.steps = {{0}, {4}};
+  Tick(kInterval, 100);
+  Tick(kInterval / 2, 100);
+  EXPECT_EQ(lead_->announced(), Step{4}) << "the other server has no checkpoint of step 4";
+  Tick(kInterval / 2, 100);
+  EXPECT_GT(lead_->announced(), Step{100});
+}
+
+TEST_F(CheckpointLeadTest, NothingIsAnnouncedBeforeTheFrontierReachesTheLastStep) {
+  own_.steps = {{0}, {4}};
+  peers_.reply = Reply(1, {0, 4});
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 0);
+  Tick(kInterval, 0);
+  ASSERT_EQ(lead_->announced(), Step{4});
+  Tick(5 * kInterval, 3);
+  EXPECT_EQ(lead_->announced(), Step{4});
+}
+
+TEST_F(CheckpointLeadTest, TheOtherServersAreOrderedToFollowTheLead) {
+  own_ = {.run = kRun, .generation = {2}, .awaits_rollback = false, .steps = {{0}, {8}}};
+  peers_.reply = Reply(1, {0, 8, 16});
+  Make(/*settled=*/false);
+  Tick(absl::ZeroDuration(), 8);
+  ASSERT_EQ(peers_.rollbacks.size(), 1u);
+  EXPECT_EQ(peers_.rollbacks[0].generation(), 2u);
+  EXPECT_EQ(peers_.rollbacks[0].step(), 8u);
+  EXPECT_EQ(peers_.rollbacks[0].run(), kRun.value);
+  EXPECT_FALSE(lead_->settled());
+  peers_.reply = absl::UnavailableError("restarting");
+  Tick(absl::Milliseconds(100), 8);
+  EXPECT_FALSE(lead_->settled());
+  peers_.reply = Reply(2, {0, 8});
+  Tick(absl::Milliseconds(100), 8);
+  EXPECT_TRUE(lead_->settled());
+  EXPECT_EQ(peers_.rollbacks.size(), 1u);
+}
+
+TEST_F(CheckpointLeadTest, AServerThatAwaitsARollbackSendsTheLeadBack) {
+  own_.steps = {{0}, {8}};
+  peers_.reply = Reply(1, {0});
+  peers_.reply->set_awaits_rollback(true);
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 8);
+  const RollbackOrder expected = {{ServerId{0}}, Generation{2}, Step{0}};
+  EXPECT_EQ(order_, expected);
+  EXPECT_TRUE(peers_.rollbacks.empty());
+}
+
+TEST_F(CheckpointLeadTest, AServerThatRefusesAnOldLeadEndsItsJob) {
+  peers_.reply = absl::FailedPreconditionError("generation: an older one");
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 0);
+  EXPECT_TRUE(absl::StrContains(std::string(failure_.message()), "server 1 (fake): generation"));
+}
+
+TEST(AutomaticIntervalTest, GrowsWithTheRootOfTheCost) {
+  EXPECT_EQ(AutomaticInterval(std::nullopt, absl::Hours(1)), absl::Seconds(10));
+  EXPECT_EQ(AutomaticInterval(absl::Seconds(2), absl::Hours(1)), absl::Seconds(120));
+  EXPECT_EQ(AutomaticInterval(absl::Seconds(8), absl::Hours(1)), absl::Seconds(240));
+  EXPECT_EQ(AutomaticInterval(absl::ZeroDuration(), absl::Hours(1)), absl::Seconds(1));
+}
+
+}  // namespace
+}  // namespace thinwire

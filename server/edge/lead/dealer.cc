@@ -1,0 +1,131 @@
+#include "server/edge/lead/dealer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/deal_check.h"
+
+namespace thinwire {
+namespace {
+
+// Progress is stored about this often.
+constexpr absl::Duration kSampleInterval = absl::Milliseconds(100);
+
+bool AreEqual(const Deal& a, const Deal& b) {
+  return a.SerializeAsString() == b.SerializeAsString();
+}
+
+}  // namespace
+
+Dealer::Dealer(uint32_t workers, absl::Duration lease) : workers_(workers), lease_(lease) {}
+
+void Dealer::Reset(std::vector<Deal> deals) {
+  deals_ = std::move(deals);
+  replayed_.clear();
+  proposed_.reset();
+}
+
+void Dealer::Resume(absl::Time now) {
+  // The checkpoint was completed after the first replayed deals, if they are its last ones.
+  size_t known_count = std::min(deals_.size(), replayed_.size());
+  while (!std::equal(deals_.end() - static_cast<ptrdiff_t>(known_count), deals_.end(),
+                     replayed_.begin(), AreEqual)) {
+    --known_count;
+  }
+  deals_.insert(deals_.end(), replayed_.begin() + static_cast<ptrdiff_t>(known_count),
+                replayed_.end());
+  replayed_.clear();
+  known_at_ = now + lease_;
+  stated_.clear();
+}
+
+std::vector<Deal> Dealer::deals() const {
+  // The log record of a proposed deal may precede the records that a recovery replays.
+  std::vector<Deal> deals = deals_;
+  if (proposed_.has_value()) deals.push_back(*proposed_);
+  return deals;
+}
+
+std::vector<WorkerId> Dealer::members() const {
+  std::vector<WorkerId> members;
+  if (deals_.empty()) {
+    for (uint32_t w = 0; w < workers_; ++w) members.push_back(WorkerId{w});
+  } else {
+    for (const uint32_t worker : deals_.back().members()) members.push_back(WorkerId{worker});
+  }
+  return members;
+}
+
+void Dealer::Advance(Step largest_next, absl::Time now) {
+  const size_t count = progress_.size();
+  if (count >= 2 && now - progress_[count - 2].time < kSampleInterval) progress_.pop_back();
+  progress_.push_back({now, largest_next.value});
+  while (progress_.size() >= 2 && progress_[1].time <= now - kAhead) progress_.pop_front();
+}
+
+void Dealer::Heard(WorkerId worker, uint64_t dealt_until) {
+  if (!known_at_.has_value()) return;  // the Dealer knows what it has told the workers
+  stated_.insert(worker);
+  dealt_until_ = std::max(dealt_until_, std::min(dealt_until, kLastDealStep));
+}
+
+bool Dealer::AwaitsStatements(const std::vector<WorkerId>& live, absl::Time now) {
+  if (!known_at_.has_value()) return false;
+  const bool all =
+      std::ranges::all_of(live, [this](WorkerId worker) { return stated_.contains(worker); });
+  if (!all && now < *known_at_) return true;
+  known_at_.reset();
+  return false;
+}
+
+std::optional<Deal> Dealer::Propose(const std::vector<WorkerId>& live,
+                                    const std::function<Step(WorkerId)>& next, absl::Time now) {
+  if (live != live_) {
+    live_ = live;
+    live_since_ = now;
+  }
+  if (now - live_since_ < kSettleTime) return std::nullopt;
+  const std::vector<WorkerId> last_members = members();
+  if (AwaitsStatements(live, now) || proposed_.has_value()) return std::nullopt;
+  if (live.empty() || live == last_members) return std::nullopt;
+  Promise();
+  Deal deal;
+  deal.set_step(dealt_until_);
+  for (const WorkerId worker : live) deal.add_members(worker.value);
+  for (const WorkerId worker : last_members) {
+    if (std::ranges::binary_search(live, worker)) continue;
+    Deal::Departed& departed = *deal.add_departed();
+    departed.set_worker(worker.value);
+    departed.set_next(next(worker).value);
+  }
+  proposed_ = deal;
+  return deal;
+}
+
+void Dealer::Commit() {
+  if (!proposed_.has_value()) return;
+  deals_.push_back(*std::exchange(proposed_, std::nullopt));
+}
+
+void Dealer::Promise() {
+  // The step of a proposed deal stays one that no worker begins.
+  if (proposed_.has_value() || progress_.empty()) return;
+  const uint64_t step = progress_.back().step;
+  const uint64_t ahead = std::max(kLeastSteps, step - std::min(step, progress_.front().step));
+  const uint64_t last = deals_.empty() ? 0 : deals_.back().step();
+  dealt_until_ = std::max({dealt_until_, last, std::min(step + ahead, kLastDealStep)});
+}
+
+void Dealer::FillIn(JoinReply& reply) {
+  Promise();
+  reply.mutable_deals()->Assign(deals_.begin(), deals_.end());
+  reply.set_dealt_until(dealt_until_);
+}
+
+void Dealer::FillIn(uint32_t known_count, HeartbeatReply& reply) {
+  Promise();
+  for (size_t i = known_count; i < deals_.size(); ++i) *reply.add_deals() = deals_[i];
+  reply.set_dealt_until(dealt_until_);
+}
+
+}  // namespace thinwire

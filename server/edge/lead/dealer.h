@@ -1,0 +1,99 @@
+// Dealer decides, at the lead, how the examples are dealt among the workers: it proposes a new deal
+// (Deal in proto/control.proto) when the members of the job change. The deal begins at a step that
+// no worker has begun.
+//
+//   step    0 .......... largest next .......... dealt_until
+//           begun        may begin               no worker begins these steps yet
+//                        (at least 8 steps, or   a new deal begins here
+//                        the steps of 3 seconds)
+//
+// Each reply to a worker states `dealt_until`: no further deal begins below it, so the worker may
+// begin the steps below it. A new deal therefore begins at the largest dealt_until that any worker
+// was told. After a restart of the lead this number is unknown. The Dealer then proposes nothing
+// until every live worker has stated what it was told, or one lease has passed.
+//
+// Members often change together: the workers of a run end at nearly the same time. A deal is therefore
+// proposed when the members have not changed for a second.
+//
+// Callers pass the current time, which must never decrease. Not thread-safe.
+#ifndef THINWIRE_SERVER_EDGE_LEAD_DEALER_H_
+#define THINWIRE_SERVER_EDGE_LEAD_DEALER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+
+class Dealer {
+ public:
+  static constexpr uint64_t kLeastSteps = 8;
+  static constexpr absl::Duration kAhead = absl::Seconds(3);
+  static constexpr absl::Duration kSettleTime = absl::Seconds(1);
+
+  // The first deal has the members 0 to WORKERS - 1.
+  Dealer(uint32_t workers, absl::Duration lease);
+
+  // Replaces all deals by those of a checkpoint.
+  void Reset(std::vector<Deal> deals);
+  // Adds a deal of the event log. The deals of the checkpoint may include the first ones of the log.
+  void Replay(const Deal& deal) { replayed_.push_back(deal); }
+  // Ends the restoration of an earlier process's state.
+  void Resume(absl::Time now);
+
+  // Returns all deals, for a checkpoint. The last one may wait for Commit.
+  std::vector<Deal> deals() const;
+  // Returns the members of the last deal, ascending.
+  std::vector<WorkerId> members() const;
+
+  // Records that some worker may begin the steps up to and including LARGEST_NEXT.
+  void Advance(Step largest_next, absl::Time now);
+  // Records that the lead has told WORKER this dealt_until.
+  void Heard(WorkerId worker, uint64_t dealt_until);
+
+  // Returns the next deal if LIVE, ascending, differs from the members of the last deal, has been the
+  // same in all calls of the last kSettleTime, and a deal may be announced. NEXT returns the first
+  // step that a worker has not finished. The deal is announced after Commit, which follows when the
+  // deal is durable; until then no other deal is proposed.
+  std::optional<Deal> Propose(const std::vector<WorkerId>& live,
+                              const std::function<Step(WorkerId)>& next, absl::Time now);
+  void Commit();
+
+  // Add the deals and the current dealt_until to a reply. A heartbeat's sender knows the first
+  // KNOWN_COUNT deals.
+  void FillIn(JoinReply& reply);
+  void FillIn(uint32_t known_count, HeartbeatReply& reply);
+
+ private:
+  struct Progress {
+    absl::Time time;
+    uint64_t step = 0;
+  };
+
+  // Raises dealt_until_ as far as the progress allows.
+  void Promise();
+  bool AwaitsStatements(const std::vector<WorkerId>& live, absl::Time now);
+
+  const uint32_t workers_;
+  const absl::Duration lease_;
+  std::vector<Deal> deals_;
+  std::vector<Deal> replayed_;
+  std::vector<WorkerId> live_;          // of the last call of Propose
+  absl::Time live_since_;               // the time of the first call with live_
+  std::optional<Deal> proposed_;        // waits for Commit
+  uint64_t dealt_until_ = 0;            // the largest one that a worker was told
+  std::deque<Progress> progress_;       // of about the last kAhead, oldest first
+  std::optional<absl::Time> known_at_;  // after a restart: the end of the wait for statements
+  std::set<WorkerId> stated_;           // workers that have stated their dealt_until since
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_LEAD_DEALER_H_

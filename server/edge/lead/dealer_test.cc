@@ -1,0 +1,154 @@
+#include "server/edge/lead/dealer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
+
+std::vector<WorkerId> Workers(std::initializer_list<uint32_t> numbers) {
+  std::vector<WorkerId> workers;
+  for (const uint32_t number : numbers) workers.push_back(WorkerId{number});
+  return workers;
+}
+
+Step NextOf(WorkerId worker) { return Step{10 + worker.value}; }
+
+uint64_t DealtUntil(Dealer& dealer) {
+  HeartbeatReply reply;
+  dealer.FillIn(0, reply);
+  return reply.dealt_until();
+}
+
+class DealerTest : public testing::Test {
+ protected:
+  // Proposes a deal when LIVE has been the same for a second, at SECONDS.
+  std::optional<Deal> Propose(std::initializer_list<uint32_t> live, double seconds = 100) {
+    EXPECT_FALSE(dealer_.Propose(Workers(live), NextOf, At(seconds - 1)).has_value());
+    return dealer_.Propose(Workers(live), NextOf, At(seconds));
+  }
+
+  Dealer dealer_{3, absl::Seconds(10)};
+};
+
+TEST_F(DealerTest, TheFirstWorkersNeedNoDeal) {
+  dealer_.Advance(Step{0}, At(0));
+  EXPECT_FALSE(Propose({0, 1, 2}).has_value());
+  EXPECT_FALSE(Propose({}).has_value()) << "no worker is left";
+}
+
+TEST_F(DealerTest, WorkersMayBeginTheStepsOfThreeSeconds) {
+  dealer_.Advance(Step{0}, At(0));
+  EXPECT_EQ(DealtUntil(dealer_), 8u);
+  for (int step = 1; step <= 100; ++step) dealer_.Advance(Step(step * 10), At(step * 0.1));
+  // 100 steps per second.
+  EXPECT_GE(DealtUntil(dealer_), 1000u + 280);
+  EXPECT_LE(DealtUntil(dealer_), 1000u + 320);
+  dealer_.Advance(Step{1000}, At(60));
+  EXPECT_GE(DealtUntil(dealer_), 1000u + 280) << "a promise is kept";
+}
+
+TEST_F(DealerTest, ADealBeginsAtAStepThatNoWorkerHasBegun) {
+  dealer_.Advance(Step{12}, At(0));
+  EXPECT_EQ(DealtUntil(dealer_), 20u);
+  const auto deal = Propose({0, 2, 5});
+  ASSERT_TRUE(deal.has_value());
+  EXPECT_EQ(deal->step(), 20u);
+  EXPECT_THAT(deal->members(), ElementsAre(0, 2, 5));
+  ASSERT_THAT(deal->departed(), SizeIs(1));
+  EXPECT_EQ(deal->departed(0).worker(), 1u);
+  EXPECT_EQ(deal->departed(0).next(), 11u);
+}
+
+TEST_F(DealerTest, MembersThatChangeTogetherMakeOneDeal) {
+  dealer_.Advance(Step{12}, At(0));
+  EXPECT_FALSE(dealer_.Propose(Workers({1, 2}), NextOf, At(10)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({2}), NextOf, At(10.9)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({2}), NextOf, At(11.8)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({}), NextOf, At(11.9)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({}), NextOf, At(13)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({0, 1}), NextOf, At(14)).has_value());
+  EXPECT_TRUE(dealer_.Propose(Workers({0, 1}), NextOf, At(15)).has_value());
+}
+
+TEST_F(DealerTest, ADealIsAnnouncedWhenItIsDurable) {
+  dealer_.Advance(Step{12}, At(0));
+  ASSERT_TRUE(Propose({0, 2}).has_value());
+  dealer_.Advance(Step{500}, At(1));
+  HeartbeatReply before;
+  dealer_.FillIn(0, before);
+  EXPECT_THAT(before.deals(), IsEmpty());
+  EXPECT_THAT(dealer_.deals(), SizeIs(1)) << "for a checkpoint";
+  EXPECT_EQ(before.dealt_until(), 20u) << "the step of the deal";
+  EXPECT_FALSE(Propose({0}, 110).has_value()) << "one deal at a time";
+  dealer_.Commit();
+  HeartbeatReply after;
+  dealer_.FillIn(0, after);
+  EXPECT_THAT(after.deals(), SizeIs(1));
+  EXPECT_GT(after.dealt_until(), 500u);
+  HeartbeatReply known;
+  dealer_.FillIn(1, known);
+  EXPECT_THAT(known.deals(), IsEmpty());
+  JoinReply joined;
+  dealer_.FillIn(joined);
+  EXPECT_THAT(joined.deals(), SizeIs(1));
+  EXPECT_EQ(joined.dealt_until(), after.dealt_until());
+  EXPECT_FALSE(Propose({0, 2}, 120).has_value());
+  EXPECT_TRUE(Propose({0, 1, 2}, 130).has_value()) << "a worker that returns is a member again";
+}
+
+TEST_F(DealerTest, ARestartedLeadWaitsForTheWorkersPromises) {
+  dealer_.Advance(Step{12}, At(0));
+  dealer_.Resume(At(0));
+  EXPECT_FALSE(Propose({0, 1}, 2).has_value());
+  dealer_.Heard(WorkerId{0}, 70);
+  EXPECT_FALSE(dealer_.Propose(Workers({0, 1}), NextOf, At(9)).has_value());
+  dealer_.Heard(WorkerId{1}, 50);
+  const auto deal = dealer_.Propose(Workers({0, 1}), NextOf, At(9));
+  ASSERT_TRUE(deal.has_value());
+  EXPECT_EQ(deal->step(), 70u);
+}
+
+TEST_F(DealerTest, ARestartedLeadWaitsForOneLease) {
+  dealer_.Advance(Step{12}, At(0));
+  dealer_.Resume(At(0));
+  dealer_.Heard(WorkerId{0}, 70);
+  EXPECT_FALSE(Propose({0, 1}, 9.9).has_value());
+  EXPECT_TRUE(dealer_.Propose(Workers({0, 1}), NextOf, At(10)).has_value());
+}
+
+Deal DealAt(uint64_t step) {
+  Deal deal;
+  deal.set_step(step);
+  deal.add_members(0);
+  return deal;
+}
+
+TEST_F(DealerTest, TheLogContinuesTheDealsOfTheCheckpoint) {
+  dealer_.Reset({DealAt(1), DealAt(2)});
+  dealer_.Replay(DealAt(2));
+  dealer_.Replay(DealAt(3));
+  dealer_.Resume(At(0));
+  ASSERT_THAT(dealer_.deals(), SizeIs(3));
+  EXPECT_EQ(dealer_.deals()[2].step(), 3u);
+  dealer_.Reset({DealAt(1)});
+  dealer_.Replay(DealAt(2));
+  dealer_.Resume(At(0));
+  ASSERT_THAT(dealer_.deals(), SizeIs(2));
+  EXPECT_EQ(DealtUntil(dealer_), 0u) << "nothing is known of the progress yet";
+  dealer_.Advance(Step{0}, At(0));
+  EXPECT_EQ(DealtUntil(dealer_), 8u);
+}
+
+}  // namespace
+}  // namespace thinwire

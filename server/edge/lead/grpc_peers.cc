@@ -1,0 +1,101 @@
+#include "server/edge/lead/grpc_peers.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(2);
+// gRPC tries to connect again after this time, so that the lead soon reaches a server that starts
+// after it.
+constexpr int kReconnectMs = 200;
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
+  return arguments;
+}
+
+}  // namespace
+
+GrpcPeers::GrpcPeers(std::vector<std::string> addresses, const Credentials& credentials)
+    : addresses_(std::move(addresses)) {
+  for (uint32_t s = 0; s < addresses_.size(); ++s) {
+    stubs_.push_back(
+        Control::NewStub(credentials.Connect(addresses_[s], ServerId{s}, Arguments())));
+  }
+}
+
+GrpcPeers::~GrpcPeers() {
+  absl::MutexLock lock(&mu_);
+  for (grpc::ClientContext* context : pending_) context->TryCancel();
+  mu_.Await(absl::Condition(
+      +[](std::set<grpc::ClientContext*>* pending) { return pending->empty(); }, &pending_));
+}
+
+std::string GrpcPeers::NameOf(ServerId server) const {
+  return absl::StrCat("server ", server.value, " (", addresses_[server.value], ")");
+}
+
+template <typename Request, typename Reply, typename Start>
+void GrpcPeers::Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done,
+                     Start start) {
+  struct State {
+    grpc::ClientContext context;
+    Request request;
+    Reply reply;
+  };
+  auto call = std::make_shared<State>();
+  call->request = request;
+  call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
+  {
+    absl::MutexLock lock(&mu_);
+    pending_.insert(&call->context);
+  }
+  start(&call->context, &call->request, &call->reply,
+        [this, call, done = std::move(done)](const grpc::Status& status) {
+          if (status.ok()) {
+            done(call->reply);
+          } else {
+            // gRPC and absl number their status codes equally.
+            done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                              status.error_message()));
+          }
+          grpc::ClientContext* const context = &call->context;
+          absl::MutexLock lock(&mu_);
+          pending_.erase(context);
+        });
+}
+
+void GrpcPeers::Admit(ServerId server, const AdmitRequest& request, AdmitDone done) {
+  Call<AdmitRequest, AdmitReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Admit(std::move(call)...);
+  });
+}
+
+void GrpcPeers::Follow(ServerId server, const FollowRequest& request, FollowDone done) {
+  Call<FollowRequest, FollowReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Follow(std::move(call)...);
+  });
+}
+
+void GrpcPeers::Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) {
+  Call<RollbackRequest, RollbackReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Rollback(std::move(call)...);
+  });
+}
+
+void GrpcPeers::Scale(ServerId server, const ScaleRequest& request, ScaleDone done) {
+  Call<ScaleRequest, ScaleReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->Scale(std::move(call)...);
+  });
+}
+
+}  // namespace thinwire

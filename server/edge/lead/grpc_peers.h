@@ -1,0 +1,50 @@
+// GrpcPeers calls the other servers over the network. A call ends after at most two seconds.
+#ifndef THINWIRE_SERVER_EDGE_LEAD_GRPC_PEERS_H_
+#define THINWIRE_SERVER_EDGE_LEAD_GRPC_PEERS_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/ids.h"
+#include "proto/control.grpc.pb.h"
+#include "proto/grpc_credentials.h"
+#include "server/edge/lead/peers.h"
+
+namespace thinwire {
+
+// Thread-safe.
+class GrpcPeers final : public Peers {
+ public:
+  // ADDRESSES contains the host:port of every server, ordered by server number.
+  explicit GrpcPeers(std::vector<std::string> addresses,
+                     const Credentials& credentials = Credentials());
+  ~GrpcPeers() override;
+
+  std::string NameOf(ServerId server) const override;
+  void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override;
+  void Follow(ServerId server, const FollowRequest& request, FollowDone done) override;
+  void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override;
+  void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) override;
+
+ private:
+  // Calls START(context, request, reply, done), which begins the RPC, and DONE at its end.
+  template <typename Request, typename Reply, typename Start>
+  void Call(const Request& request, std::function<void(absl::StatusOr<Reply>)> done, Start start);
+
+  const std::vector<std::string> addresses_;
+  std::vector<std::unique_ptr<Control::Stub>> stubs_;
+  absl::Mutex mu_;
+  std::set<grpc::ClientContext*> pending_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_LEAD_GRPC_PEERS_H_

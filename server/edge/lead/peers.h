@@ -1,0 +1,39 @@
+// Peers is the lead's connection to the other servers of its job. GrpcPeers uses the network;
+// DirectPeers (testing) calls jobs in the same process.
+#ifndef THINWIRE_SERVER_EDGE_LEAD_PEERS_H_
+#define THINWIRE_SERVER_EDGE_LEAD_PEERS_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "proto/control.pb.h"
+
+namespace thinwire {
+
+// Thread-safe.
+class Peers {
+ public:
+  using AdmitDone = std::function<void(absl::StatusOr<AdmitReply>)>;
+  using ScaleDone = std::function<void(absl::StatusOr<ScaleReply>)>;
+  using FollowDone = std::function<void(absl::StatusOr<FollowReply>)>;
+  using RollbackDone = std::function<void(absl::StatusOr<RollbackReply>)>;
+
+  // Ends all calls. No DONE runs after the destructor has returned.
+  virtual ~Peers() = default;
+
+  // Returns the server's name for messages: "server 1 (10.0.0.8:7000)".
+  virtual std::string NameOf(ServerId server) const = 0;
+
+  // The methods below call the RPC of their name at SERVER and return at once. They call DONE once,
+  // on any thread, after at most a few seconds. Errors: gRPC's status codes.
+  virtual void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) = 0;
+  virtual void Follow(ServerId server, const FollowRequest& request, FollowDone done) = 0;
+  virtual void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) = 0;
+  virtual void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) = 0;
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_LEAD_PEERS_H_

@@ -1,0 +1,75 @@
+// Scaler changes the number of workers of a running job, at the request of an operator
+// (`thinwire scale`). The consistency rule of every shard contains this number.
+//
+//   more workers    the servers apply the new rule, then workers with the new numbers may join
+//   fewer workers   workers with higher numbers are told to leave; when they have left or their
+//                   leases have expired, the servers apply the new rule
+//
+// The lead, server 0, passes the rule on to the other servers before its own shards get it. Lives on
+// the job's control thread.
+#ifndef THINWIRE_SERVER_EDGE_LEAD_SCALER_H_
+#define THINWIRE_SERVER_EDGE_LEAD_SCALER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "common/spec/rule.h"
+#include "proto/control.pb.h"
+#include "server/edge/lead/peers.h"
+
+namespace thinwire {
+
+class Scaler {
+ public:
+  using Done = std::function<void(absl::StatusOr<ScaleReply>)>;
+  // Runs a function later, on the control thread. Thread-safe.
+  using Post = std::function<void(std::function<void()>)>;
+  // Submits a rule to the shards of this server.
+  using Apply = std::function<void(const Rule&)>;
+
+  // RULE: the rule of the job file. PEERS, which may be null except at the lead of several servers,
+  // must outlive this object.
+  Scaler(std::string job, const Rule& rule, uint32_t server_count, Peers* peers, Post post,
+         Apply apply);
+
+  // Sets the rule to that of an earlier process of this server.
+  void Restore(const Rule& rule);
+
+  // Returns the number of workers that the operator wants. Workers with higher numbers must leave and
+  // cannot join.
+  uint32_t target() const { return target_; }
+
+  // Changes the number of workers, at the lead. Errors: InvalidArgument for a number that the job
+  // does not allow; Unavailable if another server cannot be reached or an earlier change is not
+  // complete.
+  void Scale(uint32_t workers, const Done& done);
+  // Applies the rule that the lead passes on. Errors: as those of Scale.
+  void Follow(uint32_t workers, const Done& done);
+  // Completes a reduction of the number of workers if MAY_SHRINK: no live worker must leave any more.
+  void Tick(bool may_shrink);
+
+ private:
+  // Returns the rule for another number of workers. The number of backup workers stays.
+  absl::StatusOr<Rule> RuleFor(uint32_t workers) const;
+  // Passes the rule to the other servers and then to the own shards.
+  void Change(const Rule& rule, std::function<void(const absl::Status&)> done);
+
+  const std::string job_;
+  const Rule first_;
+  const uint32_t server_count_;
+  Peers* const peers_;
+  const Post post_;
+  const Apply apply_;
+  Rule rule_;  // of the shards of this server
+  uint32_t target_;
+  absl::Status last_error_;  // of the last reduction
+  bool changing_ = false;    // other servers have not replied yet
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_LEAD_SCALER_H_

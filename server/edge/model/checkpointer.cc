@@ -1,0 +1,134 @@
+#include "server/edge/model/checkpointer.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cmath>
+#include <memory>
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kFirstInterval = absl::Seconds(10);
+constexpr absl::Duration kShortestInterval = absl::Seconds(1);
+
+}  // namespace
+
+absl::Duration AutomaticInterval(std::optional<absl::Duration> cost,
+                                 absl::Duration failure_interval) {
+  if (!cost.has_value()) return kFirstInterval;
+  const double seconds =
+      std::sqrt(2 * absl::ToDoubleSeconds(*cost) * absl::ToDoubleSeconds(failure_interval));
+  return std::max(kShortestInterval, absl::Seconds(seconds));
+}
+
+Checkpointer::Checkpointer(Files& files, Options options, Journal& journal, Clock& clock, Post post,
+                           std::function<Checkpoint()> head)
+    : files_(files),
+      options_(std::move(options)),
+      journal_(journal),
+      clock_(clock),
+      post_(std::move(post)),
+      head_(std::move(head)),
+      steps_(ReadSteps()) {}
+
+absl::Duration Checkpointer::interval() const {
+  if (options_.interval > absl::ZeroDuration()) return options_.interval;
+  return AutomaticInterval(cost_, options_.failure_interval);
+}
+
+void Checkpointer::StartIfDue(absl::Time now, const HostedModel& model) {
+  if (now - last_start_ < interval() || queued_count_ > 0) return;
+  // The first checkpoint follows one interval after the start.
+  const bool first = std::exchange(last_start_, now) == absl::InfinitePast();
+  if (!first) Start(model, Step{});
+}
+
+void Checkpointer::StartLast(const HostedModel& model) {
+  // A checkpoint without shards belongs to an announced step.
+  if (model.hosts().empty()) return;
+  if (!saving_) {
+    Start(model, Step{});
+    return;
+  }
+  for (const auto& host : model.hosts()) {
+    host->Post([&host = *host](Shard&) { host.SaveEarly(); });
+  }
+}
+
+bool Checkpointer::Start(const HostedModel& model, Step from) {
+  if (saving_ || rolled_back_) return false;
+  if (model.hosts().empty() && journal_.logs()) return false;
+  saving_ = true;
+  const auto saved = [this, from](std::vector<SavedShard> shards) {
+    post_(
+        [this, from, shards = std::move(shards)]() mutable { Complete(std::move(shards), from); });
+  };
+  if (model.hosts().empty()) {
+    saved({});
+    return true;
+  }
+  const auto gather = std::make_shared<Gather<SavedShard>>(model.hosts().size(), saved);
+  const LogSequence durable = journal_.durable();
+  for (size_t i = 0; i < model.hosts().size(); ++i) {
+    ShardHost& host = *model.hosts()[i];
+    host.Post([&host, gather, durable, from, i](Shard&) {
+      host.SaveWhenPossible(durable, from,
+                            [gather, i](SavedShard shard) { gather->Set(i, std::move(shard)); });
+    });
+  }
+  return true;
+}
+
+void Checkpointer::Complete(std::vector<SavedShard> shards, Step from) {
+  saving_ = false;
+  if (rolled_back_) return;
+  Checkpoint checkpoint = head_();
+  checkpoint.shards = std::move(shards);
+  // A server without shards is in the state of every step.
+  checkpoint.step = checkpoint.shards.empty() ? from : CommonFrontier(checkpoint.shards);
+  LogSequence applied = checkpoint.shards.empty() ? 0 : checkpoint.shards.front().applied;
+  for (const SavedShard& shard : checkpoint.shards) applied = std::min(applied, shard.applied);
+  checkpoint.next = applied + 1;
+  ++queued_count_;
+  boost::asio::post(writer_, [this, checkpoint = std::move(checkpoint),
+                              start = clock_.Now()]() mutable { Write(checkpoint, start); });
+}
+
+void Checkpointer::Write(const Checkpoint& checkpoint, absl::Time start) {
+  const absl::Status written = WriteCheckpoint(files_, options_.folder, checkpoint, options_.kept);
+  if (written.ok()) {
+    journal_.RemoveBefore(checkpoint.next);
+    ++completed_count_;
+  } else {
+    LOG(ERROR) << "no checkpoint written, the older ones remain: " << written.message();
+  }
+  post_([this, ok = written.ok(), cost = clock_.Now() - start, steps = ReadSteps()] {
+    --queued_count_;
+    if (ok) cost_ = cost;
+    steps_ = steps;
+  });
+}
+
+void Checkpointer::RollBack(Step step, Generation generation,
+                            std::function<void(const absl::Status&)> done) {
+  rolled_back_ = true;
+  boost::asio::post(writer_, [this, step, generation, done = std::move(done)] {
+    const absl::Status status = ContinueFrom(files_, options_.folder, step, generation);
+    post_([done, status] { done(status); });
+  });
+}
+
+std::vector<Step> Checkpointer::ReadSteps() const {
+  std::vector<Step> steps;
+  const auto aligned = ListAlignedCheckpoints(files_, options_.folder);
+  if (!aligned.ok()) {
+    LOG(WARNING) << "cannot list the checkpoints: " << aligned.status().message();
+    return steps;
+  }
+  for (const AlignedCheckpoint& checkpoint : *aligned) steps.push_back(checkpoint.step);
+  return steps;
+}
+
+}  // namespace thinwire

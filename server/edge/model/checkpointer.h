@@ -1,0 +1,101 @@
+// Checkpointer writes checkpoints of a server while training goes on.
+//
+//   Start -> strand of each shard: save -> control thread: add run and members -> writer thread:
+//   write the files, then remove the part of the log that no recovery needs
+//
+// A shard saves its state between two events: masters are lent until the next update, other arrays
+// are copied. Lives on the job's control thread.
+#ifndef THINWIRE_SERVER_EDGE_MODEL_CHECKPOINTER_H_
+#define THINWIRE_SERVER_EDGE_MODEL_CHECKPOINTER_H_
+
+#include <atomic>
+#include <boost/asio/thread_pool.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "common/ids.h"
+#include "server/durable/checkpoint.h"
+#include "server/durable/files.h"
+#include "server/edge/model/hosted_model.h"
+#include "server/edge/model/journal.h"
+
+namespace thinwire {
+
+// Returns the time between two checkpoints that loses the least: sqrt(2 COST FAILURE_INTERVAL), at
+// least one second. COST is the time that a checkpoint takes; nullopt: not known yet. FAILURE_INTERVAL
+// is the mean time between two failures (J. Young, A first order approximation to the optimum
+// checkpoint interval, 1974).
+absl::Duration AutomaticInterval(std::optional<absl::Duration> cost,
+                                 absl::Duration failure_interval);
+
+class Checkpointer {
+ public:
+  struct Options {
+    std::string folder;
+    absl::Duration interval;          // 0: AutomaticInterval
+    absl::Duration failure_interval;  // used if `interval` is 0
+    size_t kept = kKeptCheckpoints;   // see WriteCheckpoint
+  };
+  // Runs a function later, on the control thread. Thread-safe.
+  using Post = std::function<void(std::function<void()>)>;
+
+  // HEAD returns a checkpoint without shards; it is called on the control thread when all shards are
+  // saved. FILES, JOURNAL and CLOCK must outlive this object.
+  Checkpointer(Files& files, Options options, Journal& journal, Clock& clock, Post post,
+               std::function<Checkpoint()> head);
+  // Blocks until the current checkpoint is written or has failed.
+  ~Checkpointer() { writer_.join(); }
+
+  // Starts a checkpoint of MODEL, unless the shards of an earlier one are still being saved. Each
+  // shard is saved as soon as its frontier has reached FROM. A failed checkpoint is logged; the
+  // older ones remain. Returns whether it has started one.
+  bool Start(const HostedModel& model, Step from);
+  // Calls Start with step 0 if the last call was interval() ago or longer and no checkpoint is being
+  // written.
+  void StartIfDue(absl::Time now, const HostedModel& model);
+  // Starts the last checkpoint: shards no longer wait for a step.
+  void StartLast(const HostedModel& model);
+  // Makes the checkpoint of STEP the newest one under GENERATION (ContinueFrom), then calls DONE on
+  // the control thread. No other checkpoint is written any more.
+  void RollBack(Step step, Generation generation, std::function<void(const absl::Status&)> done);
+
+  // Returns the time between two checkpoints.
+  absl::Duration interval() const;
+  // Returns the steps of the checkpoints from which a rollback can continue, in ascending order.
+  const std::vector<Step>& steps() const { return steps_; }
+  // Returns the number of completed checkpoints. Thread-safe.
+  uint64_t completed_count() const { return completed_count_; }
+
+ private:
+  void Complete(std::vector<SavedShard> shards, Step from);
+  // Runs on the writer thread.
+  void Write(const Checkpoint& checkpoint, absl::Time start);
+  std::vector<Step> ReadSteps() const;
+
+  Files& files_;
+  const Options options_;
+  Journal& journal_;
+  Clock& clock_;
+  const Post post_;
+  const std::function<Checkpoint()> head_;
+  absl::Time last_start_ = absl::InfinitePast();
+  bool saving_ = false;                 // a checkpoint waits for the states of shards
+  int queued_count_ = 0;                // checkpoints that are queued or being written
+  bool rolled_back_ = false;            // RollBack was called
+  std::optional<absl::Duration> cost_;  // the time that the last checkpoint took
+  std::vector<Step> steps_;
+  std::atomic<uint64_t> completed_count_ = 0;
+  boost::asio::thread_pool writer_{1};
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_MODEL_CHECKPOINTER_H_

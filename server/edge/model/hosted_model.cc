@@ -1,0 +1,122 @@
+#include "server/edge/model/hosted_model.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "server/edge/model/convert.h"
+
+namespace thinwire {
+namespace {
+
+std::string Summary(const Partition& partition) {
+  return absl::StrCat(partition.tensors().size(), " tensors, ", partition.value_count(),
+                      " values, shards of ", partition.shard_size(), ", hash ",
+                      absl::Hex(partition.hash()));
+}
+
+ShardOptions OptionsOf(const Partition& partition, ShardId shard, ShardOptions options) {
+  options.value_count = partition.value_count(shard);
+  if (partition.HoldsVectors(shard)) options.sparse_updates.selection_density = std::nullopt;
+  return options;
+}
+
+// Returns true if A and B split the same tensors in the same way. Compares the tensors, because
+// different tensors can have the same hash.
+bool IsSame(const Partition& a, const Partition& b) {
+  return a.tensors() == b.tensors() && a.shard_size() == b.shard_size();
+}
+
+}  // namespace
+
+HostedModel::HostedModel(Partition partition, ServerId self, const ShardOptions& options,
+                         const ShardHost::Shared& shared)
+    : partition_(std::move(partition)), by_shard_(partition_.shard_count()) {
+  for (ShardId shard : partition_.ShardsOf(self)) {
+    hosts_.push_back(
+        std::make_unique<ShardHost>(shard, OptionsOf(partition_, shard, options), shared));
+    by_shard_[shard.value] = hosts_.back().get();
+  }
+}
+
+Step HostedModel::frontier() const {
+  Step largest;
+  for (const auto& host : hosts_) largest = std::max(largest, host->frontier());
+  return largest;
+}
+
+void HostedModel::SubmitToAll(const Event& event,
+                              std::function<void(std::vector<Effects>)> done) const {
+  if (hosts_.empty()) return done({});
+  const auto gather = std::make_shared<Gather<Effects>>(hosts_.size(), std::move(done));
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    hosts_[i]->Submit(event, nullptr,
+                      [gather, i](Effects effects) { gather->Set(i, std::move(effects)); });
+  }
+}
+
+uint64_t HostedModel::NeededBytes(const Partition& partition, ServerId self,
+                                  const ShardOptions& options, const Optimizer& optimizer) {
+  uint64_t bytes = 0;
+  for (ShardId shard : partition.ShardsOf(self)) {
+    bytes += ShardBytes(OptionsOf(partition, shard, options), optimizer);
+  }
+  return bytes;
+}
+
+absl::Status ModelSlot::MakeOrCompare(const JoinRequest& request) {
+  absl::MutexLock lock(&mu_);
+  if (model_ != nullptr) return Compare(request, *model_);
+  ASSIGN_OR_RETURN(Partition partition, PartitionOf(request, server_count_));
+  ASSIGN_OR_RETURN(const uint64_t frame_bytes, SharedFrameBytes(partition));
+  ShardOptions options = options_;
+  options.planned_examples = request.planned_examples();
+  planned_examples_ = request.planned_examples();
+  try {
+    model_ = std::make_shared<const HostedModel>(std::move(partition), self_, options, shared_);
+  } catch (const std::bad_alloc&) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model: server ", self_.value,
+                     " has too little memory; set --memory_budget to the memory that it has"));
+  }
+  LOG(INFO) << "model: " << model_->partition().value_count() << " values in "
+            << model_->partition().shard_count() << " shards, " << model_->hosts().size()
+            << " of them on this server";
+  // The clamp keeps sums of an unlimited budget finite.
+  frames_.Add(static_cast<int64_t>(std::min(frame_bytes, uint64_t{1} << 50)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> ModelSlot::SharedFrameBytes(const Partition& partition) const {
+  const uint64_t state = HostedModel::NeededBytes(partition, self_, options_, shared_.optimizer);
+  return plan_.SharedFrameBytes(self_, state, partition.ShardsOf(self_).size());
+}
+
+absl::Status ModelSlot::Compare(const JoinRequest& request, const HostedModel& model) const {
+  const Partition& ours = model.partition();
+  ASSIGN_OR_RETURN(const Partition theirs, PartitionOf(request, server_count_));
+  if (!IsSame(theirs, ours)) {
+    return absl::FailedPreconditionError(absl::StrCat("worker ", request.worker(),
+                                                      ": another model (expected ", Summary(ours),
+                                                      ", got ", Summary(theirs), ")"));
+  }
+  if (request.planned_examples() != planned_examples_) {
+    LOG(WARNING) << "worker " << request.worker()
+                 << ": planned_examples differs from the first worker's, which the schedule uses "
+                    "(expected "
+                 << planned_examples_ << ", got " << request.planned_examples() << ")";
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const HostedModel> ModelSlot::Get() const {
+  absl::MutexLock lock(&mu_);
+  return model_;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,42 @@
+#include "server/edge/model/memory_plan.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+namespace {
+
+// The objects of a connection in gRPC and in this server, an estimate.
+constexpr uint64_t kConnectionBytes = uint64_t{128} << 10;
+// The queued verdict, answer and waiting notice of one shard in a stream's outbox.
+constexpr uint64_t kOutboxBytesPerShard = 512;
+
+}  // namespace
+
+uint64_t MemoryPlan::window_bytes() const {
+  return std::clamp(budget_bytes / 8 / std::max(1u, worker_count), kLeastWindowBytes,
+                    kMostWindowBytes);
+}
+
+uint64_t MemoryPlan::ConnectionBytes(size_t shard_count) const {
+  const uint64_t each =
+      kConnectionBytes + window_bytes() + 2 * kFrameBytes + shard_count * kOutboxBytesPerShard;
+  return worker_count * each;
+}
+
+absl::StatusOr<uint64_t> MemoryPlan::SharedFrameBytes(ServerId server, uint64_t state_bytes,
+                                                      size_t shard_count) const {
+  const uint64_t connections = ConnectionBytes(shard_count);
+  const uint64_t needed = kProgramBytes + connections + state_bytes;
+  if (needed <= budget_bytes) return budget_bytes - needed;
+  // The code is not ResourceExhausted, with which a worker would try again.
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model: needs too much memory on server ", server.value, " (expected at most ", budget_bytes,
+      " bytes, the value of --memory_budget, got ", needed, " bytes: ", state_bytes, " for ",
+      shard_count, " shards, ", connections, " for the connections of ", worker_count, " workers, ",
+      kProgramBytes, " for the program)"));
+}
+
+}  // namespace thinwire

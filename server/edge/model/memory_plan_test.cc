@@ -1,0 +1,45 @@
+#include "server/edge/model/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace thinwire {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+TEST(MemoryPlanTest, AnUnlimitedBudgetHasTheLargestWindow) {
+  const MemoryPlan plan{.worker_count = 1000};
+  EXPECT_EQ(plan.window_bytes(), MemoryPlan::kMostWindowBytes);
+  EXPECT_TRUE(plan.SharedFrameBytes(ServerId{0}, kMiB << 20, 1000).ok());
+}
+
+TEST(MemoryPlanTest, TheWindowsOfAllWorkersTakeAnEighthOfASmallBudget) {
+  EXPECT_EQ((MemoryPlan{.budget_bytes = 256 * kMiB, .worker_count = 64}.window_bytes()), kMiB / 2);
+  EXPECT_EQ((MemoryPlan{.budget_bytes = kMiB, .worker_count = 64}.window_bytes()),
+            MemoryPlan::kLeastWindowBytes);
+}
+
+TEST(MemoryPlanTest, SixtyFourWorkersFitInto256MiB) {
+  const MemoryPlan plan{.budget_bytes = 256 * kMiB, .worker_count = 64};
+  const auto shared = plan.SharedFrameBytes(ServerId{0}, 8 * kMiB, 4);
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_EQ(*shared, 256 * kMiB - MemoryPlan::kProgramBytes - plan.ConnectionBytes(4) - 8 * kMiB);
+}
+
+TEST(MemoryPlanTest, ABudgetWithoutRoomForOneFramePerWorkerIsRefusedWithAllParts) {
+  const MemoryPlan plan{.budget_bytes = 128 * kMiB, .worker_count = 64};
+  const auto shared = plan.SharedFrameBytes(ServerId{3}, 1000, 2);
+  EXPECT_EQ(shared.status().code(), absl::StatusCode::kInvalidArgument)
+      << "a worker must not try again";
+  EXPECT_THAT(std::string(shared.status().message()),
+              testing::MatchesRegex(
+                  "model: needs too much memory on server 3 \\(expected at most 134217728 bytes, "
+                  "the value of --memory_budget, got [0-9]+ bytes: 1000 for 2 shards, [0-9]+ for "
+                  "the connections of 64 workers, 33554432 for the program\\)"));
+}
+
+}  // namespace
+}  // namespace thinwire

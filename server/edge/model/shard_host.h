@@ -1,0 +1,177 @@
+// ShardHost runs one shard on its strand. It applies events, sends verdicts and answers to the
+// workers' streams, and stores the shard's newest encoded parameters for these streams.
+//
+//   Submit -> journal: the event is durable -> strand: Apply -> verdicts, answers -> streams
+//
+// An event is thus durable before any of its effects leaves the server, and the order of the log is
+// the order in which the shard applies the events. In a job without a log, Submit only posts.
+#ifndef THINWIRE_SERVER_EDGE_MODEL_SHARD_HOST_H_
+#define THINWIRE_SERVER_EDGE_MODEL_SHARD_HOST_H_
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/ids.h"
+#include "server/core/effects.h"
+#include "server/core/event.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/optimizer/schedule.h"
+#include "server/core/read_form.h"
+#include "server/core/shard.h"
+#include "server/durable/checkpoint.h"
+#include "server/durable/event_log.h"
+#include "server/edge/model/counters.h"
+#include "server/edge/model/journal.h"
+#include "server/edge/stream/published_slots.h"
+#include "server/edge/stream/server_stream.h"
+#include "server/edge/stream/stream_table.h"
+
+namespace thinwire {
+
+// Post, Submit and the const methods are thread-safe. All other methods must be called on the
+// strand, by functions passed to Post. A ShardHost must outlive the threads of the pool that runs
+// the strand.
+class ShardHost {
+ public:
+  // The objects that all shards of a server share. They must outlive the shards.
+  struct Shared {
+    const Optimizer& optimizer;
+    const Schedule& schedule;
+    boost::asio::thread_pool& pool;
+    StreamTable& streams;
+    Counters& counters;
+    Journal& journal;
+  };
+
+  ShardHost(ShardId id, const ShardOptions& options, const Shared& shared)
+      : id_(id),
+        value_count_(options.value_count),
+        streams_(shared.streams),
+        counters_(shared.counters),
+        journal_(shared.journal),
+        strand_(shared.pool.get_executor()),
+        shard_(options, shared.optimizer, shared.schedule),
+        next_(options.rule.max_workers) {}
+
+  ShardId id() const { return id_; }
+  size_t value_count() const { return value_count_; }
+  // Return the state after the last event that the shard has applied. The first step that WORKER has
+  // not finished; the largest such step of all workers; whether the shard is open.
+  Step next(WorkerId worker) const { return Step{next_[worker.value].load()}; }
+  Step largest_next() const { return Step{largest_next_.load()}; }
+  bool open() const { return open_.load(); }
+  // Returns the shard's frontier after the last event.
+  Step frontier() const { return Step{frontier_.load(std::memory_order_relaxed)}; }
+
+  // Calls WORK(shard) on the strand, after all work that was posted earlier.
+  template <typename Work>
+  void Post(Work work) {
+    boost::asio::post(strand_, [this, work = std::move(work)]() mutable { work(shard_); });
+  }
+
+  // Applies EVENT on the strand as soon as it is durable, then calls DONE(effects) there. SENDER is
+  // the stream from which EVENT arrived; null: no stream. Events are applied in the order of the
+  // calls of Submit.
+  template <typename Done>
+  void Submit(Event event, std::shared_ptr<ServerStream> sender, Done done);
+
+  // Restore and Replay rebuild the shard before the server uses its strand.
+  absl::Status Restore(const SavedShard& saved);
+  // Applies a record of the log, unless the restored state contains it.
+  void Replay(LogSequence sequence, const Event& event);
+
+  // Passes the shard's state to SAVED at once or after a later event: as soon as the frontier has
+  // reached FROM and no gradient is outside an update. The state contains all events up to the log
+  // record DURABLE at least.
+  void SaveWhenPossible(LogSequence durable, Step from, std::function<void(SavedShard)> saved);
+  // A call of SaveWhenPossible that still waits for its step no longer waits for it.
+  void SaveEarly();
+
+  // Applies EVENT and adds its effects to the counters. Sends the verdict to SENDER, the stream
+  // from which EVENT arrived (null if no stream). Sends each answered read to the stream of the
+  // reading worker.
+  Effects Apply(const Event& event, ServerStream* sender);
+
+  // Tells every worker with a waiting read why the read waits, and calls AskForValues.
+  void SendWaitNotices();
+
+  // Until the shard has values, ensures that one connected worker with a waiting read is asked to
+  // send them: the same worker as before if its stream is still open, else the next one.
+  void AskForValues();
+
+ private:
+  // The stream of the worker that was asked to send the shard's first values.
+  struct Seeder {
+    WorkerId worker;
+    std::weak_ptr<ServerStream> stream;
+  };
+
+  bool IsSeeder(const std::shared_ptr<ServerStream>& stream) const {
+    return stream != nullptr && seeder_.has_value() && seeder_->stream.lock() == stream;
+  }
+  void SaveIfPossible();
+  // Stores the progress of EVENT's worker, or of all workers, for other threads.
+  void StoreProgress(const Event& event);
+  void StoreProgress(WorkerId worker);
+  void StoreAllProgress();
+  // Counts the updates since COUNTED that left a value at the largest finite float. Logs a warning
+  // when the first such update follows one without.
+  void ReportSaturation(uint64_t counted);
+  // Stores the current answer to reads of FORM, for the streams that will send it.
+  void Publish(const ReadForm& form);
+  // Stores the deltas for readers that hold published version HELD, and for unsent answers.
+  void PublishDeltas(std::optional<Version> held);
+
+  const ShardId id_;
+  const size_t value_count_;
+  StreamTable& streams_;
+  Counters& counters_;
+  Journal& journal_;
+  boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
+  Shard shard_;
+  // Copies of the shard's progress, which other threads read. next_ is indexed by worker number.
+  std::vector<std::atomic<uint64_t>> next_;
+  std::atomic<uint64_t> largest_next_ = 0;
+  std::atomic<bool> open_ = false;
+  bool saturated_ = false;  // Shard::saturated() after the last event
+  // Every unsent answer of a stream shares ownership.
+  const std::shared_ptr<PublishedSlots> slots_ = std::make_shared<PublishedSlots>();
+  std::optional<Seeder> seeder_;
+  std::atomic<uint64_t> frontier_ = 0;
+  LogSequence applied_ = 0;                // the last log record that the shard's state contains
+  std::function<void(SavedShard)> saved_;  // set while a checkpoint waits for the shard's state
+  Step save_from_;                         // the checkpoint waits until the frontier is here
+};
+
+template <typename Done>
+void ShardHost::Submit(Event event, std::shared_ptr<ServerStream> sender, Done done) {
+  if (!journal_.logs()) {
+    return Post([this, event = std::move(event), sender = std::move(sender),
+                 done = std::move(done)](Shard&) mutable {
+      done(Apply(event, sender.get()));
+      SaveIfPossible();
+    });
+  }
+  const ShardRecord record{id_, event};
+  journal_.Append(record, [this, event = std::move(event), sender = std::move(sender),
+                           done = std::move(done)](LogSequence sequence) {
+    Post([this, event, sender, done, sequence](Shard&) mutable {
+      done(Apply(event, sender.get()));
+      applied_ = sequence;
+      SaveIfPossible();
+    });
+  });
+}
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_MODEL_SHARD_HOST_H_
