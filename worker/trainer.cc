@@ -212,7 +212,10 @@ void Trainer::Drain() {
   const absl::StatusOr<double> norm = parts_.client.ResidualNorm();
   if (!norm.ok()) {
     LOG(WARNING) << "leaves with an unknown residual: " << norm.status().message();
-  } else if (*norm > 0) {
+    return;
+  }
+  lost_residual_l1_ = *norm;
+  if (*norm > 0) {
     LOG(WARNING) << "leaves with a residual of L1 norm " << *norm << " that no server has";
   }
 }
@@ -424,6 +427,7 @@ void Trainer::ReportDone(Ending ending) {
   }
   *done.mutable_counters() = Counters();
   if (loss_scale_) done.set_loss_scale(loss_scale_->value());
+  if (lost_residual_l1_) done.set_lost_residual_l1(*lost_residual_l1_);
   if (ending == Ending::kDiverged) {
     done.set_diverged(DivergenceText());
     done.set_left_early(options_.stop_on_divergence && divergence_.loss_is_lost());

@@ -202,6 +202,7 @@ class Trainer {
   BatchBuffer batches_;
   std::vector<float> zeros_;  // gradient for steps with weight 0; as long as the largest tensor
   std::optional<LossScale> loss_scale_;
+  std::optional<double> lost_residual_l1_;  // set by Drain()
   // The client's counter of non-finite gradients after the last step with examples.
   uint64_t nonfinite_gradients_ = 0;
   DivergenceWatch divergence_;

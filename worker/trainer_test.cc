@@ -451,6 +451,7 @@ TEST_F(TrainerTest, AStoppedWorkerWithoutTimeRunsNoFurtherStep) {
             Trainer::Ending::kStopped);
   EXPECT_THAT(model_.trained, SizeIs(2));
   EXPECT_EQ(server_.leave_count(), 1);
+  EXPECT_GT(Done().lost_residual_l1(), 0);
 }
 
 TEST_F(TrainerTest, ARetiredWorkerLeavesBeforeItsNextStep) {

@@ -65,6 +65,7 @@ ordered_json WorkerJson(const WorkerRow& row) {
                        {"final_test_loss", OrNull(row.test_loss)},
                        {"evaluator", row.evaluator},
                        {"loss_scale", OrNull(row.loss_scale)},
+                       {"lost_residual_l1", OrNull(row.lost_residual_l1)},
                        {"push_codecs", CodecsJson(row)}};
   AddToJson(row.counters, json);
   return json;
@@ -213,6 +214,14 @@ void AddLossScales(const RunRecord& record, std::string& table) {
   }
 }
 
+void AddLostResiduals(const RunRecord& record, std::string& table) {
+  for (const WorkerRow& row : record.workers()) {
+    if (row.lost_residual_l1.value_or(0) == 0) continue;
+    AddRow(absl::StrCat("worker ", row.worker.value).c_str(),
+           absl::StrFormat("lost a residual of L1 norm %g", *row.lost_residual_l1), table);
+  }
+}
+
 // Returns true if PATH does not exist or is a regular file. A symbolic link is not, because the
 // file would replace the link.
 bool IsReplaceable(const std::string& path) {
@@ -301,6 +310,7 @@ std::string ReportTable(const RunResult& result) {
            table);
   }
   AddLossScales(record, table);
+  AddLostResiduals(record, table);
   AddRow("pushed",
          TrafficText(totals.push_bytes_raw(), totals.push_bytes_encoded(), PushName(result.config)),
          table);

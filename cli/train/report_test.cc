@@ -242,6 +242,20 @@ TEST(ReportTest, LossScalesAreShownForTheWorkersThatHaveOne) {
               HasSubstr("worker 0                 loss scale 32768, 3 overflowed steps"));
 }
 
+TEST(ReportTest, TheResidualThatADrainedWorkerLostIsShown) {
+  RunResult result = Result();
+  WorkerEvent event;
+  event.set_worker(1);
+  event.mutable_done()->set_lost_residual_l1(12.5);
+  result.record.Apply(event);
+  EXPECT_EQ(ReportJson(result)["worker_rows"][1]["lost_residual_l1"], 12.5);
+  EXPECT_THAT(ReportTable(result),
+              HasSubstr("worker 1                 lost a residual of L1 norm 12.5\n"));
+  event.mutable_done()->set_lost_residual_l1(0);
+  result.record.Apply(event);
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("residual")));
+}
+
 TEST(ReportTest, ALossOfAnUnfinishedRunIsOfTheLastSteps) {
   RunResult result = Result();
   result.record = RunRecord(1);

@@ -117,6 +117,7 @@ void RunRecord::ApplyDone(const WorkerEvent::Done& done, WorkerRow& row) {
   row.output = done.output();
   if (done.has_kept_epoch()) row.kept_epoch = done.kept_epoch();
   if (done.has_loss_scale()) row.loss_scale = done.loss_scale();
+  if (done.has_lost_residual_l1()) row.lost_residual_l1 = done.lost_residual_l1();
   row.counters = SumOf(row, done.counters());
   row.push_codecs.assign(done.push_codecs().begin(), done.push_codecs().end());
   row.waiting.clear();

@@ -39,6 +39,8 @@ struct WorkerRow {
   std::string output;                   // the model file that the worker wrote; "" if none
   std::optional<uint64_t> kept_epoch;   // the epoch of `output`; unset if it has the final model
   std::optional<double> loss_scale;     // unset if the loss is not scaled
+  // The L1 norm of the residual that the worker lost; unset if it was not drained.
+  std::optional<double> lost_residual_l1;
   WorkerCounters counters;
   // The sums over the processes that ended and were started again. `examples`, `seconds` and
   // `counters` above include them.
