@@ -45,9 +45,8 @@ absl::Status StoredState::Recover(const DurableOptions& options, absl::Time now)
     log = absl::StrCat(", ", next - first, " records of the event log");
   }
   if (!run_.has_value()) return absl::OkStatus();
-  LOG(INFO) << "recovered run " << NameOf(run_->run)
-            << ", generation " << identity_.generation << ": "
-            << (checkpoint.ok() ? "a checkpoint" : "no checkpoint") << log;
+  LOG(INFO) << "recovered run " << NameOf(run_->run) << ", generation " << identity_.generation
+            << ": " << (checkpoint.ok() ? "a checkpoint" : "no checkpoint") << log;
   return absl::OkStatus();
 }
 
