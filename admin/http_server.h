@@ -37,6 +37,19 @@ struct HttpOptions {
       absl::Seconds(10);  // of one request, and of a connection between two requests
 };
 
+// Returns the options of an admin port with the pages that every process has. Their contents are the methods of ADMIN,
+// which must outlive the server.
+template <typename Admin>
+HttpOptions AdminOptions(const Admin& admin) {
+  HttpOptions options;
+  options.pages = {{"/", [&admin] { return admin.Page(); }},
+                   {"/status.json", [&admin] { return admin.StatusJson(); }},
+                   {"/metrics", [&admin] { return admin.Metrics(); }},
+                   {"/healthz", [&admin] { return admin.Healthz(); }},
+                   {"/readyz", [&admin] { return admin.Readyz(); }}};
+  return options;
+}
+
 // Thread-safe.
 class HttpServer {
  public:

@@ -1,10 +1,45 @@
 #include "common/live_bytes.h"
 
+#include <atomic>
+
+namespace {
+
+std::atomic<size_t> peak_bytes = 0;
+
+void RaisePeak(size_t bytes) {
+  size_t peak = peak_bytes;
+  while (peak < bytes && !peak_bytes.compare_exchange_weak(peak, bytes)) {
+  }
+}
+
+}  // namespace
+
+namespace thinwire {
+
+size_t PeakBytes() { return peak_bytes; }
+
+void ResetPeakBytes() { peak_bytes = LiveBytes(); }
+
+}  // namespace thinwire
+
 #ifdef __SANITIZE_ADDRESS__
 
 // AddressSanitizer's own operator new takes precedence over a replacement in a shared library. The
-// declaration is that of <sanitizer/allocator_interface.h>, which gcc does not install.
+// declarations are those of <sanitizer/allocator_interface.h>, which gcc does not install.
 extern "C" size_t __sanitizer_get_current_allocated_bytes();
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, size_t),
+                                                         void (*)(const volatile void*));
+
+namespace {
+
+void Allocated(const volatile void*, size_t) {
+  RaisePeak(__sanitizer_get_current_allocated_bytes());
+}
+void Freed(const volatile void*) {}
+
+[[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(Allocated, Freed);
+
+}  // namespace
 
 namespace thinwire {
 
@@ -17,7 +52,6 @@ size_t LiveBytes() { return __sanitizer_get_current_allocated_bytes(); }
 #include <malloc.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -27,7 +61,8 @@ std::atomic<size_t> live_bytes = 0;
 
 void* Counted(void* memory) {
   if (memory == nullptr) std::abort();
-  live_bytes += malloc_usable_size(memory);
+  const size_t usable_bytes = malloc_usable_size(memory);
+  RaisePeak(live_bytes.fetch_add(usable_bytes) + usable_bytes);
   return memory;
 }
 

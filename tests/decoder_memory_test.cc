@@ -3,20 +3,16 @@
 // that operator new allocates.
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <limits>
-#include <new>
 #include <optional>
 #include <random>
 #include <span>
@@ -28,6 +24,7 @@
 #include "common/byte_chain.h"
 #include "common/codec/payload.h"
 #include "common/ids.h"
+#include "common/live_bytes.h"
 #include "common/partition.h"
 #include "common/safetensors.h"
 #include "config/job_text.h"
@@ -39,38 +36,6 @@
 #include "server/durable/log_format.h"
 #include "server/durable/log_record.h"
 #include "server/durable/testing/faulty_files.h"
-
-namespace {
-
-std::atomic<size_t> live_bytes = 0;
-std::atomic<size_t> peak_bytes = 0;
-
-void* Counted(void* memory) {
-  if (memory == nullptr) std::abort();
-  const size_t live = live_bytes += malloc_usable_size(memory);
-  size_t peak = peak_bytes;
-  while (peak < live && !peak_bytes.compare_exchange_weak(peak, live)) {
-  }
-  return memory;
-}
-
-void Free(void* memory) {
-  live_bytes -= malloc_usable_size(memory);
-  std::free(memory);
-}
-
-}  // namespace
-
-// The other forms of operator new and delete call these.
-void* operator new(size_t size) { return Counted(std::malloc(std::max<size_t>(size, 1))); }
-void* operator new(size_t size, std::align_val_t alignment) {
-  const auto unit = static_cast<size_t>(alignment);
-  return Counted(std::aligned_alloc(unit, (std::max<size_t>(size, 1) + unit - 1) / unit * unit));
-}
-void operator delete(void* memory) noexcept { Free(memory); }
-void operator delete(void* memory, size_t) noexcept { Free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { Free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { Free(memory); }
 
 namespace thinwire {
 namespace {
@@ -144,10 +109,10 @@ void ExpectBounded(const std::string& valid, const std::vector<std::string>& hos
   EXPECT_TRUE(decode(valid));
   size_t most = 0;
   const auto run = [&](const std::string& input) {
-    const size_t before = live_bytes;
-    peak_bytes = before;
+    ResetPeakBytes();
+    const size_t before = LiveBytes();
     decode(input);
-    most = std::max(most, peak_bytes - before);
+    most = std::max(most, PeakBytes() - before);
   };
   std::mt19937_64 random(6);
   int count = 0;

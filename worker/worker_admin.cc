@@ -25,14 +25,7 @@ absl::StatusOr<std::unique_ptr<WorkerAdmin>> WorkerAdmin::Start(const std::strin
                                                                 const std::string& job,
                                                                 WorkerId worker, Clock& clock) {
   std::unique_ptr<WorkerAdmin> admin(new WorkerAdmin(job, worker, clock));
-  WorkerAdmin* const pages = admin.get();
-  HttpOptions options;
-  options.pages = {{"/", [pages] { return pages->Page(); }},
-                   {"/status.json", [pages] { return pages->StatusJson(); }},
-                   {"/metrics", [pages] { return pages->Metrics(); }},
-                   {"/healthz", [] { return HttpReply{.body = "ok\n"}; }},
-                   {"/readyz", [pages] { return pages->Readyz(); }}};
-  ASSIGN_OR_RETURN(admin->http_, HttpServer::Start(address, std::move(options)));
+  ASSIGN_OR_RETURN(admin->http_, HttpServer::Start(address, AdminOptions(*admin)));
   return admin;
 }
 

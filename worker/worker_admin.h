@@ -42,12 +42,13 @@ class WorkerAdmin {
   HttpReply Page() const ABSL_LOCKS_EXCLUDED(mu_);
   HttpReply StatusJson() const ABSL_LOCKS_EXCLUDED(mu_);
   HttpReply Metrics() const ABSL_LOCKS_EXCLUDED(mu_);
+  HttpReply Healthz() const { return {.body = "ok\n"}; }
+  HttpReply Readyz() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   WorkerAdmin(std::string job, WorkerId worker, Clock& clock)
       : job_(std::move(job)), worker_(worker), clock_(clock) {}
 
-  HttpReply Readyz() const ABSL_LOCKS_EXCLUDED(mu_);
   bool joined() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddStep(const WorkerEvent::Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetWaiting(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

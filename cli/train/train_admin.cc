@@ -92,14 +92,7 @@ absl::StatusOr<std::unique_ptr<TrainAdmin>> TrainAdmin::Start(const std::string&
                                                               const JobConfig& config,
                                                               Clock& clock) {
   std::unique_ptr<TrainAdmin> admin(new TrainAdmin(config, clock));
-  TrainAdmin* const pages = admin.get();
-  HttpOptions options;
-  options.pages = {{"/", [pages] { return pages->Page(); }},
-                   {"/status.json", [pages] { return pages->StatusJson(); }},
-                   {"/metrics", [pages] { return pages->Metrics(); }},
-                   {"/healthz", [pages] { return pages->Healthz(); }},
-                   {"/readyz", [pages] { return pages->Readyz(); }}};
-  ASSIGN_OR_RETURN(admin->http_, HttpServer::Start(address, std::move(options)));
+  ASSIGN_OR_RETURN(admin->http_, HttpServer::Start(address, AdminOptions(*admin)));
   return admin;
 }
 

@@ -46,12 +46,11 @@ class TrainAdmin {
   HttpReply Page() const ABSL_LOCKS_EXCLUDED(mu_);
   HttpReply StatusJson() const ABSL_LOCKS_EXCLUDED(mu_);
   HttpReply Metrics() const ABSL_LOCKS_EXCLUDED(mu_);
+  HttpReply Healthz() const ABSL_LOCKS_EXCLUDED(mu_);
+  HttpReply Readyz() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   TrainAdmin(const JobConfig& config, Clock& clock);
-
-  HttpReply Healthz() const ABSL_LOCKS_EXCLUDED(mu_);
-  HttpReply Readyz() const ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::string job_;
   Clock& clock_;

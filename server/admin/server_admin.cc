@@ -14,14 +14,7 @@ namespace thinwire {
 absl::StatusOr<std::unique_ptr<ServerAdmin>> ServerAdmin::Start(const std::string& address,
                                                                 ServerId server, Clock& clock) {
   std::unique_ptr<ServerAdmin> admin(new ServerAdmin(server, clock));
-  ServerAdmin* const pages = admin.get();
-  HttpOptions options;
-  options.pages = {{"/", [pages] { return pages->Page(); }},
-                   {"/status.json", [pages] { return pages->StatusJson(); }},
-                   {"/metrics", [pages] { return pages->Metrics(); }},
-                   {"/healthz", [pages] { return pages->Healthz(); }},
-                   {"/readyz", [pages] { return pages->Readyz(); }}};
-  ASSIGN_OR_RETURN(admin->http_, HttpServer::Start(address, std::move(options)));
+  ASSIGN_OR_RETURN(admin->http_, HttpServer::Start(address, AdminOptions(*admin)));
   return admin;
 }
 

@@ -9,6 +9,11 @@
 // membership decisions, so that a heartbeat never waits for a fold and every strand receives the
 // resulting events (Join, Expire, Return, Open, Leave) in the order of the decisions.
 //
+//   request -> checks -> Membership -> StoredState: durable -> event at every shard -> reply
+//
+// JoinQueue makes new worker processes wait for their numbers, DealLead deals the examples, Scaler
+// changes the number of workers, JobCheckpoints makes checkpoints and goes back to them.
+//
 // With durability: log, every event and every change of a member is in the event log before any of
 // its effects leaves the server, and Recover() continues from the state that the log and the newest
 // checkpoint describe. With durability: checkpoint, Recover() continues from a checkpoint alone; in
@@ -20,13 +25,11 @@
 #ifndef THINWIRE_SERVER_EDGE_JOB_H_
 #define THINWIRE_SERVER_EDGE_JOB_H_
 
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <memory_resource>
 #include <optional>
@@ -38,7 +41,6 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/ids.h"
-#include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
@@ -48,15 +50,17 @@
 #include "server/core/optimizer/schedule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
+#include "server/edge/control_thread.h"
+#include "server/edge/job_checkpoints.h"
+#include "server/edge/job_identity.h"
 #include "server/edge/job_match.h"
+#include "server/edge/join_queue.h"
 #include "server/edge/lead/admission.h"
-#include "server/edge/lead/checkpoint_lead.h"
+#include "server/edge/lead/deal_lead.h"
 #include "server/edge/lead/dealer.h"
 #include "server/edge/lead/peers.h"
-#include "server/edge/lead/rollback_plan.h"
 #include "server/edge/lead/scaler.h"
 #include "server/edge/membership.h"
-#include "server/edge/model/checkpointer.h"
 #include "server/edge/model/counters.h"
 #include "server/edge/model/frame_budget.h"
 #include "server/edge/model/hosted_model.h"
@@ -161,86 +165,39 @@ class Job {
   void Stop(std::function<void()> done);
 
  private:
-  struct JoinCall {
-    JoinRequest request;
-    std::function<bool()> abandoned;
-    Done<JoinReply> done;
-    absl::Time arrival;
+  // All private methods run on the control thread.
 
-    WorkerId worker() const { return WorkerId{request.worker()}; }
-  };
-
-  // Runs WORK on the control thread.
-  template <typename Work>
-  void Post(Work work);
-
-  // Called when a stream has ended, on any thread: shards without values ask another worker.
-  void AskForValues();
-
-  // The methods from HandleJoin to SendWaitNotices run on the control thread.
-  void HandleJoin(JoinCall call);
-  void HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done);
-  void HandleFollow(const FollowRequest& request, const Done<FollowReply>& done);
-  void HandleRollback(const RollbackRequest& request, const Done<RollbackReply>& done);
-  void HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatReply>& done);
-  void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
-  void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);
-  void HandleStatus(const Done<StatusReply>& done);
-  void HandleTick();
-  // Extends the leases if this process was suspended since the control thread ran last.
-  void ExcusePause();
-  void HandleStop(std::function<void()> done);
-
+  void HandleJoin(const JoinCall& call);
   absl::Status CheckJoin(const JoinRequest& request);
   absl::Status CheckRun(const JoinRequest& request) const;
-  absl::Status CheckAdmit(const AdmitRequest& request) const;
-  // Checks what Follow and Rollback have in common.
-  absl::Status CheckFollower(const std::string& job) const;
-  // Returns an error while the servers have to agree on the checkpoint to continue from.
-  absl::Status CheckAgreed() const;
-  // Replies to CALL if its worker can be admitted now or must be refused. Returns whether it
-  // replied.
-  bool TryAnswer(const JoinCall& call);
-  void AnswerWaitingJoins();
-  // Announces the new process to the other servers, then admits it.
-  void Announce(const JoinCall& call, Incarnation incarnation);
   void AdmitWorker(const JoinCall& call, Incarnation incarnation);
   JoinReply ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects);
+
+  void HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done);
+  absl::Status CheckAdmit(const AdmitRequest& request) const;
+  absl::StatusOr<HeartbeatReply> HandleHeartbeat(const HeartbeatRequest& request);
+  void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
+  absl::Status CheckLeave(const LeaveRequest& request) const;
+  void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);
+  void HandleTick();
+  void HandleStop(std::function<void()> done);
+
+  // Continues with the members of the restored state.
+  void ContinueMembers();
   // Renews the lease of a worker's process, from which a message has arrived.
   void RenewLease(WorkerId worker, Incarnation incarnation);
+  // Extends all leases by the time for which this process was suspended.
+  void ExcusePause(absl::Duration pause);
   // Submits EVENT to every shard and calls THEN when all have applied it, on a strand. If the server
   // has no shard, calls THEN at once.
   void ApplyToAll(const Event& event, std::function<void()> then);
-  // At the lead: announces a deal if the members have changed (dealer.h).
+  // At the lead: deals the examples anew if the members have changed.
   void DealExamples();
-  // Tells the dealer the progress of this server's shards.
-  void StoreProgress();
-  // Returns the workers among which examples are dealt.
-  std::vector<WorkerId> DealMembers();
-  // Returns the first step that WORKER has not finished on every shard of this server. If a new
-  // process has replaced the worker's lost one, this is the step of the lost one.
-  Step NextOf(WorkerId worker) const;
-  // Returns the largest such step of all workers and shards.
-  Step LargestNext() const;
-  // Continues with the members of the restored state.
-  void ContinueMembers();
-  void TickCheckpoints(absl::Time now);
-  // Makes a checkpoint when the frontiers have reached STEP.
-  void SaveAt(Step step);
-  ServerCheckpoints OwnCheckpoints() const;
-  void GoBack(Step step, Generation generation, std::function<void(const absl::Status&)> done);
   void OpenAfterTimeout(absl::Time now);
   void SendWaitNotices(absl::Time now);
-  void TickEvery(absl::Duration every);
 
-  bool leads() const { return options_.server == ServerId{0}; }
-  bool keeps_only_checkpoints() const {
-    return options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
-  }
-  // Returns whether all servers make checkpoints at the same step.
-  bool aligns_checkpoints() const {
-    return keeps_only_checkpoints() && options_.rule.fold == Fold::kRound;
-  }
+  bool leads() const { return identity_.leads(); }
+  bool stopping() const { return stopping_ || checkpoints_.goes_back(); }
 
   const JobOptions options_;
   const std::unique_ptr<const Optimizer> optimizer_;
@@ -259,34 +216,26 @@ class Job {
   boost::asio::thread_pool shards_pool_;
   ModelSlot model_;
 
-  // Only the control thread uses the members from run_ to scaler_, except peers_.
-  RunId run_;               // 0: the lead has not admitted this server yet
+  // Only the control thread uses the members from identity_ to checkpoints_, except control_.
+  JobIdentity identity_;
   bool recovered_ = false;  // the state is that of an earlier process
   Membership membership_;
   JobMatch job_match_;
   StoredState stored_;
-  std::vector<JoinCall> waiting_joins_;
   std::optional<absl::Time> first_join_;
   bool start_timed_out_ = false;
   absl::Time last_wait_notices_;
-  std::optional<absl::Time> last_run_;  // of the control thread; nullopt: not ticking
+  std::optional<absl::Time> disagreed_since_;  // set while CheckAgreed() returns an error
   bool stopping_ = false;
 
-  boost::asio::thread_pool control_{1};
-  boost::asio::steady_timer ticker_{control_};
+  ControlThread control_;
 
   Admission admission_;
   Dealer dealer_;  // only the lead uses it
-  // Members of the last deal whose ended process was replaced by a new one, which begins some steps
-  // later, with the first step that the ended process has not finished. The examples of the steps
-  // between are dealt anew: the worker departs, and becomes a member again by another deal.
-  std::map<WorkerId, Step> replaced_;
+  DealLead deal_lead_;
+  JoinQueue joins_;  // only the lead uses it
   Scaler scaler_;
-  std::unique_ptr<Checkpointer> checkpointer_;  // null: no checkpoints
-  std::unique_ptr<CheckpointLead> lead_;        // set at the lead if aligns_checkpoints()
-  bool awaits_rollback_ = false;                // set by Recover()
-  std::optional<Step> save_step_;               // the newest step at which a checkpoint was started
-  std::optional<absl::Time> disagreed_since_;   // set while CheckAgreed() returns an error
+  JobCheckpoints checkpoints_;
   // Declared last, so that no call ends after the members that its callback uses.
   const std::unique_ptr<Peers> peers_;
 };

@@ -30,13 +30,6 @@ constexpr Generation kGeneration{1};
 // Two tensors, which the partition maps to two shards with 3 and 4 values.
 const std::vector<TensorShape> kTensors = {{"w", {2, 2}}, {"b", {3}}};
 
-ByteChain Payload(const std::vector<float>& values) {
-  const auto codec = MakeCodec(CodecSpec()).value();
-  std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
-  return ByteChain(std::move(bytes));
-}
-
 std::vector<float> ValuesOf(const ByteChain& payload, size_t count) {
   std::vector<float> values(count);
   DecodePayload(CheckPayload(payload, count).value(), values);
@@ -58,18 +51,7 @@ class JobTest : public testing::Test {
   }
 
   JoinRequest RequestOf(uint32_t worker, uint64_t incarnation = 0) const {
-    JoinRequest request;
-    request.set_job("train");
-    request.set_worker(worker);
-    request.set_incarnation(incarnation);
-    request.set_servers(1);
-    request.set_partition_hash(partition_.hash());
-    for (const TensorShape& shape : kTensors) {
-      Tensor& tensor = *request.add_tensors();
-      tensor.set_name(shape.name);
-      for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
-    }
-    return request;
+    return JoinRequestOf(partition_, worker, incarnation, /*run=*/0);
   }
   Pending<JoinReply> StartJoin(const JoinRequest& request) {
     Pending<JoinReply> pending;
@@ -418,6 +400,7 @@ TEST_F(JobTest, TheStatusCountsTheBytesOfHeldFrames) {
   w1.Send(SeedAndRead(1));
   w0.NextParameters();
   w1.NextParameters();
+  Status();  // returns when every shard has released the frames
   EXPECT_EQ(Status().buffered_bytes(), 0);
   // The push of worker 1 is folded after the push of worker 0.
   const ByteChain push = WriteFrame(PushOf(1, 0, 0, 1));

@@ -15,6 +15,12 @@ absl::Status Fenced(WorkerId worker, Incarnation got, Incarnation known) {
 
 }  // namespace
 
+absl::Status Membership::CheckNumber(uint32_t worker) const {
+  if (worker < worker_count()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "worker: not a worker of this job (expected below ", worker_count(), ", got ", worker, ")"));
+}
+
 void Membership::Begin(Member& member, Incarnation incarnation, absl::Time now) {
   member = {
       .assigned = incarnation, .incarnation = incarnation, .heard = now, .lease_end = now + lease_};

@@ -61,6 +61,11 @@ class Membership {
         earlier_{(generation.value - 1) * kIncarnationsPerGeneration},
         members_(worker_count) {}
 
+  uint32_t worker_count() const { return static_cast<uint32_t>(members_.size()); }
+
+  // Returns InvalidArgument if the number of a worker in a request is not below worker_count().
+  absl::Status CheckNumber(uint32_t worker) const;
+
   // All methods with a WORKER argument REQUIRE: worker < worker_count.
   const Member& of(WorkerId worker) const { return members_[worker.value]; }
 

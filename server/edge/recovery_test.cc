@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/clock.h"
-#include "common/codec/codec.h"
 #include "common/partition.h"
 #include "gtest/gtest.h"
 #include "proto/frame.h"
@@ -31,13 +30,6 @@ constexpr char kFolder[] = "/state";
 const std::vector<TensorShape> kTensors = {{"w", {2, 2}}, {"b", {3}}};
 
 size_t Count(uint32_t shard) { return shard == 0 ? 3 : 4; }
-
-ByteChain Payload(const std::vector<float>& values) {
-  const auto codec = MakeCodec(CodecSpec()).value();
-  std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
-  return ByteChain(std::move(bytes));
-}
 
 class RecoveryTest : public testing::Test {
  protected:
@@ -75,22 +67,10 @@ class RecoveryTest : public testing::Test {
   }
 
   absl::StatusOr<JoinReply> Join(uint64_t incarnation = 0, uint64_t run = 0, uint32_t worker = 0) {
-    JoinRequest request;
-    request.set_job("train");
-    request.set_worker(worker);
-    request.set_incarnation(incarnation);
-    request.set_run(run);
-    request.set_servers(1);
     const Partition partition = Partition::Make(kTensors, 0, 1).value();
-    request.set_partition_hash(partition.hash());
-    for (const TensorShape& shape : kTensors) {
-      Tensor& tensor = *request.add_tensors();
-      tensor.set_name(shape.name);
-      for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
-    }
     Pending<JoinReply> pending;
     job_->Join(
-        request, [] { return false; }, pending.done());
+        JoinRequestOf(partition, worker, incarnation, run), [] { return false; }, pending.done());
     return pending.Get();
   }
   WorkerFrame Frame() const {

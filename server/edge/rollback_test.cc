@@ -18,7 +18,6 @@
 #include "absl/synchronization/notification.h"
 #include "common/array_bytes.h"
 #include "common/clock.h"
-#include "common/codec/codec.h"
 #include "common/partition.h"
 #include "common/spec/recovery_spec.h"
 #include "gtest/gtest.h"
@@ -42,13 +41,6 @@ constexpr auto kStale = static_cast<uint32_t>(Verdict::kStale);
 constexpr char kFolder[] = "/state";
 constexpr absl::Duration kInterval = absl::Hours(1);
 constexpr int kMostTicks = 100'000;
-
-ByteChain Payload(const std::vector<float>& values) {
-  const auto codec = MakeCodec(CodecSpec()).value();
-  std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
-  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
-  return ByteChain(std::move(bytes));
-}
 
 // A server process with its disk, which survives the process.
 struct Server {
@@ -246,18 +238,8 @@ class RollbackTest : public testing::Test {
   }
 
   absl::StatusOr<JoinReply> Join(uint32_t s, const Worker& worker) {
-    JoinRequest request;
-    request.set_job("train");
-    request.set_worker(worker.number);
-    request.set_incarnation(worker.incarnation);
-    if (worker.incarnation != 0) request.set_run(run_);
-    request.set_servers(kServers);
-    request.set_partition_hash(partition_.hash());
-    for (const TensorShape& shape : partition_.tensors()) {
-      Tensor& tensor = *request.add_tensors();
-      tensor.set_name(shape.name);
-      for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
-    }
+    const uint64_t run = worker.incarnation == 0 ? 0 : run_;
+    const JoinRequest request = JoinRequestOf(partition_, worker.number, worker.incarnation, run);
     Pending<JoinReply> pending;
     servers_[s]->job->Join(
         request, [] { return false; }, pending.done());

@@ -16,30 +16,13 @@
 #include "server/edge/direct_peers.h"
 #include "server/edge/job.h"
 #include "server/edge/lead/admission.h"
+#include "server/edge/testing/test_stream.h"
 
 namespace thinwire {
 namespace {
 
 constexpr uint32_t kServers = 3;
 constexpr uint64_t kLargest = ~uint64_t{0};
-
-// The reply of a call that may finish later.
-template <typename Reply>
-struct Pending {
-  absl::Notification ready;
-  absl::StatusOr<Reply> reply;
-
-  Job::Done<Reply> done() {
-    return [this](absl::StatusOr<Reply> answer) {
-      reply = std::move(answer);
-      ready.Notify();
-    };
-  }
-  absl::StatusOr<Reply> Get() {
-    ready.WaitForNotification();
-    return reply;
-  }
-};
 
 class RunTest : public testing::Test {
  protected:
@@ -81,19 +64,7 @@ class RunTest : public testing::Test {
   }
 
   JoinRequest RequestOf(uint32_t worker, uint64_t incarnation = 0, uint64_t run = 0) const {
-    JoinRequest request;
-    request.set_job("train");
-    request.set_worker(worker);
-    request.set_incarnation(incarnation);
-    request.set_run(run);
-    request.set_servers(kServers);
-    request.set_partition_hash(partition_.hash());
-    for (const TensorShape& shape : partition_.tensors()) {
-      Tensor& tensor = *request.add_tensors();
-      tensor.set_name(shape.name);
-      for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
-    }
-    return request;
+    return JoinRequestOf(partition_, worker, incarnation, run);
   }
   void StartJoin(uint32_t server, const JoinRequest& request, Pending<JoinReply>& pending) {
     jobs_[server]->Join(
@@ -246,7 +217,7 @@ TEST_F(RunTest, AJoinWaitsForAServerThatStartsLater) {
   Pending<JoinReply> pending;
   StartJoin(0, RequestOf(0), pending);
   AdvanceAndTickLead(absl::Seconds(1));
-  EXPECT_FALSE(pending.ready.HasBeenNotified());
+  EXPECT_FALSE(pending.ready());
   Status(0);  // replies after the lead has handled the answers to its calls
   SetReachable(2, true);
   AdvanceAndTickLead(absl::Seconds(1));

@@ -45,9 +45,8 @@ absl::Status StoredState::Recover(const DurableOptions& options, absl::Time now)
     log = absl::StrCat(", ", next - first, " records of the event log");
   }
   if (!run_.has_value()) return absl::OkStatus();
-  LOG(INFO) << "recovered run " << absl::StrCat(absl::Hex(run_->run.value, absl::kZeroPad16))
-            << ", generation " << owner_.generation << ": "
-            << (checkpoint.ok() ? "a checkpoint" : "no checkpoint") << log;
+  LOG(INFO) << "recovered run " << NameOf(run_->run) << ", generation " << identity_.generation
+            << ": " << (checkpoint.ok() ? "a checkpoint" : "no checkpoint") << log;
   return absl::OkStatus();
 }
 
@@ -66,17 +65,17 @@ absl::StatusOr<LogSequence> StoredState::StartLog(const DurableOptions& options,
 absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
   RETURN_IF_ERROR(Restore(checkpoint.run));
   const std::shared_ptr<const HostedModel> model = parts_.model.Get();
-  if (checkpoint.server != owner_.server || checkpoint.shards.size() != model->hosts().size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(folder_, ": a checkpoint of another server (expected server ",
-                     owner_.server.value, " with ", model->hosts().size(), " shards, got server ",
-                     checkpoint.server.value, " with ", checkpoint.shards.size(), ")"));
+  if (checkpoint.server != identity_.server || checkpoint.shards.size() != model->hosts().size()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        folder_, ": a checkpoint of another server (expected server ", identity_.server.value,
+        " with ", model->hosts().size(), " shards, got server ", checkpoint.server.value, " with ",
+        checkpoint.shards.size(), ")"));
   }
   for (const MemberRecord& member : checkpoint.members) {
-    if (member.worker.value >= owner_.max_workers) {
+    if (member.worker.value >= parts_.membership.worker_count()) {
       return absl::DataLossError(absl::StrCat(folder_, ": worker ", member.worker.value,
                                               " is not a worker of this job (expected below ",
-                                              owner_.max_workers, ")"));
+                                              parts_.membership.worker_count(), ")"));
     }
     Restore(member);
   }
@@ -94,9 +93,9 @@ absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
 }
 
 absl::Status StoredState::Restore(const BeginRecord& record) {
-  if (record.join.job() != owner_.job) {
+  if (record.join.job() != identity_.job) {
     return absl::FailedPreconditionError(
-        absl::StrCat(folder_, ": holds the state of another job (expected ", Quoted(owner_.job),
+        absl::StrCat(folder_, ": holds the state of another job (expected ", Quoted(identity_.job),
                      ", got ", Quoted(record.join.job()), ")"));
   }
   absl::Status status = parts_.job_match.Check(record.join);
@@ -123,7 +122,8 @@ absl::Status StoredState::Replay(LogSequence sequence, const ByteChain& bytes) {
     if (host == nullptr) return std::nullopt;
     return host->value_count();
   };
-  ASSIGN_OR_RETURN(const LogRecord record, DecodeRecord(bytes, owner_.max_workers, value_count));
+  ASSIGN_OR_RETURN(const LogRecord record,
+                   DecodeRecord(bytes, parts_.membership.worker_count(), value_count));
   if (const auto* event = std::get_if<ShardRecord>(&record)) {
     model->host(event->shard).Replay(sequence, event->event);
     if (const auto* rule = std::get_if<RuleEvent>(&event->event)) {
@@ -152,10 +152,10 @@ MemberRecord StoredState::MemberRecordOf(WorkerId worker) const {
 
 Checkpoint StoredState::Head() const {
   Checkpoint head;
-  head.server = owner_.server;
+  head.server = identity_.server;
   head.run = *run_;
-  head.run.generation = owner_.generation;
-  for (uint32_t w = 0; w < owner_.max_workers; ++w) {
+  head.run.generation = identity_.generation;
+  for (uint32_t w = 0; w < parts_.membership.worker_count(); ++w) {
     const MemberRecord member = MemberRecordOf(WorkerId{w});
     if (member.assigned != Incarnation{}) head.members.push_back(member);
   }
@@ -168,7 +168,7 @@ void StoredState::RecordMember(WorkerId worker, std::function<void()> then) {
 }
 
 void StoredState::RecordRun(RunId run, const JoinRequest& request) {
-  run_ = BeginRecord{.run = run, .generation = owner_.generation, .join = request};
+  run_ = BeginRecord{.run = run, .generation = identity_.generation, .join = request};
   parts_.journal.Append(*run_, [](LogSequence) {});
   for (const MemberRecord& member : Head().members) {
     parts_.journal.Append(member, [](LogSequence) {});

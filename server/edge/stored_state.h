@@ -22,6 +22,7 @@
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
 #include "server/durable/log_record.h"
+#include "server/edge/job_identity.h"
 #include "server/edge/job_match.h"
 #include "server/edge/lead/dealer.h"
 #include "server/edge/lead/scaler.h"
@@ -58,13 +59,6 @@ absl::StatusOr<Generation> BeginGeneration(const DurableOptions& options, Fold f
 
 class StoredState {
  public:
-  // The job that the state belongs to.
-  struct Owner {
-    std::string job;
-    ServerId server;
-    Generation generation;
-    uint32_t max_workers = 0;
-  };
   // The parts of the job that are restored. They must outlive this object.
   struct Parts {
     ModelSlot& model;
@@ -75,7 +69,9 @@ class StoredState {
     Journal& journal;
   };
 
-  StoredState(Owner owner, const Parts& parts) : owner_(std::move(owner)), parts_(parts) {}
+  // IDENTITY is that of the server to which the state belongs. It must outlive this object.
+  StoredState(const JobIdentity& identity, const Parts& parts)
+      : identity_(identity), parts_(parts) {}
 
   // Restores the state in the folder, if there is one, and starts the log, if there is one. Every process that has
   // not left has a lease from NOW on. Errors: DataLoss if the state is damaged; FailedPrecondition
@@ -102,7 +98,7 @@ class StoredState {
   absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
   MemberRecord MemberRecordOf(WorkerId worker) const;
 
-  const Owner owner_;
+  const JobIdentity& identity_;
   const Parts parts_;
   std::string folder_;  // empty: the job is not durable
   absl::Time now_;      // the time of Recover

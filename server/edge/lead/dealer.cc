@@ -69,34 +69,52 @@ void Dealer::Heard(WorkerId worker, uint64_t dealt_until) {
   dealt_until_ = std::max(dealt_until_, std::min(dealt_until, kLastDealStep));
 }
 
-bool Dealer::AwaitsStatements(const std::vector<WorkerId>& live, absl::Time now) {
+std::vector<WorkerId> Dealer::NewMembers(std::vector<WorkerId> live,
+                                         const std::vector<WorkerId>& returning) {
+  const std::vector<WorkerId> last_members = members();
+  std::erase_if(replaced_, [&last_members](const auto& replaced) {
+    return !std::ranges::binary_search(last_members, replaced.first);
+  });
+  std::erase_if(live, [this](WorkerId worker) { return replaced_.contains(worker); });
+  // A process that replaces a lost one within its lease, and begins at the next step, changes nothing.
+  live.insert(live.end(), returning.begin(), returning.end());
+  std::ranges::sort(live);
+  const auto repeated = std::ranges::unique(live);
+  live.erase(repeated.begin(), repeated.end());
+  return live;
+}
+
+bool Dealer::AwaitsStatements(const std::vector<WorkerId>& new_members, absl::Time now) {
   if (!known_at_.has_value()) return false;
-  const bool all =
-      std::ranges::all_of(live, [this](WorkerId worker) { return stated_.contains(worker); });
+  const bool all = std::ranges::all_of(
+      new_members, [this](WorkerId worker) { return stated_.contains(worker); });
   if (!all && now < *known_at_) return true;
   known_at_.reset();
   return false;
 }
 
 std::optional<Deal> Dealer::Propose(const std::vector<WorkerId>& live,
+                                    const std::vector<WorkerId>& returning,
                                     const std::function<Step(WorkerId)>& next, absl::Time now) {
-  if (live != live_) {
-    live_ = live;
-    live_since_ = now;
+  const std::vector<WorkerId> new_members = NewMembers(live, returning);
+  if (new_members != new_members_) {
+    new_members_ = new_members;
+    same_since_ = now;
   }
-  if (now - live_since_ < kSettleTime) return std::nullopt;
+  if (now - same_since_ < kSettleTime) return std::nullopt;
   const std::vector<WorkerId> last_members = members();
-  if (AwaitsStatements(live, now) || proposed_.has_value()) return std::nullopt;
-  if (live.empty() || live == last_members) return std::nullopt;
+  if (AwaitsStatements(new_members, now) || proposed_.has_value()) return std::nullopt;
+  if (new_members.empty() || new_members == last_members) return std::nullopt;
   Promise();
   Deal deal;
   deal.set_step(dealt_until_);
-  for (const WorkerId worker : live) deal.add_members(worker.value);
+  for (const WorkerId worker : new_members) deal.add_members(worker.value);
   for (const WorkerId worker : last_members) {
-    if (std::ranges::binary_search(live, worker)) continue;
+    if (std::ranges::binary_search(new_members, worker)) continue;
     Deal::Departed& departed = *deal.add_departed();
     departed.set_worker(worker.value);
-    departed.set_next(next(worker).value);
+    const auto replaced = replaced_.find(worker);
+    departed.set_next((replaced != replaced_.end() ? replaced->second : next(worker)).value);
   }
   proposed_ = deal;
   return deal;

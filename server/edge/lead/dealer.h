@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -58,11 +59,18 @@ class Dealer {
   // Records that the lead has told WORKER this dealt_until.
   void Heard(WorkerId worker, uint64_t dealt_until);
 
-  // Returns the next deal if LIVE, ascending, differs from the members of the last deal, has been the
-  // same in all calls of the last kSettleTime, and a deal may be announced. NEXT returns the first
-  // step that a worker has not finished. The deal is announced after Commit, which follows when the
-  // deal is durable; until then no other deal is proposed.
+  // Records that a new process has replaced the lost process of WORKER, which had not finished step
+  // NEXT, and begins after that step. If WORKER is a member of the last deal, it departs, and becomes
+  // a member again by another deal: the examples of the steps between are dealt anew.
+  void Replace(WorkerId worker, Step next) { replaced_.emplace(worker, next); }
+
+  // Returns the next deal if the members have changed since the last deal, have been the same in all
+  // calls of the last kSettleTime, and a deal may be announced. LIVE, ascending: the live workers.
+  // RETURNING: workers whose process is lost and whose new process is not admitted yet; they stay
+  // members. NEXT returns the first step that a worker has not finished. The deal is announced after
+  // Commit, which follows when the deal is durable; until then no other deal is proposed.
   std::optional<Deal> Propose(const std::vector<WorkerId>& live,
+                              const std::vector<WorkerId>& returning,
                               const std::function<Step(WorkerId)>& next, absl::Time now);
   void Commit();
 
@@ -79,14 +87,18 @@ class Dealer {
 
   // Raises dealt_until_ as far as the progress allows.
   void Promise();
-  bool AwaitsStatements(const std::vector<WorkerId>& live, absl::Time now);
+  // Returns the members of a deal that begins now, ascending.
+  std::vector<WorkerId> NewMembers(std::vector<WorkerId> live,
+                                   const std::vector<WorkerId>& returning);
+  bool AwaitsStatements(const std::vector<WorkerId>& new_members, absl::Time now);
 
   const uint32_t workers_;
   const absl::Duration lease_;
   std::vector<Deal> deals_;
   std::vector<Deal> replayed_;
-  std::vector<WorkerId> live_;          // of the last call of Propose
-  absl::Time live_since_;               // the time of the first call with live_
+  std::map<WorkerId, Step> replaced_;   // members of the last deal and their lost processes' steps
+  std::vector<WorkerId> new_members_;   // in the last call of Propose
+  absl::Time same_since_;               // the time of the first call with new_members_
   std::optional<Deal> proposed_;        // waits for Commit
   uint64_t dealt_until_ = 0;            // the largest one that a worker was told
   std::deque<Progress> progress_;       // of about the last kAhead, oldest first

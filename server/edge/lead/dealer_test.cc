@@ -32,10 +32,10 @@ uint64_t DealtUntil(Dealer& dealer) {
 
 class DealerTest : public testing::Test {
  protected:
-  // Proposes a deal when LIVE has been the same for a second, at SECONDS.
+  // Returns the deal at SECONDS, after LIVE was the same for one second.
   std::optional<Deal> Propose(std::initializer_list<uint32_t> live, double seconds = 100) {
-    EXPECT_FALSE(dealer_.Propose(Workers(live), NextOf, At(seconds - 1)).has_value());
-    return dealer_.Propose(Workers(live), NextOf, At(seconds));
+    EXPECT_FALSE(dealer_.Propose(Workers(live), {}, NextOf, At(seconds - 1)).has_value());
+    return dealer_.Propose(Workers(live), {}, NextOf, At(seconds));
   }
 
   Dealer dealer_{3, absl::Seconds(10)};
@@ -72,13 +72,39 @@ TEST_F(DealerTest, ADealBeginsAtAStepThatNoWorkerHasBegun) {
 
 TEST_F(DealerTest, MembersThatChangeTogetherMakeOneDeal) {
   dealer_.Advance(Step{12}, At(0));
-  EXPECT_FALSE(dealer_.Propose(Workers({1, 2}), NextOf, At(10)).has_value());
-  EXPECT_FALSE(dealer_.Propose(Workers({2}), NextOf, At(10.9)).has_value());
-  EXPECT_FALSE(dealer_.Propose(Workers({2}), NextOf, At(11.8)).has_value());
-  EXPECT_FALSE(dealer_.Propose(Workers({}), NextOf, At(11.9)).has_value());
-  EXPECT_FALSE(dealer_.Propose(Workers({}), NextOf, At(13)).has_value());
-  EXPECT_FALSE(dealer_.Propose(Workers({0, 1}), NextOf, At(14)).has_value());
-  EXPECT_TRUE(dealer_.Propose(Workers({0, 1}), NextOf, At(15)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({1, 2}), {}, NextOf, At(10)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({2}), {}, NextOf, At(10.9)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({2}), {}, NextOf, At(11.8)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({}), {}, NextOf, At(11.9)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({}), {}, NextOf, At(13)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({0, 1}), {}, NextOf, At(14)).has_value());
+  EXPECT_TRUE(dealer_.Propose(Workers({0, 1}), {}, NextOf, At(15)).has_value());
+}
+
+TEST_F(DealerTest, AWorkerWhoseNewProcessWaitsStaysAMember) {
+  dealer_.Advance(Step{12}, At(0));
+  for (const double seconds : {10, 12}) {
+    const auto deal = dealer_.Propose(Workers({0, 2}), Workers({1}), NextOf, At(seconds));
+    EXPECT_FALSE(deal.has_value());
+  }
+}
+
+TEST_F(DealerTest, AReplacedProcessDepartsAtItsFirstUnfinishedStep) {
+  dealer_.Advance(Step{12}, At(0));
+  dealer_.Replace(WorkerId{1}, Step{5});
+  dealer_.Replace(WorkerId{1}, Step{9});
+  dealer_.Replace(WorkerId{7}, Step{3});
+  const auto deal = Propose({0, 1, 2});
+  ASSERT_TRUE(deal.has_value());
+  EXPECT_THAT(deal->members(), ElementsAre(0, 2));
+  ASSERT_THAT(deal->departed(), SizeIs(1)) << "worker 7 was no member";
+  EXPECT_EQ(deal->departed(0).worker(), 1u);
+  EXPECT_EQ(deal->departed(0).next(), 5u) << "the step of the first lost process";
+  dealer_.Commit();
+  const auto next = Propose({0, 1, 2}, 110);
+  ASSERT_TRUE(next.has_value()) << "the new process becomes a member";
+  EXPECT_THAT(next->members(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(next->departed(), IsEmpty());
 }
 
 TEST_F(DealerTest, ADealIsAnnouncedWhenItIsDurable) {
@@ -112,9 +138,9 @@ TEST_F(DealerTest, ARestartedLeadWaitsForTheWorkersPromises) {
   dealer_.Resume(At(0));
   EXPECT_FALSE(Propose({0, 1}, 2).has_value());
   dealer_.Heard(WorkerId{0}, 70);
-  EXPECT_FALSE(dealer_.Propose(Workers({0, 1}), NextOf, At(9)).has_value());
+  EXPECT_FALSE(dealer_.Propose(Workers({0, 1}), {}, NextOf, At(9)).has_value());
   dealer_.Heard(WorkerId{1}, 50);
-  const auto deal = dealer_.Propose(Workers({0, 1}), NextOf, At(9));
+  const auto deal = dealer_.Propose(Workers({0, 1}), {}, NextOf, At(9));
   ASSERT_TRUE(deal.has_value());
   EXPECT_EQ(deal->step(), 70u);
 }
@@ -124,7 +150,7 @@ TEST_F(DealerTest, ARestartedLeadWaitsForOneLease) {
   dealer_.Resume(At(0));
   dealer_.Heard(WorkerId{0}, 70);
   EXPECT_FALSE(Propose({0, 1}, 9.9).has_value());
-  EXPECT_TRUE(dealer_.Propose(Workers({0, 1}), NextOf, At(10)).has_value());
+  EXPECT_TRUE(dealer_.Propose(Workers({0, 1}), {}, NextOf, At(10)).has_value());
 }
 
 Deal DealAt(uint64_t step) {

@@ -51,8 +51,10 @@ class Checkpointer {
   // saved. FILES, JOURNAL and CLOCK must outlive this object.
   Checkpointer(Files& files, Options options, Journal& journal, Clock& clock, Post post,
                std::function<Checkpoint()> head);
-  // Blocks until the current checkpoint is written or has failed.
-  ~Checkpointer() { writer_.join(); }
+  // Blocks until the checkpoints that are queued or being written are complete or have failed. No
+  // checkpoint is written afterwards.
+  void Stop() { writer_.join(); }
+  ~Checkpointer() { Stop(); }
 
   // Starts a checkpoint of MODEL, unless the shards of an earlier one are still being saved. Each
   // shard is saved as soon as its frontier has reached FROM. A failed checkpoint is logged; the

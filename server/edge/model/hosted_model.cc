@@ -50,6 +50,23 @@ Step HostedModel::frontier() const {
   return largest;
 }
 
+Step HostedModel::next(WorkerId worker) const {
+  if (hosts_.empty()) return Step{};
+  Step smallest = hosts_.front()->next(worker);
+  for (const auto& host : hosts_) smallest = std::min(smallest, host->next(worker));
+  return smallest;
+}
+
+Step HostedModel::largest_next() const {
+  Step largest;
+  for (const auto& host : hosts_) largest = std::max(largest, host->largest_next());
+  return largest;
+}
+
+bool HostedModel::open() const {
+  return std::ranges::all_of(hosts_, [](const auto& host) { return host->open(); });
+}
+
 void HostedModel::SubmitToAll(const Event& event,
                               std::function<void(std::vector<Effects>)> done) const {
   if (hosts_.empty()) return done({});
@@ -58,6 +75,29 @@ void HostedModel::SubmitToAll(const Event& event,
     hosts_[i]->Submit(event, nullptr,
                       [gather, i](Effects effects) { gather->Set(i, std::move(effects)); });
   }
+}
+
+void HostedModel::AskForValues() const {
+  for (const auto& host : hosts_) {
+    host->Post([&host = *host](Shard&) { host.AskForValues(); });
+  }
+}
+
+void HostedModel::SendWaitNotices() const {
+  for (const auto& host : hosts_) {
+    host->Post([&host = *host](Shard&) { host.SendWaitNotices(); });
+  }
+}
+
+void HostedModel::Masters(
+    size_t index, std::function<void(absl::StatusOr<std::vector<MastersChunk>>)> done) const {
+  if (index >= hosts_.size()) return done(std::vector<MastersChunk>());
+  ShardHost& host = *hosts_[index];
+  host.Post([this, &host, done = std::move(done)](Shard& shard) {
+    if (shard.seeded()) return done(MastersChunksOf(partition_, host.id(), shard.masters()));
+    done(absl::FailedPreconditionError(
+        absl::StrCat("shard ", host.id().value, ": has no values yet")));
+  });
 }
 
 uint64_t HostedModel::NeededBytes(const Partition& partition, ServerId self,

@@ -69,13 +69,28 @@ class HostedModel {
     return shard.value < by_shard_.size() ? by_shard_[shard.value] : nullptr;
   }
 
-  // Returns the largest frontier of the shards; 0 if the server has no shard.
+  // Return the progress of the shards after their last events (shard_host.h). The largest frontier; the
+  // first step that WORKER has not finished on every shard; the largest such step of all workers and
+  // shards. Each is 0 if the server has no shard.
   Step frontier() const;
+  Step next(WorkerId worker) const;
+  Step largest_next() const;
+  // Returns whether every shard is open.
+  bool open() const;
 
   // Submits EVENT to every shard (ShardHost::Submit), then calls DONE with the effects in the order
   // of hosts(). DONE runs on the strand that finishes last, or within this call if the server has
   // no shard.
   void SubmitToAll(const Event& event, std::function<void(std::vector<Effects>)> done) const;
+
+  // Each shard asks for its first values, or sends its wait notices (ShardHost), later on its strand.
+  void AskForValues() const;
+  void SendWaitNotices() const;
+
+  // Calls DONE with the masters of the shard at position INDEX of hosts(), or with no chunks if INDEX is
+  // past the last shard. Errors: FailedPrecondition if the shard has no values yet.
+  void Masters(size_t index,
+               std::function<void(absl::StatusOr<std::vector<MastersChunk>>)> done) const;
 
   // Calls WORK(host, shard) for every shard on its strand, then DONE with the results in the order
   // of hosts(). DONE runs on the strand that finishes last, or within this call if the server has

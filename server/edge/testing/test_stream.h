@@ -3,6 +3,7 @@
 #define THINWIRE_SERVER_EDGE_TESTING_TEST_STREAM_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -14,6 +15,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/byte_chain.h"
+#include "common/codec/codec.h"
+#include "common/partition.h"
+#include "proto/control.pb.h"
 #include "proto/frame.h"
 #include "server/edge/job.h"
 
@@ -118,6 +122,33 @@ class TestStream {
   std::deque<WaitingEntry> waits_;
   std::unique_ptr<Session> session_;
 };
+
+// Returns a worker's request to join job "train" with the model of PARTITION. RUN and INCARNATION are 0 for a new
+// process.
+inline JoinRequest JoinRequestOf(const Partition& partition, uint32_t worker, uint64_t incarnation,
+                                 uint64_t run) {
+  JoinRequest request;
+  request.set_job("train");
+  request.set_worker(worker);
+  request.set_incarnation(incarnation);
+  request.set_run(run);
+  request.set_servers(partition.server_count());
+  request.set_partition_hash(partition.hash());
+  for (const TensorShape& shape : partition.tensors()) {
+    Tensor& tensor = *request.add_tensors();
+    tensor.set_name(shape.name);
+    for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
+  }
+  return request;
+}
+
+// Returns VALUES as an fp32 payload.
+inline ByteChain Payload(const std::vector<float>& values) {
+  const auto codec = MakeCodec(CodecSpec()).value();
+  std::vector<std::byte> bytes(codec->MaxPayloadBytes(values.size()));
+  bytes.resize(codec->Encode(values, RandomKeys(), bytes));
+  return ByteChain(std::move(bytes));
+}
 
 // The reply of an asynchronous call to the job.
 template <typename Reply>

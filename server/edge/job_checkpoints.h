@@ -1,0 +1,120 @@
+// JobCheckpoints decides when a server makes checkpoints and from which one it continues (docs/recovery.md).
+//
+//   durability   mode           checkpoints                           a restarted server continues from
+//   log          any            at intervals                          its newest checkpoint and its log
+//   checkpoint   ssp, async     at intervals                          its newest checkpoint
+//   checkpoint   sync, backup   at the steps that the lead announces  the checkpoint that the lead chooses
+//   none                        none
+//
+// In the third row the checkpoints are aligned: all servers make them at the same step. The lead has a CheckpointLead
+// and calls Follow and Rollback at the other servers.
+//
+// Lives on the job's control thread.
+#ifndef THINWIRE_SERVER_EDGE_JOB_CHECKPOINTS_H_
+#define THINWIRE_SERVER_EDGE_JOB_CHECKPOINTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "common/ids.h"
+#include "common/spec/rule.h"
+#include "proto/control.pb.h"
+#include "server/edge/job_identity.h"
+#include "server/edge/lead/checkpoint_lead.h"
+#include "server/edge/lead/peers.h"
+#include "server/edge/lead/rollback_plan.h"
+#include "server/edge/model/checkpointer.h"
+#include "server/edge/model/hosted_model.h"
+#include "server/edge/model/journal.h"
+#include "server/edge/stored_state.h"
+
+namespace thinwire {
+
+class JobCheckpoints {
+ public:
+  // Runs a function later, on the control thread. Thread-safe.
+  using Post = std::function<void(std::function<void()>)>;
+
+  struct Options {
+    std::optional<DurableOptions> durable;
+    Fold fold = Fold::kRound;
+    uint32_t server_count = 1;
+  };
+  // The parts of the job that are used. They must outlive this object. PEERS may be null except at the lead of several
+  // servers.
+  struct Parts {
+    const JobIdentity& identity;
+    const ModelSlot& model;
+    const StoredState& stored;
+    Journal& journal;
+    Clock& clock;
+    Peers* peers;
+  };
+
+  JobCheckpoints(Options options, const Parts& parts, Post post)
+      : options_(std::move(options)), parts_(parts), post_(std::move(post)) {}
+
+  // Begins to make checkpoints. Call after the state on disk is restored, before any other method. RECOVERED: there was
+  // a state. REQUIRES: the job is durable.
+  void Start(bool recovered);
+  // Blocks until the current checkpoint is written or has failed. REQUIRES: the control thread is stopped.
+  void Stop();
+
+  // Returns Unavailable while the servers have to agree on the checkpoint to continue from.
+  absl::Status CheckAgreed() const;
+  // Returns whether this server waits for the lead's choice. Constant after Start, so thread-safe.
+  bool awaits_rollback() const { return awaits_rollback_; }
+  // Returns whether this server has begun to go back, and therefore accepts nothing more.
+  bool goes_back() const { return goes_back_; }
+  // Returns the newest step that this server, the lead, has announced; nullopt: none.
+  std::optional<Step> announced() const;
+
+  // Starts the checkpoints that are due, and calls the other servers.
+  void Tick(absl::Time now);
+  // With durability: checkpoint, saves the first values as soon as the shards have them.
+  void SaveFirst();
+  // Starts a last checkpoint, before the job stops.
+  void SaveLast();
+
+  // Perform the lead's requests at another server (Job::Follow, Job::Rollback).
+  absl::StatusOr<FollowReply> Follow(const FollowRequest& request);
+  void Rollback(const RollbackRequest& request,
+                std::function<void(absl::StatusOr<RollbackReply>)> done);
+
+  // Adds the counters of the checkpoints and the state of a rollback to REPLY.
+  void FillIn(StatusReply& reply) const;
+
+ private:
+  bool keeps_only_checkpoints() const {
+    return options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
+  }
+  bool aligned() const { return keeps_only_checkpoints() && options_.fold == Fold::kRound; }
+
+  // Checks what Follow and Rollback have in common.
+  absl::Status CheckFollower(const std::string& job) const;
+  absl::Status CheckRollback(const RollbackRequest& request) const;
+  // Makes a checkpoint when the frontiers have reached STEP.
+  void SaveAt(Step step);
+  void GoBack(Step step, Generation generation, std::function<void(const absl::Status&)> done);
+  ServerCheckpoints OwnCheckpoints() const;
+
+  const Options options_;
+  const Parts parts_;
+  const Post post_;
+  std::unique_ptr<Checkpointer> checkpointer_;  // null: no checkpoints
+  std::unique_ptr<CheckpointLead> lead_;        // set at the lead if aligned()
+  bool awaits_rollback_ = false;
+  bool goes_back_ = false;
+  std::optional<Step> newest_step_;  // the newest step at which a checkpoint was started
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_JOB_CHECKPOINTS_H_

@@ -1,0 +1,103 @@
+#include "server/edge/job_status.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "server/core/shard.h"
+#include "server/durable/event_log.h"
+#include "server/edge/model/shard_host.h"
+
+namespace thinwire {
+namespace {
+
+struct ShardReport {
+  ShardStatus status;
+  std::vector<Step> next;  // for each worker: its `next` (docs/glossary.md)
+};
+
+ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_count) {
+  ShardReport report;
+  report.status.set_shard(host.id().value);
+  report.status.set_values(host.value_count());
+  report.status.set_open(shard.open());
+  report.status.set_version(shard.version().value);
+  report.status.set_frontier(shard.frontier().value);
+  report.status.set_saturated_updates(shard.saturated_updates());
+  for (uint32_t w = 0; w < worker_count; ++w) report.next.push_back(shard.next(WorkerId{w}));
+  return report;
+}
+
+// Returns the reply without shards and workers.
+StatusReply ServerStatus(const StatusParts& parts) {
+  StatusReply reply;
+  reply.set_job(parts.identity.job);
+  reply.set_server(parts.identity.server.value);
+  reply.set_generation(parts.identity.generation.value);
+  reply.set_epoch(parts.identity.epoch.value);
+  reply.set_run(parts.identity.run.value);
+  reply.set_sealed(parts.model.Get() != nullptr);
+  reply.set_target_workers(parts.scaler.target());
+  parts.counters.FillIn(reply);
+  parts.checkpoints.FillIn(reply);
+  reply.set_buffered_bytes(parts.frames.held_bytes());
+  if (parts.journal.logs()) {
+    const EventLog::Counts counts = parts.journal.counts();
+    reply.set_log_records(counts.records);
+    reply.set_log_bytes(counts.bytes);
+    reply.set_log_commits(counts.commits);
+  }
+  return reply;
+}
+
+// Adds the status of every shard to REPLY.
+void AddShards(const std::vector<ShardReport>& reports, StatusReply& reply) {
+  for (const ShardReport& report : reports) *reply.add_shards() = report.status;
+}
+
+// Adds the status of every worker that ever joined to REPLY.
+void AddWorkers(const std::vector<ShardReport>& reports, const Membership& membership,
+                absl::Time now, StatusReply& reply) {
+  for (uint32_t w = 0; w < membership.worker_count(); ++w) {
+    const Member& member = membership.of(WorkerId{w});
+    if (member.incarnation.value == 0) continue;
+    WorkerStatus& status = *reply.add_workers();
+    status.set_worker(w);
+    status.set_incarnation(member.incarnation.value);
+    status.set_live(member.live());
+    status.set_left(member.left);
+    status.set_heard_seconds_ago(absl::ToDoubleSeconds(now - member.heard));
+    if (reports.empty()) continue;
+    Step smallest = reports[0].next[w];
+    for (const ShardReport& report : reports) smallest = std::min(smallest, report.next[w]);
+    status.set_next(smallest.value);
+  }
+}
+
+}  // namespace
+
+void GatherStatus(const StatusParts& parts, std::function<void(std::function<void()>)> post,
+                  std::function<void(StatusReply)> done) {
+  StatusReply reply = ServerStatus(parts);
+  const std::shared_ptr<const HostedModel> model = parts.model.Get();
+  if (model == nullptr) return done(std::move(reply));
+  const auto report = [worker_count = parts.membership.worker_count()](const ShardHost& host,
+                                                                       const Shard& shard) {
+    return ReportOf(host, shard, worker_count);
+  };
+  model->ForAllShards<ShardReport>(
+      report, [parts, post = std::move(post), reply = std::move(reply),
+               done = std::move(done)](std::vector<ShardReport> reports) {
+        post([parts, reply, done, reports = std::move(reports)]() mutable {
+          AddShards(reports, reply);
+          AddWorkers(reports, parts.membership, parts.clock.Now(), reply);
+          done(std::move(reply));
+        });
+      });
+}
+
+}  // namespace thinwire

@@ -1,0 +1,41 @@
+// GatherStatus makes a server's reply to Status: the state of the job, its counters, its shards and its workers. A new
+// field of StatusReply is set here, or in the FillIn method of the class that knows its value.
+#ifndef THINWIRE_SERVER_EDGE_JOB_STATUS_H_
+#define THINWIRE_SERVER_EDGE_JOB_STATUS_H_
+
+#include <functional>
+
+#include "common/clock.h"
+#include "proto/control.pb.h"
+#include "server/edge/job_checkpoints.h"
+#include "server/edge/job_identity.h"
+#include "server/edge/lead/scaler.h"
+#include "server/edge/membership.h"
+#include "server/edge/model/counters.h"
+#include "server/edge/model/frame_budget.h"
+#include "server/edge/model/hosted_model.h"
+#include "server/edge/model/journal.h"
+
+namespace thinwire {
+
+// The parts of the job from which a reply is made.
+struct StatusParts {
+  const JobIdentity& identity;
+  const ModelSlot& model;
+  const Membership& membership;
+  const Scaler& scaler;
+  const JobCheckpoints& checkpoints;
+  const Counters& counters;
+  const FrameBudget& frames;
+  const Journal& journal;
+  Clock& clock;
+};
+
+// Calls DONE with the reply on the control thread, when every shard has reported its state. PARTS must outlive the call
+// of DONE. POST runs a function later, on the control thread. Call on the control thread.
+void GatherStatus(const StatusParts& parts, std::function<void(std::function<void()>)> post,
+                  std::function<void(StatusReply)> done);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_JOB_STATUS_H_
