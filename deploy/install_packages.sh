@@ -9,7 +9,7 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
   libtorch-dev libopenblas0-pthread
   dataset-fashion-mnist
-  python3-torch python3-pip
+  python3-torch python3-pip python3-yaml prometheus
 )
 # Python packages that Debian does not have. Only tests need them.
 python_packages=(safetensors==0.8.0)
@@ -40,10 +40,18 @@ fi
 echo "Installing $((${#missing[@]} + ${#python_missing[@]})) packages (about a minute): ${missing[*]} ${python_missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# Tests use the program of the package prometheus. Its service must not run: the masked unit never starts, and
+# RUNLEVEL=1 keeps a system without systemd from starting it after the installation.
+mask_service() {
+  if installed prometheus || [ -e /etc/systemd/system/prometheus.service ]; then return; fi
+  "${as_root[@]}" mkdir -p /etc/systemd/system &&
+    "${as_root[@]}" ln -s /dev/null /etc/systemd/system/prometheus.service
+}
 install() {
   if [ ${#missing[@]} -gt 0 ]; then
-    "${as_root[@]}" apt-get -q update &&
-      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" ||
+    mask_service &&
+      "${as_root[@]}" apt-get -q update &&
+      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -q install -y --no-install-recommends "${missing[@]}" ||
       return 1
   fi
   if [ ${#python_missing[@]} -gt 0 ]; then
