@@ -40,8 +40,7 @@ fi
 echo "Installing $((${#missing[@]} + ${#python_missing[@]})) packages (about a minute): ${missing[*]} ${python_missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Tests use the program of the package prometheus. Its service must not run: the masked unit never starts, and
-# RUNLEVEL=1 keeps a system without systemd from starting it after the installation.
+# Tests use the programs of the package prometheus. systemd never starts the masked service of the package.
 mask_service() {
   if installed prometheus || [ -e /etc/systemd/system/prometheus.service ]; then return; fi
   "${as_root[@]}" mkdir -p /etc/systemd/system &&
@@ -51,7 +50,7 @@ install() {
   if [ ${#missing[@]} -gt 0 ]; then
     mask_service &&
       "${as_root[@]}" apt-get -q update &&
-      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -q install -y --no-install-recommends "${missing[@]}" ||
+      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" ||
       return 1
   fi
   if [ ${#python_missing[@]} -gt 0 ]; then
