@@ -170,7 +170,7 @@ ServerCheckpoints JobCheckpoints::OwnCheckpoints() const {
 
 void JobCheckpoints::FillIn(StatusReply& reply) const {
   reply.set_awaits_rollback(awaits_rollback_);
-  if (checkpointer_ != nullptr) reply.set_checkpoints(checkpointer_->completed_count());
+  if (checkpointer_ != nullptr) checkpointer_->FillIn(reply);
 }
 
 }  // namespace thinwire

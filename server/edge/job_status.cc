@@ -85,6 +85,7 @@ void GatherStatus(const StatusParts& parts, std::function<void(std::function<voi
   StatusReply reply = ServerStatus(parts);
   const std::shared_ptr<const HostedModel> model = parts.model.Get();
   if (model == nullptr) return done(std::move(reply));
+  model->FillIn(reply);
   const auto report = [worker_count = parts.membership.worker_count()](const ShardHost& host,
                                                                        const Shard& shard) {
     return ReportOf(host, shard, worker_count);
