@@ -69,6 +69,12 @@ absl::Status AnotherJob(const std::string& expected, const std::string& got) {
       absl::StrCat("job: another job (expected ", Quoted(expected), ", got ", Quoted(got), ")"));
 }
 
+absl::Status NotTheLead(ServerId server) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("server: not the lead (expected server 0, the first of --addresses, got server ",
+                   server.value, ")"));
+}
+
 absl::Status Abandoned() { return absl::CancelledError("the caller stopped waiting"); }
 
 absl::Status Stopping() { return absl::UnavailableError("this server is stopping"); }
@@ -571,7 +577,9 @@ void Job::HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatR
     dealer_.Heard(worker, request.dealt_until());
     StoreProgress();
     dealer_.FillIn(request.deal_count(), reply);
-    reply.set_retired(worker.value >= scaler_.target());
+    const Member& member = membership_.of(worker);
+    const bool drained = member.retired && member.incarnation == incarnation;
+    reply.set_retired(drained || worker.value >= scaler_.target());
   }
   done(reply);
 }
@@ -616,9 +624,30 @@ void Job::HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done)
   if (leads()) return scaler_.Scale(request.workers(), done);
   // Only the lead states the job. An operator calls the lead.
   if (!request.job().empty()) return scaler_.Follow(request.workers(), done);
-  done(absl::InvalidArgumentError(
-      absl::StrCat("server: not the lead (expected server 0, the first of --addresses, got server ",
-                   options_.server.value, ")")));
+  done(NotTheLead(options_.server));
+}
+
+void Job::Drain(DrainRequest request, Done<DrainReply> done) {
+  Post(
+      [this, request = std::move(request), done = std::move(done)] { HandleDrain(request, done); });
+}
+
+void Job::HandleDrain(const DrainRequest& request, const Done<DrainReply>& done) {
+  if (stopping_) return done(Stopping());
+  if (!request.job().empty() && request.job() != options_.name) {
+    return done(AnotherJob(options_.name, request.job()));
+  }
+  if (!request.has_worker()) {
+    LOG(INFO) << "an operator drains this server";
+    done(DrainReply());
+    return options_.drained();
+  }
+  if (!leads()) return done(NotTheLead(options_.server));
+  absl::Status status = CheckWorker(request.worker(), options_.rule);
+  if (status.ok()) status = membership_.Retire(WorkerId{request.worker()});
+  if (!status.ok()) return done(status);
+  LOG(INFO) << "an operator drains worker " << request.worker();
+  done(DrainReply());
 }
 
 void Job::Status(Done<StatusReply> done) {
@@ -633,6 +662,7 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
   reply.set_epoch(options_.epoch.value);
   reply.set_run(run_.value);
   reply.set_target_workers(scaler_.target());
+  reply.set_insecure(options_.insecure);
   counters_.FillIn(reply);
   reply.set_buffered_bytes(frames_.held_bytes());
   if (journal_.logs()) {
