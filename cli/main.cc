@@ -17,6 +17,7 @@
 #include "cli/certs_command.h"
 #include "cli/checkpoint_command.h"
 #include "cli/config_command.h"
+#include "cli/doctor/doctor_command.h"
 #include "cli/drain_command.h"
 #include "cli/evaluate_command.h"
 #include "cli/scale_command.h"
@@ -464,6 +465,8 @@ ExitCode Main(int argc, char** argv) {
   CLI::App* status_app = AddStatus(app, status);
   DrainCommand drain;
   CLI::App* drain_app = AddDrain(app, drain);
+  DoctorCommand doctor;
+  CLI::App* doctor_app = AddDoctor(app, doctor);
   ConfigCommand config;
   AddConfig(app, config);
   CheckpointCommand checkpoint;
@@ -494,6 +497,7 @@ ExitCode Main(int argc, char** argv) {
   if (scale_app->parsed()) return RunScale(scale, console, std::cout);
   if (status_app->parsed()) return RunStatus(status, console, std::cout);
   if (drain_app->parsed()) return RunDrain(drain, console, std::cout);
+  if (doctor_app->parsed()) return RunDoctor(doctor, console, std::cout);
   if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
   if (const auto code = RunCheckpoint(checkpoint)) return *code;
   if (const auto code = RunCerts(certs)) return *code;

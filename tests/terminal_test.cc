@@ -55,7 +55,7 @@ TEST_F(TerminalTest, HelpOfACommandIsACommandAndAFlag) {
 }
 
 TEST_F(TerminalTest, HelpOfCommandsForRunningJobsFitsEightyColumns) {
-  for (const char* command : {"scale", "status", "drain"}) {
+  for (const char* command : {"scale", "status", "drain", "doctor"}) {
     const ProcessResult help = Thinwire({"help", command});
     EXPECT_EQ(help.exit, ExitStatus());
     EXPECT_THAT(help.output, HasSubstr("Example"));
@@ -72,7 +72,7 @@ TEST_F(TerminalTest, DrainNeedsExactlyOneTarget) {
 
 TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
   const std::string expected =
-      "error: command: unknown (expected train, evaluate, scale, status, drain, config, "
+      "error: command: unknown (expected train, evaluate, scale, status, drain, doctor, config, "
       "checkpoint, certs or help, got "
       "\"trian\"; did you mean "
       "train?)\n";

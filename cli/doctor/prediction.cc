@@ -1,0 +1,50 @@
+#include "cli/doctor/prediction.h"
+
+#include <algorithm>
+
+namespace thinwire {
+namespace {
+
+constexpr double kTolerance = 0.05;
+
+}  // namespace
+
+StepPrediction Predict(const CodecCandidate& candidate, const StepConditions& conditions) {
+  const client::CodecCost& push = candidate.push_cost;
+  const client::CodecCost& pull = candidate.pull_cost;
+  const auto values = static_cast<double>(conditions.value_count);
+  const double servers = conditions.server_count;
+  const double workers_per_server = conditions.worker_count / servers;
+  StepPrediction prediction;
+  prediction.push_bytes = values * push.bytes;
+  prediction.pull_bytes = values * pull.bytes;
+  prediction.encode = absl::Seconds(values * (push.encode_seconds + pull.encode_seconds / servers));
+  prediction.wire =
+      conditions.round_trip + absl::Seconds(std::max(prediction.push_bytes / conditions.up,
+                                                     prediction.pull_bytes / conditions.down) *
+                                            std::max(1.0, workers_per_server));
+  prediction.decode =
+      absl::Seconds(values * (pull.decode_seconds + push.decode_seconds * workers_per_server));
+  if (conditions.disk.has_value()) {
+    prediction.log =
+        conditions.disk->flush + absl::Seconds(prediction.push_bytes * workers_per_server /
+                                               conditions.disk->bytes_per_second);
+  }
+  prediction.step =
+      conditions.compute + prediction.encode + prediction.wire + prediction.decode + prediction.log;
+  return prediction;
+}
+
+size_t Recommend(std::span<const CodecCandidate> candidates,
+                 std::span<const StepPrediction> predictions) {
+  const absl::Duration fastest = std::ranges::min(predictions, {}, &StepPrediction::step).step;
+  size_t best = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (predictions[i].step > fastest * (1 + kTolerance)) continue;
+    const bool best_is_slow = predictions[best].step > fastest * (1 + kTolerance);
+    if (best_is_slow || candidates[i].error < candidates[best].error) best = i;
+  }
+  return best;
+}
+
+}  // namespace thinwire
