@@ -31,12 +31,12 @@ CLI::App* AddDrain(CLI::App& app, DrainCommand& command) {
       ->type_name("LIST")
       ->required()
       ->envname("THINWIRE_ADDRESSES");
-  CLI::Option_group* target = drain->add_option_group("Target", "One of");
-  target->add_option("--worker", command.worker, "The number of the worker that leaves")
-      ->type_name("NUMBER");
-  target->add_option("--server", command.server, "The number of the server that stops")
-      ->type_name("NUMBER");
-  target->require_option(1);
+  CLI::Option* worker =
+      drain->add_option("--worker", command.worker, "The number of the worker that leaves")
+          ->type_name("NUMBER");
+  drain->add_option("--server", command.server, "The number of the server that stops")
+      ->type_name("NUMBER")
+      ->excludes(worker);
   drain
       ->add_option("--credentials", command.credentials,
                    "The folder with an operator's ca.pem, cert.pem and key.pem (thinwire certs), "
@@ -48,6 +48,10 @@ CLI::App* AddDrain(CLI::App& app, DrainCommand& command) {
 }
 
 ExitCode RunDrain(const DrainCommand& command, Console& console, std::ostream& out) {
+  if (!command.worker.has_value() && !command.server.has_value()) {
+    console.Error("--worker, --server: expected one of them, got none");
+    return ExitCode::kUsage;
+  }
   DrainRequest request;
   if (command.worker.has_value()) request.set_worker(*command.worker);
   const absl::StatusOr<DrainReply> reply =

@@ -15,7 +15,7 @@ namespace thinwire {
 
 struct DrainCommand {
   std::string addresses;  // host:port of every server, in their order
-  // Exactly one of `worker` and `server` is set.
+  // One of them is set.
   std::optional<uint32_t> worker;
   std::optional<uint32_t> server;
   std::string credentials;  // folder with an operator's certificate; empty: plaintext
@@ -25,7 +25,7 @@ struct DrainCommand {
 CLI::App* AddDrain(CLI::App& app, DrainCommand& command);
 
 // Asks the lead to drain `worker`, or `server` to stop. Returns when the request is accepted, and
-// prints the effect to `out` and errors to `console`. Returns kConfig if the job refuses the
+// prints the effect to `out` and errors to `console`. Returns kUsage without a target, kConfig if the job refuses the
 // request, and kUnavailable if the server cannot be reached.
 ExitCode RunDrain(const DrainCommand& command, Console& console, std::ostream& out);
 

@@ -47,6 +47,11 @@ TEST_F(DrainCommandTest, ARefusalNamesTheServer) {
   EXPECT_THAT(log_.str(), HasSubstr("server 0 (" + lead_.address() + "): worker 7: not live"));
 }
 
+TEST_F(DrainCommandTest, ATargetIsNeeded) {
+  EXPECT_EQ(Run({.addresses = addresses_}), ExitCode::kUsage);
+  EXPECT_THAT(log_.str(), HasSubstr("--worker, --server: expected one of them, got none"));
+}
+
 TEST_F(DrainCommandTest, AServerThatIsNotListedIsRefused) {
   EXPECT_EQ(Run({.addresses = addresses_, .server = 2}), ExitCode::kConfig);
   EXPECT_THAT(log_.str(), HasSubstr("--server: out of range (expected below 2, the number of "

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -46,20 +47,26 @@ bool IsPredictable(const JobSpec& spec) {
          (!spec.publish.has_value() || spec.publish->codec.has_value());
 }
 
-// Returns JOB with another push codec, and the pull codec that belongs to it. Removes settings that
-// have no effect with these codecs.
-JobConfig WithCodec(JobText job, const CodecRow& row) {
-  const auto id = static_cast<int>(row.id);
-  const std::string delta = "delta_" + std::string(row.name);
-  Compression::Pull::Value pull = Compression::Pull::fp32;
-  Compression::Pull::Value_Parse(row.carries_parameters ? std::string(row.name) : delta, &pull);
+// Returns the codecs of JOB with another push codec and PULL; nullopt if the job is not valid with
+// them. Removes settings that have no effect with these codecs.
+std::optional<CodecPair> WithCodecs(JobText job, CodecId push, Compression::Pull::Value pull) {
   Compression& compression = *job.config.mutable_compression();
-  compression.set_push(static_cast<Compression::Push::Value>(id));
+  compression.set_push(static_cast<Compression::Push::Value>(push));
   compression.set_pull(pull);
   job.places["push"] = "--push";
   job.places["pull"] = "--pull";
   DropReplacedFields(job.config, job.places);
-  return job.config;
+  const absl::StatusOr<JobSpec> spec = CheckJob(job.config);
+  if (!spec.ok() || !IsPredictable(*spec)) return std::nullopt;
+  return PairOf(job.config, *spec);
+}
+
+// Returns the pull codec that belongs to a push codec: the same one, or its deltas.
+Compression::Pull::Value PullOf(const CodecRow& row) {
+  const std::string name(row.name);
+  Compression::Pull::Value pull = Compression::Pull::fp32;
+  Compression::Pull::Value_Parse(row.carries_parameters ? name : "delta_" + name, &pull);
+  return pull;
 }
 
 std::vector<float> NormalValues(size_t count) {
@@ -93,14 +100,13 @@ absl::StatusOr<std::vector<CodecCandidate>> MeasureCandidates(const JobText& job
   std::vector<CodecPair> pairs;
   if (IsPredictable(own)) pairs.push_back(PairOf(job.config, own));
   for (const CodecRow& row : CodecTable()) {
-    const JobConfig config = WithCodec(job, row);
-    const absl::StatusOr<JobSpec> spec = CheckJob(config);
-    if (!spec.ok()) continue;
-    CodecPair pair = PairOf(config, *spec);
+    std::optional<CodecPair> pair = WithCodecs(job, row.id, PullOf(row));
+    if (!pair.has_value()) pair = WithCodecs(job, row.id, job.config.compression().pull());
+    if (!pair.has_value()) continue;
     const auto is_same = [&pair](const CodecPair& other) {
-      return other.push == pair.push && other.pull == pair.pull;
+      return other.push == pair->push && other.pull == pair->pull;
     };
-    if (std::ranges::none_of(pairs, is_same)) pairs.push_back(std::move(pair));
+    if (std::ranges::none_of(pairs, is_same)) pairs.push_back(*std::move(pair));
   }
   ClientOptions options;
   options.error_feedback = own.push.error_feedback;

@@ -54,6 +54,13 @@ TEST_F(CandidatesTest, TheJobsOwnPairIsIncluded) {
   EXPECT_NE(Find(candidates, "bf16", "bf16"), nullptr) << "the setting density is dropped";
 }
 
+TEST_F(CandidatesTest, WhereDeltasAreRefusedTheJobsPullCodecStays) {
+  const auto candidates =
+      Measure("optimization { optimizer: momentum } compression { pull: bf16 }");
+  EXPECT_EQ(Find(candidates, "topk", "delta_topk"), nullptr);
+  EXPECT_NE(Find(candidates, "topk", "bf16"), nullptr);
+}
+
 TEST_F(CandidatesTest, ExactDeltasAreNotPredicted) {
   const auto candidates = Measure("compression { push: topk pull: delta }");
   EXPECT_EQ(Find(candidates, "topk", "delta"), nullptr);

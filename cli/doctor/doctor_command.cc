@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "cli/disk_check.h"
 #include "cli/doctor/candidates.h"
+#include "cli/doctor/disk_check.h"
 #include "cli/doctor/doctor_report.h"
 #include "cli/doctor/link.h"
 #include "cli/doctor/prediction.h"
@@ -166,14 +166,10 @@ class Examination {
       conditions.round_trip = std::max(conditions.round_trip, link.speed.round_trip);
     }
     if (value_count_ == 0) {
-      Note(
-          "no prediction: unknown size of the model (expected --parameters, a running job or its "
-          "state)");
+      Note("no prediction: unknown model size (expected --parameters or a running job)");
     }
     if (!up.has_value() && !down.has_value()) {
-      Note(
-          "no prediction: unknown speed of the network (expected --addresses of doctors or of a "
-          "job)");
+      Note("no prediction: unknown network speed (expected --addresses)");
     }
     if (value_count_ == 0 || (!up.has_value() && !down.has_value())) return;
     if (!up.has_value()) Note("the upload is assumed to be as fast as the download");
@@ -303,8 +299,7 @@ CLI::App* AddDoctor(CLI::App& app, DoctorCommand& command) {
       ->add_option("--parameters", command.parameters,
                    "The number of parameters of the model. Default: those of the running job or of "
                    "the state")
-      ->type_name("COUNT")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+      ->type_name("COUNT");
   doctor->add_flag("--json", command.json, "Prints JSON");
   doctor
       ->add_option("--listen", command.listen,

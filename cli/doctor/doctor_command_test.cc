@@ -29,8 +29,8 @@ class DoctorCommandTest : public testing::Test {
 TEST_F(DoctorCommandTest, WithoutFlagsCodecsAreMeasured) {
   EXPECT_EQ(Run({}), ExitCode::kOk) << log_.str();
   EXPECT_THAT(out_.str(), HasSubstr("\nfp8_e4m3 "));
-  EXPECT_THAT(out_.str(), HasSubstr("no prediction: unknown size of the model"));
-  EXPECT_THAT(out_.str(), HasSubstr("no prediction: unknown speed of the network"));
+  EXPECT_THAT(out_.str(), HasSubstr("no prediction: unknown model size"));
+  EXPECT_THAT(out_.str(), HasSubstr("no prediction: unknown network speed"));
 }
 
 TEST_F(DoctorCommandTest, ALinkAndASizeGiveAPrediction) {

@@ -138,7 +138,7 @@ std::string DoctorText(const DoctorReport& report) {
     absl::StrAppend(&text, "step of the running job: ", Milliseconds(*report.measured_step),
                     " ms\n\n");
   }
-  absl::StrAppend(&text, CodecsText(report));
+  if (!report.conditions.has_value()) absl::StrAppend(&text, CodecsText(report));
   for (const std::string& note : report.notes) absl::StrAppend(&text, note, "\n");
   if (!report.conditions.has_value()) return text;
   if (!report.notes.empty()) text += "\n";

@@ -37,14 +37,16 @@ StepPrediction Predict(const CodecCandidate& candidate, const StepConditions& co
 
 size_t Recommend(std::span<const CodecCandidate> candidates,
                  std::span<const StepPrediction> predictions) {
-  const absl::Duration fastest = std::ranges::min(predictions, {}, &StepPrediction::step).step;
-  size_t best = 0;
+  absl::Duration fastest = absl::InfiniteDuration();
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].error < 1) fastest = std::min(fastest, predictions[i].step);
+  }
+  std::optional<size_t> best;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (predictions[i].step > fastest * (1 + kTolerance)) continue;
-    const bool best_is_slow = predictions[best].step > fastest * (1 + kTolerance);
-    if (best_is_slow || candidates[i].error < candidates[best].error) best = i;
+    if (!best.has_value() || candidates[i].error < candidates[*best].error) best = i;
   }
-  return best;
+  return best.value_or(0);
 }
 
 }  // namespace thinwire

@@ -65,6 +65,10 @@ TEST(PredictionTest, TheMostExactOfTheFastestIsRecommended) {
   EXPECT_EQ(Recommend(candidates, predictions), 2u);
   predictions[2].step = absl::Milliseconds(106);
   EXPECT_EQ(Recommend(candidates, predictions), 1u);
+  std::vector<CodecCandidate> with_zeros = candidates;
+  with_zeros.push_back(CandidateOf(1, 1));
+  predictions.emplace_back().step = absl::Milliseconds(10);
+  EXPECT_EQ(Recommend(with_zeros, predictions), 1u) << "the fastest codec sends nothing";
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Compares the speed of a disk with the gradients that `durability: log` writes to it.
-#ifndef THINWIRE_CLI_DISK_CHECK_H_
-#define THINWIRE_CLI_DISK_CHECK_H_
+#ifndef THINWIRE_CLI_DOCTOR_DISK_CHECK_H_
+#define THINWIRE_CLI_DOCTOR_DISK_CHECK_H_
 
 #include <cstdint>
 #include <optional>
@@ -33,4 +33,4 @@ absl::StatusOr<std::optional<std::string>> CheckDisk(const JobSpec& job, const s
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_CLI_DISK_CHECK_H_
+#endif  // THINWIRE_CLI_DOCTOR_DISK_CHECK_H_
