@@ -146,6 +146,7 @@ class Examination {
       ASSIGN_OR_RETURN(const Partition partition,
                        Partition::Make({model}, spec_.shard_size, spec_.server_count));
       shard_values = std::min(partition.shard_size(), value_count_);
+      shard_count_ = std::max(1u, partition.shard_count() / spec_.server_count);
     }
     ASSIGN_OR_RETURN(report_.candidates, MeasureCandidates(job_, shard_values, clock_));
     return absl::OkStatus();
@@ -154,7 +155,8 @@ class Examination {
   void PredictSteps() {
     StepConditions conditions = {.value_count = value_count_,
                                  .worker_count = spec_.rule.workers,
-                                 .server_count = spec_.server_count};
+                                 .server_count = spec_.server_count,
+                                 .shard_count = shard_count_};
     std::optional<double> up;
     std::optional<double> down;
     for (const MeasuredLink& link : report_.links) {
@@ -213,6 +215,7 @@ class Examination {
   JobSpec spec_;
   std::optional<absl::Duration> compute_;
   uint64_t value_count_ = 0;  // 0: unknown
+  uint32_t shard_count_ = 1;  // of one server
   DoctorReport report_;
 };
 

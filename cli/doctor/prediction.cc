@@ -19,10 +19,12 @@ StepPrediction Predict(const CodecCandidate& candidate, const StepConditions& co
   prediction.push_bytes = values * push.bytes;
   prediction.pull_bytes = values * pull.bytes;
   prediction.encode = absl::Seconds(values * (push.encode_seconds + pull.encode_seconds / servers));
-  prediction.wire =
-      conditions.round_trip + absl::Seconds(std::max(prediction.push_bytes / conditions.up,
-                                                     prediction.pull_bytes / conditions.down) *
-                                            std::max(1.0, workers_per_server));
+  const double up_seconds = prediction.push_bytes / conditions.up;
+  const double down_seconds = prediction.pull_bytes / conditions.down;
+  prediction.wire = conditions.round_trip +
+                    absl::Seconds((std::max(up_seconds, down_seconds) +
+                                   std::min(up_seconds, down_seconds) / conditions.shard_count) *
+                                  std::max(1.0, workers_per_server));
   prediction.decode =
       absl::Seconds(values * (pull.decode_seconds + push.decode_seconds * workers_per_server));
   if (conditions.disk.has_value()) {

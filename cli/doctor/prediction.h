@@ -2,12 +2,14 @@
 //
 //   step   = compute + encode + wire + decode + log
 //   encode = values * (push.encode + pull.encode / servers)
-//   wire   = round trip + max(push bytes / up, pull bytes / down) * max(1, workers / servers)
+//   wire   = round trip + (longer + shorter / shards) * max(1, workers / servers)
+//            longer and shorter: of push bytes / up and pull bytes / down
 //   decode = values * (pull.decode + push.decode * workers / servers)
 //   log    = push bytes * workers / servers / disk speed + one flush       (durability: log only)
 //
 // The sum assumes that these parts do not overlap and that one core does the work of each process.
-// Both directions of the link are used at the same time. Pure functions: thread-safe.
+// The parameters of a shard come back while later shards are pushed, so only those of one shard add to
+// the longer direction. Pure functions: thread-safe.
 #ifndef THINWIRE_CLI_DOCTOR_PREDICTION_H_
 #define THINWIRE_CLI_DOCTOR_PREDICTION_H_
 
@@ -26,9 +28,10 @@ struct StepConditions {
   uint64_t value_count = 0;  // parameters of the model
   uint32_t worker_count = 1;
   uint32_t server_count = 1;
-  absl::Duration compute;  // of one worker's step
-  double up = 0;           // bytes per second from a worker to the servers; above 0
-  double down = 0;         // bytes per second from the servers to a worker; above 0
+  uint32_t shard_count = 1;  // of one server
+  absl::Duration compute;    // of one worker's step
+  double up = 0;             // bytes per second from a worker to the servers; above 0
+  double down = 0;           // bytes per second from the servers to a worker; above 0
   absl::Duration round_trip;
   std::optional<DiskSpeed> disk;  // set if the job has durability: log
 };

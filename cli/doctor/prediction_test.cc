@@ -20,6 +20,7 @@ StepConditions Conditions() {
   return {.value_count = 1'000'000,
           .worker_count = 4,
           .server_count = 2,
+          .shard_count = 4,
           .compute = absl::Milliseconds(100),
           .up = 1e6,
           .down = 1e7,
@@ -34,16 +35,17 @@ TEST(PredictionTest, AStepIsTheSumOfItsParts) {
   EXPECT_EQ(step.pull_bytes, 2e6);
   EXPECT_NEAR(MillisecondsOf(step.encode), 1 + 4.0 / 2, 1e-6);
   EXPECT_NEAR(MillisecondsOf(step.decode), 8 + 2 * 2.0, 1e-6);
-  // The upload takes 1 s and the download 0.2 s; two workers share the link of a server.
-  EXPECT_NEAR(MillisecondsOf(step.wire), 3 + 2 * 1000, 1e-6);
+  // The upload takes 1 s, and the download of the last shard a fourth of 0.2 s. Two workers share the
+  // link of a server.
+  EXPECT_NEAR(MillisecondsOf(step.wire), 3 + 2 * 1050, 1e-6);
   EXPECT_EQ(step.log, absl::ZeroDuration());
-  EXPECT_NEAR(MillisecondsOf(step.step), 100 + 3 + 2003 + 12, 1e-6);
+  EXPECT_NEAR(MillisecondsOf(step.step), 100 + 3 + 2103 + 12, 1e-6);
 }
 
 TEST(PredictionTest, MoreServersThanWorkersDoNotMakeAWorkersLinkFaster) {
   StepConditions conditions = Conditions();
   conditions.worker_count = 1;
-  EXPECT_NEAR(MillisecondsOf(Predict(CandidateOf(1, 0), conditions).wire), 3 + 1000, 1e-6);
+  EXPECT_NEAR(MillisecondsOf(Predict(CandidateOf(1, 0), conditions).wire), 3 + 1050, 1e-6);
 }
 
 TEST(PredictionTest, TheLogHoldsThePushesOfAllWorkers) {
@@ -51,7 +53,7 @@ TEST(PredictionTest, TheLogHoldsThePushesOfAllWorkers) {
   conditions.disk = {.bytes_per_second = 1e8, .flush = absl::Milliseconds(5)};
   const StepPrediction step = Predict(CandidateOf(1, 0), conditions);
   EXPECT_NEAR(MillisecondsOf(step.log), 5 + 20, 1e-6);
-  EXPECT_NEAR(MillisecondsOf(step.step), 100 + 3 + 2003 + 12 + 25, 1e-6);
+  EXPECT_NEAR(MillisecondsOf(step.step), 100 + 3 + 2103 + 12 + 25, 1e-6);
 }
 
 TEST(PredictionTest, TheMostExactOfTheFastestIsRecommended) {
