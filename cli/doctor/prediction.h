@@ -8,8 +8,8 @@
 //   log    = push bytes * workers / servers / disk speed + one flush       (durability: log only)
 //
 // The sum assumes that these parts do not overlap and that one core does the work of each process.
-// The parameters of a shard come back while later shards are pushed, so only those of one shard add to
-// the longer direction. Pure functions: thread-safe.
+// The parameters of a shard come back while later shards are pushed, so only those of one shard
+// add to the time of the longer direction. Pure functions: thread-safe.
 #ifndef THINWIRE_CLI_DOCTOR_PREDICTION_H_
 #define THINWIRE_CLI_DOCTOR_PREDICTION_H_
 
