@@ -92,50 +92,11 @@ uint64_t ValueCountOf(const StatusReply& reply) {
   return count;
 }
 
-// A worker as all servers together see it.
-struct WorkerSight {
-  uint64_t incarnation = 0;
-  bool live = false;
-  bool left = false;
-  uint64_t next = std::numeric_limits<uint64_t>::max();  // the smallest one
-  absl::Duration heard = absl::InfiniteDuration();       // since the last sign of life
-};
-
-std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers, absl::Time now) {
-  std::map<uint32_t, WorkerSight> workers;
-  for (const ServerHistory& server : servers) {
-    if (server.latest() == nullptr) continue;
-    for (const WorkerStatus& status : server.latest()->workers()) {
-      // The servers are in ascending order, and the first one, the lead, decides who is a member.
-      const auto [it, is_new] = workers.try_emplace(status.worker());
-      WorkerSight& worker = it->second;
-      if (is_new) {
-        worker.incarnation = status.incarnation();
-        worker.live = status.live();
-        worker.left = status.left();
-      }
-      worker.next = std::min<uint64_t>(worker.next, status.next());
-      worker.heard = std::min(
-          worker.heard, absl::Seconds(status.heard_seconds_ago()) + (now - server.answered()));
-    }
-  }
-  return workers;
-}
-
-std::string StateOf(const WorkerSight& worker) {
-  if (worker.left) return "left";
-  return worker.live ? "live" : "not live";
-}
-
-std::string WorkerListText(const std::vector<uint32_t>& workers) {
-  return absl::StrCat(workers.size() == 1 ? "worker " : "workers ", absl::StrJoin(workers, ", "));
-}
-
 std::string WorkersHtml(const std::map<uint32_t, WorkerSight>& workers) {
   const std::vector<std::string> columns = {"worker", "state", "next step", "heard", "incarnation"};
   std::vector<std::vector<std::string>> rows;
   for (const auto& [number, worker] : workers) {
-    rows.push_back({absl::StrCat(number), StateOf(worker), CountText(worker.next),
+    rows.push_back({absl::StrCat(number), worker.state(), CountText(worker.next),
                     absl::StrCat(DurationText(worker.heard), " ago"),
                     absl::StrCat(worker.incarnation)});
   }
@@ -266,6 +227,42 @@ uint64_t ServerHistory::replay_bytes() const {
   return latest_->log_bytes() - (checkpointed_ ? checkpoint_log_bytes_ : 0);
 }
 
+const char* WorkerSight::state() const {
+  if (left) return "left";
+  return live ? "live" : "not live";
+}
+
+std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers, absl::Time now) {
+  std::map<uint32_t, WorkerSight> workers;
+  for (const ServerHistory& server : servers) {
+    if (server.latest() == nullptr) continue;
+    for (const WorkerStatus& status : server.latest()->workers()) {
+      // The servers are in ascending order, and the first one, the lead, decides who is a member.
+      const auto [it, is_new] = workers.try_emplace(status.worker());
+      WorkerSight& worker = it->second;
+      if (is_new) {
+        worker.incarnation = status.incarnation();
+        worker.live = status.live();
+        worker.left = status.left();
+      }
+      worker.next = std::min<uint64_t>(worker.next, status.next());
+      worker.heard = std::min(
+          worker.heard, absl::Seconds(status.heard_seconds_ago()) + (now - server.answered()));
+    }
+  }
+  return workers;
+}
+
+std::string WorkerListText(const std::vector<uint32_t>& workers) {
+  return absl::StrCat(workers.size() == 1 ? "worker " : "workers ", absl::StrJoin(workers, ", "));
+}
+
+std::string InsecureText(const std::vector<uint32_t>& servers) {
+  return absl::StrCat("INSECURE: ", servers.size() == 1 ? "server " : "servers ",
+                      absl::StrJoin(servers, ", "), servers.size() == 1 ? " listens" : " listen",
+                      " for other machines without credentials");
+}
+
 JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
   JobSummary summary;
   uint64_t step = std::numeric_limits<uint64_t>::max();
@@ -275,6 +272,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     if (reply == nullptr) continue;
     ++summary.answered_count;
     if (summary.job.empty()) summary.job = reply->job();
+    if (reply->insecure()) summary.insecure.push_back(server.server().value);
     for (const Verdict& verdict : kVerdicts) {
       summary.verdicts[verdict.name] += (reply->*verdict.count)();
     }
@@ -324,6 +322,9 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
       {"parameter compression",
        html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
   std::string text = html::Facts(facts);
+  if (!summary.insecure.empty()) {
+    absl::StrAppend(&text, html::Paragraph(InsecureText(summary.insecure), true));
+  }
   if (summary.worker_count == 0) {
     absl::StrAppend(&text, html::Paragraph("No worker has joined yet.", true));
   } else if (summary.live.empty()) {
@@ -374,6 +375,7 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
            {{"job", summary.job},
             {"step", summary.step},
             {"step_seconds", absl::ToDoubleSeconds(summary.step_age)},
+            {"insecure_servers", summary.insecure},
             {"live_workers", summary.live},
             {"unfinished_workers", summary.unfinished},
             {"pushes", summary.verdicts},

@@ -4,6 +4,7 @@
 #define THINWIRE_ADMIN_SERVER_STATUS_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -52,13 +53,29 @@ class ServerHistory {
   uint64_t checkpoint_log_bytes_ = 0;     // log_bytes at `checkpointed_`
 };
 
+// A worker as all servers together see it.
+struct WorkerSight {
+  uint64_t incarnation = 0;
+  bool live = false;
+  bool left = false;
+  uint64_t next = std::numeric_limits<uint64_t>::max();  // the smallest one
+  absl::Duration heard = absl::InfiniteDuration();       // since the last sign of life
+
+  // Returns "live", "left" or "not live".
+  const char* state() const;
+};
+
+// Returns the workers that ever joined, by number. The first server decides which of them are live.
+std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers, absl::Time now);
+
 // Figures of the whole job, from all servers that have answered.
 struct JobSummary {
   std::string job;
-  uint32_t answered_count = 0;  // servers that have answered
-  uint64_t step = 0;            // the first step that some shard has not finished
-  absl::Duration step_age;      // ServerHistory::step_age of `step`, the longest one
-  uint32_t worker_count = 0;    // workers that ever joined
+  uint32_t answered_count = 0;     // servers that have answered
+  std::vector<uint32_t> insecure;  // servers that listen for other machines without credentials
+  uint64_t step = 0;               // the first step that some shard has not finished
+  absl::Duration step_age;         // ServerHistory::step_age of `step`, the longest one
+  uint32_t worker_count = 0;       // workers that ever joined
   std::vector<uint32_t> live;
   // The live workers that have not finished `step`, ascending.
   std::vector<uint32_t> unfinished;
@@ -71,6 +88,11 @@ struct JobSummary {
   uint64_t parameter_bytes = 0;
   uint64_t parameter_fp32_bytes = 0;
 };
+
+// Returns "worker 3" or "workers 0, 3".
+std::string WorkerListText(const std::vector<uint32_t>& workers);
+// Returns "INSECURE: server 0 listens for other machines without credentials" for these servers.
+std::string InsecureText(const std::vector<uint32_t>& servers);
 
 JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now);
 

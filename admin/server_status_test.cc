@@ -144,6 +144,21 @@ TEST(ServersHtmlTest, ThePageHasTheMembersAndTheUnfinishedWorkers) {
   EXPECT_THAT(page, Not(HasSubstr("Durability")));
 }
 
+TEST(ServersHtmlTest, AServerThatListensWithoutCredentialsIsNamed) {
+  std::vector<ServerHistory> servers = TwoServers();
+  EXPECT_THAT(ServersHtml(servers, kStart), Not(HasSubstr("INSECURE")));
+  StatusReply reply = ReplyAt(43);
+  reply.set_insecure(true);
+  servers[1].Add(reply, kStart + absl::Seconds(5));
+  EXPECT_THAT(SummaryOf(servers, kStart).insecure, ElementsAre(1));
+  EXPECT_THAT(ServersHtml(servers, kStart),
+              HasSubstr("INSECURE: server 1 listens for other machines without credentials"));
+  EXPECT_EQ(InsecureText({0, 1}),
+            "INSECURE: servers 0, 1 listen for other machines without credentials");
+  EXPECT_EQ(ServersJson(servers, kStart)["summary"]["insecure_servers"],
+            nlohmann::ordered_json::array({1}));
+}
+
 TEST(ServersHtmlTest, OnlyADurableServerHasALog) {
   StatusReply reply = ReplyAt(41);
   reply.set_log_records(12);

@@ -30,6 +30,8 @@
 #                                        evenly, and the slower worker of a round delays the other worker
 #   bench/race.sh --socket_buffer 0      the kernel's default socket buffers instead of 128 KiB; the workers then also
 #                                        share a link less evenly
+#   bench/race.sh --topologies apart --codecs "raw bf16 fp8" --doctor 1    also prints the median that `thinwire doctor`
+#                                        predicts: predicted TOPOLOGY CODEC MS; requires bazel build //cli:thinwire
 #   bench/race.sh --topologies apart --codecs "fp32/fp8_e5m2 fp8_e4m3/fp8_e5m2 auto"    auto and fixed push codecs
 #
 # Requires root, iproute2, and the programs in bazel-bin (or --bin_dir): bazel build //server //bench:race_worker
@@ -56,6 +58,7 @@ socket_buffer=131072
 durability=none
 checkpoint_seconds=60
 optimizer=sgd
+doctor=0
 
 while [ $# -gt 0 ]; do
   case $1 in
@@ -79,6 +82,7 @@ while [ $# -gt 0 ]; do
     --durability) durability=$2 ;;
     --checkpoint_seconds) checkpoint_seconds=$2 ;;
     --optimizer) optimizer=$2 ;;
+    --doctor) doctor=$2 ;;
     *) echo "race.sh: $1: unknown flag (expected one of those that --help lists)" >&2; exit 64 ;;
   esac
   shift 2
@@ -267,6 +271,31 @@ JOB
   cat "$work"/worker-*.out > "$work/result"
 }
 
+# Prints the prediction of `thinwire doctor` for the job in $work/job.textproto: host 2, a worker's, measures its link to
+# host 1. Argument: topology, codec.
+predict() {
+  local server
+  (on 1 "$bin_dir/cli/thinwire" doctor --insecure --listen 10.77.0.1:7800) > "$work/doctor" 2> "$work/doctor.err" &
+  server=$!
+  await_listening "$work/doctor" $server || return 1
+  (on 2 "$bin_dir/cli/thinwire" doctor --config "$work/job.textproto" --addresses 10.77.0.1:7800 --json \
+    --compute "${compute}s" --parameters $((${tensors%\**} * 1024 * 1024))) > "$work/prediction" || return 1
+  kill $server 2> /dev/null
+  wait $server 2> /dev/null
+  python3 - "$1" "$2" "$work/prediction" << 'PYTHON'
+import json
+import sys
+
+topology, codec, path = sys.argv[1:]
+with open(path) as f:
+    report = json.load(f)
+own = report["codecs"][0]
+for row in report["predictions"]:
+    if (row["push"], row["pull"]) == (own["push"], own["pull"]):
+        print("predicted %s %s %.1f" % (topology, codec, row["step_ms"]), flush=True)
+PYTHON
+}
+
 # Prints the result line of a race. Arguments: topology, codec, goodput.
 print_result() {
   python3 - "$1" "$2" "$3" "$servers_of_race" "$work/result" "$checkpoints" << 'PYTHON'
@@ -324,6 +353,7 @@ for topology in $topologies; do
   for codec in $codecs; do
     if run_job "$(compression "$codec")" "$server_hosts" "$worker_hosts"; then
       print_result "$topology" "$codec" "$goodput"
+      [ "$doctor" = 0 ] || predict "$topology" "$codec"
     else
       echo "race $topology $codec failed"
       failed=1

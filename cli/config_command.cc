@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "cli/disk_check.h"
+#include "cli/doctor/disk_check.h"
 #include "common/clock.h"
 #include "common/status_macros.h"
 #include "config/effective.h"

@@ -13,7 +13,7 @@ namespace thinwire {
 // Prints "FILE: ok" to the stream `out` for each valid job file FILE. Prints the problems of invalid
 // job files, and warnings, to the stream `err`. A warning does not change the exit code. If STATE_DIR
 // is not empty, also measures the disk of this folder for jobs that write an event log
-// (disk_check.h).
+// (doctor/disk_check.h).
 ExitCode CheckConfigFiles(const std::vector<std::string>& files, const std::string& state_dir,
                           std::ostream& out, std::ostream& err);
 

@@ -17,8 +17,11 @@
 #include "cli/certs_command.h"
 #include "cli/checkpoint_command.h"
 #include "cli/config_command.h"
+#include "cli/doctor/doctor_command.h"
+#include "cli/drain_command.h"
 #include "cli/evaluate_command.h"
 #include "cli/scale_command.h"
+#include "cli/status_command.h"
 #include "cli/terminal/console.h"
 #include "cli/train_command.h"
 #include "cli/version.h"
@@ -37,6 +40,7 @@ constexpr char kExamples[] =
     "  thinwire train --config job.textproto --output model.safetensors\n"
     "  thinwire evaluate --config job.textproto --model model.safetensors\n"
     "  thinwire config check examples/*.textproto\n"
+    "  thinwire status --addresses a:7000,b:7000 --watch\n"
     "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
     "  thinwire certs init ca\n"
     "  thinwire help train\n"
@@ -456,6 +460,13 @@ ExitCode Main(int argc, char** argv) {
   const FieldFlags evaluate_flags(*evaluate_app, kFieldsOfEvaluate);
   ScaleCommand scale;
   CLI::App* scale_app = AddScale(app, scale);
+  StatusCommand status;
+  status.redraws = isatty(STDOUT_FILENO) == 1;
+  CLI::App* status_app = AddStatus(app, status);
+  DrainCommand drain;
+  CLI::App* drain_app = AddDrain(app, drain);
+  DoctorCommand doctor;
+  CLI::App* doctor_app = AddDoctor(app, doctor);
   ConfigCommand config;
   AddConfig(app, config);
   CheckpointCommand checkpoint;
@@ -484,6 +495,9 @@ ExitCode Main(int argc, char** argv) {
   if (help->parsed()) return Help(app, help_words, console);
   if (evaluate_app->parsed()) return Evaluate(*evaluate_app, evaluate_flags, evaluate, console);
   if (scale_app->parsed()) return RunScale(scale, console, std::cout);
+  if (status_app->parsed()) return RunStatus(status, console, std::cout);
+  if (drain_app->parsed()) return RunDrain(drain, console, std::cout);
+  if (doctor_app->parsed()) return RunDoctor(doctor, console, std::cout);
   if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
   if (const auto code = RunCheckpoint(checkpoint)) return *code;
   if (const auto code = RunCerts(certs)) return *code;

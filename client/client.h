@@ -117,8 +117,8 @@ class Client {
   // the workers (docs/training.md) calls it before it chooses the examples of a step. Errors: those
   // of WaitTensor. REQUIRES: Join has succeeded.
   absl::StatusOr<std::vector<Deal>> WaitDealt(Step step, size_t known_count);
-  // Returns true if an operator has reduced the number of workers and this worker must leave, between
-  // two steps. Thread-safe.
+  // Returns true if an operator has removed this worker, which must leave between two steps.
+  // Thread-safe.
   bool retired() const;
 
   // Starts a step. EXAMPLES is the weight of the step's pushes; a push of weight 0 has no values.

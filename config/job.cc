@@ -306,4 +306,14 @@ bool IsAddress(std::string_view address, int least_port) {
          port <= 65535;
 }
 
+bool IsLoopback(std::string_view address) {
+  if (address.starts_with("unix:")) return true;
+  const std::string_view host = address.substr(0, address.rfind(':'));
+  if (host == "localhost" || host == "[::1]") return true;
+  // Accepts only digits and periods after "127.", because the name of another machine may also
+  // begin with "127.".
+  return host.starts_with("127.") &&
+         host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 }  // namespace thinwire

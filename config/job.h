@@ -52,6 +52,9 @@ absl::StatusOr<std::vector<std::string>> ParseAddresses(std::string_view text,
 // Returns true if ADDRESS is host:port or [::1]:port with a port from LEAST_PORT to 65535.
 bool IsAddress(std::string_view address, int least_port);
 
+// Returns whether ADDRESS (host:port) is reachable from this machine only.
+bool IsLoopback(std::string_view address);
+
 }  // namespace thinwire
 
 #endif  // THINWIRE_CONFIG_JOB_H_

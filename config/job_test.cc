@@ -355,6 +355,17 @@ TEST(JobTest, AddressesAreHostsWithPorts) {
             "\"b\")");
 }
 
+TEST(JobTest, LoopbackAddressesAreThoseOfThisMachine) {
+  for (const char* address :
+       {"127.0.0.1:0", "127.9.9.9:80", "localhost:5000", "[::1]:7", "unix:/x"}) {
+    EXPECT_TRUE(IsLoopback(address)) << address;
+  }
+  for (const char* address :
+       {"0.0.0.0:0", "[::]:0", "10.0.0.1:80", "127.evil.org:80", "node7:80", ""}) {
+    EXPECT_FALSE(IsLoopback(address)) << address;
+  }
+}
+
 TEST(JobTest, EveryServerHasAnAddressOfItsOwn) {
   EXPECT_EQ(ParseAddresses("a:7000,b:7000", 3).status().message(),
             "--addresses: wrong number of servers (expected 3, the value of servers, got 2)");

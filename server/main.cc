@@ -191,6 +191,10 @@ class StopSignals {
       Stop();
     });
   }
+  // Ends WaitForRestart() as a signal does. Thread-safe.
+  void Drain() {
+    boost::asio::post(io_, [this] { Stop(); });
+  }
   // Ends WaitForRestart(). Thread-safe.
   void Restart() {
     boost::asio::post(io_, [this] { io_.stop(); });
@@ -265,6 +269,7 @@ absl::Status Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ServerAddresses(flags, spec));
   ASSIGN_OR_RETURN(const std::string listen, ListenAddress(flags, addresses));
   RETURN_IF_ERROR(CheckExposure(listen, flags));
+  const bool insecure = flags.credentials.empty() && !thinwire::IsLoopback(listen);
   RETURN_IF_ERROR(CheckStateDir(flags, spec));
   ASSIGN_OR_RETURN(
       const thinwire::Credentials credentials,
@@ -311,6 +316,8 @@ absl::Status Serve(const Flags& flags) {
                                         .memory_budget_bytes = memory_budget,
                                         .config = text.config,
                                         .durable = durable,
+                                        .insecure = insecure,
+                                        .drained = [&signals] { signals.Drain(); },
                                         .memory = &arena},
                                        clock, std::move(peers)));
     ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Listener> listener,

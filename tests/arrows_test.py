@@ -25,7 +25,7 @@ PARTS = {
     "server": {"server/admin", "server/edge", "server/durable", "server/core", "admin", "config", "proto", "common"},
     "client": {"proto", "common", "kernels"},
     "worker": {"client", "admin", "config", "proto", "common"},
-    "cli": {"server/durable", "server/core", "admin", "config", "proto", "common"},
+    "cli": {"client", "server/durable", "server/core", "admin", "config", "proto", "common"},
 }
 # The files of these folders may include every part.
 UNRESTRICTED = {"tests", "bench", "experiments"}

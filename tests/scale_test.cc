@@ -1,6 +1,7 @@
-// Tests `thinwire scale` on a running `thinwire train`, with real processes and data.
+// Tests `thinwire scale`, `status` and `drain` on running jobs, with real processes and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -28,6 +29,16 @@ constexpr char kConfig[] = R"(
   straggler: "0:20ms"
 )";
 
+// A short run, whose learning rate also fits a single worker.
+constexpr char kShortConfig[] = R"(
+  name: "drain"
+  servers: 2
+  consistency { mode: sync workers: 2 }
+  optimization { optimizer: sgd learning_rate: 0.01 }
+  task { model: softmax train_examples: 3000 test_examples: 1000 batch_size: 5 }
+  straggler: "0:20ms"
+)";
+
 class ScaleTest : public testing::Test {
  protected:
   // Returns the servers' addresses, which the run shows in the line "servers LIST".
@@ -38,9 +49,11 @@ class ScaleTest : public testing::Test {
     }
     return "";
   }
+  ProcessResult Thinwire(const std::vector<std::string>& arguments) {
+    return daemons_.Run("cli/thinwire", arguments);
+  }
   ProcessResult Scale(const std::string& addresses, int workers) {
-    return daemons_.Run("cli/thinwire",
-                        {"scale", "--addresses", addresses, "--workers", absl::StrCat(workers)});
+    return Thinwire({"scale", "--addresses", addresses, "--workers", absl::StrCat(workers)});
   }
 
   // Blocks until the lead reports WORKER as live.
@@ -59,6 +72,64 @@ class ScaleTest : public testing::Test {
 
   Daemons daemons_;
 };
+
+TEST_F(ScaleTest, ADrainedWorkerLeavesAndItsExamplesAreDealtAnew) {
+  const std::string report = daemons_.folder() + "/report.json";
+  daemons_.Start(
+      "train", "cli/thinwire",
+      {"train", "--config", daemons_.Write("train.textproto", kShortConfig), "--report", report});
+  ASSERT_TRUE(daemons_.WaitForLog("train", "servers "));
+  const std::string addresses = AddressesOf(daemons_.LogOf("train"));
+  ASSERT_NE(addresses, "");
+  ASSERT_TRUE(AwaitLive(addresses, 0));
+  ASSERT_TRUE(AwaitLive(addresses, 1));
+
+  const ProcessResult drained = Thinwire({"drain", "--addresses", addresses, "--worker", "1"});
+  EXPECT_EQ(drained.exit, ExitStatus()) << drained.log;
+  const ProcessResult status = Thinwire({"status", "--addresses", addresses, "--json"});
+  ASSERT_EQ(status.exit, ExitStatus()) << status.log;
+  const auto summary = nlohmann::json::parse(status.output, nullptr, false)["summary"];
+  EXPECT_EQ(summary["job"], "drain");
+  EXPECT_EQ(summary["live_workers"][0], 0) << summary;
+  const ProcessResult refused = Thinwire({"drain", "--addresses", addresses, "--worker", "64"});
+  EXPECT_EQ(refused.exit, ExitStatus{.code = 78}) << refused.log;
+  EXPECT_THAT(refused.log,
+              HasSubstr("worker: not a worker of this job (expected below 64, got 64)"));
+
+  const ProcessResult end = daemons_.WaitForEnd("train");
+  EXPECT_EQ(end.exit, ExitStatus()) << end.log << end.output;
+  std::ifstream file(report);
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << end.log;
+  ASSERT_EQ(json["worker_rows"].size(), 2u) << end.log;
+  const uint64_t remaining = json["worker_rows"][0]["examples"];
+  const uint64_t removed = json["worker_rows"][1]["examples"];
+  EXPECT_EQ(json["worker_rows"][1]["state"], "done");
+  EXPECT_LT(removed, remaining);
+  EXPECT_EQ(removed + remaining, 3000u);
+  EXPECT_TRUE(json["restarts"].empty()) << json["restarts"];
+  EXPECT_TRUE(json["problems"].empty()) << json["problems"];
+}
+
+TEST_F(ScaleTest, ADrainedServerExitsInOrderWhileItsStatusIsWatched) {
+  const std::string address = daemons_.StartServer("server", "recovery { durability: log }",
+                                                   {"--state_dir", daemons_.folder() + "/state"});
+  ASSERT_NE(address, "");
+  daemons_.Start("status", "cli/thinwire",
+                 {"status", "--watch", "--addresses", address + ",127.0.0.1:1"});
+  ASSERT_TRUE(daemons_.WaitForLog("status", "error: server 1 (127.0.0.1:1)"));
+  const ProcessResult drained = Thinwire({"drain", "--addresses", address, "--server", "0"});
+  EXPECT_EQ(drained.exit, ExitStatus()) << drained.log;
+  EXPECT_THAT(drained.output, HasSubstr("server 0 stops and exits with code 0"));
+  EXPECT_EQ(daemons_.WaitForEnd("server").exit, ExitStatus());
+
+  ASSERT_TRUE(daemons_.WaitForLog("status", absl::StrCat("error: server 0 (", address)));
+  daemons_.Signal("status", SIGINT);
+  const ProcessResult watched = daemons_.WaitForEnd("status");
+  EXPECT_EQ(watched.exit, ExitStatus{.code = 130});
+  EXPECT_THAT(watched.output, HasSubstr("servers     1 of 2 answered"));
+  EXPECT_EQ(Thinwire({"status", "--addresses", address}).exit, ExitStatus{.code = 69});
+}
 
 TEST_F(ScaleTest, ARunningJobGetsMoreAndFewerWorkers) {
   const std::string report = daemons_.folder() + "/report.json";

@@ -54,9 +54,26 @@ TEST_F(TerminalTest, HelpOfACommandIsACommandAndAFlag) {
               HasSubstr("Usage: thinwire config check"));
 }
 
+TEST_F(TerminalTest, HelpOfCommandsForRunningJobsFitsEightyColumns) {
+  for (const char* command : {"scale", "status", "drain", "doctor"}) {
+    const ProcessResult help = Thinwire({"help", command});
+    EXPECT_EQ(help.exit, ExitStatus());
+    EXPECT_THAT(help.output, HasSubstr("Example"));
+    EXPECT_THAT(help.output, HasSubstr(absl::StrCat("Usage: thinwire ", command)));
+    EXPECT_LE(LongestLine(help.output), 80) << help.output;
+  }
+}
+
+TEST_F(TerminalTest, DrainNeedsExactlyOneTarget) {
+  EXPECT_EQ(Thinwire({"drain", "--addresses", "a:1"}).exit, ExitStatus{.code = 64});
+  EXPECT_EQ(Thinwire({"drain", "--addresses", "a:1", "--worker", "1", "--server", "0"}).exit,
+            ExitStatus{.code = 64});
+}
+
 TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
   const std::string expected =
-      "error: command: unknown (expected train, evaluate, scale, config, checkpoint, certs or help, got "
+      "error: command: unknown (expected train, evaluate, scale, status, drain, doctor, config, "
+      "checkpoint, certs or help, got "
       "\"trian\"; did you mean "
       "train?)\n";
   for (const std::vector<std::string>& words :

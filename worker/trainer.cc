@@ -99,7 +99,7 @@ absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
   if (lost()) return Ending::kDiverged;
   if (!is_over(next_)) {
     if (parts_.stop()) return Ending::kStopped;
-    LOG(INFO) << "the operator reduced the number of workers: worker " << options_.worker
+    LOG(INFO) << "an operator removed this worker: worker " << options_.worker
               << " leaves before step " << next_;
     return Ending::kRetired;
   }

@@ -5,10 +5,10 @@
 //                of the step; gather a batch, BeginStep, Train (the gate waits for parameters, the
 //                sink pushes gradients), EndStep, NextStep
 //   each epoch   the evaluator tests its replica
-//   drain        after `stop` returned true, or if an operator has reduced the number of workers: run
+//   drain        after `stop` returned true, or if an operator has removed the worker: run
 //                one more step whose pushes empty the residual
 //   leave        after the last step, earlier if `stop` returns true, if the loss is not finite or
-//                if an operator has reduced the number of workers, or after an error
+//                if an operator has removed the worker, or after an error
 //   write        the evaluator writes the model file, if there is one
 //
 // If the servers continue from an earlier step, the worker joins again and goes on from that step.
@@ -128,7 +128,7 @@ class Trainer {
     kFinished,
     kStopped,   // `stop` returned true, and the worker left the job
     kDiverged,  // the run diverged, and the worker left the job
-    kRetired,   // an operator has reduced the number of workers, and the worker left the job
+    kRetired,   // an operator has removed the worker, and it left the job
   };
 
   Trainer(const TrainerOptions& options, const TrainerParts& parts);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -47,6 +48,15 @@ class FakeControlServer final : public Control::Service {
     return grpc::Status::OK;
   }
 
+  // Keeps the request.
+  grpc::Status Drain(grpc::ServerContext*, const DrainRequest* request, DrainReply*) override {
+    if (request->worker() == 7) {
+      return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "worker 7: not live");
+    }
+    drained = *request;
+    return grpc::Status::OK;
+  }
+
   grpc::Status Masters(grpc::ServerContext*, const MastersRequest*,
                        grpc::ServerWriter<MastersChunk>* out) override {
     for (size_t at = 0; at < values_.size(); at += 4) {
@@ -67,6 +77,7 @@ class FakeControlServer final : public Control::Service {
   uint64_t frontier = 0;
   std::atomic<uint32_t> target_workers = 0;
   absl::Notification asked;
+  std::optional<DrainRequest> drained;  // read it only after the call has ended
 
  private:
   const std::string tensor_;

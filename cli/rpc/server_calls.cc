@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "common/crc32c.h"
 #include "common/ids.h"
@@ -124,15 +125,41 @@ std::vector<StatusReply> ServerCalls::latest() const {
   return replies;
 }
 
+std::vector<absl::StatusOr<StatusReply>> ServerCalls::StatusOfEach(absl::Duration timeout) {
+  struct Call {
+    grpc::ClientContext context;
+    StatusRequest request;
+    StatusReply reply;
+    grpc::Status status;
+  };
+  std::vector<Call> calls(servers_.size());
+  absl::BlockingCounter pending(static_cast<int>(calls.size()));
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Call& call = calls[i];
+    call.context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    servers_[i]->stub->async()->Status(&call.context, &call.request, &call.reply,
+                                       [&call, &pending](grpc::Status status) {
+                                         call.status = std::move(status);
+                                         pending.DecrementCount();
+                                       });
+  }
+  pending.Wait();
+  std::vector<absl::StatusOr<StatusReply>> replies;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].status.ok()) {
+      replies.emplace_back(std::move(calls[i].reply));
+    } else {
+      replies.emplace_back(ToStatus(calls[i].status, servers_[i]->name));
+    }
+  }
+  return replies;
+}
+
 absl::StatusOr<std::vector<StatusReply>> ServerCalls::Status(absl::Duration timeout) {
   std::vector<StatusReply> replies;
-  for (const auto& server : servers_) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-    StatusReply reply;
-    RETURN_IF_ERROR(
-        ToStatus(server->stub->Status(&context, StatusRequest(), &reply), server->name));
-    replies.push_back(std::move(reply));
+  for (absl::StatusOr<StatusReply>& reply : StatusOfEach(timeout)) {
+    RETURN_IF_ERROR(reply.status());
+    replies.push_back(*std::move(reply));
   }
   return replies;
 }

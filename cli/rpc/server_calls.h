@@ -57,9 +57,11 @@ class ServerCalls {
   // Returns the latest reply to AskStatus() from each server that has replied.
   std::vector<StatusReply> latest() const;
 
-  // Requests the status of one server after another, with `timeout` for each, and blocks until all
-  // have replied. Stops at the first server that fails or does not reply, and returns an error with
-  // the number and address of this server.
+  // Requests the status of all servers at the same time, and blocks until each has replied or
+  // failed, at most `timeout`. Returns a reply or an error for each server. An error names the
+  // server and its address.
+  std::vector<absl::StatusOr<StatusReply>> StatusOfEach(absl::Duration timeout);
+  // Returns the replies of StatusOfEach(), or the first error.
   absl::StatusOr<std::vector<StatusReply>> Status(absl::Duration timeout);
 
   // Requests the masters of every server and returns their checksum (see MastersChecksum).

@@ -46,6 +46,19 @@ TEST(ServerCallsTest, AnUnreachableServerIsNamed) {
               HasSubstr("server 0 (" + server.address()));
 }
 
+TEST(ServerCallsTest, EachServerHasAReplyOrAnErrorOfItsOwn) {
+  FakeControlServer stopped("a", "aaaa");
+  FakeControlServer running("b", "bbbb");
+  stopped.Stop();
+  ServerCalls calls({stopped.address(), running.address()});
+  const auto replies = calls.StatusOfEach(kTimeout);
+  ASSERT_THAT(replies, SizeIs(2));
+  EXPECT_THAT(std::string(replies[0].status().message()),
+              HasSubstr("server 0 (" + stopped.address()));
+  ASSERT_TRUE(replies[1].ok()) << replies[1].status();
+  EXPECT_EQ(replies[1]->accepted_pushes(), 7);
+}
+
 TEST(ServerCallsTest, AskStatusDoesNotBlock) {
   FakeControlServer server("a", "aaaa");
   ServerCalls calls({server.address()});

@@ -18,6 +18,7 @@ constexpr AccessRow kTable[] = {
     {"/thinwire.Control/Follow", kLead},
     {"/thinwire.Control/Rollback", kLead},
     {"/thinwire.Control/Scale", kLead | kOperators},
+    {"/thinwire.Control/Drain", kOperators},
     {"/thinwire.Control/Masters", kEverybody},
     {"/thinwire.ParameterService/Exchange", kWorkers},
     {"/grpc.health.v1.Health/Check", kEverybody},

@@ -35,6 +35,8 @@ TEST(AccessTest, EachPeerMayCallItsMethodsOnly) {
   EXPECT_FALSE(MayCall(kLeadPeer, "/thinwire.ParameterService/Exchange"));
   EXPECT_TRUE(MayCall(kOperatorPeer, "/thinwire.Control/Scale"));
   EXPECT_FALSE(MayCall(kViewerPeer, "/thinwire.Control/Scale"));
+  EXPECT_TRUE(MayCall(kOperatorPeer, "/thinwire.Control/Drain"));
+  EXPECT_FALSE(MayCall(kWorkerPeer, "/thinwire.Control/Drain"));
   EXPECT_TRUE(MayCall(kViewerPeer, "/thinwire.Control/Status"));
 }
 

@@ -38,6 +38,12 @@ AdmitRequest AdmissionOf(const JobOptions& options) {
   return request;
 }
 
+absl::Status NotTheLead(ServerId server) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("server: not the lead (expected server 0, the first of --addresses, got server ",
+                   server.value, ")"));
+}
+
 absl::Status Stopping() { return absl::UnavailableError("this server is stopping"); }
 
 }  // namespace
@@ -313,7 +319,9 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
   for (WorkerId live : membership_.Live()) reply.add_live(live.value);
   if (leads() && model_.Get() != nullptr) {
     deal_lead_.FillIn(request, reply);
-    reply.set_retired(worker.value >= scaler_.target());
+    const Member& member = membership_.of(worker);
+    const bool drained = member.retired && member.incarnation == incarnation;
+    reply.set_retired(drained || worker.value >= scaler_.target());
   }
   return reply;
 }
@@ -363,9 +371,31 @@ void Job::HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done)
   if (leads()) return scaler_.Scale(request.workers(), done);
   // Only the lead states the job. An operator calls the lead.
   if (!request.job().empty()) return scaler_.Follow(request.workers(), done);
-  done(absl::InvalidArgumentError(
-      absl::StrCat("server: not the lead (expected server 0, the first of --addresses, got server ",
-                   identity_.server.value, ")")));
+  done(NotTheLead(options_.server));
+}
+
+void Job::Drain(DrainRequest request, Done<DrainReply> done) {
+  control_.Post(
+      [this, request = std::move(request), done = std::move(done)] { HandleDrain(request, done); });
+}
+
+void Job::HandleDrain(const DrainRequest& request, const Done<DrainReply>& done) {
+  if (stopping()) return done(Stopping());
+  if (!request.job().empty()) {
+    const absl::Status status = identity_.CheckJob(request.job());
+    if (!status.ok()) return done(status);
+  }
+  if (!request.has_worker()) {
+    LOG(INFO) << "an operator drains this server";
+    done(DrainReply());
+    return options_.drained();
+  }
+  if (!leads()) return done(NotTheLead(options_.server));
+  absl::Status status = membership_.CheckNumber(request.worker());
+  if (status.ok()) status = membership_.Retire(WorkerId{request.worker()});
+  if (!status.ok()) return done(status);
+  LOG(INFO) << "an operator drains worker " << request.worker();
+  done(DrainReply());
 }
 
 void Job::Follow(FollowRequest request, Done<FollowReply> done) {
@@ -384,8 +414,8 @@ void Job::Rollback(RollbackRequest request, Done<RollbackReply> done) {
 
 void Job::Status(Done<StatusReply> done) {
   control_.Post([this, done = std::move(done)] {
-    GatherStatus({identity_, model_, membership_, scaler_, checkpoints_, counters_, frames_,
-                  journal_, clock_},
+    GatherStatus({identity_, options_.insecure, model_, membership_, scaler_, checkpoints_,
+                  counters_, frames_, journal_, clock_},
                  control_.post(), done);
   });
 }

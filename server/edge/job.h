@@ -92,6 +92,9 @@ struct JobOptions {
   // The memory that this process may use (memory_plan.h).
   uint64_t memory_budget_bytes = std::numeric_limits<uint64_t>::max();
   std::optional<DurableOptions> durable;  // nullopt: the state is lost with the process
+  bool insecure = false;  // the server listens for other machines without credentials
+  // Called when an operator drains this server: the owner of the job is to stop it and to exit.
+  std::function<void()> drained = [] {};
   // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
   // masters after the job is destroyed.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
@@ -144,6 +147,11 @@ class Job {
   // Changes the number of workers (scaler.h). Errors: those of Scaler; FailedPrecondition for another
   // job or before the first Join.
   void Scale(ScaleRequest request, Done<ScaleReply> done);
+  // With `worker`, tells the worker's process to leave. Without it, calls JobOptions::drained after
+  // the reply. Errors: FailedPrecondition for another job or a worker that is not live;
+  // InvalidArgument for an invalid worker number, or with `worker` at another server than the lead;
+  // Unavailable while the job is stopping.
+  void Drain(DrainRequest request, Done<DrainReply> done);
   void Status(Done<StatusReply> done);
   // Replies with the masters of the shard at position INDEX among this server's shards, or with no
   // chunks if INDEX is past the last shard. Errors: FailedPrecondition before the first Join or
@@ -179,6 +187,7 @@ class Job {
   void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
   absl::Status CheckLeave(const LeaveRequest& request) const;
   void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);
+  void HandleDrain(const DrainRequest& request, const Done<DrainReply>& done);
   void HandleTick();
   void HandleStop(std::function<void()> done);
 

@@ -40,6 +40,7 @@ StatusReply ServerStatus(const StatusParts& parts) {
   reply.set_generation(parts.identity.generation.value);
   reply.set_epoch(parts.identity.epoch.value);
   reply.set_run(parts.identity.run.value);
+  reply.set_insecure(parts.insecure);
   reply.set_sealed(parts.model.Get() != nullptr);
   reply.set_target_workers(parts.scaler.target());
   parts.counters.FillIn(reply);

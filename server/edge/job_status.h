@@ -21,6 +21,7 @@ namespace thinwire {
 // The parts of the job from which a reply is made.
 struct StatusParts {
   const JobIdentity& identity;
+  bool insecure;  // JobOptions::insecure
   const ModelSlot& model;
   const Membership& membership;
   const Scaler& scaler;

@@ -44,6 +44,7 @@ class JobTest : public testing::Test {
     options.server = ServerId{server};
     options.epoch = kEpoch;
     options.thread_count = 2;
+    options.drained = [this] { drained_.Notify(); };
     ScheduleSpec schedule;
     schedule.learning_rate = 0.5;
     job_ = std::make_unique<Job>(options, MakeOptimizer({}).value(),
@@ -75,6 +76,13 @@ class JobTest : public testing::Test {
     request.set_incarnation(incarnation);
     Pending<LeaveReply> pending;
     job_->Leave(request, pending.done());
+    return pending.Get().status();
+  }
+  absl::Status Drain(std::optional<uint32_t> worker) {
+    DrainRequest request;
+    if (worker.has_value()) request.set_worker(*worker);
+    Pending<DrainReply> pending;
+    job_->Drain(request, pending.done());
     return pending.Get().status();
   }
   StatusReply Status() {
@@ -125,6 +133,7 @@ class JobTest : public testing::Test {
 
   const Partition partition_ = Partition::Make(kTensors, 0, 1).value();
   ManualClock clock_;
+  absl::Notification drained_;
   std::unique_ptr<Job> job_;
 };
 
@@ -572,6 +581,30 @@ TEST_F(JobTest, AServerSendsItsMastersAfterTheLastWorkerLeft) {
   }
   EXPECT_EQ(values, partition_.value_count());
   EXPECT_EQ(Join(RequestOf(0)).value().incarnation(), 2u);
+}
+
+TEST_F(JobTest, ADrainedWorkerIsToldToLeaveAndItsNextProcessIsNot) {
+  Make(Rule::Async(2));
+  EXPECT_EQ(Drain(0).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  ASSERT_TRUE(Join(RequestOf(1)).ok());
+  EXPECT_EQ(Drain(1), absl::OkStatus());
+  EXPECT_FALSE(Heartbeat(0, 1).retired());
+  EXPECT_TRUE(Heartbeat(1, 1).retired());
+  ASSERT_TRUE(Leave(1, 1).ok());
+  EXPECT_EQ(Drain(1).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Join(RequestOf(1)).ok());
+  EXPECT_FALSE(Heartbeat(1, 2).retired());
+  EXPECT_EQ(Drain(1000).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(drained_.HasBeenNotified());
+}
+
+TEST_F(JobTest, ADrainedServerAsksItsOwnerToStopIt) {
+  Make(Rule::Async(1), /*server=*/1);
+  EXPECT_EQ(Drain(0).message(),
+            "server: not the lead (expected server 0, the first of --addresses, got server 1)");
+  EXPECT_EQ(Drain(std::nullopt), absl::OkStatus());
+  drained_.WaitForNotification();
 }
 
 TEST_F(JobTest, StopRefusesJoinsAndEndsStreams) {

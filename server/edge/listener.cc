@@ -16,16 +16,6 @@ constexpr size_t kQuotaBytesPerWorker = size_t{16} << 20;
 
 }  // namespace
 
-bool IsLoopback(absl::string_view address) {
-  if (absl::StartsWith(address, "unix:")) return true;
-  const absl::string_view host = address.substr(0, address.rfind(':'));
-  if (host == "localhost" || host == "[::1]") return true;
-  // Accepts only digits and periods after "127.", because the name of another machine may also
-  // begin with "127.".
-  return absl::StartsWith(host, "127.") &&
-         host.find_first_not_of("0123456789.") == absl::string_view::npos;
-}
-
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::string& address,
                                                           const Credentials& credentials) {
   std::unique_ptr<Listener> listener(new Listener(job));

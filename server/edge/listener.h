@@ -18,7 +18,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/grpc_credentials.h"
 #include "server/edge/job.h"
@@ -29,9 +28,6 @@ namespace thinwire {
 inline constexpr int kMaxMessageBytes = 4 << 20;
 inline constexpr int kMaxCallsPerConnection = 128;
 inline constexpr absl::Duration kMaxIdleTime = absl::Minutes(5);
-
-// Returns whether ADDRESS (host:port) is reachable from this machine only.
-bool IsLoopback(absl::string_view address);
 
 class Listener {
  public:

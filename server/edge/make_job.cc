@@ -36,6 +36,8 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.thread_count = settings.thread_count;
   options.memory_budget_bytes = settings.memory_budget_bytes;
   options.memory = settings.memory;
+  options.insecure = settings.insecure;
+  options.drained = std::move(settings.drained);
   options.durable = std::move(settings.durable);
   if (options.durable.has_value()) {
     options.durable->durability = spec.recovery.durability;

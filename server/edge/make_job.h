@@ -3,6 +3,7 @@
 #define THINWIRE_SERVER_EDGE_MAKE_JOB_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <memory_resource>
@@ -30,6 +31,8 @@ struct ServerSettings {
   std::optional<JobConfig> config;
   // The server's state on disk. Set if and only if the job's durability is not none.
   std::optional<DurableOptions> durable;
+  bool insecure = false;                                                 // see JobOptions
+  std::function<void()> drained = [] {};                                 // see JobOptions
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
 };
 

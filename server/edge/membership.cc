@@ -94,6 +94,19 @@ absl::Status Membership::Leave(WorkerId worker, Incarnation incarnation) {
   return absl::OkStatus();
 }
 
+absl::Status Membership::Retire(WorkerId worker) {
+  Member& member = members_[worker.value];
+  if (!member.live()) {
+    const char* state = member.incarnation.value == 0 ? "that never joined"
+                        : member.left                 ? "that has left"
+                                                      : "whose lease has expired";
+    return absl::FailedPreconditionError(absl::StrCat(
+        "worker ", worker.value, ": not live (expected a live worker, got one ", state, ")"));
+  }
+  member.retired = true;
+  return absl::OkStatus();
+}
+
 void Membership::ExtendLeases(absl::Duration pause) {
   for (Member& member : members_) member.lease_end += pause;
 }

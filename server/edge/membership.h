@@ -37,6 +37,7 @@ struct Member {
   absl::Time lease_end;
   bool expired = false;  // the lease ran out, and no message arrived since
   bool left = false;
+  bool retired = false;  // an operator drains this process: it is told to leave
 
   bool live() const { return incarnation.value != 0 && !expired && !left; }
 };
@@ -91,6 +92,9 @@ class Membership {
   // Records that a process has left. May be called repeatedly. Errors: FailedPrecondition if
   // INCARNATION is not the worker's newest incarnation.
   absl::Status Leave(WorkerId worker, Incarnation incarnation);
+  // Records that an operator drains the newest process of a worker. Later processes of the worker
+  // are not affected. Errors: FailedPrecondition if the worker is not live.
+  absl::Status Retire(WorkerId worker);
   // Extends every lease by PAUSE, during which this server was suspended: the processes were not
   // silent, the server did not hear them.
   void ExtendLeases(absl::Duration pause);

@@ -56,6 +56,23 @@ TEST_F(MembershipTest, AProcessThatLeavesFreesItsNumberAtOnce) {
   EXPECT_EQ(*membership_.Assign(kW, At(1), At(1)).value(), Incarnation{2});
 }
 
+TEST_F(MembershipTest, OnlyTheDrainedProcessIsRetired) {
+  EXPECT_EQ(membership_.Retire(kW).message(),
+            "worker 1: not live (expected a live worker, got one that never joined)");
+  ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
+  EXPECT_FALSE(membership_.of(kW).retired);
+  EXPECT_TRUE(membership_.Retire(kW).ok());
+  EXPECT_TRUE(membership_.of(kW).retired);
+  EXPECT_TRUE(membership_.Leave(kW, {1}).ok());
+  EXPECT_EQ(membership_.Retire(kW).message(),
+            "worker 1: not live (expected a live worker, got one that has left)");
+  ASSERT_TRUE(membership_.Assign(kW, At(1), At(1)).ok());
+  EXPECT_FALSE(membership_.of(kW).retired);
+  membership_.Expire(At(12));
+  EXPECT_EQ(membership_.Retire(kW).message(),
+            "worker 1: not live (expected a live worker, got one whose lease has expired)");
+}
+
 TEST_F(MembershipTest, ALeaseExpiresOnceAndAMessageRenewsIt) {
   ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_TRUE(membership_.Expire(At(10)).empty());

@@ -216,6 +216,13 @@ grpc::ServerUnaryReactor* ControlService::Scale(grpc::CallbackServerContext* con
   return reactor;
 }
 
+grpc::ServerUnaryReactor* ControlService::Drain(grpc::CallbackServerContext* context,
+                                                const DrainRequest* request, DrainReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.Drain(*request, FinishWith(reactor, reply));
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* ControlService::Status(grpc::CallbackServerContext* context,
                                                  const StatusRequest* /*request*/,
                                                  StatusReply* reply) {

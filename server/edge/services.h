@@ -67,6 +67,8 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
                                   LeaveReply* reply) override;
   grpc::ServerUnaryReactor* Scale(grpc::CallbackServerContext* context, const ScaleRequest* request,
                                   ScaleReply* reply) override;
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const DrainRequest* request,
+                                  DrainReply* reply) override;
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
                                    const StatusRequest* request, StatusReply* reply) override;
   grpc::ServerWriteReactor<MastersChunk>* Masters(grpc::CallbackServerContext* context,

@@ -1,4 +1,4 @@
-#include "cli/disk_check.h"
+#include "cli/doctor/disk_check.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/disk_check.h"
+#include "cli/doctor/disk_check.h"
 
 #include <memory>
 
@@ -17,7 +17,15 @@ namespace {
 // 1 Gbit/s.
 constexpr double kWireBytesPerSecond = 125e6;
 
-// Returns the number of values of the model whose state is in DIR, or nullopt if there is none.
+// Returns the bytes of one worker's gradient. A worker that chooses its codec may push fp32.
+uint64_t GradientBytes(const PushSpec& push, uint64_t value_count) {
+  const CodecSpec spec = push.choose.has_value() ? CodecSpec() : push.codec;
+  const absl::StatusOr<std::unique_ptr<const Codec>> codec = MakeCodec(spec);
+  return codec.ok() ? (*codec)->MaxPayloadBytes(value_count) : value_count * sizeof(float);
+}
+
+}  // namespace
+
 std::optional<uint64_t> ValueCountIn(Files& files, const std::string& dir) {
   const std::string folder = StateFolderPath(dir, ServerId{0});
   const absl::StatusOr<std::string> name = NewestCheckpoint(files, folder);
@@ -27,15 +35,6 @@ std::optional<uint64_t> ValueCountIn(Files& files, const std::string& dir) {
   const absl::StatusOr<Partition> partition = PartitionOfJoin(manifest->join());
   return partition.ok() ? std::optional(partition->value_count()) : std::nullopt;
 }
-
-// Returns the bytes of one worker's gradient. A worker that chooses its codec may push fp32.
-uint64_t GradientBytes(const PushSpec& push, uint64_t value_count) {
-  const CodecSpec spec = push.choose.has_value() ? CodecSpec() : push.codec;
-  const absl::StatusOr<std::unique_ptr<const Codec>> codec = MakeCodec(spec);
-  return codec.ok() ? (*codec)->MaxPayloadBytes(value_count) : value_count * sizeof(float);
-}
-
-}  // namespace
 
 std::optional<std::string> DiskWarning(const JobSpec& job, const std::string& dir,
                                        const DiskSpeed& speed,
@@ -57,12 +56,15 @@ std::optional<std::string> DiskWarning(const JobSpec& job, const std::string& di
       bytes / 1e6, dir, megabytes, bytes / speed.bytes_per_second, bytes / kWireBytesPerSecond);
 }
 
+absl::StatusOr<DiskSpeed> MeasureStateDisk(const std::string& dir, Files& files, Clock& clock) {
+  const bool absent = absl::IsNotFound(files.List(dir).status());
+  return MeasureDisk(files, absent ? ParentFolder(dir) : dir, clock);
+}
+
 absl::StatusOr<std::optional<std::string>> CheckDisk(const JobSpec& job, const std::string& dir,
                                                      Files& files, Clock& clock) {
   if (job.recovery.durability != Durability::kLog) return std::nullopt;
-  const bool absent = absl::IsNotFound(files.List(dir).status());
-  const std::string folder = absent ? ParentFolder(dir) : dir;
-  ASSIGN_OR_RETURN(const DiskSpeed speed, MeasureDisk(files, folder, clock));
+  ASSIGN_OR_RETURN(const DiskSpeed speed, MeasureStateDisk(dir, files, clock));
   return DiskWarning(job, dir, speed, ValueCountIn(files, dir));
 }
 

@@ -1,0 +1,34 @@
+// `thinwire drain`: takes one worker or one server out of a running job.
+#ifndef THINWIRE_CLI_DRAIN_COMMAND_H_
+#define THINWIRE_CLI_DRAIN_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "cli/terminal/console.h"
+#include "common/exit_code.h"
+
+namespace thinwire {
+
+struct DrainCommand {
+  std::string addresses;  // host:port of every server, in their order
+  // One of them is set.
+  std::optional<uint32_t> worker;
+  std::optional<uint32_t> server;
+  std::string credentials;  // folder with an operator's certificate; empty: plaintext
+};
+
+// Adds the command with its flags to APP. COMMAND must outlive APP.
+CLI::App* AddDrain(CLI::App& app, DrainCommand& command);
+
+// Asks the lead to drain `worker`, or `server` to stop. Returns when the request is accepted, and
+// prints the effect to `out` and errors to `console`. Returns kUsage without a target, kConfig if the job refuses the
+// request, and kUnavailable if the server cannot be reached.
+ExitCode RunDrain(const DrainCommand& command, Console& console, std::ostream& out);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLI_DRAIN_COMMAND_H_

@@ -1,0 +1,146 @@
+#include "cli/status_text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "admin/html.h"
+#include "cli/terminal/table.h"
+
+namespace thinwire {
+namespace {
+
+using html::BytesText;
+using html::CountText;
+using html::DurationText;
+
+void AddFact(const char* name, const std::string& value, std::string& text) {
+  absl::StrAppendFormat(&text, "%-12s%s\n", name, value);
+}
+
+std::string StepText(const JobSummary& summary) {
+  std::string text = CountText(summary.step);
+  if (summary.step_age > absl::ZeroDuration()) {
+    absl::StrAppend(&text, ", open for ", DurationText(summary.step_age));
+  }
+  if (!summary.unfinished.empty()) {
+    absl::StrAppend(&text, ", not finished by ", WorkerListText(summary.unfinished));
+  }
+  return text;
+}
+
+std::string FactsText(std::span<const ServerHistory> servers, const JobSummary& summary) {
+  std::string text;
+  uint64_t generation = 0;
+  uint32_t target_workers = 0;
+  for (const ServerHistory& server : servers) {
+    if (server.latest() == nullptr) continue;
+    generation = std::max<uint64_t>(generation, server.latest()->generation());
+    if (server.server() == ServerId{0}) target_workers = server.latest()->target_workers();
+  }
+  if (summary.answered_count > 0) {
+    AddFact("job", summary.job, text);
+    AddFact("generation", absl::StrCat(generation), text);
+    AddFact("step", StepText(summary), text);
+  }
+  AddFact("servers", absl::StrCat(summary.answered_count, " of ", servers.size(), " answered"),
+          text);
+  if (summary.answered_count == 0) return text;
+  std::string workers = absl::StrCat(summary.live.size(), " of ", summary.worker_count, " live");
+  if (target_workers > 0) absl::StrAppend(&workers, ", ", target_workers, " wanted");
+  if (summary.worker_count == 0) workers = "none has joined yet";
+  AddFact("workers", workers, text);
+  if (!summary.insecure.empty()) absl::StrAppend(&text, InsecureText(summary.insecure), "\n");
+  return text;
+}
+
+std::string WorkersText(std::span<const ServerHistory> servers, absl::Time now) {
+  const std::vector<std::string> columns = {"worker", "state", "next step", "heard", "incarnation"};
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [number, worker] : WorkersOf(servers, now)) {
+    rows.push_back({absl::StrCat(number), worker.state(), CountText(worker.next),
+                    absl::StrCat(DurationText(worker.heard), " ago"),
+                    absl::StrCat(worker.incarnation)});
+  }
+  return rows.empty() ? "" : "\n" + TextTable(columns, rows);
+}
+
+std::string ServersText(std::span<const ServerHistory> servers, absl::Time now) {
+  const std::vector<std::string> columns = {"server",   "step", "shards", "parameters",
+                                            "received", "sent", "memory", "answered"};
+  std::vector<std::vector<std::string>> rows;
+  for (const ServerHistory& server : servers) {
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr) {
+      rows.push_back({absl::StrCat(server.server().value), "-", "-", "-", "-", "-", "-", "never"});
+      continue;
+    }
+    uint64_t value_count = 0;
+    for (const ShardStatus& shard : reply->shards()) value_count += shard.values();
+    rows.push_back({absl::StrCat(server.server().value), CountText(server.step()),
+                    CountText(static_cast<uint64_t>(reply->shards_size())), CountText(value_count),
+                    BytesText(reply->push_payload_bytes()),
+                    BytesText(reply->parameters_payload_bytes()),
+                    BytesText(reply->buffered_bytes()),
+                    absl::StrCat(DurationText(now - server.answered()), " ago")});
+  }
+  return "\n" + TextTable(columns, rows);
+}
+
+std::string PushesText(const JobSummary& summary) {
+  std::vector<std::string> columns = {"verdict"};
+  std::vector<std::string> row = {"pushes"};
+  for (const auto& [verdict, count] : summary.verdicts) {
+    columns.push_back(verdict);
+    row.push_back(CountText(count));
+  }
+  const uint64_t largest = summary.staleness.empty() ? 0 : summary.staleness.rbegin()->first;
+  const auto bytes = [](const char* name, uint64_t encoded, uint64_t fp32) {
+    return std::vector<std::string>{name, BytesText(encoded),
+                                    absl::StrCat("about ", BytesText(fp32)),
+                                    html::RatioText(fp32, encoded)};
+  };
+  const std::vector<std::vector<std::string>> directions = {
+      bytes("gradients", summary.push_bytes, summary.push_fp32_bytes),
+      bytes("parameters", summary.parameter_bytes, summary.parameter_fp32_bytes)};
+  return absl::StrCat(
+      "\n", TextTable(columns, {&row, 1}),
+      absl::StrFormat("staleness of accepted pushes: mean %.2f, max %d\n\n", summary.mean_staleness,
+                      largest),
+      TextTable(std::vector<std::string>{"bytes", "payloads", "in fp32", "ratio"}, directions));
+}
+
+// Returns "" for servers without a log and without checkpoints.
+std::string DurabilityText(std::span<const ServerHistory> servers) {
+  const std::vector<std::string> columns = {"server", "log", "records", "flushes", "checkpoints"};
+  std::vector<std::vector<std::string>> rows;
+  for (const ServerHistory& server : servers) {
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr || (reply->log_records() == 0 && reply->checkpoints() == 0)) continue;
+    rows.push_back({absl::StrCat(server.server().value), BytesText(reply->log_bytes()),
+                    CountText(reply->log_records()), CountText(reply->log_commits()),
+                    CountText(reply->checkpoints())});
+  }
+  return rows.empty() ? "" : "\n" + TextTable(columns, rows);
+}
+
+}  // namespace
+
+std::string StatusText(std::span<const ServerHistory> servers, absl::Time now) {
+  const JobSummary summary = SummaryOf(servers, now);
+  std::string text = FactsText(servers, summary);
+  for (const ServerHistory& server : servers) {
+    if (server.latest() != nullptr && server.latest()->awaits_rollback()) {
+      absl::StrAppend(&text, "server ", server.server().value,
+                      " waits for the lead's decision after its restart\n");
+    }
+  }
+  absl::StrAppend(&text, WorkersText(servers, now), ServersText(servers, now));
+  if (summary.answered_count == 0) return text;
+  return absl::StrCat(text, PushesText(summary), DurabilityText(servers));
+}
+
+}  // namespace thinwire
