@@ -28,7 +28,8 @@ std::string Names(const FieldDescriptor& field, const char* separator) {
 std::string TypeName(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING:
-      return "TEXT";
+      if (field.name().ends_with("_dir")) return "DIR";
+      return field.name().ends_with("_file") ? "FILE" : "TEXT";
     case FieldDescriptor::CPPTYPE_BOOL:
       return "[true|false]";
     case FieldDescriptor::CPPTYPE_DOUBLE:

@@ -56,7 +56,8 @@ TEST_F(TerminalTest, HelpOfACommandIsACommandAndAFlag) {
 
 TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
   const std::string expected =
-      "error: command: unknown (expected train, evaluate, scale, config, checkpoint, certs or help, got "
+      "error: command: unknown (expected train, launch, evaluate, scale, config, checkpoint, certs, "
+      "completion or help, got "
       "\"trian\"; did you mean "
       "train?)\n";
   for (const std::vector<std::string>& words :
