@@ -40,10 +40,11 @@ constexpr char kExamples[] =
     "Examples:\n"
     "  thinwire launch --config job.textproto --hosts hosts.txt --credentials_from ca\n"
     "  thinwire launch --config job.textproto --hosts hosts.txt --insecure --copy\n"
-    "  thinwire launch --config job.textproto --hosts hosts.txt --insecure -- --threads 4\n"
+    "  thinwire launch --config job.textproto --hosts h.txt --insecure -- --threads 4\n"
     "A line of the hosts file is a machine with its processes:\n"
     "  10.0.0.1 servers=1 port=7000\n"
-    "  gpu-a servers=1 workers=2 device=cuda:0,cuda:1 data_dir=/data address=10.0.0.2";
+    "  gpu-a servers=1 workers=2 device=cuda:0,cuda:1 data_dir=/data\n"
+    "  me@gpu-b workers=1 address=10.0.0.3";
 
 // Checks the flags that depend on each other. Errors: InvalidArgument.
 absl::Status CheckFlags(const LaunchCommand& command, const JobConfig& config) {
@@ -236,6 +237,16 @@ void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
       "COMMAND");
   add_flag("logs", command.show_logs,
            "Shows every line of the processes' logs. Default: warnings and errors");
+  app.get_option("--state_dir")
+      ->description(
+          "With durability: checkpoint or log, the folder on each machine in which its processes "
+          "keep "
+          "their state. It must be empty, except with --resume");
+  app.get_option("--bin_dir")
+      ->description(
+          "With --copy, the folder of the programs server and worker on this machine. Default: "
+          "beside "
+          "this program");
   app.add_option("WORKER_FLAGS", command.worker_flags, "Flags of all workers, after --");
   app.footer(kExamples);
 }

@@ -29,7 +29,7 @@ struct LaunchCommand {
   std::vector<std::string> worker_flags;
 };
 
-// Adds the flags that only `thinwire launch` has to APP.
+// Adds the flags that only `thinwire launch` has to APP, which has the flags of `thinwire train`.
 void AddLaunchFlags(CLI::App& app, LaunchCommand& command);
 
 // Runs the job. Prints the table of results to OUT and messages to CONSOLE. REQUIRES: CheckJob

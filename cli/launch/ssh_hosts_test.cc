@@ -128,13 +128,15 @@ TEST_F(SshHostsTest, ProcessesAreNumberedInTheOrderOfTheFile) {
       "a servers=1 workers=1 port=7000 device=cuda:0\n"
       "b servers=2 workers=3 address=10.0.0.2 port=7000 device=cuda:0,cuda:1 data_dir=/data");
   ProcessSet processes(*signals_, dir_->path());
-  ASSERT_TRUE(processes.Start("server", hosts.ServerCommand(ServerId{2}, {"", "", ""})).ok());
+  ASSERT_TRUE(
+      processes.Start("server", hosts.ServerCommand(ServerId{2}, {"", "", ""}), SignalPath::kInput)
+          .ok());
   EXPECT_EQ(Await(processes, ProcessEvent::Kind::kLine).text,
             absl::StrCat("--config ", FolderOf(1),
                          "/job.textproto --server 2 --listen 10.0.0.2:7001 --insecure"));
   const auto worker = hosts.WorkerCommand(WorkerId{2}, {"x:1", "y:2", "z:3"});
   ASSERT_TRUE(worker.ok()) << worker.status();
-  ASSERT_TRUE(processes.Start("worker", *worker).ok());
+  ASSERT_TRUE(processes.Start("worker", *worker, SignalPath::kInput).ok());
   EXPECT_EQ(Await(processes, ProcessEvent::Kind::kLine).text,
             absl::StrCat("--config ", FolderOf(1),
                          "/job.textproto --worker 2 --addresses x:1,y:2,z:3 --output ", FolderOf(1),
