@@ -9,7 +9,8 @@
 // error and the exit code of the program arrive as those of ssh; a signal N that ended the program is
 // the exit code 128 + N.
 //
-// Each machine gets a private folder for the run, REMOTE_DIR/RUN.N for line N of the hosts file:
+// Each machine gets a private folder for the run, REMOTE_DIR/RUN.N for machine N of the hosts file,
+// from 0:
 //
 //   job.textproto  credentials/server-0/  credentials/worker-2/  bin/server  bin/worker
 #ifndef THINWIRE_CLI_LAUNCH_SSH_HOSTS_H_

@@ -110,7 +110,7 @@ ExitCode TrainRun::Run() {
   if (result_.record.CountOf(State::kDiverged) > 0) {
     Fail(absl::StrCat("diverged: ", result_.record.diverged()));
   }
-  SecureModel();
+  ObtainModel();
   if (result_.record.steps() > 0 && result_.record.lost_servers().empty() && signal_ == 0)
     AskServers();
   // A stopping server waits until its peers close their connections, and no thread of this process
@@ -199,7 +199,7 @@ void TrainRun::AwaitWorkers() {
   }
 }
 
-void TrainRun::SecureModel() {
+void TrainRun::ObtainModel() {
   if (Result() != ExitCode::kOk || setting_.output.path.empty()) return;
   const WorkerRow* writer = result_.record.writer();
   absl::Status status;

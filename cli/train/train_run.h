@@ -94,9 +94,9 @@ class TrainRun {
   // Waits until the servers from FIRST listen, or one of them is lost.
   void AwaitServers(uint32_t first);
   void AwaitWorkers();
-  // Fails if the run succeeded but the file of the trained model does not exist. Fetches the file if
-  // it is on another machine.
-  void SecureModel();
+  // Copies the trained model to this machine if it is on another one. Calls Fail() if the run
+  // succeeded but there is no model file.
+  void ObtainModel();
   // Requests the servers' counters and the checksum of the parameters, and stores both in result().
   void AskServers();
   void StopServers();
