@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "cli/process/launch.h"
+#include "cli/process/command_lines.h"
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
 #include "common/status_macros.h"

@@ -16,10 +16,12 @@
 #include "absl/time/clock.h"
 #include "cli/certs_command.h"
 #include "cli/checkpoint_command.h"
+#include "cli/completion.h"
 #include "cli/config_command.h"
 #include "cli/doctor/doctor_command.h"
 #include "cli/drain_command.h"
 #include "cli/evaluate_command.h"
+#include "cli/launch_command.h"
 #include "cli/scale_command.h"
 #include "cli/status_command.h"
 #include "cli/terminal/console.h"
@@ -30,6 +32,7 @@
 #include "config/field_flags.h"
 #include "config/fields.h"
 #include "config/help.h"
+#include "config/man_page.h"
 #include "server/durable/files.h"
 
 namespace thinwire {
@@ -38,12 +41,14 @@ namespace {
 constexpr char kExamples[] =
     "Examples:\n"
     "  thinwire train --config job.textproto --output model.safetensors\n"
+    "  thinwire launch --config job.textproto --hosts hosts.txt --credentials_from ca\n"
     "  thinwire evaluate --config job.textproto --model model.safetensors\n"
     "  thinwire config check examples/*.textproto\n"
     "  thinwire status --addresses a:7000,b:7000 --watch\n"
     "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
     "  thinwire certs init ca\n"
     "  thinwire help train\n"
+    "Environment: NO_COLOR switches colors off, TMPDIR is the folder of temporary files.\n"
     "Exit codes: 0 good, 64 usage, 69 unavailable, 75 terminated, 78 configuration, 130 "
     "interrupted.";
 
@@ -98,6 +103,12 @@ constexpr char kCertsExamples[] =
     "  thinwire certs issue ca --role viewer --job train --days 7 --out certs/viewer\n"
     "  thinwire certs show certs/worker-3";
 
+constexpr char kCompletionExamples[] =
+    "Examples:\n"
+    "  thinwire completion bash > ~/.local/share/bash-completion/completions/thinwire\n"
+    "  thinwire completion zsh > ~/.zfunc/_thinwire\n"
+    "  source <(thinwire completion bash)";
+
 ConsoleOptions OptionsOf(int file) {
   ConsoleOptions options;
   options.terminal = isatty(file) == 1;
@@ -123,8 +134,8 @@ absl::StatusOr<const CLI::App*> FindCommand(const CLI::App& app, const std::stri
   return UnknownWord("command", name, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
-CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
-  CLI::App* train = app.add_subcommand("train", "Trains with servers and workers on this machine");
+// Adds the flags of `thinwire train` that `thinwire launch` has too.
+void AddRunFlags(CLI::App* train, TrainCommand& command) {
   train
       ->add_option(
           "--config", command.config_file,
@@ -179,8 +190,21 @@ CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
       ->type_name("ADDRESS")
       ->envname("THINWIRE_ADMIN");
   train->allow_extras();  // CheckNoExtras() reports unknown arguments
+}
+
+CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
+  CLI::App* train = app.add_subcommand("train", "Trains with servers and workers on this machine");
+  AddRunFlags(train, command);
   train->footer(kTrainExamples);
   return train;
+}
+
+CLI::App* AddLaunch(CLI::App& app, LaunchCommand& command) {
+  CLI::App* launch =
+      app.add_subcommand("launch", "Trains with servers and workers on other machines, over ssh");
+  AddRunFlags(launch, command.run);
+  AddLaunchFlags(*launch, command);
+  return launch;
 }
 
 CLI::App* AddEvaluate(CLI::App& app, EvaluateCommand& command) {
@@ -370,8 +394,36 @@ std::optional<ExitCode> RunCerts(const CertsCommand& command) {
   return ShowCertificates(command.path, now, std::cout, std::cerr);
 }
 
-// Prints the help of APP, or of the command that WORDS name, such as {"config", "check"}.
-ExitCode Help(const CLI::App& app, const std::vector<std::string>& words, Console& console) {
+struct CompletionCommand {
+  CLI::App* app = nullptr;
+  std::string shell;
+};
+
+void AddCompletion(CLI::App& app, CompletionCommand& command) {
+  command.app = app.add_subcommand("completion", "Prints a completion script for a shell");
+  command.app->add_option("SHELL", command.shell, "The shell: bash or zsh")
+      ->type_name("bash|zsh")
+      ->check(CLI::IsMember({"bash", "zsh"}))
+      ->required();
+  command.app->footer(kCompletionExamples);
+}
+
+struct HelpCommand {
+  CLI::App* app = nullptr;
+  std::vector<std::string> words;
+  bool man = false;
+};
+
+void AddHelp(CLI::App& app, HelpCommand& command) {
+  command.app = app.add_subcommand("help", "Prints the help of a command");
+  command.app->add_option("COMMAND", command.words, "The command, such as train or config check");
+  command.app->add_flag("--man", command.man, "Prints the manual page of the command");
+}
+
+// Prints the help, or the manual page if MAN is true, of APP or of the command that WORDS name, such
+// as {"config", "check"}.
+ExitCode Help(const CLI::App& app, const std::vector<std::string>& words, bool man,
+              Console& console) {
   const CLI::App* command = &app;
   std::string name = app.get_name();
   for (const std::string& word : words) {
@@ -382,6 +434,10 @@ ExitCode Help(const CLI::App& app, const std::vector<std::string>& words, Consol
     }
     command = *found;
     name += " " + word;
+  }
+  if (man) {
+    std::cout << ManPage(*command, app.get_name(), absl::Now()) << std::flush;
+    return ExitCode::kOk;
   }
   // CLI::App::help would print the help of the parsed command, which is `help`.
   std::cout << command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal)
@@ -408,13 +464,27 @@ ExitCode Train(const CLI::App& app, const FieldFlags& flags, const TrainCommand&
     console.Error(std::string(extras.message()));
     return ExitCode::kUsage;
   }
-  const auto config = JobOf(command.config_file, flags, console);
+  const auto config = JobOf(command.config_file, flags, FilesOf::kThisMachine, console);
   if (!config.ok()) {
     console.Error(std::string(config.status().message()));
     return ExitCode::kConfig;
   }
   RemoveSettingsFromEnvironment();
   return RunTrain(command, *config, console, std::cout);
+}
+
+ExitCode Launch(const CLI::App& app, const FieldFlags& flags, const LaunchCommand& command,
+                Console& console) {
+  if (const auto extras = CheckNoExtras(app); !extras.ok()) {
+    console.Error(std::string(extras.message()));
+    return ExitCode::kUsage;
+  }
+  const auto config = JobOf(command.run.config_file, flags, FilesOf::kOtherMachines, console);
+  if (!config.ok()) {
+    console.Error(std::string(config.status().message()));
+    return ExitCode::kConfig;
+  }
+  return RunLaunch(command, *config, console, std::cout);
 }
 
 ExitCode Evaluate(const CLI::App& app, const FieldFlags& flags, const EvaluateCommand& command,
@@ -451,6 +521,11 @@ ExitCode Main(int argc, char** argv) {
   train.temp_parent = TempParent();
   CLI::App* train_app = AddTrain(app, train);
   const FieldFlags flags(*train_app);
+  LaunchCommand launch;
+  launch.run.self = "/proc/self/exe";
+  launch.run.temp_parent = TempParent();
+  CLI::App* launch_app = AddLaunch(app, launch);
+  const FieldFlags launch_flags(*launch_app);
   EvaluateCommand evaluate{.config_file = "",
                            .model = "",
                            .bin_dir = "",
@@ -473,9 +548,10 @@ ExitCode Main(int argc, char** argv) {
   AddCheckpoint(app, checkpoint);
   CertsCommand certs;
   AddCerts(app, certs);
-  CLI::App* help = app.add_subcommand("help", "Prints the help of a command");
-  std::vector<std::string> help_words;
-  help->add_option("COMMAND", help_words, "The command, such as train or config check");
+  CompletionCommand completion;
+  AddCompletion(app, completion);
+  HelpCommand help;
+  AddHelp(app, help);
 
   Console console(std::cerr, OptionsOf(STDERR_FILENO));
   try {
@@ -492,7 +568,13 @@ ExitCode Main(int argc, char** argv) {
   }
   if (config.check->parsed())
     return CheckConfigFiles(config.files, config.state_dir, std::cout, std::cerr);
-  if (help->parsed()) return Help(app, help_words, console);
+  if (help.app->parsed()) return Help(app, help.words, help.man, console);
+  if (completion.app->parsed()) {
+    std::cout << (completion.shell == "bash" ? BashCompletion(app) : ZshCompletion(app))
+              << std::flush;
+    return ExitCode::kOk;
+  }
+  if (launch_app->parsed()) return Launch(*launch_app, launch_flags, launch, console);
   if (evaluate_app->parsed()) return Evaluate(*evaluate_app, evaluate_flags, evaluate, console);
   if (scale_app->parsed()) return RunScale(scale, console, std::cout);
   if (status_app->parsed()) return RunStatus(status, console, std::cout);

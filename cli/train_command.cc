@@ -2,12 +2,13 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cli/process/launch.h"
+#include "cli/process/command_lines.h"
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
 #include "cli/state_dir.h"
@@ -33,53 +34,38 @@ ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
 }  // namespace
 
 absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags,
-                                Console& console) {
+                                FilesOf files, Console& console) {
   JobText text;
   if (!config_file.empty()) {
     ASSIGN_OR_RETURN(text, ReadJobFile(config_file));
   }
   RETURN_IF_ERROR(flags.Apply(text.config, text.places));
   ASSIGN_OR_RETURN(const JobSpec job, CheckJob(text.config, text.places));
-  const std::vector<std::string> missing = MissingFiles(job.task, text.places);
-  if (!missing.empty()) return absl::NotFoundError(absl::StrJoin(missing, "\n"));
+  if (files == FilesOf::kThisMachine) {
+    const std::vector<std::string> missing = MissingFiles(job.task, text.places);
+    if (!missing.empty()) return absl::NotFoundError(absl::StrJoin(missing, "\n"));
+  }
   for (const std::string& warning : WarningsOf(text.config, job, text.places))
     console.Warning(warning);
   return text.config;
 }
 
-ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console& console,
-                  std::ostream& out) {
-  const auto programs = FindPrograms(command.self, command.bin_dir);
-  if (!programs.ok()) return Fail(console, programs.status(), ExitCode::kUnavailable);
+absl::Status CheckOutputs(const TrainCommand& command, const JobConfig& config) {
+  // Reports the errors before hours of training, not after.
   if (!config.report().empty()) {
-    // Reports the error before hours of training, not after.
     if (auto status = CheckReportPath(config.report()); !status.ok())
-      return Fail(console, absl::Status(status.code(), absl::StrCat("report: ", status.message())),
-                  ExitCode::kConfig);
+      return absl::Status(status.code(), absl::StrCat("report: ", status.message()));
   }
   if (!command.output.path.empty()) {
-    if (auto status = CheckReplaceable(command.output.path); !status.ok()) {
-      return Fail(console,
-                  absl::Status(status.code(), absl::StrCat("--output: ", status.message())),
-                  ExitCode::kConfig);
-    }
+    if (auto status = CheckReplaceable(command.output.path); !status.ok())
+      return absl::Status(status.code(), absl::StrCat("--output: ", status.message()));
   }
-  const auto signals = Signals::Block();
-  if (!signals.ok()) return Fail(console, signals.status(), ExitCode::kUnavailable);
-  const auto dir = TempDir::Make(command.temp_parent);
-  if (!dir.ok()) return Fail(console, dir.status(), ExitCode::kUnavailable);
-  std::string state_dir = command.state_dir;
-  if (state_dir.empty() && KeepsState(config) && !command.resume)
-    state_dir = (*dir)->PathOf("state");
-  if (auto status = PrepareStateDir(state_dir, command.resume, config); !status.ok())
-    return Fail(console, status, ExitCode::kConfig);
-  if (command.resume) {
-    PosixFiles files;
-    const absl::StatusOr<std::string> converted = FitState(files, state_dir, config);
-    if (!converted.ok()) return Fail(console, converted.status(), ExitCodeOf(converted.status()));
-    if (!converted->empty()) console.Note(*converted);
-  }
+  return absl::OkStatus();
+}
 
+ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& signals, TempDir& dir,
+                Console& console, std::ostream& out) {
+  const JobConfig config = setting.config;
   console.Note(command.verbose ? absl::StrCat("# the job\n", EffectiveText(config), "# the run")
                                : absl::StrCat("# the job; other settings have their defaults\n",
                                               ChangedText(config), "# the run"));
@@ -91,15 +77,11 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
     admin = *std::move(started);
     console.Note(absl::StrCat("admin ", admin->address()));
   }
-  TrainSetting setting;
-  setting.config = config;
-  setting.programs = *programs;
   setting.resume = command.resume;
   setting.restarts = command.restarts;
-  setting.state_dir = state_dir;
   setting.output = command.output;
   setting.admin = admin.get();
-  TrainRun run(setting, **signals, **dir, console, clock);
+  TrainRun run(setting, signals, dir, console, clock);
   const ExitCode code = run.Run();
   // Without a step there are only problems, which are shown already.
   if (run.result().record.steps() > 0) out << ReportTable(run.result()) << std::flush;
@@ -108,8 +90,8 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
         absl::StrCat("The run can go on from its state in ", command.state_dir, ": add --resume"));
   }
   if (!run.result().problems.empty()) {
-    (*dir)->Keep();
-    console.Note(absl::StrCat("The logs of all processes are in ", (*dir)->path()));
+    dir.Keep();
+    console.Note(absl::StrCat("The logs of all processes are in ", dir.path()));
   }
   const absl::Status shown =
       out ? absl::OkStatus() : absl::UnavailableError("standard output: cannot be written");
@@ -119,6 +101,33 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
   }
   if (!shown.ok()) return Fail(console, shown, ExitCode::kUnavailable);
   return code;
+}
+
+ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console& console,
+                  std::ostream& out) {
+  const auto programs = FindPrograms(command.self, command.bin_dir);
+  if (!programs.ok()) return Fail(console, programs.status(), ExitCode::kUnavailable);
+  if (auto status = CheckOutputs(command, config); !status.ok())
+    return Fail(console, status, ExitCode::kConfig);
+  const auto signals = Signals::Block();
+  if (!signals.ok()) return Fail(console, signals.status(), ExitCode::kUnavailable);
+  const auto dir = TempDir::Make(command.temp_parent);
+  if (!dir.ok()) return Fail(console, dir.status(), ExitCode::kUnavailable);
+  TrainSetting setting;
+  setting.config = config;
+  setting.programs = *programs;
+  setting.state_dir = command.state_dir;
+  if (setting.state_dir.empty() && KeepsState(config) && !command.resume)
+    setting.state_dir = (*dir)->PathOf("state");
+  if (auto status = PrepareStateDir(setting.state_dir, command.resume, config); !status.ok())
+    return Fail(console, status, ExitCode::kConfig);
+  if (command.resume) {
+    PosixFiles files;
+    const absl::StatusOr<std::string> converted = FitState(files, setting.state_dir, config);
+    if (!converted.ok()) return Fail(console, converted.status(), ExitCodeOf(converted.status()));
+    if (!converted->empty()) console.Note(*converted);
+  }
+  return RunJob(command, std::move(setting), **signals, **dir, console, out);
 }
 
 }  // namespace thinwire

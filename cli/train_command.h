@@ -7,9 +7,13 @@
 #include <ostream>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cli/process/launch.h"
+#include "cli/process/command_lines.h"
+#include "cli/process/process_set.h"
+#include "cli/process/temp_dir.h"
 #include "cli/terminal/console.h"
+#include "cli/train/train_run.h"
 #include "common/exit_code.h"
 #include "config/field_flags.h"
 #include "proto/job.pb.h"
@@ -29,13 +33,26 @@ struct TrainCommand {
   std::string admin = "";  // address of the status page; empty: none
 };
 
-// Reads the job file, applies the flags, and checks the job and that its files are on this machine.
-// Shows warnings on CONSOLE. Errors: those of config/job_text.h and config/job.h.
-absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags,
-                                Console& console);
+// The machines that need the files of a job, such as its data set.
+enum class FilesOf { kThisMachine, kOtherMachines };
 
-// Runs the job. Prints the table of results to `out` and messages to `console`. REQUIRES: CheckJob
-// accepts `config`.
+// Reads the job file, applies the flags, and checks the job. Checks also that its files are on this
+// machine if FILES says so. Shows warnings on CONSOLE. Errors: those of config/job_text.h and
+// config/job.h.
+absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags,
+                                FilesOf files, Console& console);
+
+// Checks that the report and the trained model can be written on this machine. Errors: those of
+// CheckReportPath and CheckReplaceable.
+absl::Status CheckOutputs(const TrainCommand& command, const JobConfig& config);
+
+// Runs the job of SETTING and ends when its table and its report are written. Fills in the members of
+// SETTING that COMMAND has. Keeps DIR if the run has problems.
+ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& signals, TempDir& dir,
+                Console& console, std::ostream& out);
+
+// Runs the job on this machine. Prints the table of results to `out` and messages to `console`.
+// REQUIRES: CheckJob accepts `config`.
 ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console& console,
                   std::ostream& out);
 

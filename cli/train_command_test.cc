@@ -29,7 +29,7 @@ class TrainCommandTest : public testing::Test {
     std::reverse(words.begin(), words.end());
     app_.parse(words);
     Console console(messages_, {});
-    return JobOf(dir_->PathOf("job"), flags_, console);
+    return JobOf(dir_->PathOf("job"), flags_, FilesOf::kThisMachine, console);
   }
 
   void Script(const std::string& name, const std::string& text) {

@@ -28,7 +28,8 @@ std::string Names(const FieldDescriptor& field, const char* separator) {
 std::string TypeName(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING:
-      return "TEXT";
+      if (field.name().ends_with("_dir")) return "DIR";
+      return field.name().ends_with("_file") ? "FILE" : "TEXT";
     case FieldDescriptor::CPPTYPE_BOOL:
       return "[true|false]";
     case FieldDescriptor::CPPTYPE_DOUBLE:
@@ -116,7 +117,8 @@ absl::Status CheckNoExtras(const CLI::App& app) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
   const std::vector<std::string_view> views(known.begin(), known.end());
-  const std::vector<std::string> extras = app.remaining();
+  std::vector<std::string> extras = app.remaining();
+  std::erase(extras, "--");  // the mark before positional arguments
   std::vector<std::string> problems;
   for (const std::string& extra : extras) {
     if (!absl::StartsWith(extra, "-")) continue;

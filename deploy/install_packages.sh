@@ -10,6 +10,7 @@ packages=(
   libtorch-dev libopenblas0-pthread
   dataset-fashion-mnist
   python3-torch python3-pip python3-yaml prometheus
+  openssh-client openssh-server zsh mandoc
 )
 # Python packages that Debian does not have. Only tests need them.
 python_packages=(safetensors==0.8.0)

@@ -40,6 +40,7 @@
 #include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/man_page.h"
 #include "proto/grpc_credentials.h"
 #include "server/admin/job_watch.h"
 #include "server/admin/remote_status.h"
@@ -412,6 +413,7 @@ int main(int argc, char** argv) {
       "The server prints \"listening HOST:PORT\" when it is ready. SIGTERM stops it in order.\n"
       "Exit codes: 0 stopped, 64 usage, 69 the address is not available, 78 configuration.");
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
+  thinwire::AddManFlag(app, "thinwire-server");
   app.set_version_flag("--version", VersionText());
   Flags flags;
   AddFlags(app, flags);

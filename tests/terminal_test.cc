@@ -50,8 +50,23 @@ TEST_F(TerminalTest, HelpOfACommandIsACommandAndAFlag) {
   EXPECT_LE(LongestLine(train.output), 80);
   EXPECT_EQ(Thinwire({"train", "--help"}).output, train.output);
   EXPECT_THAT(Thinwire({"help"}).output, HasSubstr("\n  train\n"));
+  const ProcessResult launch = Thinwire({"help", "launch"});
+  EXPECT_THAT(launch.output, HasSubstr("\nLaunch:\n  --hosts FILE (required)\n"));
+  EXPECT_LE(LongestLine(launch.output), 80);
   EXPECT_THAT(Thinwire({"help", "config", "check"}).output,
               HasSubstr("Usage: thinwire config check"));
+}
+
+TEST_F(TerminalTest, CompletionAndPagesArePrinted) {
+  EXPECT_THAT(Thinwire({"completion", "bash"}).output, HasSubstr("complete -F _thinwire thinwire"));
+  EXPECT_THAT(Thinwire({"completion", "zsh"}).output, HasSubstr("#compdef thinwire"));
+  EXPECT_EQ(Thinwire({"completion", "fish"}).exit, ExitStatus{.code = 64});
+  EXPECT_THAT(Thinwire({"help", "--man", "train"}).output, HasSubstr(".TH THINWIRE\\-TRAIN 1 "));
+  for (const char* program : {"server/server", "worker/worker"}) {
+    const ProcessResult page = daemons_.Run(program, {"--man"});
+    EXPECT_EQ(page.exit, ExitStatus());
+    EXPECT_THAT(page.output, HasSubstr(".SH NAME\nthinwire\\-"));
+  }
 }
 
 TEST_F(TerminalTest, HelpOfCommandsForRunningJobsFitsEightyColumns) {
@@ -72,8 +87,8 @@ TEST_F(TerminalTest, DrainNeedsExactlyOneTarget) {
 
 TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
   const std::string expected =
-      "error: command: unknown (expected train, evaluate, scale, status, drain, doctor, config, "
-      "checkpoint, certs or help, got "
+      "error: command: unknown (expected train, launch, evaluate, scale, status, drain, doctor, config, "
+      "checkpoint, certs, completion or help, got "
       "\"trian\"; did you mean "
       "train?)\n";
   for (const std::vector<std::string>& words :

@@ -41,6 +41,7 @@
 #include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "config/man_page.h"
 #include "config/stability.h"
 #include "proto/grpc_credentials.h"
 #include "proto/worker_event.pb.h"
@@ -407,6 +408,7 @@ int main(int argc, char** argv) {
   thinwire::Flags flags;
   thinwire::AddFlags(app, flags);
   const thinwire::FieldFlags field_flags(app, thinwire::kFieldsPerProcess);
+  thinwire::AddManFlag(app, "thinwire-worker");
   app.set_version_flag("--version", "thinwire worker, " + thinwire::TorchVersion());
   try {
     app.parse(argc, argv);

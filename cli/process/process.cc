@@ -73,14 +73,21 @@ std::string ExitStatus::ToString() const {
   return absl::StrCat("exit code ", code);
 }
 
-absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::string>& arguments) {
+absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::string>& arguments,
+                                                        SignalPath signal_path) {
   std::vector<int> open;
   absl::Cleanup close_open = [&open] {
     for (int fd : open) close(fd);
   };
-  const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (input < 0) return absl::ErrnoToStatus(errno, "/dev/null");
-  open.push_back(input);
+  Pipe input;
+  if (signal_path == SignalPath::kInput) {
+    ASSIGN_OR_RETURN(input, MakePipe());
+    open.insert(open.end(), {input.read, input.write});
+  } else {
+    input.read = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (input.read < 0) return absl::ErrnoToStatus(errno, "/dev/null");
+    open.push_back(input.read);
+  }
   Pipe pipes[3];  // pipes for standard output, standard error and the errno of a failed start
   for (Pipe& pipe : pipes) {
     ASSIGN_OR_RETURN(pipe, MakePipe());
@@ -95,17 +102,18 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   const pid_t pid = fork();
   if (pid < 0) return absl::ErrnoToStatus(errno, "fork");
   if (pid == 0)
-    RunChild(words.data(), {input, pipes[0].write, pipes[1].write, pipes[2].write}, parent);
+    RunChild(words.data(), {input.read, pipes[0].write, pipes[1].write, pipes[2].write}, parent);
   // Parent and child both call setpgid, so that the child's process group exists before either of
   // them continues.
   setpgid(pid, pid);
   std::move(close_open).Cancel();
-  for (int fd : {input, pipes[0].write, pipes[1].write, pipes[2].write}) close(fd);
+  for (int fd : {input.read, pipes[0].write, pipes[1].write, pipes[2].write}) close(fd);
   const int failure = ReadFailure(pipes[2].read);
   close(pipes[2].read);
   fcntl(pipes[0].read, F_SETFL, O_NONBLOCK);
   fcntl(pipes[1].read, F_SETFL, O_NONBLOCK);
-  std::unique_ptr<Process> process(new Process(pid, pipes[0].read, pipes[1].read));
+  if (input.write >= 0) fcntl(input.write, F_SETFL, O_NONBLOCK);
+  std::unique_ptr<Process> process(new Process(pid, input.write, pipes[0].read, pipes[1].read));
   if (failure != 0)
     return absl::ErrnoToStatus(failure, absl::StrCat(arguments[0], ": cannot be run"));
   return process;
@@ -117,14 +125,22 @@ Process::~Process() {
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  close(output_fd_);
-  close(error_fd_);
+  for (int fd : {input_fd_, output_fd_, error_fd_}) {
+    if (fd >= 0) close(fd);
+  }
 }
 
 void Process::Signal(int number) {
   // `exit_` is set after waitpid(). From then on, the pid may belong to another process, which must
   // not receive the signal.
-  if (!exit_) kill(-pid_, number);
+  if (exit_) return;
+  if (input_fd_ < 0 || number == SIGKILL) {
+    kill(-pid_, number);
+    return;
+  }
+  const std::string line = absl::StrCat(sigabbrev_np(number), "\n");
+  // A process that has closed its input is about to end.
+  (void)!write(input_fd_, line.data(), line.size());
 }
 
 std::optional<ExitStatus> Process::Poll() {

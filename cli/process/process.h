@@ -3,8 +3,8 @@
 // process group, so Ctrl-C in a terminal does not reach the child unless the parent forwards the
 // signal.
 //
-// The child's standard input is empty. Its standard output and standard error are pipes with
-// non-blocking read ends.
+// The child's standard output and standard error are pipes with non-blocking read ends. Its standard
+// input is empty, except with SignalPath::kInput.
 #ifndef THINWIRE_CLI_PROCESS_PROCESS_H_
 #define THINWIRE_CLI_PROCESS_PROCESS_H_
 
@@ -34,12 +34,21 @@ struct ExitStatus {
   }
 };
 
+// The way of a signal to the program that a process runs.
+enum class SignalPath {
+  kKernel,  // the process and its descendants receive the signal
+  // The process reads the name of the signal, such as "TERM", as a line on its standard input, so
+  // that a client of a remote shell can forward it. SIGKILL kills the process directly.
+  kInput,
+};
+
 // Not thread-safe. The thread that calls Start() must live as long as the process.
 class Process {
  public:
   // Starts a program. The first element of `arguments` is the program's path. Errors: NotFound,
   // PermissionDenied or another system error, with the path.
-  static absl::StatusOr<std::unique_ptr<Process>> Start(const std::vector<std::string>& arguments);
+  static absl::StatusOr<std::unique_ptr<Process>> Start(
+      const std::vector<std::string>& arguments, SignalPath signal_path = SignalPath::kKernel);
   // Kills the process and its descendants if the process is still running.
   ~Process();
   Process(const Process&) = delete;
@@ -49,7 +58,7 @@ class Process {
   int output_fd() const { return output_fd_; }
   int error_fd() const { return error_fd_; }
 
-  // Sends a signal to the process and its descendants. Does nothing if Poll() has reported that the
+  // Sends a signal on the SignalPath of the process. Does nothing if Poll() has reported that the
   // process ended.
   void Signal(int number);
   // Returns the exit status of the process, or nullopt if the process is still running. Does not
@@ -57,10 +66,11 @@ class Process {
   std::optional<ExitStatus> Poll();
 
  private:
-  Process(pid_t pid, int output_fd, int error_fd)
-      : pid_(pid), output_fd_(output_fd), error_fd_(error_fd) {}
+  Process(pid_t pid, int input_fd, int output_fd, int error_fd)
+      : pid_(pid), input_fd_(input_fd), output_fd_(output_fd), error_fd_(error_fd) {}
 
   const pid_t pid_;
+  const int input_fd_;  // -1 with SignalPath::kKernel
   const int output_fd_;
   const int error_fd_;
   std::optional<ExitStatus> exit_;

@@ -89,8 +89,9 @@ ProcessSet::~ProcessSet() {
   SignalAll(SIGKILL);
 }
 
-absl::Status ProcessSet::Start(const std::string& name, const std::vector<std::string>& arguments) {
-  ASSIGN_OR_RETURN(children_[name].process, Process::Start(arguments));
+absl::Status ProcessSet::Start(const std::string& name, const std::vector<std::string>& arguments,
+                               SignalPath signal_path) {
+  ASSIGN_OR_RETURN(children_[name].process, Process::Start(arguments, signal_path));
   last_log_lines_.erase(name);
   return absl::OkStatus();
 }

@@ -83,7 +83,8 @@ class ProcessSet {
   ~ProcessSet();
 
   // Starts a child. REQUIRES: no running child is named `name`. Errors: those of Process::Start.
-  absl::Status Start(const std::string& name, const std::vector<std::string>& arguments);
+  absl::Status Start(const std::string& name, const std::vector<std::string>& arguments,
+                     SignalPath signal_path = SignalPath::kKernel);
 
   // Blocks until at least one event happens, and returns the events. May return an empty vector:
   // after `timeout`, or if Wait() was woken without an event.

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace thinwire {
 namespace {
 
@@ -54,6 +56,23 @@ TEST(ProcessTest, ASignalReachesTheDescendantsOfTheProcess) {
   // both have ended.
   EXPECT_EQ(ReadAll(process->output_fd()), "ready\n");
   EXPECT_EQ(EndOf(*process).ToString(), "killed by signal 9 (Killed)");
+}
+
+TEST(ProcessTest, ASignalCanBeALineOnTheInput) {
+  auto process = Process::Start(
+      {"/bin/sh", "-c", "trap '' TERM; echo ready; read -r line; echo got $line; read -r line"},
+      SignalPath::kInput);
+  ASSERT_TRUE(process.ok()) << process.status();
+  pollfd wait{(*process)->output_fd(), POLLIN, 0};
+  poll(&wait, 1, -1);
+  (*process)->Signal(SIGTERM);
+  char buffer[64];
+  EXPECT_EQ(read((*process)->output_fd(), buffer, 6), 6);
+  poll(&wait, 1, -1);
+  const ssize_t count = read((*process)->output_fd(), buffer, sizeof(buffer));
+  EXPECT_EQ(std::string(buffer, static_cast<size_t>(std::max<ssize_t>(0, count))), "got TERM\n");
+  (*process)->Signal(SIGKILL);
+  EXPECT_EQ(EndOf(**process), (ExitStatus{.code = 0, .signal = SIGKILL}));
 }
 
 TEST(ProcessTest, ItHasItsOwnProcessGroup) {

@@ -96,7 +96,8 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
 ExitCode TrainRun::Run() {
   absl::Status started = StartServers();
   if (started.ok() && result_.problems.empty() && signal_ == 0) {
-    calls_ = std::make_unique<ServerCalls>(addresses_);
+    calls_ =
+        std::make_unique<ServerCalls>(addresses_, setting_.credentials.value_or(Credentials()));
     console_.Note(absl::StrCat("servers ", absl::StrJoin(addresses_, ",")));
     started = StartWorkers();
     if (started.ok()) {
@@ -109,12 +110,7 @@ ExitCode TrainRun::Run() {
   if (result_.record.CountOf(State::kDiverged) > 0) {
     Fail(absl::StrCat("diverged: ", result_.record.diverged()));
   }
-  if (Result() == ExitCode::kOk && !setting_.output.path.empty() &&
-      result_.record.writer() == nullptr) {
-    model_is_missing_ = true;
-    Fail(absl::StrCat("--output: ", setting_.output.path,
-                      ": not written, because the evaluating worker was lost"));
-  }
+  ObtainModel();
   if (result_.record.steps() > 0 && result_.record.lost_servers().empty() && signal_ == 0)
     AskServers();
   // A stopping server waits until its peers close their connections, and no thread of this process
@@ -138,11 +134,20 @@ absl::Status TrainRun::StartServers() {
 }
 
 absl::Status TrainRun::Start(ServerId server) {
+  if (setting_.hosts != nullptr) {
+    return processes_.Start(NameOf(server), setting_.hosts->ServerCommand(server, addresses_),
+                            SignalPath::kInput);
+  }
   return processes_.Start(NameOf(server), ServerCommand(setting_.programs, dir_.PathOf(kJobFile),
                                                         server, addresses_, setting_.state_dir));
 }
 
 absl::Status TrainRun::Start(WorkerId worker) {
+  if (setting_.hosts != nullptr) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> command,
+                     setting_.hosts->WorkerCommand(worker, addresses_));
+    return processes_.Start(NameOf(worker), command, SignalPath::kInput);
+  }
   return processes_.Start(
       NameOf(worker), WorkerCommand(setting_.programs, dir_.PathOf(kJobFile), worker, addresses_,
                                     setting_.output, setting_.state_dir));
@@ -192,6 +197,21 @@ void TrainRun::AwaitWorkers() {
     for (const WorkerRow& row : result_.record.workers())
       processes_.Signal(NameOf(row.worker), number);
   }
+}
+
+void TrainRun::ObtainModel() {
+  if (Result() != ExitCode::kOk || setting_.output.path.empty()) return;
+  const WorkerRow* writer = result_.record.writer();
+  absl::Status status;
+  if (writer == nullptr) {
+    status = absl::NotFoundError("not written, because the evaluating worker was lost");
+  } else if (setting_.hosts != nullptr) {
+    status = setting_.hosts->FetchModel(writer->worker);
+    if (absl::IsCancelled(status)) signal_ = setting_.hosts->signal();
+  }
+  if (status.ok()) return;
+  model_is_missing_ = true;
+  Fail(absl::StrCat("--output: ", setting_.output.path, ": ", status.message()));
 }
 
 void TrainRun::AskServers() {
@@ -274,22 +294,31 @@ void TrainRun::HandleLine(const ProcessEvent& event) {
       listening_[server->value] = true;
       // After a restart, the channels to the ended process may wait before they connect again. New
       // channels connect at once.
-      if (calls_ != nullptr) calls_ = std::make_unique<ServerCalls>(addresses_);
+      if (calls_ != nullptr) {
+        calls_ =
+            std::make_unique<ServerCalls>(addresses_, setting_.credentials.value_or(Credentials()));
+      }
     } else {
       console_.Note(absl::StrCat(event.name, ": ", event.text));
     }
     return;
   }
-  const auto worker_event = ParseWorkerEvent(event.text);
+  auto worker_event = ParseWorkerEvent(event.text);
   if (!worker_event.ok()) {
     console_.Note(absl::StrCat(event.name, ": ", event.text));
-  } else if (WorkerOf(event.name) == WorkerId{worker_event->worker()}) {
+    return;
+  }
+  if (setting_.hosts != nullptr && !worker_event->done().output().empty()) {
+    // The worker names its own file, of which this machine gets a copy.
+    worker_event->mutable_done()->set_output(setting_.output.path);
+  }
+  if (WorkerOf(event.name) == WorkerId{worker_event->worker()}) {
     HandleWorkerEvent(*worker_event);
   }
 }
 
 void TrainRun::HandleLog(const ProcessEvent& event) {
-  if (!IsWarningOrError(event.text)) return;
+  if (!setting_.show_logs && !IsWarningOrError(event.text)) return;
   // A worker also logs the error that it reports as its last event. HandleExit shows this error.
   if (const auto worker = WorkerOf(event.name)) {
     const std::string& error = result_.record.workers()[worker->value].reason;

@@ -1,5 +1,5 @@
-// TrainRun runs all servers and workers of a job on this machine, from the start of the first
-// server to the end of the last server.
+// TrainRun runs all servers and workers of a job, on this machine or over ssh on others, from the
+// start of the first server to the end of the last server.
 //
 //   1. start the servers and wait until all listen
 //   2. start the workers and wait until all have ended
@@ -34,7 +34,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "cli/process/launch.h"
+#include "cli/launch/ssh_hosts.h"
+#include "cli/process/command_lines.h"
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
 #include "cli/rpc/server_calls.h"
@@ -44,13 +45,20 @@
 #include "cli/train/train_admin.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
+#include "proto/grpc_credentials.h"
 #include "proto/job.pb.h"
 
 namespace thinwire {
 
 struct TrainSetting {
-  JobConfig config;  // CheckJob must accept this job
-  Programs programs;
+  JobConfig config;   // CheckJob must accept this job
+  Programs programs;  // unused with `hosts`
+  // The machines that run the processes; must outlive the TrainRun; null: this machine.
+  SshHosts* hosts = nullptr;
+  // For calls to the servers; unset: plaintext. To be made after Signals::Block(), because gRPC starts
+  // threads.
+  std::optional<Credentials> credentials;
+  bool show_logs = false;  // shows every line of the processes' logs, not only warnings and errors
   // The folder in which the servers and workers keep their state; empty: they keep none.
   std::string state_dir;
   bool resume = false;    // whether `state_dir` has the state of an earlier run, which goes on
@@ -86,6 +94,9 @@ class TrainRun {
   // Waits until the servers from FIRST listen, or one of them is lost.
   void AwaitServers(uint32_t first);
   void AwaitWorkers();
+  // Copies the trained model to this machine if it is on another one. Calls Fail() if the run
+  // succeeded but there is no model file.
+  void ObtainModel();
   // Requests the servers' counters and the checksum of the parameters, and stores both in result().
   void AskServers();
   void StopServers();
@@ -97,7 +108,7 @@ class TrainRun {
   void Watch(Done done, std::optional<absl::Time> deadline);
   void Handle(const ProcessEvent& event);
   void HandleLine(const ProcessEvent& event);
-  // Shows warnings and errors.
+  // Shows warnings and errors, or every line if the setting says so.
   void HandleLog(const ProcessEvent& event);
   void HandleWorkerEvent(const WorkerEvent& event);
   // Stores in result() the step from which a resumed run goes on. JOINED is of the first worker.
@@ -166,7 +177,7 @@ class TrainRun {
   bool stopping_servers_ = false;
   bool stopped_by_divergence_ = false;
   bool warned_of_divergence_ = false;
-  bool model_is_missing_ = false;  // every worker has ended, but none has written the model
+  bool model_is_missing_ = false;  // every worker has ended, but this machine has no model file
 };
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-#include "cli/process/launch.h"
+#include "cli/process/command_lines.h"
 
 #include <unistd.h>
 

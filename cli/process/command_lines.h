@@ -1,7 +1,7 @@
 // The processes of a training run: the paths of their programs, their command lines, and the line
 // that a server prints when it is ready.
-#ifndef THINWIRE_CLI_PROCESS_LAUNCH_H_
-#define THINWIRE_CLI_PROCESS_LAUNCH_H_
+#ifndef THINWIRE_CLI_PROCESS_COMMAND_LINES_H_
+#define THINWIRE_CLI_PROCESS_COMMAND_LINES_H_
 
 #include <string>
 #include <vector>
@@ -55,4 +55,4 @@ absl::StatusOr<std::string> ParseListening(const std::string& line);
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_CLI_PROCESS_LAUNCH_H_
+#endif  // THINWIRE_CLI_PROCESS_COMMAND_LINES_H_

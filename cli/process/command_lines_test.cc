@@ -1,4 +1,4 @@
-#include "cli/process/launch.h"
+#include "cli/process/command_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(LaunchTest, AProcessGetsTheJobFileItsNumberAndItsAddresses) {
+TEST(CommandLinesTest, AProcessGetsTheJobFileItsNumberAndItsAddresses) {
   const Programs programs = {.server = "/bin/server", .worker = "/bin/worker"};
   EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{1}, {"", ""}, ""),
               ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "1",
@@ -35,7 +35,7 @@ TEST(LaunchTest, AProcessGetsTheJobFileItsNumberAndItsAddresses) {
       ElementsAre("/bin/worker", "--config", "/t/job.textproto", "--evaluate", "m.safetensors"));
 }
 
-TEST(LaunchTest, AServerThatIsStartedAgainGetsItsAddressAndTheFolderOfItsState) {
+TEST(CommandLinesTest, AServerThatIsStartedAgainGetsItsAddressAndTheFolderOfItsState) {
   const Programs programs = {.server = "/bin/server", .worker = "/bin/worker"};
   EXPECT_THAT(ServerCommand(programs, "/t/job.textproto", ServerId{1}, {"a:7", "a:5"}, "/state"),
               ElementsAre("/bin/server", "--config", "/t/job.textproto", "--server", "1",
@@ -45,7 +45,7 @@ TEST(LaunchTest, AServerThatIsStartedAgainGetsItsAddressAndTheFolderOfItsState) 
                           "--listen", "a:7", "--addresses", "a:7,a:5", "--state_dir", "/state"));
 }
 
-TEST(LaunchTest, ProgramsAreFoundBesideThisOneOrWhereToldTo) {
+TEST(CommandLinesTest, ProgramsAreFoundBesideThisOneOrWhereToldTo) {
   const auto dir = *TempDir::Make(testing::TempDir());
   for (const char* name : {"cli", "server", "worker"})
     std::filesystem::create_directory(dir->PathOf(name));
@@ -62,7 +62,7 @@ TEST(LaunchTest, ProgramsAreFoundBesideThisOneOrWhereToldTo) {
             absl::StatusCode::kNotFound);
 }
 
-TEST(LaunchTest, ProgramsOfOneFolderFindEachOther) {
+TEST(CommandLinesTest, ProgramsOfOneFolderFindEachOther) {
   const auto dir = *TempDir::Make(testing::TempDir());
   for (const char* name : {"thinwire", "server", "worker"}) {
     ASSERT_TRUE(dir->WriteFile(name, "").ok());
@@ -74,14 +74,14 @@ TEST(LaunchTest, ProgramsOfOneFolderFindEachOther) {
   EXPECT_EQ(found->worker, std::filesystem::canonical(dir->PathOf("worker")).string());
 }
 
-TEST(LaunchTest, AMissingProgramIsNamedWithThePlaceLookedAt) {
+TEST(CommandLinesTest, AMissingProgramIsNamedWithThePlaceLookedAt) {
   const auto dir = *TempDir::Make(testing::TempDir());
   EXPECT_THAT(std::string(FindPrograms("", dir->path()).status().message()),
               HasSubstr("--bin_dir: no program server (expected " + dir->path() +
                         "/server/server or " + dir->path() + "/server)"));
 }
 
-TEST(LaunchTest, AServerTellsItsAddress) {
+TEST(CommandLinesTest, AServerTellsItsAddress) {
   EXPECT_EQ(*ParseListening("listening 127.0.0.1:4711"), "127.0.0.1:4711");
   EXPECT_FALSE(ParseListening("hello").ok());
   EXPECT_FALSE(ParseListening("listening here").ok());

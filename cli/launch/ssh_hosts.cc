@@ -1,0 +1,262 @@
+#include "cli/launch/ssh_hosts.h"
+
+#include <signal.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
+#include "common/exit_code.h"
+#include "common/status_macros.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kJobFile[] = "job.textproto";
+constexpr char kModelFile[] = "model.safetensors";
+
+// Runs its arguments as a program, as the comment of ssh_hosts.h describes. The first shell in the
+// background must not keep the output open, because the connection ends when all copies are closed.
+constexpr char kSupervise[] = R"(exec 3<&0
+"$@" </dev/null 3<&- &
+program=$!
+{
+  while read -r signal; do kill -s "$signal" "$program"; done
+  kill -s KILL "$program"
+} <&3 3<&- >/dev/null 2>&1 &
+reader=$!
+exec 3<&-
+wait "$program"
+code=$?
+kill "$reader"
+exit "$code")";
+
+// Sends the folder $1 to the standard input of the command that follows. Other users of the machine
+// cannot read the files.
+constexpr char kSend[] = R"(tar -C "$1" --mode=go= -chf - . | { shift; exec "$@"; })";
+
+// Writes the output of the command that follows to the file $1.
+constexpr char kReceive[] = R"(file=$1; shift; "$@" >"$file" && sync "$file")";
+
+std::string Joined(const std::vector<std::string>& words) {
+  return absl::StrJoin(words, " ", [](std::string* out, const std::string& word) {
+    out->append(ShellQuoted(word));
+  });
+}
+
+// Returns a text such as "server 0" or "workers 2-4"; "" if COUNT is 0.
+std::string Range(const std::string& kind, uint32_t first, uint32_t count) {
+  if (count == 0) return "";
+  if (count == 1) return absl::StrCat(kind, " ", first);
+  return absl::StrCat(kind, "s ", first, "-", first + count - 1);
+}
+
+}  // namespace
+
+std::string ShellQuoted(const std::string& word) {
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+}
+
+SshHosts::SshHosts(std::vector<Host> hosts, SshSetting setting, Signals& signals,
+                   const TempDir& dir)
+    : hosts_(std::move(hosts)), setting_(std::move(setting)), signals_(signals), dir_(dir) {}
+
+SshHosts::Seat SshHosts::SeatOf(uint32_t Host::*count, uint32_t number) const {
+  size_t host = 0;
+  while (host < hosts_.size() && number >= hosts_[host].*count) number -= hosts_[host++].*count;
+  return {host, number};
+}
+
+std::string SshHosts::FolderOf(size_t host) const {
+  const std::string run = std::filesystem::path(dir_.path()).filename().string();
+  return absl::StrCat(setting_.remote_dir, "/", run, ".", host);
+}
+
+Programs SshHosts::ProgramsOf(size_t host) const {
+  if (!setting_.programs.server.empty()) return setting_.programs;
+  const std::string folder = absl::StrCat(FolderOf(host), "/bin/");
+  return {.server = folder + "server", .worker = folder + "worker"};
+}
+
+std::vector<std::string> SshHosts::Ssh(size_t host, const std::string& script) const {
+  std::vector<std::string> command = {"/usr/bin/env"};
+  command.insert(command.end(), setting_.ssh.begin(), setting_.ssh.end());
+  // A password cannot be typed. A connection that is silent for a minute ends.
+  command.insert(command.end(), {"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
+                                 "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
+                                 hosts_[host].name, script});
+  return command;
+}
+
+std::vector<std::string> SshHosts::Supervised(size_t host,
+                                              const std::vector<std::string>& command) const {
+  std::vector<std::string> words = {"sh", "-c", kSupervise, "sh"};
+  words.insert(words.end(), command.begin(), command.end());
+  return Ssh(host, absl::StrCat("exec ", Joined(words)));
+}
+
+std::vector<std::string> SshHosts::ServerCommand(ServerId server,
+                                                 std::vector<std::string> addresses) const {
+  const Seat seat = SeatOf(&Host::servers, server.value);
+  const Host& host = hosts_[seat.host];
+  const std::string folder = FolderOf(seat.host);
+  std::string& own = addresses[server.value];
+  if (own.empty()) {
+    own = absl::StrCat(host.address, ":", host.port == 0 ? 0 : host.port + seat.position);
+  }
+  std::vector<std::string> command =
+      thinwire::ServerCommand(ProgramsOf(seat.host), absl::StrCat(folder, "/", kJobFile), server,
+                              std::move(addresses), setting_.state_dir);
+  if (setting_.plaintext) {
+    command.push_back("--insecure");
+  } else {
+    command.insert(command.end(),
+                   {"--credentials", absl::StrCat(folder, "/credentials/server-", server.value)});
+  }
+  return Supervised(seat.host, command);
+}
+
+absl::StatusOr<std::vector<std::string>> SshHosts::WorkerCommand(
+    WorkerId worker, const std::vector<std::string>& addresses) const {
+  const Seat seat = SeatOf(&Host::workers, worker.value);
+  if (seat.host == hosts_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(worker),
+                     ": no machine (expected a place in the hosts file, got none); start it with "
+                     "worker --worker ",
+                     worker.value));
+  }
+  const Host& host = hosts_[seat.host];
+  const std::string folder = FolderOf(seat.host);
+  OutputFile output = setting_.output;
+  if (!output.path.empty()) output.path = absl::StrCat(folder, "/", kModelFile);
+  std::vector<std::string> command =
+      thinwire::WorkerCommand(ProgramsOf(seat.host), absl::StrCat(folder, "/", kJobFile), worker,
+                              addresses, output, setting_.state_dir);
+  if (!setting_.plaintext) {
+    command.insert(command.end(),
+                   {"--credentials", absl::StrCat(folder, "/credentials/worker-", worker.value)});
+  }
+  if (!host.devices.empty()) {
+    command.insert(command.end(), {"--device", host.devices[seat.position % host.devices.size()]});
+  }
+  if (!host.data_dir.empty()) command.insert(command.end(), {"--data_dir", host.data_dir});
+  command.insert(command.end(), setting_.worker_flags.begin(), setting_.worker_flags.end());
+  return Supervised(seat.host, command);
+}
+
+absl::Status SshHosts::Prepare() {
+  std::map<size_t, std::vector<std::string>> commands;
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    const std::string folder = ShellQuoted(FolderOf(i));
+    std::string script = "set -e; umask 077; ";
+    if (setting_.fresh && !setting_.state_dir.empty() && hosts_[i].servers > 0) {
+      const std::string state = ShellQuoted(setting_.state_dir);
+      absl::StrAppendFormat(
+          &script,
+          "if [ -n \"$(ls -A %s 2>/dev/null)\" ]; then echo \"--state_dir: not empty (expected an "
+          "empty folder, or --resume, got\" %s\")\" >&2; exit %d; fi; ",
+          state, state, static_cast<int>(ExitCode::kConfig));
+    }
+    const Programs programs = ProgramsOf(i);
+    for (const auto& [program, count] : {std::pair(programs.server, hosts_[i].servers),
+                                         std::pair(programs.worker, hosts_[i].workers)}) {
+      if (count == 0 || setting_.programs.server.empty()) continue;
+      absl::StrAppendFormat(
+          &script,
+          "if ! command -v %s >/dev/null; then echo \"no program\" %s\" (expected --copy, "
+          "--remote_bin_dir or an installed thinwire)\" >&2; exit %d; fi; ",
+          ShellQuoted(program), ShellQuoted(program), static_cast<int>(ExitCode::kUnavailable));
+    }
+    absl::StrAppendFormat(&script,
+                          "mkdir -p %s; mkdir %s; tar -C %s -xof - || { rm -rf %s; exit %d; }",
+                          ShellQuoted(setting_.remote_dir), folder, folder, folder,
+                          static_cast<int>(ExitCode::kUnavailable));
+    commands[i] = {"/bin/sh", "-c", kSend, "sh", dir_.PathOf(absl::StrCat("host-", i))};
+    const std::vector<std::string> ssh = Ssh(i, absl::StrCat("exec sh -c ", ShellQuoted(script)));
+    commands[i].insert(commands[i].end(), ssh.begin(), ssh.end());
+  }
+  for (size_t i = 0; i < hosts_.size(); ++i) folders_.insert(i);
+  const absl::Status status = RunAll(commands);
+  for (size_t host : refused_) folders_.erase(host);
+  return status;
+}
+
+absl::Status SshHosts::FetchModel(WorkerId worker) {
+  const size_t host = SeatOf(&Host::workers, worker.value).host;
+  const std::string temporary = setting_.output.path + ".tmp";
+  const absl::Cleanup remove_temporary = [&] { std::remove(temporary.c_str()); };
+  std::vector<std::string> command = {"/bin/sh", "-c", kReceive, "sh", temporary};
+  const std::vector<std::string> ssh =
+      Ssh(host, absl::StrCat("cat ", ShellQuoted(absl::StrCat(FolderOf(host), "/", kModelFile))));
+  command.insert(command.end(), ssh.begin(), ssh.end());
+  RETURN_IF_ERROR(RunAll({{host, command}}));
+  std::error_code error;
+  std::filesystem::rename(temporary, setting_.output.path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(setting_.output.path, ": ", error.message()));
+}
+
+absl::Status SshHosts::RemoveFolders() {
+  std::map<size_t, std::vector<std::string>> commands;
+  for (size_t host : folders_) {
+    commands[host] = Ssh(host, absl::StrCat("rm -rf ", ShellQuoted(FolderOf(host))));
+  }
+  return RunAll(commands);
+}
+
+absl::Status SshHosts::RunAll(const std::map<size_t, std::vector<std::string>>& commands) {
+  ProcessSet processes(signals_, dir_.path());
+  const auto name_of = [](size_t host) { return absl::StrCat("host ", host); };
+  for (const auto& [host, command] : commands) {
+    RETURN_IF_ERROR(processes.Start(name_of(host), command));
+  }
+  signal_ = 0;
+  refused_.clear();
+  std::map<std::string, ExitStatus> exits;
+  while (processes.running_count() > 0) {
+    for (const ProcessEvent& event : processes.Wait(absl::InfiniteDuration())) {
+      if (event.kind == ProcessEvent::Kind::kExit) exits[event.name] = event.exit;
+      if (event.kind != ProcessEvent::Kind::kSignal) continue;
+      signal_ = event.signal;
+      processes.SignalAll(SIGKILL);
+    }
+  }
+  if (signal_ != 0) return absl::CancelledError("interrupted");
+  std::vector<std::string> problems;
+  bool wrong_setting = false;
+  for (const auto& [host, command] : commands) {
+    const ExitStatus exit = exits[name_of(host)];
+    if (exit.ok()) continue;
+    refused_.insert(host);
+    wrong_setting = wrong_setting || exit.code == static_cast<int>(ExitCode::kConfig);
+    const std::string line = processes.LastLogLine(name_of(host));
+    problems.push_back(absl::StrCat(hosts_[host].place, ": ", hosts_[host].name, ": ",
+                                    line.empty() ? exit.ToString() : line));
+  }
+  if (problems.empty()) return absl::OkStatus();
+  const std::string text = absl::StrJoin(problems, "\n");
+  return wrong_setting ? absl::InvalidArgumentError(text) : absl::UnavailableError(text);
+}
+
+std::vector<std::string> SshHosts::Describe() const {
+  std::vector<std::string> lines;
+  uint32_t server = 0, worker = 0;
+  for (const Host& host : hosts_) {
+    const std::string servers = Range("server", server, host.servers);
+    const std::string workers = Range("worker", worker, host.workers);
+    lines.push_back(absl::StrCat(host.name, ": ", servers,
+                                 servers.empty() || workers.empty() ? "" : ", ", workers));
+    server += host.servers;
+    worker += host.workers;
+  }
+  return lines;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,108 @@
+// SshHosts runs the processes of a job on other machines, each through a connection of ssh.
+//
+//   local                                 machine
+//   thinwire launch -- ssh -- network --- sshd -- sh -- server or worker
+//
+// The shell on the machine starts the program and reads its own standard input, the end of the
+// connection. A line "TERM" there becomes a signal to the program (SignalPath::kInput). The end of
+// the input kills the program, so that no program outlives its connection. Standard output, standard
+// error and the exit code of the program arrive as those of ssh; a signal N that ended the program is
+// the exit code 128 + N.
+//
+// Each machine gets a private folder for the run, REMOTE_DIR/RUN.N for machine N of the hosts file,
+// from 0:
+//
+//   job.textproto  credentials/server-0/  credentials/worker-2/  bin/server  bin/worker
+#ifndef THINWIRE_CLI_LAUNCH_SSH_HOSTS_H_
+#define THINWIRE_CLI_LAUNCH_SSH_HOSTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/launch/hosts_file.h"
+#include "cli/process/command_lines.h"
+#include "cli/process/process_set.h"
+#include "cli/process/temp_dir.h"
+#include "common/ids.h"
+
+namespace thinwire {
+
+struct SshSetting {
+  std::vector<std::string> ssh = {"ssh"};  // the program and its first arguments
+  std::string remote_dir = "/tmp";
+  Programs programs;       // on the machines; empty: those in bin/ of the run's folder
+  bool plaintext = false;  // without credentials
+  bool fresh = false;      // Prepare() requires that `state_dir` is empty or absent
+  std::string state_dir;   // on the machines; empty: the processes keep no state
+  OutputFile output;       // `path` is on this machine
+  std::vector<std::string> worker_flags;
+};
+
+// Not thread-safe.
+class SshHosts {
+ public:
+  // The name of DIR is the name of the run's folders. SIGNALS and DIR must outlive the SshHosts.
+  SshHosts(std::vector<Host> hosts, SshSetting setting, Signals& signals, const TempDir& dir);
+
+  // Copies the contents of DIR/host-N to the folder of the run on machine N, and checks that the
+  // programs exist there. Errors: one line per machine that refuses, with the last message of ssh or
+  // of the machine; Cancelled after SIGINT or SIGTERM.
+  absl::Status Prepare();
+
+  // Return the command line, of ssh, for a process. ADDRESSES are those of the servers, by number;
+  // "" if not known yet. Errors: InvalidArgument if no line of the hosts file has this worker.
+  std::vector<std::string> ServerCommand(ServerId server, std::vector<std::string> addresses) const;
+  absl::StatusOr<std::vector<std::string>> WorkerCommand(
+      WorkerId worker, const std::vector<std::string>& addresses) const;
+
+  // Copies the model file that WORKER wrote to `output.path`. Errors: those of Prepare().
+  absl::Status FetchModel(WorkerId worker);
+  // Removes the folders that Prepare() has made. Errors: those of Prepare().
+  absl::Status RemoveFolders();
+
+  // Returns the signal that ended the last call with Cancelled, else 0.
+  int signal() const { return signal_; }
+  // Returns one line per machine, such as "10.0.0.1: server 0, workers 0-1".
+  std::vector<std::string> Describe() const;
+
+ private:
+  // A process of a machine: machine `host` of hosts_, and the number of the process among those of
+  // its kind on this machine.
+  struct Seat {
+    size_t host = 0;
+    uint32_t position = 0;
+  };
+
+  // Returns the seat of process NUMBER of a kind, of which machine H has H.*COUNT. A machine number
+  // of hosts_.size() means that there is none.
+  Seat SeatOf(uint32_t Host::*count, uint32_t number) const;
+  std::string FolderOf(size_t host) const;
+  Programs ProgramsOf(size_t host) const;
+  // Returns the command line that runs the shell command SCRIPT on a machine.
+  std::vector<std::string> Ssh(size_t host, const std::string& script) const;
+  std::vector<std::string> Supervised(size_t host, const std::vector<std::string>& command) const;
+  // Runs COMMANDS, one for each of some machines, at the same time and waits for all. Sets refused_
+  // and signal_.
+  absl::Status RunAll(const std::map<size_t, std::vector<std::string>>& commands);
+
+  const std::vector<Host> hosts_;
+  const SshSetting setting_;
+  Signals& signals_;
+  const TempDir& dir_;
+  std::set<size_t> folders_;  // the machines that may have a folder of the run
+  std::set<size_t> refused_;  // the machines whose last command failed
+  int signal_ = 0;
+};
+
+// Returns WORD such that a POSIX shell reads it as one word.
+std::string ShellQuoted(const std::string& word);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLI_LAUNCH_SSH_HOSTS_H_

@@ -1,0 +1,42 @@
+// `thinwire launch`: runs a job on the machines of a hosts file over ssh, and shows it as `thinwire
+// train` does.
+#ifndef THINWIRE_CLI_LAUNCH_COMMAND_H_
+#define THINWIRE_CLI_LAUNCH_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/terminal/console.h"
+#include "cli/train_command.h"
+#include "common/exit_code.h"
+#include "proto/job.pb.h"
+
+namespace thinwire {
+
+struct LaunchCommand {
+  TrainCommand run;  // `state_dir` is on the other machines, all other paths are on this one
+  std::string hosts_file;
+  std::string credentials_from;  // folder of an authority, which issues the certificates of the run
+  std::string credentials;       // folder with the credentials folders of all processes
+  bool insecure = false;
+  bool copy = false;  // copies the programs to the machines
+  std::string remote_dir = "/tmp";
+  std::string remote_bin_dir;  // empty: thinwire-server and thinwire-worker are in the PATH
+  std::string ssh = "ssh";
+  bool show_logs = false;
+  std::vector<std::string> worker_flags;
+};
+
+// Adds the flags that only `thinwire launch` has to APP, which has the flags of `thinwire train`.
+void AddLaunchFlags(CLI::App& app, LaunchCommand& command);
+
+// Runs the job. Prints the table of results to OUT and messages to CONSOLE. REQUIRES: CheckJob
+// accepts CONFIG.
+ExitCode RunLaunch(const LaunchCommand& command, const JobConfig& config, Console& console,
+                   std::ostream& out);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_CLI_LAUNCH_COMMAND_H_
