@@ -8,6 +8,8 @@
 #   promises   tests/promises_test.cc with long faults                           about 4 minutes
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
 #   page       the status pages in headless Chromium; skipped without chromium   1 minute
+#   deb        the Debian packages in a bare Debian; skipped without mmdebstrap  5 minutes
+#   image      a server and a worker in containers; skipped without podman       5 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #
@@ -81,6 +83,22 @@ page() {
   echo "8 pages"
 }
 
+deb() {
+  if ! command -v mmdebstrap > /dev/null; then
+    echo "skipped: mmdebstrap is not installed"
+    return 0
+  fi
+  tests/deb_test.sh
+}
+
+image() {
+  if ! command -v mmdebstrap > /dev/null || ! command -v podman > /dev/null; then
+    echo "skipped: mmdebstrap or podman is not installed"
+    return 0
+  fi
+  tests/image_test.sh
+}
+
 part sim sim
 part cluster cluster
 part fuzz fuzz
@@ -88,6 +106,8 @@ part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --
 part promises promises
 part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" --kill_servers
 part page page
+part deb deb
+part image image
 echo
 printf '%s\n' "${results[@]}"
 [ $status -ne 0 ] || rm -rf "$logs"
