@@ -55,7 +55,8 @@ sources=("deb $mirror bookworm main" "deb $mirror bookworm-updates main"
 options=(--variant=essential --format=tar --components=main
   --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' --dpkgopt='path-include=/usr/share/doc/thinwire/examples/*'
   --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*'
-  --customize-hook='chroot "$1" useradd --uid 65532 --create-home --home-dir /var/lib/thinwire/home nonroot')
+  --customize-hook='chroot "$1" groupadd --gid 65532 nonroot'
+  --customize-hook='chroot "$1" useradd --uid 65532 --gid 65532 --create-home --home-dir /var/lib/thinwire/home nonroot')
 changes=(--change 'USER 65532:65532' --change 'WORKDIR /var/lib/thinwire/home' --change 'CMD ["thinwire","--help"]'
   --change "LABEL org.opencontainers.image.title=thinwire" --change "LABEL org.opencontainers.image.version=$version"
   --change "LABEL org.opencontainers.image.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)")

@@ -20,7 +20,8 @@ run=("${podman[@]}" run --read-only --cap-drop all --security-opt no-new-privile
 for program in thinwire thinwire-server thinwire-worker; do
   "${run[@]}" --rm --network none $image $program --version | head -n 1
 done
-[ "$("${run[@]}" --rm --network none $image id -u)" = 65532 ] || fail "wrong user (expected 65532)"
+user=$("${run[@]}" --rm --network none $image id)
+[[ $user = "uid=65532(nonroot) gid=65532(nonroot) "* ]] || fail "wrong user (expected 65532 of group 65532, got $user)"
 
 cat >"$work/job.textproto" <<'JOB'
 consistency { workers: 1 }
