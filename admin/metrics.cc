@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "common/version/version.h"
 #include "proto/counters.h"
 
 namespace thinwire {
@@ -56,8 +57,11 @@ void MetricList::Histogram(const std::string& name, const std::string& help,
 }
 
 void MetricList::BuildInfo(const std::string& program) {
-  Gauge("build_info", "The program and the compiler that built it. Always 1.", 1,
-        {{"program", program}, {"compiler", __VERSION__}});
+  Gauge("build_info", "The program, its version and the compiler that built it. Always 1.", 1,
+        {{"program", program},
+         {"version", std::string(BuildVersion())},
+         {"revision", std::string(BuildRevision())},
+         {"compiler", __VERSION__}});
 }
 
 void MetricList::ResidentMemory() {

@@ -34,7 +34,7 @@ class MetricList {
   void Histogram(const std::string& name, const std::string& help,
                  const std::map<uint64_t, uint64_t>& counts, std::span<const double> bounds);
 
-  // Adds build_info, whose value is always 1, for PROGRAM: "server", "worker" or "train".
+  // Adds build_info, whose value is always 1, for PROGRAM: "server", "worker" or "train". Its labels name the build.
   void BuildInfo(const std::string& program);
   // Adds the resident memory of this process.
   void ResidentMemory();

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/version/version.h"
 #include "proto/counters.h"
 
 namespace thinwire {
@@ -79,7 +81,10 @@ TEST(MetricListTest, TheResidentMemoryIsThatOfThisProcess) {
 TEST(MetricListTest, TheBuildNamesItsProgram) {
   MetricList metrics;
   metrics.BuildInfo("server");
-  EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_build_info{program=\"server\",compiler=\""));
+  EXPECT_THAT(metrics.Text(),
+              HasSubstr(absl::StrCat("thinwire_build_info{program=\"server\",version=\"",
+                                     std::string(BuildVersion()), "\",revision=\"",
+                                     std::string(BuildRevision()), "\",compiler=\"")));
 }
 
 }  // namespace

@@ -26,9 +26,9 @@
 #include "cli/status_command.h"
 #include "cli/terminal/console.h"
 #include "cli/train_command.h"
-#include "cli/version.h"
 #include "common/did_you_mean.h"
 #include "common/exit_code.h"
+#include "common/version/version.h"
 #include "config/field_flags.h"
 #include "config/fields.h"
 #include "config/help.h"
@@ -514,7 +514,8 @@ ExitCode Main(int argc, char** argv) {
   CLI::App app("thinwire: a sharded parameter server for thin wires.", "thinwire");
   SetHelpFormat(app, TerminalColumns(STDOUT_FILENO));
   app.require_subcommand(1);
-  app.set_version_flag("--version", VersionText(), "Tells the revision and the codecs");
+  app.set_version_flag("--version", VersionText("thinwire"),
+                       "Tells the version, the git revision, the codecs and the GPUs");
   app.footer(kExamples);
   TrainCommand train;
   train.self = "/proc/self/exe";

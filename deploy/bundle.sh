@@ -43,9 +43,9 @@ images=/usr/share/datasets/fashion-mnist
 [ -d $images ] || fail "$images: not found (deploy/install_packages.sh installs it)"
 # Debian packages whose files or code the bundle contains. The bundle includes their copyright notices.
 packages=(
-  dataset-fashion-mnist libabsl-dev libbenchmark-dev libboost1.74-dev libc-ares-dev libcli11-dev libgflags2.2
-  libgoogle-glog0v6 libgrpc-dev libgtest-dev libhwy1 libisal2 liblzma5 libprotobuf-dev libre2-dev libssl-dev libunwind8
-  nlohmann-json3-dev zlib1g-dev
+  dataset-fashion-mnist libabsl-dev libbenchmark-dev libboost1.74-dev libc-ares-dev libcap2 libcli11-dev libgcrypt20
+  libgflags2.2 libgoogle-glog0v6 libgpg-error0 libgrpc-dev libgtest-dev libhwy1 libisal2 liblz4-1 liblzma5 libprotobuf-dev
+  libprometheus-cpp-core1.0 libre2-dev libssl-dev libsystemd0 libunwind8 libzstd1 nlohmann-json3-dev zlib1g-dev
 )
 
 read -ra bazel <<<"${BAZEL:-bazel}"

@@ -8,6 +8,7 @@ packages=(
   libboost-dev libhwy-dev libgoogle-glog-dev libcli11-dev nlohmann-json3-dev libisal-dev zlib1g-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
   libtorch-dev libopenblas0-pthread
+  libsystemd-dev systemd dpkg-dev
   dataset-fashion-mnist
   python3-torch python3-pip python3-yaml prometheus
   openssh-client openssh-server zsh mandoc

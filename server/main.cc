@@ -5,6 +5,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/credentials.h>
 #include <sys/resource.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +19,6 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,13 +30,14 @@
 #include "absl/time/time.h"
 #include "common/available_memory.h"
 #include "common/clock.h"
-#include "common/codec/table.h"
 #include "common/exit_code.h"
 #include "common/huge_page_arena.h"
 #include "common/ids.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "common/tls/identity.h"
+#include "common/version/version.h"
+#include "common/watchdog.h"
 #include "config/help.h"
 #include "config/job.h"
 #include "config/job_text.h"
@@ -65,12 +66,6 @@ constexpr absl::Duration kPortPatience = absl::Seconds(5);
 int Complain(const absl::Status& status) {
   std::cerr << "server: " << status.message() << std::endl;
   return static_cast<int>(thinwire::ExitCodeOf(status));
-}
-
-std::string VersionText() {
-  std::string text = "thinwire server\ncodecs:";
-  for (std::string_view codec : thinwire::CodecNames()) text.append(" ").append(codec);
-  return text;
 }
 
 // The command-line flags of a server process.
@@ -302,6 +297,7 @@ absl::Status Serve(const Flags& flags) {
   }
   const uint64_t memory_budget = MemoryBudget(flags);
   std::string address = listen;
+  std::optional<thinwire::Watchdog> watchdog;
   for (bool first = true;; first = false) {
     const thinwire::Epoch epoch{static_cast<uint64_t>(absl::GetCurrentTimeNanos())};
     std::unique_ptr<thinwire::Peers> peers;
@@ -330,9 +326,17 @@ absl::Status Serve(const Flags& flags) {
     if (admin != nullptr) {
       admin->Show(StatusSources(flags, addresses, credentials, *job, remotes));
     }
-    if (first) std::cout << "listening " << listener->address() << std::endl;
+    if (first) {
+      std::cout << "listening " << listener->address() << std::endl;
+      sd_notify(/*unset_environment=*/0,
+                absl::StrCat("READY=1\nSTATUS=listening ", listener->address()).c_str());
+    }
+    watchdog.emplace([&job](thinwire::Watchdog::Alive alive) { job->Tick(std::move(alive)); });
 
     const bool restart = signals.WaitForRestart();
+    // Until the job is made anew, no control thread can answer.
+    watchdog.emplace([](const thinwire::Watchdog::Alive& alive) { alive(); });
+    if (!restart) sd_notify(/*unset_environment=*/0, "STOPPING=1");
     if (admin != nullptr) admin->Hide();
     absl::Notification stopped;
     job->Stop([&stopped] { stopped.Notify(); });
@@ -414,7 +418,7 @@ int main(int argc, char** argv) {
       "Exit codes: 0 stopped, 64 usage, 69 the address is not available, 78 configuration.");
   thinwire::SetHelpFormat(app, thinwire::TerminalColumns(STDOUT_FILENO));
   thinwire::AddManFlag(app, "thinwire-server");
-  app.set_version_flag("--version", VersionText());
+  app.set_version_flag("--version", thinwire::VersionText("thinwire server"));
   Flags flags;
   AddFlags(app, flags);
   try {

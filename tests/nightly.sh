@@ -9,6 +9,8 @@
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
 #   page       the status pages in headless Chromium; skipped without chromium   1 minute
 #   monitoring a real Prometheus with the alert rules and a suspended worker     1 minute
+#   deb        the Debian packages in a bare Debian; skipped without mmdebstrap  5 minutes
+#   image      a server and a worker in containers; skipped without podman       5 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #
@@ -82,6 +84,22 @@ page() {
   echo "8 pages"
 }
 
+deb() {
+  if ! command -v mmdebstrap > /dev/null; then
+    echo "skipped: mmdebstrap is not installed"
+    return 0
+  fi
+  tests/deb_test.sh
+}
+
+image() {
+  if ! command -v mmdebstrap > /dev/null || ! command -v podman > /dev/null; then
+    echo "skipped: mmdebstrap or podman is not installed"
+    return 0
+  fi
+  tests/image_test.sh
+}
+
 part sim sim
 part cluster cluster
 part fuzz fuzz
@@ -90,6 +108,8 @@ part promises promises
 part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" --kill_servers
 part page page
 part monitoring bazel run //tests/admin:prometheus_test
+part deb deb
+part image image
 echo
 printf '%s\n' "${results[@]}"
 [ $status -ne 0 ] || rm -rf "$logs"

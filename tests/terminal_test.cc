@@ -14,7 +14,9 @@ namespace thinwire {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class TerminalTest : public testing::Test {
  protected:
@@ -40,6 +42,17 @@ TEST_F(TerminalTest, HelpFitsEightyColumnsWithoutATerminal) {
     EXPECT_THAT(help.output, HasSubstr("Example"));
     EXPECT_LE(LongestLine(help.output), 80) << program;
   }
+}
+
+TEST_F(TerminalTest, EveryProgramTellsTheSameVersion) {
+  const std::string thinwire = Thinwire({"--version"}).output;
+  EXPECT_THAT(thinwire, MatchesRegex("thinwire [0-9.]+ \\(revision [0-9a-z+]+\\)\ncodecs: fp32 .*\n"
+                                     "CUDA architectures: .*\n"));
+  const std::string version = thinwire.substr(std::string("thinwire ").size());
+  EXPECT_EQ(daemons_.Run("server/server", {"--version"}).output,
+            absl::StrCat("thinwire server ", version));
+  EXPECT_THAT(daemons_.Run("worker/worker", {"--version"}).output,
+              StartsWith(absl::StrCat("thinwire worker ", version, "LibTorch ")));
 }
 
 TEST_F(TerminalTest, HelpOfACommandIsACommandAndAFlag) {

@@ -2,6 +2,7 @@
 // trains with the servers. Events are written to standard output (docs/training.md), and messages
 // to standard error. Exit codes: common/exit_code.h.
 #include <glog/logging.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -37,6 +38,8 @@
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "common/tls/identity.h"
+#include "common/version/version.h"
+#include "common/watchdog.h"
 #include "config/field_flags.h"
 #include "config/help.h"
 #include "config/job.h"
@@ -221,8 +224,16 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
   options.memory = &arena;
   ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
                    Client::Make(std::move(options), model->tensors(), transport, device.gpu.get()));
-  termination.SetCallback([&client] { client->Stop(); });
+  termination.SetCallback([&client] {
+    sd_notify(/*unset_environment=*/0, "STOPPING=1");
+    client->Stop();
+  });
   const absl::Cleanup remove_callback = [&termination] { termination.SetCallback(nullptr); };
+  // The locks of the client that waiting() takes are free if its threads work, however long a step takes.
+  const Watchdog watchdog([&client](const Watchdog::Alive& alive) {
+    client->waiting();
+    alive();
+  });
   SteadyClock clock;
   Trainer trainer({.worker = setup.worker,
                    .epochs = task.epochs,
@@ -242,6 +253,16 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .clock = clock,
                    .stop = [&termination] { return termination.requested(); }});
   return trainer.Run();
+}
+
+// Tells systemd that the worker is ready when it has joined, and why it waits.
+void NotifySystemd(const WorkerEvent& event) {
+  if (event.has_joined()) sd_notify(/*unset_environment=*/0, "READY=1\nSTATUS=training");
+  if (event.has_waiting()) {
+    const std::string& text = event.waiting().text();
+    sd_notify(/*unset_environment=*/0,
+              absl::StrCat("STATUS=", text.empty() ? "training" : text).c_str());
+  }
 }
 
 // Reports ERROR as an event and in the log, and returns the exit code of the process.
@@ -298,7 +319,7 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& ter
   for (const std::string& warning : setup->credentials.warnings()) LOG(WARNING) << warning;
   SteadyClock clock;
   std::unique_ptr<WorkerAdmin> admin;
-  std::function<void(const WorkerEvent&)> observer;
+  std::function<void(const WorkerEvent&)> observer = NotifySystemd;
   if (!flags.admin.empty()) {
     auto started = WorkerAdmin::Start(flags.admin, setup->spec.name, setup->worker, clock);
     if (!started.ok()) {
@@ -307,7 +328,10 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& ter
     }
     admin = *std::move(started);
     LOG(INFO) << "admin " << admin->address();
-    observer = [&admin](const WorkerEvent& event) { admin->Add(event); };
+    observer = [&admin](const WorkerEvent& event) {
+      NotifySystemd(event);
+      admin->Add(event);
+    };
   }
   EventPrinter events(std::cout, setup->worker, std::move(observer));
   const absl::StatusOr<Trainer::Ending> ending = Train(*setup, termination, events);
@@ -409,7 +433,8 @@ int main(int argc, char** argv) {
   thinwire::AddFlags(app, flags);
   const thinwire::FieldFlags field_flags(app, thinwire::kFieldsPerProcess);
   thinwire::AddManFlag(app, "thinwire-worker");
-  app.set_version_flag("--version", "thinwire worker, " + thinwire::TorchVersion());
+  app.set_version_flag("--version",
+                       thinwire::VersionText("thinwire worker") + "\n" + thinwire::TorchVersion());
   try {
     app.parse(argc, argv);
     if (flags.evaluate.empty() && flags.addresses.empty()) throw CLI::RequiredError("--addresses");

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 
 #include "absl/status/status.h"
@@ -13,14 +14,16 @@ namespace thinwire {
 namespace {
 
 absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::string& name) {
-  for (const std::string& path :
-       {absl::StrCat(folder, "/", name, "/", name), absl::StrCat(folder, "/", name)}) {
+  const std::array<std::string, 3> paths = {absl::StrCat(folder, "/", name, "/", name),
+                                            absl::StrCat(folder, "/thinwire-", name),
+                                            absl::StrCat(folder, "/", name)};
+  for (const std::string& path : paths) {
     std::error_code ignored;
     if (access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path, ignored))
       return path;
   }
-  return absl::NotFoundError(absl::StrCat("--bin_dir: no program ", name, " (expected ", folder,
-                                          "/", name, "/", name, " or ", folder, "/", name, ")"));
+  return absl::NotFoundError(absl::StrCat("--bin_dir: no program ", name, " (expected ", paths[0],
+                                          ", ", paths[1], " or ", paths[2], ")"));
 }
 
 }  // namespace

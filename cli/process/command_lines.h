@@ -23,7 +23,8 @@ struct OutputFile {
 };
 
 // Finds the server and worker programs in the folder `bin_dir`, as server/server and worker/worker
-// (the layout of bazel-bin) or as server and worker. If `bin_dir` is empty, searches the folder of
+// (the layout of bazel-bin), as thinwire-server and
+// thinwire-worker (the Debian packages), or as server and worker. If `bin_dir` is empty, searches the folder of
 // the program `self`, then its parent folder. Errors: NotFound with the paths at which the missing
 // program was expected.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);

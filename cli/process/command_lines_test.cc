@@ -74,11 +74,24 @@ TEST(CommandLinesTest, ProgramsOfOneFolderFindEachOther) {
   EXPECT_EQ(found->worker, std::filesystem::canonical(dir->PathOf("worker")).string());
 }
 
+TEST(CommandLinesTest, InstalledProgramsFindEachOther) {
+  const auto dir = *TempDir::Make(testing::TempDir());
+  for (const char* name : {"thinwire", "thinwire-server", "thinwire-worker", "server"}) {
+    ASSERT_TRUE(dir->WriteFile(name, "").ok());
+    std::filesystem::permissions(dir->PathOf(name), std::filesystem::perms::owner_all);
+  }
+  const auto found = FindPrograms(dir->PathOf("thinwire"), "");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->server, std::filesystem::canonical(dir->PathOf("thinwire-server")).string());
+  EXPECT_EQ(found->worker, std::filesystem::canonical(dir->PathOf("thinwire-worker")).string());
+}
+
 TEST(CommandLinesTest, AMissingProgramIsNamedWithThePlaceLookedAt) {
   const auto dir = *TempDir::Make(testing::TempDir());
-  EXPECT_THAT(std::string(FindPrograms("", dir->path()).status().message()),
-              HasSubstr("--bin_dir: no program server (expected " + dir->path() +
-                        "/server/server or " + dir->path() + "/server)"));
+  EXPECT_THAT(
+      std::string(FindPrograms("", dir->path()).status().message()),
+      HasSubstr("--bin_dir: no program server (expected " + dir->path() + "/server/server, " +
+                dir->path() + "/thinwire-server or " + dir->path() + "/server)"));
 }
 
 TEST(CommandLinesTest, AServerTellsItsAddress) {

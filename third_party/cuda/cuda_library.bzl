@@ -25,6 +25,13 @@ _FLAGS = [
     "-Xcompiler=-Wall,-fPIC,-ffp-contract=off",
 ]
 
+# The architectures of _FLAGS, "sm_80 sm_90 compute_90", or "none" if the build has no kernels for a GPU.
+CUDA_ARCHITECTURES = " ".join([
+    flag.rpartition("code=")[2].strip("[]").replace(",", " ")
+    for flag in _FLAGS
+    if flag.startswith("-gencode")
+]) if CUDA_TOOLKIT else "none"
+
 # Compiles a .cu file, and fails if the device code contains a trap instruction. nvcc may silently replace a call of a
 # constexpr function that cannot run on the device by a trap.
 _COMMAND = """

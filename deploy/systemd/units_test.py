@@ -1,0 +1,82 @@
+"""Checks the systemd units and their settings against systemd and the programs.
+
+    units_test SERVER WORKER
+"""
+
+import configparser
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAMS = dict(zip(("server", "worker"), (pathlib.Path(path).resolve() for path in sys.argv[1:3])))
+del sys.argv[1:3]
+HERE = pathlib.Path(__file__).resolve().parent
+# The largest allowed exposure of a unit, in tenths (systemd-analyze security).
+EXPOSURE = {"server": 12, "worker": 16}
+
+
+def unit_text(program):
+    """The unit of PROGRAM, with the program of this build in place of the installed one."""
+    text = (HERE / f"thinwire-{program}@.service").read_text()
+    return text.replace(f"/usr/bin/thinwire-{program}", str(PROGRAMS[program]))
+
+
+def help_of(program):
+    return subprocess.run([PROGRAMS[program], "--help"], capture_output=True, text=True, check=True).stdout
+
+
+class UnitsTest(unittest.TestCase):
+    def analyze(self, program, text, *command):
+        """Runs systemd-analyze COMMAND on a unit with TEXT. Returns its exit code and its output."""
+        with tempfile.TemporaryDirectory() as folder:
+            unit = pathlib.Path(folder) / f"thinwire-{program}@.service"
+            unit.write_text(text)
+            result = subprocess.run(
+                ["systemd-analyze", "--no-pager", *command, unit], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            return result.returncode, result.stdout
+
+    def test_systemd_accepts_every_line(self):
+        for program in PROGRAMS:
+            self.assertEqual(self.analyze(program, unit_text(program), "verify", "--man=no"), (0, ""))
+
+    def test_a_wrong_line_is_found(self):
+        wrong = unit_text("server").replace("WatchdogSec=60", "WatchdogSeconds=60")
+        self.assertIn("WatchdogSeconds", self.analyze("server", wrong, "verify", "--man=no")[1])
+        absent = unit_text("server").replace(str(PROGRAMS["server"]), "/usr/bin/thinwire-serve")
+        self.assertIn("/usr/bin/thinwire-serve", self.analyze("server", absent, "verify", "--man=no")[1])
+
+    def test_the_services_are_confined(self):
+        for program, limit in EXPOSURE.items():
+            code, output = self.analyze(program, unit_text(program), "security", "--offline=true", f"--threshold={limit}")
+            self.assertEqual(code, 0, output)
+            print(output.splitlines()[-1])
+
+    def test_every_variable_is_a_flag_of_the_program(self):
+        for program in PROGRAMS:
+            flags = set(re.findall(r"^  --(\w+)", help_of(program), re.MULTILINE))
+            settings = (HERE / f"{program}.env").read_text()
+            variables = re.findall(r"^#?THINWIRE_(\w+)=", settings, re.MULTILINE)
+            variables += re.findall(r"^Environment=THINWIRE_(\w+)=", unit_text(program), re.MULTILINE)
+            self.assertGreater(len(variables), 4)
+            for variable in variables:
+                self.assertIn(variable.lower(), flags, f"{program}.env")
+
+    def test_every_exit_code_is_one_of_the_program(self):
+        for program in PROGRAMS:
+            unit = configparser.ConfigParser(strict=False)
+            unit.optionxform = str
+            unit.read_string(unit_text(program).replace("%", "%%"))
+            service = unit["Service"]
+            codes = f"{service['RestartPreventExitStatus']} {service.get('SuccessExitStatus', '')}".split()
+            self.assertGreater(len(codes), 1)
+            documented = help_of(program).split("Exit codes:")[1]
+            for code in codes:
+                self.assertRegex(documented, rf"\b{code}\b", program)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Builds the Debian packages, installs them in a bare Debian 12 and trains there as an ordinary user. The last line of the output is
+# the result of the training. Requires root, mmdebstrap and a mirror of Debian.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+
+fail() { echo "deb_test.sh: $1" >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+deploy/deb.sh --out "$work/packages" >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; fail "deploy/deb.sh failed"; }
+if command -v lintian >/dev/null; then
+  lintian --allow-root --fail-on error "$work"/packages/*.deb || fail "lintian found errors"
+fi
+
+cat >"$work/inside.sh" <<'INSIDE'
+set -eu
+export DEBIAN_FRONTEND=noninteractive
+apt-get -q update
+apt-get -q install -y --no-install-recommends /packages/*.deb libopenblas0-pthread dataset-fashion-mnist
+id thinwire
+useradd --create-home tester
+su tester -c '
+  set -eu
+  cd
+  for program in thinwire thinwire-server thinwire-worker; do $program --version | head -n 1; done
+  thinwire config check /usr/share/doc/thinwire/examples/*.textproto
+  thinwire train --config /usr/share/doc/thinwire/examples/fashion_mnist_softmax.textproto --train_examples 6400
+'
+# A removed package leaves its settings, and nothing else of its own.
+apt-get -q remove -y thinwire thinwire-worker
+[ -e /etc/thinwire/server.env ] || { echo "no /etc/thinwire/server.env after the removal" >&2; exit 1; }
+[ ! -e /usr/bin/thinwire ] || { echo "/usr/bin/thinwire after the removal" >&2; exit 1; }
+INSIDE
+mmdebstrap --variant=minbase --format=null --include=passwd,util-linux \
+  --customize-hook="mkdir \"\$1/packages\" && cp '$work'/packages/*.deb '$work/inside.sh' \"\$1/packages/\"" \
+  --customize-hook='chroot "$1" sh /packages/inside.sh' \
+  bookworm - >"$work/install.log" 2>&1 || { tail -n 60 "$work/install.log" >&2; fail "the packages do not work in a bare Debian"; }
+grep -E '^thinwire(-server|-worker|) |: ok$|^  (test accuracy|workers) ' "$work/install.log"
+version=$(cat VERSION)
+[ "$(grep -c "^thinwire.* $version (revision " "$work/install.log")" -eq 3 ] || fail "wrong versions (expected three times $version)"
+accuracy=$(sed -n 's/^  test accuracy *//p' "$work/install.log")
+[ -n "$accuracy" ] || fail "no test accuracy in the output of thinwire train"
+echo "installed and trained: test accuracy $accuracy"
