@@ -1,12 +1,15 @@
 #include "admin/metrics.h"
 
 #include <prometheus/text_serializer.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "proto/counters.h"
 
 namespace thinwire {
@@ -57,15 +60,28 @@ void MetricList::BuildInfo(const std::string& program) {
         {{"program", program}, {"compiler", __VERSION__}});
 }
 
+void MetricList::ResidentMemory() {
+  // The second number is the resident size in pages; the file is absent on other systems than Linux.
+  std::ifstream file("/proc/self/statm");
+  uint64_t virtual_page_count = 0;
+  uint64_t resident_page_count = 0;
+  if (!(file >> virtual_page_count >> resident_page_count)) return;
+  Gauge("resident_memory_bytes", "Memory of the process.",
+        static_cast<double>(resident_page_count) * static_cast<double>(getpagesize()));
+}
+
 void MetricList::AddWorkerCounters(const WorkerCounters& counters) {
   ForEachCounter(counters, [this](const std::string& name, uint64_t value) {
     std::string metric = name;
+    auto amount = static_cast<double>(value);
     if (absl::StrContains(name, "_bytes_")) {
       metric = absl::StrCat(absl::StrReplaceAll(name, {{"_bytes_", "_"}}), "_bytes");
+    } else if (absl::EndsWith(name, "_micros")) {
+      metric = absl::StrCat(absl::StripSuffix(name, "_micros"), "_seconds");
+      amount *= 1e-6;
     }
     Counter(absl::StrCat("worker_", metric, "_total"),
-            absl::StrCat("WorkerCounters.", name, " (proto/worker_event.proto)."),
-            static_cast<double>(value));
+            absl::StrCat("WorkerCounters.", name, " (proto/worker_event.proto)."), amount);
   });
 }
 

@@ -36,7 +36,10 @@ class MetricList {
 
   // Adds build_info, whose value is always 1, for PROGRAM: "server", "worker" or "train".
   void BuildInfo(const std::string& program);
-  // Adds one metric for each counter: push_bytes_raw becomes worker_push_raw_bytes_total.
+  // Adds the resident memory of this process.
+  void ResidentMemory();
+  // Adds one metric for each counter: push_bytes_raw becomes worker_push_raw_bytes_total, and
+  // encode_micros becomes worker_encode_seconds_total.
   void AddWorkerCounters(const WorkerCounters& counters);
 
   std::string Text() const;

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/counters.h"
 
@@ -12,6 +13,7 @@ namespace thinwire {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(MetricListTest, ValuesOfOneMetricFollowItsHelp) {
   MetricList metrics;
@@ -47,18 +49,31 @@ TEST(MetricListTest, EveryCounterOfAWorkerHasAMetric) {
   WorkerCounters counters;
   counters.set_push_bytes_raw(400);
   counters.set_late_pushes(7);
+  counters.set_encode_micros(1'500'000);
   MetricList metrics;
   metrics.AddWorkerCounters(counters);
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("\nthinwire_worker_push_raw_bytes_total 400\n"));
   EXPECT_THAT(text, HasSubstr("\nthinwire_worker_late_pushes_total 7\n"));
   EXPECT_THAT(text, HasSubstr("\nthinwire_worker_sent_bytes_total 0\n"));
+  EXPECT_THAT(text, HasSubstr("\nthinwire_worker_encode_seconds_total 1.5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("thinwire_worker_encode_micros")));
   int count = 0;
   ForEachCounter(counters, [&](const std::string& name, uint64_t) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("WorkerCounters.", name, " ")));
     ++count;
   });
   EXPECT_GE(count, 20);
+}
+
+TEST(MetricListTest, TheResidentMemoryIsThatOfThisProcess) {
+  MetricList metrics;
+  metrics.ResidentMemory();
+  double bytes = 0;
+  const std::string text = metrics.Text();
+  ASSERT_TRUE(absl::SimpleAtod(text.substr(text.rfind(' ')), &bytes)) << text;
+  EXPECT_GT(bytes, 100'000);
+  EXPECT_LT(bytes, 1e12);
 }
 
 TEST(MetricListTest, TheBuildNamesItsProgram) {

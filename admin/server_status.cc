@@ -58,9 +58,26 @@ constexpr ServerCounter kCounters[] = {
     {"server_log_commits_total", "Times that the event log was flushed to disk.",
      &StatusReply::log_commits},
     {"server_checkpoints_total", "Completed checkpoints.", &StatusReply::checkpoints},
+    {"server_failed_checkpoints_total", "Checkpoints that could not be written.",
+     &StatusReply::failed_checkpoints},
+    {"server_checkpoint_bytes_total", "Bytes of completed checkpoints.",
+     &StatusReply::checkpoint_bytes},
     {"server_saturated_updates_total",
      "Updates that left a parameter or optimizer slot at the largest float.",
      &StatusReply::saturated_updates}};
+
+struct ServerTime {
+  const char* metric;
+  const char* help;
+  double (StatusReply::*seconds)() const;
+};
+
+constexpr ServerTime kTimes[] = {
+    {"server_checkpoint_seconds_total", "Time of writing the completed checkpoints.",
+     &StatusReply::checkpoint_seconds},
+    {"server_decode_seconds_total", "Time of decoding, summing and applying gradients.",
+     &StatusReply::decode_seconds},
+    {"server_encode_seconds_total", "Time of encoding parameters.", &StatusReply::encode_seconds}};
 
 // Returns the smallest frontier of the shards; 0 without a shard.
 uint64_t StepOf(const StatusReply& reply) {
@@ -179,15 +196,21 @@ std::string DurabilityHtml(std::span<const ServerHistory> servers, absl::Time no
   std::vector<std::vector<std::string>> rows;
   for (const ServerHistory& server : servers) {
     const StatusReply* reply = server.latest();
-    if (reply == nullptr || (reply->log_records() == 0 && reply->checkpoints() == 0)) continue;
-    rows.push_back({absl::StrCat(server.server().value), BytesText(reply->log_bytes()),
-                    CountText(reply->log_records()), CountText(reply->log_commits()),
-                    CountText(reply->checkpoints()),
-                    server.checkpointed()
-                        ? absl::StrCat(DurationText(now - *server.checkpointed()), " ago")
-                        : "none",
-                    absl::StrCat(CountText(server.replay_record_count()), " records, ",
-                                 BytesText(server.replay_bytes()))});
+    if (reply == nullptr || (reply->log_records() == 0 && reply->checkpoints() == 0 &&
+                             reply->failed_checkpoints() == 0)) {
+      continue;
+    }
+    std::string checkpoints = CountText(reply->checkpoints());
+    if (reply->failed_checkpoints() > 0) {
+      absl::StrAppend(&checkpoints, ", ", CountText(reply->failed_checkpoints()), " failed");
+    }
+    rows.push_back(
+        {absl::StrCat(server.server().value), BytesText(reply->log_bytes()),
+         CountText(reply->log_records()), CountText(reply->log_commits()), std::move(checkpoints),
+         server.checkpointed() ? absl::StrCat(DurationText(now - *server.checkpointed()), " ago")
+                               : "none",
+         absl::StrCat(CountText(server.replay_record_count()), " records, ",
+                      BytesText(server.replay_bytes()))});
   }
   if (rows.empty()) return "";
   return absl::StrCat(html::Heading("Durability since the server's start"),
@@ -371,6 +394,9 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
   for (const ServerCounter& counter : kCounters) {
     metrics.Counter(counter.metric, counter.help, static_cast<double>((reply->*counter.count)()));
   }
+  for (const ServerTime& time : kTimes) {
+    metrics.Counter(time.metric, time.help, (reply->*time.seconds)());
+  }
   metrics.Histogram("server_push_staleness_updates",
                     "Updates between the version of an accepted push and its acceptance.",
                     {reply->staleness().begin(), reply->staleness().end()}, kStalenessBounds);
@@ -401,6 +427,8 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
                 static_cast<double>(reply->generation()));
   metrics.Gauge("server_buffered_bytes", "Bytes of received messages in memory.",
                 static_cast<double>(reply->buffered_bytes()));
+  metrics.Gauge("server_queued_events", "Received events that no shard has applied yet.",
+                static_cast<double>(reply->queued_events()));
   metrics.Gauge("server_log_replay_records", "Log records since the last checkpoint.",
                 static_cast<double>(server.replay_record_count()));
   metrics.Gauge("server_log_replay_bytes", "Log bytes since the last checkpoint.",

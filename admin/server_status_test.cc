@@ -155,6 +155,14 @@ TEST(ServersHtmlTest, OnlyADurableServerHasALog) {
   EXPECT_THAT(page, HasSubstr("<td>none</td><td>12 records, 3.5 kB</td>"));
 }
 
+TEST(ServersHtmlTest, AFailedCheckpointIsShown) {
+  StatusReply reply = ReplyAt(41);
+  reply.set_failed_checkpoints(2);
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0})};
+  servers[0].Add(reply, kStart);
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("<td>0, 2 failed</td><td>none</td>"));
+}
+
 TEST(ServersHtmlTest, ALongListOfShardsIsCut) {
   StatusReply reply;
   for (uint32_t i = 0; i < 300; ++i) AddShard(i, 1, reply);
@@ -183,6 +191,12 @@ TEST(ServerMetricsTest, EveryCounterOfTheStatusHasAMetric) {
     reply.GetReflection()->SetUInt64(&reply, field,
                                      777000 + static_cast<uint64_t>(field->number()));
   }
+  const std::set<std::string> times = {"checkpoint_seconds", "decode_seconds", "encode_seconds"};
+  for (const std::string& name : times) {
+    const auto* field = type.FindFieldByName(name);
+    reply.GetReflection()->SetDouble(&reply, field, 777000 + field->number());
+  }
+  names.insert(times.begin(), times.end());
   ServerHistory server(ServerId{0});
   server.Add(reply, kStart);
   MetricList metrics;
@@ -197,7 +211,7 @@ TEST(ServerMetricsTest, EveryCounterOfTheStatusHasAMetric) {
         << name;
     ++count;
   }
-  EXPECT_GE(count, 18);
+  EXPECT_GE(count, 24);
 }
 
 TEST(ServerMetricsTest, AServerWithoutAnAnswerHasNoMetrics) {

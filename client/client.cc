@@ -294,9 +294,24 @@ void Client::BeginStep(Step step, uint32_t examples, float scale) {
   loop_->Post([=, this] { exchange_->pushes().BeginStep(step, examples, scale); });
 }
 
-absl::Status Client::WaitTensor(uint32_t tensor) { return progress_->WaitTensor(tensor); }
+template <typename Wait>
+auto Client::CountWait(int field_number, Wait wait) {
+  const absl::Time begin = clock_.Now();
+  report_->BeginWait();
+  auto result = wait();
+  report_->EndWait(clock_.Now() - begin, field_number);
+  return result;
+}
 
-absl::Status Client::WaitAll() { return progress_->WaitAll(); }
+absl::Status Client::WaitTensor(uint32_t tensor) {
+  return CountWait(WorkerCounters::kWaitParametersMicrosFieldNumber,
+                   [&] { return progress_->WaitTensor(tensor); });
+}
+
+absl::Status Client::WaitAll() {
+  return CountWait(WorkerCounters::kWaitParametersMicrosFieldNumber,
+                   [&] { return progress_->WaitAll(); });
+}
 
 void Client::Ready(uint32_t tensor, std::span<const float> gradient,
                    std::shared_ptr<const void> owner) {
@@ -318,10 +333,14 @@ void Client::Ready(uint32_t tensor, TensorGradient gradient) {
   });
 }
 
-absl::Status Client::EndStep() { return progress_->WaitEncoded(); }
+absl::Status Client::EndStep() {
+  return CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
+                   [&] { return progress_->WaitEncoded(); });
+}
 
 absl::StatusOr<Step> Client::NextStep() {
-  ASSIGN_OR_RETURN(next_, progress_->WaitNext());
+  ASSIGN_OR_RETURN(next_, CountWait(WorkerCounters::kWaitPushesMicrosFieldNumber,
+                                    [&] { return progress_->WaitNext(); }));
   step_is_partial_ = false;
   return next_;
 }

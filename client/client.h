@@ -246,6 +246,10 @@ class Client {
   absl::Status MakeEncoder();
   absl::Status MakeReplica();
   client::WireMeter& meter();
+  // Returns the result of WAIT, a wait of the training thread, and counts its time by its cause
+  // (StatusReport::EndWait).
+  template <typename Wait>
+  auto CountWait(int field_number, Wait wait);
   // Returns whether a server has not yet reported which pushed values gTop-k selected.
   bool ReturnsPending();
   // Opens the state folder and reads the heads of its files, in ascending order of their steps.

@@ -9,8 +9,8 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
   libtorch-dev libopenblas0-pthread
   dataset-fashion-mnist
-  python3-torch python3-pip
-  python3-jsonschema python3-yaml
+  python3-torch python3-pip python3-yaml prometheus
+  python3-jsonschema
 )
 # Python packages that Debian does not have. Only tests need them.
 python_packages=(safetensors==0.8.0 kubernetes-validate==1.37.0)
@@ -41,9 +41,16 @@ fi
 echo "Installing $((${#missing[@]} + ${#python_missing[@]})) packages (about a minute): ${missing[*]} ${python_missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# Tests use the programs of the package prometheus. systemd never starts the masked service of the package.
+mask_service() {
+  if installed prometheus || [ -e /etc/systemd/system/prometheus.service ]; then return; fi
+  "${as_root[@]}" mkdir -p /etc/systemd/system &&
+    "${as_root[@]}" ln -s /dev/null /etc/systemd/system/prometheus.service
+}
 install() {
   if [ ${#missing[@]} -gt 0 ]; then
-    "${as_root[@]}" apt-get -q update &&
+    mask_service &&
+      "${as_root[@]}" apt-get -q update &&
       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" ||
       return 1
   fi

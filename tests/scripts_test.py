@@ -21,6 +21,7 @@ PARTS = (r"sim: passed, \d+ s: 12 seeds in each mode, from 5",
          r"promises: passed, \d+ s: long faults",
          r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5 --kill_servers",
          r"page: passed, \d+ s: 8 pages",
+         r"monitoring: passed, .*//tests/admin:prometheus_test",
          r"podman: passed, .*//tests/k8s:podman_run")
 
 

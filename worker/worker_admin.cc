@@ -161,6 +161,7 @@ HttpReply WorkerAdmin::Metrics() const {
   absl::MutexLock lock(&mu_);
   MetricList metrics;
   metrics.BuildInfo("worker");
+  metrics.ResidentMemory();
   metrics.Gauge("ready", "1 if the process is ready: as /readyz.", joined() ? 1 : 0);
   metrics.AddWorkerCounters(counters_);
   const auto found = newest_.find(WorkerEvent::kStep);

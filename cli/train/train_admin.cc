@@ -167,6 +167,7 @@ HttpReply TrainAdmin::Metrics() const {
   absl::MutexLock lock(&mu_);
   MetricList metrics;
   metrics.BuildInfo("train");
+  metrics.ResidentMemory();
   metrics.Gauge("ready", "1 if the process is ready: as /readyz.",
                 record_.CountOf(WorkerRow::State::kTraining) > 0 ? 1 : 0);
   for (const auto state :

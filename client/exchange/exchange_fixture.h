@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "client/exchange/exchange_parts.h"
 #include "client/exchange/gtopk_returns.h"
 #include "client/exchange/push_pipeline.h"
@@ -19,10 +22,22 @@
 #include "client/exchange/server_link.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
+#include "common/clock.h"
 #include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
+
+// A running clock. Two calls of Now() are at least a microsecond apart, so that every measured time
+// is counted.
+class CountableClock final : public Clock {
+ public:
+  absl::Time Now() override { return steady_.Now() + absl::Microseconds(++call_count_); }
+
+ private:
+  SteadyClock steady_;
+  std::atomic<int64_t> call_count_ = 0;
+};
 
 // Passes messages to the push pipeline and the read path, as Exchange does. Records failures but
 // continues after them.
@@ -90,7 +105,7 @@ class ExchangeFixture : public ::testing::Test, private ServerLink::Observer {
   FakeServer servers_[2] = {FakeServer(partition_, ServerId{0}),
                             FakeServer(partition_, ServerId{1})};
   InProcessTransport transport_{{&servers_[0], &servers_[1]}};
-  SteadyClock clock_;
+  CountableClock clock_;
   Replica replica_{partition_};
   const std::unique_ptr<PushEncoder> encoder_ = *PushEncoder::Make(partition_, {});
   StepProgress progress_{partition_, options_.drain};

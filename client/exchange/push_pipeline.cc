@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "client/transport/join_leave.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
@@ -75,7 +76,10 @@ void PushPipeline::EncodeOneShard() {
   if (parts_.encoder.may_finish() && !MayBegin()) {
     absl::StatusOr<PushEncoder::Encoded> encoded = parts_.encoder.Finish();
     if (!encoded.ok()) return fail_(encoded.status());
-    parts_.meter.Encoded(parts_.loop->Now() - begin);
+    const absl::Duration time = parts_.loop->Now() - begin;
+    parts_.meter.Encoded(time);
+    parts_.report.Count(WorkerCounters::kEncodeMicrosFieldNumber,
+                        static_cast<uint64_t>(absl::ToInt64Microseconds(time)));
     Send(*std::move(encoded));
   }
   EncodeMore();

@@ -88,6 +88,7 @@ TEST_F(PushPipelineTest, AGradientIsPushedAndItsVerdictsEndTheStep) {
   EXPECT_TRUE(progress_.WaitAll().ok()) << "a push is also a read";
   EXPECT_EQ(counters().accepted_pushes(), partition_.shard_count());
   EXPECT_EQ(counters().push_bytes_raw(), 4 * partition_.value_count());
+  EXPECT_GE(counters().encode_micros(), partition_.shard_count());
   for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
     EXPECT_EQ(servers_[partition_.server(ShardId{s}).value].masters(ShardId{s})[7],
               initial_[0] - 0.5f);

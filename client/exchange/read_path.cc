@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/time/time.h"
 #include "client/transport/join_leave.h"
 #include "proto/worker_event.pb.h"
 
@@ -36,7 +37,10 @@ void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
   if (!queue.AwaitsParameters(entry.shard, entry.step)) return;
 
   // 2. Decode the payload into the replica.
+  const absl::Time begin = parts_.loop->Now();
   const absl::StatusOr<Replica::Merged> merged = parts_.replica.Merge(entry);
+  parts_.report.Count(WorkerCounters::kDecodeMicrosFieldNumber,
+                      static_cast<uint64_t>(absl::ToInt64Microseconds(parts_.loop->Now() - begin)));
   if (!merged.ok()) return Fail(link, merged.status());
   if (*merged == Replica::Merged::kDiffers) {
     LOG(ERROR) << "shard " << entry.shard << ": version " << entry.version

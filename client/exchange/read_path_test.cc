@@ -40,6 +40,7 @@ TEST_F(ReadPathTest, ParametersReachTheReplica) {
     EXPECT_EQ(replica_.tensor(0)[segment.offset], 3.0f + static_cast<float>(s));
   }
   EXPECT_EQ(counters().pull_bytes_raw(), 4 * partition_.value_count());
+  EXPECT_GE(counters().decode_micros(), partition_.shard_count());
   loop_->Run([this] { EXPECT_EQ(reads_.step(), Step{4}); });
 }
 

@@ -48,6 +48,17 @@ std::string WaitingReads::Text() const {
   return text;
 }
 
+void StatusReport::EndWait(absl::Duration time, int field_number) {
+  absl::MutexLock lock(&mu_);
+  if (wait_names_server_) {
+    field_number = WorkerCounters::kWaitServersMicrosFieldNumber;
+  } else if (wait_names_workers_ &&
+             field_number == WorkerCounters::kWaitParametersMicrosFieldNumber) {
+    field_number = WorkerCounters::kWaitWorkersMicrosFieldNumber;
+  }
+  counters_.Add(field_number, static_cast<uint64_t>(absl::ToInt64Microseconds(time)));
+}
+
 std::vector<WorkerId> StatusReport::LiveExcept(WorkerId worker) const {
   absl::MutexLock lock(&mu_);
   return LiveExceptLocked(worker);

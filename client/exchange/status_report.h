@@ -70,6 +70,7 @@ class StatusReport {
   void set_waiting(std::string waiting) {
     absl::MutexLock lock(&mu_);
     waiting_ = std::move(waiting);
+    wait_names_workers_ |= !waiting_.empty();
   }
   // Records the step of the next checkpoint of the servers.
   void set_checkpoint_step(std::optional<Step> step) {
@@ -81,7 +82,18 @@ class StatusReport {
   void set_outage(std::string outage) {
     absl::MutexLock lock(&mu_);
     outage_ = std::move(outage);
+    wait_names_server_ |= !outage_.empty();
   }
+
+  // Begins a wait of the training thread.
+  void BeginWait() {
+    absl::MutexLock lock(&mu_);
+    wait_names_workers_ = !waiting_.empty();
+    wait_names_server_ = !outage_.empty();
+  }
+  // Ends the wait, which took TIME: adds TIME to the counter of its cause. FIELD_NUMBER is the
+  // counter of a wait without set_waiting() or set_outage().
+  void EndWait(absl::Duration time, int field_number);
 
   WorkerCounters counters() const {
     WorkerCounters counters;
@@ -135,6 +147,9 @@ class StatusReport {
   std::optional<Step> checkpoint_step_ ABSL_GUARDED_BY(mu_);
   std::string waiting_ ABSL_GUARDED_BY(mu_);
   std::string outage_ ABSL_GUARDED_BY(mu_);
+  // Since the last BeginWait: a text of set_waiting() or set_outage() was not empty.
+  bool wait_names_workers_ ABSL_GUARDED_BY(mu_) = false;
+  bool wait_names_server_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace thinwire::client

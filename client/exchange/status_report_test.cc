@@ -51,6 +51,36 @@ TEST(StatusReportTest, AnOutageIsReportedInsteadOfWaitingReads) {
   EXPECT_EQ(report.waiting(), "step 1: waits for worker 3 (shard 0)");
 }
 
+TEST(StatusReportTest, AWaitIsCountedUnderItsStrongestCause) {
+  constexpr int kPushes = WorkerCounters::kWaitPushesMicrosFieldNumber;
+  constexpr int kParameters = WorkerCounters::kWaitParametersMicrosFieldNumber;
+  StatusReport report;
+  const auto wait = [&](int milliseconds, int field_number, auto... causes) {
+    report.BeginWait();
+    (causes(), ...);
+    report.EndWait(absl::Milliseconds(milliseconds), field_number);
+  };
+  const auto name_worker = [&] { report.set_waiting("step 1: waits for worker 3 (shard 0)"); };
+  const auto name_no_worker = [&] { report.set_waiting(""); };
+  const auto name_server = [&] { report.set_outage("waiting for server 1: refused"); };
+  const auto name_no_server = [&] { report.set_outage(""); };
+
+  wait(1, kPushes);
+  wait(2, kParameters);
+  wait(4, kParameters, name_worker, name_no_worker);
+  wait(8, kParameters, name_worker, name_server, name_no_server, name_no_worker);
+  wait(16, kPushes, name_worker);
+  wait(32, kParameters);  // the server's notice is still valid
+  wait(64, kPushes, name_server);
+  wait(128, kPushes, name_no_server, name_no_worker);  // the outage ends during the wait
+  wait(256, kParameters);
+  const WorkerCounters counters = report.counters();
+  EXPECT_EQ(counters.wait_pushes_micros(), 17'000u);
+  EXPECT_EQ(counters.wait_parameters_micros(), 258'000u);
+  EXPECT_EQ(counters.wait_workers_micros(), 36'000u);
+  EXPECT_EQ(counters.wait_servers_micros(), 200'000u);
+}
+
 TEST(WaitingReadsTest, ClearRemovesTheNoticeOfAShard) {
   WaitingReads waits;
   waits.Add({.shard = ShardId{0}, .step = Step{1}, .workers = {WorkerId{3}}});

@@ -72,6 +72,7 @@ HttpReply ServerAdmin::Metrics() const {
   const std::vector<ServerHistory> histories = Histories();
   MetricList metrics;
   metrics.BuildInfo("server");
+  metrics.ResidentMemory();
   metrics.Gauge("ready", "1 if the process is ready: as /readyz.", histories.empty() ? 0 : 1);
   if (!histories.empty()) AddServerMetrics(histories.front(), clock_.Now(), metrics);
   return {.type = kMetricsType, .body = metrics.Text()};

@@ -144,7 +144,8 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
                  }},
       shards_pool_(ThreadCount(options_.thread_count)),
       model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan_,
-             frames_, {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_}),
+             frames_,
+             {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_, clock_}),
       run_(leads() ? options_.run : RunId{}),
       membership_(options_.rule.max_workers, options_.lease, options_.generation),
       job_match_(options_.config),
@@ -641,11 +642,12 @@ void Job::HandleStatus(const Done<StatusReply>& done) {
     reply.set_log_bytes(counts.bytes);
     reply.set_log_commits(counts.commits);
   }
-  if (checkpointer_ != nullptr) reply.set_checkpoints(checkpointer_->completed_count());
+  if (checkpointer_ != nullptr) checkpointer_->FillIn(reply);
   reply.set_awaits_rollback(awaits_rollback_);
   const std::shared_ptr<const HostedModel> model = model_.Get();
   reply.set_sealed(model != nullptr);
   if (model == nullptr) return done(std::move(reply));
+  model->FillIn(reply);
   const uint32_t worker_count = options_.rule.max_workers;
   model->ForAllShards<ShardReport>(
       [worker_count](const ShardHost& host, const Shard& shard) {

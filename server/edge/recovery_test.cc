@@ -337,6 +337,11 @@ TEST_F(RecoveryTest, ACheckpointReplacesTheLogUpToItsTime) {
     Rejoin();  // the lease has ended
     ASSERT_LT(step, 1000u);
   }
+  const StatusReply status = Status();
+  EXPECT_EQ(status.failed_checkpoints(), 0u);
+  // Each checkpoint has 7 masters and 7 momenta, and the heads of two files.
+  EXPECT_GE(status.checkpoint_bytes(), 2u * 14 * sizeof(float));
+  EXPECT_LT(status.checkpoint_bytes(), 10'000u);
   Push(step++);
   const std::string before = Masters();
   Kill();
@@ -344,6 +349,23 @@ TEST_F(RecoveryTest, ACheckpointReplacesTheLogUpToItsTime) {
   EXPECT_EQ(Masters(), before);
   Rejoin();
   Push(step);
+}
+
+TEST_F(RecoveryTest, AFailedCheckpointIsCountedAndTheNextOneSucceeds) {
+  // Without the end of a lease, a tick writes nothing to the log.
+  ASSERT_TRUE(Start([](JobOptions& options) { options.lease = absl::Hours(1); }).ok());
+  Begin();
+  Push(0);
+  Tick();
+  files_.FailFlushAt(1);
+  AdvanceAndTick(absl::Seconds(6));
+  while (Status().failed_checkpoints() == 0) ASSERT_FALSE(failed_.HasBeenNotified());
+  EXPECT_EQ(Status().checkpoints(), 0u);
+  EXPECT_EQ(Status().checkpoint_bytes(), 0u);
+  AdvanceAndTick(absl::Seconds(6));
+  while (Status().checkpoints() == 0) ASSERT_FALSE(failed_.HasBeenNotified());
+  EXPECT_EQ(Status().failed_checkpoints(), 1u);
+  EXPECT_GT(Status().checkpoint_bytes(), 0u);
 }
 
 TEST_F(RecoveryTest, AStoppedServerLeavesACheckpointOfItsWholeState) {

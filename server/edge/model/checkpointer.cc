@@ -100,15 +100,29 @@ void Checkpointer::Write(const Checkpoint& checkpoint, absl::Time start) {
   const absl::Status written = WriteCheckpoint(files_, options_.folder, checkpoint, options_.kept);
   if (written.ok()) {
     journal_.RemoveBefore(checkpoint.next);
-    ++completed_count_;
   } else {
     LOG(ERROR) << "no checkpoint written, the older ones remain: " << written.message();
   }
-  post_([this, ok = written.ok(), cost = clock_.Now() - start, steps = ReadSteps()] {
+  post_([this, ok = written.ok(), cost = clock_.Now() - start, bytes = NewestBytes(),
+         steps = ReadSteps()] {
     --queued_count_;
-    if (ok) cost_ = cost;
     steps_ = steps;
+    if (!ok) {
+      ++failed_count_;
+      return;
+    }
+    ++completed_count_;
+    cost_ = cost;
+    total_time_ += cost;
+    total_bytes_ += bytes;
   });
+}
+
+void Checkpointer::FillIn(StatusReply& reply) const {
+  reply.set_checkpoints(completed_count_);
+  reply.set_failed_checkpoints(failed_count_);
+  reply.set_checkpoint_seconds(absl::ToDoubleSeconds(total_time_));
+  reply.set_checkpoint_bytes(total_bytes_);
 }
 
 void Checkpointer::RollBack(Step step, Generation generation,
@@ -118,6 +132,16 @@ void Checkpointer::RollBack(Step step, Generation generation,
     const absl::Status status = ContinueFrom(files_, options_.folder, step, generation);
     post_([done, status] { done(status); });
   });
+}
+
+uint64_t Checkpointer::NewestBytes() const {
+  const auto name = NewestCheckpoint(files_, options_.folder);
+  if (!name.ok()) return 0;
+  const auto manifest = ReadManifest(files_, options_.folder, *name);
+  if (!manifest.ok()) return 0;
+  uint64_t bytes = 0;
+  for (const auto& shard : manifest->shards()) bytes += shard.file_bytes();
+  return bytes;
 }
 
 std::vector<Step> Checkpointer::ReadSteps() const {

@@ -8,7 +8,6 @@
 #ifndef THINWIRE_SERVER_EDGE_MODEL_CHECKPOINTER_H_
 #define THINWIRE_SERVER_EDGE_MODEL_CHECKPOINTER_H_
 
-#include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +21,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "proto/control.pb.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
 #include "server/edge/model/hosted_model.h"
@@ -71,14 +71,16 @@ class Checkpointer {
   absl::Duration interval() const;
   // Returns the steps of the checkpoints from which a rollback can continue, in ascending order.
   const std::vector<Step>& steps() const { return steps_; }
-  // Returns the number of completed checkpoints. Thread-safe.
-  uint64_t completed_count() const { return completed_count_; }
+  // Sets the counters of the checkpoints in REPLY.
+  void FillIn(StatusReply& reply) const;
 
  private:
   void Complete(std::vector<SavedShard> shards, Step from);
   // Runs on the writer thread.
   void Write(const Checkpoint& checkpoint, absl::Time start);
   std::vector<Step> ReadSteps() const;
+  // Returns the bytes of the shards' files of the newest checkpoint; 0 if its manifest is unreadable.
+  uint64_t NewestBytes() const;
 
   Files& files_;
   const Options options_;
@@ -92,7 +94,11 @@ class Checkpointer {
   bool rolled_back_ = false;            // RollBack was called
   std::optional<absl::Duration> cost_;  // the time that the last checkpoint took
   std::vector<Step> steps_;
-  std::atomic<uint64_t> completed_count_ = 0;
+  // Since the server's start. The time and the bytes are those of completed checkpoints.
+  uint64_t completed_count_ = 0;
+  uint64_t failed_count_ = 0;
+  absl::Duration total_time_;
+  uint64_t total_bytes_ = 0;
   boost::asio::thread_pool writer_{1};
 };
 

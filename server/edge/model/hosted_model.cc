@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/status_macros.h"
 #include "server/edge/model/convert.h"
 
@@ -48,6 +49,20 @@ Step HostedModel::frontier() const {
   Step largest;
   for (const auto& host : hosts_) largest = std::max(largest, host->frontier());
   return largest;
+}
+
+void HostedModel::FillIn(StatusReply& reply) const {
+  uint64_t queued_event_count = 0;
+  absl::Duration decode_time;
+  absl::Duration encode_time;
+  for (const auto& host : hosts_) {
+    queued_event_count += host->queued_event_count();
+    decode_time += host->decode_time();
+    encode_time += host->encode_time();
+  }
+  reply.set_queued_events(queued_event_count);
+  reply.set_decode_seconds(absl::ToDoubleSeconds(decode_time));
+  reply.set_encode_seconds(absl::ToDoubleSeconds(encode_time));
 }
 
 void HostedModel::SubmitToAll(const Event& event,

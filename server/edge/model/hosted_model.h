@@ -72,6 +72,9 @@ class HostedModel {
   // Returns the largest frontier of the shards; 0 if the server has no shard.
   Step frontier() const;
 
+  // Sets the queue and the times of REPLY from all shards. Thread-safe.
+  void FillIn(StatusReply& reply) const;
+
   // Submits EVENT to every shard (ShardHost::Submit), then calls DONE with the effects in the order
   // of hosts(). DONE runs on the strand that finishes last, or within this call if the server has
   // no shard.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/live_bytes.h"
 #include "server/core/testing/fakes.h"
 
@@ -47,11 +48,12 @@ TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
   StreamTable streams(1);
   Counters counters;
   Journal journal;
+  SteadyClock clock;
   ShardOptions options;
   options.sparse_updates.selection_density = 0.02;
   const HostedModel model(Partition::Make({{"w", {20, 10}}, {"b", {30}}}, 0, 1).value(),
                           ServerId{0}, options,
-                          {optimizer, schedule, pool, streams, counters, journal});
+                          {optimizer, schedule, pool, streams, counters, journal, clock});
   EXPECT_EQ(MovedByOnePush(model, pool), (std::map<size_t, size_t>{{200, 4}, {30, 30}}));
 }
 
@@ -69,9 +71,10 @@ absl::Status Join(const std::vector<int64_t>& shape, uint64_t budget_bytes,
   StreamTable streams(1);
   Counters counters;
   Journal journal;
+  SteadyClock clock;
   FrameBudget frames;
   ModelSlot slot(ServerId{0}, 1, {.memory = memory}, {.budget_bytes = budget_bytes}, frames,
-                 {optimizer, schedule, pool, streams, counters, journal});
+                 {optimizer, schedule, pool, streams, counters, journal, clock});
   JoinRequest request;
   request.set_servers(1);
   Tensor& tensor = *request.add_tensors();
@@ -115,10 +118,11 @@ TEST(HostedModelTest, NeededBytesIncludesTheObjectsOfManyTinyShards) {
   StreamTable streams(1);
   Counters counters;
   Journal journal;
+  SteadyClock clock;
   const size_t before = LiveBytes();
   Partition partition = Partition::Make({{"w", {1000}}}, 1, 1).value();
   const HostedModel model(std::move(partition), ServerId{0}, ShardOptions(),
-                          {optimizer, schedule, pool, streams, counters, journal});
+                          {optimizer, schedule, pool, streams, counters, journal, clock});
   ASSERT_EQ(model.hosts().size(), 1000u);
   EXPECT_LT(LiveBytes() - before,
             HostedModel::NeededBytes(model.partition(), ServerId{0}, ShardOptions(), optimizer));

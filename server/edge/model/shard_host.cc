@@ -69,7 +69,9 @@ void ShardHost::SaveIfPossible() {
 
 Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
   const uint64_t saturated_updates = shard_.saturated_updates();
+  const absl::Time begin = clock_.Now();
   Effects effects = shard_.Apply(event);
+  if (std::holds_alternative<PushEvent>(event)) decode_nanos_ += NanosecondsSince(begin);
   StoreProgress(event);
   frontier_.store(shard_.frontier().value, std::memory_order_relaxed);
   counters_.Count(effects);
@@ -87,7 +89,9 @@ Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
     // when it opens a new stream.
     const auto stream = streams_.Find(answer.worker, answer.incarnation);
     if (stream == nullptr) continue;
+    const absl::Time publish_begin = clock_.Now();
     Publish(answer.form);
+    encode_nanos_ += NanosecondsSince(publish_begin);
     stream->AddAnswer(id_, answer.step, answer.form, slots_);
   }
   if (!shard_.seeded()) {

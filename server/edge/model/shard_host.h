@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "common/clock.h"
 #include "common/ids.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
@@ -50,6 +52,7 @@ class ShardHost {
     StreamTable& streams;
     Counters& counters;
     Journal& journal;
+    Clock& clock;
   };
 
   ShardHost(ShardId id, const ShardOptions& options, const Shared& shared)
@@ -58,6 +61,7 @@ class ShardHost {
         streams_(shared.streams),
         counters_(shared.counters),
         journal_(shared.journal),
+        clock_(shared.clock),
         strand_(shared.pool.get_executor()),
         shard_(options, shared.optimizer, shared.schedule),
         next_(options.rule.max_workers) {}
@@ -71,6 +75,13 @@ class ShardHost {
   bool open() const { return open_.load(); }
   // Returns the shard's frontier after the last event.
   Step frontier() const { return Step{frontier_.load(std::memory_order_relaxed)}; }
+
+  // Returns the number of submitted events that the shard has not applied yet.
+  uint64_t queued_event_count() const { return queued_event_count_; }
+  // Return the total time that the shard applied pushes, including the optimizer, and that it encoded
+  // parameters for readers.
+  absl::Duration decode_time() const { return absl::Nanoseconds(decode_nanos_.load()); }
+  absl::Duration encode_time() const { return absl::Nanoseconds(encode_nanos_.load()); }
 
   // Calls WORK(shard) on the strand, after all work that was posted earlier.
   template <typename Work>
@@ -119,6 +130,9 @@ class ShardHost {
     return stream != nullptr && seeder_.has_value() && seeder_->stream.lock() == stream;
   }
   void SaveIfPossible();
+  int64_t NanosecondsSince(absl::Time begin) {
+    return absl::ToInt64Nanoseconds(clock_.Now() - begin);
+  }
   // Stores the progress of EVENT's worker, or of all workers, for other threads.
   void StoreProgress(const Event& event);
   void StoreProgress(WorkerId worker);
@@ -136,12 +150,17 @@ class ShardHost {
   StreamTable& streams_;
   Counters& counters_;
   Journal& journal_;
+  Clock& clock_;
   boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
   Shard shard_;
   // Copies of the shard's progress, which other threads read. next_ is indexed by worker number.
   std::vector<std::atomic<uint64_t>> next_;
   std::atomic<uint64_t> largest_next_ = 0;
   std::atomic<bool> open_ = false;
+  // Only the strand changes the two times.
+  std::atomic<int64_t> decode_nanos_ = 0;
+  std::atomic<int64_t> encode_nanos_ = 0;
+  std::atomic<uint64_t> queued_event_count_ = 0;
   bool saturated_ = false;  // Shard::saturated() after the last event
   // Every unsent answer of a stream shares ownership.
   const std::shared_ptr<PublishedSlots> slots_ = std::make_shared<PublishedSlots>();
@@ -154,9 +173,11 @@ class ShardHost {
 
 template <typename Done>
 void ShardHost::Submit(Event event, std::shared_ptr<ServerStream> sender, Done done) {
+  ++queued_event_count_;
   if (!journal_.logs()) {
     return Post([this, event = std::move(event), sender = std::move(sender),
                  done = std::move(done)](Shard&) mutable {
+      --queued_event_count_;
       done(Apply(event, sender.get()));
       SaveIfPossible();
     });
@@ -165,6 +186,7 @@ void ShardHost::Submit(Event event, std::shared_ptr<ServerStream> sender, Done d
   journal_.Append(record, [this, event = std::move(event), sender = std::move(sender),
                            done = std::move(done)](LogSequence sequence) {
     Post([this, event, sender, done, sequence](Shard&) mutable {
+      --queued_event_count_;
       done(Apply(event, sender.get()));
       applied_ = sequence;
       SaveIfPossible();

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
 #include "common/live_bytes.h"
 #include "proto/frame.h"
 #include "server/core/testing/fakes.h"
@@ -18,6 +21,15 @@ namespace {
 constexpr uint32_t kReaders = 8;
 constexpr size_t kCount = 65536;
 constexpr size_t kFullBytes = kCount * sizeof(float);
+
+// Each call of Now() is one second after the last one.
+class SecondsClock final : public Clock {
+ public:
+  absl::Time Now() override { return absl::UnixEpoch() + absl::Seconds(++call_count_); }
+
+ private:
+  std::atomic<int> call_count_ = 0;
+};
 
 // The stream of a reader that never reads: its first write does not end before Unblock().
 class StuckReader {
@@ -53,7 +65,7 @@ class ShardHostTest : public testing::Test {
   void OnStrand(const PublishOptions& publish, absl::FunctionRef<void(ShardHost&, Shard&)> test) {
     ShardHost host({0},
                    {.value_count = kCount, .rule = Rule::Async(kReaders + 1), .publish = publish},
-                   {optimizer_, schedule_, pool_, streams_, counters_, journal_});
+                   {optimizer_, schedule_, pool_, streams_, counters_, journal_, clock_});
     for (uint32_t i = 0; i < kReaders; ++i) {
       readers_.push_back(std::make_unique<StuckReader>(WorkerId{i + 1}));
     }
@@ -97,6 +109,7 @@ class ShardHostTest : public testing::Test {
   StreamTable streams_{kReaders + 1};
   Counters counters_;
   Journal journal_;
+  SecondsClock clock_;
   const FakeWorker pusher_;
   std::vector<std::unique_ptr<StuckReader>> readers_;
   uint64_t step_ = 0;
@@ -163,6 +176,32 @@ TEST_F(ShardHostTest, WithoutUnsentAnswersNoFullCopyIsKept) {
     Read(host, reader, 2, ReadForm::Since(held));
     EXPECT_EQ(reader.Unblock().size(), 1u);
     EXPECT_LT(LiveBytes(), with_full_copy - kFullBytes / 2);
+  });
+}
+
+TEST_F(ShardHostTest, TheTimesOfPushesAndAnswersAreCounted) {
+  OnStrand({.every = 1}, [this](ShardHost& host, Shard&) {
+    EXPECT_EQ(host.decode_time(), absl::ZeroDuration());
+    const absl::Duration encode_time = host.encode_time();
+    Push(host, 1);
+    Push(host, 1);
+    EXPECT_EQ(host.decode_time(), absl::Seconds(2));
+    EXPECT_EQ(host.encode_time(), encode_time);
+    Read(host, *readers_[0], 1, ReadForm::Published());
+    EXPECT_EQ(host.decode_time(), absl::Seconds(2));
+    EXPECT_EQ(host.encode_time(), encode_time + absl::Seconds(1));
+  });
+}
+
+TEST_F(ShardHostTest, SubmittedEventsAreQueuedUntilTheyAreApplied) {
+  OnStrand({.every = 1}, [this](ShardHost& host, Shard&) {
+    // The strand runs this function, so it applies the events afterwards.
+    for (const uint64_t left : {2, 1}) {
+      host.Submit(pusher_.PushNothing(step_++), nullptr, [&host, left](const Effects&) {
+        EXPECT_EQ(host.queued_event_count(), left - 1);
+      });
+    }
+    EXPECT_EQ(host.queued_event_count(), 2u);
   });
 }
 
