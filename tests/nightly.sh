@@ -11,6 +11,7 @@
 #   monitoring a real Prometheus with the alert rules and a suspended worker     1 minute
 #   deb        the Debian packages in a bare Debian; skipped without mmdebstrap  5 minutes
 #   image      a server and a worker in containers; skipped without podman       5 minutes
+#   podman     the pods of deploy/k8s; skipped without podman or the image       3 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #
@@ -110,6 +111,7 @@ part page page
 part monitoring bazel run //tests/admin:prometheus_test
 part deb deb
 part image image
+part podman bazel run //tests/k8s:podman_run
 echo
 printf '%s\n' "${results[@]}"
 [ $status -ne 0 ] || rm -rf "$logs"

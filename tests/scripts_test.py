@@ -23,7 +23,8 @@ PARTS = (r"sim: passed, \d+ s: 12 seeds in each mode, from 5",
          r"page: passed, \d+ s: 8 pages",
          r"monitoring: passed, .*//tests/admin:prometheus_test",
          r"deb: passed, \d+ s: installed and trained",
-         r"image: passed, \d+ s: built and trained")
+         r"image: passed, \d+ s: built and trained",
+         r"podman: passed, .*//tests/k8s:podman_run")
 
 
 class ScriptsTest(unittest.TestCase):
