@@ -43,7 +43,7 @@ struct SavedState {
   Generation generation;
   client::SavedResiduals residuals;
   // For each shard: the account in its ledger, and the number of undone pushes, at that time.
-  std::vector<double> accounts;
+  std::vector<Mass> accounts;
   std::vector<size_t> undone_counts;
 };
 using SavedStates = std::map<Step, SavedState>;
@@ -84,6 +84,8 @@ class Worker {
   bool running() const { return phase_ != Phase::kOver && phase_ != Phase::kDead; }
   bool finished() const { return phase_ == Phase::kOver; }
   bool gave_up() const { return gave_up_; }
+  // Returns the error with which a server refused the last Join; empty: none.
+  const std::string& refusal() const { return refusal_; }
   WorkerId worker() const { return plan_.worker; }
   Incarnation incarnation() const { return incarnation_; }
   std::string Describe() const;
@@ -143,7 +145,9 @@ class Worker {
   void SendQueued();
   void Leave();
   void GiveUpIfSilent();
-  void ReportUnanswered();
+  // Reports the pushes without verdict or unselected values. Returns for each shard whether a push
+  // lacks its verdict.
+  std::vector<bool> ReportUnanswered();
   void Report();
   void CountReturn(const PushEntry& push, uint64_t lost_before);
   uint64_t lost_returns() const { return report_.counters().lost_gtopk_returns(); }
@@ -182,6 +186,7 @@ class Worker {
   std::optional<Step> checkpoint_step_;
   bool trusts_network_ = false;
   bool gave_up_ = false;
+  std::string refusal_;
   uint64_t restored_count_ = 0;
 };
 
