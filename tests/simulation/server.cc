@@ -121,8 +121,9 @@ absl::Status Server::ReplayRecords(LogSequence first) {
     return replayed.status();
   }
   const LogSequence next = *replayed;
+  // A server without a run has lost its state. It serves no worker.
   for (const auto& [id, held] : shards_) {
-    shared_.ledgers[id.value].CheckRecovered(*held.shard, next - 1);
+    if (run_record_.has_value()) shared_.ledgers[id.value].CheckRecovered(*held.shard, next - 1);
   }
   ASSIGN_OR_RETURN(const uint64_t bytes, LogBytes());
   if (bytes < bytes_before) {

@@ -285,6 +285,7 @@ void Simulation::RestartDead() {
 
 void Simulation::EndJob(const std::string& reason) {
   Trace(absl::StrCat("the job ends: ", reason));
+  if (!options_.job.has_value()) violations_.push_back(reason);
   for (const auto& machine : servers_) {
     machine->server.reset();
     machine->lost = true;
@@ -320,7 +321,8 @@ void Simulation::InjectScripted() {
 void Simulation::DamageRecord(uint32_t i) {
   ServerMachine& machine = *servers_[i];
   std::string segment;
-  for (const std::string& name : machine.files.List("state").value()) {
+  const std::vector<std::string> names = machine.files.List("state").value();
+  for (const std::string& name : names) {
     if (ParseSegmentName(name).has_value()) segment = absl::StrCat("state/", name);
   }
   std::vector<std::byte> bytes = machine.files.Read(segment).value().ToVector();

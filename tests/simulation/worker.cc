@@ -82,6 +82,7 @@ void Worker::MakeEncoder() {
   encoder_ = client::PushEncoder::Make(*shared_.job.partition, OptionsOf(shared_.job, plan_.worker))
                  .value();
   returns_ = std::make_unique<client::GtopkReturns>(*shared_.job.partition, *encoder_, report_);
+  unjudged_.assign(shared_.job.shard_count, false);
 }
 
 void Worker::StartJoin() {
@@ -538,12 +539,11 @@ void Worker::Die() {
   phase_ = Phase::kDead;
 }
 
-std::vector<bool> Worker::ReportUnanswered() {
-  std::vector<bool> unjudged(shared_.job.shard_count);
+void Worker::ReportUnanswered() {
   const auto report = [&](const PushEntry& push) {
     if (push.examples == 0) return;
     shared_.ledgers[push.shard.value].AddUnanswered(IdOf(push), MassOfPush(push));
-    unjudged[push.shard.value] = true;
+    unjudged_[push.shard.value] = true;
   };
   for (const auto& link : links_) {
     for (const ShardId shard : link->queue.unjudged()) {
@@ -555,15 +555,13 @@ std::vector<bool> Worker::ReportUnanswered() {
     if (push.examples == 0) continue;
     shared_.ledgers[shard.value].AddUnanswered(IdOf(push), MassOfPush(push));
   }
-  return unjudged;
 }
 
 void Worker::Report() {
-  const std::vector<bool> unjudged = ReportUnanswered();
+  ReportUnanswered();
   const auto residuals = encoder_->residuals().value();
   for (uint32_t s = 0; s < residuals.size(); ++s) {
-    // The encoder keeps the late examples of a push until its verdict.
-    const uint32_t late_examples = unjudged[s] ? 0 : residuals[s].late_examples;
+    const uint32_t late_examples = unjudged_[s] ? 0 : residuals[s].late_examples;
     shared_.ledgers[s].AddEnded(plan_.worker, incarnation_,
                                 {Sum(residuals[s].residual), late_examples});
   }

@@ -145,9 +145,7 @@ class Worker {
   void SendQueued();
   void Leave();
   void GiveUpIfSilent();
-  // Reports the pushes without verdict or unselected values. Returns for each shard whether a push
-  // lacks its verdict.
-  std::vector<bool> ReportUnanswered();
+  void ReportUnanswered();
   void Report();
   void CountReturn(const PushEntry& push, uint64_t lost_before);
   uint64_t lost_returns() const { return report_.counters().lost_gtopk_returns(); }
@@ -175,6 +173,8 @@ class Worker {
   client::Replica replica_;
   client::StatusReport report_;
   std::unique_ptr<client::PushEncoder> encoder_;
+  // For each shard: whether a push without verdict was reported, whose late examples the encoder keeps.
+  std::vector<bool> unjudged_;
   std::unique_ptr<client::GtopkReturns> returns_;
   // The accepted push of each shard whose unselected values have not come back.
   std::map<ShardId, PushEntry> unreturned_;
