@@ -87,6 +87,35 @@ std::optional<std::string> QuotedAfter(const std::string& message, const std::st
   return message.substr(begin, message.find('"', begin) - begin);
 }
 
+// Finds the places of fields in a text. A place after the last one is found without a scan from the
+// beginning, so the places of the elements of a list take linear time together.
+class PlaceFinder {
+ public:
+  PlaceFinder(std::string_view text, std::string_view file) : text_(text), file_(file) {}
+
+  // Returns the place of the character at LINE and COLUMN as protobuf counts them.
+  std::string PlaceOf(int line, int column) {
+    if (line < line_ || (line == line_ && column < seen_)) *this = PlaceFinder(text_, file_);
+    for (; line_ < line; ++line_, seen_ = 0) {
+      const size_t end = text_.find('\n', at_);
+      at_ = start_ = end == std::string_view::npos ? text_.size() : end + 1;
+    }
+    // In the columns that protobuf counts, a tab advances to the next multiple of eight.
+    for (; seen_ < column && at_ < text_.size() && text_[at_] != '\n'; ++at_) {
+      seen_ = text_[at_] == '\t' ? (seen_ / 8 + 1) * 8 : seen_ + 1;
+    }
+    return absl::StrCat(std::string(file_), ":", line + 1, ":", at_ - start_ + 1);
+  }
+
+ private:
+  std::string_view text_;
+  std::string_view file_;
+  int line_ = 0;
+  int seen_ = 0;      // the column of `at_`
+  size_t start_ = 0;  // of the line
+  size_t at_ = 0;
+};
+
 class Parser {
  public:
   Parser(std::string_view text, std::string_view file)
@@ -104,7 +133,8 @@ class Parser {
                                             ? Describe(*errors.error)
                                             : absl::StrCat(std::string(file_), ": not a job file"));
     }
-    NotePlaces(result.config, tree, result.places);
+    PlaceFinder finder(text_, file_);
+    NotePlaces(result.config, tree, finder, result.places);
     return result;
   }
 
@@ -216,29 +246,29 @@ class Parser {
   }
 
   void NotePlaces(const Message& message, const TextFormat::ParseInfoTree& tree,
-                  FieldPlaces& places) const {
+                  PlaceFinder& finder, FieldPlaces& places) const {
     std::vector<const FieldDescriptor*> given;
     message.GetReflection()->ListFields(message, &given);
     for (const FieldDescriptor* field : given) {
       if (field->message_type() != nullptr) {
         const TextFormat::ParseInfoTree* nested = tree.GetTreeForNested(field, -1);
         if (nested == nullptr) continue;
-        NotePlaces(message.GetReflection()->GetMessage(message, field), *nested, places);
+        NotePlaces(message.GetReflection()->GetMessage(message, field), *nested, finder, places);
       } else if (field->is_repeated()) {
         for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
-          NotePlace(tree, *field, i, absl::StrCat(field->name(), "[", i, "]"), places);
+          NotePlace(tree, *field, i, absl::StrCat(field->name(), "[", i, "]"), finder, places);
         }
       } else {
-        NotePlace(tree, *field, -1, field->name(), places);
+        NotePlace(tree, *field, -1, field->name(), finder, places);
       }
     }
   }
 
   void NotePlace(const TextFormat::ParseInfoTree& tree, const FieldDescriptor& field, int index,
-                 const std::string& name, FieldPlaces& places) const {
+                 const std::string& name, PlaceFinder& finder, FieldPlaces& places) const {
     const TextFormat::ParseLocation start = tree.GetLocation(&field, index);
     if (start.line < 0) return;
-    const std::string place = PlaceOf(text_, OffsetOf(text_, start.line, start.column), file_);
+    const std::string place = finder.PlaceOf(start.line, start.column);
     places.emplace(name, place);
     places.emplace(field.name(), place);  // for a repeated field: the first element's place
   }

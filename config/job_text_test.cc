@@ -128,6 +128,17 @@ TEST(JobTextTest, AnElementOfAListHasItsOwnPlace) {
             "job:4:3: decay_at: out of range (expected 0 to 1, got 7)");
 }
 
+TEST(JobTextTest, EveryFieldOfALargeFileHasItsPlace) {
+  constexpr size_t kCount = 60'000;
+  std::string text = "optimization {\n";
+  for (size_t i = 0; i < kCount; ++i) text += "\tdecay_at: 1\n";
+  const auto job = ParseJobText(text + "}\n", "job");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->places.at("decay_at"), "job:2:2");
+  EXPECT_EQ(job->places.at("decay_at[0]"), "job:2:2");
+  EXPECT_EQ(job->places.at("decay_at[59999]"), "job:60001:2");
+}
+
 TEST(JobTextTest, ATabIsOneColumn) {
   EXPECT_EQ(SyntaxError("task {\n\t\tepocs: 1\n}\n"),
             "job:2:3: epocs: unknown field (did you mean epochs?)");

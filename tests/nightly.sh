@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests that take too long for test.sh. Prints one line per part at the end, and exits with 1 if a part failed.
 #
-#   sim        simulated shards and workers, SEEDS clusters in each mode         about 5 minutes
+#   shards     simulated clusters without durability, 4 * SEEDS                  about 5 minutes
 #   cluster    simulated servers, disks and workers with recovery, SEEDS         about 10 minutes
 #   fuzz       every fuzz target, FUZZ_SECONDS each; requires clang++            about 15 minutes
 #   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
@@ -55,10 +55,8 @@ part() {
   results+=("$name: $outcome, $((SECONDS - start)) s: $(grep -v '^$' "$logs/$name" | tail -n 1)")
 }
 
-sim() {
-  bazel test //server/core:sim_cluster_test --test_output=all --nocache_test_results --test_timeout=7200 \
-    --test_env=THINWIRE_SIM_CLUSTERS="$seeds" --test_env=THINWIRE_SIM_FIRST_SEED="$seed" || return 1
-  echo "$seeds seeds in each mode, from $seed"
+shards() {
+  bazel run //tests/simulation:simulate -- --durability none --seed "$seed" --count $((4 * seeds))
 }
 
 cluster() {
@@ -101,7 +99,7 @@ image() {
   tests/image_test.sh
 }
 
-part sim sim
+part shards shards
 part cluster cluster
 part fuzz fuzz
 part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --seed "$seed"

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <string>
 
 namespace thinwire {
 namespace {
@@ -78,6 +79,29 @@ TEST(ExplorationTest, SspSurvivesALostReplyAndAnExpiredLease) {
 
 TEST(ExplorationTest, AsyncSurvivesACrashAndARepeatedMessage) {
   Explore(Training(Rule::Async(3), {.crashes = 1, .repeats = 1}), 240000);
+}
+
+TEST(ExplorationTest, SyncSurvivesTheEndOfAServer) {
+  Explore(Training(Rule::Sync(3), {.servers = 1}), 39000);
+}
+
+TEST(ExplorationTest, BackupSurvivesTheEndOfAServer) {
+  Explore(Training(Rule::Backup(3, 1), {.servers = 1}), 310000);
+}
+
+TEST(ExplorationTest, SyncSurvivesTheEndOfAServerDuringTheStart) {
+  Explore(Starting(Rule::Sync(3), {.servers = 1}), 30000);
+}
+
+TEST(ExplorationTest, SspSurvivesTheEndOfAServer) {
+  Explore(Training(Rule::Ssp(3, 1), {.servers = 1}), 70000);
+}
+
+TEST(ExplorationTest, AVerdictThatLeavesBeforeItsCommitIsFound) {
+  ExplorationOptions options = Training(Rule::Backup(3, 1), {.servers = 1});
+  options.sent_before_commit = true;
+  const std::string violation = Exploration(options).Run();
+  EXPECT_EQ(violation.find("an acknowledged push is lost after"), 0u) << violation;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <sstream>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -29,8 +30,25 @@ double Sum(std::span<const float> values) {
 
 }  // namespace
 
-double AmountOf(const ByteChain& payload) {
-  return payload.empty() ? 0 : Sum(Values(payload, kShardValues));
+Mass& Mass::operator+=(const Mass& other) {
+  values += other.values;
+  examples += other.examples;
+  return *this;
+}
+
+Mass& Mass::operator-=(const Mass& other) {
+  values -= other.values;
+  examples -= other.examples;
+  return *this;
+}
+
+std::ostream& operator<<(std::ostream& out, const Mass& mass) {
+  return out << mass.values << " of " << mass.examples << " examples";
+}
+
+Mass MassOf(const ByteChain& payload, uint32_t examples, uint32_t late_examples) {
+  if (payload.empty()) return {};
+  return {Sum(Values(payload, kShardValues)), int64_t{examples} + late_examples};
 }
 
 void ShardLedger::Require(bool holds, const std::string& claim) {
@@ -42,15 +60,15 @@ uint64_t ShardLedger::verdicts(Verdict verdict) const {
   return found == verdicts_.end() ? 0 : found->second;
 }
 
-void ShardLedger::AddProduced(WorkerId worker, Incarnation incarnation, double amount) {
-  if (incarnation >= restored_[worker.value]) accounts_[worker.value] += amount;
+void ShardLedger::AddProduced(WorkerId worker, Incarnation incarnation, const Mass& mass) {
+  if (incarnation >= restored_[worker.value]) accounts_[worker.value] += mass;
 }
 
-void ShardLedger::AddUnanswered(const GradientId& id, double amount) {
-  if (id.incarnation >= restored_[id.worker.value]) unanswered_[id] = amount;
+void ShardLedger::AddUnanswered(const GradientId& id, const Mass& mass) {
+  if (id.incarnation >= restored_[id.worker.value]) unanswered_[id] = mass;
 }
 
-void ShardLedger::Reset(WorkerId worker, Incarnation incarnation, std::optional<double> account) {
+void ShardLedger::Reset(WorkerId worker, Incarnation incarnation, std::optional<Mass> account) {
   newest_[worker.value] = restored_[worker.value] = incarnation;
   accounts_[worker.value] = account.value_or(FoundOf(worker));
   const auto is_of_worker = [worker](const auto& entry) { return entry.first.worker == worker; };
@@ -64,29 +82,28 @@ void ShardLedger::CloseUnanswered(WorkerId worker, Incarnation incarnation) {
     return [&id](const Accepted& gradient) { return gradient.id == id; };
   };
   for (auto at = unanswered_.begin(); at != unanswered_.end();) {
-    const auto& [id, amount] = *at;
+    const auto& [id, mass] = *at;
     const bool is_old = id.worker == worker && id.incarnation < incarnation;
     // The part of a gradient that gTop-k selects is not known before the update.
     if (!is_old || std::ranges::any_of(pending_, waits(id))) {
       ++at;
       continue;
     }
-    accounts_[worker.value] -= amount - FoundOf(id);
+    accounts_[worker.value] -= mass - FoundOf(id);
     at = unanswered_.erase(at);
   }
 }
 
-double ShardLedger::UndoneSince(WorkerId worker, size_t count, Step step) const {
-  double sum = 0;
+Mass ShardLedger::UndoneSince(WorkerId worker, size_t count, Step step) const {
+  Mass sum;
   for (size_t i = count; i < undone_.size(); ++i) {
-    const auto& [id, amount] = undone_[i];
-    if (id.worker == worker && id.step < step) sum += amount;
+    const auto& [id, mass] = undone_[i];
+    if (id.worker == worker && id.step < step) sum += mass;
   }
   return sum;
 }
 
-void ShardLedger::CheckVerdict(const GradientId& id, Verdict verdict, double amount) {
-  if (amount == 0) return;
+void ShardLedger::CheckVerdict(const GradientId& id, Verdict verdict) {
   if (verdict == Verdict::kAccept) {
     Require(IsAccepted(id) || rolled_back_.contains(id),
             absl::StrCat("the acknowledged push of ", NameOf(id), " is not in the shard"));
@@ -117,6 +134,7 @@ void ShardLedger::Record(const Event& event, const Effects& effects, const Shard
 void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgement) {
   const GradientId id = {push.worker, push.incarnation, push.step};
   const Verdict verdict = judgement.verdict;
+  if (verdict == Verdict::kFenced) ++verdicts_[verdict];
   if (verdict == Verdict::kFenced || verdict == Verdict::kStale) return;
   Require(verdict != Verdict::kEarly, absl::StrCat("early: ", NameOf(id)));
   if (verdict == Verdict::kRepeat || judgement.again) return;
@@ -125,7 +143,7 @@ void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgemen
           absl::StrCat("the push of ", NameOf(id), " was judged twice"));
   if (const auto undone = rolled_back_.find(id); undone != rolled_back_.end()) {
     accounts_[id.worker.value] += undone->second;
-    undone_.emplace_back(id, -undone->second);
+    undone_.emplace_back(id, Mass() - undone->second);
     rolled_back_.erase(undone);
   }
   if (verdict != Verdict::kAccept || push.examples == 0) return;
@@ -133,8 +151,8 @@ void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgemen
     Require(other->id.worker != id.worker || other->id.step != id.step,
             absl::StrCat("two pushes of ", NameOf(id), " were accepted"));
   }
-  const double amount = AmountOf(push.payload.bytes());
-  pending_.push_back({id, push.examples, push.late_examples, push.payload, amount, amount});
+  pending_.push_back({id, push.examples, push.late_examples, push.payload,
+                      MassOf(push.payload.bytes(), push.examples, push.late_examples)});
 }
 
 void ShardLedger::RecordUpdate(const Shard& shard) {
@@ -144,8 +162,8 @@ void ShardLedger::RecordUpdate(const Shard& shard) {
     const auto selected = DecodeIndexList(shard.selected_list(), kShardValues).value();
     for (Accepted& gradient : pending_) {
       const std::vector<float> values = Values(gradient.payload);
-      gradient.applied = 0;
-      for (const uint32_t index : selected) gradient.applied += values[index];
+      gradient.applied.values = 0;
+      for (const uint32_t index : selected) gradient.applied.values += values[index];
     }
   }
   for (const Accepted& gradient : pending_) {
@@ -220,17 +238,17 @@ std::vector<const ShardLedger::Accepted*> ShardLedger::AllAccepted() const {
   return all;
 }
 
-double ShardLedger::FoundOf(const GradientId& id) const {
+Mass ShardLedger::FoundOf(const GradientId& id) const {
   const auto undone = rolled_back_.find(id);
   if (undone != rolled_back_.end()) return undone->second;
   for (const Accepted* gradient : AllAccepted()) {
     if (gradient->id == id) return gradient->applied;
   }
-  return 0;
+  return {};
 }
 
-double ShardLedger::FoundOf(WorkerId worker) const {
-  double found = 0;
+Mass ShardLedger::FoundOf(WorkerId worker) const {
+  Mass found;
   for (const Accepted* gradient : AllAccepted()) {
     if (gradient->id.worker == worker) found += gradient->applied;
   }
@@ -266,15 +284,17 @@ void ShardLedger::Close(const Shard& shard) {
   Require(job_->by_round() || pending_.empty(), "an accepted gradient is in no update");
   Require(shard.version().value == history_.size(),
           "the version differs from the number of updates");
-  for (const auto& [id, amount] : unanswered_) {
-    accounts_[id.worker.value] -= amount - FoundOf(id);
+  for (const auto& [id, mass] : unanswered_) {
+    accounts_[id.worker.value] -= mass - FoundOf(id);
   }
   const double tolerance = job_->exact() ? 0 : kInexactTolerance;
   for (uint32_t w = 0; w < accounts_.size(); ++w) {
-    const double found = FoundOf(WorkerId{w});
-    Require(std::abs(accounts_[w] - found) <= tolerance,
-            absl::StrCat("worker ", w, ": the shard contains ", found, ", but ", accounts_[w],
-                         " was produced and neither lost nor rolled back"));
+    const Mass found = FoundOf(WorkerId{w});
+    const Mass missing = accounts_[w] - found;
+    std::ostringstream claim;
+    claim << "worker " << w << ": the shard contains " << found << ", but " << accounts_[w]
+          << " were produced and neither lost nor rolled back";
+    Require(std::abs(missing.values) <= tolerance && missing.examples == 0, claim.str());
   }
   if (shard.seeded()) CheckReplay(shard);
 }

@@ -9,14 +9,16 @@
 //   replicas   every replica has the bits that the shard had under the replica's version
 //   recovery   a server that replayed its log knows every event whose effects were visible
 //
-// The amount of a gradient is the sum of its values. The ledger keeps one account per worker: the
-// amount that must be found in the shard and in the worker's residual. Not thread-safe.
+// The mass of a gradient is the sum of its values and its number of examples. The ledger keeps one
+// account per worker: the mass that must be found in the shard and in the worker's residual. Not
+// thread-safe.
 #ifndef THINWIRE_TESTS_SIMULATION_LEDGER_H_
 #define THINWIRE_TESTS_SIMULATION_LEDGER_H_
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <set>
 #include <span>
 #include <string>
@@ -43,8 +45,19 @@ struct GradientId {
   auto operator<=>(const GradientId&) const = default;
 };
 
-// Returns the sum of the values of PAYLOAD, a payload of a shard.
-double AmountOf(const ByteChain& payload);
+// The mass of gradients. The examples of a push include its late examples.
+struct Mass {
+  double values = 0;
+  int64_t examples = 0;
+
+  Mass& operator+=(const Mass& other);
+  Mass& operator-=(const Mass& other);
+  friend Mass operator-(Mass a, const Mass& b) { return a -= b; }
+  friend std::ostream& operator<<(std::ostream& out, const Mass& mass);
+};
+
+// Returns the mass of a push of a shard.
+Mass MassOf(const ByteChain& payload, uint32_t examples, uint32_t late_examples);
 
 class ShardLedger {
  public:
@@ -59,30 +72,30 @@ class ShardLedger {
   // The functions up to Require record what a worker's process does. Those whose names begin with
   // Add ignore a process whose successor has restored the residuals.
 
-  void AddProduced(WorkerId worker, Incarnation incarnation, double amount);
-  // A process has ended with RESIDUAL, the sum of its residual.
-  void AddEnded(WorkerId worker, Incarnation incarnation, double residual) {
-    AddProduced(worker, incarnation, -residual);
+  void AddProduced(WorkerId worker, Incarnation incarnation, const Mass& mass);
+  // A process has ended with RESIDUAL, the mass of its residual.
+  void AddEnded(WorkerId worker, Incarnation incarnation, const Mass& residual) {
+    AddProduced(worker, incarnation, Mass() - residual);
   }
   // A process has ended or given up a push before it received the verdict or, with gTop-k, the
   // unselected values of the push.
-  void AddUnanswered(const GradientId& id, double amount);
-  double account(WorkerId worker) const { return accounts_[worker.value]; }
+  void AddUnanswered(const GradientId& id, const Mass& mass);
+  const Mass& account(WorkerId worker) const { return accounts_[worker.value]; }
   // A process continues with the residual that belongs to ACCOUNT, or without a residual if ACCOUNT
   // is nullopt. Earlier processes of the worker, and its earlier pushes without verdict, no longer
   // count.
-  void Reset(WorkerId worker, Incarnation incarnation, std::optional<double> account);
+  void Reset(WorkerId worker, Incarnation incarnation, std::optional<Mass> account);
   // A process of WORKER has joined: pushes of its predecessors that are not accepted are lost.
   void CloseUnanswered(WorkerId worker, Incarnation incarnation);
   // Returns the newest incarnation that has joined.
   Incarnation newest(WorkerId worker) const { return newest_[worker.value]; }
   // Returns the number of pushes that were undone so far.
   size_t undone_count() const { return undone_.size(); }
-  // Returns the amount of the worker's pushes of steps below STEP that were undone after the first
+  // Returns the mass of the worker's pushes of steps below STEP that were undone after the first
   // COUNT undone pushes.
-  double UndoneSince(WorkerId worker, size_t count, Step step) const;
-  // A process has received VERDICT for a push that contains AMOUNT.
-  void CheckVerdict(const GradientId& id, Verdict verdict, double amount);
+  Mass UndoneSince(WorkerId worker, size_t count, Step step) const;
+  // A process has received VERDICT for a push that is not empty.
+  void CheckVerdict(const GradientId& id, Verdict verdict);
   // Checks that VALUES are the parameters of VERSION under GENERATION.
   void CheckReplica(Generation generation, Version version, std::span<const float> values);
 
@@ -101,9 +114,14 @@ class ShardLedger {
   // Makes the final checks. Must be called after the last event, when all processes have ended.
   void Close(const Shard& shard);
 
+  // Counts an answer to a read of published parameters, with deltas or with all values.
+  void CountAnswer(bool with_deltas) { ++(with_deltas ? delta_answers_ : full_answers_); }
+
   const std::vector<std::string>& violations() const { return violations_; }
   uint64_t verdicts(Verdict verdict) const;
   uint64_t update_count() const { return history_.size(); }
+  uint64_t delta_answers() const { return delta_answers_; }
+  uint64_t full_answers() const { return full_answers_; }
 
  private:
   struct Accepted {
@@ -111,8 +129,7 @@ class ShardLedger {
     uint32_t examples = 0;
     uint32_t late_examples = 0;
     CheckedPayload payload;
-    double amount = 0;
-    double applied = 0;  // the part of `amount` that the update contains, or the server keeps
+    Mass applied;  // the mass that the update contains, or the server keeps
   };
   // The accepted gradients of one update, in the order in which they arrived.
   using UpdateGradients = std::vector<Accepted>;
@@ -123,22 +140,22 @@ class ShardLedger {
   void CheckBound(const Effects& effects, const Shard& shard);
   void CheckReplay(const Shard& shard);
   void Undo(const Accepted& gradient);
-  // Returns the part of the gradient's amount that is in the shard, or that a rollback undid.
-  double FoundOf(const GradientId& id) const;
-  double FoundOf(WorkerId worker) const;
+  // Returns the part of the gradient's mass that is in the shard, or that a rollback undid.
+  Mass FoundOf(const GradientId& id) const;
+  Mass FoundOf(WorkerId worker) const;
   bool IsAccepted(const GradientId& id) const;
   std::vector<const Accepted*> AllAccepted() const;
 
   const Job* job_;
   std::vector<float> seed_;
-  std::vector<double> accounts_;
+  std::vector<Mass> accounts_;
   std::vector<Incarnation> newest_;    // for each worker: the newest incarnation that has joined
   std::vector<Incarnation> restored_;  // for each worker: the newest one of a Reset
-  std::map<GradientId, double> unanswered_;
-  std::map<GradientId, double> rolled_back_;
-  std::vector<std::pair<GradientId, double>> undone_;  // amounts; negative: judged again
-  std::vector<UpdateGradients> history_;               // one element per update
-  UpdateGradients pending_;  // accepted gradients that are in no update yet
+  std::map<GradientId, Mass> unanswered_;
+  std::map<GradientId, Mass> rolled_back_;
+  std::vector<std::pair<GradientId, Mass>> undone_;  // a negative mass: judged again
+  std::vector<UpdateGradients> history_;             // one element per update
+  UpdateGradients pending_;                          // accepted gradients that are in no update yet
   std::set<std::tuple<Generation, GradientId>> judged_;
   Generation generation_;
   // The parameters as readers receive them.
@@ -147,6 +164,8 @@ class ShardLedger {
   Step frontier_;
   LogSequence recorded_ = 0;
   std::map<Verdict, uint64_t> verdicts_;
+  uint64_t delta_answers_ = 0;
+  uint64_t full_answers_ = 0;
   std::vector<std::string> violations_;
 };
 

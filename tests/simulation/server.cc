@@ -9,6 +9,7 @@
 #include "common/status_macros.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/event_log.h"
+#include "server/durable/log_format.h"
 #include "server/edge/model/convert.h"
 
 namespace thinwire::simulation {
@@ -29,6 +30,11 @@ std::optional<Step> StepOf(const Checkpoint& checkpoint) {
   return step;
 }
 
+absl::Status LostState(ServerId server, const std::string& cause) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("server ", server.value, " lost its state: ", cause));
+}
+
 // A checkpoint that the simulated fault has robbed of its verdicts.
 void ForgetVerdicts(Checkpoint& checkpoint) {
   for (SavedShard& saved : checkpoint.shards) {
@@ -45,7 +51,7 @@ std::unique_ptr<Shard> Server::NewShard() const {
 }
 
 void Server::Trace(const std::string& text) const {
-  shared_.trace(absl::StrCat("s", id_.value, " ", text));
+  if (shared_.trace != nullptr) shared_.trace(absl::StrCat("s", id_.value, " ", text));
 }
 
 absl::Status Server::Start(uint64_t now, bool rolled_back) {
@@ -97,32 +103,55 @@ absl::Status Server::Recover() {
     Trace(absl::StrCat("restores the checkpoint of generation ", generation_.value));
     return absl::OkStatus();
   }
-  const LogSequence first = checkpoint.ok() ? checkpoint->next : 1;
+  RETURN_IF_ERROR(ReplayRecords(checkpoint.ok() ? checkpoint->next : 1));
+  run_is_durable_ = run_record_.has_value();
+  return absl::OkStatus();
+}
+
+absl::Status Server::ReplayRecords(LogSequence first) {
   // A server that cannot finish the replay sends no effect of the replayed events.
   const std::vector<ShardLedger> before = shared_.ledgers;
   const auto replay = [this](LogSequence sequence, const ByteChain& bytes) {
     return Replay(sequence, bytes);
   };
+  ASSIGN_OR_RETURN(const uint64_t bytes_before, LogBytes());
   const absl::StatusOr<LogSequence> replayed = ReplayLog(shared_.files, kFolder, first, replay);
   if (!replayed.ok()) {
     shared_.ledgers = before;
     return replayed.status();
   }
   const LogSequence next = *replayed;
+  // A server without a run has lost its state. It serves no worker.
   for (const auto& [id, held] : shards_) {
-    shared_.ledgers[id.value].CheckRecovered(*held.shard, next - 1);
+    if (run_record_.has_value()) shared_.ledgers[id.value].CheckRecovered(*held.shard, next - 1);
+  }
+  ASSIGN_OR_RETURN(const uint64_t bytes, LogBytes());
+  if (bytes < bytes_before) {
+    Trace(absl::StrCat("cuts ", bytes_before - bytes, " bytes of an incomplete commit"));
   }
   ASSIGN_OR_RETURN(log_, LogWriter::Open(shared_.files, kFolder, next));
   if (run_record_.has_value()) {
-    Trace(absl::StrCat("restores ", checkpoint.ok() ? "a checkpoint and " : "", next - first,
+    Trace(absl::StrCat("restores ", has_checkpoint_ ? "a checkpoint and " : "", next - first,
                        " records"));
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint64_t> Server::LogBytes() const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, shared_.files.List(kFolder));
+  uint64_t bytes = 0;
+  for (const std::string& name : names) {
+    if (!ParseSegmentName(name).has_value()) continue;
+    ASSIGN_OR_RETURN(const ByteChain segment, shared_.files.Read(absl::StrCat(kFolder, "/", name)));
+    bytes += segment.size();
+  }
+  return bytes;
+}
+
 absl::Status Server::Restore(const thinwire::Checkpoint& checkpoint) {
   run_record_ = checkpoint.run;
   run_ = checkpoint.run.run;
+  run_is_durable_ = true;
   first_join_ = now_;
   has_checkpoint_ = true;
   for (const MemberRecord& member : checkpoint.members) {
@@ -216,7 +245,9 @@ absl::Status Server::ReadSteps() {
   return absl::OkStatus();
 }
 
-ServerState Server::state() const { return {run_, generation_, awaits_rollback_, steps_}; }
+ServerCheckpoints Server::checkpoints() const {
+  return {run_, generation_, awaits_rollback_, steps_};
+}
 
 Step Server::frontier() const {
   Step largest;
@@ -284,14 +315,11 @@ void Server::HandleJoin(const JoinCall& call) {
   };
   if (awaits_rollback_) return refuse(absl::UnavailableError("awaits a rollback"));
   const RunId run{call.request.run()};
-  if (run == RunId{} ? !leads() : (run_ != run && (leads() || run_ != RunId{}))) {
-    return refuse(absl::FailedPreconditionError("another run"));
+  if (run != run_ && !(leads() && run == RunId{})) {
+    return refuse(
+        LostState(id_, absl::StrCat("worker ", call.request.worker(), " belongs to another run")));
   }
-  if (run_ == RunId{}) run_ = leads() ? new_run_ : run;
-  if (!run_record_.has_value()) {
-    run_record_ = BeginRecord{.run = run_, .generation = generation_, .join = call.request};
-    Append(*run_record_, [](LogSequence) {});
-  }
+  if (run_ == RunId{}) BelongTo(new_run_, call.request);
   if (!first_join_.has_value()) first_join_ = now_;
   const WorkerId worker{call.request.worker()};
   const Incarnation incarnation{call.request.incarnation()};
@@ -305,9 +333,36 @@ void Server::HandleJoin(const JoinCall& call) {
   AdmitWorker(call, incarnation);
 }
 
+void Server::BelongTo(RunId run, const JoinRequest& join) {
+  run_ = run;
+  run_record_ = BeginRecord{.run = run, .generation = generation_, .join = join};
+  Append(*run_record_, [this](LogSequence) { run_is_durable_ = true; });
+}
+
+absl::StatusOr<Epoch> Server::Admit(RunId run, Epoch known, const JoinRequest& join) {
+  if (awaits_rollback_) return absl::UnavailableError("awaits a rollback");
+  if (run_ == RunId{} && known != Epoch{}) return LostState(id_, "it was restarted");
+  if (run_ == RunId{}) BelongTo(run, join);
+  if (run_ != run) return LostState(ServerId{0}, "this server belongs to another run");
+  if (!run_is_durable_) return absl::UnavailableError("the run is not durable");
+  return epoch_;
+}
+
+absl::Status Server::AdmitServers(const JoinRequest& join) {
+  for (uint32_t s = 1; s < admitted_.size(); ++s) {
+    ASSIGN_OR_RETURN(admitted_[s], shared_.admit(ServerId{s}, run_, admitted_[s], join));
+  }
+  return absl::OkStatus();
+}
+
 // Returns false if the call must wait.
 bool Server::TryAssign(const JoinCall& call) {
   if (now_ > call.arrival + kJoinCallTicks) return true;  // the worker has given up the call
+  if (const absl::Status admitted = AdmitServers(call.request); !admitted.ok()) {
+    if (absl::IsUnavailable(admitted)) return false;
+    Reply(call.process, call.call, absl::StatusOr<JoinReply>(admitted));
+    return true;
+  }
   const WorkerId worker{call.request.worker()};
   // A lead that has forgotten assigned incarnations must not assign one of them again.
   const Member& member = membership_.of(worker);
@@ -379,6 +434,18 @@ void Server::RenewLease(WorkerId worker, Incarnation incarnation) {
   if (membership_.Renew(worker, incarnation, TimeOf(now_)) == LeaseState::kReturned) {
     SubmitToAll(ReturnEvent{worker, incarnation});
   }
+  if (incarnation != membership_.of(worker).incarnation) return;
+  std::erase_if(expired_alone_, [&](const auto& lease) {
+    if (lease.second != worker) return false;
+    Submit(lease.first, ReturnEvent{worker, incarnation}, [](const Effects&) {});
+    return true;
+  });
+}
+
+void Server::ExpireAt(ShardId shard, WorkerId worker) {
+  if (awaits_rollback_ || !membership_.of(worker).live()) return;
+  expired_alone_.emplace(shard, worker);
+  Submit(shard, ExpireEvent{worker, membership_.of(worker).incarnation}, [](const Effects&) {});
 }
 
 void Server::Append(const LogRecord& record, std::function<void(LogSequence)> done) {
@@ -404,9 +471,11 @@ Effects Server::Apply(ShardId id, const Event& event, LogSequence sequence) {
   Held& held = shards_.at(id);
   const Effects effects = held.shard->Apply(event);
   held.applied = std::max(held.applied, sequence);
-  std::ostringstream line;
-  line << "shard " << id << ": " << event << " -> " << effects;
-  Trace(line.str());
+  if (shared_.trace != nullptr) {
+    std::ostringstream line;
+    line << "shard " << id << ": " << event << " -> " << effects;
+    Trace(line.str());
+  }
   shared_.ledgers[id.value].Record(event, effects, *held.shard, sequence);
   if (effects.judgement.has_value()) {
     const Judgement& judgement = *effects.judgement;
@@ -415,7 +484,11 @@ Effects Server::Apply(ShardId id, const Event& event, LogSequence sequence) {
     SendFrame(judgement.worker, judgement.incarnation, std::move(frame));
   }
   for (const ReadAnswer& answer : effects.answers) {
-    SendFrame(answer.worker, answer.incarnation, AnswerOf(id, answer));
+    if (shared_.random.Percent(30)) {
+      unwritten_.emplace_back(id, answer);
+    } else {
+      SendFrame(answer.worker, answer.incarnation, AnswerOf(id, answer));
+    }
   }
   SaveIfPossible(id);
   return effects;
@@ -441,6 +514,7 @@ ServerFrame Server::AnswerOf(ShardId id, const ReadAnswer& answer) {
     return frame;
   }
   const DeltaChain chain = shard.Deltas(answer.form.held);
+  shared_.ledgers[id.value].CountAnswer(chain.front()->kind != PublishedDelta::Kind::kFull);
   for (size_t i = 0; i < chain.size(); ++i) {
     const PublishedDelta& delta = *chain[i];
     entry.version = delta.version;
@@ -453,6 +527,13 @@ ServerFrame Server::AnswerOf(ShardId id, const ReadAnswer& answer) {
     frame.parameters.push_back(entry);
   }
   return frame;
+}
+
+// A server writes an answer when the stream of the worker has room, with the parameters of that time.
+void Server::SendUnwritten() {
+  for (const auto& [shard, answer] : std::exchange(unwritten_, {})) {
+    SendFrame(answer.worker, answer.incarnation, AnswerOf(shard, answer));
+  }
 }
 
 void Server::SendWaitNotices() {
@@ -471,6 +552,7 @@ absl::Status Server::Tick(uint64_t now) {
   // Workers were not silent while this server did not run.
   const uint64_t pause = now - std::exchange(last_run_, now);
   if (pause > kLeaseTicks / 2) membership_.ExtendLeases(pause * kTick);
+  SendUnwritten();
   if (!awaits_rollback_) {
     for (const auto& [worker, incarnation] : membership_.Expire(TimeOf(now))) {
       SubmitToAll(ExpireEvent{worker, incarnation});

@@ -18,12 +18,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"
@@ -32,6 +34,7 @@
 #include "server/durable/checkpoint_format.h"
 #include "server/durable/log_record.h"
 #include "server/durable/testing/faulty_files.h"
+#include "server/edge/lead/rollback_plan.h"
 #include "server/edge/membership.h"
 #include "tests/simulation/job.h"
 #include "tests/simulation/ledger.h"
@@ -39,14 +42,6 @@
 #include "tests/simulation/network.h"
 
 namespace thinwire::simulation {
-
-// The state that a server reports to the lead (FollowReply of proto/control.proto).
-struct ServerState {
-  RunId run;
-  Generation generation;
-  bool awaits_rollback = false;
-  std::vector<Step> steps;  // of its complete aligned checkpoints, ascending
-};
 
 class Server {
  public:
@@ -57,7 +52,10 @@ class Server {
     FaultyFiles& files;
     std::vector<ShardLedger>& ledgers;  // indexed by shard number
     std::function<void(ToWorker)> send;
-    std::function<void(const std::string&)> trace;  // called with one line per event
+    // Calls Admit at another server. Returns Unavailable if it cannot be reached.
+    std::function<absl::StatusOr<Epoch>(ServerId, RunId, Epoch known, const JoinRequest&)> admit;
+    std::function<void(const std::string&)>
+        trace;  // called with one line per event; null: no trace
   };
 
   Server(const Shared& shared, ServerId id, Epoch epoch, RunId new_run)
@@ -65,13 +63,19 @@ class Server {
         id_(id),
         epoch_(epoch),
         new_run_(new_run),
-        membership_(shared.job.rule.max_workers, kLeaseTicks * kTick) {}
+        membership_(shared.job.rule.max_workers, kLeaseTicks * kTick),
+        admitted_(shared.job.server_count) {}
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Continues from the files. ROLLED_BACK: this process follows a rollback of the same server, and
   // thus awaits none. Errors: those of the file system; DataLoss if the files are damaged.
   absl::Status Start(uint64_t now, bool rolled_back = false);
+
+  // The lead asks this server to belong to RUN, in which JOIN is a Join. KNOWN: the epoch with which
+  // the lead has admitted the server; 0: not yet. Returns the epoch. Errors: FailedPrecondition if
+  // the server lost its state; Unavailable if the lead must ask again.
+  absl::StatusOr<Epoch> Admit(RunId run, Epoch known, const JoinRequest& join);
 
   // The functions below return an error if the process ends because it cannot write its files.
 
@@ -84,8 +88,12 @@ class Server {
   // can be saved.
   absl::Status Checkpoint(std::optional<Step> step);
 
+  // Lets the lease of WORKER run out at SHARD alone, until the worker's next message.
+  void ExpireAt(ShardId shard, WorkerId worker);
+
   ServerId id() const { return id_; }
-  ServerState state() const;
+  // Returns the state that the server reports to the lead (FollowReply of proto/control.proto).
+  ServerCheckpoints checkpoints() const;
   // Returns the largest frontier of the shards.
   Step frontier() const;
   // Returns whether a checkpoint is not complete yet.
@@ -118,6 +126,8 @@ class Server {
 
   bool leads() const { return id_.value == 0; }
   absl::Status Recover();
+  absl::Status ReplayRecords(LogSequence first);
+  absl::StatusOr<uint64_t> LogBytes() const;
   absl::Status Restore(const thinwire::Checkpoint& checkpoint);
   absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
   absl::Status ContinueAlone();
@@ -126,6 +136,8 @@ class Server {
 
   void ReceiveFrame(const ToServer& message, const ByteChain& bytes);
   void HandleJoin(const JoinCall& call);
+  void BelongTo(RunId run, const JoinRequest& join);
+  absl::Status AdmitServers(const JoinRequest& join);
   bool TryAssign(const JoinCall& call);
   void AdmitWorker(const JoinCall& call, Incarnation incarnation);
   void HandleHeartbeat(const ToServer& message, const HeartbeatRequest& request);
@@ -140,6 +152,7 @@ class Server {
   Effects Apply(ShardId shard, const Event& event, LogSequence sequence);
   void SendFrame(WorkerId worker, Incarnation incarnation, ServerFrame frame) const;
   ServerFrame AnswerOf(ShardId shard, const ReadAnswer& answer);
+  void SendUnwritten();
   void SendWaitNotices();
   absl::Status Commit(uint64_t now);
   void SaveIfPossible(ShardId shard);
@@ -163,10 +176,14 @@ class Server {
   bool start_timed_out_ = false;
   Membership membership_;
   std::optional<BeginRecord> run_record_;
+  bool run_is_durable_ = false;
+  std::vector<Epoch> admitted_;  // at the lead: the epoch of each admitted server
   std::map<ShardId, Held> shards_;
   std::map<std::pair<WorkerId, Incarnation>, ProcessId> streams_;
   std::vector<JoinCall> waiting_joins_;
-  std::unique_ptr<LogWriter> log_;      // null: no log
+  std::vector<std::pair<ShardId, ReadAnswer>> unwritten_;  // answers to write at the next tick
+  std::set<std::pair<ShardId, WorkerId>> expired_alone_;   // leases that ran out at one shard alone
+  std::unique_ptr<LogWriter> log_;                         // null: no log
   uint64_t flush_at_ = 0;               // the tick at which the written records are flushed
   std::optional<Step> announced_step_;  // at the lead: the step of the next common checkpoint
   std::optional<Step> save_at_;

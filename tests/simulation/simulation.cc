@@ -5,7 +5,10 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/durable/log_format.h"
+#include "server/edge/lead/rollback_plan.h"
 
 namespace thinwire::simulation {
 namespace {
@@ -33,6 +36,15 @@ Rule DrawRule(SeededRandom& random, Mode mode) {
   return Rule::Async(workers, fold_every);
 }
 
+// Returns whether every server has a checkpoint of the same step. REQUIRES: all are known.
+bool HaveCommonStep(const std::vector<std::optional<ServerCheckpoints>>& servers) {
+  return std::ranges::any_of(servers.front()->steps, [&servers](Step step) {
+    return std::ranges::all_of(servers, [step](const auto& server) {
+      return std::ranges::count(server->steps, step) > 0;
+    });
+  });
+}
+
 Job JobOf(SeededRandom& random, const SimulationOptions& options) {
   if (options.job.has_value()) return *options.job;
   const Rule rule = DrawRule(random, options.mode);
@@ -55,21 +67,28 @@ void SimulationCounts::Add(const SimulationCounts& other) {
   server_deaths += other.server_deaths;
   power_losses += other.power_losses;
   disk_faults += other.disk_faults;
+  expired_leases += other.expired_leases;
   rollbacks += other.rollbacks;
   gave_up += other.gave_up;
   accepted += other.accepted;
   late += other.late;
+  fenced += other.fenced;
   updates += other.updates;
   undone += other.undone;
+  delta_answers += other.delta_answers;
+  full_answers += other.full_answers;
 }
 
 std::ostream& operator<<(std::ostream& out, const SimulationCounts& counts) {
   return out << counts.worker_deaths << " workers ended, " << counts.restored_residuals
              << " residuals restored, " << counts.server_deaths << " servers ended, "
              << counts.power_losses << " power losses, " << counts.disk_faults << " disk faults, "
-             << counts.rollbacks << " rollbacks, " << counts.gave_up << " workers gave up, "
-             << counts.accepted << " pushes accepted, " << counts.late << " late, " << counts.undone
-             << " undone, " << counts.updates << " updates";
+             << counts.expired_leases << " leases expired at one shard, " << counts.rollbacks
+             << " rollbacks, " << counts.gave_up << " workers gave up, " << counts.accepted
+             << " pushes accepted, " << counts.late << " late, " << counts.fenced << " fenced, "
+             << counts.undone << " undone, " << counts.updates << " updates, "
+             << counts.delta_answers << " reads answered with deltas, " << counts.full_answers
+             << " with all values";
 }
 
 Simulation::Simulation(const SimulationOptions& options)
@@ -105,6 +124,11 @@ void Simulation::Trace(const std::string& text) const {
   if (options_.trace != nullptr) *options_.trace << now_ << " " << text << "\n";
 }
 
+std::function<void(const std::string&)> Simulation::TraceFunction() const {
+  if (options_.trace == nullptr) return nullptr;
+  return [this](const std::string& text) { Trace(text); };
+}
+
 std::string Simulation::Run() {
   for (; !Over(); ++now_) {
     if (now_ > fault_ticks_ + kMaxQuietTicks) return DescribeStuck();
@@ -128,26 +152,35 @@ bool Simulation::Runs(uint32_t server) const {
 
 void Simulation::StartServer(uint32_t i, bool rolled_back) {
   ServerMachine& machine = *servers_[i];
-  const Server::Shared shared = {.job = job_,
-                                 .random = random_,
-                                 .files = machine.files,
-                                 .ledgers = ledgers_,
-                                 .send =
-                                     [this](ToWorker message) {
-                                       if (!IsCut(message.process, message.server))
-                                         to_workers_.Send(now_, message);
-                                     },
-                                 .trace = [this](const std::string& text) { Trace(text); }};
+  const Server::Shared shared = {
+      .job = job_,
+      .random = random_,
+      .files = machine.files,
+      .ledgers = ledgers_,
+      .send =
+          [this](ToWorker message) {
+            if (!IsCut(message.process, message.server)) to_workers_.Send(now_, message);
+          },
+      .admit = [this](ServerId server, RunId run, Epoch known,
+                      const JoinRequest& join) { return Admit(server, run, known, join); },
+      .trace = TraceFunction()};
   machine.start_at = kNever;
   machine.server = std::make_unique<Server>(shared, ServerId{i}, Epoch{++machine.epoch},
                                             RunId{options_.seed + 1});
   Trace(absl::StrCat("s", i, " starts"));
   const absl::Status started = machine.server->Start(ClockOf(i), rolled_back);
   const bool disk_fault = absl::IsResourceExhausted(started) || absl::IsUnknown(started);
+  if (machine.damaged && absl::IsDataLoss(started)) {
+    Trace(absl::StrCat("s", i, " refuses to start: ", started.message()));
+    machine.server.reset();
+    machine.lost = true;
+    return;
+  }
   if (!started.ok() && !machine.files.crashed() && !disk_fault) {
     violations_.push_back(absl::StrCat("server ", i, " cannot start: ", started.message()));
   }
-  if (machine.server->state().generation > Generation{} && !job_.by_round()) ++counts_.rollbacks;
+  if (machine.server->checkpoints().generation > Generation{} && !job_.by_round())
+    ++counts_.rollbacks;
   StopIfFailed(i, started);
 }
 
@@ -184,8 +217,9 @@ void Simulation::StartProcess(uint32_t worker) {
                                        if (!IsCut(message.process, message.server))
                                          to_servers_.Send(now_, message);
                                      },
-                                 .trace = [this](const std::string& text) { Trace(text); }};
-  const bool waits = job_.durability != Durability::kNone;
+                                 .trace = TraceFunction()};
+  // In a story, a server that does not return ends the job.
+  const bool waits = job_.durability != Durability::kNone && !options_.job.has_value();
   const Worker::Plan plan = {.process = static_cast<ProcessId>(processes_.size()),
                              .worker = WorkerId{worker},
                              .compute_ticks = random_.Percent(20) ? 60u : 6u,
@@ -233,6 +267,9 @@ void Simulation::RestartDead() {
     const uint32_t number = process.worker->worker().value;
     WorkerMachine& machine = workers_[number];
     counts_.restored_residuals += process.worker->restored_count();
+    if (absl::StrContains(process.worker->refusal(), "lost its state")) {
+      return EndJob(process.worker->refusal());
+    }
     if (process.worker->gave_up()) ++counts_.gave_up;
     if (process.worker->finished()) {
       machine.done = true;
@@ -246,15 +283,59 @@ void Simulation::RestartDead() {
   }
 }
 
+void Simulation::EndJob(const std::string& reason) {
+  Trace(absl::StrCat("the job ends: ", reason));
+  if (!options_.job.has_value()) violations_.push_back(reason);
+  for (const auto& machine : servers_) {
+    machine->server.reset();
+    machine->lost = true;
+  }
+  for (Process& process : processes_) process.worker->Die();
+  for (WorkerMachine& machine : workers_) {
+    machine.abandoned = true;
+    machine.start_at.reset();
+  }
+}
+
 void Simulation::InjectScripted() {
+  using Kind = ScriptedFault::Kind;
   for (const ScriptedFault& fault : options_.script) {
     if (fault.tick != now_) continue;
-    if (fault.kind == ScriptedFault::Kind::kKillWorker) {
+    if (fault.kind == Kind::kKillWorker) {
       if (Process* const process = NewestProcess(fault.number)) process->worker->Die();
-    } else {
-      StopServer(fault.number, fault.kind == ScriptedFault::Kind::kPowerLoss);
+      continue;
+    }
+    const bool killed = fault.kind == Kind::kKillServer || fault.kind == Kind::kDamageRecord;
+    StopServer(fault.number, /*power_loss=*/!killed);
+    if (fault.kind == Kind::kDamageRecord) DamageRecord(fault.number);
+    if (fault.kind == Kind::kLoseFolder) {
+      Trace(absl::StrCat("s", fault.number, " loses its folder"));
+      FaultyFiles& files = servers_[fault.number]->files;
+      files.Rename("state", "lost").IgnoreError();
+      files.SyncFolder("/").IgnoreError();
     }
   }
+}
+
+// Changes a byte of the first record in the newest segment of the server's log.
+void Simulation::DamageRecord(uint32_t i) {
+  ServerMachine& machine = *servers_[i];
+  std::string segment;
+  const std::vector<std::string> names = machine.files.List("state").value();
+  for (const std::string& name : names) {
+    if (ParseSegmentName(name).has_value()) segment = absl::StrCat("state/", name);
+  }
+  std::vector<std::byte> bytes = machine.files.Read(segment).value().ToVector();
+  bytes.at(kSegmentHeaderBytes + kRecordHeaderBytes) ^= std::byte{1};
+  machine.files.SetBytes(segment, std::move(bytes));
+  machine.damaged = true;
+  Trace(absl::StrCat("s", i, ": a record of ", segment, " is damaged"));
+}
+
+absl::StatusOr<Epoch> Simulation::Admit(ServerId server, RunId run, Epoch known,
+                                        const JoinRequest& join) {
+  if (!Runs(server.value)) return absl::UnavailableError("the server does not run");
+  return servers_[server.value]->server->Admit(run, known, join);
 }
 
 void Simulation::InjectFaults() {
@@ -265,6 +346,7 @@ void Simulation::InjectFaults() {
     cut_until_[worker][random_.Below(servers_.size())] = now_ + random_.Below(120);
   }
   if (random_.Percent(2)) HarmServer();
+  if (random_.Percent(2)) HarmLease();
   if (random_.Percent(2)) HarmDisk();
 }
 
@@ -306,6 +388,15 @@ void Simulation::HarmServer() {
     default:
       if (MayLoseServers()) StopServer(i, /*power_loss=*/random_.Percent(50));
   }
+}
+
+void Simulation::HarmLease() {
+  const ShardId shard{static_cast<uint32_t>(random_.Below(job_.shard_count))};
+  const WorkerId worker{static_cast<uint32_t>(random_.Below(job_.rule.workers))};
+  const uint32_t server = job_.partition->server(shard).value;
+  if (!Runs(server)) return;
+  servers_[server]->server->ExpireAt(shard, worker);
+  ++counts_.expired_leases;
 }
 
 void Simulation::HarmDisk() {
@@ -388,40 +479,30 @@ void Simulation::TakeCheckpoints() {
 }
 
 void Simulation::Follow() {
-  std::vector<ServerState> states;
+  std::vector<std::optional<ServerCheckpoints>> states;
   for (uint32_t i = 0; i < servers_.size(); ++i) {
     if (!Runs(i)) return;  // the lead is absent, or waits for a server
-    states.push_back(servers_[i]->server->state());
+    states.push_back(servers_[i]->server->checkpoints());
   }
-  const ServerState& lead = states[0];
-  for (uint32_t i = 1; i < states.size(); ++i) {
-    if (states[i].generation < lead.generation) {
-      return RollBack(i, lead.generation, lead.steps.back());
-    }
-  }
-  std::optional<Step> common;
-  for (const Step step : lead.steps) {
-    const auto has = [step](const ServerState& state) {
-      return std::ranges::count(state.steps, step) > 0;
-    };
-    if (std::ranges::all_of(states, has)) common = step;
-  }
-  if (std::ranges::none_of(states, &ServerState::awaits_rollback)) {
-    for (const auto& machine : servers_) machine->has_state = common.has_value();
-    return Announce();
-  }
-  if (!common.has_value()) {
-    violations_.push_back("the servers have no common checkpoint");
+  const absl::StatusOr<std::optional<RollbackOrder>> plan = PlanRollback(states);
+  if (!plan.ok()) {
+    violations_.push_back(std::string(plan.status().message()));
     return;
   }
+  if (!plan->has_value()) {
+    const bool common = HaveCommonStep(states);
+    for (const auto& machine : servers_) machine->has_state = common;
+    return Announce();
+  }
   announced_.reset();
-  RollBack(0, lead.generation + 1, *common);
+  const RollbackOrder& order = **plan;
+  RollBack(order.servers.front().value, order.generation, order.step);
 }
 
 void Simulation::RollBack(uint32_t i, Generation generation, Step step) {
   ServerMachine& machine = *servers_[i];
   if (job_.broken == BrokenRule::kRollbackToAnotherStep) {
-    step = machine.server->state().steps.back();
+    step = machine.server->checkpoints().steps.back();
   }
   const absl::Status rolled_back = machine.server->RollBack(generation, step);
   StopIfFailed(i, rolled_back);
@@ -436,7 +517,7 @@ void Simulation::RollBack(uint32_t i, Generation generation, Step step) {
 // Otherwise the servers could remove their newest common checkpoint.
 void Simulation::Announce() {
   for (const auto& machine : servers_) {
-    if (machine->server->saving() || machine->server->state().run == RunId{}) return;
+    if (machine->server->saving() || machine->server->checkpoints().run == RunId{}) return;
   }
   if (now_ < announce_at_) return;
   announce_at_ = now_ + 20 + random_.Below(60);
@@ -467,6 +548,7 @@ bool Simulation::Over() const {
 // Kills every server and starts it again. With a log, each must have the same state.
 void Simulation::RestartAllOnce() {
   for (uint32_t i = 0; i < servers_.size(); ++i) {
+    if (servers_[i]->lost) continue;
     servers_[i]->server.reset();
     servers_[i]->files.Crash();
     servers_[i]->files.Restart();
@@ -484,6 +566,9 @@ std::string Simulation::Violations() {
     }
     counts_.late += ledgers_[i].verdicts(Verdict::kLate);
     counts_.accepted += ledgers_[i].verdicts(Verdict::kAccept);
+    counts_.fenced += ledgers_[i].verdicts(Verdict::kFenced);
+    counts_.delta_answers += ledgers_[i].delta_answers();
+    counts_.full_answers += ledgers_[i].full_answers();
     counts_.updates += ledgers_[i].update_count();
     counts_.undone += ledgers_[i].undone_count();
     for (const std::string& violation : ledgers_[i].violations()) {

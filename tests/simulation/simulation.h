@@ -4,7 +4,8 @@
 //   network   lose, duplicate, reorder and delay messages; cut one worker off one server
 //   workers   end and start again, continue although a newer process replaces them, are suspended,
 //             restore saved residuals
-//   servers   end and start again, with or without a loss of power; are suspended; their clocks jump
+//   servers   end and start again, with or without a loss of power; are suspended; their clocks jump;
+//             a lease runs out at a single shard; in stories, a folder is lost or a record damaged
 //   disks     torn and lost writes, failed flushes, full disks, a crash during any file operation
 //
 // After the faults end, every worker must reach its last step. The ledgers (ledger.h) check the
@@ -13,13 +14,16 @@
 #define THINWIRE_TESTS_SIMULATION_SIMULATION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/ids.h"
+#include "proto/control.pb.h"
 #include "server/core/testing/random_events.h"
 #include "server/durable/testing/faulty_files.h"
 #include "tests/simulation/job.h"
@@ -38,7 +42,13 @@ inline constexpr const char* kDurabilityNames[] = {"none", "checkpoint", "log"};
 
 // A fault at a given tick.
 struct ScriptedFault {
-  enum class Kind : uint8_t { kKillServer, kPowerLoss, kKillWorker };
+  enum class Kind : uint8_t {
+    kKillServer,
+    kPowerLoss,
+    kLoseFolder,    // a server loses its power and its files
+    kDamageRecord,  // a server is killed, and a record of its log that was flushed changes
+    kKillWorker,
+  };
   uint64_t tick = 0;
   Kind kind = Kind::kKillServer;
   uint32_t number = 0;  // of the server or worker
@@ -65,12 +75,16 @@ struct SimulationCounts {
   uint64_t server_deaths = 0;
   uint64_t power_losses = 0;
   uint64_t disk_faults = 0;
-  uint64_t rollbacks = 0;  // of servers
-  uint64_t gave_up = 0;    // workers that gave up a lost server
+  uint64_t expired_leases = 0;  // at a single shard
+  uint64_t rollbacks = 0;       // of servers
+  uint64_t gave_up = 0;         // workers that gave up a lost server
   uint64_t accepted = 0;
   uint64_t late = 0;
+  uint64_t fenced = 0;
   uint64_t updates = 0;
   uint64_t undone = 0;  // pushes that a rollback undid
+  uint64_t delta_answers = 0;
+  uint64_t full_answers = 0;
 
   void Add(const SimulationCounts& other);
   friend std::ostream& operator<<(std::ostream& out, const SimulationCounts& counts);
@@ -89,6 +103,7 @@ class Simulation {
   struct ServerMachine {
     explicit ServerMachine(uint64_t seed) : files(seed) {}
     FaultyFiles files;
+    bool damaged = false;            // the log contains a damaged record
     std::unique_ptr<Server> server;  // null: no process
     uint64_t start_at = 0;           // the tick at which the next process starts
     uint64_t suspended_until = 0;
@@ -120,10 +135,15 @@ class Simulation {
   Process* NewestProcess(uint32_t worker);
   void StartDue();
   void RestartDead();
+  // Ends all processes, because the job cannot go on.
+  void EndJob(const std::string& reason);
   void InjectFaults();
   void InjectScripted();
+  void DamageRecord(uint32_t server);
+  absl::StatusOr<Epoch> Admit(ServerId server, RunId run, Epoch known, const JoinRequest& join);
   void HarmWorker();
   void HarmServer();
+  void HarmLease();
   void HarmDisk();
   bool MayLoseServers() const;
   void EndFaults();
@@ -141,6 +161,8 @@ class Simulation {
   std::string DescribeStuck() const;
   bool IsCut(ProcessId process, ServerId server) const;
   void Trace(const std::string& text) const;
+  // Returns a function that calls Trace, or null without a trace.
+  std::function<void(const std::string&)> TraceFunction() const;
 
   const SimulationOptions options_;
   SeededRandom random_;

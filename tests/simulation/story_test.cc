@@ -83,6 +83,22 @@ TEST(RecoveryStory, Server0WithALogLosesItsPower) {
   ExpectStory(StoryJob(Rule::Sync(2), Durability::kLog, 2), {{60, Kind::kPowerLoss, 0}});
 }
 
+TEST(RecoveryStory, ATornTailOfTheLogIsCut) {
+  ExpectStory(StoryJob(Rule::Async(2), Durability::kLog, 2), {{36, Kind::kPowerLoss, 1}});
+}
+
+TEST(RecoveryStory, ADamagedRecordIsRefused) {
+  ExpectStory(StoryJob(Rule::Sync(2), Durability::kLog, 2), {{60, Kind::kDamageRecord, 1}});
+}
+
+TEST(RecoveryStory, ALostFolderEndsTheJob) {
+  ExpectStory(StoryJob(Rule::Sync(2), Durability::kLog, 2), {{60, Kind::kLoseFolder, 1}});
+}
+
+TEST(RecoveryStory, ALostFolderOfServer0EndsTheJob) {
+  ExpectStory(StoryJob(Rule::Async(2), Durability::kCheckpoint, 2), {{60, Kind::kLoseFolder, 0}});
+}
+
 TEST(RecoveryStory, AServerRollsBackInSync) {
   ExpectStory(StoryJob(Rule::Sync(2), Durability::kCheckpoint, 2), {{75, Kind::kPowerLoss, 1}});
 }

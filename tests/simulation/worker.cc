@@ -35,6 +35,10 @@ ClientOptions OptionsOf(const Job& job, WorkerId worker) {
   return options;
 }
 
+Mass MassOfPush(const PushEntry& push) {
+  return MassOf(push.payload, push.examples, push.late_examples);
+}
+
 uint64_t Ticks(absl::Duration duration) { return static_cast<uint64_t>(duration / kTick) + 1; }
 
 }  // namespace
@@ -69,6 +73,7 @@ Worker::Worker(const Shared& shared, const Plan& plan, uint64_t now)
 }
 
 void Worker::Trace(const std::string& text) const {
+  if (shared_.trace == nullptr) return;
   shared_.trace(absl::StrCat("w", plan_.worker.value, "/", incarnation_.value, " ", text));
 }
 
@@ -77,6 +82,7 @@ void Worker::MakeEncoder() {
   encoder_ = client::PushEncoder::Make(*shared_.job.partition, OptionsOf(shared_.job, plan_.worker))
                  .value();
   returns_ = std::make_unique<client::GtopkReturns>(*shared_.job.partition, *encoder_, report_);
+  unjudged_.assign(shared_.job.shard_count, false);
 }
 
 void Worker::StartJoin() {
@@ -166,7 +172,10 @@ void Worker::Receive(uint64_t now, const ToWorker& message) {
 
 void Worker::OnJoin(Link& link, const absl::StatusOr<JoinReply>& reply) {
   if (!reply.ok()) {
-    if (!absl::IsUnavailable(reply.status())) return Die();
+    if (!absl::IsUnavailable(reply.status())) {
+      refusal_ = std::string(reply.status().message());
+      return Die();
+    }
     link.call_again_at = now_ + Ticks(link.backoff.Next());
     return;
   }
@@ -229,7 +238,7 @@ void Worker::RestoreResiduals(const std::vector<JoinReply>& replies, Step first)
   for (uint32_t s = 0; s < shared_.job.shard_count; ++s) {
     ShardLedger& ledger = shared_.ledgers[s];
     if (choice.restored[s]) {
-      double account = saved->accounts[s];
+      Mass account = saved->accounts[s];
       if (!shared_.job.by_round()) {
         account -=
             ledger.UndoneSince(plan_.worker, saved->undone_counts[s], saved->residuals.point.step);
@@ -367,7 +376,7 @@ void Worker::OnVerdict(Link& link, const VerdictEntry& entry) {
   const std::optional<PushEntry> push = link.queue.FinishPush(entry.shard, entry.step);
   if (!push.has_value()) return;
   ShardLedger& ledger = shared_.ledgers[entry.shard.value];
-  ledger.CheckVerdict(IdOf(*push), verdict, AmountOf(push->payload));
+  if (push->examples > 0) ledger.CheckVerdict(IdOf(*push), verdict);
   jump_ = std::max(jump_, entry.frontier);
   if (verdict == Verdict::kLate) {
     late_ = true;
@@ -389,7 +398,7 @@ void Worker::OnVerdict(Link& link, const VerdictEntry& entry) {
 // Tells the ledger if the unselected values of PUSH were lost since LOST_BEFORE returns were lost.
 void Worker::CountReturn(const PushEntry& push, uint64_t lost_before) {
   if (lost_returns() == lost_before) return;
-  shared_.ledgers[push.shard.value].AddUnanswered(IdOf(push), AmountOf(push.payload));
+  shared_.ledgers[push.shard.value].AddUnanswered(IdOf(push), MassOfPush(push));
 }
 
 void Worker::OnParameters(Link& link, const ParametersEntry& entry) {
@@ -467,9 +476,10 @@ void Worker::Compute() {
                       .step = step_,
                       .examples = nothing ? 0 : 1 + static_cast<uint32_t>(shared_.random.Below(3)),
                       .computed_version = replica_.held_version(shard)};
-    if (!nothing)
+    if (!nothing) {
       shared_.ledgers[s].AddProduced(plan_.worker, incarnation_,
-                                     Sum(gradients[shared_.job.TensorOf(shard)]));
+                                     {Sum(gradients[shared_.job.TensorOf(shard)]), push.examples});
+    }
     encoder_->Begin(push, {.segments = shared_.job.partition->segments(shard), .tensors = tensors})
         .IgnoreError();
     SendPush(LinkOf(shard), std::move(encoder_->Finish()->push));
@@ -530,9 +540,10 @@ void Worker::Die() {
 }
 
 void Worker::ReportUnanswered() {
-  const auto report = [this](const PushEntry& push) {
+  const auto report = [&](const PushEntry& push) {
     if (push.examples == 0) return;
-    shared_.ledgers[push.shard.value].AddUnanswered(IdOf(push), AmountOf(push.payload));
+    shared_.ledgers[push.shard.value].AddUnanswered(IdOf(push), MassOfPush(push));
+    unjudged_[push.shard.value] = true;
   };
   for (const auto& link : links_) {
     for (const ShardId shard : link->queue.unjudged()) {
@@ -540,14 +551,19 @@ void Worker::ReportUnanswered() {
     }
     for (const auto& [shard, push] : link->held) report(push);
   }
-  for (const auto& [shard, push] : unreturned_) report(push);
+  for (const auto& [shard, push] : unreturned_) {
+    if (push.examples == 0) continue;
+    shared_.ledgers[shard.value].AddUnanswered(IdOf(push), MassOfPush(push));
+  }
 }
 
 void Worker::Report() {
   ReportUnanswered();
   const auto residuals = encoder_->residuals().value();
   for (uint32_t s = 0; s < residuals.size(); ++s) {
-    shared_.ledgers[s].AddEnded(plan_.worker, incarnation_, Sum(residuals[s].residual));
+    const uint32_t late_examples = unjudged_[s] ? 0 : residuals[s].late_examples;
+    shared_.ledgers[s].AddEnded(plan_.worker, incarnation_,
+                                {Sum(residuals[s].residual), late_examples});
   }
 }
 

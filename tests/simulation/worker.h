@@ -43,7 +43,7 @@ struct SavedState {
   Generation generation;
   client::SavedResiduals residuals;
   // For each shard: the account in its ledger, and the number of undone pushes, at that time.
-  std::vector<double> accounts;
+  std::vector<Mass> accounts;
   std::vector<size_t> undone_counts;
 };
 using SavedStates = std::map<Step, SavedState>;
@@ -84,6 +84,8 @@ class Worker {
   bool running() const { return phase_ != Phase::kOver && phase_ != Phase::kDead; }
   bool finished() const { return phase_ == Phase::kOver; }
   bool gave_up() const { return gave_up_; }
+  // Returns the error with which a server refused the last Join; empty: none.
+  const std::string& refusal() const { return refusal_; }
   WorkerId worker() const { return plan_.worker; }
   Incarnation incarnation() const { return incarnation_; }
   std::string Describe() const;
@@ -171,6 +173,8 @@ class Worker {
   client::Replica replica_;
   client::StatusReport report_;
   std::unique_ptr<client::PushEncoder> encoder_;
+  // For each shard: whether a push without verdict was reported, whose late examples the encoder keeps.
+  std::vector<bool> unjudged_;
   std::unique_ptr<client::GtopkReturns> returns_;
   // The accepted push of each shard whose unselected values have not come back.
   std::map<ShardId, PushEntry> unreturned_;
@@ -182,6 +186,7 @@ class Worker {
   std::optional<Step> checkpoint_step_;
   bool trusts_network_ = false;
   bool gave_up_ = false;
+  std::string refusal_;
   uint64_t restored_count_ = 0;
 };
 

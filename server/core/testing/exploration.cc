@@ -12,9 +12,6 @@ namespace {
 
 using EventKind = ExploredEvent::Kind;
 
-constexpr uint8_t kOldPush = 1;
-constexpr uint8_t kOldRead = 2;
-
 }  // namespace
 
 bool Exploration::Cluster::operator==(const Cluster& other) const {
@@ -52,7 +49,6 @@ std::string Exploration::Run() {
 Exploration::Cluster Exploration::Start() {
   Cluster start = {};
   for (Process& process : start.processes) process.incarnation = 1;
-  start.left = options_.faults;
   // The first pass joins, the second one reads.
   for (int pass = 0; pass < 2 && options_.joined; ++pass) {
     for (uint8_t w = 0; w < kExploredWorkers; ++w) {
@@ -61,6 +57,7 @@ Exploration::Cluster Exploration::Start() {
       }
     }
   }
+  start.left = options_.faults;
   return start;
 }
 
@@ -77,6 +74,11 @@ std::vector<Exploration::Action> Exploration::ActionsIn(const Cluster& cluster) 
   using Kind = Action::Kind;
   std::vector<Action> actions;
   const bool crashed = cluster.left.crashes < options_.faults.crashes;
+  const size_t records = RecordCount(cluster);
+  if (records > 0) actions.push_back({Kind::kCommit, 0, 0});
+  for (uint8_t n = 0; cluster.left.servers > 0 && n <= records; ++n) {
+    actions.push_back({Kind::kEndServer, 0, n});
+  }
   for (uint8_t s = 0; s < kExploredShards; ++s) {
     // The start timeout of a shard runs out only if the start takes longer because of a crash.
     if (crashed && !shards_.open(cluster.shards[s])) actions.push_back({Kind::kOpen, 0, s});
@@ -89,10 +91,12 @@ std::vector<Exploration::Action> Exploration::ActionsIn(const Cluster& cluster) 
       actions.push_back({Kind::kCrash, w, 0});
     }
     for (uint8_t s = 0; s < kExploredShards; ++s) {
-      const bool has_message = MessageOf(process, w, s).kind != EventKind::kOpen;
+      const bool has_message =
+          MessageOf(process, w, s).kind != EventKind::kOpen && !WaitsForCommit(cluster, w, s);
       if (has_message) actions.push_back({Kind::kDeliver, w, s});
       if (has_message && cluster.left.losses > 0) actions.push_back({Kind::kLose, w, s});
-      if (process.shards[s].old.kind != 0 && cluster.left.repeats > 0) {
+      const bool has_room = s != 0 || records < cluster.records.size();
+      if (process.shards[s].old.kind != 0 && cluster.left.repeats > 0 && has_room) {
         actions.push_back({Kind::kRepeat, w, s});
       }
       if ((process.joined >> s & 1) == 0) continue;
@@ -108,6 +112,7 @@ bool Exploration::IsProgress(const Cluster& cluster, const Action& action) {
     case Action::Kind::kDeliver:
     case Action::Kind::kReturn:
     case Action::Kind::kOpen:
+    case Action::Kind::kCommit:
       return true;
     case Action::Kind::kExpire:
       return cluster.processes[action.worker].phase == Phase::kDown;
@@ -119,33 +124,37 @@ bool Exploration::IsProgress(const Cluster& cluster, const Action& action) {
 Exploration::Cluster Exploration::After(Cluster cluster, const Action& action) {
   Process& process = cluster.processes[action.worker];
   const ExploredEvent lease = {.worker = action.worker, .incarnation = process.incarnation};
+  const auto apply_now = [&](const ExploredEvent& event, bool lost) {
+    if (HasLog(cluster, action.shard)) Commit(cluster);
+    ApplyEvent(cluster, action.shard, event, lost);
+  };
   switch (action.kind) {
     case Action::Kind::kLose:
       --cluster.left.losses;
-      [[fallthrough]];
+      apply_now(MessageOf(process, action.worker, action.shard), true);
+      break;
     case Action::Kind::kDeliver:
-      ApplyEvent(cluster, action.shard, MessageOf(process, action.worker, action.shard),
-                 action.kind == Action::Kind::kLose);
+      Arrive(cluster, action.shard, MessageOf(process, action.worker, action.shard));
       break;
     case Action::Kind::kRepeat:
       --cluster.left.repeats;
-      ApplyEvent(cluster, action.shard, OldMessageOf(process, action.worker, action.shard), false);
+      Arrive(cluster, action.shard, ToEvent(process.shards[action.shard].old));
       break;
     case Action::Kind::kExpire: {
       if (process.phase != Phase::kDown) --cluster.left.expiries;
       ExploredEvent event = lease;
       event.kind = EventKind::kExpire;
-      ApplyEvent(cluster, action.shard, event, false);
+      apply_now(event, false);
       break;
     }
     case Action::Kind::kReturn: {
       ExploredEvent event = lease;
       event.kind = EventKind::kReturn;
-      ApplyEvent(cluster, action.shard, event, false);
+      apply_now(event, false);
       break;
     }
     case Action::Kind::kOpen:
-      ApplyEvent(cluster, action.shard, {}, false);
+      apply_now({}, false);
       break;
     case Action::Kind::kCrash:
       --cluster.left.crashes;
@@ -156,14 +165,101 @@ Exploration::Cluster Exploration::After(Cluster cluster, const Action& action) {
       process.joined = 0;
       ++process.incarnation;
       break;
+    case Action::Kind::kCommit:
+      Commit(cluster);
+      break;
+    case Action::Kind::kEndServer:
+      EndServer(cluster, action.shard);
+      break;
   }
   return cluster;
+}
+
+Exploration::Message Exploration::ToMessage(const ExploredEvent& event) {
+  return {.gradients = event.gradients,
+          .kind = static_cast<uint8_t>(1 + static_cast<int>(event.kind)),
+          .sender = static_cast<uint8_t>(event.incarnation * 4 + event.worker),
+          .step = event.step,
+          .late_examples = event.late_examples};
+}
+
+ExploredEvent Exploration::ToEvent(const Message& message) {
+  return {.kind = static_cast<EventKind>(message.kind - 1),
+          .worker = static_cast<uint8_t>(message.sender % 4),
+          .incarnation = static_cast<uint8_t>(message.sender / 4),
+          .step = message.step,
+          .late_examples = message.late_examples,
+          .gradients = message.gradients};
+}
+
+size_t Exploration::RecordCount(const Cluster& cluster) {
+  return static_cast<size_t>(std::ranges::count_if(
+      cluster.records, [](const Message& record) { return record.kind != 0; }));
+}
+
+bool Exploration::WaitsForCommit(const Cluster& cluster, uint8_t worker, uint32_t shard) {
+  const auto is_of_worker = [worker](const Message& record) {
+    return record.kind != 0 && record.sender % 4 == worker;
+  };
+  return shard == 0 && std::ranges::any_of(cluster.records, is_of_worker);
+}
+
+void Exploration::Arrive(Cluster& cluster, uint32_t shard, const ExploredEvent& event) {
+  if (!HasLog(cluster, shard)) return ApplyEvent(cluster, shard, event, false);
+  const size_t records = RecordCount(cluster);
+  if (options_.sent_before_commit) {
+    const uint32_t committed = cluster.shards[shard];
+    Replay(cluster, records);
+    ApplyEvent(cluster, shard, event, false);
+    cluster.shards[shard] = committed;
+  }
+  cluster.records[records] = ToMessage(event);
+}
+
+void Exploration::Replay(Cluster& cluster, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    cluster.shards[0] = shards_.Apply(cluster.shards[0], ToEvent(cluster.records[i])).to;
+  }
+}
+
+void Exploration::Commit(Cluster& cluster) {
+  const size_t count = RecordCount(cluster);
+  if (options_.sent_before_commit) {
+    Replay(cluster, count);
+  } else {
+    for (size_t i = 0; i < count; ++i) {
+      ApplyEvent(cluster, 0, ToEvent(cluster.records[i]), false);
+    }
+  }
+  cluster.records = {};
+}
+
+void Exploration::EndServer(Cluster& cluster, size_t surviving_records) {
+  Replay(cluster, surviving_records);
+  cluster.records = {};
+  if ((cluster.acknowledged & ~shards_.accepted(cluster.shards[0])) != 0) {
+    violation_ = "an acknowledged push is lost";
+  }
+  cluster.acknowledged = 0;
+  --cluster.left.servers;
+  for (Process& process : cluster.processes) {
+    // A server that was started again ignores messages to its predecessor.
+    process.shards[0].old = {};
+    if (process.phase == Phase::kReading || process.phase == Phase::kPushing) process.again = 1;
+    if (process.phase != Phase::kJoining) continue;
+    process.joined = 0;
+    process.jump = process.join_next = process.join_open = 0;
+  }
 }
 
 ExploredEvent Exploration::MessageOf(const Process& process, uint8_t worker, uint32_t shard) const {
   const PerShard& s = process.shards[shard];
   const bool joined = process.joined >> shard & 1;
   ExploredEvent event = {.worker = worker, .incarnation = process.incarnation};
+  if (shard == 0 && process.again != 0) {
+    event.kind = EventKind::kJoin;
+    return event;
+  }
   switch (process.phase) {
     case Phase::kJoining:
       // A process joins the shards in the order of their numbers.
@@ -194,28 +290,19 @@ ExploredEvent Exploration::MessageOf(const Process& process, uint8_t worker, uin
   return event;
 }
 
-ExploredEvent Exploration::OldMessageOf(const Process& process, uint8_t worker,
-                                        uint32_t shard) const {
-  const OldMessage& old = process.shards[shard].old;
-  return {.kind = old.kind == kOldPush ? EventKind::kPush : EventKind::kRead,
-          .worker = worker,
-          .incarnation = old.incarnation,
-          .step = old.step,
-          .late_examples = old.late_examples,
-          .gradients = old.gradients};
-}
-
 void Exploration::ApplyEvent(Cluster& cluster, uint32_t shard, const ExploredEvent& event,
                              bool lost) {
   const ShardStates::Transition& transition = shards_.Apply(cluster.shards[shard], event);
   cluster.shards[shard] = transition.to;
   Process& sender = cluster.processes[event.worker];
-  // The simulation never loses the reply to a Join or a Leave, because a client repeats these calls.
-  if (event.kind == EventKind::kJoin) {
+  const bool current = event.incarnation == sender.incarnation;
+  // The exploration never loses the reply to a Join or a Leave, because a client repeats these calls.
+  if (event.kind == EventKind::kJoin && current) {
     sender.joined |= 1u << shard;
-    ReceiveJoin(sender, transition.effects.join.value());
+    if (shard == 0) sender.again = 0;
+    if (sender.phase == Phase::kJoining) ReceiveJoin(sender, transition.effects.join.value());
   }
-  if (event.kind == EventKind::kLeave) sender.joined &= ~(1u << shard);
+  if (event.kind == EventKind::kLeave && current) sender.joined &= ~(1u << shard);
   if (!lost) {
     if (transition.effects.judgement.has_value()) {
       ReceiveVerdict(cluster, sender, shard, *transition.effects.judgement);
@@ -224,7 +311,8 @@ void Exploration::ApplyEvent(Cluster& cluster, uint32_t shard, const ExploredEve
       Process& reader = cluster.processes[answer.worker.value];
       const bool running = reader.phase == Phase::kReading || reader.phase == Phase::kPushing;
       const uint64_t awaited = reader.step + (reader.phase == Phase::kPushing ? 1u : 0u);
-      if (running && answer.incarnation.value == reader.incarnation &&
+      const bool has_stream = shard != 0 || reader.again == 0;
+      if (running && has_stream && answer.incarnation.value == reader.incarnation &&
           answer.step.value == awaited) {
         reader.shards[shard].answered = static_cast<uint8_t>(awaited + 1);
       }
@@ -233,7 +321,7 @@ void Exploration::ApplyEvent(Cluster& cluster, uint32_t shard, const ExploredEve
   for (uint8_t w = 0; w < kExploredWorkers; ++w) Continue(cluster.processes[w], w);
 }
 
-void Exploration::ReceiveVerdict(const Cluster& cluster, Process& process, uint32_t shard,
+void Exploration::ReceiveVerdict(Cluster& cluster, Process& process, uint32_t shard,
                                  const Judgement& judgement) {
   const bool running = process.phase == Phase::kReading || process.phase == Phase::kPushing;
   if (judgement.incarnation.value != process.incarnation || !running) return;
@@ -250,12 +338,18 @@ void Exploration::ReceiveVerdict(const Cluster& cluster, Process& process, uint3
     ++s.late_examples;
   } else if (judgement.verdict == Verdict::kAccept) {
     if ((accepted & s.push) != s.push) violation_ = "an accepted push is not in the shard";
+    if (HasLog(cluster, shard)) cluster.acknowledged |= s.push;
     s.late_examples = 0;
   } else {
     violation_ = "a push was neither accepted nor late";
   }
   if (options_.faults.repeats > 0) {
-    s.old = {s.push, kOldPush, process.incarnation, process.step, s.push_late};
+    s.old = ToMessage({.kind = EventKind::kPush,
+                       .worker = static_cast<uint8_t>(judgement.worker.value),
+                       .incarnation = process.incarnation,
+                       .step = process.step,
+                       .late_examples = s.push_late,
+                       .gradients = s.push});
   }
   s.push = 0;
   s.push_late = 0;
@@ -278,7 +372,7 @@ void Exploration::Continue(Process& process, uint8_t worker) const {
     // Nothing of a leaving process is needed any more, except messages that may arrive again.
     process.step = 0;
     for (PerShard& s : process.shards) {
-      const OldMessage old = s.old;
+      const Message old = s.old;
       s = {};
       s.old = old;
     }
@@ -319,8 +413,7 @@ void Exploration::Crash(Process& process, uint8_t worker) const {
     const ExploredEvent last = MessageOf(process, worker, s);
     dead.shards[s].old = process.shards[s].old;
     if (last.kind != EventKind::kPush && last.kind != EventKind::kRead) continue;
-    dead.shards[s].old = {last.gradients, last.kind == EventKind::kPush ? kOldPush : kOldRead,
-                          last.incarnation, last.step, last.late_examples};
+    dead.shards[s].old = ToMessage(last);
   }
   process = dead;
 }
@@ -365,12 +458,21 @@ std::string Exploration::DescribePath(uint32_t state) const {
   for (; state != 0; state = reached_by_[state].first) {
     const auto& [from, action] = reached_by_[state];
     const Process& process = states_[from].processes[action.worker];
+    if (action.kind == Action::Kind::kCommit) {
+      lines.push_back("commit the records of shard 0");
+      continue;
+    }
+    if (action.kind == Action::Kind::kEndServer) {
+      lines.push_back(absl::StrCat("end the server of shard 0; ", action.shard, " of ",
+                                   RecordCount(states_[from]), " records survive"));
+      continue;
+    }
     std::string text = absl::StrCat(kNames[static_cast<int>(action.kind)], " w", action.worker,
                                     " at shard ", action.shard);
     if (action.kind == Action::Kind::kDeliver || action.kind == Action::Kind::kLose) {
       absl::StrAppend(&text, ": ", MessageOf(process, action.worker, action.shard).ToString());
     } else if (action.kind == Action::Kind::kRepeat) {
-      absl::StrAppend(&text, ": ", OldMessageOf(process, action.worker, action.shard).ToString());
+      absl::StrAppend(&text, ": ", ToEvent(process.shards[action.shard].old).ToString());
     }
     lines.push_back(text);
   }

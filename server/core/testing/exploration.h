@@ -5,11 +5,19 @@
 //   loss     a message arrives, but the verdict and the answers that it causes are lost
 //   repeat   an earlier push of a worker arrives again, also one of a dead process
 //   expiry   the lease of a living process runs out at one shard
+//   server   the server of shard 0 ends and comes back
+//
+// As long as the server of shard 0 may end, it has an event log: messages wait as records until a
+// commit, which applies them and sends their effects. When the server ends, the commit may be torn:
+// its first records survive without effects, and the others are lost. The processes join the shard
+// again and send their unanswered messages again. Without a further crash, a record that waits for
+// its commit cannot be told from a message that is still in the network, so there is no log.
 //
 // Each process behaves as docs/consistency.md requires of a client. The shards are real
 // (shard_states.h). Besides the checks of ShardStates, an exploration checks that
 //
 //   - every verdict is true: an accepted push is in the shard, a late push is not
+//   - a server that comes back has every push that it has acknowledged
 //   - no process is fenced unless a newer one exists, and no push is stale, early or refused
 //   - from every state, the cluster can finish without another fault and without a new process
 //
@@ -39,6 +47,7 @@ struct FaultBudget {
   uint8_t losses = 0;
   uint8_t repeats = 0;
   uint8_t expiries = 0;
+  uint32_t servers = 0;
 };
 
 struct ExplorationOptions {
@@ -47,6 +56,8 @@ struct ExplorationOptions {
   FaultBudget faults;
   // If true, all workers have joined and have the parameters of step 0 at the start.
   bool joined = false;
+  // Breaks a rule on purpose: effects leave the server of shard 0 before the commit of their record.
+  bool sent_before_commit = false;
 };
 
 class Exploration {
@@ -65,19 +76,19 @@ class Exploration {
  private:
   enum class Phase : uint8_t { kJoining, kReading, kPushing, kLeaving, kOver, kDown };
 
-  // A message of a worker that may arrive once more.
-  struct OldMessage {
+  // The structs below have no padding, so that the bytes of a Cluster identify it.
+  // An event in eight bytes.
+  struct Message {
     uint32_t gradients;
-    uint8_t kind;  // 0: none, 1: a push, 2: a read
-    uint8_t incarnation;
+    uint8_t kind;    // 0: no message; otherwise 1 + the kind of the event
+    uint8_t sender;  // incarnation * 4 + worker
     uint8_t step;
     uint8_t late_examples;
   };
-  // The structs below have no padding, so that the bytes of a Cluster identify it.
   struct PerShard {
     uint32_t residual;  // the gradients in the residual
     uint32_t push;      // the gradients of the push that lacks a verdict
-    OldMessage old;
+    Message old;        // a message that may arrive once more
     uint8_t pushing;    // whether a push lacks a verdict
     uint8_t push_late;  // the late examples of that push
     uint8_t late_examples;
@@ -94,9 +105,12 @@ class Exploration {
     // The largest values in the answers to Joins.
     uint8_t join_next;
     uint8_t join_open;  // whether a shard was open; then join_next includes the step ahead
+    uint32_t again;     // whether the process must join shard 0 again
   };
   struct Cluster {
-    std::array<uint32_t, kExploredShards> shards;  // states of ShardStates
+    std::array<uint32_t, kExploredShards> shards;   // states of ShardStates, without `records`
+    std::array<Message, kExploredWorkers> records;  // of shard 0, not committed, in order
+    uint32_t acknowledged;  // the gradients whose pushes shard 0 has acknowledged before a crash
     std::array<Process, kExploredWorkers> processes;
     FaultBudget left;
 
@@ -115,11 +129,13 @@ class Exploration {
       kReturn,
       kOpen,
       kCrash,
-      kRestart
+      kRestart,
+      kCommit,
+      kEndServer
     };
     Kind kind = Kind::kDeliver;
     uint8_t worker = 0;
-    uint8_t shard = 0;
+    uint8_t shard = 0;  // kEndServer: the number of records that survive
   };
 
   Cluster Start();
@@ -130,9 +146,23 @@ class Exploration {
   Cluster After(Cluster cluster, const Action& action);
   // Returns the next message of PROCESS for SHARD. `kind` is kOpen if there is none.
   ExploredEvent MessageOf(const Process& process, uint8_t worker, uint32_t shard) const;
-  ExploredEvent OldMessageOf(const Process& process, uint8_t worker, uint32_t shard) const;
+  static Message ToMessage(const ExploredEvent& event);
+  static ExploredEvent ToEvent(const Message& message);
+  // Returns whether the server of SHARD has a log.
+  static bool HasLog(const Cluster& cluster, uint32_t shard) {
+    return shard == 0 && cluster.left.servers > 0;
+  }
+  static size_t RecordCount(const Cluster& cluster);
+  // Returns whether a message of WORKER waits for a commit at SHARD.
+  static bool WaitsForCommit(const Cluster& cluster, uint8_t worker, uint32_t shard);
+  // Applies EVENT, or appends it to the log.
+  void Arrive(Cluster& cluster, uint32_t shard, const ExploredEvent& event);
+  void Commit(Cluster& cluster);
+  // Applies the first COUNT records without their effects.
+  void Replay(Cluster& cluster, size_t count);
+  void EndServer(Cluster& cluster, size_t surviving_records);
   void ApplyEvent(Cluster& cluster, uint32_t shard, const ExploredEvent& event, bool lost);
-  void ReceiveVerdict(const Cluster& cluster, Process& process, uint32_t shard,
+  void ReceiveVerdict(Cluster& cluster, Process& process, uint32_t shard,
                       const Judgement& judgement);
   void ReceiveJoin(Process& process, const JoinAnswer& answer);
   // Lets PROCESS compute and begin steps until it waits for a message.
