@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/quoted.h"
 #include "common/status_macros.h"
 #include "server/core/shard.h"
@@ -143,8 +144,9 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
                    Post([=, this] { RenewLease(worker, incarnation); });
                  }},
       shards_pool_(ThreadCount(options_.thread_count)),
-      model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan_,
-             frames_, {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_}),
+      model_(
+          options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan_, frames_,
+          {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_, options_.tracer}),
       run_(leads() ? options_.run : RunId{}),
       membership_(options_.rule.max_workers, options_.lease, options_.generation),
       job_match_(options_.config),
@@ -183,7 +185,8 @@ absl::Status Job::Recover() {
           .folder = durable.folder,
           .interval = durable.checkpoint_interval,
           .failure_interval = durable.failure_interval,
-          .kept = aligns_checkpoints() ? kKeptAlignedCheckpoints : kKeptCheckpoints},
+          .kept = aligns_checkpoints() ? kKeptAlignedCheckpoints : kKeptCheckpoints,
+          .tracer = options_.tracer},
       journal_, clock_, post, [this] { return stored_.Head(); });
   recovered_ = stored_.run().has_value();
   if (aligns_checkpoints() && leads()) {
@@ -489,8 +492,11 @@ void Job::GoBack(Step step, Generation generation, std::function<void(const absl
 }
 
 void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
-  LOG(INFO) << "worker " << call.worker() << " joined as incarnation " << incarnation << ", "
-            << membership_.Live().size() << " of " << scaler_.target() << " workers are live";
+  if (const auto more = worker_lines_.Next(clock_.Now())) {
+    LOG(INFO) << "worker " << call.worker() << " joined as incarnation " << incarnation << ", "
+              << membership_.Live().size() << " of " << scaler_.target() << " workers are live"
+              << *more;
+  }
   const auto joined = [this, incarnation, done = call.done](std::vector<Effects> effects) {
     // The reply is posted to the control thread, which runs this function. The reply is therefore
     // sent after streams_.Admit(), and the worker cannot send frames earlier.
@@ -533,7 +539,9 @@ void Job::AskForValues() {
 
 void Job::RenewLease(WorkerId worker, Incarnation incarnation) {
   if (membership_.Renew(worker, incarnation, clock_.Now()) == LeaseState::kReturned) {
-    LOG(INFO) << "worker " << worker << " is live again";
+    if (const auto more = worker_lines_.Next(clock_.Now())) {
+      LOG(INFO) << "worker " << worker << " is live again" << *more;
+    }
     ApplyToAll(ReturnEvent{worker, incarnation}, [] {});
   }
   AnswerWaitingJoins();
@@ -563,6 +571,8 @@ void Job::HandleHeartbeat(const HeartbeatRequest& request, const Done<HeartbeatR
   reply.set_generation(options_.generation.value);
   reply.set_epoch(options_.epoch.value);
   reply.set_fenced(incarnation < membership_.of(worker).incarnation);
+  reply.set_unix_micros(
+      absl::ToUnixMicros(options_.tracer == nullptr ? absl::Now() : options_.tracer->Now()));
   if (lead_ != nullptr && lead_->announced().has_value()) {
     reply.set_checkpoint_step(lead_->announced()->value);
   }
@@ -592,7 +602,10 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
   if (status.ok()) status = CheckAgreed();
   if (status.ok()) status = membership_.Leave(worker, incarnation);
   if (!status.ok()) return done(status);
-  LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size() << " workers are live";
+  if (const auto more = worker_lines_.Next(clock_.Now())) {
+    LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size()
+              << " workers are live" << *more;
+  }
   stored_.RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, done] {
     ApplyToAll(event, [done] { done(LeaveReply()); });
   });
@@ -709,8 +722,10 @@ void Job::HandleTick() {
   if (disagreed_since_.has_value()) membership_.ExtendLeases(now - *disagreed_since_);
   disagreed_since_.reset();
   for (const auto& [worker, incarnation] : membership_.Expire(now)) {
-    LOG(WARNING) << "worker " << worker << " was silent for " << options_.lease
-                 << ": the other workers no longer wait for it";
+    if (const auto more = worker_lines_.Next(now)) {
+      LOG(WARNING) << "worker " << worker << " was silent for " << options_.lease
+                   << ": the other workers no longer wait for it" << *more;
+    }
     counters_.Update(
         [](StatusReply& counts) { counts.set_lease_expirations(counts.lease_expirations() + 1); });
     ApplyToAll(ExpireEvent{worker, incarnation}, [] {});
@@ -742,8 +757,10 @@ void Job::DealExamples() {
   const auto deal = dealer_.Propose(
       DealMembers(), [this](WorkerId worker) { return NextOf(worker); }, clock_.Now());
   if (!deal.has_value()) return;
-  LOG(INFO) << "from step " << deal->step() << " on, the examples are dealt among "
-            << deal->members_size() << " workers";
+  if (const auto more = worker_lines_.Next(clock_.Now())) {
+    LOG(INFO) << "from step " << deal->step() << " on, the examples are dealt among "
+              << deal->members_size() << " workers" << *more;
+  }
   journal_.Append(DealRecord{*deal}, [this](LogSequence) { Post([this] { dealer_.Commit(); }); });
 }
 

@@ -38,8 +38,10 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
 #include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
+#include "common/trace.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "server/core/effects.h"
@@ -88,6 +90,8 @@ struct JobOptions {
   // The memory that this process may use (memory_plan.h).
   uint64_t memory_budget_bytes = std::numeric_limits<uint64_t>::max();
   std::optional<DurableOptions> durable;  // nullopt: the state is lost with the process
+  // Records the server's activities. HeartbeatReply.unix_micros is the time of its clock. Must outlive the job; null: no trace.
+  Tracer* tracer = nullptr;
   // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
   // masters after the job is destroyed.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
@@ -265,6 +269,8 @@ class Job {
   Membership membership_;
   JobMatch job_match_;
   StoredState stored_;
+  // Of the lines about single workers, which can join and leave at any rate.
+  LogLimit worker_lines_{256, absl::Seconds(1)};
   std::vector<JoinCall> waiting_joins_;
   std::optional<absl::Time> first_join_;
   bool start_timed_out_ = false;

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/ids.h"
 #include "common/spec/job_spec.h"
+#include "common/trace.h"
 #include "proto/job.pb.h"
 #include "server/edge/job.h"
 #include "server/edge/lead/peers.h"
@@ -30,6 +31,7 @@ struct ServerSettings {
   std::optional<JobConfig> config;
   // The server's state on disk. Set if and only if the job's durability is not none.
   std::optional<DurableOptions> durable;
+  Tracer* tracer = nullptr;                                              // see JobOptions
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
 };
 

@@ -97,12 +97,16 @@ void Checkpointer::Complete(std::vector<SavedShard> shards, Step from) {
 }
 
 void Checkpointer::Write(const Checkpoint& checkpoint, absl::Time start) {
+  const TraceSpan span(options_.tracer, "checkpoints", "write checkpoint",
+                       {.step = checkpoint.step});
   const absl::Status written = WriteCheckpoint(files_, options_.folder, checkpoint, options_.kept);
   if (written.ok()) {
     journal_.RemoveBefore(checkpoint.next);
     ++completed_count_;
   } else {
-    LOG(ERROR) << "no checkpoint written, the older ones remain: " << written.message();
+    if (const auto more = failure_lines_.Next(clock_.Now())) {
+      LOG(ERROR) << "no checkpoint written, the older ones remain: " << written.message() << *more;
+    }
   }
   post_([this, ok = written.ok(), cost = clock_.Now() - start, steps = ReadSteps()] {
     --queued_count_;
@@ -120,11 +124,13 @@ void Checkpointer::RollBack(Step step, Generation generation,
   });
 }
 
-std::vector<Step> Checkpointer::ReadSteps() const {
+std::vector<Step> Checkpointer::ReadSteps() {
   std::vector<Step> steps;
   const auto aligned = ListAlignedCheckpoints(files_, options_.folder);
   if (!aligned.ok()) {
-    LOG(WARNING) << "cannot list the checkpoints: " << aligned.status().message();
+    if (const auto more = failure_lines_.Next(clock_.Now())) {
+      LOG(WARNING) << "cannot list the checkpoints: " << aligned.status().message() << *more;
+    }
     return steps;
   }
   for (const AlignedCheckpoint& checkpoint : *aligned) steps.push_back(checkpoint.step);

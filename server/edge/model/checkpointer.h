@@ -22,6 +22,8 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
+#include "common/trace.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
 #include "server/edge/model/hosted_model.h"
@@ -43,6 +45,7 @@ class Checkpointer {
     absl::Duration interval;          // 0: AutomaticInterval
     absl::Duration failure_interval;  // used if `interval` is 0
     size_t kept = kKeptCheckpoints;   // see WriteCheckpoint
+    Tracer* tracer = nullptr;         // null: no trace
   };
   // Runs a function later, on the control thread. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
@@ -78,7 +81,7 @@ class Checkpointer {
   void Complete(std::vector<SavedShard> shards, Step from);
   // Runs on the writer thread.
   void Write(const Checkpoint& checkpoint, absl::Time start);
-  std::vector<Step> ReadSteps() const;
+  std::vector<Step> ReadSteps();
 
   Files& files_;
   const Options options_;
@@ -91,6 +94,7 @@ class Checkpointer {
   int queued_count_ = 0;                // checkpoints that are queued or being written
   bool rolled_back_ = false;            // RollBack was called
   std::optional<absl::Duration> cost_;  // the time that the last checkpoint took
+  LogLimit failure_lines_{10, absl::Minutes(1)};
   std::vector<Step> steps_;
   std::atomic<uint64_t> completed_count_ = 0;
   boost::asio::thread_pool writer_{1};

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/trace.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"
@@ -50,6 +51,7 @@ class ShardHost {
     StreamTable& streams;
     Counters& counters;
     Journal& journal;
+    Tracer* tracer = nullptr;  // null: no trace
   };
 
   ShardHost(ShardId id, const ShardOptions& options, const Shared& shared)
@@ -58,6 +60,7 @@ class ShardHost {
         streams_(shared.streams),
         counters_(shared.counters),
         journal_(shared.journal),
+        tracer_(shared.tracer),
         strand_(shared.pool.get_executor()),
         shard_(options, shared.optimizer, shared.schedule),
         next_(options.rule.max_workers) {}
@@ -126,6 +129,10 @@ class ShardHost {
   // Counts the updates since COUNTED that left a value at the largest finite float. Logs a warning
   // when the first such update follows one without.
   void ReportSaturation(uint64_t counted);
+  // Applies EVENT to the shard. A push is folded here, and may complete an update.
+  Effects Fold(const Event& event);
+  // Passes ANSWERS to the streams of their workers.
+  void SendAnswers(const std::vector<ReadAnswer>& answers);
   // Stores the current answer to reads of FORM, for the streams that will send it.
   void Publish(const ReadForm& form);
   // Stores the deltas for readers that hold published version HELD, and for unsent answers.
@@ -136,6 +143,7 @@ class ShardHost {
   StreamTable& streams_;
   Counters& counters_;
   Journal& journal_;
+  Tracer* const tracer_;
   boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
   Shard shard_;
   // Copies of the shard's progress, which other threads read. next_ is indexed by worker number.
