@@ -26,7 +26,9 @@ struct TrainCommand {
   uint32_t restarts = 3;    // the largest number of processes that are started again
   bool verbose = false;     // shows all settings of the job at the start
   OutputFile output = {};
-  std::string admin = "";  // address of the status page; empty: none
+  std::string admin = "";        // address of the status page; empty: none
+  std::string tensorboard = "";  // folder of TensorBoard's event files; empty: none
+  std::string trace = "";        // file of the trace of all processes; empty: none
 };
 
 // Reads the job file, applies the flags, and checks the job and that its files are on this machine.
