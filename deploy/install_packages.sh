@@ -9,10 +9,10 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
   libtorch-dev libopenblas0-pthread
   dataset-fashion-mnist
-  python3-torch python3-pip
+  python3-absl python3-torch python3-pip
 )
 # Python packages that Debian does not have. Only tests need them.
-python_packages=(safetensors==0.8.0)
+python_packages=(safetensors==0.8.0 tensorboard==2.18.0)
 
 installed() { dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
 
