@@ -141,13 +141,14 @@ TEST(ListenerHealthTest, TheServerIsServingUntilItBeginsToStop) {
   const auto listener = Listener::Start(*job, "127.0.0.1:0").value();
   grpc::EnableDefaultHealthCheckService(false);
   const auto channel = grpc::CreateChannel(listener->address(), grpc::InsecureChannelCredentials());
-  // Returns the bytes of the HealthCheckResponse.
+  // Returns the bytes of the HealthCheckResponse. The request is an empty message.
   const auto check = [&] {
     grpc::GenericStub stub(channel);
     grpc::ClientContext context;
     grpc::CompletionQueue queue;
-    const auto call =
-        stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(), &queue);
+    const grpc::Slice request;
+    const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
+                                            grpc::ByteBuffer(&request, 1), &queue);
     call->StartCall();
     grpc::ByteBuffer reply;
     grpc::Status status;
