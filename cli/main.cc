@@ -25,6 +25,7 @@
 #include "cli/scale_command.h"
 #include "cli/status_command.h"
 #include "cli/terminal/console.h"
+#include "cli/trace_command.h"
 #include "cli/train_command.h"
 #include "common/did_you_mean.h"
 #include "common/exit_code.h"
@@ -94,6 +95,10 @@ constexpr char kScaleExamples[] =
     "new set of workers. `thinwire train` starts added workers by itself; elsewhere start them "
     "with "
     "worker --worker 6. Removed workers finish their step, leave and exit with code 0.";
+
+constexpr char kTraceExamples[] =
+    "Examples:\n"
+    "  thinwire trace merge job.json server-0.json worker-0.json worker-1.json";
 
 constexpr char kCertsExamples[] =
     "Examples:\n"
@@ -189,12 +194,23 @@ void AddRunFlags(CLI::App* train, TrainCommand& command) {
                    "takes a free port. Default: none")
       ->type_name("ADDRESS")
       ->envname("THINWIRE_ADMIN");
+  train
+      ->add_option("--tensorboard", command.tensorboard,
+                   "The folder for TensorBoard's event files of the run. Default: none")
+      ->type_name("DIR")
+      ->envname("THINWIRE_TENSORBOARD");
   train->allow_extras();  // CheckNoExtras() reports unknown arguments
 }
 
 CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
   CLI::App* train = app.add_subcommand("train", "Trains with servers and workers on this machine");
   AddRunFlags(train, command);
+  train
+      ->add_option("--trace", command.trace,
+                   "The file for a trace of all processes, for https://ui.perfetto.dev. Default: "
+                   "none")
+      ->type_name("FILE")
+      ->envname("THINWIRE_TRACE");
   train->footer(kTrainExamples);
   return train;
 }
@@ -394,6 +410,23 @@ std::optional<ExitCode> RunCerts(const CertsCommand& command) {
   return ShowCertificates(command.path, now, std::cout, std::cerr);
 }
 
+struct TraceCommand {
+  CLI::App* merge = nullptr;
+  std::string out;
+  std::vector<std::string> files;
+};
+
+void AddTrace(CLI::App& app, TraceCommand& command) {
+  CLI::App* trace = app.add_subcommand("trace", "Combines the trace files of a job");
+  trace->require_subcommand(1);
+  trace->footer(kTraceExamples);
+  command.merge =
+      trace->add_subcommand("merge", "Writes one trace, with all times on the clock of server 0");
+  command.merge->add_option("OUT", command.out, "The file to write")->required();
+  command.merge->add_option("FILE", command.files, "The files of --trace of servers and workers")
+      ->required();
+}
+
 struct CompletionCommand {
   CLI::App* app = nullptr;
   std::string shell;
@@ -452,8 +485,9 @@ void RemoveSettingsFromEnvironment() {
   for (const Field& field : LeafFields(*JobConfig::descriptor())) {
     unsetenv(EnvironmentName(field.name()).c_str());
   }
-  for (const char* flag : {"config", "server", "worker", "addresses", "listen", "insecure",
-                           "credentials", "delay", "state_dir", "output", "keep", "admin"}) {
+  for (const char* flag :
+       {"config", "server", "worker", "addresses", "listen", "insecure", "credentials", "delay",
+        "state_dir", "output", "keep", "admin", "tensorboard", "trace"}) {
     unsetenv(EnvironmentName(flag).c_str());
   }
 }
@@ -549,6 +583,8 @@ ExitCode Main(int argc, char** argv) {
   AddCheckpoint(app, checkpoint);
   CertsCommand certs;
   AddCerts(app, certs);
+  TraceCommand trace;
+  AddTrace(app, trace);
   CompletionCommand completion;
   AddCompletion(app, completion);
   HelpCommand help;
@@ -584,6 +620,7 @@ ExitCode Main(int argc, char** argv) {
   if (config.show->parsed()) return ShowConfigFile(config.file, std::cout, std::cerr);
   if (const auto code = RunCheckpoint(checkpoint)) return *code;
   if (const auto code = RunCerts(certs)) return *code;
+  if (trace.merge->parsed()) return RunTraceMerge(trace.files, trace.out, std::cout, std::cerr);
   return Train(*train_app, flags, train, console);
 }
 

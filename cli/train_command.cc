@@ -1,5 +1,6 @@
 #include "cli/train_command.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,15 +13,19 @@
 #include "cli/process/process_set.h"
 #include "cli/process/temp_dir.h"
 #include "cli/state_dir.h"
+#include "cli/trace_command.h"
 #include "cli/train/report.h"
+#include "cli/train/run_summary.h"
 #include "cli/train/train_admin.h"
 #include "cli/train/train_run.h"
 #include "common/atomic_file.h"
 #include "common/clock.h"
 #include "common/status_macros.h"
+#include "common/unix_clock.h"
 #include "config/effective.h"
 #include "config/job.h"
 #include "config/job_text.h"
+#include "server/core/optimizer/schedule.h"
 #include "server/durable/files.h"
 
 namespace thinwire {
@@ -29,6 +34,25 @@ namespace {
 ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
   console.Error(std::string(status.message()));
   return code;
+}
+
+// Makes the writer of TensorBoard's event files; null if COMMAND wants none. CONFIG is accepted by CheckJob.
+absl::StatusOr<std::unique_ptr<RunSummary>> MakeSummary(const TrainCommand& command,
+                                                        const JobConfig& config, Clock& clock) {
+  if (command.tensorboard.empty()) return nullptr;
+  ASSIGN_OR_RETURN(const JobSpec job, CheckJob(config));
+  ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(job.schedule));
+  return RunSummary::Create(command.tensorboard, schedule, clock);
+}
+
+// Merges the traces that the processes of a run have written in FOLDER.
+absl::StatusOr<std::string> MergeRun(const std::string& folder, const std::string& path) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == kTraceEnding) files.push_back(entry.path().string());
+  }
+  ASSIGN_OR_RETURN(const MergedTrace merged, MergeTraces(files, path));
+  return TextOf(merged, path);
 }
 
 }  // namespace
@@ -60,6 +84,10 @@ absl::Status CheckOutputs(const TrainCommand& command, const JobConfig& config) 
     if (auto status = CheckReplaceable(command.output.path); !status.ok())
       return absl::Status(status.code(), absl::StrCat("--output: ", status.message()));
   }
+  if (!command.trace.empty()) {
+    if (auto status = CheckReplaceable(command.trace); !status.ok())
+      return absl::Status(status.code(), absl::StrCat("--trace: ", status.message()));
+  }
   return absl::OkStatus();
 }
 
@@ -77,10 +105,20 @@ ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& sign
     admin = *std::move(started);
     console.Note(absl::StrCat("admin ", admin->address()));
   }
+  UnixClock unix_clock;
+  const auto summary = MakeSummary(command, config, unix_clock);
+  if (!summary.ok()) {
+    return Fail(console,
+                absl::Status(summary.status().code(),
+                             absl::StrCat("--tensorboard: ", summary.status().message())),
+                ExitCode::kConfig);
+  }
   setting.resume = command.resume;
   setting.restarts = command.restarts;
   setting.output = command.output;
   setting.admin = admin.get();
+  setting.summary = summary->get();
+  setting.trace = !command.trace.empty();
   TrainRun run(setting, signals, dir, console, clock);
   const ExitCode code = run.Run();
   // Without a step there are only problems, which are shown already.
@@ -98,6 +136,11 @@ ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& sign
   if (!config.report().empty()) {
     const absl::Status written = WriteReport(config.report(), ReportJson(run.result()));
     if (!written.ok()) return Fail(console, written, ExitCode::kUnavailable);
+  }
+  if (!command.trace.empty()) {
+    const absl::StatusOr<std::string> merged = MergeRun(dir.path(), command.trace);
+    if (!merged.ok()) return Fail(console, merged.status(), ExitCode::kUnavailable);
+    console.Note(*merged);
   }
   if (!shown.ok()) return Fail(console, shown, ExitCode::kUnavailable);
   return code;

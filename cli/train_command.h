@@ -30,7 +30,9 @@ struct TrainCommand {
   uint32_t restarts = 3;    // the largest number of processes that are started again
   bool verbose = false;     // shows all settings of the job at the start
   OutputFile output = {};
-  std::string admin = "";  // address of the status page; empty: none
+  std::string admin = "";        // address of the status page; empty: none
+  std::string tensorboard = "";  // folder of TensorBoard's event files; empty: none
+  std::string trace = "";        // file of the trace of all processes; empty: none
 };
 
 // The machines that need the files of a job, such as its data set.

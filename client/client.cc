@@ -440,7 +440,11 @@ absl::Status Client::StartSaveState(WriteBeside beside) {
   writing_ = true;
   writer_->Post([this, copy, beside = std::move(beside)] {
     const absl::Status written = WriteState(copy->point, client::ViewsOf(copy->shards), beside);
-    if (!written.ok()) LOG(ERROR) << "state not saved: " << written.message();
+    if (!written.ok()) {
+      if (const auto more = failure_lines_.Next(clock_.Now())) {
+        LOG(ERROR) << "state not saved: " << written.message() << *more;
+      }
+    }
     writing_ = false;
   });
   return absl::OkStatus();

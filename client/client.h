@@ -55,6 +55,7 @@
 #include "client/transport/transport.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
 #include "common/partition.h"
 #include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
@@ -299,9 +300,10 @@ class Client {
   // for a client without a device.
   std::unique_ptr<client::EventLoop> gradient_loop_;
   std::unique_ptr<const client::StateFolder> folder_;
-  std::unique_ptr<client::EventLoop> writer_;  // writes states; null without a state folder
-  std::atomic<bool> writing_ = false;          // true until the state of StartSaveState is written
-  Incarnation incarnation_;                    // 0 until the servers are joined
+  std::unique_ptr<client::EventLoop> writer_;     // writes states; null without a state folder
+  LogLimit failure_lines_{10, absl::Minutes(1)};  // about states that were not saved
+  std::atomic<bool> writing_ = false;  // true until the state of StartSaveState is written
+  Incarnation incarnation_;            // 0 until the servers are joined
   RunId run_;
   std::string residual_start_;
   Step next_;  // the last result of Join or NextStep

@@ -1,6 +1,7 @@
 // server: one server process of a job. It reads the job file, serves the job, and shuts down
 // cleanly at SIGTERM or SIGINT.
 #include <glog/logging.h>
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/credentials.h>
@@ -28,14 +29,18 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/atomic_file.h"
 #include "common/available_memory.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "common/huge_page_arena.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "common/tls/identity.h"
+#include "common/trace.h"
+#include "common/unix_clock.h"
 #include "common/version/version.h"
 #include "common/watchdog.h"
 #include "config/help.h"
@@ -80,6 +85,7 @@ struct Flags {
   std::string state_dir;       // empty: not given
   uint64_t memory_budget = 0;  // 0: the memory that is available at the start
   std::string admin;           // empty: no admin port
+  std::string trace;           // file of the trace; empty: none
 };
 
 // Returns the addresses of all servers; empty if the flags do not name them. Errors:
@@ -259,6 +265,17 @@ std::vector<thinwire::StatusSource> StatusSources(const Flags& flags,
   return sources;
 }
 
+// Passes gRPC's lines to the log. Peers cause its errors, such as failed handshakes, at any rate.
+void LogGrpcLine(gpr_log_func_args* line) {
+  // Never destroyed, because gRPC's threads may log after main() has returned.
+  static thinwire::LogLimit& limit = *new thinwire::LogLimit(20, absl::Seconds(10));
+  if (line->severity != GPR_LOG_SEVERITY_ERROR) {
+    LOG(INFO) << "gRPC: " << line->message;
+  } else if (const auto more = limit.Next(absl::Now())) {
+    LOG(WARNING) << "gRPC: " << line->message << *more;
+  }
+}
+
 absl::Status Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const thinwire::JobText text, thinwire::ReadJobFile(flags.config));
   ASSIGN_OR_RETURN(const thinwire::JobSpec spec, thinwire::CheckJob(text.config, text.places));
@@ -275,6 +292,14 @@ absl::Status Serve(const Flags& flags) {
   RaiseFileLimit();
   StopSignals signals;
   thinwire::SteadyClock clock;
+  thinwire::UnixClock unix_clock;
+  std::optional<thinwire::Tracer> tracer;
+  if (!flags.trace.empty()) {
+    if (const absl::Status status = thinwire::CheckReplaceable(flags.trace); !status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("--trace: ", status.message()));
+    }
+    tracer.emplace(absl::StrCat("server ", flags.server), unix_clock);
+  }
   std::unique_ptr<thinwire::ServerAdmin> admin;
   if (!flags.admin.empty()) {
     ASSIGN_OR_RETURN(
@@ -315,6 +340,7 @@ absl::Status Serve(const Flags& flags) {
                                         .durable = durable,
                                         .insecure = insecure,
                                         .drained = [&signals] { signals.Drain(); },
+                                        .tracer = tracer.has_value() ? &*tracer : nullptr,
                                         .memory = &arena},
                                        clock, std::move(peers)));
     ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Listener> listener,
@@ -334,6 +360,7 @@ absl::Status Serve(const Flags& flags) {
     watchdog.emplace([&job](thinwire::Watchdog::Alive alive) { job->Tick(std::move(alive)); });
 
     const bool restart = signals.WaitForRestart();
+    listener->SetNotServing();
     // Until the job is made anew, no control thread can answer.
     watchdog.emplace([](const thinwire::Watchdog::Alive& alive) { alive(); });
     if (!restart) sd_notify(/*unset_environment=*/0, "STOPPING=1");
@@ -343,7 +370,10 @@ absl::Status Serve(const Flags& flags) {
     stopped.WaitForNotification();
     listener->Stop(restart ? kRestartGrace : kStopGrace);
     LOG(INFO) << (restart ? "restarting in place after a rollback" : "stopped");
-    if (!restart) return signals.failure();
+    if (!restart) {
+      if (tracer.has_value()) RETURN_IF_ERROR(tracer->Write(flags.trace));
+      return signals.failure();
+    }
     // The state on disk is now the one that the lead has chosen.
     durable->awaits_rollback = false;
     address = listener->address();
@@ -402,6 +432,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "0 takes a free port, which the log names. Default: none")
       ->type_name("ADDRESS")
       ->envname("THINWIRE_ADMIN");
+  app.add_option("--trace", flags.trace,
+                 "The file for the trace of this server, written at the end (thinwire trace). "
+                 "Default: none")
+      ->type_name("FILE")
+      ->envname("THINWIRE_TRACE");
 }
 
 }  // namespace
@@ -426,6 +461,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(thinwire::ExitCode::kUsage);
   }
+  gpr_set_log_function(LogGrpcLine);
   // Health checks and reflection are settings of the whole process, so main enables them.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

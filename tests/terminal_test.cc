@@ -100,8 +100,9 @@ TEST_F(TerminalTest, DrainNeedsExactlyOneTarget) {
 
 TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
   const std::string expected =
-      "error: command: unknown (expected train, launch, evaluate, scale, status, drain, doctor, config, "
-      "checkpoint, certs, completion or help, got "
+      "error: command: unknown (expected train, launch, evaluate, scale, status, drain, doctor, "
+      "config, "
+      "checkpoint, certs, trace, completion or help, got "
       "\"trian\"; did you mean "
       "train?)\n";
   for (const std::vector<std::string>& words :
@@ -132,6 +133,23 @@ TEST_F(TerminalTest, AFailureIsToldOnceAndItsLogsRemain) {
   EXPECT_THAT(run.log, HasSubstr(" lost: exit code 78: "));
   EXPECT_THAT(run.log, HasSubstr("The logs of all processes are in /"));
   EXPECT_THAT(run.log, Not(HasSubstr("batch_size")));
+}
+
+TEST_F(TerminalTest, TraceMergeNamesAFileThatIsNoTrace) {
+  const std::string out = daemons_.folder() + "/out.json";
+  const ProcessResult run =
+      Thinwire({"trace", "merge", out, daemons_.Write("job.textproto", "servers: 2")});
+  EXPECT_EQ(run.exit, ExitStatus{.code = 78});
+  EXPECT_THAT(run.log, HasSubstr("job.textproto: not the trace of a process (expected a file of "
+                                 "--trace of server or worker)\n"));
+}
+
+TEST_F(TerminalTest, RecordsThatCannotBeWrittenAreNamedBeforeTraining) {
+  for (const std::string flag : {"--trace", "--tensorboard"}) {
+    const ProcessResult run = Thinwire({"train", "--model", "softmax", flag, "/proc/absent/file"});
+    EXPECT_EQ(run.exit, ExitStatus{.code = 78});
+    EXPECT_THAT(run.log, HasSubstr(absl::StrCat("error: ", flag, ": /proc/absent")));
+  }
 }
 
 TEST_F(TerminalTest, AnAddressOfTwoServersIsRefused) {

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -38,6 +37,8 @@
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "common/tls/identity.h"
+#include "common/trace.h"
+#include "common/unix_clock.h"
 #include "common/version/version.h"
 #include "common/watchdog.h"
 #include "config/field_flags.h"
@@ -60,6 +61,7 @@
 #include "worker/termination.h"
 #include "worker/trainer.h"
 #include "worker/worker_admin.h"
+#include "worker/worker_summary.h"
 
 namespace thinwire {
 namespace {
@@ -74,8 +76,10 @@ struct Flags {
   std::string delay;  // value of --delay; empty: the job file sets the delay
   std::string output;
   std::string keep = "last";
-  std::string evaluate;  // path of a model file; not empty: the worker only evaluates this file
-  std::string admin;     // empty: no admin port
+  std::string evaluate;     // path of a model file; not empty: the worker only evaluates this file
+  std::string admin;        // empty: no admin port
+  std::string tensorboard;  // folder of TensorBoard's event files; empty: none
+  std::string trace;        // file of the trace; empty: none
 };
 
 // The checked settings of this worker.
@@ -197,8 +201,9 @@ absl::StatusOr<TrainingDevice> OpenDevice(const TaskSpec& task) {
   return TrainingDevice{.name = absl::StrCat("cuda:", *number, ", through the host")};
 }
 
+// TRACER may be null. It must outlive the calls of the transport.
 absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& termination,
-                                      EventPrinter& events) {
+                                      EventPrinter& events, Tracer* tracer) {
   const TaskSpec& task = setup.spec.task;
   UseThreads(task.threads);
   ASSIGN_OR_RETURN(const TrainingDevice device, OpenDevice(task));
@@ -217,6 +222,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                                      .planned_steps = sampler.EpochBegin(task.epochs).value,
                                      .state_dir = setup.state_dir});
   options.config = setup.config;
+  options.tracer = tracer;
   options.data_hash = ContentHash(datasets);
   ASSIGN_OR_RETURN(options.model_file_hash, FileHash(task.model_file));
   GrpcTransport transport(setup.addresses, setup.credentials);
@@ -251,7 +257,8 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .sampler = sampler,
                    .events = events,
                    .clock = clock,
-                   .stop = [&termination] { return termination.requested(); }});
+                   .stop = [&termination] { return termination.requested(); },
+                   .tracer = tracer});
   return trainer.Run();
 }
 
@@ -309,6 +316,40 @@ ExitCode RunEvaluate(const Flags& flags, const FieldFlags& field_flags) {
   return ExitCode::kOk;
 }
 
+// The records of a run that the flags ask for.
+struct Records {
+  std::unique_ptr<WorkerAdmin> admin;
+  std::unique_ptr<WorkerSummary> summary;
+  std::optional<Tracer> tracer;
+};
+
+// Fills in RECORDS. The clocks must outlive them; the time of UNIX_CLOCK counts from the Unix epoch. Errors: those of
+// WorkerAdmin::Start, WorkerSummary::Create and CheckReplaceable.
+absl::Status StartRecords(const Flags& flags, const Setup& setup, Clock& clock, Clock& unix_clock,
+                          Records& records) {
+  if (!flags.admin.empty()) {
+    ASSIGN_OR_RETURN(records.admin,
+                     WorkerAdmin::Start(flags.admin, setup.spec.name, setup.worker, clock));
+    LOG(INFO) << "admin " << records.admin->address();
+  }
+  if (!flags.tensorboard.empty()) {
+    auto summary = WorkerSummary::Create(flags.tensorboard, unix_clock);
+    if (!summary.ok()) {
+      return absl::Status(summary.status().code(),
+                          absl::StrCat("--tensorboard: ", summary.status().message()));
+    }
+    records.summary = *std::move(summary);
+  }
+  if (!flags.trace.empty()) {
+    // Reports the error before hours of training, not after.
+    if (const absl::Status status = CheckReplaceable(flags.trace); !status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("--trace: ", status.message()));
+    }
+    records.tracer.emplace(absl::StrCat("worker ", setup.worker.value), unix_clock);
+  }
+  return absl::OkStatus();
+}
+
 ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& termination) {
   if (!flags.evaluate.empty()) return RunEvaluate(flags, field_flags);
   const absl::StatusOr<Setup> setup = MakeSetup(flags, field_flags);
@@ -318,23 +359,24 @@ ExitCode Run(const Flags& flags, const FieldFlags& field_flags, Termination& ter
   }
   for (const std::string& warning : setup->credentials.warnings()) LOG(WARNING) << warning;
   SteadyClock clock;
-  std::unique_ptr<WorkerAdmin> admin;
-  std::function<void(const WorkerEvent&)> observer = NotifySystemd;
-  if (!flags.admin.empty()) {
-    auto started = WorkerAdmin::Start(flags.admin, setup->spec.name, setup->worker, clock);
-    if (!started.ok()) {
-      std::cerr << "worker: " << started.status().message() << std::endl;
-      return ExitCodeOf(started.status());
-    }
-    admin = *std::move(started);
-    LOG(INFO) << "admin " << admin->address();
-    observer = [&admin](const WorkerEvent& event) {
-      NotifySystemd(event);
-      admin->Add(event);
-    };
+  UnixClock unix_clock;
+  Records records;
+  if (const absl::Status started = StartRecords(flags, *setup, clock, unix_clock, records);
+      !started.ok()) {
+    std::cerr << "worker: " << started.message() << std::endl;
+    return ExitCodeOf(started);
   }
-  EventPrinter events(std::cout, setup->worker, std::move(observer));
-  const absl::StatusOr<Trainer::Ending> ending = Train(*setup, termination, events);
+  EventPrinter events(std::cout, setup->worker, [&records](const WorkerEvent& event) {
+    NotifySystemd(event);
+    if (records.admin != nullptr) records.admin->Add(event);
+    if (records.summary != nullptr) records.summary->Add(event);
+  });
+  Tracer* const tracer = records.tracer.has_value() ? &*records.tracer : nullptr;
+  const absl::StatusOr<Trainer::Ending> ending = Train(*setup, termination, events, tracer);
+  if (tracer != nullptr) {
+    const absl::Status written = tracer->Write(flags.trace);
+    if (!written.ok()) LOG(ERROR) << "--trace: " << written.message();
+  }
   if (!ending.ok()) return Fail(ending.status(), events);
   switch (*ending) {
     case Trainer::Ending::kFinished:
@@ -407,6 +449,15 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "0 takes a free port, which the log names. Default: none")
       ->type_name("ADDRESS")
       ->envname("THINWIRE_ADMIN");
+  app.add_option("--tensorboard", flags.tensorboard,
+                 "The folder for TensorBoard's event files of this worker. Default: none")
+      ->type_name("DIR")
+      ->envname("THINWIRE_TENSORBOARD");
+  app.add_option("--trace", flags.trace,
+                 "The file for the trace of this worker, written at the end (thinwire trace). "
+                 "Default: none")
+      ->type_name("FILE")
+      ->envname("THINWIRE_TRACE");
 }
 
 // The fields of the job file that may differ between workers. Each field has a command-line flag.

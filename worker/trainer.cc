@@ -14,6 +14,7 @@
 namespace thinwire {
 namespace {
 
+constexpr char kLane[] = "training";  // of the trace
 constexpr absl::Duration kReportInterval = absl::Milliseconds(200);
 // The number of batches from which a worker recomputes the running moments of batch normalization.
 // Each batch multiplies the old value of a moment by 0.9, so after 50 batches the initial value
@@ -176,6 +177,7 @@ absl::Status Trainer::RecomputeBuffers(Step step) {
 }
 
 absl::StatusOr<Step> Trainer::TrainStep(Step step) {
+  const TraceSpan span(parts_.tracer, kLane, "step", {.step = step});
   SaveIfDue();
   const absl::Duration before = stopwatch_.elapsed();
   const auto examples = parts_.sampler.Batch(step);
@@ -186,13 +188,21 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   } else {
     ASSIGN_OR_RETURN(loss, PushGradients(step, examples));
   }
-  RETURN_IF_ERROR(parts_.client.EndStep());
+  {
+    const TraceSpan wait(parts_.tracer, kLane, "wait for encoding", {.step = step});
+    RETURN_IF_ERROR(parts_.client.EndStep());
+  }
   if (!examples.empty()) JudgeStep(step, loss);
-  ASSIGN_OR_RETURN(const Step next, parts_.client.NextStep());
+  ASSIGN_OR_RETURN(const Step next, NextStep(step));
   ++steps_;
   test_.reset();
   step_seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(stopwatch_.elapsed() - before)));
   return next;
+}
+
+absl::StatusOr<Step> Trainer::NextStep(Step step) {
+  const TraceSpan span(parts_.tracer, kLane, "wait for verdicts", {.step = step});
+  return parts_.client.NextStep();
 }
 
 void Trainer::Drain() {
@@ -224,15 +234,15 @@ absl::StatusOr<double> Trainer::PushGradients(Step step, std::span<const uint32_
   bool delayed = false;
   Batch batch = batches_.Gather(examples);
   batch.random_seed = parts_.sampler.RandomSeed(step);
-  ASSIGN_OR_RETURN(
-      const BatchResult result,
-      parts_.model.Train(
-          batch, loss_scale(), [this](uint32_t i) { return parts_.client.WaitTensor(i); },
-          [&](uint32_t i, TensorGradient gradient) {
-            if (!delayed) absl::SleepFor(options_.delay);
-            delayed = true;
-            parts_.client.Ready(i, std::move(gradient));
-          }));
+  const TraceSpan span(parts_.tracer, kLane, "forward and backward", {.step = step});
+  ASSIGN_OR_RETURN(const BatchResult result,
+                   parts_.model.Train(
+                       batch, loss_scale(), [&](uint32_t i) { return WaitTensor(step, i); },
+                       [&](uint32_t i, TensorGradient gradient) {
+                         if (!delayed) absl::SleepFor(options_.delay);
+                         delayed = true;
+                         parts_.client.Ready(i, std::move(gradient));
+                       }));
   examples_ += result.examples;
   since_report_ += result;
   epoch_train_ += result;
@@ -277,7 +287,13 @@ absl::Status Trainer::FinishEpoch(uint64_t epoch) {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::WaitTensor(Step step, uint32_t tensor) {
+  const TraceSpan span(parts_.tracer, kLane, "wait for parameters", {.step = step});
+  return parts_.client.WaitTensor(tensor);
+}
+
 absl::Status Trainer::Test() {
+  const TraceSpan span(parts_.tracer, kLane, "evaluation");
   // Waits for the parameters of the next step, which include the updates of the last step.
   RETURN_IF_ERROR(parts_.client.WaitAll());
   stopwatch_.Stop();
@@ -343,8 +359,11 @@ void Trainer::UpdateLossScale(Step step, uint64_t nonfinite_gradients) {
   }
   const float before = loss_scale_->value();
   loss_scale_->Overflowed();
-  LOG(INFO) << "step " << step << ": gradients of " << nonfinite_gradients
-            << " shards are not finite; loss scale " << before << " -> " << loss_scale_->value();
+  if (const auto more = overflow_lines_.Next(parts_.clock.Now())) {
+    LOG(INFO) << "step " << step << ": gradients of " << nonfinite_gradients
+              << " shards are not finite; loss scale " << before << " -> " << loss_scale_->value()
+              << *more;
+  }
 }
 
 std::string Trainer::DivergenceText() const {
@@ -390,7 +409,10 @@ void Trainer::SaveIfDue() {
   if (!parts_.client.StateIsDue()) return;
   // After an error, the next wait of the step returns it.
   const absl::Status started = parts_.client.StartSaveState(LossScaleWriter());
-  if (!started.ok()) LOG(ERROR) << "state not saved: " << started.message();
+  if (started.ok()) return;
+  if (const auto more = failure_lines_.Next(parts_.clock.Now())) {
+    LOG(ERROR) << "state not saved: " << started.message() << *more;
+  }
 }
 
 void Trainer::ReportStep(Step step) {

@@ -55,7 +55,9 @@
 #include "client/client.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
 #include "common/spec/task_spec.h"
+#include "common/trace.h"
 #include "proto/worker_event.pb.h"
 #include "worker/batch_buffer.h"
 #include "worker/datasets/dataset.h"
@@ -119,6 +121,7 @@ struct TrainerParts {
   // Called before each step. If `stop` returns true, the worker leaves the job before its last
   // step. If Client::Stop was called as well, the worker also leaves during a wait.
   std::function<bool()> stop;
+  Tracer* tracer = nullptr;  // null: no trace
 };
 
 // Not thread-safe.
@@ -155,6 +158,10 @@ class Trainer {
   void Drain();
   // Trains one step and returns the next step.
   absl::StatusOr<Step> TrainStep(Step step);
+  // Blocks until the servers have judged the pushes of STEP, and returns the next step.
+  absl::StatusOr<Step> NextStep(Step step);
+  // Blocks until the parameters of TENSOR for STEP have arrived.
+  absl::Status WaitTensor(Step step, uint32_t tensor);
   // Trains on the examples and pushes their gradients. Returns the mean loss.
   absl::StatusOr<double> PushGradients(Step step, std::span<const uint32_t> examples);
   absl::Status PushZeros();
@@ -211,6 +218,8 @@ class Trainer {
   uint64_t steps_ = 0;
   uint64_t examples_ = 0;
   std::vector<float> step_seconds_;
+  LogLimit overflow_lines_{20, absl::Seconds(10)};  // about the loss scale
+  LogLimit failure_lines_{10, absl::Minutes(1)};    // about states that were not saved
   BatchResult since_report_;
   std::optional<absl::Time> last_report_;
   BatchResult epoch_train_;          // training result of the current epoch

@@ -40,7 +40,7 @@ bool EndedInOrder(const ExitStatus& exit) {
          exit.code == static_cast<int>(ExitCode::kPreempted);
 }
 
-constexpr absl::Duration kAdminInterval = absl::Seconds(1);
+constexpr absl::Duration kRecordsInterval = absl::Seconds(1);
 
 // A longer error message is cut.
 constexpr size_t kMaxSentence = 400;
@@ -91,7 +91,8 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
       next_progress_(clock.Now() + console.interval()),
       target_workers_(setting.config.consistency().workers()),
       next_target_(clock.Now()),
-      next_admin_(setting.admin == nullptr ? absl::InfiniteFuture() : clock.Now()) {}
+      next_records_(setting.admin == nullptr && setting.summary == nullptr ? absl::InfiniteFuture()
+                                                                           : clock.Now()) {}
 
 ExitCode TrainRun::Run() {
   absl::Status started = StartServers();
@@ -113,6 +114,7 @@ ExitCode TrainRun::Run() {
   ObtainModel();
   if (result_.record.steps() > 0 && result_.record.lost_servers().empty() && signal_ == 0)
     AskServers();
+  UpdateSummary();
   // A stopping server waits until its peers close their connections, and no thread of this process
   // serves an idle connection.
   calls_.reset();
@@ -138,8 +140,8 @@ absl::Status TrainRun::Start(ServerId server) {
     return processes_.Start(NameOf(server), setting_.hosts->ServerCommand(server, addresses_),
                             SignalPath::kInput);
   }
-  return processes_.Start(NameOf(server), ServerCommand(setting_.programs, dir_.PathOf(kJobFile),
-                                                        server, addresses_, setting_.state_dir));
+  return Start(NameOf(server), ServerCommand(setting_.programs, dir_.PathOf(kJobFile), server,
+                                             addresses_, setting_.state_dir));
 }
 
 absl::Status TrainRun::Start(WorkerId worker) {
@@ -148,9 +150,15 @@ absl::Status TrainRun::Start(WorkerId worker) {
                      setting_.hosts->WorkerCommand(worker, addresses_));
     return processes_.Start(NameOf(worker), command, SignalPath::kInput);
   }
-  return processes_.Start(
-      NameOf(worker), WorkerCommand(setting_.programs, dir_.PathOf(kJobFile), worker, addresses_,
-                                    setting_.output, setting_.state_dir));
+  return Start(NameOf(worker), WorkerCommand(setting_.programs, dir_.PathOf(kJobFile), worker,
+                                             addresses_, setting_.output, setting_.state_dir));
+}
+
+absl::Status TrainRun::Start(const std::string& name, std::vector<std::string> command) {
+  if (setting_.trace) {
+    command.insert(command.end(), {"--trace", dir_.PathOf(absl::StrCat(name, kTraceEnding))});
+  }
+  return processes_.Start(name, command);
 }
 
 absl::Status TrainRun::StartWorkers() {
@@ -264,9 +272,9 @@ void TrainRun::Watch(Done done, std::optional<absl::Time> deadline) {
     const absl::Time now = clock_.Now();
     if (deadline && now >= *deadline) return;
     if (now >= next_progress_) ShowProgress();
-    if (now >= next_admin_) UpdateAdmin();
+    if (now >= next_records_) UpdateRecords();
     absl::Time until =
-        std::min({deadline.value_or(absl::InfiniteFuture()), next_progress_, next_admin_});
+        std::min({deadline.value_or(absl::InfiniteFuture()), next_progress_, next_records_});
     if (calls_ != nullptr && !ending()) until = std::min(until, next_target_);
     for (const auto& [name, restart] : delayed_restarts_) until = std::min(until, restart.due);
     for (const ProcessEvent& event : processes_.Wait(until - now)) Handle(event);
@@ -333,6 +341,7 @@ void TrainRun::HandleWorkerEvent(const WorkerEvent& event) {
   HandleDivergence(event);
   const WorkerEvent::Epoch& epoch = event.epoch();
   if (!epoch.has_test_accuracy()) return;
+  if (setting_.summary != nullptr) setting_.summary->AddTest(result_.record, epoch);
   console_.Note(absl::StrFormat("epoch %u: train loss %.4f, test accuracy %.4f (%s)", epoch.epoch(),
                                 epoch.train_loss(), epoch.test_accuracy(),
                                 NameOf(WorkerId{event.worker()})));
@@ -519,11 +528,26 @@ void TrainRun::ShowProgress() {
   calls_->AskStatus();
 }
 
-void TrainRun::UpdateAdmin() {
-  next_admin_ = clock_.Now() + kAdminInterval;
-  setting_.admin->Update(result_.record,
-                         calls_ == nullptr ? std::vector<StatusReply>() : calls_->latest());
+void TrainRun::UpdateRecords() {
+  next_records_ = clock_.Now() + kRecordsInterval;
+  if (setting_.admin != nullptr) {
+    setting_.admin->Update(result_.record,
+                           calls_ == nullptr ? std::vector<StatusReply>() : calls_->latest());
+  }
+  UpdateSummary();
   if (calls_ != nullptr) calls_->AskStatus();
+}
+
+void TrainRun::UpdateSummary() {
+  if (setting_.summary == nullptr || summary_failed_) return;
+  ServerTotals totals;
+  if (calls_ != nullptr) totals = TotalsOf(calls_->latest());
+  setting_.summary->Update(result_.record, result_.totals.value_or(totals).staleness);
+  const absl::Status flushed = setting_.summary->Flush();
+  summary_failed_ = !flushed.ok();
+  if (summary_failed_) {
+    console_.Warning(absl::StrCat("TensorBoard: no figures from now on: ", flushed.message()));
+  }
 }
 
 void TrainRun::Fail(const std::string& problem) {

@@ -42,6 +42,7 @@
 #include "cli/terminal/console.h"
 #include "cli/train/progress.h"
 #include "cli/train/report.h"
+#include "cli/train/run_summary.h"
 #include "cli/train/train_admin.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
@@ -49,6 +50,9 @@
 #include "proto/job.pb.h"
 
 namespace thinwire {
+
+// The ending of the trace files of a run's processes.
+inline constexpr char kTraceEnding[] = ".trace";
 
 struct TrainSetting {
   JobConfig config;   // CheckJob must accept this job
@@ -66,7 +70,11 @@ struct TrainSetting {
   // The second and later restarts of a process are delayed.
   absl::Duration restart_delay = absl::Seconds(1);
   OutputFile output;
-  TrainAdmin* admin = nullptr;  // shows the run; must outlive the TrainRun; null: no admin port
+  // Show and write the figures of the run; must outlive the TrainRun; null: no admin port, no TensorBoard files.
+  TrainAdmin* admin = nullptr;
+  RunSummary* summary = nullptr;
+  bool trace =
+      false;  // whether each process writes its trace, NAME.trace, to the folder of the logs
   absl::Duration start_timeout = absl::Seconds(60);  // time limit until all servers listen
   absl::Duration grace = absl::Seconds(10);          // time between SIGTERM and SIGKILL
 };
@@ -128,8 +136,11 @@ class TrainRun {
   void StartAddedWorkers();
   void Restart(const ProcessEvent& exit);
   void ShowProgress();
-  // Shows the run's record on the admin page.
-  void UpdateAdmin();
+  // Shows the run's record on the admin page and writes it for TensorBoard.
+  void UpdateRecords();
+  void UpdateSummary();
+  // Starts the process NAME, which writes a trace if the setting says so.
+  absl::Status Start(const std::string& name, std::vector<std::string> command);
   // Shows an error message as one sentence and adds it to RunResult::problems.
   void Fail(const std::string& problem);
   // Returns the exit status of a process that reported no error, with the last line of its log if
@@ -172,8 +183,9 @@ class TrainRun {
   absl::Time next_progress_;
   uint32_t target_workers_;  // the number of workers that the operator wants
   absl::Time next_target_;   // the time of the next question for this number
-  absl::Time next_admin_;    // infinite without an admin port
-  int signal_ = 0;           // SIGINT or SIGTERM if this process received it, else 0
+  absl::Time next_records_;  // the next call of UpdateRecords; infinite if it has nothing to do
+  bool summary_failed_ = false;
+  int signal_ = 0;  // SIGINT or SIGTERM if this process received it, else 0
   bool stopping_servers_ = false;
   bool stopped_by_divergence_ = false;
   bool warned_of_divergence_ = false;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/transport/join_leave.h"
+#include "common/trace.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
 
@@ -24,7 +25,8 @@ PushPipeline::PushPipeline(const ExchangeParts& parts,
       fail_(std::move(fail)),
       gradients_(parts.partition),
       clip_(parts.options.gradient_clip, parts.options.worker_count,
-            parts.partition.tensors().size()) {}
+            parts.partition.tensors().size()),
+      spans_(parts.options.tracer, parts.partition) {}
 
 // Stage 1: gradients become ready, in any order.
 
@@ -34,6 +36,7 @@ void PushPipeline::BeginStep(Step step, uint32_t examples, float scale) {
   gradients_.Begin();
   clip_.Begin(scale);
   verdicts_.Begin(step, parts_.partition.shard_count());
+  spans_.BeginStep(step);
 }
 
 void PushPipeline::Ready(uint32_t tensor, std::span<const float> gradient,
@@ -68,6 +71,7 @@ void PushPipeline::EncodeMore() {
 
 void PushPipeline::EncodeOneShard() {
   const absl::Time begin = parts_.loop->Now();
+  const TraceSpan span(parts_.options.tracer, "exchange", "encode", {.step = verdicts_.step()});
   if (MayBegin()) {
     if (absl::Status begun = BeginShard(); !begun.ok()) return fail_(std::move(begun));
   }
@@ -111,6 +115,7 @@ void PushPipeline::Send(PushEncoder::Encoded encoded) {
     parts_.report.Count(WorkerCounters::kPushBytesEncodedFieldNumber, push.payload.size());
   }
   reads_.ExpectAfterPush(shard, push.step + 1);
+  spans_.Queued(shard);
   ServerLink& link = LinkOf(shard);
   link.queue().Push(std::move(push));
   link.SendQueued();
@@ -155,6 +160,7 @@ void PushPipeline::OnVerdict(ServerLink& link, const VerdictEntry& verdict) {
   }
   if (!handled.ok()) return fail_(std::move(handled));
   verdicts_.Add(late, verdict.frontier);
+  spans_.Judged(verdict.shard);
   if (verdicts_.complete()) FinishStep();
 }
 

@@ -31,6 +31,7 @@
 #include "client/encode/push_encoder.h"
 #include "client/exchange/exchange_parts.h"
 #include "client/exchange/gtopk_returns.h"
+#include "client/exchange/push_spans.h"
 #include "client/exchange/read_path.h"
 #include "client/exchange/server_link.h"
 #include "client/exchange/step_gradients.h"
@@ -116,6 +117,7 @@ class PushPipeline {
   StepGradients gradients_;
   GradientClip clip_;
   StepVerdicts verdicts_;
+  PushSpans spans_;
   uint32_t examples_ = 0;
   bool encode_posted_ = false;
   bool stopped_ = false;

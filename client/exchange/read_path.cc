@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "client/transport/join_leave.h"
+#include "common/trace.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
@@ -38,13 +39,19 @@ void ReadPath::OnParameters(ServerLink& link, const ParametersEntry& entry) {
 
   // 2. Decode the payload into the replica.
   const absl::Time begin = parts_.loop->Now();
-  const absl::StatusOr<Replica::Merged> merged = parts_.replica.Merge(entry);
+  const absl::StatusOr<Replica::Merged> merged = [&] {
+    const TraceSpan span(parts_.options.tracer, "exchange", "decode",
+                         {.step = entry.step, .shard = entry.shard});
+    return parts_.replica.Merge(entry);
+  }();
   parts_.report.Count(WorkerCounters::kDecodeMicrosFieldNumber,
                       static_cast<uint64_t>(absl::ToInt64Microseconds(parts_.loop->Now() - begin)));
   if (!merged.ok()) return Fail(link, merged.status());
   if (*merged == Replica::Merged::kDiffers) {
-    LOG(ERROR) << "shard " << entry.shard << ": version " << entry.version
-               << " differs from the server's; reading the shard in full";
+    if (const auto more = difference_lines_.Next(parts_.loop->Now())) {
+      LOG(ERROR) << "shard " << entry.shard << ": version " << entry.version
+                 << " differs from the server's; reading the shard in full" << *more;
+    }
     parts_.report.Count(WorkerCounters::kDifferingReplicasFieldNumber);
   }
   if (*merged != Replica::Merged::kDone) return ReadInFull(link, entry);

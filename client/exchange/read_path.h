@@ -18,6 +18,7 @@
 #include "client/exchange/gtopk_returns.h"
 #include "client/exchange/server_link.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
 #include "proto/frame.h"
 
 namespace thinwire::client {
@@ -52,6 +53,7 @@ class ReadPath {
   GtopkReturns& returns_;
   const std::function<void(absl::Status)> fail_;
   WaitingReads waiting_;
+  LogLimit difference_lines_{10, absl::Seconds(10)};
   Step step_;
 };
 

@@ -12,12 +12,33 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "client/transport/join_leave.h"
+#include "common/trace.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {
 namespace {
 
 constexpr absl::Duration kLongestHeartbeatTimeout = absl::Seconds(2);
+
+// Measures the offset of a server's clock by a call that begins now.
+class ClockCall {
+ public:
+  // TRACER may be null. It outlives the call.
+  ClockCall(Tracer* tracer, ServerId server)
+      : tracer_(tracer), server_(server), sent_(tracer == nullptr ? absl::Time() : tracer->Now()) {}
+
+  // The server has answered with the time of its clock; 0: it has stated none.
+  void Answered(int64_t unix_micros) const {
+    if (tracer_ == nullptr || unix_micros == 0) return;
+    tracer_->AddClockSample(absl::StrCat("server ", server_.value), sent_, tracer_->Now(),
+                            absl::FromUnixMicros(unix_micros));
+  }
+
+ private:
+  Tracer* tracer_;
+  ServerId server_;
+  absl::Time sent_;
+};
 
 }  // namespace
 
@@ -197,8 +218,10 @@ bool ServerLink::AcceptsGeneration(Generation generation) {
 
 void ServerLink::Adopt(const JoinReply& reply) {
   const Generation generation{reply.generation()};
-  LOG(WARNING) << parts_.transport.NameOf(server_)
-               << ": continues from an earlier state under generation " << generation;
+  if (const auto more = return_lines_.Next(parts_.loop->Now())) {
+    LOG(WARNING) << parts_.transport.NameOf(server_)
+                 << ": continues from an earlier state under generation " << generation << *more;
+  }
   generation_ = generation;
   for (const ShardId shard : parts_.partition.ShardsOf(server_)) parts_.replica.Forget(shard);
   for (const ShardState& state : reply.shards()) {
@@ -270,13 +293,14 @@ void ServerLink::SendHeartbeat() {
   if (server_ == ServerId{0}) parts_.deals.FillIn(request);
   // The callback shares ownership of the loop. A reply that arrives after the loop has stopped is
   // dropped by the loop.
-  parts_.transport.Heartbeat(server_, request, heartbeat_timeout_,
-                             [this, loop = parts_.loop, sent = parts_.loop->Now(),
-                              request](absl::StatusOr<HeartbeatReply> reply) {
-                               loop->Post([this, sent, request, reply = std::move(reply)] {
-                                 OnHeartbeat(sent, request, reply);
-                               });
-                             });
+  parts_.transport.Heartbeat(
+      server_, request, heartbeat_timeout_,
+      [this, loop = parts_.loop, sent = parts_.loop->Now(), request,
+       clock = ClockCall(parts_.options.tracer, server_)](absl::StatusOr<HeartbeatReply> reply) {
+        if (reply.ok()) clock.Answered(reply->unix_micros());
+        loop->Post(
+            [this, sent, request, reply = std::move(reply)] { OnHeartbeat(sent, request, reply); });
+      });
 }
 
 void ServerLink::OnHeartbeat(absl::Time sent, const HeartbeatRequest& request,
@@ -372,9 +396,12 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
     if (!dealt.ok()) return FailForDeals(dealt);
   }
   const absl::Time now = parts_.loop->Now();
-  LOG(INFO) << parts_.transport.NameOf(server_)
-            << absl::StrFormat(" came back after %.1f s",
-                               absl::ToDoubleSeconds(now - *lost_since_));
+  if (const auto more = return_lines_.Next(now)) {
+    LOG(INFO) << parts_.transport.NameOf(server_)
+              << absl::StrFormat(" came back after %.1f s",
+                                 absl::ToDoubleSeconds(now - *lost_since_))
+              << *more;
+  }
   parts_.report.Count(WorkerCounters::kRejoinsFieldNumber);
   if (generation != generation_) Adopt(*reply);
   epoch_ = Epoch{reply->epoch()};

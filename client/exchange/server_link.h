@@ -52,6 +52,7 @@
 #include "client/transport/backoff.h"
 #include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"
 
@@ -179,6 +180,7 @@ class ServerLink {
   // The last sign of life of the server's former process; set until the link has joined the new
   // process.
   std::optional<absl::Time> lost_since_;
+  LogLimit return_lines_{10, absl::Seconds(10)};
   bool joining_ = false;  // true while a call of Join is pending
 };
 

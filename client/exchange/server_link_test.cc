@@ -11,9 +11,13 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "client/exchange/exchange_fixture.h"
+#include "client/exchange/push_spans.h"
+#include "common/clock.h"
 #include "common/codec/codec.h"
+#include "common/trace.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {
@@ -59,6 +63,39 @@ TEST_F(ServerLinkTest, PushesAndVerdictsKeepTheirOrder) {
   for (const PushEntry& push : servers_[0].pushes()) received.push_back(push.shard);
   EXPECT_EQ(received, shards_);
   EXPECT_EQ(counters().reconnects(), 0u);
+}
+
+TEST_F(ServerLinkTest, HeartbeatsMeasureTheOffsetOfTheServersClock) {
+  // Static, because the transport's threads may use them until the fixture is destroyed.
+  static ManualClock clock;
+  static Tracer tracer("worker 2", clock);
+  clock.Advance(absl::Seconds(1000));
+  servers_[0].set_unix_micros(absl::ToUnixMicros(clock.Now() + absl::Seconds(5)));
+  loop_->Run([this] {
+    options_.tracer = &tracer;
+    links_[0]->StartHeartbeats();
+  });
+  // The link sends a heartbeat when the one before is answered.
+  while (servers_[0].heartbeat_count() < 2) std::this_thread::yield();
+  EXPECT_TRUE(absl::StrContains(
+      tracer.Json(), R"("clocks":[{"process":"server 0","offset_us":5000000,"round_trip_us":0}])"));
+}
+
+TEST_F(ServerLinkTest, PushesAreTracedUntilTheirVerdicts) {
+  static ManualClock clock;
+  static Tracer tracer("worker 2", clock);
+  PushSpans spans(&tracer, partition_);
+  spans.BeginStep(Step{7});
+  for (const ShardId shard : shards_) {
+    spans.Queued(shard);
+    clock.Advance(absl::Microseconds(10));
+  }
+  EXPECT_FALSE(absl::StrContains(tracer.Json(), "push until verdicts"));
+  for (const ShardId shard : shards_) spans.Judged(shard);
+  EXPECT_TRUE(absl::StrContains(
+      tracer.Json(),
+      absl::StrCat(R"("name":"push until verdicts","cat":"push to server","ph":"X","ts":0,"dur":)",
+                   10 * shards_.size())));
 }
 
 TEST_F(ServerLinkTest, ALostStreamIsReopenedAndUnansweredPushesAreSentAgain) {

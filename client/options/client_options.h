@@ -13,6 +13,7 @@
 #include "common/codec/codec.h"
 #include "common/ids.h"
 #include "common/spec/push_spec.h"
+#include "common/trace.h"
 #include "proto/job.pb.h"
 
 namespace thinwire {
@@ -44,7 +45,7 @@ struct ClientOptions {
   bool error_feedback = true;
   PushWarmup warmup;
   CorrectionOptions correction;
-  double gradient_clip = 0;   // limit on the norm of the workers' summed gradients; 0: no limit
+  double gradient_clip = 0;  // limit on the norm of the workers' summed gradients; 0: no limit
   // The folder in which SaveState keeps the worker's state; empty: the state is not saved.
   std::string state_dir;
   // The allocator of all arrays with one element per parameter: replica, residuals and momentum.
@@ -63,6 +64,9 @@ struct ClientOptions {
   absl::Duration server_return;
   // The longest time from Stop to the end of Leave, without the caller's own computation.
   absl::Duration drain = absl::Seconds(30);
+  // Records the client's activities, and the offsets of the servers' clocks. Must outlive the client and
+  // the transport; null: no trace.
+  Tracer* tracer = nullptr;
   // The longest time between two heartbeats. Frequent heartbeats also keep gRPC's threads awake.
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
 };

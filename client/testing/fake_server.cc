@@ -297,6 +297,11 @@ absl::StatusOr<JoinReply> FakeServer::Join(const JoinRequest& request) {
   return reply;
 }
 
+void FakeServer::set_unix_micros(int64_t unix_micros) {
+  absl::MutexLock lock(&mu_);
+  unix_micros_ = unix_micros;
+}
+
 absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& request) {
   absl::MutexLock lock(&mu_);
   ++heartbeat_count_;
@@ -304,6 +309,7 @@ absl::StatusOr<HeartbeatReply> FakeServer::Heartbeat(const HeartbeatRequest& req
   reply.set_generation(generation_.value);
   reply.set_epoch(epoch_.value);
   reply.set_fenced(fenced_);
+  reply.set_unix_micros(unix_micros_);
   reply.add_live(request.worker());
   for (const WorkerId other : others_) reply.add_live(other.value);
   if (checkpoint_step_.has_value()) reply.set_checkpoint_step(checkpoint_step_->value);

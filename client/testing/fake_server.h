@@ -68,6 +68,8 @@ class FakeServer final : public InProcessServer {
   // From now on, every reply to a heartbeat says that another process uses the worker's number.
   void Fence();
   void set_lease_seconds(double lease_seconds);
+  // The time that all further replies to heartbeats state.
+  void set_unix_micros(int64_t unix_micros);
   // Sets the initial values of SHARD, so that no worker needs to upload them.
   void Seed(ShardId shard, std::vector<float> values);
 
@@ -132,6 +134,7 @@ class FakeServer final : public InProcessServer {
   bool fenced_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<WorkerId> others_ ABSL_GUARDED_BY(mu_);
   double lease_seconds_ ABSL_GUARDED_BY(mu_) = 10;
+  int64_t unix_micros_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<PushEntry> pushes_ ABSL_GUARDED_BY(mu_);
   std::vector<PushEntry> arrivals_ ABSL_GUARDED_BY(mu_);
   int seed_count_ ABSL_GUARDED_BY(mu_) = 0;

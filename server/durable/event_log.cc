@@ -141,6 +141,7 @@ void EventLog::State::Run() {
 }
 
 absl::Status EventLog::State::Commit(const std::vector<Entry>& batch) {
+  const TraceSpan span(options.tracer, "event log", "commit");
   std::vector<std::byte> headers(batch.size() * kRecordHeaderBytes);
   std::span<std::byte> unused = headers;
   ByteChain bytes;

@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/byte_chain.h"
+#include "common/trace.h"
 #include "server/durable/files.h"
 
 namespace thinwire {
@@ -33,6 +34,7 @@ using LogSequence = uint64_t;
 struct EventLogOptions {
   std::string folder;
   uint64_t segment_bytes = 64 << 20;  // a segment that has reached this size is closed
+  Tracer* tracer = nullptr;           // must outlive the log; null: no trace
 };
 
 // Thread-safe.

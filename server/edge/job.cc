@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/status_macros.h"
 #include "server/core/shard.h"
 #include "server/edge/job_status.h"
@@ -77,7 +78,8 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       shards_pool_(ThreadCount(options_.thread_count)),
       model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan_,
              frames_,
-             {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_, clock_}),
+             {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_, clock_,
+              options_.tracer}),
       identity_{.job = options_.name,
                 .server = options_.server,
                 .run = options_.server == ServerId{0} ? options_.run : RunId{},
@@ -101,7 +103,8 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
               [this](const Rule& rule) { ApplyToAll(RuleEvent{rule}, [] {}); }),
       checkpoints_({.durable = options_.durable,
                     .fold = options_.rule.fold,
-                    .server_count = options_.server_count},
+                    .server_count = options_.server_count,
+                    .tracer = options_.tracer},
                    {identity_, model_, stored_, journal_, clock, peers.get()}, control_.post()),
       peers_(std::move(peers)) {}
 
@@ -253,8 +256,11 @@ absl::Status Job::CheckAdmit(const AdmitRequest& request) const {
 }
 
 void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
-  LOG(INFO) << "worker " << call.worker() << " joined as incarnation " << incarnation << ", "
-            << membership_.Live().size() << " of " << scaler_.target() << " workers are live";
+  if (const auto more = worker_lines_.Next(clock_.Now())) {
+    LOG(INFO) << "worker " << call.worker() << " joined as incarnation " << incarnation << ", "
+              << membership_.Live().size() << " of " << scaler_.target() << " workers are live"
+              << *more;
+  }
   const auto joined = [this, incarnation, done = call.done](std::vector<Effects> effects) {
     // The reply is posted to the control thread, which runs this function. The reply is therefore
     // sent after streams_.Admit(), and the worker cannot send frames earlier.
@@ -286,7 +292,9 @@ JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<Effects>& effe
 
 void Job::RenewLease(WorkerId worker, Incarnation incarnation) {
   if (membership_.Renew(worker, incarnation, clock_.Now()) == LeaseState::kReturned) {
-    LOG(INFO) << "worker " << worker << " is live again";
+    if (const auto more = worker_lines_.Next(clock_.Now())) {
+      LOG(INFO) << "worker " << worker << " is live again" << *more;
+    }
     ApplyToAll(ReturnEvent{worker, incarnation}, [] {});
   }
   joins_.Answer();
@@ -315,6 +323,8 @@ absl::StatusOr<HeartbeatReply> Job::HandleHeartbeat(const HeartbeatRequest& requ
   reply.set_generation(identity_.generation.value);
   reply.set_epoch(identity_.epoch.value);
   reply.set_fenced(incarnation < membership_.of(worker).incarnation);
+  reply.set_unix_micros(
+      absl::ToUnixMicros(options_.tracer == nullptr ? absl::Now() : options_.tracer->Now()));
   if (const auto step = checkpoints_.announced()) reply.set_checkpoint_step(step->value);
   for (WorkerId live : membership_.Live()) reply.add_live(live.value);
   if (leads() && model_.Get() != nullptr) {
@@ -346,7 +356,10 @@ void Job::HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done)
   absl::Status status = CheckLeave(request);
   if (status.ok()) status = membership_.Leave(worker, incarnation);
   if (!status.ok()) return done(status);
-  LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size() << " workers are live";
+  if (const auto more = worker_lines_.Next(clock_.Now())) {
+    LOG(INFO) << "worker " << worker << " left, " << membership_.Live().size()
+              << " workers are live" << *more;
+  }
   stored_.RecordMember(worker, [this, event = LeaveEvent{worker, incarnation}, done] {
     ApplyToAll(event, [done] { done(LeaveReply()); });
   });
@@ -459,8 +472,10 @@ void Job::HandleTick() {
   if (disagreed_since_.has_value()) membership_.ExtendLeases(now - *disagreed_since_);
   disagreed_since_.reset();
   for (const auto& [worker, incarnation] : membership_.Expire(now)) {
-    LOG(WARNING) << "worker " << worker << " was silent for " << options_.lease
-                 << ": the other workers no longer wait for it";
+    if (const auto more = worker_lines_.Next(now)) {
+      LOG(WARNING) << "worker " << worker << " was silent for " << options_.lease
+                   << ": the other workers no longer wait for it" << *more;
+    }
     counters_.Update(
         [](StatusReply& counts) { counts.set_lease_expirations(counts.lease_expirations() + 1); });
     ApplyToAll(ExpireEvent{worker, incarnation}, [] {});

@@ -41,7 +41,9 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
 #include "common/spec/rule.h"
+#include "common/trace.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "server/core/effects.h"
@@ -95,6 +97,8 @@ struct JobOptions {
   bool insecure = false;  // the server listens for other machines without credentials
   // Called when an operator drains this server: the owner of the job is to stop it and to exit.
   std::function<void()> drained = [] {};
+  // Records the server's activities. HeartbeatReply.unix_micros is the time of its clock. Must outlive the job; null: no trace.
+  Tracer* tracer = nullptr;
   // Allocates the shards' arrays. Must outlive all gRPC calls, because gRPC may still send
   // masters after the job is destroyed.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
@@ -231,6 +235,8 @@ class Job {
   Membership membership_;
   JobMatch job_match_;
   StoredState stored_;
+  // Of the lines about single workers, which can join and leave at any rate.
+  LogLimit worker_lines_{256, absl::Seconds(1)};
   std::optional<absl::Time> first_join_;
   bool start_timed_out_ = false;
   absl::Time last_wait_notices_;

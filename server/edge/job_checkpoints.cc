@@ -25,7 +25,8 @@ void JobCheckpoints::Start(bool recovered) {
       Checkpointer::Options{.folder = durable.folder,
                             .interval = durable.checkpoint_interval,
                             .failure_interval = durable.failure_interval,
-                            .kept = aligned() ? kKeptAlignedCheckpoints : kKeptCheckpoints},
+                            .kept = aligned() ? kKeptAlignedCheckpoints : kKeptCheckpoints,
+                            .tracer = options_.tracer},
       parts_.journal, parts_.clock, post_, [this] { return parts_.stored.Head(); });
   if (!aligned()) return;
   awaits_rollback_ = recovered && durable.awaits_rollback;

@@ -25,6 +25,7 @@
 #include "common/clock.h"
 #include "common/ids.h"
 #include "common/spec/rule.h"
+#include "common/trace.h"
 #include "proto/control.pb.h"
 #include "server/edge/job_identity.h"
 #include "server/edge/lead/checkpoint_lead.h"
@@ -46,6 +47,7 @@ class JobCheckpoints {
     std::optional<DurableOptions> durable;
     Fold fold = Fold::kRound;
     uint32_t server_count = 1;
+    Tracer* tracer = nullptr;  // see JobOptions
   };
   // The parts of the job that are used. They must outlive this object. PEERS may be null except at the lead of several
   // servers.

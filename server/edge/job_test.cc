@@ -1,5 +1,7 @@
 #include "server/edge/job.h"
 
+#include <glog/logging.h>
+
 #include <cmath>
 #include <deque>
 #include <memory>
@@ -15,6 +17,7 @@
 #include "common/clock.h"
 #include "common/codec/codec.h"
 #include "common/partition.h"
+#include "common/trace.h"
 #include "gtest/gtest.h"
 #include "proto/frame.h"
 #include "server/core/effects.h"
@@ -45,6 +48,7 @@ class JobTest : public testing::Test {
     options.epoch = kEpoch;
     options.thread_count = 2;
     options.drained = [this] { drained_.Notify(); };
+    options.tracer = tracer_;
     ScheduleSpec schedule;
     schedule.learning_rate = 0.5;
     job_ = std::make_unique<Job>(options, MakeOptimizer({}).value(),
@@ -134,6 +138,7 @@ class JobTest : public testing::Test {
   const Partition partition_ = Partition::Make(kTensors, 0, 1).value();
   ManualClock clock_;
   absl::Notification drained_;
+  Tracer* tracer_ = nullptr;  // of the next job that Make() makes
   std::unique_ptr<Job> job_;
 };
 
@@ -463,6 +468,54 @@ TEST_F(JobTest, ANewProcessTakesOverAfterTheLeaseAndFencesTheOldOne) {
   EXPECT_FALSE(Heartbeat(0, 2).fenced());
   old_process.Send(PushOf(0, 0, 0, 1));
   EXPECT_EQ(old_process.NextVerdict().kind, static_cast<uint32_t>(Verdict::kFenced));
+}
+
+TEST_F(JobTest, AHeartbeatStatesTheTimeOfTheTracersClock) {
+  ManualClock unix_clock;
+  unix_clock.Advance(absl::Seconds(1'700'000'000));
+  Tracer tracer("server 0", unix_clock);
+  tracer_ = &tracer;
+  Make(Rule::Async(1));
+  EXPECT_EQ(Heartbeat(0, 1).unix_micros(), 1'700'000'000'000'000);
+  tracer_ = nullptr;
+  Make(Rule::Async(1));
+  EXPECT_GT(Heartbeat(0, 1).unix_micros(), 1'700'000'000'000'000) << "the date of this machine";
+}
+
+// Counts the lines of the log.
+class LineCounter final : public google::LogSink {
+ public:
+  LineCounter() { google::AddLogSink(this); }
+  ~LineCounter() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&,
+            const char* message, size_t length) override {
+    ++count_;
+    last_.assign(message, length);
+  }
+  int count() const { return count_; }
+  const std::string& last() const { return last_; }
+
+ private:
+  int count_ = 0;
+  std::string last_;
+};
+
+TEST_F(JobTest, AWorkerThatJoinsAndLeavesAgainAndAgainDoesNotFillTheLog) {
+  Make(Rule::Async(1));
+  LineCounter lines;
+  constexpr uint64_t kJoins = 2000;
+  for (uint64_t i = 1; i <= kJoins; ++i) {
+    const auto reply = Join(RequestOf(0));
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    ASSERT_TRUE(Leave(0, reply->incarnation()).ok());
+  }
+  Status();
+  EXPECT_GE(lines.count(), 256);
+  EXPECT_LT(lines.count(), 300);
+  Advance(absl::Seconds(1));
+  ASSERT_TRUE(Join(RequestOf(0)).ok());
+  Status();
+  EXPECT_TRUE(absl::StrContains(lines.last(), " more like this)")) << lines.last();
 }
 
 TEST_F(JobTest, ANewProcessIsRefusedWhenTheOldOneSendsAMessage) {

@@ -65,11 +65,15 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(Job& job, const std::s
 
 Listener::~Listener() { Stop(absl::ZeroDuration()); }
 
-void Listener::Stop(absl::Duration grace) {
-  if (server_ == nullptr) return;
+void Listener::SetNotServing() {
   if (grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService()) {
     health->SetServingStatus(false);
   }
+}
+
+void Listener::Stop(absl::Duration grace) {
+  if (server_ == nullptr) return;
+  SetNotServing();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   server_->Wait();
   server_ = nullptr;

@@ -42,7 +42,9 @@ class Listener {
   // Returns the listening address as host:port, with the actual port.
   const std::string& address() const { return address_; }
 
-  // Accepts no more calls, waits up to GRACE for the current calls, then cancels them.
+  // Makes the health service answer NOT_SERVING from now on, and say so to its watchers.
+  void SetNotServing();
+  // Calls SetNotServing(), accepts no more calls, waits up to GRACE for the current calls, then cancels them.
   void Stop(absl::Duration grace);
 
  private:

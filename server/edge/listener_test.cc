@@ -2,6 +2,7 @@
 
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
 
 #include <memory>
 #include <string>
@@ -131,6 +132,38 @@ TEST_F(ListenerTest, StopRefusesNewCalls) {
   StatusReply reply;
   EXPECT_EQ(control_->Status(&context, StatusRequest(), &reply).error_code(),
             grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST(ListenerHealthTest, TheServerIsServingUntilItBeginsToStop) {
+  grpc::EnableDefaultHealthCheckService(true);  // a setting of the whole process
+  SteadyClock clock;
+  const auto job = MakeJob({}, {.epoch = Epoch{5}}, clock).value();
+  const auto listener = Listener::Start(*job, "127.0.0.1:0").value();
+  grpc::EnableDefaultHealthCheckService(false);
+  const auto channel = grpc::CreateChannel(listener->address(), grpc::InsecureChannelCredentials());
+  // Returns the bytes of the HealthCheckResponse. The request is an empty message.
+  const auto check = [&] {
+    grpc::GenericStub stub(channel);
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    const grpc::Slice request;
+    const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
+                                            grpc::ByteBuffer(&request, 1), &queue);
+    call->StartCall();
+    grpc::ByteBuffer reply;
+    grpc::Status status;
+    call->Finish(&reply, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    grpc::Slice bytes;
+    EXPECT_TRUE(reply.DumpToSingleSlice(&bytes).ok());
+    return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+  };
+  EXPECT_EQ(check(), "\x08\x01") << "SERVING";
+  listener->SetNotServing();
+  EXPECT_EQ(check(), "\x08\x02") << "NOT_SERVING, although calls are still answered";
 }
 
 }  // namespace

@@ -38,10 +38,12 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.memory = settings.memory;
   options.insecure = settings.insecure;
   options.drained = std::move(settings.drained);
+  options.tracer = settings.tracer;
   options.durable = std::move(settings.durable);
   if (options.durable.has_value()) {
     options.durable->durability = spec.recovery.durability;
     options.durable->checkpoint_interval = spec.recovery.checkpoint_interval;
+    options.durable->tracer = settings.tracer;
     options.durable->failure_interval = spec.recovery.failure_interval;
     ASSIGN_OR_RETURN(options.generation, BeginGeneration(*options.durable, spec.rule.fold));
   }

@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/ids.h"
 #include "common/spec/job_spec.h"
+#include "common/trace.h"
 #include "proto/job.pb.h"
 #include "server/edge/job.h"
 #include "server/edge/lead/peers.h"
@@ -33,6 +34,7 @@ struct ServerSettings {
   std::optional<DurableOptions> durable;
   bool insecure = false;                                                 // see JobOptions
   std::function<void()> drained = [] {};                                 // see JobOptions
+  Tracer* tracer = nullptr;                                              // see JobOptions
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // see JobOptions
 };
 

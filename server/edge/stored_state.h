@@ -18,6 +18,7 @@
 #include "common/ids.h"
 #include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
+#include "common/trace.h"
 #include "proto/control.pb.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
@@ -39,6 +40,7 @@ struct DurableOptions {
   Durability durability = Durability::kLog;                // not kNone
   absl::Duration checkpoint_interval = absl::Seconds(60);  // 0: automatic (checkpointer.h)
   absl::Duration failure_interval = absl::Hours(1);        // used by the automatic interval
+  Tracer* tracer = nullptr;                                // null: no trace
   // durability: checkpoint, by round: a job that finds a state in the folder waits until the lead
   // names the checkpoint to continue from. False after a call of `restart`: the newest checkpoint is
   // the one that the lead has named.

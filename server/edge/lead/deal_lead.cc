@@ -27,8 +27,10 @@ void DealLead::Update(const std::vector<WorkerId>& live, const std::vector<Worke
   const auto next = [&model](WorkerId worker) { return model->next(worker); };
   const auto deal = dealer_.Propose(live, returning, next, clock_.Now());
   if (!deal.has_value()) return;
-  LOG(INFO) << "from step " << deal->step() << " on, the examples are dealt among "
-            << deal->members_size() << " workers";
+  if (const auto more = deal_lines_.Next(clock_.Now())) {
+    LOG(INFO) << "from step " << deal->step() << " on, the examples are dealt among "
+              << deal->members_size() << " workers" << *more;
+  }
   journal_.Append(DealRecord{*deal}, [this](LogSequence) { post_([this] { dealer_.Commit(); }); });
 }
 

@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"
 #include "server/edge/lead/dealer.h"
@@ -48,6 +49,7 @@ class DealLead {
   Clock& clock_;
   const Fold fold_;
   const Post post_;
+  LogLimit deal_lines_{256, absl::Seconds(1)};
 };
 
 }  // namespace thinwire

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/status_macros.h"
 
 namespace thinwire {
@@ -47,7 +48,10 @@ void Scaler::Scale(uint32_t workers, const Done& done) {
   }
   ScaleReply reply;
   reply.set_workers(target_);
-  LOG(INFO) << "the operator changes the number of workers from " << target_ << " to " << workers;
+  if (const auto more = change_lines_.Next(absl::Now())) {
+    LOG(INFO) << "the operator changes the number of workers from " << target_ << " to " << workers
+              << *more;
+  }
   if (workers <= rule_.workers) {
     target_ = workers;
     return done(reply);

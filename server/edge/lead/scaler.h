@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"
 #include "server/edge/lead/peers.h"
@@ -67,7 +68,8 @@ class Scaler {
   Rule rule_;  // of the shards of this server
   uint32_t target_;
   absl::Status last_error_;  // of the last reduction
-  bool changing_ = false;    // other servers have not replied yet
+  LogLimit change_lines_{10, absl::Seconds(10)};
+  bool changing_ = false;  // other servers have not replied yet
 };
 
 }  // namespace thinwire

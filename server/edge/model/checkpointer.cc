@@ -110,11 +110,15 @@ void Checkpointer::Complete(std::vector<SavedShard> shards, Step from) {
 }
 
 void Checkpointer::Write(const Checkpoint& checkpoint, absl::Time start) {
+  const TraceSpan span(options_.tracer, "checkpoints", "write checkpoint",
+                       {.step = checkpoint.step});
   const absl::Status written = WriteCheckpoint(files_, options_.folder, checkpoint, options_.kept);
   if (written.ok()) {
     journal_.RemoveBefore(checkpoint.next);
   } else {
-    LOG(ERROR) << "no checkpoint written, the older ones remain: " << written.message();
+    if (const auto more = failure_lines_.Next(clock_.Now())) {
+      LOG(ERROR) << "no checkpoint written, the older ones remain: " << written.message() << *more;
+    }
   }
   post_([this, ok = written.ok(), cost = clock_.Now() - start, bytes = NewestBytes(),
          steps = ReadSteps()] {
@@ -157,11 +161,13 @@ uint64_t Checkpointer::NewestBytes() const {
   return bytes;
 }
 
-std::vector<Step> Checkpointer::ReadSteps() const {
+std::vector<Step> Checkpointer::ReadSteps() {
   std::vector<Step> steps;
   const auto aligned = ListAlignedCheckpoints(files_, options_.folder);
   if (!aligned.ok()) {
-    LOG(WARNING) << "cannot list the checkpoints: " << aligned.status().message();
+    if (const auto more = failure_lines_.Next(clock_.Now())) {
+      LOG(WARNING) << "cannot list the checkpoints: " << aligned.status().message() << *more;
+    }
     return steps;
   }
   for (const AlignedCheckpoint& checkpoint : *aligned) steps.push_back(checkpoint.step);

@@ -21,6 +21,8 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/log_limit.h"
+#include "common/trace.h"
 #include "proto/control.pb.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
@@ -43,6 +45,7 @@ class Checkpointer {
     absl::Duration interval;          // 0: AutomaticInterval
     absl::Duration failure_interval;  // used if `interval` is 0
     size_t kept = kKeptCheckpoints;   // see WriteCheckpoint
+    Tracer* tracer = nullptr;         // null: no trace
   };
   // Runs a function later, on the control thread. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
@@ -80,7 +83,7 @@ class Checkpointer {
   void Complete(std::vector<SavedShard> shards, Step from);
   // Runs on the writer thread.
   void Write(const Checkpoint& checkpoint, absl::Time start);
-  std::vector<Step> ReadSteps() const;
+  std::vector<Step> ReadSteps();
   // Returns the bytes of the shards' files of the newest checkpoint; 0 if its manifest is unreadable.
   uint64_t NewestBytes() const;
 
@@ -95,6 +98,7 @@ class Checkpointer {
   int queued_count_ = 0;                // checkpoints that are queued or being written
   bool rolled_back_ = false;            // RollBack was called
   std::optional<absl::Duration> cost_;  // the time that the last checkpoint took
+  LogLimit failure_lines_{10, absl::Minutes(1)};
   std::vector<Step> steps_;
   // Since the server's start. The time and the bytes are those of completed checkpoints.
   uint64_t completed_count_ = 0;

@@ -161,10 +161,12 @@ absl::Status ModelSlot::Compare(const JoinRequest& request, const HostedModel& m
                                                       ", got ", Summary(theirs), ")"));
   }
   if (request.planned_examples() != planned_examples_) {
-    LOG(WARNING) << "worker " << request.worker()
-                 << ": planned_examples differs from the first worker's, which the schedule uses "
-                    "(expected "
-                 << planned_examples_ << ", got " << request.planned_examples() << ")";
+    // A worker can repeat its Join at any rate.
+    LOG_EVERY_T(WARNING, 1)
+        << "worker " << request.worker()
+        << ": planned_examples differs from the first worker's, which the schedule uses "
+           "(expected "
+        << planned_examples_ << ", got " << request.planned_examples() << ")";
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,11 @@
 #include "server/edge/model/convert.h"
 
 namespace thinwire {
+namespace {
+
+constexpr char kLane[] = "shards";  // of the trace
+
+}  // namespace
 
 absl::Status ShardHost::Restore(const SavedShard& saved) {
   applied_ = saved.applied;
@@ -67,10 +72,34 @@ void ShardHost::SaveIfPossible() {
   std::exchange(saved_, nullptr)({.shard = id_, .applied = applied_, .state = shard_.Save()});
 }
 
+Effects ShardHost::Fold(const Event& event) {
+  const auto* push = std::get_if<PushEvent>(&event);
+  if (tracer_ == nullptr || push == nullptr) return shard_.Apply(event);
+  const TraceSpan span(tracer_, kLane, "fold",
+                       {.step = push->step, .shard = id_, .worker = push->worker});
+  return shard_.Apply(event);
+}
+
+void ShardHost::SendAnswers(const std::vector<ReadAnswer>& answers) {
+  if (answers.empty()) return;
+  const TraceSpan span(tracer_, kLane, "encode parameters",
+                       {.step = answers[0].step, .shard = id_});
+  for (const ReadAnswer& answer : answers) {
+    // If the reading worker has no stream, the answer is dropped: the worker sends the read again
+    // when it opens a new stream.
+    const auto stream = streams_.Find(answer.worker, answer.incarnation);
+    if (stream == nullptr) continue;
+    const absl::Time begin = clock_.Now();
+    Publish(answer.form);
+    encode_nanos_ += NanosecondsSince(begin);
+    stream->AddAnswer(id_, answer.step, answer.form, slots_);
+  }
+}
+
 Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
   const uint64_t saturated_updates = shard_.saturated_updates();
   const absl::Time begin = clock_.Now();
-  Effects effects = shard_.Apply(event);
+  Effects effects = Fold(event);
   if (std::holds_alternative<PushEvent>(event)) decode_nanos_ += NanosecondsSince(begin);
   StoreProgress(event);
   frontier_.store(shard_.frontier().value, std::memory_order_relaxed);
@@ -84,16 +113,7 @@ Effects ShardHost::Apply(const Event& event, ServerStream* sender) {
   if (effects.judgement.has_value() && sender != nullptr) {
     sender->AddVerdict(VerdictEntryOf(id_, *effects.judgement));
   }
-  for (const ReadAnswer& answer : effects.answers) {
-    // If the reading worker has no stream, the answer is dropped: the worker sends the read again
-    // when it opens a new stream.
-    const auto stream = streams_.Find(answer.worker, answer.incarnation);
-    if (stream == nullptr) continue;
-    const absl::Time publish_begin = clock_.Now();
-    Publish(answer.form);
-    encode_nanos_ += NanosecondsSince(publish_begin);
-    stream->AddAnswer(id_, answer.step, answer.form, slots_);
-  }
+  SendAnswers(effects.answers);
   if (!shard_.seeded()) {
     // A worker whose lease has run out may never send the values, although its stream is open.
     const auto* expired = std::get_if<ExpireEvent>(&event);
@@ -114,9 +134,11 @@ void ShardHost::ReportSaturation(uint64_t counted) {
   if (shard_.saturated() == saturated_) return;
   saturated_ = shard_.saturated();
   if (saturated_) {
-    LOG(WARNING) << "shard " << id_.value << ": update " << shard_.version().value
-                 << " limited a parameter or an optimizer slot to the largest float (3.4e38); "
-                    "the run has probably diverged";
+    // Pushes can begin and end the state at any rate. The status has the count of each shard.
+    LOG_EVERY_T(WARNING, 1)
+        << "shard " << id_.value << ": update " << shard_.version().value
+        << " limited a parameter or an optimizer slot to the largest float (3.4e38); "
+           "the run has probably diverged";
   }
 }
 

@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/trace.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"
@@ -53,6 +54,7 @@ class ShardHost {
     Counters& counters;
     Journal& journal;
     Clock& clock;
+    Tracer* tracer = nullptr;  // null: no trace
   };
 
   ShardHost(ShardId id, const ShardOptions& options, const Shared& shared)
@@ -62,6 +64,7 @@ class ShardHost {
         counters_(shared.counters),
         journal_(shared.journal),
         clock_(shared.clock),
+        tracer_(shared.tracer),
         strand_(shared.pool.get_executor()),
         shard_(options, shared.optimizer, shared.schedule),
         next_(options.rule.max_workers) {}
@@ -140,6 +143,10 @@ class ShardHost {
   // Counts the updates since COUNTED that left a value at the largest finite float. Logs a warning
   // when the first such update follows one without.
   void ReportSaturation(uint64_t counted);
+  // Applies EVENT to the shard. A push is folded here, and may complete an update.
+  Effects Fold(const Event& event);
+  // Passes ANSWERS to the streams of their workers.
+  void SendAnswers(const std::vector<ReadAnswer>& answers);
   // Stores the current answer to reads of FORM, for the streams that will send it.
   void Publish(const ReadForm& form);
   // Stores the deltas for readers that hold published version HELD, and for unsent answers.
@@ -151,6 +158,7 @@ class ShardHost {
   Counters& counters_;
   Journal& journal_;
   Clock& clock_;
+  Tracer* const tracer_;
   boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
   Shard shard_;
   // Copies of the shard's progress, which other threads read. next_ is indexed by worker number.
