@@ -9,7 +9,7 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
   libtorch-dev libopenblas0-pthread
   dataset-fashion-mnist
-  python3-torch python3-pip
+  python3-torch python3-pip python3-yaml prometheus
 )
 # Python packages that Debian does not have. Only tests need them.
 python_packages=(safetensors==0.8.0)
@@ -40,9 +40,16 @@ fi
 echo "Installing $((${#missing[@]} + ${#python_missing[@]})) packages (about a minute): ${missing[*]} ${python_missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# Tests use the programs of the package prometheus. systemd never starts the masked service of the package.
+mask_service() {
+  if installed prometheus || [ -e /etc/systemd/system/prometheus.service ]; then return; fi
+  "${as_root[@]}" mkdir -p /etc/systemd/system &&
+    "${as_root[@]}" ln -s /dev/null /etc/systemd/system/prometheus.service
+}
 install() {
   if [ ${#missing[@]} -gt 0 ]; then
-    "${as_root[@]}" apt-get -q update &&
+    mask_service &&
+      "${as_root[@]}" apt-get -q update &&
       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" ||
       return 1
   fi
