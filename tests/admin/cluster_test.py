@@ -6,7 +6,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -62,12 +61,15 @@ class ClusterTest(unittest.TestCase):
             "server0": ['thinwire_server_pushes_total{verdict="accepted"}', "thinwire_server_push_payload_bytes_total",
                         "thinwire_server_parameters_payload_bytes_total", "thinwire_server_log_records_total",
                         "thinwire_server_log_bytes_total", "thinwire_server_log_commits_total",
-                        "thinwire_server_push_staleness_updates_count", "thinwire_server_step"],
+                        "thinwire_server_push_staleness_updates_count", "thinwire_server_step",
+                        "thinwire_server_decode_seconds_total", "thinwire_server_encode_seconds_total"],
             "server1": ['thinwire_server_pushes_total{verdict="accepted"}', "thinwire_server_step"],
             "worker0": ["thinwire_worker_push_raw_bytes_total", "thinwire_worker_push_encoded_bytes_total",
                         "thinwire_worker_pull_raw_bytes_total", "thinwire_worker_sent_bytes_total",
                         "thinwire_worker_accepted_pushes_total", "thinwire_worker_examples_total",
-                        "thinwire_worker_training_seconds_total", "thinwire_worker_step"],
+                        "thinwire_worker_training_seconds_total", "thinwire_worker_step",
+                        "thinwire_worker_encode_seconds_total", "thinwire_worker_decode_seconds_total",
+                        "thinwire_worker_wait_pushes_seconds_total", "thinwire_worker_wait_parameters_seconds_total"],
         }
         before = {name: self.cluster.metrics(name) for name in rising}
         count = 0
@@ -75,18 +77,15 @@ class ClusterTest(unittest.TestCase):
             for metric in metrics:
                 wait_until(lambda: self.cluster.metrics(name)[metric] > before[name][metric], f"{metric} of {name} rises")
                 count += 1
-        self.assertEqual(count, 18)
+        self.assertEqual(count, 24)
         worker = self.cluster.metrics("worker0")
         ratio = worker["thinwire_worker_push_raw_bytes_total"] / worker["thinwire_worker_push_encoded_bytes_total"]
         self.assertGreater(ratio, 3.5)  # fp8
 
     def test_metrics_are_clean_for_promtool(self):
-        promtool = shutil.which("promtool")
-        if promtool is None:
-            self.skipTest("promtool is not installed (Debian package prometheus)")
         for name in PROCESSES:
             text = self.cluster.get(name, "/metrics")[1]
-            result = subprocess.run([promtool, "check", "metrics"], input=text, text=True, capture_output=True, check=False)
+            result = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True, check=False)
             self.assertEqual((result.returncode, result.stdout + result.stderr), (0, ""), name)
 
     def test_the_status_of_the_lead_has_the_whole_job(self):
@@ -125,17 +124,39 @@ class ClusterTest(unittest.TestCase):
             self.assertEqual(self.cluster.get(name, "/healthz")[0], 200, name)
             self.assertEqual(self.cluster.get(name, "/readyz"), (200, "ready\n"), name)
 
+    def answer(self, name, request):
+        """Sends bytes to an admin port and returns the first line of the answer."""
+        host, port = self.cluster.admin[name].split(":")
+        with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            return connection.makefile("rb").readline().decode()
+
     def test_only_get_and_head_are_allowed(self):
+        methods = ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "MKCOL", "LOCK", "M-SEARCH",
+                   "PURGE", "LINK", "get", "Get", "GETS", "GE", "HEAD2", "X", "__proto__", "A" * 1000)
         count = 0
         for name in PROCESSES:
-            host, port = self.cluster.admin[name].split(":")
             for path in ("/", "/metrics", "/status.json", "/healthz", "/readyz", "/other"):
-                for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"):
-                    with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
-                        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
-                        self.assertTrue(connection.recv(1000).startswith(b"HTTP/1.1 405 "), f"{name} {method} {path}")
+                for method in methods:
+                    request = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+                    self.assertRegex(self.answer(name, request.encode()), "^HTTP/1.1 405 ", f"{name} {method} {path}")
                     count += 1
-        self.assertEqual(count, 4 * 6 * 7)
+        self.assertEqual(count, 4 * 6 * 21)
+
+    def test_a_malformed_request_is_refused(self):
+        requests = (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+                    b"G\0T / HTTP/1.1\r\n\r\n", b" / HTTP/1.1\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
+                    b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"x" * 50_000 + b"\r\n\r\n",
+                    b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 10_000 + b"\r\n", b"GET /" + b"x" * 50_000 + b" HTTP/1.1\r\n\r\n",
+                    b"GET / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", b"\xff" * 50_000)
+        count = 0
+        for name in PROCESSES:
+            for request in requests:
+                self.assertRegex(self.answer(name, request), "^HTTP/1.1 4(00|31) ", f"{name} {request[:40]}")
+                count += 1
+            self.assertEqual(self.cluster.get(name, "/healthz")[0], 200, name)
+        self.assertEqual(count, 4 * 13)
 
 
 class StoppedWorkerTest(unittest.TestCase):
@@ -157,6 +178,8 @@ class StoppedWorkerTest(unittest.TestCase):
                 # After the end of its lease, the worker is not live any more.
                 wait_until(lambda: summary()["live_workers"] == [0], "the lease of worker 1 expires")
                 wait_until(lambda: cluster.metrics("server0")["thinwire_server_lease_expirations_total"] > 0, "it is counted")
+                wait_until(lambda: cluster.metrics("worker0")["thinwire_worker_wait_workers_seconds_total"] > 0,
+                           "the wait of worker 0 is counted under its cause")
             finally:
                 cluster.processes["worker1"].send_signal(signal.SIGCONT)
 
