@@ -40,12 +40,13 @@ def wait_until(done, what):
 class Cluster:
     """A context manager. The job trains until the end of the block. `admin` maps a process's name to its admin address."""
 
-    def __init__(self, server, worker, job=JOB, worker_flags=(), admin=True):
+    def __init__(self, server, worker, job=JOB, worker_flags=(), admin=True, trace=False):
         self.admin = {}
         self.processes = {}
         self._programs = {"server": server, "worker": worker}
         self._worker_flags = list(worker_flags)
         self._has_admin = admin
+        self._has_trace = trace
         self._folder = tempfile.TemporaryDirectory()
         self._job_file = self.path("job.textproto")
         with open(self._job_file, "w", encoding="utf-8") as file:
@@ -68,6 +69,8 @@ class Cluster:
         command = [self._programs[program], "--config", self._job_file, f"--{program}", str(number), *flags]
         if self._has_admin:
             command += ["--admin", "127.0.0.1:0"]
+        if self._has_trace:
+            command += ["--trace", self.path(f"{name}.trace")]
         with open(self.path(f"{name}.log"), "w", encoding="utf-8") as log, open(
             self.path(f"{name}.out"), "w", encoding="utf-8"
         ) as out:

@@ -1,9 +1,10 @@
-"""Measures how much the admin ports and ten scrapes a second of every process cost.
+"""Measures how much admin ports, scrapes and traces cost a training job.
 
-    bazel run //tests/admin:scrape_cost -- [--seconds 20] [--rounds 3]
+    bazel run -c opt //tests/admin:scrape_cost -- [--seconds 20] [--rounds 3] [--scrapes 1] [--trace]
 
-Prints the processor time of one scrape in a process that does nothing else, then the median step time of jobs without
-admin ports and of jobs with admin ports and scrapes, which run in turns.
+Prints the processor time of one scrape in a process that does nothing else. Then runs jobs without admin ports and jobs
+with admin ports, whose processes are all scraped --scrapes times a second, in turns. With --trace, the latter also write
+traces. Prints the median step time and the processor time per step of both.
 """
 
 import argparse
@@ -57,24 +58,25 @@ def last_step(cluster, name):
     return 0, 0.0
 
 
-def step_seconds(arguments, scraped):
-    """Returns the median of the mean step times between two reports, and the number of scrapes."""
-    count = 0
+def run(arguments, watched):
+    """Returns (median of the mean step times between two reports, processor seconds of all processes per step)."""
     stop = threading.Event()
-    with Cluster(arguments.server, arguments.worker, admin=scraped) as cluster:
+    with Cluster(arguments.server, arguments.worker, admin=watched, trace=watched and arguments.trace) as cluster:
         wait_until(lambda: last_step(cluster, "worker0")[0] >= 50, "step 50")
 
         def scrape(address):
-            nonlocal count
-            while not stop.wait(0.1):
+            while not stop.wait(1 / arguments.scrapes):
                 assert get(address, "/metrics")[0] == 200
-                count += 1
+
+        def used():
+            return sum(processor_seconds(process.pid) for process in cluster.processes.values())
 
         threads = [threading.Thread(target=scrape, args=[address]) for address in cluster.admin.values()]
         for thread in threads:
             thread.start()
         times = []
-        before = last_step(cluster, "worker0")
+        used_before = used()
+        first = before = last_step(cluster, "worker0")
         end = time.monotonic() + arguments.seconds
         while time.monotonic() < end:
             time.sleep(0.5)
@@ -82,10 +84,11 @@ def step_seconds(arguments, scraped):
             if now[0] > before[0]:
                 times.append((now[1] - before[1]) / (now[0] - before[0]))
             before = now
+        per_step = (used() - used_before) / (before[0] - first[0])
         stop.set()
         for thread in threads:
             thread.join()
-    return statistics.median(times), count
+    return statistics.median(times), per_step
 
 
 def main():
@@ -94,19 +97,26 @@ def main():
     parser.add_argument("--worker", required=True)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scrapes", type=float, default=1, help="scrapes of each process per second")
+    parser.add_argument("--trace", action="store_true", help="the watched jobs also write traces")
     arguments = parser.parse_args()
     for name, (scrape, idle) in scrape_seconds(arguments).items():
         print(f"{name}: {scrape * 1e3:.3f} ms of processor time per scrape, {idle * 1e3:.2f} ms per second without scrapes",
               flush=True)
-    plain, scraped = [], []
+    rounds = []
     for number in range(arguments.rounds):
-        plain.append(step_seconds(arguments, False)[0])
-        step, count = step_seconds(arguments, True)
-        scraped.append(step)
-        print(f"round {number}: plain {plain[-1] * 1e3:.2f} ms, scraped {step * 1e3:.2f} ms, {count} scrapes", flush=True)
-    ratio = statistics.median(scraped) / statistics.median(plain)
-    print(f"median step: plain {statistics.median(plain) * 1e3:.2f} ms, "
-          f"scraped {statistics.median(scraped) * 1e3:.2f} ms, {100 * (ratio - 1):+.1f} %")
+        # The order changes from round to round, so that a trend of the machine does not favor one side.
+        order = (False, True) if number % 2 == 0 else (True, False)
+        results = {watched: run(arguments, watched) for watched in order}
+        rounds.append((results[False], results[True]))
+        print(f"round {number}: " + ", ".join(
+            f"{name} {results[watched][0] * 1e3:.2f} ms, {results[watched][1] * 1e3:.2f} ms of processor time"
+            for watched, name in ((False, "plain"), (True, "watched"))), flush=True)
+    for i, name in enumerate(("median step", "processor time per step")):
+        plain, watched = (statistics.median(side[i] for side in sides) for sides in zip(*rounds))
+        ratios = sorted(with_it[i] / without[i] for without, with_it in rounds)
+        print(f"{name}: plain {plain * 1e3:.2f} ms, watched {watched * 1e3:.2f} ms, {100 * (watched / plain - 1):+.1f} % "
+              f"(rounds {100 * (ratios[0] - 1):+.1f} to {100 * (ratios[-1] - 1):+.1f} %)")
 
 
 if __name__ == "__main__":
