@@ -78,10 +78,10 @@ std::string PredictionsText(const DoctorReport& report) {
                     absl::StrFormat("%.4f", report.candidates[i].error)});
   }
   const StepConditions& conditions = *report.conditions;
-  return absl::StrCat("Predicted steps of ", html::CountText(conditions.value_count),
-                      " parameters, ", conditions.worker_count, " workers and ",
-                      conditions.server_count, " servers\nwith ", Milliseconds(conditions.compute),
-                      " ms of computing. Times are in ms.\n", TextTable(columns, rows), "\n");
+  return absl::StrCat(
+      "Predicted steps in ms. Parameters: ", html::CountText(conditions.value_count),
+      ", workers: ", conditions.worker_count, ", servers: ", conditions.server_count,
+      ",\ncomputing: ", Milliseconds(conditions.compute), " ms.\n", TextTable(columns, rows), "\n");
 }
 
 // Returns how much faster than fp32 prediction I is, as text; "" without a prediction for fp32.
