@@ -169,7 +169,8 @@ TEST_F(LaunchTest, AJobOnTwoMachinesTrainsAsOnOne) {
 TEST_F(LaunchTest, ProgramsCanBeCopiedAndALostWorkerIsStartedAgain) {
   daemons_.Start(
       "launch", "cli/thinwire",
-      Flags(Job(60), kHosts, {"--insecure", "--copy", "--logs", "--lease_seconds", "1"}));
+      Flags(Job(30), kHosts,
+            {"--insecure", "--copy", "--logs", "--lease_seconds", "1", "--", "--delay", "5ms"}));
   ASSERT_TRUE(daemons_.WaitForLog("launch", "epoch 0: train loss"));
   const int worker = OpenProcess(Path("remote"), "worker", "1");
   ASSERT_GE(worker, 0);
@@ -211,8 +212,8 @@ TEST_F(LaunchTest, WrongFlagsAndCountsAreRefusedBeforeAnyConnection) {
   EXPECT_THAT(
       log_of(kHosts, {}, 64),
       HasSubstr("(expected one of --credentials_from, --credentials and --insecure, got 0)"));
-  EXPECT_THAT(log_of(kHosts, {"--insecure", "--copied"}, 64),
-              HasSubstr("--copied: unknown flag (did you mean --copy?)"));
+  EXPECT_THAT(log_of(kHosts, {"--insecure", "--copi"}, 64),
+              HasSubstr("--copi: unknown flag (did you mean --copy?)"));
   EXPECT_THAT(
       log_of(kHosts, {"--insecure", "epochs"}, 64),
       HasSubstr("\"epochs\": not a flag (expected --NAME, or flags of the workers after --)"));
