@@ -10,9 +10,10 @@ packages=(
   libtorch-dev libopenblas0-pthread
   dataset-fashion-mnist
   python3-torch python3-pip
+  python3-jsonschema python3-yaml
 )
 # Python packages that Debian does not have. Only tests need them.
-python_packages=(safetensors==0.8.0)
+python_packages=(safetensors==0.8.0 kubernetes-validate==1.37.0)
 
 installed() { dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
 

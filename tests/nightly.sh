@@ -8,6 +8,7 @@
 #   promises   tests/promises_test.cc with long faults                           about 4 minutes
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
 #   page       the status pages in headless Chromium; skipped without chromium   1 minute
+#   podman     the pods of deploy/k8s; skipped without podman or the image       3 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #
@@ -88,6 +89,7 @@ part server bazel run //tests/fuzz:live_server -- --seconds "$server_seconds" --
 part promises promises
 part chaos bazel run //tests:chaos -- --seconds "$chaos_seconds" --seed "$seed" --kill_servers
 part page page
+part podman bazel run //tests/k8s:podman_run
 echo
 printf '%s\n' "${results[@]}"
 [ $status -ne 0 ] || rm -rf "$logs"

@@ -20,7 +20,8 @@ PARTS = (r"sim: passed, \d+ s: 12 seeds in each mode, from 5",
          r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
          r"promises: passed, \d+ s: long faults",
          r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5 --kill_servers",
-         r"page: passed, \d+ s: 8 pages")
+         r"page: passed, \d+ s: 8 pages",
+         r"podman: passed, .*//tests/k8s:podman_run")
 
 
 class ScriptsTest(unittest.TestCase):
