@@ -56,7 +56,7 @@ class ObjectsTest(unittest.TestCase):
     def setUpClass(cls):
         cls.schemas = Schemas("tests/k8s/custom_schemas.yaml")
 
-    def test_all_objects_are_valid(self):
+    def test_promise12_all_overlays_render_and_are_valid(self):
         kinds = set()
         for folder in FOLDERS:
             for item in render(folder):
@@ -255,7 +255,7 @@ class PageTest(unittest.TestCase):
             flags = set(re.findall(r" (--\w+)", line))
             command = re.match(r"(certs|checkpoint) [a-z]+|[a-z]+", line)[0].split()
             self.assertEqual(flags - help_flags(THINWIRE, *command), set(), line)
-        self.assertGreaterEqual(len(lines), 9)
+        self.assertGreaterEqual(len(lines), 7)
 
     def test_kubectl_has_the_flags_of_its_commands(self):
         commands = [command.strip() for line in re.findall(r"^kubectl .*$", self.page, re.MULTILINE)

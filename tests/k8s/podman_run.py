@@ -3,7 +3,8 @@ the workers have finished. The image comes from deploy/image.sh. The pods have a
 
     podman_run THINWIRE [OVERLAY...]
 
-Overlay mtls trains on a tenth of the data, and loses a server's pod. Requires root and Debian's podman, runc, aardvark-dns, iptables
+The job of mtls trains on a tenth of the data. Its number of workers is raised, a server's pod is lost, and at the end its state is
+converted to another number of servers, with the commands of docs/kubernetes.md. Requires root and Debian's podman, runc, aardvark-dns, iptables
 and catatonit; without them the program prints "skipped" and a reason.
 """
 
@@ -12,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,7 +23,7 @@ import yaml
 
 from tests.admin.cluster import get, wait_until
 from tests.k8s.credentials import make_secrets, secret_files
-from tests.k8s.manifests import addresses_of, container_of, controllers, find, make_pod, overlay, pod_count
+from tests.k8s.manifests import addresses_of, container_of, controllers, find, job_text, make_pod, overlay, pod_count, render
 
 DATA = "/usr/share/datasets/fashion-mnist"
 NETWORK = "thinwire"
@@ -78,50 +80,61 @@ class Pods:
         return self._volumes[claim]
 
     def play(self, role, number):
-        """Starts a pod and returns its name. A pod of this name is removed first, as if its node were lost."""
+        """Starts a server or a worker and returns the name of its pod."""
         pod = make_pod(self._objects, role, number)
         name = pod["metadata"]["name"]
         volumes = pod["spec"]["volumes"]
         for template in controllers(self._objects)[role][1].get("volumeClaimTemplates", []):
             claim = template["metadata"]["name"]
             volumes.append({"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}"}})
-        for volume in volumes:
-            if "persistentVolumeClaim" in volume:
-                self.volume(volume["persistentVolumeClaim"]["claimName"])
-            else:
-                self._own_volumes.add(volume.get("configMap", volume)["name"])
         if self._secrets:
-            folder = self._write(f"credentials-{name}", secret_files(pod, self._secrets))
+            for path, content in secret_files(pod, self._secrets).items():
+                self.write(f"{name}/{path}", content)
             volumes[:] = [volume for volume in volumes if volume["name"] != "credentials"]
-            volumes.append({"name": "credentials", "hostPath": {"path": folder}})
+            volumes.append({"name": "credentials", "hostPath": {"path": f"{self._folder}/{name}"}})
         for field in POD_FIELDS:
             pod["spec"].pop(field, None)
         for field in CONTAINER_FIELDS:
             container_of(pod["spec"]).pop(field, None)
+        self.start(pod, "" if role == "worker" else ":alias=" + addresses_of(self._objects)[number].split(":")[0])
+        return name
+
+    def start(self, pod, network_options=""):
+        """Starts a pod. A pod of the same name is removed first, as if its node were lost."""
+        name = pod["metadata"]["name"]
+        for volume in pod["spec"]["volumes"]:
+            if "persistentVolumeClaim" in volume:
+                self.volume(volume["persistentVolumeClaim"]["claimName"])
+            elif "hostPath" not in volume:
+                self._own_volumes.add(volume.get("configMap", volume)["name"])
         file = pathlib.Path(self._folder, f"{name}.yaml")
         file.write_text(yaml.safe_dump_all([find(self._objects, "ConfigMap", "train-job"), pod]), encoding="utf-8")
-        network = NETWORK
-        if role == "server":
-            network += ":alias=" + addresses_of(self._objects)[number].split(":")[0]
         if name in self._pods:
             podman("pod", "rm", "--force", "--time", "0", name)
         self._pods.add(name)
-        podman("kube", "play", "--network", network, str(file))
-        return name
+        podman("kube", "play", "--network", NETWORK + network_options, str(file))
 
-    def _write(self, folder, files):
-        """Writes files that only the user of the pods can read. Returns their folder."""
-        for path, content in files.items():
-            file = pathlib.Path(self._folder, folder, path)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
-            file.chmod(0o400)
-            os.chown(file, 65532, 65532)
-        return str(pathlib.Path(self._folder, folder))
+    def write(self, path, content):
+        """Writes a file that only the user of the pods can read."""
+        file = pathlib.Path(self._folder, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        file.chmod(0o400)
+        os.chown(file, 65532, 65532)
+        return str(file)
 
     def container(self, pod):
-        """Returns the name of the container in a pod such as train-server-0."""
-        return f"{pod}-{pod.split('-')[1]}"
+        """Returns the name of the only container in a pod, except podman's own."""
+        (name,) = [name for name in podman("ps", "--all", "--filter", f"pod={pod}", "--format={{.Names}}").split()
+                   if not name.endswith("-infra")]
+        return name
+
+    def run_page_commands(self, pod):
+        """Runs the commands that docs/kubernetes.md runs in a pod. Returns their output."""
+        page = pathlib.Path("docs/kubernetes.md").read_text(encoding="utf-8")
+        commands = re.findall(rf"^kubectl -n thinwire exec {pod} -- (.*)$", page, re.MULTILINE)
+        assert commands, f"docs/kubernetes.md has no command for {pod}"
+        return "".join(podman("exec", self.container(pod), *shlex.split(command)) + "\n" for command in commands)
 
     def log(self, pod):
         command = ["podman", "logs", self.container(pod)]
@@ -177,26 +190,50 @@ def run_overlay(name, thinwire):
             workers = [pods.play("worker", i) for i in range(worker_count)]
             for worker in workers:
                 pods.check_container(worker, "worker")
-            wait_until(lambda: '"step":' in pods.log(workers[0]), "worker 0 reports a step")
-            lost = servers[-1]
-            if name != "dev":  # the state of dev ends with its pod
-                pods.play("server", server_count - 1)
+            if name != "dev":
+                scaled = pods.run_page_commands("train-server-0")
+                assert scaled == f"workers {worker_count} -> {worker_count + 2}\n", scaled
+                workers += [pods.play("worker", worker_count + i) for i in range(2)]
+                wait_until(lambda: '"step":' in pods.log(workers[0]), "worker 0 reports a step")
+                pods.play("server", server_count - 1)  # the state of dev would end with its pod
             codes = [podman("wait", pods.container(worker)) for worker in workers]
-            assert codes == ["0"] * worker_count, f"{name}: exit codes of the workers (expected 0, got {codes})"
-            done = [json.loads(line)["done"] for line in pods.log(workers[0]).splitlines() if '"done":' in line]
+            assert set(codes) == {"0"}, f"{name}: exit codes of the workers (expected 0, got {codes})"
+            done = [done_event(pods.log(worker)) for worker in workers]
             accuracy = done[0]["final_test_accuracy"]
             assert accuracy > 0.5, f"{name}: test accuracy (expected above 0.5, got {accuracy})"
             assert (data / "model.safetensors").stat().st_size > 0
+            rejoins = sum(int(event["counters"]["rejoins"]) for event in done)
             for server in servers:
                 podman("stop", "--time", "60", pods.container(server))
                 code = podman("wait", pods.container(server))
                 assert code == "0", f"{server}: exit code after SIGTERM (expected 0, got {code})"
-            rejoins = sum(int(json.loads(line)["done"]["counters"]["rejoins"]) for worker in workers
-                          for line in pods.log(worker).splitlines() if '"done":' in line)
-            if name != "dev":
-                assert rejoins >= 1, f"{name}: no worker joined the replaced {lost} again"
-            return (f"{name}: {server_count} servers and {worker_count} workers, exit codes 0, "
-                    f"test accuracy {accuracy:.4f}, {rejoins} rejoins of a replaced server")
+            result = f"{name}: {server_count} servers and {len(workers)} workers, test accuracy {accuracy:.4f}"
+            if name == "dev":
+                return result
+            assert rejoins > 0, f"{name}: no worker joined the replaced server again"
+            return f"{result}, {rejoins} rejoins of a replaced server, {convert(pods, objects)}"
+
+
+def convert(pods, objects):
+    """Converts the state of the stopped servers to one more server with the commands of docs/kubernetes.md. Returns the step."""
+    pods.start(find(render("state"), "Pod", "train-state"))
+    server_count = pod_count(objects, "server")
+    job = job_text(objects).replace(f"servers: {server_count}\n", f"servers: {server_count + 1}\n")
+    file = pods.write("job.textproto", job.encode())
+    podman("cp", file, f"{pods.container('train-state')}:/work/job.textproto")
+    output = pods.run_page_commands("train-state")
+    found = re.search(rf"{server_count + 1} servers at step \d+", output)
+    assert found is not None, output
+    for server in range(server_count + 1):
+        folder = pods.volume(f"state-train-server-{server}")
+        assert [path.name for path in folder.iterdir()] == [f"server-{server}"], sorted(folder.iterdir())
+    return f"converted to {found[0]}"
+
+
+def done_event(log):
+    """Returns the `done` event in a worker's output."""
+    (event,) = [json.loads(line)["done"] for line in log.splitlines() if line.startswith("{") and '"done":' in line]
+    return event
 
 
 def missing():
