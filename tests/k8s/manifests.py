@@ -23,7 +23,7 @@ def render(folder):
         command = ["kubectl", "kustomize", f"{tree}/{folder}"]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, f"{folder}: {result.stderr}"
-    return list(yaml.safe_load_all(result.stdout))
+    return list(yaml.load_all(result.stdout, yaml.CSafeLoader))
 
 
 def overlay(name):

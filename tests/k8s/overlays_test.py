@@ -4,6 +4,7 @@
 """
 
 import copy
+import functools
 import pathlib
 import re
 import subprocess
@@ -22,6 +23,7 @@ PROGRAMS = {"worker": sys.argv.pop(), "server": sys.argv.pop()}
 FOLDERS = ("setup", "state", "overlays/monitoring", *(f"overlays/{name}" for name in JOBS))
 
 
+@functools.cache
 def output_of(*command):
     """Returns the standard output of a command that must succeed."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)

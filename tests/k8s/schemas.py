@@ -22,7 +22,8 @@ class Schemas:
             pathlib.Path(package.submodule_search_locations[0]) / "kubernetes-json-schema" / f"{VERSION}-local-strict"
         )
         self._custom = yaml.safe_load(pathlib.Path(custom_schemas).read_text(encoding="utf-8"))
-        self._definitions = self._read("_definitions.json")
+        definitions = self._read("_definitions.json")
+        self._resolver = jsonschema.RefResolver(SITE, {}, store={SITE + "/api/_definitions.json": definitions})
 
     def _read(self, name):
         return json.loads((self._folder / name).read_text(encoding="utf-8"))
@@ -34,6 +35,5 @@ class Schemas:
             group, _, version = item["apiVersion"].rpartition("/")
             parts = [item["kind"].lower(), group.split(".")[0], version]
             schema = self._read("-".join(part for part in parts if part) + ".json")
-        resolver = jsonschema.RefResolver(SITE, schema, store={SITE + "/api/_definitions.json": self._definitions})
-        errors = jsonschema.Draft202012Validator(schema, resolver=resolver).iter_errors(item)
+        errors = jsonschema.Draft202012Validator(schema, resolver=self._resolver).iter_errors(item)
         return [f"{error.json_path}: {error.message}" for error in errors]
