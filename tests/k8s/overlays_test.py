@@ -171,6 +171,12 @@ class JobTest(unittest.TestCase):
             expected = [f"{pod}-{i}.train-servers:7000" for i in range(pod_count(objects, "server"))]
             self.assertEqual(addresses_of(objects), expected, name)
 
+    def test_a_jobset_lets_nobody_evict_a_server(self):
+        objects = overlay("jobset")
+        budget = find(objects, "PodDisruptionBudget", "train-server")["spec"]
+        self.assertEqual({key: value for key, value in budget.items() if key != "selector"},
+                         {"minAvailable": pod_count(objects, "server")})
+
     def test_ports_agree(self):
         for name, objects, role, _, pod in pods():
             container = container_of(pod)
