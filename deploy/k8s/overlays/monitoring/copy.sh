@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Copies the alert rules and the dashboard of deploy/monitoring into this overlay, because kustomize reads no files outside it.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")"
+{
+  cat <<'TEXT'
+# Written by copy.sh from deploy/monitoring/rules.yaml.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: thinwire
+spec:
+TEXT
+  sed 's/^\(.\)/  \1/' ../../../monitoring/rules.yaml
+} > prometheus_rule.yaml
+cp ../../../monitoring/dashboard.json dashboard.json
