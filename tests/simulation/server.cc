@@ -442,10 +442,11 @@ void Server::RenewLease(WorkerId worker, Incarnation incarnation) {
   });
 }
 
-void Server::ExpireAt(ShardId shard, WorkerId worker) {
-  if (awaits_rollback_ || !membership_.of(worker).live()) return;
+bool Server::ExpireAt(ShardId shard, WorkerId worker) {
+  if (awaits_rollback_ || !membership_.of(worker).live()) return false;
   expired_alone_.emplace(shard, worker);
   Submit(shard, ExpireEvent{worker, membership_.of(worker).incarnation}, [](const Effects&) {});
+  return true;
 }
 
 void Server::Append(const LogRecord& record, std::function<void(LogSequence)> done) {

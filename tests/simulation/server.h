@@ -88,8 +88,9 @@ class Server {
   // can be saved.
   absl::Status Checkpoint(std::optional<Step> step);
 
-  // Lets the lease of WORKER run out at SHARD alone, until the worker's next message.
-  void ExpireAt(ShardId shard, WorkerId worker);
+  // Lets the lease of WORKER run out at SHARD alone, until the worker's next message. Returns false if
+  // the worker is not live.
+  bool ExpireAt(ShardId shard, WorkerId worker);
 
   ServerId id() const { return id_; }
   // Returns the state that the server reports to the lead (FollowReply of proto/control.proto).

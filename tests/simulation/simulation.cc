@@ -179,8 +179,8 @@ void Simulation::StartServer(uint32_t i, bool rolled_back) {
   if (!started.ok() && !machine.files.crashed() && !disk_fault) {
     violations_.push_back(absl::StrCat("server ", i, " cannot start: ", started.message()));
   }
-  if (machine.server->checkpoints().generation > Generation{} && !job_.by_round())
-    ++counts_.rollbacks;
+  const bool is_later = machine.server->checkpoints().generation > Generation{};
+  if (is_later && !job_.by_round()) ++counts_.rollbacks;
   StopIfFailed(i, started);
 }
 
@@ -394,9 +394,7 @@ void Simulation::HarmLease() {
   const ShardId shard{static_cast<uint32_t>(random_.Below(job_.shard_count))};
   const WorkerId worker{static_cast<uint32_t>(random_.Below(job_.rule.workers))};
   const uint32_t server = job_.partition->server(shard).value;
-  if (!Runs(server)) return;
-  servers_[server]->server->ExpireAt(shard, worker);
-  ++counts_.expired_leases;
+  if (Runs(server) && servers_[server]->server->ExpireAt(shard, worker)) ++counts_.expired_leases;
 }
 
 void Simulation::HarmDisk() {
