@@ -26,7 +26,7 @@
 
 namespace thinwire {
 
-// What a span worked on.
+// The step, the shard and the worker of a span, as far as it has them.
 struct SpanLabels {
   std::optional<Step> step;
   std::optional<ShardId> shard;

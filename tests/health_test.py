@@ -60,7 +60,7 @@ class HealthTest(unittest.TestCase):
             self.server.send_signal(signal.SIGTERM)
             self.assertEqual(next(watch), NOT_SERVING)
             watch.cancel()
-        self.assertEqual(self.stop(), 0)
+        self.assertEqual(self.server.wait(WAIT_SECONDS), 0)
 
     def test_reflection_lists_the_services(self):
         with grpc.insecure_channel(self.start()) as channel:
