@@ -80,19 +80,14 @@ install -D -m 644 -t "$documents/examples" examples/*.textproto
 program thinwire-worker "$bin/worker/worker" thinwire-worker
 service thinwire-worker worker
 
-thinwire=$bin/cli/thinwire
-if "$thinwire" help completion >/dev/null 2>&1; then
-  "$thinwire" completion bash | install -D -m 644 /dev/stdin "$work/thinwire/usr/share/bash-completion/completions/thinwire"
-  "$thinwire" completion zsh | install -D -m 644 /dev/stdin "$work/thinwire/usr/share/zsh/vendor-completions/_thinwire"
-fi
-if "$thinwire" help man >/dev/null 2>&1; then
-  "$thinwire" man "$work/man"
-  for page in "$work"/man/*; do
-    name=$(basename "$page")
-    case $name in thinwire-worker.*) owner=thinwire-worker ;; *) owner=thinwire ;; esac
-    gzip -9n <"$page" | install -D -m 644 /dev/stdin "$work/$owner/usr/share/man/man${name##*.}/$name.gz"
-  done
-fi
+completions=$work/thinwire/usr/share
+"$bin/cli/thinwire" completion bash | install -D -m 644 /dev/stdin "$completions/bash-completion/completions/thinwire"
+"$bin/cli/thinwire" completion zsh | install -D -m 644 /dev/stdin "$completions/zsh/vendor-completions/_thinwire"
+deploy/man_pages.sh "$bin/cli/thinwire" "$bin/server/server" "$bin/worker/worker" "$work/man"
+for page in "$work"/man/*.1; do
+  case $page in */thinwire-worker.1) owner=thinwire-worker ;; *) owner=thinwire ;; esac
+  gzip -9n <"$page" | install -D -m 644 /dev/stdin "$work/$owner/usr/share/man/man1/$(basename "$page").gz"
+done
 
 package thinwire
 package thinwire-worker
