@@ -107,7 +107,10 @@ absl::StatusOr<Trainer::Ending> Trainer::JoinAndTrain() {
   // A worker that joined after the job's last step has finished no epoch, so it has not evaluated
   // its replica yet.
   ASSIGN_OR_RETURN(const bool evaluates, Evaluates());
-  if (!test_ && evaluates) RETURN_IF_ERROR(Test());
+  if (!test_ && evaluates) {
+    RETURN_IF_ERROR(AwaitParameters(next_));
+    RETURN_IF_ERROR(Test());
+  }
   if (!divergence_.symptom().empty()) return Ending::kDiverged;
   if (output_ && evaluates) RETURN_IF_ERROR(AwaitOthers());
   return Ending::kFinished;
@@ -140,11 +143,9 @@ absl::StatusOr<Step> Trainer::Join() {
   // Saves the state once before training. If a file cannot be written, the worker fails now, when
   // there are no residuals to lose.
   RETURN_IF_ERROR(parts_.client.SaveState(LossScaleWriter()));
-  RETURN_IF_ERROR(parts_.client.WaitAll());
-  if (!has_buffers_ && step > Step{0} && parts_.model.has_buffers()) {
-    RETURN_IF_ERROR(RecomputeBuffers(step));
-  }
-  has_buffers_ = true;
+  // After the last step, the evaluating worker may wait until this worker leaves, and this worker's
+  // parameters would wait for the evaluating worker.
+  if (!is_over(step)) RETURN_IF_ERROR(AwaitParameters(step));
   joined_ = true;
   stopwatch_.Stop();
   stopwatch_.Start();
@@ -161,6 +162,15 @@ absl::Status Trainer::AwaitDeals(Step step) {
               << deal.members_size() << " workers; the run ends before step "
               << sampler.EpochBegin(options_.epochs);
   }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::AwaitParameters(Step step) {
+  RETURN_IF_ERROR(parts_.client.WaitAll());
+  if (!has_buffers_ && step > Step{0} && parts_.model.has_buffers()) {
+    RETURN_IF_ERROR(RecomputeBuffers(step));
+  }
+  has_buffers_ = true;
   return absl::OkStatus();
 }
 

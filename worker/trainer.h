@@ -149,6 +149,9 @@ class Trainer {
   // Blocks until the deals up to STEP are known, and passes them to the sampler.
   absl::Status AwaitDeals(Step step);
   bool is_over(Step step) const { return parts_.sampler.epoch(step) >= options_.epochs; }
+  // Waits for the parameters of STEP, the first step of this process, and recomputes the buffers if the
+  // job has already begun.
+  absl::Status AwaitParameters(Step step);
   // Recomputes the model's buffers: resets them and runs the forward pass in training mode on the
   // training batches of `step` and later steps. A worker that is not a member yet uses the batches of
   // a member.

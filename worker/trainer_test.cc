@@ -689,6 +689,14 @@ TEST_F(TrainerTest, AWorkerThatJoinsAfterTheLastStepOnlyEvaluates) {
   EXPECT_EQ(Done().final_test_accuracy(), 0.25);
 }
 
+TEST_F(TrainerTest, AWorkerThatJoinsAfterTheLastStepDoesNotWaitForAnEvaluatorThatWaitsForIt) {
+  shared_.frontier = 6;
+  shared_.others = {0};
+  HoldReads();
+  EXPECT_EQ(Run({.worker = 1, .workers = 2}).value(), Trainer::Ending::kFinished);
+  EXPECT_EQ(server_.leave_count(), 1);
+}
+
 TEST_F(TrainerTest, SkippingTheLastStepOfAnEpochFinishesIt) {
   server_.set_judge([](const PushEntry& push) {
     VerdictEntry verdict = {.shard = push.shard, .step = push.step};
