@@ -43,13 +43,13 @@ struct Shift {
 
 bool IsClock(const ordered_json& clock) {
   return clock.is_object() && clock.contains("process") && clock["process"].is_string() &&
-         clock.contains("offset_us") && clock["offset_us"].is_number() &&
-         clock.contains("round_trip_us") && clock["round_trip_us"].is_number();
+         clock.contains("offset_us") && clock["offset_us"].is_number_integer() &&
+         clock.contains("round_trip_us") && clock["round_trip_us"].is_number_unsigned();
 }
 
 bool IsEvent(const ordered_json& event) {
   return event.is_object() && event.contains("ph") &&
-         (event["ph"] == "M" || (event.contains("ts") && event["ts"].is_number()));
+         (event["ph"] == "M" || (event.contains("ts") && event["ts"].is_number_integer()));
 }
 
 bool IsTrace(const ordered_json& trace) {
@@ -58,6 +58,7 @@ bool IsTrace(const ordered_json& trace) {
   }
   const ordered_json& about = trace["otherData"];
   return about.is_object() && about.contains("process") && about["process"].is_string() &&
+         about.contains("dropped_spans") && about["dropped_spans"].is_number_unsigned() &&
          about.contains("clocks") && about["clocks"].is_array() &&
          std::ranges::all_of(about["clocks"], IsClock) && trace["traceEvents"].is_array() &&
          std::ranges::all_of(trace["traceEvents"], IsEvent);
@@ -145,7 +146,7 @@ absl::StatusOr<MergedTrace> MergeTraces(const std::vector<std::string>& files,
     }
     const ordered_json& about = traces[i].trace["otherData"];
     processes.push_back({{"process", traces[i].process},
-                         {"dropped_spans", about.value("dropped_spans", 0)},
+                         {"dropped_spans", about["dropped_spans"]},
                          {"aligned", is_aligned},
                          {"shift_us", applied.shift_us},
                          {"round_trip_us", applied.round_trip_us}});

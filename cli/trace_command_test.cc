@@ -157,12 +157,17 @@ TEST_F(TraceCommandTest, AFileThatIsNoTraceIsRefused) {
   std::ostringstream text;
   const std::string out = dir_->PathOf("merged.json");
   int refused_count = 0;
-  for (const char* content :
-       {"", "{", "[]", "7", "{}", R"({"traceEvents":[],"otherData":{}})",
-        R"({"traceEvents":[],"otherData":{"process":1,"clocks":[]}})",
-        R"({"traceEvents":[7],"otherData":{"process":"a","clocks":[]}})",
-        R"({"traceEvents":[{"ph":"X","ts":"a"}],"otherData":{"process":"a","clocks":[]}})",
-        R"({"traceEvents":[],"otherData":{"process":"a","clocks":[{"process":"b"}]}})"}) {
+  for (
+      const char* content :
+      {"", "{", "[]", "7", "{}", R"({"traceEvents":[],"otherData":{}})",
+       R"({"traceEvents":[],"otherData":{"process":1,"dropped_spans":0,"clocks":[]}})",
+       R"({"traceEvents":[7],"otherData":{"process":"a","dropped_spans":0,"clocks":[]}})",
+       R"({"traceEvents":[{"ph":"X","ts":"a"}],"otherData":{"process":"a","dropped_spans":0,"clocks":[]}})",
+       R"({"traceEvents":[],"otherData":{"process":"a","dropped_spans":0,"clocks":[{"process":"b"}]}})",
+       R"({"traceEvents":[],"otherData":{"process":"a","dropped_spans":"x","clocks":[]}})",
+       R"({"traceEvents":[{"ph":"X","ts":1e300}],"otherData":{"process":"a","dropped_spans":0,"clocks":[]}})",
+       R"({"traceEvents":[],"otherData":{"process":"a","dropped_spans":0,
+            "clocks":[{"process":"b","offset_us":1,"round_trip_us":-1}]}})"}) {
     ASSERT_TRUE(dir_->WriteFile("bad.json", content).ok());
     std::ostringstream errors;
     EXPECT_EQ(RunTraceMerge({dir_->PathOf("bad.json")}, out, text, errors), ExitCode::kConfig)
@@ -170,7 +175,7 @@ TEST_F(TraceCommandTest, AFileThatIsNoTraceIsRefused) {
     EXPECT_THAT(errors.str(), HasSubstr("bad.json: not the trace of a process (expected"));
     ++refused_count;
   }
-  EXPECT_EQ(refused_count, 10);
+  EXPECT_EQ(refused_count, 13);
   std::ostringstream errors;
   EXPECT_EQ(RunTraceMerge({dir_->PathOf("absent.json")}, out, text, errors), ExitCode::kConfig);
   EXPECT_THAT(errors.str(), HasSubstr("absent.json: cannot be read"));
