@@ -95,8 +95,9 @@ TEST_F(MembershipTest, APauseOfTheServerExtendsLeasesAndIsNoMessage) {
 }
 
 TEST_F(MembershipTest, AnotherServerAdoptsTheAssignedIncarnation) {
-  EXPECT_EQ(membership_.Adopt(kW, {5}, At(0)).message(),
-            "worker 1: server 0 has not assigned this incarnation (expected at most 0, got 5)");
+  EXPECT_EQ(membership_.Adopt(kW, {5}, At(0)),
+            absl::NotFoundError("worker 1: server 0 has not assigned this incarnation (expected at "
+                                "most 0, got 5)"));
   membership_.Announce(kW, {5});
   EXPECT_FALSE(membership_.of(kW).live());
   EXPECT_TRUE(membership_.Adopt(kW, {5}, At(0)).ok());
