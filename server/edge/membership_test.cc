@@ -24,7 +24,7 @@ TEST_F(MembershipTest, ALaterGenerationAssignsAboveTheEarlierOnesAndAdmitsTheirP
   const uint64_t earlier = Membership::kIncarnationsPerGeneration;
   Membership second(3, kLease, Generation{2});
   EXPECT_TRUE(second.Adopt(kW, {5}, At(0)).ok()) << "assigned after the checkpoint";
-  EXPECT_EQ(second.Adopt(kW, {earlier + 1}, At(0)).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(second.Adopt(kW, {earlier + 1}, At(0)).code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(second.Adopt(kW, {6}, At(1)).ok());
   EXPECT_EQ(second.Adopt(kW, {5}, At(2)).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(*second.Assign(WorkerId{0}, At(0), At(0)).value(), Incarnation{earlier + 1});

@@ -249,9 +249,10 @@ TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
 }
 
 TEST_F(RecoveryTest, AReductionGoesOnAfterAKillBeforeTheWorkersHaveLeft) {
-  const auto two_workers = [](JobOptions& options) { options.rule = Rule::Async(2); };
+  const auto two_workers = [](JobOptions& options) { options.rule.max_workers = 2; };
   ASSERT_TRUE(Start(two_workers).ok());
   Begin();
+  ASSERT_TRUE(Scale(2).ok());
   ASSERT_TRUE(Join(0, 0, /*worker=*/1).ok());
   ASSERT_TRUE(Scale(1).ok());
   EXPECT_TRUE(IsRetired(1));

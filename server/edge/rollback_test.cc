@@ -48,6 +48,7 @@ struct Server {
   FaultyFiles files;
   std::unique_ptr<Job> job;
   uint64_t epoch = 0;
+  uint64_t awaited_count = 0;  // checkpoints of this process for which the test has waited
   absl::Mutex mu;
   bool restart ABSL_GUARDED_BY(mu) = false;
   absl::Status failure ABSL_GUARDED_BY(mu);
@@ -90,6 +91,7 @@ class RollbackTest : public testing::Test {
   absl::Status StartServer(uint32_t s, bool in_place = false) {
     Server& server = *servers_[s];
     server.epoch = ++starts_;
+    server.awaited_count = 0;
     {
       absl::MutexLock lock(&server.mu);
       server.restart = false;
@@ -246,8 +248,15 @@ class RollbackTest : public testing::Test {
     const std::vector<Step> steps = StepsOf(s);
     return std::ranges::count(steps, Step{step}) > 0;
   }
+  // Ticks until both servers have completed their next checkpoint, which is that of STEP.
   void AwaitCheckpoint(uint64_t step) {
-    TickUntil([&] { return HasStep(0, step) && HasStep(1, step); });
+    for (const auto& server : servers_) ++server->awaited_count;
+    TickUntil([&] {
+      for (uint32_t s = 0; s < kServers; ++s) {
+        if (!HasStep(s, step) || Status(s).checkpoints() < servers_[s]->awaited_count) return false;
+      }
+      return true;
+    });
   }
 
   static void ExpectLostState(const absl::Status& status, uint32_t s) {
@@ -349,6 +358,13 @@ class RollbackTest : public testing::Test {
     AwaitParameters(w0_, 0);
     AwaitCheckpoint(0);
     masters_[0] = Masters();
+  }
+  // Worker 0 joins a job of two workers and sends the first values. Both servers then have a checkpoint
+  // of step 0.
+  void BeginBeforeTheOtherWorker() {
+    JoinAll(w0_);
+    SendReads(w0_, 0, /*seed=*/true);
+    AwaitCheckpoint(0);
   }
   // Worker 0 trains up to step UNTIL. Remembers the masters before every step.
   void Train(uint64_t until) {
@@ -607,9 +623,7 @@ TEST_F(RollbackTest, ANewProcessGetsAnIncarnationThatNoEarlierGenerationHasAssig
 TEST_F(RollbackTest, AProcessThatTheCheckpointDoesNotKnowMayJoinAgain) {
   rule_ = Rule::Sync(2, /*ordered_fold=*/true);
   StartServers();
-  JoinAll(w0_);
-  SendReads(w0_, 0, /*seed=*/true);
-  AwaitCheckpoint(0);
+  BeginBeforeTheOtherWorker();
   JoinAll(w1_);
   SendReads(w1_, 0);
   AwaitParameters(w0_, 0);
@@ -777,7 +791,7 @@ TEST_F(RollbackTest, InAsyncAServerContinuesAloneUnderTheNextGeneration) {
 TEST_F(RollbackTest, InAsyncAServerAdoptsAProcessThatItsCheckpointDoesNotKnow) {
   rule_ = Rule::Async(2);
   StartServers();
-  Begin();
+  BeginBeforeTheOtherWorker();
   Kill(0);
   ASSERT_TRUE(StartServer(0).ok());
   JoinAll(w1_);
@@ -791,14 +805,13 @@ TEST_F(RollbackTest, InAsyncAServerAdoptsAProcessThatItsCheckpointDoesNotKnow) {
   TickUntil([&] { return Join(1, w1_).ok(); });
   JoinAll(w1_);
   EXPECT_EQ(w1_.incarnation, incarnation);
-  SendReads(w1_, 0);
-  AwaitParameters(w1_, 0);
+  EXPECT_TRUE(Status(1).workers(1).live());
 }
 
 TEST_F(RollbackTest, InAsyncTheLeadAdoptsAProcessThatItsCheckpointDoesNotKnow) {
   rule_ = Rule::Async(2);
   StartServers();
-  Begin();
+  BeginBeforeTheOtherWorker();
   for (int round = 0; round < 2; ++round) {
     JoinAll(w1_);
     const uint64_t incarnation = w1_.incarnation;
@@ -807,8 +820,7 @@ TEST_F(RollbackTest, InAsyncTheLeadAdoptsAProcessThatItsCheckpointDoesNotKnow) {
     EXPECT_FALSE(Status(0).workers(1).live());
     JoinAll(w1_);
     EXPECT_EQ(w1_.incarnation, incarnation);
-    SendReads(w1_, 0);
-    AwaitParameters(w1_, 0);
+    EXPECT_TRUE(Status(0).workers(1).live());
     Leave(w1_);
   }
 }
@@ -817,7 +829,7 @@ TEST_F(RollbackTest, InAsyncTheLeadAdoptsAProcessThatItsCheckpointDoesNotKnow) {
 TEST_F(RollbackTest, InAsyncARestartedLeadAdmitsNoServerThatLostItsFolder) {
   rule_ = Rule::Async(2);
   StartServers();
-  Begin();
+  BeginBeforeTheOtherWorker();
   Kill(0);
   ASSERT_TRUE(StartServer(0).ok());
   RestartWithoutState(1);
@@ -828,19 +840,13 @@ TEST_F(RollbackTest, InAsyncARestartedLeadAdmitsNoServerThatLostItsFolder) {
 TEST_F(RollbackTest, ALeadThatHasGoneBackAdmitsNoServerThatLostItsFolder) {
   rule_ = Rule::Sync(2);
   StartServers();
-  JoinAll(w0_);
-  JoinAll(w1_);
-  SendReads(w0_, 0, /*seed=*/true);
-  AwaitCheckpoint(0);
-  Leave(w1_);
-  // Without a Join after the rollback, the lead announces no process.
+  BeginBeforeTheOtherWorker();
   Kill(0);
   ASSERT_TRUE(StartServer(0).ok());
   TickUntil([&] { return Status(0).generation() == 2 && Status(1).generation() == 2; });
-  TickUntil([&] {
-    const absl::Status unknown = Join(0, Worker{.number = 9}).status();
-    return unknown.code() != absl::StatusCode::kUnavailable;
-  });
+  // A Join of worker 0 would make the lead announce it to server 1.
+  const Worker unknown = {.number = 0, .incarnation = 5 * Membership::kIncarnationsPerGeneration};
+  TickUntil([&] { return Join(0, unknown).status().code() == absl::StatusCode::kNotFound; });
   RestartWithoutState(1);
   ExpectLostState(Join(0, w1_).status(), 1);
   EXPECT_EQ(Status(1).run(), 0u);
