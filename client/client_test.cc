@@ -948,7 +948,7 @@ TEST_F(RollbackTest, AProcessKeepsItsIncarnationAndItsRun) {
 TEST_F(RollbackTest, AProcessWhoseIncarnationIsForgottenJoinsAsANewOne) {
   TrainToStepFour();
   RollBackAndWait(2);
-  servers_[0]->FailJoins({absl::FailedPreconditionError("server 0 has not assigned it")});
+  servers_[0]->FailJoins({absl::NotFoundError("server 0 has not assigned it")});
   EXPECT_EQ(*Join(), Step{2});
   EXPECT_EQ(servers_[0]->joins().back().incarnation(), 0u);
   EXPECT_EQ(servers_[0]->joins().back().run(), 1u) << "no other run is joined";

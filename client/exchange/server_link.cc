@@ -417,7 +417,13 @@ void ServerLink::OnJoined(absl::Time sent, const absl::StatusOr<JoinReply>& repl
 void ServerLink::OnJoinError(const absl::Status& status) {
   liveness_.CallFailed(status);
   if (IsRetryable(status)) return;  // the next heartbeat's reply starts another Join
-  const bool lost = absl::IsFailedPrecondition(status);
+  if (absl::IsNotFound(status) && server_ != ServerId{0}) {
+    // The lead announces this process to the server; the next heartbeat's reply starts another Join.
+    parts_.transport.Join(ServerId{0}, rejoin_, parts_.options.silence,
+                          [](const absl::StatusOr<JoinReply>&) {});
+    return;
+  }
+  const bool lost = absl::IsFailedPrecondition(status) || absl::IsNotFound(status);
   observer_.OnFailure(WithServerName(parts_.transport, server_,
                                      lost ? absl::AbortedError(status.message()) : status));
 }

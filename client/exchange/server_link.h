@@ -15,8 +15,10 @@
 // A server that was started again has a new epoch, which a heartbeat's reply or a message shows. The
 // link then joins the server again, under the same incarnation and run. A server that has recovered
 // its state accepts the Join, and the link sends all unanswered entries again, with the same
-// payloads, under the new epoch. A server without its state refuses, which is a failure. After any
-// other error of the Join, the next heartbeat's reply starts another Join. Heartbeats therefore
+// payloads, under the new epoch. A server without its state refuses, which is a failure. A server
+// that continues from a checkpoint before this process's Join does not know the process: the link
+// joins the lead again, which announces the process to the server. After this and after any other
+// error of the Join, the next heartbeat's reply starts another Join. Heartbeats therefore
 // determine how soon the client returns to a server: a reply after failed heartbeats also ends the
 // random wait for the stream.
 //

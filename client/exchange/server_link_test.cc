@@ -258,6 +258,26 @@ TEST_F(ServerLinkTest, AJoinIsRepeatedAfterAnErrorThatMayPass) {
   EXPECT_EQ(servers_[0].joins().size(), 1u + 3u);
 }
 
+// A server continues from a checkpoint before the Join of this process.
+TEST_F(ServerLinkTest, AServerThatDoesNotKnowTheProcessIsJoinedAfterTheLead) {
+  servers_[1].FailJoins({absl::NotFoundError("server 0 has not assigned this incarnation")});
+  servers_[1].Restart(/*keep_state=*/true);
+  loop_->Run([this] { links_[1]->StartHeartbeats(); });
+  while (counters().rejoins() == 0) std::this_thread::yield();
+  EXPECT_EQ(servers_[1].joins().size(), 1u + 2u);
+  const std::vector<JoinRequest> lead = servers_[0].joins();
+  ASSERT_EQ(lead.size(), 1u + 1u);
+  EXPECT_EQ(lead.back().incarnation(), rejoin_.incarnation());
+  EXPECT_EQ(lead.back().run(), rejoin_.run());
+}
+
+TEST_F(ServerLinkTest, ALeadThatDoesNotKnowTheProcessIsAFailure) {
+  servers_[0].FailJoins({absl::NotFoundError("not assigned")});
+  servers_[0].Restart(/*keep_state=*/true);
+  loop_->Run([this] { links_[0]->StartHeartbeats(); });
+  EXPECT_EQ(WaitForFailure(), absl::AbortedError("server 0 (in process): not assigned"));
+}
+
 TEST_F(ServerLinkTest, AServerThatNeverAcceptsAJoinIsAnOutage) {
   servers_[0].FailJoins(std::deque<absl::Status>(1000, absl::UnavailableError("recovering")));
   servers_[0].Restart(/*keep_state=*/true);

@@ -228,7 +228,8 @@ absl::StatusOr<std::vector<JoinReply>> JoinServers(Transport& transport, Clock& 
     if (joined.ok()) continue;
     // A server may have forgotten the incarnation, because it continues from a step before the
     // incarnation was assigned.
-    const bool forgotten = absl::IsFailedPrecondition(joined) && (rejoins || attempt.was_behind);
+    const bool forgotten = absl::IsNotFound(joined) ||
+                           (absl::IsFailedPrecondition(joined) && (rejoins || attempt.was_behind));
     if (!forgotten) return joined;
     request.set_incarnation(0);
   }

@@ -180,7 +180,7 @@ TEST_F(JoinLeaveTest, WithoutRoundsTheGenerationsOfServersMayDiffer) {
 
 // The servers continue from a step before the lead assigned the incarnation.
 TEST_F(JoinLeaveTest, AReturningProcessWithAForgottenIncarnationGetsANewOne) {
-  script_.errors[1] = {absl::FailedPreconditionError("server 0 has not assigned it")};
+  script_.errors[1] = {absl::NotFoundError("server 0 has not assigned it")};
   const auto replies = Join(2, /*incarnation=*/7);
   ASSERT_TRUE(replies.ok()) << replies.status();
   EXPECT_EQ(replies->at(1).incarnation(), 5u);
@@ -190,7 +190,7 @@ TEST_F(JoinLeaveTest, AReturningProcessWithAForgottenIncarnationGetsANewOne) {
 
 TEST_F(JoinLeaveTest, AnIncarnationMayBeForgottenDuringTheJoin) {
   script_.generations = {{0, {4}}, {1, {3, 4}}};
-  script_.errors[1] = {absl::OkStatus(), absl::FailedPreconditionError("not assigned")};
+  script_.errors[1] = {absl::OkStatus(), absl::NotFoundError("not assigned")};
   EXPECT_TRUE(Join(2).ok());
   EXPECT_THAT(script_.calls, ElementsAre("join 0 as 0", "join 1 as 5", "join 1 as 5", "leave 0",
                                          "join 0 as 0", "join 1 as 5"));

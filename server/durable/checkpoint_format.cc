@@ -193,6 +193,7 @@ CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
   }
   for (const SavedShard& saved : checkpoint.shards) *manifest.add_shards() = ShardEntry(saved);
   manifest.mutable_deals()->Assign(checkpoint.deals.begin(), checkpoint.deals.end());
+  if (checkpoint.lead.has_value()) *manifest.mutable_lead() = LeadMessage(*checkpoint.lead);
   if (checkpoint.step.has_value()) manifest.set_step(checkpoint.step->value);
   return manifest;
 }
@@ -219,6 +220,7 @@ absl::StatusOr<Checkpoint> CheckpointOf(const CheckpointManifest& manifest) {
     RETURN_IF_ERROR(CheckDeal(deal, kMostDealtWorkers, first_step));
     checkpoint.deals.push_back(deal);
   }
+  if (manifest.has_lead()) checkpoint.lead = LeadOf(manifest.lead());
   for (const CheckpointManifest::Shard& entry : manifest.shards()) {
     if (!checkpoint.shards.empty() && entry.shard() <= checkpoint.shards.back().shard.value) {
       return OutOfRange("shards: shard", entry.shard());

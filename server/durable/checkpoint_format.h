@@ -1,6 +1,6 @@
 // The contents of a checkpoint and their form in files (docs/checkpoint.md).
 //
-//   Checkpoint = BeginRecord, MemberRecords, deals, shards
+//   Checkpoint = BeginRecord, MemberRecords, deals, LeadRecord, shards
 //   manifest   everything except the arrays, as JSON (proto/checkpoint.proto)
 //   shard file the arrays of one shard, as safetensors
 //
@@ -36,6 +36,7 @@ struct Checkpoint {
   BeginRecord run;
   std::vector<MemberRecord> members;  // ascending by worker; numbers without a process are absent
   std::vector<Deal> deals;            // at the lead: all deals so far
+  std::optional<LeadRecord> lead;     // set at the lead
   std::vector<SavedShard> shards;     // ascending by shard
   LogSequence next = 1;               // the first record that a recovery must replay
   std::optional<Step> step;  // the frontier of every shard; nullopt if the frontiers differ

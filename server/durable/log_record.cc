@@ -99,6 +99,7 @@ void Set(const MemberRecord& record, Head& head) {
   member.set_left(record.left);
 }
 void Set(const DealRecord& record, Head& head) { *head.mutable_deal() = record.deal; }
+void Set(const LeadRecord& record, Head& head) { *head.mutable_lead() = LeadMessage(record); }
 void Set(const ShardRecord& record, Head& head) {
   Head::Shard& shard = *head.mutable_shard();
   shard.set_shard(record.shard.value);
@@ -270,6 +271,11 @@ absl::StatusOr<DealRecord> DecodeDeal(const Deal& deal, uint32_t worker_count) {
   return DealRecord{deal};
 }
 
+absl::StatusOr<LeadRecord> DecodeLead(const Head::Lead& lead, uint32_t worker_count) {
+  RETURN_IF_ERROR(CheckAtMost("target_workers", worker_count, lead.target_workers()));
+  return LeadOf(lead);
+}
+
 absl::StatusOr<ShardRecord> DecodeShard(const Head::Shard& shard, uint32_t worker_count,
                                         const ValueCountOf& value_count, ByteChain payload) {
   const std::optional<size_t> count = value_count(ShardId{shard.shard()});
@@ -280,6 +286,19 @@ absl::StatusOr<ShardRecord> DecodeShard(const Head::Shard& shard, uint32_t worke
 }
 
 }  // namespace
+
+LogRecordHead::Lead LeadMessage(const LeadRecord& record) {
+  LogRecordHead::Lead message;
+  for (const Epoch epoch : record.admitted) message.add_admitted_epochs(epoch.value);
+  message.set_target_workers(record.target_workers);
+  return message;
+}
+
+LeadRecord LeadOf(const LogRecordHead::Lead& message) {
+  LeadRecord record = {.admitted = {}, .target_workers = message.target_workers()};
+  for (const uint64_t epoch : message.admitted_epochs()) record.admitted.push_back(Epoch{epoch});
+  return record;
+}
 
 LogRecordHead::Rule RuleMessage(const Rule& rule) {
   LogRecordHead::Rule message;
@@ -349,6 +368,8 @@ absl::StatusOr<LogRecord> DecodeRecord(const ByteChain& bytes, uint32_t worker_c
       return DecodeMember(head.member(), worker_count);
     case Head::kDeal:
       return DecodeDeal(head.deal(), worker_count);
+    case Head::kLead:
+      return DecodeLead(head.lead(), worker_count);
     case Head::kShard:
       return DecodeShard(head.shard(), worker_count, value_count, std::move(payload));
     case Head::RECORD_NOT_SET:

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/byte_chain.h"
@@ -47,12 +48,21 @@ struct DealRecord {
   Deal deal;
 };
 
+// The decisions of the lead. Replaces the earlier record.
+struct LeadRecord {
+  // By server number: the epoch with which the server was admitted to the run; 0: not admitted yet.
+  std::vector<Epoch> admitted;
+  uint32_t target_workers = 0;  // a reduction to this number is not complete; 0: no reduction
+
+  bool operator==(const LeadRecord&) const = default;
+};
+
 struct ShardRecord {
   ShardId shard;
   Event event;
 };
 
-using LogRecord = std::variant<BeginRecord, MemberRecord, DealRecord, ShardRecord>;
+using LogRecord = std::variant<BeginRecord, MemberRecord, DealRecord, LeadRecord, ShardRecord>;
 
 // Returns the bytes of RECORD. A payload keeps its memory and its owners.
 ByteChain EncodeRecord(const LogRecord& record);
@@ -64,6 +74,11 @@ using ValueCountOf = std::function<std::optional<size_t>(ShardId)>;
 // if a peer had sent it, and every enum and every worker number below WORKER_COUNT.
 absl::StatusOr<LogRecord> DecodeRecord(const ByteChain& bytes, uint32_t worker_count,
                                        const ValueCountOf& value_count);
+
+// LeadMessage and LeadOf convert the decisions of the lead. The caller must check the numbers in the
+// result of LeadOf.
+LogRecordHead::Lead LeadMessage(const LeadRecord& record);
+LeadRecord LeadOf(const LogRecordHead::Lead& message);
 
 // RuleMessage and RuleOf convert a consistency rule. The message does not contain max_workers. The
 // caller must validate the result of RuleOf.

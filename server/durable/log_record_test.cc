@@ -179,6 +179,17 @@ TEST(LogRecord, ADealKeepsAllFields) {
             SomeDeal().deal.SerializeAsString());
 }
 
+TEST(LogRecord, TheDecisionsOfTheLeadKeepAllFields) {
+  const LeadRecord lead = {.admitted = {Epoch{}, Epoch{9}, Epoch{1ull << 63}},
+                           .target_workers = kWorkers};
+  const auto decoded = Decode(EncodeRecord(lead));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(std::get<LeadRecord>(*decoded), lead);
+  const auto refused = Decode(EncodeRecord(LeadRecord{.admitted = {}, .target_workers = 5}));
+  EXPECT_EQ(refused.status(),
+            absl::DataLossError("target_workers: too large (expected at most 4, got 5)"));
+}
+
 TEST(LogRecord, NeitherDirectionCopiesAPayload) {
   const PushEvent push = Push();
   const ByteChain bytes = EncodeRecord(ShardRecord{.shard = {7}, .event = push});

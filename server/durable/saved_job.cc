@@ -201,6 +201,8 @@ absl::Status ReadRest(Files& files, const std::string& folder, const Partition& 
       const bool known = !checkpoint.deals.empty() &&
                          checkpoint.deals.back().step() >= deal->deal.step();
       if (!known) checkpoint.deals.push_back(deal->deal);
+    } else if (const auto* lead = std::get_if<LeadRecord>(&record)) {
+      checkpoint.lead = *lead;
     }
     return absl::OkStatus();
   };

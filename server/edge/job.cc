@@ -87,20 +87,24 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
                 .epoch = options_.epoch},
       membership_(options_.rule.max_workers, options_.lease, options_.generation),
       job_match_(options_.config),
-      stored_(identity_, {model_, membership_, job_match_, dealer_, scaler_, journal_}),
+      stored_(identity_, {model_, membership_, job_match_, admission_, dealer_, scaler_, journal_}),
       last_wait_notices_(clock.Now()),
       // A shorter pause expires no lease, because a worker sends about three heartbeats per lease.
       control_(clock, /*limit=*/options_.lease / 2,
                [this](absl::Duration pause) { ExcusePause(pause); }),
-      admission_(AdmissionOf(options_), options_.server_count, peers.get(), control_.post()),
+      admission_(AdmissionOf(options_), options_.server_count, peers.get(), control_.post(),
+                 [this] { stored_.RecordLead([] {}); }),
       dealer_(options_.rule.workers, options_.lease),
       deal_lead_(dealer_, model_, journal_, clock, options_.rule.fold, control_.post()),
       joins_(membership_, admission_, deal_lead_, clock,
              [this](const JoinCall& call, Incarnation incarnation) {
                AdmitWorker(call, incarnation);
              }),
-      scaler_(options_.name, options_.rule, options_.server_count, peers.get(), control_.post(),
-              [this](const Rule& rule) { ApplyToAll(RuleEvent{rule}, [] {}); }),
+      scaler_(
+          options_.name, options_.rule, options_.server_count, peers.get(), control_.post(),
+          {.reserve = [this](uint32_t workers) { return model_.Reserve(workers); },
+           .apply = [this](const Rule& rule) { ApplyToAll(RuleEvent{rule}, [] {}); },
+           .record = [this](std::function<void()> then) { stored_.RecordLead(std::move(then)); }}),
       checkpoints_({.durable = options_.durable,
                     .fold = options_.rule.fold,
                     .server_count = options_.server_count,
@@ -122,6 +126,7 @@ absl::Status Job::Recover() {
   recovered_ = stored_.run().has_value();
   checkpoints_.Start(recovered_);
   if (!recovered_) return absl::OkStatus();
+  RETURN_IF_ERROR(scaler_.ReserveRestored());
   dealer_.Resume(clock_.Now());
   identity_.run = stored_.run()->run;
   admission_.set_run(identity_.run);
@@ -167,6 +172,8 @@ void Job::HandleJoin(const JoinCall& call) {
   status = membership_.Adopt(call.worker(), incarnation, clock_.Now());
   if (!status.ok()) return call.done(status);
   AdmitWorker(call, incarnation);
+  // Another server may continue from a checkpoint that does not contain the process.
+  if (leads()) admission_.Announce(call.worker(), incarnation, clock_.Now(), [](const auto&) {});
 }
 
 absl::Status Job::CheckRun(const JoinRequest& request) const {

@@ -128,8 +128,8 @@ class Job {
   // Admits a worker. The reply may be delayed by up to one lease (membership.h), and at server 0 by
   // up to Admission::kPatience. If ABANDONED returns true, the worker is not admitted, because its
   // caller no longer waits. Errors: InvalidArgument for an invalid worker number or model;
-  // FailedPrecondition if the run, the job or the model differs, if the incarnation is fenced or
-  // not assigned, or if a server lost its state; AlreadyExists if another process of the worker is
+  // FailedPrecondition if the run, the job or the model differs, if the incarnation is fenced, or if
+  // a server lost its state; NotFound if the incarnation is not assigned; AlreadyExists if another process of the worker is
   // alive; Unavailable while the job is stopping or server 0 cannot reach another server.
   void Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done);
   // Admits this server to the run of the lead, and announces a worker process. Errors:

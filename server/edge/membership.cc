@@ -50,7 +50,7 @@ absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::T
   if (incarnation < member.assigned) return Fenced(worker, incarnation, member.assigned);
   const Incarnation most = std::max(member.assigned, earlier_);
   if (incarnation > most) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return absl::NotFoundError(absl::StrCat(
         "worker ", worker.value, ": server 0 has not assigned this incarnation (expected at most ",
         most.value, ", got ", incarnation.value, ")"));
   }

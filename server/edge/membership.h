@@ -4,7 +4,8 @@
 //   Assign   no process, or the old process left or its lease ended    a new incarnation
 //            the old process sent a message after the new one's Join   AlreadyExists
 //            otherwise: it is not yet known whether the old one lives  nullopt: try again later
-//   Adopt    the incarnation is not the assigned one, or has left      FailedPrecondition
+//   Adopt    the incarnation is older than the assigned one, or left   FailedPrecondition
+//            it is newer: server 0 has not announced it                NotFound
 //            otherwise                                                 OK
 //
 // Server 0 assigns incarnations, starting at 1. It announces them to the other servers, which adopt
@@ -79,7 +80,8 @@ class Membership {
   // nothing.
   void Announce(WorkerId worker, Incarnation incarnation);
   // Admits a process with the incarnation that server 0 assigned. May be called repeatedly. Errors:
-  // FailedPrecondition if INCARNATION was not assigned, is not the newest one, or has left.
+  // NotFound if INCARNATION was not assigned; FailedPrecondition if it is not the newest one or has
+  // left.
   absl::Status Adopt(WorkerId worker, Incarnation incarnation, absl::Time now);
 
   // Sets the state of a number as an earlier process of this server knew it. A process that has not

@@ -24,7 +24,7 @@ TEST_F(MembershipTest, ALaterGenerationAssignsAboveTheEarlierOnesAndAdmitsTheirP
   const uint64_t earlier = Membership::kIncarnationsPerGeneration;
   Membership second(3, kLease, Generation{2});
   EXPECT_TRUE(second.Adopt(kW, {5}, At(0)).ok()) << "assigned after the checkpoint";
-  EXPECT_EQ(second.Adopt(kW, {earlier + 1}, At(0)).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(second.Adopt(kW, {earlier + 1}, At(0)).code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(second.Adopt(kW, {6}, At(1)).ok());
   EXPECT_EQ(second.Adopt(kW, {5}, At(2)).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(*second.Assign(WorkerId{0}, At(0), At(0)).value(), Incarnation{earlier + 1});
@@ -95,8 +95,9 @@ TEST_F(MembershipTest, APauseOfTheServerExtendsLeasesAndIsNoMessage) {
 }
 
 TEST_F(MembershipTest, AnotherServerAdoptsTheAssignedIncarnation) {
-  EXPECT_EQ(membership_.Adopt(kW, {5}, At(0)).message(),
-            "worker 1: server 0 has not assigned this incarnation (expected at most 0, got 5)");
+  EXPECT_EQ(membership_.Adopt(kW, {5}, At(0)),
+            absl::NotFoundError("worker 1: server 0 has not assigned this incarnation (expected at "
+                                "most 0, got 5)"));
   membership_.Announce(kW, {5});
   EXPECT_FALSE(membership_.of(kW).live());
   EXPECT_TRUE(membership_.Adopt(kW, {5}, At(0)).ok());

@@ -129,6 +129,21 @@ class RecoveryTest : public testing::Test {
     job_->Status(pending.done());
     return pending.Get().value();
   }
+  absl::StatusOr<ScaleReply> Scale(uint32_t workers) {
+    ScaleRequest request;
+    request.set_workers(workers);
+    Pending<ScaleReply> pending;
+    job_->Scale(request, pending.done());
+    return pending.Get();
+  }
+  // Returns whether a worker is told to leave.
+  bool IsRetired(uint32_t worker) {
+    HeartbeatRequest request;
+    request.set_worker(worker);
+    Pending<HeartbeatReply> pending;
+    job_->Heartbeat(request, pending.done());
+    return pending.Get()->retired();
+  }
   // Returns the bytes of all masters.
   std::string Masters() {
     std::string bytes;
@@ -191,11 +206,7 @@ TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
   ASSERT_TRUE(Start(more_workers).ok());
   Begin();
   Push(0);
-  ScaleRequest request;
-  request.set_workers(2);
-  Pending<ScaleReply> scaled;
-  job_->Scale(request, scaled.done());
-  ASSERT_TRUE(scaled.Get().ok()) << scaled.Get().status();
+  ASSERT_TRUE(Scale(2).ok());
   ASSERT_TRUE(Join(0, 0, 1).ok());
   const auto heartbeat = [this](uint64_t dealt_until) {
     HeartbeatRequest stated;
@@ -235,6 +246,57 @@ TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
   while ((reply = heartbeat(90)).deals_size() < 2) Tick();
   EXPECT_EQ(reply.deals(1).members_size(), 1);
   EXPECT_EQ(reply.deals(1).step(), 90u);
+}
+
+TEST_F(RecoveryTest, AReductionGoesOnAfterAKillBeforeTheWorkersHaveLeft) {
+  const auto two_workers = [](JobOptions& options) { options.rule.max_workers = 2; };
+  ASSERT_TRUE(Start(two_workers).ok());
+  Begin();
+  ASSERT_TRUE(Scale(2).ok());
+  ASSERT_TRUE(Join(0, 0, /*worker=*/1).ok());
+  ASSERT_TRUE(Scale(1).ok());
+  EXPECT_TRUE(IsRetired(1));
+  Kill();
+  ASSERT_TRUE(Start(two_workers).ok());
+  EXPECT_EQ(Status().target_workers(), 1u);
+  EXPECT_TRUE(IsRetired(1));
+  // The reduction is in the next checkpoint, too.
+  AdvanceAndTick(absl::Seconds(1));
+  AdvanceAndTick(absl::Seconds(6));
+  while (Status().checkpoints() == 0) Tick();
+  EXPECT_EQ(ReadCheckpoint(files_, kFolder)->lead->target_workers, 1u);
+  AdvanceAndTick(absl::Seconds(60));  // the lease of worker 1 ends
+  EXPECT_FALSE(Status().workers(1).live());
+  Tick();
+  EXPECT_EQ(Status().target_workers(), 1u);
+  EXPECT_TRUE(Scale(2).ok());
+  EXPECT_FALSE(IsRetired(1));
+  Kill();
+  ASSERT_TRUE(Start(two_workers).ok());
+  EXPECT_EQ(Status().target_workers(), 2u);
+}
+
+TEST_F(RecoveryTest, WorkersThatDoNotFitIntoTheMemoryBudgetAreRefused) {
+  uint64_t budget_bytes = uint64_t{1} << 30;
+  const auto limited = [&budget_bytes](JobOptions& options) {
+    options.rule.max_workers = 5'000;
+    options.memory_budget_bytes = budget_bytes;
+  };
+  ASSERT_TRUE(Start(limited).ok());
+  Begin();
+  EXPECT_TRUE(Scale(100).ok());
+  const absl::Status refused = Scale(4'000).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  for (const char* part : {"expected at most 1073741824 bytes, the value of --memory_budget, got ",
+                           "for the connections of 4000 workers"}) {
+    EXPECT_TRUE(absl::StrContains(std::string(refused.message()), part)) << refused;
+  }
+  EXPECT_EQ(Status().target_workers(), 100u);
+  // The number that was reached is part of the state.
+  Kill();
+  budget_bytes = uint64_t{200} << 20;
+  const absl::Status too_small = Start(limited);
+  EXPECT_TRUE(absl::StrContains(std::string(too_small.message()), "of 100 workers")) << too_small;
 }
 
 TEST_F(RecoveryTest, APushOfAnEarlierProcessGetsItsVerdictAgain) {

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/array_bytes.h"
@@ -47,6 +48,7 @@ struct Server {
   FaultyFiles files;
   std::unique_ptr<Job> job;
   uint64_t epoch = 0;
+  uint64_t awaited_count = 0;  // checkpoints of this process for which the test has waited
   absl::Mutex mu;
   bool restart ABSL_GUARDED_BY(mu) = false;
   absl::Status failure ABSL_GUARDED_BY(mu);
@@ -89,6 +91,7 @@ class RollbackTest : public testing::Test {
   absl::Status StartServer(uint32_t s, bool in_place = false) {
     Server& server = *servers_[s];
     server.epoch = ++starts_;
+    server.awaited_count = 0;
     {
       absl::MutexLock lock(&server.mu);
       server.restart = false;
@@ -156,6 +159,18 @@ class RollbackTest : public testing::Test {
     servers_[s]->files.Crash();
     Remove(s);
     servers_[s]->files.Restart();
+  }
+  // Starts server S again with an empty folder.
+  void RestartWithoutState(uint32_t s) {
+    Kill(s);
+    auto server = std::make_unique<Server>();
+    {
+      absl::MutexLock lock(&mu_);
+      servers_[s].swap(server);
+    }
+    ASSERT_TRUE(servers_[s]->files.MakeFolder(kFolder).ok());
+    ASSERT_TRUE(servers_[s]->files.SyncFolder("/").ok());
+    ASSERT_TRUE(StartServer(s).ok());
   }
   void SetReachable(uint32_t s, bool reachable) {
     absl::MutexLock lock(&mu_);
@@ -233,10 +248,22 @@ class RollbackTest : public testing::Test {
     const std::vector<Step> steps = StepsOf(s);
     return std::ranges::count(steps, Step{step}) > 0;
   }
+  // Ticks until both servers have completed their next checkpoint, which is that of STEP.
   void AwaitCheckpoint(uint64_t step) {
-    TickUntil([&] { return HasStep(0, step) && HasStep(1, step); });
+    for (const auto& server : servers_) ++server->awaited_count;
+    TickUntil([&] {
+      for (uint32_t s = 0; s < kServers; ++s) {
+        if (!HasStep(s, step) || Status(s).checkpoints() < servers_[s]->awaited_count) return false;
+      }
+      return true;
+    });
   }
 
+  static void ExpectLostState(const absl::Status& status, uint32_t s) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    const std::string expected = absl::StrCat("server ", s, " lost its state: ");
+    EXPECT_TRUE(absl::StrContains(std::string(status.message()), expected)) << status;
+  }
   absl::StatusOr<JoinReply> Join(uint32_t s, const Worker& worker) {
     const uint64_t run = worker.incarnation == 0 ? 0 : run_;
     const JoinRequest request = JoinRequestOf(partition_, worker.number, worker.incarnation, run);
@@ -257,16 +284,17 @@ class RollbackTest : public testing::Test {
       worker.streams.push_back(std::make_unique<TestStream>(*servers_[s]->job));
     }
   }
+  void LeaveServer(const Worker& worker, uint32_t s) {
+    LeaveRequest request;
+    request.set_worker(worker.number);
+    request.set_incarnation(worker.incarnation);
+    request.set_run(run_);
+    Pending<LeaveReply> pending;
+    servers_[s]->job->Leave(request, pending.done());
+    ASSERT_TRUE(pending.Get().ok());
+  }
   void Leave(Worker& worker) {
-    for (uint32_t s = 0; s < kServers; ++s) {
-      LeaveRequest request;
-      request.set_worker(worker.number);
-      request.set_incarnation(worker.incarnation);
-      request.set_run(run_);
-      Pending<LeaveReply> pending;
-      servers_[s]->job->Leave(request, pending.done());
-      ASSERT_TRUE(pending.Get().ok());
-    }
+    for (uint32_t s = 0; s < kServers; ++s) LeaveServer(worker, s);
     worker = Worker{.number = worker.number};
   }
   WorkerFrame FrameOf(const Worker& worker, uint32_t s) const {
@@ -330,6 +358,13 @@ class RollbackTest : public testing::Test {
     AwaitParameters(w0_, 0);
     AwaitCheckpoint(0);
     masters_[0] = Masters();
+  }
+  // Worker 0 joins a job of two workers and sends the first values. Both servers then have a checkpoint
+  // of step 0.
+  void BeginBeforeTheOtherWorker() {
+    JoinAll(w0_);
+    SendReads(w0_, 0, /*seed=*/true);
+    AwaitCheckpoint(0);
   }
   // Worker 0 trains up to step UNTIL. Remembers the masters before every step.
   void Train(uint64_t until) {
@@ -588,9 +623,7 @@ TEST_F(RollbackTest, ANewProcessGetsAnIncarnationThatNoEarlierGenerationHasAssig
 TEST_F(RollbackTest, AProcessThatTheCheckpointDoesNotKnowMayJoinAgain) {
   rule_ = Rule::Sync(2, /*ordered_fold=*/true);
   StartServers();
-  JoinAll(w0_);
-  SendReads(w0_, 0, /*seed=*/true);
-  AwaitCheckpoint(0);
+  BeginBeforeTheOtherWorker();
   JoinAll(w1_);
   SendReads(w1_, 0);
   AwaitParameters(w0_, 0);
@@ -692,6 +725,42 @@ TEST_P(ResumedRunTest, AResumedRunHasTheBitsOfAnUninterruptedOne) {
   EXPECT_EQ(Masters(), uninterrupted);
 }
 
+// Each worker leaves the servers in another order.
+TEST_P(ResumedRunTest, FinishedWorkersLeaveCheckpointsOfTheSameStep) {
+  rule_ = Rule::Sync(2);
+  durability_ = GetParam();
+  StartServers();
+  JoinBoth(0);
+  TrainBoth(0, 4);
+  LeaveServer(w0_, 0);
+  LeaveServer(w1_, 1);
+  LeaveServer(w1_, 0);
+  LeaveServer(w0_, 1);
+  StopServers();
+  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(StepsOf(s).back(), Step{4}) << s;
+}
+
+// Worker 0 has finished a step that worker 1 has not begun.
+TEST_P(ResumedRunTest, StoppedWorkersLeaveCheckpointsOfTheSameStep) {
+  rule_ = Rule::Sync(2);
+  durability_ = GetParam();
+  StartServers();
+  JoinBoth(0);
+  TrainBoth(0, 4);
+  SendPushes(w0_, 4);
+  for (uint32_t s = 0; s < kServers; ++s) {
+    for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
+      EXPECT_EQ(w0_.streams[s]->NextVerdict().kind, kAccept);
+    }
+  }
+  LeaveServer(w0_, 0);
+  LeaveServer(w1_, 1);
+  LeaveServer(w1_, 0);
+  LeaveServer(w0_, 1);
+  StopServers();
+  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(StepsOf(s).back(), Step{5}) << s;
+}
+
 INSTANTIATE_TEST_SUITE_P(Durabilities, ResumedRunTest,
                          testing::Values(Durability::kCheckpoint, Durability::kLog),
                          [](const auto& info) {
@@ -716,6 +785,102 @@ TEST_F(RollbackTest, InAsyncAServerContinuesAloneUnderTheNextGeneration) {
   Kill(1);
   ASSERT_TRUE(StartServer(1).ok());
   EXPECT_EQ(Status(1).generation(), 3u);
+}
+
+// The lead's generation is higher than that of server 1, which therefore cannot know the incarnation.
+TEST_F(RollbackTest, InAsyncAServerAdoptsAProcessThatItsCheckpointDoesNotKnow) {
+  rule_ = Rule::Async(2);
+  StartServers();
+  BeginBeforeTheOtherWorker();
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  JoinAll(w1_);
+  EXPECT_EQ(w1_.incarnation, Membership::kIncarnationsPerGeneration + 1);
+  Kill(1);
+  ASSERT_TRUE(StartServer(1).ok());
+  EXPECT_EQ(Join(1, w1_).status().code(), absl::StatusCode::kNotFound);
+  // The process joins the lead again, which announces it.
+  const uint64_t incarnation = w1_.incarnation;
+  ASSERT_TRUE(Join(0, w1_).ok());
+  TickUntil([&] { return Join(1, w1_).ok(); });
+  JoinAll(w1_);
+  EXPECT_EQ(w1_.incarnation, incarnation);
+  EXPECT_TRUE(Status(1).workers(1).live());
+}
+
+TEST_F(RollbackTest, InAsyncTheLeadAdoptsAProcessThatItsCheckpointDoesNotKnow) {
+  rule_ = Rule::Async(2);
+  StartServers();
+  BeginBeforeTheOtherWorker();
+  for (int round = 0; round < 2; ++round) {
+    JoinAll(w1_);
+    const uint64_t incarnation = w1_.incarnation;
+    Kill(0);
+    ASSERT_TRUE(StartServer(0).ok());
+    EXPECT_FALSE(Status(0).workers(1).live());
+    JoinAll(w1_);
+    EXPECT_EQ(w1_.incarnation, incarnation);
+    EXPECT_TRUE(Status(0).workers(1).live());
+    Leave(w1_);
+  }
+}
+
+// The lead has stored the epoch with which it admitted server 1.
+TEST_F(RollbackTest, InAsyncARestartedLeadAdmitsNoServerThatLostItsFolder) {
+  rule_ = Rule::Async(2);
+  StartServers();
+  BeginBeforeTheOtherWorker();
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  RestartWithoutState(1);
+  ExpectLostState(Join(0, w1_).status(), 1);
+  EXPECT_EQ(Status(1).run(), 0u);
+}
+
+TEST_F(RollbackTest, ALeadThatHasGoneBackAdmitsNoServerThatLostItsFolder) {
+  rule_ = Rule::Sync(2);
+  StartServers();
+  BeginBeforeTheOtherWorker();
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  TickUntil([&] { return Status(0).generation() == 2 && Status(1).generation() == 2; });
+  // A Join of worker 0 would make the lead announce it to server 1.
+  const Worker unknown = {.number = 0, .incarnation = 5 * Membership::kIncarnationsPerGeneration};
+  TickUntil([&] { return Join(0, unknown).status().code() == absl::StatusCode::kNotFound; });
+  RestartWithoutState(1);
+  ExpectLostState(Join(0, w1_).status(), 1);
+  EXPECT_EQ(Status(1).run(), 0u);
+}
+
+TEST_F(RollbackTest, WithALogARestartedLeadAdmitsNoServerThatLostItsFolder) {
+  rule_ = Rule::Sync(2);
+  durability_ = Durability::kLog;
+  StartServers();
+  JoinAll(w0_);
+  Kill(0);
+  ASSERT_TRUE(StartServer(0).ok());
+  RestartWithoutState(1);
+  ExpectLostState(Join(0, w1_).status(), 1);
+  EXPECT_EQ(Status(1).run(), 0u);
+}
+
+// The lead has recorded the run, but has not admitted server 1.
+TEST_F(RollbackTest, ALeadThatIsKilledBeforeItAdmitsAServerAdmitsItLater) {
+  rule_ = Rule::Sync(2);
+  durability_ = Durability::kLog;
+  StartServers();
+  SetReachable(1, false);
+  Pending<JoinReply> pending;
+  servers_[0]->job->Join(
+      JoinRequestOf(partition_, 0, 0, 0), [] { return false; }, pending.done());
+  while (Status(0).log_records() == 0) {
+  }
+  Kill(0);
+  SetReachable(1, true);
+  RestartWithoutState(1);
+  ASSERT_TRUE(StartServer(0).ok());
+  EXPECT_TRUE(Status(0).recovered());
+  JoinAll(w1_);
 }
 
 // A lead of an older generation, which was suspended, and its checkpoints.

@@ -90,6 +90,7 @@ absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
     RETURN_IF_ERROR(host->Restore(saved));
     if (saved.state.rule.has_value()) parts_.scaler.Restore(*saved.state.rule);
   }
+  if (checkpoint.lead.has_value()) Restore(*checkpoint.lead);
   return absl::OkStatus();
 }
 
@@ -116,6 +117,11 @@ void StoredState::Restore(const MemberRecord& record) {
   parts_.membership.Restore(record.worker, record.assigned, record.incarnation, record.left, now_);
 }
 
+void StoredState::Restore(const LeadRecord& record) {
+  parts_.admission.Restore(record.admitted);
+  parts_.scaler.RestoreReduction(record.target_workers);
+}
+
 absl::Status StoredState::Replay(LogSequence sequence, const ByteChain& bytes) {
   const std::shared_ptr<const HostedModel> model = parts_.model.Get();
   const auto value_count = [&model](ShardId shard) -> std::optional<size_t> {
@@ -140,6 +146,10 @@ absl::Status StoredState::Replay(LogSequence sequence, const ByteChain& bytes) {
     parts_.dealer.Replay(deal->deal);
     return absl::OkStatus();
   }
+  if (const auto* lead = std::get_if<LeadRecord>(&record)) {
+    Restore(*lead);
+    return absl::OkStatus();
+  }
   return Restore(std::get<BeginRecord>(record));
 }
 
@@ -149,6 +159,10 @@ MemberRecord StoredState::MemberRecordOf(WorkerId worker) const {
           .assigned = member.assigned,
           .incarnation = member.incarnation,
           .left = member.left};
+}
+
+LeadRecord StoredState::LeadRecordNow() const {
+  return {.admitted = parts_.admission.epochs(), .target_workers = parts_.scaler.reduction()};
 }
 
 Checkpoint StoredState::Head() const {
@@ -161,11 +175,16 @@ Checkpoint StoredState::Head() const {
     if (member.assigned != Incarnation{}) head.members.push_back(member);
   }
   head.deals = parts_.dealer.deals();
+  if (identity_.leads()) head.lead = LeadRecordNow();
   return head;
 }
 
 void StoredState::RecordMember(WorkerId worker, std::function<void()> then) {
   parts_.journal.Append(MemberRecordOf(worker), [then = std::move(then)](LogSequence) { then(); });
+}
+
+void StoredState::RecordLead(std::function<void()> then) {
+  parts_.journal.Append(LeadRecordNow(), [then = std::move(then)](LogSequence) { then(); });
 }
 
 void StoredState::RecordRun(RunId run, const JoinRequest& request) {

@@ -25,6 +25,7 @@
 #include "server/durable/log_record.h"
 #include "server/edge/job_identity.h"
 #include "server/edge/job_match.h"
+#include "server/edge/lead/admission.h"
 #include "server/edge/lead/dealer.h"
 #include "server/edge/lead/scaler.h"
 #include "server/edge/membership.h"
@@ -66,6 +67,7 @@ class StoredState {
     ModelSlot& model;
     Membership& membership;
     JobMatch& job_match;
+    Admission& admission;
     Dealer& dealer;
     Scaler& scaler;
     Journal& journal;
@@ -87,6 +89,8 @@ class StoredState {
   void RecordRun(RunId run, const JoinRequest& request);
   // Records the state of the worker's number; calls THEN when it is durable.
   void RecordMember(WorkerId worker, std::function<void()> then);
+  // At the lead: records its decisions about servers and workers; calls THEN when they are durable.
+  void RecordLead(std::function<void()> then);
 
   // Returns a checkpoint without shards. REQUIRES: run() is set.
   Checkpoint Head() const;
@@ -94,11 +98,13 @@ class StoredState {
  private:
   absl::Status Restore(const BeginRecord& record);
   void Restore(const MemberRecord& record);
+  void Restore(const LeadRecord& record);
   absl::Status Restore(const Checkpoint& checkpoint);
   // Replays the log from record FIRST on and starts it. Returns the record after the last one.
   absl::StatusOr<LogSequence> StartLog(const DurableOptions& options, LogSequence first);
   absl::Status Replay(LogSequence sequence, const ByteChain& bytes);
   MemberRecord MemberRecordOf(WorkerId worker) const;
+  LeadRecord LeadRecordNow() const;
 
   const JobIdentity& identity_;
   const Parts parts_;

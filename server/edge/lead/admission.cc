@@ -1,5 +1,6 @@
 #include "server/edge/lead/admission.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -23,8 +24,17 @@ absl::Status LostState(ServerId server, Epoch expected, Epoch got) {
       ", got ", got.value, "); restart all servers to begin a new run"));
 }
 
-Admission::Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post)
-    : common_(std::move(common)), peers_(peers), post_(std::move(post)), epochs_(server_count) {}
+Admission::Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post,
+                     std::function<void()> record)
+    : common_(std::move(common)),
+      peers_(peers),
+      post_(std::move(post)),
+      record_(std::move(record)),
+      epochs_(server_count) {}
+
+void Admission::Restore(const std::vector<Epoch>& epochs) {
+  std::copy_n(epochs.begin(), std::min(epochs.size(), epochs_.size()), epochs_.begin());
+}
 
 void Admission::Announce(WorkerId worker, Incarnation incarnation, absl::Time now, Done done) {
   if (epochs_.size() <= 1) return done(absl::OkStatus());
@@ -45,7 +55,7 @@ void Admission::Ask(uint64_t number) {
     if (announcement.admitted.contains(server)) continue;
     if (!announcement.pending.insert(server).second) continue;
     announcement.request.set_server(s);
-    announcement.request.set_epoch(epochs_[s].value_or(Epoch{}).value);
+    announcement.request.set_epoch(epochs_[s].value);
     peers_->Admit(
         server, announcement.request, [this, number, server](absl::StatusOr<AdmitReply> reply) {
           post_(
@@ -71,13 +81,16 @@ void Admission::OnReply(uint64_t number, ServerId server, const absl::StatusOr<A
 }
 
 absl::Status Admission::Confirm(const Announcement& announcement) {
+  const std::vector<Epoch> before = epochs_;
+  absl::Status status;
   for (const auto& [server, reply] : announcement.admitted) {
     const Epoch epoch{reply.epoch()};
-    std::optional<Epoch>& known = epochs_[server.value];
-    if (!known.has_value() || reply.recovered()) known = epoch;
-    if (*known != epoch) return LostState(server, *known, epoch);
+    Epoch& known = epochs_[server.value];
+    if (known == Epoch{} || reply.recovered()) known = epoch;
+    if (known != epoch) status.Update(LostState(server, known, epoch));
   }
-  return absl::OkStatus();
+  if (epochs_ != before) record_();
+  return status;
 }
 
 void Admission::Tick(absl::Time now) {

@@ -8,9 +8,9 @@
 //                                       the state of this run
 //   no reply, or Unavailable            asks again at the next Tick; Unavailable after kPatience
 //
-// The lead stores the epoch with which each server was admitted, and states it from then on. A
-// server that was restarted refuses the former epoch, unless it has recovered the state of the run:
-// it is then admitted again with its new epoch.
+// The lead stores the epoch with which each server was admitted, on disk too, and states it from then
+// on. A server that was restarted refuses the former epoch, unless it has recovered the state of the
+// run: it is then admitted again with its new epoch.
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_ADMISSION_H_
@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <vector>
 
@@ -45,11 +44,17 @@ class Admission {
   using Post = std::function<void(std::function<void()>)>;
 
   // COMMON contains the job and the run. PEERS, which may be null in a job with one server, must
-  // outlive this object.
-  Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post);
+  // outlive this object. RECORD stores epochs() and is called after every change of them.
+  Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post,
+            std::function<void()> record);
 
   // Replaces the run, after the lead has recovered the state of an earlier process.
   void set_run(RunId run) { common_.set_run(run.value); }
+  // Sets the epochs to those that an earlier process of the lead has stored. Ignores the servers that
+  // the job does not have.
+  void Restore(const std::vector<Epoch>& epochs);
+  // Returns the epoch with which each server was admitted, by server number; 0: not admitted yet.
+  const std::vector<Epoch>& epochs() const { return epochs_; }
 
   // Asks the other servers to admit a process, then calls DONE once, possibly within this call.
   void Announce(WorkerId worker, Incarnation incarnation, absl::Time now, Done done);
@@ -77,8 +82,8 @@ class Admission {
   AdmitRequest common_;
   Peers* const peers_;
   const Post post_;
-  // Each server's epoch when the run began, indexed by server number; nullopt before.
-  std::vector<std::optional<Epoch>> epochs_;
+  const std::function<void()> record_;
+  std::vector<Epoch> epochs_;
   std::map<uint64_t, Announcement> announcements_;
   uint64_t next_number_ = 0;
 };

@@ -68,7 +68,9 @@ class AdmissionTest : public testing::Test {
   }
 
   HeldPeers peers_;
-  Admission admission_{Common(), 3, &peers_, [](const std::function<void()>& work) { work(); }};
+  int record_count_ = 0;
+  Admission admission_{Common(), 3, &peers_, [](const std::function<void()>& work) { work(); },
+                       [this] { ++record_count_; }};
   std::optional<absl::Status> result_;
 };
 
@@ -89,6 +91,30 @@ TEST_F(AdmissionTest, AProcessIsAdmittedWhenEveryServerHasAgreed) {
   EXPECT_EQ(peers_.Accept(101).epoch(), 101u);
   EXPECT_EQ(peers_.Accept(102).epoch(), 102u);
   EXPECT_EQ(result_, absl::OkStatus());
+}
+
+TEST_F(AdmissionTest, TheEpochsAreRecordedBeforeAProcessIsAdmittedAndAfterEveryChange) {
+  Announce(4, 7);
+  peers_.Accept(101);
+  EXPECT_EQ(record_count_, 0);
+  peers_.Accept(102);
+  EXPECT_EQ(record_count_, 1);
+  EXPECT_EQ(admission_.epochs(), (std::vector<Epoch>{Epoch{}, Epoch{101}, Epoch{102}}));
+  Announce(5, 1);
+  peers_.Accept(101);
+  peers_.Accept(102);
+  EXPECT_EQ(record_count_, 1);
+}
+
+TEST_F(AdmissionTest, RestoredEpochsAreStated) {
+  admission_.Restore({Epoch{}, Epoch{101}});
+  Announce(4, 7);
+  EXPECT_EQ(peers_.Accept(103).epoch(), 101u);
+  EXPECT_EQ(peers_.Accept(102).epoch(), 0u);
+  ASSERT_TRUE(result_.has_value());
+  EXPECT_EQ(result_->message(), LostState(ServerId{1}, Epoch{101}, Epoch{103}).message());
+  admission_.Restore(std::vector<Epoch>(9, Epoch{7}));
+  EXPECT_EQ(admission_.epochs().size(), 3u);
 }
 
 TEST_F(AdmissionTest, OnlyServersThatDidNotReplyAreAskedAgain) {
@@ -137,7 +163,7 @@ TEST_F(AdmissionTest, AServerWithAnotherEpochLostItsState) {
 }
 
 TEST_F(AdmissionTest, AJobWithOneServerAsksNobody) {
-  Admission alone(Common(), 1, nullptr, nullptr);
+  Admission alone(Common(), 1, nullptr, nullptr, nullptr);
   std::optional<absl::Status> result;
   alone.Announce(WorkerId{0}, Incarnation{1}, At(0),
                  [&result](const absl::Status& status) { result = status; });

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -12,13 +13,13 @@
 namespace thinwire {
 
 Scaler::Scaler(std::string job, const Rule& rule, uint32_t server_count, Peers* peers, Post post,
-               Apply apply)
+               Server server)
     : job_(std::move(job)),
       first_(rule),
       server_count_(server_count),
       peers_(peers),
       post_(std::move(post)),
-      apply_(std::move(apply)),
+      server_(std::move(server)),
       rule_(rule),
       target_(rule.workers) {}
 
@@ -26,6 +27,12 @@ void Scaler::Restore(const Rule& rule) {
   rule_ = rule;
   target_ = rule.workers;
 }
+
+void Scaler::RestoreReduction(uint32_t workers) {
+  target_ = workers == 0 ? rule_.workers : std::min(workers, rule_.workers);
+}
+
+absl::Status Scaler::ReserveRestored() { return server_.reserve(rule_.workers); }
 
 absl::StatusOr<Rule> Scaler::RuleFor(uint32_t workers) const {
   const uint32_t backup_count = first_.fold == Fold::kRound ? first_.workers - first_.quorum : 0;
@@ -54,13 +61,32 @@ void Scaler::Scale(uint32_t workers, const Done& done) {
   }
   if (workers <= rule_.workers) {
     target_ = workers;
-    return done(reply);
+    return server_.record([done, reply] { done(reply); });
   }
-  Change(*rule, [this, workers, reply, done](const absl::Status& status) {
+  Increase(*rule, [this, workers, reply, done](const absl::Status& status) {
     if (!status.ok()) return done(status);
     target_ = workers;
     done(reply);
   });
+}
+
+void Scaler::Increase(const Rule& rule, std::function<void(const absl::Status&)> done) {
+  const absl::Status reserved = server_.reserve(rule.workers);
+  if (!reserved.ok()) return done(reserved);
+  Change(rule, [this, done = std::move(done)](const absl::Status& status) {
+    done(status);
+    if (status.ok()) return;
+    // Other servers may have applied the new rule already.
+    server_.reserve(rule_.workers).IgnoreError();
+    Change(rule_, [](const absl::Status&) {});
+  });
+}
+
+void Scaler::Become(const Rule& rule) {
+  // Fits, because Increase has reserved the memory of more workers.
+  server_.reserve(rule.workers).IgnoreError();
+  if (rule != rule_) server_.apply(rule);
+  rule_ = rule;
 }
 
 void Scaler::Follow(uint32_t workers, const Done& done) {
@@ -68,8 +94,9 @@ void Scaler::Follow(uint32_t workers, const Done& done) {
   if (!rule.ok()) return done(rule.status());
   ScaleReply reply;
   reply.set_workers(rule_.workers);
-  if (rule_ != *rule) apply_(*rule);
-  rule_ = *rule;
+  const absl::Status reserved = server_.reserve(workers);
+  if (!reserved.ok()) return done(reserved);
+  Become(*rule);
   target_ = workers;
   done(reply);
 }
@@ -95,10 +122,7 @@ void Scaler::Change(const Rule& rule, std::function<void(const absl::Status&)> d
   changing_ = true;
   const auto finish = [this, rule, done = std::move(done)](const absl::Status& status) {
     changing_ = false;
-    if (status.ok()) {
-      rule_ = rule;
-      apply_(rule);
-    }
+    if (status.ok()) Become(rule);
     done(status);
   };
   if (server_count_ <= 1) return finish(absl::OkStatus());

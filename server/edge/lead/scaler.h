@@ -29,23 +29,37 @@ class Scaler {
   using Done = std::function<void(absl::StatusOr<ScaleReply>)>;
   // Runs a function later, on the control thread. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
-  // Submits a rule to the shards of this server.
-  using Apply = std::function<void(const Rule&)>;
+  // This server's actions.
+  struct Server {
+    // Reserves memory for the connections of this number of workers, instead of the earlier number.
+    // Errors: InvalidArgument if they do not fit.
+    std::function<absl::Status(uint32_t workers)> reserve;
+    // Submits a rule to the shards.
+    std::function<void(const Rule&)> apply;
+    // Stores reduction(), then calls THEN on any thread.
+    std::function<void(std::function<void()> then)> record;
+  };
 
   // RULE: the rule of the job file. PEERS, which may be null except at the lead of several servers,
   // must outlive this object.
   Scaler(std::string job, const Rule& rule, uint32_t server_count, Peers* peers, Post post,
-         Apply apply);
+         Server server);
 
   // Sets the rule to that of an earlier process of this server.
   void Restore(const Rule& rule);
+  // Continues a reduction to WORKERS that an earlier process has begun; 0: there is none.
+  void RestoreReduction(uint32_t workers);
+  // Reserves memory for the restored number of workers. Errors: those of Server::reserve.
+  absl::Status ReserveRestored();
 
   // Returns the number of workers that the operator wants. Workers with higher numbers must leave and
   // cannot join.
   uint32_t target() const { return target_; }
+  // Returns the number of workers of a reduction that is not complete; 0: there is none.
+  uint32_t reduction() const { return target_ < rule_.workers ? target_ : 0; }
 
   // Changes the number of workers, at the lead. Errors: InvalidArgument for a number that the job
-  // does not allow; Unavailable if another server cannot be reached or an earlier change is not
+  // does not allow or that does not fit into a server's memory; Unavailable if another server cannot be reached or an earlier change is not
   // complete.
   void Scale(uint32_t workers, const Done& done);
   // Applies the rule that the lead passes on. Errors: as those of Scale.
@@ -56,6 +70,10 @@ class Scaler {
  private:
   // Returns the rule for another number of workers. The number of backup workers stays.
   absl::StatusOr<Rule> RuleFor(uint32_t workers) const;
+  // Raises the number of workers.
+  void Increase(const Rule& rule, std::function<void(const absl::Status&)> done);
+  // Replaces the rule of this server.
+  void Become(const Rule& rule);
   // Passes the rule to the other servers and then to the own shards.
   void Change(const Rule& rule, std::function<void(const absl::Status&)> done);
 
@@ -64,7 +82,7 @@ class Scaler {
   const uint32_t server_count_;
   Peers* const peers_;
   const Post post_;
-  const Apply apply_;
+  const Server server_;
   Rule rule_;  // of the shards of this server
   uint32_t target_;
   absl::Status last_error_;  // of the last reduction

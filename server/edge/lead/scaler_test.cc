@@ -53,9 +53,20 @@ Rule WithMost(Rule rule, uint32_t max_workers) {
 class ScalerTest : public testing::Test {
  protected:
   Scaler Make(const Rule& rule, uint32_t server_count = 1) {
-    return Scaler(
-        "train", rule, server_count, &peers_, [](const std::function<void()>& work) { work(); },
-        [this](const Rule& applied) { applied_.push_back(applied); });
+    return Scaler("train", rule, server_count, &peers_,
+                  [](const std::function<void()>& work) { work(); },
+                  {.reserve =
+                       [this](uint32_t workers) {
+                         if (workers > room_) return absl::InvalidArgumentError("no room");
+                         reserved_ = workers;
+                         return absl::OkStatus();
+                       },
+                   .apply = [this](const Rule& applied) { applied_.push_back(applied); },
+                   .record =
+                       [this](const std::function<void()>& then) {
+                         ++record_count_;
+                         then();
+                       }});
   }
   void Scale(Scaler& scaler, uint32_t workers) {
     reply_.reset();
@@ -63,6 +74,9 @@ class ScalerTest : public testing::Test {
   }
 
   WaitingPeers peers_;
+  uint32_t room_ = 100;  // the number of workers whose connections fit
+  uint32_t reserved_ = 0;
+  int record_count_ = 0;
   std::vector<Rule> applied_;
   std::optional<absl::StatusOr<ScaleReply>> reply_;
 };
@@ -86,10 +100,14 @@ TEST_F(ScalerTest, FewerWorkersLeaveFirst) {
   Scale(scaler, 3);
   ASSERT_TRUE(reply_.has_value() && reply_->ok());
   EXPECT_EQ(scaler.target(), 3u);
+  EXPECT_EQ(scaler.reduction(), 3u);
+  EXPECT_EQ(record_count_, 1);
   scaler.Tick(/*may_shrink=*/false);
   EXPECT_THAT(applied_, IsEmpty());
   scaler.Tick(/*may_shrink=*/true);
   EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Backup(3, 1), 8)));
+  EXPECT_EQ(reserved_, 3u);
+  EXPECT_EQ(scaler.reduction(), 0u);
   scaler.Tick(/*may_shrink=*/true);
   EXPECT_EQ(applied_.size(), 1u);
 }
@@ -125,6 +143,49 @@ TEST_F(ScalerTest, AnotherServerFollowsTheLead) {
   scaler.Follow(4, ignore);
   EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Sync(4), 8)));
   EXPECT_EQ(scaler.target(), 4u);
+}
+
+TEST_F(ScalerTest, MoreWorkersThanFitIntoTheMemoryAreRefused) {
+  room_ = 3;
+  Scaler scaler = Make(WithMost(Rule::Sync(2), 8), 2);
+  Scale(scaler, 4);
+  EXPECT_EQ(reply_->status(), absl::InvalidArgumentError("no room"));
+  EXPECT_THAT(peers_.asked(), IsEmpty());
+  scaler.Follow(4, [this](absl::StatusOr<ScaleReply> reply) { reply_ = std::move(reply); });
+  EXPECT_EQ(reply_->status(), absl::InvalidArgumentError("no room"));
+  EXPECT_THAT(applied_, IsEmpty());
+  EXPECT_EQ(scaler.target(), 2u);
+}
+
+TEST_F(ScalerTest, AfterARefusalOfOneServerTheOthersGetTheEarlierNumberAgain) {
+  Scaler scaler = Make(WithMost(Rule::Sync(2), 8), 3);
+  Scale(scaler, 4);
+  peers_.Answer(absl::OkStatus());
+  peers_.Answer(absl::InvalidArgumentError("no room"));
+  EXPECT_EQ(reply_->status(), absl::InvalidArgumentError("server 2 (there): no room"));
+  EXPECT_THAT(peers_.asked(), ElementsAre(4, 4, 2, 2));
+  EXPECT_EQ(reserved_, 2u);
+  Scale(scaler, 5);
+  EXPECT_EQ(reply_->status().code(), absl::StatusCode::kUnavailable);
+  peers_.Answer(absl::OkStatus());
+  peers_.Answer(absl::OkStatus());
+  EXPECT_THAT(applied_, IsEmpty());
+  Scale(scaler, 3);
+  EXPECT_THAT(peers_.asked(), ElementsAre(4, 4, 2, 2, 3, 3));
+}
+
+TEST_F(ScalerTest, ARestoredReductionIsCompleted) {
+  Scaler scaler = Make(WithMost(Rule::Sync(4), 8));
+  scaler.RestoreReduction(2);
+  EXPECT_EQ(scaler.target(), 2u);
+  EXPECT_EQ(scaler.reduction(), 2u);
+  scaler.RestoreReduction(0);
+  EXPECT_EQ(scaler.target(), 4u);
+  scaler.RestoreReduction(2);
+  scaler.Tick(/*may_shrink=*/true);
+  EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Sync(2), 8)));
+  EXPECT_TRUE(scaler.ReserveRestored().ok());
+  EXPECT_EQ(reserved_, 2u);
 }
 
 TEST_F(ScalerTest, ARestoredRuleStays) {

@@ -128,7 +128,7 @@ absl::Status ModelSlot::MakeOrCompare(const JoinRequest& request) {
   absl::MutexLock lock(&mu_);
   if (model_ != nullptr) return Compare(request, *model_);
   ASSIGN_OR_RETURN(Partition partition, PartitionOf(request, server_count_));
-  ASSIGN_OR_RETURN(const uint64_t frame_bytes, SharedFrameBytes(partition));
+  ASSIGN_OR_RETURN(frame_bytes_, SharedFrameBytes(partition, plan_.worker_count));
   ShardOptions options = options_;
   options.planned_examples = request.planned_examples();
   planned_examples_ = request.planned_examples();
@@ -142,14 +142,26 @@ absl::Status ModelSlot::MakeOrCompare(const JoinRequest& request) {
   LOG(INFO) << "model: " << model_->partition().value_count() << " values in "
             << model_->partition().shard_count() << " shards, " << model_->hosts().size()
             << " of them on this server";
-  // The clamp keeps sums of an unlimited budget finite.
-  frames_.Add(static_cast<int64_t>(std::min(frame_bytes, uint64_t{1} << 50)));
+  frames_.Add(frame_bytes_);
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> ModelSlot::SharedFrameBytes(const Partition& partition) const {
+absl::Status ModelSlot::Reserve(uint32_t workers) {
+  absl::MutexLock lock(&mu_);
+  ASSIGN_OR_RETURN(const int64_t frame_bytes, SharedFrameBytes(model_->partition(), workers));
+  frames_.Add(frame_bytes - frame_bytes_);
+  frame_bytes_ = frame_bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ModelSlot::SharedFrameBytes(const Partition& partition,
+                                                    uint32_t workers) const {
   const uint64_t state = HostedModel::NeededBytes(partition, self_, options_, shared_.optimizer);
-  return plan_.SharedFrameBytes(self_, state, partition.ShardsOf(self_).size());
+  const size_t shard_count = partition.ShardsOf(self_).size();
+  ASSIGN_OR_RETURN(const uint64_t bytes,
+                   plan_.SharedFrameBytes(self_, state, shard_count, workers));
+  // The clamp keeps sums of an unlimited budget finite.
+  return static_cast<int64_t>(std::min(bytes, uint64_t{1} << 50));
 }
 
 absl::Status ModelSlot::Compare(const JoinRequest& request, const HostedModel& model) const {

@@ -111,7 +111,7 @@ class HostedModel {
 class ModelSlot {
  public:
   // The model determines value_count and planned_examples, so OPTIONS need not set them. The model
-  // must fit into PLAN; the bytes that PLAN leaves for frames are added to FRAMES, which must
+  // with the workers of PLAN must fit into PLAN; the bytes that PLAN leaves for frames are added to FRAMES, which must
   // outlive this object.
   ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options,
             const MemoryPlan& plan, FrameBudget& frames, const ShardHost::Shared& shared)
@@ -127,12 +127,18 @@ class ModelSlot {
   // FailedPrecondition if the model or the number of servers differs.
   absl::Status MakeOrCompare(const JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Reserves memory for the connections of WORKERS workers, instead of the earlier number. Errors:
+  // InvalidArgument if the model with these workers does not fit into the plan; nothing changes then.
+  // REQUIRES: the model exists.
+  absl::Status Reserve(uint32_t workers) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Returns the model, or null before the first Join.
   std::shared_ptr<const HostedModel> Get() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Returns the bytes that the plan leaves for frames beside the model.
-  absl::StatusOr<uint64_t> SharedFrameBytes(const Partition& partition) const;
+  // Returns the bytes that the plan leaves for frames beside the model and the connections of WORKERS
+  // workers.
+  absl::StatusOr<int64_t> SharedFrameBytes(const Partition& partition, uint32_t workers) const;
   absl::Status Compare(const JoinRequest& request, const HostedModel& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -146,6 +152,7 @@ class ModelSlot {
   mutable absl::Mutex mu_;
   std::shared_ptr<const HostedModel> model_ ABSL_GUARDED_BY(mu_);
   uint64_t planned_examples_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t frame_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // the bytes in frames_
 };
 
 template <typename Result, typename Work, typename Done>

@@ -59,7 +59,7 @@ TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
 
 // Returns the smallest budget for a model that needs STATE_BYTES in SHARD_COUNT shards.
 uint64_t BudgetFor(uint64_t state_bytes, size_t shard_count) {
-  return MemoryPlan::kProgramBytes + MemoryPlan().ConnectionBytes(shard_count) + state_bytes;
+  return MemoryPlan::kProgramBytes + MemoryPlan().ConnectionBytes(shard_count, 1) + state_bytes;
 }
 
 // Joins with a model of one tensor of SHAPE at a server with a budget of BUDGET_BYTES in MEMORY.

@@ -20,22 +20,22 @@ uint64_t MemoryPlan::window_bytes() const {
                     kMostWindowBytes);
 }
 
-uint64_t MemoryPlan::ConnectionBytes(size_t shard_count) const {
+uint64_t MemoryPlan::ConnectionBytes(size_t shard_count, uint32_t workers) const {
   const uint64_t each =
       kConnectionBytes + window_bytes() + 2 * kFrameBytes + shard_count * kOutboxBytesPerShard;
-  return worker_count * each;
+  return workers * each;
 }
 
 absl::StatusOr<uint64_t> MemoryPlan::SharedFrameBytes(ServerId server, uint64_t state_bytes,
-                                                      size_t shard_count) const {
-  const uint64_t connections = ConnectionBytes(shard_count);
+                                                      size_t shard_count, uint32_t workers) const {
+  const uint64_t connections = ConnectionBytes(shard_count, workers);
   const uint64_t needed = kProgramBytes + connections + state_bytes;
   if (needed <= budget_bytes) return budget_bytes - needed;
   // The code is not ResourceExhausted, with which a worker would try again.
   return absl::InvalidArgumentError(absl::StrCat(
       "model: needs too much memory on server ", server.value, " (expected at most ", budget_bytes,
       " bytes, the value of --memory_budget, got ", needed, " bytes: ", state_bytes, " for ",
-      shard_count, " shards, ", connections, " for the connections of ", worker_count, " workers, ",
+      shard_count, " shards, ", connections, " for the connections of ", workers, " workers, ",
       kProgramBytes, " for the program)"));
 }
 

@@ -13,7 +13,7 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 TEST(MemoryPlanTest, AnUnlimitedBudgetHasTheLargestWindow) {
   const MemoryPlan plan{.worker_count = 1000};
   EXPECT_EQ(plan.window_bytes(), MemoryPlan::kMostWindowBytes);
-  EXPECT_TRUE(plan.SharedFrameBytes(ServerId{0}, kMiB << 20, 1000).ok());
+  EXPECT_TRUE(plan.SharedFrameBytes(ServerId{0}, kMiB << 20, 1000, 1000).ok());
 }
 
 TEST(MemoryPlanTest, TheWindowsOfAllWorkersTakeAnEighthOfASmallBudget) {
@@ -24,14 +24,15 @@ TEST(MemoryPlanTest, TheWindowsOfAllWorkersTakeAnEighthOfASmallBudget) {
 
 TEST(MemoryPlanTest, SixtyFourWorkersFitInto256MiB) {
   const MemoryPlan plan{.budget_bytes = 256 * kMiB, .worker_count = 64};
-  const auto shared = plan.SharedFrameBytes(ServerId{0}, 8 * kMiB, 4);
+  const auto shared = plan.SharedFrameBytes(ServerId{0}, 8 * kMiB, 4, 64);
   ASSERT_TRUE(shared.ok()) << shared.status();
-  EXPECT_EQ(*shared, 256 * kMiB - MemoryPlan::kProgramBytes - plan.ConnectionBytes(4) - 8 * kMiB);
+  EXPECT_EQ(*shared,
+            256 * kMiB - MemoryPlan::kProgramBytes - plan.ConnectionBytes(4, 64) - 8 * kMiB);
 }
 
 TEST(MemoryPlanTest, ABudgetWithoutRoomForOneFramePerWorkerIsRefusedWithAllParts) {
   const MemoryPlan plan{.budget_bytes = 128 * kMiB, .worker_count = 64};
-  const auto shared = plan.SharedFrameBytes(ServerId{3}, 1000, 2);
+  const auto shared = plan.SharedFrameBytes(ServerId{3}, 1000, 2, 64);
   EXPECT_EQ(shared.status().code(), absl::StatusCode::kInvalidArgument)
       << "a worker must not try again";
   EXPECT_THAT(std::string(shared.status().message()),
