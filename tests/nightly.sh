@@ -10,7 +10,7 @@
 #   page       the status pages in headless Chromium; skipped without chromium   1 minute
 #   monitoring a real Prometheus with the alert rules and a suspended worker     1 minute
 #   deb        the Debian packages in a bare Debian; skipped without mmdebstrap  5 minutes
-#   image      a server and a worker in containers; skipped without podman       5 minutes
+#   image      a server and a worker in containers; skipped without podman, runc 5 minutes
 #   podman     the pods of deploy/k8s; skipped without podman or the image       3 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
@@ -92,10 +92,12 @@ deb() {
 }
 
 image() {
-  if ! command -v mmdebstrap > /dev/null || ! command -v podman > /dev/null; then
-    echo "skipped: mmdebstrap or podman is not installed"
-    return 0
-  fi
+  for program in mmdebstrap podman runc; do
+    if ! command -v $program > /dev/null; then
+      echo "skipped: $program is not installed"
+      return 0
+    fi
+  done
   tests/image_test.sh
 }
 

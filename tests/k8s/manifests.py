@@ -19,8 +19,8 @@ def render(folder):
     """Returns the objects of a folder of deploy/k8s. Callers do not change them."""
     with tempfile.TemporaryDirectory() as temporary:
         # Bazel passes symbolic links, whose targets kustomize refuses because they are outside its folder.
-        tree = shutil.copytree("deploy/k8s", f"{temporary}/k8s")
-        command = ["kubectl", "kustomize", f"{tree}/{folder}"]
+        tree = shutil.copytree("deploy", f"{temporary}/deploy")
+        command = ["kubectl", "kustomize", f"{tree}/k8s/{folder}"]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, f"{folder}: {result.stderr}"
     return list(yaml.load_all(result.stdout, yaml.CSafeLoader))

@@ -229,7 +229,7 @@ class JobTest(unittest.TestCase):
 
 
 class MonitoringTest(unittest.TestCase):
-    def test_rules_and_dashboard_are_copies(self):
+    def test_rules_and_dashboard_are_those_of_deploy_monitoring(self):
         objects = render("overlays/monitoring")
         rules = yaml.safe_load(pathlib.Path("deploy/monitoring/rules.yaml").read_text(encoding="utf-8"))
         self.assertEqual(find(objects, "PrometheusRule", "thinwire")["spec"], rules, "run deploy/k8s/overlays/monitoring/copy.sh")

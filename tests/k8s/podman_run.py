@@ -27,14 +27,6 @@ from tests.k8s.manifests import addresses_of, container_of, controllers, find, j
 
 DATA = "/usr/share/datasets/fashion-mnist"
 NETWORK = "thinwire"
-# crun does not run on machines with control groups of version 1, and the default limits on open files may exceed those of this machine.
-CONFIGURATION = """
-[containers]
-default_ulimits = []
-[engine]
-cgroup_manager = "cgroupfs"
-runtime = "runc"
-"""
 # Fields of a pod that podman does not know. This program asks the probes itself.
 POD_FIELDS = ("topologySpreadConstraints", "subdomain")
 CONTAINER_FIELDS = ("ports", "livenessProbe", "readinessProbe", "lifecycle")
@@ -255,11 +247,8 @@ def main():
     if reason:
         print(f"skipped: {reason}")
         return
-    with tempfile.NamedTemporaryFile("w", suffix=".conf", encoding="utf-8") as configuration:
-        configuration.write(CONFIGURATION)
-        configuration.flush()
-        os.environ["CONTAINERS_CONF"] = configuration.name
-        results = [run_overlay(name, thinwire) for name in sys.argv[2:] or ("dev", "mtls")]
+    os.environ["CONTAINERS_CONF"] = os.path.abspath("tests/containers.conf")
+    results = [run_overlay(name, thinwire) for name in sys.argv[2:] or ("dev", "mtls")]
     print("; ".join(results))
 
 

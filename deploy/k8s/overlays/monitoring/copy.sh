@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Copies the alert rules and the dashboard of deploy/monitoring into this overlay, because kustomize reads no files outside it.
+# Copies the alert rules of deploy/monitoring into the PrometheusRule of this overlay.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 {
@@ -13,4 +13,3 @@ spec:
 TEXT
   sed 's/^\(.\)/  \1/' ../../../monitoring/rules.yaml
 } > prometheus_rule.yaml
-cp ../../../monitoring/dashboard.json dashboard.json
