@@ -6,6 +6,7 @@
 #
 #   tests/walk.sh                 makes a bare Debian in a temporary folder and walks
 #   tests/walk.sh --debian DIR    uses the bare Debian in DIR, and makes it if DIR does not exist
+#   tests/walk.sh --packages DIR  uses the packages in DIR
 #
 # A block of commands begins with ```sh MACHINE... [fails] [until=PATTERN]:
 #
@@ -24,7 +25,7 @@ fail() { echo "walk.sh: $1" >&2; exit 1; }
 # make_debian DIR: a bare Debian 12 with sshd, and a user who may call sudo and log in on every machine. The libraries that the
 # packages need are in apt's cache, because the machines do not reach a mirror.
 make_debian() {
-  mmdebstrap --variant=minbase --include=openssh-server,openssh-client,sudo,procps,curl --skip=cleanup/apt \
+  mmdebstrap --variant=minbase --include=openssh-server,openssh-client,sudo,procps,curl --skip=cleanup/apt --dpkgopt=force-unsafe-io \
     --customize-hook="mkdir \"\$1/packages\" && cp '$work'/packages/*.deb \"\$1/packages/\"" \
     --customize-hook='chroot "$1" apt-get -q update' \
     --customize-hook='chroot "$1" sh -c "apt-get -q install -y --no-install-recommends --download-only /packages/*.deb libopenblas0-pthread dataset-fashion-mnist"' \
@@ -40,9 +41,21 @@ make_debian() {
 if [ "${1:-}" != inside ]; then
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  debian=$work/debian
-  if [ "${1:-}" = --debian ]; then debian=$(readlink -m "${2:?--debian: missing value (expected a folder, got none)}"); fi
-  deploy/deb.sh --out "$work/packages" >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; fail "deploy/deb.sh failed"; }
+  debian=$work/debian packages=""
+  while [ $# -gt 0 ]; do
+    [ $# -ge 2 ] || fail "$1: missing value (expected a folder, got none)"
+    case $1 in
+      --debian) debian=$(readlink -m "$2") ;;
+      --packages) packages=$(readlink -m "$2") ;;
+      *) fail "$1: unknown flag (expected --debian or --packages)" ;;
+    esac
+    shift 2
+  done
+  if [ -n "$packages" ]; then
+    cp -r "$packages" "$work/packages"
+  else
+    deploy/deb.sh --out "$work/packages" >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; fail "deploy/deb.sh failed"; }
+  fi
   [ -d "$debian" ] || make_debian "$debian"
   # Everything below ends with these namespaces: processes, mounts and links.
   unshare --mount --net --pid --fork --kill-child --mount-proc "$0" inside "$work" "$debian"
@@ -104,7 +117,7 @@ run_block() {
     run "$machine" "$file" || code=$?
     grep -qE -- "$pattern" <<<"$text" && break
     [ $SECONDS -lt $end ] || fail "$machine: the output never matched within 180 s (expected $pattern)"
-    tail -n 1 "$file" >"$work/last"
+    tail -n 1 "$2" >"$work/last"
     file=$work/last
     sleep 1
   done
