@@ -12,6 +12,8 @@
 #   deb        the Debian packages in a bare Debian; skipped without mmdebstrap  5 minutes
 #   image      a server and a worker in containers; skipped without podman, runc 5 minutes
 #   podman     the pods of deploy/k8s; skipped without podman or the image       3 minutes
+#   walk       the commands of docs/operations.md on three bare machines; skipped without root or mmdebstrap
+#                                                                                10 minutes
 #
 #   tests/nightly.sh [--seeds 10000] [--fuzz_seconds 60] [--server_seconds 120] [--chaos_seconds 180] [--seed SEED]
 #
@@ -101,6 +103,14 @@ image() {
   tests/image_test.sh
 }
 
+walk() {
+  if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap > /dev/null; then
+    echo "skipped: no root, or mmdebstrap is not installed"
+    return 0
+  fi
+  tests/walk.sh
+}
+
 part shards shards
 part cluster cluster
 part fuzz fuzz
@@ -112,6 +122,7 @@ part monitoring bazel run //tests/admin:prometheus_test
 part deb deb
 part image image
 part podman bazel run //tests/k8s:podman_run
+part walk walk
 echo
 printf '%s\n' "${results[@]}"
 [ $status -ne 0 ] || rm -rf "$logs"
