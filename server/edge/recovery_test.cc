@@ -19,6 +19,7 @@
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/job.h"
 #include "server/edge/testing/test_stream.h"
+#include "server/edge/worker_tokens.h"
 
 namespace thinwire {
 namespace {
@@ -45,6 +46,7 @@ class RecoveryTest : public testing::Test {
     options.rule = Rule::Sync(1);
     options.epoch = Epoch{++starts_};
     options.run = RunId{1000 + starts_};
+    options.token_key = absl::StrCat("key ", starts_);
     options.thread_count = 2;
     options.durable = DurableOptions{.files = &files_,
                                      .folder = kFolder,
@@ -235,6 +237,23 @@ TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
   while ((reply = heartbeat(90)).deals_size() < 2) Tick();
   EXPECT_EQ(reply.deals(1).members_size(), 1);
   EXPECT_EQ(reply.deals(1).step(), 90u);
+}
+
+TEST_F(RecoveryTest, TokensSurviveAKillInTheLogAndInACheckpoint) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  const std::string token = Join(/*incarnation=*/1, run_)->token();
+  EXPECT_EQ(token, WorkerTokens("train", "key 1").Of(WorkerId{0}, Incarnation{1}));
+  for (const bool checkpoint : {false, true}) {
+    if (checkpoint) {
+      AdvanceAndTick(absl::Seconds(1));
+      while (Status().checkpoints() == 0) AdvanceAndTick(absl::Seconds(1));
+    }
+    Kill();
+    ASSERT_TRUE(Start().ok());
+    EXPECT_EQ(job_->tokens().Check(WorkerId{0}, Incarnation{1}, token), absl::OkStatus());
+    EXPECT_EQ(Join(/*incarnation=*/1, run_)->token(), token);
+  }
 }
 
 TEST_F(RecoveryTest, APushOfAnEarlierProcessGetsItsVerdictAgain) {

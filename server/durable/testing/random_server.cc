@@ -1,6 +1,7 @@
 #include "server/durable/testing/random_server.h"
 
 #include <algorithm>
+#include <string>
 
 namespace thinwire {
 namespace {
@@ -31,8 +32,8 @@ bool operator==(const Checkpoint& a, const Checkpoint& b) {
   };
   return a.server == b.server && a.run.run == b.run.run && a.run.generation == b.run.generation &&
          a.run.join.SerializeAsString() == b.run.join.SerializeAsString() &&
-         a.members == b.members && a.next == b.next && a.step == b.step &&
-         std::ranges::equal(a.shards, b.shards, equal);
+         a.run.token_key == b.run.token_key && a.members == b.members && a.next == b.next &&
+         a.step == b.step && std::ranges::equal(a.shards, b.shards, equal);
 }
 
 std::ostream& operator<<(std::ostream& out, const Checkpoint& checkpoint) {
@@ -53,7 +54,8 @@ Checkpoint RandomServer::Next(int event_count) {
   Checkpoint checkpoint = {.server = ServerId{1},
                            .run = {.run = RunId{0x8000000000000001},
                                    .generation = Generation{1ull << 60},
-                                   .join = FirstJoin()},
+                                   .join = FirstJoin(),
+                                   .token_key = std::string("secret\0\xFF", 8)},
                            .members = {{WorkerId{0}, Incarnation{3}, Incarnation{2}, true},
                                        {WorkerId{2}, Incarnation{1}, Incarnation{0}, false}}};
   for (size_t i = 0; i < parts_.size(); ++i) {

@@ -21,6 +21,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,12 +45,15 @@ class Admission {
   // Runs a function later, on the thread that uses the Admission. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
 
-  // COMMON contains the job and the run. PEERS, which may be null in a job with one server, must
+  // COMMON contains the job, the run and the key of its tokens. PEERS, which may be null in a job with one server, must
   // outlive this object.
   Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post);
 
   // Replaces the run, after the lead has recovered the state of an earlier process.
-  void set_run(RunId run) { common_.set_run(run.value); }
+  void set_run(RunId run, const std::string& token_key) {
+    common_.set_run(run.value);
+    common_.set_token_key(token_key);
+  }
 
   // Asks the other servers to admit a process, then calls DONE once, possibly within this call.
   void Announce(WorkerId worker, Incarnation incarnation, absl::Time now, Done done);
