@@ -38,7 +38,7 @@ absl::Span<const AccessRow> AccessTable();
 // Returns OK if PEER may call METHOD of a server of JOB. Errors: PermissionDenied.
 absl::Status CheckAccess(absl::string_view method, const Identity& peer, absl::string_view job);
 
-// What a peer shows to act for a worker. Without mutual TLS it needs nothing.
+// The evidence that a peer may act for a worker. Without mutual TLS, none is required.
 struct WorkerProof {
   std::optional<WorkerId> certified;  // the number in the certificate
   bool needs_token = false;           // the certificate has no number

@@ -16,7 +16,7 @@ namespace thinwire {
 // also for health checks, reflection and methods that do not exist.
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::string job);
 
-// Returns what the peer of a call shows to act for a worker.
+// Returns the evidence of a call's peer.
 WorkerProof ProofOf(const grpc::ServerContextBase& call);
 
 }  // namespace thinwire
