@@ -317,7 +317,6 @@ TEST_F(AccessTest, Promise8ANumberedCertificateActsForItsWorkerOnly) {
     expect("/thinwire.Control/Join", join);
     HeartbeatRequest heartbeat;
     heartbeat.set_worker(c.worker);
-    heartbeat.set_epoch(5);
     expect("/thinwire.Control/Heartbeat", heartbeat);
     LeaveRequest leave;
     leave.set_worker(c.worker);

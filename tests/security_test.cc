@@ -82,22 +82,23 @@ class SecurityTest : public testing::Test {
     }
   }
 
-  // SHARED: all workers have the same certificate, which has no number.
-  void StartWorkers(const std::string& job, bool shared = false) {
+  // SHARED is the credentials folder of all workers; "": each worker has its own.
+  void StartWorkers(const std::string& job, const std::string& shared = "") {
     for (uint32_t w = 0; w < kWorkers; ++w) {
       daemons_.StartWorker(
           WorkerName(w), job,
           {"--worker", absl::StrCat(w), "--addresses", absl::StrJoin(addresses_, ","), "--delay",
-           "20ms", "--credentials", authority_.Write(shared ? kAnyWorker : WorkerIdentity(w))});
+           "20ms", "--credentials", shared.empty() ? authority_.Write(WorkerIdentity(w)) : shared});
     }
   }
 
-  // Acts as worker 0 at server S with the certificate of all workers and TOKEN; "": no token.
-  // Expects that each call is refused.
-  void ExpectRefusedAsWorker0(uint32_t s, const StatusReply& server, const std::string& token) {
+  // Acts as worker 0 at server S with CREDENTIALS and TOKEN; "": no token. Expects that each call is
+  // refused.
+  void ExpectRefusedAsWorker0(uint32_t s, const StatusReply& server, const Credentials& credentials,
+                              const std::string& token) {
     const uint64_t incarnation = server.workers(0).incarnation();
-    const auto channel = authority_.Load(kAnyWorker)
-                             .Connect(server_addresses_[s], ServerId{s}, grpc::ChannelArguments());
+    const auto channel =
+        credentials.Connect(server_addresses_[s], ServerId{s}, grpc::ChannelArguments());
     const auto stub = Control::NewStub(channel);
     const auto expect_refused = [&](const auto& call) {
       grpc::ClientContext context;
@@ -297,15 +298,16 @@ TEST_F(SecurityTest, Promise8WorkersWithOneCertificateCannotActForEachOther) {
   const std::string job = JobFile(15) + " recovery { durability: log }";
   state_dir_ = daemons_.folder() + "/state";
   StartServers(job, /*proxies=*/false);
-  StartWorkers(job, /*shared=*/true);
+  const Credentials shared = authority_.Load(kAnyWorker);
+  StartWorkers(job, authority_.DirOf(kAnyWorker));
   ASSERT_NO_FATAL_FAILURE(WaitForNextStep());
   const auto statuses =
       ServerCalls(server_addresses_, authority_.Load(kViewer)).Status(absl::Seconds(30));
   ASSERT_TRUE(statuses.ok()) << statuses.status();
   for (uint32_t s = 0; s < kServers; ++s) {
     ASSERT_EQ((*statuses)[s].workers_size(), int{kWorkers});
-    ExpectRefusedAsWorker0(s, (*statuses)[s], "");
-    ExpectRefusedAsWorker0(s, (*statuses)[s], std::string(16, 'x'));
+    ExpectRefusedAsWorker0(s, (*statuses)[s], shared, "");
+    ExpectRefusedAsWorker0(s, (*statuses)[s], shared, std::string(16, 'x'));
   }
   // The workers join the servers again with their tokens.
   for (uint32_t s = 0; s < kServers; ++s) {

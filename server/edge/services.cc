@@ -203,11 +203,13 @@ grpc::ServerUnaryReactor* ControlService::Rollback(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext* context,
                                                     const HeartbeatRequest* request,
                                                     HeartbeatReply* reply) {
-  // A heartbeat with another epoch changes nothing; its reply tells a worker to join again.
-  if (request->epoch() == job_.epoch().value) {
-    const absl::Status allowed = CheckCaller(*context, job_, *request);
-    if (!allowed.ok()) return Refuse(context, allowed);
-  }
+  // A heartbeat with another epoch needs no token: it changes nothing, and its reply tells a worker
+  // to join again.
+  const bool current = request->epoch() == job_.epoch().value;
+  const absl::Status allowed = current
+                                   ? CheckCaller(*context, job_, *request)
+                                   : CheckWorker(ProofOf(*context), WorkerId{request->worker()});
+  if (!allowed.ok()) return Refuse(context, allowed);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   job_.Heartbeat(*request, FinishWith(reactor, reply));
   return reactor;
