@@ -45,8 +45,8 @@ class Admission {
   // Runs a function later, on the thread that uses the Admission. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
 
-  // COMMON contains the job, the run and the key of its tokens. PEERS, which may be null in a job with one server, must
-  // outlive this object.
+  // COMMON contains the job, the run and the key of its tokens. PEERS, which may be null in a job
+  // with one server, must outlive this object.
   Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post);
 
   // Replaces the run, after the lead has recovered the state of an earlier process.
