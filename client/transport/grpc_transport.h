@@ -1,6 +1,6 @@
-// GrpcTransport: the Transport over gRPC, for one worker. It opens two connections per server, one for the stream
-// and one for control calls (Join, Leave, Heartbeat and Masters), so that a heartbeat never waits
-// for the transfer of a tensor.
+// GrpcTransport: the Transport over gRPC, for one worker. It opens two connections per server, one
+// for the stream and one for control calls (Join, Leave, Heartbeat and Masters), so that a heartbeat
+// never waits for the transfer of a tensor.
 //
 // Payloads are sent as slices, without a copy: a generic stub calls the Exchange method, and
 // proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server
@@ -66,8 +66,8 @@ class GrpcTransport final : public Transport {
   void Call(ServerId server, Method<Request, Reply> method, const Request& request,
             absl::Duration timeout, Done<Reply> done);
 
-  // Call BeginCall before a control call starts; it adds the token to the call. Call EndCall when the call's DONE may run, and
-  // ReleaseCall after CONTEXT is destroyed.
+  // Call BeginCall before a control call starts; it adds the token to the call. Call EndCall when
+  // the call's DONE may run, and ReleaseCall after CONTEXT is destroyed.
   void BeginCall(grpc::ClientContext* context);
   void EndCall(grpc::ClientContext* context);
   void ReleaseCall();
