@@ -21,6 +21,7 @@
 #include "common/quoted.h"
 #include "common/safetensors.h"
 #include "common/status_macros.h"
+#include "common/tls/worker_token.h"
 #include "config/job.h"
 #include "config/job_difference.h"
 #include "config/job_text.h"
@@ -173,6 +174,7 @@ absl::StatusOr<std::vector<Checkpoint>> FromModelFile(Files& files, const std::s
   ASSIGN_OR_RETURN(const ByteChain file, files.Read(path));
   ASSIGN_OR_RETURN(const FileModel model, ReadParameters(file, path));
   BeginRecord run = {.run = NewRun(), .generation = Generation{1}};
+  ASSIGN_OR_RETURN(run.token_key, DrawTokenKey());
   JoinRequest& join = run.join;
   join.set_job(config.name());
   join.set_servers(1);

@@ -39,6 +39,7 @@
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "common/tls/identity.h"
+#include "common/tls/worker_token.h"
 #include "common/trace.h"
 #include "common/unix_clock.h"
 #include "common/version/version.h"
@@ -329,12 +330,14 @@ absl::Status Serve(const Flags& flags) {
     if (flags.server == 0 && spec.server_count > 1) {
       peers = std::make_unique<thinwire::GrpcPeers>(addresses, credentials);
     }
+    ASSIGN_OR_RETURN(const std::string token_key, thinwire::DrawTokenKey());
     ASSIGN_OR_RETURN(const std::unique_ptr<thinwire::Job> job,
                      thinwire::MakeJob(spec,
                                        {.server = thinwire::ServerId{flags.server},
                                         .thread_count = flags.threads,
                                         .epoch = epoch,
                                         .run = RandomRun(),
+                                        .token_key = token_key,
                                         .memory_budget_bytes = memory_budget,
                                         .config = text.config,
                                         .durable = durable,

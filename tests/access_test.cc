@@ -30,6 +30,7 @@
 #include "cli/process/temp_dir.h"
 #include "common/clock.h"
 #include "common/ids.h"
+#include "common/partition.h"
 #include "common/spec/job_spec.h"
 #include "common/spec/rule.h"
 #include "common/tls/authority.h"
@@ -58,7 +59,7 @@ const Identity kWorker0Peer{Role::kWorker, "train", 0};
 const Identity kOperatorPeer{Role::kOperator, "train", {}};
 const Identity kViewerPeer{Role::kViewer, "train", {}};
 // The peers in the order of the columns of the table.
-const std::vector<Identity> kColumns = {kLeadPeer, kServerPeer, kWorkerPeer, kOperatorPeer,
+const std::vector<Identity> kColumns = {kLeadPeer, kServerPeer, kWorker0Peer, kOperatorPeer,
                                         kViewerPeer};
 
 // Returns the table in docs/security.md: for each method, whether the peers in the order of
@@ -84,12 +85,13 @@ struct Answer {
   std::optional<std::string> message;
 };
 
-// Calls METHOD with one message. Works for every kind of method. Cancels the call after the first
-// message of the reply.
+// Calls METHOD with one message and shows TOKEN; "": no token. Works for every kind of method.
+// Cancels the call after the first message of the reply.
 Answer Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-            const std::string& message = "") {
+            const std::string& message = "", const std::string& token = "") {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
+  if (!token.empty()) context.AddMetadata("thinwire-token-bin", token);
   context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
   grpc::CompletionQueue queue;
   const auto await = [&queue] {
@@ -227,7 +229,8 @@ class AccessTest : public testing::Test {
   const std::unique_ptr<TempDir> folder_ = TempDir::Make(testing::TempDir()).value();
   TestAuthority authority_{folder_->PathOf("authority")};
   SteadyClock clock_;
-  const std::unique_ptr<Job> job_ = MakeJob(TwoWorkers(), {.epoch = Epoch{5}}, clock_).value();
+  const std::unique_ptr<Job> job_ =
+      MakeJob(TwoWorkers(), {.epoch = Epoch{5}, .token_key = "secret"}, clock_).value();
   const std::unique_ptr<Listener> listener_ =
       Listener::Start(*job_, "127.0.0.1:0", authority_.Load(kLeadPeer)).value();
 };
@@ -301,8 +304,7 @@ TEST_F(AccessTest, Promise8ANumberedCertificateActsForItsWorkerOnly) {
     uint32_t worker;
     bool allowed;
   };
-  for (const Case& c : {Case{kWorker0Peer, 0, true}, Case{kWorker0Peer, 1, false},
-                        Case{kWorkerPeer, 0, true}, Case{kWorkerPeer, 1, true}}) {
+  for (const Case& c : {Case{kWorker0Peer, 0, true}, Case{kWorker0Peer, 1, false}}) {
     const auto channel = ChannelOf(c.peer);
     const auto expect = [&](const char* method, const auto& message) {
       const Answer answer = Call(channel, method, message.SerializeAsString());
@@ -324,6 +326,109 @@ TEST_F(AccessTest, Promise8ANumberedCertificateActsForItsWorkerOnly) {
     frame.set_epoch(5);
     expect("/thinwire.ParameterService/Exchange", frame);
   }
+}
+
+// The process of a worker that shares its certificate with the other workers.
+class SharedCertificateTest : public AccessTest {
+ protected:
+  struct Process {
+    uint32_t worker = 0;
+    JoinReply joined;  // the reply to its Join
+  };
+  // The result of each call that acts for a process.
+  struct Answers {
+    Answer join, heartbeat, exchange, leave;
+
+    int denied_count() const {
+      return IsDenied(join) + IsDenied(heartbeat) + IsDenied(exchange) + IsDenied(leave);
+    }
+  };
+
+  Answer CallJoin(const Process& process, const std::string& token) {
+    const Partition partition = Partition::Make({{"w", {3}}}, 0, 1).value();
+    JoinRequest request;
+    request.set_job("train");
+    request.set_worker(process.worker);
+    request.set_incarnation(process.joined.incarnation());
+    request.set_run(process.joined.run());
+    request.set_servers(1);
+    request.set_partition_hash(partition.hash());
+    Tensor& tensor = *request.add_tensors();
+    tensor.set_name("w");
+    tensor.add_shape(3);
+    return Call(channel_, "/thinwire.Control/Join", request.SerializeAsString(), token);
+  }
+  Answer CallHeartbeat(const Process& process, const std::string& token, uint64_t epoch = 5) {
+    HeartbeatRequest request;
+    request.set_worker(process.worker);
+    request.set_incarnation(process.joined.incarnation());
+    request.set_epoch(epoch);
+    return Call(channel_, "/thinwire.Control/Heartbeat", request.SerializeAsString(), token);
+  }
+  // Joins as a new process, which has no token.
+  Process JoinNew(uint32_t worker) {
+    Process process = {.worker = worker, .joined = {}};
+    const Answer answer = CallJoin(process, "");
+    EXPECT_TRUE(process.joined.ParseFromString(answer.message.value_or("")))
+        << answer.status.error_message();
+    EXPECT_EQ(process.joined.token().size(), 16u);
+    return process;
+  }
+  // Acts as PROCESS with TOKEN. Leaves the job last.
+  Answers ActAs(const Process& process, const std::string& token) {
+    WorkerMessage frame;
+    frame.set_worker(process.worker);
+    frame.set_incarnation(process.joined.incarnation());
+    frame.set_generation(process.joined.generation());
+    frame.set_epoch(5);
+    LeaveRequest leave;
+    leave.set_worker(process.worker);
+    leave.set_incarnation(process.joined.incarnation());
+    leave.set_run(process.joined.run());
+    const auto call = [&](const char* method, const auto& message) {
+      return Call(channel_, method, message.SerializeAsString(), token);
+    };
+    return {.join = CallJoin(process, token),
+            .heartbeat = CallHeartbeat(process, token),
+            .exchange = call("/thinwire.ParameterService/Exchange", frame),
+            .leave = call("/thinwire.Control/Leave", leave)};
+  }
+
+  const std::shared_ptr<grpc::Channel> channel_ = ChannelOf(kWorkerPeer);
+};
+
+TEST_F(SharedCertificateTest, Promise8OnlyTheTokenOfAProcessGivesAccessToIt) {
+  const Process earlier = JoinNew(0);
+  EXPECT_EQ(ActAs(earlier, earlier.joined.token()).denied_count(), 0);
+  const Process worker0 = JoinNew(0);
+  const Process worker1 = JoinNew(1);
+  ASSERT_GT(worker0.joined.incarnation(), earlier.joined.incarnation());
+  for (const std::string& token :
+       {std::string(), std::string(16, 'x'), worker1.joined.token(), earlier.joined.token(),
+        worker0.joined.token().substr(1), worker0.joined.token() + "x"}) {
+    EXPECT_EQ(ActAs(worker0, token).denied_count(), 4);
+  }
+  // Nothing has changed.
+  const Answer status = Call(channel_, "/thinwire.Control/Status");
+  StatusReply reply;
+  ASSERT_TRUE(reply.ParseFromString(status.message.value_or("")));
+  ASSERT_EQ(reply.workers_size(), 2);
+  EXPECT_TRUE(reply.workers(0).live() && reply.workers(1).live());
+  EXPECT_EQ(reply.workers(0).incarnation(), worker0.joined.incarnation());
+  EXPECT_EQ(ActAs(worker0, worker0.joined.token()).denied_count(), 0);
+  EXPECT_EQ(ActAs(worker1, worker1.joined.token()).denied_count(), 0);
+}
+
+TEST_F(SharedCertificateTest, AWorkerOfALostRunLearnsThatTheStateIsLost) {
+  Process worker0 = JoinNew(0);
+  worker0.joined.set_run(worker0.joined.run() + 1);
+  const Answer heartbeat = CallHeartbeat(worker0, "", /*epoch=*/4);
+  HeartbeatReply reply;
+  ASSERT_TRUE(reply.ParseFromString(heartbeat.message.value_or("")));
+  EXPECT_EQ(reply.epoch(), 5u);
+  const Answer join = CallJoin(worker0, "");
+  EXPECT_EQ(join.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(join.status.error_message(), testing::HasSubstr("lost its state"));
 }
 
 TEST_F(AccessTest, Promise8AClientRefusesTheCertificateOfAnotherServer) {

@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@
 #include "common/tls/identity.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_credentials.h"
+#include "proto/parameter_service.grpc.pb.h"
 #include "proto/worker_event.pb.h"
 #include "tests/daemons.h"
 #include "tests/fault_proxy/proxy_thread.h"
@@ -34,6 +36,7 @@ using testing::HasSubstr;
 constexpr uint32_t kServers = 2;
 constexpr uint32_t kWorkers = 2;
 const Identity kViewer{Role::kViewer, "secure", {}};
+const Identity kAnyWorker{Role::kWorker, "secure", {}};  // shared by all workers
 
 Identity ServerIdentity(uint32_t number) { return {Role::kServer, "secure", number}; }
 Identity WorkerIdentity(uint32_t number) { return {Role::kWorker, "secure", number}; }
@@ -51,16 +54,23 @@ class SecurityTest : public testing::Test {
         epochs, " }");
   }
 
+  // Starts server S as the process NAME, and returns its address.
+  std::string StartServer(uint32_t s, const std::string& name, const std::string& job,
+                          const std::string& listen) {
+    std::vector<std::string> flags = {"--server",      absl::StrCat(s),
+                                      "--listen",      listen,
+                                      "--credentials", authority_.Write(ServerIdentity(s))};
+    if (s == 0) flags.insert(flags.end(), {"--addresses", absl::StrJoin(addresses_, ",")});
+    if (!state_dir_.empty()) flags.insert(flags.end(), {"--state_dir", state_dir_});
+    return daemons_.StartServer(name, job, flags);
+  }
+
   // Starts the servers and, if PROXIES is true, one proxy for each server. Sets addresses_ to the
   // addresses for workers.
   void StartServers(const std::string& job, bool proxies) {
     addresses_.assign(kServers, "127.0.0.1:1");
     for (uint32_t s = kServers; s-- > 0;) {
-      std::vector<std::string> flags = {"--server",      absl::StrCat(s),
-                                        "--listen",      "127.0.0.1:0",
-                                        "--credentials", authority_.Write(ServerIdentity(s))};
-      if (s == 0) flags.insert(flags.end(), {"--addresses", absl::StrJoin(addresses_, ",")});
-      addresses_[s] = daemons_.StartServer(absl::StrCat("server", s), job, flags);
+      addresses_[s] = StartServer(s, absl::StrCat("server", s), job, "127.0.0.1:0");
       ASSERT_NE(addresses_[s], "");
     }
     server_addresses_ = addresses_;
@@ -72,13 +82,65 @@ class SecurityTest : public testing::Test {
     }
   }
 
-  void StartWorkers(const std::string& job) {
+  // SHARED is the credentials folder of all workers; "": each worker has its own.
+  void StartWorkers(const std::string& job, const std::string& shared = "") {
     for (uint32_t w = 0; w < kWorkers; ++w) {
       daemons_.StartWorker(
           WorkerName(w), job,
           {"--worker", absl::StrCat(w), "--addresses", absl::StrJoin(addresses_, ","), "--delay",
-           "20ms", "--credentials", authority_.Write(WorkerIdentity(w))});
+           "20ms", "--credentials", shared.empty() ? authority_.Write(WorkerIdentity(w)) : shared});
     }
+  }
+
+  // Acts as worker 0 at server S with CREDENTIALS and TOKEN; "": no token. Expects that each call is
+  // refused.
+  void ExpectRefusedAsWorker0(uint32_t s, const StatusReply& server, const Credentials& credentials,
+                              const std::string& token) {
+    const uint64_t incarnation = server.workers(0).incarnation();
+    const auto channel =
+        credentials.Connect(server_addresses_[s], ServerId{s}, grpc::ChannelArguments());
+    const auto stub = Control::NewStub(channel);
+    const auto expect_refused = [&](const auto& call) {
+      grpc::ClientContext context;
+      context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+      if (!token.empty()) context.AddMetadata("thinwire-token-bin", token);
+      const grpc::Status status = call(&context);
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << status.error_message();
+      EXPECT_THAT(status.error_message(), HasSubstr("token: required "));
+    };
+    expect_refused([&](grpc::ClientContext* context) {
+      JoinRequest request;
+      request.set_job("secure");
+      request.set_incarnation(incarnation);
+      request.set_run(server.run());
+      JoinReply reply;
+      return stub->Join(context, request, &reply);
+    });
+    expect_refused([&](grpc::ClientContext* context) {
+      HeartbeatRequest request;
+      request.set_incarnation(incarnation);
+      request.set_epoch(server.epoch());
+      HeartbeatReply reply;
+      return stub->Heartbeat(context, request, &reply);
+    });
+    expect_refused([&](grpc::ClientContext* context) {
+      LeaveRequest request;
+      request.set_incarnation(incarnation);
+      request.set_run(server.run());
+      LeaveReply reply;
+      return stub->Leave(context, request, &reply);
+    });
+    expect_refused([&](grpc::ClientContext* context) {
+      const auto stream = ParameterService::NewStub(channel)->Exchange(context);
+      WorkerMessage message;
+      message.set_incarnation(incarnation);
+      message.set_generation(server.generation());
+      message.set_epoch(server.epoch());
+      stream->Write(message);
+      ServerMessage answer;
+      EXPECT_FALSE(stream->Read(&answer));
+      return stream->Finish();
+    });
   }
 
   // Waits for the next step of worker 0.
@@ -162,6 +224,7 @@ class SecurityTest : public testing::Test {
 
   Daemons daemons_;  // must be created before the threads of gRPC and the proxies start
   TestAuthority authority_{absl::StrCat(daemons_.folder(), "/authority")};
+  std::string state_dir_;  // of the servers; "": none
   std::vector<std::string> addresses_;
   std::vector<std::string> server_addresses_;
   std::vector<std::unique_ptr<ProxyThread>> proxies_;
@@ -229,6 +292,32 @@ TEST_F(SecurityTest, Promise8AWorkerWithoutCredentialsCannotJoin) {
       ServerCalls(server_addresses_, authority_.Load(kViewer)).Status(absl::Seconds(30));
   ASSERT_TRUE(statuses.ok()) << statuses.status();
   for (const StatusReply& status : *statuses) EXPECT_FALSE(status.sealed());
+}
+
+TEST_F(SecurityTest, Promise8WorkersWithOneCertificateCannotActForEachOther) {
+  const std::string job = JobFile(15) + " recovery { durability: log }";
+  state_dir_ = daemons_.folder() + "/state";
+  StartServers(job, /*proxies=*/false);
+  const Credentials shared = authority_.Load(kAnyWorker);
+  StartWorkers(job, authority_.DirOf(kAnyWorker));
+  ASSERT_NO_FATAL_FAILURE(WaitForNextStep());
+  const auto statuses =
+      ServerCalls(server_addresses_, authority_.Load(kViewer)).Status(absl::Seconds(30));
+  ASSERT_TRUE(statuses.ok()) << statuses.status();
+  for (uint32_t s = 0; s < kServers; ++s) {
+    ASSERT_EQ((*statuses)[s].workers_size(), int{kWorkers});
+    ExpectRefusedAsWorker0(s, (*statuses)[s], shared, "");
+    ExpectRefusedAsWorker0(s, (*statuses)[s], shared, std::string(16, 'x'));
+  }
+  // The workers join the servers again with their tokens.
+  for (uint32_t s = 0; s < kServers; ++s) {
+    const std::string name = absl::StrCat("server", s);
+    daemons_.Signal(name, SIGKILL);
+    daemons_.WaitForEnd(name);
+    EXPECT_EQ(StartServer(s, name + "again", job, addresses_[s]), addresses_[s]);
+    ASSERT_NO_FATAL_FAILURE(WaitForNextStep());
+  }
+  EXPECT_GE(ExpectDone(), kWorkers * kServers);
 }
 
 TEST_F(SecurityTest, Promise9RotationUnderLoadCostsNoStepAndNoConnection) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/byte_chain.h"
+#include "common/tls/worker_token.h"
 #include "proto/grpc_bytes.h"
 
 namespace thinwire {
@@ -80,8 +81,11 @@ absl::Status FromGrpc(const grpc::Status& status) {
 class GrpcStream final : public FrameStream,
                          private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  GrpcStream(std::shared_ptr<grpc::Channel> channel, StreamObserver& observer)
+  // TOKEN: see GrpcTransport; "": none.
+  GrpcStream(std::shared_ptr<grpc::Channel> channel, const std::string& token,
+             StreamObserver& observer)
       : channel_(std::move(channel)), observer_(observer) {
+    if (!token.empty()) context_.AddMetadata(kTokenMetadata, token);
     grpc::GenericStub stub(channel_);
     stub.PrepareBidiStreamingCall(&context_, kExchange, grpc::StubOptions(), this);
     AddHold();
@@ -215,13 +219,25 @@ std::string GrpcTransport::NameOf(ServerId server) const {
 }
 
 std::unique_ptr<FrameStream> GrpcTransport::Open(ServerId server, StreamObserver& observer) {
-  return std::make_unique<GrpcStream>(servers_[server.value].data, observer);
+  std::string token;
+  {
+    absl::MutexLock lock(&mu_);
+    token = token_;
+  }
+  return std::make_unique<GrpcStream>(servers_[server.value].data, token, observer);
 }
 
 void GrpcTransport::Join(ServerId server, const JoinRequest& request, absl::Duration timeout,
                          Done<JoinReply> done) {
   Call<JoinRequest, JoinReply>(server, &Control::StubInterface::async_interface::Join, request,
-                               timeout, std::move(done));
+                               timeout,
+                               [this, done = std::move(done)](absl::StatusOr<JoinReply> reply) {
+                                 if (reply.ok() && !reply->token().empty()) {
+                                   absl::MutexLock lock(&mu_);
+                                   token_ = reply->token();
+                                 }
+                                 done(std::move(reply));
+                               });
 }
 
 void GrpcTransport::Heartbeat(ServerId server, const HeartbeatRequest& request,
@@ -244,6 +260,7 @@ void GrpcTransport::Masters(ServerId server, absl::Duration timeout,
 
 void GrpcTransport::BeginCall(grpc::ClientContext* context) {
   absl::MutexLock lock(&mu_);
+  if (!token_.empty()) context->AddMetadata(kTokenMetadata, token_);
   cancellable_.insert(context);
   ++pending_call_count_;
 }

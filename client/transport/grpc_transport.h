@@ -1,10 +1,12 @@
-// GrpcTransport: the Transport over gRPC. It opens two connections per server, one for the stream
-// and one for control calls (Join, Leave, Heartbeat and Masters), so that a heartbeat never waits
-// for the transfer of a tensor.
+// GrpcTransport: the Transport over gRPC, for one worker. It opens two connections per server, one
+// for the stream and one for control calls (Join, Leave, Heartbeat and Masters), so that a heartbeat
+// never waits for the transfer of a tensor.
 //
 // Payloads are sent as slices, without a copy: a generic stub calls the Exchange method, and
 // proto/frame.h writes the protobuf message around the payloads. A channel pings an idle server
 // after 20 s, gives up 20 s after an unanswered ping, and reconnects after 200 ms to 600 ms.
+//
+// Every call after a Join shows the token of the Join's reply (common/tls/worker_token.h).
 #ifndef THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 #define THINWIRE_CLIENT_TRANSPORT_GRPC_TRANSPORT_H_
 
@@ -64,8 +66,8 @@ class GrpcTransport final : public Transport {
   void Call(ServerId server, Method<Request, Reply> method, const Request& request,
             absl::Duration timeout, Done<Reply> done);
 
-  // Call BeginCall before a control call starts. Call EndCall when the call's DONE may run, and
-  // ReleaseCall after CONTEXT is destroyed.
+  // Call BeginCall before a control call starts; it adds the token to the call. Call EndCall when
+  // the call's DONE may run, and ReleaseCall after CONTEXT is destroyed.
   void BeginCall(grpc::ClientContext* context);
   void EndCall(grpc::ClientContext* context);
   void ReleaseCall();
@@ -74,6 +76,7 @@ class GrpcTransport final : public Transport {
   std::vector<Server> servers_;
 
   absl::Mutex mu_;
+  std::string token_ ABSL_GUARDED_BY(mu_);  // of the last Join's reply; "": none
   // The contexts of pending control calls, which the destructor cancels.
   absl::flat_hash_set<grpc::ClientContext*> cancellable_ ABSL_GUARDED_BY(mu_);
   // The number of control calls whose callback has not yet released its context. The destructor

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "client/transport/transport_contract.h"
 #include "proto/grpc_bytes.h"
@@ -161,6 +163,83 @@ TEST(GrpcTransportTest, DestroyingTheTransportCancelsPendingCalls) {
   EXPECT_EQ(heartbeat.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(join.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(masters.code(), absl::StatusCode::kCancelled);
+}
+
+// Records the token of each call, "none" if it has none. Answers each Join with TOKEN.
+class TokenRecorder final : public Control::Service, public grpc::CallbackGenericService {
+ public:
+  explicit TokenRecorder(std::string token) : token_(std::move(token)) {}
+
+  grpc::Status Join(grpc::ServerContext* call, const JoinRequest*, JoinReply* reply) override {
+    reply->set_token(token_);
+    return Record(*call);
+  }
+  grpc::Status Heartbeat(grpc::ServerContext* call, const HeartbeatRequest*,
+                         HeartbeatReply*) override {
+    return Record(*call);
+  }
+  grpc::Status Leave(grpc::ServerContext* call, const LeaveRequest*, LeaveReply*) override {
+    return Record(*call);
+  }
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* call) override {
+    class Ended final : public grpc::ServerGenericBidiReactor {
+     public:
+      explicit Ended(const grpc::Status& status) { Finish(status); }
+      void OnDone() override { delete this; }
+    };
+    return new Ended(Record(*call));
+  }
+
+  std::vector<std::string> tokens() {
+    absl::MutexLock lock(&mu_);
+    return tokens_;
+  }
+
+ private:
+  grpc::Status Record(const grpc::ServerContextBase& call) {
+    const auto found = call.client_metadata().find("thinwire-token-bin");
+    const bool shown = found != call.client_metadata().end();
+    absl::MutexLock lock(&mu_);
+    tokens_.push_back(shown ? std::string(found->second.data(), found->second.size()) : "none");
+    return grpc::Status::OK;
+  }
+
+  const std::string token_;
+  absl::Mutex mu_;
+  std::vector<std::string> tokens_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST(GrpcTransportTest, EveryCallAfterAJoinShowsTheTokenOfItsReply) {
+  const std::string token("\0\xFFtoken\n", 8);
+  TokenRecorder recorder(token);
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&recorder);
+  builder.RegisterCallbackGenericService(&recorder);
+  const auto server = builder.BuildAndStart();
+  GrpcTransport transport({absl::StrCat("127.0.0.1:", port)});
+  // Waits for the end of the call that START(done) starts.
+  const auto call = [](const auto& start) {
+    absl::Notification done;
+    start([&done](const auto& reply) {
+      EXPECT_TRUE(reply.ok()) << reply.status();
+      done.Notify();
+    });
+    done.WaitForNotification();
+  };
+  const absl::Duration timeout = absl::Minutes(1);
+  const auto join = [&](auto done) { transport.Join(ServerId{0}, {}, timeout, done); };
+  call([&](auto done) { transport.Heartbeat(ServerId{0}, {}, timeout, done); });
+  call(join);
+  call(join);
+  call([&](auto done) { transport.Heartbeat(ServerId{0}, {}, timeout, done); });
+  call([&](auto done) { transport.Leave(ServerId{0}, {}, timeout, done); });
+  ClosedObserver observer;
+  const auto stream = transport.Open(ServerId{0}, observer);
+  EXPECT_EQ(observer.WaitForClosed(), absl::OkStatus());
+  EXPECT_EQ(recorder.tokens(),
+            (std::vector<std::string>{"none", "none", token, token, token, token}));
 }
 
 TEST(GrpcTransportTest, AFailedConnectionIsReportedWithItsCauseOnly) {

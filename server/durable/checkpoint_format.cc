@@ -195,6 +195,7 @@ CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
   manifest.mutable_deals()->Assign(checkpoint.deals.begin(), checkpoint.deals.end());
   if (checkpoint.lead.has_value()) *manifest.mutable_lead() = LeadMessage(*checkpoint.lead);
   if (checkpoint.step.has_value()) manifest.set_step(checkpoint.step->value);
+  manifest.set_token_key(checkpoint.run.token_key);
   return manifest;
 }
 
@@ -203,7 +204,8 @@ absl::StatusOr<Checkpoint> CheckpointOf(const CheckpointManifest& manifest) {
   checkpoint.server = ServerId{manifest.server()};
   checkpoint.run = {.run = RunId{manifest.run()},
                     .generation = Generation{manifest.generation()},
-                    .join = manifest.join()};
+                    .join = manifest.join(),
+                    .token_key = manifest.token_key()};
   checkpoint.next = manifest.next_record();
   if (manifest.has_step()) checkpoint.step = Step{manifest.step()};
   for (const CheckpointManifest::Member& member : manifest.members()) {

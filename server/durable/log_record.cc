@@ -90,6 +90,7 @@ void Set(const BeginRecord& record, Head& head) {
   run.set_run(record.run.value);
   run.set_generation(record.generation.value);
   *run.mutable_join() = record.join;
+  run.set_token_key(record.token_key);
 }
 void Set(const MemberRecord& record, Head& head) {
   Head::Member& member = *head.mutable_member();
@@ -250,11 +251,14 @@ class EventDecoder {
   ByteChain payload_;
 };
 
-// Moves the Join out of RUN, because a Join may be large.
+// Moves the strings out of RUN, because a Join may be large.
 absl::StatusOr<BeginRecord> DecodeRun(Head::Run& run, uint32_t worker_count) {
   if (run.run() == 0) return Damage("run: missing");
   RETURN_IF_ERROR(WorkerOf(run.join().worker(), worker_count).status());
-  return BeginRecord{.run = {run.run()}, .generation = {run.generation()}, .join = std::move(*run.mutable_join())};
+  return BeginRecord{.run = {run.run()},
+                     .generation = {run.generation()},
+                     .join = std::move(*run.mutable_join()),
+                     .token_key = std::move(*run.mutable_token_key())};
 }
 
 absl::StatusOr<MemberRecord> DecodeMember(const Head::Member& member, uint32_t worker_count) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct BeginRecord {
   RunId run;
   Generation generation;
   JoinRequest join;
+  std::string token_key;  // the key of the run's tokens, a secret; "": none
 };
 
 // The state of a worker's number after a change.

@@ -46,7 +46,8 @@ PushEvent Push() {
 }
 
 BeginRecord SomeRun() {
-  BeginRecord record = {.run = {0xABCDEF0123456789}, .generation = {2}, .join = {}};
+  BeginRecord record = {
+      .run = {0xABCDEF0123456789}, .generation = {2}, .join = {}, .token_key = "secret"};
   record.join.set_job("job");
   record.join.set_worker(1);
   record.join.set_incarnation(77);
@@ -166,6 +167,7 @@ TEST(LogRecord, ARunAndAMemberKeepAllFields) {
   EXPECT_EQ(std::get<BeginRecord>(*run).generation, SomeRun().generation);
   EXPECT_EQ(std::get<BeginRecord>(*run).join.SerializeAsString(),
             SomeRun().join.SerializeAsString());
+  EXPECT_EQ(std::get<BeginRecord>(*run).token_key, SomeRun().token_key);
   const MemberRecord member = {.worker = {3}, .assigned = {9}, .incarnation = {8}, .left = true};
   const auto decoded = Decode(EncodeRecord(member));
   ASSERT_TRUE(decoded.ok()) << decoded.status();

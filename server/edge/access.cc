@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/quoted.h"
+#include "common/status_macros.h"
 
 namespace thinwire {
 namespace {
@@ -69,11 +70,18 @@ absl::Status CheckAccess(absl::string_view method, const Identity& peer, absl::s
       absl::StrCat(Quoted(method), ": not a method that a certificate gives access to"));
 }
 
-absl::Status CheckWorker(std::optional<WorkerId> certified, WorkerId worker) {
-  if (!certified.has_value() || *certified == worker) return absl::OkStatus();
+absl::Status CheckWorker(const WorkerProof& proof, WorkerId worker) {
+  if (!proof.certified.has_value() || *proof.certified == worker) return absl::OkStatus();
   return absl::PermissionDeniedError(
-      absl::StrCat("worker: not the worker of the certificate (expected ", certified->value,
+      absl::StrCat("worker: not the worker of the certificate (expected ", proof.certified->value,
                    ", got ", worker.value, ")"));
+}
+
+absl::Status CheckProcess(const WorkerProof& proof, const WorkerTokens& tokens, WorkerId worker,
+                          Incarnation incarnation) {
+  RETURN_IF_ERROR(CheckWorker(proof, worker));
+  if (!proof.needs_token) return absl::OkStatus();
+  return tokens.Check(worker, incarnation, proof.token);
 }
 
 }  // namespace thinwire

@@ -2,19 +2,22 @@
 // peers that may call it; everything that is not in the table is refused. docs/security.md has the
 // same table.
 //
-// A peer is known by the identity in its certificate, which must be of the server's job. Without
-// mutual TLS nothing is checked. grpc_access.h applies the table to the calls of a server.
+// A peer is known by the identity in its certificate, which must be of the server's job. Workers
+// that share a certificate are told apart by tokens (worker_tokens.h). Without mutual TLS nothing
+// is checked. grpc_access.h applies the table to the calls of a server.
 #ifndef THINWIRE_SERVER_EDGE_ACCESS_H_
 #define THINWIRE_SERVER_EDGE_ACCESS_H_
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/ids.h"
 #include "common/tls/identity.h"
+#include "server/edge/worker_tokens.h"
 
 namespace thinwire {
 
@@ -35,9 +38,19 @@ absl::Span<const AccessRow> AccessTable();
 // Returns OK if PEER may call METHOD of a server of JOB. Errors: PermissionDenied.
 absl::Status CheckAccess(absl::string_view method, const Identity& peer, absl::string_view job);
 
-// Returns OK if a peer may act as WORKER. CERTIFIED is the number in its certificate; nullopt: it
-// may be any worker. Errors: PermissionDenied.
-absl::Status CheckWorker(std::optional<WorkerId> certified, WorkerId worker);
+// The evidence that a peer may act for a worker. Without mutual TLS, none is required.
+struct WorkerProof {
+  std::optional<WorkerId> certified;  // the number in the certificate
+  bool needs_token = false;           // the certificate has no number
+  std::string token;                  // of the call; "": none
+};
+
+// Returns OK if a peer with PROOF may be a process of WORKER. Errors: PermissionDenied.
+absl::Status CheckWorker(const WorkerProof& proof, WorkerId worker);
+// Returns OK if a peer with PROOF may act as the process INCARNATION of WORKER. Errors:
+// PermissionDenied.
+absl::Status CheckProcess(const WorkerProof& proof, const WorkerTokens& tokens, WorkerId worker,
+                          Incarnation incarnation);
 
 }  // namespace thinwire
 

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "server/edge/worker_tokens.h"
+
 namespace thinwire {
 namespace {
 
@@ -63,10 +65,48 @@ TEST(AccessTest, ARefusalNamesTheAllowedPeers) {
 }
 
 TEST(AccessTest, ANumberedCertificateIsGoodForItsWorkerOnly) {
-  EXPECT_TRUE(CheckWorker(WorkerId{3}, WorkerId{3}).ok());
-  EXPECT_TRUE(CheckWorker(std::nullopt, WorkerId{3}).ok());
-  EXPECT_EQ(std::string(CheckWorker(WorkerId{3}, WorkerId{4}).message()),
+  const WorkerProof proof = {.certified = WorkerId{3}};
+  EXPECT_TRUE(CheckWorker(proof, WorkerId{3}).ok());
+  EXPECT_TRUE(CheckWorker(WorkerProof(), WorkerId{3}).ok());
+  EXPECT_EQ(std::string(CheckWorker(proof, WorkerId{4}).message()),
             "worker: not the worker of the certificate (expected 3, got 4)");
+}
+
+TEST(AccessTest, ANumberedCertificateAndPlaintextNeedNoToken) {
+  const WorkerTokens tokens("train", "key");
+  const WorkerProof proof = {.certified = WorkerId{3}};
+  EXPECT_TRUE(CheckProcess(proof, tokens, WorkerId{3}, Incarnation{7}).ok());
+  EXPECT_FALSE(CheckProcess(proof, tokens, WorkerId{4}, Incarnation{7}).ok());
+  EXPECT_TRUE(CheckProcess(WorkerProof(), tokens, WorkerId{3}, Incarnation{7}).ok());
+}
+
+TEST(AccessTest, ASharedCertificateNeedsTheTokenOfTheProcess) {
+  const WorkerTokens tokens("train", "key");
+  const auto check = [&](const std::string& token) {
+    return CheckProcess({.needs_token = true, .token = token}, tokens, WorkerId{3}, Incarnation{7});
+  };
+  EXPECT_EQ(check(tokens.Of(WorkerId{3}, Incarnation{7})), absl::OkStatus());
+  EXPECT_EQ(check(tokens.Of(WorkerId{2}, Incarnation{7})),
+            absl::PermissionDeniedError(
+                "token: required with a certificate without number (expected that of worker 3 "
+                "incarnation 7 in this server's run, got another one)"));
+  EXPECT_TRUE(absl::IsPermissionDenied(check(tokens.Of(WorkerId{3}, Incarnation{6}))));
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(check(WorkerTokens("train", "k").Of(WorkerId{3}, Incarnation{7}))));
+  EXPECT_EQ(check(""), absl::PermissionDeniedError(
+                           "token: required with a certificate without number (expected that of "
+                           "worker 3 incarnation 7 in this server's run, got none)"));
+}
+
+TEST(AccessTest, AServerWithoutAKeyAcceptsNoToken) {
+  WorkerTokens tokens("train");
+  EXPECT_EQ(tokens.Of(WorkerId{3}, Incarnation{7}), "");
+  const WorkerProof empty = {.needs_token = true};
+  EXPECT_FALSE(CheckProcess(empty, tokens, WorkerId{3}, Incarnation{7}).ok());
+  tokens.set_key("key");
+  const std::string token = tokens.Of(WorkerId{3}, Incarnation{7});
+  const WorkerProof proof = {.needs_token = true, .token = token};
+  EXPECT_TRUE(CheckProcess(proof, tokens, WorkerId{3}, Incarnation{7}).ok());
 }
 
 }  // namespace

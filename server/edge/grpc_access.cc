@@ -4,12 +4,14 @@
 #include <grpc/grpc_security_constants.h>
 
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/ids.h"
 #include "common/tls/identity.h"
-#include "server/edge/access.h"
+#include "common/tls/worker_token.h"
 
 namespace thinwire {
 namespace {
@@ -68,12 +70,16 @@ std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::string job) {
   return std::make_shared<AccessCheck>(std::move(job));
 }
 
-std::optional<WorkerId> CertifiedWorker(const grpc::AuthContext& peer) {
-  const std::optional<Identity> identity = PeerIdentity(peer);
-  if (!identity.has_value() || identity->role != Role::kWorker || !identity->number.has_value()) {
-    return std::nullopt;
-  }
-  return WorkerId{*identity->number};
+WorkerProof ProofOf(const grpc::ServerContextBase& call) {
+  // With mutual TLS, AccessCheck has refused peers without an identity.
+  const std::optional<Identity> identity = PeerIdentity(*call.auth_context());
+  WorkerProof proof;
+  if (!identity.has_value()) return proof;
+  proof.needs_token = !identity->number.has_value();
+  if (identity->number.has_value()) proof.certified = WorkerId{*identity->number};
+  const auto token = call.client_metadata().find(kTokenMetadata);
+  if (token != call.client_metadata().end()) proof.token = std::string(View(token->second));
+  return proof;
 }
 
 }  // namespace thinwire

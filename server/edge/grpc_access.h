@@ -2,14 +2,13 @@
 #ifndef THINWIRE_SERVER_EDGE_GRPC_ACCESS_H_
 #define THINWIRE_SERVER_EDGE_GRPC_ACCESS_H_
 
-#include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/auth_metadata_processor.h>
+#include <grpcpp/server_context.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "common/ids.h"
+#include "server/edge/access.h"
 
 namespace thinwire {
 
@@ -17,9 +16,8 @@ namespace thinwire {
 // also for health checks, reflection and methods that do not exist.
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::string job);
 
-// Returns the worker number in the peer's certificate. nullopt: the certificate has no number, or
-// the connection has no TLS, so the peer may be any worker.
-std::optional<WorkerId> CertifiedWorker(const grpc::AuthContext& peer);
+// Returns the evidence of a call's peer.
+WorkerProof ProofOf(const grpc::ServerContextBase& call);
 
 }  // namespace thinwire
 

@@ -36,6 +36,7 @@ AdmitRequest AdmissionOf(const JobOptions& options) {
   AdmitRequest request;
   request.set_job(options.name);
   request.set_run(options.run.value);
+  request.set_token_key(options.token_key);
   return request;
 }
 
@@ -57,6 +58,7 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       clock_(clock),
       memory_plan_{.budget_bytes = options_.memory_budget_bytes,
                    .worker_count = options_.rule.workers},
+      tokens_(options_.name, options_.server == ServerId{0} ? options_.token_key : ""),
       streams_(options_.rule.max_workers,
                [this] {
                  // Shards without values ask another worker.
@@ -129,7 +131,8 @@ absl::Status Job::Recover() {
   RETURN_IF_ERROR(scaler_.ReserveRestored());
   dealer_.Resume(clock_.Now());
   identity_.run = stored_.run()->run;
-  admission_.set_run(identity_.run);
+  tokens_.set_key(stored_.run()->token_key);
+  admission_.set_run(identity_.run, stored_.run()->token_key);
   counters_.SetShardCount(model_.Get()->hosts().size());
   counters_.Update([](StatusReply& counts) { counts.set_recovered(true); });
   if (checkpoints_.awaits_rollback()) {
@@ -158,14 +161,16 @@ void Job::ContinueMembers() {
   }
 }
 
-void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done) {
+void Job::Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done,
+               std::function<absl::Status()> may_rejoin) {
   control_.Post([this, call = JoinCall{.request = std::move(request),
                                        .abandoned = std::move(abandoned),
-                                       .done = std::move(done)}] { HandleJoin(call); });
+                                       .done = std::move(done),
+                                       .may_rejoin = std::move(may_rejoin)}] { HandleJoin(call); });
 }
 
 void Job::HandleJoin(const JoinCall& call) {
-  absl::Status status = CheckJoin(call.request);
+  absl::Status status = CheckJoin(call);
   if (!status.ok()) return call.done(status);
   const Incarnation incarnation{call.request.incarnation()};
   if (incarnation == Incarnation{}) return joins_.Add(call);
@@ -186,12 +191,14 @@ absl::Status Job::CheckRun(const JoinRequest& request) const {
   return identity_.CheckRun(absl::StrCat("worker ", request.worker()), got);
 }
 
-absl::Status Job::CheckJoin(const JoinRequest& request) {
+absl::Status Job::CheckJoin(const JoinCall& call) {
+  const JoinRequest& request = call.request;
   if (stopping()) return Stopping();
   RETURN_IF_ERROR(identity_.CheckJob(request.job()));
   RETURN_IF_ERROR(job_match_.Check(request));
   RETURN_IF_ERROR(membership_.CheckNumber(request.worker()));
   RETURN_IF_ERROR(CheckRun(request));
+  if (request.incarnation() != 0) RETURN_IF_ERROR(call.may_rejoin());
   RETURN_IF_ERROR(checkpoints_.CheckAgreed());
   if (request.incarnation() == 0 && !leads()) {
     return absl::InvalidArgumentError(
@@ -207,7 +214,7 @@ absl::Status Job::CheckJoin(const JoinRequest& request) {
   RETURN_IF_ERROR(model_.MakeOrCompare(request));
   job_match_.Keep(request);
   if (!stored_.run().has_value()) {
-    stored_.RecordRun(identity_.run, request);
+    stored_.RecordRun(identity_.run, tokens_.key(), request);
     checkpoints_.SaveFirst();
   }
   counters_.SetShardCount(model_.Get()->hosts().size());
@@ -226,6 +233,7 @@ void Job::HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done)
   if (identity_.run != RunId{request.run()}) {
     // No worker has joined this server yet, so processes of another run may be forgotten.
     identity_.run = RunId{request.run()};
+    tokens_.set_key(request.token_key());
     membership_ = Membership(options_.rule.max_workers, options_.lease, identity_.generation);
     LOG(INFO) << "admitted to run " << NameOf(identity_.run);
   }
@@ -268,11 +276,12 @@ void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
               << membership_.Live().size() << " of " << scaler_.target() << " workers are live"
               << *more;
   }
-  const auto joined = [this, incarnation, done = call.done](std::vector<Effects> effects) {
+  const auto joined = [this, worker = call.worker(), incarnation,
+                       done = call.done](std::vector<Effects> effects) {
     // The reply is posted to the control thread, which runs this function. The reply is therefore
     // sent after streams_.Admit(), and the worker cannot send frames earlier.
-    control_.Post([this, incarnation, done, effects = std::move(effects)] {
-      done(ReplyOf(incarnation, effects));
+    control_.Post([this, worker, incarnation, done, effects = std::move(effects)] {
+      done(ReplyOf(worker, incarnation, effects));
     });
   };
   stored_.RecordMember(call.worker(), [this, event = JoinEvent{call.worker(), incarnation},
@@ -280,7 +289,8 @@ void Job::AdmitWorker(const JoinCall& call, Incarnation incarnation) {
   streams_.Admit(call.worker(), incarnation);
 }
 
-JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects) {
+JoinReply Job::ReplyOf(WorkerId worker, Incarnation incarnation,
+                       const std::vector<Effects>& effects) {
   JoinReply reply;
   reply.set_incarnation(incarnation.value);
   reply.set_generation(identity_.generation.value);
@@ -293,7 +303,10 @@ JoinReply Job::ReplyOf(Incarnation incarnation, const std::vector<Effects>& effe
   for (size_t i = 0; i < effects.size(); ++i) {
     *reply.add_shards() = ShardStateOf(model->hosts()[i]->id(), *effects[i].join);
   }
-  if (leads()) deal_lead_.FillIn(reply);
+  if (leads()) {
+    deal_lead_.FillIn(reply);
+    reply.set_token(tokens_.Of(worker, incarnation));
+  }
   return reply;
 }
 

@@ -72,6 +72,7 @@
 #include "server/edge/stored_state.h"
 #include "server/edge/stream/server_stream.h"
 #include "server/edge/stream/stream_table.h"
+#include "server/edge/worker_tokens.h"
 
 namespace thinwire {
 
@@ -88,7 +89,8 @@ struct JobOptions {
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
   Epoch epoch;
-  RunId run{1};  // the run that server 0 begins; not 0; the other servers ignore it
+  RunId run{1};           // the run that server 0 begins; not 0; the other servers ignore it
+  std::string token_key;  // the key of this run's tokens; "": the job makes no tokens
   Generation generation{1};
   uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
   // The memory that this process may use (memory_plan.h).
@@ -124,14 +126,28 @@ class Job {
   // Returns the largest number of workers that the job may have.
   uint32_t worker_count() const { return options_.rule.max_workers; }
   const MemoryPlan& memory_plan() const { return memory_plan_; }
+  Epoch epoch() const { return options_.epoch; }
+  const WorkerTokens& tokens() const { return tokens_; }
 
   // Admits a worker. The reply may be delayed by up to one lease (membership.h), and at server 0 by
   // up to Admission::kPatience. If ABANDONED returns true, the worker is not admitted, because its
+<<<<<<< HEAD
   // caller no longer waits. Errors: InvalidArgument for an invalid worker number or model;
   // FailedPrecondition if the run, the job or the model differs, if the incarnation is fenced, or if
   // a server lost its state; NotFound if the incarnation is not assigned; AlreadyExists if another process of the worker is
   // alive; Unavailable while the job is stopping or server 0 cannot reach another server.
   void Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done);
+=======
+  // caller no longer waits. MAY_REJOIN returns OK if the caller may act as the incarnation in
+  // REQUEST; it is called for requests of this run that state one. Errors: those of MAY_REJOIN;
+  // InvalidArgument for an invalid worker number or model; FailedPrecondition if the run, the job or
+  // the model differs, if the incarnation is fenced or not assigned, or if a server lost its state;
+  // AlreadyExists if another process of the worker is alive; Unavailable while the job is stopping
+  // or server 0 cannot reach another server.
+  void Join(
+      JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done,
+      std::function<absl::Status()> may_rejoin = [] { return absl::OkStatus(); });
+>>>>>>> tokens
   // Admits this server to the run of the lead, and announces a worker process. Errors:
   // InvalidArgument for invalid numbers; FailedPrecondition if this server has the state of another
   // run or has another epoch; Unavailable while the job is stopping.
@@ -180,10 +196,10 @@ class Job {
   // All private methods run on the control thread.
 
   void HandleJoin(const JoinCall& call);
-  absl::Status CheckJoin(const JoinRequest& request);
+  absl::Status CheckJoin(const JoinCall& call);
   absl::Status CheckRun(const JoinRequest& request) const;
   void AdmitWorker(const JoinCall& call, Incarnation incarnation);
-  JoinReply ReplyOf(Incarnation incarnation, const std::vector<Effects>& effects);
+  JoinReply ReplyOf(WorkerId worker, Incarnation incarnation, const std::vector<Effects>& effects);
 
   void HandleAdmit(const AdmitRequest& request, const Done<AdmitReply>& done);
   absl::Status CheckAdmit(const AdmitRequest& request) const;
@@ -220,6 +236,7 @@ class Job {
   const MemoryPlan memory_plan_;
   // Thread-safe objects. frames_ is first, because records of the journal hold frames.
   FrameBudget frames_;
+  WorkerTokens tokens_;
   StreamTable streams_;
   Counters counters_;
   Journal journal_;

@@ -27,6 +27,7 @@ struct JoinCall {
   JoinRequest request;
   std::function<bool()> abandoned;  // returns whether the caller no longer waits
   std::function<void(absl::StatusOr<JoinReply>)> done;
+  std::function<absl::Status()> may_rejoin;   // see Job::Join
   absl::Time arrival = absl::InfinitePast();  // set by JoinQueue::Add
 
   WorkerId worker() const { return WorkerId{request.worker()}; }

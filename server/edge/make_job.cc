@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.start_timeout = spec.start_timeout;
   options.epoch = settings.epoch;
   options.run = settings.run;
+  options.token_key = std::move(settings.token_key);
   options.thread_count = settings.thread_count;
   options.memory_budget_bytes = settings.memory_budget_bytes;
   options.memory = settings.memory;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <memory_resource>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
@@ -26,6 +27,7 @@ struct ServerSettings {
   uint32_t thread_count = 0;  // number of threads that run the shards; 0: one per core
   Epoch epoch;                // identifies this start of the server process
   RunId run{1};               // the run that server 0 begins; drawn at random by `main`
+  std::string token_key;      // the key of this run's tokens; drawn at random by `main`
   uint64_t memory_budget_bytes = std::numeric_limits<uint64_t>::max();  // see JobOptions
   // The job configuration that every worker must have. nullopt: the server does not compare
   // configurations.

@@ -19,6 +19,7 @@
 #include "server/durable/testing/faulty_files.h"
 #include "server/edge/job.h"
 #include "server/edge/testing/test_stream.h"
+#include "server/edge/worker_tokens.h"
 
 namespace thinwire {
 namespace {
@@ -45,6 +46,7 @@ class RecoveryTest : public testing::Test {
     options.rule = Rule::Sync(1);
     options.epoch = Epoch{++starts_};
     options.run = RunId{1000 + starts_};
+    options.token_key = absl::StrCat("key ", starts_);
     options.thread_count = 2;
     options.durable = DurableOptions{.files = &files_,
                                      .folder = kFolder,
@@ -248,6 +250,7 @@ TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
   EXPECT_EQ(reply.deals(1).step(), 90u);
 }
 
+<<<<<<< HEAD
 TEST_F(RecoveryTest, AReductionGoesOnAfterAKillBeforeTheWorkersHaveLeft) {
   const auto two_workers = [](JobOptions& options) { options.rule.max_workers = 2; };
   ASSERT_TRUE(Start(two_workers).ok());
@@ -297,6 +300,23 @@ TEST_F(RecoveryTest, WorkersThatDoNotFitIntoTheMemoryBudgetAreRefused) {
   budget_bytes = uint64_t{200} << 20;
   const absl::Status too_small = Start(limited);
   EXPECT_TRUE(absl::StrContains(std::string(too_small.message()), "of 100 workers")) << too_small;
+=======
+TEST_F(RecoveryTest, TokensSurviveAKillInTheLogAndInACheckpoint) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  const std::string token = Join(/*incarnation=*/1, run_)->token();
+  EXPECT_EQ(token, WorkerTokens("train", "key 1").Of(WorkerId{0}, Incarnation{1}));
+  for (const bool checkpoint : {false, true}) {
+    if (checkpoint) {
+      AdvanceAndTick(absl::Seconds(1));
+      while (Status().checkpoints() == 0) AdvanceAndTick(absl::Seconds(1));
+    }
+    Kill();
+    ASSERT_TRUE(Start().ok());
+    EXPECT_EQ(job_->tokens().Check(WorkerId{0}, Incarnation{1}, token), absl::OkStatus());
+    EXPECT_EQ(Join(/*incarnation=*/1, run_)->token(), token);
+  }
+>>>>>>> tokens
 }
 
 TEST_F(RecoveryTest, APushOfAnEarlierProcessGetsItsVerdictAgain) {

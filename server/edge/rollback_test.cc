@@ -103,6 +103,7 @@ class RollbackTest : public testing::Test {
     options.server_count = kServers;
     options.epoch = Epoch{server.epoch};
     options.run = RunId{1000 + starts_};
+    options.token_key = absl::StrCat("key ", starts_);
     options.thread_count = 1;
     options.lease = absl::Hours(1000);
     options.durable = DurableOptions{.files = &server.files,
@@ -484,6 +485,7 @@ TEST_F(RollbackTest, AKilledLeadSendsAllServersBack) {
 TEST_F(RollbackTest, ServersThatAreKilledTogetherGoBack) {
   StartServers();
   Begin();
+  const std::string token = servers_[0]->job->tokens().Of(WorkerId{0}, Incarnation{1});
   const uint64_t step = TrainToCheckpoint();
   Train(step + 1);
   for (int round = 2; round < 5; ++round) {
@@ -493,6 +495,10 @@ TEST_F(RollbackTest, ServersThatAreKilledTogetherGoBack) {
     ASSERT_TRUE(StartServer(0).ok());
     AwaitGeneration(static_cast<uint64_t>(round));
     EXPECT_EQ(Masters(), masters_[step]);
+    // The run has kept its key.
+    for (const auto& server : servers_) {
+      EXPECT_EQ(server->job->tokens().Check(WorkerId{0}, Incarnation{1}, token), absl::OkStatus());
+    }
     Resume(step);
     Train(step + 2);
   }

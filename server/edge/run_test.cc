@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/clock.h"
@@ -40,6 +41,7 @@ class RunTest : public testing::Test {
     options.server_count = kServers;
     options.epoch = Epoch{++starts_};
     options.run = RunId{1000 + starts_};
+    options.token_key = absl::StrCat("key ", starts_);
     options.thread_count = 1;
     std::unique_ptr<Peers> peers;
     if (server == 0) {
@@ -244,6 +246,35 @@ TEST_F(RunTest, StopEndsAJoinThatWaitsForAServer) {
   jobs_[0]->Stop([&stopped] { stopped.Notify(); });
   EXPECT_EQ(pending.Get().status(), absl::UnavailableError("this server is stopping"));
   stopped.WaitForNotification();
+}
+
+TEST_F(RunTest, TheLeadGivesTokensThatEveryServerAccepts) {
+  EXPECT_FALSE(jobs_[1]->tokens().Check(WorkerId{0}, Incarnation{1}, "").ok());
+  const JoinReply lead = JoinAll(0).value();
+  EXPECT_FALSE(lead.token().empty());
+  for (uint32_t s = 0; s < kServers; ++s) {
+    EXPECT_EQ(jobs_[s]->tokens().Check(WorkerId{0}, Incarnation{1}, lead.token()),
+              absl::OkStatus());
+    EXPECT_FALSE(jobs_[s]->tokens().Check(WorkerId{1}, Incarnation{1}, lead.token()).ok());
+  }
+  // Only the lead gives tokens.
+  EXPECT_EQ(Join(1, RequestOf(0, 1, lead.run()))->token(), "");
+  EXPECT_EQ(Join(0, RequestOf(0, 1, lead.run()))->token(), lead.token());
+}
+
+TEST_F(RunTest, ARefusedRejoinChangesNothing) {
+  const JoinReply joined = JoinAll(0).value();
+  const auto rejoin = [&](uint64_t run, const absl::Status& allowed) {
+    Pending<JoinReply> pending;
+    jobs_[1]->Join(
+        RequestOf(0, joined.incarnation(), run), [] { return false; }, pending.done(),
+        [allowed] { return allowed; });
+    return pending.Get().status();
+  };
+  const absl::Status denied = absl::PermissionDeniedError("token: wrong");
+  EXPECT_EQ(rejoin(joined.run(), denied), denied);
+  ExpectRefused(rejoin(joined.run() + 1, denied), "lost its state");
+  EXPECT_EQ(rejoin(joined.run(), absl::OkStatus()), absl::OkStatus());
 }
 
 TEST_F(RunTest, NoWorkerChoosesItsIncarnation) {

@@ -3,7 +3,6 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,10 +73,12 @@ class MastersCall final : public grpc::ServerWriteReactor<MastersChunk> {
 // OnDone deletes the object.
 class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // CERTIFIED is the number in the peer's certificate.
-  ExchangeCall(Job& job, Token open, std::optional<WorkerId> certified) : open_(std::move(open)) {
+  // PROOF is that of the peer.
+  ExchangeCall(Job& job, Token open, WorkerProof proof) : open_(std::move(open)) {
     StreamLink link;
-    link.certified = certified;
+    link.check_sender = [&job, proof = std::move(proof)](WorkerId worker, Incarnation incarnation) {
+      return CheckProcess(proof, job.tokens(), worker, incarnation);
+    };
     link.read = [this] { StartRead(&in_); };
     link.write = [this](const ByteChain& bytes) {
       out_ = ToByteBuffer(bytes);
@@ -113,9 +114,13 @@ class RefusedCall final : public Reactor {
   void OnDone() override { delete this; }
 };
 
-// Returns OK if the calling peer may act as WORKER. Errors: PermissionDenied.
-absl::Status CheckCaller(const grpc::CallbackServerContext& context, uint32_t worker) {
-  return CheckWorker(CertifiedWorker(*context.auth_context()), WorkerId{worker});
+// Returns OK if the calling peer may act as the process that REQUEST names. Errors:
+// PermissionDenied.
+template <typename Request>
+absl::Status CheckCaller(const grpc::CallbackServerContext& context, const Job& job,
+                         const Request& request) {
+  return CheckProcess(ProofOf(context), job.tokens(), WorkerId{request.worker()},
+                      Incarnation{request.incarnation()});
 }
 
 grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const absl::Status& status) {
@@ -151,9 +156,15 @@ grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* cont
                                absl::StrCat("join: not a JoinRequest of proto/control.proto (got ",
                                             request->Length(), " bytes)")));
   }
-  if (const absl::Status allowed = CheckCaller(*context, parsed.worker()); !allowed.ok()) {
+  const WorkerProof proof = ProofOf(*context);
+  const WorkerId worker{parsed.worker()};
+  if (const absl::Status allowed = CheckWorker(proof, worker); !allowed.ok()) {
     return Refuse(context, allowed);
   }
+  // The job calls this function once it knows that the caller belongs to its run.
+  const auto may_rejoin = [this, proof, worker, incarnation = Incarnation{parsed.incarnation()}] {
+    return CheckProcess(proof, job_.tokens(), worker, incarnation);
+  };
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   job_.Join(
       std::move(parsed), [context] { return context->IsCancelled(); },
@@ -162,7 +173,8 @@ grpc::ServerUnaryReactor* ControlService::Join(grpc::CallbackServerContext* cont
         bool own_buffer = false;
         reactor->Finish(
             grpc::SerializationTraits<JoinReply>::Serialize(*answer, reply, &own_buffer));
-      });
+      },
+      may_rejoin);
   return reactor;
 }
 
@@ -191,9 +203,13 @@ grpc::ServerUnaryReactor* ControlService::Rollback(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext* context,
                                                     const HeartbeatRequest* request,
                                                     HeartbeatReply* reply) {
-  if (const absl::Status allowed = CheckCaller(*context, request->worker()); !allowed.ok()) {
-    return Refuse(context, allowed);
-  }
+  // A heartbeat with another epoch needs no token: it changes nothing, and its reply tells a worker
+  // to join again.
+  const bool current = request->epoch() == job_.epoch().value;
+  const absl::Status allowed = current
+                                   ? CheckCaller(*context, job_, *request)
+                                   : CheckWorker(ProofOf(*context), WorkerId{request->worker()});
+  if (!allowed.ok()) return Refuse(context, allowed);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   job_.Heartbeat(*request, FinishWith(reactor, reply));
   return reactor;
@@ -201,7 +217,7 @@ grpc::ServerUnaryReactor* ControlService::Heartbeat(grpc::CallbackServerContext*
 
 grpc::ServerUnaryReactor* ControlService::Leave(grpc::CallbackServerContext* context,
                                                 const LeaveRequest* request, LeaveReply* reply) {
-  if (const absl::Status allowed = CheckCaller(*context, request->worker()); !allowed.ok()) {
+  if (const absl::Status allowed = CheckCaller(*context, job_, *request); !allowed.ok()) {
     return Refuse(context, allowed);
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -248,7 +264,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataService::Exchan
     return new RefusedCall<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>(
         open.status());
   }
-  return new ExchangeCall(job_, *std::move(open), CertifiedWorker(*context->auth_context()));
+  return new ExchangeCall(job_, *std::move(open), ProofOf(*context));
 }
 
 }  // namespace thinwire

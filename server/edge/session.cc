@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "server/edge/access.h"
 #include "server/edge/model/convert.h"
 #include "server/edge/model/counters.h"
 #include "server/edge/model/hosted_model.h"
@@ -38,7 +37,7 @@ uint64_t PushBytes(const WorkerFrame& frame) {
 
 Session::Session(const SessionScope& scope, StreamLink link)
     : scope_(scope),
-      certified_(link.certified),
+      may_send_(link.check_sender),
       stream_(std::make_shared<ServerStream>(std::move(link), scope.generation, scope.epoch,
                                              [&counters = scope.counters](uint64_t n) {
                                                counters.Update([n](StatusReply& counts) {
@@ -95,13 +94,13 @@ absl::Status Session::HandleFrame(const ByteChain& bytes,
 }
 
 absl::Status Session::CheckSender(const WorkerFrame& frame) {
-  RETURN_IF_ERROR(CheckWorker(certified_, frame.worker));
   if (frame.epoch != scope_.epoch) {
     return absl::FailedPreconditionError(
         absl::StrCat("epoch: this server was restarted; join again (expected ", scope_.epoch.value,
                      ", got ", frame.epoch.value, ")"));
   }
   const std::pair sender(frame.worker, frame.incarnation);
+  if (sender_ != sender) RETURN_IF_ERROR(may_send_(frame.worker, frame.incarnation));
   if (sender_.has_value() && *sender_ != sender) {
     return absl::InvalidArgumentError(
         absl::StrCat("frame: another sender than the stream's first frame (expected worker ",

@@ -75,7 +75,7 @@ class Session {
   absl::Status CheckSender(const WorkerFrame& frame);
 
   const SessionScope& scope_;
-  const std::optional<WorkerId> certified_;  // StreamLink::certified
+  const std::function<absl::Status(WorkerId, Incarnation)> may_send_;  // StreamLink::check_sender
   const std::shared_ptr<ServerStream> stream_;
   const std::shared_ptr<FrameWindow> window_;  // outlives the session
   // The sender of the first frame. Later frames must have the same sender.

@@ -85,8 +85,8 @@ class StoredState {
   // Returns the record of the run; nullopt before the model is defined.
   const std::optional<BeginRecord>& run() const { return run_; }
 
-  // Records the run, with the first worker's REQUEST, and all members.
-  void RecordRun(RunId run, const JoinRequest& request);
+  // Records the run with the key of its tokens, the first worker's REQUEST, and all members.
+  void RecordRun(RunId run, const std::string& token_key, const JoinRequest& request);
   // Records the state of the worker's number; calls THEN when it is durable.
   void RecordMember(WorkerId worker, std::function<void()> then);
   // At the lead: records its decisions about servers and workers; calls THEN when they are durable.

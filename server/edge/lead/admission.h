@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,6 +44,7 @@ class Admission {
   // Runs a function later, on the thread that uses the Admission. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
 
+<<<<<<< HEAD
   // COMMON contains the job and the run. PEERS, which may be null in a job with one server, must
   // outlive this object. RECORD stores epochs() and is called after every change of them.
   Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post,
@@ -55,6 +57,17 @@ class Admission {
   void Restore(const std::vector<Epoch>& epochs);
   // Returns the epoch with which each server was admitted, by server number; 0: not admitted yet.
   const std::vector<Epoch>& epochs() const { return epochs_; }
+=======
+  // COMMON contains the job, the run and the key of its tokens. PEERS, which may be null in a job
+  // with one server, must outlive this object.
+  Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post);
+
+  // Replaces the run, after the lead has recovered the state of an earlier process.
+  void set_run(RunId run, const std::string& token_key) {
+    common_.set_run(run.value);
+    common_.set_token_key(token_key);
+  }
+>>>>>>> tokens
 
   // Asks the other servers to admit a process, then calls DONE once, possibly within this call.
   void Announce(WorkerId worker, Incarnation incarnation, absl::Time now, Done done);

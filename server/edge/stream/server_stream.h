@@ -12,7 +12,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
@@ -50,10 +49,13 @@ class SerialExecutor {
 
 // The functions with which a ServerStream uses its network connection.
 struct StreamLink {
-  std::function<void()> read;                        // requests one more frame
-  std::function<void(const ByteChain&)> write;       // starts a write, which ends with OnWritten
-  std::function<void(const absl::Status&)> finish;   // ends the stream; called last
-  std::optional<WorkerId> certified = std::nullopt;  // the only worker that may send; nullopt: any
+  std::function<void()> read;                       // requests one more frame
+  std::function<void(const ByteChain&)> write;      // starts a write, which ends with OnWritten
+  std::function<void(const absl::Status&)> finish;  // ends the stream; called last
+  // Returns OK if the peer may act as this process of a worker.
+  std::function<absl::Status(WorkerId, Incarnation)> check_sender = [](WorkerId, Incarnation) {
+    return absl::OkStatus();
+  };
 };
 
 class ServerStream {

@@ -1,0 +1,40 @@
+// WorkerTokens makes and checks the tokens of a server's run (common/tls/worker_token.h).
+//
+// Thread-safe.
+#ifndef THINWIRE_SERVER_EDGE_WORKER_TOKENS_H_
+#define THINWIRE_SERVER_EDGE_WORKER_TOKENS_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "common/ids.h"
+
+namespace thinwire {
+
+class WorkerTokens {
+ public:
+  // KEY is the key of the run; "": this server has no key yet, so it makes and accepts no token.
+  explicit WorkerTokens(std::string job, std::string key = "")
+      : job_(std::move(job)), key_(std::move(key)) {}
+
+  void set_key(std::string key) ABSL_LOCKS_EXCLUDED(mu_);
+  std::string key() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns the token of INCARNATION of WORKER, or "" without a key.
+  std::string Of(WorkerId worker, Incarnation incarnation) const;
+  // Returns OK if TOKEN is the token of INCARNATION of WORKER. Errors: PermissionDenied.
+  absl::Status Check(WorkerId worker, Incarnation incarnation, absl::string_view token) const;
+
+ private:
+  const std::string job_;
+  mutable absl::Mutex mu_;
+  std::string key_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_WORKER_TOKENS_H_
