@@ -131,23 +131,15 @@ class Job {
 
   // Admits a worker. The reply may be delayed by up to one lease (membership.h), and at server 0 by
   // up to Admission::kPatience. If ABANDONED returns true, the worker is not admitted, because its
-<<<<<<< HEAD
-  // caller no longer waits. Errors: InvalidArgument for an invalid worker number or model;
-  // FailedPrecondition if the run, the job or the model differs, if the incarnation is fenced, or if
-  // a server lost its state; NotFound if the incarnation is not assigned; AlreadyExists if another process of the worker is
-  // alive; Unavailable while the job is stopping or server 0 cannot reach another server.
-  void Join(JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done);
-=======
   // caller no longer waits. MAY_REJOIN returns OK if the caller may act as the incarnation in
   // REQUEST; it is called for requests of this run that state one. Errors: those of MAY_REJOIN;
   // InvalidArgument for an invalid worker number or model; FailedPrecondition if the run, the job or
-  // the model differs, if the incarnation is fenced or not assigned, or if a server lost its state;
-  // AlreadyExists if another process of the worker is alive; Unavailable while the job is stopping
-  // or server 0 cannot reach another server.
+  // the model differs, if the incarnation is fenced, or if a server lost its state; NotFound if the
+  // incarnation is not assigned; AlreadyExists if another process of the worker is alive;
+  // Unavailable while the job is stopping or server 0 cannot reach another server.
   void Join(
       JoinRequest request, std::function<bool()> abandoned, Done<JoinReply> done,
       std::function<absl::Status()> may_rejoin = [] { return absl::OkStatus(); });
->>>>>>> tokens
   // Admits this server to the run of the lead, and announces a worker process. Errors:
   // InvalidArgument for invalid numbers; FailedPrecondition if this server has the state of another
   // run or has another epoch; Unavailable while the job is stopping.

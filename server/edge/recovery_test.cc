@@ -250,7 +250,6 @@ TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
   EXPECT_EQ(reply.deals(1).step(), 90u);
 }
 
-<<<<<<< HEAD
 TEST_F(RecoveryTest, AReductionGoesOnAfterAKillBeforeTheWorkersHaveLeft) {
   const auto two_workers = [](JobOptions& options) { options.rule.max_workers = 2; };
   ASSERT_TRUE(Start(two_workers).ok());
@@ -300,7 +299,8 @@ TEST_F(RecoveryTest, WorkersThatDoNotFitIntoTheMemoryBudgetAreRefused) {
   budget_bytes = uint64_t{200} << 20;
   const absl::Status too_small = Start(limited);
   EXPECT_TRUE(absl::StrContains(std::string(too_small.message()), "of 100 workers")) << too_small;
-=======
+}
+
 TEST_F(RecoveryTest, TokensSurviveAKillInTheLogAndInACheckpoint) {
   ASSERT_TRUE(Start().ok());
   Begin();
@@ -316,7 +316,6 @@ TEST_F(RecoveryTest, TokensSurviveAKillInTheLogAndInACheckpoint) {
     EXPECT_EQ(job_->tokens().Check(WorkerId{0}, Incarnation{1}, token), absl::OkStatus());
     EXPECT_EQ(Join(/*incarnation=*/1, run_)->token(), token);
   }
->>>>>>> tokens
 }
 
 TEST_F(RecoveryTest, APushOfAnEarlierProcessGetsItsVerdictAgain) {

@@ -183,18 +183,13 @@ void StoredState::RecordMember(WorkerId worker, std::function<void()> then) {
   parts_.journal.Append(MemberRecordOf(worker), [then = std::move(then)](LogSequence) { then(); });
 }
 
-<<<<<<< HEAD
 void StoredState::RecordLead(std::function<void()> then) {
   parts_.journal.Append(LeadRecordNow(), [then = std::move(then)](LogSequence) { then(); });
 }
 
-void StoredState::RecordRun(RunId run, const JoinRequest& request) {
-  run_ = BeginRecord{.run = run, .generation = identity_.generation, .join = request};
-=======
 void StoredState::RecordRun(RunId run, const std::string& token_key, const JoinRequest& request) {
   run_ = BeginRecord{
       .run = run, .generation = identity_.generation, .join = request, .token_key = token_key};
->>>>>>> tokens
   parts_.journal.Append(*run_, [](LogSequence) {});
   for (const MemberRecord& member : Head().members) {
     parts_.journal.Append(member, [](LogSequence) {});

@@ -32,13 +32,8 @@ bool operator==(const Checkpoint& a, const Checkpoint& b) {
   };
   return a.server == b.server && a.run.run == b.run.run && a.run.generation == b.run.generation &&
          a.run.join.SerializeAsString() == b.run.join.SerializeAsString() &&
-<<<<<<< HEAD
-         a.members == b.members && a.lead == b.lead && a.next == b.next && a.step == b.step &&
-         std::ranges::equal(a.shards, b.shards, equal);
-=======
-         a.run.token_key == b.run.token_key && a.members == b.members && a.next == b.next &&
-         a.step == b.step && std::ranges::equal(a.shards, b.shards, equal);
->>>>>>> tokens
+         a.run.token_key == b.run.token_key && a.members == b.members && a.lead == b.lead &&
+         a.next == b.next && a.step == b.step && std::ranges::equal(a.shards, b.shards, equal);
 }
 
 std::ostream& operator<<(std::ostream& out, const Checkpoint& checkpoint) {
@@ -56,25 +51,16 @@ RandomServer::RandomServer(uint64_t seed, size_t shard_count) {
 }
 
 Checkpoint RandomServer::Next(int event_count) {
-<<<<<<< HEAD
   Checkpoint checkpoint = {
       .server = ServerId{1},
       .run = {.run = RunId{0x8000000000000001},
               .generation = Generation{1ull << 60},
-              .join = FirstJoin()},
+              .join = FirstJoin(),
+              .token_key = std::string("secret\0\xFF", 8)},
       .members = {{WorkerId{0}, Incarnation{3}, Incarnation{2}, true},
                   {WorkerId{2}, Incarnation{1}, Incarnation{0}, false}},
       .deals = {},
       .lead = LeadRecord{.admitted = {Epoch{0}, Epoch{8}}, .target_workers = 2}};
-=======
-  Checkpoint checkpoint = {.server = ServerId{1},
-                           .run = {.run = RunId{0x8000000000000001},
-                                   .generation = Generation{1ull << 60},
-                                   .join = FirstJoin(),
-                                   .token_key = std::string("secret\0\xFF", 8)},
-                           .members = {{WorkerId{0}, Incarnation{3}, Incarnation{2}, true},
-                                       {WorkerId{2}, Incarnation{1}, Incarnation{0}, false}}};
->>>>>>> tokens
   for (size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     for (int event = 0; event < event_count || !part.shard->CanSave(); ++event) {

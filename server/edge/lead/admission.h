@@ -44,30 +44,21 @@ class Admission {
   // Runs a function later, on the thread that uses the Admission. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
 
-<<<<<<< HEAD
-  // COMMON contains the job and the run. PEERS, which may be null in a job with one server, must
+  // COMMON contains the job, the run and the key of its tokens. PEERS, which may be null in a job with one server, must
   // outlive this object. RECORD stores epochs() and is called after every change of them.
   Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post,
             std::function<void()> record);
-
-  // Replaces the run, after the lead has recovered the state of an earlier process.
-  void set_run(RunId run) { common_.set_run(run.value); }
-  // Sets the epochs to those that an earlier process of the lead has stored. Ignores the servers that
-  // the job does not have.
-  void Restore(const std::vector<Epoch>& epochs);
-  // Returns the epoch with which each server was admitted, by server number; 0: not admitted yet.
-  const std::vector<Epoch>& epochs() const { return epochs_; }
-=======
-  // COMMON contains the job, the run and the key of its tokens. PEERS, which may be null in a job
-  // with one server, must outlive this object.
-  Admission(AdmitRequest common, uint32_t server_count, Peers* peers, Post post);
 
   // Replaces the run, after the lead has recovered the state of an earlier process.
   void set_run(RunId run, const std::string& token_key) {
     common_.set_run(run.value);
     common_.set_token_key(token_key);
   }
->>>>>>> tokens
+  // Sets the epochs to those that an earlier process of the lead has stored. Ignores the servers that
+  // the job does not have.
+  void Restore(const std::vector<Epoch>& epochs);
+  // Returns the epoch with which each server was admitted, by server number; 0: not admitted yet.
+  const std::vector<Epoch>& epochs() const { return epochs_; }
 
   // Asks the other servers to admit a process, then calls DONE once, possibly within this call.
   void Announce(WorkerId worker, Incarnation incarnation, absl::Time now, Done done);
