@@ -46,7 +46,7 @@ mmdebstrap --variant=minbase --format=null --include=passwd,util-linux \
   --customize-hook="mkdir \"\$1/packages\" && cp '$work'/packages/*.deb '$work/inside.sh' \"\$1/packages/\"" \
   --customize-hook='chroot "$1" sh /packages/inside.sh' \
   bookworm - >"$work/install.log" 2>&1 || { tail -n 60 "$work/install.log" >&2; fail "the packages do not work in a bare Debian"; }
-grep -E '^thinwire(-server|-worker|) |: ok$|^  (test accuracy|workers) ' "$work/install.log"
+grep -E '^thinwire(-server|-worker|) |: ok$|^  (test accuracy|workers) |^(page|bash completes|zsh loads) ' "$work/install.log"
 version=$(cat VERSION)
 [ "$(grep -c "^thinwire.* $version (revision " "$work/install.log")" -eq 3 ] || fail "wrong versions (expected three times $version)"
 for line in "page thinwire" "page thinwire-train" "page thinwire-server" "page thinwire-worker" \
