@@ -817,7 +817,7 @@ TEST_F(RollbackTest, InAsyncTheLeadAdoptsAProcessThatItsCheckpointDoesNotKnow) {
     const uint64_t incarnation = w1_.incarnation;
     Kill(0);
     ASSERT_TRUE(StartServer(0).ok());
-    EXPECT_FALSE(Status(0).workers(1).live());
+    EXPECT_EQ(Status(0).workers_size(), 1) << "only worker 0 is known";
     JoinAll(w1_);
     EXPECT_EQ(w1_.incarnation, incarnation);
     EXPECT_TRUE(Status(0).workers(1).live());
