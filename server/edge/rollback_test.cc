@@ -746,27 +746,6 @@ TEST_P(ResumedRunTest, FinishedWorkersLeaveCheckpointsOfTheSameStep) {
   for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(StepsOf(s).back(), Step{4}) << s;
 }
 
-// Worker 0 has finished a step that worker 1 has not begun.
-TEST_P(ResumedRunTest, StoppedWorkersLeaveCheckpointsOfTheSameStep) {
-  rule_ = Rule::Sync(2);
-  durability_ = GetParam();
-  StartServers();
-  JoinBoth(0);
-  TrainBoth(0, 4);
-  SendPushes(w0_, 4);
-  for (uint32_t s = 0; s < kServers; ++s) {
-    for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
-      EXPECT_EQ(w0_.streams[s]->NextVerdict().kind, kAccept);
-    }
-  }
-  LeaveServer(w0_, 0);
-  LeaveServer(w1_, 1);
-  LeaveServer(w1_, 0);
-  LeaveServer(w0_, 1);
-  StopServers();
-  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(StepsOf(s).back(), Step{5}) << s;
-}
-
 INSTANTIATE_TEST_SUITE_P(Durabilities, ResumedRunTest,
                          testing::Values(Durability::kCheckpoint, Durability::kLog),
                          [](const auto& info) {
@@ -823,7 +802,7 @@ TEST_F(RollbackTest, InAsyncTheLeadAdoptsAProcessThatItsCheckpointDoesNotKnow) {
     const uint64_t incarnation = w1_.incarnation;
     Kill(0);
     ASSERT_TRUE(StartServer(0).ok());
-    EXPECT_FALSE(Status(0).workers(1).live());
+    EXPECT_EQ(Status(0).workers_size(), 1) << "only worker 0 is known";
     JoinAll(w1_);
     EXPECT_EQ(w1_.incarnation, incarnation);
     EXPECT_TRUE(Status(0).workers(1).live());
