@@ -128,7 +128,7 @@ run_block() {
   fi
 }
 
-# command MACHINE COMMANDS: runs commands that are not on the page.
+# command_on MACHINE COMMANDS: runs commands that are not on the page.
 command_on() {
   printf '%s\n' "$2" >"$work/command"
   run "$1" "$work/command"
