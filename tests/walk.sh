@@ -128,7 +128,7 @@ run_block() {
   fi
 }
 
-# command MACHINE COMMANDS: runs commands that are not on the page.
+# command_on MACHINE COMMANDS: runs commands that are not on the page.
 command_on() {
   printf '%s\n' "$2" >"$work/command"
   run "$1" "$work/command"
@@ -137,7 +137,7 @@ command_on() {
 # A worker without credentials does not get in, even at the number of a worker that the job lacks.
 after_step_6() {
   local code=0
-  sed 's/^servers/start_timeout_seconds: 3 &/' "$work/own/root/home/user/job.textproto" >"$work/b/root/tmp/plaintext.textproto"
+  sed 's/workers: 4/& start_timeout_seconds: 3/' "$work/own/root/home/user/job.textproto" >"$work/b/root/tmp/plaintext.textproto"
   command_on b "thinwire-worker --config /tmp/plaintext.textproto --worker 4 --state_dir /tmp/plaintext >/tmp/plaintext.log 2>&1" || code=$?
   [ $code -eq 69 ] || fail "a worker without credentials ends with $code (expected 69): $(tail -n 3 "$work/b/root/tmp/plaintext.log")"
   command_on own "thinwire status" || fail "thinwire status fails after the worker without credentials"
