@@ -36,7 +36,7 @@ auto Retry(const Call& call) {
 class Descriptor {
  public:
   Descriptor(const std::string& path, int flags)
-      : fd_(Retry([&] { return open(path.c_str(), flags | O_CLOEXEC, 0666); })) {}
+      : fd_(Retry([&] { return open(path.c_str(), flags | O_CLOEXEC, 0600); })) {}
   Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   ~Descriptor() {
     if (fd_ >= 0) close(fd_);
@@ -168,7 +168,7 @@ absl::StatusOr<std::vector<std::string>> PosixFiles::List(const std::string& fol
 }
 
 absl::Status PosixFiles::MakeFolder(const std::string& path) {
-  if (mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
+  if (mkdir(path.c_str(), 0700) == 0) return absl::OkStatus();
   struct stat status;
   if (errno == EEXIST && stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return absl::OkStatus();

@@ -64,7 +64,8 @@ class Files {
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 };
 
-// The files of the operating system.
+// The files of the operating system. Only the user of the process can read what it creates, because
+// the state of a job contains secrets.
 class PosixFiles final : public Files {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;

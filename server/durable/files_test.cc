@@ -76,6 +76,18 @@ TEST_P(FilesContract, AFileHasTheAppendedBytes) {
   EXPECT_EQ(ReadText("a"), "one, two, three");
 }
 
+TEST(PosixFilesTest, OnlyTheUserCanReadWhatItCreates) {
+  using std::filesystem::perms;
+  PosixFiles files;
+  const std::string folder = testing::TempDir() + "/private";
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(files.MakeFolder(folder).ok());
+  ASSERT_TRUE(files.Create(folder + "/file").ok());
+  EXPECT_EQ(std::filesystem::status(folder).permissions(), perms::owner_all);
+  EXPECT_EQ(std::filesystem::status(folder + "/file").permissions(),
+            perms::owner_read | perms::owner_write);
+}
+
 TEST_P(FilesContract, AChainOfManyPiecesIsWrittenInOrder) {
   ByteChain chain;
   std::string expected;
