@@ -43,15 +43,19 @@ fi
 echo "Installing $((${#missing[@]} + ${#python_missing[@]})) packages (about a minute): ${missing[*]} ${python_missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Tests use the programs of the package prometheus. systemd never starts the masked service of the package.
-mask_service() {
-  if installed prometheus || [ -e /etc/systemd/system/prometheus.service ]; then return; fi
-  "${as_root[@]}" mkdir -p /etc/systemd/system &&
-    "${as_root[@]}" ln -s /dev/null /etc/systemd/system/prometheus.service
+# Tests use the programs of these packages. systemd never starts a masked service.
+mask_services() {
+  local package service
+  "${as_root[@]}" mkdir -p /etc/systemd/system || return 1
+  for package in prometheus openssh-server; do
+    service=/etc/systemd/system/${package/openssh-server/ssh}.service
+    if installed "$package" || [ -e "$service" ]; then continue; fi
+    "${as_root[@]}" ln -s /dev/null "$service" || return 1
+  done
 }
 install() {
   if [ ${#missing[@]} -gt 0 ]; then
-    mask_service &&
+    mask_services &&
       "${as_root[@]}" apt-get -q update &&
       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" ||
       return 1
