@@ -18,7 +18,7 @@ WORKERS = 2
 SERVERS = 2
 EPOCHS = 3
 FLAGS = f"""
-    --workers {WORKERS} --servers {SERVERS} --epochs {EPOCHS} --model mlp --dataset fashion_mnist --train_examples 2000
+    --workers {WORKERS} --servers {SERVERS} --epochs {EPOCHS} --model mlp --dataset fashion_mnist --train_examples 12000
     --test_examples 200 --batch_size 50 --push fp8_e5m2 --durability log --schedule cosine --learning_rate 0.05 --device cpu
     --shard_size 20000
 """.split()
