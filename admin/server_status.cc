@@ -92,35 +92,8 @@ uint64_t ValueCountOf(const StatusReply& reply) {
   return count;
 }
 
-std::string WorkersHtml(const std::map<uint32_t, WorkerSight>& workers) {
-  const std::vector<std::string> columns = {"worker", "state", "next step", "heard", "incarnation"};
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [number, worker] : workers) {
-    rows.push_back({absl::StrCat(number), worker.state(), CountText(worker.next),
-                    absl::StrCat(DurationText(worker.heard), " ago"),
-                    absl::StrCat(worker.incarnation)});
-  }
-  return absl::StrCat(html::Heading("Workers"), html::Table(columns, rows));
-}
-
-std::string ServerTableHtml(std::span<const ServerHistory> servers, absl::Time now) {
-  const std::vector<std::string> columns = {"server",   "step", "shards", "parameters",
-                                            "received", "sent", "memory", "answered"};
-  std::vector<std::vector<std::string>> rows;
-  for (const ServerHistory& server : servers) {
-    const StatusReply* reply = server.latest();
-    if (reply == nullptr) {
-      rows.push_back({absl::StrCat(server.server().value), "-", "-", "-", "-", "-", "-", "never"});
-      continue;
-    }
-    rows.push_back({absl::StrCat(server.server().value), CountText(server.step()),
-                    CountText(static_cast<uint64_t>(reply->shards_size())),
-                    CountText(ValueCountOf(*reply)), BytesText(reply->push_payload_bytes()),
-                    BytesText(reply->parameters_payload_bytes()),
-                    BytesText(reply->buffered_bytes()),
-                    absl::StrCat(DurationText(now - server.answered()), " ago")});
-  }
-  return absl::StrCat(html::Heading("Servers"), html::Table(columns, rows));
+std::string SectionHtml(const std::string& heading, const StatusTable& table) {
+  return absl::StrCat(html::Heading(heading), html::Table(table.columns, table.rows));
 }
 
 std::string PushesHtml(const JobSummary& summary) {
@@ -139,16 +112,7 @@ std::string PushesHtml(const JobSummary& summary) {
         html::Heading(absl::StrFormat("Staleness in updates, mean %.2f", summary.mean_staleness)),
         html::Bars(summary.staleness));
   }
-  const auto row = [](const char* name, uint64_t bytes, uint64_t fp32) {
-    return std::vector<std::string>{name, BytesText(bytes), absl::StrCat("about ", BytesText(fp32)),
-                                    html::RatioText(fp32, bytes)};
-  };
-  const std::vector<std::vector<std::string>> bytes = {
-      row("gradients", summary.push_bytes, summary.push_fp32_bytes),
-      row("parameters", summary.parameter_bytes, summary.parameter_fp32_bytes)};
-  return absl::StrCat(
-      text, html::Heading("Bytes saved"),
-      html::Table(std::vector<std::string>{"direction", "payloads", "in fp32", "ratio"}, bytes));
+  return absl::StrCat(text, SectionHtml("Bytes saved", BytesTable(summary)));
 }
 
 std::string DurabilityHtml(std::span<const ServerHistory> servers, absl::Time now) {
@@ -253,6 +217,47 @@ std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers
   return workers;
 }
 
+StatusTable WorkerTable(std::span<const ServerHistory> servers, absl::Time now) {
+  StatusTable table = {.columns = {"worker", "state", "next step", "heard", "incarnation"},
+                       .rows = {}};
+  for (const auto& [number, worker] : WorkersOf(servers, now)) {
+    table.rows.push_back({absl::StrCat(number), worker.state(), CountText(worker.next),
+                          absl::StrCat(DurationText(worker.heard), " ago"),
+                          absl::StrCat(worker.incarnation)});
+  }
+  return table;
+}
+
+StatusTable ServerTable(std::span<const ServerHistory> servers, absl::Time now) {
+  StatusTable table = {.columns = {"server", "step", "shards", "parameters", "received", "sent",
+                                   "memory", "answered"},
+                       .rows = {}};
+  for (const ServerHistory& server : servers) {
+    const std::string number = absl::StrCat(server.server().value);
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr) {
+      table.rows.push_back({number, "-", "-", "-", "-", "-", "-", "never"});
+      continue;
+    }
+    table.rows.push_back(
+        {number, CountText(server.step()), CountText(static_cast<uint64_t>(reply->shards_size())),
+         CountText(ValueCountOf(*reply)), BytesText(reply->push_payload_bytes()),
+         BytesText(reply->parameters_payload_bytes()), BytesText(reply->buffered_bytes()),
+         absl::StrCat(DurationText(now - server.answered()), " ago")});
+  }
+  return table;
+}
+
+StatusTable BytesTable(const JobSummary& summary) {
+  const auto row = [](const char* name, uint64_t bytes, uint64_t fp32) {
+    return std::vector<std::string>{name, BytesText(bytes), absl::StrCat("about ", BytesText(fp32)),
+                                    html::RatioText(fp32, bytes)};
+  };
+  return {.columns = {"direction", "payloads", "in fp32", "ratio"},
+          .rows = {row("gradients", summary.push_bytes, summary.push_fp32_bytes),
+                   row("parameters", summary.parameter_bytes, summary.parameter_fp32_bytes)}};
+}
+
 std::string WorkerListText(const std::vector<uint32_t>& workers) {
   return absl::StrCat(workers.size() == 1 ? "worker " : "workers ", absl::StrJoin(workers, ", "));
 }
@@ -344,8 +349,9 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
                                              true));
     }
   }
-  return absl::StrCat(text, WorkersHtml(WorkersOf(servers, now)), ServerTableHtml(servers, now),
-                      PushesHtml(summary), DurabilityHtml(servers, now), ShardsHtml(servers));
+  return absl::StrCat(text, SectionHtml("Workers", WorkerTable(servers, now)),
+                      SectionHtml("Servers", ServerTable(servers, now)), PushesHtml(summary),
+                      DurabilityHtml(servers, now), ShardsHtml(servers));
 }
 
 nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl::Time now) {

@@ -89,6 +89,17 @@ struct JobSummary {
   uint64_t parameter_fp32_bytes = 0;
 };
 
+// A table for a page or for a terminal. Every row has as many cells as `columns`.
+struct StatusTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+};
+// Return a row for each worker that ever joined, and for each server.
+StatusTable WorkerTable(std::span<const ServerHistory> servers, absl::Time now);
+StatusTable ServerTable(std::span<const ServerHistory> servers, absl::Time now);
+// Returns the bytes of gradients and parameters beside those of the same values in fp32.
+StatusTable BytesTable(const JobSummary& summary);
+
 // Returns "worker 3" or "workers 0, 3".
 std::string WorkerListText(const std::vector<uint32_t>& workers);
 // Returns "INSECURE: server 0 listens for other machines without credentials" for these servers.

@@ -57,37 +57,11 @@ std::string FactsText(std::span<const ServerHistory> servers, const JobSummary& 
   return text;
 }
 
-std::string WorkersText(std::span<const ServerHistory> servers, absl::Time now) {
-  const std::vector<std::string> columns = {"worker", "state", "next step", "heard", "incarnation"};
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [number, worker] : WorkersOf(servers, now)) {
-    rows.push_back({absl::StrCat(number), worker.state(), CountText(worker.next),
-                    absl::StrCat(DurationText(worker.heard), " ago"),
-                    absl::StrCat(worker.incarnation)});
-  }
-  return rows.empty() ? "" : "\n" + TextTable(columns, rows);
-}
+std::string TextOf(const StatusTable& table) { return TextTable(table.columns, table.rows); }
 
-std::string ServersText(std::span<const ServerHistory> servers, absl::Time now) {
-  const std::vector<std::string> columns = {"server",   "step", "shards", "parameters",
-                                            "received", "sent", "memory", "answered"};
-  std::vector<std::vector<std::string>> rows;
-  for (const ServerHistory& server : servers) {
-    const StatusReply* reply = server.latest();
-    if (reply == nullptr) {
-      rows.push_back({absl::StrCat(server.server().value), "-", "-", "-", "-", "-", "-", "never"});
-      continue;
-    }
-    uint64_t value_count = 0;
-    for (const ShardStatus& shard : reply->shards()) value_count += shard.values();
-    rows.push_back({absl::StrCat(server.server().value), CountText(server.step()),
-                    CountText(static_cast<uint64_t>(reply->shards_size())), CountText(value_count),
-                    BytesText(reply->push_payload_bytes()),
-                    BytesText(reply->parameters_payload_bytes()),
-                    BytesText(reply->buffered_bytes()),
-                    absl::StrCat(DurationText(now - server.answered()), " ago")});
-  }
-  return "\n" + TextTable(columns, rows);
+std::string WorkersText(std::span<const ServerHistory> servers, absl::Time now) {
+  const StatusTable workers = WorkerTable(servers, now);
+  return workers.rows.empty() ? "" : "\n" + TextOf(workers);
 }
 
 std::string PushesText(const JobSummary& summary) {
@@ -98,19 +72,12 @@ std::string PushesText(const JobSummary& summary) {
     row.push_back(CountText(count));
   }
   const uint64_t largest = summary.staleness.empty() ? 0 : summary.staleness.rbegin()->first;
-  const auto bytes = [](const char* name, uint64_t encoded, uint64_t fp32) {
-    return std::vector<std::string>{name, BytesText(encoded),
-                                    absl::StrCat("about ", BytesText(fp32)),
-                                    html::RatioText(fp32, encoded)};
-  };
-  const std::vector<std::vector<std::string>> directions = {
-      bytes("gradients", summary.push_bytes, summary.push_fp32_bytes),
-      bytes("parameters", summary.parameter_bytes, summary.parameter_fp32_bytes)};
-  return absl::StrCat(
-      "\n", TextTable(columns, {&row, 1}),
-      absl::StrFormat("staleness of accepted pushes: mean %.2f, max %d\n\n", summary.mean_staleness,
-                      largest),
-      TextTable(std::vector<std::string>{"bytes", "payloads", "in fp32", "ratio"}, directions));
+  StatusTable bytes = BytesTable(summary);
+  bytes.columns[0] = "bytes";  // a terminal shows no headings
+  return absl::StrCat("\n", TextTable(columns, {&row, 1}),
+                      absl::StrFormat("staleness of accepted pushes: mean %.2f, max %d\n\n",
+                                      summary.mean_staleness, largest),
+                      TextOf(bytes));
 }
 
 // Returns "" for servers without a log and without checkpoints.
@@ -138,7 +105,7 @@ std::string StatusText(std::span<const ServerHistory> servers, absl::Time now) {
                       " waits for the lead's decision after its restart\n");
     }
   }
-  absl::StrAppend(&text, WorkersText(servers, now), ServersText(servers, now));
+  absl::StrAppend(&text, WorkersText(servers, now), "\n", TextOf(ServerTable(servers, now)));
   if (summary.answered_count == 0) return text;
   return absl::StrCat(text, PushesText(summary), DurabilityText(servers));
 }

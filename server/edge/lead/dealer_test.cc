@@ -32,7 +32,7 @@ uint64_t DealtUntil(Dealer& dealer) {
 
 class DealerTest : public testing::Test {
  protected:
-  // Returns the deal at SECONDS, after LIVE was the same for one second.
+  // Returns the deal at SECONDS. The live workers LIVE have not changed for one second before.
   std::optional<Deal> Propose(std::initializer_list<uint32_t> live, double seconds = 100) {
     EXPECT_FALSE(dealer_.Propose(Workers(live), {}, NextOf, At(seconds - 1)).has_value());
     return dealer_.Propose(Workers(live), {}, NextOf, At(seconds));
