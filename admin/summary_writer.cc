@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/crc32c.h"
+#include "common/files/crc32c.h"
 
 namespace thinwire {
 namespace {

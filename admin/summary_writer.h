@@ -17,8 +17,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/atomic_file.h"
-#include "common/clock.h"
+#include "common/files/atomic_file.h"
+#include "common/time/clock.h"
 #include "proto/tensorboard_event.pb.h"
 
 namespace thinwire {

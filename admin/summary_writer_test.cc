@@ -9,8 +9,8 @@
 #include <iterator>
 #include <vector>
 
-#include "common/clock.h"
-#include "common/crc32c.h"
+#include "common/files/crc32c.h"
+#include "common/time/clock.h"
 
 namespace thinwire {
 namespace {

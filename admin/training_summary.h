@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "admin/summary_writer.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {

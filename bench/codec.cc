@@ -53,7 +53,7 @@
 #include "bench/gradients.h"
 #include "common/codec/error_feedback.h"
 #include "common/codec/sparse/index_code.h"
-#include "common/huge_page_arena.h"
+#include "common/memory/huge_page_arena.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
@@ -231,7 +231,7 @@ void MeasureNthElement(benchmark::State& state, const CodecSpec& spec) {
   });
 }
 
-// Selects with std::nth_element exactly the values that kernels/top_k.h selects. For each value it
+// Selects with std::nth_element exactly the values that kernels/select/top_k.h selects. For each value it
 // computes a 64-bit key from the magnitude (upper half) and the complement of the index (lower
 // half). Among equal magnitudes, the lower index therefore has the larger key.
 void MeasureNthElementOfKeys(benchmark::State& state, const CodecSpec& spec) {

@@ -31,7 +31,7 @@
 #include "bench/fastest.h"
 #include "common/codec/codec.h"
 #include "common/codec/delta/ulp_delta.h"
-#include "common/huge_page_arena.h"
+#include "common/memory/huge_page_arena.h"
 #include "common/value_hash.h"
 #include "server/core/publish/delta_publisher.h"
 

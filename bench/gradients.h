@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/fastest.h"
-#include "common/float_array.h"
+#include "common/memory/float_array.h"
 
 namespace thinwire {
 

@@ -25,7 +25,7 @@
 #include "bench/server_process.h"
 #include "client/client.h"
 #include "client/transport/grpc_transport.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 
 namespace thinwire {
 namespace {

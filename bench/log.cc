@@ -31,7 +31,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 #include "server/durable/event_log.h"
 #include "server/durable/files.h"
 

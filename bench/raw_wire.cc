@@ -18,7 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/time/time.h"
 #include "bench/raw_stream.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 
 namespace thinwire {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <optional>
 
-#include "common/clock.h"
 #include "common/spec/rule.h"
+#include "common/time/clock.h"
 #include "proto/grpc_credentials.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"

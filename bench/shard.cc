@@ -38,8 +38,8 @@
 
 #include "bench/fastest.h"
 #include "common/codec/codec.h"
-#include "common/float_array.h"
-#include "common/huge_page_arena.h"
+#include "common/memory/float_array.h"
+#include "common/memory/huge_page_arena.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/array_bytes.h"
+#include "common/files/safetensors.h"
+#include "common/memory/array_bytes.h"
 #include "common/partition.h"
-#include "common/safetensors.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/testing/faulty_files.h"
 

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/process/temp_dir.h"
 #include "common/exit_code.h"
-#include "common/safetensors.h"
+#include "common/files/safetensors.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/saved_job.h"
 #include "server/durable/testing/training_job.h"

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/atomic_file.h"
+#include "common/files/atomic_file.h"
 #include "common/status_macros.h"
 
 namespace thinwire {

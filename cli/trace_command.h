@@ -1,4 +1,4 @@
-// `thinwire trace merge`: combines the trace files of a job's processes (common/trace.h) into one file, whose times are those of
+// `thinwire trace merge`: combines the trace files of a job's processes (common/time/trace.h) into one file, whose times are those of
 // the lead's clock.
 //
 //   worker 3 knows the offset to server 0                   worker 3 -> server 0

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "cli/process/temp_dir.h"
-#include "common/clock.h"
-#include "common/trace.h"
+#include "common/time/clock.h"
+#include "common/time/trace.h"
 
 namespace thinwire {
 namespace {

@@ -53,10 +53,10 @@
 #include "client/encode/residual_file.h"
 #include "client/options/client_options.h"
 #include "client/transport/transport.h"
-#include "common/clock.h"
 #include "common/ids.h"
-#include "common/log_limit.h"
 #include "common/partition.h"
+#include "common/time/clock.h"
+#include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
 

@@ -18,9 +18,9 @@
 #include "client/testing/fake_server.h"
 #include "client/testing/grpc_test_server.h"
 #include "client/transport/grpc_transport.h"
-#include "common/clock.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/time/clock.h"
 
 namespace thinwire {
 namespace {

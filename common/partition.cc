@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/quoted.h"
 #include "common/status_macros.h"
+#include "common/text/quoted.h"
 
 namespace thinwire {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-#include "common/problems.h"
+#include "common/text/problems.h"
 #include "config/places.h"
 #include "proto/job.pb.h"
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/did_you_mean.h"
+#include "common/text/did_you_mean.h"
 #include "config/applicability.h"
 #include "config/field_docs.h"
 

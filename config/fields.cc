@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/did_you_mean.h"
+#include "common/text/did_you_mean.h"
 
 namespace thinwire {
 namespace {

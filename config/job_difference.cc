@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/quoted.h"
+#include "common/text/quoted.h"
 #include "config/fields.h"
 
 namespace thinwire {

@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "common/did_you_mean.h"
-#include "common/file_kind.h"
+#include "common/files/file_kind.h"
 #include "common/status_macros.h"
+#include "common/text/did_you_mean.h"
 #include "config/fields.h"
 
 namespace thinwire {

@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-#include "common/problems.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "common/problems.h"
+#include "common/text/problems.h"
 #include "proto/job.pb.h"
 
 namespace thinwire {

@@ -7,7 +7,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/error_feedback.h"
 #include "experiments/peer_tree.h"
-#include "kernels/top_k.h"
+#include "kernels/select/top_k.h"
 #include "server/core/update/accumulator.h"
 #include "server/core/update/global_top_k.h"
 

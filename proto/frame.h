@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

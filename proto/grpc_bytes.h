@@ -5,7 +5,7 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

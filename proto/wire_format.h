@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

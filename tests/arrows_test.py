@@ -43,7 +43,7 @@ IMPURE = re.compile(
 # Sources behind the headers of server/core that may contain forbidden code, because no caller can observe its effect.
 # Maps each source to the reason.
 PURE_BEHIND_THE_HEADER = {
-    "common/buffer_pool.cc": "a mutex: other threads may release buffers",
+    "common/memory/buffer_pool.cc": "a mutex: other threads may release buffers",
 }
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve().parent

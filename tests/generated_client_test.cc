@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/clock.h"
 #include "common/partition.h"
+#include "common/time/clock.h"
 #include "gtest/gtest.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"

@@ -8,8 +8,8 @@
 
 #include "client/encode/codec_speed.h"
 #include "client/gpu/gpu.h"
-#include "common/clock.h"
 #include "common/spec/rule.h"
+#include "common/time/clock.h"
 #include "kernels/cuda/runtime/device.h"
 #include "server/core/publish/delta_publisher.h"
 #include "tests/gpu_worker.h"

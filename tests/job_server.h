@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "client/transport/event_loop.h"
 #include "client/transport/in_process_transport.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 #include "server/edge/job.h"
 
 namespace thinwire {

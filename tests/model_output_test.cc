@@ -16,8 +16,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/crc32c.h"
-#include "common/safetensors.h"
+#include "common/files/crc32c.h"
+#include "common/files/safetensors.h"
 #include "tests/daemons.h"
 
 namespace thinwire {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/array_bytes.h"
+#include "common/memory/array_bytes.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"
 

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/atomic_file.h"
-#include "common/file_kind.h"
-#include "common/safetensors.h"
+#include "common/files/atomic_file.h"
+#include "common/files/file_kind.h"
+#include "common/files/safetensors.h"
 #include "common/status_macros.h"
 #include "worker/datasets/read_file.h"
 

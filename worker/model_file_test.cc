@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "common/safetensors.h"
+#include "common/files/safetensors.h"
 #include "common/spec/task_spec.h"
 #include "worker/models/factory.h"
 

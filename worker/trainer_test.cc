@@ -26,7 +26,7 @@
 #include "client/transport/in_process_transport.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
-#include "common/safetensors.h"
+#include "common/files/safetensors.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
 #include "proto/worker_event_json.h"

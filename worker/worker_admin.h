@@ -19,8 +19,8 @@
 #include "absl/time/time.h"
 #include "admin/curve.h"
 #include "admin/http_server.h"
-#include "common/clock.h"
 #include "common/ids.h"
+#include "common/time/clock.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {

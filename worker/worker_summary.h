@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "admin/training_summary.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire {

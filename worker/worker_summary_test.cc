@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/clock.h"
+#include "common/time/clock.h"
 
 namespace thinwire {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "client/encode/codec_speed.h"
 #include "client/options/client_options.h"
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
 #include "common/codec/table.h"
+#include "common/memory/byte_chain.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "config/applicability.h"

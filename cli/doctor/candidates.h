@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/encode/codec_choice.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 #include "config/job_text.h"
 
 namespace thinwire {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/clock.h"
 #include "common/spec/job_spec.h"
+#include "common/time/clock.h"
 #include "server/durable/disk_speed.h"
 #include "server/durable/files.h"
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/did_you_mean.h"
 #include "common/status_macros.h"
+#include "common/text/did_you_mean.h"
 
 namespace thinwire {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
-#include "common/crc32c.h"
+#include "common/files/crc32c.h"
 #include "common/ids.h"
 #include "common/status_macros.h"
 #include "proto/control.grpc.pb.h"

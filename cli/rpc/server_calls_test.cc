@@ -6,7 +6,7 @@
 #include <span>
 
 #include "cli/rpc/fake_control_server.h"
-#include "common/crc32c.h"
+#include "common/files/crc32c.h"
 
 namespace thinwire {
 namespace {

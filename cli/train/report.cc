@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/train/progress.h"
-#include "common/atomic_file.h"
+#include "common/files/atomic_file.h"
 #include "config/effective.h"
 #include "proto/counters.h"
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "admin/training_summary.h"
 #include "cli/train/run_record.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 #include "proto/worker_event.pb.h"
 #include "server/core/optimizer/schedule.h"
 

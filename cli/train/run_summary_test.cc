@@ -9,8 +9,8 @@
 #include <map>
 #include <string>
 
-#include "common/clock.h"
 #include "common/spec/schedule_spec.h"
+#include "common/time/clock.h"
 #include "proto/tensorboard_event.pb.h"
 
 namespace thinwire {

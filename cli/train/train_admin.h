@@ -20,7 +20,7 @@
 #include "admin/http_server.h"
 #include "admin/server_status.h"
 #include "cli/train/run_record.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 

@@ -44,8 +44,8 @@
 #include "cli/train/report.h"
 #include "cli/train/run_summary.h"
 #include "cli/train/train_admin.h"
-#include "common/clock.h"
 #include "common/exit_code.h"
+#include "common/time/clock.h"
 #include "proto/grpc_credentials.h"
 #include "proto/job.pb.h"
 

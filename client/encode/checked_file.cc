@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/crc32c.h"
+#include "common/files/crc32c.h"
 #include "common/status_macros.h"
 
 namespace thinwire::client {

@@ -1,7 +1,7 @@
 // CheckedWriter and CheckedReader: files that are replaced atomically. The last four bytes of a
 // file are the CRC-32C of all preceding bytes.
 //
-//   writer   an AtomicFile (common/atomic_file.h); Commit adds the checksum
+//   writer   an AtomicFile (common/files/atomic_file.h); Commit adds the checksum
 //   reader   call Open, then Read, then Finish, which checks the file's end and its checksum
 //
 // Callers must not use the data before Finish has returned OK.
@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/atomic_file.h"
+#include "common/files/atomic_file.h"
 
 namespace thinwire::client {
 

@@ -12,9 +12,9 @@
 #include "client/encode/shard_encoder.h"
 #include "client/replica/host_parameters.h"
 #include "client/replica/parameter_memory.h"
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
+#include "common/memory/byte_chain.h"
 #include "common/partition.h"
 #include "common/status_macros.h"
 

@@ -14,8 +14,8 @@
 #include "client/encode/codec_choice.h"
 #include "client/encode/device.h"
 #include "client/options/client_options.h"
-#include "common/clock.h"
 #include "common/codec/table.h"
+#include "common/time/clock.h"
 
 namespace thinwire::client {
 

@@ -21,10 +21,10 @@
 #include "client/encode/device.h"
 #include "client/encode/wire_meter.h"
 #include "client/options/client_options.h"
-#include "common/clock.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/time/clock.h"
 
 namespace thinwire::client {
 

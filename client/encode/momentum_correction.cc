@@ -1,6 +1,6 @@
 #include "client/encode/momentum_correction.h"
 
-#include "kernels/accumulate_momentum.h"
+#include "kernels/update/accumulate_momentum.h"
 
 namespace thinwire::client {
 

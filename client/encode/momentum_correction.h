@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "common/codec/payload.h"
-#include "common/float_array.h"
+#include "common/memory/float_array.h"
 #include "common/spec/push_spec.h"
 
 namespace thinwire::client {

@@ -21,10 +21,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/encode/gradient.h"
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire::client {
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/time/time.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 
 namespace thinwire::client {
 namespace {

@@ -22,7 +22,7 @@
 #include "client/exchange/server_link.h"
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 #include "proto/control.pb.h"
 #include "proto/worker_event.pb.h"
 

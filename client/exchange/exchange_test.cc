@@ -11,7 +11,7 @@
 
 #include "client/testing/fake_server.h"
 #include "client/transport/in_process_transport.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 
 namespace thinwire::client {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/transport/join_leave.h"
-#include "common/trace.h"
+#include "common/time/trace.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
 

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/partition.h"
-#include "common/trace.h"
+#include "common/time/trace.h"
 
 namespace thinwire::client {
 

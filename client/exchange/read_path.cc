@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "client/transport/join_leave.h"
-#include "common/trace.h"
+#include "common/time/trace.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {

@@ -18,7 +18,7 @@
 #include "client/exchange/gtopk_returns.h"
 #include "client/exchange/server_link.h"
 #include "common/ids.h"
-#include "common/log_limit.h"
+#include "common/time/log_limit.h"
 #include "proto/frame.h"
 
 namespace thinwire::client {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "client/transport/join_leave.h"
-#include "common/trace.h"
+#include "common/time/trace.h"
 #include "proto/worker_event.pb.h"
 
 namespace thinwire::client {

@@ -52,9 +52,9 @@
 #include "client/exchange/send_queue.h"
 #include "client/exchange/server_liveness.h"
 #include "client/transport/backoff.h"
-#include "common/byte_chain.h"
 #include "common/ids.h"
-#include "common/log_limit.h"
+#include "common/memory/byte_chain.h"
+#include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"
 

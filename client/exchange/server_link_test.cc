@@ -15,9 +15,9 @@
 #include "absl/synchronization/notification.h"
 #include "client/exchange/exchange_fixture.h"
 #include "client/exchange/push_spans.h"
-#include "common/clock.h"
 #include "common/codec/codec.h"
-#include "common/trace.h"
+#include "common/time/clock.h"
+#include "common/time/trace.h"
 #include "proto/parameter_service.pb.h"
 
 namespace thinwire::client {

@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
 #include "common/codec/delta/ulp_delta.h"
+#include "common/memory/byte_chain.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/ops/twin_cases.h"
 #include "kernels/cuda/runtime/cuda_fixture.h"

@@ -28,7 +28,7 @@
 #include "client/gpu/gradient_stage.h"
 #include "client/gpu/payload_stage.h"
 #include "client/options/client_options.h"
-#include "common/buffer_pool.h"
+#include "common/memory/buffer_pool.h"
 #include "common/partition.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/status.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/problems.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

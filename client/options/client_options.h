@@ -13,7 +13,7 @@
 #include "common/codec/codec.h"
 #include "common/ids.h"
 #include "common/spec/push_spec.h"
-#include "common/trace.h"
+#include "common/time/trace.h"
 #include "proto/job.pb.h"
 
 namespace thinwire {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/replica/parameter_memory.h"
-#include "common/float_array.h"
+#include "common/memory/float_array.h"
 #include "common/partition.h"
 
 namespace thinwire::client {

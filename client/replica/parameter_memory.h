@@ -10,10 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/byte_chain.h"
 #include "common/codec/delta/ulp_delta.h"
 #include "common/codec/payload.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire::client {
 

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/grpc_bytes.h"
 

@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 #include "common/tls/worker_token.h"
 #include "proto/grpc_bytes.h"
 

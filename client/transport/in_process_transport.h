@@ -17,9 +17,9 @@
 #include "absl/time/time.h"
 #include "client/transport/event_loop.h"
 #include "client/transport/transport.h"
-#include "common/byte_chain.h"
-#include "common/clock.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
+#include "common/time/clock.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {

@@ -22,9 +22,9 @@
 #include "client/options/client_options.h"
 #include "client/transport/stop_signal.h"
 #include "client/transport/transport.h"
-#include "common/clock.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/time/clock.h"
 #include "proto/control.pb.h"
 
 namespace thinwire::client {

@@ -17,8 +17,8 @@
 #include "absl/time/time.h"
 #include "client/transport/stop_signal.h"
 #include "client/transport/transport.h"
-#include "common/clock.h"
 #include "common/partition.h"
+#include "common/time/clock.h"
 #include "proto/control.pb.h"
 
 namespace thinwire::client {

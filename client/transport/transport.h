@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {

@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "client/transport/transport.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {

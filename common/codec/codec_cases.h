@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
+#include "common/memory/byte_chain.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {

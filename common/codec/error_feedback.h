@@ -19,7 +19,7 @@
 #include <span>
 
 #include "common/codec/codec.h"
-#include "common/float_array.h"
+#include "common/memory/float_array.h"
 
 namespace thinwire {
 

@@ -24,11 +24,11 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "common/byte_chain.h"
 #include "common/codec/family/codec_id.h"
 #include "common/codec/family/value_format.h"
 #include "common/codec/sparse/sparse_payload.h"
 #include "common/codec/table.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "common/codec/family/codec_id.h"
-#include "common/problems.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

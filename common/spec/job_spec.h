@@ -12,7 +12,6 @@
 #include "absl/time/time.h"
 #include "common/codec/table.h"
 #include "common/ids.h"
-#include "common/problems.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/spec/publish_options.h"
 #include "common/spec/push_spec.h"
@@ -21,6 +20,7 @@
 #include "common/spec/schedule_spec.h"
 #include "common/spec/sparse_update_spec.h"
 #include "common/spec/task_spec.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

@@ -9,7 +9,7 @@
 #include <ostream>
 
 #include "common/codec/table.h"
-#include "common/problems.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

@@ -15,7 +15,7 @@
 
 #include "common/codec/table.h"
 #include "common/density_warmup.h"
-#include "common/problems.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

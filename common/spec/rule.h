@@ -16,7 +16,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "common/problems.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

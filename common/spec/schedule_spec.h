@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/problems.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "common/density_warmup.h"
-#include "common/problems.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

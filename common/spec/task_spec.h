@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/problems.h"
+#include "common/text/problems.h"
 
 namespace thinwire {
 

@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/quoted.h"
 #include "common/status_macros.h"
+#include "common/text/quoted.h"
 
 namespace thinwire {
 namespace {

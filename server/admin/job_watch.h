@@ -14,8 +14,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "admin/server_status.h"
-#include "common/clock.h"
 #include "common/ids.h"
+#include "common/time/clock.h"
 #include "proto/control.pb.h"
 
 namespace thinwire {

@@ -18,8 +18,8 @@
 #include "absl/time/time.h"
 #include "admin/http_server.h"
 #include "admin/server_status.h"
-#include "common/clock.h"
 #include "common/ids.h"
+#include "common/time/clock.h"
 #include "server/admin/job_watch.h"
 
 namespace thinwire {

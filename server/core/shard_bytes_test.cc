@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/live_bytes.h"
+#include "common/memory/live_bytes.h"
 #include "server/core/shard.h"
 #include "server/core/testing/fakes.h"
 

@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/array_bytes.h"
+#include "common/memory/array_bytes.h"
 #include "common/status_macros.h"
 
 namespace thinwire {

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/array_bytes.h"
 #include "common/codec/codec.h"
-#include "common/crc32c.h"
-#include "common/safetensors.h"
+#include "common/files/crc32c.h"
+#include "common/files/safetensors.h"
+#include "common/memory/array_bytes.h"
 #include "common/status_macros.h"
 #include "kernels/finite.h"
 #include "proto/deal_check.h"

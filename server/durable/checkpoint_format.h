@@ -15,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/control.pb.h"
 #include "server/core/shard_snapshot.h"

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_replace.h"
-#include "common/array_bytes.h"
-#include "common/safetensors.h"
+#include "common/files/safetensors.h"
+#include "common/memory/array_bytes.h"
 #include "server/durable/testing/random_server.h"
 
 namespace thinwire {

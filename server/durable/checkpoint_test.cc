@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/array_bytes.h"
+#include "common/memory/array_bytes.h"
 #include "server/durable/testing/faulty_files.h"
 #include "server/durable/testing/random_server.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 #include "common/status_macros.h"
 
 namespace thinwire {

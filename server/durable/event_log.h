@@ -22,8 +22,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/byte_chain.h"
-#include "common/trace.h"
+#include "common/memory/byte_chain.h"
+#include "common/time/trace.h"
 #include "server/durable/files.h"
 
 namespace thinwire {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 #include "server/durable/event_log.h"
 
 namespace thinwire {

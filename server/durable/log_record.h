@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 #include "common/spec/rule.h"
 #include "proto/control.pb.h"
 #include "proto/state.pb.h"

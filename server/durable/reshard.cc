@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/array_bytes.h"
 #include "common/codec/sparse/index_list.h"
+#include "common/memory/array_bytes.h"
 #include "common/status_macros.h"
 
 namespace thinwire {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/array_bytes.h"
+#include "common/memory/array_bytes.h"
 #include "server/core/testing/random_events.h"
 #include "server/durable/fresh_job.h"
 #include "server/durable/testing/random_server.h"

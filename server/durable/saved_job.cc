@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/array_bytes.h"
+#include "common/memory/array_bytes.h"
 #include "common/partition.h"
 #include "common/status_macros.h"
 #include "server/durable/checkpoint.h"
@@ -198,8 +198,8 @@ absl::Status ReadRest(Files& files, const std::string& folder, const Partition& 
       AddMember(*member, checkpoint);
     } else if (const auto* deal = std::get_if<DealRecord>(&record)) {
       // The checkpoint may contain the deal already.
-      const bool known = !checkpoint.deals.empty() &&
-                         checkpoint.deals.back().step() >= deal->deal.step();
+      const bool known =
+          !checkpoint.deals.empty() && checkpoint.deals.back().step() >= deal->deal.step();
       if (!known) checkpoint.deals.push_back(deal->deal);
     } else if (const auto* lead = std::get_if<LeadRecord>(&record)) {
       checkpoint.lead = *lead;

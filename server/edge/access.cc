@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/quoted.h"
 #include "common/status_macros.h"
+#include "common/text/quoted.h"
 
 namespace thinwire {
 namespace {

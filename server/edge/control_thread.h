@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 
 namespace thinwire {
 

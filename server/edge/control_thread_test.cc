@@ -7,7 +7,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 
 namespace thinwire {
 namespace {

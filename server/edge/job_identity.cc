@@ -1,7 +1,7 @@
 #include "server/edge/job_identity.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/quoted.h"
+#include "common/text/quoted.h"
 
 namespace thinwire {
 

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "common/clock.h"
+#include "common/time/clock.h"
 #include "proto/control.pb.h"
 #include "server/edge/job_checkpoints.h"
 #include "server/edge/job_identity.h"

@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 #include "gtest/gtest.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "common/problems.h"
 #include "common/status_macros.h"
+#include "common/text/problems.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/edge/stored_state.h"

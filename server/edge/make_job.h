@@ -11,10 +11,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/clock.h"
 #include "common/ids.h"
 #include "common/spec/job_spec.h"
-#include "common/trace.h"
+#include "common/time/clock.h"
+#include "common/time/trace.h"
 #include "proto/job.pb.h"
 #include "server/edge/job.h"
 #include "server/edge/lead/peers.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/status/status.h"
-#include "common/clock.h"
+#include "common/time/clock.h"
 
 namespace thinwire {
 namespace {

@@ -25,8 +25,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 #include "proto/frame.h"
 #include "server/edge/model/frame_budget.h"
 #include "server/edge/stream/server_stream.h"

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "common/quoted.h"
 #include "common/status_macros.h"
+#include "common/text/quoted.h"
 #include "server/durable/event_log.h"
 
 namespace thinwire {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 #include "server/durable/checkpoint_format.h"
 
 namespace thinwire {

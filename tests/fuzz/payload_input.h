@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "common/byte_chain.h"
 #include "common/codec/table.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

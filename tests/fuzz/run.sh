@@ -37,8 +37,8 @@ fuzz() {
   echo "fuzz $1 $(grep 'DONE' "$work/log" | tr -s '\t ' ' ')"
 }
 
-object $(ls common/byte_chain.cc common/problems.cc common/codec/*.cc common/codec/*/*.cc kernels/*.cc tests/fuzz/payload_input.cc |
-  grep -v -e _test.cc -e codec/error_feedback -e kernels/update_ -e kernels/accumulate_ -e kernels/differ)
+object $(ls common/memory/byte_chain.cc common/text/problems.cc common/codec/*.cc common/codec/*/*.cc kernels/*.cc kernels/select/*.cc tests/fuzz/payload_input.cc |
+  grep -v -e _test.cc -e codec/error_feedback -e kernels/differ)
 "$clang" "${flags[@]}" -fsanitize=fuzzer-no-link tests/fuzz/write_seeds.cc "${objects[@]}" \
   "${libs[@]}" -o "$work/write_seeds"
 number=0
@@ -52,11 +52,11 @@ fuzz frame 600 proto/frame_fuzz.cc
 mkdir -p "$work/proto_cc"
 protoc -I. --cpp_out="$work/proto_cc" proto/{state,checkpoint,control,job}.proto
 flags+=(-I"$work/proto_cc")
-object common/crc32c.cc server/durable/event_log.cc server/durable/log_format.cc server/durable/testing/faulty_files.cc
+object common/files/crc32c.cc server/durable/event_log.cc server/durable/log_format.cc server/durable/testing/faulty_files.cc
 fuzz log_segment 400 tests/fuzz/log_segment_fuzz.cc
 object "$work"/proto_cc/proto/*.pb.cc common/spec/rule.cc proto/deal_check.cc proto/parsed_bytes.cc server/durable/log_record.cc
 fuzz log_record 600 tests/fuzz/log_record_fuzz.cc
-object common/array_bytes.cc common/safetensors.cc server/durable/checkpoint_format.cc
+object common/memory/array_bytes.cc common/files/safetensors.cc server/durable/checkpoint_format.cc
 mkdir -p "$work/seeds/checkpoint"
 printf '\0{"format": 1, "join": {"job": "j", "config": {"workers": 2}}, "shards": [{"shard": 1, "workers": [{"next": "2",
   "last_push_step": "1", "last_push_verdict": 1, "waiting": {"step": "2", "read_codec": 1}}]}]' \
@@ -64,7 +64,7 @@ printf '\0{"format": 1, "join": {"job": "j", "config": {"workers": 2}}, "shards"
 header='{"masters":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"slot_0":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
 printf "\\1\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s12345678" "$header" > "$work/seeds/checkpoint/shard"
 fuzz checkpoint 4000 tests/fuzz/checkpoint_fuzz.cc
-object $(ls common/partition.cc common/density_warmup.cc common/repeatable_math.cc common/did_you_mean.cc common/quoted.cc common/file_kind.cc common/spec/*.cc \
+object $(ls common/partition.cc common/density_warmup.cc common/repeatable_math.cc common/text/did_you_mean.cc common/text/quoted.cc common/files/file_kind.cc common/spec/*.cc \
   config/{applicability,fields,job,job_difference,job_text,places,stability}.cc | grep -v -e _test.cc -e spec/rule.cc)
 mkdir -p "$work/seeds/job_file" "$work/seeds/control"
 cp examples/*.textproto "$work/seeds/job_file"

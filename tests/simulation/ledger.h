@@ -26,8 +26,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/byte_chain.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/shard.h"

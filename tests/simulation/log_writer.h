@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 #include "server/durable/event_log.h"
 #include "server/durable/files.h"
 

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/crc32c.h"
+#include "common/files/crc32c.h"
 #include "common/status_macros.h"
 #include "worker/datasets/cifar10.h"
 #include "worker/datasets/idx.h"

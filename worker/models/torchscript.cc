@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/file_kind.h"
+#include "common/files/file_kind.h"
 #include "common/status_macros.h"
 #include "worker/models/libtorch.h"
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/sparse/index_code.h"
 #include "common/status_macros.h"
-#include "kernels/float_order.h"
+#include "kernels/select/float_order.h"
 
 namespace thinwire {
 namespace {

@@ -1,6 +1,6 @@
 // ULP deltas: the exact changes of an array, in fewer bytes than the new values.
 //
-// Floats are numbered in ascending order of value (kernels/float_order.h). An update changes the
+// Floats are numbered in ascending order of value (kernels/select/float_order.h). An update changes the
 // number of a float by little, so the difference of the numbers takes fewer bits than the new
 // value. The old value and the difference determine the new value:
 //
@@ -25,7 +25,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

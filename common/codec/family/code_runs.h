@@ -9,7 +9,7 @@
 #include <cstring>
 #include <span>
 
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

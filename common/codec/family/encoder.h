@@ -26,7 +26,7 @@ struct RandomKeys {
 // State of one shard that a codec keeps between calls. The state affects only speed, never the
 // encoded bytes.
 struct CodecMemory {
-  uint32_t threshold = 0;  // topk: the collection threshold of kernels/top_k.h
+  uint32_t threshold = 0;  // topk: the collection threshold of kernels/select/top_k.h
 };
 
 // A codec with its settings. One call encodes a whole shard. Immutable. Thread-safe.

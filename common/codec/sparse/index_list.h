@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

@@ -1,4 +1,4 @@
-#include "kernels/top_k.h"
+#include "kernels/select/top_k.h"
 
 #include <algorithm>
 #include <cstdint>

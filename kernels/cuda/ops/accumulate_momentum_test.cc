@@ -1,7 +1,7 @@
 #include "kernels/cuda/ops/accumulate_momentum.h"
 
-#include "kernels/accumulate_momentum.h"
 #include "kernels/cuda/ops/twin_cases.h"
+#include "kernels/update/accumulate_momentum.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

@@ -9,7 +9,7 @@
 #include "kernels/cuda/ops/arithmetic.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/workspace_layout.h"
-#include "kernels/top_k.h"
+#include "kernels/select/top_k.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

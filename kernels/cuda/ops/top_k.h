@@ -10,7 +10,7 @@
 // exact. The first selection from an array has no prediction, so its later passes always read the
 // whole array.
 //
-// The CPU version, kernels/top_k.h, selects the same values, also among equal magnitudes. The only
+// The CPU version, kernels/select/top_k.h, selects the same values, also among equal magnitudes. The only
 // exception is an array with more than k NaNs: NaNs are ordered by their bits, but a GPU addition
 // gives all NaNs the same bits. Thread-safe, but only one stream at a time may use a workspace.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_TOP_K_H_
@@ -20,9 +20,9 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/collect.h"
 #include "kernels/cuda/runtime/status.h"
 #include "kernels/cuda/runtime/stream.h"
+#include "kernels/select/collect.h"
 
 namespace thinwire::kernels::cuda {
 
@@ -33,7 +33,7 @@ size_t TopKWorkspaceBytes(size_t count, size_t k);
 // Writes the k = top.indices.size() selected values and their indices, in ascending order of the
 // indices, to TOP. THRESHOLD is the prediction that the previous selection from the same array
 // stored, or 0 if there was none; SelectTopK() replaces it by the next prediction. All arrays and
-// THRESHOLD are in GPU memory. REQUIRES: the conditions of kernels/top_k.h; WORKSPACE has
+// THRESHOLD are in GPU memory. REQUIRES: the conditions of kernels/select/top_k.h; WORKSPACE has
 // TopKWorkspaceBytes() bytes and begins at a multiple of 16.
 Status SelectTopK(std::span<const float> values, const IndexedValues& top, uint32_t* threshold,
                   std::span<std::byte> workspace, const Stream& stream);

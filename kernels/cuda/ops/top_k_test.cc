@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/ops/twin_cases.h"
-#include "kernels/top_k.h"
+#include "kernels/select/top_k.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // Changes floats by a number of ULPs (units in the last place) on the GPU: replaces a value by the
-// float that is DELTA positions after it in the order of all floats (kernels/float_order.h).
+// float that is DELTA positions after it in the order of all floats (kernels/select/float_order.h).
 // Positions are modulo 2^32.
 //
 //   AddUlps     values[i] is changed by deltas[i]

@@ -1,7 +1,7 @@
 #include "kernels/cuda/ops/ulp_delta.h"
 
 #include "kernels/cuda/ops/twin_cases.h"
-#include "kernels/float_order.h"
+#include "kernels/select/float_order.h"
 
 namespace thinwire::kernels::cuda {
 namespace {

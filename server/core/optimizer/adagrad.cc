@@ -5,7 +5,7 @@
 //   g = gradient_scale * sum + weight_decay * x
 //   s = s + g^2
 //   x = x - learning_rate * g / (sqrt(s) + epsilon)
-#include "kernels/update_adagrad.h"
+#include "kernels/update/update_adagrad.h"
 #include "server/core/optimizer/optimizer.h"
 
 namespace thinwire {

@@ -13,7 +13,7 @@
 #include <cmath>
 
 #include "common/repeatable_math.h"
-#include "kernels/update_adam.h"
+#include "kernels/update/update_adam.h"
 #include "server/core/optimizer/optimizer.h"
 
 namespace thinwire {

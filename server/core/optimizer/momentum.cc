@@ -8,7 +8,7 @@
 //
 // momentum is the method of Polyak 1964. nesterov is the method of Nesterov 1983 in the form of
 // Sutskever et al. 2013, section 2.
-#include "kernels/update_momentum.h"
+#include "kernels/update/update_momentum.h"
 #include "server/core/optimizer/optimizer.h"
 
 namespace thinwire {

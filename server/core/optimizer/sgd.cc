@@ -3,7 +3,7 @@
 //
 //   g = gradient_scale * sum + weight_decay * x
 //   x = x - learning_rate * g
-#include "kernels/update_sgd.h"
+#include "kernels/update/update_sgd.h"
 #include "server/core/optimizer/optimizer.h"
 
 namespace thinwire {

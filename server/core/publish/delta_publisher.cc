@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/array_bytes.h"
-#include "common/byte_chain.h"
 #include "common/codec/delta/ulp_delta.h"
+#include "common/memory/array_bytes.h"
+#include "common/memory/byte_chain.h"
 #include "common/status_macros.h"
 #include "common/value_hash.h"
 #include "kernels/arithmetic.h"

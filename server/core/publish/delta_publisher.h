@@ -21,10 +21,10 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
-#include "common/float_array.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
+#include "common/memory/float_array.h"
 #include "common/spec/publish_options.h"
 #include "server/core/publish/version_log.h"
 

@@ -12,10 +12,10 @@
 #include <map>
 #include <span>
 
-#include "common/buffer_pool.h"
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
+#include "common/memory/buffer_pool.h"
+#include "common/memory/byte_chain.h"
 
 namespace thinwire {
 

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "common/byte_chain.h"
 #include "common/codec/payload.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"

@@ -29,8 +29,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "common/codec/payload.h"
-#include "common/float_array.h"
 #include "common/ids.h"
+#include "common/memory/float_array.h"
 #include "server/core/update/index_set.h"
 
 namespace thinwire {

@@ -4,10 +4,10 @@
 #include <array>
 #include <limits>
 
-#include "common/array_bytes.h"
+#include "common/memory/array_bytes.h"
 #include "kernels/finite.h"
+#include "kernels/select/top_k.h"
 #include "kernels/sparse.h"
-#include "kernels/top_k.h"
 
 namespace thinwire {
 namespace {

@@ -26,9 +26,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
-#include "common/float_array.h"
+#include "common/memory/byte_chain.h"
+#include "common/memory/float_array.h"
 #include "common/spec/sparse_update_spec.h"
 #include "server/core/update/accumulator.h"
 
@@ -69,7 +69,8 @@ class GlobalTopK {
   FloatArray remainder_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;
-  uint32_t threshold_ = 0;  // the predicted threshold of the next selection (kernels/top_k.h)
+  uint32_t threshold_ =
+      0;  // the predicted threshold of the next selection (kernels/select/top_k.h)
 };
 
 }  // namespace thinwire

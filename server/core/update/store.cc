@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/array_bytes.h"
+#include "common/memory/array_bytes.h"
 #include "common/status_macros.h"
 
 namespace thinwire {

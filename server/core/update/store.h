@@ -16,10 +16,10 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "common/buffer_pool.h"
-#include "common/byte_chain.h"
 #include "common/codec/payload.h"
 #include "common/ids.h"
+#include "common/memory/buffer_pool.h"
+#include "common/memory/byte_chain.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/core/update/accumulator.h"

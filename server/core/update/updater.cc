@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "common/array_bytes.h"
 #include "common/codec/codec.h"
 #include "common/codec/sparse/index_list.h"
 #include "common/codec/sparse/sparse_payload.h"
+#include "common/memory/array_bytes.h"
 #include "common/status_macros.h"
 #include "server/core/optimizer/sparse_update.h"
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/byte_chain.h"
-#include "common/float_array.h"
+#include "common/memory/byte_chain.h"
+#include "common/memory/float_array.h"
 #include "common/spec/sparse_update_spec.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/update/accumulator.h"

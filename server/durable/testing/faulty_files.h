@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "common/byte_chain.h"
+#include "common/memory/byte_chain.h"
 #include "server/durable/files.h"
 
 namespace thinwire {

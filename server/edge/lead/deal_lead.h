@@ -10,10 +10,10 @@
 #include <functional>
 #include <vector>
 
-#include "common/clock.h"
 #include "common/ids.h"
-#include "common/log_limit.h"
 #include "common/spec/rule.h"
+#include "common/time/clock.h"
+#include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "server/edge/lead/dealer.h"
 #include "server/edge/model/hosted_model.h"

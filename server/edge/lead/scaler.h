@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/ids.h"
-#include "common/log_limit.h"
 #include "common/spec/rule.h"
+#include "common/time/log_limit.h"
 #include "proto/control.pb.h"
 #include "server/edge/lead/peers.h"
 

@@ -19,10 +19,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/clock.h"
 #include "common/ids.h"
-#include "common/log_limit.h"
-#include "common/trace.h"
+#include "common/time/clock.h"
+#include "common/time/log_limit.h"
+#include "common/time/trace.h"
 #include "proto/control.pb.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/files.h"

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
+#include "common/memory/byte_chain.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {

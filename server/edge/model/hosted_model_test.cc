@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/clock.h"
-#include "common/live_bytes.h"
+#include "common/memory/live_bytes.h"
+#include "common/time/clock.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {

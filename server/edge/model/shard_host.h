@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/clock.h"
 #include "common/ids.h"
-#include "common/trace.h"
+#include "common/time/clock.h"
+#include "common/time/trace.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"

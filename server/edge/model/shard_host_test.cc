@@ -10,8 +10,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
-#include "common/clock.h"
-#include "common/live_bytes.h"
+#include "common/memory/live_bytes.h"
+#include "common/time/clock.h"
 #include "proto/frame.h"
 #include "server/core/testing/fakes.h"
 

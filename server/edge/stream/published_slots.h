@@ -17,9 +17,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
-#include "common/byte_chain.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
+#include "common/memory/byte_chain.h"
 #include "server/core/publish/version_log.h"
 
 namespace thinwire {

@@ -1,0 +1,71 @@
+#include "common/files/atomic_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace thinwire {
+namespace {
+
+std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+std::string Content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class AtomicFileTest : public ::testing::Test {
+ protected:
+  const std::string path_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(AtomicFileTest, CommitReplacesTheOldFile) {
+  std::ofstream(path_) << "a longer old text";
+  AtomicFile file(path_);
+  file.Write(Bytes("new "));
+  file.Write(Bytes("text"));
+  EXPECT_EQ(Content(path_), "a longer old text");
+  EXPECT_EQ(file.Commit(), absl::OkStatus());
+  EXPECT_EQ(Content(path_), "new text");
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".tmp"));
+}
+
+TEST_F(AtomicFileTest, WithoutCommitTheOldFileRemains) {
+  std::ofstream(path_) << "old";
+  AtomicFile(path_).Write(Bytes("new"));
+  EXPECT_EQ(Content(path_), "old");
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".tmp"));
+}
+
+TEST_F(AtomicFileTest, AMissingFolderIsAnErrorFromTheStart) {
+  AtomicFile file(path_ + "/none/file");
+  EXPECT_TRUE(absl::IsNotFound(file.status())) << file.status();
+  file.Write(Bytes("text"));
+  EXPECT_TRUE(absl::IsNotFound(file.Commit()));
+}
+
+TEST_F(AtomicFileTest, AFileIsReplaceableIfItsFolderIsWritable) {
+  EXPECT_EQ(CheckReplaceable(path_), absl::OkStatus());
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  std::ofstream(path_) << "old";
+  EXPECT_EQ(CheckReplaceable(path_), absl::OkStatus());
+  EXPECT_EQ(Content(path_), "old");
+  EXPECT_TRUE(absl::IsNotFound(CheckReplaceable(path_ + ".none/file")));
+  EXPECT_FALSE(CheckReplaceable(path_ + "/file").ok()) << "a file is not a folder";
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckReplaceable(::testing::TempDir())));
+}
+
+TEST_F(AtomicFileTest, AFailedRenameLeavesNoTemporaryFile) {
+  std::filesystem::create_directories(path_ + "/folder");
+  {
+    AtomicFile file(path_);
+    EXPECT_FALSE(file.Commit().ok());
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".tmp"));
+}
+
+}  // namespace
+}  // namespace thinwire
