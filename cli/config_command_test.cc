@@ -38,7 +38,10 @@ TEST(ConfigCommandTest, AStalenessPolicyThatCannotWorkIsReported) {
   EXPECT_EQ(err.str(),
             sync +
                 ":1:15: staleness_policy: only valid with mode: ssp or async (got mode: sync)\n" +
-                drop + ": staleness_bound: out of range (expected at least 1, got 0)\n" + whole +
+                drop +
+                ":1:27: staleness_policy: drop requires a staleness_bound (expected at least 1, "
+                "got 0)\n" +
+                whole +
                 ":1:27: staleness_policy: dcasgd is only valid with pull: delta or delta_CODEC "
                 "(got pull: fp32)\n");
 }

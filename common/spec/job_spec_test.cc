@@ -221,7 +221,7 @@ TEST(JobSpecTest, AStalenessPolicyRequiresAModeWithStaleness) {
   EXPECT_EQ(error(Rule::Backup(2, 1), scale),
             "staleness_policy: scale is only valid with mode: ssp or async (got mode: backup)");
   EXPECT_EQ(error(Rule::Async(2), {.policy = StalenessPolicy::kDrop}),
-            "staleness_bound: out of range (expected at least 1, got 0)");
+            "staleness_policy: drop requires a staleness_bound (expected at least 1, got 0)");
 }
 
 TEST(JobSpecTest, DcasgdRequiresDeltasAndNoEventLog) {

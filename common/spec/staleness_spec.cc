@@ -4,7 +4,11 @@ namespace thinwire {
 
 Problems StalenessSpec::Validate() const {
   Problems problems;
-  if (policy == StalenessPolicy::kDrop) problems.RequireInteger("staleness_bound", bound, 1);
+  if (policy == StalenessPolicy::kDrop && bound == 0) {
+    // Names the field that is given, because messages show its place in the job file.
+    problems.Add("staleness_policy",
+                 "drop requires a staleness_bound (expected at least 1, got 0)");
+  }
   problems.RequireFloat("dcasgd_lambda", lambda);
   return problems;
 }

@@ -23,7 +23,7 @@ TEST(StalenessSpecTest, TheDefaultsAreValid) { EXPECT_EQ(Error({}), ""); }
 
 TEST(StalenessSpecTest, DropNeedsABound) {
   EXPECT_EQ(Error({.policy = StalenessPolicy::kDrop}),
-            "staleness_bound: out of range (expected at least 1, got 0)");
+            "staleness_policy: drop requires a staleness_bound (expected at least 1, got 0)");
   EXPECT_EQ(Error({.policy = StalenessPolicy::kDrop, .bound = 1}), "");
 }
 
