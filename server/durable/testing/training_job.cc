@@ -118,6 +118,7 @@ void TrainingJob::Train(uint64_t steps) {
       push.examples = 1 + worker.worker.value;
       for (uint32_t s = 0; s < shards_.size(); ++s) {
         const uint64_t salt = 1 + 2 * next_ + worker.worker.value;
+        push.computed_version = shards_[s]->version();
         push.payload = Fp32Payload(ShardValues(partition_.segments(ShardId{s}), salt));
         const Effects effects = shards_[s]->Apply(push);
         EXPECT_EQ(effects.judgement->verdict, Verdict::kAccept);
