@@ -30,6 +30,7 @@
 #include "common/tls/identity.h"
 #include "config/field_flags.h"
 #include "proto/grpc_credentials.h"
+#include "proto/job.pb.h"
 
 namespace thinwire {
 namespace {
@@ -197,8 +198,7 @@ ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
   return code;
 }
 
-}  // namespace
-
+// Adds the flags that only `thinwire launch` has.
 void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
   const auto add = [&app](const std::string& name, auto& value, const char* help,
                           const char* type) {
@@ -251,8 +251,22 @@ void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
   app.footer(kExamples);
 }
 
-ExitCode RunLaunch(const LaunchCommand& command, const JobConfig& config, Console& console,
-                   std::ostream& out) {
+}  // namespace
+
+CLI::App* AddLaunch(CLI::App& app, LaunchCommand& command) {
+  CLI::App* launch =
+      app.add_subcommand("launch", "Trains with servers and workers on other machines, over ssh");
+  AddRunFlags(launch, command.run);
+  AddLaunchFlags(*launch, command);
+  command.run.fields.emplace(*launch);
+  return launch;
+}
+
+ExitCode RunLaunch(const LaunchCommand& command, Console& console, std::ostream& out) {
+  const auto job =
+      JobOf(command.run.config_file, *command.run.fields, FilesOf::kOtherMachines, console);
+  if (!job.ok()) return Fail(console, job.status(), ExitCode::kConfig);
+  const JobConfig& config = *job;
   if (auto status = CheckFlags(command, config); !status.ok())
     return Fail(console, status, ExitCode::kUsage);
   if (auto status = CheckOutputs(command.run, config); !status.ok())

@@ -6,6 +6,41 @@
 #include "proto/control.grpc.pb.h"
 
 namespace thinwire {
+namespace {
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
+    "The lead, the first address, announces the step from which on the examples are dealt among "
+    "the "
+    "new set of workers. `thinwire train` starts added workers by itself; elsewhere start them "
+    "with "
+    "worker --worker 6. Removed workers finish their step, leave and exit with code 0.";
+
+}  // namespace
+
+CLI::App* AddScale(CLI::App& app, ScaleCommand& command) {
+  CLI::App* scale = app.add_subcommand("scale", "Changes the number of workers of a running job");
+  scale
+      ->add_option("--addresses", command.addresses,
+                   "host:port of every server, in the order of their numbers, separated by commas")
+      ->type_name("LIST")
+      ->required()
+      ->envname("THINWIRE_ADDRESSES");
+  scale
+      ->add_option("--workers", command.workers,
+                   "The new number of workers, from 1 to max_workers of the job")
+      ->type_name("COUNT")
+      ->required();
+  scale
+      ->add_option("--credentials", command.credentials,
+                   "The folder with an operator's ca.pem, cert.pem and key.pem (thinwire certs), "
+                   "for servers with mutual TLS")
+      ->type_name("DIR")
+      ->envname("THINWIRE_CREDENTIALS");
+  scale->footer(kExamples);
+  return scale;
+}
 
 ExitCode RunScale(const ScaleCommand& command, Console& console, std::ostream& out) {
   ScaleRequest request;
