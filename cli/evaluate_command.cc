@@ -131,10 +131,7 @@ absl::StatusOr<JobConfig> JobToEvaluate(const std::string& config_file, const Fi
 ExitCode RunEvaluate(const EvaluateCommand& command, const JobConfig& config, Console& console,
                      std::ostream& out) {
   const absl::StatusOr<Outcome> outcome = EvaluateInWorker(command, config);
-  if (!outcome.ok()) {
-    console.Error(std::string(outcome.status().message()));
-    return ExitCode::kUnavailable;
-  }
+  if (!outcome.ok()) return Fail(console, outcome.status(), ExitCode::kUnavailable);
   if (outcome->signal != 0) {
     return outcome->signal == SIGINT ? ExitCode::kInterrupted : ExitCode::kPreempted;
   }
@@ -154,9 +151,8 @@ ExitCode RunEvaluate(const EvaluateCommand& command, const JobConfig& config, Co
 
 ExitCode RunEvaluate(const EvaluateCommand& command, Console& console, std::ostream& out) {
   const auto config = JobToEvaluate(command.config_file, *command.fields);
-  if (config.ok()) return RunEvaluate(command, *config, console, out);
-  console.Error(std::string(config.status().message()));
-  return ExitCode::kConfig;
+  if (!config.ok()) return Fail(console, config.status(), ExitCode::kConfig);
+  return RunEvaluate(command, *config, console, out);
 }
 
 }  // namespace thinwire

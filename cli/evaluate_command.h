@@ -37,7 +37,7 @@ absl::StatusOr<JobConfig> JobToEvaluate(const std::string& config_file, const Fi
 ExitCode RunEvaluate(const EvaluateCommand& command, const JobConfig& config, Console& console,
                      std::ostream& out);
 
-// Does the same for the job of the command line.
+// Runs the same with the job of the command line.
 ExitCode RunEvaluate(const EvaluateCommand& command, Console& console, std::ostream& out);
 
 }  // namespace thinwire

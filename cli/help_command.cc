@@ -21,10 +21,7 @@ ExitCode RunHelp(const HelpCommand& command, const CLI::App& app, Console& conso
   std::string name = app.get_name();
   for (const std::string& word : command.words) {
     const absl::StatusOr<const CLI::App*> next = FindCommand(*found, word);
-    if (!next.ok()) {
-      console.Error(std::string(next.status().message()));
-      return ExitCode::kUsage;
-    }
+    if (!next.ok()) return Fail(console, next.status(), ExitCode::kUsage);
     found = *next;
     name += " " + word;
   }

@@ -142,19 +142,15 @@ ExitCode Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     // CLI11 reports an unknown command only as a missing command.
     if (argc > 1 && argv[1][0] != '-') {
-      if (const auto found = FindCommand(app, argv[1]); !found.ok()) {
-        console.Error(std::string(found.status().message()));
-        return ExitCode::kUsage;
-      }
+      if (const auto found = FindCommand(app, argv[1]); !found.ok())
+        return Fail(console, found.status(), ExitCode::kUsage);
     }
     return app.exit(error) == 0 ? ExitCode::kOk : ExitCode::kUsage;
   }
   const auto command =
       std::ranges::find_if(commands, [](const Command& each) { return each.app->parsed(); });
-  if (const absl::Status extras = CheckNoExtras(*command->app); !extras.ok()) {
-    console.Error(std::string(extras.message()));
-    return ExitCode::kUsage;
-  }
+  if (const absl::Status extras = CheckNoExtras(*command->app); !extras.ok())
+    return Fail(console, extras, ExitCode::kUsage);
   RemoveSettingsFromEnvironment();
   return command->run();
 }

@@ -2,6 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/rpc/call_server.h"
+#include "cli/rpc/server_flags.h"
 #include "common/ids.h"
 #include "proto/control.grpc.pb.h"
 
@@ -21,23 +22,13 @@ constexpr char kExamples[] =
 
 CLI::App* AddScale(CLI::App& app, ScaleCommand& command) {
   CLI::App* scale = app.add_subcommand("scale", "Changes the number of workers of a running job");
-  scale
-      ->add_option("--addresses", command.addresses,
-                   "host:port of every server, in the order of their numbers, separated by commas")
-      ->type_name("LIST")
-      ->required()
-      ->envname("THINWIRE_ADDRESSES");
+  AddAddressesFlag(*scale, command.addresses)->required();
   scale
       ->add_option("--workers", command.workers,
                    "The new number of workers, from 1 to max_workers of the job")
       ->type_name("COUNT")
       ->required();
-  scale
-      ->add_option("--credentials", command.credentials,
-                   "The folder with an operator's ca.pem, cert.pem and key.pem (thinwire certs), "
-                   "for servers with mutual TLS")
-      ->type_name("DIR")
-      ->envname("THINWIRE_CREDENTIALS");
+  AddCredentialsFlag(*scale, command.credentials, "an operator's");
   scale->footer(kExamples);
   return scale;
 }
@@ -47,10 +38,7 @@ ExitCode RunScale(const ScaleCommand& command, Console& console, std::ostream& o
   request.set_workers(command.workers);
   const absl::StatusOr<ScaleReply> before = CallServer(
       command.addresses, ServerId{0}, command.credentials, &Control::Stub::Scale, request);
-  if (!before.ok()) {
-    console.Error(std::string(before.status().message()));
-    return ExitCodeOf(before.status());
-  }
+  if (!before.ok()) return Fail(console, before.status());
   out << "workers " << before->workers() << " -> " << command.workers << std::endl;
   return ExitCode::kOk;
 }

@@ -40,12 +40,8 @@ constexpr char kExamples[] =
     "  thinwire train --model softmax --workers 2 --straggler 1:50ms\n"
     "  thinwire train --config job.textproto --output model.safetensors --keep best";
 
-ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
-  console.Error(std::string(status.message()));
-  return code;
-}
-
-// Makes the writer of TensorBoard's event files; null if COMMAND wants none. CONFIG is accepted by CheckJob.
+// Makes the writer of TensorBoard's event files. Returns null without --tensorboard. REQUIRES:
+// CheckJob accepts CONFIG.
 absl::StatusOr<std::unique_ptr<RunSummary>> MakeSummary(const TrainCommand& command,
                                                         const JobConfig& config, Clock& clock) {
   if (command.tensorboard.empty()) return nullptr;

@@ -28,7 +28,7 @@ struct TrainCommand {
   std::string self;         // path of the thinwire program
   std::string temp_parent;  // folder in which the run creates its private folder
   std::string state_dir;    // folder of the servers' state; empty: a folder in the private folder
-  bool resume = false;      // goes on with the run in `state_dir`
+  bool resume = false;      // continues the run in `state_dir`
   uint32_t restarts = 3;    // the largest number of processes that are started again
   bool verbose = false;     // shows all settings of the job at the start
   OutputFile output = {};
@@ -69,7 +69,7 @@ ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& sign
 ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console& console,
                   std::ostream& out);
 
-// Does the same for the job of the command line.
+// Runs the same with the job of the command line.
 ExitCode RunTrain(const TrainCommand& command, Console& console, std::ostream& out);
 
 }  // namespace thinwire
