@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -186,16 +187,11 @@ SshSetting SettingOf(const LaunchCommand& command) {
     setting.programs = {.server = "thinwire-server", .worker = "thinwire-worker"};
   }
   setting.plaintext = command.insecure;
-  setting.fresh = !command.run.resume;
+  setting.resume = command.run.resume;
   setting.state_dir = command.run.state_dir;
   setting.output = command.run.output;
   setting.worker_flags = command.worker_flags;
   return setting;
-}
-
-ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
-  console.Error(std::string(status.message()));
-  return code;
 }
 
 // Adds the flags that only `thinwire launch` has.
@@ -284,6 +280,13 @@ ExitCode RunLaunch(const LaunchCommand& command, Console& console, std::ostream&
 
   SshHosts hosts(*machines, SettingOf(command), **signals, **dir);
   for (const std::string& line : hosts.Describe()) console.Note(line);
+  const auto worker_count = [](uint32_t sum, const Host& host) { return sum + host.workers; };
+  const uint32_t places =
+      std::accumulate(machines->begin(), machines->end(), uint32_t{0}, worker_count);
+  if (const uint32_t workers = config.consistency().workers(); places > workers) {
+    console.Note(absl::StrCat("the job starts with ", workers,
+                              " workers; thinwire scale starts the others"));
+  }
   const absl::Cleanup remove_folders = [&hosts, &console] {
     if (const absl::Status removed = hosts.RemoveFolders(); !removed.ok()) {
       console.Warning(absl::StrCat("the folder of the run remains: ", removed.message()));
