@@ -97,10 +97,6 @@ uint64_t ValueCountOf(const StatusReply& reply) {
   return count;
 }
 
-std::string SectionHtml(const std::string& heading, const StatusTable& table) {
-  return absl::StrCat(html::Heading(heading), html::Table(table.columns, table.rows));
-}
-
 std::string PushesHtml(const JobSummary& summary) {
   std::vector<std::vector<std::string>> verdicts;
   for (const Verdict& verdict : kVerdicts) {
@@ -121,30 +117,8 @@ std::string PushesHtml(const JobSummary& summary) {
 }
 
 std::string DurabilityHtml(std::span<const ServerHistory> servers, absl::Time now) {
-  const std::vector<std::string> columns = {
-      "server", "log", "records", "flushes", "checkpoints", "last checkpoint", "to replay"};
-  std::vector<std::vector<std::string>> rows;
-  for (const ServerHistory& server : servers) {
-    const StatusReply* reply = server.latest();
-    if (reply == nullptr || (reply->log_records() == 0 && reply->checkpoints() == 0 &&
-                             reply->failed_checkpoints() == 0)) {
-      continue;
-    }
-    std::string checkpoints = CountText(reply->checkpoints());
-    if (reply->failed_checkpoints() > 0) {
-      absl::StrAppend(&checkpoints, ", ", CountText(reply->failed_checkpoints()), " failed");
-    }
-    rows.push_back(
-        {absl::StrCat(server.server().value), BytesText(reply->log_bytes()),
-         CountText(reply->log_records()), CountText(reply->log_commits()), std::move(checkpoints),
-         server.checkpointed() ? absl::StrCat(DurationText(now - *server.checkpointed()), " ago")
-                               : "none",
-         absl::StrCat(CountText(server.replay_record_count()), " records, ",
-                      BytesText(server.replay_bytes()))});
-  }
-  if (rows.empty()) return "";
-  return absl::StrCat(html::Heading("Durability since the server's start"),
-                      html::Table(columns, rows));
+  const StatusTable table = DurabilityTable(servers, now);
+  return table.rows.empty() ? "" : SectionHtml("Durability since the server's start", table);
 }
 
 std::string ShardsHtml(std::span<const ServerHistory> servers) {
@@ -253,14 +227,34 @@ StatusTable ServerTable(std::span<const ServerHistory> servers, absl::Time now) 
   return table;
 }
 
+StatusTable DurabilityTable(std::span<const ServerHistory> servers, absl::Time now) {
+  StatusTable table = {.columns = {"server", "log", "records", "flushes", "checkpoints",
+                                   "last checkpoint", "to replay"},
+                       .rows = {}};
+  for (const ServerHistory& server : servers) {
+    const StatusReply* reply = server.latest();
+    if (reply == nullptr || (reply->log_records() == 0 && reply->checkpoints() == 0 &&
+                             reply->failed_checkpoints() == 0)) {
+      continue;
+    }
+    std::string checkpoints = CountText(reply->checkpoints());
+    if (reply->failed_checkpoints() > 0) {
+      absl::StrAppend(&checkpoints, ", ", CountText(reply->failed_checkpoints()), " failed");
+    }
+    table.rows.push_back(
+        {absl::StrCat(server.server().value), BytesText(reply->log_bytes()),
+         CountText(reply->log_records()), CountText(reply->log_commits()), std::move(checkpoints),
+         server.checkpointed() ? absl::StrCat(DurationText(now - *server.checkpointed()), " ago")
+                               : "none",
+         absl::StrCat(CountText(server.replay_record_count()), " records, ",
+                      BytesText(server.replay_bytes()))});
+  }
+  return table;
+}
+
 StatusTable BytesTable(const JobSummary& summary) {
-  const auto row = [](const char* name, uint64_t bytes, uint64_t fp32) {
-    return std::vector<std::string>{name, BytesText(bytes), absl::StrCat("about ", BytesText(fp32)),
-                                    html::RatioText(fp32, bytes)};
-  };
-  return {.columns = {"direction", "payloads", "in fp32", "ratio"},
-          .rows = {row("gradients", summary.push_bytes, summary.push_fp32_bytes),
-                   row("parameters", summary.parameter_bytes, summary.parameter_fp32_bytes)}};
+  return BytesTable({summary.push_bytes, summary.push_fp32_bytes},
+                    {summary.parameter_bytes, summary.parameter_fp32_bytes}, /*estimated=*/true);
 }
 
 std::string WorkerListText(const std::vector<uint32_t>& workers) {
@@ -282,6 +276,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     if (reply == nullptr) continue;
     ++summary.answered_count;
     if (summary.job.empty()) summary.job = reply->job();
+    if (summary.mode.empty()) summary.mode = reply->mode();
     if (reply->insecure()) summary.insecure.push_back(server.server().value);
     for (const Verdict& verdict : kVerdicts) {
       summary.verdicts[verdict.name] += (reply->*verdict.count)();
@@ -324,6 +319,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
 std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) {
   const JobSummary summary = SummaryOf(servers, now);
   const std::vector<std::pair<std::string, std::string>> facts = {
+      {"mode", summary.mode.empty() ? "-" : summary.mode},
       {"open step", CountText(summary.step)},
       {"open for", DurationText(summary.step_age)},
       {"live workers", absl::StrCat(summary.live.size(), " of ", summary.worker_count)},
@@ -384,6 +380,7 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
   return {{"servers", std::move(list)},
           {"summary",
            {{"job", summary.job},
+            {"mode", summary.mode},
             {"step", summary.step},
             {"step_seconds", absl::ToDoubleSeconds(summary.step_age)},
             {"insecure_servers", summary.insecure},

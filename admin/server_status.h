@@ -14,6 +14,7 @@
 
 #include "absl/time/time.h"
 #include "admin/metrics.h"
+#include "admin/status_table.h"
 #include "common/ids.h"
 #include "proto/control.pb.h"
 
@@ -71,6 +72,7 @@ std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers
 // Figures of the whole job, from all servers that have answered.
 struct JobSummary {
   std::string job;
+  std::string mode;                // sync, backup, ssp or async
   uint32_t answered_count = 0;     // servers that have answered
   std::vector<uint32_t> insecure;  // servers that listen for other machines without credentials
   uint64_t step = 0;               // the first step that some shard has not finished
@@ -89,15 +91,12 @@ struct JobSummary {
   uint64_t parameter_fp32_bytes = 0;
 };
 
-// A table for a page or for a terminal. Every row has as many cells as `columns`.
-struct StatusTable {
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> rows;
-};
 // Return a row for each worker that ever joined, and for each server.
 StatusTable WorkerTable(std::span<const ServerHistory> servers, absl::Time now);
 StatusTable ServerTable(std::span<const ServerHistory> servers, absl::Time now);
-// Returns the bytes of gradients and parameters beside those of the same values in fp32.
+// Returns a row for each server with an event log or checkpoints.
+StatusTable DurabilityTable(std::span<const ServerHistory> servers, absl::Time now);
+// Returns the bytes of gradients and parameters beside an estimate of those in fp32.
 StatusTable BytesTable(const JobSummary& summary);
 
 // Returns "worker 3" or "workers 0, 3".

@@ -42,6 +42,7 @@ void AddShard(uint32_t number, uint64_t frontier, StatusReply& reply) {
 StatusReply ReplyAt(uint64_t step) {
   StatusReply reply;
   reply.set_job("mnist");
+  reply.set_mode("ssp");
   reply.set_epoch(5);
   AddShard(0, step, reply);
   AddShard(2, step + 1, reply);
@@ -138,6 +139,8 @@ TEST(ServersHtmlTest, ThePageHasTheMembersAndTheUnfinishedWorkers) {
       page,
       HasSubstr("<th scope=\"row\">1</th><td>live</td><td>41</td><td>3.5 s ago</td><td>8</td>"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">3</th><td>left</td>"));
+  EXPECT_THAT(page, HasSubstr(">mode<"));
+  EXPECT_THAT(page, HasSubstr(">ssp<"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">accepted</th><td>60</td>"));
   EXPECT_THAT(page, HasSubstr("Staleness in updates, mean 1.00"));
   EXPECT_THAT(page, HasSubstr("<td>32.0 kB</td><td>about 320.0 kB</td><td>10.0x</td>"));

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/status_macros.h"
 #include "common/tls/authority.h"
 #include "common/tls/certificate.h"
@@ -18,6 +19,14 @@
 
 namespace thinwire {
 namespace {
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire certs init ca\n"
+    "  thinwire certs issue ca --role server --job train --server 0 --out certs/server-0\n"
+    "  thinwire certs issue ca --role worker --job train --worker 3 --out certs/worker-3\n"
+    "  thinwire certs issue ca --role viewer --job train --days 7 --out certs/viewer\n"
+    "  thinwire certs show certs/worker-3";
 
 constexpr int kAuthorityDays = 3650;
 
@@ -118,6 +127,51 @@ absl::StatusOr<std::vector<std::string>> FilesAt(const std::string& path) {
 }
 
 }  // namespace
+
+CLI::App* AddCerts(CLI::App& app, CertsCommand& command) {
+  CLI::App* certs = app.add_subcommand("certs", "Makes and shows certificates for mutual TLS");
+  certs->require_subcommand(1);
+  certs->footer(kExamples);
+  command.init = certs->add_subcommand("init", "Makes an authority, which issues certificates");
+  command.init->add_option("DIR", command.path, "The folder of the authority")->required();
+  command.init->add_flag("--force", command.force, "Replaces an existing authority");
+  IssueOptions& options = command.options;
+  command.issue = certs->add_subcommand("issue", "Makes a key and a certificate for one process");
+  command.issue->add_option("DIR", options.authority_dir, "The folder of the authority")
+      ->required();
+  command.issue->add_option("--role", options.role, "What the process may do")
+      ->type_name("server|worker|operator|viewer")
+      ->check(CLI::IsMember({"server", "worker", "operator", "viewer"}))
+      ->required();
+  command.issue->add_option("--job", options.job, "The name of the job, as in the job file")
+      ->type_name("NAME")
+      ->required();
+  command.issue->add_option("--server", options.server, "The number of the server")
+      ->type_name("NUMBER");
+  command.issue
+      ->add_option("--worker", options.worker,
+                   "The number of the worker. Without it, the certificate is good for every worker "
+                   "of the job")
+      ->type_name("NUMBER");
+  command.issue->add_option("--days", options.days, "The validity in days, from now. Default: 90")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1, 3650));
+  command.issue->add_option("--out", options.out, "The credentials folder to write")
+      ->type_name("DIR")
+      ->required();
+  command.issue->add_flag("--force", options.force,
+                          "Replaces existing files. Running processes read them within seconds");
+  command.show = certs->add_subcommand("show", "Prints the facts of certificates");
+  command.show->add_option("PATH", command.path, "A certificate file, or a folder")->required();
+  return certs;
+}
+
+ExitCode RunCerts(const CertsCommand& command, std::ostream& out, std::ostream& err) {
+  const absl::Time now = absl::Now();
+  if (command.init->parsed()) return InitAuthority(command.path, command.force, now, out, err);
+  if (command.issue->parsed()) return IssueCredentials(command.options, now, out, err);
+  return ShowCertificates(command.path, now, out, err);
+}
 
 ExitCode InitAuthority(const std::string& dir, bool force, absl::Time now, std::ostream& out,
                        std::ostream& err) {

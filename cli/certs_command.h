@@ -8,6 +8,7 @@
 #ifndef THINWIRE_CLI_CERTS_COMMAND_H_
 #define THINWIRE_CLI_CERTS_COMMAND_H_
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <ostream>
@@ -29,6 +30,22 @@ struct IssueOptions {
   std::string out;                 // the credentials folder
   bool force = false;              // replaces existing files
 };
+
+struct CertsCommand {
+  // The subcommands. AddCerts sets them.
+  CLI::App* init = nullptr;
+  CLI::App* issue = nullptr;
+  CLI::App* show = nullptr;
+  std::string path;      // of init and show
+  bool force = false;    // of init
+  IssueOptions options;  // of issue
+};
+
+// Adds the command with its flags to APP. COMMAND must outlive APP.
+CLI::App* AddCerts(CLI::App& app, CertsCommand& command);
+
+// Runs the subcommand of the command line.
+ExitCode RunCerts(const CertsCommand& command, std::ostream& out, std::ostream& err);
 
 // Makes an authority that is valid for ten years from NOW. FORCE replaces an existing one.
 ExitCode InitAuthority(const std::string& dir, bool force, absl::Time now, std::ostream& out,

@@ -31,6 +31,14 @@
 namespace thinwire {
 namespace {
 
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire checkpoint list state\n"
+    "  thinwire checkpoint verify state\n"
+    "  thinwire checkpoint export state --out model.safetensors\n"
+    "  thinwire checkpoint import --config job.textproto --from model.safetensors --state_dir "
+    "state";
+
 constexpr char kServerPrefix[] = "server-";
 
 std::string ServerFolder(const std::string& dir, uint32_t server) {
@@ -261,6 +269,51 @@ absl::Status WriteModel(const Model& model, const std::string& file) {
 }
 
 }  // namespace
+
+CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command) {
+  CLI::App* checkpoint = app.add_subcommand(
+      "checkpoint", "Shows, checks, exports and imports the checkpoints of a job");
+  checkpoint->require_subcommand(1);
+  checkpoint->footer(kExamples);
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* added = checkpoint->add_subcommand(name, help);
+    added->add_option("DIR", command.dir, "The state directory of the job")->required();
+    return added;
+  };
+  command.list = add("list", "Lists all checkpoints");
+  command.inspect = add("inspect", "Shows the contents of each server's newest checkpoint");
+  command.verify = add("verify", "Reads and checks every file of all checkpoints");
+  command.export_model = add("export", "Writes the parameters of the newest checkpoints to a file");
+  command.export_model->add_option("--out", command.out, "The safetensors file to write")
+      ->type_name("FILE")
+      ->required();
+  command.import_state = checkpoint->add_subcommand(
+      "import", "Makes a state directory, from which train --resume goes on");
+  command.import_state->add_option("--config", command.config_file, "The job file")
+      ->type_name("FILE")
+      ->required();
+  command.import_state
+      ->add_option("--from", command.source,
+                   "A state directory of the job with any number of servers, or a model file of "
+                   "train --output or checkpoint export")
+      ->type_name("SOURCE")
+      ->required();
+  command.import_state
+      ->add_option("--state_dir", command.dir, "The folder to create. It must be empty or absent")
+      ->type_name("DIR")
+      ->required();
+  return checkpoint;
+}
+
+ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std::ostream& err) {
+  PosixFiles files;
+  const std::string& dir = command.dir;
+  if (command.list->parsed()) return PrintCheckpoints(files, dir, out, err);
+  if (command.inspect->parsed()) return InspectCheckpoints(files, dir, out, err);
+  if (command.verify->parsed()) return VerifyCheckpoints(files, dir, out, err);
+  if (command.export_model->parsed()) return ExportCheckpoint(files, dir, command.out, out, err);
+  return ImportCheckpoint(files, command.config_file, command.source, dir, out, err);
+}
 
 ExitCode PrintCheckpoints(Files& files, const std::string& dir, std::ostream& out,
                           std::ostream& err) {

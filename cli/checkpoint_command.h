@@ -7,6 +7,7 @@
 #ifndef THINWIRE_CLI_CHECKPOINT_COMMAND_H_
 #define THINWIRE_CLI_CHECKPOINT_COMMAND_H_
 
+#include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
 
@@ -14,6 +15,25 @@
 #include "server/durable/files.h"
 
 namespace thinwire {
+
+struct CheckpointCommand {
+  // The subcommands. AddCheckpoint sets them.
+  CLI::App* list = nullptr;
+  CLI::App* inspect = nullptr;
+  CLI::App* verify = nullptr;
+  CLI::App* export_model = nullptr;
+  CLI::App* import_state = nullptr;
+  std::string dir;
+  std::string out;          // of export
+  std::string config_file;  // of import
+  std::string source;       // of import
+};
+
+// Adds the command with its flags to APP. COMMAND must outlive APP.
+CLI::App* AddCheckpoint(CLI::App& app, CheckpointCommand& command);
+
+// Runs the subcommand of the command line.
+ExitCode RunCheckpoint(const CheckpointCommand& command, std::ostream& out, std::ostream& err);
 
 // Prints a table with one line per checkpoint.
 ExitCode PrintCheckpoints(Files& files, const std::string& dir, std::ostream& out,

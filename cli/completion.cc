@@ -14,6 +14,12 @@
 namespace thinwire {
 namespace {
 
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire completion bash > ~/.local/share/bash-completion/completions/thinwire\n"
+    "  thinwire completion zsh > ~/.zfunc/_thinwire\n"
+    "  source <(thinwire completion bash)";
+
 // The words that can follow a flag or take the place of a positional argument.
 struct Values {
   enum class Kind { kNone, kFlag, kWords, kFiles, kFolders };
@@ -203,6 +209,21 @@ std::vector<std::string> ZshArguments(const Command& command) {
 }
 
 }  // namespace
+
+CLI::App* AddCompletion(CLI::App& app, CompletionCommand& command) {
+  CLI::App* completion = app.add_subcommand("completion", "Prints a completion script for a shell");
+  completion->add_option("SHELL", command.shell, "The shell: bash or zsh")
+      ->type_name("bash|zsh")
+      ->check(CLI::IsMember({"bash", "zsh"}))
+      ->required();
+  completion->footer(kExamples);
+  return completion;
+}
+
+ExitCode RunCompletion(const CompletionCommand& command, const CLI::App& app, std::ostream& out) {
+  out << (command.shell == "bash" ? BashCompletion(app) : ZshCompletion(app)) << std::flush;
+  return ExitCode::kOk;
+}
 
 std::string BashCompletion(const CLI::App& app) {
   const std::vector<Command> commands = CommandsOf(app);

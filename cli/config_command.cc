@@ -18,6 +18,12 @@
 namespace thinwire {
 namespace {
 
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire config check examples/*.textproto\n"
+    "  thinwire config check job.textproto --state_dir /var/lib/thinwire\n"
+    "  thinwire config show examples/fashion_mnist.textproto";
+
 struct CheckedFile {
   JobConfig config;
   std::vector<std::string> warnings;
@@ -46,6 +52,28 @@ absl::StatusOr<CheckedFile> ReadChecked(const std::string& file,
 }
 
 }  // namespace
+
+CLI::App* AddConfig(CLI::App& app, ConfigCommand& command) {
+  CLI::App* config = app.add_subcommand("config", "Checks and shows job files");
+  config->require_subcommand(1);
+  config->footer(kExamples);
+  command.check = config->add_subcommand("check", "Reports every problem of job files");
+  command.check->add_option("FILE", command.files, "Job files")->required();
+  command.check
+      ->add_option("--state_dir", command.state_dir,
+                   "The folder in which servers are to keep their state. With durability: log, "
+                   "measures its disk and warns if it is slower than a network of 1 Gbit/s")
+      ->type_name("DIR");
+  command.show =
+      config->add_subcommand("show", "Prints the effective job: all settings, with their defaults");
+  command.show->add_option("FILE", command.file, "A job file")->required();
+  return config;
+}
+
+ExitCode RunConfig(const ConfigCommand& command, std::ostream& out, std::ostream& err) {
+  if (command.show->parsed()) return ShowConfigFile(command.file, out, err);
+  return CheckConfigFiles(command.files, command.state_dir, out, err);
+}
 
 ExitCode CheckConfigFiles(const std::vector<std::string>& files, const std::string& state_dir,
                           std::ostream& out, std::ostream& err) {

@@ -2,6 +2,7 @@
 #ifndef THINWIRE_CLI_CONFIG_COMMAND_H_
 #define THINWIRE_CLI_CONFIG_COMMAND_H_
 
+#include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -9,6 +10,21 @@
 #include "common/exit_code.h"
 
 namespace thinwire {
+
+struct ConfigCommand {
+  // The subcommands. AddConfig sets them.
+  CLI::App* check = nullptr;
+  CLI::App* show = nullptr;
+  std::vector<std::string> files;  // of check
+  std::string state_dir;           // of check
+  std::string file;                // of show
+};
+
+// Adds the command with its flags to APP. COMMAND must outlive APP.
+CLI::App* AddConfig(CLI::App& app, ConfigCommand& command);
+
+// Runs the subcommand of the command line.
+ExitCode RunConfig(const ConfigCommand& command, std::ostream& out, std::ostream& err);
 
 // Prints "FILE: ok" to the stream `out` for each valid job file FILE. Prints the problems of invalid
 // job files, and warnings, to the stream `err`. A warning does not change the exit code. If STATE_DIR

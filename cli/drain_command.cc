@@ -3,6 +3,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "cli/rpc/call_server.h"
+#include "cli/rpc/server_flags.h"
 #include "common/ids.h"
 #include "proto/control.grpc.pb.h"
 
@@ -25,24 +26,14 @@ constexpr char kExamples[] =
 CLI::App* AddDrain(CLI::App& app, DrainCommand& command) {
   CLI::App* drain =
       app.add_subcommand("drain", "Takes one worker or one server out of a running job");
-  drain
-      ->add_option("--addresses", command.addresses,
-                   "host:port of every server, in the order of their numbers, separated by commas")
-      ->type_name("LIST")
-      ->required()
-      ->envname("THINWIRE_ADDRESSES");
+  AddAddressesFlag(*drain, command.addresses)->required();
   CLI::Option* worker =
       drain->add_option("--worker", command.worker, "The number of the worker that leaves")
           ->type_name("NUMBER");
   drain->add_option("--server", command.server, "The number of the server that stops")
       ->type_name("NUMBER")
       ->excludes(worker);
-  drain
-      ->add_option("--credentials", command.credentials,
-                   "The folder with an operator's ca.pem, cert.pem and key.pem (thinwire certs), "
-                   "for servers with mutual TLS")
-      ->type_name("DIR")
-      ->envname("THINWIRE_CREDENTIALS");
+  AddCredentialsFlag(*drain, command.credentials, "an operator's");
   drain->footer(kExamples);
   return drain;
 }
@@ -57,10 +48,7 @@ ExitCode RunDrain(const DrainCommand& command, Console& console, std::ostream& o
   const absl::StatusOr<DrainReply> reply =
       CallServer(command.addresses, ServerId{command.server.value_or(0)}, command.credentials,
                  &Control::Stub::Drain, request);
-  if (!reply.ok()) {
-    console.Error(std::string(reply.status().message()));
-    return ExitCodeOf(reply.status());
-  }
+  if (!reply.ok()) return Fail(console, reply.status());
   if (command.worker.has_value()) {
     out << "worker " << *command.worker
         << " finishes its step, pushes its residual, leaves and exits with code 0" << std::endl;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +24,17 @@
 
 namespace thinwire {
 namespace {
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire evaluate --config job.textproto --model model.safetensors\n"
+    "  thinwire evaluate --config job.textproto --model m.safetensors --data_dir /data";
+
+// The fields of the job file that the evaluation of a model uses. The field model has no flag,
+// because --model is the model file.
+const std::vector<std::string_view> kFields = {"model_file",     "dataset",       "data_dir",
+                                               "train_examples", "test_examples", "precision",
+                                               "device",         "threads"};
 
 constexpr char kName[] = "worker";
 
@@ -82,6 +94,28 @@ absl::StatusOr<Outcome> EvaluateInWorker(const EvaluateCommand& command, const J
 
 }  // namespace
 
+CLI::App* AddEvaluate(CLI::App& app, EvaluateCommand& command) {
+  CLI::App* evaluate =
+      app.add_subcommand("evaluate", "Prints the test accuracy and the test loss of a model file");
+  evaluate
+      ->add_option("--config", command.config_file,
+                   "The job file of the training. The flags below replace its fields")
+      ->type_name("FILE")
+      ->envname("THINWIRE_CONFIG");
+  evaluate->add_option("--model", command.model, "The model file, a file of train --output")
+      ->type_name("FILE")
+      ->required();
+  evaluate
+      ->add_option("--bin_dir", command.bin_dir,
+                   "The folder of the programs server and worker. Default: beside this program")
+      ->type_name("DIR")
+      ->envname("THINWIRE_BIN_DIR");
+  evaluate->allow_extras();  // CheckNoExtras() reports unknown arguments
+  evaluate->footer(kExamples);
+  command.fields.emplace(*evaluate, kFields);
+  return evaluate;
+}
+
 absl::StatusOr<JobConfig> JobToEvaluate(const std::string& config_file, const FieldFlags& flags) {
   JobText text;
   if (!config_file.empty()) {
@@ -97,10 +131,7 @@ absl::StatusOr<JobConfig> JobToEvaluate(const std::string& config_file, const Fi
 ExitCode RunEvaluate(const EvaluateCommand& command, const JobConfig& config, Console& console,
                      std::ostream& out) {
   const absl::StatusOr<Outcome> outcome = EvaluateInWorker(command, config);
-  if (!outcome.ok()) {
-    console.Error(std::string(outcome.status().message()));
-    return ExitCode::kUnavailable;
-  }
+  if (!outcome.ok()) return Fail(console, outcome.status(), ExitCode::kUnavailable);
   if (outcome->signal != 0) {
     return outcome->signal == SIGINT ? ExitCode::kInterrupted : ExitCode::kPreempted;
   }
@@ -116,6 +147,12 @@ ExitCode RunEvaluate(const EvaluateCommand& command, const JobConfig& config, Co
   if (out) return ExitCode::kOk;
   console.Error("standard output: cannot be written");
   return ExitCode::kUnavailable;
+}
+
+ExitCode RunEvaluate(const EvaluateCommand& command, Console& console, std::ostream& out) {
+  const auto config = JobToEvaluate(command.config_file, *command.fields);
+  if (!config.ok()) return Fail(console, config.status(), ExitCode::kConfig);
+  return RunEvaluate(command, *config, console, out);
 }
 
 }  // namespace thinwire

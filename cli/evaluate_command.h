@@ -3,6 +3,8 @@
 #ifndef THINWIRE_CLI_EVALUATE_COMMAND_H_
 #define THINWIRE_CLI_EVALUATE_COMMAND_H_
 
+#include <CLI/CLI.hpp>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -20,7 +22,11 @@ struct EvaluateCommand {
   std::string bin_dir;      // folder of the worker program; empty: see FindPrograms()
   std::string self;         // path of the thinwire program
   std::string temp_parent;  // folder in which the command creates its private folder
+  std::optional<FieldFlags> fields = {};  // flags of the job's fields; set by AddEvaluate
 };
+
+// Adds the command with its flags to APP. COMMAND must outlive APP.
+CLI::App* AddEvaluate(CLI::App& app, EvaluateCommand& command);
 
 // Reads the job file, applies the flags, and checks the job and that its files are on this machine.
 // Errors: those of config/job_text.h and config/job.h.
@@ -30,6 +36,9 @@ absl::StatusOr<JobConfig> JobToEvaluate(const std::string& config_file, const Fi
 // code of the worker process. REQUIRES: CheckJob accepts `config`.
 ExitCode RunEvaluate(const EvaluateCommand& command, const JobConfig& config, Console& console,
                      std::ostream& out);
+
+// Runs the same with the job of the command line.
+ExitCode RunEvaluate(const EvaluateCommand& command, Console& console, std::ostream& out);
 
 }  // namespace thinwire
 

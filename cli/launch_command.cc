@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -30,6 +31,7 @@
 #include "common/tls/identity.h"
 #include "config/field_flags.h"
 #include "proto/grpc_credentials.h"
+#include "proto/job.pb.h"
 
 namespace thinwire {
 namespace {
@@ -185,20 +187,14 @@ SshSetting SettingOf(const LaunchCommand& command) {
     setting.programs = {.server = "thinwire-server", .worker = "thinwire-worker"};
   }
   setting.plaintext = command.insecure;
-  setting.fresh = !command.run.resume;
+  setting.resume = command.run.resume;
   setting.state_dir = command.run.state_dir;
   setting.output = command.run.output;
   setting.worker_flags = command.worker_flags;
   return setting;
 }
 
-ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
-  console.Error(std::string(status.message()));
-  return code;
-}
-
-}  // namespace
-
+// Adds the flags that only `thinwire launch` has.
 void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
   const auto add = [&app](const std::string& name, auto& value, const char* help,
                           const char* type) {
@@ -251,8 +247,22 @@ void AddLaunchFlags(CLI::App& app, LaunchCommand& command) {
   app.footer(kExamples);
 }
 
-ExitCode RunLaunch(const LaunchCommand& command, const JobConfig& config, Console& console,
-                   std::ostream& out) {
+}  // namespace
+
+CLI::App* AddLaunch(CLI::App& app, LaunchCommand& command) {
+  CLI::App* launch =
+      app.add_subcommand("launch", "Trains with servers and workers on other machines, over ssh");
+  AddRunFlags(launch, command.run);
+  AddLaunchFlags(*launch, command);
+  command.run.fields.emplace(*launch);
+  return launch;
+}
+
+ExitCode RunLaunch(const LaunchCommand& command, Console& console, std::ostream& out) {
+  const auto job =
+      JobOf(command.run.config_file, *command.run.fields, FilesOf::kOtherMachines, console);
+  if (!job.ok()) return Fail(console, job.status(), ExitCode::kConfig);
+  const JobConfig& config = *job;
   if (auto status = CheckFlags(command, config); !status.ok())
     return Fail(console, status, ExitCode::kUsage);
   if (auto status = CheckOutputs(command.run, config); !status.ok())
@@ -270,6 +280,13 @@ ExitCode RunLaunch(const LaunchCommand& command, const JobConfig& config, Consol
 
   SshHosts hosts(*machines, SettingOf(command), **signals, **dir);
   for (const std::string& line : hosts.Describe()) console.Note(line);
+  const auto worker_count = [](uint32_t sum, const Host& host) { return sum + host.workers; };
+  const uint32_t places =
+      std::accumulate(machines->begin(), machines->end(), uint32_t{0}, worker_count);
+  if (const uint32_t workers = config.consistency().workers(); places > workers) {
+    console.Note(absl::StrCat("the job starts with ", workers,
+                              " workers; thinwire scale starts the others"));
+  }
   const absl::Cleanup remove_folders = [&hosts, &console] {
     if (const absl::Status removed = hosts.RemoveFolders(); !removed.ok()) {
       console.Warning(absl::StrCat("the folder of the run remains: ", removed.message()));

@@ -11,7 +11,6 @@
 #include "cli/terminal/console.h"
 #include "cli/train_command.h"
 #include "common/exit_code.h"
-#include "proto/job.pb.h"
 
 namespace thinwire {
 
@@ -29,13 +28,11 @@ struct LaunchCommand {
   std::vector<std::string> worker_flags;
 };
 
-// Adds the flags that only `thinwire launch` has to APP, which has the flags of `thinwire train`.
-void AddLaunchFlags(CLI::App& app, LaunchCommand& command);
+// Adds the command with its flags to APP. COMMAND must outlive APP.
+CLI::App* AddLaunch(CLI::App& app, LaunchCommand& command);
 
-// Runs the job. Prints the table of results to OUT and messages to CONSOLE. REQUIRES: CheckJob
-// accepts CONFIG.
-ExitCode RunLaunch(const LaunchCommand& command, const JobConfig& config, Console& console,
-                   std::ostream& out);
+// Runs the job of the command line. Prints the table of results to OUT and messages to CONSOLE.
+ExitCode RunLaunch(const LaunchCommand& command, Console& console, std::ostream& out);
 
 }  // namespace thinwire
 

@@ -2,20 +2,43 @@
 
 #include "absl/status/statusor.h"
 #include "cli/rpc/call_server.h"
+#include "cli/rpc/server_flags.h"
 #include "common/ids.h"
 #include "proto/control.grpc.pb.h"
 
 namespace thinwire {
+namespace {
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
+    "The lead, the first address, announces the step from which on the examples are dealt among "
+    "the "
+    "new set of workers. `thinwire train` starts added workers by itself; elsewhere start them "
+    "with "
+    "worker --worker 6. Removed workers finish their step, leave and exit with code 0.";
+
+}  // namespace
+
+CLI::App* AddScale(CLI::App& app, ScaleCommand& command) {
+  CLI::App* scale = app.add_subcommand("scale", "Changes the number of workers of a running job");
+  AddAddressesFlag(*scale, command.addresses)->required();
+  scale
+      ->add_option("--workers", command.workers,
+                   "The new number of workers, from 1 to max_workers of the job")
+      ->type_name("COUNT")
+      ->required();
+  AddCredentialsFlag(*scale, command.credentials, "an operator's");
+  scale->footer(kExamples);
+  return scale;
+}
 
 ExitCode RunScale(const ScaleCommand& command, Console& console, std::ostream& out) {
   ScaleRequest request;
   request.set_workers(command.workers);
   const absl::StatusOr<ScaleReply> before = CallServer(
       command.addresses, ServerId{0}, command.credentials, &Control::Stub::Scale, request);
-  if (!before.ok()) {
-    console.Error(std::string(before.status().message()));
-    return ExitCodeOf(before.status());
-  }
+  if (!before.ok()) return Fail(console, before.status());
   out << "workers " << before->workers() << " -> " << command.workers << std::endl;
   return ExitCode::kOk;
 }

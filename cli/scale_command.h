@@ -2,6 +2,7 @@
 #ifndef THINWIRE_CLI_SCALE_COMMAND_H_
 #define THINWIRE_CLI_SCALE_COMMAND_H_
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -16,6 +17,9 @@ struct ScaleCommand {
   uint32_t workers = 0;
   std::string credentials;  // folder with an operator's certificate; empty: plaintext
 };
+
+// Adds the command with its flags to APP. COMMAND must outlive APP.
+CLI::App* AddScale(CLI::App& app, ScaleCommand& command);
 
 // Calls the lead, server 0. Prints the old and the new number to `out` and errors to `console`.
 // Returns kConfig if the job does not allow the number, and kUnavailable if a server cannot be

@@ -89,7 +89,7 @@ absl::Status FitJoin(const std::string& dir, const JobConfig& config, JoinReques
       absl::StrCat(dir, ": the saved job has another configuration: ", *difference));
 }
 
-// Reads the job in DIR and returns the checkpoints of its servers as CONFIG wants them. SAVED gets the
+// Reads the job in DIR and returns the checkpoints of its servers, converted to CONFIG. SAVED gets the
 // job as it was read.
 absl::StatusOr<std::vector<Checkpoint>> Converted(Files& files, const std::string& dir,
                                                   const JobConfig& config, SavedJob& saved) {

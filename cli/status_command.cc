@@ -19,6 +19,7 @@
 #include "cli/process/process_set.h"
 #include "cli/rpc/call_server.h"
 #include "cli/rpc/server_calls.h"
+#include "cli/rpc/server_flags.h"
 #include "cli/status_text.h"
 #include "common/status_macros.h"
 #include "proto/grpc_credentials.h"
@@ -114,32 +115,20 @@ absl::StatusOr<ExitCode> Run(const StatusCommand& command, Console& console, std
 
 CLI::App* AddStatus(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "Shows the state of a running job");
-  status
-      ->add_option("--addresses", command.addresses,
-                   "host:port of every server, in the order of their numbers, separated by commas")
-      ->type_name("LIST")
-      ->required()
-      ->envname("THINWIRE_ADDRESSES");
+  AddAddressesFlag(*status, command.addresses)->required();
   status->add_flag("--watch", command.watch,
                    "Shows the state once a second, on a terminal in place");
   status->add_flag("--json", command.json,
                    "Prints the state as JSON, as in /status.json of an admin port. With --watch, "
                    "one line per second");
-  status
-      ->add_option("--credentials", command.credentials,
-                   "The folder with a viewer's or operator's ca.pem, cert.pem and key.pem "
-                   "(thinwire certs), for servers with mutual TLS")
-      ->type_name("DIR")
-      ->envname("THINWIRE_CREDENTIALS");
+  AddCredentialsFlag(*status, command.credentials, "a viewer's or operator's");
   status->footer(kExamples);
   return status;
 }
 
 ExitCode RunStatus(const StatusCommand& command, Console& console, std::ostream& out) {
   const absl::StatusOr<ExitCode> code = Run(command, console, out);
-  if (code.ok()) return *code;
-  console.Error(std::string(code.status().message()));
-  return ExitCodeOf(code.status());
+  return code.ok() ? *code : Fail(console, code.status());
 }
 
 }  // namespace thinwire

@@ -13,7 +13,6 @@
 namespace thinwire {
 namespace {
 
-using html::BytesText;
 using html::CountText;
 using html::DurationText;
 
@@ -43,6 +42,7 @@ std::string FactsText(std::span<const ServerHistory> servers, const JobSummary& 
   }
   if (summary.answered_count > 0) {
     AddFact("job", summary.job, text);
+    if (!summary.mode.empty()) AddFact("mode", summary.mode, text);
     AddFact("generation", absl::StrCat(generation), text);
     AddFact("step", StepText(summary), text);
   }
@@ -81,17 +81,13 @@ std::string PushesText(const JobSummary& summary) {
 }
 
 // Returns "" for servers without a log and without checkpoints.
-std::string DurabilityText(std::span<const ServerHistory> servers) {
-  const std::vector<std::string> columns = {"server", "log", "records", "flushes", "checkpoints"};
-  std::vector<std::vector<std::string>> rows;
-  for (const ServerHistory& server : servers) {
-    const StatusReply* reply = server.latest();
-    if (reply == nullptr || (reply->log_records() == 0 && reply->checkpoints() == 0)) continue;
-    rows.push_back({absl::StrCat(server.server().value), BytesText(reply->log_bytes()),
-                    CountText(reply->log_records()), CountText(reply->log_commits()),
-                    CountText(reply->checkpoints())});
-  }
-  return rows.empty() ? "" : "\n" + TextTable(columns, rows);
+std::string DurabilityText(std::span<const ServerHistory> servers, absl::Time now) {
+  StatusTable table = DurabilityTable(servers, now);
+  if (table.rows.empty()) return "";
+  // The last column, "to replay", does not fit 80 columns.
+  table.columns.pop_back();
+  for (std::vector<std::string>& row : table.rows) row.pop_back();
+  return "\n" + TextOf(table);
 }
 
 }  // namespace
@@ -107,7 +103,7 @@ std::string StatusText(std::span<const ServerHistory> servers, absl::Time now) {
   }
   absl::StrAppend(&text, WorkersText(servers, now), "\n", TextOf(ServerTable(servers, now)));
   if (summary.answered_count == 0) return text;
-  return absl::StrCat(text, PushesText(summary), DurabilityText(servers));
+  return absl::StrCat(text, PushesText(summary), DurabilityText(servers, now));
 }
 
 }  // namespace thinwire

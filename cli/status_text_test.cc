@@ -21,6 +21,7 @@ constexpr absl::Time kStart = absl::UnixEpoch();
 StatusReply LargeReply() {
   StatusReply reply;
   reply.set_job("mnist");
+  reply.set_mode("backup");
   reply.set_generation(2);
   reply.set_target_workers(4);
   for (uint32_t i = 0; i < 96; ++i) {
@@ -61,11 +62,14 @@ TEST(StatusTextTest, EveryFigureOfALargeJobFitsEightyColumns) {
   reply.set_insecure(true);
   reply.set_log_records(123'456'789);
   reply.set_log_bytes(123'456'789'012);
+  reply.set_log_commits(12'345'678);
+  reply.set_checkpoints(123'456);
+  reply.set_failed_checkpoints(12);
   std::vector<ServerHistory> servers = {ServerHistory(ServerId{0}), ServerHistory(ServerId{1})};
   servers[0].Add(reply, kStart);
   const std::string text = StatusText(servers, kStart + absl::Seconds(1));
   EXPECT_LE(LongestLine(text), 80u) << text;
-  EXPECT_THAT(text, HasSubstr("job         mnist\ngeneration  2\n"));
+  EXPECT_THAT(text, HasSubstr("job         mnist\nmode        backup\ngeneration  2\n"));
   EXPECT_THAT(text, HasSubstr("step        1,234,567, not finished by worker 0\n"));
   EXPECT_THAT(text, HasSubstr("servers     1 of 2 answered\nworkers     1 of 2 live, 4 wanted\n"));
   EXPECT_THAT(text, HasSubstr("INSECURE: server 0 listens for other machines"));
@@ -73,7 +77,7 @@ TEST(StatusTextTest, EveryFigureOfALargeJobFitsEightyColumns) {
   EXPECT_THAT(text, HasSubstr("\n1        left  1,234,567  1.2 s ago      2000003\n"));
   EXPECT_THAT(text, HasSubstr("staleness of accepted pushes: mean 1.50, max 3\n"));
   EXPECT_THAT(text, HasSubstr("123,456,789"));
-  EXPECT_THAT(text, HasSubstr("checkpoints\n0 "));
+  EXPECT_THAT(text, HasSubstr("123,456, 12 failed        1.0 s ago\n"));
 }
 
 TEST(StatusTextTest, AServerThatNeverAnsweredHasARowWithoutFigures) {

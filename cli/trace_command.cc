@@ -20,6 +20,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire trace merge job.json server-0.json worker-0.json worker-1.json";
+
 constexpr char kLead[] = "server 0";
 
 struct ProcessTrace {
@@ -120,6 +124,18 @@ std::map<std::string, Shift> ShiftsOf(const std::vector<Offset>& offsets) {
 
 }  // namespace
 
+CLI::App* AddTrace(CLI::App& app, TraceCommand& command) {
+  CLI::App* trace = app.add_subcommand("trace", "Combines the trace files of a job");
+  trace->require_subcommand(1);
+  trace->footer(kExamples);
+  CLI::App* merge =
+      trace->add_subcommand("merge", "Writes one trace, with all times on the clock of server 0");
+  merge->add_option("OUT", command.out, "The file to write")->required();
+  merge->add_option("FILE", command.files, "The files of --trace of servers and workers")
+      ->required();
+  return trace;
+}
+
 absl::StatusOr<MergedTrace> MergeTraces(const std::vector<std::string>& files,
                                         const std::string& path) {
   std::vector<ProcessTrace> traces;
@@ -179,14 +195,13 @@ std::string TextOf(const MergedTrace& merged, const std::string& path) {
   return text;
 }
 
-ExitCode RunTraceMerge(const std::vector<std::string>& files, const std::string& path,
-                       std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<MergedTrace> merged = MergeTraces(files, path);
+ExitCode RunTraceMerge(const TraceCommand& command, std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<MergedTrace> merged = MergeTraces(command.files, command.out);
   if (!merged.ok()) {
     err << "error: " << merged.status().message() << std::endl;
     return ExitCodeOf(merged.status());
   }
-  out << TextOf(*merged, path) << std::endl;
+  out << TextOf(*merged, command.out) << std::endl;
   return ExitCode::kOk;
 }
 

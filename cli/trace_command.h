@@ -8,6 +8,7 @@
 #ifndef THINWIRE_CLI_TRACE_COMMAND_H_
 #define THINWIRE_CLI_TRACE_COMMAND_H_
 
+#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <ostream>
 #include <string>
@@ -17,6 +18,17 @@
 #include "common/exit_code.h"
 
 namespace thinwire {
+
+struct TraceCommand {
+  std::string out;
+  std::vector<std::string> files;
+};
+
+// Adds the command with its subcommand merge to APP. COMMAND must outlive APP.
+CLI::App* AddTrace(CLI::App& app, TraceCommand& command);
+
+// Runs `thinwire trace merge`: prints a line to OUT, or the error to ERR.
+ExitCode RunTraceMerge(const TraceCommand& command, std::ostream& out, std::ostream& err);
 
 struct MergedTrace {
   size_t process_count = 0;
@@ -31,10 +43,6 @@ absl::StatusOr<MergedTrace> MergeTraces(const std::vector<std::string>& files,
 
 // Returns a line for people, such as "run.json: the trace of 4 processes".
 std::string TextOf(const MergedTrace& merged, const std::string& path);
-
-// Runs `thinwire trace merge`: prints a line to OUT, or the error to ERR.
-ExitCode RunTraceMerge(const std::vector<std::string>& files, const std::string& path,
-                       std::ostream& out, std::ostream& err);
 
 }  // namespace thinwire
 

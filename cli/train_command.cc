@@ -31,12 +31,17 @@
 namespace thinwire {
 namespace {
 
-ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
-  console.Error(std::string(status.message()));
-  return code;
-}
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire train --config examples/fashion_mnist.textproto\n"
+    "  thinwire train --config job.textproto --workers 8 --push topk --density 0.01\n"
+    "  thinwire train --config job.textproto --mode ssp --slack 3 --report run.json\n"
+    "  thinwire train --config job.textproto --durability log --state_dir state\n"
+    "  thinwire train --model softmax --workers 2 --straggler 1:50ms\n"
+    "  thinwire train --config job.textproto --output model.safetensors --keep best";
 
-// Makes the writer of TensorBoard's event files; null if COMMAND wants none. CONFIG is accepted by CheckJob.
+// Makes the writer of TensorBoard's event files. Returns null without --tensorboard. REQUIRES:
+// CheckJob accepts CONFIG.
 absl::StatusOr<std::unique_ptr<RunSummary>> MakeSummary(const TrainCommand& command,
                                                         const JobConfig& config, Clock& clock) {
   if (command.tensorboard.empty()) return nullptr;
@@ -56,6 +61,82 @@ absl::StatusOr<std::string> MergeRun(const std::string& folder, const std::strin
 }
 
 }  // namespace
+
+void AddRunFlags(CLI::App* train, TrainCommand& command) {
+  train
+      ->add_option(
+          "--config", command.config_file,
+          "The job file (proto/job.proto in text format). The flags below replace its fields")
+      ->type_name("FILE")
+      ->envname("THINWIRE_CONFIG");
+  train
+      ->add_option("--bin_dir", command.bin_dir,
+                   "The folder of the programs server and worker. Default: beside this program")
+      ->type_name("DIR")
+      ->envname("THINWIRE_BIN_DIR");
+  train
+      ->add_option("--state_dir", command.state_dir,
+                   "With durability: checkpoint or log, the folder in which the servers keep their "
+                   "state. It "
+                   "must be empty, except with --resume. Default: a temporary folder")
+      ->type_name("DIR")
+      ->envname("THINWIRE_STATE_DIR");
+  train
+      ->add_flag(
+          "--resume", command.resume,
+          "Goes on with the run in --state_dir. The job must be the same, except for the task "
+          "(such as --epochs), --servers and --shard_size")
+      ->envname("THINWIRE_RESUME");
+  train
+      ->add_option("--restarts", command.restarts,
+                   "How many processes of the run are started again if they die: workers, and with "
+                   "durability: checkpoint or log servers. Default: 3")
+      ->type_name("COUNT")
+      ->envname("THINWIRE_RESTARTS");
+  train->add_flag("--verbose", command.verbose, "Shows all settings of the job at the start")
+      ->envname("THINWIRE_VERBOSE");
+  CLI::Option* output =
+      train
+          ->add_option("--output", command.output.path,
+                       "The file that gets the trained model, as safetensors with the names of "
+                       "PyTorch's state_dict. Without it, no model is written")
+          ->type_name("FILE")
+          ->envname("THINWIRE_OUTPUT");
+  train
+      ->add_option("--keep", command.output.keep,
+                   "The parameters that --output gets: the final ones, or those with the highest "
+                   "test accuracy at the end of an epoch. Default: last")
+      ->type_name("last|best")
+      ->check(CLI::IsMember({"last", "best"}))
+      ->needs(output)
+      ->envname("THINWIRE_KEEP");
+  train
+      ->add_option("--admin", command.admin,
+                   "The host:port of a status page of the run, with metrics, in plaintext. Port 0 "
+                   "takes a free port. Default: none")
+      ->type_name("ADDRESS")
+      ->envname("THINWIRE_ADMIN");
+  train
+      ->add_option("--tensorboard", command.tensorboard,
+                   "The folder for TensorBoard's event files of the run. Default: none")
+      ->type_name("DIR")
+      ->envname("THINWIRE_TENSORBOARD");
+  train->allow_extras();  // CheckNoExtras() reports unknown arguments
+}
+
+CLI::App* AddTrain(CLI::App& app, TrainCommand& command) {
+  CLI::App* train = app.add_subcommand("train", "Trains with servers and workers on this machine");
+  AddRunFlags(train, command);
+  train
+      ->add_option("--trace", command.trace,
+                   "The file for a trace of all processes, for https://ui.perfetto.dev. Default: "
+                   "none")
+      ->type_name("FILE")
+      ->envname("THINWIRE_TRACE");
+  train->footer(kExamples);
+  command.fields.emplace(*train);
+  return train;
+}
 
 absl::StatusOr<JobConfig> JobOf(const std::string& config_file, const FieldFlags& flags,
                                 FilesOf files, Console& console) {
@@ -171,6 +252,12 @@ ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console&
     if (!converted->empty()) console.Note(*converted);
   }
   return RunJob(command, std::move(setting), **signals, **dir, console, out);
+}
+
+ExitCode RunTrain(const TrainCommand& command, Console& console, std::ostream& out) {
+  const auto config = JobOf(command.config_file, *command.fields, FilesOf::kThisMachine, console);
+  if (!config.ok()) return Fail(console, config.status(), ExitCode::kConfig);
+  return RunTrain(command, *config, console, out);
 }
 
 }  // namespace thinwire

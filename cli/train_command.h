@@ -3,7 +3,9 @@
 #ifndef THINWIRE_CLI_TRAIN_COMMAND_H_
 #define THINWIRE_CLI_TRAIN_COMMAND_H_
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -26,14 +28,23 @@ struct TrainCommand {
   std::string self;         // path of the thinwire program
   std::string temp_parent;  // folder in which the run creates its private folder
   std::string state_dir;    // folder of the servers' state; empty: a folder in the private folder
-  bool resume = false;      // goes on with the run in `state_dir`
+  bool resume = false;      // continues the run in `state_dir`
   uint32_t restarts = 3;    // the largest number of processes that are started again
   bool verbose = false;     // shows all settings of the job at the start
   OutputFile output = {};
   std::string admin = "";        // address of the status page; empty: none
   std::string tensorboard = "";  // folder of TensorBoard's event files; empty: none
   std::string trace = "";        // file of the trace of all processes; empty: none
+  std::optional<FieldFlags> fields =
+      {};  // flags of the job's fields; set by AddTrain and AddLaunch
 };
+
+// Adds the command with its flags to APP. COMMAND must outlive APP.
+CLI::App* AddTrain(CLI::App& app, TrainCommand& command);
+
+// Adds the flags that `thinwire train` and `thinwire launch` share to TRAIN, without those of the
+// job's fields.
+void AddRunFlags(CLI::App* train, TrainCommand& command);
 
 // The machines that need the files of a job, such as its data set.
 enum class FilesOf { kThisMachine, kOtherMachines };
@@ -57,6 +68,9 @@ ExitCode RunJob(const TrainCommand& command, TrainSetting setting, Signals& sign
 // REQUIRES: CheckJob accepts `config`.
 ExitCode RunTrain(const TrainCommand& command, const JobConfig& config, Console& console,
                   std::ostream& out);
+
+// Runs the same with the job of the command line.
+ExitCode RunTrain(const TrainCommand& command, Console& console, std::ostream& out);
 
 }  // namespace thinwire
 

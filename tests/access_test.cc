@@ -8,7 +8,6 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/tls_credentials_options.h>
@@ -41,6 +40,7 @@
 #include "server/edge/job.h"
 #include "server/edge/listener.h"
 #include "server/edge/make_job.h"
+#include "server/edge/testing/call_method.h"
 #include "tests/test_authority.h"
 
 namespace thinwire {
@@ -79,48 +79,7 @@ std::map<std::string, std::vector<bool>> DocumentedTable() {
   return table;
 }
 
-// The result of a call: its status, or the first message of the reply.
-struct Answer {
-  grpc::Status status;
-  std::optional<std::string> message;
-};
-
-// Calls METHOD with one message and shows TOKEN; "": no token. Works for every kind of method.
-// Cancels the call after the first message of the reply.
-Answer Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-            const std::string& message = "", const std::string& token = "") {
-  grpc::GenericStub stub(channel);
-  grpc::ClientContext context;
-  if (!token.empty()) context.AddMetadata("thinwire-token-bin", token);
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
-  grpc::CompletionQueue queue;
-  const auto await = [&queue] {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue.Next(&tag, &ok) && ok;
-  };
-  const auto call = stub.PrepareCall(&context, method, &queue);
-  call->StartCall(nullptr);
-  if (await()) {
-    const grpc::Slice slice(message);
-    call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
-    await();
-  }
-  Answer answer;
-  grpc::ByteBuffer reply;
-  call->Read(&reply, nullptr);
-  if (await()) {
-    grpc::Slice bytes;
-    EXPECT_TRUE(reply.DumpToSingleSlice(&bytes).ok());
-    answer.message.emplace(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
-    context.TryCancel();
-  }
-  call->Finish(&answer.status, nullptr);
-  await();
-  return answer;
-}
-
-bool IsDenied(const Answer& answer) {
+bool IsDenied(const MethodReply& answer) {
   return !answer.message.has_value() &&
          answer.status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
 }
@@ -135,7 +94,7 @@ std::vector<std::string> ServicesOf(const std::shared_ptr<grpc::Channel>& channe
   };
   const auto request = make("ServerReflectionRequest");
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("list_services: '*'", request.get()));
-  const Answer answer = Call(channel, kReflection, request->SerializeAsString());
+  const MethodReply answer = CallMethod(channel, kReflection, request->SerializeAsString());
   const auto reply = make("ServerReflectionResponse");
   EXPECT_TRUE(reply->ParseFromString(answer.message.value_or("")));
   std::vector<std::string> names;
@@ -216,7 +175,7 @@ class AccessTest : public testing::Test {
                                grpc::StatusCode code) {
     int checked_count = 0;
     for (const AccessRow& row : AccessTable()) {
-      const Answer answer = Call(channel, std::string(row.method));
+      const MethodReply answer = CallMethod(channel, std::string(row.method));
       EXPECT_FALSE(answer.message.has_value()) << row.method;
       EXPECT_EQ(answer.status.error_code(), code)
           << row.method << ": " << answer.status.error_message();
@@ -252,7 +211,7 @@ TEST_F(AccessTest, Promise8EachPeerMayCallWhatTheDocumentedTableSays) {
   for (size_t i = 0; i < kColumns.size(); ++i) {
     const auto channel = ChannelOf(kColumns[i]);
     for (const std::string& method : methods) {
-      const Answer answer = Call(channel, method);
+      const MethodReply answer = CallMethod(channel, method);
       ASSERT_EQ(table.at(method).size(), kColumns.size()) << method;
       EXPECT_EQ(!IsDenied(answer), table.at(method)[i])
           << method << " as " << kColumns[i] << ": " << answer.status.error_message();
@@ -293,8 +252,8 @@ TEST_F(AccessTest, Promise8WithTheCertificateOfAnotherJobNothingIsAllowed) {
 TEST_F(AccessTest, Promise8MethodsThatDoNotExistAreRefused) {
   for (const Identity& peer : kColumns) {
     const auto channel = ChannelOf(peer);
-    EXPECT_TRUE(IsDenied(Call(channel, "/thinwire.Control/Unknown"))) << peer;
-    EXPECT_TRUE(IsDenied(Call(channel, "/grpc.channelz.v1.Channelz/GetServers"))) << peer;
+    EXPECT_TRUE(IsDenied(CallMethod(channel, "/thinwire.Control/Unknown"))) << peer;
+    EXPECT_TRUE(IsDenied(CallMethod(channel, "/grpc.channelz.v1.Channelz/GetServers"))) << peer;
   }
 }
 
@@ -307,7 +266,7 @@ TEST_F(AccessTest, Promise8ANumberedCertificateActsForItsWorkerOnly) {
   for (const Case& c : {Case{kWorker0Peer, 0, true}, Case{kWorker0Peer, 1, false}}) {
     const auto channel = ChannelOf(c.peer);
     const auto expect = [&](const char* method, const auto& message) {
-      const Answer answer = Call(channel, method, message.SerializeAsString());
+      const MethodReply answer = CallMethod(channel, method, message.SerializeAsString());
       EXPECT_EQ(!IsDenied(answer), c.allowed) << method << ", worker " << c.worker << " as "
                                               << c.peer << ": " << answer.status.error_message();
     };
@@ -337,14 +296,14 @@ class SharedCertificateTest : public AccessTest {
   };
   // The result of each call that acts for a process.
   struct Answers {
-    Answer join, heartbeat, exchange, leave;
+    MethodReply join, heartbeat, exchange, leave;
 
     int denied_count() const {
       return IsDenied(join) + IsDenied(heartbeat) + IsDenied(exchange) + IsDenied(leave);
     }
   };
 
-  Answer CallJoin(const Process& process, const std::string& token) {
+  MethodReply CallJoin(const Process& process, const std::string& token) {
     const Partition partition = Partition::Make({{"w", {3}}}, 0, 1).value();
     JoinRequest request;
     request.set_job("train");
@@ -356,19 +315,19 @@ class SharedCertificateTest : public AccessTest {
     Tensor& tensor = *request.add_tensors();
     tensor.set_name("w");
     tensor.add_shape(3);
-    return Call(channel_, "/thinwire.Control/Join", request.SerializeAsString(), token);
+    return CallMethod(channel_, "/thinwire.Control/Join", request.SerializeAsString(), token);
   }
-  Answer CallHeartbeat(const Process& process, const std::string& token, uint64_t epoch = 5) {
+  MethodReply CallHeartbeat(const Process& process, const std::string& token, uint64_t epoch = 5) {
     HeartbeatRequest request;
     request.set_worker(process.worker);
     request.set_incarnation(process.joined.incarnation());
     request.set_epoch(epoch);
-    return Call(channel_, "/thinwire.Control/Heartbeat", request.SerializeAsString(), token);
+    return CallMethod(channel_, "/thinwire.Control/Heartbeat", request.SerializeAsString(), token);
   }
   // Joins as a new process, which has no token.
   Process JoinNew(uint32_t worker) {
     Process process = {.worker = worker, .joined = {}};
-    const Answer answer = CallJoin(process, "");
+    const MethodReply answer = CallJoin(process, "");
     EXPECT_TRUE(process.joined.ParseFromString(answer.message.value_or("")))
         << answer.status.error_message();
     EXPECT_EQ(process.joined.token().size(), 16u);
@@ -386,7 +345,7 @@ class SharedCertificateTest : public AccessTest {
     leave.set_incarnation(process.joined.incarnation());
     leave.set_run(process.joined.run());
     const auto call = [&](const char* method, const auto& message) {
-      return Call(channel_, method, message.SerializeAsString(), token);
+      return CallMethod(channel_, method, message.SerializeAsString(), token);
     };
     return {.join = CallJoin(process, token),
             .heartbeat = CallHeartbeat(process, token),
@@ -409,7 +368,7 @@ TEST_F(SharedCertificateTest, Promise8OnlyTheTokenOfAProcessGivesAccessToIt) {
     EXPECT_EQ(ActAs(worker0, token).denied_count(), 4);
   }
   // Nothing has changed.
-  const Answer status = Call(channel_, "/thinwire.Control/Status");
+  const MethodReply status = CallMethod(channel_, "/thinwire.Control/Status");
   StatusReply reply;
   ASSERT_TRUE(reply.ParseFromString(status.message.value_or("")));
   ASSERT_EQ(reply.workers_size(), 2);
@@ -422,11 +381,11 @@ TEST_F(SharedCertificateTest, Promise8OnlyTheTokenOfAProcessGivesAccessToIt) {
 TEST_F(SharedCertificateTest, AWorkerOfALostRunLearnsThatTheStateIsLost) {
   Process worker0 = JoinNew(0);
   worker0.joined.set_run(worker0.joined.run() + 1);
-  const Answer heartbeat = CallHeartbeat(worker0, "", /*epoch=*/4);
+  const MethodReply heartbeat = CallHeartbeat(worker0, "", /*epoch=*/4);
   HeartbeatReply reply;
   ASSERT_TRUE(reply.ParseFromString(heartbeat.message.value_or("")));
   EXPECT_EQ(reply.epoch(), 5u);
-  const Answer join = CallJoin(worker0, "");
+  const MethodReply join = CallJoin(worker0, "");
   EXPECT_EQ(join.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(join.status.error_message(), testing::HasSubstr("lost its state"));
 }
@@ -434,7 +393,7 @@ TEST_F(SharedCertificateTest, AWorkerOfALostRunLearnsThatTheStateIsLost) {
 TEST_F(AccessTest, Promise8AClientRefusesTheCertificateOfAnotherServer) {
   const auto channel =
       authority_.Load(kViewerPeer).Connect(listener_->address(), ServerId{1}, OwnConnection());
-  const Answer answer = Call(channel, "/thinwire.Control/Status");
+  const MethodReply answer = CallMethod(channel, "/thinwire.Control/Status");
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(answer.status.error_message(),
               testing::HasSubstr("Hostname Verification Check failed"));

@@ -143,6 +143,13 @@ void Daemons::FailWithLogs(const std::string& problem) const {
   ADD_FAILURE() << problem << logs;
 }
 
+nlohmann::json ReadReport(const std::string& path) {
+  std::ifstream file(path);
+  nlohmann::json report = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  EXPECT_TRUE(report.is_object()) << path << ": not a report";
+  return report;
+}
+
 pid_t FindProcess(const std::vector<std::string>& words) {
   for (const auto& folder : std::filesystem::directory_iterator("/proc")) {
     pid_t pid = 0;

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -37,9 +36,7 @@ class DeltaModesTest : public testing::Test {
     flags.insert(flags.end(), {"--report", report});
     const ProcessResult run = RunTrain(flags);
     EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
-    std::ifstream file(report);
-    EXPECT_TRUE(file.good()) << report << "\n" << run.log;
-    return nlohmann::json::parse(file, nullptr, false);
+    return ReadReport(report);
   }
 
   static double PullRatio(const nlohmann::json& report) {

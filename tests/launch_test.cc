@@ -157,13 +157,99 @@ TEST_F(LaunchTest, AJobOnTwoMachinesTrainsAsOnOne) {
   EXPECT_THAT(launch.output, HasSubstr(Path("model.safetensors")));
   EXPECT_GT(fs::file_size(Path("model.safetensors")), 784u * 10 * 4);
   EXPECT_TRUE(fs::is_empty(Path("remote"))) << "the machines keep no files of the run";
-  const auto report = nlohmann::json::parse(ReadFile(Path("report.json")));
+  const nlohmann::json report = ReadReport(Path("report.json"));
   EXPECT_EQ(report["problems"], nlohmann::json::array());
 
   const ProcessResult train = daemons_.Run("cli/thinwire", {"train", "--config", job});
   ASSERT_EQ(train.exit, ExitStatus()) << train.log;
-  EXPECT_EQ(nlohmann::json::parse(ReadFile(Path("report.json")))["final_parameters_crc32c"],
+  EXPECT_EQ(ReadReport(Path("report.json"))["final_parameters_crc32c"],
             report["final_parameters_crc32c"]);
+}
+
+TEST_F(LaunchTest, CredentialsFromOneFolderAreGivenToEachProcess) {
+  const auto certs = [this](const std::vector<std::string>& arguments) {
+    const ProcessResult run = daemons_.Run("cli/thinwire", arguments);
+    EXPECT_EQ(run.exit, ExitStatus()) << run.log;
+  };
+  const auto issue = [&](const std::string& role, const std::string& name,
+                         const std::vector<std::string>& number) {
+    std::vector<std::string> arguments = {"certs",  "issue", Path("ca"),
+                                          "--role", role,    "--job",
+                                          "train",  "--out", Path("certs/") + name};
+    arguments.insert(arguments.end(), number.begin(), number.end());
+    certs(arguments);
+  };
+  certs({"certs", "init", Path("ca")});
+  issue("server", "server-0", {"--server", "0"});
+  issue("server", "server-1", {"--server", "1"});
+  issue("worker", "worker", {});  // shared by all workers
+  issue("worker", "worker-1", {"--worker", "1"});
+  const std::string job = Job(1);
+  const std::vector<std::string> flags =
+      Flags(job, kHosts, {"--credentials", Path("certs"), "--remote_bin_dir", Path("bin")});
+  const ProcessResult refused = daemons_.Run("cli/thinwire", flags);
+  EXPECT_EQ(refused.exit, ExitStatus{.code = 78});
+  EXPECT_THAT(refused.log, HasSubstr(Path("certs/viewer")));
+  issue("viewer", "viewer", {});
+  const ProcessResult launch = daemons_.Run("cli/thinwire", flags);
+  ASSERT_EQ(launch.exit, ExitStatus()) << launch.log;
+  EXPECT_THAT(launch.output, HasSubstr("2 of 2 done"));
+  EXPECT_EQ(ReadReport(Path("report.json"))["problems"], nlohmann::json::array());
+}
+
+TEST_F(LaunchTest, AStoppedRunGoesOnFromTheStateOnItsMachines) {
+  const std::string job = Job(20);
+  const auto flags = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> flags = Flags(job, kHosts,
+                                           {"--insecure", "--remote_bin_dir", Path("bin"),
+                                            "--durability", "log", "--state_dir", Path("state")});
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  };
+  const ProcessResult early = daemons_.Run("cli/thinwire", flags({"--resume"}));
+  EXPECT_EQ(early.exit, ExitStatus{.code = 78});
+  EXPECT_THAT(early.log, HasSubstr(absl::StrCat("--resume: no state of an earlier run (expected "
+                                                "the folder ",
+                                                Path("state/server-0"), ", got none)")));
+
+  daemons_.Start("launch", "cli/thinwire", flags({"--", "--delay", "5ms"}));
+  ASSERT_TRUE(daemons_.WaitForLog("launch", "epoch 0: train loss"));
+  daemons_.Signal("launch", SIGINT);
+  const ProcessResult stopped = daemons_.WaitForEnd("launch");
+  EXPECT_EQ(stopped.exit, ExitStatus{.code = 130}) << stopped.log;
+  EXPECT_THAT(stopped.log, HasSubstr(absl::StrCat("The run can go on from its state in ",
+                                                  Path("state"), ": add --resume")));
+
+  const ProcessResult again = daemons_.Run("cli/thinwire", flags({}));
+  EXPECT_EQ(again.exit, ExitStatus{.code = 78});
+  EXPECT_THAT(again.log, HasSubstr("--state_dir: not empty"));
+
+  const ProcessResult resumed = daemons_.Run("cli/thinwire", flags({"--resume"}));
+  EXPECT_EQ(resumed.exit, ExitStatus()) << resumed.log;
+  EXPECT_THAT(resumed.log, HasSubstr("going on from step "));
+  EXPECT_THAT(resumed.log, Not(HasSubstr("going on from step 0\n")));
+  EXPECT_THAT(resumed.output, HasSubstr("2 of 2 done"));
+}
+
+TEST_F(LaunchTest, ScaleStartsAWorkerInAFreePlace) {
+  daemons_.Start(
+      "launch", "cli/thinwire",
+      Flags(Job(40),
+            absl::StrReplaceAll(kHosts, {{"2 servers=1 workers=1", "2 servers=1 workers=2"}}),
+            {"--insecure", "--remote_bin_dir", Path("bin"), "--", "--delay", "5ms"}));
+  ASSERT_TRUE(daemons_.WaitForLog("launch", "epoch 0: train loss"));
+  const std::string& log = daemons_.LogOf("launch");
+  EXPECT_THAT(log, HasSubstr("the job starts with 2 workers; thinwire scale starts the others\n"));
+  const size_t begin = log.find("servers 127.0.0.1:") + std::string("servers ").size();
+  const std::string addresses = log.substr(begin, log.find('\n', begin) - begin);
+  const ProcessResult scale =
+      daemons_.Run("cli/thinwire", {"scale", "--addresses", addresses, "--workers", "4"});
+  EXPECT_EQ(scale.exit, ExitStatus()) << scale.log;
+  const ProcessResult launch = daemons_.WaitForEnd("launch");
+  EXPECT_EQ(launch.exit, ExitStatus()) << launch.log;
+  EXPECT_THAT(launch.log, HasSubstr("workers 2 -> 4\n"));
+  EXPECT_THAT(launch.log, HasSubstr("worker 3: no machine (expected a place in the hosts file"));
+  EXPECT_THAT(launch.output, HasSubstr("3 of 3 done"));
 }
 
 TEST_F(LaunchTest, ProgramsCanBeCopiedAndALostWorkerIsStartedAgain) {
@@ -205,8 +291,8 @@ TEST_F(LaunchTest, WrongFlagsAndCountsAreRefusedBeforeAnyConnection) {
   };
   EXPECT_THAT(
       log_of("127.0.0.1 servers=2 workers=1", {"--insecure"}, 78),
-      HasSubstr("hosts.txt: workers: wrong sum (expected 2, the value of workers in the job, "
-                "got 1)"));
+      HasSubstr("hosts.txt: workers: wrong sum (expected at least 2, the value of workers in "
+                "the job, got 1)"));
   EXPECT_THAT(log_of("127.0.0.1 servers=2 worker=2", {"--insecure"}, 78),
               HasSubstr("hosts.txt:1: setting: unknown"));
   EXPECT_THAT(

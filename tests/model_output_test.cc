@@ -81,8 +81,7 @@ class ModelOutputTest : public testing::Test {
     if (exit.ok()) {
       EXPECT_THAT(run.output, HasSubstr("\n  model  "));
     }
-    std::ifstream file(report);
-    return nlohmann::json::parse(file, nullptr, false);
+    return ReadReport(report);
   }
 
   ProcessResult Evaluate(const std::string& job, const std::vector<std::string>& flags = {}) {

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -32,11 +31,7 @@ class ModesTest : public testing::Test {
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     const ProcessResult run = daemons_.Run("cli/thinwire", arguments);
     EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
-    std::ifstream file(report);
-    EXPECT_TRUE(file.good()) << report << "\n" << run.log;
-    auto json = nlohmann::json::parse(file, nullptr, false);
-    EXPECT_TRUE(json.is_object());
-    return json;
+    return ReadReport(report);
   }
 
   Daemons daemons_;

@@ -58,8 +58,7 @@ class PrecisionTest : public testing::Test {
         "cli/thinwire",
         {"train", "--config", daemons_.Write("train.textproto", config), "--report", report});
     EXPECT_EQ(run.exit, exit) << run.log << run.output;
-    std::ifstream file(report);
-    return nlohmann::json::parse(file, nullptr, false);
+    return ReadReport(report);
   }
 
   // Writes a data set with one infinite example. Returns the field `task` of a job file that trains

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -31,8 +30,7 @@ class PushChoiceTest : public testing::Test {
         "cli/thinwire", {"train", "--config", daemons_.Write("train.textproto", kConfig), "--push",
                          push, "--report", report});
     EXPECT_EQ(run.exit, ExitStatus()) << run.log << run.output;
-    std::ifstream file(report);
-    return nlohmann::json::parse(file, nullptr, false);
+    return ReadReport(report);
   }
 
   // Expects that training succeeded and that every worker reports a codec and a reason for the

@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -50,10 +49,7 @@ class RecoveryTest : public testing::Test {
   nlohmann::json ReportAtTheEnd(const std::string& run) {
     const ProcessResult end = daemons_.WaitForEnd(run);
     EXPECT_EQ(end.exit, ExitStatus()) << end.log << end.output;
-    std::ifstream file(ReportOf(run));
-    auto json = nlohmann::json::parse(file, nullptr, false);
-    EXPECT_TRUE(json.is_object()) << end.log;
-    return json;
+    return ReadReport(ReportOf(run));
   }
 
   // Blocks until RUN shows a progress line with a step.

@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -46,8 +45,7 @@ class ResumeServersTest : public testing::Test {
     const ProcessResult end = Train(dir, flags);
     EXPECT_EQ(end.exit, ExitStatus()) << end.log << end.output;
     last_log_ = end.log;
-    std::ifstream file(ReportPath());
-    return nlohmann::json::parse(file, nullptr, false);
+    return ReadReport(ReportPath());
   }
 
   ProcessResult Import(const std::string& source, const std::string& dir,

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -98,8 +97,7 @@ TEST_F(ScaleTest, ADrainedWorkerLeavesAndItsExamplesAreDealtAnew) {
 
   const ProcessResult end = daemons_.WaitForEnd("train");
   EXPECT_EQ(end.exit, ExitStatus()) << end.log << end.output;
-  std::ifstream file(report);
-  const auto json = nlohmann::json::parse(file, nullptr, false);
+  const nlohmann::json json = ReadReport(report);
   ASSERT_TRUE(json.is_object()) << end.log;
   ASSERT_EQ(json["worker_rows"].size(), 2u) << end.log;
   const uint64_t remaining = json["worker_rows"][0]["examples"];
@@ -156,8 +154,7 @@ TEST_F(ScaleTest, ARunningJobGetsMoreAndFewerWorkers) {
 
   const ProcessResult end = daemons_.WaitForEnd("train");
   EXPECT_EQ(end.exit, ExitStatus()) << end.log << end.output;
-  std::ifstream file(report);
-  const auto json = nlohmann::json::parse(file, nullptr, false);
+  const nlohmann::json json = ReadReport(report);
   ASSERT_TRUE(json.is_object()) << end.log;
   ASSERT_EQ(json["worker_rows"].size(), 4u) << end.log;
   for (const auto& row : json["worker_rows"]) EXPECT_EQ(row["state"], "done") << row;

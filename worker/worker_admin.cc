@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "admin/html.h"
 #include "admin/metrics.h"
+#include "admin/status_table.h"
 #include "common/status_macros.h"
 #include "proto/counters.h"
 #include "proto/worker_event_json.h"
@@ -112,22 +113,12 @@ HttpReply WorkerAdmin::Page() const {
   if (!accuracy_.points().empty()) {
     absl::StrAppend(&body, html::Chart("test accuracy", "epoch", accuracy_.points()));
   }
-  const auto row = [](const char* name, uint64_t raw, uint64_t encoded) {
-    return std::vector<std::string>{name, html::BytesText(encoded), html::BytesText(raw),
-                                    html::RatioText(raw, encoded)};
-  };
-  const std::vector<std::vector<std::string>> bytes = {
-      row("gradients", counters_.push_bytes_raw(), counters_.push_bytes_encoded()),
-      row("parameters", counters_.pull_bytes_raw(), counters_.pull_bytes_encoded())};
-  absl::StrAppend(
-      &body, html::Heading("Bytes saved"),
-      html::Table(std::vector<std::string>{"direction", "payloads", "in fp32", "ratio"}, bytes));
-  std::vector<std::vector<std::string>> counts;
+  absl::StrAppend(&body, SectionHtml("Bytes saved", BytesTable(counters_)));
+  StatusTable counts = {.columns = {"counter", "count"}, .rows = {}};
   ForEachCounter(counters_, [&counts](const std::string& name, uint64_t value) {
-    counts.push_back({name, html::CountText(value)});
+    counts.rows.push_back({name, html::CountText(value)});
   });
-  absl::StrAppend(&body, html::Heading("Counters"),
-                  html::Table(std::vector<std::string>{"counter", "count"}, counts));
+  absl::StrAppend(&body, SectionHtml("Counters", counts));
   const std::string title = absl::StrCat("thinwire worker ", worker_.value, ", job ", job_);
   return {.type = "text/html; charset=utf-8", .body = html::Page(title, body)};
 }

@@ -22,6 +22,7 @@
 #include "cli/process/process_set.h"
 #include "cli/rpc/call_server.h"
 #include "cli/rpc/server_calls.h"
+#include "cli/rpc/server_flags.h"
 #include "common/ids.h"
 #include "common/partition.h"
 #include "common/spec/job_spec.h"
@@ -274,11 +275,7 @@ CLI::App* AddDoctor(CLI::App& app, DoctorCommand& command) {
                    "The job file: its numbers of workers and servers, and its codec settings")
       ->type_name("FILE")
       ->envname("THINWIRE_CONFIG");
-  doctor
-      ->add_option("--addresses", command.addresses,
-                   "host:port of every server, in the order of their numbers, separated by commas")
-      ->type_name("LIST")
-      ->envname("THINWIRE_ADDRESSES");
+  AddAddressesFlag(*doctor, command.addresses);
   doctor
       ->add_option(
           "--credentials", command.credentials,
@@ -317,9 +314,7 @@ CLI::App* AddDoctor(CLI::App& app, DoctorCommand& command) {
 
 ExitCode RunDoctor(const DoctorCommand& command, Console& console, std::ostream& out) {
   const absl::StatusOr<ExitCode> code = Run(command, out);
-  if (code.ok()) return *code;
-  console.Error(std::string(code.status().message()));
-  return ExitCodeOf(code.status());
+  return code.ok() ? *code : Fail(console, code.status());
 }
 
 }  // namespace thinwire

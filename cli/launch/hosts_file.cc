@@ -82,9 +82,8 @@ absl::StatusOr<Host> ParseHost(const std::vector<std::string>& words) {
   return host;
 }
 
-absl::Status CheckCount(const std::string& file, const std::string& name, uint32_t expected,
-                        uint64_t got) {
-  if (expected == got) return absl::OkStatus();
+absl::Status WrongSum(const std::string& file, const std::string& name, const std::string& expected,
+                      uint64_t got) {
   return absl::InvalidArgumentError(absl::StrCat(file, ": ", name, ": wrong sum (expected ",
                                                  expected, ", the value of ", name,
                                                  " in the job, got ", got, ")"));
@@ -126,8 +125,11 @@ absl::Status CheckHostCounts(const std::vector<Host>& hosts, const std::string& 
     server_sum += host.servers;
     worker_sum += host.workers;
   }
-  RETURN_IF_ERROR(CheckCount(file, "servers", servers, server_sum));
-  return CheckCount(file, "workers", workers, worker_sum);
+  if (server_sum != servers) return WrongSum(file, "servers", absl::StrCat(servers), server_sum);
+  if (worker_sum < workers) {
+    return WrongSum(file, "workers", absl::StrCat("at least ", workers), worker_sum);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire

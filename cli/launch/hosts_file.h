@@ -44,7 +44,8 @@ struct Host {
 // with one line per problem, each with FILE:LINE.
 absl::StatusOr<std::vector<Host>> ParseHosts(std::string_view text, const std::string& file);
 
-// Checks that HOSTS, the machines of FILE, run as many processes as the job has. Errors:
+// Checks that HOSTS, the machines of FILE, have as many servers as the job, and at least as many
+// workers. Further workers start when an operator adds them (`thinwire scale`). Errors:
 // InvalidArgument with both numbers.
 absl::Status CheckHostCounts(const std::vector<Host>& hosts, const std::string& file,
                              uint32_t servers, uint32_t workers);

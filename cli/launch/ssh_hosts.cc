@@ -151,19 +151,35 @@ absl::StatusOr<std::vector<std::string>> SshHosts::WorkerCommand(
   return Supervised(seat.host, command);
 }
 
+std::string SshHosts::StateCheck(size_t host) const {
+  if (setting_.state_dir.empty() || hosts_[host].servers == 0) return "";
+  const std::string state = ShellQuoted(setting_.state_dir);
+  const int code = static_cast<int>(ExitCode::kConfig);
+  if (!setting_.resume) {
+    return absl::StrFormat(
+        "if [ -n \"$(ls -A %s 2>/dev/null)\" ]; then echo \"--state_dir: not empty (expected an "
+        "empty folder, or --resume, got\" %s\")\" >&2; exit %d; fi; ",
+        state, state, code);
+  }
+  uint32_t first = 0;
+  for (size_t i = 0; i < host; ++i) first += hosts_[i].servers;
+  std::string script;
+  for (uint32_t server = first; server < first + hosts_[host].servers; ++server) {
+    const std::string folder = ShellQuoted(absl::StrCat(setting_.state_dir, "/server-", server));
+    absl::StrAppendFormat(&script,
+                          "if [ ! -d %s ]; then echo \"--resume: no state of an earlier run "
+                          "(expected the folder\" %s\", got none)\" >&2; exit %d; fi; ",
+                          folder, folder, code);
+  }
+  return script;
+}
+
 absl::Status SshHosts::Prepare() {
   std::map<size_t, std::vector<std::string>> commands;
   for (size_t i = 0; i < hosts_.size(); ++i) {
     const std::string folder = ShellQuoted(FolderOf(i));
     std::string script = "set -e; umask 077; ";
-    if (setting_.fresh && !setting_.state_dir.empty() && hosts_[i].servers > 0) {
-      const std::string state = ShellQuoted(setting_.state_dir);
-      absl::StrAppendFormat(
-          &script,
-          "if [ -n \"$(ls -A %s 2>/dev/null)\" ]; then echo \"--state_dir: not empty (expected an "
-          "empty folder, or --resume, got\" %s\")\" >&2; exit %d; fi; ",
-          state, state, static_cast<int>(ExitCode::kConfig));
-    }
+    absl::StrAppend(&script, StateCheck(i));
     const Programs programs = ProgramsOf(i);
     for (const auto& [program, count] : {std::pair(programs.server, hosts_[i].servers),
                                          std::pair(programs.worker, hosts_[i].workers)}) {

@@ -38,9 +38,11 @@ struct SshSetting {
   std::string remote_dir = "/tmp";
   Programs programs;       // on the machines; empty: those in bin/ of the run's folder
   bool plaintext = false;  // without credentials
-  bool fresh = false;      // Prepare() requires that `state_dir` is empty or absent
   std::string state_dir;   // on the machines; empty: the processes keep no state
-  OutputFile output;       // `path` is on this machine
+  // Prepare() requires that `state_dir` has the state of every server; false: that it is empty or
+  // absent.
+  bool resume = false;
+  OutputFile output;  // `path` is on this machine
   std::vector<std::string> worker_flags;
 };
 
@@ -79,10 +81,13 @@ class SshHosts {
     uint32_t position = 0;
   };
 
-  // Returns the seat of process NUMBER of a kind, of which machine H has H.*COUNT. A machine number
-  // of hosts_.size() means that there is none.
+  // Returns the seat of process NUMBER of a kind. Machine H has H.*COUNT processes of this kind. A
+  // machine number of hosts_.size() means that there is no seat.
   Seat SeatOf(uint32_t Host::*count, uint32_t number) const;
   std::string FolderOf(size_t host) const;
+  // Returns a part of a shell script, which ends with an error if the state folder of a machine does
+  // not fit SshSetting::resume.
+  std::string StateCheck(size_t host) const;
   Programs ProgramsOf(size_t host) const;
   // Returns the command line that runs the shell command SCRIPT on a machine.
   std::vector<std::string> Ssh(size_t host, const std::string& script) const;

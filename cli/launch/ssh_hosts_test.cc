@@ -109,7 +109,6 @@ TEST_F(SshHostsTest, EveryMachineThatRefusesIsNamed) {
 
 TEST_F(SshHostsTest, AFreshRunNeedsAnEmptyStateFolder) {
   setting_.programs = {.server = "true", .worker = "true"};
-  setting_.fresh = true;
   setting_.state_dir = remote_->PathOf("state");
   EXPECT_TRUE(Hosts("a servers=1 workers=1").Prepare().ok());
   fs::create_directories(setting_.state_dir + "/server-0");
@@ -117,6 +116,22 @@ TEST_F(SshHostsTest, AFreshRunNeedsAnEmptyStateFolder) {
   const absl::Status prepared = Hosts("a servers=1 workers=1").Prepare();
   EXPECT_TRUE(absl::IsInvalidArgument(prepared)) << prepared;
   EXPECT_THAT(std::string(prepared.message()), HasSubstr("--state_dir: not empty"));
+}
+
+TEST_F(SshHostsTest, AResumedRunNeedsTheStateOfEveryServer) {
+  setting_.programs = {.server = "true", .worker = "true"};
+  setting_.state_dir = remote_->PathOf("state");
+  setting_.resume = true;
+  fs::create_directories(setting_.state_dir + "/server-0");
+  const absl::Status prepared = Hosts("a servers=1\nb servers=1 workers=1").Prepare();
+  EXPECT_TRUE(absl::IsInvalidArgument(prepared)) << prepared;
+  EXPECT_EQ(
+      prepared.message(),
+      absl::StrCat("hosts.txt:2: b: --resume: no state of an earlier run (expected the folder ",
+                   setting_.state_dir, "/server-1, got none)"));
+  fs::remove_all(FolderOf(0));
+  fs::create_directories(setting_.state_dir + "/server-1");
+  EXPECT_TRUE(Hosts("a servers=1\nb servers=1 workers=1").Prepare().ok());
 }
 
 TEST_F(SshHostsTest, ProcessesAreNumberedInTheOrderOfTheFile) {

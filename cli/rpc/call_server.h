@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "cli/rpc/call_error.h"
 #include "common/ids.h"
 #include "common/status_macros.h"
 #include "config/job.h"
@@ -37,7 +38,7 @@ inline absl::StatusOr<std::vector<std::string>> SplitAddresses(std::string_view 
 // Calls METHOD at the server number SERVER of ADDRESSES, which is the value of --addresses.
 // CREDENTIALS_DIR: a folder with an operator's certificate; "": plaintext. Blocks until the server
 // replies. Errors: InvalidArgument for malformed addresses or a server that they do not list; those
-// of Credentials::Load; those of the call, with the server's name.
+// of Credentials::Load; those of the call (CallError).
 template <typename Request, typename Reply>
 absl::StatusOr<Reply> CallServer(std::string_view addresses, ServerId server,
                                  const std::string& credentials_dir,
@@ -58,10 +59,7 @@ absl::StatusOr<Reply> CallServer(std::string_view addresses, ServerId server,
   Reply reply;
   const grpc::Status status = (stub.*method)(&context, request, &reply);
   if (status.ok()) return reply;
-  // gRPC and absl number their status codes equally.
-  return absl::Status(
-      static_cast<absl::StatusCode>(status.error_code()),
-      absl::StrCat("server ", server.value, " (", address, "): ", status.error_message()));
+  return CallError(status, ServerName(server, address), credentials);
 }
 
 }  // namespace thinwire

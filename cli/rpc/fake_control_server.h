@@ -20,10 +20,12 @@ namespace thinwire {
 // A fake server that has the masters of one tensor.
 class FakeControlServer final : public Control::Service {
  public:
-  FakeControlServer(std::string tensor, std::string values)
+  FakeControlServer(
+      std::string tensor, std::string values,
+      std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials())
       : tensor_(std::move(tensor)), values_(std::move(values)) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort("127.0.0.1:0", std::move(credentials), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }

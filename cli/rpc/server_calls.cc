@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
+#include "cli/rpc/call_error.h"
 #include "common/files/crc32c.h"
 #include "common/ids.h"
 #include "common/status_macros.h"
@@ -20,12 +21,6 @@ namespace thinwire {
 namespace {
 
 constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
-
-absl::Status ToStatus(const grpc::Status& status, const std::string& name) {
-  if (status.ok()) return absl::OkStatus();
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      absl::StrCat(name, ": ", status.error_message()));
-}
 
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
@@ -67,9 +62,9 @@ absl::StatusOr<uint32_t> MastersChecksum::Crc32c() const {
 }
 
 struct ServerCalls::Server {
-  Server(uint32_t number, const std::string& address, const Credentials& credentials)
-      : name(absl::StrCat("server ", number, " (", address, ")")),
-        stub(Control::NewStub(credentials.Connect(address, ServerId{number}, Arguments()))) {}
+  Server(ServerId number, const std::string& address, const Credentials& credentials)
+      : name(ServerName(number, address)),
+        stub(Control::NewStub(credentials.Connect(address, number, Arguments()))) {}
 
   void Ask() {
     absl::MutexLock lock(&mu);
@@ -101,10 +96,10 @@ struct ServerCalls::Server {
   std::optional<StatusReply> latest ABSL_GUARDED_BY(mu);
 };
 
-ServerCalls::ServerCalls(const std::vector<std::string>& addresses,
-                         const Credentials& credentials) {
+ServerCalls::ServerCalls(const std::vector<std::string>& addresses, const Credentials& credentials)
+    : credentials_(credentials) {
   for (uint32_t s = 0; s < addresses.size(); ++s) {
-    servers_.push_back(std::make_unique<Server>(s, addresses[s], credentials));
+    servers_.push_back(std::make_unique<Server>(ServerId{s}, addresses[s], credentials));
   }
 }
 
@@ -149,7 +144,7 @@ std::vector<absl::StatusOr<StatusReply>> ServerCalls::StatusOfEach(absl::Duratio
     if (calls[i].status.ok()) {
       replies.emplace_back(std::move(calls[i].reply));
     } else {
-      replies.emplace_back(ToStatus(calls[i].status, servers_[i]->name));
+      replies.emplace_back(CallError(calls[i].status, servers_[i]->name, credentials_));
     }
   }
   return replies;
@@ -174,7 +169,7 @@ absl::StatusOr<uint32_t> ServerCalls::MastersCrc32c(const std::vector<StatusRepl
     MastersChunk chunk;
     absl::Status status;
     while (reader->Read(&chunk)) status.Update(checksum.Add(chunk));
-    status.Update(ToStatus(reader->Finish(), server->name));
+    status.Update(CallError(reader->Finish(), server->name, credentials_));
     RETURN_IF_ERROR(status);
   }
   uint64_t expected = 0;

@@ -72,6 +72,7 @@ class ServerCalls {
 
  private:
   struct Server;
+  const Credentials credentials_;
   std::vector<std::unique_ptr<Server>> servers_;
 };
 

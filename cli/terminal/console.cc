@@ -37,4 +37,13 @@ std::string Console::Colored(const char* color, const std::string& word) const {
   return absl::StrCat("\033[", color, "m", word, "\033[0m");
 }
 
+ExitCode Fail(Console& console, const absl::Status& status) {
+  return Fail(console, status, ExitCodeOf(status));
+}
+
+ExitCode Fail(Console& console, const absl::Status& status, ExitCode code) {
+  console.Error(std::string(status.message()));
+  return code;
+}
+
 }  // namespace thinwire

@@ -9,7 +9,9 @@
 #include <ostream>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/exit_code.h"
 
 namespace thinwire {
 
@@ -38,7 +40,7 @@ class Console {
   void Note(const std::string& text);
   void Warning(const std::string& text);
   void Error(const std::string& text);
-  // Shows LINE, of which a terminal shows at most progress_columns().
+  // Shows LINE. A terminal shows its first progress_columns() characters.
   void Progress(const std::string& line);
   // Removes the progress line from the screen.
   void ClearProgress();
@@ -53,6 +55,10 @@ class Console {
   const ConsoleOptions options_;
   std::string progress_;  // the current progress line on the terminal, or empty
 };
+
+// Shows the message of the error STATUS and returns CODE; without CODE, the exit code of the error.
+ExitCode Fail(Console& console, const absl::Status& status);
+ExitCode Fail(Console& console, const absl::Status& status, ExitCode code);
 
 }  // namespace thinwire
 

@@ -173,7 +173,7 @@ std::string RestartsText(const RunRecord& record) {
   return text;
 }
 
-// Returns a number of things in the past tense: "1 step was", "2 steps were".
+// Returns a count with its verb in the past tense: "1 step was", "2 steps were".
 std::string WereText(uint64_t count, const char* noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? " was" : "s were");
 }

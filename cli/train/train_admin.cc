@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "admin/html.h"
 #include "admin/metrics.h"
+#include "admin/status_table.h"
 #include "common/ids.h"
 #include "common/status_macros.h"
 
@@ -43,19 +44,6 @@ std::string WorkersHtml(const RunRecord& record) {
          row.device});
   }
   return absl::StrCat(html::Heading("Worker processes"), html::Table(columns, rows));
-}
-
-std::string BytesHtml(const WorkerCounters& totals) {
-  const auto row = [](const char* name, uint64_t raw, uint64_t encoded) {
-    return std::vector<std::string>{name, html::BytesText(encoded), html::BytesText(raw),
-                                    html::RatioText(raw, encoded)};
-  };
-  const std::vector<std::vector<std::string>> rows = {
-      row("gradients", totals.push_bytes_raw(), totals.push_bytes_encoded()),
-      row("parameters", totals.pull_bytes_raw(), totals.pull_bytes_encoded())};
-  return absl::StrCat(
-      html::Heading("Bytes saved, as the workers count them"),
-      html::Table(std::vector<std::string>{"direction", "payloads", "in fp32", "ratio"}, rows));
 }
 
 ordered_json WorkersJson(const RunRecord& record) {
@@ -130,10 +118,11 @@ HttpReply TrainAdmin::Page() const {
   if (const std::string diverged = record_.diverged(); !diverged.empty()) {
     absl::StrAppend(&body, html::Paragraph(absl::StrCat("diverged: ", diverged), true));
   }
-  absl::StrAppend(&body, html::Chart("train loss", "step", loss_.points()),
-                  html::Chart("test accuracy", "epoch", AccuracyOf(record_).points()),
-                  WorkersHtml(record_), BytesHtml(record_.Totals()), html::Heading("The servers"),
-                  ServersHtml(servers_, clock_.Now()));
+  absl::StrAppend(
+      &body, html::Chart("train loss", "step", loss_.points()),
+      html::Chart("test accuracy", "epoch", AccuracyOf(record_).points()), WorkersHtml(record_),
+      SectionHtml("Bytes saved, as the workers count them", BytesTable(record_.Totals())),
+      html::Heading("The servers"), ServersHtml(servers_, clock_.Now()));
   return {.type = "text/html; charset=utf-8",
           .body = html::Page(absl::StrCat("thinwire train, job ", job_), body)};
 }

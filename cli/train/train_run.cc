@@ -317,7 +317,7 @@ void TrainRun::HandleLine(const ProcessEvent& event) {
     return;
   }
   if (setting_.hosts != nullptr && !worker_event->done().output().empty()) {
-    // The worker names its own file, of which this machine gets a copy.
+    // The worker names the file on its own machine. This machine gets a copy.
     worker_event->mutable_done()->set_output(setting_.output.path);
   }
   if (WorkerOf(event.name) == WorkerId{worker_event->worker()}) {
@@ -432,10 +432,11 @@ void TrainRun::StartAddedWorkers() {
     const std::string name = NameOf(WorkerId{w});
     // A removed worker may still be about to leave. The operator can repeat the command.
     if (processes_.running(name)) continue;
-    result_.record.WorkerAdded(WorkerId{w});
     if (const absl::Status started = Start(WorkerId{w}); !started.ok()) {
       Fail(std::string(started.message()));
+      continue;
     }
+    result_.record.WorkerAdded(WorkerId{w});
   }
 }
 

@@ -65,7 +65,7 @@ struct TrainSetting {
   bool show_logs = false;  // shows every line of the processes' logs, not only warnings and errors
   // The folder in which the servers and workers keep their state; empty: they keep none.
   std::string state_dir;
-  bool resume = false;    // whether `state_dir` has the state of an earlier run, which goes on
+  bool resume = false;    // whether `state_dir` has the state of an earlier run, which continues
   uint32_t restarts = 0;  // the largest number of processes that are started again
   // The second and later restarts of a process are delayed.
   absl::Duration restart_delay = absl::Seconds(1);
@@ -119,7 +119,7 @@ class TrainRun {
   // Shows warnings and errors, or every line if the setting says so.
   void HandleLog(const ProcessEvent& event);
   void HandleWorkerEvent(const WorkerEvent& event);
-  // Stores in result() the step from which a resumed run goes on. JOINED is of the first worker.
+  // Stores in result() the step from which a resumed run continues. JOINED is of the first worker.
   void HandleResume(const WorkerEvent::Joined& joined);
   void HandleExit(const ProcessEvent& event);
   // Handles the end of a process that is not started again.
@@ -156,7 +156,7 @@ class TrainRun {
   // Returns the number of workers that run or are going to be started again.
   uint32_t running_workers() const;
   bool keeps_state() const { return !setting_.state_dir.empty(); }
-  // Returns true if no process is to be started again, because the run is being stopped.
+  // Returns true if the run is being stopped and therefore starts no process again.
   bool ending() const;
 
   struct DelayedRestart {

@@ -277,6 +277,9 @@ absl::StatusOr<DealRecord> DecodeDeal(const Deal& deal, uint32_t worker_count) {
 
 absl::StatusOr<LeadRecord> DecodeLead(const Head::Lead& lead, uint32_t worker_count) {
   RETURN_IF_ERROR(CheckAtMost("target_workers", worker_count, lead.target_workers()));
+  for (const Head::Sender& process : lead.drained()) {
+    RETURN_IF_ERROR(WorkerOf(process.worker(), worker_count).status());
+  }
   return LeadOf(lead);
 }
 
@@ -295,12 +298,20 @@ LogRecordHead::Lead LeadMessage(const LeadRecord& record) {
   LogRecordHead::Lead message;
   for (const Epoch epoch : record.admitted) message.add_admitted_epochs(epoch.value);
   message.set_target_workers(record.target_workers);
+  for (const auto& [worker, incarnation] : record.drained) {
+    Head::Sender& process = *message.add_drained();
+    process.set_worker(worker.value);
+    process.set_incarnation(incarnation.value);
+  }
   return message;
 }
 
 LeadRecord LeadOf(const LogRecordHead::Lead& message) {
   LeadRecord record = {.admitted = {}, .target_workers = message.target_workers()};
   for (const uint64_t epoch : message.admitted_epochs()) record.admitted.push_back(Epoch{epoch});
+  for (const LogRecordHead::Sender& process : message.drained()) {
+    record.drained.emplace_back(WorkerId{process.worker()}, Incarnation{process.incarnation()});
+  }
   return record;
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -55,6 +56,8 @@ struct LeadRecord {
   // By server number: the epoch with which the server was admitted to the run; 0: not admitted yet.
   std::vector<Epoch> admitted;
   uint32_t target_workers = 0;  // a reduction to this number is not complete; 0: no reduction
+  // The processes that an operator drains and that have not left.
+  std::vector<std::pair<WorkerId, Incarnation>> drained = {};
 
   bool operator==(const LeadRecord&) const = default;
 };

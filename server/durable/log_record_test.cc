@@ -183,13 +183,15 @@ TEST(LogRecord, ADealKeepsAllFields) {
 
 TEST(LogRecord, TheDecisionsOfTheLeadKeepAllFields) {
   const LeadRecord lead = {.admitted = {Epoch{}, Epoch{9}, Epoch{1ull << 63}},
-                           .target_workers = kWorkers};
+                           .target_workers = kWorkers,
+                           .drained = {{{3}, {8}}, {{0}, {1}}}};
   const auto decoded = Decode(EncodeRecord(lead));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(std::get<LeadRecord>(*decoded), lead);
   const auto refused = Decode(EncodeRecord(LeadRecord{.admitted = {}, .target_workers = 5}));
   EXPECT_EQ(refused.status(),
             absl::DataLossError("target_workers: too large (expected at most 4, got 5)"));
+  EXPECT_FALSE(Decode(EncodeRecord(LeadRecord{.drained = {{{kWorkers}, {1}}}})).ok());
 }
 
 TEST(LogRecord, NeitherDirectionCopiesAPayload) {

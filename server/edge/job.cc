@@ -429,7 +429,7 @@ void Job::HandleDrain(const DrainRequest& request, const Done<DrainReply>& done)
   if (status.ok()) status = membership_.Retire(WorkerId{request.worker()});
   if (!status.ok()) return done(status);
   LOG(INFO) << "an operator drains worker " << request.worker();
-  done(DrainReply());
+  stored_.RecordLead([done] { done(DrainReply()); });
 }
 
 void Job::Follow(FollowRequest request, Done<FollowReply> done) {

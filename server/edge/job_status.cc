@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,7 @@ StatusReply ServerStatus(const StatusParts& parts) {
   reply.set_run(parts.identity.run.value);
   reply.set_insecure(parts.insecure);
   reply.set_sealed(parts.model.Get() != nullptr);
+  reply.set_mode(std::string(parts.scaler.rule().mode()));
   reply.set_target_workers(parts.scaler.target());
   parts.counters.FillIn(reply);
   parts.checkpoints.FillIn(reply);

@@ -641,6 +641,7 @@ TEST_F(JobTest, ADrainedWorkerIsToldToLeaveAndItsNextProcessIsNot) {
   EXPECT_EQ(Drain(0).code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(Join(RequestOf(0)).ok());
   ASSERT_TRUE(Join(RequestOf(1)).ok());
+  EXPECT_EQ(Status().mode(), "async");
   EXPECT_EQ(Drain(1), absl::OkStatus());
   EXPECT_FALSE(Heartbeat(0, 1).retired());
   EXPECT_TRUE(Heartbeat(1, 1).retired());

@@ -1,6 +1,5 @@
 #include "server/edge/listener.h"
 
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
@@ -16,6 +15,7 @@
 #include "proto/control.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "server/edge/make_job.h"
+#include "server/edge/testing/call_method.h"
 
 namespace thinwire {
 namespace {
@@ -53,19 +53,8 @@ TEST_F(ListenerTest, ErrorsArriveWithTheirCodesAndMessages) {
 }
 
 TEST_F(ListenerTest, AJoinThatDoesNotParseIsRefusedInWords) {
-  grpc::GenericStub stub(channel_);
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  grpc::Slice bytes("\x0a\x7f", 2);  // a string of 127 bytes that are missing
-  const auto call = stub.PrepareUnaryCall(&context, "/thinwire.Control/Join",
-                                          grpc::ByteBuffer(&bytes, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer reply;
-  grpc::Status status;
-  call->Finish(&reply, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  ASSERT_TRUE(queue.Next(&tag, &ok));
+  // A string of 127 bytes that are missing.
+  const grpc::Status status = CallMethod(channel_, "/thinwire.Control/Join", "\x0a\x7f").status;
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(status.error_message(), "join: not a JoinRequest of proto/control.proto (got 2 bytes)");
 }
@@ -143,23 +132,8 @@ TEST(ListenerHealthTest, TheServerIsServingUntilItBeginsToStop) {
   const auto channel = grpc::CreateChannel(listener->address(), grpc::InsecureChannelCredentials());
   // Returns the bytes of the HealthCheckResponse. The request is an empty message.
   const auto check = [&] {
-    grpc::GenericStub stub(channel);
-    grpc::ClientContext context;
-    grpc::CompletionQueue queue;
-    const grpc::Slice request;
-    const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
-                                            grpc::ByteBuffer(&request, 1), &queue);
-    call->StartCall();
-    grpc::ByteBuffer reply;
-    grpc::Status status;
-    call->Finish(&reply, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    EXPECT_TRUE(queue.Next(&tag, &ok));
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    grpc::Slice bytes;
-    EXPECT_TRUE(reply.DumpToSingleSlice(&bytes).ok());
-    return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+    const MethodReply reply = CallMethod(channel, "/grpc.health.v1.Health/Check");
+    return reply.message.value_or(reply.status.error_message());
   };
   EXPECT_EQ(check(), "\x08\x01") << "SERVING";
   listener->SetNotServing();

@@ -58,16 +58,25 @@ absl::Status Membership::Adopt(WorkerId worker, Incarnation incarnation, absl::T
     return absl::FailedPreconditionError(
         absl::StrCat("worker ", worker.value, ": incarnation ", incarnation.value, " has left"));
   }
+  const bool retired = member.retired && incarnation == member.incarnation;
   Begin(member, incarnation, now);
+  member.retired = retired;
   return absl::OkStatus();
 }
 
 void Membership::Restore(WorkerId worker, Incarnation assigned, Incarnation incarnation, bool left,
                          absl::Time now) {
   Member& member = members_[worker.value];
+  const bool retired = member.retired && incarnation == member.incarnation && !left;
   Begin(member, incarnation, now);
   member.assigned = assigned;
   member.left = left;
+  member.retired = retired;
+}
+
+void Membership::RestoreRetired(WorkerId worker, Incarnation incarnation) {
+  Member& member = members_[worker.value];
+  member.retired = incarnation == member.incarnation && !member.left;
 }
 
 LeaseState Membership::Renew(WorkerId worker, Incarnation incarnation, absl::Time now) {
@@ -105,6 +114,15 @@ absl::Status Membership::Retire(WorkerId worker) {
   }
   member.retired = true;
   return absl::OkStatus();
+}
+
+std::vector<Membership::Process> Membership::Retired() const {
+  std::vector<Process> retired;
+  for (uint32_t i = 0; i < members_.size(); ++i) {
+    const Member& member = members_[i];
+    if (member.retired && !member.left) retired.emplace_back(WorkerId{i}, member.incarnation);
+  }
+  return retired;
 }
 
 void Membership::ExtendLeases(absl::Duration pause) {

@@ -85,9 +85,12 @@ class Membership {
   absl::Status Adopt(WorkerId worker, Incarnation incarnation, absl::Time now);
 
   // Sets the state of a number as an earlier process of this server knew it. A process that has not
-  // left gets a new lease.
+  // left gets a new lease, and is drained as before.
   void Restore(WorkerId worker, Incarnation assigned, Incarnation incarnation, bool left,
                absl::Time now);
+  // Continues the draining of a process that an earlier process of this server has begun. Other
+  // processes of the worker, and one that has left, are not affected.
+  void RestoreRetired(WorkerId worker, Incarnation incarnation);
 
   // Renews the lease of a process that sent a message.
   LeaseState Renew(WorkerId worker, Incarnation incarnation, absl::Time now);
@@ -97,6 +100,9 @@ class Membership {
   // Records that an operator drains the newest process of a worker. Later processes of the worker
   // are not affected. Errors: FailedPrecondition if the worker is not live.
   absl::Status Retire(WorkerId worker);
+  // Returns the processes that an operator drains and that have not left, in ascending order of their
+  // workers.
+  std::vector<Process> Retired() const;
   // Extends every lease by PAUSE, during which this server was suspended: the processes were not
   // silent, the server did not hear them.
   void ExtendLeases(absl::Duration pause);

@@ -73,6 +73,29 @@ TEST_F(MembershipTest, OnlyTheDrainedProcessIsRetired) {
             "worker 1: not live (expected a live worker, got one whose lease has expired)");
 }
 
+TEST_F(MembershipTest, ADrainedProcessThatJoinsAgainIsStillDrained) {
+  using Processes = std::vector<Membership::Process>;
+  ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
+  EXPECT_TRUE(membership_.Retire(kW).ok());
+  EXPECT_TRUE(membership_.Adopt(kW, {1}, At(1)).ok());
+  EXPECT_EQ(membership_.Retired(), (Processes{{kW, Incarnation{1}}}));
+  EXPECT_TRUE(membership_.Leave(kW, {1}).ok());
+  EXPECT_EQ(membership_.Retired(), Processes());
+}
+
+TEST_F(MembershipTest, OnlyTheDrainedProcessIsRestoredAsDrained) {
+  membership_.Restore(kW, {2}, {2}, /*left=*/false, At(0));
+  membership_.RestoreRetired(kW, {1});
+  EXPECT_FALSE(membership_.of(kW).retired);
+  membership_.RestoreRetired(kW, {2});
+  membership_.Restore(kW, {2}, {2}, /*left=*/false, At(1));
+  EXPECT_TRUE(membership_.of(kW).retired);
+  membership_.Restore(kW, {2}, {2}, /*left=*/true, At(2));
+  EXPECT_FALSE(membership_.of(kW).retired);
+  membership_.RestoreRetired(kW, {2});
+  EXPECT_FALSE(membership_.of(kW).retired);
+}
+
 TEST_F(MembershipTest, ALeaseExpiresOnceAndAMessageRenewsIt) {
   ASSERT_TRUE(membership_.Assign(kW, At(0), At(0)).ok());
   EXPECT_TRUE(membership_.Expire(At(10)).empty());

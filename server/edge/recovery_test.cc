@@ -138,10 +138,11 @@ class RecoveryTest : public testing::Test {
     job_->Scale(request, pending.done());
     return pending.Get();
   }
-  // Returns whether a worker is told to leave.
-  bool IsRetired(uint32_t worker) {
+  // Returns whether a process of a worker is told to leave.
+  bool IsRetired(uint32_t worker, uint64_t incarnation = 0) {
     HeartbeatRequest request;
     request.set_worker(worker);
+    request.set_incarnation(incarnation);
     Pending<HeartbeatReply> pending;
     job_->Heartbeat(request, pending.done());
     return pending.Get()->retired();
@@ -276,6 +277,42 @@ TEST_F(RecoveryTest, AReductionGoesOnAfterAKillBeforeTheWorkersHaveLeft) {
   Kill();
   ASSERT_TRUE(Start(two_workers).ok());
   EXPECT_EQ(Status().target_workers(), 2u);
+}
+
+TEST_F(RecoveryTest, ADrainGoesOnAfterAKillBeforeTheWorkerHasLeft) {
+  const auto two_workers = [](JobOptions& options) { options.rule.max_workers = 2; };
+  ASSERT_TRUE(Start(two_workers).ok());
+  Begin();
+  ASSERT_TRUE(Scale(2).ok());
+  ASSERT_TRUE(Join(0, 0, /*worker=*/1).ok());
+  DrainRequest request;
+  request.set_worker(1);
+  Pending<DrainReply> drained;
+  job_->Drain(request, drained.done());
+  ASSERT_TRUE(drained.Get().ok());
+  Kill();
+
+  ASSERT_TRUE(Start(two_workers).ok());
+  EXPECT_TRUE(IsRetired(1, 1));
+  ASSERT_TRUE(Join(/*incarnation=*/1, run_, /*worker=*/1).ok());
+  EXPECT_TRUE(IsRetired(1, 1)) << "the process has joined again";
+  EXPECT_FALSE(IsRetired(0, 1));
+  // The drain is in the next checkpoint, too.
+  Rejoin();
+  AdvanceAndTick(absl::Seconds(1));
+  AdvanceAndTick(absl::Seconds(6));
+  while (Status().checkpoints() == 0) Tick();
+  using Drained = std::vector<std::pair<WorkerId, Incarnation>>;
+  EXPECT_EQ(ReadCheckpoint(files_, kFolder)->lead->drained,
+            (Drained{{WorkerId{1}, Incarnation{1}}}));
+  Kill();
+
+  ASSERT_TRUE(Start(two_workers).ok());
+  EXPECT_TRUE(IsRetired(1, 1));
+  AdvanceAndTick(absl::Seconds(60));  // the lease of worker 1 ends
+  const absl::StatusOr<JoinReply> next = Join(0, 0, /*worker=*/1);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_FALSE(IsRetired(1, next->incarnation()));
 }
 
 TEST_F(RecoveryTest, WorkersThatDoNotFitIntoTheMemoryBudgetAreRefused) {

@@ -73,11 +73,7 @@ absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
         checkpoint.shards.size(), ")"));
   }
   for (const MemberRecord& member : checkpoint.members) {
-    if (member.worker.value >= parts_.membership.worker_count()) {
-      return absl::DataLossError(absl::StrCat(folder_, ": worker ", member.worker.value,
-                                              " is not a worker of this job (expected below ",
-                                              parts_.membership.worker_count(), ")"));
-    }
+    RETURN_IF_ERROR(CheckNumber(member.worker));
     Restore(member);
   }
   parts_.dealer.Reset(checkpoint.deals);
@@ -90,8 +86,20 @@ absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
     RETURN_IF_ERROR(host->Restore(saved));
     if (saved.state.rule.has_value()) parts_.scaler.Restore(*saved.state.rule);
   }
-  if (checkpoint.lead.has_value()) Restore(*checkpoint.lead);
+  if (checkpoint.lead.has_value()) {
+    for (const auto& [worker, incarnation] : checkpoint.lead->drained) {
+      RETURN_IF_ERROR(CheckNumber(worker));
+    }
+    Restore(*checkpoint.lead);
+  }
   return absl::OkStatus();
+}
+
+absl::Status StoredState::CheckNumber(WorkerId worker) const {
+  if (worker.value < parts_.membership.worker_count()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(folder_, ": worker ", worker.value,
+                                          " is not a worker of this job (expected below ",
+                                          parts_.membership.worker_count(), ")"));
 }
 
 absl::Status StoredState::Restore(const BeginRecord& record) {
@@ -120,6 +128,9 @@ void StoredState::Restore(const MemberRecord& record) {
 void StoredState::Restore(const LeadRecord& record) {
   parts_.admission.Restore(record.admitted);
   parts_.scaler.RestoreReduction(record.target_workers);
+  for (const auto& [worker, incarnation] : record.drained) {
+    parts_.membership.RestoreRetired(worker, incarnation);
+  }
 }
 
 absl::Status StoredState::Replay(LogSequence sequence, const ByteChain& bytes) {
@@ -162,7 +173,9 @@ MemberRecord StoredState::MemberRecordOf(WorkerId worker) const {
 }
 
 LeadRecord StoredState::LeadRecordNow() const {
-  return {.admitted = parts_.admission.epochs(), .target_workers = parts_.scaler.reduction()};
+  return {.admitted = parts_.admission.epochs(),
+          .target_workers = parts_.scaler.reduction(),
+          .drained = parts_.membership.Retired()};
 }
 
 Checkpoint StoredState::Head() const {

@@ -100,6 +100,8 @@ class StoredState {
   void Restore(const MemberRecord& record);
   void Restore(const LeadRecord& record);
   absl::Status Restore(const Checkpoint& checkpoint);
+  // Returns DataLoss if the number of a worker in the checkpoint is too large.
+  absl::Status CheckNumber(WorkerId worker) const;
   // Replays the log from record FIRST on and starts it. Returns the record after the last one.
   absl::StatusOr<LogSequence> StartLog(const DurableOptions& options, LogSequence first);
   absl::Status Replay(LogSequence sequence, const ByteChain& bytes);

@@ -213,7 +213,7 @@ def convert(pods, objects):
     server_count = pod_count(objects, "server")
     job = job_text(objects).replace(f"servers: {server_count}\n", f"servers: {server_count + 1}\n")
     file = pods.write("job.textproto", job.encode())
-    podman("cp", file, f"{pods.container('train-state')}:/work/job.textproto")
+    podman("cp", file, f"{pods.container('train-state')}:/scratch/job.textproto")
     output = pods.run_page_commands("train-state")
     found = re.search(rf"{server_count + 1} servers at step \d+", output)
     assert found is not None, output

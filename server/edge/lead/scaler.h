@@ -52,6 +52,8 @@ class Scaler {
   // Reserves memory for the restored number of workers. Errors: those of Server::reserve.
   absl::Status ReserveRestored();
 
+  // Returns the rule of the shards of this server.
+  const Rule& rule() const { return rule_; }
   // Returns the number of workers that the operator wants. Workers with higher numbers must leave and
   // cannot join.
   uint32_t target() const { return target_; }
