@@ -1,0 +1,42 @@
+// ComputeTimes draws the virtual time that a worker computes for one step (ComputeTime in
+// proto/experiment.proto). A time depends only on the seed, the worker and the step, so the order of
+// calls does not matter. Immutable.
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_COMPUTE_TIMES_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_COMPUTE_TIMES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire::lab {
+
+class ComputeTimes {
+ public:
+  // FOLDER is the folder of the experiment file, from which the path of a trace starts. Errors:
+  // InvalidArgument "machines.compute.FIELD: ..." for a value that makes no sense; NotFound or
+  // InvalidArgument with the line for a trace that cannot be read.
+  static absl::StatusOr<ComputeTimes> Make(const ComputeTime& spec, const std::string& folder,
+                                           uint64_t seed);
+
+  // Returns the computing time of WORKER's STEP if the step begins at time BEGIN: the drawn time, and
+  // every pause of the worker that begins before the computation ends.
+  absl::Duration Of(WorkerId worker, Step step, absl::Duration begin) const;
+
+ private:
+  ComputeTimes(const ComputeTime& spec, uint64_t seed,
+               std::vector<std::vector<absl::Duration>> trace);
+
+  ComputeTime spec_;
+  uint64_t seed_;
+  std::vector<std::vector<absl::Duration>> trace_;  // by worker and step; empty: none
+};
+
+}  // namespace thinwire::lab
+
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_COMPUTE_TIMES_H_

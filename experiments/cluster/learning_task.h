@@ -1,0 +1,56 @@
+// LearningTask is what a simulated worker computes: initial parameters, gradients and tests. It is a
+// pure function of the parameters, the worker and the step. One LearningTask serves one thread; all of
+// them may share a dataset in memory.
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_LEARNING_TASK_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_LEARNING_TASK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "common/partition.h"
+
+namespace thinwire::lab {
+
+// One span per tensor.
+using Tensors = std::span<const std::span<float>>;
+using ConstTensors = std::span<const std::span<const float>>;
+
+struct GradientResult {
+  double loss_sum = 0;    // sum over the examples of the batch
+  uint32_t examples = 0;  // 0: the worker has no examples in this step; the gradient is not set
+};
+
+struct TestResult {
+  double loss = 0;
+  double accuracy = 0;  // 0 to 1; a synthetic task returns 1 / (1 + loss)
+};
+
+// Not thread-safe.
+class LearningTask {
+ public:
+  virtual ~LearningTask() = default;
+
+  virtual const std::vector<TensorShape>& tensors() const = 0;
+  virtual std::span<const float> initial(uint32_t tensor) const = 0;
+  // Returns the number of steps of every worker, and the number of examples of all workers together.
+  virtual uint64_t steps() const = 0;
+  virtual uint64_t examples() const = 0;
+
+  // Sets GRADIENT to the gradient of the mean loss of WORKER's batch of STEP at PARAMETERS. The
+  // parameters are not changed. Errors: those of Model::Train.
+  virtual absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, Tensors parameters,
+                                                  Tensors gradient) = 0;
+  virtual absl::StatusOr<TestResult> Test(Tensors parameters) = 0;
+};
+
+// Makes one LearningTask for each thread. Thread-safe.
+using MakeLearningTask = std::function<absl::StatusOr<std::unique_ptr<LearningTask>>()>;
+
+}  // namespace thinwire::lab
+
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_LEARNING_TASK_H_

@@ -1,0 +1,53 @@
+// Network models the links of the machines. Every machine has one link to a switch that is never the
+// bottleneck. A link carries its bandwidth in each direction at the same time. Messages that share a
+// direction of a link share its bandwidth equally, like TCP connections; messages of the same sender
+// and receiver are sent one after the other. The last bit of a message arrives one latency of both
+// links after it was sent. Messages carry no data: the caller keeps the data until the delivery.
+//
+//   time of a message of B bytes between otherwise idle links:  8 B / min(rates)  +  both latencies
+//
+// Not thread-safe.
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_NETWORK_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_NETWORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "experiments/cluster/event_queue.h"
+
+namespace thinwire::lab {
+
+struct LinkSpec {
+  double bits_per_second = 0;  // 0: no limit
+  absl::Duration latency;
+
+  bool operator==(const LinkSpec&) const = default;
+};
+
+class Network {
+ public:
+  // LINKS has one element per machine. QUEUE must outlive the network.
+  Network(std::vector<LinkSpec> links, EventQueue& queue);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  // Sends BYTES from machine FROM to machine TO and calls DELIVERED when the last bit has arrived. A
+  // message of a machine to itself takes no time. REQUIRES: FROM and TO are below the number of links.
+  void Send(size_t from, size_t to, uint64_t bytes, std::function<void()> delivered);
+
+  // Returns the bytes that the machine has sent, without messages to itself.
+  uint64_t sent_bytes(size_t machine) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace thinwire::lab
+
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_NETWORK_H_
