@@ -97,6 +97,14 @@ TEST(ExplorationTest, SspSurvivesTheEndOfAServer) {
   Explore(Training(Rule::Ssp(3, 1), {.servers = 1}), 70000);
 }
 
+TEST(ExplorationTest, StoppedWorkersLeaveTheShardsOfSyncAtTheSameStep) {
+  Explore(Training(Rule::Sync(3), {.stops = 3}), 1000);
+}
+
+TEST(ExplorationTest, StoppedWorkersLeaveTheShardsOfBackupAtTheSameStep) {
+  Explore(Training(Rule::Backup(3, 1), {.stops = 3}), 1000);
+}
+
 TEST(ExplorationTest, AVerdictThatLeavesBeforeItsCommitIsFound) {
   ExplorationOptions options = Training(Rule::Backup(3, 1), {.servers = 1});
   options.sent_before_commit = true;

@@ -102,6 +102,17 @@ TEST(SyncScenario, ARepeatedPushGetsItsVerdictAgain) {
   )");
 }
 
+TEST(SyncScenario, TheLastLiveWorkerClosesTheOpenRound) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0          -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 4   -> accept
+    w0 leave         -> nothing
+    w1 leave         -> round 0 of w0; version 1 is -4
+    w1 join          -> open at 1
+    w1 read 2        -> round 1 of nobody; w1 begins 2
+  )");
+}
+
 TEST(SyncScenario, APushOfWeightZeroFinishesTheStep) {
   ExpectEffects(Rule::Sync(2), R"(
     start 0          -> opens; w0 begins 0; w1 begins 0

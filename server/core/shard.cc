@@ -114,7 +114,7 @@ struct Shard::State {
 
   void Advance(bool had_live, Effects& effects);
   void OpenIfReady(Effects& effects);
-  void CloseRounds(Effects& effects);
+  void CloseRounds(bool last_departed, Effects& effects);
   void CloseRound(Effects& effects);
   void MoveFrontier();
   // Applies the accumulated gradients as an update, even if there are fewer than `fold_every`, the
@@ -238,11 +238,12 @@ void Shard::State::Advance(bool had_live, Effects& effects) {
   if (!open) OpenIfReady(effects);
   if (open) {
     const Step frontier_before = workers.frontier();
+    const bool last_departed = had_live && workers.live_count() == 0;
     if (rule.fold == Fold::kRound) {
-      CloseRounds(effects);
+      CloseRounds(last_departed, effects);
     } else {
       MoveFrontier();
-      if (had_live && workers.live_count() == 0) UpdateEarly();
+      if (last_departed) UpdateEarly();
     }
     if (deltas.has_value()) PublishIfDue(frontier_before);
     effects.answers = workers.ReleaseReads(StepsAfter(workers.frontier(), rule.slack));
@@ -256,11 +257,16 @@ void Shard::State::OpenIfReady(Effects& effects) {
   effects.opened = open;
 }
 
-void Shard::State::CloseRounds(Effects& effects) {
+// LAST_DEPARTED: the event ended the liveness of the last live worker.
+void Shard::State::CloseRounds(bool last_departed, Effects& effects) {
   accumulator.FoldInOrder([this](WorkerId worker) { return workers.MayPushFrontier(worker); });
+  // Every live worker has finished the rounds below `finished`. If no worker is live any more, the
+  // rounds that any worker has finished close, so that the result does not depend on the order in
+  // which the workers depart.
+  const std::optional<Step> finished =
+      last_departed ? std::optional(workers.LargestNext()) : workers.SmallestLiveNext();
   for (;;) {
-    const std::optional<Step> smallest = workers.SmallestLiveNext();
-    const bool all = smallest.has_value() && *smallest > workers.frontier();
+    const bool all = finished.has_value() && *finished > workers.frontier();
     const bool has_gradients = accumulator.count() > 0;
     const bool quorum = has_gradients && accumulator.count() >= rule.quorum;
     if (!all && !quorum) return;
@@ -270,8 +276,8 @@ void Shard::State::CloseRounds(Effects& effects) {
       // A worker may request a step that is any number of rounds ahead. Therefore one iteration of
       // this loop closes all consecutive rounds without gradients; one iteration per round could
       // take too long.
-      effects.rounds.push_back({Step{smallest->value - 1}, {}});
-      workers.MoveFrontier(*smallest);
+      effects.rounds.push_back({Step{finished->value - 1}, {}});
+      workers.MoveFrontier(*finished);
     }
   }
 }

@@ -220,16 +220,46 @@ TEST_F(ShardTest, OnlyLiveWorkersOpenAShard) {
   EXPECT_EQ(effects.answers.size(), 2u);
 }
 
-TEST_F(ShardTest, TheLastWorkersGradientsWaitForTheNextWorker) {
+TEST_F(ShardTest, TheDepartureOfTheLastLiveWorkerClosesTheOpenRound) {
+  using Depart = Effects (*)(Shard&, const FakeWorker&);
+  const Depart departures[] = {
+      [](Shard& shard, const FakeWorker& worker) { return shard.Apply(worker.Leave()); },
+      [](Shard& shard, const FakeWorker& worker) { return shard.Apply(worker.Expire()); },
+      [](Shard& shard, const FakeWorker& worker) {
+        return shard.Apply(FakeWorker{worker.worker, Incarnation{2}}.Join());
+      }};
+  for (const Depart depart : departures) {
+    Open(Rule::Sync(2));
+    shard_->Apply(workers_[0].Push(0, 1, {3}));
+    shard_->Apply(workers_[0].Leave());
+    const Effects effects = depart(*shard_, workers_[1]);
+    EXPECT_EQ(effects.rounds, (std::vector<ClosedRound>{{Step{0}, {WorkerId{0}}}}));
+    EXPECT_EQ(shard_->frontier(), Step{1});
+    EXPECT_EQ(shard_->masters()[0], -3);
+    EXPECT_TRUE(shard_->CanSave());
+  }
+}
+
+TEST_F(ShardTest, TheFrontierAfterAllDeparturesDoesNotDependOnTheirOrder) {
+  const std::vector<uint32_t> orders[] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (const std::vector<uint32_t>& order : orders) {
+    Open(Rule::Sync(3));
+    shard_->Apply(workers_[0].Push(0, 1, {3}));
+    shard_->Apply(workers_[1].Read(2));
+    for (const uint32_t w : order) shard_->Apply(workers_[w].Leave());
+    EXPECT_EQ(shard_->frontier(), Step{2});
+    EXPECT_EQ(shard_->version(), Version{1});
+  }
+}
+
+TEST_F(ShardTest, AWorkerThatReturnsAfterTheLastDepartureIsLate) {
   Open(Rule::Sync(2));
   shard_->Apply(workers_[0].Push(0, 1, {3}));
   shard_->Apply(workers_[0].Expire());
-  EXPECT_TRUE(shard_->Apply(workers_[1].Leave()).rounds.empty());
-  EXPECT_EQ(shard_->frontier(), Step{0});
-  const FakeWorker successor = {WorkerId{1}, Incarnation{2}};
-  EXPECT_EQ(shard_->Apply(successor.Join()).join->frontier, Step{0});
-  EXPECT_EQ(shard_->Apply(successor.Read(1)).rounds.size(), 1u);
-  EXPECT_EQ(shard_->masters()[0], -3);
+  shard_->Apply(workers_[1].Expire());
+  EXPECT_EQ(shard_->Apply(workers_[1].Push(0, 1, {5})).judgement->verdict, Verdict::kLate);
+  EXPECT_EQ(shard_->version(), Version{1});
 }
 
 TEST_F(ShardTest, TheFrontierDoesNotFallForAReturningWorker) {

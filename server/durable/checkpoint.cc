@@ -186,11 +186,22 @@ absl::Status RemoveCheckpoint(Files& files, const std::string& folder, const std
   return RemoveFolder(files, path + kTemporary);
 }
 
-// Removes all checkpoints except the newest KEPT and the newest healthy one. NEWEST_IS_HEALTHY:
-// whether the newest checkpoint is healthy.
-absl::Status RemoveOld(Files& files, const std::string& folder, size_t kept,
+// Returns the name of the newest checkpoint of STEP, or an empty string.
+absl::StatusOr<std::string> NameOfStep(Files& files, const std::string& folder,
+                                       std::optional<Step> step) {
+  if (!step.has_value()) return std::string();
+  ASSIGN_OR_RETURN(const std::vector<AlignedCheckpoint> aligned,
+                   ListAlignedCheckpoints(files, folder));
+  const auto found = std::ranges::find(aligned, *step, &AlignedCheckpoint::step);
+  return found == aligned.end() ? std::string() : found->name;
+}
+
+// Removes all checkpoints except KEPT and the newest healthy one. NEWEST_IS_HEALTHY: whether the
+// newest checkpoint is healthy.
+absl::Status RemoveOld(Files& files, const std::string& folder, const KeptCheckpoints& kept,
                        bool newest_is_healthy) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, folder));
+  ASSIGN_OR_RETURN(const std::string of_step, NameOfStep(files, folder, kept.step));
   bool found_healthy = newest_is_healthy;
   size_t kept_count = 0;
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
@@ -199,7 +210,7 @@ absl::Status RemoveOld(Files& files, const std::string& folder, size_t kept,
       const auto manifest = ReadManifest(files, folder, *name);
       healthy = manifest.ok() && manifest->healthy();
     }
-    if (kept_count < kept || healthy) {
+    if (kept_count < kept.newest_count || healthy || *name == of_step) {
       ++kept_count;
       found_healthy |= healthy;
       continue;
@@ -245,7 +256,7 @@ absl::Status WriteAgain(Files& files, const std::string& folder, const std::stri
 }  // namespace
 
 absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint,
-                             size_t kept) {
+                             const KeptCheckpoints& kept) {
   RETURN_IF_ERROR(RemoveTemporary(files, folder));
   std::optional<Newest> base;
   // If the newest checkpoint is damaged, the new one does not depend on it.
@@ -300,7 +311,7 @@ absl::Status ContinueFrom(Files& files, const std::string& folder, Step step,
 absl::Status ContinueFromNewest(Files& files, const std::string& folder, Generation generation) {
   ASSIGN_OR_RETURN(const std::string name, NewestCheckpoint(files, folder));
   RETURN_IF_ERROR(WriteAgain(files, folder, name, generation));
-  return RemoveOld(files, folder, kKeptCheckpoints, /*newest_is_healthy=*/false);
+  return RemoveOld(files, folder, KeptCheckpoints(), /*newest_is_healthy=*/false);
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& folder) {

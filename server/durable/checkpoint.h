@@ -12,6 +12,7 @@
 #define THINWIRE_SERVER_DURABLE_CHECKPOINT_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,18 +25,24 @@
 
 namespace thinwire {
 
-// The usual number of checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one.
+// The number of newest checkpoints that WriteCheckpoint keeps.
 inline constexpr size_t kKeptCheckpoints = 2;
+
+// The checkpoints that WriteCheckpoint keeps, in addition to the newest healthy one.
+struct KeptCheckpoints {
+  size_t newest_count = kKeptCheckpoints;
+  std::optional<Step> step;  // the newest checkpoint of this step, if there is one
+};
 
 // WriteCheckpoint, ContinueFrom and ContinueFromNewest REQUIRE: FOLDER exists, and no other thread
 // or process writes checkpoints to it.
 
 // Writes CHECKPOINT to FOLDER, atomically and durably, then removes old checkpoints. Keeps the
-// newest KEPT checkpoints and always the newest healthy one. If the arrays of a shard are those of
-// the newest checkpoint, links its file instead of writing it again. Errors: those of the file
-// system; LATEST then names a complete checkpoint, the old one or the new one.
+// checkpoints KEPT and always the newest healthy one. If the arrays of a shard are those of the
+// newest checkpoint, links its file instead of writing it again. Errors: those of the file system;
+// LATEST then names a complete checkpoint, the old one or the new one.
 absl::Status WriteCheckpoint(Files& files, const std::string& folder, const Checkpoint& checkpoint,
-                             size_t kept = kKeptCheckpoints);
+                             const KeptCheckpoints& kept = KeptCheckpoints());
 
 // Returns the newest complete checkpoint of FOLDER. Checks every byte of its files. Errors: NotFound
 // if FOLDER has no checkpoint; DataLoss with the file and the cause if the checkpoint is damaged.

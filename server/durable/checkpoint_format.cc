@@ -23,6 +23,9 @@ namespace {
 
 constexpr uint32_t kFormat = 1;
 
+// Lists and objects of a manifest are nested less deeply.
+constexpr int kMostLevels = 32;
+
 absl::Status OutOfRange(const std::string& field, uint64_t value) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": out of range (got ", value, ")"));
 }
@@ -125,6 +128,27 @@ absl::StatusOr<SavedShard> SavedShardOf(const CheckpointManifest::Shard& entry) 
     state.rule = RuleOf(entry.rule(), static_cast<uint32_t>(state.workers.size()));
   }
   return saved;
+}
+
+// Returns whether lists and objects of TEXT are nested deeper than kMostLevels. For each level of a
+// list, protobuf's parser takes about 300 bytes, and it has no limit of the levels.
+bool IsTooDeep(const std::string& text) {
+  int levels = 0;
+  char quote = 0;  // the quotation mark that ends the current string; 0: outside of strings
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == '\\') ++i;
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      if (++levels > kMostLevels) return true;
+    } else if (c == ']' || c == '}') {
+      --levels;
+    }
+  }
+  return false;
 }
 
 // An array of a shard as a tensor of its file.
@@ -257,6 +281,10 @@ absl::StatusOr<CheckpointManifest> ParseManifest(const std::string& text) {
   const size_t end_length = ManifestEnd("").size();
   const std::string body = text.substr(0, text.size() - std::min(text.size(), end_length));
   if (text != body + ManifestEnd(body)) return absl::InvalidArgumentError("wrong checksum");
+  if (IsTooDeep(text)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nested too deeply (expected at most ", kMostLevels, " levels, got more)"));
+  }
   google::protobuf::util::JsonParseOptions options;
   CheckpointManifest manifest;
   const auto status = google::protobuf::util::JsonStringToMessage(text, &manifest, options);

@@ -78,6 +78,21 @@ TEST(CheckpointFormatTest, AnotherFormatIsRefused) {
             "unknown format (expected 1, got 2)");
 }
 
+TEST(CheckpointFormatTest, ListsThatAreNestedTooDeeplyAreRefused) {
+  const std::string printed = PrintManifest(ManifestOf(RandomServer(1, 1).Next(60)));
+  const std::string body = printed.substr(0, printed.size() - ManifestEnd("").size());
+  // Brackets in strings of either kind are not nested lists.
+  for (const std::string quote : {"\"", "'"}) {
+    const std::string brackets(40, '[');
+    const std::string name = quote + brackets + "\\" + quote + brackets + quote;
+    const std::string named = body + " \"join\": {\"tensors\": [{\"name\": " + name + "}]},\n";
+    EXPECT_TRUE(ParseManifest(named + ManifestEnd(named)).ok()) << named;
+    const std::string nested = named + " \"shards\": " + brackets;
+    EXPECT_EQ(ParseManifest(nested + ManifestEnd(nested)).status().message(),
+              "nested too deeply (expected at most 32 levels, got more)");
+  }
+}
+
 TEST(CheckpointFormatTest, NumbersOutOfRangeAreRefused) {
   using Change = void (*)(CheckpointManifest&);
   const std::pair<Change, const char*> cases[] = {

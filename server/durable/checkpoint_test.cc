@@ -354,7 +354,8 @@ TEST(CheckpointTest, StepsThatAServerWentBackFromAreNotListed) {
   MakeStateFolder(files);
   EXPECT_THAT(AlignedSteps(files), ElementsAre());
   const auto write = [&](std::optional<uint64_t> step, uint64_t generation) {
-    ASSERT_TRUE(WriteCheckpoint(files, kFolder, At(some, step, generation), /*kept=*/20).ok());
+    ASSERT_TRUE(
+        WriteCheckpoint(files, kFolder, At(some, step, generation), {.newest_count = 20}).ok());
   };
   write(0, 1);
   write(8, 1);

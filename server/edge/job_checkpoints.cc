@@ -11,12 +11,6 @@
 #include "server/durable/checkpoint.h"
 
 namespace thinwire {
-namespace {
-
-// A server that misses a step keeps its last two common checkpoints until the next step.
-constexpr size_t kKeptAlignedCheckpoints = kKeptCheckpoints + 1;
-
-}  // namespace
 
 void JobCheckpoints::Start(bool recovered) {
   const DurableOptions& durable = *options_.durable;
@@ -25,7 +19,6 @@ void JobCheckpoints::Start(bool recovered) {
       Checkpointer::Options{.folder = durable.folder,
                             .interval = durable.checkpoint_interval,
                             .failure_interval = durable.failure_interval,
-                            .kept = aligned() ? kKeptAlignedCheckpoints : kKeptCheckpoints,
                             .tracer = options_.tracer},
       parts_.journal, parts_.clock, post_, [this] { return parts_.stored.Head(); });
   if (!aligned()) return;
@@ -70,7 +63,8 @@ void JobCheckpoints::Tick(absl::Time now) {
   if (checkpointer_ == nullptr || model == nullptr) return;
   if (!aligned()) return checkpointer_->StartIfDue(now, *model);
   if (lead_ == nullptr) return;
-  lead_->Tick(now, model->frontier(), checkpointer_->interval());
+  lead_->Tick(now, checkpointer_->interval());
+  if (lead_->kept().has_value()) checkpointer_->Keep(*lead_->kept());
   if (lead_->announced().has_value()) SaveAt(*lead_->announced());
 }
 
@@ -114,8 +108,9 @@ absl::StatusOr<FollowReply> JobCheckpoints::Follow(const FollowRequest& request)
                      ", got ", request.generation(), ")"));
   }
   const bool same = same_run && request.generation() == identity.generation.value;
-  if (same && !awaits_rollback_ && request.has_checkpoint_step()) {
-    SaveAt(Step{request.checkpoint_step()});
+  if (same && !awaits_rollback_) {
+    if (request.has_kept_step()) checkpointer_->Keep(Step{request.kept_step()});
+    if (request.has_checkpoint_step()) SaveAt(Step{request.checkpoint_step()});
   }
   const ServerCheckpoints own = OwnCheckpoints();
   FollowReply reply;
@@ -124,6 +119,7 @@ absl::StatusOr<FollowReply> JobCheckpoints::Follow(const FollowRequest& request)
   reply.set_generation(own.generation.value);
   reply.set_awaits_rollback(own.awaits_rollback);
   for (const Step step : own.steps) reply.add_checkpoint_steps(step.value);
+  reply.set_frontier(own.frontier.value);
   return reply;
 }
 
@@ -163,10 +159,12 @@ void JobCheckpoints::GoBack(Step step, Generation generation,
 }
 
 ServerCheckpoints JobCheckpoints::OwnCheckpoints() const {
+  const std::shared_ptr<const HostedModel> model = parts_.model.Get();
   return {.run = parts_.identity.run,
           .generation = parts_.identity.generation,
           .awaits_rollback = awaits_rollback_,
-          .steps = checkpointer_->steps()};
+          .steps = checkpointer_->steps(),
+          .frontier = model == nullptr ? Step{} : model->frontier()};
 }
 
 void JobCheckpoints::FillIn(StatusReply& reply) const {

@@ -578,6 +578,30 @@ TEST_F(RollbackTest, AServerThatHearsOfTheStepTooLateMakesNoCommonCheckpoint) {
   EXPECT_EQ(Masters(), masters_[first]);
 }
 
+// Each server fails to write every second checkpoint, because its disk is full.
+TEST_F(RollbackTest, ServersThatMissStepsInTurnKeepTheirCommonCheckpoint) {
+  StartServers();
+  Begin();
+  const uint64_t common = TrainToCheckpoint();
+  for (uint32_t round = 0; round < 6; ++round) {
+    const uint32_t failing = round % 2;
+    const uint64_t failed_before = Status(failing).failed_checkpoints();
+    servers_[failing]->files.SetFreeBytes(10);
+    const uint64_t step = Announce();
+    Train(step + 1);
+    TickUntil([&] {
+      return HasStep(1 - failing, step) && Status(failing).failed_checkpoints() > failed_before;
+    });
+    servers_[failing]->files.SetFreeBytes(uint64_t{1} << 40);
+    EXPECT_FALSE(HasStep(failing, step));
+  }
+  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(StepsOf(s).size(), 3u) << "server " << s;
+  Kill(1);
+  ASSERT_TRUE(StartServer(1).ok());
+  AwaitGeneration(2);
+  EXPECT_EQ(Masters(), masters_[common]);
+}
+
 TEST_F(RollbackTest, ServersWithoutACommonStepEndTheJob) {
   StartServers();
   Begin();
@@ -744,6 +768,35 @@ TEST_P(ResumedRunTest, FinishedWorkersLeaveCheckpointsOfTheSameStep) {
   LeaveServer(w0_, 1);
   StopServers();
   for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(StepsOf(s).back(), Step{4}) << s;
+}
+
+// Worker 0 has pushed step 4 and worker 1 has not. Each leaves the servers in another order.
+TEST_P(ResumedRunTest, WorkersThatStopWithinAStepLeaveCheckpointsOfTheSameStep) {
+  rule_ = Rule::Sync(2);
+  durability_ = GetParam();
+  StartServers();
+  JoinBoth(0);
+  TrainBoth(0, 4);
+  SendPushes(w0_, 4);
+  for (uint32_t s = 0; s < kServers; ++s) {
+    for (size_t i = 0; i < partition_.ShardsOf(ServerId{s}).size(); ++i) {
+      EXPECT_EQ(w0_.streams[s]->NextVerdict().kind, kAccept);
+    }
+  }
+  const std::string before = Masters();
+  LeaveServer(w0_, 0);
+  LeaveServer(w1_, 1);
+  LeaveServer(w1_, 0);
+  LeaveServer(w0_, 1);
+  const std::string stopped = Masters();
+  EXPECT_NE(stopped, before) << "the gradient of step 4 is applied";
+  StopServers();
+  for (uint32_t s = 0; s < kServers; ++s) EXPECT_EQ(StepsOf(s).back(), Step{5}) << s;
+  StartServers();
+  const uint64_t generation = durability_ == Durability::kCheckpoint ? 2 : 1;
+  TickUntil(
+      [&] { return Status(0).generation() == generation && Status(1).generation() == generation; });
+  EXPECT_EQ(Masters(), stopped);
 }
 
 INSTANTIATE_TEST_SUITE_P(Durabilities, ResumedRunTest,
@@ -927,7 +980,7 @@ TEST_F(RollbackTest, Promise3AServerOfAnOlderGenerationIsRefusedAndItsCheckpoint
   Checkpoint late = ReadCheckpoint(servers_[0]->files, kFolder).value();
   late.run.generation = Generation{1};
   late.step = Step{step + 2};
-  ASSERT_TRUE(WriteCheckpoint(servers_[0]->files, kFolder, late, /*kept=*/9).ok());
+  ASSERT_TRUE(WriteCheckpoint(servers_[0]->files, kFolder, late, {.newest_count = 9}).ok());
   EXPECT_EQ(StepsOf(0).back(), Step{step});
   Train(step + 2);
   zombie_stream.reset();
@@ -970,7 +1023,8 @@ TEST(RollbackFilesTest, Promise5ACrashAtEveryFileOperationOfARollbackLeavesAPlan
         ASSERT_TRUE(files[s].SyncFolder("/").ok());
         for (uint64_t step : {0, 8, 16}) {
           if (s == 1 && step == 16) continue;
-          ASSERT_TRUE(WriteCheckpoint(files[s], kFolder, checkpoint_of(step), /*kept=*/3).ok());
+          ASSERT_TRUE(
+              WriteCheckpoint(files[s], kFolder, checkpoint_of(step), {.newest_count = 3}).ok());
         }
       }
       files[crashing].CrashAt(operation);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <sstream>
 #include <variant>
@@ -19,6 +20,8 @@ namespace {
 
 // The largest difference of masses if the push codec rounds to values that are no whole numbers.
 constexpr double kInexactTolerance = 0.5;
+
+constexpr Incarnation kNoEnd{std::numeric_limits<uint64_t>::max()};
 
 std::string NameOf(const GradientId& id) {
   return absl::StrCat("w", id.worker.value, "/", id.incarnation.value, " step ", id.step.value);
@@ -61,7 +64,7 @@ uint64_t ShardLedger::verdicts(Verdict verdict) const {
 }
 
 void ShardLedger::AddProduced(WorkerId worker, Incarnation incarnation, const Mass& mass) {
-  if (incarnation >= restored_[worker.value]) accounts_[worker.value] += mass;
+  if (incarnation >= restored_[worker.value]) accounts_[worker.value][incarnation] += mass;
 }
 
 void ShardLedger::AddUnanswered(const GradientId& id, const Mass& mass) {
@@ -70,7 +73,7 @@ void ShardLedger::AddUnanswered(const GradientId& id, const Mass& mass) {
 
 void ShardLedger::Reset(WorkerId worker, Incarnation incarnation, std::optional<Mass> account) {
   newest_[worker.value] = restored_[worker.value] = incarnation;
-  accounts_[worker.value] = account.value_or(FoundOf(worker));
+  accounts_[worker.value] = {{incarnation, account.value_or(FoundOf(worker, kNoEnd))}};
   const auto is_of_worker = [worker](const auto& entry) { return entry.first.worker == worker; };
   std::erase_if(unanswered_, is_of_worker);
   std::erase_if(rolled_back_, is_of_worker);
@@ -89,9 +92,19 @@ void ShardLedger::CloseUnanswered(WorkerId worker, Incarnation incarnation) {
       ++at;
       continue;
     }
-    accounts_[worker.value] -= mass - FoundOf(id);
+    accounts_[worker.value][id.incarnation] -= mass - FoundOf(id);
     at = unanswered_.erase(at);
   }
+}
+
+Mass ShardLedger::AccountOf(WorkerId worker, Incarnation incarnation) const {
+  // The process that has restored a residual owns the whole account. Pushes that were undone since then
+  // may belong to earlier processes.
+  if (incarnation == restored_[worker.value]) return SumOf(worker);
+  Mass account = FoundOf(worker, incarnation);
+  const auto part = accounts_[worker.value].find(incarnation);
+  if (part != accounts_[worker.value].end()) account += part->second;
+  return account;
 }
 
 Mass ShardLedger::UndoneSince(WorkerId worker, size_t count, Step step) const {
@@ -142,7 +155,7 @@ void ShardLedger::RecordVerdict(const PushEvent& push, const Judgement& judgemen
   Require(judged_.emplace(push.generation, id).second,
           absl::StrCat("the push of ", NameOf(id), " was judged twice"));
   if (const auto undone = rolled_back_.find(id); undone != rolled_back_.end()) {
-    accounts_[id.worker.value] += undone->second;
+    accounts_[id.worker.value][id.incarnation] += undone->second;
     undone_.emplace_back(id, Mass() - undone->second);
     rolled_back_.erase(undone);
   }
@@ -224,7 +237,7 @@ void ShardLedger::RollBack(const Shard& shard, Generation generation) {
 }
 
 void ShardLedger::Undo(const Accepted& gradient) {
-  accounts_[gradient.id.worker.value] -= gradient.applied;
+  accounts_[gradient.id.worker.value][gradient.id.incarnation] -= gradient.applied;
   rolled_back_[gradient.id] = gradient.applied;
   undone_.emplace_back(gradient.id, gradient.applied);
 }
@@ -247,12 +260,19 @@ Mass ShardLedger::FoundOf(const GradientId& id) const {
   return {};
 }
 
-Mass ShardLedger::FoundOf(WorkerId worker) const {
+Mass ShardLedger::FoundOf(WorkerId worker, Incarnation end) const {
   Mass found;
   for (const Accepted* gradient : AllAccepted()) {
-    if (gradient->id.worker == worker) found += gradient->applied;
+    const GradientId& id = gradient->id;
+    if (id.worker == worker && id.incarnation < end) found += gradient->applied;
   }
   return found;
+}
+
+Mass ShardLedger::SumOf(WorkerId worker) const {
+  Mass sum;
+  for (const auto& [incarnation, mass] : accounts_[worker.value]) sum += mass;
+  return sum;
 }
 
 bool ShardLedger::IsAccepted(const GradientId& id) const {
@@ -278,21 +298,19 @@ void ShardLedger::CheckReplay(const Shard& shard) {
 }
 
 void ShardLedger::Close(const Shard& shard) {
-  // In modes with rounds, the last round may stay open when the last worker leaves. No update
-  // contains the gradients of that round. In modes without rounds, every accepted gradient must be
-  // in an update.
-  Require(job_->by_round() || pending_.empty(), "an accepted gradient is in no update");
+  Require(pending_.empty(), "an accepted gradient is in no update");
   Require(shard.version().value == history_.size(),
           "the version differs from the number of updates");
   for (const auto& [id, mass] : unanswered_) {
-    accounts_[id.worker.value] -= mass - FoundOf(id);
+    accounts_[id.worker.value][id.incarnation] -= mass - FoundOf(id);
   }
   const double tolerance = job_->exact() ? 0 : kInexactTolerance;
   for (uint32_t w = 0; w < accounts_.size(); ++w) {
-    const Mass found = FoundOf(WorkerId{w});
-    const Mass missing = accounts_[w] - found;
+    const Mass found = FoundOf(WorkerId{w}, kNoEnd);
+    const Mass account = SumOf(WorkerId{w});
+    const Mass missing = account - found;
     std::ostringstream claim;
-    claim << "worker " << w << ": the shard contains " << found << ", but " << accounts_[w]
+    claim << "worker " << w << ": the shard contains " << found << ", but " << account
           << " were produced and neither lost nor rolled back";
     Require(std::abs(missing.values) <= tolerance && missing.examples == 0, claim.str());
   }

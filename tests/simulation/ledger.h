@@ -10,7 +10,8 @@
 //   recovery   a server that replayed its log knows every event whose effects were visible
 //
 // The mass of a gradient is the sum of its values and its number of examples. The ledger keeps one
-// account per worker: the mass that must be found in the shard and in the worker's residual. Not
+// account per worker: the mass that must be found in the shard and in the worker's residual. Its parts
+// belong to the worker's processes, because a process may still run when its successor has joined. Not
 // thread-safe.
 #ifndef THINWIRE_TESTS_SIMULATION_LEDGER_H_
 #define THINWIRE_TESTS_SIMULATION_LEDGER_H_
@@ -80,7 +81,10 @@ class ShardLedger {
   // A process has ended or given up a push before it received the verdict or, with gTop-k, the
   // unselected values of the push.
   void AddUnanswered(const GradientId& id, const Mass& mass);
-  const Mass& account(WorkerId worker) const { return accounts_[worker.value]; }
+  // Returns the mass that must be found in the shard and in the residual of the process, if all earlier
+  // processes of the worker end now: their residuals and their pushes that are not accepted are lost.
+  // REQUIRES: the process has joined, and no later one has.
+  Mass AccountOf(WorkerId worker, Incarnation incarnation) const;
   // A process continues with the residual that belongs to ACCOUNT, or without a residual if ACCOUNT
   // is nullopt. Earlier processes of the worker, and its earlier pushes without verdict, no longer
   // count.
@@ -142,13 +146,16 @@ class ShardLedger {
   void Undo(const Accepted& gradient);
   // Returns the part of the gradient's mass that is in the shard, or that a rollback undid.
   Mass FoundOf(const GradientId& id) const;
-  Mass FoundOf(WorkerId worker) const;
+  // Returns the mass in the shard that processes of the worker before END have pushed.
+  Mass FoundOf(WorkerId worker, Incarnation end) const;
+  // Returns the whole account of the worker.
+  Mass SumOf(WorkerId worker) const;
   bool IsAccepted(const GradientId& id) const;
   std::vector<const Accepted*> AllAccepted() const;
 
   const Job* job_;
   std::vector<float> seed_;
-  std::vector<Mass> accounts_;
+  std::vector<std::map<Incarnation, Mass>> accounts_;  // for each worker: the parts of its account
   std::vector<Incarnation> newest_;    // for each worker: the newest incarnation that has joined
   std::vector<Incarnation> restored_;  // for each worker: the newest one of a Reset
   std::map<GradientId, Mass> unanswered_;

@@ -275,7 +275,7 @@ void Worker::SaveResiduals() {
     state.residuals.shards.push_back({{view.residual.begin(), view.residual.end()},
                                       {view.momentum.begin(), view.momentum.end()},
                                       view.late_examples});
-    state.accounts.push_back(shared_.ledgers[s].account(plan_.worker));
+    state.accounts.push_back(shared_.ledgers[s].AccountOf(plan_.worker, incarnation_));
     state.undone_counts.push_back(shared_.ledgers[s].undone_count());
   }
   shared_.saved[step_] = std::move(state);

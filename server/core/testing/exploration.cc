@@ -39,7 +39,11 @@ std::string Exploration::Run() {
       ++edge_count_;
       if (IsProgress(states_[from], action)) progress_.emplace_back(to, from);
     }
-    if (IsFinal(states_[from])) ++final_count_;
+    if (!IsFinal(states_[from])) continue;
+    ++final_count_;
+    if (options_.faults.stops > 0 && !EndsAtOneStep(states_[from])) {
+      return absl::StrCat("the shards end at different steps after", DescribePath(from));
+    }
   }
   const uint32_t stuck = FindStuck();
   if (stuck < states_.size()) return absl::StrCat("stuck after", DescribePath(stuck));
@@ -89,6 +93,9 @@ std::vector<Exploration::Action> Exploration::ActionsIn(const Cluster& cluster) 
     if (down) actions.push_back({Kind::kRestart, w, 0});
     if (!down && process.phase != Phase::kOver && cluster.left.crashes > 0) {
       actions.push_back({Kind::kCrash, w, 0});
+    }
+    if (process.phase == Phase::kReading && cluster.left.stops > 0) {
+      actions.push_back({Kind::kStop, w, 0});
     }
     for (uint8_t s = 0; s < kExploredShards; ++s) {
       const bool has_message =
@@ -164,6 +171,11 @@ Exploration::Cluster Exploration::After(Cluster cluster, const Action& action) {
       process.phase = Phase::kJoining;
       process.joined = 0;
       ++process.incarnation;
+      break;
+    case Action::Kind::kStop:
+      --cluster.left.stops;
+      process.phase = Phase::kLeaving;
+      BeginToLeave(process);
       break;
     case Action::Kind::kCommit:
       Commit(cluster);
@@ -368,14 +380,7 @@ void Exploration::Continue(Process& process, uint8_t worker) const {
     process.step = step;
     process.late = process.jump = process.join_next = process.join_open = 0;
     process.phase = step >= options_.step_count ? Phase::kLeaving : Phase::kReading;
-    if (process.phase == Phase::kReading) return;
-    // Nothing of a leaving process is needed any more, except messages that may arrive again.
-    process.step = 0;
-    for (PerShard& s : process.shards) {
-      const Message old = s.old;
-      s = {};
-      s.old = old;
-    }
+    if (process.phase == Phase::kLeaving) BeginToLeave(process);
   };
   if (process.phase == Phase::kJoining && process.joined == (1u << kExploredShards) - 1) {
     const bool ahead = process.join_open != 0 && options_.rule.fold == Fold::kRound;
@@ -403,6 +408,15 @@ void Exploration::Continue(Process& process, uint8_t worker) const {
   if (process.phase == Phase::kLeaving && process.joined == 0) process.phase = Phase::kOver;
 }
 
+void Exploration::BeginToLeave(Process& process) {
+  process.step = 0;
+  for (PerShard& s : process.shards) {
+    const Message old = s.old;
+    s = {};
+    s.old = old;
+  }
+}
+
 void Exploration::Crash(Process& process, uint8_t worker) const {
   Process dead = {};
   dead.phase = Phase::kDown;
@@ -423,6 +437,14 @@ bool Exploration::IsFinal(const Cluster& cluster) {
                      [](const Process& process) {
                        return process.phase == Phase::kOver || process.phase == Phase::kDown;
                      });
+}
+
+bool Exploration::EndsAtOneStep(const Cluster& cluster) const {
+  const auto is_complete = [&](uint32_t shard) {
+    return shards_.frontier(shard) == shards_.frontier(cluster.shards[0]) &&
+           shards_.pending(shard) == 0;
+  };
+  return std::ranges::all_of(cluster.shards, is_complete);
 }
 
 uint32_t Exploration::FindStuck() const {
@@ -453,7 +475,8 @@ std::string Exploration::DescribePath(uint32_t state) const {
   constexpr const char* kNames[] = {"deliver", "deliver and lose the reply of",
                                     "repeat",  "expire",
                                     "return",  "time out the start",
-                                    "crash",   "restart"};
+                                    "crash",   "restart",
+                                    "stop"};
   std::vector<std::string> lines;
   for (; state != 0; state = reached_by_[state].first) {
     const auto& [from, action] = reached_by_[state];

@@ -6,6 +6,7 @@
 //   repeat   an earlier push of a worker arrives again, also one of a dead process
 //   expiry   the lease of a living process runs out at one shard
 //   server   the server of shard 0 ends and comes back
+//   stop     a process that waits for parameters leaves, as after SIGTERM
 //
 // As long as the server of shard 0 may end, it has an event log: messages wait as records until a
 // commit, which applies them and sends their effects. When the server ends, the commit may be torn:
@@ -20,6 +21,8 @@
 //   - a server that comes back has every push that it has acknowledged
 //   - no process is fenced unless a newer one exists, and no push is stale, early or refused
 //   - from every state, the cluster can finish without another fault and without a new process
+//   - processes that stop leave both shards at the same step, with no gradient that waits for its
+//     update, if no process crashes and no lease runs out
 //
 // A violation is reported with the actions that lead to it. Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_EXPLORATION_H_
@@ -47,7 +50,8 @@ struct FaultBudget {
   uint8_t losses = 0;
   uint8_t repeats = 0;
   uint8_t expiries = 0;
-  uint32_t servers = 0;
+  uint16_t servers = 0;
+  uint16_t stops = 0;
 };
 
 struct ExplorationOptions {
@@ -130,6 +134,7 @@ class Exploration {
       kOpen,
       kCrash,
       kRestart,
+      kStop,
       kCommit,
       kEndServer
     };
@@ -168,7 +173,11 @@ class Exploration {
   // Lets PROCESS compute and begin steps until it waits for a message.
   void Continue(Process& process, uint8_t worker) const;
   void Crash(Process& process, uint8_t worker) const;
+  // PROCESS needs nothing any more, except messages that may arrive again.
+  static void BeginToLeave(Process& process);
   static bool IsFinal(const Cluster& cluster);
+  // Returns whether both shards of CLUSTER have the same frontier and no pending gradient.
+  bool EndsAtOneStep(const Cluster& cluster) const;
   uint32_t Visit(const Cluster& cluster, uint32_t from, const Action& action);
   std::string DescribePath(uint32_t state) const;
   // Returns a state from which the cluster cannot finish, or states_.size() if there is none.

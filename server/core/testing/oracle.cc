@@ -120,14 +120,23 @@ void Oracle::Open(Effects& effects) {
   effects.opened = true;
 }
 
-void Oracle::CloseRounds(Effects& effects) {
+bool Oracle::AnyWorkerFinished(Step round) const {
+  for (uint32_t i = 0; i < options_.rule.workers; ++i) {
+    if (Next(WorkerId{i}) > round) return true;
+  }
+  return false;
+}
+
+void Oracle::CloseRounds(bool all_gone, Effects& effects) {
   for (;;) {
     const Step round = frontier();
     const std::vector<WorkerId> live = trace_.LiveWorkers();
     const bool all = !live.empty() && std::all_of(live.begin(), live.end(),
                                                   [&](WorkerId w) { return Next(w) > round; });
+    const bool last = all_gone && AnyWorkerFinished(round);
     const std::vector<size_t> pending = trace_.PendingGradients();
-    if (!all && (pending.empty() || pending.size() < options_.rule.quorum)) return;
+    const bool quorum = !pending.empty() && pending.size() >= options_.rule.quorum;
+    if (!all && !last && !quorum) return;
     ClosedRound closed = {round, {}};
     for (const size_t index : pending) closed.accepted.push_back(trace_.at(index).worker);
     std::sort(closed.accepted.begin(), closed.accepted.end());
@@ -197,9 +206,9 @@ Effects Oracle::Apply(const Event& event) {
   const bool by_push = options_.rule.fold == Fold::kPush;
   if (by_push && trace_.PendingGradients().size() >= options_.rule.fold_every) UpdateFromPending();
   Open(effects);
-  if (open() && !by_push) CloseRounds(effects);
-  if (open() && by_push) MoveFrontier();
   const bool all_gone = had_live && trace_.LiveWorkers().empty();
+  if (open() && !by_push) CloseRounds(all_gone, effects);
+  if (open() && by_push) MoveFrontier();
   if (by_push && all_gone && !trace_.PendingGradients().empty()) UpdateFromPending();
   if (open() && options_.publish.has_value()) Publish(frontier_before);
   if (open()) AnswerReads(effects);

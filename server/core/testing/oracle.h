@@ -58,7 +58,8 @@ class Oracle {
   void ClassifyPush(TraceEntry& now, Effects& effects) const;
   void UpdateFromPending();
   void Open(Effects& effects);
-  void CloseRounds(Effects& effects);
+  bool AnyWorkerFinished(Step round) const;
+  void CloseRounds(bool all_gone, Effects& effects);
   void MoveFrontier();
   void Publish(Step frontier_before);
   void AnswerReads(Effects& effects);

@@ -79,6 +79,10 @@ ShardStates::ShardStates(const Rule& rule) : options_(OptionsOf(rule)) {
   states_.push_back(std::move(start));
 }
 
+uint32_t ShardStates::pending(uint32_t state) const {
+  return PendingGradients(states_[state].oracle);
+}
+
 const ShardStates::Transition& ShardStates::Apply(uint32_t from, const ExploredEvent& event) {
   // Pack needs 43 bits.
   std::unique_ptr<Transition>& known = transitions_[uint64_t{from} << 43 | event.Pack()];

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/ids.h"
 #include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
@@ -61,8 +62,11 @@ class ShardStates {
   // Returns the transition of state FROM by EVENT.
   const Transition& Apply(uint32_t from, const ExploredEvent& event);
 
-  // Return the accepted gradients of STATE, and whether the shard is open.
+  // Return of STATE: the accepted gradients, those of them that wait for their update, the frontier, and
+  // whether the shard is open.
   uint32_t accepted(uint32_t state) const { return states_[state].accepted; }
+  uint32_t pending(uint32_t state) const;
+  Step frontier(uint32_t state) const { return states_[state].oracle.frontier(); }
   bool open(uint32_t state) const { return states_[state].oracle.open(); }
 
   size_t state_count() const { return states_.size(); }

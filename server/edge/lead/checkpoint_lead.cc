@@ -22,7 +22,8 @@ ServerCheckpoints CheckpointsOf(const FollowReply& reply) {
   ServerCheckpoints checkpoints = {.run = RunId{reply.run()},
                                    .generation = Generation{reply.generation()},
                                    .awaits_rollback = reply.awaits_rollback(),
-                                   .steps = {}};
+                                   .steps = {},
+                                   .frontier = Step{reply.frontier()}};
   for (const uint64_t step : reply.checkpoint_steps()) checkpoints.steps.push_back(Step{step});
   return checkpoints;
 }
@@ -38,9 +39,9 @@ CheckpointLead::CheckpointLead(std::string job, uint32_t server_count, Peers* pe
       servers_(server_count),
       settled_(settled) {}
 
-void CheckpointLead::Tick(absl::Time now, Step frontier, absl::Duration interval) {
+void CheckpointLead::Tick(absl::Time now, absl::Duration interval) {
   if (ended_) return;
-  if (settled_) Announce(now, frontier, interval);
+  if (settled_) Announce(now, interval);
   const bool due = ask_now_ || !settled_ || now - last_ask_ >= kFollowInterval;
   if (!due || pending_count_ > 0) return;
   last_ask_ = now;
@@ -55,6 +56,7 @@ void CheckpointLead::Ask() {
   request.set_run(own.run.value);
   request.set_generation(own.generation.value);
   if (announced_.has_value()) request.set_checkpoint_step(announced_->value);
+  if (kept_.has_value()) request.set_kept_step(kept_->value);
   pending_count_ = servers_.size() - 1;
   if (pending_count_ == 0) return Decide();
   for (size_t s = 1; s < servers_.size(); ++s) {
@@ -71,6 +73,7 @@ void CheckpointLead::OnReply(size_t server, const absl::StatusOr<FollowReply>& r
   if (ended_) return;
   if (reply.ok()) {
     servers_[server] = CheckpointsOf(*reply);
+    frontier_ = std::max(frontier_, servers_[server]->frontier);
   } else if (absl::IsFailedPrecondition(reply.status())) {
     // The server follows a newer lead, or belongs to another job.
     return Fail(absl::FailedPreconditionError(absl::StrCat(
@@ -84,9 +87,9 @@ void CheckpointLead::Decide() {
   const absl::StatusOr<std::optional<RollbackOrder>> plan = PlanRollback(servers_);
   if (!plan.ok()) return Fail(plan.status());
   if (plan->has_value()) return Order(**plan);
-  const bool all_answered =
-      std::ranges::all_of(servers_, [](const auto& server) { return server.has_value(); });
-  settled_ = settled_ || all_answered;
+  if (std::ranges::any_of(servers_, [](const auto& server) { return !server.has_value(); })) return;
+  settled_ = all_answered_ = true;
+  if (const std::optional<Step> common = NewestCommonStep(servers_)) kept_ = common;
 }
 
 void CheckpointLead::Order(const RollbackOrder& order) {
@@ -115,23 +118,26 @@ void CheckpointLead::Order(const RollbackOrder& order) {
   }
 }
 
-void CheckpointLead::Announce(absl::Time now, Step frontier, absl::Duration interval) {
+void CheckpointLead::Announce(absl::Time now, absl::Duration interval) {
+  frontier_ = std::max(frontier_, server_.checkpoints().frontier);
   if (measured_at_ == absl::InfinitePast()) {
     measured_at_ = now;
-    measured_ = frontier;
+    measured_ = frontier_;
   } else if (const absl::Duration time = now - measured_at_; time >= kMeasureInterval) {
-    steps_per_second_ = static_cast<double>(frontier - measured_) / absl::ToDoubleSeconds(time);
+    steps_per_second_ = static_cast<double>(frontier_ - measured_) / absl::ToDoubleSeconds(time);
     measured_at_ = now;
-    measured_ = frontier;
+    measured_ = frontier_;
   }
   // The step of the first checkpoint of a run is 0, without an announcement.
   if (!last_announcement_.has_value()) last_announcement_ = now;
   const absl::Duration waited = now - *last_announcement_;
-  if (waited < interval || frontier < announced_.value_or(Step{})) return;
+  if (waited < interval || frontier_ < announced_.value_or(Step{})) return;
+  // Before the servers know the step to keep, they could remove the checkpoint that all of them have.
+  if (!all_answered_) return;
   // A server may be slow or may have heard of the step too late; it gets another interval.
   if (!AllHaveAnnounced() && waited < 2 * interval) return;
   const auto ahead = static_cast<uint64_t>(std::ceil(kSecondsAhead * steps_per_second_));
-  announced_ = frontier + std::max(kLeastStepsAhead, ahead);
+  announced_ = frontier_ + std::max(kLeastStepsAhead, ahead);
   last_announcement_ = now;
   ask_now_ = true;
 }

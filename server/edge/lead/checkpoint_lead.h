@@ -3,6 +3,7 @@
 //
 //   Tick -> Follow at every other server -> their checkpoints and generations -> PlanRollback
 //   Tick -> the step of the next checkpoint, a few seconds ahead of the frontier -> Follow
+//   Tick -> the newest step of which every server has a checkpoint, which they keep -> Follow
 //
 // Not thread-safe.
 #ifndef THINWIRE_SERVER_EDGE_LEAD_CHECKPOINT_LEAD_H_
@@ -42,12 +43,14 @@ class CheckpointLead {
                  bool settled);
 
   // Calls the other servers and announces the next step, if it is time. The caller makes its own
-  // checkpoint at announced(). FRONTIER is the largest
-  // frontier of the lead's shards. INTERVAL is the time between two checkpoints.
-  void Tick(absl::Time now, Step frontier, absl::Duration interval);
+  // checkpoint at announced(), and keeps that of kept(). INTERVAL is the time between two checkpoints.
+  void Tick(absl::Time now, absl::Duration interval);
 
   // Returns the newest announced step; nullopt: none yet.
   std::optional<Step> announced() const { return announced_; }
+  // Returns the newest step of which every server has a checkpoint, as far as the lead knows; nullopt:
+  // none yet.
+  std::optional<Step> kept() const { return kept_; }
   // Returns whether all servers are in the lead's generation and none awaits a rollback, as far as
   // the lead knows.
   bool settled() const { return settled_; }
@@ -57,7 +60,7 @@ class CheckpointLead {
   void OnReply(size_t server, const absl::StatusOr<FollowReply>& reply);
   void Decide();
   void Order(const RollbackOrder& order);
-  void Announce(absl::Time now, Step frontier, absl::Duration interval);
+  void Announce(absl::Time now, absl::Duration interval);
   // Returns whether every server has a checkpoint of the announced step or of a later one.
   bool AllHaveAnnounced() const;
   void Fail(const absl::Status& status);
@@ -73,11 +76,14 @@ class CheckpointLead {
   absl::Time last_ask_ = absl::InfinitePast();
   bool ask_now_ = true;
   bool settled_;
-  bool ended_ = false;  // the lead goes back, or the job has failed
+  bool all_answered_ = false;  // all servers have answered in the same round of calls at least once
+  bool ended_ = false;         // the lead goes back, or the job has failed
 
   std::optional<Step> announced_;
+  std::optional<Step> kept_;
   std::optional<absl::Time> last_announcement_;
-  // The progress of the frontier.
+  // The progress of the largest frontier of all servers. The lead may have no shard.
+  Step frontier_;
   absl::Time measured_at_ = absl::InfinitePast();
   Step measured_;
   double steps_per_second_ = 0;

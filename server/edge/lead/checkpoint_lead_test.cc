@@ -57,7 +57,8 @@ class CheckpointLeadTest : public testing::Test {
   }
   void Tick(absl::Duration after, uint64_t frontier) {
     now_ += after;
-    lead_->Tick(now_, Step{frontier}, kInterval);
+    own_.frontier = Step{frontier};
+    lead_->Tick(now_, kInterval);
     while (!work_.empty()) {
       const auto work = std::move(work_.front());
       work_.pop_front();
@@ -123,6 +124,47 @@ TEST_F(CheckpointLeadTest, NothingIsAnnouncedBeforeTheFrontierReachesTheLastStep
   Tick(kInterval, 0);
   ASSERT_EQ(lead_->announced(), Step{4});
   Tick(5 * kInterval, 3);
+  EXPECT_EQ(lead_->announced(), Step{4});
+}
+
+TEST_F(CheckpointLeadTest, ALeadWithoutShardsFollowsTheFrontierOfTheOtherServers) {
+  own_.steps = {{0}};
+  peers_.reply = Reply(1, {0});
+  peers_.reply->set_frontier(50);
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 0);
+  Tick(kInterval, 0);
+  EXPECT_EQ(lead_->announced(), Step{54});
+}
+
+TEST_F(CheckpointLeadTest, EveryServerKeepsTheNewestCommonStep) {
+  own_.steps = {{0}, {8}, {16}};
+  peers_.reply = Reply(1, {0, 8, 24});
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 0);
+  EXPECT_FALSE(peers_.follows.back().has_kept_step()) << "the steps of the server were unknown";
+  EXPECT_EQ(lead_->kept(), Step{8});
+  Tick(absl::Seconds(1), 0);
+  EXPECT_EQ(peers_.follows.back().kept_step(), 8u);
+  own_.steps.push_back({24});
+  peers_.reply = absl::UnavailableError("restarting");
+  Tick(absl::Seconds(1), 0);
+  EXPECT_EQ(lead_->kept(), Step{8});
+  peers_.reply = Reply(1, {8, 24});
+  Tick(absl::Seconds(1), 0);
+  EXPECT_EQ(lead_->kept(), Step{24});
+}
+
+TEST_F(CheckpointLeadTest, NothingIsAnnouncedBeforeEveryServerHasAnswered) {
+  own_.steps = {{0}};
+  peers_.reply = absl::UnavailableError("starting");
+  Make(/*settled=*/true);
+  Tick(absl::ZeroDuration(), 0);
+  Tick(5 * kInterval, 0);
+  EXPECT_EQ(lead_->announced(), std::nullopt);
+  peers_.reply = Reply(1, {0});
+  Tick(absl::Seconds(1), 0);
+  Tick(absl::Seconds(1), 0);
   EXPECT_EQ(lead_->announced(), Step{4});
 }
 

@@ -14,17 +14,6 @@ namespace {
 
 using Servers = std::vector<std::optional<ServerCheckpoints>>;
 
-// Returns the steps of which every server has a checkpoint, ascending.
-std::vector<Step> CommonSteps(const Servers& servers) {
-  std::vector<Step> common = servers.front()->steps;
-  for (const auto& server : servers) {
-    std::vector<Step> both;
-    std::ranges::set_intersection(common, server->steps, std::back_inserter(both));
-    common = std::move(both);
-  }
-  return common;
-}
-
 absl::Status NoCommonStep(const Servers& servers) {
   std::vector<std::string> lists;
   for (size_t s = 0; s < servers.size(); ++s) {
@@ -49,6 +38,18 @@ absl::Status LostRun(size_t server, RunId expected, RunId got) {
 }
 
 }  // namespace
+
+std::optional<Step> NewestCommonStep(const Servers& servers) {
+  if (!servers.front().has_value()) return std::nullopt;
+  std::vector<Step> common = servers.front()->steps;
+  for (const auto& server : servers) {
+    if (!server.has_value()) return std::nullopt;
+    std::vector<Step> both;
+    std::ranges::set_intersection(common, server->steps, std::back_inserter(both));
+    common = std::move(both);
+  }
+  return common.empty() ? std::nullopt : std::optional(common.back());
+}
 
 absl::StatusOr<std::optional<RollbackOrder>> PlanRollback(const Servers& servers) {
   if (std::ranges::any_of(servers, [](const auto& server) { return !server.has_value(); })) {
@@ -78,10 +79,10 @@ absl::StatusOr<std::optional<RollbackOrder>> PlanRollback(const Servers& servers
     return behind;
   }
   if (!awaits) return std::nullopt;
-  const std::vector<Step> common = CommonSteps(servers);
-  if (common.empty()) return NoCommonStep(servers);
+  const std::optional<Step> common = NewestCommonStep(servers);
+  if (!common.has_value()) return NoCommonStep(servers);
   return RollbackOrder{
-      .servers = {ServerId{0}}, .generation = lead.generation + 1, .step = common.back()};
+      .servers = {ServerId{0}}, .generation = lead.generation + 1, .step = *common};
 }
 
 }  // namespace thinwire

@@ -31,6 +31,7 @@ struct ServerCheckpoints {
   Generation generation;
   bool awaits_rollback = false;
   std::vector<Step> steps;  // of its checkpoints, ascending
+  Step frontier;            // the largest of its shards; 0: it has no shard
 };
 
 // The SERVERS go back to their checkpoints of STEP under GENERATION.
@@ -41,6 +42,10 @@ struct RollbackOrder {
 
   bool operator==(const RollbackOrder&) const = default;
 };
+
+// Returns the newest step of which every server has a checkpoint. Returns nullopt if there is none, or
+// if a server does not answer. REQUIRES: SERVERS is not empty.
+std::optional<Step> NewestCommonStep(const std::vector<std::optional<ServerCheckpoints>>& servers);
 
 // Returns the next order, or nullopt if there is none now. SERVERS is indexed by server number;
 // nullopt: no answer. Errors: FailedPrecondition if the job cannot go on; the message names the

@@ -105,14 +105,15 @@ void Checkpointer::Complete(std::vector<SavedShard> shards, Step from) {
   for (const SavedShard& shard : checkpoint.shards) applied = std::min(applied, shard.applied);
   checkpoint.next = applied + 1;
   ++queued_count_;
-  boost::asio::post(writer_, [this, checkpoint = std::move(checkpoint),
-                              start = clock_.Now()]() mutable { Write(checkpoint, start); });
+  boost::asio::post(writer_, [this, checkpoint = std::move(checkpoint), kept = kept_,
+                              start = clock_.Now()] { Write(checkpoint, kept, start); });
 }
 
-void Checkpointer::Write(const Checkpoint& checkpoint, absl::Time start) {
+void Checkpointer::Write(const Checkpoint& checkpoint, const KeptCheckpoints& kept,
+                         absl::Time start) {
   const TraceSpan span(options_.tracer, "checkpoints", "write checkpoint",
                        {.step = checkpoint.step});
-  const absl::Status written = WriteCheckpoint(files_, options_.folder, checkpoint, options_.kept);
+  const absl::Status written = WriteCheckpoint(files_, options_.folder, checkpoint, kept);
   if (written.ok()) {
     journal_.RemoveBefore(checkpoint.next);
   } else {

@@ -9,7 +9,6 @@
 #define THINWIRE_SERVER_EDGE_MODEL_CHECKPOINTER_H_
 
 #include <boost/asio/thread_pool.hpp>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -44,7 +43,6 @@ class Checkpointer {
     std::string folder;
     absl::Duration interval;          // 0: AutomaticInterval
     absl::Duration failure_interval;  // used if `interval` is 0
-    size_t kept = kKeptCheckpoints;   // see WriteCheckpoint
     Tracer* tracer = nullptr;         // null: no trace
   };
   // Runs a function later, on the control thread. Thread-safe.
@@ -66,6 +64,9 @@ class Checkpointer {
   // Calls Start with step 0 if the last call was interval() ago or longer and no checkpoint is being
   // written.
   void StartIfDue(absl::Time now, const HostedModel& model);
+  // Keeps the checkpoint of STEP from now on, instead of that of an earlier call. Others are removed
+  // when they are old (WriteCheckpoint).
+  void Keep(Step step) { kept_.step = step; }
   // Starts the last checkpoint: shards no longer wait for a step.
   void StartLast(const HostedModel& model);
   // Makes the checkpoint of STEP the newest one under GENERATION (ContinueFrom), then calls DONE on
@@ -82,7 +83,7 @@ class Checkpointer {
  private:
   void Complete(std::vector<SavedShard> shards, Step from);
   // Runs on the writer thread.
-  void Write(const Checkpoint& checkpoint, absl::Time start);
+  void Write(const Checkpoint& checkpoint, const KeptCheckpoints& kept, absl::Time start);
   std::vector<Step> ReadSteps();
   // Returns the bytes of the shards' files of the newest checkpoint; 0 if its manifest is unreadable.
   uint64_t NewestBytes() const;
@@ -93,6 +94,7 @@ class Checkpointer {
   Clock& clock_;
   const Post post_;
   const std::function<Checkpoint()> head_;
+  KeptCheckpoints kept_;
   absl::Time last_start_ = absl::InfinitePast();
   bool saving_ = false;                 // a checkpoint waits for the states of shards
   int queued_count_ = 0;                // checkpoints that are queued or being written
