@@ -34,7 +34,7 @@
 #                                        predicts: predicted TOPOLOGY CODEC MS; requires bazel build //cli:thinwire
 #   bench/race.sh --topologies apart --codecs "fp32/fp8_e5m2 fp8_e4m3/fp8_e5m2 auto"    auto and fixed push codecs
 #
-# Requires root, iproute2, and the programs in bazel-bin (or --bin_dir): bazel build //server //bench:race_worker
+# Requires root, iproute2 (bench/namespaces.sh), and the programs in bazel-bin (or --bin_dir): bazel build //server //bench:race_worker
 # //bench:raw_wire. All processes run in namespaces named twrace-PID-... The script removes these namespaces when it
 # ends, even if it is interrupted; the next run removes the namespaces of a killed run. The exit code is 1 if a race
 # fails; the script still prints the results of the other races.
@@ -99,9 +99,6 @@ for program in server/server bench/race_worker bench/raw_wire; do
   echo "race.sh: $bin_dir/$program: not found (build it with: bazel build //server //bench:race_worker //bench:raw_wire)" >&2
   exit 69
 done
-[ "$(id -u)" = 0 ] || { echo "race.sh: cannot create network namespaces (expected root, got user $(id -un))" >&2; exit 69; }
-export PATH=$PATH:/usr/sbin:/sbin
-
 # Prints the push codec, the pull codec and their settings as fields of the message Compression. Argument: codec.
 compression() {
   case $1 in
@@ -123,51 +120,9 @@ for codec in $codecs; do
   exit 64
 done
 
+script=race.sh
 prefix=twrace-$$
 work=$(mktemp -d)
-
-# Removes the namespaces that a run of this script created, and kills the processes in these namespaces. Argument: PID
-# of that run.
-remove_namespaces() {
-  local name
-  for name in $(ip netns list 2> /dev/null | awk '{print $1}' | grep "^twrace-$1-"); do
-    ip netns pids "$name" 2> /dev/null | xargs -r kill -9 2> /dev/null
-    ip netns delete "$name" 2> /dev/null
-  done
-}
-
-clean_up() {
-  trap '' INT TERM
-  exec 2> /dev/null  # discards bash's messages about the killed processes
-  remove_namespaces $$
-  wait
-  rm -rf "$work"
-}
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-for pid in $(ip netns list 2> /dev/null | sed -n 's/^twrace-\([0-9]*\)-.*/\1/p' | sort -u); do
-  grep -qs race.sh "/proc/$pid/cmdline" || remove_namespaces "$pid"
-done
-
-# Limits the rate at which a device sends. Arguments: namespace, device. The token bucket holds two of the largest
-# segments that the kernel passes to a device at once. The queue is as long as the queue of a typical switch.
-shape() {
-  [ "$rate" = none ] || tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" burst 128kb latency 20ms
-}
-
-# Creates a host with the address 10.77.0.NUMBER and connects it to the switch. Argument: NUMBER.
-make_host() {
-  local host=$prefix-h$1
-  ip netns add "$host" &&
-    ip -n "$prefix-switch" link add "port$1" type veth peer name eth0 netns "$host" &&
-    ip -n "$prefix-switch" link set "port$1" master switch up &&
-    ip -n "$host" address add "10.77.0.$1/24" dev eth0 &&
-    ip netns exec "$host" sysctl -qw "net.ipv4.tcp_congestion_control=$congestion" "${buffer_limits[@]}" &&
-    ip -n "$host" link set eth0 up && ip -n "$host" link set lo up &&
-    shape "$prefix-switch" "port$1" && shape "$host" eth0
-}
 
 # The script sets small socket buffers only if the links have a rate limit. Without a rate limit, small buffers would be
 # the bottleneck instead of the links.
@@ -178,31 +133,7 @@ if [ "$socket_buffer" != 0 ] && [ "$rate" != none ]; then
   done
 fi
 
-# Creates the switch and hosts 1 to COUNT. Argument: COUNT.
-make_network() {
-  local i
-  ip netns add "$prefix-switch" && ip -n "$prefix-switch" link add switch type bridge &&
-    ip -n "$prefix-switch" link set switch up || return 1
-  for i in $(seq "$1"); do make_host "$i" || return 1; done
-}
-
-# Runs a command on a host. Arguments: number of the host, command.
-on() {
-  local host=$prefix-h$1
-  shift
-  exec ip netns exec "$host" "$@"
-}
-
-# Waits until a program has printed its address. Arguments: file with the program's output, PID of the program.
-await_listening() {
-  for _ in $(seq 200); do
-    grep -qs '^listening ' "$1" && return
-    kill -0 "$2" 2> /dev/null || break
-    sleep 0.05
-  done
-  echo "race.sh: a server did not start; the last line of its log: $(tail -n 1 "$1.err")" >&2
-  return 1
-}
+source "$root/bench/namespaces.sh"
 
 # Prints the goodput of host 1's link, in bytes per second and direction, while all hosts given as arguments exchange
 # data with host 1. The result is the best of three measurements, because other load can only lower the goodput.

@@ -1,0 +1,187 @@
+#!/bin/bash
+# Compares thinwire with PyTorch's DistributedDataParallel (DDP) over gloo, end to end: the same CNN on Fashion-MNIST with the
+# same initial values, order of the examples, batches, schedule and optimizer. Two hosts, which are network namespaces, have
+# a worker each; with thinwire each has a server too. The links have a limited rate in each direction. Every configuration
+# is trained with each seed. The script prints
+#
+#   versus SYSTEM RATE SECONDS ACCURACY STEP_MS MEGABYTES    means over the seeds, with standard deviations
+#
+# SECONDS is the time of training without tests, from the first step. ACCURACY is the last test accuracy in per cent. STEP_MS is the
+# median step. MEGABYTES is the number of bytes that both hosts sent, with all headers, from the start of the processes to their end.
+#
+# Systems:
+#   ddp, ddp_fp16                     DDP, without and with the hook fp16_compress
+#   ddp_powersgd_1, ddp_powersgd_2    DDP with the hook PowerSGD, rank 1 and 2
+#   fp32, fp16                        thinwire with the same formats in both directions
+#   fp8                               fp8_e5m2 in both directions
+#   topk_1, topk_01                   top 1 % and .1 %, lazy slots, exact deltas, density warm-up over half of the run
+#
+#   bench/versus_ddp.sh --python /opt/torch/bin/python3          all systems, 100 Mbit/s and 1 Gbit/s, three seeds: an hour
+#   bench/versus_ddp.sh --systems "ddp fp8" --rates 100mbit --seeds "1" --epochs 2 --out DIR
+#   bench/versus_ddp.sh --train_examples 2000 --seeds 1          a trial of some minutes
+#
+# --out DIR keeps runs.jsonl, one line per epoch and run, and draws DIR/versus_ddp.svg, accuracy against time.
+#
+# Requires root, iproute2 (bench/namespaces.sh), bazel build //server //worker, and a Python with torch from PyPI
+# (--python), in a folder of its own: python3 -m venv /opt/torch && /opt/torch/bin/pip install torch numpy. The exit code
+# is 1 if a run fails; the script still prints the results of the other runs.
+set -u
+
+usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+bin_dir=$root/bazel-bin
+python=/opt/torch/bin/python3
+systems="ddp fp32 ddp_fp16 fp16 fp8 ddp_powersgd_1 ddp_powersgd_2 topk_1 topk_01"
+rates="100mbit 1gbit"
+seeds="1 2 3"
+epochs=1
+train_examples=60000
+batch_size=32
+learning_rate=0.05
+data_dir=/usr/share/datasets/fashion-mnist
+out=""
+
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help | -h) usage; exit 0 ;;
+  esac
+  [ $# -ge 2 ] || { echo "versus_ddp.sh: $1: missing value (expected one, got none)" >&2; exit 64; }
+  case $1 in
+    --bin_dir) bin_dir=$2 ;;
+    --python) python=$2 ;;
+    --systems) systems=$2 ;;
+    --rates) rates=$2 ;;
+    --seeds) seeds=$2 ;;
+    --epochs) epochs=$2 ;;
+    --train_examples) train_examples=$2 ;;
+    --batch_size) batch_size=$2 ;;
+    --learning_rate) learning_rate=$2 ;;
+    --data_dir) data_dir=$2 ;;
+    --out) out=$2 ;;
+    *) echo "versus_ddp.sh: $1: unknown flag (expected one of those that --help lists)" >&2; exit 64 ;;
+  esac
+  shift 2
+done
+
+# Prints the settings of a thinwire system as fields of a job. Argument: system.
+job_fields() {
+  local warm='density_warmup: 0.5 topk_values: fp8_e5m2 pull: delta'
+  case $1 in
+    fp32) echo 'compression { push: fp32 pull: fp32 }' ;;
+    fp16) echo 'compression { push: fp16 pull: fp16 }' ;;
+    fp8) echo 'compression { push: fp8_e5m2 pull: fp8_e5m2 }' ;;
+    topk_1) echo "compression { push: topk density: 0.01 $warm }" ;;
+    topk_01) echo "compression { push: topk density: 0.001 $warm }" ;;
+    *) return 1 ;;
+  esac
+}
+needs_torch=0
+for system in $systems; do
+  case $system in
+    ddp | ddp_fp16 | ddp_powersgd_1 | ddp_powersgd_2) needs_torch=1 ;;
+    *)
+      job_fields "$system" > /dev/null || {
+        echo "versus_ddp.sh: --systems: unknown system (expected one of those that --help lists, got $system)" >&2
+        exit 64
+      }
+      ;;
+  esac
+done
+if [ $needs_torch = 1 ] && ! "$python" -c 'import torch.distributed' 2> /dev/null; then
+  echo "versus_ddp.sh: --python: cannot import torch (expected a Python with torch, got $python)" >&2
+  exit 69
+fi
+for program in server/server worker/worker; do
+  [ -x "$bin_dir/$program" ] && continue
+  echo "versus_ddp.sh: $bin_dir/$program: not found (build it with: bazel build //server //worker)" >&2
+  exit 69
+done
+
+script=versus_ddp.sh
+prefix=twddp-$$
+work=$(mktemp -d)
+congestion=reno
+buffer_limits=()
+rate=none
+source "$root/bench/namespaces.sh"
+
+# Prints the bytes that both hosts have sent.
+sent_bytes() {
+  local host
+  for host in 1 2; do
+    (on $host cat /sys/class/net/eth0/statistics/tx_bytes)
+  done | awk '{ sum += $1 } END { printf "%d", sum }'
+}
+
+# Trains with DDP. Arguments: hook, seed. Writes the lines of rank 0 to $work/result.
+run_ddp() {
+  local pids="" rank pid ok=0
+  for rank in 0 1; do
+    (GLOO_SOCKET_IFNAME=eth0 on $((rank + 1)) "$python" "$root/bench/ddp_worker.py" --rank $rank --workers 2 \
+      --address 10.77.0.1:7900 --hook "$1" --seed "$2" --data_dir "$data_dir" --epochs "$epochs" \
+      --batch_size "$batch_size" --train_examples "$train_examples" --learning_rate "$learning_rate") \
+      > "$work/worker-$rank.out" 2> "$work/worker-$rank.err" &
+    pids="$pids $!"
+  done
+  for pid in $pids; do wait "$pid" || ok=1; done
+  cp "$work/worker-0.out" "$work/result"
+  return $ok
+}
+
+# Trains with thinwire. Arguments: system, seed. Writes the events of worker 0 to $work/result.
+run_thinwire() {
+  local addresses=10.77.0.1:7000,10.77.0.2:7000 number pid daemons="" pids="" ok=0 lazy=""
+  case $1 in topk_*) lazy='lazy_slots: true' ;; esac
+  cat > "$work/job.textproto" << JOB
+name: "versus" servers: 2 consistency { workers: 2 }
+optimization { optimizer: momentum momentum: 0.9 learning_rate: $learning_rate schedule: cosine $lazy }
+$(job_fields "$1")
+task { model: cnn dataset: fashion_mnist data_dir: "$data_dir" batch_size: $batch_size epochs: $epochs seed: $2 train_examples: $train_examples }
+JOB
+  for number in 0 1; do
+    (on $((number + 1)) "$bin_dir/server/server" --config "$work/job.textproto" --server $number \
+      --listen 10.77.0.$((number + 1)):7000 --addresses $addresses --insecure) \
+      > "$work/server-$number.out" 2> "$work/server-$number.out.err" &
+    daemons="$daemons $!"
+    await_listening "$work/server-$number.out" $! || return 1
+  done
+  for number in 0 1; do
+    (on $((number + 1)) "$bin_dir/worker/worker" --config "$work/job.textproto" --worker $number --addresses $addresses) \
+      > "$work/worker-$number.out" 2> "$work/worker-$number.err" &
+    pids="$pids $!"
+  done
+  for pid in $pids; do wait "$pid" || ok=1; done
+  kill $daemons 2> /dev/null
+  wait $daemons 2> /dev/null
+  cp "$work/worker-0.out" "$work/result"
+  return $ok
+}
+
+failed=0
+echo "load: $(cut -d' ' -f1-3 /proc/loadavg), cores: $(nproc); $epochs epochs, $train_examples examples, batches of $batch_size, seeds $seeds"
+for rate in $rates; do
+  make_network 2 || { echo "versus_ddp.sh: cannot create the network namespaces" >&2; exit 69; }
+  for seed in $seeds; do
+    for system in $systems; do
+      before=$(sent_bytes)
+      case $system in
+        ddp) run_ddp none "$seed" ;;
+        ddp_*) run_ddp "${system#ddp_}" "$seed" ;;
+        *) run_thinwire "$system" "$seed" ;;
+      esac || {
+        echo "versus $system $rate seed $seed failed: $(grep -hv '^[IW][0-9]' "$work"/worker-*.err | tail -n 1)"
+        failed=1
+        continue
+      }
+      python3 "$root/bench/versus_ddp_report.py" add "$work/runs.jsonl" "$system" "$rate" "$seed" \
+        $(($(sent_bytes) - before)) "$work/result" || failed=1
+    done
+  done
+  remove_namespaces $$
+done
+if [ -n "$out" ]; then
+  mkdir -p "$out" && cp "$work/runs.jsonl" "$out/" || failed=1
+fi
+python3 "$root/bench/versus_ddp_report.py" show "$work/runs.jsonl" $out || failed=1
+exit $failed
