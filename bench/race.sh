@@ -264,7 +264,7 @@ JOB
     number=$((number + 1))
   done
   for host in $pids; do wait "$host" || ok=0; done
-  checkpoints=$(ls -d "$work"/state/server-*/checkpoint-* 2> /dev/null | grep -v tmp | sed 's/.*-0*//' | sort -n | tail -n 1)
+  checkpoints=$(ls -d "$work"/state/server-*/checkpoint-* 2> /dev/null | grep -v '\.tmp$' | sed 's/.*-0*//' | sort -n | tail -n 1)
   kill $daemons 2> /dev/null
   wait $daemons 2> /dev/null
   [ $ok = 1 ] || { cat "$work"/worker-*.err | grep -v '^[IW][0-9]' | head -n 3 >&2; return 1; }
