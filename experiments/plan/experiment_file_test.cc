@@ -118,8 +118,8 @@ TEST(ExperimentFileTest, OnlyAndSeedsChooseRuns) {
   EXPECT_THAT(plan->runs[0].settings, ElementsAre("sync", "equal"));
   EXPECT_THAT(plan->runs[3].settings, ElementsAre("async", "equal"));
   EXPECT_EQ(plan->runs[5].seed, 7u);
-  EXPECT_THAT(Problem(kText, {.only = {"mode=asink"}}),
-              "--only: setting: unknown (expected sync, ssp or async, got \"asink\"; did you mean "
+  EXPECT_THAT(Problem(kText, {.only = {"mode=asyc"}}),
+              "--only: setting: unknown (expected sync, ssp or async, got \"asyc\"; did you mean "
               "async?)");
   EXPECT_THAT(Problem(kText, {.only = {"async"}}),
               "--only: wrong value (expected AXIS=SETTING, got \"async\")");
@@ -139,7 +139,7 @@ TEST(ExperimentFileTest, AProblemOfACaseNamesThePlaceAndTheCaseOnce) {
             "studies/modes.textproto:11:45: slack: only valid with mode: ssp (got mode: sync) "
             "[case mode=ssp, machines=equal]");
   EXPECT_EQ(Problem(With("megabits_per_second: 100", "megabits_per_second: -1")),
-            "studies/modes.textproto:7:60: machines.worker_link.megabits_per_second: out of range "
+            "studies/modes.textproto:7:56: machines.worker_link.megabits_per_second: out of range "
             "(expected 0 to 1e+09, got -1) [case mode=sync, machines=equal]");
   EXPECT_EQ(
       Problem(With("slow_workers: 1 slow_factor: 3 }", "} imposed_staleness: 4")),

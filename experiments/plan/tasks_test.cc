@@ -209,7 +209,8 @@ TEST_F(TasksTest, OtherPrecisionsAreRefused) {
 }
 
 TEST_F(TasksTest, MachinesCanReplaceTheTask) {
-  RunSpec spec = Spec("model: softmax data_dir: '/absent'");
+  RunSpec spec = Spec("model: softmax");
+  spec.job.task.data_dir = "/absent";
   spec.machines.mutable_synthetic()->set_values(12);
   const auto task = Task(spec);
   EXPECT_EQ(task->tensors()[0].value_count(), 12u);
