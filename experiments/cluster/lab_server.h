@@ -48,7 +48,7 @@ inline constexpr Incarnation kLabIncarnation{1};
 
 class LabServer {
  public:
-  // What all servers share. Everything must outlive them.
+  // The objects that all servers share. They must outlive the servers.
   struct Shared {
     const JobSpec& job;
     const Partition& partition;
