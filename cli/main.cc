@@ -18,6 +18,7 @@
 #include "cli/doctor/doctor_command.h"
 #include "cli/drain_command.h"
 #include "cli/evaluate_command.h"
+#include "cli/experiment_command.h"
 #include "cli/help_command.h"
 #include "cli/launch_command.h"
 #include "cli/scale_command.h"
@@ -43,6 +44,7 @@ constexpr char kExamples[] =
     "  thinwire status --addresses a:7000,b:7000 --watch\n"
     "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
     "  thinwire certs init ca\n"
+    "  thinwire experiment run experiments/staleness.textproto --quick\n"
     "  thinwire help train\n"
     "Environment: NO_COLOR switches colors off, TMPDIR is the folder of temporary files.\n"
     "Exit codes: 0 good, 64 usage, 69 unavailable, 75 terminated, 78 configuration, 130 "
@@ -119,6 +121,8 @@ ExitCode Main(int argc, char** argv) {
   CheckpointCommand checkpoint;
   CertsCommand certs;
   TraceCommand trace;
+  ExperimentCommand experiment;
+  experiment.self = train.self;
   CompletionCommand completion;
   HelpCommand help;
   // The help lists the commands in this order.
@@ -134,6 +138,7 @@ ExitCode Main(int argc, char** argv) {
       {AddCheckpoint(app, checkpoint), [&] { return RunCheckpoint(checkpoint, out, err); }},
       {AddCerts(app, certs), [&] { return RunCerts(certs, out, err); }},
       {AddTrace(app, trace), [&] { return RunTraceMerge(trace, out, err); }},
+      {AddExperiment(app, experiment), [&] { return RunExperiment(experiment, console, out); }},
       {AddCompletion(app, completion), [&] { return RunCompletion(completion, app, out); }},
       {AddHelp(app, help), [&] { return RunHelp(help, app, console, out); }},
   };

@@ -1,13 +1,11 @@
 #include "experiments/aggregation.h"
 
 #include <cmath>
-#include <cstdint>
-#include <utility>
+#include <limits>
 
 #include "common/codec/codec.h"
 #include "common/codec/error_feedback.h"
 #include "experiments/peer_tree.h"
-#include "kernels/select/top_k.h"
 #include "server/core/update/accumulator.h"
 #include "server/core/update/global_top_k.h"
 
@@ -43,56 +41,44 @@ class ReturningAggregation final : public Aggregation {
   using Merge = Entries (*)(std::vector<Entries> selected, size_t k);
 
   ReturningAggregation(size_t value_count, size_t worker_count, size_t k, Merge merge)
-      : k_(k), merge_(merge), residuals_(worker_count, std::vector<float>(value_count)) {}
+      : value_count_(value_count),
+        k_(k),
+        merge_(merge),
+        residuals_(worker_count, PeerResidual(value_count)) {}
 
   std::vector<float> Step(std::span<const std::vector<float>> gradients) override {
     std::vector<Entries> selected;
     selected_ = 0;
     for (size_t w = 0; w < gradients.size(); ++w) {
-      selected.push_back(Select(gradients[w], residuals_[w]));
-      for (const auto& [index, value] : selected.back()) selected_ += std::abs(value);
+      selected.push_back(residuals_[w].Select(gradients[w], k_));
+      for (const Entry& entry : selected.back()) selected_ += std::abs(entry.value);
     }
     const Entries merged = merge_(selected, k_);
-    std::vector<float> average(residuals_[0].size());
-    for (const auto& [index, value] : merged) {
-      average[index] = value / static_cast<float>(gradients.size());
+    std::vector<float> average(value_count_);
+    for (const Entry& entry : merged) {
+      average[entry.index] = entry.value / static_cast<float>(gradients.size());
     }
-    for (size_t w = 0; w < gradients.size(); ++w) {
-      for (const auto& [index, value] : selected[w]) {
-        if (!merged.contains(index)) residuals_[w][index] += value;
-      }
-    }
+    for (size_t w = 0; w < gradients.size(); ++w) residuals_[w].Return(selected[w], merged);
     return average;
   }
 
   double selected() const override { return selected_; }
 
   std::vector<double> Pending() const override {
-    std::vector<double> pending(residuals_[0].size());
-    for (const auto& residual : residuals_) {
+    std::vector<double> pending(value_count_);
+    for (const PeerResidual& residual : residuals_) {
       for (size_t i = 0; i < pending.size(); ++i) {
-        pending[i] += residual[i] / static_cast<double>(residuals_.size());
+        pending[i] += residual.values()[i] / static_cast<double>(residuals_.size());
       }
     }
     return pending;
   }
 
  private:
-  // Adds GRADIENT to RESIDUAL, removes the k values of largest magnitude from RESIDUAL and returns
-  // these values.
-  Entries Select(std::span<const float> gradient, std::span<float> residual) const {
-    std::vector<uint32_t> indices(k_);
-    std::vector<float> values(k_);
-    uint32_t threshold = 0;
-    kernels::AddAndSelectTopK(gradient, residual, {indices, values}, threshold);
-    Entries selected;
-    for (const uint32_t index : indices) selected[index] = std::exchange(residual[index], 0.0f);
-    return selected;
-  }
-
+  const size_t value_count_;
   const size_t k_;
   const Merge merge_;
-  std::vector<std::vector<float>> residuals_;
+  std::vector<PeerResidual> residuals_;
   double selected_ = 0;
 };
 
@@ -101,7 +87,7 @@ class ReturningAggregation final : public Aggregation {
 Entries ExactSum(std::vector<Entries> selected, size_t k) {
   Entries sum;
   for (const Entries& entries : selected) {
-    for (const auto& [index, value] : entries) sum[index] += value;
+    sum = MergeLargest(sum, entries, std::numeric_limits<size_t>::max());
   }
   return MergeLargest(sum, {}, k);
 }

@@ -19,7 +19,6 @@
 #ifndef THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
 #define THINWIRE_CLIENT_EXCHANGE_PUSH_PIPELINE_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,47 +34,11 @@
 #include "client/exchange/read_path.h"
 #include "client/exchange/server_link.h"
 #include "client/exchange/step_gradients.h"
+#include "client/exchange/step_verdicts.h"
 #include "common/ids.h"
 #include "proto/frame.h"
 
 namespace thinwire::client {
-
-// StepVerdicts collects the verdicts of one step and determines the next step.
-//
-//   no push was late      step + 1
-//   any push was late     max(step + 1, largest frontier in the verdicts)
-//
-// The frontier in a verdict is the shard's current step at the server. A slow worker therefore
-// skips directly to the current step, and reads every shard for the same step.
-//
-// Not thread-safe.
-class StepVerdicts {
- public:
-  void Begin(Step step, uint32_t shard_count) {
-    *this = StepVerdicts();
-    step_ = step;
-    missing_count_ = shard_count;
-  }
-
-  // Adds the verdict of one shard's push: LATE is true if the push was late, and FRONTIER is the
-  // shard's current step at the server. Call once per shard.
-  void Add(bool late, Step frontier) {
-    late_ = late_ || late;
-    frontier_ = std::max(frontier_, frontier);
-    --missing_count_;
-  }
-
-  bool complete() const { return missing_count_ == 0; }
-  Step step() const { return step_; }
-  // Returns the next step. REQUIRES: complete().
-  Step next() const { return late_ ? std::max(step_ + 1, frontier_) : step_ + 1; }
-
- private:
-  Step step_;
-  uint32_t missing_count_ = 0;
-  bool late_ = false;
-  Step frontier_;
-};
 
 // Lives on the event loop `parts.loop`: only tasks of this loop call the functions of PushPipeline.
 class PushPipeline {

@@ -1,11 +1,12 @@
 // ComputeTimes draws the virtual time that a worker computes for one step (ComputeTime in
 // proto/experiment.proto). A time depends only on the seed, the worker and the step, so the order of
 // calls does not matter. Immutable.
+//
+// A worker does not compute during its pauses. A pause that begins during another one extends it.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_COMPUTE_TIMES_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_COMPUTE_TIMES_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,16 +22,24 @@ class ComputeTimes {
   // FOLDER is the folder of the experiment file, from which the path of a trace starts. Errors:
   // InvalidArgument "machines.compute.FIELD: ..." for a value that makes no sense; NotFound or
   // InvalidArgument with the line for a trace that cannot be read.
+  //
+  // A trace begins with the line "worker,step,seconds". It has times for the workers 0 to n - 1, in
+  // any order. Worker w of the run repeats the times of worker w mod n.
   static absl::StatusOr<ComputeTimes> Make(const ComputeTime& spec, const std::string& folder,
                                            uint64_t seed);
 
   // Returns the computing time of WORKER's STEP if the step begins at time BEGIN: the drawn time, and
-  // every pause of the worker that begins before the computation ends.
+  // the time of every pause of the worker that delays it.
   absl::Duration Of(WorkerId worker, Step step, absl::Duration begin) const;
 
  private:
   ComputeTimes(const ComputeTime& spec, uint64_t seed,
                std::vector<std::vector<absl::Duration>> trace);
+
+  // Returns the time of STEP without pauses, as if WORKER were not a slow worker.
+  absl::Duration Drawn(WorkerId worker, Step step) const;
+  // Returns the time that WORKER is paused if it computes for the time WORK from BEGIN on.
+  absl::Duration Paused(WorkerId worker, absl::Duration begin, absl::Duration work) const;
 
   ComputeTime spec_;
   uint64_t seed_;

@@ -6,6 +6,14 @@
 //
 //   time of a message of B bytes between otherwise idle links:  8 B / min(rates)  +  both latencies
 //
+// The rates of messages that are sent at the same time are max-min fair: a direction divides its
+// bandwidth equally, except that it passes on the bandwidth that a message cannot use because of its
+// other link. Rates change when a message starts or ends. Times are rounded to whole nanoseconds.
+//
+// A start or an end takes constant time if every message shares at most one direction with others,
+// for example if many workers send to one server. Otherwise it takes time in proportion to the
+// messages that are sent at the same time.
+//
 // Not thread-safe.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_NETWORK_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_NETWORK_H_
@@ -23,7 +31,7 @@ namespace thinwire::lab {
 
 struct LinkSpec {
   double bits_per_second = 0;  // 0: no limit
-  absl::Duration latency;
+  absl::Duration latency = absl::ZeroDuration();
 
   bool operator==(const LinkSpec&) const = default;
 };
@@ -32,6 +40,7 @@ class Network {
  public:
   // LINKS has one element per machine. QUEUE must outlive the network.
   Network(std::vector<LinkSpec> links, EventQueue& queue);
+  // REQUIRES: QUEUE runs no function afterwards.
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;

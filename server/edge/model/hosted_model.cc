@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <new>
-#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/status_macros.h"
 #include "server/edge/model/convert.h"
+#include "server/edge/model/shard_options.h"
 
 namespace thinwire {
 namespace {
@@ -19,12 +19,6 @@ std::string Summary(const Partition& partition) {
   return absl::StrCat(partition.tensors().size(), " tensors, ", partition.value_count(),
                       " values, shards of ", partition.shard_size(), ", hash ",
                       absl::Hex(partition.hash()));
-}
-
-ShardOptions OptionsOf(const Partition& partition, ShardId shard, ShardOptions options) {
-  options.value_count = partition.value_count(shard);
-  if (partition.HoldsVectors(shard)) options.sparse_updates.selection_density = std::nullopt;
-  return options;
 }
 
 // Returns true if A and B split the same tensors in the same way. Compares the tensors, because

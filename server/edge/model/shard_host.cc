@@ -10,6 +10,7 @@
 
 #include "common/status_macros.h"
 #include "server/edge/model/convert.h"
+#include "server/edge/stream/publish_newest.h"
 
 namespace thinwire {
 namespace {
@@ -90,7 +91,7 @@ void ShardHost::SendAnswers(const std::vector<ReadAnswer>& answers) {
     const auto stream = streams_.Find(answer.worker, answer.incarnation);
     if (stream == nullptr) continue;
     const absl::Time begin = clock_.Now();
-    Publish(answer.form);
+    PublishNewest(shard_, answer.form, slots_);
     encode_nanos_ += NanosecondsSince(begin);
     stream->AddAnswer(id_, answer.step, answer.form, slots_);
   }
@@ -176,30 +177,6 @@ void ShardHost::AskForValues() {
   WaitingEntry entry = WaitingEntryOf(id_, *chosen);
   entry.seed = true;
   first->AddWaiting(entry);
-}
-
-void ShardHost::Publish(const ReadForm& form) {
-  if (form.published) return PublishDeltas(form.held);
-  slots_->Put(form.codec, {shard_.version(), shard_.frontier(), shard_.Encoded(form.codec),
-                           shard_.selected_list()});
-}
-
-void ShardHost::PublishDeltas(std::optional<Version> held) {
-  const PublishedState last = slots_->published();
-  PublishedState next = {
-      .log = shard_.log(), .frontier = shard_.frontier(), .selected_list = shard_.selected_list()};
-  bool needs_full = !held.has_value() || !next.log->Contains(*held);
-  const bool has_unsent_answers = slots_.use_count() > 1;
-  if (has_unsent_answers && last.log != nullptr) {
-    // Readers of unsent answers hold versions in the last log, or need its full copy.
-    if (last.full != nullptr && next.log->Contains(last.full->version)) {
-      next.full = last.full;
-    } else {
-      needs_full = needs_full || !next.log->Contains(last.log->oldest());
-    }
-  }
-  if (needs_full) next.full = shard_.Deltas(std::nullopt).front();
-  slots_->PutPublished(std::move(next));
 }
 
 }  // namespace thinwire

@@ -147,10 +147,6 @@ class ShardHost {
   Effects Fold(const Event& event);
   // Passes ANSWERS to the streams of their workers.
   void SendAnswers(const std::vector<ReadAnswer>& answers);
-  // Stores the current answer to reads of FORM, for the streams that will send it.
-  void Publish(const ReadForm& form);
-  // Stores the deltas for readers that hold published version HELD, and for unsent answers.
-  void PublishDeltas(std::optional<Version> held);
 
   const ShardId id_;
   const size_t value_count_;

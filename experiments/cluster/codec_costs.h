@@ -1,0 +1,57 @@
+// CodecCosts is the virtual time that machines spend on encoding and decoding (codec_cost in
+// proto/experiment.proto). A codec that is not listed takes no time. Immutable.
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_CODEC_COSTS_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_CODEC_COSTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "absl/time/time.h"
+#include "common/codec/codec.h"
+#include "common/memory/byte_chain.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire::lab {
+
+class CodecCosts {
+ public:
+  explicit CodecCosts(const Machines& machines) {
+    for (const CodecCost& cost : machines.codec_cost()) {
+      costs_[static_cast<uint32_t>(cost.codec())] = cost;
+    }
+  }
+
+  // Returns the time to encode or to decode VALUE_COUNT values with CODEC.
+  absl::Duration Encode(CodecId codec, size_t value_count) const {
+    return Of(static_cast<uint32_t>(codec), value_count, &CodecCost::encode_ns_per_value);
+  }
+  absl::Duration Decode(CodecId codec, size_t value_count) const {
+    return Of(static_cast<uint32_t>(codec), value_count, &CodecCost::decode_ns_per_value);
+  }
+  // Return the time of PAYLOAD, which names its codec. An empty payload takes no time.
+  absl::Duration Encode(const ByteChain& payload, size_t value_count) const {
+    return Of(CodecOf(payload), value_count, &CodecCost::encode_ns_per_value);
+  }
+  absl::Duration Decode(const ByteChain& payload, size_t value_count) const {
+    return Of(CodecOf(payload), value_count, &CodecCost::decode_ns_per_value);
+  }
+
+ private:
+  // The first byte of a payload is the id of its codec (common/codec/payload.h). No codec has id 0.
+  static uint32_t CodecOf(const ByteChain& payload) {
+    return payload.empty() ? 0 : static_cast<uint32_t>(payload.At(0));
+  }
+  absl::Duration Of(uint32_t codec, size_t value_count,
+                    double (CodecCost::*ns_per_value)() const) const {
+    const auto cost = costs_.find(codec);
+    if (cost == costs_.end()) return absl::ZeroDuration();
+    return absl::Nanoseconds((cost->second.*ns_per_value)() * static_cast<double>(value_count));
+  }
+
+  std::map<uint32_t, CodecCost> costs_;  // by the codec's id
+};
+
+}  // namespace thinwire::lab
+
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_CODEC_COSTS_H_

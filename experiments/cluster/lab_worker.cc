@@ -1,0 +1,227 @@
+#include "experiments/cluster/lab_worker.h"
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "experiments/cluster/lab_server.h"
+#include "proto/parameter_service.pb.h"
+#include "server/core/effects.h"
+
+namespace thinwire::lab {
+namespace {
+
+// The gradient of a step: one array for all tensors, which payloads may share.
+struct Gradient {
+  explicit Gradient(const Partition& partition)
+      : values(std::make_shared_for_overwrite<float[]>(partition.value_count())) {
+    size_t begin = 0;
+    for (const TensorShape& tensor : partition.tensors()) {
+      tensors.emplace_back(values.get() + begin, tensor.value_count());
+      begin += tensor.value_count();
+    }
+    const_tensors.assign(tensors.begin(), tensors.end());
+  }
+
+  std::shared_ptr<float[]> values;
+  std::vector<std::span<float>> tensors;
+  std::vector<std::span<const float>> const_tensors;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LabWorker>> LabWorker::Make(const Shared& shared,
+                                                           const ClientOptions& options,
+                                                           absl::Duration delay) {
+  ASSIGN_OR_RETURN(auto encoder, client::PushEncoder::Make(shared.partition, options));
+  return std::unique_ptr<LabWorker>(new LabWorker(shared, options, delay, std::move(encoder)));
+}
+
+LabWorker::LabWorker(const Shared& shared, const ClientOptions& options, absl::Duration delay,
+                     std::unique_ptr<client::PushEncoder> encoder)
+    : shared_(shared),
+      options_(options),
+      delay_(delay),
+      replica_(shared.partition),
+      encoder_(std::move(encoder)),
+      returns_(shared.partition, *encoder_, report_),
+      clip_(options.gradient_clip, options.worker_count, shared.partition.tensors().size()),
+      ages_(shared.partition) {
+  for (uint32_t s = 0; s < options.server_count; ++s) {
+    links_.emplace_back(shared.partition.ShardsOf(ServerId{s}));
+  }
+}
+
+void LabWorker::ReadAll(Step step) {
+  for (uint32_t s = 0; s < shared_.partition.shard_count(); ++s) {
+    const ShardId shard{s};
+    links_[shared_.partition.server(shard).value].Read(shard, step);
+  }
+  missing_count_ = shared_.partition.shard_count();
+  SendQueued();
+}
+
+void LabWorker::SendQueued() {
+  for (uint32_t s = 0; s < links_.size(); ++s) {
+    while (links_[s].has_unsent()) {
+      WorkerFrame frame = {.worker = options_.worker,
+                           .incarnation = kLabIncarnation,
+                           .generation = kLabGeneration,
+                           .epoch = kLabEpoch};
+      if (!links_[s].FillMessage(replica_, options_.pull, frame)) break;
+      shared_.send(options_.worker, ServerId{s}, WriteFrame(frame));
+    }
+  }
+}
+
+void LabWorker::Receive(ServerId server, const ByteChain& bytes) {
+  const absl::StatusOr<ServerFrame> frame = ParseServerFrame(bytes);
+  if (!frame.ok()) return shared_.failed(frame.status());
+  client::SendQueue& link = links_[server.value];
+  for (const VerdictEntry& verdict : frame->verdicts) {
+    const absl::Status handled = OnVerdict(link, verdict);
+    if (!handled.ok()) return shared_.failed(handled);
+  }
+  for (const ParametersEntry& entry : frame->parameters) OnParameters(link, entry);
+  const bool computes = computed_.valid();
+  if (!computes && judged_ && missing_count_ == 0 && step_ < shared_.end) Compute();
+}
+
+absl::Status LabWorker::OnVerdict(client::SendQueue& link, const VerdictEntry& entry) {
+  const auto verdict = static_cast<Verdict>(entry.kind);
+  const std::optional<PushEntry> push = link.FinishPush(entry.shard, entry.step);
+  if (!push.has_value()) return absl::InternalError("a verdict of no push has arrived");
+  switch (verdict) {
+    case Verdict::kAccept:
+      encoder_->Accepted(*push);
+      ages_.Accepted(*push);
+      RETURN_IF_ERROR(returns_.OnAccepted(*push));
+      break;
+    case Verdict::kLate:
+      RETURN_IF_ERROR(encoder_->Late(*push));
+      break;
+    case Verdict::kRefused:
+      break;
+    default:
+      return absl::InternalError(absl::StrCat("worker ", options_.worker.value, ", step ",
+                                              entry.step.value, ": unexpected verdict (got ",
+                                              entry.kind, ")"));
+  }
+  verdicts_.Add(verdict == Verdict::kLate, entry.frontier);
+  return verdicts_.complete() ? FinishStep() : absl::OkStatus();
+}
+
+absl::Status LabWorker::FinishStep() {
+  const Step next = verdicts_.next();
+  const bool jumps = next > step_ + 1;
+  step_ = next;
+  judged_ = true;
+  if (step_ >= shared_.end) {
+    shared_.finished(options_.worker);
+    return absl::OkStatus();
+  }
+  if (!jumps) return absl::OkStatus();
+  // The reads below name the versions of the replica.
+  RETURN_IF_ERROR(MergeArrived());
+  ReadAll(step_);
+  return absl::OkStatus();
+}
+
+void LabWorker::OnParameters(client::SendQueue& link, const ParametersEntry& entry) {
+  // After a jump, parameters of the skipped step may arrive.
+  const bool awaited = entry.more ? link.AwaitsParameters(entry.shard, entry.step)
+                                  : link.FinishRead(entry.shard, entry.step);
+  if (!awaited) return;
+  arrived_.push_back(entry);
+  if (!entry.more) --missing_count_;
+}
+
+void LabWorker::Compute() {
+  absl::Duration decode;
+  for (const ParametersEntry& entry : arrived_) {
+    if (entry.kind == Parameters::MOVE) continue;  // an exact delta has no codec
+    decode += shared_.costs.Decode(entry.payload, shared_.partition.value_count(entry.shard));
+  }
+  const absl::Duration begin = shared_.queue.now() + decode;
+  const absl::Duration time = shared_.times.Of(options_.worker, step_, begin) + delay_;
+  shared_.began(options_.worker, time);
+  computed_ = shared_.pool.Submit<absl::StatusOr<Computed>>(
+      [this](LearningTask& task) { return ComputeStep(task); });
+  shared_.queue.At(begin + time, [this] { OnComputed(); });
+}
+
+void LabWorker::OnComputed() {
+  absl::StatusOr<Computed> result = std::exchange(computed_, {}).get();
+  if (!result.ok()) return shared_.failed(result.status());
+  shared_.computed(result->gradient);
+  absl::Duration encode;
+  for (const PushEntry& push : result->pushes) {
+    encode += shared_.costs.Encode(push.payload, shared_.partition.value_count(push.shard));
+  }
+  judged_ = false;
+  if (encode == absl::ZeroDuration()) return SendPushes(std::move(result->pushes));
+  shared_.queue.After(encode, [this, pushes = std::move(result->pushes)] { SendPushes(pushes); });
+}
+
+void LabWorker::SendPushes(std::vector<PushEntry> pushes) {
+  verdicts_.Begin(step_, shared_.partition.shard_count());
+  missing_count_ = shared_.partition.shard_count();
+  for (PushEntry& push : pushes) {
+    links_[shared_.partition.server(push.shard).value].Push(std::move(push));
+  }
+  SendQueued();
+}
+
+absl::Status LabWorker::MergeArrived() {
+  for (const ParametersEntry& entry : std::exchange(arrived_, {})) {
+    ASSIGN_OR_RETURN(const client::Replica::Merged merged, replica_.Merge(entry));
+    if (merged != client::Replica::Merged::kDone) {
+      return absl::InternalError(absl::StrCat("worker ", options_.worker.value, ", shard ",
+                                              entry.shard.value,
+                                              ": the replica cannot use its parameters"));
+    }
+    if (!entry.more) RETURN_IF_ERROR(returns_.OnParameters(entry));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LabWorker::Computed> LabWorker::ComputeStep(LearningTask& task) {
+  RETURN_IF_ERROR(MergeArrived());
+  const Partition& partition = shared_.partition;
+  std::vector<std::span<float>> parameters;
+  for (uint32_t i = 0; i < partition.tensors().size(); ++i) {
+    parameters.push_back(replica_.tensor(i));
+  }
+  const Gradient gradient(partition);
+  Computed computed;
+  ASSIGN_OR_RETURN(computed.gradient,
+                   task.Gradient(options_.worker, step_, parameters, gradient.tensors));
+  const uint32_t examples = computed.gradient.examples;
+  clip_.Begin();
+  for (uint32_t i = 0; clip_.clips() && i < gradient.tensors.size(); ++i) {
+    // A step without examples has no gradient. It is encoded as a push without values.
+    clip_.Ready(i, examples > 0 ? client::SumOfSquares(gradient.tensors[i]) : 0);
+  }
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    const ShardId shard{s};
+    const std::vector<Segment>& segments = partition.segments(shard);
+    RETURN_IF_ERROR(encoder_->Begin(
+        {.shard = shard,
+         .step = step_,
+         .examples = examples,
+         .computed_version = replica_.held_version(shard)},
+        {.segments = segments,
+         .tensors = gradient.const_tensors,
+         .owner = segments.size() == 1 ? gradient.values : nullptr,
+         // GtopkReturns keeps payloads for longer than the gradient's memory should live.
+         .may_alias = !returns_.Keeps(shard)},
+        clip_.factor()));
+    ASSIGN_OR_RETURN(client::PushEncoder::Encoded encoded, encoder_->Finish());
+    computed.pushes.push_back(std::move(encoded.push));
+  }
+  return computed;
+}
+
+}  // namespace thinwire::lab

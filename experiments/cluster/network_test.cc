@@ -1,0 +1,283 @@
+#include "experiments/cluster/network.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "kernels/mix_bits.h"
+
+namespace thinwire::lab {
+namespace {
+
+constexpr double kMegabit = 1e6;
+constexpr uint64_t kMegabitBytes = 125000;
+
+// A network and the arrival times of its messages, in the order of their arrivals.
+struct Wire {
+  explicit Wire(std::vector<LinkSpec> links) : network(std::move(links), queue) {}
+
+  void Send(size_t from, size_t to, uint64_t bytes) {
+    const int message = message_count++;
+    network.Send(from, to, bytes, [this, message] {
+      arrivals.push_back({message, absl::ToDoubleSeconds(queue.now())});
+    });
+  }
+  void SendAt(double seconds, size_t from, size_t to, uint64_t bytes) {
+    queue.At(absl::Seconds(seconds), [this, from, to, bytes] { Send(from, to, bytes); });
+  }
+  std::vector<std::pair<int, double>> Run() {
+    while (!queue.empty()) queue.RunNext();
+    return arrivals;
+  }
+
+  EventQueue queue;
+  Network network;
+  int message_count = 0;
+  std::vector<std::pair<int, double>> arrivals;  // number of the message, seconds
+};
+
+using Arrivals = std::vector<std::pair<int, double>>;
+
+// Links of 1 Mbit/s without latency.
+std::vector<LinkSpec> Links(size_t machines) {
+  return std::vector<LinkSpec>(machines, {.bits_per_second = kMegabit});
+}
+
+TEST(NetworkTest, AMessageTakesItsBitsOverTheRateAndBothLatencies) {
+  Wire wire({{kMegabit, absl::Milliseconds(20)}, {4 * kMegabit, absl::Milliseconds(5)}});
+  wire.Send(0, 1, 2 * kMegabitBytes);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 2.025}}));
+  EXPECT_EQ(wire.network.sent_bytes(0), 2 * kMegabitBytes);
+  EXPECT_EQ(wire.network.sent_bytes(1), 0);
+}
+
+TEST(NetworkTest, TheSlowerOfTwoLinksLimitsAMessage) {
+  Wire wire({{4 * kMegabit}, {kMegabit}});
+  wire.Send(0, 1, kMegabitBytes);
+  wire.Send(1, 0, kMegabitBytes);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 1}, {1, 1}}));
+}
+
+TEST(NetworkTest, MessagesOfOnePairArriveInOrder) {
+  Wire wire(Links(2));
+  wire.Send(0, 1, kMegabitBytes);
+  wire.Send(0, 1, 0);
+  wire.Send(0, 1, kMegabitBytes / 2);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 1}, {1, 1}, {2, 1.5}}));
+}
+
+TEST(NetworkTest, TwoReceiversShareTheLinkOfTheSender) {
+  Wire wire(Links(3));
+  wire.Send(0, 1, kMegabitBytes);
+  wire.Send(0, 2, 2 * kMegabitBytes);
+  // After 2 s, the second message has the link to itself.
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 2}, {1, 3}}));
+}
+
+TEST(NetworkTest, ALaterMessageSharesFromItsStartOn) {
+  Wire wire(Links(3));
+  wire.SendAt(0, 0, 2, kMegabitBytes);
+  wire.SendAt(0.5, 1, 2, kMegabitBytes);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 1.5}, {1, 2}}));
+}
+
+TEST(NetworkTest, BothDirectionsOfALinkHaveTheWholeBandwidth) {
+  Wire wire(Links(2));
+  wire.Send(0, 1, kMegabitBytes);
+  wire.Send(1, 0, kMegabitBytes);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 1}, {1, 1}}));
+}
+
+TEST(NetworkTest, OneBandwidthOfZeroLeavesTheOtherLinkAsTheLimit) {
+  Wire wire({{0, absl::Milliseconds(1)}, {kMegabit, absl::Milliseconds(1)}});
+  wire.Send(0, 1, kMegabitBytes);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 1.002}}));
+}
+
+TEST(NetworkTest, MessagesBetweenUnlimitedLinksTakeTheLatency) {
+  Wire wire({{0, absl::Milliseconds(1)}, {0, absl::Milliseconds(2)}});
+  wire.Send(0, 1, 1'000'000'000);
+  wire.Send(0, 1, 1'000'000'000);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 0.003}, {1, 0.003}}));
+  EXPECT_EQ(wire.network.sent_bytes(0), 2'000'000'000);
+}
+
+TEST(NetworkTest, AMessageToTheSameMachineTakesNoTime) {
+  Wire wire({{kMegabit, absl::Seconds(1)}});
+  wire.Send(0, 0, kMegabitBytes);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 0}}));
+  EXPECT_EQ(wire.network.sent_bytes(0), 0);
+}
+
+TEST(NetworkTest, BandwidthThatASlowReceiverCannotUseGoesToTheOthers) {
+  // The sender has 10 Mbit/s. The slow receiver takes 1 Mbit/s, and the two others 4.5 Mbit/s each.
+  Wire wire({{10 * kMegabit}, {kMegabit}, {10 * kMegabit}, {10 * kMegabit}});
+  wire.Send(0, 1, kMegabitBytes);
+  wire.Send(0, 2, 9 * kMegabitBytes / 2);
+  wire.Send(0, 3, 9 * kMegabitBytes / 2);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 1}, {1, 1}, {2, 1}}));
+}
+
+TEST(NetworkTest, BandwidthThatAMessageLosesAtItsReceiverGoesToTheOthersOfItsSender) {
+  // Machine 0 sends to 3 and 4; machines 1 and 2 send to 3 too. The three messages to machine 3 get a
+  // third each, so the message to machine 4 gets two thirds.
+  Wire wire(Links(5));
+  wire.Send(0, 3, kMegabitBytes);
+  wire.Send(1, 3, kMegabitBytes);
+  wire.Send(2, 3, kMegabitBytes);
+  wire.Send(0, 4, 2 * kMegabitBytes);
+  EXPECT_EQ(wire.Run(), (Arrivals{{0, 3}, {1, 3}, {2, 3}, {3, 3}}));
+}
+
+TEST(NetworkTest, ARingIsAsFastAsOneMessage) {
+  constexpr size_t kMachines = 64;
+  Wire wire(Links(kMachines));
+  for (size_t i = 0; i < kMachines; ++i) wire.Send(i, (i + 1) % kMachines, kMegabitBytes);
+  const Arrivals arrivals = wire.Run();
+  ASSERT_EQ(arrivals.size(), kMachines);
+  for (const auto& [message, seconds] : arrivals) EXPECT_EQ(seconds, 1) << message;
+}
+
+TEST(NetworkTest, AnIncastOfManyShareTheReceiversLink) {
+  constexpr size_t kSenders = 10'000;
+  Wire wire(Links(kSenders + 1));
+  for (size_t i = 0; i < kSenders; ++i) wire.Send(i, kSenders, kMegabitBytes);
+  const Arrivals arrivals = wire.Run();
+  ASSERT_EQ(arrivals.size(), kSenders);
+  for (const auto& [message, seconds] : arrivals) ASSERT_EQ(seconds, kSenders) << message;
+}
+
+TEST(NetworkTest, ManyMessagesOfDifferentSizesEndInTheOrderOfTheirSizes) {
+  // Message i of n has i Mbit. It ends when the messages up to i have sent i Mbit each, and the
+  // larger ones as well: at i (i+1) / 2 + i (n-i) seconds.
+  constexpr int kSenders = 10'000;
+  Wire wire(Links(kSenders + 1));
+  for (int i = 1; i <= kSenders; ++i) wire.Send(i - 1, kSenders, i * kMegabitBytes);
+  const Arrivals arrivals = wire.Run();
+  ASSERT_EQ(arrivals.size(), kSenders);
+  for (int i = 1; i <= kSenders; ++i) {
+    EXPECT_EQ(arrivals[i - 1].first, i - 1);
+    const double expected = 0.5 * i * (i + 1.0) + i * (kSenders - static_cast<double>(i));
+    ASSERT_NEAR(arrivals[i - 1].second, expected, 1e-4);
+  }
+}
+
+TEST(NetworkTest, EveryMachineToEveryOtherSharesEvenly) {
+  constexpr size_t kMachines = 16;
+  Wire wire(Links(kMachines));
+  for (size_t from = 0; from < kMachines; ++from) {
+    for (size_t to = 0; to < kMachines; ++to) {
+      if (from != to) wire.Send(from, to, kMegabitBytes);
+    }
+  }
+  const Arrivals arrivals = wire.Run();
+  ASSERT_EQ(arrivals.size(), kMachines * (kMachines - 1));
+  for (const auto& [message, seconds] : arrivals) EXPECT_EQ(seconds, kMachines - 1) << message;
+}
+
+TEST(NetworkTest, MessagesOfOtherMachinesChangeNoTime) {
+  const auto run = [](bool others) {
+    Wire wire(Links(8));
+    for (uint64_t i = 0; i < 300; ++i) {
+      const double seconds = static_cast<double>(kernels::MixBits(i) % 100'000) * 1e-3;
+      const uint64_t bytes = kernels::MixBits(1000 + i) % kMegabitBytes;
+      const size_t from = kernels::MixBits(2000 + i) % 4;
+      const size_t to = kernels::MixBits(3000 + i) % 4;
+      wire.SendAt(seconds, from, to, bytes);
+      if (others) wire.SendAt(seconds, 4 + to, 4 + from, bytes);
+    }
+    std::vector<double> times;
+    // The messages are numbered in the order of their sends: with others, every second one is first.
+    for (const auto& [message, seconds] : wire.Run()) {
+      if (!others || message % 2 == 0) times.push_back(seconds);
+    }
+    return times;
+  };
+  const std::vector<double> alone = run(false);
+  EXPECT_EQ(alone.size(), 300);
+  EXPECT_EQ(run(true), alone);
+}
+
+// Moves all flows in small time steps with rates by the definition of max-min fairness, and returns
+// the arrival times by message.
+std::vector<double> SlowTimes(const std::vector<LinkSpec>& links,
+                              const std::vector<std::pair<size_t, size_t>>& pairs,
+                              const std::vector<double>& bits) {
+  std::vector<double> left = bits;
+  std::vector<double> times(bits.size());
+  double now = 0;
+  while (true) {
+    // Raises the rates of all flows together and freezes those whose link is full.
+    std::vector<double> rate(bits.size(), 0);
+    std::vector<bool> frozen(bits.size());
+    for (size_t i = 0; i < bits.size(); ++i) frozen[i] = times[i] > 0;
+    while (true) {
+      double raise = 1e300;
+      std::vector<double> used(2 * links.size(), 0);
+      std::vector<int> rising(2 * links.size(), 0);
+      for (size_t i = 0; i < bits.size(); ++i) {
+        for (const size_t d : {2 * pairs[i].first, 2 * pairs[i].second + 1}) {
+          used[d] += rate[i];
+          rising[d] += frozen[i] ? 0 : 1;
+        }
+      }
+      const auto room = [&](size_t d) { return links[d / 2].bits_per_second - used[d]; };
+      for (size_t d = 0; d < used.size(); ++d) {
+        if (rising[d] > 0) raise = std::min(raise, room(d) / rising[d]);
+      }
+      if (raise == 1e300) break;
+      for (size_t i = 0; i < bits.size(); ++i) {
+        if (frozen[i]) continue;
+        rate[i] += raise;
+        for (const size_t d : {2 * pairs[i].first, 2 * pairs[i].second + 1}) {
+          if (room(d) - raise * rising[d] < 1e-6) frozen[i] = true;
+        }
+      }
+    }
+    double step = 1e300;
+    for (size_t i = 0; i < bits.size(); ++i) {
+      if (rate[i] > 0) step = std::min(step, left[i] / rate[i]);
+    }
+    if (step == 1e300) return times;
+    now += step;
+    for (size_t i = 0; i < bits.size(); ++i) {
+      if (rate[i] == 0) continue;
+      left[i] -= rate[i] * step;
+      if (left[i] < 1e-3) times[i] = now;
+    }
+  }
+}
+
+TEST(NetworkTest, RandomMessagesTakeTheTimesOfTheDefinition) {
+  int checked = 0;
+  for (uint64_t round = 0; round < 50; ++round) {
+    uint64_t draw = 1000 * round;
+    std::vector<LinkSpec> links(6);
+    for (LinkSpec& link : links) {
+      link.bits_per_second = kMegabit * static_cast<double>(1 + kernels::MixBits(draw++) % 5);
+    }
+    std::vector<std::pair<size_t, size_t>> pairs;
+    std::vector<double> bits;
+    Wire wire(links);
+    for (size_t from = 0; from < 6; ++from) {
+      for (size_t to = 0; to < 6; ++to) {
+        if (from == to || kernels::MixBits(draw++) % 3 == 0) continue;
+        const uint64_t bytes = 1 + kernels::MixBits(draw++) % kMegabitBytes;
+        pairs.emplace_back(from, to);
+        bits.push_back(8.0 * static_cast<double>(bytes));
+        wire.Send(from, to, bytes);
+      }
+    }
+    const std::vector<double> expected = SlowTimes(links, pairs, bits);
+    for (const auto& [message, seconds] : wire.Run()) {
+      EXPECT_NEAR(seconds, expected[message], 1e-6) << "round " << round;
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 500);
+}
+
+}  // namespace
+}  // namespace thinwire::lab

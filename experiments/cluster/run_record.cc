@@ -1,0 +1,148 @@
+#include "experiments/cluster/run_record.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "client/replica/shard_values.h"
+#include "common/files/crc32c.h"
+#include "common/status_macros.h"
+
+namespace thinwire::lab {
+namespace {
+
+// The parameters of a whole model.
+struct Model {
+  std::vector<std::vector<float>> values;  // by tensor
+  std::vector<std::span<float>> tensors;
+};
+
+std::shared_ptr<Model> CopyMasters(const Partition& partition,
+                                   const std::vector<const Shard*>& shards) {
+  auto model = std::make_shared<Model>();
+  for (const TensorShape& tensor : partition.tensors()) {
+    model->values.emplace_back(tensor.value_count());
+  }
+  model->tensors.assign(model->values.begin(), model->values.end());
+  for (uint32_t s = 0; s < shards.size(); ++s) {
+    client::Scatter(shards[s]->masters(), partition.segments(ShardId{s}), model->tensors);
+  }
+  return model;
+}
+
+double Median(std::vector<float> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
+
+uint32_t ParametersCrc(const Partition& partition, const std::vector<const Shard*>& shards) {
+  const std::shared_ptr<Model> model = CopyMasters(partition, shards);
+  std::vector<size_t> order(model->values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return partition.tensors()[i].name; });
+  uint32_t crc = 0;
+  for (const size_t i : order) crc = Crc32c(std::as_bytes(model->tensors[i]), crc);
+  return crc;
+}
+
+RunRecord::RunRecord(const Plan& plan, const Partition& partition, std::vector<const Shard*> shards,
+                     EventQueue& queue, TaskPool& pool)
+    : plan_(plan),
+      partition_(partition),
+      shards_(std::move(shards)),
+      queue_(queue),
+      pool_(pool),
+      workers_(plan.worker_count) {}
+
+void RunRecord::Began(WorkerId worker, absl::Duration time) {
+  WorkerTimes& times = workers_[worker.value];
+  if (times.began.has_value()) {
+    step_seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(queue_.now() - *times.began)));
+  }
+  times.began = queue_.now();
+  times.computed += time;
+}
+
+void RunRecord::Computed(const GradientResult& gradient) {
+  loss_sum_ += gradient.loss_sum;
+  loss_examples_ += gradient.examples;
+}
+
+void RunRecord::Applied(ShardId shard, const Event& event, const Effects& effects) {
+  const auto* push = std::get_if<PushEvent>(&event);
+  if (shard == ShardId{0} && push != nullptr && push->examples > 0) {
+    const Judgement& judgement = *effects.judgement;
+    if (judgement.verdict == Verdict::kAccept) {
+      result_.set_examples(result_.examples() + push->examples);
+      ++(*result_.mutable_staleness())[judgement.staleness];
+    }
+    if (judgement.verdict == Verdict::kLate) result_.set_late_pushes(result_.late_pushes() + 1);
+    if (judgement.dropped) result_.set_dropped_pushes(result_.dropped_pushes() + 1);
+  }
+  const Version version = shards_[0]->version();
+  if (shard == ShardId{0} && version.value > result_.updates()) {
+    result_.set_updates(version.value);
+    const auto points = static_cast<uint64_t>(result_.point_size());
+    const bool reached = result_.examples() * plan_.tests >= plan_.examples * (points + 1);
+    if (reached && points + 1 < plan_.tests && !due_.has_value()) due_ = version;
+  }
+  const auto has_updates = [this](const Shard* s) { return s->version() >= *due_; };
+  if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint(queue_.now());
+}
+
+void RunRecord::RecordPoint(absl::Duration when) {
+  due_.reset();
+  RunResult::Point& point = *result_.add_point();
+  point.set_seconds(absl::ToDoubleSeconds(when));
+  point.set_step(plan_.finished_steps().value);
+  point.set_examples(result_.examples());
+  point.set_updates(result_.updates());
+  point.set_push_bytes(result_.push_bytes());
+  point.set_pull_bytes(result_.pull_bytes());
+  if (loss_examples_ > 0) {
+    point.set_train_loss(std::exchange(loss_sum_, 0) /
+                         static_cast<double>(std::exchange(loss_examples_, 0)));
+  }
+  tests_.push_back(pool_.Submit<absl::StatusOr<TestResult>>(
+      [model = CopyMasters(partition_, shards_)](LearningTask& task) {
+        return task.Test(model->tensors);
+      }));
+}
+
+void RunRecord::Finished(WorkerId worker) { workers_[worker.value].finished = queue_.now(); }
+
+double RunRecord::done() const {
+  if (plan_.examples == 0) return 0;
+  return std::min(1.0,
+                  static_cast<double>(result_.examples()) / static_cast<double>(plan_.examples));
+}
+
+absl::StatusOr<RunResult> RunRecord::Finish() {
+  absl::Duration end;
+  double busy = 0;
+  for (const WorkerTimes& times : workers_) {
+    end = std::max(end, times.finished);
+    busy += absl::FDivDuration(times.computed, times.finished);
+  }
+  RecordPoint(end);
+  result_.set_seconds(absl::ToDoubleSeconds(end));
+  result_.set_median_step_seconds(Median(step_seconds_));
+  result_.set_steps(plan_.finished_steps().value);
+  result_.set_busy(busy / plan_.worker_count);
+  result_.set_parameters_crc(ParametersCrc(partition_, shards_));
+  for (size_t i = 0; i < tests_.size(); ++i) {
+    ASSIGN_OR_RETURN(const TestResult test, tests_[i].get());
+    result_.mutable_point(static_cast<int>(i))->set_test_loss(test.loss);
+    result_.mutable_point(static_cast<int>(i))->set_test_accuracy(test.accuracy);
+  }
+  return result_;
+}
+
+}  // namespace thinwire::lab

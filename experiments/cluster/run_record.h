@@ -1,0 +1,92 @@
+// RunRecord collects the result of a run with servers (RunResult in proto/experiment.proto).
+//
+// Shard 0 stands for the model: examples, updates, staleness, late and dropped pushes are those of
+// shard 0. A point is recorded at the first moment at which every shard has all updates that shard 0
+// had when its examples reached the point's number. Tests run on the pool, from a copy of the
+// masters, while the simulation goes on. Not thread-safe.
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "common/partition.h"
+#include "experiments/cluster/event_queue.h"
+#include "experiments/cluster/learning_task.h"
+#include "experiments/cluster/task_pool.h"
+#include "proto/experiment.pb.h"
+#include "server/core/effects.h"
+#include "server/core/event.h"
+#include "server/core/shard.h"
+
+namespace thinwire::lab {
+
+class RunRecord {
+ public:
+  struct Plan {
+    uint32_t worker_count = 0;
+    uint64_t examples = 0;  // of all workers in the whole run
+    uint32_t tests = 0;     // number of points
+    // Returns the smallest number of steps that a worker has finished.
+    std::function<Step()> finished_steps;
+  };
+
+  // PARTITION, SHARDS (by shard number), QUEUE and POOL must outlive this object.
+  RunRecord(const Plan& plan, const Partition& partition, std::vector<const Shard*> shards,
+            EventQueue& queue, TaskPool& pool);
+
+  // The functions below record what happens at the current time of the queue.
+
+  void Pushed(uint64_t bytes) { result_.set_push_bytes(result_.push_bytes() + bytes); }
+  void Pulled(uint64_t bytes) { result_.set_pull_bytes(result_.pull_bytes() + bytes); }
+  // WORKER begins a step that it computes for TIME.
+  void Began(WorkerId worker, absl::Duration time);
+  // A gradient is ready.
+  void Computed(const GradientResult& gradient);
+  // SHARD has applied EVENT.
+  void Applied(ShardId shard, const Event& event, const Effects& effects);
+  // WORKER has finished its last step.
+  void Finished(WorkerId worker);
+
+  // Returns the part of the planned examples that were accepted.
+  double done() const;
+  // Records the last point and waits for all tests. Returns the result without value_age. Errors:
+  // those of LearningTask::Test.
+  absl::StatusOr<RunResult> Finish();
+
+ private:
+  struct WorkerTimes {
+    std::optional<absl::Duration> began;  // the last step
+    absl::Duration computed;              // the sum of all steps
+    absl::Duration finished;
+  };
+
+  void RecordPoint(absl::Duration when);
+
+  const Plan plan_;
+  const Partition& partition_;
+  const std::vector<const Shard*> shards_;
+  EventQueue& queue_;
+  TaskPool& pool_;
+  RunResult result_;
+  std::vector<WorkerTimes> workers_;
+  std::vector<float> step_seconds_;
+  double loss_sum_ = 0;  // since the last point
+  uint64_t loss_examples_ = 0;
+  std::optional<Version> due_;  // a point waits until every shard has this version
+  std::vector<std::future<absl::StatusOr<TestResult>>> tests_;  // by point
+};
+
+// Returns the CRC-32C of the parameters of SHARDS, as the report of `thinwire train` states it: of
+// the values of all tensors, the tensors in the order of their names.
+uint32_t ParametersCrc(const Partition& partition, const std::vector<const Shard*>& shards);
+
+}  // namespace thinwire::lab
+
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_

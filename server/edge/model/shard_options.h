@@ -1,0 +1,23 @@
+// Makes the options of one shard from those of all shards of a job. In a file of its own, because simulations use it without the
+// threads of hosted_model.h.
+#ifndef THINWIRE_SERVER_EDGE_MODEL_SHARD_OPTIONS_H_
+#define THINWIRE_SERVER_EDGE_MODEL_SHARD_OPTIONS_H_
+
+#include <optional>
+
+#include "common/ids.h"
+#include "common/partition.h"
+#include "server/core/shard.h"
+
+namespace thinwire {
+
+// Returns OPTIONS with the value_count of SHARD. Shards of vectors do not use gTop-k selection.
+inline ShardOptions OptionsOf(const Partition& partition, ShardId shard, ShardOptions options) {
+  options.value_count = partition.value_count(shard);
+  if (partition.HoldsVectors(shard)) options.sparse_updates.selection_density = std::nullopt;
+  return options;
+}
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_SERVER_EDGE_MODEL_SHARD_OPTIONS_H_
