@@ -26,6 +26,7 @@
 #include "common/version/version.h"
 #include "config/help.h"
 #include "config/job.h"
+#include "config/man_page.h"
 #include "experiments/cluster/run.h"
 #include "experiments/efficiency/efficiency_table.h"
 #include "experiments/plan/experiment_file.h"
@@ -83,7 +84,8 @@ absl::StatusOr<std::string> FindFile(const std::string& name,
 
 absl::StatusOr<std::string> FindThinwire() {
   const std::filesystem::path folder = OwnFolder();
-  return FindFile("thinwire", {folder / "../cli/thinwire", folder / "thinwire"});
+  return FindFile("thinwire",
+                  {folder / "../cli/thinwire", folder / "thinwire", folder / "../bin/thinwire"});
 }
 
 absl::StatusOr<std::string> FindReport() {
@@ -198,6 +200,7 @@ ExitCode Main(int argc, char** argv) {
   CLI::App app("thinwire laboratory: runs experiments in virtual time.", "laboratory");
   SetHelpFormat(app, TerminalColumns(STDOUT_FILENO));
   app.set_version_flag("--version", VersionText("thinwire laboratory"));
+  AddManFlag(app, "thinwire-laboratory");
   app.require_subcommand(1);
   app.footer(
       "Example:\n"
