@@ -21,6 +21,7 @@
 #include "cli/doctor/doctor_command.h"
 #include "cli/drain_command.h"
 #include "cli/evaluate_command.h"
+#include "cli/experiment_command.h"
 #include "cli/launch_command.h"
 #include "cli/scale_command.h"
 #include "cli/status_command.h"
@@ -48,6 +49,7 @@ constexpr char kExamples[] =
     "  thinwire status --addresses a:7000,b:7000 --watch\n"
     "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
     "  thinwire certs init ca\n"
+    "  thinwire experiment run experiments/staleness.textproto --quick\n"
     "  thinwire help train\n"
     "Environment: NO_COLOR switches colors off, TMPDIR is the folder of temporary files.\n"
     "Exit codes: 0 good, 64 usage, 69 unavailable, 75 terminated, 78 configuration, 130 "
@@ -585,6 +587,9 @@ ExitCode Main(int argc, char** argv) {
   AddCerts(app, certs);
   TraceCommand trace;
   AddTrace(app, trace);
+  ExperimentCommand experiment;
+  experiment.self = "/proc/self/exe";
+  AddExperiment(app, experiment);
   CompletionCommand completion;
   AddCompletion(app, completion);
   HelpCommand help;
@@ -621,6 +626,11 @@ ExitCode Main(int argc, char** argv) {
   if (const auto code = RunCheckpoint(checkpoint)) return *code;
   if (const auto code = RunCerts(certs)) return *code;
   if (trace.merge->parsed()) return RunTraceMerge(trace.files, trace.out, std::cout, std::cerr);
+  if (experiment.compare->parsed()) return RunCompare(experiment, console, std::cout);
+  if (experiment.run->parsed()) {
+    RemoveSettingsFromEnvironment();
+    return RunExperiment(experiment, console);
+  }
   return Train(*train_app, flags, train, console);
 }
 

@@ -1,14 +1,5 @@
-// Reads a job file (proto/job.proto in protobuf's text format).
-//
-// The parser stops at the first mistake in the text and reports its line and column, both counted
-// from 1:
-//
-//   job.textproto:3:3: learning_rat: unknown field (did you mean learning_rate?)
-//   job.textproto:4:1: density: not a field here (it belongs in compression { })
-//   job.textproto:5:3: ordered_fold: wrong value (expected true or false, got yes)
-//
-// CheckJob of config/job.h checks the values later. The text is not trusted: no text crashes the
-// parser.
+// Reads a job file (proto/job.proto in protobuf's text format). message_text.h has the errors of a
+// text; CheckJob of config/job.h checks the values later.
 #ifndef THINWIRE_CONFIG_JOB_TEXT_H_
 #define THINWIRE_CONFIG_JOB_TEXT_H_
 

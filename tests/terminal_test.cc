@@ -83,7 +83,7 @@ TEST_F(TerminalTest, CompletionAndPagesArePrinted) {
 }
 
 TEST_F(TerminalTest, HelpOfCommandsForRunningJobsFitsEightyColumns) {
-  for (const char* command : {"scale", "status", "drain", "doctor"}) {
+  for (const char* command : {"scale", "status", "drain", "doctor", "experiment"}) {
     const ProcessResult help = Thinwire({"help", command});
     EXPECT_EQ(help.exit, ExitStatus());
     EXPECT_THAT(help.output, HasSubstr("Example"));
@@ -102,7 +102,7 @@ TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
   const std::string expected =
       "error: command: unknown (expected train, launch, evaluate, scale, status, drain, doctor, "
       "config, "
-      "checkpoint, certs, trace, completion or help, got "
+      "checkpoint, certs, trace, experiment, completion or help, got "
       "\"trian\"; did you mean "
       "train?)\n";
   for (const std::vector<std::string>& words :
@@ -133,6 +133,13 @@ TEST_F(TerminalTest, AFailureIsToldOnceAndItsLogsRemain) {
   EXPECT_THAT(run.log, HasSubstr(" lost: exit code 78: "));
   EXPECT_THAT(run.log, HasSubstr("The logs of all processes are in /"));
   EXPECT_THAT(run.log, Not(HasSubstr("batch_size")));
+}
+
+TEST_F(TerminalTest, AnExperimentNeedsItsLaboratory) {
+  const std::string file = daemons_.Write("study.textproto", "name: 'study'");
+  const ProcessResult run = Thinwire({"experiment", "run", file, "--bin_dir", daemons_.folder()});
+  EXPECT_EQ(run.exit, ExitStatus{.code = 69});
+  EXPECT_THAT(run.log, StartsWith("error: --bin_dir: no program laboratory (expected "));
 }
 
 TEST_F(TerminalTest, TraceMergeNamesAFileThatIsNoTrace) {

@@ -59,9 +59,9 @@ const std::vector<uint32_t>& Sampler::Permutation(uint64_t epoch) {
   return permutations_[epoch] = Shuffled(options_, epoch);
 }
 
-uint64_t Sampler::RandomSeed(Step step) const {
+uint64_t Sampler::RandomSeedOf(WorkerId worker, Step step) const {
   const uint32_t parts[] = {static_cast<uint32_t>(options_.seed),
-                            static_cast<uint32_t>(options_.seed >> 32), options_.worker.value,
+                            static_cast<uint32_t>(options_.seed >> 32), worker.value,
                             static_cast<uint32_t>(step.value),
                             static_cast<uint32_t>(step.value >> 32)};
   std::seed_seq sequence(std::begin(parts), std::end(parts));

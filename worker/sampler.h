@@ -46,18 +46,21 @@ class Sampler {
   Step EpochBegin(uint64_t epoch) const { return plan_.EpochBegin(epoch); }
 
   // Returns the numbers of the examples in the step's batch. The batch may be empty. The result is
-  // valid until the next call of Batch() or MembersBatch().
+  // valid until the next call of Batch(), MembersBatch() or BatchOf().
   std::span<const uint32_t> Batch(Step step);
   // Returns the batch of this worker, or of the first member if this worker is not a member in the
   // step. A new worker computes its model's buffers from such batches.
   std::span<const uint32_t> MembersBatch(Step step);
 
+  // Returns the batch of another worker, as Batch() of its own sampler does.
+  std::span<const uint32_t> BatchOf(WorkerId worker, Step step);
+
   // Returns the seed of all other random numbers that the worker draws in this step: a hash of
   // (seed, worker, step).
-  uint64_t RandomSeed(Step step) const;
+  uint64_t RandomSeed(Step step) const { return RandomSeedOf(options_.worker, step); }
+  uint64_t RandomSeedOf(WorkerId worker, Step step) const;
 
  private:
-  std::span<const uint32_t> BatchOf(WorkerId worker, Step step);
   // Returns the permutation of an epoch.
   const std::vector<uint32_t>& Permutation(uint64_t epoch);
 

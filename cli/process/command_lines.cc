@@ -13,8 +13,10 @@
 namespace thinwire {
 namespace {
 
-absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::string& name) {
-  const std::array<std::string, 3> paths = {absl::StrCat(folder, "/", name, "/", name),
+// Finds the program NAME in FOLDER, in bazel-bin's layout below BAZEL_FOLDER.
+absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::string& bazel_folder,
+                                        const std::string& name) {
+  const std::array<std::string, 3> paths = {absl::StrCat(folder, "/", bazel_folder, "/", name),
                                             absl::StrCat(folder, "/thinwire-", name),
                                             absl::StrCat(folder, "/", name)};
   for (const std::string& path : paths) {
@@ -26,21 +28,32 @@ absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::st
                                           ", ", paths[1], " or ", paths[2], ")"));
 }
 
+// Returns BIN_DIR, or if it is empty the folder of the program SELF or its parent folder: the first one
+// that has the program NAME.
+absl::StatusOr<std::string> FolderOf(const std::string& self, const std::string& bin_dir,
+                                     const std::string& bazel_folder, const std::string& name) {
+  if (!bin_dir.empty()) return bin_dir;
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(self, error);
+  if (error) return absl::NotFoundError(absl::StrCat(self, ": ", error.message()));
+  const std::string folder = real.parent_path().string();
+  if (FindProgram(folder, bazel_folder, name).ok()) return folder;
+  return real.parent_path().parent_path().string();
+}
+
 }  // namespace
 
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir) {
-  std::string folder = bin_dir;
-  if (folder.empty()) {
-    std::error_code error;
-    const std::filesystem::path real = std::filesystem::canonical(self, error);
-    if (error) return absl::NotFoundError(absl::StrCat(self, ": ", error.message()));
-    folder = real.parent_path().string();
-    if (!FindProgram(folder, "server").ok()) folder = real.parent_path().parent_path().string();
-  }
+  ASSIGN_OR_RETURN(const std::string folder, FolderOf(self, bin_dir, "server", "server"));
   Programs programs;
-  ASSIGN_OR_RETURN(programs.server, FindProgram(folder, "server"));
-  ASSIGN_OR_RETURN(programs.worker, FindProgram(folder, "worker"));
+  ASSIGN_OR_RETURN(programs.server, FindProgram(folder, "server", "server"));
+  ASSIGN_OR_RETURN(programs.worker, FindProgram(folder, "worker", "worker"));
   return programs;
+}
+
+absl::StatusOr<std::string> FindLaboratory(const std::string& self, const std::string& bin_dir) {
+  ASSIGN_OR_RETURN(const std::string folder, FolderOf(self, bin_dir, "experiments", "laboratory"));
+  return FindProgram(folder, "experiments", "laboratory");
 }
 
 std::vector<std::string> ServerCommand(const Programs& programs, const std::string& job_file,

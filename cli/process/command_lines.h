@@ -29,6 +29,9 @@ struct OutputFile {
 // program was expected.
 absl::StatusOr<Programs> FindPrograms(const std::string& self, const std::string& bin_dir);
 
+// Finds the program laboratory in the same way, in bazel-bin's layout as experiments/laboratory.
+absl::StatusOr<std::string> FindLaboratory(const std::string& self, const std::string& bin_dir);
+
 // Returns the command line of a server. ADDRESSES is as for a worker; an address that is not known
 // yet is "". The server listens on its own address, or on a free port of this machine if that is
 // not known yet. Server 0 needs the addresses of all other servers. STATE_DIR is the folder in which

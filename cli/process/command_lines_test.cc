@@ -45,6 +45,24 @@ TEST(CommandLinesTest, AServerThatIsStartedAgainGetsItsAddressAndTheFolderOfItsS
                           "--listen", "a:7", "--addresses", "a:7,a:5", "--state_dir", "/state"));
 }
 
+TEST(CommandLinesTest, TheLaboratoryIsFoundInTheThreeLayouts) {
+  const auto dir = *TempDir::Make(testing::TempDir());
+  for (const char* name : {"build/experiments", "build/cli", "debian", "bundle"})
+    std::filesystem::create_directories(dir->PathOf(name));
+  for (const char* name : {"build/cli/thinwire", "build/experiments/laboratory", "debian/thinwire",
+                           "debian/thinwire-laboratory", "bundle/thinwire", "bundle/laboratory"}) {
+    ASSERT_TRUE(dir->WriteFile(name, "").ok());
+    std::filesystem::permissions(dir->PathOf(name), std::filesystem::perms::owner_all);
+  }
+  EXPECT_EQ(*FindLaboratory(dir->PathOf("build/cli/thinwire"), ""),
+            std::filesystem::canonical(dir->PathOf("build/experiments/laboratory")).string());
+  EXPECT_EQ(*FindLaboratory(dir->PathOf("debian/thinwire"), ""),
+            std::filesystem::canonical(dir->PathOf("debian/thinwire-laboratory")).string());
+  EXPECT_EQ(*FindLaboratory("/nowhere", dir->PathOf("bundle")), dir->PathOf("bundle/laboratory"));
+  EXPECT_THAT(std::string(FindLaboratory("/nowhere", dir->path()).status().message()),
+              HasSubstr("--bin_dir: no program laboratory"));
+}
+
 TEST(CommandLinesTest, ProgramsAreFoundBesideThisOneOrWhereToldTo) {
   const auto dir = *TempDir::Make(testing::TempDir());
   for (const char* name : {"cli", "server", "worker"})

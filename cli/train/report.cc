@@ -75,6 +75,7 @@ ordered_json EpochsJson(const RunRecord& record) {
   ordered_json rows = ordered_json::array();
   for (const auto& [epoch, row] : record.epochs()) {
     rows.push_back({{"epoch", epoch},
+                    {"seconds", row.seconds},
                     {"train_loss", OrNull(row.train_loss)},
                     {"test_accuracy", OrNull(row.test_accuracy)},
                     {"test_loss", OrNull(row.test_loss)}});

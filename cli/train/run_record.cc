@@ -89,6 +89,7 @@ void RunRecord::ApplyEpoch(const WorkerEvent::Epoch& event, const WorkerRow& wor
   }
   if (event.has_test_accuracy()) row.test_accuracy = event.test_accuracy();
   if (event.has_test_loss()) row.test_loss = event.test_loss();
+  row.seconds = std::max(row.seconds, worker.ended_seconds + event.seconds());
   AddCounters(SumOf(worker, event.counters()), row.counters);
 }
 

@@ -63,6 +63,7 @@ struct EpochRow {
   uint32_t loss_count = 0;           // number of workers that reported a loss
   std::optional<double> test_accuracy;
   std::optional<double> test_loss;
+  double seconds = 0;       // the time of the last worker that finished the epoch
   WorkerCounters counters;  // sums of the workers' counters at the end of this epoch
 };
 

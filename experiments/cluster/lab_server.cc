@@ -119,9 +119,7 @@ void LabServer::AnswerReads(ShardId shard, const std::vector<ReadAnswer>& reads)
 
 void LabServer::AnswerInTurn(ShardId shard, const Event& event,
                              const std::vector<ReadAnswer>& reads) {
-  auto answers = hosted_.at(shard).turns->Applied(event, reads);
-  if (!answers.ok()) return shared_.failed(answers.status());
-  for (ShardTurns::Answer& answer : *answers) {
+  for (ShardTurns::Answer& answer : hosted_.at(shard).turns->Applied(event, reads)) {
     const ReadAnswer& read = answer.read;
     Touch(read.worker).outbox.AddAnswer(shard, read.step, read.form, std::move(answer.slots));
   }

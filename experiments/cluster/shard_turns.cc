@@ -1,21 +1,27 @@
 #include "experiments/cluster/shard_turns.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <variant>
-
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
-#include "server/core/publish/version_log.h"
 
 namespace thinwire::lab {
 
 ShardTurns::ShardTurns(uint64_t staleness, uint32_t worker_count, std::optional<CodecId> pull,
                        Shard& shard)
     : staleness_(staleness), worker_count_(worker_count), pull_(pull), shard_(shard) {
-  if (!pull_.has_value()) first_ = shard_.Deltas(std::nullopt).front();
   KeepNewest();
+}
+
+std::shared_ptr<const PublishedDelta> ShardTurns::NewestDelta() {
+  const std::shared_ptr<const VersionLog> log = shard_.log();
+  if (!past_.empty()) {
+    const auto& last = past_.back().delta;
+    if (last->version == log->newest()) return last;
+    // A turn makes one update, and the shard publishes every update.
+    if (const auto chain = log->Since(last->version)) return chain->front();
+  }
+  return shard_.Deltas(std::nullopt).front();
 }
 
 void ShardTurns::KeepNewest() {
@@ -24,10 +30,11 @@ void ShardTurns::KeepNewest() {
     past.parameters = {shard_.version(), shard_.frontier(), shard_.Encoded(*pull_),
                        shard_.selected_list()};
   } else {
-    past.published = shard_.log()->newest();
+    past.delta = NewestDelta();
   }
   past_.push_back(std::move(past));
-  if (past_.size() > staleness_ + 1) past_.pop_front();
+  const uint64_t kept = staleness_ + 1 + (pull_.has_value() ? 0 : worker_count_);
+  if (past_.size() > kept) past_.pop_front();
 }
 
 std::vector<PushEvent> ShardTurns::Arrived(PushEvent push) {
@@ -42,8 +49,8 @@ std::vector<PushEvent> ShardTurns::Arrived(PushEvent push) {
   return ready;
 }
 
-absl::StatusOr<std::vector<ShardTurns::Answer>> ShardTurns::Applied(
-    const Event& event, const std::vector<ReadAnswer>& released) {
+std::vector<ShardTurns::Answer> ShardTurns::Applied(const Event& event,
+                                                    const std::vector<ReadAnswer>& released) {
   if (std::holds_alternative<PushEvent>(event)) {
     ++turn_count_;
     KeepNewest();
@@ -54,34 +61,37 @@ absl::StatusOr<std::vector<ShardTurns::Answer>> ShardTurns::Applied(
   }
   std::vector<Answer> answers;
   while (!waiting_.empty() && waiting_.begin()->first <= turn_count_) {
-    const auto [wanted, read] = *waiting_.begin();
+    const auto& [turn_count, read] = *waiting_.begin();
+    answers.push_back({read, SlotsAfter(turn_count, read.form.held)});
     waiting_.erase(waiting_.begin());
-    const Past& past = past_[past_.size() - 1 - (turn_count_ - wanted)];
-    ASSIGN_OR_RETURN(std::shared_ptr<PublishedSlots> slots, SlotsOf(read, past));
-    answers.push_back({read, std::move(slots)});
   }
   return answers;
 }
 
-absl::StatusOr<std::shared_ptr<PublishedSlots>> ShardTurns::SlotsOf(const ReadAnswer& read,
-                                                                    const Past& past) const {
+std::shared_ptr<PublishedSlots> ShardTurns::SlotsAfter(uint64_t turn_count,
+                                                       std::optional<Version> held) const {
   auto slots = std::make_shared<PublishedSlots>();
+  const size_t last = past_.size() - 1 - (turn_count_ - turn_count);
   if (pull_.has_value()) {
-    slots->Put(*pull_, past.parameters);
+    slots->Put(*pull_, past_[last].parameters);
     return slots;
   }
-  const Version base = read.form.held.value_or(first_->version);
-  const std::optional<DeltaChain> chain = shard_.log()->Since(base);
-  if (!chain.has_value()) {
-    return absl::UnavailableError(
-        absl::StrCat("version_log_bytes: too small for the imposed staleness (version ", base.value,
-                     " is not in the log)"));
+  constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
+  PublishedState state = {.frontier = shard_.frontier()};
+  auto log = std::make_shared<VersionLog>(held.value_or(Version()), kNoLimit);
+  for (size_t i = 0; i <= last; ++i) {
+    const std::shared_ptr<const PublishedDelta>& delta = past_[i].delta;
+    const bool is_known = state.full != nullptr || held.has_value();
+    if (is_known && delta->version <= log->newest()) continue;
+    if (delta->kind == PublishedDelta::Kind::kFull) {
+      state.full = delta;
+      log = std::make_shared<VersionLog>(delta->version, kNoLimit);
+    } else {
+      log->Append(*delta);
+    }
   }
-  auto log = std::make_shared<VersionLog>(base, std::numeric_limits<size_t>::max());
-  for (const auto& delta : *chain) {
-    if (delta->version <= past.published) log->Append(*delta);
-  }
-  slots->PutPublished({.log = std::move(log), .full = first_, .frontier = shard_.frontier()});
+  state.log = std::move(log);
+  slots->PutPublished(std::move(state));
   return slots;
 }
 

@@ -18,10 +18,10 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
+#include "server/core/publish/version_log.h"
 #include "server/core/shard.h"
 #include "server/edge/stream/published_slots.h"
 
@@ -42,14 +42,13 @@ class ShardTurns {
     std::shared_ptr<PublishedSlots> slots;  // has the parameters of the answer
   };
   // Takes the reads that the shard has released by EVENT, and returns those whose parameters exist.
-  // Errors: Unavailable if the version log of the shard no longer has their deltas.
-  absl::StatusOr<std::vector<Answer>> Applied(const Event& event,
-                                              const std::vector<ReadAnswer>& released);
+  std::vector<Answer> Applied(const Event& event, const std::vector<ReadAnswer>& released);
 
  private:
-  // The parameters after a number of turns.
+  // The parameters after a turn. With deltas: the delta of the turn, or all values if the shard has
+  // published no delta. A turn without an update has the delta of the turn before it.
   struct Past {
-    Version published;             // with deltas
+    std::shared_ptr<const PublishedDelta> delta;
     EncodedParameters parameters;  // without deltas
   };
 
@@ -57,18 +56,20 @@ class ShardTurns {
     return step.value * worker_count_ + worker.value;
   }
   void KeepNewest();
-  absl::StatusOr<std::shared_ptr<PublishedSlots>> SlotsOf(const ReadAnswer& read,
-                                                          const Past& past) const;
+  std::shared_ptr<const PublishedDelta> NewestDelta();
+  // Returns the parameters after TURN_COUNT turns, for a reader that holds version HELD.
+  std::shared_ptr<PublishedSlots> SlotsAfter(uint64_t turn_count,
+                                             std::optional<Version> held) const;
 
   const uint64_t staleness_;
   const uint64_t worker_count_;
   const std::optional<CodecId> pull_;
   Shard& shard_;
-  uint64_t next_arrival_ = 0;                    // the turn of the next push that Arrived() returns
-  std::map<uint64_t, PushEvent> early_;          // by turn
-  uint64_t turn_count_ = 0;                      // turns that the shard has applied
-  std::deque<Past> past_;                        // the last staleness + 1, the newest last
-  std::shared_ptr<const PublishedDelta> first_;  // with deltas: all values before the first turn
+  uint64_t next_arrival_ = 0;            // the turn of the next push that Arrived() returns
+  std::map<uint64_t, PushEvent> early_;  // by turn
+  uint64_t turn_count_ = 0;              // turns that the shard has applied
+  // The newest last. With deltas, as many that every worker finds those since its last turn.
+  std::deque<Past> past_;
   std::multimap<uint64_t, ReadAnswer> waiting_;  // by the number of turns that they wait for
 };
 

@@ -1,0 +1,227 @@
+#include "cli/experiment_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cli/process/command_lines.h"
+#include "cli/terminal/table.h"
+#include "common/status_macros.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  thinwire experiment run experiments/staleness.textproto --out out/staleness\n"
+    "  thinwire experiment run experiments/staleness.textproto --out out/quick --quick\n"
+    "  thinwire experiment run experiments/agreement.textproto --out out/virtual\n"
+    "  thinwire experiment run experiments/agreement.textproto --out out/real --real\n"
+    "  thinwire experiment compare out/virtual out/real\n"
+    "A run that was stopped goes on with the same command.";
+
+// The step times and the test accuracies of a case, one per seed.
+struct CaseResults {
+  std::vector<double> step_seconds;
+  std::vector<double> accuracies;
+};
+
+// The cases of a folder, in the order of its runs.csv.
+struct FolderResults {
+  std::string axes;  // the names of the axes
+  std::vector<std::string> names;
+  std::map<std::string, CaseResults> cases;
+};
+
+// Returns the number of the column NAME. Errors: InvalidArgument if there is none.
+absl::StatusOr<size_t> ColumnOf(const std::vector<std::string>& columns, const std::string& name,
+                                const std::string& path) {
+  const auto found = std::ranges::find(columns, name);
+  if (found != columns.end()) return static_cast<size_t>(found - columns.begin());
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ":1: no column ", name, " (expected the runs.csv of an experiment)"));
+}
+
+absl::StatusOr<FolderResults> ReadRuns(const std::string& folder) {
+  const std::string path = folder + "/runs.csv";
+  std::ifstream in(path);
+  std::string line;
+  if (!std::getline(in, line)) {
+    return absl::NotFoundError(
+        absl::StrCat(path, ": cannot be read (expected the folder of a finished experiment)"));
+  }
+  const std::vector<std::string> columns = absl::StrSplit(line, ',');
+  ASSIGN_OR_RETURN(const size_t seed, ColumnOf(columns, "seed", path));
+  ASSIGN_OR_RETURN(const size_t step, ColumnOf(columns, "median_step_seconds", path));
+  ASSIGN_OR_RETURN(const size_t accuracy, ColumnOf(columns, "test_accuracy", path));
+  const auto axes_of = [&](const std::vector<std::string>& cells) {
+    return absl::StrJoin(cells.begin() + 1, cells.begin() + static_cast<ptrdiff_t>(seed), ", ");
+  };
+  FolderResults results;
+  results.axes = axes_of(columns);
+  for (int number = 2; std::getline(in, line); ++number) {
+    const std::vector<std::string> cells = absl::StrSplit(line, ',');
+    double step_seconds = 0;
+    double test_accuracy = 0;
+    if (cells.size() != columns.size() || !absl::SimpleAtod(cells[step], &step_seconds) ||
+        !absl::SimpleAtod(cells[accuracy], &test_accuracy)) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": wrong row (expected ",
+                                                     columns.size(), " values, got \"", line,
+                                                     "\")"));
+    }
+    const std::string name = axes_of(cells);
+    const auto [found, added] = results.cases.try_emplace(name);
+    if (added) results.names.push_back(name);
+    found->second.step_seconds.push_back(step_seconds);
+    found->second.accuracies.push_back(test_accuracy);
+  }
+  return results;
+}
+
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// Returns the standard deviation of a sample; 0 for one value.
+double DeviationOf(const std::vector<double>& values) {
+  const double mean = MeanOf(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return values.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+std::string AccuracyText(const std::vector<double>& accuracies) {
+  return absl::StrFormat("%.4f +- %.4f", MeanOf(accuracies), DeviationOf(accuracies));
+}
+
+ExitCode Fail(Console& console, const absl::Status& status) {
+  console.Error(std::string(status.message()));
+  return ExitCodeOf(status);
+}
+
+}  // namespace
+
+void AddExperiment(CLI::App& app, ExperimentCommand& command) {
+  CLI::App* experiment = app.add_subcommand(
+      "experiment", "Runs experiments in virtual time and compares their results");
+  experiment->require_subcommand(1);
+  experiment->footer(kExamples);
+  command.run = experiment->add_subcommand(
+      "run", "Runs an experiment and writes its tables and its report.html");
+  command.run->add_option("FILE", command.file, "The experiment file (proto/experiment.proto)")
+      ->required();
+  command.run->add_option("--out", command.out, "The folder for the results. Default: out/NAME")
+      ->type_name("DIR");
+  command.run->add_flag("--quick", command.quick, "Runs the small version that the file describes");
+  command.run->add_flag("--real", command.real,
+                        "Runs real processes on this machine instead of simulated ones. Cases that "
+                        "only simulated machines can run are left out");
+  command.run
+      ->add_option("--only", command.only,
+                   "Leaves out the other settings of the axis. May be given several times")
+      ->type_name("AXIS=SETTING");
+  command.run
+      ->add_option("--seeds", command.seeds, "The number of seeds. Default: that of the file")
+      ->type_name("COUNT");
+  command.run
+      ->add_option(
+          "--threads", command.threads,
+          "The threads that compute gradients. The results do not depend on them. Default: "
+          "one per processor core")
+      ->type_name("COUNT");
+  command.run
+      ->add_option("--bin_dir", command.bin_dir,
+                   "The folder of the program laboratory. Default: beside this program")
+      ->type_name("DIR")
+      ->envname("THINWIRE_BIN_DIR");
+  command.compare = experiment->add_subcommand(
+      "compare", "Compares step time and accuracy of simulated and of real processes");
+  command.compare->add_option("VIRTUAL", command.virtual_dir, "The folder of a run in virtual time")
+      ->required();
+  command.compare->add_option("REAL", command.real_dir, "The folder of a run with --real")
+      ->required();
+}
+
+std::vector<std::string> LaboratoryCommand(const ExperimentCommand& command,
+                                           const std::string& laboratory) {
+  std::vector<std::string> words = {laboratory, "run", command.file};
+  if (!command.out.empty()) words.insert(words.end(), {"--out", command.out});
+  if (command.quick) words.emplace_back("--quick");
+  if (command.real) words.emplace_back("--real");
+  for (const std::string& only : command.only) words.insert(words.end(), {"--only", only});
+  if (command.seeds) words.insert(words.end(), {"--seeds", absl::StrCat(*command.seeds)});
+  if (command.threads) words.insert(words.end(), {"--threads", absl::StrCat(*command.threads)});
+  return words;
+}
+
+ExitCode RunExperiment(const ExperimentCommand& command, Console& console) {
+  const absl::StatusOr<std::string> laboratory = FindLaboratory(command.self, command.bin_dir);
+  if (!laboratory.ok()) {
+    console.Error(std::string(laboratory.status().message()));
+    return ExitCode::kUnavailable;
+  }
+  std::vector<std::string> words = LaboratoryCommand(command, *laboratory);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(laboratory->c_str(), arguments.data());
+  console.Error(absl::StrCat(*laboratory, ": cannot be started: ", strerror(errno)));
+  return ExitCode::kUnavailable;
+}
+
+ExitCode RunCompare(const ExperimentCommand& command, Console& console, std::ostream& out) {
+  const absl::StatusOr<std::string> table = CompareRuns(command.virtual_dir, command.real_dir);
+  if (!table.ok()) return Fail(console, table.status());
+  out << *table << std::flush;
+  if (!out) return Fail(console, absl::UnavailableError("standard output: cannot be written"));
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<std::string> CompareRuns(const std::string& virtual_dir,
+                                        const std::string& real_dir) {
+  ASSIGN_OR_RETURN(const FolderResults simulated, ReadRuns(virtual_dir));
+  ASSIGN_OR_RETURN(const FolderResults real, ReadRuns(real_dir));
+  if (simulated.axes != real.axes) {
+    return absl::InvalidArgumentError(absl::StrCat(real_dir,
+                                                   ": another experiment (expected the axes \"",
+                                                   simulated.axes, "\", got \"", real.axes, "\")"));
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : simulated.names) {
+    const auto found = real.cases.find(name);
+    if (found == real.cases.end()) continue;
+    const CaseResults& left = simulated.cases.at(name);
+    const CaseResults& right = found->second;
+    const double left_step = MeanOf(left.step_seconds);
+    const double right_step = MeanOf(right.step_seconds);
+    rows.push_back({name, absl::StrFormat("%.2f", 1e3 * left_step),
+                    absl::StrFormat("%.2f", 1e3 * right_step),
+                    absl::StrFormat("%+.1f %%", 100 * (left_step / right_step - 1)),
+                    AccuracyText(left.accuracies), AccuracyText(right.accuracies),
+                    absl::StrFormat("%+.4f", MeanOf(left.accuracies) - MeanOf(right.accuracies))});
+  }
+  if (rows.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(real_dir, ": no case of ", virtual_dir, " (expected at least 1, got 0)"));
+  }
+  const std::vector<std::string> columns = {simulated.axes, "virtual ms",       "real ms",
+                                            "difference",   "virtual accuracy", "real accuracy",
+                                            "difference"};
+  return TextTable(columns, rows);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,227 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "experiments/cluster/run.h"
+#include "experiments/cluster/testing/quadratic_task.h"
+
+namespace thinwire::lab {
+namespace {
+
+using Histogram = std::map<uint64_t, uint64_t>;
+
+RunSpec SpecOf(const Rule& rule) {
+  RunSpec spec;
+  spec.job.rule = rule;
+  spec.job.server_count = 2;
+  spec.job.shard_size = 4096;
+  spec.job.schedule.learning_rate = 0.1;
+  spec.machines.mutable_compute()->set_mean_seconds(1);
+  spec.tests = 4;
+  return spec;
+}
+
+// Sets delays, bandwidths, costs and compute times that make the order of the messages irregular.
+void MakeIrregular(RunSpec& spec) {
+  Machines& machines = spec.machines;
+  machines.mutable_compute()->set_distribution(ComputeTime::Distribution::exponential);
+  machines.mutable_worker_link()->set_megabits_per_second(1);
+  machines.mutable_worker_link()->set_latency_ms(20);
+  machines.mutable_server_link()->set_megabits_per_second(2);
+  CodecCost& cost = *machines.add_codec_cost();
+  cost.set_codec(Compression::Codec::fp32);
+  cost.set_encode_ns_per_value(1000);
+  cost.set_decode_ns_per_value(2000);
+}
+
+RunResult ResultOf(const RunSpec& spec, const QuadraticPlan& plan, uint32_t threads = 2) {
+  const auto result = RunParameterServer(spec, QuadraticTask::Maker(plan),
+                                         {.threads = threads, .progress = nullptr});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : RunResult();
+}
+
+Histogram StalenessOf(const RunResult& result) {
+  return {result.staleness().begin(), result.staleness().end()};
+}
+
+TEST(ParameterServerRunTest, TheNumberOfThreadsChangesNothing) {
+  int checked = 0;
+  for (const Rule& rule : {Rule::Sync(6), Rule::Backup(6, 2), Rule::Ssp(6, 2), Rule::Async(6, 2)}) {
+    RunSpec spec = SpecOf(rule);
+    MakeIrregular(spec);
+    spec.job.push.codec = {.id = CodecId::kTopK, .density = 0.05};
+    const QuadraticPlan plan = {.workers = 6, .steps = 12, .uneven = true};
+    const RunResult one = ResultOf(spec, plan, 1);
+    const RunResult four = ResultOf(spec, plan, 4);
+    EXPECT_EQ(one.ShortDebugString(), four.ShortDebugString()) << rule;
+    EXPECT_GT(one.value_age_size(), 1);
+    ++checked;
+  }
+  EXPECT_EQ(checked, 4);
+}
+
+TEST(ParameterServerRunTest, TimeIsComputingDecodingEncodingAndSending) {
+  RunSpec spec = SpecOf(Rule::Sync(1));
+  spec.job.server_count = 1;
+  const QuadraticPlan plan = {.workers = 1, .steps = 10};
+  EXPECT_DOUBLE_EQ(ResultOf(spec, plan).seconds(), 10);
+
+  // The worker and the server encode and decode 12,940 values in each step. The run ends with the last
+  // verdict, before the server encodes the last shard of 4,000 values.
+  CodecCost& cost = *spec.machines.add_codec_cost();
+  cost.set_codec(Compression::Codec::fp32);
+  cost.set_encode_ns_per_value(1000);
+  cost.set_decode_ns_per_value(2000);
+  const double encode = 12940 * 1e-6, decode = 12940 * 2e-6;
+  EXPECT_NEAR(ResultOf(spec, plan).seconds(), 10 + 21 * encode + 20 * decode - 4000e-6, 1e-6);
+
+  spec.machines.clear_codec_cost();
+  spec.machines.mutable_worker_link()->set_megabits_per_second(8);
+  spec.machines.mutable_worker_link()->set_latency_ms(1);
+  const RunResult sent = ResultOf(spec, plan);
+  const double bytes = static_cast<double>(sent.push_bytes() + sent.pull_bytes());
+  EXPECT_NEAR(sent.seconds(), 10 + bytes * 8 / 8e6 + 0.022, 1e-6);
+  EXPECT_EQ(sent.busy(), 10 / sent.seconds());
+  EXPECT_GT(sent.push_bytes(), 10 * 12940 * 4);
+}
+
+TEST(ParameterServerRunTest, ARoundOfBackupClosesWithTheFirstPushes) {
+  RunSpec spec = SpecOf(Rule::Backup(4, 1));
+  spec.machines.mutable_compute()->set_slow_workers(1);
+  spec.machines.mutable_compute()->set_slow_factor(2.4);
+  const RunResult result = ResultOf(spec, {.workers = 4, .steps = 10});
+  // The slow worker pushes at 2.4 and jumps to step 2, pushes at 4.8 and jumps to step 4, and so on: to
+  // steps 7 and 9. All its pushes are late.
+  EXPECT_EQ(result.late_pushes(), 5);
+  EXPECT_DOUBLE_EQ(result.seconds(), 12);
+  EXPECT_EQ(result.updates(), 10);
+  EXPECT_DOUBLE_EQ(result.median_step_seconds(), 1);
+  EXPECT_EQ(StalenessOf(result), (Histogram{{0, 30}}));
+}
+
+TEST(ParameterServerRunTest, SspLimitsTheStaleness) {
+  const QuadraticPlan plan = {.workers = 2, .steps = 20};
+  const auto largest = [&](const Rule& rule) {
+    RunSpec spec = SpecOf(rule);
+    spec.machines.mutable_compute()->set_slow_workers(1);
+    spec.machines.mutable_compute()->set_slow_factor(9.6);
+    return StalenessOf(ResultOf(spec, plan)).rbegin()->first;
+  };
+  // While the slow worker computes a step, the other one finishes at most two.
+  EXPECT_EQ(largest(Rule::Ssp(2, 1)), 2);
+  EXPECT_EQ(largest(Rule::Ssp(2, 4)), 5);
+  EXPECT_EQ(largest(Rule::Async(2)), 10);
+}
+
+TEST(ParameterServerRunTest, AsyncWithConstantTimesHasTheStalenessOfTheOtherWorkers) {
+  const RunResult result = ResultOf(SpecOf(Rule::Async(4)), {.workers = 4, .steps = 10});
+  EXPECT_EQ(StalenessOf(result), (Histogram{{0, 1}, {1, 1}, {2, 1}, {3, 37}}));
+  EXPECT_EQ(result.updates(), 40);
+}
+
+TEST(ParameterServerRunTest, AnImposedStalenessIsExact) {
+  int checked = 0;
+  for (const uint64_t staleness : {0, 2, 3, 9}) {
+    for (const bool deltas : {false, true}) {
+      RunSpec spec = SpecOf(Rule::Async(4));
+      MakeIrregular(spec);
+      spec.machines.set_imposed_staleness(staleness);
+      if (deltas) spec.job.publish = PublishOptions{.every = 1};
+      const RunResult result = ResultOf(spec, {.workers = 4, .steps = 10});
+      Histogram expected;
+      for (uint64_t turn = 0; turn < 40; ++turn) ++expected[std::min(turn, staleness)];
+      EXPECT_EQ(StalenessOf(result), expected) << staleness << " " << deltas;
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, 8);
+}
+
+TEST(ParameterServerRunTest, WithoutStalenessWorkersInTurnTrainAsOne) {
+  RunSpec spec = SpecOf(Rule::Async(4));
+  spec.machines.set_imposed_staleness(0);
+  const RunResult four = ResultOf(spec, {.workers = 4, .steps = 10});
+  EXPECT_DOUBLE_EQ(four.seconds(), 40);
+  RunSpec fresh = SpecOf(Rule::Async(4));
+  fresh.machines.set_imposed_staleness(30);
+  const RunResult stale = ResultOf(fresh, {.workers = 4, .steps = 10});
+  EXPECT_LT(four.point(3).test_loss(), stale.point(3).test_loss());
+}
+
+TEST(ParameterServerRunTest, PointsAreAtEqualDistancesOfExamples) {
+  RunSpec spec = SpecOf(Rule::Sync(3));
+  const RunResult result = ResultOf(spec, {.workers = 3, .steps = 20});
+  ASSERT_EQ(result.point_size(), 4);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(result.point(i).examples(), (i + 1) * 3 * 5 * QuadraticTask::kExamples);
+    EXPECT_DOUBLE_EQ(result.point(i).seconds(), (i + 1) * 5);
+    EXPECT_EQ(result.point(i).updates(), (i + 1) * 5);
+    EXPECT_LT(result.point(i).test_loss(), i == 0 ? 13 : result.point(i - 1).test_loss());
+  }
+  EXPECT_GT(result.point(0).train_loss(), result.point(0).test_loss());
+  EXPECT_EQ(result.steps(), 20);
+}
+
+TEST(ParameterServerRunTest, AStragglerOfTheJobDelaysItsSteps) {
+  RunSpec spec = SpecOf(Rule::Sync(3));
+  spec.job.stragglers = {{WorkerId{1}, absl::Milliseconds(500)}};
+  EXPECT_DOUBLE_EQ(ResultOf(spec, {.workers = 3, .steps = 4}).seconds(), 6);
+}
+
+TEST(ParameterServerRunTest, AServerBesideAWorkerSendsItNothing) {
+  RunSpec spec = SpecOf(Rule::Sync(1));
+  spec.job.server_count = 1;
+  spec.machines.set_servers_beside_workers(true);
+  spec.machines.mutable_worker_link()->set_megabits_per_second(0.001);
+  EXPECT_DOUBLE_EQ(ResultOf(spec, {.workers = 1, .steps = 4}).seconds(), 4);
+}
+
+TEST(ParameterServerRunTest, SettingsThatVirtualTimeLacksAreRefused) {
+  const auto message = [](const std::function<void(RunSpec&)>& change) {
+    RunSpec spec = SpecOf(Rule::Sync(2));
+    change(spec);
+    return std::string(
+        RunParameterServer(spec, QuadraticTask::Maker({.workers = 2}), {}).status().message());
+  };
+  EXPECT_EQ(message([](RunSpec& spec) { spec.job.task.device = "cuda:0"; }),
+            "job.task.device: out of range (expected auto or cpu in virtual time, got cuda:0)");
+  EXPECT_EQ(message([](RunSpec& spec) { spec.machines.set_imposed_staleness(3); }),
+            "machines.imposed_staleness: out of range (expected mode async, got sync)");
+  EXPECT_EQ(message([](RunSpec& spec) {
+              spec.machines.set_servers_beside_workers(true);
+              spec.job.server_count = 3;
+            }),
+            "machines.servers_beside_workers: out of range (expected at most as many servers as "
+            "workers, got 3 servers, 2 workers)");
+  EXPECT_EQ(message([](RunSpec& spec) {
+              spec.job.push.choose = ChoiceRule::kAuto;
+              spec.job.push.candidates = {{.id = CodecId::kBf16}};
+            }),
+            "job.compression.push: out of range (expected a codec in virtual time, got auto or "
+            "fastest)");
+}
+
+TEST(ParameterServerRunTest, ARunEndsWithTheErrorOfAGradient) {
+  EXPECT_EQ(RunParameterServer(SpecOf(Rule::Sync(2)),
+                               QuadraticTask::Maker({.workers = 2, .steps = 5, .fails_at = 2}), {})
+                .status(),
+            absl::InternalError("the gradient failed"));
+}
+
+TEST(ParameterServerRunTest, ARunCanBeStopped) {
+  const RunControl control = {.threads = 1, .progress = [](double) { return false; }};
+  EXPECT_TRUE(absl::IsCancelled(RunParameterServer(SpecOf(Rule::Sync(2)),
+                                                   QuadraticTask::Maker({.workers = 2, .steps = 5}),
+                                                   control)
+                                    .status()));
+}
+
+}  // namespace
+}  // namespace thinwire::lab

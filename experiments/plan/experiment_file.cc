@@ -1,0 +1,446 @@
+#include "experiments/plan/experiment_file.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status_macros.h"
+#include "common/text/did_you_mean.h"
+#include "common/text/quoted.h"
+#include "config/job.h"
+#include "config/message_text.h"
+#include "experiments/cluster/compute_times.h"
+#include "experiments/plan/machines_check.h"
+
+namespace thinwire::lab {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+constexpr TextKind kKind = {.name = "an experiment file", .folder = "experiments/"};
+constexpr uint32_t kMostSeeds = 1000;
+constexpr uint32_t kMostTests = 10000;
+constexpr size_t kLongestName = 63;
+
+// Removes the values of every repeated field of TO that FROM has.
+void ClearReplacedLists(const Message& from, Message& to) {
+  std::vector<const FieldDescriptor*> given;
+  from.GetReflection()->ListFields(from, &given);
+  for (const FieldDescriptor* field : given) {
+    if (field->is_repeated()) {
+      to.GetReflection()->ClearField(&to, field);
+    } else if (field->message_type() != nullptr && to.GetReflection()->HasField(to, field)) {
+      ClearReplacedLists(from.GetReflection()->GetMessage(from, field),
+                         *to.GetReflection()->MutableMessage(&to, field));
+    }
+  }
+}
+
+// Replaces the fields of TO that FROM has.
+void Replace(const Message& from, Message& to) {
+  ClearReplacedLists(from, to);
+  to.MergeFrom(from);
+}
+
+// A message together with the places of its fields.
+template <typename Type>
+struct Placed {
+  Type message;
+  PathPlaces places;
+
+  void ReplaceWith(const Type& from, const PathPlaces& from_places) {
+    Replace(from, message);
+    for (const auto& [path, place] : from_places) places.insert_or_assign(path, place);
+  }
+};
+
+// The name of an axis or of a setting stands in files of comma-separated values and in "AXIS=SETTING".
+bool IsSettingName(const std::string& name) {
+  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, [](char c) {
+    return c >= ' ' && c <= '~' && c != '=' && c != ',' && c != '"';
+  });
+}
+
+// Returns ELEMENTS without those for which REMOVE returns true.
+template <typename Elements, typename Predicate>
+void RemoveIf(Elements& elements, Predicate remove) {
+  elements.erase(std::remove_if(elements.begin(), elements.end(), remove), elements.end());
+}
+
+class Planner {
+ public:
+  Planner(Experiment experiment, PathPlaces places, const std::string& file,
+          const PlanOptions& options)
+      : experiment_(std::move(experiment)),
+        places_(std::move(places)),
+        folder_(std::filesystem::path(file).parent_path().string()),
+        options_(options) {}
+
+  absl::StatusOr<Plan> Make() {
+    CheckAxes();
+    CheckNumbers();
+    if (problems_.empty()) CheckReferences();
+    if (problems_.empty()) ApplyOptions();
+    if (problems_.empty()) AddCases();
+    if (!problems_.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems_, "\n"));
+    return Plan{.experiment = std::move(experiment_), .runs = std::move(runs_)};
+  }
+
+ private:
+  // Adds the problem "PLACE: TEXT", where PLACE is that of the field PATH.
+  void AddProblem(const std::string& path, const std::string& text) {
+    const auto place = places_.find(path);
+    AddLine(place == places_.end() ? text : absl::StrCat(place->second, ": ", text));
+  }
+  void AddLine(const std::string& line) {
+    if (seen_.insert(line).second) problems_.push_back(line);
+  }
+
+  void CheckAxes() {
+    std::set<std::string> axes;
+    for (int i = 0; i < experiment_.axis_size(); ++i) {
+      const Axis& axis = experiment_.axis(i);
+      const std::string path = absl::StrCat("axis[", i, "]");
+      CheckName(axis.name(), path, "axis", axes);
+      std::set<std::string> settings;
+      for (int j = 0; j < axis.setting_size(); ++j) {
+        CheckName(axis.setting(j).name(), absl::StrCat(path, ".setting[", j, "]"), "setting",
+                  settings);
+      }
+      if (axis.setting_size() == 0) {
+        AddProblem(path + ".name", absl::StrCat("axis ", Quoted(axis.name()),
+                                                ": no setting (expected at least 1, got 0)"));
+      }
+    }
+  }
+
+  void CheckName(const std::string& name, const std::string& path, const char* kind,
+                 std::set<std::string>& names) {
+    if (!IsSettingName(name)) {
+      AddProblem(path + ".name",
+                 absl::StrCat(kind, ": not a name (expected 1 to ", kLongestName,
+                              " printable characters without =, comma and double quote, got ",
+                              Quoted(name), ")"));
+    } else if (!names.insert(name).second) {
+      AddProblem(path + ".name", absl::StrCat(kind, ": given twice (expected each name once, got ",
+                                              Quoted(name), " again)"));
+    }
+  }
+
+  void CheckNumbers() {
+    const auto require = [&](bool holds, const std::string& field, const std::string& expected,
+                             auto got) {
+      if (holds) return;
+      AddProblem(field,
+                 absl::StrCat(field, ": out of range (expected ", expected, ", got ", got, ")"));
+    };
+    const auto require_all = [&](const auto& message, const std::string& path) {
+      require(!message.has_seeds() || (message.seeds() >= 1 && message.seeds() <= kMostSeeds),
+              path + "seeds", absl::StrCat("1 to ", kMostSeeds), message.seeds());
+      require(!message.has_tests() || (message.tests() >= 1 && message.tests() <= kMostTests),
+              path + "tests", absl::StrCat("1 to ", kMostTests), message.tests());
+      require(message.target_accuracy() >= 0 && message.target_accuracy() <= 1,
+              path + "target_accuracy", "0 to 1", message.target_accuracy());
+    };
+    require_all(experiment_, "");
+    require_all(experiment_.quick(), "quick.");
+    for (int i = 0; i < experiment_.claim_size(); ++i) {
+      const Claim& claim = experiment_.claim(i);
+      const std::string path = absl::StrCat("claim[", i, "].");
+      require(!claim.has_expected_ratio() || claim.expected_ratio() > 0, path + "expected_ratio",
+              "above 0", claim.expected_ratio());
+      require(claim.within() > 0 && claim.within() < 1, path + "within", "above 0 and below 1",
+              claim.within());
+    }
+  }
+
+  const Axis* FindAxis(const std::string& name) const {
+    for (const Axis& axis : experiment_.axis()) {
+      if (axis.name() == name) return &axis;
+    }
+    return nullptr;
+  }
+
+  absl::Status CheckAxisName(const std::string& name) const {
+    if (FindAxis(name) != nullptr) return absl::OkStatus();
+    std::vector<std::string_view> names;
+    for (const Axis& axis : experiment_.axis()) names.push_back(axis.name());
+    if (names.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("axis: unknown (expected an axis of the experiment, which has none, got ",
+                       Quoted(name), ")"));
+    }
+    return UnknownWord("axis", name, names);
+  }
+
+  // Checks the text AXIS=SETTING.
+  absl::Status CheckSetting(const std::string& text) const {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("wrong value (expected AXIS=SETTING, got ", Quoted(text), ")"));
+    }
+    RETURN_IF_ERROR(CheckAxisName(text.substr(0, equals)));
+    std::vector<std::string_view> names;
+    for (const Setting& setting : FindAxis(text.substr(0, equals))->setting()) {
+      names.push_back(setting.name());
+    }
+    const std::string name = text.substr(equals + 1);
+    if (std::ranges::count(names, name) > 0) return absl::OkStatus();
+    return UnknownWord("setting", name, names);
+  }
+
+  template <typename Texts>
+  void CheckSettings(const Texts& texts, const std::string& path) {
+    for (int i = 0; i < static_cast<int>(texts.size()); ++i) {
+      const absl::Status status = CheckSetting(texts[i]);
+      if (status.ok()) continue;
+      AddProblem(absl::StrCat(path, "[", i, "]"),
+                 absl::StrCat(path, ": ", std::string(status.message())));
+    }
+  }
+
+  void CheckTarget(bool needed, const std::string& path) {
+    if (needed && experiment_.target_accuracy() == 0) {
+      AddProblem(path, absl::StrCat(path, ": only valid with target_accuracy (got none)"));
+    }
+  }
+
+  void CheckReferences() {
+    for (int i = 0; i < experiment_.figure_size(); ++i) {
+      const Figure& figure = experiment_.figure(i);
+      const std::string path = absl::StrCat("figure[", i, "].");
+      const auto check_axis = [&](const std::string& name, const std::string& field) {
+        const absl::Status status = name.empty() ? absl::OkStatus() : CheckAxisName(name);
+        if (status.ok()) return;
+        AddProblem(path + field, absl::StrCat(path, field, ": ", std::string(status.message())));
+      };
+      check_axis(figure.panels(), "panels");
+      check_axis(figure.x_axis(), "x_axis");
+      CheckSettings(figure.only(), path + "only");
+      if (figure.kind() == Figure::Kind::scan && figure.x_axis().empty()) {
+        AddProblem(path + "kind",
+                   path + "x_axis: missing (expected an axis with kind: scan, got none)");
+      }
+      CheckTarget(figure.kind() == Figure::Kind::time_to_accuracy, path + "kind");
+    }
+    for (int i = 0; i < experiment_.claim_size(); ++i) {
+      const Claim& claim = experiment_.claim(i);
+      const std::string path = absl::StrCat("claim[", i, "].");
+      CheckSettings(claim.better(), path + "better");
+      CheckSettings(claim.worse(), path + "worse");
+      if (claim.better().empty() || claim.worse().empty()) {
+        AddProblem(path + "text", absl::StrCat(path, claim.better().empty() ? "better" : "worse",
+                                               ": missing (expected AXIS=SETTING, got none)"));
+      }
+      CheckTarget(claim.measure() == Claim::Measure::seconds_to_target, path + "measure");
+    }
+    for (int i = 0; i < experiment_.quick().without_size(); ++i) CheckWithout(i);
+    for (const std::string& only : options_.only) {
+      const absl::Status status = CheckSetting(only);
+      if (!status.ok()) AddLine(absl::StrCat("--only: ", std::string(status.message())));
+    }
+  }
+
+  void CheckWithout(int number) {
+    const std::string& name = experiment_.quick().without(number);
+    std::vector<std::string_view> names;
+    for (const Axis& axis : experiment_.axis()) {
+      for (const Setting& setting : axis.setting()) names.push_back(setting.name());
+    }
+    if (std::ranges::count(names, name) > 0) return;
+    const absl::Status status = UnknownWord("quick.without", name, names);
+    AddProblem(absl::StrCat("quick.without[", number, "]"), std::string(status.message()));
+  }
+
+  void ApplyOptions() {
+    if (options_.quick) {
+      const Quick& quick = experiment_.quick();
+      if (quick.has_seeds()) experiment_.set_seeds(quick.seeds());
+      if (quick.has_tests()) experiment_.set_tests(quick.tests());
+      if (quick.has_target_accuracy()) experiment_.set_target_accuracy(quick.target_accuracy());
+    }
+    if (options_.seeds) {
+      if (*options_.seeds < 1 || *options_.seeds > kMostSeeds) {
+        AddLine(absl::StrCat("--seeds: out of range (expected 1 to ", kMostSeeds, ", got ",
+                             *options_.seeds, ")"));
+      }
+      experiment_.set_seeds(*options_.seeds);
+    }
+    for (int i = 0; i < experiment_.axis_size(); ++i) {
+      kept_.emplace_back();
+      const Axis& axis = experiment_.axis(i);
+      for (int j = 0; j < axis.setting_size(); ++j) {
+        if (Keeps(axis, axis.setting(j).name())) {
+          kept_.back().push_back(j);
+        } else {
+          removed_.insert(absl::StrCat(axis.name(), "=", axis.setting(j).name()));
+        }
+      }
+      if (kept_.back().empty()) {
+        AddProblem(absl::StrCat("axis[", i, "].name"),
+                   absl::StrCat("axis ", Quoted(axis.name()),
+                                ": no setting is left (expected at least 1, got 0)"));
+      }
+    }
+    const auto is_removed = [&](const auto& texts) {
+      return std::ranges::any_of(texts, [&](const auto& text) { return removed_.contains(text); });
+    };
+    RemoveIf(*experiment_.mutable_figure(),
+             [&](const Figure& figure) { return is_removed(figure.only()); });
+    RemoveIf(*experiment_.mutable_claim(), [&](const Claim& claim) {
+      return is_removed(claim.better()) || is_removed(claim.worse());
+    });
+  }
+
+  // Returns whether the options keep the setting NAME of AXIS.
+  bool Keeps(const Axis& axis, const std::string& name) const {
+    if (options_.quick && std::ranges::count(experiment_.quick().without(), name) > 0) return false;
+    bool named = false;
+    for (const std::string& only : options_.only) {
+      if (only == absl::StrCat(axis.name(), "=", name)) return true;
+      named = named || only.starts_with(axis.name() + "=");
+    }
+    return !named;
+  }
+
+  void AddCases() {
+    const bool has_runs = experiment_.has_job() || experiment_.axis_size() > 0;
+    if (!has_runs && !experiment_.has_efficiency()) {
+      AddLine("job: missing (expected a job, an axis or an efficiency table, got none)");
+    }
+    uint64_t count = experiment_.seeds();
+    for (const std::vector<int>& settings : kept_) count *= settings.size();
+    if (count > kMostRuns) {
+      AddLine(
+          absl::StrCat("axis: too many runs (expected at most ", kMostRuns, ", got ", count, ")"));
+    }
+    if (!has_runs || !problems_.empty()) return;
+    Placed<JobConfig> job = {experiment_.job(), PlacesBelow(places_, "job.")};
+    Placed<Machines> machines = {experiment_.machines(), PlacesBelow(places_, "machines.")};
+    if (options_.quick) {
+      job.ReplaceWith(experiment_.quick().job(), PlacesBelow(places_, "quick.job."));
+      machines.ReplaceWith(experiment_.quick().machines(), PlacesBelow(places_, "quick.machines."));
+    }
+    AddCasesOf(0, job, machines, {});
+    for (int i = 0; i < experiment_.axis_size(); ++i) {
+      auto& settings = *experiment_.mutable_axis(i)->mutable_setting();
+      RemoveIf(settings, [&](const Setting& setting) {
+        return removed_.contains(absl::StrCat(experiment_.axis(i).name(), "=", setting.name()));
+      });
+    }
+  }
+
+  // Adds the runs of all cases that have SETTINGS in the axes before AXIS.
+  void AddCasesOf(int axis, const Placed<JobConfig>& job, const Placed<Machines>& machines,
+                  const std::vector<std::string>& settings) {
+    if (axis == experiment_.axis_size()) {
+      AddCase(job, machines, settings);
+      return;
+    }
+    for (const int i : kept_[static_cast<size_t>(axis)]) {
+      const Setting& setting = experiment_.axis(axis).setting(i);
+      const std::string path = absl::StrCat("axis[", axis, "].setting[", i, "].");
+      Placed<JobConfig> case_job = job;
+      case_job.ReplaceWith(setting.job(), PlacesBelow(places_, path + "job."));
+      Placed<Machines> case_machines = machines;
+      case_machines.ReplaceWith(setting.machines(), PlacesBelow(places_, path + "machines."));
+      std::vector<std::string> names = settings;
+      names.push_back(setting.name());
+      AddCasesOf(axis + 1, case_job, case_machines, names);
+    }
+  }
+
+  void AddCase(const Placed<JobConfig>& job, const Placed<Machines>& machines,
+               const std::vector<std::string>& settings) {
+    JobConfig config = job.message;
+    if (!config.has_name()) config.set_name(experiment_.name());
+    const absl::StatusOr<JobSpec> spec = CheckJob(config, PlacesByName(job.places));
+    if (!spec.ok()) {
+      AddCaseProblems(spec.status(), settings);
+      return;
+    }
+    if (config.has_report()) {
+      AddCaseProblems(
+          absl::InvalidArgumentError(absl::StrCat(
+              "job.report: only valid outside an experiment (got ", Quoted(config.report()), ")")),
+          settings);
+    }
+    const Problems of_machines = CheckMachines(machines.message, *spec);
+    for (const Problem& problem : of_machines.list()) {
+      const auto place = machines.places.find(problem.field);
+      AddCaseProblems(absl::InvalidArgumentError(
+                          absl::StrCat(place == machines.places.end() ? "" : place->second + ": ",
+                                       "machines.", problem.field, ": ", problem.text)),
+                      settings);
+    }
+    const auto times = ComputeTimes::Make(machines.message.compute(), folder_, 1);
+    if (!times.ok()) AddCaseProblems(times.status(), settings);
+    for (uint32_t i = 0; i < experiment_.seeds() && problems_.empty(); ++i) {
+      PlannedRun& run = runs_.emplace_back(PlannedRun{.settings = settings,
+                                                      .seed = spec->task.seed + i,
+                                                      .spec = {.config = config,
+                                                               .job = *spec,
+                                                               .machines = machines.message,
+                                                               .folder = folder_,
+                                                               .tests = experiment_.tests()}});
+      run.spec.config.mutable_task()->set_seed(run.seed);
+      run.spec.job.task.seed = run.seed;
+    }
+  }
+
+  // Adds each line of STATUS that no earlier case has, with the name of the case.
+  void AddCaseProblems(const absl::Status& status, const std::vector<std::string>& settings) {
+    const std::string name = CaseName(experiment_, settings);
+    std::string_view rest(status.message().data(), status.message().size());
+    while (!rest.empty()) {
+      const std::string line(rest.substr(0, rest.find('\n')));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      if (!seen_.insert(line).second) continue;
+      problems_.push_back(name.empty() ? line : absl::StrCat(line, " [case ", name, "]"));
+    }
+  }
+
+  Experiment experiment_;
+  const PathPlaces places_;
+  const std::string folder_;
+  const PlanOptions& options_;
+  std::vector<std::string> problems_;
+  std::set<std::string> seen_;          // the lines of `problems_`, without their cases
+  std::vector<std::vector<int>> kept_;  // the numbers of the kept settings, by axis
+  std::set<std::string> removed_;       // "AXIS=SETTING"
+  std::vector<PlannedRun> runs_;
+};
+
+}  // namespace
+
+absl::StatusOr<Plan> PlanExperiment(std::string_view text, const std::string& file,
+                                    const PlanOptions& options) {
+  Experiment experiment;
+  ASSIGN_OR_RETURN(PathPlaces places, ParseMessageText(text, file, kKind, experiment));
+  return Planner(std::move(experiment), std::move(places), file, options).Make();
+}
+
+absl::StatusOr<Plan> ReadExperiment(const std::string& path, const PlanOptions& options) {
+  ASSIGN_OR_RETURN(const std::string text, ReadMessageText(path, kKind));
+  return PlanExperiment(text, path, options);
+}
+
+std::string CaseName(const Experiment& experiment, const std::vector<std::string>& settings) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < settings.size(); ++i) {
+    parts.push_back(absl::StrCat(experiment.axis(static_cast<int>(i)).name(), "=", settings[i]));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+}  // namespace thinwire::lab

@@ -1,0 +1,27 @@
+// The synthetic task of an experiment (SyntheticTask in proto/experiment.proto): the function
+// sum((x - m)^2) / 2. All values are those of counter-based random numbers:
+//
+//   m[i]     depends on the seed and i
+//   noise    depends on the seed, the worker, the step and i
+//
+// A random number is a sum of four uniform ones, scaled to the standard deviation 1. That is close enough
+// to a normal distribution here, and takes one hash per value.
+#ifndef THINWIRE_EXPERIMENTS_PLAN_SYNTHETIC_TASK_H_
+#define THINWIRE_EXPERIMENTS_PLAN_SYNTHETIC_TASK_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "experiments/cluster/learning_task.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire::lab {
+
+// Returns a task whose parameters begin at 0. A step counts as BATCH_SIZE examples. REQUIRES:
+// CheckMachines accepts SPEC.
+std::unique_ptr<LearningTask> MakeSyntheticTask(const SyntheticTask& spec, uint32_t workers,
+                                                uint32_t batch_size, uint64_t seed);
+
+}  // namespace thinwire::lab
+
+#endif  // THINWIRE_EXPERIMENTS_PLAN_SYNTHETIC_TASK_H_

@@ -1,0 +1,198 @@
+#include "experiments/plan/tasks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/files/crc32c.h"
+#include "common/status_macros.h"
+#include "experiments/plan/synthetic_task.h"
+#include "worker/batch_buffer.h"
+#include "worker/models/factory.h"
+#include "worker/models/model.h"
+#include "worker/sampler.h"
+
+// Exists if LibTorch computes with OpenBLAS, whose threads LibTorch does not control.
+extern "C" void openblas_set_num_threads(int count) __attribute__((weak));
+
+namespace thinwire::lab {
+namespace {
+
+// The number of batches from which Test() computes the running moments of batch normalization, as a
+// worker that joins a running job does (worker/trainer.cc).
+constexpr uint64_t kBufferBatches = 50;
+
+// Parts that the tasks of all threads share.
+struct Shared {
+  std::shared_ptr<const Datasets> datasets;
+  absl::Mutex one_at_a_time;  // TorchScript models only
+};
+
+class ModelTask final : public LearningTask {
+ public:
+  static absl::StatusOr<std::unique_ptr<LearningTask>> Make(const TaskSpec& task, uint32_t workers,
+                                                            std::shared_ptr<Shared> shared) {
+    const Dataset& train = shared->datasets->train;
+    ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
+                     MakeModel(task, train.example_shape, train.class_count));
+    return std::unique_ptr<LearningTask>(
+        new ModelTask(task, workers, std::move(shared), std::move(model)));
+  }
+
+  const std::vector<TensorShape>& tensors() const override { return model_->tensors(); }
+  std::span<const float> initial(uint32_t tensor) const override { return model_->initial(tensor); }
+  uint64_t steps() const override { return sampler_.EpochBegin(task_.epochs).value; }
+  uint64_t examples() const override {
+    return shared_->datasets->train.example_count() * task_.epochs;
+  }
+
+  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, Tensors parameters,
+                                          Tensors gradient) override {
+    const std::span<const uint32_t> examples = sampler_.BatchOf(worker, step);
+    if (examples.empty()) return GradientResult{};
+    Batch batch = batches_.Gather(examples);
+    batch.random_seed = sampler_.RandomSeedOf(worker, step);
+    const Model::Gate gate = [](uint32_t) { return absl::OkStatus(); };
+    const Model::Sink sink = [&](uint32_t i, const TensorGradient& values) {
+      std::ranges::copy(values.values, gradient[i].begin());
+    };
+    absl::StatusOr<BatchResult> result;
+    {
+      const absl::MutexLockMaybe lock(
+          task_.model == ModelKind::kTorchScript ? &shared_->one_at_a_time : nullptr);
+      Bind(parameters);
+      result = model_->Train(batch, /*loss_scale=*/1, gate, sink);
+    }
+    RETURN_IF_ERROR(result.status());
+    return GradientResult{.loss_sum = result->loss_sum,
+                          .examples = static_cast<uint32_t>(result->examples)};
+  }
+
+  absl::StatusOr<TestResult> Test(Tensors parameters) override {
+    const absl::MutexLockMaybe lock(task_.model == ModelKind::kTorchScript ? &shared_->one_at_a_time
+                                                                           : nullptr);
+    Bind(parameters);
+    if (model_->has_buffers()) RETURN_IF_ERROR(ComputeBuffers());
+    ASSIGN_OR_RETURN(const BatchResult result, Evaluate(*model_, shared_->datasets->test));
+    return TestResult{.loss = result.mean_loss(), .accuracy = result.accuracy()};
+  }
+
+ private:
+  ModelTask(const TaskSpec& task, uint32_t workers, std::shared_ptr<Shared> shared,
+            std::unique_ptr<Model> model)
+      : task_(task),
+        shared_(std::move(shared)),
+        model_(std::move(model)),
+        sampler_({.example_count = shared_->datasets->train.example_count(),
+                  .worker = WorkerId{0},
+                  .workers = workers,
+                  .batch_size = task.batch_size,
+                  .seed = task.seed}),
+        batches_(shared_->datasets->train) {}
+
+  // The model reads the caller's memory until the next call.
+  void Bind(Tensors parameters) {
+    for (uint32_t i = 0; i < parameters.size(); ++i) {
+      model_->Bind(i, parameters[i], Model::Place::kHost);
+    }
+  }
+
+  absl::Status ComputeBuffers() {
+    model_->ResetBuffers();
+    for (Step step; step.value < std::min(kBufferBatches, steps()); ++step) {
+      const std::span<const uint32_t> examples = sampler_.BatchOf(WorkerId{0}, step);
+      if (examples.empty()) continue;
+      Batch batch = batches_.Gather(examples);
+      batch.random_seed = sampler_.RandomSeedOf(WorkerId{0}, step);
+      RETURN_IF_ERROR(model_->UpdateBuffers(batch));
+    }
+    return absl::OkStatus();
+  }
+
+  const TaskSpec task_;
+  const std::shared_ptr<Shared> shared_;
+  const std::unique_ptr<Model> model_;
+  Sampler sampler_;
+  BatchBuffer batches_;
+};
+
+absl::Status CheckSupported(const TaskSpec& task) {
+  Problems problems;
+  if (task.precision != Precision::kFp32) {
+    problems.Add(
+        "precision",
+        absl::StrCat("not supported in an experiment (expected fp32, got ",
+                     std::string(kPrecisionNames[static_cast<size_t>(task.precision)]), ")"));
+  }
+  if (task.loss_scale != 0) {
+    problems.Add("loss_scale", absl::StrCat("not supported in an experiment (expected 0, got ",
+                                            task.loss_scale, ")"));
+  }
+  if (task.device != "auto" && task.device != "cpu") {
+    problems.Add("device", absl::StrCat("not supported in an experiment (expected cpu, got ",
+                                        task.device, ")"));
+  }
+  return problems.ToStatus();
+}
+
+// Returns a hash of the file PATH; 0 if PATH is empty.
+absl::StatusOr<uint64_t> FileHash(const std::string& path) {
+  if (path.empty()) return uint64_t{0};
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (!in) return absl::NotFoundError(absl::StrCat("model_file: ", path, ": cannot be read"));
+  return Crc32c(std::as_bytes(std::span(bytes)));
+}
+
+}  // namespace
+
+void UseOneThreadPerTask() {
+  UseThreads(1);
+  if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
+}
+
+absl::Status TaskSource::Load(const TaskSpec& task) {
+  const std::string key = absl::StrCat(static_cast<int>(task.dataset), " ", task.train_examples,
+                                       " ", task.test_examples, " ", task.data_dir);
+  if (datasets_ != nullptr && key == loaded_) return absl::OkStatus();
+  datasets_ = nullptr;
+  ASSIGN_OR_RETURN(Datasets datasets, LoadDatasets(task));
+  datasets_ = std::make_shared<const Datasets>(std::move(datasets));
+  hash_ = ContentHash(*datasets_);
+  loaded_ = key;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MakeLearningTask> TaskSource::TasksOf(const RunSpec& spec) {
+  const uint32_t workers = spec.job.rule.workers;
+  if (spec.machines.has_synthetic()) {
+    return MakeLearningTask(
+        [synthetic = spec.machines.synthetic(), workers,
+         task = spec.job.task]() -> absl::StatusOr<std::unique_ptr<LearningTask>> {
+          return MakeSyntheticTask(synthetic, workers, task.batch_size, task.seed);
+        });
+  }
+  TaskSpec task = spec.job.task;
+  RETURN_IF_ERROR(CheckSupported(task));
+  task.device = "cpu";
+  RETURN_IF_ERROR(Load(task));
+  auto shared = std::make_shared<Shared>();
+  shared->datasets = datasets_;
+  return MakeLearningTask(
+      [task, workers, shared] { return ModelTask::Make(task, workers, shared); });
+}
+
+absl::StatusOr<uint64_t> TaskSource::ContentHashOf(const RunSpec& spec) {
+  if (spec.machines.has_synthetic()) return uint64_t{0};
+  RETURN_IF_ERROR(Load(spec.job.task));
+  ASSIGN_OR_RETURN(const uint64_t model, FileHash(spec.job.task.model_file));
+  return hash_ ^ model;
+}
+
+}  // namespace thinwire::lab

@@ -1,0 +1,176 @@
+"""States in sentences what a figure shows and how sure it is."""
+
+import math
+import statistics
+
+import estimates
+import measures
+
+
+def ranking(cases, measure):
+    """Returns sentences that compare CASES with the best of them."""
+    values = [case.values(measure.of) for case in cases]
+    axes = measures.varying_axes(cases)
+    names = [measures.label(case, axes) for case in cases]
+    order = sorted((i for i, found in enumerate(values) if found), key=lambda i: statistics.fmean(values[i].values()),
+                   reverse=measure.higher_is_better)
+    missing = [names[i] for i, found in enumerate(values) if not found]
+    if not order:
+        return [f"No case has a {measure.name}."]
+    best = order[0]
+    seeds = len(cases[best].runs)
+    text = measure.text(list(values[best].values()))
+    if len(cases) == 1:
+        return [f"With {measures.seeds_text(seeds)}, the {measure.name} is {text}."]
+    sentences = [f"With {measures.seeds_text(seeds)}, {names[best]} has {measure.best}: {text}."]
+    if seeds == 1:
+        sentences.append("One seed does not show the spread, so the differences are not tested.")
+        return sentences + _missing(missing, measure)
+    equal, worse = [], []
+    for i in order[1:]:
+        pair = (values[best], values[i]) if measure.higher_is_better else (values[i], values[best])
+        difference = estimates.paired_difference(*pair)
+        shown = measure.text(list(values[i].values()))
+        if difference is None or difference.low <= 0:
+            equal.append(f"{names[i]} ({shown})")
+        else:
+            worse.append((f"{names[i]} ({shown})", difference))
+    if equal:
+        sentences.append(f"Not distinguishable from it with {measures.seeds_text(seeds)}: {measures.listing(equal)}.")
+    if worse:
+        word = "lower" if measure.higher_is_better else "higher"
+        name, difference = worse[0]
+        sentences.append(f"{name} is {word} by {measure.difference_text(difference)}.")
+        if len(worse) > 1:
+            sentences.append(f"Also {word}: {measures.listing([name for name, _ in worse[1:]])}.")
+    return sentences + _missing(missing, measure)
+
+
+def _missing(names, measure):
+    if not names:
+        return []
+    if measure.name.startswith("time to"):
+        return [f"Not reached by {measures.listing(names)}."]
+    return [f"No finite {measure.name}: {measures.listing(names)}."]
+
+
+def time_to_accuracy(cases, measure):
+    sentences = ranking(cases, measure)
+    axes = measures.varying_axes(cases)
+    partly = [f"{measures.label(case, axes)} ({len(case.values(measure.of))} of {len(case.runs)} seeds)" for case in cases
+              if 0 < len(case.values(measure.of)) < len(case.runs)]
+    if partly:
+        sentences.append(f"Reached by some seeds only, whose mean is shown: {measures.listing(partly)}.")
+    return sentences
+
+
+def frontier(cases):
+    accuracy, size = measures.QUANTITIES["accuracy"], measures.QUANTITIES["bytes"]
+    axes = measures.varying_axes(cases)
+
+    def named(case):
+        return f"{measures.label(case, axes)} ({size.text([_mean(case, 'bytes')])}, {accuracy.text(list(case.values(accuracy.of).values()))})"
+
+    best = max(cases, key=lambda case: _mean(case, "accuracy"))
+    seeds = measures.seeds_text(len(best.runs))
+    sentences = [f"With {seeds}, {named(best)} has {accuracy.best}."]
+    differences = [(case, estimates.paired_difference(best.values(accuracy.of), case.values(accuracy.of))) for case in cases if case is not best]
+    equal = [case for case, difference in differences if difference is not None and difference.low <= 0]
+    if len(best.runs) == 1:
+        sentences.append("One seed does not show the spread, so the differences are not tested.")
+    elif equal:
+        sentences.append(f"{len(equal)} of the other {len(differences)} cases are not distinguishable from it with {seeds}; the one with the "
+                         f"fewest bytes is {named(min(equal, key=lambda case: _mean(case, 'bytes')))}.")
+    elif differences:
+        sentences.append("All other cases are distinguishably lower.")
+    left = sorted((case for case in cases if case not in dominated(cases)), key=lambda case: _mean(case, "bytes"))
+    sentences.append(f"By the means, no other case has both fewer bytes and a higher accuracy than {measures.listing([named(case) for case in left], 12)}.")
+    return sentences + _effect_of_groups(cases)
+
+
+def dominated(cases):
+    """Returns the cases for which another case has at most their mean bytes and at least their mean accuracy."""
+    points = [(_mean(case, "bytes"), _mean(case, "accuracy")) for case in cases]
+    return [case for case, (size, accuracy) in zip(cases, points)
+            if any(s <= size and a >= accuracy and (s, a) != (size, accuracy) for s, a in points)]
+
+
+def _mean(case, quantity):
+    return statistics.fmean(run.quantity(quantity) for run in case.runs.values())
+
+
+def group_axis(cases):
+    """Returns the axis that a frontier shows by colour: of two or more varying axes, the one with the fewest settings, at most three."""
+    axes = measures.varying_axes(cases)
+    if len(axes) < 2:
+        return None
+    counts = {axis: len({case.settings[axis] for case in cases}) for axis in axes}
+    smallest = min(reversed(axes), key=counts.get)
+    return smallest if counts[smallest] <= 3 else None
+
+
+def _effect_of_groups(cases):
+    """Compares the two settings of the group axis for each combination of the other settings."""
+    axis = group_axis(cases)
+    settings = list(dict.fromkeys(case.settings[axis] for case in cases)) if axis else []
+    if len(settings) != 2:
+        return []
+    accuracy = measures.QUANTITIES["accuracy"]
+    axes = [other for other in measures.varying_axes(cases) if other != axis]
+    groups = {}
+    for case in cases:
+        groups.setdefault(measures.label(case, axes), {})[case.settings[axis]] = case
+    higher, lower, equal = [], [], []
+    for name, pair in groups.items():
+        if len(pair) < 2:
+            continue
+        difference = estimates.paired_difference(*(pair[setting].values(accuracy.of) for setting in settings))
+        if difference is None or not math.isfinite(difference.low) or difference.low <= 0 <= difference.high:
+            equal.append(name)
+        else:
+            (higher if difference.low > 0 else lower).append(f"{name} (by {estimates.three_digits(abs(100 * difference.estimate))} points)")
+    sentences = []
+    if higher:
+        sentences.append(f"The accuracy with {settings[0]} is higher than with {settings[1]} for {measures.listing(higher, 30)}.")
+    if lower:
+        sentences.append(f"The accuracy with {settings[0]} is lower than with {settings[1]} for {measures.listing(lower, 30)}.")
+    if equal:
+        sentences.append(f"The two are not distinguishable for {measures.listing(equal, 30)}.")
+    return sentences
+
+
+def histogram(cases, of, noun):
+    """Describes a histogram: OF(run) returns {value: count}; NOUN names the values."""
+    axes = measures.varying_axes(cases)
+    parts, empty = [], []
+    for case in cases:
+        means = [_weighted_mean(of(run)) for run in case.runs.values() if of(run)]
+        if not means:
+            empty.append(measures.label(case, axes))
+            continue
+        largest = max(max(of(run)) for run in case.runs.values() if of(run))
+        parts.append(f"{measures.label(case, axes)} {estimates.with_deviation(means)} (largest {largest})")
+    if not parts:
+        return [f"No run has a {noun}."]
+    sentences = [f"The mean {noun}, with its standard deviation over the seeds, is {measures.listing(parts, 12)}."]
+    if empty:
+        sentences.append(f"Without a {noun}: {measures.listing(empty, 12)}.")
+    return sentences
+
+
+def _weighted_mean(histogram_of_run):
+    return sum(value * count for value, count in histogram_of_run.items()) / sum(histogram_of_run.values())
+
+
+def curves(cases, figure):
+    measure = measures.QUANTITIES[figure.y]
+    sentences = ranking(cases, measure)
+    if figure.x in ("seconds", "bytes"):
+        x = measures.QUANTITIES[figure.x]
+        means = {measures.label(case, measures.varying_axes(cases)): _mean(case, figure.x) for case in cases}
+        few, many = min(means, key=means.get), max(means, key=means.get)
+        if means[many] > 1.02 * means[few]:
+            verb = "lasts" if figure.x == "seconds" else "takes"
+            sentences.append(f"A run {verb} {x.text([means[few]])} with {few} and {x.text([means[many]])} with {many}.")
+    return sentences
+
