@@ -28,6 +28,24 @@ TEST(ConfigCommandTest, AGoodFileIsOkAndABadOneIsReported) {
                            "year of seconds, got -1)\n");
 }
 
+TEST(ConfigCommandTest, AStalenessPolicyThatCannotWorkIsReported) {
+  const std::string sync = File("sync", "consistency { staleness_policy: scale }");
+  const std::string drop = File("drop", "consistency { mode: async staleness_policy: drop }");
+  const std::string whole = File("whole", "consistency { mode: async staleness_policy: dcasgd }");
+  std::ostringstream out, err;
+  EXPECT_EQ(CheckConfigFiles({sync, drop, whole}, "", out, err), ExitCode::kConfig);
+  EXPECT_EQ(out.str(), "");
+  EXPECT_EQ(err.str(),
+            sync +
+                ":1:15: staleness_policy: only valid with mode: ssp or async (got mode: sync)\n" +
+                drop +
+                ":1:27: staleness_policy: drop requires a staleness_bound (expected at least 1, "
+                "got 0)\n" +
+                whole +
+                ":1:27: staleness_policy: dcasgd is only valid with pull: delta or delta_CODEC "
+                "(got pull: fp32)\n");
+}
+
 TEST(ConfigCommandTest, AFieldOfOneProcessIsUnknown) {
   const std::string file = File("server", "servers: 2\nlisten: \"127.0.0.1:7000\"\n");
   std::ostringstream out, err;

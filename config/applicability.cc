@@ -19,12 +19,19 @@ using Optimizer = Optimization::Optimizer;
 using Pull = Compression::Pull;
 using Push = Compression::Push;
 using Schedule = Optimization::Schedule;
+using Staleness = Consistency::StalenessPolicy;
 
 bool ModeIs(const JobConfig& config, std::initializer_list<int> modes) {
   for (int mode : modes) {
     if (config.consistency().mode() == mode) return true;
   }
   return false;
+}
+
+// Returns true if gradients of the job may be stale and POLICY treats them.
+bool TreatsStale(const JobConfig& config, int policy) {
+  return ModeIs(config, {Mode::ssp, Mode::async}) &&
+         config.consistency().staleness_policy() == policy;
 }
 
 bool ChoosesPush(const JobConfig& config) {
@@ -115,12 +122,20 @@ const std::vector<Condition>& Conditions() {
        "mode: backup",
        {"mode"}},
       {{"slack"}, [](const JobConfig& c) { return ModeIs(c, {Mode::ssp}); }, "mode: ssp", {"mode"}},
-      {{"fold_every"},
+      {{"fold_every", "staleness_policy"},
        [](const JobConfig& c) {
          return ModeIs(c, {Mode::ssp, Mode::async});
        },
        "mode: ssp or async",
        {"mode"}},
+      {{"staleness_bound"},
+       [](const JobConfig& c) { return TreatsStale(c, Staleness::drop); },
+       "staleness_policy: drop and mode: ssp or async",
+       {"staleness_policy", "mode"}},
+      {{"dcasgd_lambda"},
+       [](const JobConfig& c) { return TreatsStale(c, Staleness::dcasgd); },
+       "staleness_policy: dcasgd and mode: ssp or async",
+       {"staleness_policy", "mode"}},
       {{"ordered_fold"},
        [](const JobConfig& c) { return ModeIs(c, {Mode::sync}); },
        "mode: sync",

@@ -36,6 +36,11 @@ constexpr Case kCases[] = {
     {"slack", "consistency", "0", "consistency { mode: ssp }", "consistency { mode: async }"},
     {"fold_every", "consistency", "1", "consistency { mode: async }",
      "consistency { mode: backup }"},
+    {"staleness_policy", "consistency", "none", "consistency { mode: ssp }", ""},
+    {"staleness_bound", "consistency", "4", "consistency { mode: ssp staleness_policy: drop }",
+     "consistency { mode: ssp staleness_policy: scale }"},
+    {"dcasgd_lambda", "consistency", "0.04", "consistency { mode: async staleness_policy: dcasgd }",
+     "consistency { staleness_policy: dcasgd }"},
     {"ordered_fold", "consistency", "false", "", "consistency { mode: ssp }"},
     {"momentum", "optimization", "0.9", "optimization { optimizer: nesterov }", ""},
     {"beta1", "optimization", "0.9", "optimization { optimizer: adam }",
@@ -111,7 +116,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 39u);
+  EXPECT_EQ(fields.size(), 42u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

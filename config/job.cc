@@ -50,6 +50,12 @@ Rule RuleOf(const Consistency& c) {
   return rule;
 }
 
+StalenessSpec StalenessSpecOf(const Consistency& c) {
+  return {.policy = static_cast<StalenessPolicy>(c.staleness_policy()),
+          .bound = c.staleness_bound(),
+          .lambda = c.dcasgd_lambda()};
+}
+
 OptimizerSpec OptimizerSpecOf(const Optimization& o) {
   return {.kind = static_cast<OptimizerKind>(o.optimizer()),
           .momentum = o.momentum(),
@@ -172,6 +178,7 @@ JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
   spec.name = config.name();
   spec.server_count = config.servers();
   spec.rule = RuleOf(config.consistency());
+  spec.staleness = StalenessSpecOf(config.consistency());
   spec.lease = absl::Seconds(config.consistency().lease_seconds());
   spec.start_timeout = absl::Seconds(config.consistency().start_timeout_seconds());
   spec.drain = absl::Seconds(config.consistency().drain_seconds());

@@ -52,6 +52,7 @@ TEST(JobTest, TheEnumsOfTheFileAreThoseOfTheSpecs) {
   }());
   ExpectNames(*Optimization::Schedule::Value_descriptor(), kScheduleNames);
   ExpectNames(*Optimization::SelectionRest::Value_descriptor(), kUnselectedOwnerNames);
+  ExpectNames(*Consistency::StalenessPolicy::Value_descriptor(), kStalenessPolicyNames);
   ExpectNames(*Task::Model::Value_descriptor(), kModelNames);
   ExpectNames(*Task::Dataset::Value_descriptor(), kDatasetNames);
   ExpectNames(*Task::Precision::Value_descriptor(), kPrecisionNames);
@@ -111,6 +112,15 @@ TEST(JobTest, EachModeIsARule) {
   EXPECT_EQ(rule("mode: backup backup: 1"), Rule::Backup(4, 1));
   EXPECT_EQ(rule("mode: ssp slack: 3 fold_every: 2"), Rule::Ssp(4, 3, 2));
   EXPECT_EQ(rule("mode: async"), Rule::Async(4));
+}
+
+TEST(JobTest, EveryFieldOfTheStalenessPolicyArrives) {
+  EXPECT_EQ(Spec("consistency { mode: ssp staleness_policy: drop staleness_bound: 9 }").staleness,
+            (StalenessSpec{.policy = StalenessPolicy::kDrop, .bound = 9}));
+  EXPECT_EQ(Spec("consistency { mode: async staleness_policy: dcasgd dcasgd_lambda: 0.5 } "
+                 "compression { pull: delta_fp8_e5m2 }")
+                .staleness,
+            (StalenessSpec{.policy = StalenessPolicy::kDcasgd, .lambda = 0.5}));
 }
 
 TEST(JobTest, EveryFieldOfTheOptimizationArrives) {

@@ -1,4 +1,4 @@
-// Tests `thinwire train` in all four modes, with real processes, sockets and data.
+// Tests `thinwire train` in all four modes and with all staleness policies, with real processes, sockets and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -106,6 +106,36 @@ TEST_F(ModesTest, AsyncTrainsWithAStraggler) {
   EXPECT_EQ(report["late_pushes"], 0);
   EXPECT_LT(report["push_bytes_encoded"].get<double>(),
             0.1 * report["push_bytes_raw"].get<double>());
+}
+
+// In the tests below, worker 1 is slower than the others, so that its gradients are stale.
+
+TEST_F(ModesTest, DropRefusesStaleGradients) {
+  const auto report = Train({"--mode", "async", "--momentum", "0.5", "--staleness_policy", "drop",
+                             "--staleness_bound", "8", "--straggler", "1:50ms"});
+  EXPECT_GT(report["dropped_pushes"], 0);
+  EXPECT_EQ(report["refused_pushes"], report["dropped_pushes"]);
+  EXPECT_LE(report["staleness"]["max"], 8);
+  EXPECT_GT(report["final_test_accuracy"], 0.65);
+}
+
+TEST_F(ModesTest, ScaleTrainsWithAStraggler) {
+  const auto report = Train({"--mode", "async", "--momentum", "0.5", "--staleness_policy", "scale",
+                             "--straggler", "1:50ms"});
+  EXPECT_EQ(report["refused_pushes"], 0);
+  EXPECT_GT(report["staleness"]["max"], 8);
+  EXPECT_GT(report["final_test_accuracy"], 0.60);
+}
+
+TEST_F(ModesTest, DcasgdCompensatesStaleGradients) {
+  const auto report =
+      Train({"--mode", "ssp", "--slack", "2", "--momentum", "0.5", "--pull", "delta_fp8_e5m2",
+             "--staleness_policy", "dcasgd", "--straggler", "1:20ms"});
+  EXPECT_GT(report["staleness"]["max"], 0);
+  // The version log leads to the parameters of most gradients.
+  EXPECT_LT(report["uncompensated_pushes"].get<double>(),
+            0.5 * report["accepted_pushes"].get<double>());
+  EXPECT_GT(report["final_test_accuracy"], 0.65);
 }
 
 }  // namespace

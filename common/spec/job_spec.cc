@@ -90,6 +90,28 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
   }
 }
 
+void CheckStaleness(const JobSpec& job, Problems& problems) {
+  const StalenessPolicy policy = job.staleness.policy;
+  const std::string name(kStalenessPolicyNames[static_cast<size_t>(policy)]);
+  if (policy != StalenessPolicy::kNone && job.rule.fold == Fold::kRound) {
+    problems.Add("staleness_policy",
+                 absl::StrCat(name, " is only valid with mode: ssp or async (got mode: ",
+                              std::string(job.rule.mode()), ")"));
+  }
+  if (policy != StalenessPolicy::kDcasgd) return;
+  if (!job.publish.has_value()) {
+    // The servers find the parameters of a gradient in the log of published deltas.
+    problems.Add("staleness_policy",
+                 absl::StrCat("dcasgd is only valid with pull: delta or delta_CODEC (got pull: ",
+                              std::string(CodecName(job.pull_codec)), ")"));
+  }
+  if (job.recovery.durability == Durability::kLog) {
+    // A checkpoint does not contain this log, so a replay would not give the same bits.
+    problems.Add("staleness_policy",
+                 "dcasgd is only valid with durability: none or checkpoint (got durability: log)");
+  }
+}
+
 // Warns about exact deltas that contain nearly every value, because every update changes nearly
 // every value.
 void WarnOfThickDeltas(const JobSpec& job, Problems& warnings) {
@@ -128,6 +150,7 @@ Problems JobSpec::Validate() const {
   }
   problems.RequireInteger("servers", server_count, 1, kMostServers);
   problems.Append(rule.Validate());
+  problems.Append(staleness.Validate());
   RequireDuration("lease_seconds", lease, problems);
   RequireDuration("start_timeout_seconds", start_timeout, problems);
   RequireDuration("drain_seconds", drain, problems);
@@ -159,6 +182,7 @@ Problems JobSpec::Validate() const {
         "a delay of 0s to 1h", absl::FormatDuration(stragglers[i].delay));
   }
   CheckCombinations(*this, problems);
+  CheckStaleness(*this, problems);
   return problems;
 }
 
@@ -170,8 +194,8 @@ Problems JobSpec::Warnings() const {
 
 std::ostream& operator<<(std::ostream& out, const JobSpec& spec) {
   out << spec.name << ": " << spec.server_count << " servers, " << spec.rule << "; "
-      << spec.optimizer << "; " << spec.schedule << "; " << spec.sparse_updates << "; push "
-      << spec.push << "; pull ";
+      << spec.staleness << "; " << spec.optimizer << "; " << spec.schedule << "; "
+      << spec.sparse_updates << "; push " << spec.push << "; pull ";
   if (spec.publish.has_value()) {
     out << *spec.publish;
   } else {

@@ -19,6 +19,7 @@
 #include "common/spec/rule.h"
 #include "common/spec/schedule_spec.h"
 #include "common/spec/sparse_update_spec.h"
+#include "common/spec/staleness_spec.h"
 #include "common/spec/task_spec.h"
 #include "common/text/problems.h"
 
@@ -36,6 +37,7 @@ struct JobSpec {
   std::string name = "train";
   uint32_t server_count = 1;
   Rule rule;
+  StalenessSpec staleness;
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);
   absl::Duration drain = absl::Seconds(30);  // from SIGTERM to the end of a worker

@@ -207,12 +207,48 @@ TEST(JobSpecTest, TheMessageNamesTheAlternatives) {
             "delta_topk with pull_density 0.01)");
 }
 
+TEST(JobSpecTest, AStalenessPolicyRequiresAModeWithStaleness) {
+  const auto error = [](const Rule& rule, const StalenessSpec& staleness) {
+    return Error({.rule = rule, .staleness = staleness});
+  };
+  const StalenessSpec drop = {.policy = StalenessPolicy::kDrop, .bound = 4};
+  const StalenessSpec scale = {.policy = StalenessPolicy::kScale};
+  EXPECT_EQ(error(Rule::Async(2), drop), "");
+  EXPECT_EQ(error(Rule::Ssp(2, 1), scale), "");
+  EXPECT_EQ(error(Rule::Sync(2), {}), "");
+  EXPECT_EQ(error(Rule::Sync(2), drop),
+            "staleness_policy: drop is only valid with mode: ssp or async (got mode: sync)");
+  EXPECT_EQ(error(Rule::Backup(2, 1), scale),
+            "staleness_policy: scale is only valid with mode: ssp or async (got mode: backup)");
+  EXPECT_EQ(error(Rule::Async(2), {.policy = StalenessPolicy::kDrop}),
+            "staleness_policy: drop requires a staleness_bound (expected at least 1, got 0)");
+}
+
+TEST(JobSpecTest, DcasgdRequiresDeltasAndNoEventLog) {
+  JobSpec job = {.rule = Rule::Async(2),
+                 .staleness = {.policy = StalenessPolicy::kDcasgd},
+                 .publish = PublishOptions{}};
+  EXPECT_EQ(Error(job), "");
+  job.recovery.durability = Durability::kCheckpoint;
+  EXPECT_EQ(Error(job), "");
+  job.recovery.durability = Durability::kLog;
+  EXPECT_EQ(Error(job),
+            "staleness_policy: dcasgd is only valid with durability: none or checkpoint (got "
+            "durability: log)");
+  job.recovery.durability = Durability::kNone;
+  job.publish = std::nullopt;
+  EXPECT_EQ(Error(job),
+            "staleness_policy: dcasgd is only valid with pull: delta or delta_CODEC (got pull: "
+            "fp32)");
+}
+
 TEST(JobSpecTest, PrintsEveryPart) {
   std::ostringstream out;
   out << JobSpec{.rule = Rule::Ssp(4, 2), .publish = PublishOptions{}};
   EXPECT_EQ(
       out.str(),
-      "train: 1 servers, ssp(2) of 4, fold_every 1; sgd weight_decay 0; constant "
+      "train: 1 servers, ssp(2) of 4, fold_every 1; staleness policy none; sgd weight_decay 0; "
+      "constant "
       "learning_rate 0.01 warmup 0; dense slots; push fp32; pull deltas exact, log of 4194304 "
       "bytes, every 0; durability none; cnn on fashion_mnist, batch_size 32, epochs 1, seed 1, "
       "fp32");

@@ -19,6 +19,7 @@ LabServer::LabServer(const Shared& shared, ServerId id, ConstTensors initial)
                                 .generation = kLabGeneration,
                                 .planned_examples = shared_.planned_examples,
                                 .sparse_updates = job.sparse_updates,
+                                .staleness = job.staleness,
                                 .publish = job.publish};
   const auto pull = job.publish.has_value() ? std::nullopt : std::optional(job.pull_codec);
   for (const ShardId s : shared_.partition.ShardsOf(id_)) {

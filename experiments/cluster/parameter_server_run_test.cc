@@ -144,6 +144,23 @@ TEST(ParameterServerRunTest, AnImposedStalenessIsExact) {
   EXPECT_EQ(checked, 8);
 }
 
+TEST(ParameterServerRunTest, PoliciesAgainstStalenessAreThoseOfTheShards) {
+  RunSpec spec = SpecOf(Rule::Async(4));
+  spec.job.staleness = {.policy = StalenessPolicy::kDrop, .bound = 2};
+  const RunResult dropped = ResultOf(spec, {.workers = 4, .steps = 10});
+  EXPECT_EQ(StalenessOf(dropped).rbegin()->first, 2);
+  EXPECT_GT(dropped.dropped_pushes(), 0);
+  EXPECT_EQ(dropped.updates() + dropped.dropped_pushes(), 40);
+
+  spec.machines.set_imposed_staleness(8);
+  spec.job.staleness = {.policy = StalenessPolicy::kScale};
+  const RunResult scaled = ResultOf(spec, {.workers = 4, .steps = 10});
+  spec.job.staleness = {};
+  const RunResult plain = ResultOf(spec, {.workers = 4, .steps = 10});
+  EXPECT_EQ(StalenessOf(scaled), StalenessOf(plain));
+  EXPECT_GT(scaled.point(3).test_loss(), plain.point(3).test_loss()) << "smaller steps";
+}
+
 TEST(ParameterServerRunTest, WithoutStalenessWorkersInTurnTrainAsOne) {
   RunSpec spec = SpecOf(Rule::Async(4));
   spec.machines.set_imposed_staleness(0);

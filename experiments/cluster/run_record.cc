@@ -78,17 +78,13 @@ void RunRecord::Computed(const GradientResult& gradient) {
 void RunRecord::Applied(ShardId shard, const Event& event, const Effects& effects) {
   const auto* push = std::get_if<PushEvent>(&event);
   if (shard == ShardId{0} && push != nullptr && push->examples > 0) {
-    switch (effects.judgement->verdict) {
-      case Verdict::kAccept:
-        result_.set_examples(result_.examples() + push->examples);
-        ++(*result_.mutable_staleness())[effects.judgement->staleness];
-        break;
-      case Verdict::kLate:
-        result_.set_late_pushes(result_.late_pushes() + 1);
-        break;
-      default:
-        result_.set_dropped_pushes(result_.dropped_pushes() + 1);
+    const Judgement& judgement = *effects.judgement;
+    if (judgement.verdict == Verdict::kAccept) {
+      result_.set_examples(result_.examples() + push->examples);
+      ++(*result_.mutable_staleness())[judgement.staleness];
     }
+    if (judgement.verdict == Verdict::kLate) result_.set_late_pushes(result_.late_pushes() + 1);
+    if (judgement.dropped) result_.set_dropped_pushes(result_.dropped_pushes() + 1);
   }
   const Version version = shards_[0]->version();
   if (shard == ShardId{0} && version.value > result_.updates()) {

@@ -43,6 +43,8 @@ std::ostream& operator<<(std::ostream& out, const Judgement& j) {
   if (j.again) out << " again";
   out << " (frontier " << j.frontier << ", version " << j.version;
   if (j.staleness != 0) out << ", staleness " << j.staleness;
+  if (j.dropped) out << ", dropped";
+  if (j.uncompensated) out << ", uncompensated";
   return out << ")";
 }
 

@@ -39,6 +39,11 @@ struct Judgement {
   Step frontier;           // the shard's frontier after the event
   Version version;         // the shard's version after the event
   uint64_t staleness = 0;  // staleness of an accepted push's gradient; 0 for other verdicts
+  // kRefused: the gradient was too stale for staleness_policy drop.
+  bool dropped = false;
+  // kAccept, with staleness_policy dcasgd: the gradient was stale, but the version log no longer led
+  // to its parameters, so it was applied as it is.
+  bool uncompensated = false;
 
   bool operator==(const Judgement&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const Judgement& value);

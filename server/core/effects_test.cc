@@ -32,6 +32,16 @@ TEST(EffectsTest, PrintOnOneLineInSendingOrder) {
   EXPECT_EQ(Printed(Effects{}), "");
 }
 
+TEST(EffectsTest, AJudgementPrintsTheEffectOfTheStalenessPolicy) {
+  Judgement judgement;
+  judgement.verdict = Verdict::kRefused;
+  judgement.dropped = true;
+  EXPECT_EQ(Printed(judgement), "w0/0 step 0: refused (frontier 0, version 0, dropped)");
+  judgement = {.staleness = 4, .uncompensated = true};
+  EXPECT_EQ(Printed(judgement),
+            "w0/0 step 0: accept (frontier 0, version 0, staleness 4, uncompensated)");
+}
+
 TEST(EffectsTest, ABlockedReadPrintsItsReason) {
   BlockedRead wait;
   wait.step = Step{1};

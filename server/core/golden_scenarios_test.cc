@@ -4,13 +4,15 @@
 
 #include "absl/strings/string_view.h"
 #include "common/spec/rule.h"
+#include "common/spec/staleness_spec.h"
 #include "server/core/testing/scenario.h"
 
 namespace thinwire {
 namespace {
 
-void ExpectEffects(const Rule& rule, absl::string_view scenario) {
-  EXPECT_EQ(RunScenario(rule, scenario), Normalize(scenario));
+void ExpectEffects(const Rule& rule, absl::string_view scenario,
+                   const StalenessSpec& staleness = {}) {
+  EXPECT_EQ(RunScenario(rule, scenario, staleness), Normalize(scenario));
 }
 
 TEST(SyncScenario, EveryStepWaitsForEveryWorker) {
@@ -181,6 +183,54 @@ TEST(AsyncScenario, NoWorkerWaits) {
     w0 push 2 x1 3   -> accept; w0 begins 3
     w1 push 0 x1 5   -> accept; version 2 is -6; w1 begins 1
   )");
+}
+
+TEST(StalenessScenario, DropRefusesAGradientThatIsTooStale) {
+  ExpectEffects(Rule::Async(2), R"(
+    start 0                  -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 1 from 0    -> accept; version 1 is -1; w0 begins 1
+    w0 push 1 x1 1 from 1    -> accept; version 2 is -2; w0 begins 2
+    w1 push 0 x1 9 from 0    -> refused; w1 begins 1
+    w1 push 0 x1 9 from 0    -> refused again; w1 begins 1
+    w1 push 1 x1 3 from 1    -> accept; version 3 is -5; w1 begins 2
+    w1 push 2 nothing        -> accept; w1 begins 3
+  )",
+                {.policy = StalenessPolicy::kDrop, .bound = 1});
+}
+
+TEST(StalenessScenario, ARefusedGradientMovesTheFrontier) {
+  ExpectEffects(Rule::Ssp(2, 1), R"(
+    start 0                  -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 1 from 0    -> accept; version 1 is -1; w0 begins 1
+    w0 push 1 x1 1 from 1    -> accept; version 2 is -2
+    w1 push 0 x1 9 from 0    -> refused; w0 begins 2; w1 begins 1
+  )",
+                {.policy = StalenessPolicy::kDrop, .bound = 1});
+}
+
+TEST(StalenessScenario, ScaleDividesAGradientByItsStaleness) {
+  ExpectEffects(Rule::Async(2), R"(
+    start 0                  -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 8 from 0    -> accept; version 1 is -8; w0 begins 1
+    w0 push 1 x1 8 from 0    -> accept; version 2 is -16; w0 begins 2
+    w1 push 0 x1 8 from 0    -> accept; version 3 is -20; w1 begins 1
+    w0 push 2 x1 8 from 3    -> accept; version 4 is -28; w0 begins 3
+    w1 push 1 x3 8 from 0    -> accept; version 5 is -30; w1 begins 2
+  )",
+                {.policy = StalenessPolicy::kScale});
+}
+
+// 4 + 0.5 * 4 * 4 * (-2 - 0) is -12, and 2 + 0.5 * 2 * 2 * (10 - -2) is 26.
+TEST(StalenessScenario, DcasgdAddsTheChangeOfTheParametersTimesTheSquaredGradient) {
+  ExpectEffects(Rule::Async(2), R"(
+    start 0                  -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 2 from 0    -> accept; version 1 is -2; w0 begins 1
+    w1 push 0 x1 4 from 0    -> accept; version 2 is 10; w1 begins 1
+    w0 push 1 x1 2 from 1    -> accept; version 3 is -16; w0 begins 2
+    w1 push 1 x1 1 from 0    -> accept uncompensated; version 4 is -17; w1 begins 2
+    w0 push 2 x1 1 from 4    -> accept; version 5 is -18; w0 begins 3
+  )",
+                {.policy = StalenessPolicy::kDcasgd, .lambda = 0.5});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/codec/codec.h"
+#include "server/core/staleness/drop.h"
 
 namespace thinwire {
 
@@ -14,6 +15,10 @@ std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generatio
   if (generation != input.generation || !known) return Verdict::kStale;
   if (incarnation < worker.incarnation || !worker.joined()) return Verdict::kFenced;
   return std::nullopt;
+}
+
+uint64_t StalenessOf(const PushEvent& push, Version version) {
+  return push.computed_version < version ? version - push.computed_version : 0;
 }
 
 float LargestAccepted(uint32_t examples, uint32_t max_folded) {
@@ -38,6 +43,7 @@ Decision Judge(const JudgeInput& input, const PushEvent& push) {
     return {Verdict::kEarly};
   }
   if (push.examples == 0) return {Verdict::kAccept};
+  if (IsTooStale(input.staleness, StalenessOf(push, input.version))) return {Verdict::kRefused};
   const float largest = LargestAccepted(push.examples, input.max_folded);
   const bool within = PayloadIsWithin(push.payload, largest);
   return {within ? Verdict::kAccept : Verdict::kRefused};

@@ -8,7 +8,8 @@
 //      step < step of that push                                            kRepeat
 //   4  step < max(next, frontier)                                          kLate
 //   5  step > frontier + slack, or the shard is not open                   kEarly
-//   6  a value is not finite, or so large that the sum could overflow      kRefused
+//   6  a value is not finite, or so large that the sum could overflow,     kRefused
+//      or the gradient is too stale for staleness_policy drop
 //   7  otherwise                                                           kAccept
 #ifndef THINWIRE_SERVER_CORE_JUDGE_H_
 #define THINWIRE_SERVER_CORE_JUDGE_H_
@@ -18,6 +19,7 @@
 #include <optional>
 
 #include "common/ids.h"
+#include "common/spec/staleness_spec.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/worker_table.h"
@@ -32,6 +34,8 @@ struct JudgeInput {
   uint64_t slack = 0;
   bool open = false;
   uint32_t max_folded = 1;  // the maximum number of gradients in one update
+  Version version;
+  StalenessSpec staleness;
 };
 
 struct Decision {
@@ -45,6 +49,10 @@ struct Decision {
 // nullopt if the sender is valid.
 std::optional<Verdict> JudgeSender(const JudgeInput& input, Generation generation,
                                    Incarnation incarnation);
+
+// Returns the number of updates that led from the parameters of PUSH to VERSION, the current version
+// of the shard. A push that claims a newer version, which only a faulty worker does, has 0.
+uint64_t StalenessOf(const PushEvent& push, Version version);
 
 // Returns the largest magnitude of a gradient value that the shard accepts. The sum of MAX_FOLDED
 // such gradients, each weighted by EXAMPLES, stays finite. REQUIRES: both arguments are positive.

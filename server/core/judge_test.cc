@@ -145,5 +145,33 @@ TEST(JudgeTest, APushOfWeightZeroIsAccepted) {
   EXPECT_EQ(Judge(AtFive(), kWorker.PushNothing(4)), Decision{Verdict::kLate});
 }
 
+TEST(JudgeTest, StalenessIsTheDistanceToTheComputedVersion) {
+  PushEvent push = PushOf(5);
+  push.computed_version = Version{4};
+  EXPECT_EQ(StalenessOf(push, Version{7}), 3u);
+  EXPECT_EQ(StalenessOf(push, Version{4}), 0u);
+  push.computed_version = Version{kLargest};
+  EXPECT_EQ(StalenessOf(push, Version{7}), 0u);
+}
+
+TEST(JudgeTest, AGradientAboveTheStalenessBoundIsRefused) {
+  JudgeInput input = AtFive();
+  input.version = Version{7};
+  input.staleness = {.policy = StalenessPolicy::kDrop, .bound = 2};
+  PushEvent push = PushOf(5);
+  push.computed_version = Version{5};
+  EXPECT_EQ(Judge(input, push), Decision{Verdict::kAccept});
+  push.computed_version = Version{4};
+  EXPECT_EQ(Judge(input, push), Decision{Verdict::kRefused});
+  push.examples = 0;
+  EXPECT_EQ(Judge(input, push), Decision{Verdict::kAccept}) << "it has no gradient";
+  push.examples = 1;
+  push.step = Step{4};
+  EXPECT_EQ(Judge(input, push), Decision{Verdict::kLate});
+  input.staleness.policy = StalenessPolicy::kScale;
+  push.step = Step{5};
+  EXPECT_EQ(Judge(input, push), Decision{Verdict::kAccept});
+}
+
 }  // namespace
 }  // namespace thinwire

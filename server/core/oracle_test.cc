@@ -26,12 +26,17 @@ class OracleTest : public testing::Test {
  protected:
   using DrawRule = std::function<Rule(SeededRandom&)>;
 
-  void RunMode(uint64_t first_seed, const DrawRule& draw_rule) {
+  void RunMode(uint64_t first_seed, const DrawRule& draw_rule,
+               const StalenessSpec& staleness = {}) {
     for (int i = 0; i < kRunsPerMode; ++i) {
       const uint64_t seed = first_seed + i;
       SeededRandom random(seed);
-      const Rule rule = draw_rule(random);
-      RunOne(rule, DrawPublish(random), seed);
+      ShardOptions options = {.value_count = 2,
+                              .rule = draw_rule(random),
+                              .planned_examples = kPlannedExamples,
+                              .staleness = staleness,
+                              .publish = DrawPublish(random)};
+      RunOne(options, seed);
       if (HasFailure()) FAIL() << "seed " << seed << "\n" << log_.str();
     }
     std::cout << kRunsPerMode << " runs of " << kEventsPerRun << " events:";
@@ -46,6 +51,9 @@ class OracleTest : public testing::Test {
     EXPECT_GT(seen_["update"], kRunsPerMode);
     EXPECT_GT(seen_["opened"], kRunsPerMode / 2);
     EXPECT_GT(seen_["published"], kRunsPerMode / 2);
+    if (staleness.policy == StalenessPolicy::kDrop) {
+      EXPECT_GT(seen_["dropped"], kRunsPerMode);
+    }
   }
 
  private:
@@ -56,14 +64,10 @@ class OracleTest : public testing::Test {
     return publish;
   }
 
-  void RunOne(const Rule& rule, const std::optional<PublishOptions>& publish, uint64_t seed) {
+  void RunOne(const ShardOptions& options, uint64_t seed) {
+    const Rule& rule = options.rule;
     log_.str("");
-    log_ << rule << "\n";
-    ShardOptions options;
-    options.value_count = 2;
-    options.rule = rule;
-    options.planned_examples = kPlannedExamples;
-    options.publish = publish;
+    log_ << rule << ", " << options.staleness << "\n";
     const RecordingOptimizer optimizer;
     Shard shard(options, optimizer, schedule_);
     Oracle oracle(options);
@@ -74,10 +78,10 @@ class OracleTest : public testing::Test {
       log_ << event << " -> " << effects << "\n";
       EXPECT_EQ(effects, oracle.Apply(event));
       Compare(rule, shard, oracle);
-      if (publish.has_value() && shard.seeded()) ComparePublished(effects, shard, oracle);
+      if (options.publish.has_value() && shard.seeded()) ComparePublished(effects, shard, oracle);
       Count(effects);
     }
-    CompareUpdates(optimizer, oracle);
+    CompareUpdates(options.staleness, optimizer, oracle);
   }
 
   void Compare(const Rule& rule, const Shard& shard, const Oracle& oracle) {
@@ -99,12 +103,18 @@ class OracleTest : public testing::Test {
     }
   }
 
-  void CompareUpdates(const RecordingOptimizer& optimizer, const Oracle& oracle) {
+  void CompareUpdates(const StalenessSpec& staleness, const RecordingOptimizer& optimizer,
+                      const Oracle& oracle) {
+    // The quotients of the policy scale are rounded in fp32; all other sums are exact.
+    const double tolerance = staleness.policy == StalenessPolicy::kScale ? 1e-6 : 0;
     ASSERT_EQ(optimizer.updates().size(), oracle.updates().size());
     for (size_t i = 0; i < oracle.updates().size(); ++i) {
       const RecordedUpdate& got = optimizer.updates()[i];
       const Oracle::Expected& want = oracle.updates()[i];
-      EXPECT_EQ(std::vector<double>(got.sum.begin(), got.sum.end()), want.sum);
+      ASSERT_EQ(got.sum.size(), want.sum.size());
+      for (size_t j = 0; j < want.sum.size(); ++j) {
+        EXPECT_NEAR(got.sum[j], want.sum[j], tolerance * want.sum[j]);
+      }
       EXPECT_EQ(got.update.gradient_scale, static_cast<float>(1.0 / want.weight));
       EXPECT_EQ(got.update.number, i + 1);
       EXPECT_EQ(got.update.learning_rate,
@@ -118,6 +128,7 @@ class OracleTest : public testing::Test {
     seen_["answer"] += effects.answers.size();
     seen_["round"] += effects.rounds.size();
     if (!effects.judgement.has_value()) return;
+    if (effects.judgement->dropped) ++seen_["dropped"];
     std::ostringstream verdict;
     verdict << effects.judgement->verdict;
     ++seen_[effects.judgement->again ? "again" : verdict.str()];
@@ -159,6 +170,23 @@ TEST_F(OracleTest, AgreesInAsync) {
     const uint32_t workers = Workers(random);
     return Rule::Async(workers, 1 + static_cast<uint32_t>(random.Below(4)));
   });
+}
+
+TEST_F(OracleTest, AgreesOnDroppedGradients) {
+  RunMode(6000000,
+          [](SeededRandom& random) {
+            return Rule::Async(Workers(random), 1 + static_cast<uint32_t>(random.Below(4)));
+          },
+          {.policy = StalenessPolicy::kDrop, .bound = 2});
+}
+
+TEST_F(OracleTest, AgreesOnScaledGradients) {
+  RunMode(7000000,
+          [](SeededRandom& random) {
+            const uint32_t workers = Workers(random);
+            return Rule::Ssp(workers, random.Below(4), 1 + static_cast<uint32_t>(random.Below(4)));
+          },
+          {.policy = StalenessPolicy::kScale});
 }
 
 }  // namespace

@@ -3,12 +3,17 @@
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/codec/payload.h"
 #include "common/status_macros.h"
 #include "server/core/judge.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/publish/publisher.h"
+#include "server/core/staleness/dcasgd.h"
+#include "server/core/staleness/drop.h"
+#include "server/core/staleness/scale.h"
 #include "server/core/update/accumulator.h"
 #include "server/core/update/store.h"
 #include "server/core/worker_table.h"
@@ -81,6 +86,7 @@ struct Shard::State {
       : rule(options.rule),
         first_rule(options.rule),
         generation(options.generation),
+        staleness_spec(options.staleness),
         workers(options.rule.max_workers),
         accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
         store(options.value_count, options.planned_examples, optimizer, schedule,
@@ -99,7 +105,12 @@ struct Shard::State {
   void Handle(const LeaveEvent& event, Effects& effects);
   void Handle(const RuleEvent& event, Effects& effects);
   void Handle(const ShutEvent& event, Effects& effects);
-  void FoldPush(const PushEvent& push);
+  // Folds the gradient of an accepted push, adjusted by the staleness policy. Sets
+  // judgement.uncompensated.
+  void FoldPush(const PushEvent& push, Judgement& judgement);
+  // Returns the gradient of PUSH with delay compensation, or nullopt if the version log does not
+  // lead to its parameters.
+  std::optional<CheckedPayload> CompensatedGradient(const PushEvent& push) const;
 
   void Advance(bool had_live, Effects& effects);
   void OpenIfReady(Effects& effects);
@@ -122,6 +133,7 @@ struct Shard::State {
   Rule rule;
   const Rule first_rule;
   const Generation generation;
+  const StalenessSpec staleness_spec;
 
   bool open = false;
   bool start_timed_out = false;  // can become true before the seed or any worker arrives
@@ -158,18 +170,20 @@ void Shard::State::Handle(const ReadEvent& event, Effects& effects) {
 
 void Shard::State::Handle(const PushEvent& event, Effects& effects) {
   const Decision decision = Judge(JudgeInputOf(event.worker), event);
-  effects.judgement = JudgementOf(event, decision);
-  // If a push claims a computed_version above the current version, which only a faulty worker does,
-  // its staleness counts as 0.
-  if (decision == Decision{Verdict::kAccept} && event.computed_version < store.version()) {
-    effects.judgement->staleness = store.version() - event.computed_version;
+  Judgement& judgement = effects.judgement.emplace(JudgementOf(event, decision));
+  const uint64_t staleness = StalenessOf(event, store.version());
+  if (decision == Decision{Verdict::kAccept}) judgement.staleness = staleness;
+  if (decision == Decision{Verdict::kRefused}) {
+    judgement.dropped = IsTooStale(staleness_spec, staleness);
   }
   if (decision.verdict == Verdict::kStale || decision.verdict == Verdict::kFenced) return;
   workers.MarkHeard(event.worker);
   if (decision.verdict == Verdict::kEarly) return;
   const bool judged_now = !decision.again && decision.verdict != Verdict::kRepeat;
   if (judged_now) workers.Finish(event.worker, event.step, decision.verdict);
-  if (judged_now && decision.verdict == Verdict::kAccept && event.examples != 0) FoldPush(event);
+  if (judged_now && decision.verdict == Verdict::kAccept && event.examples != 0) {
+    FoldPush(event, judgement);
+  }
   workers.Read(event.worker, {StepsAfter(event.step, 1), event.read_form});
 }
 
@@ -194,14 +208,30 @@ void Shard::State::Handle(const ShutEvent&, Effects&) {
   start_timed_out = false;
 }
 
-void Shard::State::FoldPush(const PushEvent& push) {
-  Gradient gradient = {push.worker, push.examples, push.late_examples, push.payload};
+void Shard::State::FoldPush(const PushEvent& push, Judgement& judgement) {
+  Gradient gradient = {.worker = push.worker,
+                       .examples = push.examples,
+                       .late_examples = push.late_examples,
+                       .payload = push.payload,
+                       .factor = StalenessFactor(staleness_spec, judgement.staleness)};
+  if (staleness_spec.policy == StalenessPolicy::kDcasgd && judgement.staleness > 0) {
+    std::optional<CheckedPayload> compensated = CompensatedGradient(push);
+    judgement.uncompensated = !compensated.has_value();
+    if (compensated.has_value()) gradient.payload = *std::move(compensated);
+  }
   if (rule.ordered_fold) {
     accumulator.Hold(std::move(gradient));
     return;
   }
   accumulator.Fold(std::move(gradient));
   if (rule.fold == Fold::kPush && accumulator.count() >= rule.fold_every) store.Apply(accumulator);
+}
+
+std::optional<CheckedPayload> Shard::State::CompensatedGradient(const PushEvent& push) const {
+  const std::optional<std::vector<float>> then = deltas->PublishedAt(push.computed_version);
+  if (!then.has_value()) return std::nullopt;
+  return Compensated(push.payload, store.masters(), *then, staleness_spec.lambda,
+                     LargestAccepted(push.examples, rule.MostFolded()));
 }
 
 void Shard::State::Advance(bool had_live, Effects& effects) {
@@ -299,7 +329,9 @@ JudgeInput Shard::State::JudgeInputOf(WorkerId worker) const {
           .frontier = workers.frontier(),
           .slack = rule.slack,
           .open = open,
-          .max_folded = rule.MostFolded()};
+          .max_folded = rule.MostFolded(),
+          .version = store.version(),
+          .staleness = staleness_spec};
 }
 
 template <typename Sent>

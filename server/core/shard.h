@@ -3,6 +3,7 @@
 //
 //   worker_table.h               live workers, the `next` of each worker, frontier, waiting reads
 //   judge.h                      decides the verdict of a push
+//   staleness/                   policies for gradients that were computed from old parameters
 //   update/accumulator.h         sums accepted gradients that are not yet part of an update
 //   update/store.h, optimizer/   apply an update to the masters
 //   publish/publisher.h          encodes masters for readers, once per version and codec
@@ -23,6 +24,7 @@
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/spec/rule.h"
+#include "common/spec/staleness_spec.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/optimizer.h"
@@ -40,6 +42,7 @@ struct ShardOptions {
   Generation generation;
   uint64_t planned_examples = 0;
   SparseUpdateSpec sparse_updates;
+  StalenessSpec staleness;                // REQUIRES: with kDcasgd, `publish` is set
   std::optional<PublishOptions> publish;  // nullopt: the shard publishes no deltas
   bool checkpointed = false;              // Save() is called; only ShardBytes reads this
   // Allocates the arrays with one element per parameter: masters, slots, sums, published
@@ -87,7 +90,8 @@ class Shard {
   // Returns the current state, which later events do not change. Shares the memory of the masters
   // and copies all other arrays. REQUIRES: CanSave().
   ShardSnapshot Save();
-  // Continues from SNAPSHOT: the same events then have the same effects as in the saved shard.
+  // Continues from SNAPSHOT: the same events then have the same effects as in the saved shard. With
+  // kDcasgd, gradients of parameters before SNAPSHOT are not compensated.
   // Errors: InvalidArgument if SNAPSHOT contradicts itself or the options; the shard must not be
   // used then. REQUIRES: Apply() was not called; the saved shard had the same options, except
   // the generation and the memory resource.

@@ -83,6 +83,8 @@ class ShardSnapshotTest : public testing::Test {
     optimizer << setting.kind;
     ++seen_[optimizer.str()];
     ++seen_[std::string(setting.options.rule.mode())];
+    const StalenessPolicy policy = setting.options.staleness.policy;
+    ++seen_[std::string(kStalenessPolicyNames[static_cast<size_t>(policy)])];
     if (sparse.lazy_slots) ++seen_["lazy slots"];
     if (sparse.selection_density.has_value()) {
       ++seen_[sparse.unselected_owner == UnselectedOwner::kWorkers ? "returned" : "kept"];
@@ -108,9 +110,10 @@ TEST_F(ShardSnapshotTest, ARestoredShardContinuesWithTheSameEffectsAndBits) {
   for (const auto& [what, count] : seen_) std::cout << what << " " << count << ", ";
   std::cout << compared_ << " compared events\n";
   EXPECT_GT(compared_, kRuns * 10);
-  for (const char* what : {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "sync",
-                           "backup", "ssp", "async", "lazy slots", "returned", "kept",
-                           "codec deltas", "exact deltas", "updated", "waiting read"}) {
+  for (const char* what :
+       {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "sync", "backup", "ssp", "async",
+        "lazy slots", "returned", "kept", "codec deltas", "exact deltas", "updated", "waiting read",
+        "drop", "scale"}) {
     EXPECT_GT(seen_[what], kRuns / 20) << what;
   }
 }

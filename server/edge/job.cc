@@ -27,6 +27,7 @@ ShardOptions ShardOptionsOf(const JobOptions& options) {
   return {.rule = options.rule,
           .generation = options.generation,
           .sparse_updates = options.sparse_updates,
+          .staleness = options.staleness,
           .publish = options.publish,
           .checkpointed = options.durable.has_value(),
           .memory = options.memory};

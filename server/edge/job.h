@@ -85,6 +85,7 @@ struct JobOptions {
   uint32_t server_count = 1;
   Rule rule;
   SparseUpdateSpec sparse_updates;
+  StalenessSpec staleness;
   std::optional<PublishOptions> publish;  // nullopt: the job publishes no deltas
   absl::Duration lease = absl::Seconds(10);
   absl::Duration start_timeout = absl::Seconds(60);

@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.server_count = spec.server_count;
   options.rule = spec.rule;
   options.sparse_updates = spec.sparse_updates;
+  options.staleness = spec.staleness;
   options.publish = spec.publish;
   options.lease = spec.lease;
   options.start_timeout = spec.start_timeout;

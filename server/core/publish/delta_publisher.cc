@@ -11,6 +11,7 @@
 #include "kernels/arithmetic.h"
 #include "kernels/differ.h"
 #include "kernels/finite.h"
+#include "kernels/select/float_order.h"
 
 namespace thinwire {
 namespace {
@@ -36,6 +37,21 @@ ByteChain WritePayload(size_t max_bytes, const Encode& encode) {
   auto bytes = std::make_shared_for_overwrite<std::byte[]>(max_bytes);
   const size_t length = encode(std::span(bytes.get(), max_bytes));
   return ByteChain({bytes.get(), length}, bytes);
+}
+
+// Changes VALUES from the values after DELTA to those before it. REQUIRES: this process made DELTA,
+// and its kind is not kFull.
+void Undo(const PublishedDelta& delta, std::span<float> values) {
+  if (delta.kind == PublishedDelta::Kind::kAdd) {
+    return DecodePayloadAdd(EncodedPayload(delta.payload, values.size()), -1, values);
+  }
+  const UlpDelta moves = UlpDelta::Check(delta.payload, values.size()).value();
+  moves.ForEachEntry([&](auto indices, auto differences) {
+    for (size_t j = 0; j < indices.size(); ++j) {
+      float& value = values[indices[j]];
+      value = kernels::FloatOfOrdinal(kernels::OrdinalOfFloat(value) - differences[j]);
+    }
+  });
 }
 
 }  // namespace
@@ -121,6 +137,14 @@ DeltaChain DeltaPublisher::DeltasSince(std::optional<Version> held) {
   if (!chain.has_value()) return {FullDelta()};
   if (chain->empty()) chain->push_back(log_->Unchanged());
   return *std::move(chain);
+}
+
+std::optional<std::vector<float>> DeltaPublisher::PublishedAt(Version earlier) const {
+  const std::optional<DeltaChain> chain = log_->Since(earlier);
+  if (!chain.has_value()) return std::nullopt;
+  std::vector<float> values(published_.begin(), published_.end());
+  for (auto delta = chain->rbegin(); delta != chain->rend(); ++delta) Undo(**delta, values);
+  return values;
 }
 
 PublishedSnapshot DeltaPublisher::Save() const {

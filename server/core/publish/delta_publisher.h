@@ -19,6 +19,7 @@
 #include <memory_resource>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/codec/codec.h"
@@ -63,6 +64,10 @@ class DeltaPublisher {
   // Returns the deltas that bring a reader from published version HELD to version(). HELD is
   // nullopt if the reader has no parameters. The result contains at least one delta.
   DeltaChain DeltasSince(std::optional<Version> held);
+  // Returns the published parameters of the version EARLIER, or nullopt if the log contains no chain
+  // that starts at EARLIER. With a codec, the values may differ from those that were published by
+  // rounding errors of fp32 additions.
+  std::optional<std::vector<float>> PublishedAt(Version earlier) const;
 
   // Returns a copy of the current state. The log is not part of it: after Restore(), a reader of an
   // older version receives all published parameters, which are those that the deltas lead to.

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -101,6 +103,41 @@ TEST(DeltaPublisherTest, ReadersHoldThePublishedValuesAfterAnyGaps) {
     if (!settings[i].codec.has_value()) {
       EXPECT_EQ(PublishedBy(publisher), masters);
     }
+  }
+}
+
+TEST(DeltaPublisherTest, FindsTheParametersOfAnEarlierVersionInItsLog) {
+  constexpr size_t kCount = 700;
+  std::vector<PublishOptions> settings = {{}};
+  for (const CodecId codec : {CodecId::kFp16, CodecId::kFp8E5m2, CodecId::kTopK}) {
+    settings.push_back({.codec = CodecSpec{.id = codec, .density = .02}});
+  }
+  for (const PublishOptions& options : settings) {
+    SCOPED_TRACE(options);
+    std::mt19937 bits(3);
+    DeltaPublisher publisher(options);
+    Floats masters(kCount, 1);
+    publisher.Start(Version{0}, masters);
+    std::map<Version, Floats> history = {{Version{0}, masters}};
+    int found_count = 0;
+    for (uint64_t version = 2; version < 60; version += 2) {
+      for (float& value : masters) {
+        if (bits() % 20 == 0) value += std::sin(static_cast<float>(bits()));
+      }
+      publisher.Publish(Version{version}, masters);
+      history[Version{version}] = PublishedBy(publisher);
+      for (const auto& [earlier, want] : history) {
+        const std::optional<Floats> got = publisher.PublishedAt(earlier);
+        EXPECT_EQ(got.has_value(), publisher.log()->Contains(earlier)) << earlier;
+        if (!got.has_value()) continue;
+        ++found_count;
+        for (size_t i = 0; i < kCount; ++i) {
+          ASSERT_NEAR((*got)[i], want[i], options.codec.has_value() ? 1e-5 : 0) << earlier;
+        }
+      }
+      EXPECT_FALSE(publisher.PublishedAt(Version{version - 1}).has_value()) << "not published";
+    }
+    EXPECT_GT(found_count, 50);
   }
 }
 

@@ -36,6 +36,7 @@ struct TraceEntry {
   // The verdict, if the event is a new push that finished its step.
   std::optional<Verdict> finished;
   bool has_gradient = false;  // whether the event is a push with an accepted gradient
+  uint64_t staleness = 0;     // the staleness of the accepted gradient
   size_t update = 0;  // number of the update that contains this gradient, from 1; 0: no update yet
   bool opened = false;
   Step frontier;  // the frontier after the event

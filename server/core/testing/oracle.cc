@@ -40,6 +40,9 @@ Judgement Oracle::JudgePush(const TraceEntry& now) const {
     return std::abs(double{v}) * now.push.examples <= largest;
   });
   const bool bounded = options_.rule.slack != kUnboundedSlack;
+  const uint64_t computed = std::min(now.push.computed_version.value, updates_.size());
+  const uint64_t staleness = updates_.size() - computed;
+  const StalenessSpec& policy = options_.staleness;
   if (last != nullptr && last->step == now.step) {
     j.verdict = *last->finished;
     j.again = true;
@@ -49,12 +52,15 @@ Judgement Oracle::JudgePush(const TraceEntry& now) const {
     j.verdict = Verdict::kLate;
   } else if (!open() || (bounded && now.step.value > frontier().value + options_.rule.slack)) {
     j.verdict = Verdict::kEarly;
+  } else if (policy.policy == StalenessPolicy::kDrop && now.push.examples > 0 &&
+             staleness > policy.bound) {
+    j.verdict = Verdict::kRefused;
+    j.dropped = true;
   } else if (!finite) {
     j.verdict = Verdict::kRefused;
   } else {
     j.verdict = Verdict::kAccept;
-    const uint64_t computed = std::min(now.push.computed_version.value, updates_.size());
-    j.staleness = updates_.size() - computed;
+    j.staleness = staleness;
   }
   return j;
 }
@@ -83,6 +89,7 @@ void Oracle::ClassifyPush(TraceEntry& now, Effects& effects) const {
   if (effects.judgement->again || verdict == Verdict::kRepeat) return;
   now.finished = verdict;
   now.has_gradient = verdict == Verdict::kAccept && now.push.examples > 0;
+  now.staleness = effects.judgement->staleness;
 }
 
 void Oracle::UpdateFromPending() {
@@ -94,7 +101,12 @@ void Oracle::UpdateFromPending() {
   for (const size_t index : trace_.PendingGradients()) {
     const PushEvent& push = trace_.at(index).push;
     const std::vector<float> values = Values(push.payload);
-    for (size_t i = 0; i < values.size(); ++i) update.sum[i] += double{values[i]} * push.examples;
+    const uint64_t staleness = trace_.at(index).staleness;
+    const bool scales = options_.staleness.policy == StalenessPolicy::kScale && staleness > 1;
+    const double divisor = scales ? static_cast<double>(staleness) : 1;
+    for (size_t i = 0; i < values.size(); ++i) {
+      update.sum[i] += double{values[i]} * push.examples / divisor;
+    }
     update.weight += uint64_t{push.examples} + push.late_examples;
     trace_.at(index).update = updates_.size() + 1;
   }

@@ -2,6 +2,9 @@
 // trace of all events, which each query reads from the beginning. It closes rounds one by one, so
 // steps must be small numbers.
 //
+// With the staleness policy dcasgd, the oracle decides all effects except Judgement::uncompensated,
+// and its sums are those of the gradients without compensation.
+//
 // The oracle shares no code with Shard; oracle_test.cc compares their results. Not thread-safe.
 #ifndef THINWIRE_SERVER_CORE_TESTING_ORACLE_H_
 #define THINWIRE_SERVER_CORE_TESTING_ORACLE_H_

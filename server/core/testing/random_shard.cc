@@ -35,6 +35,12 @@ RandomShard DrawShard(SeededRandom& random, size_t value_count) {
   const bool to_workers = options.sparse_updates.selection_density && random.Percent(50);
   if (to_workers) options.sparse_updates.unselected_owner = UnselectedOwner::kWorkers;
   options.rule = DrawRule(random, to_workers);
+  if (options.rule.fold == Fold::kPush) {
+    // Not dcasgd, which compensates fewer gradients after a shard was restored.
+    constexpr StalenessPolicy kPolicies[] = {StalenessPolicy::kNone, StalenessPolicy::kDrop,
+                                             StalenessPolicy::kScale};
+    options.staleness = {.policy = kPolicies[random.Below(std::size(kPolicies))], .bound = 3};
+  }
   if (random.Percent(40)) return drawn;
   options.publish.emplace();
   if (random.Percent(50)) options.publish->every = 1 + static_cast<uint32_t>(random.Below(4));

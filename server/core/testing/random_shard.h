@@ -1,5 +1,5 @@
 // Draws random settings of a shard for tests that must pass with every kind of shard state: any
-// mode, optimizer, sparse update and kind of published parameters.
+// mode, optimizer, sparse update, kind of published parameters, and staleness policy except dcasgd.
 #ifndef THINWIRE_SERVER_CORE_TESTING_RANDOM_SHARD_H_
 #define THINWIRE_SERVER_CORE_TESTING_RANDOM_SHARD_H_
 

@@ -44,10 +44,14 @@ absl::string_view Name(Verdict verdict) {
   return kNames[static_cast<int>(verdict)];
 }
 
-ShardOptions OneValue(const Rule& rule) {
+ShardOptions OneValue(const Rule& rule, const StalenessSpec& staleness) {
   ShardOptions options;
   options.value_count = 1;
   options.rule = rule;
+  options.staleness = staleness;
+  if (staleness.policy == StalenessPolicy::kDcasgd) {
+    options.publish = PublishOptions{.codec = CodecSpec{.id = CodecId::kFp16}, .every = 1};
+  }
   return options;
 }
 
@@ -59,15 +63,16 @@ PushEvent ParsePush(const FakeWorker& worker, const Words& words) {
   push.examples = static_cast<uint32_t>(Natural(weights.first));
   if (!weights.second.empty()) push.late_examples = static_cast<uint32_t>(Natural(weights.second));
   push.payload = Fp32Payload({Real(words.at(4))});
+  if (words.size() > 5) push.computed_version = Version{Natural(words.at(6))};
   return push;
 }
 
 class ScenarioRunner {
  public:
-  explicit ScenarioRunner(const Rule& rule)
+  ScenarioRunner(const Rule& rule, const StalenessSpec& staleness)
       : worker_count_(rule.workers),
         schedule_(ConstantRate()),
-        shard_(OneValue(rule), optimizer_, schedule_) {}
+        shard_(OneValue(rule, staleness), optimizer_, schedule_) {}
 
   // Applies EVENT and returns its effects as text.
   std::string Run(absl::string_view event) {
@@ -115,8 +120,9 @@ class ScenarioRunner {
     const Effects effects = shard_.Apply(event);
     std::vector<std::string> parts;
     if (effects.judgement.has_value()) {
-      parts.push_back(
-          absl::StrCat(Name(effects.judgement->verdict), effects.judgement->again ? " again" : ""));
+      parts.push_back(absl::StrCat(Name(effects.judgement->verdict),
+                                   effects.judgement->again ? " again" : "",
+                                   effects.judgement->uncompensated ? " uncompensated" : ""));
     }
     if (effects.join.has_value()) {
       parts.push_back(
@@ -168,8 +174,9 @@ std::vector<absl::string_view> Lines(absl::string_view scenario) {
 
 }  // namespace
 
-std::string RunScenario(const Rule& rule, absl::string_view scenario) {
-  ScenarioRunner runner(rule);
+std::string RunScenario(const Rule& rule, absl::string_view scenario,
+                        const StalenessSpec& staleness) {
+  ScenarioRunner runner(rule, staleness);
   std::string result;
   for (const absl::string_view line : Lines(scenario)) {
     const absl::string_view event = line.substr(0, line.find("->"));

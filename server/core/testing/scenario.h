@@ -18,9 +18,13 @@
 //   wN leave               worker N leaves the job
 //   wN push STEP xEXAMPLES VALUE        worker N pushes the gradient VALUE of EXAMPLES examples
 //   wN push STEP xEXAMPLES+LATE VALUE   VALUE contains late pushes of LATE examples
+//   wN push STEP xEXAMPLES VALUE from VERSION   VALUE was computed from VERSION; default: version 0
 //   wN push STEP nothing   worker N pushes no gradient (weight 0)
 //   wN/INCARNATION ...     an event of INCARNATION instead of the worker's newest incarnation
 //   waits                  no event; prints Shard::BlockedReads()
+//
+// With the staleness policy dcasgd, the shard publishes every update as a delta in fp16, and its
+// version log holds one delta.
 //
 // Among the effects, "round 0 of w0 w1" means that the round of step 0 closes with the gradients of
 // workers 0 and 1, and "w0 begins 1" that worker 0 receives the parameters for step 1. `start`
@@ -32,13 +36,15 @@
 
 #include "absl/strings/string_view.h"
 #include "common/spec/rule.h"
+#include "common/spec/staleness_spec.h"
 
 namespace thinwire {
 
 // Applies the events of SCENARIO to a new shard. Returns the normalized scenario with the actual
 // effects in place of the expected ones. The result equals Normalize(scenario) if all expected
 // effects are correct.
-std::string RunScenario(const Rule& rule, absl::string_view scenario);
+std::string RunScenario(const Rule& rule, absl::string_view scenario,
+                        const StalenessSpec& staleness = {});
 
 // Returns SCENARIO without blank lines and indentation.
 std::string Normalize(absl::string_view scenario);

@@ -8,7 +8,9 @@
 namespace thinwire {
 namespace {
 
-float ScaleOf(const Gradient& gradient) { return static_cast<float>(gradient.examples); }
+float ScaleOf(const Gradient& gradient) {
+  return static_cast<float>(gradient.examples) * gradient.factor;
+}
 
 }  // namespace
 

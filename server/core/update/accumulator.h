@@ -1,6 +1,6 @@
 // Accumulator sums the accepted gradients that are not yet part of an update.
 //
-//   sum    = sum of examples_i * decode(payload_i)
+//   sum    = sum of examples_i * factor_i * decode(payload_i)
 //   weight = sum of (examples_i + late_examples_i)
 //
 // The first gradient overwrites the sum, so the sum never needs zeroing. A gradient stays encoded
@@ -42,6 +42,7 @@ struct Gradient {
   uint32_t examples = 0;
   uint32_t late_examples = 0;
   CheckedPayload payload;
+  float factor = 1;  // multiplies the values, but not the weight; above 0 and at most 1
 };
 
 class Accumulator {

@@ -43,6 +43,18 @@ TEST(AccumulatorTest, WeighsGradientsByExamplesAndCountsLateExamples) {
   EXPECT_EQ(accumulator.Contributors(), (std::vector<WorkerId>{WorkerId{0}, WorkerId{1}}));
 }
 
+TEST(AccumulatorTest, AFactorChangesTheSumAndNotTheWeight) {
+  Accumulator accumulator(2);
+  Gradient half = Of(1, 2, {4, 10});
+  half.factor = 0.5;
+  accumulator.Fold(half);
+  EXPECT_EQ(Sum(accumulator), (std::vector<float>{4, 10})) << "of the encoded gradient";
+  accumulator.Fold(half);
+  EXPECT_EQ(Sum(accumulator), (std::vector<float>{8, 20}));
+  EXPECT_EQ(accumulator.weight(), 4u);
+  EXPECT_EQ(accumulator.examples(), 4u);
+}
+
 TEST(AccumulatorTest, TheFirstGradientAfterClearOverwrites) {
   Accumulator accumulator(1);
   accumulator.Fold(Of(0, 1, {100}));

@@ -44,6 +44,10 @@ void Counters::Count(const Effects& effects) {
 
 void Counters::CountJudgement(const Judgement& judgement) {
   CountVerdict(judgement.again ? Verdict::kRepeat : judgement.verdict, counts_);
+  if (judgement.dropped) counts_.set_dropped_pushes(counts_.dropped_pushes() + 1);
+  if (judgement.uncompensated) {
+    counts_.set_uncompensated_pushes(counts_.uncompensated_pushes() + 1);
+  }
   if (judgement.verdict == Verdict::kAccept && !judgement.again) {
     ++(*counts_.mutable_staleness())[std::min(judgement.staleness, kMaxStaleness)];
   }

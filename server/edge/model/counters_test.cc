@@ -55,6 +55,24 @@ TEST(CountersTest, CountsTheStalenessOfAcceptedPushesUpToALimit) {
   EXPECT_EQ(reply.staleness().at(kMaxStaleness), 1u);
 }
 
+TEST(CountersTest, CountsTheEffectsOfStalenessPolicies) {
+  Counters counters;
+  Effects dropped = Judged(Verdict::kRefused);
+  dropped.judgement->dropped = true;
+  Effects uncompensated = Judged(Verdict::kAccept, false, 3);
+  uncompensated.judgement->uncompensated = true;
+  counters.Count(dropped);
+  counters.Count(dropped);
+  counters.Count(uncompensated);
+  counters.Count(Judged(Verdict::kRefused));
+  counters.Count(Judged(Verdict::kAccept, false, 3));
+  const StatusReply reply = Read(counters);
+  EXPECT_EQ(reply.refused_pushes(), 3u);
+  EXPECT_EQ(reply.dropped_pushes(), 2u);
+  EXPECT_EQ(reply.accepted_pushes(), 2u);
+  EXPECT_EQ(reply.uncompensated_pushes(), 1u);
+}
+
 TEST(CountersTest, AStepWithOtherWorkersOnAnotherShardIsSplit) {
   Counters counters;
   counters.SetShardCount(3);
