@@ -43,6 +43,7 @@ class Checkpointer {
     std::string folder;
     absl::Duration interval;          // 0: AutomaticInterval
     absl::Duration failure_interval;  // used if `interval` is 0
+    bool keep_log = false;            // a checkpoint removes no event from the log
     Tracer* tracer = nullptr;         // null: no trace
   };
   // Runs a function later, on the control thread. Thread-safe.
