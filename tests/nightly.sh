@@ -7,7 +7,8 @@
 #   server     malformed messages at a live server, SERVER_SECONDS               2 minutes
 #   promises   tests/promises_test.cc with long faults                           about 4 minutes
 #   chaos      real processes with faults, CHAOS_SECONDS                         3 minutes
-#   page       the status pages in headless Chromium; skipped without chromium   1 minute
+#   page       the status pages and a report in headless Chromium; skipped without chromium
+#                                                                                1 minute
 #   monitoring a real Prometheus with the alert rules and a suspended worker     1 minute
 #   deb        the Debian packages in a bare Debian; skipped without mmdebstrap  5 minutes
 #   image      a server and a worker in containers; skipped without podman, runc 5 minutes
@@ -81,8 +82,8 @@ page() {
     echo "skipped: chromium is not installed"
     return 0
   fi
-  bazel run //tests/admin:page_test || return 1
-  echo "8 pages"
+  bazel run //tests/admin:page_test && bazel run //experiments/report:browser_test || return 1
+  echo "9 pages"
 }
 
 deb() {

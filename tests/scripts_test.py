@@ -20,7 +20,7 @@ PARTS = (r"shards: passed, .*//tests/simulation:simulate -- --durability none --
          r"server: passed, .*//tests/fuzz:live_server -- --seconds 120 --seed 5",
          r"promises: passed, \d+ s: long faults",
          r"chaos: passed, .*//tests:chaos -- --seconds 180 --seed 5 --kill_servers",
-         r"page: passed, \d+ s: 8 pages",
+         r"page: passed, \d+ s: 9 pages",
          r"monitoring: passed, .*//tests/admin:prometheus_test",
          r"deb: passed, \d+ s: installed and trained",
          r"image: passed, \d+ s: built and trained",

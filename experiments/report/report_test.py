@@ -20,7 +20,7 @@ import labels
 import measures
 import report
 import results
-from synthetic_results import Results
+from synthetic_results import Results, every_figure
 
 PROGRAM = pathlib.Path(__file__).parent / "report.py"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -306,31 +306,11 @@ class Page(html.parser.HTMLParser):
         self.texts.write(data)
 
 
-def all_figures():
-    """Results with every kind of figure, every verdict and an efficiency table."""
-    files = Results(
-        {"mode": ["sync", "a<b", "late & slow"], "times": ["constant", "exponential"]}, title="Every kind <of> figure", target_accuracy=0.8,
-        figures=[{"kind": kind, "x_axis": "times" if kind == "scan" else "", "title": f"The {kind}"} for kind in results.KINDS]
-        + [{"panels": "times", "x": "bytes", "y": "loss"}, {"kind": "frontier", "panels": "times"}, {"kind": "scan", "x_axis": "mode", "y": "seconds"},
-           {"kind": "curves", "only": ["mode=sync", "times=constant"], "x": "steps"}, {"only": ["times=never"]}],
-        claims=[{"text": "Claim.", "better": ["mode=sync"], "worse": ["mode=a<b"], "measure": measure} for measure in results.MEASURES])
-    for i, mode in enumerate(("sync", "a<b", "late & slow")):
-        for times in ("constant", "exponential"):
-            for seed in (1, 2, 3):
-                accuracy = (0.9, 0.85, 0.1)[i] + seed / 500
-                files.run([mode, times], seed, [(5 + i + seed / 10, accuracy / 2), (10 + i, accuracy)], push_bytes=10 ** (5 + i),
-                          staleness={0: 5, i: 3, 40 * i: 1}, value_age={1: 5, 9: 2}, late_pushes=3)
-    for network in ("VGG-16", "ResNet-20"):
-        for workers in (4, 8):
-            files.efficiency.append([network, workers, "dense", "formulas", 1 / workers, 0.1 * workers])
-    return files
-
-
 class PageTest(Folder):
     @classmethod
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as name:
-            all_figures().write(pathlib.Path(name))
+            every_figure().write(pathlib.Path(name))
             assert report.main([name]) == 0
             cls.text = (pathlib.Path(name) / "report.html").read_text(encoding="utf-8")
 
@@ -361,7 +341,7 @@ class PageTest(Folder):
         self.assertNotRegex(text, r"https?://|@import|<script|<link|<img")
 
     def test_equal_results_give_equal_bytes(self):
-        all_figures().write(self.folder)
+        every_figure().write(self.folder)
         # Another process has another hash seed.
         subprocess.run([sys.executable, PROGRAM, self.folder], timeout=600, check=True)
         self.assertEqual((self.folder / "report.html").read_text(encoding="utf-8"), self.text)

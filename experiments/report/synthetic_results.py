@@ -1,7 +1,14 @@
-"""Writes result files with chosen numbers, for tests and for looking at the page."""
+"""Writes result files with chosen numbers, for tests and for looking at the page.
+
+    synthetic_results.py DIR    writes results with every kind of figure to DIR
+"""
 
 import csv
 import json
+import pathlib
+import sys
+
+import results
 
 RUN_COLUMNS = ("seconds", "median_step_seconds", "steps", "updates", "examples", "push_bytes", "pull_bytes", "busy", "test_accuracy",
                "test_loss", "late_pushes", "dropped_pushes", "parameters_crc")
@@ -52,3 +59,27 @@ class Results:
 def _write(path, header, rows):
     with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([header, *rows])
+
+
+def every_figure():
+    """Results with every kind of figure, every verdict and an efficiency table."""
+    files = Results(
+        {"mode": ["sync", "a<b", "late & slow"], "times": ["constant", "exponential"]}, title="Every kind <of> figure", target_accuracy=0.8,
+        figures=[{"kind": kind, "x_axis": "times" if kind == "scan" else "", "title": f"The {kind}"} for kind in results.KINDS]
+        + [{"panels": "times", "x": "bytes", "y": "loss"}, {"kind": "frontier", "panels": "times"}, {"kind": "scan", "x_axis": "mode", "y": "seconds"},
+           {"kind": "curves", "only": ["mode=sync", "times=constant"], "x": "steps"}, {"only": ["times=never"]}],
+        claims=[{"text": "Claim.", "better": ["mode=sync"], "worse": ["mode=a<b"], "measure": measure} for measure in results.MEASURES])
+    for i, mode in enumerate(("sync", "a<b", "late & slow")):
+        for times in ("constant", "exponential"):
+            for seed in (1, 2, 3):
+                accuracy = (0.9, 0.85, 0.1)[i] + seed / 500
+                files.run([mode, times], seed, [(5 + i + seed / 10, accuracy / 2), (10 + i, accuracy)], push_bytes=10 ** (5 + i),
+                          staleness={0: 5, i: 3, 40 * i: 1}, value_age={1: 5, 9: 2}, late_pushes=3)
+    for network in ("VGG-16", "ResNet-20"):
+        for workers in (4, 8):
+            files.efficiency.append([network, workers, "dense", "formulas", 1 / workers, 0.1 * workers])
+    return files
+
+
+if __name__ == "__main__":
+    every_figure().write(pathlib.Path(sys.argv[1]))
