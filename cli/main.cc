@@ -627,7 +627,7 @@ ExitCode Main(int argc, char** argv) {
   if (const auto code = RunCerts(certs)) return *code;
   if (trace.merge->parsed()) return RunTraceMerge(trace.files, trace.out, std::cout, std::cerr);
   if (experiment.compare->parsed()) return RunCompare(experiment, console, std::cout);
-  if (experiment.run->parsed()) {
+  if (experiment.run->parsed() || experiment.replay->parsed()) {
     RemoveSettingsFromEnvironment();
     return RunExperiment(experiment, console);
   }
