@@ -30,6 +30,7 @@ constexpr char kExamples[] =
     "  thinwire experiment run experiments/agreement.textproto --out out/virtual\n"
     "  thinwire experiment run experiments/agreement.textproto --out out/real --real\n"
     "  thinwire experiment compare out/virtual out/real\n"
+    "  thinwire experiment replay state --out out/replay --set learning_rate=0.01\n"
     "A run that was stopped goes on with the same command.";
 
 // The step times and the test accuracies of a case, one per seed.
@@ -131,6 +132,18 @@ ExitCode Compare(const ExperimentCommand& command, Console& console, std::ostrea
   return ExitCode::kOk;
 }
 
+// Adds the flags of both subcommands that start the laboratory.
+void AddLaboratoryFlags(CLI::App& app, ExperimentCommand& command) {
+  app.add_option("--threads", command.threads,
+                 "The threads that compute gradients. The results do not depend on them. Default: "
+                 "one per processor core")
+      ->type_name("COUNT");
+  app.add_option("--bin_dir", command.bin_dir,
+                 "The folder of the program laboratory. Default: beside this program")
+      ->type_name("DIR")
+      ->envname("THINWIRE_BIN_DIR");
+}
+
 }  // namespace
 
 CLI::App* AddExperiment(CLI::App& app, ExperimentCommand& command) {
@@ -155,17 +168,23 @@ CLI::App* AddExperiment(CLI::App& app, ExperimentCommand& command) {
   command.run
       ->add_option("--seeds", command.seeds, "The number of seeds. Default: that of the file")
       ->type_name("COUNT");
-  command.run
-      ->add_option(
-          "--threads", command.threads,
-          "The threads that compute gradients. The results do not depend on them. Default: "
-          "one per processor core")
-      ->type_name("COUNT");
-  command.run
-      ->add_option("--bin_dir", command.bin_dir,
-                   "The folder of the program laboratory. Default: beside this program")
-      ->type_name("DIR")
-      ->envname("THINWIRE_BIN_DIR");
+  AddLaboratoryFlags(*command.run, command);
+  command.replay = experiment->add_subcommand(
+      "replay", "Replays a recorded run of real processes, as it was and with changed settings");
+  command.replay
+      ->add_option("STATE_DIR", command.state_dir,
+                   "The state directory of a run with durability: log and keep_log: true")
+      ->required();
+  command.replay
+      ->add_option("--out", command.out, "The folder for the results. Default: out/replay")
+      ->type_name("DIR");
+  command.replay
+      ->add_option("--set", command.set,
+                   "A setting of the job in the changed run. May be given several times")
+      ->type_name("FIELD=VALUE");
+  command.replay->add_flag("--payloads", command.payloads,
+                           "Keeps the recorded gradients. Only the servers are changed");
+  AddLaboratoryFlags(*command.replay, command);
   command.compare = experiment->add_subcommand(
       "compare", "Compares step time and accuracy of simulated and of real processes");
   command.compare->add_option("VIRTUAL", command.virtual_dir, "The folder of a run in virtual time")
@@ -178,7 +197,10 @@ CLI::App* AddExperiment(CLI::App& app, ExperimentCommand& command) {
 std::vector<std::string> LaboratoryCommand(const ExperimentCommand& command,
                                            const std::string& laboratory) {
   std::vector<std::string> words = {laboratory, "run", command.file};
+  if (command.replay->parsed()) words = {laboratory, "replay", command.state_dir};
   if (!command.out.empty()) words.insert(words.end(), {"--out", command.out});
+  for (const std::string& change : command.set) words.insert(words.end(), {"--set", change});
+  if (command.payloads) words.emplace_back("--payloads");
   if (command.quick) words.emplace_back("--quick");
   if (command.real) words.emplace_back("--real");
   for (const std::string& only : command.only) words.insert(words.end(), {"--only", only});

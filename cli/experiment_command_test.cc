@@ -39,6 +39,19 @@ TEST(ExperimentCommandTest, FlagsThatAreNotGivenAreLeftToTheLaboratory) {
   EXPECT_THAT(LaboratoryCommand(command, "lab"), ElementsAre("lab", "run", "a.textproto"));
 }
 
+TEST(ExperimentCommandTest, TheLaboratoryReplaysARecordedRun) {
+  ExperimentCommand command;
+  CLI::App app;
+  AddExperiment(app, command);
+  app.parse(
+      "experiment replay state --set learning_rate=0.1 --set push=int8 --payloads --threads 2",
+      false);
+  EXPECT_TRUE(command.replay->parsed());
+  EXPECT_THAT(LaboratoryCommand(command, "lab"),
+              ElementsAre("lab", "replay", "state", "--set", "learning_rate=0.1", "--set",
+                          "push=int8", "--payloads", "--threads", "2"));
+}
+
 class CompareTest : public ::testing::Test {
  protected:
   // Writes the file runs.csv of the folder NAME and returns the folder.

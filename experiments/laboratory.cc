@@ -34,18 +34,33 @@
 #include "experiments/plan/results.h"
 #include "experiments/plan/runner.h"
 #include "experiments/plan/tasks.h"
+#include "experiments/replay/recording.h"
+#include "experiments/replay/replay.h"
+#include "experiments/replay/replay_plan.h"
+#include "server/durable/files.h"
 #include "worker/termination.h"
 
 namespace thinwire::lab {
 namespace {
 
 struct Flags {
-  std::string file;
+  std::string file;       // run
+  std::string state_dir;  // replay
+  bool payloads = false;
+  std::vector<std::string> set;
   std::string out;
   PlanOptions plan;
   uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
   bool real = false;
 };
+
+void AddThreads(CLI::App& command, Flags& flags) {
+  command
+      .add_option("--threads", flags.threads,
+                  "The threads that compute gradients. Default: one per processor core")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1, 1024));
+}
 
 void AddFlags(CLI::App& run, Flags& flags) {
   run.add_option("FILE", flags.file, "The experiment file (proto/experiment.proto)")->required();
@@ -57,10 +72,23 @@ void AddFlags(CLI::App& run, Flags& flags) {
       ->type_name("AXIS=SETTING");
   run.add_option("--seeds", flags.plan.seeds, "The number of seeds. Default: that of the file")
       ->type_name("COUNT");
-  run.add_option("--threads", flags.threads,
-                 "The threads that compute gradients. Default: one per processor core")
-      ->type_name("COUNT")
-      ->check(CLI::Range(1, 1024));
+  AddThreads(run, flags);
+}
+
+void AddReplayFlags(CLI::App& replay, Flags& flags) {
+  replay
+      .add_option("STATE_DIR", flags.state_dir,
+                  "The state directory of a run with durability: log and keep_log: true")
+      ->required();
+  replay.add_option("--out", flags.out, "The folder for the results. Default: out/replay")
+      ->type_name("DIR");
+  replay
+      .add_option("--set", flags.set,
+                  "A setting of the job in the changed run. May be given several times")
+      ->type_name("FIELD=VALUE");
+  replay.add_flag("--payloads", flags.payloads,
+                  "Keeps the recorded gradients; only the servers are changed");
+  AddThreads(replay, flags);
 }
 
 // Returns the folder of this program.
@@ -135,6 +163,23 @@ RunnerParts VirtualParts(TaskSource& tasks, const Termination& termination) {
       .stopped = [&termination] { return termination.requested(); }};
 }
 
+RunnerParts ReplayParts(const Recording& recording, ReplayOf what, TaskSource& tasks,
+                        const Termination& termination) {
+  RunnerParts parts = VirtualParts(tasks, termination);
+  parts.run = [&recording, what, &tasks](const RunSpec& spec,
+                                         const RunControl& control) -> absl::StatusOr<RunResult> {
+    ASSIGN_OR_RETURN(const MakeLearningTask make, tasks.TasksOf(spec));
+    return RunReplay(recording, what, spec, make, control);
+  };
+  parts.identity = [virtual_identity = parts.identity, what, recorded = IdentityOf(recording)](
+                       const RunSpec& spec) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const std::string identity, virtual_identity(spec));
+    return absl::StrCat(what == ReplayOf::kPayloads ? "payloads " : "gradients ", recorded, " ",
+                        identity);
+  };
+  return parts;
+}
+
 RunnerParts RealParts(const RealRunOptions& options, Termination& termination) {
   return {.run = [options, &termination](
                      const RunSpec& spec,
@@ -179,6 +224,19 @@ absl::Status RunExperiment(const Flags& flags, Plan& plan, Termination& terminat
   return WriteEfficiency(plan.experiment, flags.out);
 }
 
+absl::Status Replay(const Flags& flags, const Termination& termination, Console& console) {
+  PosixFiles files;
+  ASSIGN_OR_RETURN(const Recording recording, ReadRecording(files, flags.state_dir));
+  ASSIGN_OR_RETURN(const Plan plan, PlanReplay(recording, flags.set));
+  RETURN_IF_ERROR(CheckFiles(plan));
+  UseOneThreadPerTask();
+  TaskSource tasks;
+  SteadyClock clock;
+  const ReplayOf what = flags.payloads ? ReplayOf::kPayloads : ReplayOf::kGradients;
+  return RunPlan(plan, {.folder = flags.out, .threads = flags.threads},
+                 ReplayParts(recording, what, tasks, termination), clock, console);
+}
+
 // Replaces this process by the program that writes report.html.
 ExitCode Report(const std::string& folder, Console& console) {
   const absl::StatusOr<std::string> report = FindReport();
@@ -207,11 +265,15 @@ ExitCode Main(int argc, char** argv) {
   app.footer(
       "Example:\n"
       "  laboratory run experiments/staleness.textproto --out out/staleness --quick\n"
+      "  laboratory replay state --out out/replay --set learning_rate=0.01\n"
       "Exit codes: 0 done, 64 usage, 69 unavailable, 75 stopped by a signal (the same command goes "
       "on), 78 configuration.");
   CLI::App* run = app.add_subcommand("run", "Runs an experiment and writes its tables and report");
+  CLI::App* replay =
+      app.add_subcommand("replay", "Replays a recorded run, as it was and with changed settings");
   Flags flags;
   AddFlags(*run, flags);
+  AddReplayFlags(*replay, flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -220,13 +282,19 @@ ExitCode Main(int argc, char** argv) {
   const bool terminal = isatty(STDERR_FILENO) == 1;
   const size_t columns = std::max<size_t>(2, TerminalColumns(STDERR_FILENO));
   Console console(std::cerr, {.terminal = terminal, .columns = columns});
-  absl::StatusOr<Plan> plan = ReadExperiment(flags.file, flags.plan);
-  if (!plan.ok()) {
-    console.Error(std::string(plan.status().message()));
-    return ExitCode::kConfig;
+  absl::Status status;
+  if (replay->parsed()) {
+    if (flags.out.empty()) flags.out = "out/replay";
+    status = Replay(flags, termination, console);
+  } else {
+    absl::StatusOr<Plan> plan = ReadExperiment(flags.file, flags.plan);
+    if (!plan.ok()) {
+      console.Error(std::string(plan.status().message()));
+      return ExitCode::kConfig;
+    }
+    if (flags.out.empty()) flags.out = "out/" + plan->experiment.name();
+    status = RunExperiment(flags, *plan, termination, console);
   }
-  if (flags.out.empty()) flags.out = "out/" + plan->experiment.name();
-  const absl::Status status = RunExperiment(flags, *plan, termination, console);
   if (absl::IsCancelled(status)) {
     console.Note("stopped; the same command goes on with the other runs");
     return ExitCode::kPreempted;

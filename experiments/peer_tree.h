@@ -1,5 +1,5 @@
-// gTop-k in a tree of peers, as published (Shi et al. 2019, arXiv 1901.04359, algorithms 3 and 4), for
-// comparison. thinwire's own selection is server/core/update/global_top_k.h.
+// gTop-k in a tree of peers, as published (Shi et al. 2019, arXiv 1901.04359, algorithms 3 and 4),
+// for comparison. thinwire's own selection is server/core/update/global_top_k.h.
 //
 //   Each of P workers has selected k values; P is a power of two. In log2 P rounds, neighbours
 //   merge in pairs: values with equal indices are added, and the k sums of largest magnitude

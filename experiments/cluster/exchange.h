@@ -1,11 +1,13 @@
 // Exchange is the second half of a step of peer-to-peer training: when a worker has computed its
-// gradient, the workers send messages to each other until every worker has the sum of all gradients.
+// gradient, the workers send messages to each other until every worker has the sum of all
+// gradients.
 //
 //   Ring       ring.h          a ring all-reduce
 //   GtopkTree  gtopk_tree.h    the gTop-k tree
 //
 // An exchange separates times from values. Begin() runs the messages in virtual time; they carry no
-// values. Sum() computes the values once for all workers, because all workers receive the same bits.
+// values. Sum() computes the values once for all workers, because all workers receive the same
+// bits.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_EXCHANGE_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_EXCHANGE_H_
 
@@ -46,8 +48,8 @@ class Processors {
   // QUEUE must outlive this object.
   Processors(size_t worker_count, EventQueue& queue) : free_(worker_count), queue_(queue) {}
 
-  // Calls THEN when the processor of WORKER has done WORK. If the processor is free and WORK is 0, calls
-  // THEN at once.
+  // Calls THEN when the processor of WORKER has done WORK. If the processor is free and WORK is 0,
+  // calls THEN at once.
   void Run(size_t worker, absl::Duration work, std::function<void()> then) {
     const absl::Duration begin = std::max(free_[worker], queue_.now());
     free_[worker] = begin + work;

@@ -2,16 +2,16 @@
 // algorithms 3 and 4; experiments/peer_tree.h has the arithmetic).
 //
 //   1. A worker adds its gradient to its residual and takes out the k values of largest magnitude.
-//   2. In log2 P rounds, worker w + 2^i sends its k entries to worker w, for each w that is a multiple of
-//      2^(i+1). Worker w keeps the k largest sums.
+//   2. In log2 P rounds, worker w + 2^i sends its k entries to worker w, for each w that is a
+//      multiple of 2^(i+1). Worker w keeps the k largest sums.
 //   3. Worker 0 sends the result back along the same tree. Every worker applies it, and puts back the
 //      values that it selected and whose indices the result lacks.
 //
 //   time of a step between equal links:  2 log2 P (latency + 8 k bytes / bandwidth)
 //
-// A message has k entries of 8 bytes (index and fp32). A worker sends the result to one receiver after
-// the other, like the blocking sends of the published program. k is the push density of the step times
-// the number of values of the whole model, as published; there are no shards.
+// A message has k entries of 8 bytes (index and fp32). A worker sends the result to one receiver
+// after the other, like the blocking sends of the published program. k is the push density of the
+// step times the number of values of the whole model, as published; there are no shards.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_GTOPK_TREE_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_GTOPK_TREE_H_
 
@@ -33,9 +33,9 @@ namespace thinwire::lab {
 // Not thread-safe.
 class GtopkTree final : public Exchange {
  public:
-  // SCHEDULE gives the density of each step. COSTS: a worker encodes all its values once per step, and
-  // decodes the entries of each message. Worker w is machine w of NETWORK. QUEUE and NETWORK must
-  // outlive the tree. REQUIRES: WORKER_COUNT is a power of two.
+  // SCHEDULE gives the density of each step. COSTS: a worker encodes all its values once per step,
+  // and decodes the entries of each message. Worker w is machine w of NETWORK. QUEUE and NETWORK
+  // must outlive the tree. REQUIRES: WORKER_COUNT is a power of two.
   GtopkTree(size_t value_count, size_t worker_count, client::PushSchedule schedule,
             const CodecCosts& costs, EventQueue& queue, Network& network,
             std::function<void(size_t worker)> done);
@@ -62,7 +62,8 @@ class GtopkTree final : public Exchange {
   void Send(size_t from, size_t to, Step step, std::function<void()> delivered);
   // Merges the next message of WORKER if it has arrived. After the last one, sends the result on.
   void MergeNext(size_t worker);
-  // WORKER has the result of the whole tree: sends it to the senders of its rounds from ROUND - 1 down.
+  // WORKER has the result of the whole tree: sends it to the senders of its rounds from ROUND - 1
+  // down.
   void Broadcast(size_t worker, size_t round, Step step);
   void Finish(size_t worker);
 

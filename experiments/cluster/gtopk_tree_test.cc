@@ -56,8 +56,8 @@ std::vector<std::vector<float>> RandomGradients(size_t worker_count, uint64_t st
   return gradients;
 }
 
-// Runs STEPS exchanges of random gradients. Returns the sum of the magnitudes of all values that are
-// neither applied nor in a residual at the end, as a part of the magnitudes of all gradients.
+// Runs STEPS exchanges of random gradients. Returns the sum of the magnitudes of all values that
+// are neither applied nor in a residual at the end, as a part of the magnitudes of all gradients.
 double MissingMass(size_t worker_count, uint64_t steps) {
   EventQueue queue;
   Network network(std::vector<LinkSpec>(worker_count), queue);

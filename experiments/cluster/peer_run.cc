@@ -1,11 +1,12 @@
-// RunPeers: training without servers. Every worker holds the parameters and applies the optimizer of the
-// job itself. All workers receive the same sum of gradients, so their parameters and optimizer slots
-// are equal bit for bit, and the simulation keeps one copy of them.
+// RunPeers: training without servers. Every worker holds the parameters and applies the optimizer
+// of the job itself. All workers receive the same sum of gradients, so their parameters and
+// optimizer slots are equal bit for bit, and the simulation keeps one copy of them.
 //
 //   computing -> exchange (ring.h, gtopk_tree.h) -> update -> the next step, without a barrier
 //
-// The gradient of a worker with e of the E examples of a step is weighted by e / E before the exchange. The
-// update is that of a server: the same optimizer and schedule, from the mean gradient of the examples.
+// The gradient of a worker with e of the E examples of a step is weighted by e / E before the
+// exchange. The update is that of a server: the same optimizer and schedule, from the mean gradient
+// of the examples.
 #include <algorithm>
 #include <bit>
 #include <future>
@@ -120,8 +121,8 @@ class PeerRun {
   void EndStep(size_t worker);
   // Applies the update of STEP. Called when the first worker has its sum.
   absl::Status UpdateParameters(Step step);
-  // Adds a point of the curves if the parameters are due for a test. Called when the last worker has
-  // finished a step.
+  // Adds a point of the curves if the parameters are due for a test. Called when the last worker
+  // has finished a step.
   void AddPoint();
   RunResult::Point Now() const;
   // Returns the checksum of the parameters, the tensors in the order of their names.
@@ -165,8 +166,8 @@ std::vector<LinkSpec> Links(const RunSpec& spec) {
                                 .latency = absl::Milliseconds(link.latency_ms())});
 }
 
-// Computes the gradient of WORKER's STEP and clips it. A gradient with a value that is not finite counts as
-// no examples, as at a worker of a parameter server.
+// Computes the gradient of WORKER's STEP and clips it. A gradient with a value that is not finite
+// counts as no examples, as at a worker of a parameter server.
 absl::StatusOr<GradientResult> ComputeGradient(LearningTask& task, WorkerId worker, Step step,
                                                Tensors parameters, std::span<float> gradient,
                                                Tensors tensors, client::GradientClip clip) {

@@ -21,8 +21,8 @@ constexpr size_t kValueCount = 24;
 constexpr uint64_t kSteps = 30;
 constexpr uint32_t kBatch = 4;
 
-// The function sum((x - m)^2) / 2 with another m for each worker, and noise. With SHORT_BATCH, the last
-// batch of worker 0 has one example less.
+// The function sum((x - m)^2) / 2 with another m for each worker, and noise. With SHORT_BATCH, the
+// last batch of worker 0 has one example less.
 class QuadraticTask final : public LearningTask {
  public:
   QuadraticTask(uint32_t worker_count, uint64_t seed, bool short_batch)
@@ -98,8 +98,8 @@ absl::StatusOr<RunResult> Train(const RunSpec& spec, const RunControl& control =
   return RunPeers(spec, make, control);
 }
 
-// Trains with the parts of a server that sums all gradients in the order of the workers. Returns the
-// parameters.
+// Trains with the parts of a server that sums all gradients in the order of the workers. Returns
+// the parameters.
 std::vector<float> TrainAtServer(const RunSpec& spec, bool short_batch) {
   QuadraticTask task(spec.job.rule.workers, spec.job.task.seed, short_batch);
   const auto optimizer = MakeOptimizer(spec.job.optimizer).value();

@@ -1,18 +1,19 @@
 // Ring is the ring all-reduce of Patarasuk and Yuan 2009: P workers in a ring add gradients of n
 // values, which are divided into P chunks.
 //
-//   reduce-scatter   P - 1 messages per worker. A worker sends its own chunk to its successor, adds each
-//                    received chunk to its own values and sends the sum on. Then it has one complete chunk.
-//   all-gather       P - 1 messages per worker. A worker sends its complete chunk and passes the other
-//                    complete chunks on.
+//   reduce-scatter   P - 1 messages per worker. A worker sends its own chunk to its successor, adds
+//                    each received chunk to its own values and sends the sum on. Then it has one
+//                    complete chunk.
+//   all-gather       P - 1 messages per worker. A worker sends its complete chunk and passes the
+//                    other complete chunks on.
 //
 //   time of a step between equal links:  2 (P - 1) (latency + bytes of a chunk / bandwidth)
 //
-// With a lossy codec, a worker encodes every chunk that it sends in reduce-scatter, and the receiver
-// decodes it before it adds: 8-bit and 16-bit sums are rounded at every hop, as in a library that adds
-// in that format. A complete chunk is encoded once; all workers, also the one that encoded it, go on
-// with the decoded values, so all have the same bits. There is no error feedback: an error of a
-// partial sum belongs to no worker (docs/decisions/0107).
+// With a lossy codec, a worker encodes every chunk that it sends in reduce-scatter, and the
+// receiver decodes it before it adds: 8-bit and 16-bit sums are rounded at every hop, as in a
+// library that adds in that format. A complete chunk is encoded once; all workers, also the one
+// that encoded it, go on with the decoded values, so all have the same bits. There is no error
+// feedback: an error of a partial sum belongs to no worker (docs/decisions/0107).
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_RING_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_RING_H_
 
@@ -57,8 +58,8 @@ class Ring final : public Exchange {
   void Sum(Step step, Gradients gradients, TaskPool& pool, std::span<float> sum) override;
 
  private:
-  // A chunk on its way. `hop` counts the messages, from 1. With hop P - 1 the chunk is complete, and
-  // with hop 2 (P - 1) it ends its way.
+  // A chunk on its way. `hop` counts the messages, from 1. With hop P - 1 the chunk is complete,
+  // and with hop 2 (P - 1) it ends its way.
   struct Message {
     Step step;
     size_t chunk = 0;

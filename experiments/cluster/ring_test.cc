@@ -44,8 +44,8 @@ std::vector<absl::Duration> DoneTimes(const std::vector<absl::Duration>& begin, 
   return done;
 }
 
-// The ring with a copy of the values at every worker, message by message. Returns the values of every
-// worker at the end.
+// The ring with a copy of the values at every worker, message by message. Returns the values of
+// every worker at the end.
 std::vector<std::vector<float>> RunMessageByMessage(const Codec& codec,
                                                     std::vector<std::vector<float>> values) {
   const size_t workers = values.size();

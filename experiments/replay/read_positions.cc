@@ -18,21 +18,12 @@ absl::StatusOr<std::vector<ReadPosition>> ReadPositionsOf(const std::vector<Even
   struct LastPush {
     size_t event;
     Step step;
-    Incarnation incarnation;
   };
   std::map<WorkerId, LastPush> last_pushes;
   std::vector<ReadPosition> reads;
   for (size_t i = 0; i < events.size(); ++i) {
-    if (std::holds_alternative<RuleEvent>(events[i])) {
-      return absl::FailedPreconditionError(
-          "the number of workers was changed during the recorded run");
-    }
     const auto* push = std::get_if<PushEvent>(&events[i]);
     const auto last = push == nullptr ? last_pushes.end() : last_pushes.find(push->worker);
-    if (last != last_pushes.end() && last->second.incarnation != push->incarnation) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("worker ", push->worker.value, " was restarted during the recorded run"));
-    }
     // A push that was sent again is not the first one of its step.
     if (push != nullptr && (last == last_pushes.end() || push->step > last->second.step)) {
       const auto readable = first_events.find(push->computed_version);
@@ -46,7 +37,7 @@ absl::StatusOr<std::vector<ReadPosition>> ReadPositionsOf(const std::vector<Even
       const size_t least = last == last_pushes.end() ? 0 : last->second.event;
       reads.push_back(
           {.event = std::max(readable->second, least), .worker = push->worker, .step = push->step});
-      last_pushes[push->worker] = {i, push->step, push->incarnation};
+      last_pushes[push->worker] = {i, push->step};
     }
     shard.Apply(events[i]);
     if (shard.seeded()) first_events.emplace(ReadableVersion(shard, job), i);

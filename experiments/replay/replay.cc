@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -52,6 +53,31 @@ absl::Status CheckChange(const JobSpec& recorded, const JobSpec& job, ReplayOf w
   return problems.ToStatus();
 }
 
+// Checks that every worker was one process from its first to its last step. Another process has no
+// residual, and a changed number of workers deals the examples anew.
+absl::Status CheckWorkers(const Recording& recording) {
+  std::map<WorkerId, Incarnation> processes;
+  for (const std::vector<Event>& events : recording.events) {
+    for (const Event& event : events) {
+      if (std::holds_alternative<RuleEvent>(event)) {
+        return absl::FailedPreconditionError(
+            "the number of workers was changed during the recorded run");
+      }
+      const auto* push = std::get_if<PushEvent>(&event);
+      if (push == nullptr) continue;
+      if (push->worker.value >= recording.job.rule.workers) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("worker ", push->worker.value, " is not a worker of the recorded job"));
+      }
+      if (processes.emplace(push->worker, push->incarnation).first->second != push->incarnation) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("worker ", push->worker.value, " was restarted during the recorded run"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 class Replay {
  public:
   Replay(const Recording& recording, ReplayOf what, const RunSpec& spec, const RunControl& control,
@@ -69,21 +95,31 @@ class Replay {
   absl::StatusOr<RunResult> Run();
 
  private:
+  // A worker at one shard.
+  struct Reader {
+    Step next;        // of its next push that was not sent before
+    Version version;  // of the parameters that it has read for that push
+  };
   struct ReplayShard {
     std::unique_ptr<Shard> shard;
     size_t next_event = 0;
     std::vector<ReadPosition> reads;
     size_t next_read = 0;
+    std::vector<Reader> readers;  // by worker
   };
 
   std::unique_ptr<Shard> MakeShard(const JobSpec& job, const Optimizer& optimizer,
                                    const Schedule& schedule, ShardId shard) const;
-  // Applies the events of SHARD until one needs a push that is not computed yet. Returns the number of
-  // applied events.
+  // Applies the events of SHARD until one needs a push that is not computed yet. Returns the number
+  // of applied events.
   absl::StatusOr<uint64_t> Advance(ShardId shard);
-  absl::Status Apply(ShardId shard, const Event& event, bool computed);
+  // Applies PUSH as its worker computes it now, from the parameters that it has read now.
+  absl::Status ApplyPush(ShardId shard, PushEvent push);
+  Effects Apply(ShardId shard, const Event& event);
   // Gives the workers the parameters that they read after the last event of SHARD.
   void ReadNow(ShardId shard);
+  // Returns the parameters that a reader of SHARD receives now.
+  std::vector<float> ReadableValues(ShardId shard) const;
   // Waits for the gradient that was begun first.
   absl::Status FinishOldest();
   absl::Status RunEvents(RunRecord& record);
@@ -109,29 +145,30 @@ std::unique_ptr<Shard> Replay::MakeShard(const JobSpec& job, const Optimizer& op
                                 .generation = recording_.generation,
                                 .planned_examples = recording_.planned_examples,
                                 .sparse_updates = job.sparse_updates,
+                                .staleness = job.staleness,
                                 .publish = job.publish};
   return std::make_unique<Shard>(OptionsOf(recording_.partition, shard, options), optimizer,
                                  schedule);
 }
 
 absl::Status Replay::Prepare() {
-  RETURN_IF_ERROR(CheckChange(recording_.job, spec_.job, what_));
-  for (uint32_t s = 0; s < recording_.partition.shard_count(); ++s) {
-    shards_.push_back({.shard = MakeShard(spec_.job, optimizer_, schedule_, ShardId{s})});
-  }
-  if (what_ == ReplayOf::kPayloads) return absl::OkStatus();
   const JobSpec& recorded = recording_.job;
+  RETURN_IF_ERROR(CheckChange(recorded, spec_.job, what_));
   ASSIGN_OR_RETURN(const auto optimizer, MakeOptimizer(recorded.optimizer));
   ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(recorded.schedule));
-  for (uint32_t s = 0; s < shards_.size(); ++s) {
+  for (uint32_t s = 0; s < recording_.partition.shard_count(); ++s) {
     const std::unique_ptr<Shard> shard = MakeShard(recorded, *optimizer, schedule, ShardId{s});
     auto reads = ReadPositionsOf(recording_.events[s], recorded, *shard);
     if (!reads.ok()) {
       return absl::Status(reads.status().code(),
                           absl::StrCat("shard ", s, ": ", reads.status().message()));
     }
-    shards_[s].reads = *std::move(reads);
+    shards_.push_back({.shard = MakeShard(spec_.job, optimizer_, schedule_, ShardId{s}),
+                       .reads = *std::move(reads),
+                       .readers = std::vector<Reader>(recorded.rule.max_workers)});
   }
+  if (what_ == ReplayOf::kPayloads) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckWorkers(recording_));
   for (uint32_t w = 0; w < spec_.job.rule.workers; ++w) {
     const ClientOptions options =
         MakeClientOptions(spec_.job, {.worker = WorkerId{w},
@@ -150,65 +187,72 @@ absl::StatusOr<uint64_t> Replay::Advance(ShardId shard) {
   for (; replayed.next_event < events.size(); ++applied_count) {
     const Event& event = events[replayed.next_event];
     const auto* push = std::get_if<PushEvent>(&event);
-    // A repeated push is judged without its payload.
-    const bool computed = push != nullptr && !workers_.empty() &&
-                          !workers_[push->worker.value]->WasJudged(shard, push->step);
-    if (computed && !workers_[push->worker.value]->HasPush(shard, push->step)) break;
-    RETURN_IF_ERROR(Apply(shard, event, computed));
+    // A push that was sent again gets its stored verdict, whatever its payload is.
+    if (push == nullptr || push->step < replayed.readers[push->worker.value].next) {
+      Apply(shard, event);
+    } else if (workers_.empty() || workers_[push->worker.value]->HasPushes(push->step)) {
+      RETURN_IF_ERROR(ApplyPush(shard, *push));
+    } else {
+      break;
+    }
     ReadNow(shard);
     ++replayed.next_event;
   }
   return applied_count;
 }
 
-absl::Status Replay::Apply(ShardId shard, const Event& event, bool computed) {
-  const auto apply = [&](const Event& applied) {
-    const Effects effects = shards_[shard.value].shard->Apply(applied);
-    // A push that was sent again is counted once.
-    if (effects.judgement.has_value() && effects.judgement->again) return effects;
-    if (const auto* push = std::get_if<PushEvent>(&applied)) {
-      record_->Pushed(push->payload.bytes().size());
-    }
-    record_->Applied(shard, applied, effects);
-    return effects;
-  };
-  if (!computed) {
-    apply(event);
+Effects Replay::Apply(ShardId shard, const Event& event) {
+  Effects effects = shards_[shard.value].shard->Apply(event);
+  if (effects.judgement.has_value() && effects.judgement->again) return effects;
+  if (const auto* push = std::get_if<PushEvent>(&event)) {
+    record_->Pushed(push->payload.bytes().size());
+  }
+  record_->Applied(shard, event, effects);
+  return effects;
+}
+
+absl::Status Replay::ApplyPush(ShardId shard, PushEvent push) {
+  Reader& reader = shards_[shard.value].readers[push.worker.value];
+  reader.next = push.step + 1;
+  push.computed_version = reader.version;
+  if (workers_.empty()) {
+    Apply(shard, push);
     return absl::OkStatus();
   }
-  PushEvent push = std::get<PushEvent>(event);
   ReplayWorker& worker = *workers_[push.worker.value];
   const PushEntry& entry = worker.Push(shard);
   push.examples = entry.examples;
   push.late_examples = entry.late_examples;
-  push.computed_version = entry.computed_version;
   push.payload = {};
   if (push.examples > 0) {
     push.payload = EncodedPayload(entry.payload, recording_.partition.value_count(shard));
   }
-  const Effects effects = apply(push);
-  return worker.Judged(shard, effects.judgement->verdict);
+  return worker.Judged(shard, Apply(shard, push).judgement->verdict);
 }
 
 void Replay::ReadNow(ShardId shard) {
   ReplayShard& replayed = shards_[shard.value];
-  std::vector<float> values;  // what all readers of this state receive
+  std::vector<float> values;  // the parameters that every reader of this state receives
   for (; replayed.next_read < replayed.reads.size(); ++replayed.next_read) {
     const ReadPosition& read = replayed.reads[replayed.next_read];
     if (read.event != replayed.next_event) break;
-    if (values.empty() && spec_.job.publish.has_value()) {
-      values.assign(replayed.shard->published().begin(), replayed.shard->published().end());
-    } else if (values.empty()) {
-      values.resize(recording_.partition.value_count(shard));
-      DecodePayload(EncodedPayload(replayed.shard->Encoded(spec_.job.pull_codec), values.size()),
-                    values);
-    }
+    replayed.readers[read.worker.value].version = ReadableVersion(*replayed.shard, spec_.job);
+    if (workers_.empty()) continue;
+    if (values.empty()) values = ReadableValues(shard);
     ReplayWorker& worker = *workers_[read.worker.value];
-    if (worker.Read(shard, read.step, values, ReadableVersion(*replayed.shard, spec_.job))) {
+    if (worker.Read(shard, read.step, values)) {
       worker.Start(pool_);
       computing_.push_back(&worker);
     }
   }
+}
+
+std::vector<float> Replay::ReadableValues(ShardId shard) const {
+  Shard& read = *shards_[shard.value].shard;
+  if (spec_.job.publish.has_value()) return {read.published().begin(), read.published().end()};
+  std::vector<float> values(recording_.partition.value_count(shard));
+  DecodePayload(EncodedPayload(read.Encoded(spec_.job.pull_codec), values.size()), values);
+  return values;
 }
 
 absl::Status Replay::FinishOldest() {

@@ -30,16 +30,13 @@ ReplayWorker::ReplayWorker(const Partition& partition, const ClientOptions& opti
       encoder_(std::move(encoder)),
       clip_(options.gradient_clip, options.worker_count, partition.tensors().size()),
       parameters_(ArraysOf(partition)),
-      versions_(partition.shard_count()),
       pushes_(partition.shard_count()),
-      next_(partition.shard_count()),
       missing_count_(partition.shard_count()) {}
 
-bool ReplayWorker::Read(ShardId shard, Step step, std::span<const float> values, Version version) {
+bool ReplayWorker::Read(ShardId shard, Step step, std::span<const float> values) {
   reading_ = step;
   const std::vector<std::span<float>> tensors(parameters_.begin(), parameters_.end());
   client::Scatter(values, partition_.segments(shard), tensors);
-  versions_[shard.value] = version;
   return --missing_count_ == 0;
 }
 
@@ -71,7 +68,6 @@ absl::StatusOr<GradientResult> ReplayWorker::Compute(LearningTask& task) {
     push.shard = ShardId{s};
     push.step = reading_;
     push.examples = result.examples;
-    push.computed_version = versions_[s];
     const client::ShardGradient shard_gradient = {
         .segments = partition_.segments(ShardId{s}), .tensors = const_tensors, .owner = nullptr};
     RETURN_IF_ERROR(encoder_->Begin(std::move(push), shard_gradient, clip_.factor()));
@@ -81,13 +77,8 @@ absl::StatusOr<GradientResult> ReplayWorker::Compute(LearningTask& task) {
   return result;
 }
 
-bool ReplayWorker::HasPush(ShardId shard, Step step) const {
-  return encoded_ == step && !WasJudged(shard, step);
-}
-
 absl::Status ReplayWorker::Judged(ShardId shard, Verdict verdict) {
   const PushEntry push = std::exchange(pushes_[shard.value], {});
-  next_[shard.value] = push.step + 1;
   if (verdict == Verdict::kAccept) encoder_->Accepted(push);
   return verdict == Verdict::kLate ? encoder_->Late(push) : absl::OkStatus();
 }

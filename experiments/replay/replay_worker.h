@@ -1,9 +1,10 @@
-// ReplayWorker computes and encodes the gradients of one recorded worker anew, with the code of the client.
+// ReplayWorker computes and encodes the gradients of one recorded worker anew, with the code of the
+// client.
 //
-//   Read (every shard) -> Start: gradient and payloads on the pool -> Push (every shard) -> Judged -> Read ...
+//   Read (every shard) -> Start: gradient and payloads on the pool -> Push, Judged (every shard)
 //
-// A worker reads no shard for a step before its push of the step before was judged there, so it has at most one
-// step at a time. Not thread-safe.
+// A worker reads no shard for a step before its push of the step before was judged there, so it has
+// at most one step at a time. Not thread-safe.
 #ifndef THINWIRE_EXPERIMENTS_REPLAY_REPLAY_WORKER_H_
 #define THINWIRE_EXPERIMENTS_REPLAY_REPLAY_WORKER_H_
 
@@ -35,19 +36,19 @@ class ReplayWorker {
   static absl::StatusOr<std::unique_ptr<ReplayWorker>> Make(const Partition& partition,
                                                             const ClientOptions& options);
 
-  // Sets the parameters of SHARD for STEP to VALUES, which have VERSION. Returns true if the parameters of all
-  // shards are set.
-  bool Read(ShardId shard, Step step, std::span<const float> values, Version version);
-  // Begins to compute the step whose parameters are set on POOL, which must outlive the computation.
+  // Sets the parameters of SHARD for STEP to VALUES. Returns true if the parameters of all shards
+  // are set.
+  bool Read(ShardId shard, Step step, std::span<const float> values);
+  // Begins to compute the step whose parameters are set on POOL, which must outlive the
+  // computation.
   void Start(TaskPool& pool);
   // Waits for the computation and returns the loss of the step.
   absl::StatusOr<GradientResult> Wait();
 
-  // Returns whether the push of SHARD in STEP is encoded and not judged yet.
-  bool HasPush(ShardId shard, Step step) const;
-  // Returns whether the push of SHARD in STEP was judged before.
-  bool WasJudged(ShardId shard, Step step) const { return step < next_[shard.value]; }
-  // Returns the encoded push. REQUIRES: HasPush(shard, step).
+  // Returns whether the pushes of STEP are encoded. STEP is the step of a push that was not judged
+  // yet.
+  bool HasPushes(Step step) const { return encoded_ == step; }
+  // Returns the encoded push of SHARD, whose computed_version is not set.
   const PushEntry& Push(ShardId shard) const { return pushes_[shard.value]; }
   // The server has judged the push of SHARD. Errors: those of the encoder.
   absl::Status Judged(ShardId shard, Verdict verdict);

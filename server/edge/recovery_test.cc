@@ -126,8 +126,8 @@ class RecoveryTest : public testing::Test {
       EXPECT_EQ(stream_->NextParameters().step, Step{step + 1});
     }
   }
-  // Trains a step, restarts the server, which begins another segment of the log, and makes a checkpoint.
-  // Returns the result of reading the log from its first record.
+  // Trains a step, restarts the server, which begins another segment of the log, and makes a
+  // checkpoint. Returns the result of reading the log from its first record.
   absl::Status ReplayAfterCheckpoint(bool keep_log) {
     const auto keep = [keep_log](JobOptions& options) { options.durable->keep_log = keep_log; };
     EXPECT_TRUE(Start(keep).ok());
