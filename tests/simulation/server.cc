@@ -22,14 +22,6 @@ constexpr uint64_t kNoticeTicks = 10;
 constexpr uint64_t kJoinCallTicks = 100;
 constexpr uint64_t kFullDiskTicks = 30;
 
-// Returns the step of an aligned checkpoint, or nullopt if the frontiers of its shards differ.
-std::optional<Step> StepOf(const Checkpoint& checkpoint) {
-  const Step step = checkpoint.shards.front().state.frontier;
-  const auto differs = [step](const SavedShard& saved) { return saved.state.frontier != step; };
-  if (std::ranges::any_of(checkpoint.shards, differs)) return std::nullopt;
-  return step;
-}
-
 absl::Status LostState(ServerId server, const std::string& cause) {
   return absl::FailedPreconditionError(
       absl::StrCat("server ", server.value, " lost its state: ", cause));
@@ -204,44 +196,16 @@ absl::Status Server::ContinueAlone() {
 }
 
 absl::Status Server::RollBack(Generation generation, Step step) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(shared_.files, kFolder));
-  std::optional<thinwire::Checkpoint> target;
-  std::vector<std::string> abandoned;
-  for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(thinwire::Checkpoint checkpoint,
-                     ReadNamedCheckpoint(shared_.files, kFolder, name));
-    const std::optional<Step> saved = StepOf(checkpoint);
-    if (saved == step) {
-      target = std::move(checkpoint);
-    } else if (!saved.has_value() || *saved > step) {
-      abandoned.push_back(name);
-    }
-  }
-  if (!target.has_value()) {
-    return absl::InternalError(absl::StrCat("no checkpoint of step ", step.value));
-  }
-  target->run.generation = generation;
-  RETURN_IF_ERROR(WriteCheckpoint(shared_.files, kFolder, *target));
-  for (const std::string& name : abandoned) {
-    const std::string path = absl::StrCat(kFolder, "/", name);
-    // WriteCheckpoint may have removed it already. The next one removes the renamed folder.
-    const absl::Status renamed = shared_.files.Rename(path, path + ".tmp");
-    if (!renamed.ok() && !absl::IsNotFound(renamed)) return renamed;
-  }
-  RETURN_IF_ERROR(shared_.files.SyncFolder(kFolder));
+  RETURN_IF_ERROR(ContinueFrom(shared_.files, kFolder, step, generation));
   Trace(absl::StrCat("rolls back to step ", step.value, " under generation ", generation.value));
   return absl::OkStatus();
 }
 
 absl::Status Server::ReadSteps() {
   steps_.clear();
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(shared_.files, kFolder));
-  for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const thinwire::Checkpoint checkpoint,
-                     ReadNamedCheckpoint(shared_.files, kFolder, name));
-    if (const std::optional<Step> step = StepOf(checkpoint)) steps_.push_back(*step);
-  }
-  std::ranges::sort(steps_);
+  ASSIGN_OR_RETURN(const std::vector<AlignedCheckpoint> aligned,
+                   ListAlignedCheckpoints(shared_.files, kFolder));
+  for (const AlignedCheckpoint& checkpoint : aligned) steps_.push_back(checkpoint.step);
   return absl::OkStatus();
 }
 
@@ -603,11 +567,13 @@ absl::Status Server::WriteIfSaved() {
   thinwire::Checkpoint checkpoint = CheckpointHead();
   checkpoint.shards = saved_;
   std::ranges::sort(checkpoint.shards, {}, &SavedShard::shard);
+  checkpoint.step = CommonFrontier(checkpoint.shards);
   LogSequence applied = checkpoint.shards.front().applied;
   for (const SavedShard& saved : checkpoint.shards) applied = std::min(applied, saved.applied);
   checkpoint.next = applied + 1;
   if (shared_.job.broken == BrokenRule::kVerdictNotSaved) ForgetVerdicts(checkpoint);
-  const absl::Status written = WriteCheckpoint(shared_.files, kFolder, checkpoint);
+  const absl::Status written =
+      WriteCheckpoint(shared_.files, kFolder, checkpoint, {.step = kept_step_});
   if (absl::IsResourceExhausted(written)) {
     write_again_at_ = now_ + kFullDiskTicks;
     return absl::OkStatus();

@@ -88,6 +88,9 @@ class Server {
   // can be saved.
   absl::Status Checkpoint(std::optional<Step> step);
 
+  // Keeps the checkpoint of STEP, of which every server has one, until the next call.
+  void Keep(Step step) { kept_step_ = step; }
+
   // Lets the lease of WORKER run out at SHARD alone, until the worker's next message. Returns false if
   // the worker is not live.
   bool ExpireAt(ShardId shard, WorkerId worker);
@@ -187,6 +190,7 @@ class Server {
   std::unique_ptr<LogWriter> log_;                         // null: no log
   uint64_t flush_at_ = 0;               // the tick at which the written records are flushed
   std::optional<Step> announced_step_;  // at the lead: the step of the next common checkpoint
+  std::optional<Step> kept_step_;
   std::optional<Step> save_at_;
   std::vector<ShardId> unsaved_;   // shards that the current checkpoint still lacks
   std::vector<SavedShard> saved_;  // shards of a checkpoint that is not written yet

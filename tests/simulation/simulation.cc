@@ -36,15 +36,6 @@ Rule DrawRule(SeededRandom& random, Mode mode) {
   return Rule::Async(workers, fold_every);
 }
 
-// Returns whether every server has a checkpoint of the same step. REQUIRES: all are known.
-bool HaveCommonStep(const std::vector<std::optional<ServerCheckpoints>>& servers) {
-  return std::ranges::any_of(servers.front()->steps, [&servers](Step step) {
-    return std::ranges::all_of(servers, [step](const auto& server) {
-      return std::ranges::count(server->steps, step) > 0;
-    });
-  });
-}
-
 Job JobOf(SeededRandom& random, const SimulationOptions& options) {
   if (options.job.has_value()) return *options.job;
   const Rule rule = DrawRule(random, options.mode);
@@ -488,8 +479,11 @@ void Simulation::Follow() {
     return;
   }
   if (!plan->has_value()) {
-    const bool common = HaveCommonStep(states);
-    for (const auto& machine : servers_) machine->has_state = common;
+    const std::optional<Step> common = NewestCommonStep(states);
+    for (const auto& machine : servers_) {
+      machine->has_state = common.has_value();
+      if (common.has_value()) machine->server->Keep(*common);
+    }
     return Announce();
   }
   announced_.reset();
@@ -511,11 +505,10 @@ void Simulation::RollBack(uint32_t i, Generation generation, Step step) {
   StartServer(i, /*rolled_back=*/true);
 }
 
-// The next step is announced only when every server has completed the checkpoint of the last one.
-// Otherwise the servers could remove their newest common checkpoint.
+// A server that has not completed the checkpoint of the last step may miss the next one.
 void Simulation::Announce() {
   for (const auto& machine : servers_) {
-    if (machine->server->saving() || machine->server->checkpoints().run == RunId{}) return;
+    if (machine->server->checkpoints().run == RunId{}) return;
   }
   if (now_ < announce_at_) return;
   announce_at_ = now_ + 20 + random_.Below(60);
