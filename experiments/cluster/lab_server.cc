@@ -106,7 +106,7 @@ void LabServer::Apply(ShardId shard, const Event& event) {
   }
   if (hosted.turns != nullptr) return AnswerInTurn(shard, event, effects.answers);
   if (effects.answers.empty()) return;
-  const absl::Duration cost = EncodeCost(shard, hosted, effects.answers[0].form);
+  const absl::Duration cost = EncodeCost(shard, effects.answers[0].form);
   tasks_.push_front({cost, [this, shard, reads = effects.answers] { AnswerReads(shard, reads); }});
 }
 
@@ -126,7 +126,8 @@ void LabServer::AnswerInTurn(ShardId shard, const Event& event,
   }
 }
 
-absl::Duration LabServer::EncodeCost(ShardId shard, Hosted& hosted, const ReadForm& form) const {
+absl::Duration LabServer::EncodeCost(ShardId shard, const ReadForm& form) {
+  Hosted& hosted = hosted_.at(shard);
   const Version newest = form.published ? hosted.shard->log()->newest() : hosted.shard->version();
   if (newest == hosted.encoded) return absl::ZeroDuration();
   hosted.encoded = newest;
