@@ -249,6 +249,10 @@ const std::vector<Condition>& Conditions() {
        },
        "checkpoint_seconds: 0",
        {"checkpoint_seconds"}},
+      {{"keep_log"},
+       [](const JobConfig& c) { return c.recovery().durability() == Recovery::Durability::log; },
+       "durability: log",
+       {"durability"}},
       {{"loss_scale_interval"},
        [](const JobConfig& c) {
          return c.task().precision() == Task::Precision::fp16 || c.task().loss_scale() > 0;

@@ -94,6 +94,8 @@ constexpr Case kCases[] = {
     {"failure_seconds", "recovery", "60",
      "recovery { durability: checkpoint checkpoint_seconds: 0 }", ""},
     {"server_return_seconds", "recovery", "600", "recovery { durability: log }", ""},
+    {"keep_log", "recovery", "true", "recovery { durability: log }",
+     "recovery { durability: checkpoint }"},
 };
 
 // Returns the job file TEXT with the field of the test case C added.
@@ -114,7 +116,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 41u);
+  EXPECT_EQ(fields.size(), 42u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

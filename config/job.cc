@@ -169,7 +169,8 @@ RecoverySpec RecoverySpecOf(const Recovery& r) {
   return {.durability = static_cast<Durability>(r.durability()),
           .checkpoint_interval = absl::Seconds(r.checkpoint_seconds()),
           .failure_interval = absl::Seconds(r.failure_seconds()),
-          .server_return = absl::Seconds(r.server_return_seconds())};
+          .server_return = absl::Seconds(r.server_return_seconds()),
+          .keep_log = r.keep_log()};
 }
 
 JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {

@@ -30,6 +30,7 @@ constexpr std::string_view kPerProcess[] = {"device",
                                             "checkpoint_seconds",
                                             "failure_seconds",
                                             "server_return_seconds",
+                                            "keep_log",
                                             "drain_seconds"};
 
 bool InTask(const Field& field) { return field.path.front()->name() == "task"; }

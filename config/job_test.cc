@@ -272,6 +272,8 @@ TEST(JobTest, TheSettingsOfRecoveryArrive) {
       (RecoverySpec{.durability = Durability::kCheckpoint,
                     .checkpoint_interval = absl::ZeroDuration(),
                     .failure_interval = absl::Seconds(9)}));
+  EXPECT_EQ(Spec("recovery { durability: log keep_log: true }").recovery,
+            (RecoverySpec{.durability = Durability::kLog, .keep_log = true}));
   EXPECT_EQ(
       Error("recovery { checkpoint_seconds: 7 }"),
       "checkpoint_seconds: only valid with durability: checkpoint or log (got durability: none)");

@@ -57,7 +57,7 @@ cd "$root"
 tests=$("${bazel[@]}" query --noshow_progress 'attr(name, "^gpu_test$", //...)')
 [ -n "$tests" ] || fail "no target for a GPU (expected the CUDA toolkit, got none; docs/dependencies.md)"
 declare -A programs=(
-  [thinwire]=//cli:thinwire [server]=//server:server [worker]=//worker:worker
+  [thinwire]=//cli:thinwire [server]=//server:server [worker]=//worker:worker [laboratory]=//experiments:laboratory
   [bench_gpu]=//bench/gpu:gpu [bench_codec]=//bench:codec
 )
 for test in $tests; do
@@ -76,6 +76,8 @@ for name in "${!programs[@]}"; do
 done
 for file in "$root"/examples/fashion_mnist*.textproto "$images"/*.gz; do arguments+=(--share "$file"); done
 python3 deploy/bundle/layout.py "${arguments[@]}" --torch_package "$torch"
+install -D -m 644 -t "$out/share/experiments" experiments/*.textproto
+install -D -m 644 -t "$out/share/thinwire/report" experiments/report/*.py
 for package in "${packages[@]}"; do
   install -D -m 644 "/usr/share/doc/$package/copyright" "$out/share/copyright/$package"
 done

@@ -24,7 +24,7 @@ command -v dpkg-shlibdeps >/dev/null || fail "dpkg-shlibdeps: not found (deploy/
 read -ra bazel <<<"${BAZEL:-bazel}"
 read -ra flags <<<"${BAZEL_FLAGS:-}"
 cd "$root"
-"${bazel[@]}" build "${flags[@]}" //cli:thinwire //server:server //worker:worker
+"${bazel[@]}" build "${flags[@]}" //cli:thinwire //server:server //worker:worker //experiments:laboratory
 bin=$("${bazel[@]}" info "${flags[@]}" bazel-bin 2>/dev/null)
 
 version=$(cat VERSION)
@@ -77,15 +77,20 @@ documents=$work/thinwire/usr/share/doc/thinwire
 install -D -m 644 -t "$documents" README.md docs/*.md
 gzip -9n <CHANGELOG.md | install -m 644 /dev/stdin "$documents/CHANGELOG.md.gz"
 install -D -m 644 -t "$documents/examples" examples/*.textproto
+install -D -m 644 -t "$documents/experiments" experiments/*.textproto
 program thinwire-worker "$bin/worker/worker" thinwire-worker
+program thinwire-worker "$bin/experiments/laboratory" thinwire-laboratory
+install -D -m 644 -t "$work/thinwire-worker/usr/share/thinwire/report" experiments/report/*.py
+rm "$work"/thinwire-worker/usr/share/thinwire/report/{*_test,synthetic_results}.py
 service thinwire-worker worker
 
 completions=$work/thinwire/usr/share
 "$bin/cli/thinwire" completion bash | install -D -m 644 /dev/stdin "$completions/bash-completion/completions/thinwire"
 "$bin/cli/thinwire" completion zsh | install -D -m 644 /dev/stdin "$completions/zsh/vendor-completions/_thinwire"
 deploy/man_pages.sh "$bin/cli/thinwire" "$bin/server/server" "$bin/worker/worker" "$work/man"
+"$bin/experiments/laboratory" --man >"$work/man/thinwire-laboratory.1"
 for page in "$work"/man/*.1; do
-  case $page in */thinwire-worker.1) owner=thinwire-worker ;; *) owner=thinwire ;; esac
+  case $page in */thinwire-worker.1 | */thinwire-laboratory.1) owner=thinwire-worker ;; *) owner=thinwire ;; esac
   gzip -9n <"$page" | install -D -m 644 /dev/stdin "$work/$owner/usr/share/man/man1/$(basename "$page").gz"
 done
 

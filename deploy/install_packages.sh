@@ -13,6 +13,7 @@ packages=(
   python3-absl python3-torch python3-pip python3-yaml prometheus
   openssh-client openssh-server zsh mandoc
   python3-jsonschema
+  python3-matplotlib
 )
 # Python packages that Debian does not have. Only tests need them.
 python_packages=(safetensors==0.8.0 kubernetes-validate==1.37.0 tensorboard==2.18.0)

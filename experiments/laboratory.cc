@@ -26,6 +26,7 @@
 #include "common/version/version.h"
 #include "config/help.h"
 #include "config/job.h"
+#include "config/man_page.h"
 #include "experiments/cluster/run.h"
 #include "experiments/efficiency/efficiency_table.h"
 #include "experiments/plan/experiment_file.h"
@@ -83,7 +84,8 @@ absl::StatusOr<std::string> FindFile(const std::string& name,
 
 absl::StatusOr<std::string> FindThinwire() {
   const std::filesystem::path folder = OwnFolder();
-  return FindFile("thinwire", {folder / "../cli/thinwire", folder / "thinwire"});
+  return FindFile("thinwire",
+                  {folder / "../cli/thinwire", folder / "thinwire", folder / "../bin/thinwire"});
 }
 
 absl::StatusOr<std::string> FindReport() {
@@ -185,8 +187,10 @@ ExitCode Report(const std::string& folder, Console& console) {
     console.Note(absl::StrCat(folder, ": has the tables, but no report.html"));
     return ExitCode::kOk;
   }
-  execlp("python3", "python3", report->c_str(), folder.c_str(), nullptr);
-  console.Error(absl::StrCat("python3: cannot be started: ", strerror(errno)));
+  // Debian's Python, which has the package python3-matplotlib.
+  constexpr char kPython[] = "/usr/bin/python3";
+  execl(kPython, kPython, report->c_str(), folder.c_str(), nullptr);
+  console.Error(absl::StrCat(kPython, ": cannot be started: ", strerror(errno)));
   return ExitCode::kUnavailable;
 }
 
@@ -198,6 +202,7 @@ ExitCode Main(int argc, char** argv) {
   CLI::App app("thinwire laboratory: runs experiments in virtual time.", "laboratory");
   SetHelpFormat(app, TerminalColumns(STDOUT_FILENO));
   app.set_version_flag("--version", VersionText("thinwire laboratory"));
+  AddManFlag(app, "thinwire-laboratory");
   app.require_subcommand(1);
   app.footer(
       "Example:\n"

@@ -25,6 +25,7 @@ struct RecoverySpec {
   absl::Duration checkpoint_interval = absl::Seconds(60);
   absl::Duration failure_interval = absl::Hours(1);  // the mean time between two losses of a server
   absl::Duration server_return = absl::Seconds(600);  // workers wait this long for a lost server
+  bool keep_log = false;  // kLog: no event is ever removed from the log
 
   bool operator==(const RecoverySpec&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const RecoverySpec& spec) {

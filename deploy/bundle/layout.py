@@ -1,7 +1,7 @@
 """Creates the folder of a bundle: programs, the shared libraries they need, scripts and data.
 
     bundle/run.sh          entry point; the scripts that it uses are in the same folder
-    bundle/bin/NAME        programs; bin/worker starts libexec/worker with the host's LibTorch
+    bundle/bin/NAME        programs; bin/worker and bin/laboratory start those in libexec/ with the host's LibTorch
     bundle/lib/            the needed shared libraries, except glibc, the C++ runtime, LibTorch and the GPU driver
     bundle/share/          requirements that the host must meet, job files, data
 """
@@ -20,6 +20,8 @@ HOST_LIBRARIES = re.compile(
     r"\.so[.\d]*"
 )
 HERE = pathlib.Path(__file__).resolve().parent
+# Programs that need LibTorch.
+TORCH_PROGRAMS = {"worker", "laboratory"}
 SCRIPTS = ["run.sh", "run.py", "host.py", "lines.py", "torch_floor.py"]
 
 
@@ -98,9 +100,10 @@ def lay_out(folder, programs, share, torch, torch_cuda, revision):
     for part in ("bin", "libexec", "lib", "share"):
         (folder / part).mkdir(parents=True)
     for name, source in programs:
-        copy_program(source, folder / ("libexec" if name == "worker" else "bin") / name)
+        copy_program(source, folder / ("libexec" if name in TORCH_PROGRAMS else "bin") / name)
+        if name in TORCH_PROGRAMS:
+            copy_program(HERE / "worker.sh", folder / "bin" / name)
     copy_libraries(folder, system_libraries())
-    copy_program(HERE / "worker.sh", folder / "bin" / "worker")
     for name in SCRIPTS:
         copy_program(HERE / name, folder / name)
     for source in share:

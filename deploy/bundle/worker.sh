@@ -1,13 +1,14 @@
 #!/bin/sh
-# Starts the worker of this bundle with the host's LibTorch: the `torch` Python package in the folder $THINWIRE_TORCH,
+# Starts the worker or the laboratory of this bundle, by the name of this file, with the host's LibTorch: the `torch` Python package in the folder $THINWIRE_TORCH,
 # or the package that $PYTHON (default python3) imports.
+program=$(basename "$0")
 bundle=$(dirname "$(readlink -f "$0")")/..
 . "$bundle/share/requirements"
 cuda_of() { if [ -n "$1" ]; then echo "with CUDA $1"; else echo "without CUDA"; fi; }
 expected="${torch%.*} $(cuda_of "$torch_cuda")"
 
 fail() {
-  echo "worker: wrong LibTorch (expected $expected, got $1)" >&2
+  echo "$program: wrong LibTorch (expected $expected, got $1)" >&2
   exit 78
 }
 
@@ -35,4 +36,4 @@ path=$package/lib
 for folder in "$package"/../nvidia/*/lib; do
   if [ -d "$folder" ]; then path=$path:$folder; fi
 done
-LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$bundle/libexec/worker" "$@"
+LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$bundle/libexec/$program" "$@"

@@ -39,20 +39,6 @@ class Exchange {
   virtual void Sum(Step step, Gradients gradients, TaskPool& pool, std::span<float> sum) = 0;
 };
 
-// The virtual time of a codec.
-struct CodecTimes {
-  double encode_ns_per_value = 0;
-  double decode_ns_per_value = 0;
-
-  absl::Duration Encode(size_t count) const { return Nanoseconds(encode_ns_per_value, count); }
-  absl::Duration Decode(size_t count) const { return Nanoseconds(decode_ns_per_value, count); }
-
- private:
-  static absl::Duration Nanoseconds(double per_value, size_t count) {
-    return absl::Nanoseconds(per_value * static_cast<double>(count));
-  }
-};
-
 // Processors encode and decode in virtual time. Each worker has one processor, which does its work
 // in the order of the calls. Not thread-safe.
 class Processors {

@@ -14,10 +14,10 @@ constexpr size_t kEntryBytes = 8;
 }  // namespace
 
 GtopkTree::GtopkTree(size_t value_count, size_t worker_count, client::PushSchedule schedule,
-                     const CodecTimes& times, EventQueue& queue, Network& network,
+                     const CodecCosts& costs, EventQueue& queue, Network& network,
                      std::function<void(size_t worker)> done)
     : schedule_(std::move(schedule)),
-      times_(times),
+      costs_(costs),
       network_(network),
       done_(std::move(done)),
       processors_(worker_count, queue),
@@ -34,10 +34,11 @@ size_t GtopkTree::RoundCount(size_t worker) const {
 }
 
 void GtopkTree::Begin(size_t worker) {
-  processors_.Run(worker, times_.Encode(residuals_[worker].values().size()), [this, worker] {
-    workers_[worker].ready = true;
-    MergeNext(worker);
-  });
+  processors_.Run(worker, costs_.Encode(CodecId::kTopK, residuals_[worker].values().size()),
+                  [this, worker] {
+                    workers_[worker].ready = true;
+                    MergeNext(worker);
+                  });
 }
 
 void GtopkTree::Send(size_t from, size_t to, Step step, std::function<void()> delivered) {
@@ -52,7 +53,7 @@ void GtopkTree::MergeNext(size_t worker) {
     if ((state.received >> round & 1) == 0) return;
     state.merging = true;
     state.received &= ~(size_t{1} << round);
-    processors_.Run(worker, times_.Decode(EntryCount(state.step)), [this, worker] {
+    processors_.Run(worker, costs_.Decode(CodecId::kTopK, EntryCount(state.step)), [this, worker] {
       workers_[worker].merging = false;
       ++workers_[worker].merged_count;
       MergeNext(worker);
@@ -78,7 +79,7 @@ void GtopkTree::Broadcast(size_t worker, size_t round, Step step) {
   Send(worker, receiver, step, [this, worker, receiver, round, step] {
     Broadcast(worker, round - 1, step);
     Broadcast(receiver, round - 1, step);
-    processors_.Run(receiver, times_.Decode(EntryCount(step)),
+    processors_.Run(receiver, costs_.Decode(CodecId::kTopK, EntryCount(step)),
                     [this, receiver] { Finish(receiver); });
   });
 }

@@ -22,6 +22,7 @@
 
 #include "client/encode/push_schedule.h"
 #include "common/ids.h"
+#include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/event_queue.h"
 #include "experiments/cluster/exchange.h"
 #include "experiments/cluster/network.h"
@@ -32,11 +33,11 @@ namespace thinwire::lab {
 // Not thread-safe.
 class GtopkTree final : public Exchange {
  public:
-  // SCHEDULE gives the density of each step. TIMES: a worker encodes all its values once per step, and
+  // SCHEDULE gives the density of each step. COSTS: a worker encodes all its values once per step, and
   // decodes the entries of each message. Worker w is machine w of NETWORK. QUEUE and NETWORK must
   // outlive the tree. REQUIRES: WORKER_COUNT is a power of two.
   GtopkTree(size_t value_count, size_t worker_count, client::PushSchedule schedule,
-            const CodecTimes& times, EventQueue& queue, Network& network,
+            const CodecCosts& costs, EventQueue& queue, Network& network,
             std::function<void(size_t worker)> done);
 
   void Begin(size_t worker) override;
@@ -66,7 +67,7 @@ class GtopkTree final : public Exchange {
   void Finish(size_t worker);
 
   const client::PushSchedule schedule_;
-  const CodecTimes times_;
+  const CodecCosts costs_;
   Network& network_;
   const std::function<void(size_t)> done_;
   Processors processors_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/mix_bits.h"
+#include "proto/experiment.pb.h"
 
 namespace thinwire::lab {
 namespace {
@@ -60,7 +61,8 @@ std::vector<std::vector<float>> RandomGradients(size_t worker_count, uint64_t st
 double MissingMass(size_t worker_count, uint64_t steps) {
   EventQueue queue;
   Network network(std::vector<LinkSpec>(worker_count), queue);
-  GtopkTree tree(kValueCount, worker_count, Schedule(), {}, queue, network, [](size_t) {});
+  GtopkTree tree(kValueCount, worker_count, Schedule(), CodecCosts({}), queue, network,
+                 [](size_t) {});
   const auto pool = Pool();
   std::vector<double> missing(kValueCount);
   double mass = 0;
@@ -95,7 +97,7 @@ TEST(GtopkTreeTest, TimeOfAStepFollowsTheFormula) {
     Network network(std::vector<LinkSpec>(workers, link), queue);
     size_t done_count = 0;
     absl::Duration last;
-    GtopkTree tree(kValueCount, workers, Schedule(), {}, queue, network, [&](size_t) {
+    GtopkTree tree(kValueCount, workers, Schedule(), CodecCosts({}), queue, network, [&](size_t) {
       ++done_count;
       last = queue.now();
     });
@@ -112,8 +114,12 @@ TEST(GtopkTreeTest, WorkersSelectAndMergeInVirtualTime) {
   EventQueue queue;
   Network network(std::vector<LinkSpec>(2), queue);
   std::vector<absl::Duration> done(2);
-  const CodecTimes times = {.encode_ns_per_value = 1, .decode_ns_per_value = 10};
-  GtopkTree tree(kValueCount, 2, Schedule(), times, queue, network,
+  Machines machines;
+  CodecCost& cost = *machines.add_codec_cost();
+  cost.set_codec(Compression::Codec::topk);
+  cost.set_encode_ns_per_value(1);
+  cost.set_decode_ns_per_value(10);
+  GtopkTree tree(kValueCount, 2, Schedule(), CodecCosts(machines), queue, network,
                  [&](size_t worker) { done[worker] = queue.now(); });
   tree.Begin(0);
   tree.Begin(1);
@@ -127,7 +133,8 @@ TEST(GtopkTreeTest, WarmupBeginsWithLargerMessages) {
   Network network(std::vector<LinkSpec>(2), queue);
   std::vector<uint64_t> sent;
   const PushWarmup warmup = {.density = {.part = 0.5, .first = 0.1}};
-  GtopkTree tree(kValueCount, 2, Schedule(warmup, 4), {}, queue, network, [](size_t) {});
+  GtopkTree tree(kValueCount, 2, Schedule(warmup, 4), CodecCosts({}), queue, network,
+                 [](size_t) {});
   for (int step = 0; step < 4; ++step) {
     tree.Begin(0);
     tree.Begin(1);

@@ -10,7 +10,7 @@
 #include <bit>
 #include <future>
 #include <memory>
-#include <optional>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -21,6 +21,7 @@
 #include "common/files/crc32c.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
+#include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/compute_times.h"
 #include "experiments/cluster/event_queue.h"
 #include "experiments/cluster/exchange.h"
@@ -76,16 +77,6 @@ CodecId RingCodec(Machines::RingFormat::Value format) {
   return CodecId::kFp32;
 }
 
-CodecTimes TimesOf(CodecId codec, const Machines& machines) {
-  CodecTimes times;
-  for (const CodecCost& cost : machines.codec_cost()) {
-    if (cost.codec() != static_cast<int>(codec)) continue;
-    times = {.encode_ns_per_value = cost.encode_ns_per_value(),
-             .decode_ns_per_value = cost.decode_ns_per_value()};
-  }
-  return times;
-}
-
 // Returns one span of VALUES per tensor.
 std::vector<std::span<float>> Split(std::span<float> values, std::span<const TensorShape> shapes) {
   std::vector<std::span<float>> tensors;
@@ -133,6 +124,8 @@ class PeerRun {
   // finished a step.
   void AddPoint();
   RunResult::Point Now() const;
+  // Returns the checksum of the parameters, the tensors in the order of their names.
+  uint32_t ParametersCrc() const;
 
   const RunSpec& spec_;
   const RunControl& control_;
@@ -229,8 +222,7 @@ absl::Status PeerRun::MakeExchange() {
                      client::PushSchedule::Make(spec_.job.push.codec, spec_.job.push.warmup,
                                                 pool_.own().steps()));
     exchange_ = std::make_unique<GtopkTree>(value_count, worker_count, std::move(schedule),
-                                            TimesOf(CodecId::kTopK, spec_.machines), queue_,
-                                            network_, done);
+                                            CodecCosts(spec_.machines), queue_, network_, done);
     return absl::OkStatus();
   }
   if (value_count < worker_count) {
@@ -241,7 +233,7 @@ absl::Status PeerRun::MakeExchange() {
   const CodecId format = RingCodec(spec_.machines.ring_format());
   ASSIGN_OR_RETURN(auto codec, MakeCodec({.id = format}));
   exchange_ = std::make_unique<Ring>(value_count, worker_count, std::move(codec),
-                                     TimesOf(format, spec_.machines), queue_, network_, done);
+                                     CodecCosts(spec_.machines), queue_, network_, done);
   return absl::OkStatus();
 }
 
@@ -325,6 +317,16 @@ RunResult::Point PeerRun::Now() const {
   return point;
 }
 
+uint32_t PeerRun::ParametersCrc() const {
+  const std::vector<TensorShape>& shapes = pool_.own().tensors();
+  std::vector<size_t> order(shapes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return shapes[i].name; });
+  uint32_t crc = 0;
+  for (const size_t i : order) crc = Crc32c(std::as_bytes(parameter_tensors_[i]), crc);
+  return crc;
+}
+
 void PeerRun::AddPoint() {
   const bool last = updated_steps_ == pool_.own().steps();
   const auto due = static_cast<uint64_t>(tests_.size() + 1) * planned_examples_;
@@ -377,7 +379,7 @@ absl::StatusOr<RunResult> PeerRun::Run() {
   }
   result_.set_late_pushes(0);
   result_.set_dropped_pushes(0);
-  result_.set_parameters_crc(Crc32c(std::as_bytes(std::span(parameters_))));
+  result_.set_parameters_crc(ParametersCrc());
   return std::move(result_);
 }
 

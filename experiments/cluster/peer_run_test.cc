@@ -130,7 +130,9 @@ std::vector<float> TrainAtServer(const RunSpec& spec, bool short_batch) {
 TEST(PeerRunTest, RingOfTwoWorkersHasTheParametersOfAServer) {
   const RunSpec spec = Spec(2, Machines::Exchange::ring);
   const std::vector<float> server = TrainAtServer(spec, false);
-  EXPECT_EQ(Train(spec)->parameters_crc(), Crc32c(std::as_bytes(std::span(server))));
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(server));
+  const size_t b = 20 * sizeof(float);  // the tensor b comes before w in the checksum
+  EXPECT_EQ(Train(spec)->parameters_crc(), Crc32c(bytes.first(b), Crc32c(bytes.subspan(b))));
 }
 
 TEST(PeerRunTest, RingOfManyWorkersHasTheParametersOfAServerUpToRounding) {

@@ -36,11 +36,11 @@ void SumRingChunk(const Codec& codec, size_t chunk, Gradients gradients, std::sp
 }
 
 Ring::Ring(size_t value_count, size_t worker_count, std::unique_ptr<const Codec> codec,
-           const CodecTimes& times, EventQueue& queue, Network& network,
+           const CodecCosts& costs, EventQueue& queue, Network& network,
            std::function<void(size_t worker)> done)
     : value_count_(value_count),
       codec_(std::move(codec)),
-      times_(times),
+      costs_(costs),
       network_(network),
       done_(std::move(done)),
       processors_(worker_count, queue),
@@ -50,7 +50,7 @@ void Ring::Begin(size_t worker) {
   if (workers_.size() == 1) return done_(worker);
   workers_[worker].ready = true;
   const size_t count = RingChunkOf(worker, value_count_, workers_.size()).count;
-  processors_.Run(worker, times_.Encode(count), [this, worker] {
+  processors_.Run(worker, costs_.Encode(codec_->id(), count), [this, worker] {
     Send(worker, {.step = workers_[worker].step, .chunk = worker, .hop = 1});
   });
   for (const Message& message : std::exchange(workers_[worker].early, {})) {
@@ -74,12 +74,12 @@ void Ring::Receive(size_t worker, Message message) {
   Message next = message;
   ++next.hop;
   const size_t count = RingChunkOf(message.chunk, value_count_, workers_.size()).count;
-  absl::Duration work = times_.Decode(count);
+  absl::Duration work = costs_.Decode(codec_->id(), count);
   if (was_complete) {
     // The bytes go on unchanged, so they need not be decoded first.
     if (goes_on) Send(worker, next);
   } else {
-    work += times_.Encode(count);
+    work += costs_.Encode(codec_->id(), count);
   }
   processors_.Run(worker, work, [this, worker, message, next, was_complete, hop_count] {
     if (!was_complete) Send(worker, next);

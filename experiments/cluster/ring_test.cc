@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/codec/codec.h"
 #include "kernels/mix_bits.h"
+#include "proto/experiment.pb.h"
 
 namespace thinwire::lab {
 namespace {
@@ -32,11 +33,11 @@ std::vector<std::vector<float>> RandomGradients(size_t worker_count, size_t valu
 // Returns the time at which each worker is done if worker w begins at BEGIN[w].
 std::vector<absl::Duration> DoneTimes(const std::vector<absl::Duration>& begin, size_t value_count,
                                       CodecId codec, const LinkSpec& link,
-                                      const CodecTimes& times = {}) {
+                                      const Machines& machines = {}) {
   EventQueue queue;
   Network network(std::vector<LinkSpec>(begin.size(), link), queue);
   std::vector<absl::Duration> done(begin.size(), absl::InfiniteDuration());
-  Ring ring(value_count, begin.size(), CodecOf(codec), times, queue, network,
+  Ring ring(value_count, begin.size(), CodecOf(codec), CodecCosts(machines), queue, network,
             [&](size_t worker) { done[worker] = queue.now(); });
   for (size_t w = 0; w < begin.size(); ++w) queue.At(begin[w], [&ring, w] { ring.Begin(w); });
   while (!queue.empty()) queue.RunNext();
@@ -98,9 +99,13 @@ TEST(RingTest, WorkerThatBeginsLateHoldsBackTheOthers) {
 }
 
 TEST(RingTest, EncodingAndDecodingTakeTimeAtEveryHop) {
-  const CodecTimes times = {.encode_ns_per_value = 3, .decode_ns_per_value = 5};
+  Machines machines;
+  CodecCost& cost = *machines.add_codec_cost();
+  cost.set_codec(Compression::Codec::int8);
+  cost.set_encode_ns_per_value(3);
+  cost.set_decode_ns_per_value(5);
   const std::vector<absl::Duration> done =
-      DoneTimes({absl::ZeroDuration(), absl::ZeroDuration()}, 200, CodecId::kInt8, {}, times);
+      DoneTimes({absl::ZeroDuration(), absl::ZeroDuration()}, 200, CodecId::kInt8, {}, machines);
   // Both chunks of 100 values are encoded and decoded twice.
   EXPECT_EQ(done[0], absl::Nanoseconds(2 * 100 * (3 + 5)));
   EXPECT_EQ(done[1], done[0]);

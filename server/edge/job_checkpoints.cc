@@ -25,6 +25,7 @@ void JobCheckpoints::Start(bool recovered) {
       Checkpointer::Options{.folder = durable.folder,
                             .interval = durable.checkpoint_interval,
                             .failure_interval = durable.failure_interval,
+                            .keep_log = durable.keep_log,
                             .kept = aligned() ? kKeptAlignedCheckpoints : kKeptCheckpoints,
                             .tracer = options_.tracer},
       parts_.journal, parts_.clock, post_, [this] { return parts_.stored.Head(); });

@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   if (options.durable.has_value()) {
     options.durable->durability = spec.recovery.durability;
     options.durable->checkpoint_interval = spec.recovery.checkpoint_interval;
+    options.durable->keep_log = spec.recovery.keep_log;
     options.durable->tracer = settings.tracer;
     options.durable->failure_interval = spec.recovery.failure_interval;
     ASSIGN_OR_RETURN(options.generation, BeginGeneration(*options.durable, spec.rule.fold));

@@ -126,6 +126,22 @@ class RecoveryTest : public testing::Test {
       EXPECT_EQ(stream_->NextParameters().step, Step{step + 1});
     }
   }
+  // Trains a step, restarts the server, which begins another segment of the log, and makes a checkpoint.
+  // Returns the result of reading the log from its first record.
+  absl::Status ReplayAfterCheckpoint(bool keep_log) {
+    const auto keep = [keep_log](JobOptions& options) { options.durable->keep_log = keep_log; };
+    EXPECT_TRUE(Start(keep).ok());
+    Begin();
+    Push(0);
+    Stop();
+    EXPECT_TRUE(Start(keep).ok());
+    absl::Notification stopped;
+    job_->Stop([&stopped] { stopped.Notify(); });
+    stopped.WaitForNotification();
+    Stop();
+    const auto ignore = [](LogSequence, const ByteChain&) { return absl::OkStatus(); };
+    return ReplayLog(files_, kFolder, 1, ignore).status();
+  }
   StatusReply Status() {
     Pending<StatusReply> pending;
     job_->Status(pending.done());
@@ -410,6 +426,14 @@ TEST_F(RecoveryTest, ACheckpointReplacesTheLogUpToItsTime) {
   EXPECT_EQ(Masters(), before);
   Rejoin();
   Push(step);
+}
+
+TEST_F(RecoveryTest, AKeptLogHoldsTheWholeRun) {
+  EXPECT_TRUE(ReplayAfterCheckpoint(/*keep_log=*/true).ok());
+}
+
+TEST_F(RecoveryTest, ACheckpointRemovesOlderSegments) {
+  EXPECT_TRUE(absl::IsDataLoss(ReplayAfterCheckpoint(/*keep_log=*/false)));
 }
 
 TEST_F(RecoveryTest, AFailedCheckpointIsCountedAndTheNextOneSucceeds) {

@@ -114,7 +114,7 @@ void Checkpointer::Write(const Checkpoint& checkpoint, absl::Time start) {
                        {.step = checkpoint.step});
   const absl::Status written = WriteCheckpoint(files_, options_.folder, checkpoint, options_.kept);
   if (written.ok()) {
-    journal_.RemoveBefore(checkpoint.next);
+    if (!options_.keep_log) journal_.RemoveBefore(checkpoint.next);
   } else {
     if (const auto more = failure_lines_.Next(clock_.Now())) {
       LOG(ERROR) << "no checkpoint written, the older ones remain: " << written.message() << *more;

@@ -44,6 +44,7 @@ class Checkpointer {
     std::string folder;
     absl::Duration interval;          // 0: AutomaticInterval
     absl::Duration failure_interval;  // used if `interval` is 0
+    bool keep_log = false;            // a checkpoint removes no event from the log
     size_t kept = kKeptCheckpoints;   // see WriteCheckpoint
     Tracer* tracer = nullptr;         // null: no trace
   };

@@ -1,0 +1,58 @@
+#include "experiments/replay/read_positions.h"
+
+#include <algorithm>
+#include <map>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire::lab {
+
+Version ReadableVersion(const Shard& shard, const JobSpec& job) {
+  return job.publish.has_value() ? shard.log()->newest() : shard.version();
+}
+
+absl::StatusOr<std::vector<ReadPosition>> ReadPositionsOf(const std::vector<Event>& events,
+                                                          const JobSpec& job, Shard& shard) {
+  std::map<Version, size_t> first_events;  // the event that made a version readable
+  struct LastPush {
+    size_t event;
+    Step step;
+    Incarnation incarnation;
+  };
+  std::map<WorkerId, LastPush> last_pushes;
+  std::vector<ReadPosition> reads;
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (std::holds_alternative<RuleEvent>(events[i])) {
+      return absl::FailedPreconditionError(
+          "the number of workers was changed during the recorded run");
+    }
+    const auto* push = std::get_if<PushEvent>(&events[i]);
+    const auto last = push == nullptr ? last_pushes.end() : last_pushes.find(push->worker);
+    if (last != last_pushes.end() && last->second.incarnation != push->incarnation) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("worker ", push->worker.value, " was restarted during the recorded run"));
+    }
+    // A push that was sent again is not the first one of its step.
+    if (push != nullptr && (last == last_pushes.end() || push->step > last->second.step)) {
+      const auto readable = first_events.find(push->computed_version);
+      if (readable == first_events.end()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("worker ", push->worker.value, ", step ", push->step.value,
+                         ": computed from a version that the shard did not have (version ",
+                         push->computed_version.value, ")"));
+      }
+      // A worker reads for a step only after its push of the step before.
+      const size_t least = last == last_pushes.end() ? 0 : last->second.event;
+      reads.push_back(
+          {.event = std::max(readable->second, least), .worker = push->worker, .step = push->step});
+      last_pushes[push->worker] = {i, push->step, push->incarnation};
+    }
+    shard.Apply(events[i]);
+    if (shard.seeded()) first_events.emplace(ReadableVersion(shard, job), i);
+  }
+  std::ranges::stable_sort(reads, {}, &ReadPosition::event);
+  return reads;
+}
+
+}  // namespace thinwire::lab
