@@ -15,12 +15,15 @@ namespace thinwire::lab {
 LabServer::LabServer(const Shared& shared, ServerId id, ConstTensors initial)
     : shared_(shared), id_(id), streams_(shared.job.rule.workers) {
   const JobSpec& job = shared_.job;
-  const ShardOptions options = {.rule = job.rule,
-                                .generation = kLabGeneration,
-                                .planned_examples = shared_.planned_examples,
-                                .sparse_updates = job.sparse_updates,
-                                .staleness = job.staleness,
-                                .publish = job.publish};
+  ShardOptions options = {.rule = job.rule,
+                          .generation = kLabGeneration,
+                          .planned_examples = shared_.planned_examples,
+                          .sparse_updates = job.sparse_updates,
+                          .staleness = job.staleness,
+                          .publish = job.publish};
+  if (shared_.imposed_staleness.has_value() && options.publish.has_value()) {
+    options.publish->every = 1;
+  }
   const auto pull = job.publish.has_value() ? std::nullopt : std::optional(job.pull_codec);
   for (const ShardId s : shared_.partition.ShardsOf(id_)) {
     Hosted& hosted = hosted_[s];
