@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/ids.h"
 #include "common/partition.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"

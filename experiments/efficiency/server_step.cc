@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/ids.h"
 #include "experiments/cluster/event_queue.h"
 
 namespace thinwire::lab {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
+#include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/spec/publish_options.h"
 #include "kernels/mix_bits.h"
