@@ -47,7 +47,7 @@ ExitCode RunExperiment(const ExperimentCommand& command, Console& console);
 ExitCode RunCompare(const ExperimentCommand& command, Console& console, std::ostream& out);
 
 // Returns a table of the cases that both folders have: step time and test accuracy of both, as means over
-// the seeds. Errors: NotFound or InvalidArgument for a missing or wrong runs.csv.
+// the seeds, and for how many seeds the final parameters are equal. Errors: NotFound or InvalidArgument for a missing or wrong runs.csv.
 absl::StatusOr<std::string> CompareRuns(const std::string& virtual_dir,
                                         const std::string& real_dir);
 
