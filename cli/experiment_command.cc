@@ -237,7 +237,7 @@ absl::StatusOr<std::string> CompareRuns(const std::string& virtual_dir,
   }
   const std::vector<std::string> columns = {simulated.axes, "virtual ms",       "real ms",
                                             "difference",   "virtual accuracy", "real accuracy",
-                                            "difference"};
+                                            "difference",   "equal parameters"};
   return TextTable(columns, rows);
 }
 
