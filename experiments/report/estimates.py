@@ -72,7 +72,7 @@ def paired_ratio(first, second):
     if not seeds:
         return None
     logarithm = mean_interval([math.log(first[seed] / second[seed]) for seed in seeds])
-    bounds = (math.exp(min(value, 700)) for value in (logarithm.estimate, logarithm.low, logarithm.high))
+    bounds = (math.exp(value) if value < 700 else math.inf for value in (logarithm.estimate, logarithm.low, logarithm.high))
     return Interval(*bounds, logarithm.pairs)
 
 

@@ -82,6 +82,7 @@ class EstimatesTest(unittest.TestCase):
         found = estimates.paired_difference({1: 5}, {1: 4})
         self.assertEqual((found.estimate, found.low, found.high), (1, -math.inf, math.inf))
         self.assertEqual(estimates.interval_text(found), "1.00")
+        self.assertEqual(estimates.interval_text(estimates.paired_ratio({1: 5}, {1: 4})), "1.25")
 
     def test_no_more_digits_than_known_are_shown(self):
         self.assertEqual(estimates.with_deviation([91.2345, 91.8345]), "91.5 ± 0.4")
