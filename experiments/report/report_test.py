@@ -90,6 +90,8 @@ class EstimatesTest(unittest.TestCase):
         self.assertEqual(estimates.with_deviation([0.10, 0.12]), "0.110 ± 0.014")
         self.assertEqual(estimates.with_deviation([91.2345]), "91.2")
         self.assertEqual(estimates.with_deviation([5, 5]), "5.00")
+        self.assertEqual(estimates.with_deviation([17.2618, 17.2619]), "17.3")
+        self.assertEqual(estimates.with_deviation([118.20, 118.28]), "118.2 ± 0.1")
         self.assertEqual(estimates.interval_text(estimates.Interval(-0.5, -2.5, 1.5, 3)), "0 (95 % interval −2 to 2)")
 
     def test_units_follow_the_size(self):
@@ -201,7 +203,7 @@ class ClaimsTest(Folder):
         reached = [(10, 0.9), (10, 0.9), (10, 0.9)]
         found = self.judge(two_modes(below, reached, claims=[claim("seconds_to_target")]))
         self.assertEqual(found.verdict, claims.SUPPORTED)
-        self.assertEqual(found.comparisons[0].worse_text, "not reached in 3 of 3 seeds")
+        self.assertEqual(found.comparisons[0].worse_text, "not reached")
         self.assertRegex(found.comparisons[0].effect, r"ratio above 3\.\d+")
         # A bound cannot show that the ratio is the expected one.
         found = self.judge(two_modes(below, reached, claims=[claim("seconds_to_target", expected_ratio=3.5)]))
