@@ -180,7 +180,7 @@ class ClaimsTest(Folder):
         self.assertEqual(found.verdict, claims.NOT_SUPPORTED)
 
     def test_an_interval_around_zero_is_undecided(self):
-        found = self.judge(two_modes([(10, 0.80), (10, 0.85), (10, 0.82)], [(10, 0.81), (10, 0.82), (10, 0.84)], claims=[claim()]))
+        found = self.judge(two_modes([(10, 0.80), (10, 0.85), (10, 0.82)], [(10, 0.81), (10, 0.83), (10, 0.84)], claims=[claim()]))
         self.assertEqual(found.verdict, claims.UNDECIDED)
         self.assertIn("Not distinguishable with 3 seeds", found.reason)
 
