@@ -97,10 +97,11 @@ def _compare_accuracy(measure, better, worse, axes):
 
 
 def _reached_text(measure, case, found):
+    if not found:
+        return "not reached"
     text = measure.text(list(found.values()))
-    if len(found) == len(case.runs):
-        return text
-    return f"not reached in {len(case.runs) - len(found)} of {measures.seeds_text(len(case.runs))}" + (f", otherwise {text}" if found else "")
+    missing = len(case.runs) - len(found)
+    return f"{text}, not reached by {missing} of {len(case.runs)} seeds" if missing else text
 
 
 def _judge_sign(interval, neutral):

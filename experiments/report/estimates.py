@@ -72,15 +72,15 @@ def paired_ratio(first, second):
     if not seeds:
         return None
     logarithm = mean_interval([math.log(first[seed] / second[seed]) for seed in seeds])
-    bounds = (math.exp(min(value, 700)) for value in (logarithm.estimate, logarithm.low, logarithm.high))
+    bounds = (math.exp(value) if value < 700 else math.inf for value in (logarithm.estimate, logarithm.low, logarithm.high))
     return Interval(*bounds, logarithm.pairs)
 
 
-def decimals(spread):
-    """Returns the number of decimals that a value with this SPREAD deserves: one digit of the spread, or two if it begins with 1."""
+def decimals(value, spread):
+    """Returns the number of decimals of VALUE that are known: one digit of SPREAD, or two if it begins with 1, at most four digits in all."""
     exponent = math.floor(math.log10(spread))
-    first = round(spread / 10**exponent, 6)
-    return -exponent + (1 if first < 2 else 0)
+    known = -exponent + (1 if round(spread / 10**exponent, 6) < 2 else 0)
+    return min(known, 3 - math.floor(math.log10(abs(value)))) if value else known
 
 
 def rounded(value, places):
@@ -93,11 +93,11 @@ def three_digits(value):
 
 
 def with_deviation(values):
-    """Returns "MEAN ± STANDARD DEVIATION" with the digits that are known, or three digits of the mean if there is no deviation."""
+    """Returns "MEAN ± STANDARD DEVIATION" with the digits that are known, or only the mean if it has no deviation in four digits."""
     mean, spread = statistics.fmean(values), deviation(values)
-    if not spread or spread < 1e-9 * abs(mean):
+    if not spread or spread < 1e-4 * abs(mean):
         return three_digits(mean)
-    places = decimals(spread)
+    places = decimals(mean, spread)
     return f"{rounded(mean, places)} ± {rounded(spread, places)}"
 
 
@@ -106,7 +106,7 @@ def interval_text(interval):
     if not math.isfinite(interval.high - interval.low):
         return three_digits(interval.estimate)
     half = (interval.high - interval.low) / 2
-    if half < 1e-9 * abs(interval.estimate) or half == 0:
+    if half <= 1e-4 * abs(interval.estimate):
         return f"{three_digits(interval.estimate)} with every seed"
-    places = decimals(half)
+    places = decimals(interval.estimate, half)
     return f"{rounded(interval.estimate, places)} (95 % interval {rounded(interval.low, places)} to {rounded(interval.high, places)})"

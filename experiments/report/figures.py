@@ -54,7 +54,7 @@ class _Curves(drawing.Drawing):
             style = dict(self.styles[self.name(case)])
             axis.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
             axis.plot(x, y, markevery=[len(x) - 1], **style)
-            self.shown += y[len(y) // 4:]
+            self.shown += [*y[len(y) // 4:], low[-1], high[-1]]
         axis.set_xlabel(drawing.AXIS_TITLES[self.figure.x])
         if axis.get_subplotspec().is_first_col():
             axis.set_ylabel(drawing.AXIS_TITLES[self.figure.y])

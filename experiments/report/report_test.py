@@ -82,6 +82,7 @@ class EstimatesTest(unittest.TestCase):
         found = estimates.paired_difference({1: 5}, {1: 4})
         self.assertEqual((found.estimate, found.low, found.high), (1, -math.inf, math.inf))
         self.assertEqual(estimates.interval_text(found), "1.00")
+        self.assertEqual(estimates.interval_text(estimates.paired_ratio({1: 5}, {1: 4})), "1.25")
 
     def test_no_more_digits_than_known_are_shown(self):
         self.assertEqual(estimates.with_deviation([91.2345, 91.8345]), "91.5 ± 0.4")
@@ -89,6 +90,8 @@ class EstimatesTest(unittest.TestCase):
         self.assertEqual(estimates.with_deviation([0.10, 0.12]), "0.110 ± 0.014")
         self.assertEqual(estimates.with_deviation([91.2345]), "91.2")
         self.assertEqual(estimates.with_deviation([5, 5]), "5.00")
+        self.assertEqual(estimates.with_deviation([17.2618, 17.2619]), "17.3")
+        self.assertEqual(estimates.with_deviation([118.20, 118.28]), "118.2 ± 0.1")
         self.assertEqual(estimates.interval_text(estimates.Interval(-0.5, -2.5, 1.5, 3)), "0 (95 % interval −2 to 2)")
 
     def test_units_follow_the_size(self):
@@ -177,7 +180,7 @@ class ClaimsTest(Folder):
         self.assertEqual(found.verdict, claims.NOT_SUPPORTED)
 
     def test_an_interval_around_zero_is_undecided(self):
-        found = self.judge(two_modes([(10, 0.80), (10, 0.85), (10, 0.82)], [(10, 0.81), (10, 0.82), (10, 0.84)], claims=[claim()]))
+        found = self.judge(two_modes([(10, 0.80), (10, 0.85), (10, 0.82)], [(10, 0.81), (10, 0.83), (10, 0.84)], claims=[claim()]))
         self.assertEqual(found.verdict, claims.UNDECIDED)
         self.assertIn("Not distinguishable with 3 seeds", found.reason)
 
@@ -200,7 +203,7 @@ class ClaimsTest(Folder):
         reached = [(10, 0.9), (10, 0.9), (10, 0.9)]
         found = self.judge(two_modes(below, reached, claims=[claim("seconds_to_target")]))
         self.assertEqual(found.verdict, claims.SUPPORTED)
-        self.assertEqual(found.comparisons[0].worse_text, "not reached in 3 of 3 seeds")
+        self.assertEqual(found.comparisons[0].worse_text, "not reached")
         self.assertRegex(found.comparisons[0].effect, r"ratio above 3\.\d+")
         # A bound cannot show that the ratio is the expected one.
         found = self.judge(two_modes(below, reached, claims=[claim("seconds_to_target", expected_ratio=3.5)]))
