@@ -33,10 +33,11 @@ constexpr char kExamples[] =
     "  thinwire experiment replay state --out out/replay --set learning_rate=0.01\n"
     "A run that was stopped goes on with the same command.";
 
-// The step times and the test accuracies of a case, one per seed.
+// The runs of a case, one per seed.
 struct CaseResults {
   std::vector<double> step_seconds;
   std::vector<double> accuracies;
+  std::map<std::string, std::string> parameters;  // the checksum of the final parameters by seed
 };
 
 // The cases of a folder, in the order of its runs.csv.
@@ -67,6 +68,7 @@ absl::StatusOr<FolderResults> ReadRuns(const std::string& folder) {
   ASSIGN_OR_RETURN(const size_t seed, ColumnOf(columns, "seed", path));
   ASSIGN_OR_RETURN(const size_t step, ColumnOf(columns, "median_step_seconds", path));
   ASSIGN_OR_RETURN(const size_t accuracy, ColumnOf(columns, "test_accuracy", path));
+  ASSIGN_OR_RETURN(const size_t parameters, ColumnOf(columns, "parameters_crc", path));
   const auto axes_of = [&](const std::vector<std::string>& cells) {
     return absl::StrJoin(cells.begin() + 1, cells.begin() + static_cast<ptrdiff_t>(seed), ", ");
   };
@@ -87,6 +89,7 @@ absl::StatusOr<FolderResults> ReadRuns(const std::string& folder) {
     if (added) results.names.push_back(name);
     found->second.step_seconds.push_back(step_seconds);
     found->second.accuracies.push_back(test_accuracy);
+    found->second.parameters.emplace(cells[seed], cells[parameters]);
   }
   return results;
 }
@@ -107,6 +110,19 @@ double DeviationOf(const std::vector<double>& values) {
 
 std::string AccuracyText(const std::vector<double>& accuracies) {
   return absl::StrFormat("%.4f +- %.4f", MeanOf(accuracies), DeviationOf(accuracies));
+}
+
+// Returns for how many of the seeds that both cases have the final parameters are equal: "2 of 3".
+std::string EqualText(const CaseResults& left, const CaseResults& right) {
+  int equal = 0;
+  int both = 0;
+  for (const auto& [seed, checksum] : left.parameters) {
+    const auto found = right.parameters.find(seed);
+    if (found == right.parameters.end()) continue;
+    ++both;
+    if (found->second == checksum) ++equal;
+  }
+  return absl::StrCat(equal, " of ", both);
 }
 
 ExitCode Fail(Console& console, const absl::Status& status) {
@@ -234,7 +250,8 @@ absl::StatusOr<std::string> CompareRuns(const std::string& virtual_dir,
                     absl::StrFormat("%.2f", 1e3 * right_step),
                     absl::StrFormat("%+.1f %%", 100 * (left_step / right_step - 1)),
                     AccuracyText(left.accuracies), AccuracyText(right.accuracies),
-                    absl::StrFormat("%+.4f", MeanOf(left.accuracies) - MeanOf(right.accuracies))});
+                    absl::StrFormat("%+.4f", MeanOf(left.accuracies) - MeanOf(right.accuracies)),
+                    EqualText(left, right)});
   }
   if (rows.empty()) {
     return absl::InvalidArgumentError(

@@ -51,8 +51,8 @@ ExitCode RunExperiment(const ExperimentCommand& command, Console& console);
 // Prints the table of CompareRuns for the two folders of COMMAND to OUT.
 ExitCode RunCompare(const ExperimentCommand& command, Console& console, std::ostream& out);
 
-// Returns a table of the cases that both folders have: step time and test accuracy of both, as
-// means over the seeds. Errors: NotFound or InvalidArgument for a missing or wrong runs.csv.
+// Returns a table of the cases that both folders have: step time and test accuracy of both, as means over
+// the seeds, and for how many seeds the final parameters are equal. Errors: NotFound or InvalidArgument for a missing or wrong runs.csv.
 absl::StatusOr<std::string> CompareRuns(const std::string& virtual_dir,
                                         const std::string& real_dir);
 

@@ -64,28 +64,30 @@ class CompareTest : public ::testing::Test {
   const std::unique_ptr<TempDir> dir_ = *TempDir::Make(testing::TempDir());
 };
 
-constexpr char kHeader[] = "run,mode,seed,median_step_seconds,test_accuracy\n";
+constexpr char kHeader[] = "run,mode,seed,median_step_seconds,test_accuracy,parameters_crc\n";
 
 TEST_F(CompareTest, CasesStandSideBySide) {
-  const std::string simulated = Folder(
-      "virtual", std::string(kHeader) + "0,sync,1,0.1,0.9\n1,sync,2,0.12,0.92\n2,ring,1,0.3,0.8\n");
+  const std::string simulated =
+      Folder("virtual", std::string(kHeader) +
+                            "0,sync,1,0.1,0.9,0a\n1,sync,2,0.12,0.92,0b\n2,ring,1,0.3,0.8,0c\n");
   const std::string real =
-      Folder("real", std::string(kHeader) + "0,sync,1,0.1,0.875\n1,sync,2,0.1,0.875\n");
+      Folder("real", std::string(kHeader) + "0,sync,1,0.1,0.875,0a\n1,sync,2,0.1,0.875,0d\n");
   const auto table = CompareRuns(simulated, real);
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(
-      *table,
-      "mode  virtual ms  real ms  difference  virtual accuracy     real accuracy  difference\n"
-      "sync      110.00   100.00     +10.0 %  0.9100 +- 0.0141  0.8750 +- 0.0000     +0.0350\n");
+  EXPECT_EQ(*table,
+            "mode  virtual ms  real ms  difference  virtual accuracy     real accuracy  difference "
+            " equal parameters\n"
+            "sync      110.00   100.00     +10.0 %  0.9100 +- 0.0141  0.8750 +- 0.0000     +0.0350 "
+            "           1 of 2\n");
 }
 
 TEST_F(CompareTest, FoldersOfOtherExperimentsAreRefused) {
-  const std::string simulated = Folder("virtual", std::string(kHeader) + "0,sync,1,0.1,0.9\n");
+  const std::string simulated = Folder("virtual", std::string(kHeader) + "0,sync,1,0.1,0.9,0a\n");
   EXPECT_THAT(std::string(CompareRuns(simulated, dir_->PathOf("absent")).status().message()),
               HasSubstr("runs.csv: cannot be read"));
   EXPECT_THAT(std::string(CompareRuns(simulated, Folder("other",
                                                         "run,codec,seed,median_step_seconds,"
-                                                        "test_accuracy\n"))
+                                                        "test_accuracy,parameters_crc\n"))
                               .status()
                               .message()),
               HasSubstr("another experiment (expected the axes \"mode\", got \"codec\")"));
@@ -94,9 +96,9 @@ TEST_F(CompareTest, FoldersOfOtherExperimentsAreRefused) {
   EXPECT_THAT(std::string(CompareRuns(simulated, Folder("bad", std::string(kHeader) + "0,a,b\n"))
                               .status()
                               .message()),
-              HasSubstr("bad/runs.csv:2: wrong row (expected 5 values, got \"0,a,b\")"));
+              HasSubstr("bad/runs.csv:2: wrong row (expected 6 values, got \"0,a,b\")"));
   EXPECT_THAT(
-      std::string(CompareRuns(simulated, Folder("none", std::string(kHeader) + "0,ssp,1,1,1\n"))
+      std::string(CompareRuns(simulated, Folder("none", std::string(kHeader) + "0,ssp,1,1,1,0a\n"))
                       .status()
                       .message()),
       HasSubstr("no case of"));

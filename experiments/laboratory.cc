@@ -245,8 +245,10 @@ ExitCode Report(const std::string& folder, Console& console) {
     console.Note(absl::StrCat(folder, ": has the tables, but no report.html"));
     return ExitCode::kOk;
   }
-  execlp("python3", "python3", report->c_str(), folder.c_str(), nullptr);
-  console.Error(absl::StrCat("python3: cannot be started: ", strerror(errno)));
+  // Debian's Python, which has the package python3-matplotlib.
+  constexpr char kPython[] = "/usr/bin/python3";
+  execl(kPython, kPython, report->c_str(), folder.c_str(), nullptr);
+  console.Error(absl::StrCat(kPython, ": cannot be started: ", strerror(errno)));
   return ExitCode::kUnavailable;
 }
 

@@ -135,6 +135,16 @@ TEST(RunRecordTest, AnEpochsCountersAreTheSumOverItsWorkers) {
   EXPECT_EQ(record.epochs().at(3).counters.pull_bytes_raw(), 14);
 }
 
+TEST(RunRecordTest, AnEpochEndsWithItsLastWorker) {
+  RunRecord record(3);
+  for (const uint32_t worker : {0, 1, 2}) {
+    WorkerEvent event = Of(worker);
+    event.mutable_epoch()->set_seconds(worker == 1 ? 7.5 : 7);
+    record.Apply(event);
+  }
+  EXPECT_EQ(record.epochs().at(0).seconds, 7.5);
+}
+
 TEST(RunRecordTest, AnEpochsLossIsTheMeanOverTheWorkersThatHaveOne) {
   RunRecord record(3);
   for (const uint32_t worker : {0, 1, 2}) {

@@ -6,18 +6,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status_macros.h"
-#include "common/text/did_you_mean.h"
 #include "common/text/quoted.h"
 #include "config/job.h"
 #include "config/message_text.h"
 #include "experiments/cluster/compute_times.h"
+#include "experiments/plan/experiment_check.h"
 #include "experiments/plan/machines_check.h"
 
 namespace thinwire::lab {
@@ -27,9 +26,6 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr TextKind kKind = {.name = "an experiment file", .folder = "experiments/"};
-constexpr uint32_t kMostSeeds = 1000;
-constexpr uint32_t kMostTests = 10000;
-constexpr size_t kLongestName = 63;
 
 // Removes the values of every repeated field of TO that FROM has.
 void ClearReplacedLists(const Message& from, Message& to) {
@@ -63,13 +59,6 @@ struct Placed {
   }
 };
 
-// The name of an axis or of a setting stands in files of comma-separated values and in "AXIS=SETTING".
-bool IsSettingName(const std::string& name) {
-  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, [](char c) {
-    return c >= ' ' && c <= '~' && c != '=' && c != ',' && c != '"';
-  });
-}
-
 // Returns ELEMENTS without those for which REMOVE returns true.
 template <typename Elements, typename Predicate>
 void RemoveIf(Elements& elements, Predicate remove) {
@@ -86,9 +75,7 @@ class Planner {
         options_(options) {}
 
   absl::StatusOr<Plan> Make() {
-    CheckAxes();
-    CheckNumbers();
-    if (problems_.empty()) CheckReferences();
+    for (const std::string& line : ExperimentProblems(experiment_, places_)) AddLine(line);
     if (problems_.empty()) ApplyOptions();
     if (problems_.empty()) AddCases();
     if (!problems_.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems_, "\n"));
@@ -105,164 +92,12 @@ class Planner {
     if (seen_.insert(line).second) problems_.push_back(line);
   }
 
-  void CheckAxes() {
-    std::set<std::string> axes;
-    for (int i = 0; i < experiment_.axis_size(); ++i) {
-      const Axis& axis = experiment_.axis(i);
-      const std::string path = absl::StrCat("axis[", i, "]");
-      CheckName(axis.name(), path, "axis", axes);
-      std::set<std::string> settings;
-      for (int j = 0; j < axis.setting_size(); ++j) {
-        CheckName(axis.setting(j).name(), absl::StrCat(path, ".setting[", j, "]"), "setting",
-                  settings);
-      }
-      if (axis.setting_size() == 0) {
-        AddProblem(path + ".name", absl::StrCat("axis ", Quoted(axis.name()),
-                                                ": no setting (expected at least 1, got 0)"));
-      }
-    }
-  }
-
-  void CheckName(const std::string& name, const std::string& path, const char* kind,
-                 std::set<std::string>& names) {
-    if (!IsSettingName(name)) {
-      AddProblem(path + ".name",
-                 absl::StrCat(kind, ": not a name (expected 1 to ", kLongestName,
-                              " printable characters without =, comma and double quote, got ",
-                              Quoted(name), ")"));
-    } else if (!names.insert(name).second) {
-      AddProblem(path + ".name", absl::StrCat(kind, ": given twice (expected each name once, got ",
-                                              Quoted(name), " again)"));
-    }
-  }
-
-  void CheckNumbers() {
-    const auto require = [&](bool holds, const std::string& field, const std::string& expected,
-                             auto got) {
-      if (holds) return;
-      AddProblem(field,
-                 absl::StrCat(field, ": out of range (expected ", expected, ", got ", got, ")"));
-    };
-    const auto require_all = [&](const auto& message, const std::string& path) {
-      require(!message.has_seeds() || (message.seeds() >= 1 && message.seeds() <= kMostSeeds),
-              path + "seeds", absl::StrCat("1 to ", kMostSeeds), message.seeds());
-      require(!message.has_tests() || (message.tests() >= 1 && message.tests() <= kMostTests),
-              path + "tests", absl::StrCat("1 to ", kMostTests), message.tests());
-      require(message.target_accuracy() >= 0 && message.target_accuracy() <= 1,
-              path + "target_accuracy", "0 to 1", message.target_accuracy());
-    };
-    require_all(experiment_, "");
-    require_all(experiment_.quick(), "quick.");
-    for (int i = 0; i < experiment_.claim_size(); ++i) {
-      const Claim& claim = experiment_.claim(i);
-      const std::string path = absl::StrCat("claim[", i, "].");
-      require(!claim.has_expected_ratio() || claim.expected_ratio() > 0, path + "expected_ratio",
-              "above 0", claim.expected_ratio());
-      require(claim.within() > 0 && claim.within() < 1, path + "within", "above 0 and below 1",
-              claim.within());
-    }
-  }
-
-  const Axis* FindAxis(const std::string& name) const {
-    for (const Axis& axis : experiment_.axis()) {
-      if (axis.name() == name) return &axis;
-    }
-    return nullptr;
-  }
-
-  absl::Status CheckAxisName(const std::string& name) const {
-    if (FindAxis(name) != nullptr) return absl::OkStatus();
-    std::vector<std::string_view> names;
-    for (const Axis& axis : experiment_.axis()) names.push_back(axis.name());
-    if (names.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("axis: unknown (expected an axis of the experiment, which has none, got ",
-                       Quoted(name), ")"));
-    }
-    return UnknownWord("axis", name, names);
-  }
-
-  // Checks the text AXIS=SETTING.
-  absl::Status CheckSetting(const std::string& text) const {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("wrong value (expected AXIS=SETTING, got ", Quoted(text), ")"));
-    }
-    RETURN_IF_ERROR(CheckAxisName(text.substr(0, equals)));
-    std::vector<std::string_view> names;
-    for (const Setting& setting : FindAxis(text.substr(0, equals))->setting()) {
-      names.push_back(setting.name());
-    }
-    const std::string name = text.substr(equals + 1);
-    if (std::ranges::count(names, name) > 0) return absl::OkStatus();
-    return UnknownWord("setting", name, names);
-  }
-
-  template <typename Texts>
-  void CheckSettings(const Texts& texts, const std::string& path) {
-    for (int i = 0; i < static_cast<int>(texts.size()); ++i) {
-      const absl::Status status = CheckSetting(texts[i]);
-      if (status.ok()) continue;
-      AddProblem(absl::StrCat(path, "[", i, "]"),
-                 absl::StrCat(path, ": ", std::string(status.message())));
-    }
-  }
-
-  void CheckTarget(bool needed, const std::string& path) {
-    if (needed && experiment_.target_accuracy() == 0) {
-      AddProblem(path, absl::StrCat(path, ": only valid with target_accuracy (got none)"));
-    }
-  }
-
-  void CheckReferences() {
-    for (int i = 0; i < experiment_.figure_size(); ++i) {
-      const Figure& figure = experiment_.figure(i);
-      const std::string path = absl::StrCat("figure[", i, "].");
-      const auto check_axis = [&](const std::string& name, const std::string& field) {
-        const absl::Status status = name.empty() ? absl::OkStatus() : CheckAxisName(name);
-        if (status.ok()) return;
-        AddProblem(path + field, absl::StrCat(path, field, ": ", std::string(status.message())));
-      };
-      check_axis(figure.panels(), "panels");
-      check_axis(figure.x_axis(), "x_axis");
-      CheckSettings(figure.only(), path + "only");
-      if (figure.kind() == Figure::Kind::scan && figure.x_axis().empty()) {
-        AddProblem(path + "kind",
-                   path + "x_axis: missing (expected an axis with kind: scan, got none)");
-      }
-      CheckTarget(figure.kind() == Figure::Kind::time_to_accuracy, path + "kind");
-    }
-    for (int i = 0; i < experiment_.claim_size(); ++i) {
-      const Claim& claim = experiment_.claim(i);
-      const std::string path = absl::StrCat("claim[", i, "].");
-      CheckSettings(claim.better(), path + "better");
-      CheckSettings(claim.worse(), path + "worse");
-      if (claim.better().empty() || claim.worse().empty()) {
-        AddProblem(path + "text", absl::StrCat(path, claim.better().empty() ? "better" : "worse",
-                                               ": missing (expected AXIS=SETTING, got none)"));
-      }
-      CheckTarget(claim.measure() == Claim::Measure::seconds_to_target, path + "measure");
-    }
-    for (int i = 0; i < experiment_.quick().without_size(); ++i) CheckWithout(i);
+  void ApplyOptions() {
     for (const std::string& only : options_.only) {
-      const absl::Status status = CheckSetting(only);
+      const absl::Status status = CheckSettingText(experiment_, only);
       if (!status.ok()) AddLine(absl::StrCat("--only: ", std::string(status.message())));
     }
-  }
-
-  void CheckWithout(int number) {
-    const std::string& name = experiment_.quick().without(number);
-    std::vector<std::string_view> names;
-    for (const Axis& axis : experiment_.axis()) {
-      for (const Setting& setting : axis.setting()) names.push_back(setting.name());
-    }
-    if (std::ranges::count(names, name) > 0) return;
-    const absl::Status status = UnknownWord("quick.without", name, names);
-    AddProblem(absl::StrCat("quick.without[", number, "]"), std::string(status.message()));
-  }
-
-  void ApplyOptions() {
+    if (!problems_.empty()) return;
     if (options_.quick) {
       const Quick& quick = experiment_.quick();
       if (quick.has_seeds()) experiment_.set_seeds(quick.seeds());

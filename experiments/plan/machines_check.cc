@@ -72,20 +72,13 @@ Problems CheckMachines(const Machines& machines, const JobSpec& job) {
       problems.Add(field, absl::StrCat("only valid with ", needed, " (got ", got, ")"));
     }
   };
-  only_with(machines.has_ring_format(), machines.exchange() == Machines::Exchange::ring,
-            "ring_format", "exchange: ring", absl::StrCat("exchange: ", exchange));
   only_with(machines.has_imposed_staleness(), servers, "imposed_staleness", "exchange: servers",
             absl::StrCat("exchange: ", exchange));
   only_with(machines.has_imposed_staleness(), job.rule.mode() == "async", "imposed_staleness",
             "mode: async", absl::StrCat("mode: ", std::string(job.rule.mode())));
-  only_with(machines.servers_beside_workers(), servers, "servers_beside_workers",
-            "exchange: servers", absl::StrCat("exchange: ", exchange));
-  only_with(machines.servers_beside_workers(), job.server_count <= job.rule.workers,
+  only_with(servers && machines.servers_beside_workers(), job.server_count <= job.rule.workers,
             "servers_beside_workers", "at most as many servers as workers",
             absl::StrCat(job.server_count, " servers and ", job.rule.workers, " workers"));
-  only_with(machines.has_server_link(), servers && !machines.servers_beside_workers(),
-            "server_link", "exchange: servers and without servers_beside_workers",
-            servers ? "servers_beside_workers: true" : absl::StrCat("exchange: ", exchange));
   return problems;
 }
 

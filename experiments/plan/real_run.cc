@@ -144,13 +144,13 @@ absl::StatusOr<RunResult> ResultOfReport(std::string_view text) {
   result.set_late_pushes(NumberIn<uint64_t>(report, "late_pushes"));
   result.set_parameters_crc(NumberIn<uint32_t>(report, "final_parameters_crc32c"));
   result.set_busy(BusyPart(report["worker_rows"]));
-  if (const auto staleness = report.find("staleness");
-      staleness != report.end() && staleness->is_object()) {
-    for (const auto& [name, pushes] : staleness->value("histogram", json::object()).items()) {
-      uint64_t value = 0;
-      if (absl::SimpleAtoi(name, &value)) {
-        (*result.mutable_staleness())[value] = pushes.get<uint64_t>();
-      }
+  const json staleness = report.value("staleness", json());
+  const json histogram =
+      staleness.is_object() ? staleness.value("histogram", json::object()) : json::object();
+  for (const auto& [name, pushes] : histogram.items()) {
+    uint64_t value = 0;
+    if (absl::SimpleAtoi(name, &value) && pushes.is_number()) {
+      (*result.mutable_staleness())[value] = pushes.get<uint64_t>();
     }
   }
   AddPoints(report["epoch_rows"], result);

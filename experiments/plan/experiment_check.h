@@ -1,0 +1,28 @@
+// Checks the parts of an experiment that are the same for all cases: names, numbers, and the axes and
+// settings that figures, claims and `quick` name.
+#ifndef THINWIRE_EXPERIMENTS_PLAN_EXPERIMENT_CHECK_H_
+#define THINWIRE_EXPERIMENTS_PLAN_EXPERIMENT_CHECK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "config/message_text.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire::lab {
+
+// The largest number of seeds of an experiment.
+inline constexpr uint32_t kMostSeeds = 1000;
+
+// Returns one line for each problem of EXPERIMENT, which begins with the place of its field in PLACES.
+std::vector<std::string> ExperimentProblems(const Experiment& experiment, const PathPlaces& places);
+
+// Returns OK if TEXT is AXIS=SETTING with the names of a setting of EXPERIMENT. Errors: InvalidArgument
+// with the known names.
+absl::Status CheckSettingText(const Experiment& experiment, const std::string& text);
+
+}  // namespace thinwire::lab
+
+#endif  // THINWIRE_EXPERIMENTS_PLAN_EXPERIMENT_CHECK_H_
