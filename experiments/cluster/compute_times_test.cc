@@ -125,7 +125,7 @@ TEST(ComputeTimesTest, PausesDelayTheComputationAsOftenAsStated) {
     delayed += seconds > 0.5 ? 1 : 0;
     longest = std::max(longest, seconds);
   }
-  EXPECT_NEAR(end, 100'000 * (0.5 + 0.05 * 10 * (std::exp(0.1) - 1)), 0.01 * end);
+  EXPECT_NEAR(end, 100'000 * (0.5 + 0.05 * 10 * (std::exp(0.1) - 1)), 0.003 * end);
   EXPECT_NEAR(delayed, 100'000 * (1 - std::exp(-0.05)), 300);
   EXPECT_GT(longest, 2);
 }

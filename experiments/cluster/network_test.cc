@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -200,83 +202,108 @@ TEST(NetworkTest, MessagesOfOtherMachinesChangeNoTime) {
   EXPECT_EQ(run(true), alone);
 }
 
-// Moves all flows in small time steps with rates by the definition of max-min fairness, and returns
-// the arrival times by message.
-std::vector<double> SlowTimes(const std::vector<LinkSpec>& links,
-                              const std::vector<std::pair<size_t, size_t>>& pairs,
-                              const std::vector<double>& bits) {
-  std::vector<double> left = bits;
-  std::vector<double> times(bits.size());
-  double now = 0;
+struct TestMessage {
+  size_t from;
+  size_t to;
+  double bits;
+  double start;
+};
+
+// Returns the rates of the messages for which OPEN is true, by the definition of max-min fairness: all
+// rates rise together, and a message stops rising when one of its directions is full.
+std::vector<double> FairRates(const std::vector<LinkSpec>& links,
+                              const std::vector<TestMessage>& messages, std::vector<bool> open) {
+  std::vector<double> rates(messages.size(), 0);
+  const auto directions = [&](size_t i) {
+    return std::array{2 * messages[i].from, 2 * messages[i].to + 1};
+  };
   while (true) {
-    // Raises the rates of all flows together and freezes those whose link is full.
-    std::vector<double> rate(bits.size(), 0);
-    std::vector<bool> frozen(bits.size());
-    for (size_t i = 0; i < bits.size(); ++i) frozen[i] = times[i] > 0;
-    while (true) {
-      double raise = 1e300;
-      std::vector<double> used(2 * links.size(), 0);
-      std::vector<int> rising(2 * links.size(), 0);
-      for (size_t i = 0; i < bits.size(); ++i) {
-        for (const size_t d : {2 * pairs[i].first, 2 * pairs[i].second + 1}) {
-          used[d] += rate[i];
-          rising[d] += frozen[i] ? 0 : 1;
-        }
-      }
-      const auto room = [&](size_t d) { return links[d / 2].bits_per_second - used[d]; };
-      for (size_t d = 0; d < used.size(); ++d) {
-        if (rising[d] > 0) raise = std::min(raise, room(d) / rising[d]);
-      }
-      if (raise == 1e300) break;
-      for (size_t i = 0; i < bits.size(); ++i) {
-        if (frozen[i]) continue;
-        rate[i] += raise;
-        for (const size_t d : {2 * pairs[i].first, 2 * pairs[i].second + 1}) {
-          if (room(d) - raise * rising[d] < 1e-6) frozen[i] = true;
-        }
+    std::vector<double> room(2 * links.size());
+    std::vector<int> rising(2 * links.size(), 0);
+    for (size_t d = 0; d < room.size(); ++d) room[d] = links[d / 2].bits_per_second;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      for (const size_t d : directions(i)) {
+        room[d] -= rates[i];
+        rising[d] += open[i] ? 1 : 0;
       }
     }
-    double step = 1e300;
-    for (size_t i = 0; i < bits.size(); ++i) {
-      if (rate[i] > 0) step = std::min(step, left[i] / rate[i]);
+    double raise = INFINITY;
+    for (size_t d = 0; d < room.size(); ++d) {
+      if (rising[d] > 0) raise = std::min(raise, room[d] / rising[d]);
     }
-    if (step == 1e300) return times;
-    now += step;
-    for (size_t i = 0; i < bits.size(); ++i) {
-      if (rate[i] == 0) continue;
-      left[i] -= rate[i] * step;
-      if (left[i] < 1e-3) times[i] = now;
+    if (raise == INFINITY) return rates;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      if (!open[i]) continue;
+      rates[i] += raise;
+      for (const size_t d : directions(i)) {
+        if (room[d] - raise * rising[d] < 1e-6) open[i] = false;
+      }
     }
   }
 }
 
-TEST(NetworkTest, RandomMessagesTakeTheTimesOfTheDefinition) {
-  int checked = 0;
-  for (uint64_t round = 0; round < 50; ++round) {
-    uint64_t draw = 1000 * round;
-    std::vector<LinkSpec> links(6);
-    for (LinkSpec& link : links) {
-      link.bits_per_second = kMegabit * static_cast<double>(1 + kernels::MixBits(draw++) % 5);
+// Returns the arrival time of each message. REQUIRES: no two messages have the same sender and
+// receiver.
+std::vector<double> FairTimes(const std::vector<LinkSpec>& links,
+                              const std::vector<TestMessage>& messages) {
+  std::vector<double> left;
+  for (const TestMessage& message : messages) left.push_back(message.bits);
+  std::vector<double> times(messages.size(), INFINITY);
+  double now = 0;
+  while (true) {
+    std::vector<bool> open;
+    double next = INFINITY;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      open.push_back(messages[i].start <= now && times[i] == INFINITY);
+      if (messages[i].start > now) next = std::min(next, messages[i].start);
     }
-    std::vector<std::pair<size_t, size_t>> pairs;
-    std::vector<double> bits;
-    Wire wire(links);
-    for (size_t from = 0; from < 6; ++from) {
-      for (size_t to = 0; to < 6; ++to) {
-        if (from == to || kernels::MixBits(draw++) % 3 == 0) continue;
-        const uint64_t bytes = 1 + kernels::MixBits(draw++) % kMegabitBytes;
-        pairs.emplace_back(from, to);
-        bits.push_back(8.0 * static_cast<double>(bytes));
-        wire.Send(from, to, bytes);
+    const std::vector<double> rates = FairRates(links, messages, open);
+    for (size_t i = 0; i < messages.size(); ++i) {
+      if (open[i]) next = std::min(next, now + left[i] / rates[i]);
+    }
+    if (next == INFINITY) return times;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      if (!open[i]) continue;
+      left[i] -= rates[i] * (next - now);
+      if (left[i] < 1e-3) times[i] = next;
+    }
+    now = next;
+  }
+}
+
+TEST(NetworkTest, RandomMessagesTakeTheTimesOfTheDefinition) {
+  constexpr size_t kMachines = 6;
+  int checked = 0;
+  for (uint64_t round = 0; round < 100; ++round) {
+    uint64_t draw = 1000 * round;
+    const auto below = [&](uint64_t limit) { return kernels::MixBits(draw++) % limit; };
+    std::vector<LinkSpec> links(kMachines);
+    for (LinkSpec& link : links) {
+      link.bits_per_second = kMegabit * static_cast<double>(1 + below(5));
+    }
+    // Few different sizes and starts, so that messages often start and end at the same time.
+    std::vector<TestMessage> messages;
+    for (size_t from = 0; from < kMachines; ++from) {
+      for (size_t to = 0; to < kMachines; ++to) {
+        if (from == to || below(3) == 0) continue;
+        const uint64_t bytes = (1 + below(8)) * kMegabitBytes;
+        messages.push_back(
+            {from, to, 8.0 * static_cast<double>(bytes), static_cast<double>(below(10))});
       }
     }
-    const std::vector<double> expected = SlowTimes(links, pairs, bits);
+    std::stable_sort(messages.begin(), messages.end(),
+                     [](const TestMessage& a, const TestMessage& b) { return a.start < b.start; });
+    Wire wire(links);
+    for (const TestMessage& message : messages) {
+      wire.SendAt(message.start, message.from, message.to, static_cast<uint64_t>(message.bits / 8));
+    }
+    const std::vector<double> expected = FairTimes(links, messages);
     for (const auto& [message, seconds] : wire.Run()) {
       EXPECT_NEAR(seconds, expected[message], 1e-6) << "round " << round;
       ++checked;
     }
   }
-  EXPECT_GT(checked, 500);
+  EXPECT_GT(checked, 1500);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@
 // those of the published throughput start from the measured compute and selection times. All rows except
 // the published ones use links of the same alpha and beta, so they can be compared with each other.
 //
-// thinwire's rows have a server beside each worker. Payload bytes are measured (shard_bytes.h).
+// thinwire's rows have a server beside each worker. Payload bytes are measured (shard_bytes.h). The paper
+// selects on the processor that computes, so its slow selection is to be compared without overlap.
 #ifndef THINWIRE_EXPERIMENTS_EFFICIENCY_EFFICIENCY_TABLE_H_
 #define THINWIRE_EXPERIMENTS_EFFICIENCY_EFFICIENCY_TABLE_H_
 
