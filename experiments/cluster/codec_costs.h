@@ -29,7 +29,7 @@ class CodecCosts {
   absl::Duration Decode(CodecId codec, size_t value_count) const {
     return Of(static_cast<uint32_t>(codec), value_count, &CodecCost::decode_ns_per_value);
   }
-  // The same for PAYLOAD, which names its codec. An empty payload takes no time.
+  // Return the time of PAYLOAD, which names its codec. An empty payload takes no time.
   absl::Duration Encode(const ByteChain& payload, size_t value_count) const {
     return Of(CodecOf(payload), value_count, &CodecCost::encode_ns_per_value);
   }

@@ -15,12 +15,15 @@ namespace thinwire::lab {
 LabServer::LabServer(const Shared& shared, ServerId id, ConstTensors initial)
     : shared_(shared), id_(id), streams_(shared.job.rule.workers) {
   const JobSpec& job = shared_.job;
-  const ShardOptions options = {.rule = job.rule,
-                                .generation = kLabGeneration,
-                                .planned_examples = shared_.planned_examples,
-                                .sparse_updates = job.sparse_updates,
-                                .staleness = job.staleness,
-                                .publish = job.publish};
+  ShardOptions options = {.rule = job.rule,
+                          .generation = kLabGeneration,
+                          .planned_examples = shared_.planned_examples,
+                          .sparse_updates = job.sparse_updates,
+                          .staleness = job.staleness,
+                          .publish = job.publish};
+  if (shared_.imposed_staleness.has_value() && options.publish.has_value()) {
+    options.publish->every = 1;
+  }
   const auto pull = job.publish.has_value() ? std::nullopt : std::optional(job.pull_codec);
   for (const ShardId s : shared_.partition.ShardsOf(id_)) {
     Hosted& hosted = hosted_[s];
@@ -106,7 +109,7 @@ void LabServer::Apply(ShardId shard, const Event& event) {
   }
   if (hosted.turns != nullptr) return AnswerInTurn(shard, event, effects.answers);
   if (effects.answers.empty()) return;
-  const absl::Duration cost = EncodeCost(shard, hosted, effects.answers[0].form);
+  const absl::Duration cost = EncodeCost(shard, effects.answers[0].form);
   tasks_.push_front({cost, [this, shard, reads = effects.answers] { AnswerReads(shard, reads); }});
 }
 
@@ -126,7 +129,8 @@ void LabServer::AnswerInTurn(ShardId shard, const Event& event,
   }
 }
 
-absl::Duration LabServer::EncodeCost(ShardId shard, Hosted& hosted, const ReadForm& form) const {
+absl::Duration LabServer::EncodeCost(ShardId shard, const ReadForm& form) {
+  Hosted& hosted = hosted_.at(shard);
   const Version newest = form.published ? hosted.shard->log()->newest() : hosted.shard->version();
   if (newest == hosted.encoded) return absl::ZeroDuration();
   hosted.encoded = newest;

@@ -48,7 +48,7 @@ inline constexpr Incarnation kLabIncarnation{1};
 
 class LabServer {
  public:
-  // What all servers share. Everything must outlive them.
+  // The objects that all servers share. They must outlive the servers.
   struct Shared {
     const JobSpec& job;
     const Partition& partition;
@@ -85,7 +85,7 @@ class LabServer {
     std::unique_ptr<Shard> shard;
     std::shared_ptr<PublishedSlots> slots;
     std::unique_ptr<ShardTurns> turns;  // null without imposed staleness
-    std::optional<Version> encoded;     // the newest version whose encoding was paid for
+    std::optional<Version> encoded;     // the newest version that EncodeCost has counted
   };
   // The server does its tasks one after another. A task begins after COST.
   struct Task {
@@ -103,9 +103,9 @@ class LabServer {
   void Apply(ShardId shard, const Event& event);
   void AnswerReads(ShardId shard, const std::vector<ReadAnswer>& reads);
   void AnswerInTurn(ShardId shard, const Event& event, const std::vector<ReadAnswer>& reads);
-  // Returns the time of encoding the newest parameters of HOSTED for a reader of FORM, unless an
-  // earlier reader has paid for it.
-  absl::Duration EncodeCost(ShardId shard, Hosted& hosted, const ReadForm& form) const;
+  // Returns the time of encoding the newest parameters of SHARD for a reader of FORM; 0 if an earlier
+  // call has returned it.
+  absl::Duration EncodeCost(ShardId shard, const ReadForm& form);
   Stream& Touch(WorkerId worker);
   void Write(WorkerId worker);
 

@@ -42,7 +42,7 @@ namespace thinwire::lab {
 
 class LabWorker {
  public:
-  // What all workers share. Everything must outlive them.
+  // The objects that all workers share. They must outlive the workers.
   struct Shared {
     const Partition& partition;
     const CodecCosts& costs;
@@ -78,7 +78,7 @@ class LabWorker {
   const ValueAges& value_ages() const { return ages_; }
 
  private:
-  // What a step computes: the pushes of all shards, without their read forms.
+  // The gradient of a step, encoded as one push per shard.
   struct Computed {
     GradientResult gradient;
     std::vector<PushEntry> pushes;

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -129,19 +131,36 @@ TEST(ParameterServerRunTest, AsyncWithConstantTimesHasTheStalenessOfTheOtherWork
 TEST(ParameterServerRunTest, AnImposedStalenessIsExact) {
   int checked = 0;
   for (const uint64_t staleness : {0, 2, 3, 9}) {
-    for (const bool deltas : {false, true}) {
+    // Whole parameters, exact deltas, which are whole parameters here too, and encoded deltas.
+    for (const auto& publish : std::vector<std::optional<PublishOptions>>{
+             std::nullopt, PublishOptions(), PublishOptions{.codec = CodecSpec{}}}) {
       RunSpec spec = SpecOf(Rule::Async(4));
       MakeIrregular(spec);
       spec.machines.set_imposed_staleness(staleness);
-      if (deltas) spec.job.publish = PublishOptions{.every = 1};
+      spec.job.publish = publish;
       const RunResult result = ResultOf(spec, {.workers = 4, .steps = 10});
       Histogram expected;
       for (uint64_t turn = 0; turn < 40; ++turn) ++expected[std::min(turn, staleness)];
-      EXPECT_EQ(StalenessOf(result), expected) << staleness << " " << deltas;
+      EXPECT_EQ(StalenessOf(result), expected) << staleness;
       ++checked;
     }
   }
-  EXPECT_EQ(checked, 8);
+  EXPECT_EQ(checked, 12);
+}
+
+TEST(ParameterServerRunTest, WithImposedStalenessDeltasLeadToTheSameParameters) {
+  RunSpec spec = SpecOf(Rule::Async(4));
+  spec.machines.set_imposed_staleness(6);
+  const QuadraticPlan plan = {.workers = 4, .steps = 10};
+  const RunResult whole = ResultOf(spec, plan);
+  spec.job.publish = PublishOptions();
+  EXPECT_EQ(ResultOf(spec, plan).parameters_crc(), whole.parameters_crc());
+  spec.job.push.codec = {.id = CodecId::kTopK, .density = 0.01};
+  spec.job.sparse_updates.lazy_slots = true;
+  const RunResult deltas = ResultOf(spec, plan);
+  spec.job.publish = std::nullopt;
+  EXPECT_EQ(ResultOf(spec, plan).parameters_crc(), deltas.parameters_crc());
+  EXPECT_LT(deltas.pull_bytes(), whole.pull_bytes() / 2);
 }
 
 TEST(ParameterServerRunTest, PoliciesAgainstStalenessAreThoseOfTheShards) {
@@ -159,6 +178,13 @@ TEST(ParameterServerRunTest, PoliciesAgainstStalenessAreThoseOfTheShards) {
   const RunResult plain = ResultOf(spec, {.workers = 4, .steps = 10});
   EXPECT_EQ(StalenessOf(scaled), StalenessOf(plain));
   EXPECT_GT(scaled.point(3).test_loss(), plain.point(3).test_loss()) << "smaller steps";
+
+  spec.job.publish = PublishOptions{.codec = CodecSpec{}};
+  const RunResult published = ResultOf(spec, {.workers = 4, .steps = 10});
+  spec.job.staleness = {.policy = StalenessPolicy::kDcasgd};
+  const RunResult compensated = ResultOf(spec, {.workers = 4, .steps = 10});
+  EXPECT_EQ(StalenessOf(compensated), StalenessOf(published));
+  EXPECT_NE(compensated.parameters_crc(), published.parameters_crc());
 }
 
 TEST(ParameterServerRunTest, WithoutStalenessWorkersInTurnTrainAsOne) {

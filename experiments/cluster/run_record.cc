@@ -94,13 +94,13 @@ void RunRecord::Applied(ShardId shard, const Event& event, const Effects& effect
     if (reached && points + 1 < plan_.tests && !due_.has_value()) due_ = version;
   }
   const auto has_updates = [this](const Shard* s) { return s->version() >= *due_; };
-  if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint();
+  if (due_.has_value() && std::ranges::all_of(shards_, has_updates)) RecordPoint(queue_.now());
 }
 
-void RunRecord::RecordPoint() {
+void RunRecord::RecordPoint(absl::Duration when) {
   due_.reset();
   RunResult::Point& point = *result_.add_point();
-  point.set_seconds(absl::ToDoubleSeconds(queue_.now()));
+  point.set_seconds(absl::ToDoubleSeconds(when));
   point.set_step(plan_.finished_steps().value);
   point.set_examples(result_.examples());
   point.set_updates(result_.updates());
@@ -125,13 +125,13 @@ double RunRecord::done() const {
 }
 
 absl::StatusOr<RunResult> RunRecord::Finish() {
-  RecordPoint();
   absl::Duration end;
   double busy = 0;
   for (const WorkerTimes& times : workers_) {
     end = std::max(end, times.finished);
     busy += absl::FDivDuration(times.computed, times.finished);
   }
+  RecordPoint(end);
   result_.set_seconds(absl::ToDoubleSeconds(end));
   result_.set_median_step_seconds(Median(step_seconds_));
   result_.set_steps(plan_.finished_steps().value);

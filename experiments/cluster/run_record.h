@@ -67,7 +67,7 @@ class RunRecord {
     absl::Duration finished;
   };
 
-  void RecordPoint();
+  void RecordPoint(absl::Duration when);
 
   const Plan plan_;
   const Partition& partition_;

@@ -1,5 +1,5 @@
-// Makes the options of one shard from those of all shards of a job. In a file of its own, because simulations use it without the
-// threads of hosted_model.h.
+// Makes the options of one shard from those of all shards of a job. This header is apart from
+// hosted_model.h because simulated servers need no threads.
 #ifndef THINWIRE_SERVER_EDGE_MODEL_SHARD_OPTIONS_H_
 #define THINWIRE_SERVER_EDGE_MODEL_SHARD_OPTIONS_H_
 

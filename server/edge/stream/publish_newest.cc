@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "common/ids.h"
+
 namespace thinwire {
 namespace {
 
