@@ -110,9 +110,9 @@ class Replay {
 
   std::unique_ptr<Shard> MakeShard(const JobSpec& job, const Optimizer& optimizer,
                                    const Schedule& schedule, ShardId shard) const;
-  // Applies the events of SHARD until one needs a push that is not computed yet. Returns the number
-  // of applied events.
-  absl::StatusOr<uint64_t> Advance(ShardId shard);
+  // Applies the next events of SHARD, up to one push. Returns false if it can apply none: its next
+  // push is not computed yet, or it has no more events.
+  absl::StatusOr<bool> Advance(ShardId shard);
   // Applies PUSH as its worker computes it now, from the parameters that it has read now.
   absl::Status ApplyPush(ShardId shard, PushEvent push);
   Effects Apply(ShardId shard, const Event& event);
@@ -154,6 +154,7 @@ std::unique_ptr<Shard> Replay::MakeShard(const JobSpec& job, const Optimizer& op
 absl::Status Replay::Prepare() {
   const JobSpec& recorded = recording_.job;
   RETURN_IF_ERROR(CheckChange(recorded, spec_.job, what_));
+  if (what_ == ReplayOf::kGradients) RETURN_IF_ERROR(CheckWorkers(recording_));
   ASSIGN_OR_RETURN(const auto optimizer, MakeOptimizer(recorded.optimizer));
   ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(recorded.schedule));
   for (uint32_t s = 0; s < recording_.partition.shard_count(); ++s) {
@@ -168,7 +169,6 @@ absl::Status Replay::Prepare() {
                        .readers = std::vector<Reader>(recorded.rule.max_workers)});
   }
   if (what_ == ReplayOf::kPayloads) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckWorkers(recording_));
   for (uint32_t w = 0; w < spec_.job.rule.workers; ++w) {
     const ClientOptions options =
         MakeClientOptions(spec_.job, {.worker = WorkerId{w},
@@ -180,11 +180,12 @@ absl::Status Replay::Prepare() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> Replay::Advance(ShardId shard) {
+absl::StatusOr<bool> Replay::Advance(ShardId shard) {
   ReplayShard& replayed = shards_[shard.value];
   const std::vector<Event>& events = recording_.events[shard.value];
-  uint64_t applied_count = 0;
-  for (; replayed.next_event < events.size(); ++applied_count) {
+  const size_t first = replayed.next_event;
+  bool pushed = false;
+  while (replayed.next_event < events.size() && !pushed) {
     const Event& event = events[replayed.next_event];
     const auto* push = std::get_if<PushEvent>(&event);
     // A push that was sent again gets its stored verdict, whatever its payload is.
@@ -192,13 +193,14 @@ absl::StatusOr<uint64_t> Replay::Advance(ShardId shard) {
       Apply(shard, event);
     } else if (workers_.empty() || workers_[push->worker.value]->HasPushes(push->step)) {
       RETURN_IF_ERROR(ApplyPush(shard, *push));
+      pushed = true;
     } else {
       break;
     }
     ReadNow(shard);
     ++replayed.next_event;
   }
-  return applied_count;
+  return replayed.next_event > first;
 }
 
 Effects Replay::Apply(ShardId shard, const Event& event) {
@@ -265,19 +267,18 @@ absl::Status Replay::FinishOldest() {
 
 absl::Status Replay::RunEvents(RunRecord& record) {
   while (true) {
-    uint64_t applied_count = 0;
+    // The shards take turns, so that none is far ahead when the parameters are tested.
+    bool advanced = false;
     for (uint32_t s = 0; s < shards_.size(); ++s) {
-      ASSIGN_OR_RETURN(const uint64_t count, Advance(ShardId{s}));
-      applied_count += count;
+      ASSIGN_OR_RETURN(const bool one, Advance(ShardId{s}));
+      advanced = advanced || one;
     }
     if (control_.progress != nullptr && !control_.progress(record.done())) {
       return absl::CancelledError("the replay was stopped");
     }
-    if (!computing_.empty()) {
-      RETURN_IF_ERROR(FinishOldest());
-    } else if (applied_count == 0) {
-      break;
-    }
+    if (advanced) continue;
+    if (computing_.empty()) break;
+    RETURN_IF_ERROR(FinishOldest());
   }
   for (uint32_t s = 0; s < shards_.size(); ++s) {
     if (shards_[s].next_event == recording_.events[s].size()) continue;
