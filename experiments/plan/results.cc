@@ -7,6 +7,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -229,6 +230,7 @@ absl::Status WriteText(const std::string& path, absl::string_view text) {
 }
 
 std::string ExactNumber(double value) {
+  if (std::isnan(value)) return "nan";  // without the sign, which has no meaning
   char text[32];
   const auto end = std::to_chars(std::begin(text), std::end(text), value);
   return std::string(text, end.ptr);

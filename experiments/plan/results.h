@@ -42,7 +42,7 @@ absl::Status WriteTables(const std::string& folder, const Plan& plan,
 // Writes TEXT to the file PATH, which it replaces as a whole.
 absl::Status WriteText(const std::string& path, absl::string_view text);
 
-// Returns the shortest text that is read back as VALUE.
+// Returns the shortest text that is read back as VALUE; "nan" for every value that is not a number.
 std::string ExactNumber(double value);
 
 }  // namespace thinwire::lab

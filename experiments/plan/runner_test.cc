@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -136,6 +137,14 @@ TEST_F(RunnerTest, AResultIsUsedOnlyForTheSameSettingsAndTheSameProgram) {
   identity_ = "program 2";
   ASSERT_TRUE(Run(Folder("out")).ok());
   EXPECT_THAT(ran_, ElementsAre("2/1", "2/2", "3/1", "3/2"));
+}
+
+TEST(ExactNumberTest, NumbersAreReadBackExactly) {
+  for (const double value : {0.1, 1.0 / 3, 1e300, -2.5, 7.0}) {
+    EXPECT_EQ(std::stod(ExactNumber(value)), value);
+  }
+  EXPECT_EQ(ExactNumber(0.1), "0.1");
+  EXPECT_EQ(ExactNumber(-std::nan("")), "nan");
 }
 
 TEST_F(RunnerTest, AChangedTraceIsAnotherRun) {
