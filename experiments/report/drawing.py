@@ -171,5 +171,5 @@ def mean(values):
 def spans(groups):
     """Returns the means of GROUPS of values, and the distances to the smallest and the largest value of each for errorbar()."""
     means = [mean(values) for values in groups]
-    return means, [[max(mean - min(values), 0) for mean, values in zip(means, groups)],
-                   [max(max(values) - mean, 0) for mean, values in zip(means, groups)]]
+    return means, [[max(center - min(values), 0) for center, values in zip(means, groups)],
+                   [max(max(values) - center, 0) for center, values in zip(means, groups)]]

@@ -38,7 +38,7 @@ def ranking(cases, measure):
     if equal:
         sentences.append(f"Not distinguishable from it with {measures.seeds_text(seeds)}: {measures.listing(equal)}.")
     if worse:
-        word = "lower" if measure.higher_is_better else "higher"
+        word = "lower" if measure.higher_is_better else "longer" if measure.scales is measures.SECONDS else "higher"
         name, difference = worse[0]
         sentences.append(f"{name} is {word} by {measure.difference_text(difference)}.")
         if len(worse) > 1:
@@ -84,7 +84,8 @@ def frontier(cases):
     elif differences:
         sentences.append("All other cases are distinguishably lower.")
     left = sorted((case for case in cases if case not in dominated(cases)), key=lambda case: _mean(case, "bytes"))
-    sentences.append(f"By the means, no other case has both fewer bytes and a higher accuracy than {measures.listing([named(case) for case in left], 12)}.")
+    names = measures.listing([named(case) for case in left], 12)
+    sentences.append(f"By the means, no other case has both fewer bytes and a higher accuracy than {names}.")
     return sentences + _effect_of_groups(cases)
 
 

@@ -41,8 +41,8 @@ class Frontier(drawing.Drawing):
 
     def marker(self, setting):
         i = self.groups.index(setting) if self.group else 0
-        return {"marker": drawing.MARKERS[i], "color": drawing.COLORS[i], "markersize": 6, "markerfacecolor": (drawing.COLORS[0], "white", drawing.COLORS[2])[i],
-                "markeredgewidth": 1.3}
+        face = (drawing.COLORS[0], "white", drawing.COLORS[2])[i]
+        return {"marker": drawing.MARKERS[i], "color": drawing.COLORS[i], "markersize": 6, "markerfacecolor": face, "markeredgewidth": 1.3}
 
     def height(self, panels, columns):
         return 4.6

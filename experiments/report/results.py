@@ -138,10 +138,11 @@ class Experiment:
 
     def select(self, only):
         """Returns the cases that have all settings of ONLY, texts "AXIS=SETTING". Settings without runs select no case."""
-        wanted = dict(self.setting(text) for text in only)
-        return [case for case in self.cases if wanted.items() <= case.settings.items()]
+        wanted = [self.setting(text) for text in only]
+        return [case for case in self.cases if all(case.settings[axis] == setting for axis, setting in wanted)]
 
     def setting(self, text):
+        """Returns the axis and the setting that a text "AXIS=SETTING" names."""
         axis, separator, setting = text.partition("=")
         if not separator or axis not in self.axes:
             raise ResultError(f"experiment.json: {text!r}: unknown axis (expected AXIS=SETTING with an axis of "
