@@ -68,11 +68,11 @@ TEST(ReplayProcessesTest, RunOfRealProcessesReplaysBitForBit) {
   EXPECT_EQ(replays, 2u);
 }
 
-TEST(ReplayProcessesTest, WrongSettingsAreNamed) {
+TEST(ReplayProcessesTest, MissingStateDirectoryIsNamed) {
   Daemons daemons;
   const ProcessResult run =
       daemons.Run("experiments/laboratory", {"replay", daemons.folder() + "/none"});
-  EXPECT_EQ(run.exit.code, 69);
+  EXPECT_EQ(run.exit.code, 78);
   EXPECT_THAT(run.log, HasSubstr("/none/server-0"));
 }
 
