@@ -146,7 +146,8 @@ TEST_F(TraceCommandTest, AProcessWithoutAMeasuredClockIsNamed) {
   const std::string out = dir_->PathOf("merged.json");
   std::ostringstream text;
   std::ostringstream errors;
-  EXPECT_EQ(RunTraceMerge({Write(lead), Write(other)}, out, text, errors), ExitCode::kOk);
+  EXPECT_EQ(RunTraceMerge({.out = out, .files = {Write(lead), Write(other)}}, text, errors),
+            ExitCode::kOk);
   EXPECT_EQ(text.str(),
             absl::StrCat(out,
                          ": the trace of 2 processes; the clocks of server 1 are not aligned, "
@@ -170,14 +171,16 @@ TEST_F(TraceCommandTest, AFileThatIsNoTraceIsRefused) {
             "clocks":[{"process":"b","offset_us":1,"round_trip_us":-1}]}})"}) {
     ASSERT_TRUE(dir_->WriteFile("bad.json", content).ok());
     std::ostringstream errors;
-    EXPECT_EQ(RunTraceMerge({dir_->PathOf("bad.json")}, out, text, errors), ExitCode::kConfig)
+    EXPECT_EQ(RunTraceMerge({.out = out, .files = {dir_->PathOf("bad.json")}}, text, errors),
+              ExitCode::kConfig)
         << content;
     EXPECT_THAT(errors.str(), HasSubstr("bad.json: not the trace of a process (expected"));
     ++refused_count;
   }
   EXPECT_EQ(refused_count, 13);
   std::ostringstream errors;
-  EXPECT_EQ(RunTraceMerge({dir_->PathOf("absent.json")}, out, text, errors), ExitCode::kConfig);
+  EXPECT_EQ(RunTraceMerge({.out = out, .files = {dir_->PathOf("absent.json")}}, text, errors),
+            ExitCode::kConfig);
   EXPECT_THAT(errors.str(), HasSubstr("absent.json: cannot be read"));
   EXPECT_EQ(text.str(), "");
 }

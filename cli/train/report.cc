@@ -112,7 +112,7 @@ ordered_json RestartsJson(const RunRecord& record) {
 // Adds the sums of the workers' counters and, if known, the sums of the servers' counters to
 // `report`. If workers and servers have a counter of the same name, such as accepted_pushes,
 // `report` contains the servers' sum.
-void AddCounters(const RunResult& result, ordered_json& report) {
+void AddCounters(const TrainResult& result, ordered_json& report) {
   AddToJson(result.record.Totals(), report);
   report["staleness"] = nullptr;
   report["saturated_shards"] = nullptr;
@@ -242,7 +242,7 @@ absl::Status DirectWrite(const std::string& path, const std::string& text,
 
 }  // namespace
 
-ordered_json ReportJson(const RunResult& result) {
+ordered_json ReportJson(const TrainResult& result) {
   const JobConfig& config = result.config;
   const RunRecord& record = result.record;
   ordered_json report = {{"mode", ModeName(config)},
@@ -279,7 +279,7 @@ ordered_json ReportJson(const RunResult& result) {
   return report;
 }
 
-std::string ReportTable(const RunResult& result) {
+std::string ReportTable(const TrainResult& result) {
   const RunRecord& record = result.record;
   const WorkerCounters totals = record.Totals();
   std::string table = absl::StrCat(ModeName(result.config), ", ",

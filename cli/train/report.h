@@ -15,7 +15,7 @@
 
 namespace thinwire {
 
-struct RunResult {
+struct TrainResult {
   JobConfig config;
   RunRecord record;
   std::optional<ServerTotals> totals;  // nullopt unless every server replied at the end of the run
@@ -25,8 +25,8 @@ struct RunResult {
   bool interrupted = false;              // whether a signal ended the run
 };
 
-nlohmann::ordered_json ReportJson(const RunResult& result);
-std::string ReportTable(const RunResult& result);
+nlohmann::ordered_json ReportJson(const TrainResult& result);
+std::string ReportTable(const TrainResult& result);
 
 // Returns an error if the report cannot be written to `path`. Does not change the file.
 absl::Status CheckReportPath(const std::string& path);

@@ -14,19 +14,19 @@ using nlohmann::ordered_json;
 using testing::HasSubstr;
 using testing::Not;
 
-RunResult Result() {
+TrainResult Result() {
   JobConfig config;
   config.set_servers(2);
   config.mutable_consistency()->set_workers(2);
   config.mutable_consistency()->set_mode(Consistency::Mode::ssp);
   config.mutable_compression()->set_push(Compression::Push::fp8_e5m2);
-  RunResult result{.config = config,
-                   .record = RunRecord(2),
-                   .totals = ServerTotals(),
-                   .parameters_crc32c = 0xDEADBEEF,
-                   .resumed_step = std::nullopt,
-                   .problems = {},
-                   .interrupted = false};
+  TrainResult result{.config = config,
+                     .record = RunRecord(2),
+                     .totals = ServerTotals(),
+                     .parameters_crc32c = 0xDEADBEEF,
+                     .resumed_step = std::nullopt,
+                     .problems = {},
+                     .interrupted = false};
   result.totals->counters.set_accepted_pushes(30);
   result.totals->staleness = {{0, 20}, {3, 10}};
   WorkerEvent event;
@@ -87,7 +87,7 @@ TEST(ReportTest, LostWorkersAreNamedWithTheirReasons) {
 }
 
 TEST(ReportTest, RestartsAndTheResumedStepAreShown) {
-  RunResult result = Result();
+  TrainResult result = Result();
   EXPECT_TRUE(ReportJson(result)["restarts"].empty());
   EXPECT_TRUE(ReportJson(result)["resumed_step"].is_null());
   EXPECT_THAT(ReportTable(result), Not(HasSubstr("restarts")));
@@ -114,7 +114,7 @@ TEST(ReportTest, RestartsAndTheResumedStepAreShown) {
 }
 
 TEST(ReportTest, RepeatedStepsAndDroppedResidualsAreShown) {
-  RunResult result = Result();
+  TrainResult result = Result();
   EXPECT_THAT(ReportTable(result), Not(HasSubstr("rollbacks")));
   WorkerEvent event;
   WorkerCounters& counters = *event.mutable_step()->mutable_counters();
@@ -139,7 +139,7 @@ TEST(ReportTest, RepeatedStepsAndDroppedResidualsAreShown) {
 
 TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
   EXPECT_EQ(ReportJson(Result())["diverged"], "");
-  RunResult result = Result();
+  TrainResult result = Result();
   result.totals->saturated_shards = {4, 7};
   WorkerEvent done;
   done.mutable_done()->set_diverged("the loss of step 7 is not finite");
@@ -153,7 +153,7 @@ TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
 }
 
 TEST(ReportTest, UnknownValuesAreNull) {
-  RunResult result = Result();
+  TrainResult result = Result();
   result.totals.reset();
   result.parameters_crc32c.reset();
   result.record = RunRecord(2);
@@ -166,7 +166,7 @@ TEST(ReportTest, UnknownValuesAreNull) {
 }
 
 TEST(ReportTest, TheTableShowsTheFiguresOfTheRun) {
-  RunResult result = Result();
+  TrainResult result = Result();
   result.problems = {"worker 1: killed by signal 9 (Killed)"};
   const std::string table = ReportTable(result);
   EXPECT_THAT(table, HasSubstr("ssp, 2 workers, 2 servers\n"));
@@ -183,13 +183,13 @@ TEST(ReportTest, TheTableShowsTheFiguresOfTheRun) {
 }
 
 TEST(ReportTest, OneServerIsInTheSingular) {
-  RunResult result = Result();
+  TrainResult result = Result();
   result.config.set_servers(1);
   EXPECT_THAT(ReportTable(result), HasSubstr("ssp, 2 workers, 1 server\n"));
 }
 
 TEST(ReportTest, ChosenPushCodecsAreShownForEveryWorker) {
-  RunResult result = Result();
+  TrainResult result = Result();
   WorkerEvent done;
   WorkerEvent::PushCodec& codec = *done.mutable_done()->add_push_codecs();
   codec.set_group("matrices");
@@ -206,7 +206,7 @@ TEST(ReportTest, ChosenPushCodecsAreShownForEveryWorker) {
 }
 
 TEST(ReportTest, TheModelFileIsShownWithItsEpoch) {
-  RunResult result = Result();
+  TrainResult result = Result();
   EXPECT_TRUE(ReportJson(result)["output"].is_null());
   EXPECT_THAT(ReportTable(result), Not(HasSubstr("model ")));
   WorkerEvent done;
@@ -228,7 +228,7 @@ TEST(ReportTest, TheModelFileIsShownWithItsEpoch) {
 }
 
 TEST(ReportTest, LossScalesAreShownForTheWorkersThatHaveOne) {
-  RunResult result = Result();
+  TrainResult result = Result();
   EXPECT_THAT(ReportTable(result), Not(HasSubstr("loss scale")));
   WorkerEvent done;
   done.mutable_done()->set_loss_scale(32768);
@@ -243,7 +243,7 @@ TEST(ReportTest, LossScalesAreShownForTheWorkersThatHaveOne) {
 }
 
 TEST(ReportTest, TheResidualThatADrainedWorkerLostIsShown) {
-  RunResult result = Result();
+  TrainResult result = Result();
   WorkerEvent event;
   event.set_worker(1);
   event.mutable_done()->set_lost_residual_l1(12.5);
@@ -257,7 +257,7 @@ TEST(ReportTest, TheResidualThatADrainedWorkerLostIsShown) {
 }
 
 TEST(ReportTest, ALossOfAnUnfinishedRunIsOfTheLastSteps) {
-  RunResult result = Result();
+  TrainResult result = Result();
   result.record = RunRecord(1);
   WorkerEvent step;
   step.mutable_step()->set_loss(0.5);
@@ -266,7 +266,7 @@ TEST(ReportTest, ALossOfAnUnfinishedRunIsOfTheLastSteps) {
 }
 
 TEST(ReportTest, ALossThatIsNotANumberIsNull) {
-  RunResult result = Result();
+  TrainResult result = Result();
   WorkerEvent step;
   step.mutable_step()->set_loss(std::numeric_limits<double>::quiet_NaN());
   result.record.Apply(step);

@@ -91,7 +91,7 @@ class TrainRun {
   // `thinwire train`.
   ExitCode Run();
 
-  const RunResult& result() const { return result_; }
+  const TrainResult& result() const { return result_; }
 
  private:
   // Starts all servers and waits until they listen: server 0 last, because it calls the others.
@@ -141,7 +141,7 @@ class TrainRun {
   void UpdateSummary();
   // Starts the process NAME, which writes a trace if the setting says so.
   absl::Status Start(const std::string& name, std::vector<std::string> command);
-  // Shows an error message as one sentence and adds it to RunResult::problems.
+  // Shows an error message as one sentence and adds it to TrainResult::problems.
   void Fail(const std::string& problem);
   // Returns the exit status of a process that reported no error, with the last line of its log if
   // this line is not shown yet.
@@ -169,7 +169,7 @@ class TrainRun {
   Console& console_;
   Clock& clock_;
   ProcessSet processes_;
-  RunResult result_;
+  TrainResult result_;
   Progress progress_;
   std::vector<std::string> addresses_;  // by server number; "" until the server prints its address
   std::vector<bool> listening_;         // by server number
