@@ -26,7 +26,7 @@ namespace {
 constexpr char kExamples[] =
     "Examples:\n"
     "  thinwire experiment run experiments/staleness.textproto --out out/staleness\n"
-    "  thinwire experiment run experiments/staleness.textproto --out out/quick --quick\n"
+    "  thinwire experiment run experiments/staleness.textproto --quick\n"
     "  thinwire experiment run experiments/agreement.textproto --out out/virtual\n"
     "  thinwire experiment run experiments/agreement.textproto --out out/real --real\n"
     "  thinwire experiment compare out/virtual out/real\n"

@@ -1,6 +1,7 @@
 #include "experiments/plan/experiment_check.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -62,7 +63,8 @@ class ExperimentCheck {
   }
 
   void CheckAxes() {
-    std::set<std::string> axes;
+    std::set<std::string> axes(std::begin(kResultColumns), std::end(kResultColumns));
+    axes.insert(kRunColumn);
     for (int i = 0; i < experiment_.axis_size(); ++i) {
       const Axis& axis = experiment_.axis(i);
       const std::string path = absl::StrCat("axis[", i, "]");
@@ -87,8 +89,11 @@ class ExperimentCheck {
                               " printable characters without =, comma and double quote, got ",
                               Quoted(name), ")"));
     } else if (!names.insert(name).second) {
-      AddProblem(path + ".name", absl::StrCat(kind, ": given twice (expected each name once, got ",
-                                              Quoted(name), " again)"));
+      AddProblem(
+          path + ".name",
+          absl::StrCat(kind,
+                       ": not a new name (expected each name once and no column of runs.csv, got ",
+                       Quoted(name), ")"));
     }
   }
 

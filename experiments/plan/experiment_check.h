@@ -16,6 +16,13 @@ namespace thinwire::lab {
 // The largest number of seeds of an experiment.
 inline constexpr uint32_t kMostSeeds = 1000;
 
+// The columns of runs.csv: kRunColumn, one per axis, then these. No axis has the name of a column.
+inline constexpr const char* kRunColumn = "run";
+inline constexpr const char* kResultColumns[] = {
+    "seed",      "seconds",     "median_step_seconds", "steps",         "updates",
+    "examples",  "push_bytes",  "pull_bytes",          "busy",          "test_accuracy",
+    "test_loss", "late_pushes", "dropped_pushes",      "parameters_crc"};
+
 // Returns one line for each problem of EXPERIMENT, which begins with the place of its field in PLACES.
 std::vector<std::string> ExperimentProblems(const Experiment& experiment, const PathPlaces& places);
 

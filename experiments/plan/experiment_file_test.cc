@@ -153,7 +153,11 @@ TEST(ExperimentFileTest, AProblemOfACaseNamesThePlaceAndTheCaseOnce) {
 
 TEST(ExperimentFileTest, NamesAreUniqueAndExist) {
   EXPECT_THAT(Problem(With("\"ssp\" job", "\"sync\" job")),
-              HasSubstr("setting: given twice (expected each name once, got \"sync\" again)"));
+              HasSubstr("setting: not a new name (expected each name once and no column of "
+                        "runs.csv, got \"sync\")"));
+  EXPECT_THAT(Problem(With("name: \"machines\"", "name: \"seed\"")),
+              HasSubstr("axis: not a new name (expected each name once and no column of runs.csv, "
+                        "got \"seed\")"));
   EXPECT_THAT(Problem(With("\"one slow\"", "\"a=b\"")), HasSubstr("setting: not a name"));
   EXPECT_THAT(Problem(With("panels: \"machines\"", "panels: \"machine\"")),
               HasSubstr(":26:10: figure[1].panels: axis: unknown (expected mode or machines, got "

@@ -24,6 +24,7 @@
 #include "common/files/atomic_file.h"
 #include "common/status_macros.h"
 #include "common/text/quoted.h"
+#include "experiments/plan/experiment_check.h"
 
 namespace thinwire::lab {
 namespace {
@@ -95,13 +96,9 @@ std::string Row(const std::vector<std::string>& cells) {
 }
 
 std::string RunsTable(const Plan& plan, std::span<const RunResult> results) {
-  std::vector<std::string> header = {"run"};
+  std::vector<std::string> header = {kRunColumn};
   for (const Axis& axis : plan.experiment.axis()) header.push_back(axis.name());
-  for (const char* column : {"seed", "seconds", "median_step_seconds", "steps", "updates",
-                             "examples", "push_bytes", "pull_bytes", "busy", "test_accuracy",
-                             "test_loss", "late_pushes", "dropped_pushes", "parameters_crc"}) {
-    header.emplace_back(column);
-  }
+  header.insert(header.end(), std::begin(kResultColumns), std::end(kResultColumns));
   std::string table = Row(header);
   for (size_t run = 0; run < results.size(); ++run) {
     const RunResult& result = results[run];

@@ -65,7 +65,7 @@ absl::StatusOr<Plan> PlanReplay(const Recording& recording,
   experiment.set_seeds(1);
   experiment.set_tests(kTests);
   Axis& axis = *experiment.add_axis();
-  axis.set_name("run");
+  axis.set_name("job");
   const auto add = [&](const std::string& name, const JobConfig& config) -> absl::Status {
     axis.add_setting()->set_name(name);
     ASSIGN_OR_RETURN(JobSpec job, CheckJob(config));
