@@ -23,7 +23,7 @@ struct RunSpec {
   uint32_t tests = 20;
 };
 
-// What a run shares with the process that runs it.
+// The resources of the process that a run uses.
 struct RunControl {
   uint32_t threads = 1;  // threads that compute gradients; the result does not depend on them
   // Called now and then with the finished part of the run, 0 to 1. If it returns false, the run ends
