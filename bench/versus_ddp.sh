@@ -20,7 +20,7 @@
 #   bench/versus_ddp.sh --systems "ddp fp8" --rates 100mbit --seeds "1" --epochs 2 --out DIR
 #   bench/versus_ddp.sh --train_examples 2000 --seeds 1          a trial of some minutes
 #
-# --out DIR keeps runs.jsonl, one line per epoch and run, and draws DIR/versus_ddp.svg, accuracy against time.
+# --out DIR keeps runs.jsonl, one line per run, and draws DIR/versus_ddp.svg, accuracy against time, with Debian's python3-matplotlib.
 #
 # Requires root, iproute2 (bench/namespaces.sh), bazel build //server //worker, and a Python with torch from PyPI
 # (--python), in a folder of its own: python3 -m venv /opt/torch && /opt/torch/bin/pip install torch numpy. The exit code
@@ -108,10 +108,9 @@ source "$root/bench/namespaces.sh"
 
 # Prints the bytes that both hosts have sent.
 sent_bytes() {
-  local host
-  for host in 1 2; do
-    (on $host cat /sys/class/net/eth0/statistics/tx_bytes)
-  done | awk '{ sum += $1 } END { printf "%d", sum }'
+  local host sum=0
+  for host in 1 2; do sum=$((sum + $(on $host cat /sys/class/net/eth0/statistics/tx_bytes))); done
+  echo $sum
 }
 
 # Trains with DDP. Arguments: hook, seed. Writes the lines of rank 0 to $work/result.
@@ -174,7 +173,7 @@ for rate in $rates; do
         failed=1
         continue
       }
-      python3 "$root/bench/versus_ddp_report.py" add "$work/runs.jsonl" "$system" "$rate" "$seed" \
+      /usr/bin/python3 "$root/bench/versus_ddp_report.py" add "$work/runs.jsonl" "$system" "$rate" "$seed" \
         $(($(sent_bytes) - before)) "$work/result" || failed=1
     done
   done
@@ -183,5 +182,5 @@ done
 if [ -n "$out" ]; then
   mkdir -p "$out" && cp "$work/runs.jsonl" "$out/" || failed=1
 fi
-python3 "$root/bench/versus_ddp_report.py" show "$work/runs.jsonl" $out || failed=1
+/usr/bin/python3 "$root/bench/versus_ddp_report.py" show "$work/runs.jsonl" $out || failed=1
 exit $failed
