@@ -13,9 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/spec/job_spec.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire::lab {
+
+// Returns the delay that the setting `straggler` of JOB adds to every step of WORKER.
+absl::Duration StragglerDelay(const JobSpec& job, WorkerId worker);
 
 class ComputeTimes {
  public:

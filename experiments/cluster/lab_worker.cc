@@ -11,26 +11,6 @@
 #include "server/core/effects.h"
 
 namespace thinwire::lab {
-namespace {
-
-// The gradient of a step: one array for all tensors, which payloads may share.
-struct Gradient {
-  explicit Gradient(const Partition& partition)
-      : values(std::make_shared_for_overwrite<float[]>(partition.value_count())) {
-    size_t begin = 0;
-    for (const TensorShape& tensor : partition.tensors()) {
-      tensors.emplace_back(values.get() + begin, tensor.value_count());
-      begin += tensor.value_count();
-    }
-    const_tensors.assign(tensors.begin(), tensors.end());
-  }
-
-  std::shared_ptr<float[]> values;
-  std::vector<std::span<float>> tensors;
-  std::vector<std::span<const float>> const_tensors;
-};
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<LabWorker>> LabWorker::Make(const Shared& shared,
                                                            const ClientOptions& options,
@@ -147,13 +127,13 @@ void LabWorker::Compute() {
   const absl::Duration begin = shared_.queue.now() + decode;
   const absl::Duration time = shared_.times.Of(options_.worker, step_, begin) + delay_;
   shared_.began(options_.worker, time);
-  computed_ = shared_.pool.Submit<absl::StatusOr<Computed>>(
+  computed_ = shared_.pool.Submit<absl::StatusOr<StepPushes>>(
       [this](LearningTask& task) { return ComputeStep(task); });
   shared_.queue.At(begin + time, [this] { OnComputed(); });
 }
 
 void LabWorker::OnComputed() {
-  absl::StatusOr<Computed> result = std::exchange(computed_, {}).get();
+  absl::StatusOr<StepPushes> result = std::exchange(computed_, {}).get();
   if (!result.ok()) return shared_.failed(result.status());
   shared_.computed(result->gradient);
   absl::Duration encode;
@@ -187,39 +167,17 @@ absl::Status LabWorker::MergeArrived() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<LabWorker::Computed> LabWorker::ComputeStep(LearningTask& task) {
+absl::StatusOr<StepPushes> LabWorker::ComputeStep(LearningTask& task) {
   RETURN_IF_ERROR(MergeArrived());
-  const Partition& partition = shared_.partition;
   std::vector<std::span<float>> parameters;
-  for (uint32_t i = 0; i < partition.tensors().size(); ++i) {
+  for (uint32_t i = 0; i < shared_.partition.tensors().size(); ++i) {
     parameters.push_back(replica_.tensor(i));
   }
-  const Gradient gradient(partition);
-  Computed computed;
-  ASSIGN_OR_RETURN(computed.gradient,
-                   task.Gradient(options_.worker, step_, parameters, gradient.tensors));
-  const uint32_t examples = computed.gradient.examples;
-  clip_.Begin();
-  for (uint32_t i = 0; clip_.clips() && i < gradient.tensors.size(); ++i) {
-    // A step without examples has no gradient. It is encoded as a push without values.
-    clip_.Ready(i, examples > 0 ? client::SumOfSquares(gradient.tensors[i]) : 0);
-  }
-  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    const ShardId shard{s};
-    const std::vector<Segment>& segments = partition.segments(shard);
-    RETURN_IF_ERROR(encoder_->Begin(
-        {.shard = shard,
-         .step = step_,
-         .examples = examples,
-         .computed_version = replica_.held_version(shard)},
-        {.segments = segments,
-         .tensors = gradient.const_tensors,
-         .owner = segments.size() == 1 ? gradient.values : nullptr,
-         // GtopkReturns keeps payloads for longer than the gradient's memory should live.
-         .may_alias = !returns_.Keeps(shard)},
-        clip_.factor()));
-    ASSIGN_OR_RETURN(client::PushEncoder::Encoded encoded, encoder_->Finish());
-    computed.pushes.push_back(std::move(encoded.push));
+  ASSIGN_OR_RETURN(StepPushes computed,
+                   ComputePushes(task, options_.worker, step_, parameters,
+                                 {shared_.partition, *encoder_, clip_, &returns_}));
+  for (PushEntry& push : computed.pushes) {
+    push.computed_version = replica_.held_version(push.shard);
   }
   return computed;
 }

@@ -34,6 +34,7 @@
 #include "experiments/cluster/compute_times.h"
 #include "experiments/cluster/event_queue.h"
 #include "experiments/cluster/learning_task.h"
+#include "experiments/cluster/step_pushes.h"
 #include "experiments/cluster/task_pool.h"
 #include "experiments/cluster/value_ages.h"
 #include "proto/frame.h"
@@ -78,12 +79,6 @@ class LabWorker {
   const ValueAges& value_ages() const { return ages_; }
 
  private:
-  // The gradient of a step, encoded as one push per shard.
-  struct Computed {
-    GradientResult gradient;
-    std::vector<PushEntry> pushes;
-  };
-
   LabWorker(const Shared& shared, const ClientOptions& options, absl::Duration delay,
             std::unique_ptr<client::PushEncoder> encoder);
 
@@ -97,7 +92,7 @@ class LabWorker {
   void SendQueued();
 
   // The two functions below run on a thread of the pool while the worker computes.
-  absl::StatusOr<Computed> ComputeStep(LearningTask& task);
+  absl::StatusOr<StepPushes> ComputeStep(LearningTask& task);
   absl::Status MergeArrived();
 
   const Shared shared_;
@@ -115,7 +110,7 @@ class LabWorker {
   bool judged_ = true;                    // all verdicts of the step before step_ have arrived
   size_t missing_count_ = 0;              // shards whose parameters for step_ have not arrived
   std::vector<ParametersEntry> arrived_;  // not merged yet
-  std::future<absl::StatusOr<Computed>> computed_;
+  std::future<absl::StatusOr<StepPushes>> computed_;
 };
 
 }  // namespace thinwire::lab

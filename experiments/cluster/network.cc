@@ -80,6 +80,11 @@ struct Direction {
 
 }  // namespace
 
+LinkSpec LinkOf(const Link& link) {
+  return {.bits_per_second = link.megabits_per_second() * 1e6,
+          .latency = absl::Milliseconds(link.latency_ms())};
+}
+
 struct Network::State {
   State(std::vector<LinkSpec> links, EventQueue& queue);
 

@@ -26,6 +26,7 @@
 
 #include "absl/time/time.h"
 #include "experiments/cluster/event_queue.h"
+#include "proto/experiment.pb.h"
 
 namespace thinwire::lab {
 
@@ -35,6 +36,9 @@ struct LinkSpec {
 
   bool operator==(const LinkSpec&) const = default;
 };
+
+// Returns the link that LINK of an experiment file describes.
+LinkSpec LinkOf(const Link& link);
 
 class Network {
  public:

@@ -66,11 +66,6 @@ absl::Status CheckSupported(const RunSpec& spec) {
   return problems.ToStatus();
 }
 
-LinkSpec LinkOf(const Link& link) {
-  return {.bits_per_second = link.megabits_per_second() * 1e6,
-          .latency = absl::Milliseconds(link.latency_ms())};
-}
-
 // The machines of the workers are numbered first. The servers follow, or share the machines of the
 // workers with their numbers.
 std::vector<LinkSpec> Links(const RunSpec& spec) {
@@ -78,14 +73,6 @@ std::vector<LinkSpec> Links(const RunSpec& spec) {
   if (spec.machines.servers_beside_workers()) return links;
   links.resize(links.size() + spec.job.server_count, LinkOf(spec.machines.server_link()));
   return links;
-}
-
-absl::Duration DelayOf(const JobSpec& job, WorkerId worker) {
-  absl::Duration delay;
-  for (const Straggler& straggler : job.stragglers) {
-    if (straggler.worker == worker) delay = straggler.delay;
-  }
-  return delay;
 }
 
 // One run. The objects refer to each other, so they stay at their addresses.
@@ -235,7 +222,8 @@ absl::Status ParameterServerRun::MakeWorkers() {
     const ClientOptions options = MakeClientOptions(
         spec_.job,
         {.worker = worker, .planned_examples = task.examples(), .planned_steps = task.steps()});
-    ASSIGN_OR_RETURN(auto made, LabWorker::Make(shared, options, DelayOf(spec_.job, worker)));
+    ASSIGN_OR_RETURN(auto made,
+                     LabWorker::Make(shared, options, StragglerDelay(spec_.job, worker)));
     workers_.push_back(std::move(made));
   }
   running_count_ = workers_.size();

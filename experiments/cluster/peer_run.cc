@@ -11,7 +11,6 @@
 #include <bit>
 #include <future>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -19,7 +18,6 @@
 #include "client/encode/gradient_clip.h"
 #include "client/encode/push_schedule.h"
 #include "common/codec/codec.h"
-#include "common/files/crc32c.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
 #include "experiments/cluster/codec_costs.h"
@@ -30,6 +28,7 @@
 #include "experiments/cluster/network.h"
 #include "experiments/cluster/ring.h"
 #include "experiments/cluster/run.h"
+#include "experiments/cluster/run_record.h"
 #include "experiments/cluster/task_pool.h"
 #include "kernels/arithmetic.h"
 #include "kernels/finite.h"
@@ -125,8 +124,6 @@ class PeerRun {
   // has finished a step.
   void AddPoint();
   RunResult::Point Now() const;
-  // Returns the checksum of the parameters, the tensors in the order of their names.
-  uint32_t ParametersCrc() const;
 
   const RunSpec& spec_;
   const RunControl& control_;
@@ -159,13 +156,6 @@ class PeerRun {
   std::vector<Test> tests_;
 };
 
-std::vector<LinkSpec> Links(const RunSpec& spec) {
-  const Link& link = spec.machines.worker_link();
-  return std::vector<LinkSpec>(spec.job.rule.workers,
-                               {.bits_per_second = link.megabits_per_second() * 1e6,
-                                .latency = absl::Milliseconds(link.latency_ms())});
-}
-
 // Computes the gradient of WORKER's STEP and clips it. A gradient with a value that is not finite
 // counts as no examples, as at a worker of a parameter server.
 absl::StatusOr<GradientResult> ComputeGradient(LearningTask& task, WorkerId worker, Step step,
@@ -196,7 +186,8 @@ PeerRun::PeerRun(const RunSpec& spec, const RunControl& control, TaskPool& pool,
       optimizer_(optimizer),
       schedule_(schedule),
       planned_examples_(pool.own().examples()),
-      network_(Links(spec), queue_),
+      network_(std::vector<LinkSpec>(spec.job.rule.workers, LinkOf(spec.machines.worker_link())),
+               queue_),
       workers_(spec.job.rule.workers),
       gradients_(workers_.size(), std::vector<float>(ValueCount(pool.own().tensors()))),
       parameters_(gradients_[0].size()),
@@ -206,10 +197,8 @@ PeerRun::PeerRun(const RunSpec& spec, const RunControl& control, TaskPool& pool,
   for (size_t t = 0; t < parameter_tensors_.size(); ++t) {
     std::ranges::copy(pool_.own().initial(static_cast<uint32_t>(t)), parameter_tensors_[t].begin());
   }
-  for (const Straggler& straggler : spec.job.stragglers) {
-    workers_[straggler.worker.value].delay = straggler.delay;
-  }
   for (size_t w = 0; w < workers_.size(); ++w) {
+    workers_[w].delay = StragglerDelay(spec.job, WorkerId{static_cast<uint32_t>(w)});
     workers_[w].gradient = Split(gradients_[w], pool_.own().tensors());
   }
 }
@@ -318,16 +307,6 @@ RunResult::Point PeerRun::Now() const {
   return point;
 }
 
-uint32_t PeerRun::ParametersCrc() const {
-  const std::vector<TensorShape>& shapes = pool_.own().tensors();
-  std::vector<size_t> order(shapes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [&](size_t i) { return shapes[i].name; });
-  uint32_t crc = 0;
-  for (const size_t i : order) crc = Crc32c(std::as_bytes(parameter_tensors_[i]), crc);
-  return crc;
-}
-
 void PeerRun::AddPoint() {
   const bool last = updated_steps_ == pool_.own().steps();
   const auto due = static_cast<uint64_t>(tests_.size() + 1) * planned_examples_;
@@ -380,7 +359,7 @@ absl::StatusOr<RunResult> PeerRun::Run() {
   }
   result_.set_late_pushes(0);
   result_.set_dropped_pushes(0);
-  result_.set_parameters_crc(ParametersCrc());
+  result_.set_parameters_crc(ParametersCrc(pool_.own().tensors(), parameter_tensors_));
   return std::move(result_);
 }
 

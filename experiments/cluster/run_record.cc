@@ -42,13 +42,12 @@ double Median(std::vector<float> values) {
 
 }  // namespace
 
-uint32_t ParametersCrc(const Partition& partition, const std::vector<const Shard*>& shards) {
-  const std::shared_ptr<Model> model = CopyMasters(partition, shards);
-  std::vector<size_t> order(model->values.size());
+uint32_t ParametersCrc(std::span<const TensorShape> shapes, Tensors parameters) {
+  std::vector<size_t> order(shapes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [&](size_t i) { return partition.tensors()[i].name; });
+  std::ranges::sort(order, {}, [&](size_t i) { return shapes[i].name; });
   uint32_t crc = 0;
-  for (const size_t i : order) crc = Crc32c(std::as_bytes(model->tensors[i]), crc);
+  for (const size_t i : order) crc = Crc32c(std::as_bytes(parameters[i]), crc);
   return crc;
 }
 
@@ -136,7 +135,8 @@ absl::StatusOr<RunResult> RunRecord::Finish() {
   result_.set_median_step_seconds(Median(step_seconds_));
   result_.set_steps(plan_.finished_steps().value);
   result_.set_busy(busy / plan_.worker_count);
-  result_.set_parameters_crc(ParametersCrc(partition_, shards_));
+  result_.set_parameters_crc(
+      ParametersCrc(partition_.tensors(), CopyMasters(partition_, shards_)->tensors));
   for (size_t i = 0; i < tests_.size(); ++i) {
     ASSIGN_OR_RETURN(const TestResult test, tests_[i].get());
     result_.mutable_point(static_cast<int>(i))->set_test_loss(test.loss);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <future>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -83,9 +84,9 @@ class RunRecord {
   std::vector<std::future<absl::StatusOr<TestResult>>> tests_;  // by point
 };
 
-// Returns the CRC-32C of the parameters of SHARDS, as the report of `thinwire train` states it: of
-// the values of all tensors, the tensors in the order of their names.
-uint32_t ParametersCrc(const Partition& partition, const std::vector<const Shard*>& shards);
+// Returns the CRC-32C of PARAMETERS, as the report of `thinwire train` states it: of the values of all
+// tensors, the tensors in the order of the names in SHAPES.
+uint32_t ParametersCrc(std::span<const TensorShape> shapes, Tensors parameters);
 
 }  // namespace thinwire::lab
 

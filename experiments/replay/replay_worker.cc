@@ -4,18 +4,9 @@
 
 #include "client/replica/shard_values.h"
 #include "common/status_macros.h"
+#include "experiments/cluster/step_pushes.h"
 
 namespace thinwire::lab {
-namespace {
-
-// Returns one array of zeros per tensor.
-std::vector<std::vector<float>> ArraysOf(const Partition& partition) {
-  std::vector<std::vector<float>> arrays;
-  for (const TensorShape& tensor : partition.tensors()) arrays.emplace_back(tensor.value_count());
-  return arrays;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ReplayWorker>> ReplayWorker::Make(const Partition& partition,
                                                                  const ClientOptions& options) {
@@ -29,9 +20,12 @@ ReplayWorker::ReplayWorker(const Partition& partition, const ClientOptions& opti
       worker_(options.worker),
       encoder_(std::move(encoder)),
       clip_(options.gradient_clip, options.worker_count, partition.tensors().size()),
-      parameters_(ArraysOf(partition)),
       pushes_(partition.shard_count()),
-      missing_count_(partition.shard_count()) {}
+      missing_count_(partition.shard_count()) {
+  for (const TensorShape& tensor : partition.tensors()) {
+    parameters_.emplace_back(tensor.value_count());
+  }
+}
 
 bool ReplayWorker::Read(ShardId shard, Step step, std::span<const float> values) {
   reading_ = step;
@@ -53,28 +47,11 @@ absl::StatusOr<GradientResult> ReplayWorker::Wait() {
 }
 
 absl::StatusOr<GradientResult> ReplayWorker::Compute(LearningTask& task) {
-  std::vector<std::vector<float>> gradient = ArraysOf(partition_);
-  const std::vector<std::span<float>> tensors(gradient.begin(), gradient.end());
-  const std::vector<std::span<const float>> const_tensors(gradient.begin(), gradient.end());
   const std::vector<std::span<float>> parameters(parameters_.begin(), parameters_.end());
-  ASSIGN_OR_RETURN(const GradientResult result,
-                   task.Gradient(worker_, reading_, parameters, tensors));
-  clip_.Begin();
-  for (uint32_t i = 0; clip_.clips() && i < tensors.size(); ++i) {
-    clip_.Ready(i, result.examples > 0 ? client::SumOfSquares(tensors[i]) : 0);
-  }
-  for (uint32_t s = 0; s < partition_.shard_count(); ++s) {
-    PushEntry push;
-    push.shard = ShardId{s};
-    push.step = reading_;
-    push.examples = result.examples;
-    const client::ShardGradient shard_gradient = {
-        .segments = partition_.segments(ShardId{s}), .tensors = const_tensors, .owner = nullptr};
-    RETURN_IF_ERROR(encoder_->Begin(std::move(push), shard_gradient, clip_.factor()));
-    ASSIGN_OR_RETURN(client::PushEncoder::Encoded encoded, encoder_->Finish());
-    pushes_[s] = std::move(encoded.push);
-  }
-  return result;
+  ASSIGN_OR_RETURN(StepPushes computed, ComputePushes(task, worker_, reading_, parameters,
+                                                      {partition_, *encoder_, clip_}));
+  pushes_ = std::move(computed.pushes);
+  return computed.gradient;
 }
 
 absl::Status ReplayWorker::Judged(ShardId shard, Verdict verdict) {

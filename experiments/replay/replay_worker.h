@@ -64,9 +64,7 @@ class ReplayWorker {
   const std::unique_ptr<client::PushEncoder> encoder_;
   client::GradientClip clip_;
   std::vector<std::vector<float>> parameters_;  // by tensor
-  std::vector<Version> versions_;               // by shard, as all vectors below
-  std::vector<PushEntry> pushes_;
-  std::vector<Step> next_;       // the step of the next push to judge
+  std::vector<PushEntry> pushes_;               // by shard
   Step reading_;                 // the step whose parameters are set or computed with
   uint32_t missing_count_;       // shards whose parameters are not set for it
   std::optional<Step> encoded_;  // the step of pushes_

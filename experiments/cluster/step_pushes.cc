@@ -1,0 +1,62 @@
+#include "experiments/cluster/step_pushes.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "client/encode/gradient.h"
+#include "common/status_macros.h"
+
+namespace thinwire::lab {
+namespace {
+
+// The gradient of a step: one array for all tensors, which payloads may share.
+struct Gradient {
+  explicit Gradient(const Partition& partition)
+      : values(std::make_shared_for_overwrite<float[]>(partition.value_count())) {
+    size_t begin = 0;
+    for (const TensorShape& tensor : partition.tensors()) {
+      tensors.emplace_back(values.get() + begin, tensor.value_count());
+      begin += tensor.value_count();
+    }
+    const_tensors.assign(tensors.begin(), tensors.end());
+  }
+
+  std::shared_ptr<float[]> values;
+  std::vector<std::span<float>> tensors;
+  std::vector<std::span<const float>> const_tensors;
+};
+
+}  // namespace
+
+absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, Step step,
+                                         Tensors parameters, const StepEncoder& encoder) {
+  const auto& [partition, push_encoder, clip, returns] = encoder;
+  const Gradient gradient(partition);
+  StepPushes computed;
+  ASSIGN_OR_RETURN(computed.gradient, task.Gradient(worker, step, parameters, gradient.tensors));
+  const uint32_t examples = computed.gradient.examples;
+  clip.Begin();
+  for (uint32_t i = 0; clip.clips() && i < gradient.tensors.size(); ++i) {
+    // A step without examples has no gradient. It is encoded as a push without values.
+    clip.Ready(i, examples > 0 ? client::SumOfSquares(gradient.tensors[i]) : 0);
+  }
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    const ShardId shard{s};
+    const std::vector<Segment>& segments = partition.segments(shard);
+    RETURN_IF_ERROR(push_encoder.Begin(
+        {.shard = shard, .step = step, .examples = examples},
+        {.segments = segments,
+         .tensors = gradient.const_tensors,
+         .owner = segments.size() == 1 ? gradient.values : nullptr,
+         // GtopkReturns keeps payloads for longer than the gradient's memory should live.
+         .may_alias = returns == nullptr || !returns->Keeps(shard)},
+        clip.factor()));
+    ASSIGN_OR_RETURN(client::PushEncoder::Encoded encoded, push_encoder.Finish());
+    computed.pushes.push_back(std::move(encoded.push));
+  }
+  return computed;
+}
+
+}  // namespace thinwire::lab

@@ -1,0 +1,39 @@
+// The work of a worker in one step: the gradient, clipped and encoded as one push per shard, as
+// client/exchange does it. Runs on a thread of the TaskPool.
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_STEP_PUSHES_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_STEP_PUSHES_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/encode/gradient_clip.h"
+#include "client/encode/push_encoder.h"
+#include "client/exchange/gtopk_returns.h"
+#include "common/ids.h"
+#include "common/partition.h"
+#include "experiments/cluster/learning_task.h"
+#include "proto/frame.h"
+
+namespace thinwire::lab {
+
+struct StepPushes {
+  GradientResult gradient;
+  std::vector<PushEntry> pushes;  // by shard, without their computed_version
+};
+
+// The parts of a worker that encode its gradients. They must outlive a call of ComputePushes.
+struct StepEncoder {
+  const Partition& partition;
+  client::PushEncoder& encoder;
+  client::GradientClip& clip;
+  const client::GtopkReturns* returns = nullptr;  // null: no values return to the worker
+};
+
+// Computes the gradient of WORKER's STEP at PARAMETERS and encodes it. A step without examples gives
+// pushes without values. Errors: those of the task and of the encoder.
+absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, Step step,
+                                         Tensors parameters, const StepEncoder& encoder);
+
+}  // namespace thinwire::lab
+
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_STEP_PUSHES_H_
