@@ -76,9 +76,9 @@ void RunRecord::Computed(const GradientResult& gradient) {
 
 void RunRecord::Applied(ShardId shard, const Event& event, const Effects& effects) {
   const auto* push = std::get_if<PushEvent>(&event);
-  if (shard == ShardId{0} && push != nullptr && push->examples > 0) {
+  if (push != nullptr && push->examples > 0) {
     const Judgement& judgement = *effects.judgement;
-    if (judgement.verdict == Verdict::kAccept) {
+    if (shard == ShardId{0} && judgement.verdict == Verdict::kAccept) {
       result_.set_examples(result_.examples() + push->examples);
       ++(*result_.mutable_staleness())[judgement.staleness];
     }

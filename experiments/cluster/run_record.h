@@ -1,7 +1,7 @@
 // RunRecord collects the result of a run with servers (RunResult in proto/experiment.proto).
 //
-// Shard 0 stands for the model: examples, updates, staleness, late and dropped pushes are those of
-// shard 0. A point is recorded at the first moment at which every shard has all updates that shard 0
+// Shard 0 stands for the model: examples, updates and staleness are those of shard 0. Late and dropped
+// pushes are those of all shards, as in the report of `thinwire train`. A point is recorded at the first moment at which every shard has all updates that shard 0
 // had when its examples reached the point's number. Tests run on the pool, from a copy of the
 // masters, while the simulation goes on. Not thread-safe.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_RUN_RECORD_H_
