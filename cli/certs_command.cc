@@ -1,9 +1,6 @@
 #include "cli/certs_command.h"
 
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -12,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/files/read_file.h"
 #include "common/status_macros.h"
 #include "common/tls/authority.h"
 #include "common/tls/certificate.h"
@@ -37,12 +35,10 @@ ExitCode Report(const absl::Status& status, std::ostream& err) {
 
 absl::StatusOr<std::string> ReadPem(const std::string& dir, const std::string& name) {
   const std::string path = absl::StrCat(dir, "/", name);
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (in && text) return text.str();
+  absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (text.ok()) return text;
   return absl::NotFoundError(
-      absl::StrCat(path, ": cannot be read (expected a folder of thinwire certs init)"));
+      absl::StrCat(text.status().message(), " (expected a folder of thinwire certs init)"));
 }
 
 // Returns the identity that the flags describe. Errors: InvalidArgument.
@@ -139,7 +135,8 @@ CLI::App* AddCerts(CLI::App& app, CertsCommand& command) {
   command.issue = certs->add_subcommand("issue", "Makes a key and a certificate for one process");
   command.issue->add_option("DIR", options.authority_dir, "The folder of the authority")
       ->required();
-  command.issue->add_option("--role", options.role, "What the process may do")
+  command.issue
+      ->add_option("--role", options.role, "The role of the process, which decides its rights")
       ->type_name("server|worker|operator|viewer")
       ->check(CLI::IsMember({"server", "worker", "operator", "viewer"}))
       ->required();

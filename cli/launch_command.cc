@@ -4,8 +4,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -27,6 +25,7 @@
 #include "cli/process/temp_dir.h"
 #include "cli/state_dir.h"
 #include "cli/train/train_run.h"
+#include "common/files/read_file.h"
 #include "common/status_macros.h"
 #include "common/tls/identity.h"
 #include "config/field_flags.h"
@@ -81,13 +80,9 @@ absl::Status CheckFlags(const LaunchCommand& command, const JobConfig& config) {
 }
 
 absl::StatusOr<std::vector<Host>> ReadHosts(const std::string& file, const JobConfig& config) {
-  std::ifstream in(file, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (!in) {
-    return absl::NotFoundError(
-        absl::StrCat("--hosts: cannot be read (expected a file, got ", file, ")"));
-  }
-  ASSIGN_OR_RETURN(std::vector<Host> hosts, ParseHosts(text, file));
+  const absl::StatusOr<std::string> text = ReadWholeFile(file);
+  if (!text.ok()) return absl::NotFoundError(absl::StrCat("--hosts: ", text.status().message()));
+  ASSIGN_OR_RETURN(std::vector<Host> hosts, ParseHosts(*text, file));
   RETURN_IF_ERROR(CheckHostCounts(hosts, file, config.servers(), config.consistency().workers()));
   return hosts;
 }

@@ -97,18 +97,13 @@ struct Setup {
 // Returns the artificial delay of every step, from --delay or else from the job file. Errors:
 // InvalidArgument if the value of --delay is not valid.
 absl::StatusOr<absl::Duration> DelayOf(const Flags& flags, const JobSpec& spec) {
+  if (flags.delay.empty()) return spec.DelayOf(WorkerId{flags.worker});
   absl::Duration delay;
-  if (!flags.delay.empty()) {
-    if (!absl::ParseDuration(flags.delay, &delay) || delay < absl::ZeroDuration() ||
-        delay > absl::Hours(1)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--delay: wrong value (expected a duration of at most 1h, such as 50ms, got ",
-          flags.delay, ")"));
-    }
-    return delay;
-  }
-  for (const Straggler& straggler : spec.stragglers) {
-    if (straggler.worker.value == flags.worker) delay = straggler.delay;
+  if (!absl::ParseDuration(flags.delay, &delay) || delay < absl::ZeroDuration() ||
+      delay > absl::Hours(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--delay: wrong value (expected a duration of at most 1h, such as 50ms, got ",
+                     flags.delay, ")"));
   }
   return delay;
 }

@@ -186,6 +186,14 @@ Problems JobSpec::Validate() const {
   return problems;
 }
 
+absl::Duration JobSpec::DelayOf(WorkerId worker) const {
+  absl::Duration delay;
+  for (const Straggler& straggler : stragglers) {
+    if (straggler.worker == worker) delay = straggler.delay;
+  }
+  return delay;
+}
+
 Problems JobSpec::Warnings() const {
   Problems warnings;
   WarnOfThickDeltas(*this, warnings);

@@ -59,6 +59,8 @@ struct JobSpec {
   // Checks every part of the job. Refuses combinations of settings that cancel each other or that
   // diverged in measurements (docs/deltas.md).
   Problems Validate() const;
+  // Returns the delay that `stragglers` add to every step of WORKER.
+  absl::Duration DelayOf(WorkerId worker) const;
   // Returns a warning for each setting that is valid but does not have the effect that it is for.
   Problems Warnings() const;
 

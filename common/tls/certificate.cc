@@ -3,31 +3,17 @@
 #include <openssl/pem.h>
 #include <sys/stat.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <ios>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/files/read_file.h"
 #include "common/status_macros.h"
 #include "common/tls/openssl_pointers.h"
 
 namespace thinwire {
 namespace {
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (in && text) return text.str();
-  return absl::NotFoundError(absl::StrCat(path, ": cannot be read",
-                                          errno == 0 ? "" : absl::StrCat(": ", strerror(errno))));
-}
 
 absl::Status NotPem(const std::string& place, absl::string_view what, size_t size) {
   ERR_clear_error();
@@ -139,7 +125,7 @@ absl::Status CheckValidity(const Certificate& certificate, absl::Time now,
 
 // Checks that the key file at PATH is the private key of CERTIFICATE.
 absl::Status CheckKey(const X509* certificate, const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   const OwnedBio bio = ReadBio(text);
   // Without this callback, OpenSSL would ask for the password of an encrypted key on the terminal.
   const auto no_password = [](char*, int, int, void*) { return -1; };
@@ -162,16 +148,16 @@ absl::StatusOr<std::vector<Certificate>> ParseCertificates(const std::string& te
 }
 
 absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   return ParseCertificates(text, path);
 }
 
 absl::StatusOr<Certificate> CheckCredentials(const std::string& dir, absl::Time now) {
   const std::string authority_path = absl::StrCat(dir, "/", kAuthorityFile);
   const std::string path = absl::StrCat(dir, "/", kCertificateFile);
-  ASSIGN_OR_RETURN(const std::string authority_text, ReadText(authority_path));
+  ASSIGN_OR_RETURN(const std::string authority_text, ReadWholeFile(authority_path));
   ASSIGN_OR_RETURN(const auto authorities, ParsePem(authority_text, authority_path));
-  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   ASSIGN_OR_RETURN(const auto chain, ParsePem(text, path));
   X509* const own = chain[0].get();
   Certificate certificate = Describe(own);

@@ -131,14 +131,6 @@ absl::StatusOr<std::vector<std::vector<absl::Duration>>> ReadTrace(const std::st
 
 }  // namespace
 
-absl::Duration StragglerDelay(const JobSpec& job, WorkerId worker) {
-  absl::Duration delay;
-  for (const Straggler& straggler : job.stragglers) {
-    if (straggler.worker == worker) delay = straggler.delay;
-  }
-  return delay;
-}
-
 absl::StatusOr<ComputeTimes> ComputeTimes::Make(const ComputeTime& spec, const std::string& folder,
                                                 uint64_t seed) {
   RETURN_IF_ERROR(Validate(spec).ToStatus());

@@ -18,9 +18,6 @@
 
 namespace thinwire::lab {
 
-// Returns the delay that the setting `straggler` of JOB adds to every step of WORKER.
-absl::Duration StragglerDelay(const JobSpec& job, WorkerId worker);
-
 class ComputeTimes {
  public:
   // FOLDER is the folder of the experiment file, from which the path of a trace starts. Errors:

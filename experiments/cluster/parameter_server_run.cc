@@ -222,8 +222,7 @@ absl::Status ParameterServerRun::MakeWorkers() {
     const ClientOptions options = MakeClientOptions(
         spec_.job,
         {.worker = worker, .planned_examples = task.examples(), .planned_steps = task.steps()});
-    ASSIGN_OR_RETURN(auto made,
-                     LabWorker::Make(shared, options, StragglerDelay(spec_.job, worker)));
+    ASSIGN_OR_RETURN(auto made, LabWorker::Make(shared, options, spec_.job.DelayOf(worker)));
     workers_.push_back(std::move(made));
   }
   running_count_ = workers_.size();

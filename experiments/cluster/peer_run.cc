@@ -198,7 +198,7 @@ PeerRun::PeerRun(const RunSpec& spec, const RunControl& control, TaskPool& pool,
     std::ranges::copy(pool_.own().initial(static_cast<uint32_t>(t)), parameter_tensors_[t].begin());
   }
   for (size_t w = 0; w < workers_.size(); ++w) {
-    workers_[w].delay = StragglerDelay(spec.job, WorkerId{static_cast<uint32_t>(w)});
+    workers_[w].delay = spec.job.DelayOf(WorkerId{static_cast<uint32_t>(w)});
     workers_[w].gradient = Split(gradients_[w], pool_.own().tensors());
   }
 }

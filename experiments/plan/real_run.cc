@@ -6,8 +6,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -16,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cli/process/process.h"
+#include "common/files/read_file.h"
 #include "common/status_macros.h"
 #include "experiments/plan/results.h"
 
@@ -122,9 +121,8 @@ absl::StatusOr<RunResult> RunReal(const RunSpec& spec, const RealRunOptions& opt
     return absl::UnavailableError(
         absl::StrCat("thinwire train: ", exit.ToString(), " (its messages are in ", log, ")"));
   }
-  std::ifstream in(report, std::ios::binary);
-  return ResultOfReport(
-      std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()));
+  ASSIGN_OR_RETURN(const std::string written, ReadWholeFile(report));
+  return ResultOfReport(written);
 }
 
 absl::StatusOr<RunResult> ResultOfReport(std::string_view text) {

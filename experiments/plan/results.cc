@@ -10,8 +10,6 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -22,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/files/atomic_file.h"
+#include "common/files/read_file.h"
 #include "common/status_macros.h"
 #include "common/text/quoted.h"
 #include "experiments/plan/experiment_check.h"
@@ -44,12 +43,6 @@ std::string Serialized(const google::protobuf::Message& message) {
     message.SerializeToCodedStream(&out);
   }
   return bytes;
-}
-
-std::optional<std::string> ReadBytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
 }
 
 ordered_json JsonOf(const google::protobuf::Message& message) {
@@ -161,12 +154,12 @@ absl::Status PrepareFolder(const std::string& folder, const Experiment& experime
   std::filesystem::create_directories(folder, error);
   if (error) return absl::UnavailableError(absl::StrCat(folder, ": ", error.message()));
   const std::string path = absl::StrCat(folder, "/", kDescription);
-  const std::optional<std::string> text = ReadBytes(path);
-  if (!text && !std::filesystem::is_empty(folder, error)) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (!text.ok() && !std::filesystem::is_empty(folder, error)) {
     return absl::FailedPreconditionError(absl::StrCat(
         folder, ": has other files (expected an empty folder or one with ", kDescription, ")"));
   }
-  if (text) {
+  if (text.ok()) {
     const std::string name = NameIn(*text);
     if (name != experiment.name()) {
       return absl::FailedPreconditionError(
@@ -183,7 +176,7 @@ std::string ResultKey(const RunSpec& spec, std::string_view identity) {
   std::vector<std::string> parts = {Serialized(spec.config), Serialized(spec.machines),
                                     absl::StrCat(spec.tests), std::string(identity)};
   if (const std::string& trace = spec.machines.compute().trace(); !trace.empty()) {
-    parts.push_back(ReadBytes(std::filesystem::path(spec.folder) / trace).value_or(""));
+    parts.push_back(ReadWholeFile(std::filesystem::path(spec.folder) / trace).value_or(""));
   }
   std::string text;
   for (const std::string& part : parts) absl::StrAppend(&text, part.size(), " ", part);
@@ -194,9 +187,9 @@ std::string ResultKey(const RunSpec& spec, std::string_view identity) {
 }
 
 std::optional<RunResult> StoredResult(const std::string& folder, const std::string& key) {
-  const std::optional<std::string> bytes = ReadBytes(ResultPath(folder, key));
+  const absl::StatusOr<std::string> bytes = ReadWholeFile(ResultPath(folder, key));
   RunResult result;
-  if (!bytes || !result.ParseFromString(*bytes)) return std::nullopt;
+  if (!bytes.ok() || !result.ParseFromString(*bytes)) return std::nullopt;
   return result;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/files/crc32c.h"
+#include "common/files/read_file.h"
 #include "common/status_macros.h"
 #include "experiments/plan/synthetic_task.h"
 #include "worker/batch_buffer.h"
@@ -144,10 +144,11 @@ absl::Status CheckSupported(const TaskSpec& task) {
 // Returns a hash of the file PATH; 0 if PATH is empty.
 absl::StatusOr<uint64_t> FileHash(const std::string& path) {
   if (path.empty()) return uint64_t{0};
-  std::ifstream in(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (!in) return absl::NotFoundError(absl::StrCat("model_file: ", path, ": cannot be read"));
-  return Crc32c(std::as_bytes(std::span(bytes)));
+  const absl::StatusOr<std::string> bytes = ReadWholeFile(path);
+  if (!bytes.ok()) {
+    return absl::NotFoundError(absl::StrCat("model_file: ", bytes.status().message()));
+  }
+  return Crc32c(std::as_bytes(std::span(*bytes)));
 }
 
 }  // namespace
