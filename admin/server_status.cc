@@ -145,6 +145,18 @@ std::string ShardsHtml(std::span<const ServerHistory> servers) {
 
 }  // namespace
 
+void NoiseSums::Add(const StatusReply& reply) {
+  for (const ShardStatus& shard : reply.shards()) {
+    variance += shard.gradient_variance();
+    squared_gradient += shard.squared_gradient();
+  }
+}
+
+std::optional<double> NoiseSums::scale() const {
+  if (variance <= 0 || squared_gradient <= 0) return std::nullopt;
+  return variance / squared_gradient;
+}
+
 void ServerHistory::Add(StatusReply reply, absl::Time now) {
   const bool restarted = latest_ && latest_->epoch() != reply.epoch();
   const uint64_t step = StepOf(reply);
@@ -261,6 +273,11 @@ std::string WorkerListText(const std::vector<uint32_t>& workers) {
   return absl::StrCat(workers.size() == 1 ? "worker " : "workers ", absl::StrJoin(workers, ", "));
 }
 
+std::string NoiseScaleText(const NoiseSums& noise) {
+  const std::optional<double> scale = noise.scale();
+  return scale ? absl::StrFormat("%.3g examples", *scale) : "-";
+}
+
 std::string InsecureText(const std::vector<uint32_t>& servers) {
   return absl::StrCat("INSECURE: ", servers.size() == 1 ? "server " : "servers ",
                       absl::StrJoin(servers, ", "), servers.size() == 1 ? " listens" : " listen",
@@ -282,6 +299,7 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
       summary.verdicts[verdict.name] += (reply->*verdict.count)();
     }
     for (const auto& [value, count] : reply->staleness()) summary.staleness[value] += count;
+    summary.noise.Add(*reply);
     summary.push_bytes += reply->push_payload_bytes();
     summary.parameter_bytes += reply->parameters_payload_bytes();
     if (reply->shards().empty()) continue;
@@ -324,6 +342,7 @@ std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) 
       {"open for", DurationText(summary.step_age)},
       {"live workers", absl::StrCat(summary.live.size(), " of ", summary.worker_count)},
       {"servers", absl::StrCat(summary.answered_count, " of ", servers.size())},
+      {"noise scale", NoiseScaleText(summary.noise)},
       {"gradient compression", html::RatioText(summary.push_fp32_bytes, summary.push_bytes)},
       {"parameter compression",
        html::RatioText(summary.parameter_fp32_bytes, summary.parameter_bytes)}};
@@ -377,6 +396,7 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
     list.push_back(std::move(entry));
   }
   const JobSummary summary = SummaryOf(servers, now);
+  const std::optional<double> noise_scale = summary.noise.scale();
   return {{"servers", std::move(list)},
           {"summary",
            {{"job", summary.job},
@@ -388,6 +408,7 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
             {"unfinished_workers", summary.unfinished},
             {"pushes", summary.verdicts},
             {"mean_staleness", summary.mean_staleness},
+            {"noise_scale", noise_scale ? nlohmann::ordered_json(*noise_scale) : nullptr},
             {"push_bytes", summary.push_bytes},
             {"push_fp32_bytes", summary.push_fp32_bytes},
             {"parameter_bytes", summary.parameter_bytes},
@@ -427,6 +448,11 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
   metrics.Gauge("server_open_shards", "Shards that accept pushes.", static_cast<double>(open));
   metrics.Gauge("server_parameters", "Parameters of this server.",
                 static_cast<double>(ValueCountOf(*reply)));
+  metrics.Gauge("server_gradient_variance",
+                "Variance of the gradient of one example, summed over the values.",
+                summary.noise.variance);
+  metrics.Gauge("server_squared_gradient", "Squared norm of the mean gradient, an estimate.",
+                summary.noise.squared_gradient);
   metrics.Gauge("server_step", "The first step that some shard has not finished.",
                 static_cast<double>(server.step()));
   metrics.Gauge("server_step_age_seconds", "Time for which server_step has been the open step.",

@@ -69,6 +69,18 @@ struct WorkerSight {
 // Returns the workers that ever joined, by number. The first server decides which of them are live.
 std::map<uint32_t, WorkerSight> WorkersOf(std::span<const ServerHistory> servers, absl::Time now);
 
+// Sums of the noise of the gradients over the shards of a job (server/core/update/gradient_noise.h).
+struct NoiseSums {
+  double variance = 0;
+  double squared_gradient = 0;
+
+  // Adds the shards of REPLY.
+  void Add(const StatusReply& reply);
+  // Returns the noise scale in examples (docs/training.md), or nullopt if it was not measured or is
+  // too uncertain.
+  std::optional<double> scale() const;
+};
+
 // Figures of the whole job, from all servers that have answered.
 struct JobSummary {
   std::string job;
@@ -84,6 +96,7 @@ struct JobSummary {
   std::map<std::string, uint64_t> verdicts;  // verdict -> pushes
   std::map<uint64_t, uint64_t> staleness;    // staleness -> accepted pushes
   double mean_staleness = 0;
+  NoiseSums noise;
   // Bytes of payloads, and an estimate of the bytes of the same values in fp32, from the number of pushes.
   uint64_t push_bytes = 0;
   uint64_t push_fp32_bytes = 0;
@@ -101,6 +114,8 @@ StatusTable BytesTable(const JobSummary& summary);
 
 // Returns "worker 3" or "workers 0, 3".
 std::string WorkerListText(const std::vector<uint32_t>& workers);
+// Returns the noise scale with its unit, such as "4.1e+03 examples"; "-" without one.
+std::string NoiseScaleText(const NoiseSums& noise);
 // Returns "INSECURE: server 0 listens for other machines without credentials" for these servers.
 std::string InsecureText(const std::vector<uint32_t>& servers);
 

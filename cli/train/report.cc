@@ -114,10 +114,13 @@ ordered_json RestartsJson(const RunRecord& record) {
 // `report` contains the servers' sum.
 void AddCounters(const TrainResult& result, ordered_json& report) {
   AddToJson(result.record.Totals(), report);
+  report["sgd_noise"] = OrNull(SgdNoise(result));
   report["staleness"] = nullptr;
+  report["noise_scale"] = nullptr;
   report["saturated_shards"] = nullptr;
   if (!result.totals) return;
   report["saturated_shards"] = result.totals->saturated_shards;
+  report["noise_scale"] = OrNull(result.totals->noise.scale());
   result.totals->ForEachCounter(
       [&](const std::string& name, uint64_t value) { report[name] = value; });
   ordered_json histogram = ordered_json::object();
@@ -127,6 +130,31 @@ void AddCounters(const TrainResult& result, ordered_json& report) {
   report["staleness"] = {{"mean", result.totals->mean_staleness()},
                          {"max", result.totals->max_staleness()},
                          {"histogram", histogram}};
+}
+
+// Returns the noise g of SGD (Smith and Le 2018, arXiv 1710.06451, section 4, with momentum), or nullopt if
+// the optimizer is another one or no worker joined:
+//
+//   g = learning_rate / (1 - momentum) (N / B - 1)
+//
+// N / B, the examples of an epoch divided by those of an update, is the number of updates in an epoch.
+std::optional<double> SgdNoise(const TrainResult& result) {
+  using Optimizer = Optimization::Optimizer;
+  const Optimization& optimization = result.config.optimization();
+  const Consistency& consistency = result.config.consistency();
+  const int optimizer = optimization.optimizer();
+  const bool has_momentum = optimizer == Optimizer::momentum || optimizer == Optimizer::nesterov;
+  if (result.record.planned_steps() == 0 || (optimizer != Optimizer::sgd && !has_momentum)) {
+    return std::nullopt;
+  }
+  const bool by_round = consistency.mode() == Consistency::Mode::sync ||
+                        consistency.mode() == Consistency::Mode::backup;
+  const double pushes =
+      by_round ? consistency.workers() - consistency.backup() : consistency.fold_every();
+  const double updates = static_cast<double>(result.record.planned_steps()) /
+                         result.config.task().epochs() * consistency.workers() / pushes;
+  const double momentum = has_momentum ? optimization.momentum() : 0;
+  return optimization.learning_rate() / (1 - momentum) * (updates - 1);
 }
 
 // Returns a number with its noun, such as "1 server" or "2 servers".
@@ -331,6 +359,9 @@ std::string ReportTable(const TrainResult& result) {
            absl::StrFormat("mean %.2f, max %u", result.totals->mean_staleness(),
                            result.totals->max_staleness()),
            table);
+  }
+  if (result.totals && result.totals->noise.scale()) {
+    AddRow("noise scale", NoiseScaleText(result.totals->noise), table);
   }
   if (result.parameters_crc32c) {
     AddRow("parameters crc32c", absl::StrFormat("%08x", *result.parameters_crc32c), table);

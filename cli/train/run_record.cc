@@ -301,6 +301,7 @@ ServerTotals TotalsOf(std::span<const StatusReply> replies) {
   ServerTotals totals;
   for (const StatusReply& reply : replies) {
     AddCounters(reply, totals.counters);
+    totals.noise.Add(reply);
     for (const auto& [value, pushes] : reply.staleness()) totals.staleness[value] += pushes;
     for (const ShardStatus& shard : reply.shards()) {
       if (shard.saturated_updates() > 0) totals.saturated_shards.push_back(shard.shard());

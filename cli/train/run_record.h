@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "admin/server_status.h"
 #include "cli/process/process.h"
 #include "common/ids.h"
 #include "proto/control.pb.h"
@@ -159,6 +160,7 @@ struct ServerTotals {
   // The distribution of staleness: maps each staleness to the number of accepted pushes that had
   // this staleness.
   std::map<uint64_t, uint64_t> staleness;
+  NoiseSums noise;
 
   // Calls `visit` with the name and the sum of each counter, in the order of control.proto.
   void ForEachCounter(

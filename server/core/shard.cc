@@ -15,6 +15,7 @@
 #include "server/core/staleness/drop.h"
 #include "server/core/staleness/scale.h"
 #include "server/core/update/accumulator.h"
+#include "server/core/update/gradient_noise.h"
 #include "server/core/update/store.h"
 #include "server/core/worker_table.h"
 
@@ -23,6 +24,10 @@ namespace {
 
 // An upper bound of the size of a shard's objects without arrays, including those of server/edge.
 constexpr uint64_t kFixedBytes = 4096;
+
+// The noise of the gradients is measured in one of this many rounds, because a measurement decodes the
+// payloads of the round once more.
+constexpr uint64_t kNoiseInterval = 16;
 
 // Checks the fields of SNAPSHOT that the parts of a shard cannot check alone.
 absl::Status CheckSnapshot(const ShardSnapshot& snapshot, bool publishes) {
@@ -117,6 +122,9 @@ struct Shard::State {
   void CloseRounds(bool last_departed, Effects& effects);
   void CloseRound(Effects& effects);
   void MoveFrontier();
+  bool MeasuresNoise() const {
+    return rule.fold == Fold::kRound && workers.frontier().value % kNoiseInterval == 0;
+  }
   // Applies the accumulated gradients as an update, even if there are fewer than `fold_every`, the
   // usual number of gradients per update.
   void UpdateEarly();
@@ -139,6 +147,7 @@ struct Shard::State {
   bool start_timed_out = false;  // can become true before the seed or any worker arrives
   WorkerTable workers;
   Accumulator accumulator;
+  GradientNoise noise;
   Store store;
   Publisher publisher;
   const uint64_t publish_every;
@@ -219,6 +228,7 @@ void Shard::State::FoldPush(const PushEvent& push, Judgement& judgement) {
     judgement.uncompensated = !compensated.has_value();
     if (compensated.has_value()) gradient.payload = *std::move(compensated);
   }
+  if (MeasuresNoise()) noise.Add(gradient);
   if (rule.ordered_fold) {
     accumulator.Hold(std::move(gradient));
     return;
@@ -287,6 +297,7 @@ void Shard::State::CloseRound(Effects& effects) {
   // The closing round accepts no more pushes. Gradients that were held to be folded in the order of
   // the worker numbers can therefore all be folded now.
   accumulator.FoldInOrder([](WorkerId) { return false; });
+  if (MeasuresNoise()) noise.Close(accumulator);
   store.Apply(accumulator);
   workers.MoveFrontier(StepsAfter(workers.frontier(), 1));
 }
@@ -431,6 +442,7 @@ bool Shard::open() const { return state_->open; }
 Version Shard::version() const { return state_->store.version(); }
 bool Shard::saturated() const { return state_->store.saturated(); }
 uint64_t Shard::saturated_updates() const { return state_->store.saturated_updates(); }
+const NoiseEstimate& Shard::noise() const { return state_->noise.estimate(); }
 Step Shard::frontier() const { return state_->workers.frontier(); }
 Step Shard::next(WorkerId worker) const { return state_->workers.of(worker).next; }
 

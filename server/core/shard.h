@@ -5,6 +5,7 @@
 //   judge.h                      decides the verdict of a push
 //   staleness/                   policies for gradients that were computed from old parameters
 //   update/accumulator.h         sums accepted gradients that are not yet part of an update
+//   update/gradient_noise.h      estimates the noise of the gradients
 //   update/store.h, optimizer/   apply an update to the masters
 //   publish/publisher.h          encodes masters for readers, once per version and codec
 //   publish/delta_publisher.h    encodes deltas for readers, if the job publishes deltas
@@ -32,6 +33,7 @@
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/publish/version_log.h"
 #include "server/core/shard_snapshot.h"
+#include "server/core/update/gradient_noise.h"
 #include "server/core/update/updater.h"
 
 namespace thinwire {
@@ -108,6 +110,9 @@ class Shard {
   // largest finite float, and the number of such updates.
   bool saturated() const;
   uint64_t saturated_updates() const;
+  // Returns the noise of the gradients in modes sync and backup, since the shard was created. No
+  // snapshot contains it.
+  const NoiseEstimate& noise() const;
   Step frontier() const;
   // Returns the first step that WORKER has not finished. REQUIRES: worker < rule.max_workers.
   Step next(WorkerId worker) const;

@@ -29,6 +29,10 @@ ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_
   report.status.set_version(shard.version().value);
   report.status.set_frontier(shard.frontier().value);
   report.status.set_saturated_updates(shard.saturated_updates());
+  const NoiseEstimate& noise = shard.noise();
+  report.status.set_gradient_variance(noise.variance);
+  report.status.set_squared_gradient(noise.squared_gradient);
+  report.status.set_noise_rounds(noise.rounds);
   for (uint32_t w = 0; w < worker_count; ++w) report.next.push_back(shard.next(WorkerId{w}));
   return report;
 }

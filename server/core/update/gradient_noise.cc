@@ -1,0 +1,69 @@
+#include "server/core/update/gradient_noise.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "common/codec/payload.h"
+#include "kernels/reductions.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint64_t kMeanRounds = 32;
+
+double SquaredNorm(const CheckedPayload& payload) {
+  double sum = 0;
+  if (PayloadIsSparse(payload)) {
+    ForEachPayloadEntry(payload, [&](std::span<const uint32_t>, std::span<const float> values) {
+      sum += kernels::SumOfSquares(values);
+    });
+  } else {
+    DecodePayloadInBlocks(payload, 1, [&](size_t, std::span<const float> values) {
+      sum += kernels::SumOfSquares(values);
+    });
+  }
+  return sum;
+}
+
+// Returns the squared norm of the mean of the gradients in ROUND.
+double SquaredNorm(const Accumulator& round) {
+  const auto scale = static_cast<float>(1.0 / static_cast<double>(round.weight()));
+  double sum = 0;
+  if (round.sparse()) {
+    round.ForEachEntry([&](std::span<const uint32_t>, std::span<const float> values) {
+      sum += kernels::SumOfSquares(values, scale);
+    });
+  } else {
+    round.ForEachBlock([&](size_t, std::span<const float> values) {
+      sum += kernels::SumOfSquares(values, scale);
+    });
+  }
+  return sum;
+}
+
+}  // namespace
+
+void GradientNoise::Add(const Gradient& gradient) {
+  ++open_.pushes;
+  open_.squares += SquaredNorm(gradient.payload);
+  open_.reciprocal_counts += 1.0 / gradient.examples;
+  open_.has_late_examples |= gradient.late_examples > 0;
+}
+
+void GradientNoise::Close(const Accumulator& round) {
+  const Round closed = std::exchange(open_, {});
+  if (closed.pushes < 2 || closed.has_late_examples) return;
+  const auto pushes = static_cast<double>(closed.pushes);
+  const double small = closed.squares / pushes;
+  const double large = SquaredNorm(round);
+  const double per_example = 1.0 / static_cast<double>(round.examples());
+  const double variance = (small - large) / (closed.reciprocal_counts / pushes - per_example);
+  const double squared_gradient = large - variance * per_example;
+  ++estimate_.rounds;
+  const double weight = 1.0 / static_cast<double>(std::min(estimate_.rounds, kMeanRounds));
+  estimate_.variance += weight * (variance - estimate_.variance);
+  estimate_.squared_gradient += weight * (squared_gradient - estimate_.squared_gradient);
+}
+
+}  // namespace thinwire
