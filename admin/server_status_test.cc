@@ -123,6 +123,29 @@ TEST(JobSummaryTest, FiguresOfAllServersAreCombined) {
   EXPECT_EQ(summary.parameter_bytes, 160000u);
 }
 
+TEST(JobSummaryTest, TheNoiseScaleIsTheQuotientOfTheSumsOverAllShards) {
+  const auto reply = [](double variance, double squared_gradient) {
+    StatusReply status;
+    for (int i = 0; i < 2; ++i) {
+      ShardStatus& shard = *status.add_shards();
+      shard.set_gradient_variance(variance);
+      shard.set_squared_gradient(squared_gradient);
+      shard.set_noise_rounds(1);
+    }
+    return status;
+  };
+  std::vector<ServerHistory> servers = {ServerHistory(ServerId{0}), ServerHistory(ServerId{1})};
+  servers[0].Add(reply(3000, 1.5), kStart);
+  EXPECT_EQ(SummaryOf(servers, kStart).noise.scale(), 2000);
+  servers[1].Add(reply(2000, -0.5), kStart);
+  EXPECT_EQ(SummaryOf(servers, kStart).noise.scale(), 5000);
+  EXPECT_EQ(ServersJson(servers, kStart)["summary"]["noise_scale"], 5000);
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("5e+03 examples"));
+  servers[0].Add(reply(3000, 0.25), kStart);
+  EXPECT_EQ(SummaryOf(servers, kStart).noise.scale(), std::nullopt) << "too uncertain";
+  EXPECT_TRUE(ServersJson(servers, kStart)["summary"]["noise_scale"].is_null());
+}
+
 TEST(JobSummaryTest, AJobWithoutAnswersIsEmpty) {
   const std::vector<ServerHistory> servers = {ServerHistory(ServerId{0})};
   const JobSummary summary = SummaryOf(servers, kStart);

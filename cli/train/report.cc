@@ -109,29 +109,6 @@ ordered_json RestartsJson(const RunRecord& record) {
   return rows;
 }
 
-// Adds the sums of the workers' counters and, if known, the sums of the servers' counters to
-// `report`. If workers and servers have a counter of the same name, such as accepted_pushes,
-// `report` contains the servers' sum.
-void AddCounters(const TrainResult& result, ordered_json& report) {
-  AddToJson(result.record.Totals(), report);
-  report["sgd_noise"] = OrNull(SgdNoise(result));
-  report["staleness"] = nullptr;
-  report["noise_scale"] = nullptr;
-  report["saturated_shards"] = nullptr;
-  if (!result.totals) return;
-  report["saturated_shards"] = result.totals->saturated_shards;
-  report["noise_scale"] = OrNull(result.totals->noise.scale());
-  result.totals->ForEachCounter(
-      [&](const std::string& name, uint64_t value) { report[name] = value; });
-  ordered_json histogram = ordered_json::object();
-  for (const auto& [value, pushes] : result.totals->staleness) {
-    histogram[absl::StrCat(value)] = pushes;
-  }
-  report["staleness"] = {{"mean", result.totals->mean_staleness()},
-                         {"max", result.totals->max_staleness()},
-                         {"histogram", histogram}};
-}
-
 // Returns the noise g of SGD (Smith and Le 2018, arXiv 1710.06451, section 4, with momentum), or nullopt if
 // the optimizer is another one or no worker joined:
 //
@@ -155,6 +132,29 @@ std::optional<double> SgdNoise(const TrainResult& result) {
                          result.config.task().epochs() * consistency.workers() / pushes;
   const double momentum = has_momentum ? optimization.momentum() : 0;
   return optimization.learning_rate() / (1 - momentum) * (updates - 1);
+}
+
+// Adds the sums of the workers' counters and, if known, the sums of the servers' counters to
+// `report`. If workers and servers have a counter of the same name, such as accepted_pushes,
+// `report` contains the servers' sum.
+void AddCounters(const TrainResult& result, ordered_json& report) {
+  AddToJson(result.record.Totals(), report);
+  report["sgd_noise"] = OrNull(SgdNoise(result));
+  report["staleness"] = nullptr;
+  report["noise_scale"] = nullptr;
+  report["saturated_shards"] = nullptr;
+  if (!result.totals) return;
+  report["saturated_shards"] = result.totals->saturated_shards;
+  report["noise_scale"] = OrNull(result.totals->noise.scale());
+  result.totals->ForEachCounter(
+      [&](const std::string& name, uint64_t value) { report[name] = value; });
+  ordered_json histogram = ordered_json::object();
+  for (const auto& [value, pushes] : result.totals->staleness) {
+    histogram[absl::StrCat(value)] = pushes;
+  }
+  report["staleness"] = {{"mean", result.totals->mean_staleness()},
+                         {"max", result.totals->max_staleness()},
+                         {"histogram", histogram}};
 }
 
 // Returns a number with its noun, such as "1 server" or "2 servers".

@@ -152,6 +152,30 @@ TEST(ReportTest, DivergenceAndSaturatedShardsAreNamed) {
   EXPECT_THAT(ReportTable(result), HasSubstr("0 of 2 done, 1 lost, 1 diverged"));
 }
 
+TEST(ReportTest, TheNoiseIsMeasuredAndFollowsFromTheSettings) {
+  TrainResult result = Result();
+  EXPECT_TRUE(ReportJson(result)["noise_scale"].is_null());
+  EXPECT_THAT(ReportTable(result), Not(HasSubstr("noise scale")));
+  result.totals->noise = {.variance = 6000, .squared_gradient = 2};
+  EXPECT_EQ(ReportJson(result)["noise_scale"], 3000);
+  EXPECT_THAT(ReportTable(result), HasSubstr("noise scale              3e+03 examples\n"));
+
+  WorkerEvent joined;
+  joined.mutable_joined()->set_planned_steps(200);
+  result.record.Apply(joined);
+  result.config.mutable_task()->set_epochs(2);
+  Optimization& optimization = *result.config.mutable_optimization();
+  optimization.set_learning_rate(0.5);
+  // 100 steps of each of two workers in an epoch; a push is an update.
+  EXPECT_DOUBLE_EQ(ReportJson(result)["sgd_noise"].get<double>(), 0.5 * 199);
+  result.config.mutable_consistency()->set_mode(Consistency::Mode::sync);
+  optimization.set_optimizer(Optimization::Optimizer::momentum);
+  optimization.set_momentum(0.75);
+  EXPECT_DOUBLE_EQ(ReportJson(result)["sgd_noise"].get<double>(), 2 * 99);
+  optimization.set_optimizer(Optimization::Optimizer::adam);
+  EXPECT_TRUE(ReportJson(result)["sgd_noise"].is_null());
+}
+
 TEST(ReportTest, UnknownValuesAreNull) {
   TrainResult result = Result();
   result.totals.reset();

@@ -400,6 +400,27 @@ TEST_F(ShardTest, ARestoredShardFollowsItsLastRule) {
             "rule: not valid for at most 5 workers (got 5 workers)");
 }
 
+TEST_F(ShardTest, OneInSixteenRoundsMeasuresTheNoise) {
+  for (const Rule& rule : {Rule::Sync(2), Rule::Sync(2, /*ordered_fold=*/true)}) {
+    Open(rule);
+    for (uint64_t step = 0; step < 33; ++step) {
+      shard_->Apply(workers_[1].Push(step, 1, {1}));
+      shard_->Apply(workers_[0].Push(step, 1, {3}));
+      EXPECT_EQ(shard_->noise().rounds, step / 16 + 1);
+    }
+    // |push|^2 is 5 in the mean, and |update|^2 = 4: S = (5 - 4) / (1 - 1/2).
+    EXPECT_DOUBLE_EQ(shard_->noise().variance, 2);
+    EXPECT_DOUBLE_EQ(shard_->noise().squared_gradient, 3);
+  }
+}
+
+TEST_F(ShardTest, WithoutRoundsNoNoiseIsMeasured) {
+  Open(Rule::Async(2));
+  shard_->Apply(workers_[0].Push(0, 1, {3}));
+  shard_->Apply(workers_[1].Push(0, 1, {1}));
+  EXPECT_EQ(shard_->noise(), NoiseEstimate());
+}
+
 TEST_F(ShardTest, EncodedReturnsTheMastersOfTheVersion) {
   Open(Rule::Sync(1));
   shard_->Apply(workers_[0].Push(0, 1, {3}));
