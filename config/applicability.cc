@@ -259,6 +259,17 @@ const std::vector<Condition>& Conditions() {
        },
        "precision: fp16 or a loss_scale above 0",
        {"precision", "loss_scale"}},
+      {{"local_optimizer", "local_learning_rate", "local_weight_decay"},
+       [](const JobConfig& c) { return c.task().local_steps() > 1; },
+       "local_steps above 1",
+       {"local_steps"}},
+      {{"local_momentum"},
+       [](const JobConfig& c) {
+         return c.task().local_steps() > 1 &&
+                c.task().local_optimizer() == Task::LocalOptimizer::momentum;
+       },
+       "local_optimizer: momentum and local_steps above 1",
+       {"local_optimizer", "local_steps"}},
   };
   return conditions;
 }

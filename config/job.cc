@@ -162,7 +162,13 @@ TaskSpec TaskSpecOf(const Task& t) {
           .precision = static_cast<Precision>(t.precision()),
           .loss_scale = t.loss_scale(),
           .loss_scale_interval = t.loss_scale_interval(),
-          .stop_on_divergence = t.stop_on_divergence()};
+          .stop_on_divergence = t.stop_on_divergence(),
+          .local = {.count = t.local_steps(),
+                    .optimizer = static_cast<LocalOptimizerKind>(t.local_optimizer()),
+                    .learning_rate = t.local_learning_rate(),
+                    .momentum = t.local_momentum(),
+                    .weight_decay = t.local_weight_decay()},
+          .accumulate = t.accumulate()};
 }
 
 RecoverySpec RecoverySpecOf(const Recovery& r) {

@@ -56,6 +56,7 @@ TEST(JobTest, TheEnumsOfTheFileAreThoseOfTheSpecs) {
   ExpectNames(*Task::Model::Value_descriptor(), kModelNames);
   ExpectNames(*Task::Dataset::Value_descriptor(), kDatasetNames);
   ExpectNames(*Task::Precision::Value_descriptor(), kPrecisionNames);
+  ExpectNames(*Task::LocalOptimizer::Value_descriptor(), kLocalOptimizerNames);
   ExpectNames(*Compression::IndexCoder::Value_descriptor(), kIndexCoderNames);
 }
 
@@ -221,7 +222,9 @@ TEST(JobTest, EveryFieldOfTheTaskArrives) {
   EXPECT_EQ(Spec("task { model: torchscript model_file: 'm.pt' dataset: safetensors data_dir: '/d' "
                  "batch_size: 8 epochs: 3 seed: 5 device: 'cuda:1' threads: 2 train_examples: 9 "
                  "test_examples: 7 precision: bf16 loss_scale: 4 loss_scale_interval: 6 "
-                 "stop_on_divergence: false }")
+                 "stop_on_divergence: false local_steps: 8 local_optimizer: momentum "
+                 "local_learning_rate: 0.5 local_momentum: 0.25 local_weight_decay: 0.125 "
+                 "accumulate: 4 }")
                 .task,
             (TaskSpec{.model = ModelKind::kTorchScript,
                       .model_file = "m.pt",
@@ -237,7 +240,13 @@ TEST(JobTest, EveryFieldOfTheTaskArrives) {
                       .precision = Precision::kBf16,
                       .loss_scale = 4,
                       .loss_scale_interval = 6,
-                      .stop_on_divergence = false}));
+                      .stop_on_divergence = false,
+                      .local = {.count = 8,
+                                .optimizer = LocalOptimizerKind::kMomentum,
+                                .learning_rate = 0.5,
+                                .momentum = 0.25,
+                                .weight_decay = 0.125},
+                      .accumulate = 4}));
 }
 
 TEST(JobTest, TheSettingsOfTheWholeJobArrive) {
@@ -319,13 +328,17 @@ TEST(JobTest, EveryNumberOutsideItsRangeIsRefused) {
                            "task { device: 'gpu' }",
                            "task { device: 'cuda:' }",
                            "task { threads: 0 }",
+                           "task { local_steps: 0 }",
+                           "task { accumulate: 0 }",
+                           "task { batch_size: 1024 accumulate: 64 local_steps: 64 }",
+                           "task { local_steps: 2 local_optimizer: momentum local_momentum: 1 }",
                            "task { loss_scale: 3 }",
                            "task { loss_scale: 2 loss_scale_interval: 0 }",
                            "task { model: torchscript }"}) {
     EXPECT_THAT(Error(text), HasSubstr(" (expected ")) << text;
     ++checked;
   }
-  EXPECT_EQ(checked, 41);
+  EXPECT_EQ(checked, 45);
 }
 
 TEST(JobTest, ACombinationThatDivergesIsRefusedAtItsPlace) {

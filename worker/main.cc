@@ -182,6 +182,9 @@ struct TrainingDevice {
 absl::StatusOr<TrainingDevice> OpenDevice(const TaskSpec& task) {
   ASSIGN_OR_RETURN(const std::optional<int> number, CudaDeviceOf(task));
   if (!number.has_value()) return TrainingDevice{.name = "cpu"};
+  const std::string through_host = absl::StrCat("cuda:", *number, ", through the host");
+  // Local steps change the parameters in the host's memory.
+  if (task.local.enabled()) return TrainingDevice{.name = through_host};
   absl::StatusOr<std::unique_ptr<const Device>> gpu = OpenGpu(*number);
   if (gpu.ok()) {
     const std::string name = (*gpu)->name();
@@ -193,7 +196,7 @@ absl::StatusOr<TrainingDevice> OpenDevice(const TaskSpec& task) {
         absl::StrCat("device: ", task.device, " is not available: ", why));
   }
   LOG(WARNING) << "gradients and parameters are copied through the host: " << why;
-  return TrainingDevice{.name = absl::StrCat("cuda:", *number, ", through the host")};
+  return TrainingDevice{.name = through_host};
 }
 
 // TRACER may be null. It must outlive the calls of the transport.
@@ -209,7 +212,7 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
   Sampler sampler({.example_count = examples.example_count(),
                    .worker = setup.worker,
                    .workers = setup.spec.rule.workers,
-                   .batch_size = task.batch_size,
+                   .batch_size = static_cast<uint32_t>(task.step_examples()),
                    .seed = task.seed});
   ClientOptions options =
       MakeClientOptions(setup.spec, {.worker = setup.worker,
@@ -240,6 +243,9 @@ absl::StatusOr<Trainer::Ending> Train(const Setup& setup, Termination& terminati
                    .epochs = task.epochs,
                    .device = device.name,
                    .delay = setup.delay,
+                   .batch_size = task.batch_size,
+                   .accumulate = task.accumulate,
+                   .local = task.local,
                    .job = setup.spec.name,
                    .loss_scaling = task.loss_scaling(),
                    .stop_on_divergence = task.stop_on_divergence,

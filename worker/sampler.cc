@@ -33,6 +33,15 @@ std::vector<uint32_t> Shuffled(const SamplerOptions& options, uint64_t epoch) {
 
 }  // namespace
 
+std::vector<std::span<const uint32_t>> Parts(std::span<const uint32_t> examples, uint64_t size) {
+  if (size == 0) return {examples};
+  std::vector<std::span<const uint32_t>> parts;
+  for (uint64_t begin = 0; begin < examples.size(); begin += size) {
+    parts.push_back(examples.subspan(begin, std::min<uint64_t>(size, examples.size() - begin)));
+  }
+  return parts;
+}
+
 Sampler::Sampler(const SamplerOptions& options)
     : options_(options), plan_(options.example_count, options.batch_size, options.workers) {}
 
@@ -59,15 +68,14 @@ const std::vector<uint32_t>& Sampler::Permutation(uint64_t epoch) {
   return permutations_[epoch] = Shuffled(options_, epoch);
 }
 
-uint64_t Sampler::RandomSeedOf(WorkerId worker, Step step) const {
-  const uint32_t parts[] = {static_cast<uint32_t>(options_.seed),
-                            static_cast<uint32_t>(options_.seed >> 32), worker.value,
-                            static_cast<uint32_t>(step.value),
-                            static_cast<uint32_t>(step.value >> 32)};
+uint64_t Sampler::RandomSeedOf(WorkerId worker, Step step, uint32_t local_step) const {
+  const uint32_t parts[] = {
+      static_cast<uint32_t>(options_.seed), static_cast<uint32_t>(options_.seed >> 32),
+      worker.value, static_cast<uint32_t>(step.value), static_cast<uint32_t>(step.value >> 32)};
   std::seed_seq sequence(std::begin(parts), std::end(parts));
   uint32_t hash[2];
   sequence.generate(std::begin(hash), std::end(hash));
-  return uint64_t{hash[0]} << 32 | hash[1];
+  return (uint64_t{hash[0]} << 32 | hash[1]) + local_step;
 }
 
 }  // namespace thinwire

@@ -1,4 +1,5 @@
-// Sampler distributes the examples of every epoch over the workers. In each epoch every worker
+// Sampler distributes the examples of every epoch over the workers. A step takes all examples of its
+// local steps, or of its accumulated batches. In each epoch every worker
 // computes the same permutation of all examples, with a generator seeded by (seed, epoch). The
 // deals decide who takes which positions of the permutation (worker/deal_plan.h). Without deals,
 // worker w of W uses the positions w, w + W, w + 2W, ... of the permutation, `batch_size` of them
@@ -26,10 +27,14 @@ namespace thinwire {
 struct SamplerOptions {
   uint64_t example_count = 0;
   WorkerId worker;
-  uint32_t workers = 1;  // of the first deal
-  uint32_t batch_size = 1;
+  uint32_t workers = 1;     // of the first deal
+  uint32_t batch_size = 1;  // of a step
   uint64_t seed = 1;
 };
+
+// Returns EXAMPLES in parts of SIZE examples, in their order. The last part may be smaller. SIZE 0:
+// all examples are one part.
+std::vector<std::span<const uint32_t>> Parts(std::span<const uint32_t> examples, uint64_t size);
 
 // Not thread-safe.
 class Sampler {
@@ -55,10 +60,12 @@ class Sampler {
   // Returns the batch of another worker, as Batch() of its own sampler does.
   std::span<const uint32_t> BatchOf(WorkerId worker, Step step);
 
-  // Returns the seed of all other random numbers that the worker draws in this step: a hash of
-  // (seed, worker, step).
-  uint64_t RandomSeed(Step step) const { return RandomSeedOf(options_.worker, step); }
-  uint64_t RandomSeedOf(WorkerId worker, Step step) const;
+  // Returns the seed of all other random numbers that the worker draws in this local step, the first
+  // of which is 0: a hash of (seed, worker, step), plus LOCAL_STEP.
+  uint64_t RandomSeed(Step step, uint32_t local_step = 0) const {
+    return RandomSeedOf(options_.worker, step, local_step);
+  }
+  uint64_t RandomSeedOf(WorkerId worker, Step step, uint32_t local_step = 0) const;
 
  private:
   // Returns the permutation of an epoch.

@@ -124,9 +124,23 @@ TEST(SamplerTest, TheOrderIsTheSameOnEveryMachine) {
   EXPECT_THAT(sampler.Batch(Step{0}), ElementsAreArray({2, 0, 5, 4, 1, 7, 6, 3}));
 }
 
+TEST(SamplerTest, PartsKeepTheOrderAndTheLastOneIsSmaller) {
+  const std::vector<uint32_t> examples = {5, 3, 9, 1, 7};
+  const auto parts = Parts(examples, 2);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_THAT(parts[0], ElementsAreArray({5, 3}));
+  EXPECT_THAT(parts[1], ElementsAreArray({9, 1}));
+  EXPECT_THAT(parts[2], ElementsAreArray({7}));
+  ASSERT_EQ(Parts(examples, 0).size(), 1u);
+  EXPECT_THAT(Parts(examples, 0)[0], ElementsAreArray(examples));
+  EXPECT_TRUE(Parts({}, 2).empty());
+}
+
 TEST(SamplerTest, TheRandomSeedDependsOnSeedWorkerAndStepOnly) {
   const Sampler sampler = Make(100, 1, 4, 2, 7);
   const uint64_t seed = sampler.RandomSeed(Step{3});
+  EXPECT_EQ(sampler.RandomSeed(Step{3}, 0), seed);
+  EXPECT_NE(sampler.RandomSeed(Step{3}, 1), seed);
   EXPECT_EQ(Make(50, 1, 2, 9, 7).RandomSeed(Step{3}), seed);
   EXPECT_NE(sampler.RandomSeed(Step{4}), seed);
   EXPECT_NE(Make(100, 2, 4, 2, 7).RandomSeed(Step{3}), seed);

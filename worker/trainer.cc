@@ -42,6 +42,12 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
   }
   zeros_.resize(largest);
   if (options_.loss_scaling) loss_scale_.emplace(*options_.loss_scaling);
+  if (options_.local.enabled()) {
+    local_steps_.emplace(options_.local, parts_.model.tensors());
+    for (const TensorShape& tensor : parts_.model.tensors()) {
+      local_gradient_.emplace_back(tensor.value_count());
+    }
+  }
   if (options_.output) output_.emplace(*options_.output, parts.client, parts.model, parts.test);
 }
 
@@ -139,6 +145,9 @@ absl::StatusOr<Step> Trainer::Join() {
   }
   LOG(INFO) << "joined at step " << step << " of " << end << ", device " << options_.device;
   if (const std::string& text = parts_.client.residual_start(); !text.empty()) LOG(INFO) << text;
+  if (local_steps_ && step > Step{0} && !follows_rollback) {
+    LOG(INFO) << "the local optimizer starts without state, because a new process has none";
+  }
   RETURN_IF_ERROR(RestoreLossScale(step, follows_rollback));
   // Saves the state once before training. If a file cannot be written, the worker fails now, when
   // there are no residuals to lose.
@@ -176,12 +185,16 @@ absl::Status Trainer::AwaitParameters(Step step) {
 
 absl::Status Trainer::RecomputeBuffers(Step step) {
   parts_.model.ResetBuffers();
+  uint64_t batch_count = 0;
   for (uint64_t i = 0; i < kBufferBatches; ++i) {
     const auto examples = parts_.sampler.MembersBatch(step + i);
     if (examples.empty()) continue;
-    Batch batch = batches_.Gather(examples);
-    batch.random_seed = parts_.sampler.RandomSeed(step + i);
-    RETURN_IF_ERROR(parts_.model.UpdateBuffers(batch));
+    for (const std::span<const uint32_t> part : Parts(examples, options_.batch_size)) {
+      if (batch_count++ == kBufferBatches) return absl::OkStatus();
+      Batch batch = batches_.Gather(part);
+      batch.random_seed = parts_.sampler.RandomSeed(step + i);
+      RETURN_IF_ERROR(parts_.model.UpdateBuffers(batch));
+    }
   }
   return absl::OkStatus();
 }
@@ -191,10 +204,11 @@ absl::StatusOr<Step> Trainer::TrainStep(Step step) {
   SaveIfDue();
   const absl::Duration before = stopwatch_.elapsed();
   const auto examples = parts_.sampler.Batch(step);
-  parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()), loss_scale());
   double loss = 0;
   if (examples.empty()) {
-    RETURN_IF_ERROR(PushZeros());
+    RETURN_IF_ERROR(PushZeros(step));
+  } else if (local_steps_) {
+    ASSIGN_OR_RETURN(loss, PushDifference(step, examples));
   } else {
     ASSIGN_OR_RETURN(loss, PushGradients(step, examples));
   }
@@ -240,32 +254,71 @@ void Trainer::Drain() {
   }
 }
 
-absl::StatusOr<double> Trainer::PushGradients(Step step, std::span<const uint32_t> examples) {
-  bool delayed = false;
+absl::StatusOr<BatchResult> Trainer::TrainOn(Step step, uint32_t local_step,
+                                             std::span<const uint32_t> examples,
+                                             const Model::Gate& gate, const Model::Sink& sink) {
   Batch batch = batches_.Gather(examples);
-  batch.random_seed = parts_.sampler.RandomSeed(step);
+  batch.random_seed = parts_.sampler.RandomSeed(step, local_step);
+  batch.part_size = options_.batch_size;
   const TraceSpan span(parts_.tracer, kLane, "forward and backward", {.step = step});
-  ASSIGN_OR_RETURN(const BatchResult result,
-                   parts_.model.Train(
-                       batch, loss_scale(), [&](uint32_t i) { return WaitTensor(step, i); },
-                       [&](uint32_t i, TensorGradient gradient) {
-                         if (!delayed) absl::SleepFor(options_.delay);
-                         delayed = true;
-                         parts_.client.Ready(i, std::move(gradient));
-                       }));
+  ASSIGN_OR_RETURN(const BatchResult result, parts_.model.Train(batch, loss_scale(), gate, sink));
   examples_ += result.examples;
   since_report_ += result;
   epoch_train_ += result;
-  const double loss = result.mean_loss();
-  if (!std::isfinite(loss) && !divergence_.loss_is_lost()) {
+  if (!std::isfinite(result.loss_sum) && !divergence_.loss_is_lost()) {
     batch_was_finite_ = std::ranges::all_of(batch.x, [](float x) { return std::isfinite(x); });
   }
-  return loss;
+  return result;
 }
 
-// Pushes zero gradients with weight 0. A worker calls PushZeros() for a step in which it has no
-// examples, so that all workers take the same steps.
-absl::Status Trainer::PushZeros() {
+absl::StatusOr<double> Trainer::PushGradients(Step step, std::span<const uint32_t> examples) {
+  parts_.client.BeginStep(step, static_cast<uint32_t>(examples.size()), loss_scale());
+  bool delayed = false;
+  ASSIGN_OR_RETURN(const BatchResult result, TrainOn(
+                                                 step, /*local_step=*/0, examples,
+                                                 [&](uint32_t i) { return WaitTensor(step, i); },
+                                                 [&](uint32_t i, TensorGradient gradient) {
+                                                   if (!delayed) absl::SleepFor(options_.delay);
+                                                   delayed = true;
+                                                   parts_.client.Ready(i, std::move(gradient));
+                                                 }));
+  return result.mean_loss();
+}
+
+absl::StatusOr<double> Trainer::PushDifference(Step step, std::span<const uint32_t> examples) {
+  const auto tensor_count = static_cast<uint32_t>(local_gradient_.size());
+  {
+    const TraceSpan wait(parts_.tracer, kLane, "wait for parameters", {.step = step});
+    RETURN_IF_ERROR(parts_.client.WaitAll());
+  }
+  std::vector<std::span<float>> parameters;
+  for (uint32_t i = 0; i < tensor_count; ++i) parameters.push_back(parts_.client.replica(i));
+  const std::vector<std::span<float>> gradient(local_gradient_.begin(), local_gradient_.end());
+  const Model::Gate open = [](uint32_t) { return absl::OkStatus(); };
+  const Model::Sink copy = [&](uint32_t i, const TensorGradient& values) {
+    std::ranges::copy(values.values, gradient[i].begin());
+  };
+  BatchResult trained;
+  uint32_t local_step = 0;
+  size_t pushed_examples = 0;
+  local_steps_->Begin(parameters);
+  for (const auto part : Parts(examples, uint64_t{options_.batch_size} * options_.accumulate)) {
+    ASSIGN_OR_RETURN(const BatchResult result, TrainOn(step, local_step++, part, open, copy));
+    trained += result;
+    const bool finite = local_steps_->Apply(parameters, gradient, loss_scale());
+    if (finite) pushed_examples += part.size();
+    if (!finite) ++skipped_local_steps_;
+    UpdateLossScale(step, finite ? "" : "the gradient of a local step");
+  }
+  local_steps_->Finish(parameters, gradient);
+  absl::SleepFor(options_.delay);
+  parts_.client.BeginStep(step, static_cast<uint32_t>(pushed_examples));
+  for (uint32_t i = tensor_count; i-- > 0;) parts_.client.Ready(i, gradient[i]);
+  return trained.mean_loss();
+}
+
+absl::Status Trainer::PushZeros(Step step) {
+  parts_.client.BeginStep(step, 0, loss_scale());
   RETURN_IF_ERROR(parts_.client.WaitAll());
   absl::SleepFor(options_.delay);
   for (auto i = static_cast<uint32_t>(parts_.model.tensors().size()); i-- > 0;) {
@@ -354,25 +407,25 @@ absl::StatusOr<bool> Trainer::Evaluates() {
 void Trainer::JudgeStep(Step step, double loss) {
   // EndStep() has encoded every shard of the step, so the client has counted all shards of the step
   // whose gradient is not finite.
-  const uint64_t count = parts_.client.counters().nonfinite_gradients();
+  const uint64_t count = Counters().nonfinite_gradients();
   const uint64_t added = count - nonfinite_gradients_;
   nonfinite_gradients_ = count;
   divergence_.AddStep(step, loss, added > 0 && loss_scale() <= 1);
-  UpdateLossScale(step, added);
+  if (local_steps_) return;  // every local step has updated the loss scale
+  UpdateLossScale(step, added > 0 ? absl::StrCat("the gradient of ", added, " shards") : "");
 }
 
-void Trainer::UpdateLossScale(Step step, uint64_t nonfinite_gradients) {
+void Trainer::UpdateLossScale(Step step, const std::string& what) {
   if (!loss_scale_) return;
-  if (nonfinite_gradients == 0) {
+  if (what.empty()) {
     loss_scale_->Good();
     return;
   }
   const float before = loss_scale_->value();
   loss_scale_->Overflowed();
   if (const auto more = overflow_lines_.Next(parts_.clock.Now())) {
-    LOG(INFO) << "step " << step << ": gradients of " << nonfinite_gradients
-              << " shards are not finite; loss scale " << before << " -> " << loss_scale_->value()
-              << *more;
+    LOG(INFO) << "step " << step << ": " << what << " is not finite; loss scale " << before
+              << " -> " << loss_scale_->value() << *more;
   }
 }
 
@@ -480,6 +533,7 @@ void Trainer::ReportDone(Ending ending) {
 WorkerCounters Trainer::Counters() const {
   WorkerCounters counters = parts_.client.counters();
   if (loss_scale_) counters.set_overflowed_steps(loss_scale_->overflow_count());
+  counters.set_nonfinite_gradients(counters.nonfinite_gradients() + skipped_local_steps_);
   return counters;
 }
 

@@ -4,6 +4,8 @@
 //   each step    wait until the step's deal is known; save the state if the servers make a checkpoint
 //                of the step; gather a batch, BeginStep, Train (the gate waits for parameters, the
 //                sink pushes gradients), EndStep, NextStep
+//                With local steps (client/encode/local_steps.h): wait for all parameters, Train and
+//                change the parameters once per local step, then BeginStep, push the difference
 //   each epoch   the evaluator tests its replica
 //   drain        after `stop` returned true, or if an operator has removed the worker: run
 //                one more step whose pushes empty the residual
@@ -30,6 +32,10 @@
 // the scale of the next step. The worker pushes such a shard with weight 0, and the other shards of
 // the step with their normal weight (docs/decisions/0055).
 //
+// A local step whose gradient is not finite is skipped: it changes no parameter, its examples do not
+// count in the weight of the push, and it halves the loss scale of the next local step. The state of
+// the local optimizer belongs to the process (docs/decisions/0112).
+//
 // If the run diverges (divergence.h), the events say so with the symptom and the advice of the
 // options. A loss that is not finite ends the worker's training after that step, if
 // `stop_on_divergence` is set.
@@ -53,7 +59,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/client.h"
+#include "client/encode/local_steps.h"
 #include "common/ids.h"
+#include "common/spec/local_steps_spec.h"
 #include "common/spec/task_spec.h"
 #include "common/time/clock.h"
 #include "common/time/log_limit.h"
@@ -100,8 +108,12 @@ class Stopwatch {
 struct TrainerOptions {
   WorkerId worker;
   uint64_t epochs = 1;
-  std::string device = "cpu";               // name of the model's device, for messages
-  absl::Duration delay;                     // artificial delay before each step's first gradient
+  std::string device = "cpu";  // name of the model's device, for messages
+  absl::Duration delay;        // artificial delay before each step's first push
+  // The sampler's batch is that of a step: batch_size * accumulate * local.count examples.
+  uint32_t batch_size = 0;  // examples of one forward and backward pass; 0: those of a step
+  uint32_t accumulate = 1;  // passes per gradient
+  LocalStepsSpec local;
   std::string job = "train";                // the job's name, for the loss-scale file
   std::optional<LossScaling> loss_scaling;  // unset: the loss is not scaled
   bool stop_on_divergence = true;
@@ -111,7 +123,7 @@ struct TrainerOptions {
 
 // The objects that a Trainer uses. All of them must outlive the Trainer.
 struct TrainerParts {
-  Client& client;
+  Client& client;  // without a device if there are local steps
   Model& model;
   const Dataset& train;
   const Dataset& test;
@@ -165,9 +177,18 @@ class Trainer {
   absl::StatusOr<Step> NextStep(Step step);
   // Blocks until the parameters of TENSOR for STEP have arrived.
   absl::Status WaitTensor(Step step, uint32_t tensor);
+  // Runs the forward and backward passes on the examples of a local step.
+  absl::StatusOr<BatchResult> TrainOn(Step step, uint32_t local_step,
+                                      std::span<const uint32_t> examples, const Model::Gate& gate,
+                                      const Model::Sink& sink);
   // Trains on the examples and pushes their gradients. Returns the mean loss.
   absl::StatusOr<double> PushGradients(Step step, std::span<const uint32_t> examples);
-  absl::Status PushZeros();
+  // Trains on the examples in local steps and pushes the difference of the parameters. Returns the mean
+  // loss.
+  absl::StatusOr<double> PushDifference(Step step, std::span<const uint32_t> examples);
+  // Pushes zero gradients with weight 0. A worker calls PushZeros() for a step in which it has no
+  // examples, so that all workers take the same steps.
+  absl::Status PushZeros(Step step);
   absl::Status FinishEpoch(uint64_t epoch);
   absl::Status Test();
   // Writes the model that Test() has tested, if it is the best. Logs an error instead of returning
@@ -184,7 +205,9 @@ class Trainer {
   float loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
   // Updates the loss scale and `divergence_` after a step with examples and this mean loss.
   void JudgeStep(Step step, double loss);
-  void UpdateLossScale(Step step, uint64_t nonfinite_gradients);
+  // Updates the loss scale after a step, or after a local step. WHAT names the gradients that are not
+  // finite, "" if there are none.
+  void UpdateLossScale(Step step, const std::string& what);
   // Returns the symptom of divergence_ with its cause or the advice; "" if there is none.
   std::string DivergenceText() const;
   // Restores the loss scale of the newest saved state, after a rollback only that of STEP, the step
@@ -211,9 +234,12 @@ class Trainer {
   Stopwatch stopwatch_;
   BatchBuffer batches_;
   std::vector<float> zeros_;  // gradient for steps with weight 0; as long as the largest tensor
+  std::optional<client::LocalSteps> local_steps_;
+  std::vector<std::vector<float>> local_gradient_;  // by tensor; empty without local steps
+  uint64_t skipped_local_steps_ = 0;                // because their gradients were not finite
   std::optional<LossScale> loss_scale_;
   std::optional<double> lost_residual_l1_;  // set by Drain()
-  // The client's counter of non-finite gradients after the last step with examples.
+  // The counter nonfinite_gradients of Counters() after the last step with examples.
   uint64_t nonfinite_gradients_ = 0;
   DivergenceWatch divergence_;
   bool batch_was_finite_ = true;  // false: the first batch with a lost loss had a bad example

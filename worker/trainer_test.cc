@@ -13,6 +13,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -27,6 +28,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/payload.h"
 #include "common/files/safetensors.h"
+#include "common/spec/local_steps_spec.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/worker_event.pb.h"
 #include "proto/worker_event_json.h"
@@ -55,6 +57,7 @@ class DecayModel final : public Model {
     }
     if (train_error_) return absl::InvalidArgumentError("no such layer");
     trained.emplace_back(batch.labels.begin(), batch.labels.end());
+    part_sizes.push_back(batch.part_size);
     random_seeds.push_back(batch.random_seed);
     loss_scales.push_back(loss_scale);
     for (uint32_t i : {1u, 0u}) {
@@ -90,6 +93,7 @@ class DecayModel final : public Model {
   void OverflowAbove(float largest_scale) { largest_scale_ = largest_scale; }
 
   std::vector<std::vector<int64_t>> trained;  // the labels of each trained batch
+  std::vector<uint64_t> part_sizes;           // Batch::part_size of each trained batch
   std::vector<uint64_t> random_seeds;         // the random seed of each trained batch
   std::vector<float> loss_scales;             // the loss scale of each call of Train()
   std::vector<float> evaluated;               // the first parameter in each call of Evaluate()
@@ -175,6 +179,8 @@ class TrainerTest : public ::testing::Test {
     uint32_t worker = 0;
     uint32_t workers = 1;
     uint32_t batch_size = 4;
+    uint32_t accumulate = 1;
+    LocalStepsSpec local = {};
     uint64_t epochs = 2;
     int stop_after = 1'000'000;
     // The number of heartbeats that the server must answer before training begins.
@@ -206,12 +212,15 @@ class TrainerTest : public ::testing::Test {
     Sampler sampler({.example_count = static_cast<uint64_t>(job.examples),
                      .worker = WorkerId{job.worker},
                      .workers = job.workers,
-                     .batch_size = job.batch_size});
+                     .batch_size = job.batch_size * job.accumulate * job.local.count});
     EventPrinter events(out_, WorkerId{job.worker});
     int asked = 0;
     if (job.stop_before_join) client->Stop();
     TrainerOptions trainer_options = {.worker = WorkerId{job.worker},
                                       .epochs = job.epochs,
+                                      .batch_size = job.batch_size,
+                                      .accumulate = job.accumulate,
+                                      .local = job.local,
                                       .loss_scaling = job.loss_scaling,
                                       .stop_on_divergence = job.stop_on_divergence,
                                       .divergence_advice = "a lower rate",
@@ -344,6 +353,104 @@ TEST_F(TrainerTest, EventsDescribeTheWholeRun) {
   EXPECT_EQ(done.evaluator(), true);
   EXPECT_EQ(done.final_test_accuracy(), 0.25);
   EXPECT_EQ(done.counters().accepted_pushes(), 6 * partition_.shard_count());
+}
+
+TEST_F(TrainerTest, AccumulatedBatchesAreOneBatchInParts) {
+  ASSERT_TRUE(Run({.batch_size = 2, .accumulate = 3, .epochs = 1}).ok());
+  ASSERT_THAT(model_.trained, SizeIs(2));
+  EXPECT_THAT(model_.trained[0], SizeIs(6));
+  EXPECT_THAT(model_.trained[1], SizeIs(4));
+  EXPECT_THAT(model_.part_sizes, ElementsAre(2, 2));
+  for (const PushEntry& push : server_.pushes()) {
+    EXPECT_EQ(push.examples, push.step == Step{0} ? 6 : 4);
+  }
+}
+
+// With this rate, a local step halves the parameters, as a step of the other tests does.
+constexpr LocalStepsSpec kThreeLocalSteps = {.count = 3, .learning_rate = 1};
+
+TEST_F(TrainerTest, LocalStepsPushTheDifferenceOfTheParameters) {
+  ASSERT_TRUE(Run({.batch_size = 2, .local = kThreeLocalSteps}).ok());
+  // Each of the two epochs has a step of three batches and a step of two.
+  ASSERT_THAT(model_.trained, SizeIs(10));
+  for (const auto& batch : model_.trained) EXPECT_THAT(batch, SizeIs(2));
+  EXPECT_THAT(model_.evaluated, ElementsAre(1.0f / 32, 1.0f / 1024));
+  ASSERT_THAT(server_.pushes(), SizeIs(4 * partition_.shard_count()));
+  for (const PushEntry& push : server_.pushes()) {
+    EXPECT_EQ(push.examples, push.step.value % 2 == 0 ? 6 : 4) << push.step;
+  }
+  const WorkerEvent::Done done = Done();
+  EXPECT_EQ(done.steps(), 4);
+  EXPECT_EQ(done.examples(), 20);
+  EXPECT_EQ(done.counters().nonfinite_gradients(), 0);
+}
+
+TEST_F(TrainerTest, LocalStepsHaveTheExamplesOfStepsInTheSameOrder) {
+  ASSERT_TRUE(Run({.batch_size = 2, .epochs = 1}).ok());
+  const auto steps = std::exchange(model_.trained, {});
+  ASSERT_TRUE(Run({.batch_size = 2, .local = kThreeLocalSteps, .epochs = 1}).ok());
+  EXPECT_EQ(model_.trained, steps);
+}
+
+TEST_F(TrainerTest, LocalStepsHaveDifferentRandomSeeds) {
+  ASSERT_TRUE(Run({.batch_size = 2, .local = kThreeLocalSteps, .epochs = 1}).ok());
+  EXPECT_EQ(std::set(model_.random_seeds.begin(), model_.random_seeds.end()).size(), 5u);
+}
+
+TEST_F(TrainerTest, ALateDifferenceIsPushedWithTheNextOne) {
+  server_.set_judge([](const PushEntry& push) {
+    const bool late = push.step == Step{0};
+    return VerdictEntry{
+        .kind = static_cast<uint32_t>(late ? PushVerdict::LATE : PushVerdict::ACCEPT),
+        .frontier = push.step + 1};
+  });
+  ASSERT_TRUE(Run({.batch_size = 2, .local = kThreeLocalSteps, .epochs = 1}).ok());
+  // Both differences begin at the initial parameters: 7/8 and 3/4 of them.
+  EXPECT_EQ(server_.masters(partition_.ShardsOfTensor(0)[0])[0], 1 - 7.0f / 8 - 3.0f / 4);
+}
+
+TEST_F(TrainerTest, ALocalStepWhoseGradientIsNotFiniteIsSkipped) {
+  model_.OverflowAbove(1024);
+  ASSERT_TRUE(Run({.batch_size = 2,
+                   .local = kThreeLocalSteps,
+                   .epochs = 1,
+                   .loss_scaling = LossScaling{.first = 4096, .interval = 2}})
+                  .ok());
+  // The scale halves in the first two local steps and doubles after two good ones.
+  EXPECT_THAT(model_.loss_scales, ElementsAre(4096, 2048, 1024, 1024, 2048));
+  EXPECT_EQ(server_.masters(partition_.ShardsOfTensor(0)[0])[0], 1.0f / 4);
+  EXPECT_EQ(server_.masters(partition_.ShardsOfTensor(1)[0])[0], 1.0f / 4) << "of all tensors";
+  for (const PushEntry& push : server_.pushes()) EXPECT_EQ(push.examples, 2) << push.step;
+  EXPECT_EQ(Done().counters().overflowed_steps(), 3);
+  EXPECT_EQ(Done().counters().nonfinite_gradients(), 3);
+}
+
+TEST_F(TrainerTest, AStepWithoutAFiniteLocalGradientHasWeightZero) {
+  model_.OverflowAbove(0.5);  // the loss scale is 1
+  EXPECT_EQ(Run({.batch_size = 2, .local = kThreeLocalSteps}).value(), Trainer::Ending::kDiverged);
+  EXPECT_THAT(model_.trained, SizeIs(10));
+  for (const PushEntry& push : server_.pushes()) EXPECT_EQ(push.examples, 0) << push.step;
+  EXPECT_THAT(Done().diverged(), HasSubstr("every step of epoch 1 had a gradient that is not"));
+}
+
+// The job has two epochs of two steps: of three and of two batches. The checkpoint is of step 1.
+TEST_F(TrainerTest, ARollbackIsFollowedWithLocalSteps) {
+  server_.set_by_round();
+  const auto before_step = [this](int asked) {
+    if (asked == 1) server_.SaveCheckpoint();
+    if (asked == 3) server_.RollBack(Generation{2});
+  };
+  ASSERT_EQ(Run({.batch_size = 2, .local = kThreeLocalSteps, .before_step = before_step}).value(),
+            Trainer::Ending::kFinished);
+  EXPECT_EQ(server_.masters(partition_.ShardsOfTensor(0)[0])[0], 1.0f / 1024)
+      << "every step counts once";
+  EXPECT_EQ(Done().counters().rollbacks(), 1);
+}
+
+TEST_F(TrainerTest, BuffersAreRecomputedFromBatchesOfOnePass) {
+  shared_.frontier = 2;
+  ASSERT_TRUE(Run({.examples = 40, .batch_size = 2, .local = kThreeLocalSteps}).ok());
+  EXPECT_EQ(model_.update_count, 50);
 }
 
 TEST_F(TrainerTest, EveryStepHasTheRandomSeedOfItsWorkerAndStep) {

@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-constexpr uint32_t kMaxBatchSize = 1u << 20;
+constexpr uint32_t kMaxBatchSize = 1u << 20;  // also the most examples of a step
 
 bool IsDevice(const std::string& device) {
   uint32_t number = 0;
@@ -50,6 +50,16 @@ Problems TaskSpec::Validate() const {
       loss_scale == 0 || (std::has_single_bit(loss_scale) && loss_scale <= kLargestLossScale),
       "loss_scale", "0 or a power of two up to 16777216", loss_scale);
   problems.RequireInteger("loss_scale_interval", loss_scale_interval, 1);
+  problems.Append(local.Validate());
+  problems.RequireInteger("accumulate", accumulate, 1, kMaxBatchSize);
+  const bool in_range =
+      batch_size <= kMaxBatchSize && accumulate <= kMaxBatchSize && local.count <= kMaxLocalSteps;
+  if (in_range && step_examples() > kMaxBatchSize) {
+    problems.Add(local.enabled() ? "local_steps" : "accumulate",
+                 absl::StrCat("too many examples in a step (expected batch_size * accumulate * "
+                              "local_steps to be at most ",
+                              kMaxBatchSize, ", got ", step_examples(), ")"));
+  }
   return problems;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/spec/local_steps_spec.h"
 #include "common/text/problems.h"
 
 namespace thinwire {
@@ -49,7 +50,7 @@ struct TaskSpec {
   std::string model_file;  // kTorchScript only
   DatasetKind dataset = DatasetKind::kFashionMnist;
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
-  uint32_t batch_size = 32;  // examples in one worker's step
+  uint32_t batch_size = 32;  // examples of one forward and backward pass
   uint32_t epochs = 1;
   uint64_t seed = 1;            // random seed of initial parameters, shuffling, dropout
   std::string device = "auto";  // auto, cpu or cuda:N
@@ -60,8 +61,16 @@ struct TaskSpec {
   uint32_t loss_scale = 0;  // the initial loss scale; 0: 65536 with kFp16, otherwise no scaling
   uint32_t loss_scale_interval = 2000;
   bool stop_on_divergence = true;  // a loss that is not finite ends the run
+  LocalStepsSpec local;
+  uint32_t accumulate = 1;  // batches whose gradients are accumulated to one gradient
 
   Problems Validate() const;
+
+  // Returns the number of examples of one gradient, and of one step of a worker.
+  uint64_t gradient_examples() const { return uint64_t{batch_size} * accumulate; }
+  uint64_t step_examples() const { return gradient_examples() * local.count; }
+  // Returns the number of forward and backward passes in a step that has all its examples.
+  uint64_t step_passes() const { return uint64_t{accumulate} * local.count; }
 
   // Returns the loss scaling, or nullopt if the loss is not scaled. bf16 requires no scaling,
   // because it has the exponent range of fp32.

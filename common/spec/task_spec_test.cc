@@ -42,6 +42,31 @@ TEST(TaskSpecTest, ALossScaleIsAPowerOfTwo) {
             "loss_scale_interval: out of range (expected at least 1, got 0)");
 }
 
+TEST(TaskSpecTest, TheSettingsOfLocalStepsAndAccumulationHaveRanges) {
+  EXPECT_EQ(Error({.local = {.count = 500}}), "");
+  EXPECT_EQ(Error({.local = {.count = 0}}),
+            "local_steps: out of range (expected 1 to 1048576, got 0)");
+  EXPECT_EQ(Error({.local = {.count = 1048577}}),
+            "local_steps: out of range (expected 1 to 1048576, got 1048577)");
+  EXPECT_NE(Error({.local = {.learning_rate = -1}}), "");
+  EXPECT_NE(Error({.local = {.momentum = 1}}), "");
+  EXPECT_NE(Error({.local = {.weight_decay = -1}}), "");
+  EXPECT_EQ(Error({.accumulate = 0}), "accumulate: out of range (expected 1 to 1048576, got 0)");
+}
+
+TEST(TaskSpecTest, AStepHasALargestNumberOfExamples) {
+  const TaskSpec largest = {.batch_size = 1024, .local = {.count = 64}, .accumulate = 16};
+  EXPECT_EQ(largest.gradient_examples(), 16384u);
+  EXPECT_EQ(largest.step_examples(), 1048576u);
+  EXPECT_EQ(Error(largest), "");
+  EXPECT_EQ(Error({.batch_size = 1024, .local = {.count = 65}, .accumulate = 16}),
+            "local_steps: too many examples in a step (expected batch_size * accumulate * "
+            "local_steps to be at most 1048576, got 1064960)");
+  EXPECT_EQ(Error({.batch_size = 1024, .accumulate = 1025}),
+            "accumulate: too many examples in a step (expected batch_size * accumulate * "
+            "local_steps to be at most 1048576, got 1049600)");
+}
+
 TEST(TaskSpecTest, TheLossIsScaledWithFp16OrWithALossScale) {
   EXPECT_EQ(TaskSpec{}.loss_scaling(), std::nullopt);
   EXPECT_EQ(TaskSpec{.precision = Precision::kBf16}.loss_scaling(), std::nullopt);

@@ -147,15 +147,24 @@ ComputeTimes::ComputeTimes(const ComputeTime& spec, uint64_t seed,
                            std::vector<std::vector<absl::Duration>> trace)
     : spec_(spec), seed_(seed), trace_(std::move(trace)) {}
 
-absl::Duration ComputeTimes::Of(WorkerId worker, Step step, absl::Duration begin) const {
-  absl::Duration time = Drawn(worker, step);
+absl::Duration ComputeTimes::Of(WorkerId worker, uint64_t pass, absl::Duration begin) const {
+  absl::Duration time = Drawn(worker, pass);
   if (worker.value < spec_.slow_workers()) time *= spec_.slow_factor();
   if (spec_.pause_seconds() == 0) return time;
   return time + Paused(worker, begin, time);
 }
 
-absl::Duration ComputeTimes::Drawn(WorkerId worker, Step step) const {
-  Draws draws(seed_, kStep, worker.value, step.value);
+absl::Duration ComputeTimes::OfStep(WorkerId worker, Step step, uint64_t step_passes,
+                                    uint64_t passes, absl::Duration begin) const {
+  absl::Duration time;
+  for (uint64_t i = 0; i < passes; ++i) {
+    time += Of(worker, step.value * step_passes + i, begin + time);
+  }
+  return time;
+}
+
+absl::Duration ComputeTimes::Drawn(WorkerId worker, uint64_t pass) const {
+  Draws draws(seed_, kStep, worker.value, pass);
   const double mean = spec_.mean_seconds();
   const double sigma = spec_.sigma();
   switch (spec_.distribution()) {
@@ -168,7 +177,7 @@ absl::Duration ComputeTimes::Drawn(WorkerId worker, Step step) const {
       return absl::Seconds(mean * std::exp(sigma * draws.Normal() - sigma * sigma / 2));
     case ComputeTime::Distribution::trace: {
       const std::vector<absl::Duration>& times = trace_[worker.value % trace_.size()];
-      return times[step.value % times.size()];
+      return times[pass % times.size()];
     }
   }
   return absl::ZeroDuration();

@@ -1,6 +1,7 @@
-// ComputeTimes draws the virtual time that a worker computes for one step (ComputeTime in
-// proto/experiment.proto). A time depends only on the seed, the worker and the step, so the order of
-// calls does not matter. Immutable.
+// ComputeTimes draws the virtual time of one forward and backward pass of a worker (ComputeTime in
+// proto/experiment.proto). A step has one pass, or one for every accumulated batch and every local step.
+// A time depends only on the seed, the worker and the number of the pass, so the order of calls does not
+// matter. Immutable.
 //
 // A worker does not compute during its pauses. A pause that begins during another one extends it.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_COMPUTE_TIMES_H_
@@ -29,22 +30,26 @@ class ComputeTimes {
   static absl::StatusOr<ComputeTimes> Make(const ComputeTime& spec, const std::string& folder,
                                            uint64_t seed);
 
-  // Returns the computing time of WORKER's STEP if the step begins at time BEGIN: the drawn time, and
-  // the time of every pause of the worker that delays it.
-  absl::Duration Of(WorkerId worker, Step step, absl::Duration begin) const;
+  // Returns the computing time of WORKER's pass number PASS if it begins at time BEGIN: the drawn time,
+  // and the time of every pause of the worker that delays it.
+  absl::Duration Of(WorkerId worker, uint64_t pass, absl::Duration begin) const;
+  // Returns the computing time of WORKER's STEP if it begins at time BEGIN and has PASSES passes. A step
+  // with all its examples has STEP_PASSES of them.
+  absl::Duration OfStep(WorkerId worker, Step step, uint64_t step_passes, uint64_t passes,
+                        absl::Duration begin) const;
 
  private:
   ComputeTimes(const ComputeTime& spec, uint64_t seed,
                std::vector<std::vector<absl::Duration>> trace);
 
-  // Returns the time of STEP without pauses, as if WORKER were not a slow worker.
-  absl::Duration Drawn(WorkerId worker, Step step) const;
+  // Returns the time of PASS without pauses, as if WORKER were not a slow worker.
+  absl::Duration Drawn(WorkerId worker, uint64_t pass) const;
   // Returns the time that WORKER is paused if it computes for the time WORK from BEGIN on.
   absl::Duration Paused(WorkerId worker, absl::Duration begin, absl::Duration work) const;
 
   ComputeTime spec_;
   uint64_t seed_;
-  std::vector<std::vector<absl::Duration>> trace_;  // by worker and step; empty: none
+  std::vector<std::vector<absl::Duration>> trace_;  // by worker and pass; empty: none
 };
 
 }  // namespace thinwire::lab

@@ -24,7 +24,7 @@ ComputeTimes Times(const ComputeTime& spec, uint64_t seed = kSeed) {
 }
 
 double Seconds(const ComputeTimes& times, uint32_t worker, uint64_t step, double begin = 0) {
-  return absl::ToDoubleSeconds(times.Of(WorkerId{worker}, Step{step}, absl::Seconds(begin)));
+  return absl::ToDoubleSeconds(times.Of(WorkerId{worker}, step, absl::Seconds(begin)));
 }
 
 struct Moments {
@@ -190,6 +190,19 @@ TEST_F(TraceTest, EveryWorkerRepeatsItsTimesInTheOrderOfTheSteps) {
   EXPECT_EQ(Seconds(*times, 0, 2), 0.125);
   EXPECT_EQ(Seconds(*times, 1, 7), 0.5);
   EXPECT_EQ(Seconds(*times, 2, 1), 0.25);
+}
+
+TEST_F(TraceTest, AStepTakesTheSumOfItsPasses) {
+  const auto times = MakeFrom(
+      "worker,step,seconds\n"
+      "0,0,1\n0,1,2\n0,2,4\n0,3,8\n0,4,16\n0,5,32\n");
+  ASSERT_TRUE(times.ok()) << times.status();
+  const auto of_step = [&](uint64_t step, uint64_t passes) {
+    return absl::ToDoubleSeconds(times->OfStep(WorkerId{0}, Step{step}, 3, passes, {}));
+  };
+  EXPECT_EQ(of_step(0, 3), 7);
+  EXPECT_EQ(of_step(1, 3), 56);
+  EXPECT_EQ(of_step(1, 2), 24) << "a step with fewer examples";
 }
 
 TEST_F(TraceTest, ABadLineIsNamed) {

@@ -28,7 +28,7 @@ class NoTask final : public LearningTask {
   std::span<const float> initial(uint32_t) const override { return {}; }
   uint64_t steps() const override { return 0; }
   uint64_t examples() const override { return 0; }
-  absl::StatusOr<GradientResult> Gradient(WorkerId, Step, Tensors, Tensors) override {
+  absl::StatusOr<GradientResult> Gradient(WorkerId, Step, uint32_t, Tensors, Tensors) override {
     return GradientResult();
   }
   absl::StatusOr<TestResult> Test(Tensors) override { return TestResult(); }

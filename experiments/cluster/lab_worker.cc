@@ -32,6 +32,7 @@ LabWorker::LabWorker(const Shared& shared, const ClientOptions& options, absl::D
   for (uint32_t s = 0; s < options.server_count; ++s) {
     links_.emplace_back(shared.partition.ShardsOf(ServerId{s}));
   }
+  if (shared.task.local.enabled()) local_.emplace(shared.task.local, shared.partition.tensors());
 }
 
 void LabWorker::ReadAll(Step step) {
@@ -125,7 +126,10 @@ void LabWorker::Compute() {
     decode += shared_.costs.Decode(entry.payload, shared_.partition.value_count(entry.shard));
   }
   const absl::Duration begin = shared_.queue.now() + decode;
-  const absl::Duration time = shared_.times.Of(options_.worker, step_, begin) + delay_;
+  const uint64_t passes = shared_.pool.own().pass_count(options_.worker, step_);
+  const absl::Duration time =
+      shared_.times.OfStep(options_.worker, step_, shared_.task.step_passes(), passes, begin) +
+      delay_;
   shared_.began(options_.worker, time);
   computed_ = shared_.pool.Submit<absl::StatusOr<StepPushes>>(
       [this](LearningTask& task) { return ComputeStep(task); });
@@ -173,9 +177,12 @@ absl::StatusOr<StepPushes> LabWorker::ComputeStep(LearningTask& task) {
   for (uint32_t i = 0; i < shared_.partition.tensors().size(); ++i) {
     parameters.push_back(replica_.tensor(i));
   }
-  ASSIGN_OR_RETURN(StepPushes computed,
-                   ComputePushes(task, options_.worker, step_, parameters,
-                                 {shared_.partition, *encoder_, clip_, &returns_}));
+  ASSIGN_OR_RETURN(StepPushes computed, ComputePushes(task, options_.worker, step_, parameters,
+                                                      {.partition = shared_.partition,
+                                                       .encoder = *encoder_,
+                                                       .clip = clip_,
+                                                       .local = local_ ? &*local_ : nullptr,
+                                                       .returns = &returns_}));
   for (PushEntry& push : computed.pushes) {
     push.computed_version = replica_.held_version(push.shard);
   }

@@ -2,6 +2,7 @@
 // client/exchange does.
 //
 //   parameters of the step have arrived  ->  decode  ->  compute  ->  encode  ->  pushes leave
+//                                                        (all local steps)
 //   verdicts: late values return to the residual; the next step is StepVerdicts::next()
 //
 // Decoding, the gradient and encoding are really computed on a thread of the TaskPool as soon as the
@@ -14,12 +15,14 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/encode/gradient_clip.h"
+#include "client/encode/local_steps.h"
 #include "client/encode/push_encoder.h"
 #include "client/exchange/gtopk_returns.h"
 #include "client/exchange/send_queue.h"
@@ -30,6 +33,7 @@
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/partition.h"
+#include "common/spec/task_spec.h"
 #include "experiments/cluster/codec_costs.h"
 #include "experiments/cluster/compute_times.h"
 #include "experiments/cluster/event_queue.h"
@@ -48,6 +52,7 @@ class LabWorker {
     const Partition& partition;
     const CodecCosts& costs;
     const ComputeTimes& times;
+    const TaskSpec& task;
     Step end;  // workers leave before this step
     EventQueue& queue;
     TaskPool& pool;
@@ -104,6 +109,7 @@ class LabWorker {
   client::StatusReport report_;
   client::GtopkReturns returns_;
   client::GradientClip clip_;
+  std::optional<client::LocalSteps> local_;
   client::StepVerdicts verdicts_;
   ValueAges ages_;
   Step step_;

@@ -1,5 +1,5 @@
 // LearningTask is what a simulated worker computes: initial parameters, gradients and tests. It is a
-// pure function of the parameters, the worker and the step. One LearningTask serves one thread; all of
+// pure function of the parameters, the worker, the step and the local step. One LearningTask serves one thread; all of
 // them may share a dataset in memory.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_LEARNING_TASK_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_LEARNING_TASK_H_
@@ -22,7 +22,7 @@ using ConstTensors = std::span<const std::span<const float>>;
 
 struct GradientResult {
   double loss_sum = 0;    // sum over the examples of the batch
-  uint32_t examples = 0;  // 0: the worker has no examples in this step; the gradient is not set
+  uint32_t examples = 0;  // 0: the worker has no examples; the gradient is not set
 };
 
 struct TestResult {
@@ -41,10 +41,14 @@ class LearningTask {
   virtual uint64_t steps() const = 0;
   virtual uint64_t examples() const = 0;
 
-  // Sets GRADIENT to the gradient of the mean loss of WORKER's batch of STEP at PARAMETERS. The
-  // parameters are not changed. Errors: those of Model::Train.
-  virtual absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, Tensors parameters,
-                                                  Tensors gradient) = 0;
+  // Returns the number of forward and backward passes of WORKER in STEP, at least 1.
+  virtual uint64_t pass_count(WorkerId, Step) { return 1; }
+
+  // Sets GRADIENT to the gradient of the mean loss of WORKER's batch of LOCAL_STEP of STEP at
+  // PARAMETERS. Without local steps, LOCAL_STEP is 0. The parameters are not changed. Errors: those of
+  // Model::Train.
+  virtual absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
+                                                  Tensors parameters, Tensors gradient) = 0;
   virtual absl::StatusOr<TestResult> Test(Tensors parameters) = 0;
 };
 

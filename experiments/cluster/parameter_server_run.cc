@@ -193,6 +193,7 @@ absl::Status ParameterServerRun::MakeWorkers() {
       .partition = partition_,
       .costs = costs_,
       .times = times_,
+      .task = spec_.job.task,
       .end = Step{task.steps()},
       .queue = queue_,
       .pool = *pool_,

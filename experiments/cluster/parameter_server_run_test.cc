@@ -221,6 +221,42 @@ TEST(ParameterServerRunTest, AStragglerOfTheJobDelaysItsSteps) {
   EXPECT_DOUBLE_EQ(ResultOf(spec, {.workers = 3, .steps = 4}).seconds(), 6);
 }
 
+// Returns a job whose servers add the mean difference of local steps to the parameters.
+RunSpec LocalSpecOf(const Rule& rule, uint32_t local_steps) {
+  RunSpec spec = SpecOf(rule);
+  spec.job.schedule.learning_rate = 1;
+  spec.job.task.local = {.count = local_steps, .learning_rate = 0.1};
+  return spec;
+}
+
+TEST(ParameterServerRunTest, LocalStepsTakeTheTimeOfTheirGradientsAndTheBytesOfOne) {
+  const RunResult one = ResultOf(SpecOf(Rule::Sync(3)), {.workers = 3, .steps = 5});
+  const RunResult four = ResultOf(LocalSpecOf(Rule::Sync(3), 4),
+                                  {.workers = 3, .steps = 5, .local_steps = 4, .uneven = true});
+  EXPECT_DOUBLE_EQ(one.seconds(), 5);
+  // The last worker has three local steps in the last step, and the others wait for nobody.
+  EXPECT_DOUBLE_EQ(four.seconds(), 20);
+  EXPECT_EQ(four.push_bytes(), one.push_bytes());
+  EXPECT_EQ(four.examples(), QuadraticTask::kExamples * (3 * 5 * 4 - 1));
+}
+
+TEST(ParameterServerRunTest, LocalStepsLearnInEveryMode) {
+  int checked = 0;
+  for (const Rule& rule : {Rule::Sync(4), Rule::Backup(4, 1), Rule::Ssp(4, 2), Rule::Async(4)}) {
+    RunSpec spec = LocalSpecOf(rule, 5);
+    MakeIrregular(spec);
+    spec.job.push.codec = {.id = CodecId::kFp8E5m2};
+    // Without rounds, every push is an update of its own.
+    if (rule.fold == Fold::kPush) spec.job.schedule.learning_rate = 0.25;
+    const RunResult result = ResultOf(spec, {.workers = 4, .steps = 12, .local_steps = 5});
+    ASSERT_GT(result.point_size(), 1) << rule;
+    const double last = result.point(result.point_size() - 1).test_loss();
+    EXPECT_LT(last, result.point(0).test_loss() / 2) << rule;
+    ++checked;
+  }
+  EXPECT_EQ(checked, 4);
+}
+
 TEST(ParameterServerRunTest, AServerBesideAWorkerSendsItNothing) {
   RunSpec spec = SpecOf(Rule::Sync(1));
   spec.job.server_count = 1;

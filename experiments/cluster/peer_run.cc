@@ -55,6 +55,7 @@ absl::Status CheckPeers(const RunSpec& spec) {
   Want(!job.push.choose.has_value(), "push", "one codec", problems);
   Want(!job.push.correction.enabled, "momentum_correction", "false", problems);
   Want(job.push.warmup.first_part == 0, "first_push_part", "0", problems);
+  Want(!job.task.local.enabled(), "local_steps", "1", problems);
   Want(job.recovery.durability == Durability::kNone, "durability", "none", problems);
   Want(!spec.machines.has_imposed_staleness(), "machines.imposed_staleness", "none", problems);
   const CodecSpec& push = job.push.codec;
@@ -161,7 +162,8 @@ class PeerRun {
 absl::StatusOr<GradientResult> ComputeGradient(LearningTask& task, WorkerId worker, Step step,
                                                Tensors parameters, std::span<float> gradient,
                                                Tensors tensors, client::GradientClip clip) {
-  ASSIGN_OR_RETURN(GradientResult result, task.Gradient(worker, step, parameters, tensors));
+  ASSIGN_OR_RETURN(GradientResult result,
+                   task.Gradient(worker, step, /*local_step=*/0, parameters, tensors));
   bool finite = result.examples > 0 && kernels::AllFinite(gradient);
   if (finite && clip.clips()) {
     clip.Begin();
@@ -230,8 +232,11 @@ absl::Status PeerRun::MakeExchange() {
 void PeerRun::BeginStep(size_t w) {
   Worker& worker = workers_[w];
   if (worker.step.value == pool_.own().steps()) return;
+  const WorkerId id{static_cast<uint32_t>(w)};
+  const uint64_t passes = pool_.own().pass_count(id, worker.step);
   const absl::Duration computing =
-      times_.Of(WorkerId{static_cast<uint32_t>(w)}, worker.step, queue_.now()) + worker.delay;
+      times_.OfStep(id, worker.step, spec_.job.task.step_passes(), passes, queue_.now()) +
+      worker.delay;
   worker.begin = queue_.now();
   computing_ += computing;
   const client::GradientClip clip(spec_.job.push.gradient_clip,

@@ -40,7 +40,7 @@ class QuadraticTask final : public LearningTask {
     return kSteps * kBatch * worker_count_ - (short_batch_ ? 1 : 0);
   }
 
-  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, Tensors parameters,
+  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t, Tensors parameters,
                                           Tensors gradient) override {
     uint64_t key = (seed_ << 40) + (uint64_t{worker.value} << 24) + (step.value << 8);
     double loss = 0;
@@ -118,7 +118,7 @@ std::vector<float> TrainAtServer(const RunSpec& spec, bool short_batch) {
       const std::span<float> gradient = gradients[w];
       const std::vector<std::span<float>> from = {parameters.first(20), parameters.subspan(20)};
       const std::vector<std::span<float>> to = {gradient.first(20), gradient.subspan(20)};
-      const GradientResult result = task.Gradient(WorkerId{w}, Step{step}, from, to).value();
+      const GradientResult result = task.Gradient(WorkerId{w}, Step{step}, 0, from, to).value();
       accumulator.Fold({WorkerId{w}, result.examples, 0,
                         EncodedPayload(LendFp32(gradient, nullptr), kValueCount)});
     }
@@ -198,9 +198,11 @@ TEST(PeerRunTest, SettingsOfServersAreRefused) {
   RunSpec spec = Spec(3, Machines::Exchange::ring);
   spec.job.rule = Rule::Async(3);
   spec.job.pull_codec = CodecId::kBf16;
+  spec.job.task.local.count = 2;
   EXPECT_EQ(Train(spec).status().message(),
             "mode: not supported without servers (expected sync)\n"
-            "pull: not supported without servers (expected fp32)");
+            "pull: not supported without servers (expected fp32)\n"
+            "local_steps: not supported without servers (expected 1)");
   EXPECT_EQ(Train(Spec(3, Machines::Exchange::gtopk_tree)).status().message(),
             "workers: not supported without servers (expected a power of two in a gTop-k tree)");
   EXPECT_EQ(Train(Spec(25, Machines::Exchange::ring)).status().message(),

@@ -13,6 +13,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "client/client.h"
+#include "client/encode/local_steps.h"
 #include "client/transport/in_process_transport.h"
 #include "common/files/crc32c.h"
 #include "common/time/clock.h"
@@ -27,7 +28,10 @@
 namespace thinwire::lab {
 namespace {
 
-constexpr QuadraticPlan kPlan = {.workers = 3, .steps = 20, .uneven = true};
+// Returns the plan of a task with the local steps of SPEC.
+QuadraticPlan PlanOf(const JobSpec& spec) {
+  return {.workers = 3, .steps = 20, .local_steps = spec.task.local.count, .uneven = true};
+}
 
 // The servers of a job in this process.
 class Servers {
@@ -80,7 +84,7 @@ class Servers {
 
 // Trains as a real worker with a real client.
 void Train(const JobSpec& spec, Servers& servers, WorkerId worker) {
-  QuadraticTask task(kPlan);
+  QuadraticTask task(PlanOf(spec));
   std::vector<std::unique_ptr<JobServer>> links;
   std::vector<InProcessServer*> addresses;
   for (uint32_t s = 0; s < spec.server_count; ++s) {
@@ -101,11 +105,19 @@ void Train(const JobSpec& spec, Servers& servers, WorkerId worker) {
     memory.emplace_back(parameters[i].size());
   }
   gradient.assign(memory.begin(), memory.end());
+  client::LocalSteps local(spec.task.local, task.tensors());
   Step step = client->Join(initial).value();
   while (step.value < task.steps()) {
     ASSERT_TRUE(client->WaitAll().ok());
-    const GradientResult result = task.Gradient(worker, step, parameters, gradient).value();
-    client->BeginStep(step, result.examples);
+    uint32_t examples = 0;
+    local.Begin(parameters);
+    for (uint32_t i = 0; i < spec.task.local.count; ++i) {
+      const uint32_t count = task.Gradient(worker, step, i, parameters, gradient).value().examples;
+      if (count > 0 && spec.task.local.enabled()) local.Apply(parameters, gradient);
+      examples += count;
+    }
+    if (spec.task.local.enabled()) local.Finish(parameters, gradient);
+    client->BeginStep(step, examples);
     for (uint32_t i = 0; i < gradient.size(); ++i) client->Ready(i, gradient[i]);
     ASSERT_TRUE(client->EndStep().ok());
     step = client->NextStep().value();
@@ -116,7 +128,7 @@ void Train(const JobSpec& spec, Servers& servers, WorkerId worker) {
 uint32_t RealCrc(const JobSpec& spec) {
   Servers servers(spec);
   std::vector<std::thread> workers;
-  for (uint32_t w = 0; w < kPlan.workers; ++w) {
+  for (uint32_t w = 0; w < spec.rule.workers; ++w) {
     workers.emplace_back([&, w] { Train(spec, servers, WorkerId{w}); });
   }
   for (std::thread& worker : workers) worker.join();
@@ -128,15 +140,15 @@ uint32_t VirtualCrc(const JobSpec& job) {
   spec.job = job;
   spec.machines.mutable_compute()->set_distribution(ComputeTime::Distribution::exponential);
   spec.machines.mutable_worker_link()->set_megabits_per_second(2);
-  const auto result =
-      RunParameterServer(spec, QuadraticTask::Maker(kPlan), {.threads = 2, .progress = nullptr});
+  const auto result = RunParameterServer(spec, QuadraticTask::Maker(PlanOf(job)),
+                                         {.threads = 2, .progress = nullptr});
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? result->parameters_crc() : 0;
 }
 
 JobSpec Ordered() {
   JobSpec spec;
-  spec.rule = Rule::Sync(kPlan.workers, /*ordered_fold=*/true);
+  spec.rule = Rule::Sync(3, /*ordered_fold=*/true);
   spec.server_count = 2;
   spec.shard_size = 4096;
   spec.schedule.learning_rate = 0.1;
@@ -173,6 +185,31 @@ TEST(RealJobTest, TopKWithMomentumCorrectionWarmupAndDeltas) {
   spec.push.warmup.density = {.part = 0.5, .first = 0.25};
   spec.sparse_updates.lazy_slots = true;
   spec.publish = PublishOptions();
+  EXPECT_EQ(VirtualCrc(spec), RealCrc(spec));
+}
+
+// The replica receives changes of the parameters, so Finish must restore its bits.
+TEST(RealJobTest, LocalStepsWithNesterovAndExactDeltas) {
+  JobSpec spec = Ordered();
+  spec.optimizer.kind = OptimizerKind::kNesterov;
+  spec.schedule.learning_rate = 0.7;
+  spec.publish = PublishOptions();
+  spec.task.local = {.count = 4,
+                     .optimizer = LocalOptimizerKind::kAdamW,
+                     .learning_rate = 0.05,
+                     .weight_decay = 0.01};
+  const uint32_t real = RealCrc(spec);
+  EXPECT_EQ(VirtualCrc(spec), real);
+  spec.task.local.learning_rate = 0.0501;
+  EXPECT_NE(VirtualCrc(spec), real);
+}
+
+TEST(RealJobTest, LocalStepsWithFp8Deltas) {
+  JobSpec spec = Ordered();
+  spec.schedule.learning_rate = 1;
+  spec.push.codec = {.id = CodecId::kFp8E5m2};
+  spec.publish = PublishOptions{.codec = CodecSpec{.id = CodecId::kFp8E5m2}};
+  spec.task.local = {.count = 3, .optimizer = LocalOptimizerKind::kMomentum, .learning_rate = 0.05};
   EXPECT_EQ(VirtualCrc(spec), RealCrc(spec));
 }
 

@@ -28,14 +28,39 @@ struct Gradient {
   std::vector<std::span<const float>> const_tensors;
 };
 
+// Computes the gradients of the local steps of STEP and sets GRADIENT to the difference of the parameters.
+absl::StatusOr<GradientResult> TakeLocalSteps(LearningTask& task, WorkerId worker, Step step,
+                                              Tensors parameters, Tensors gradient,
+                                              client::LocalSteps& local) {
+  GradientResult sum;
+  local.Begin(parameters);
+  for (uint32_t i = 0; i < local.count(); ++i) {
+    ASSIGN_OR_RETURN(const GradientResult result,
+                     task.Gradient(worker, step, i, parameters, gradient));
+    if (result.examples == 0) break;
+    // A local step whose gradient is not finite is skipped, as in worker/trainer.cc.
+    if (!local.Apply(parameters, gradient)) continue;
+    sum.loss_sum += result.loss_sum;
+    sum.examples += result.examples;
+  }
+  local.Finish(parameters, gradient);
+  return sum;
+}
+
 }  // namespace
 
 absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, Step step,
                                          Tensors parameters, const StepEncoder& encoder) {
-  const auto& [partition, push_encoder, clip, returns] = encoder;
+  const auto& [partition, push_encoder, clip, local, returns] = encoder;
   const Gradient gradient(partition);
   StepPushes computed;
-  ASSIGN_OR_RETURN(computed.gradient, task.Gradient(worker, step, parameters, gradient.tensors));
+  if (local == nullptr) {
+    ASSIGN_OR_RETURN(computed.gradient,
+                     task.Gradient(worker, step, /*local_step=*/0, parameters, gradient.tensors));
+  } else {
+    ASSIGN_OR_RETURN(computed.gradient,
+                     TakeLocalSteps(task, worker, step, parameters, gradient.tensors, *local));
+  }
   const uint32_t examples = computed.gradient.examples;
   clip.Begin();
   for (uint32_t i = 0; clip.clips() && i < gradient.tensors.size(); ++i) {

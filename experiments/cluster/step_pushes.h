@@ -1,5 +1,6 @@
-// The work of a worker in one step: the gradient, clipped and encoded as one push per shard, as
-// client/exchange does it. Runs on a thread of the TaskPool.
+// The work of a worker in one step: the gradient, or the difference of local steps, clipped and encoded
+// as one push per shard, as worker/trainer.cc and client/exchange do it. Runs on a thread of the
+// TaskPool.
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_STEP_PUSHES_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_STEP_PUSHES_H_
 
@@ -7,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/encode/gradient_clip.h"
+#include "client/encode/local_steps.h"
 #include "client/encode/push_encoder.h"
 #include "client/exchange/gtopk_returns.h"
 #include "common/ids.h"
@@ -17,7 +19,7 @@
 namespace thinwire::lab {
 
 struct StepPushes {
-  GradientResult gradient;
+  GradientResult gradient;        // of all local steps
   std::vector<PushEntry> pushes;  // by shard, without their computed_version
 };
 
@@ -26,11 +28,12 @@ struct StepEncoder {
   const Partition& partition;
   client::PushEncoder& encoder;
   client::GradientClip& clip;
+  client::LocalSteps* local = nullptr;            // null: no local steps
   const client::GtopkReturns* returns = nullptr;  // null: no values return to the worker
 };
 
-// Computes the gradient of WORKER's STEP at PARAMETERS and encodes it. A step without examples gives
-// pushes without values. Errors: those of the task and of the encoder.
+// Computes the gradient of WORKER's STEP at PARAMETERS and encodes it. Local steps change PARAMETERS and
+// restore them. A step without examples gives pushes without values. Errors: those of the task and of the encoder.
 absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, Step step,
                                          Tensors parameters, const StepEncoder& encoder);
 

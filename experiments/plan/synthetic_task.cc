@@ -23,8 +23,8 @@ float RandomValue(uint64_t stream, uint64_t i) {
 
 class QuadraticTask final : public LearningTask {
  public:
-  QuadraticTask(const SyntheticTask& spec, uint32_t workers, uint32_t batch_size, uint64_t seed)
-      : spec_(spec), workers_(workers), batch_size_(batch_size), seed_(MixBits(seed)) {
+  QuadraticTask(const SyntheticTask& spec, uint32_t workers, const TaskSpec& task)
+      : spec_(spec), workers_(workers), task_(task), seed_(MixBits(task.seed)) {
     const uint64_t size = spec.values() / spec.tensors();
     for (uint32_t i = 0; i < spec.tensors(); ++i) {
       // Two dimensions: sparse codecs apply to matrices only.
@@ -37,11 +37,13 @@ class QuadraticTask final : public LearningTask {
   const std::vector<TensorShape>& tensors() const override { return tensors_; }
   std::span<const float> initial(uint32_t) const override { return initial_; }
   uint64_t steps() const override { return spec_.steps(); }
-  uint64_t examples() const override { return spec_.steps() * workers_ * batch_size_; }
+  uint64_t examples() const override { return spec_.steps() * workers_ * task_.step_examples(); }
+  uint64_t pass_count(WorkerId, Step) override { return task_.step_passes(); }
 
-  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, Tensors parameters,
-                                          Tensors gradient) override {
-    const uint64_t stream = MixBits(MixBits(seed_ + 1 + worker.value) + step.value);
+  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
+                                          Tensors parameters, Tensors gradient) override {
+    const uint64_t number = step.value * task_.local.count + local_step;
+    const uint64_t stream = MixBits(MixBits(seed_ + 1 + worker.value) + number);
     const auto noise = static_cast<float>(spec_.noise());
     double loss = 0;
     uint64_t i = 0;
@@ -52,7 +54,8 @@ class QuadraticTask final : public LearningTask {
         gradient[tensor][k] = distance + noise * RandomValue(stream, i);
       }
     }
-    return GradientResult{.loss_sum = loss * batch_size_, .examples = batch_size_};
+    const auto examples = static_cast<uint32_t>(task_.gradient_examples());
+    return GradientResult{.loss_sum = loss * examples, .examples = examples};
   }
 
   absl::StatusOr<TestResult> Test(Tensors parameters) override {
@@ -70,7 +73,7 @@ class QuadraticTask final : public LearningTask {
  private:
   const SyntheticTask spec_;
   const uint32_t workers_;
-  const uint32_t batch_size_;
+  const TaskSpec task_;
   const uint64_t seed_;
   std::vector<TensorShape> tensors_;
   std::vector<float> initial_;  // of every tensor
@@ -80,8 +83,8 @@ class QuadraticTask final : public LearningTask {
 }  // namespace
 
 std::unique_ptr<LearningTask> MakeSyntheticTask(const SyntheticTask& spec, uint32_t workers,
-                                                uint32_t batch_size, uint64_t seed) {
-  return std::make_unique<QuadraticTask>(spec, workers, batch_size, seed);
+                                                const TaskSpec& task) {
+  return std::make_unique<QuadraticTask>(spec, workers, task);
 }
 
 }  // namespace thinwire::lab

@@ -29,12 +29,12 @@ struct Values {
 
 Values GradientOf(LearningTask& task, uint32_t worker, uint64_t step, Values& at) {
   Values gradient;
-  EXPECT_TRUE(task.Gradient(WorkerId{worker}, Step{step}, at.spans, gradient.spans).ok());
+  EXPECT_TRUE(task.Gradient(WorkerId{worker}, Step{step}, 0, at.spans, gradient.spans).ok());
   return gradient;
 }
 
 TEST(SyntheticTaskTest, TensorsAreMatricesOfEqualSize) {
-  const auto task = MakeSyntheticTask(Spec(1), /*workers=*/4, /*batch_size=*/8, /*seed=*/1);
+  const auto task = MakeSyntheticTask(Spec(1), /*workers=*/4, {.batch_size = 8, .seed = 1});
   ASSERT_THAT(task->tensors(), SizeIs(3));
   EXPECT_THAT(task->tensors()[2].shape, ElementsAre(1, 2000));
   EXPECT_EQ(task->initial(2).size(), 2000u);
@@ -43,7 +43,7 @@ TEST(SyntheticTaskTest, TensorsAreMatricesOfEqualSize) {
 }
 
 TEST(SyntheticTaskTest, TheGradientWithoutNoiseLeadsToTheMinimum) {
-  const auto task = MakeSyntheticTask(Spec(0), 1, 1, 1);
+  const auto task = MakeSyntheticTask(Spec(0), 1, {.batch_size = 1, .seed = 1});
   Values at;
   const TestResult before = *task->Test(at.spans);
   EXPECT_NEAR(before.loss, 3000, 150);  // half of the sum of 6000 squares with the mean 1
@@ -57,9 +57,9 @@ TEST(SyntheticTaskTest, TheGradientWithoutNoiseLeadsToTheMinimum) {
 }
 
 TEST(SyntheticTaskTest, NoiseDependsOnSeedWorkerAndStepOnly) {
-  const auto task = MakeSyntheticTask(Spec(2), 4, 1, 7);
-  const auto again = MakeSyntheticTask(Spec(2), 4, 1, 7);
-  const auto other = MakeSyntheticTask(Spec(2), 4, 1, 8);
+  const auto task = MakeSyntheticTask(Spec(2), 4, {.batch_size = 1, .seed = 7});
+  const auto again = MakeSyntheticTask(Spec(2), 4, {.batch_size = 1, .seed = 7});
+  const auto other = MakeSyntheticTask(Spec(2), 4, {.batch_size = 1, .seed = 8});
   Values at;
   const Values gradient = GradientOf(*task, 1, 5, at);
   GradientOf(*again, 3, 9, at);
@@ -70,8 +70,8 @@ TEST(SyntheticTaskTest, NoiseDependsOnSeedWorkerAndStepOnly) {
 }
 
 TEST(SyntheticTaskTest, NoiseHasItsStandardDeviation) {
-  const auto noisy = MakeSyntheticTask(Spec(2), 1, 1, 7);
-  const auto exact = MakeSyntheticTask(Spec(0), 1, 1, 7);
+  const auto noisy = MakeSyntheticTask(Spec(2), 1, {.batch_size = 1, .seed = 7});
+  const auto exact = MakeSyntheticTask(Spec(0), 1, {.batch_size = 1, .seed = 7});
   Values at;
   const Values with = GradientOf(*noisy, 0, 0, at);
   const Values without = GradientOf(*exact, 0, 0, at);

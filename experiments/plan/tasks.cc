@@ -52,12 +52,17 @@ class ModelTask final : public LearningTask {
     return shared_->datasets->train.example_count() * task_.epochs;
   }
 
-  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, Tensors parameters,
-                                          Tensors gradient) override {
-    const std::span<const uint32_t> examples = sampler_.BatchOf(worker, step);
-    if (examples.empty()) return GradientResult{};
-    Batch batch = batches_.Gather(examples);
-    batch.random_seed = sampler_.RandomSeedOf(worker, step);
+  uint64_t pass_count(WorkerId worker, Step step) override {
+    return std::max<uint64_t>(1, Parts(sampler_.BatchOf(worker, step), task_.batch_size).size());
+  }
+
+  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
+                                          Tensors parameters, Tensors gradient) override {
+    const auto parts = Parts(sampler_.BatchOf(worker, step), task_.gradient_examples());
+    if (local_step >= parts.size()) return GradientResult{};
+    Batch batch = batches_.Gather(parts[local_step]);
+    batch.random_seed = sampler_.RandomSeedOf(worker, step, local_step);
+    batch.part_size = task_.batch_size;
     const Model::Gate gate = [](uint32_t) { return absl::OkStatus(); };
     const Model::Sink sink = [&](uint32_t i, const TensorGradient& values) {
       std::ranges::copy(values.values, gradient[i].begin());
@@ -92,7 +97,7 @@ class ModelTask final : public LearningTask {
         sampler_({.example_count = shared_->datasets->train.example_count(),
                   .worker = WorkerId{0},
                   .workers = workers,
-                  .batch_size = task.batch_size,
+                  .batch_size = static_cast<uint32_t>(task.step_examples()),
                   .seed = task.seed}),
         batches_(shared_->datasets->train) {}
 
@@ -105,12 +110,14 @@ class ModelTask final : public LearningTask {
 
   absl::Status ComputeBuffers() {
     model_->ResetBuffers();
+    uint64_t batch_count = 0;
     for (Step step; step.value < std::min(kBufferBatches, steps()); ++step) {
-      const std::span<const uint32_t> examples = sampler_.BatchOf(WorkerId{0}, step);
-      if (examples.empty()) continue;
-      Batch batch = batches_.Gather(examples);
-      batch.random_seed = sampler_.RandomSeedOf(WorkerId{0}, step);
-      RETURN_IF_ERROR(model_->UpdateBuffers(batch));
+      for (const auto part : Parts(sampler_.BatchOf(WorkerId{0}, step), task_.batch_size)) {
+        if (batch_count++ == kBufferBatches) return absl::OkStatus();
+        Batch batch = batches_.Gather(part);
+        batch.random_seed = sampler_.RandomSeedOf(WorkerId{0}, step);
+        RETURN_IF_ERROR(model_->UpdateBuffers(batch));
+      }
     }
     return absl::OkStatus();
   }
@@ -176,7 +183,7 @@ absl::StatusOr<MakeLearningTask> TaskSource::TasksOf(const RunSpec& spec) {
     return MakeLearningTask(
         [synthetic = spec.machines.synthetic(), workers,
          task = spec.job.task]() -> absl::StatusOr<std::unique_ptr<LearningTask>> {
-          return MakeSyntheticTask(synthetic, workers, task.batch_size, task.seed);
+          return MakeSyntheticTask(synthetic, workers, task);
         });
   }
   TaskSpec task = spec.job.task;

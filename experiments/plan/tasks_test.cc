@@ -86,7 +86,7 @@ class TasksTest : public ::testing::Test {
     Sampler sampler({.example_count = datasets.train.example_count(),
                      .worker = WorkerId{worker},
                      .workers = 3,
-                     .batch_size = task.batch_size,
+                     .batch_size = static_cast<uint32_t>(task.step_examples()),
                      .seed = task.seed});
     BatchBuffer batches(datasets.train);
     for (uint32_t i = 0; i < parameters.size(); ++i) {
@@ -94,6 +94,7 @@ class TasksTest : public ::testing::Test {
     }
     Batch batch = batches.Gather(sampler.Batch(step));
     batch.random_seed = sampler.RandomSeed(step);
+    batch.part_size = task.batch_size;
     Gradients gradients(parameters.size());
     EXPECT_TRUE(model
                     ->Train(
@@ -118,7 +119,8 @@ Gradients InitialOf(const LearningTask& task) {
 
 Gradients GradientOf(LearningTask& task, uint32_t worker, Step step, Gradients& parameters) {
   Gradients gradients = parameters;
-  EXPECT_TRUE(task.Gradient(WorkerId{worker}, step, SpansOf(parameters), SpansOf(gradients)).ok());
+  EXPECT_TRUE(
+      task.Gradient(WorkerId{worker}, step, 0, SpansOf(parameters), SpansOf(gradients)).ok());
   return gradients;
 }
 
@@ -137,6 +139,42 @@ TEST_F(TasksTest, AGradientIsBitEqualToThatOfAWorker) {
     }
     EXPECT_EQ(compared, 4);
   }
+}
+
+TEST_F(TasksTest, AnAccumulatedGradientIsBitEqualToThatOfAWorker) {
+  const RunSpec spec = Spec("model: mlp accumulate: 3");
+  const auto task = Task(spec);
+  EXPECT_EQ(task->steps(), 2u * 2);  // 17 examples of worker 0 in steps of 12
+  EXPECT_EQ(task->pass_count(WorkerId{0}, Step{0}), 3u);
+  EXPECT_EQ(task->pass_count(WorkerId{0}, Step{1}), 2u);
+  Gradients parameters = InitialOf(*task);
+  for (const uint64_t step : {0, 1}) {
+    EXPECT_EQ(GradientOf(*task, 0, Step{step}, parameters),
+              WorkersGradient(spec.job.task, 0, Step{step}, parameters));
+  }
+}
+
+TEST_F(TasksTest, LocalStepsTakeTheExamplesOfAsManySteps) {
+  const auto one = Task(Spec("model: mlp"));
+  const auto three = Task(Spec("model: mlp local_steps: 3"));
+  EXPECT_EQ(three->steps(), 2u * 2);
+  EXPECT_EQ(three->pass_count(WorkerId{0}, Step{1}), 2u);
+  Gradients parameters = InitialOf(*one);
+  int compared = 0;
+  for (const uint32_t local_step : {0, 1, 2}) {
+    Gradients gradients = parameters;
+    const auto result =
+        three->Gradient(WorkerId{1}, Step{0}, local_step, SpansOf(parameters), SpansOf(gradients));
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->examples, 4u);
+    EXPECT_EQ(gradients, GradientOf(*one, 1, Step{local_step}, parameters));
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3);
+  Gradients gradients = parameters;
+  EXPECT_EQ(
+      three->Gradient(WorkerId{0}, Step{1}, 2, SpansOf(parameters), SpansOf(gradients))->examples,
+      0u);
 }
 
 TEST_F(TasksTest, TheThreadDoesNotChangeAGradient) {
@@ -165,7 +203,7 @@ TEST_F(TasksTest, StepsAndExamplesAreThoseOfTheJob) {
     for (Step step; step.value < task->steps(); ++step) {
       Gradients gradients = parameters;
       const auto result =
-          task->Gradient(WorkerId{worker}, step, SpansOf(parameters), SpansOf(gradients));
+          task->Gradient(WorkerId{worker}, step, 0, SpansOf(parameters), SpansOf(gradients));
       ASSERT_TRUE(result.ok()) << result.status();
       examples += result->examples;
     }

@@ -44,6 +44,10 @@ absl::Status CheckChange(const JobSpec& recorded, const JobSpec& job, ReplayOf w
        absl::string_view(recorded.rule.mode().data(), recorded.rule.mode().size()));
   want(job.task.batch_size == recorded.task.batch_size, "batch_size",
        absl::StrCat(recorded.task.batch_size));
+  want(job.task.accumulate == recorded.task.accumulate, "accumulate",
+       absl::StrCat(recorded.task.accumulate));
+  want(job.task.local.count == recorded.task.local.count, "local_steps",
+       absl::StrCat(recorded.task.local.count));
   want(job.task.seed == recorded.task.seed, "seed", absl::StrCat(recorded.task.seed));
   want(job.task.epochs == recorded.task.epochs, "epochs", absl::StrCat(recorded.task.epochs));
   if (what == ReplayOf::kGradients) {
@@ -174,7 +178,8 @@ absl::Status Replay::Prepare() {
         MakeClientOptions(spec_.job, {.worker = WorkerId{w},
                                       .planned_examples = recording_.planned_examples,
                                       .planned_steps = pool_.own().steps()});
-    ASSIGN_OR_RETURN(auto worker, ReplayWorker::Make(recording_.partition, options));
+    ASSIGN_OR_RETURN(auto worker,
+                     ReplayWorker::Make(recording_.partition, options, spec_.job.task.local));
     workers_.push_back(std::move(worker));
   }
   return absl::OkStatus();

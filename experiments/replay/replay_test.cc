@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "client/client.h"
+#include "client/encode/local_steps.h"
 #include "client/transport/in_process_transport.h"
 #include "common/codec/payload.h"
 #include "common/files/crc32c.h"
@@ -46,12 +47,13 @@ class LogisticTask final : public LearningTask {
   uint64_t steps() const override { return kSteps; }
   uint64_t examples() const override { return kSteps * kBatch * kWorkers; }
 
-  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, Tensors parameters,
-                                          Tensors gradient) override {
+  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
+                                          Tensors parameters, Tensors gradient) override {
     for (const std::span<float> tensor : gradient) std::ranges::fill(tensor, 0.0f);
     double loss = 0;
     for (uint32_t i = 0; i < kBatch; ++i) {
-      uint64_t key = kernels::MixBits((worker.value * kSteps + step.value) * kBatch + i);
+      uint64_t key =
+          kernels::MixBits(((worker.value * kSteps + step.value) * kBatch + i) + 1000 * local_step);
       const double label = static_cast<double>(key & 1);
       std::vector<double> x;
       double logit = 0;
@@ -178,12 +180,19 @@ class RecordedRun {
       gradient.emplace_back(task.tensors()[t].value_count());
     }
     const std::vector<std::span<float>> tensors(gradient.begin(), gradient.end());
+    const LocalStepsSpec& local = job_.task.local;
+    client::LocalSteps steps(local, task.tensors());
     absl::StatusOr<Step> step = client->Join(initial);
     ASSERT_TRUE(step.ok()) << step.status();
     while (step->value < kSteps) {
-      client->BeginStep(*step, kBatch);
+      client->BeginStep(*step, kBatch * local.count);
       ASSERT_TRUE(client->WaitAll().ok());
-      ASSERT_TRUE(task.Gradient(WorkerId{number}, *step, replica, tensors).ok());
+      steps.Begin(replica);
+      for (uint32_t i = 0; i < local.count; ++i) {
+        ASSERT_TRUE(task.Gradient(WorkerId{number}, *step, i, replica, tensors).ok());
+        if (local.enabled()) steps.Apply(replica, tensors);
+      }
+      if (local.enabled()) steps.Finish(replica, tensors);
       for (uint32_t t = tensors.size(); t-- > 0;) client->Ready(t, tensors[t]);
       ASSERT_TRUE(client->EndStep().ok());
       step = client->NextStep();
@@ -241,7 +250,7 @@ void ReplayAndCompare(const std::string& change) {
     const auto result = RunReplay(*recording, what, SpecOf(config), MakeTask, {.threads = 2});
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->parameters_crc(), run.crc()) << static_cast<int>(what);
-    EXPECT_EQ(result->examples(), kSteps * kBatch * kWorkers);
+    EXPECT_EQ(result->examples(), kSteps * kBatch * kWorkers * config.task().local_steps());
     EXPECT_EQ(result->point_size(), 3);
     EXPECT_EQ(result->steps(), kSteps);
     ++replays;
@@ -259,6 +268,13 @@ TEST(ReplayTest, RunWithDeltasAndMomentumCorrectionReplaysBitForBit) {
   ReplayAndCompare(
       "consistency { mode: ssp slack: 2 fold_every: 2 } optimization { optimizer: sgd }"
       "compression { push: topk density: 0.1 momentum_correction: true pull: delta }");
+}
+
+TEST(ReplayTest, RunWithLocalStepsReplaysBitForBit) {
+  ReplayAndCompare(
+      "optimization { optimizer: sgd learning_rate: 0.5 } compression { push: fp8_e5m2 pull: delta "
+      "}"
+      "task { local_steps: 3 local_optimizer: momentum }");
 }
 
 TEST(ReplayTest, ChangedSettingChangesTheRun) {
@@ -342,10 +358,14 @@ TEST(ReplayTest, SettingsThatTheEventsFixAreRefused) {
   RecordedRun run(config);
   run.Train();
   const Recording recording = run.Read().value();
-  const RunSpec spec = SpecOf(ConfigOf("servers: 1 consistency { workers: 4 } task { seed: 7 }"));
+  const RunSpec spec =
+      SpecOf(ConfigOf("servers: 1 consistency { workers: 4 }"
+                      "task { seed: 7 local_steps: 2 accumulate: 2 }"));
   EXPECT_EQ(RunReplay(recording, ReplayOf::kPayloads, spec, MakeTask, {}).status().message(),
             "servers: cannot change in a replay (expected 2)\n"
             "workers: cannot change in a replay (expected 3)\n"
+            "accumulate: cannot change in a replay (expected 1)\n"
+            "local_steps: cannot change in a replay (expected 1)\n"
             "seed: cannot change in a replay (expected 1)");
 }
 

@@ -9,12 +9,15 @@
 namespace thinwire::lab {
 
 absl::StatusOr<std::unique_ptr<ReplayWorker>> ReplayWorker::Make(const Partition& partition,
-                                                                 const ClientOptions& options) {
+                                                                 const ClientOptions& options,
+                                                                 const LocalStepsSpec& local) {
   ASSIGN_OR_RETURN(auto encoder, client::PushEncoder::Make(partition, options));
-  return std::unique_ptr<ReplayWorker>(new ReplayWorker(partition, options, std::move(encoder)));
+  return std::unique_ptr<ReplayWorker>(
+      new ReplayWorker(partition, options, local, std::move(encoder)));
 }
 
 ReplayWorker::ReplayWorker(const Partition& partition, const ClientOptions& options,
+                           const LocalStepsSpec& local,
                            std::unique_ptr<client::PushEncoder> encoder)
     : partition_(partition),
       worker_(options.worker),
@@ -25,6 +28,7 @@ ReplayWorker::ReplayWorker(const Partition& partition, const ClientOptions& opti
   for (const TensorShape& tensor : partition.tensors()) {
     parameters_.emplace_back(tensor.value_count());
   }
+  if (local.enabled()) local_.emplace(local, partition.tensors());
 }
 
 bool ReplayWorker::Read(ShardId shard, Step step, std::span<const float> values) {
@@ -49,7 +53,10 @@ absl::StatusOr<GradientResult> ReplayWorker::Wait() {
 absl::StatusOr<GradientResult> ReplayWorker::Compute(LearningTask& task) {
   const std::vector<std::span<float>> parameters(parameters_.begin(), parameters_.end());
   ASSIGN_OR_RETURN(StepPushes computed, ComputePushes(task, worker_, reading_, parameters,
-                                                      {partition_, *encoder_, clip_}));
+                                                      {.partition = partition_,
+                                                       .encoder = *encoder_,
+                                                       .clip = clip_,
+                                                       .local = local_ ? &*local_ : nullptr}));
   pushes_ = std::move(computed.pushes);
   return computed.gradient;
 }

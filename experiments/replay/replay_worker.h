@@ -18,10 +18,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/encode/gradient_clip.h"
+#include "client/encode/local_steps.h"
 #include "client/encode/push_encoder.h"
 #include "client/options/client_options.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/spec/local_steps_spec.h"
 #include "experiments/cluster/learning_task.h"
 #include "experiments/cluster/task_pool.h"
 #include "proto/frame.h"
@@ -34,7 +36,8 @@ class ReplayWorker {
  public:
   // PARTITION must outlive this object. Errors: those of PushEncoder::Make.
   static absl::StatusOr<std::unique_ptr<ReplayWorker>> Make(const Partition& partition,
-                                                            const ClientOptions& options);
+                                                            const ClientOptions& options,
+                                                            const LocalStepsSpec& local);
 
   // Sets the parameters of SHARD for STEP to VALUES. Returns true if the parameters of all shards
   // are set.
@@ -55,7 +58,7 @@ class ReplayWorker {
 
  private:
   ReplayWorker(const Partition& partition, const ClientOptions& options,
-               std::unique_ptr<client::PushEncoder> encoder);
+               const LocalStepsSpec& local, std::unique_ptr<client::PushEncoder> encoder);
   // The work of Start. Runs on a thread of the pool.
   absl::StatusOr<GradientResult> Compute(LearningTask& task);
 
@@ -63,6 +66,7 @@ class ReplayWorker {
   const WorkerId worker_;
   const std::unique_ptr<client::PushEncoder> encoder_;
   client::GradientClip clip_;
+  std::optional<client::LocalSteps> local_;
   std::vector<std::vector<float>> parameters_;  // by tensor
   std::vector<PushEntry> pushes_;               // by shard
   Step reading_;                 // the step whose parameters are set or computed with

@@ -98,6 +98,39 @@ TEST_P(BuiltInModelTest, TheGradientIsTheSlopeOfTheMeanLoss) {
   EXPECT_NEAR(slope / squares, 1, 0.05);
 }
 
+TEST_P(BuiltInModelTest, PartsDeliverEveryGradientOnceAndOpenEveryGateOnce) {
+  BoundModel bound = Small();
+  Batch batch = toy_.batch();
+  batch.part_size = 4;
+  const BatchResult result = bound.Train(batch).value();
+  EXPECT_EQ(result.examples, 6);
+  EXPECT_EQ(bound.gated.size(), bound.replica.size());
+  EXPECT_EQ(bound.sunk.size(), bound.replica.size());
+}
+
+TEST_P(BuiltInModelTest, PartsOfABatchHaveTheGradientOfTheWholeBatch) {
+  if (std::string(GetParam()) == "resnet20") GTEST_SKIP() << "normalizes every part by itself";
+  BoundModel bound = Small();
+  const BatchResult whole = bound.Train(toy_.batch(), /*loss_scale=*/8).value();
+  const auto expected = bound.gradients;
+  int compared = 0;
+  for (const uint64_t part_size : {1, 2, 4, 6, 7}) {
+    Batch batch = toy_.batch();
+    batch.part_size = part_size;
+    const BatchResult parts = bound.Train(batch, /*loss_scale=*/8).value();
+    EXPECT_NEAR(parts.loss_sum, whole.loss_sum, 1e-4);
+    EXPECT_EQ(parts.correct, whole.correct);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      for (size_t k = 0; k < expected[i].size(); ++k) {
+        ASSERT_NEAR(bound.gradients[i][k], expected[i][k], 1e-4)
+            << part_size << " " << i << " " << k;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 5 * ValueCount(*bound.model));
+}
+
 TEST_P(BuiltInModelTest, TheReplicaIsTheModelsMemory) {
   BoundModel bound = Small();
   const double before = bound.model->Evaluate(toy_.batch())->loss_sum;

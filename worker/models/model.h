@@ -29,6 +29,9 @@ struct Batch {
   std::span<const float> x;         // the examples' values, [n, ...example shape], row-major
   std::span<const int64_t> labels;  // one class number per example, from 0
   uint64_t random_seed = 0;         // seeds the model's random numbers, such as those of dropout
+  // Train() computes the gradient in parts of this many examples, one after the other, which needs less
+  // memory. 0: in one part.
+  uint64_t part_size = 0;
 };
 
 // The sum of the losses and the number of correct predictions over `examples` examples.
@@ -90,7 +93,9 @@ class Model {
   virtual void Bind(uint32_t tensor, std::span<float> memory, Place place) = 0;
 
   // Runs the forward and backward passes. The sink receives the gradient of every tensor once, zero
-  // for a tensor that the batch did not use. The returned losses are not multiplied by the loss
+  // for a tensor that the batch did not use, during the backward pass of the batch's last part. The
+  // gradient is that of the whole batch, but batch normalization normalizes every part by itself. The
+  // returned losses are not multiplied by the loss
   // scale. Errors: any error that `gate` returns; InvalidArgument if the batch does not fit the
   // model.
   virtual absl::StatusOr<BatchResult> Train(const Batch& batch, float loss_scale, const Gate& gate,

@@ -3,6 +3,7 @@
 #include <c10/core/GradMode.h>
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
@@ -155,7 +156,9 @@ void TorchModel::Deliver(uint32_t parameter, const at::Tensor& gradient) {
   if (sink_ == nullptr) return;
   const at::Tensor& bound = bound_[parameter];
   const at::Device device = bound.defined() ? bound.device() : at::Device(at::kCPU);
-  const at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
+  at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
+  const at::Tensor& earlier_parts = network_.parameters[parameter].grad();
+  if (earlier_parts.defined()) dense = dense + earlier_parts;
   // Makes a new tensor for the gradient in every step, because the encoder may still read the
   // gradient of the previous step.
   const auto owner = std::make_shared<const at::Tensor>(dense.detach().to(device).contiguous());
@@ -163,12 +166,9 @@ void TorchModel::Deliver(uint32_t parameter, const at::Tensor& gradient) {
   (*sink_)(parameter, {.values = Span(*owner), .owner = owner, .wait = RecordCompletion(device)});
 }
 
-absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
-  for (uint32_t i = 0; i < tensors_.size(); ++i) {
-    network_.parameters[i].mutable_grad().reset();
-    delivered_[i] = false;
-  }
-  sink_ = &sink;
+absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink* sink) {
+  delivered_.assign(tensors_.size(), false);
+  sink_ = sink;
   absl::Status status;
   try {
     if (loss.requires_grad()) loss.backward();
@@ -176,7 +176,8 @@ absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
     status = TorchError(absl::StrCat(network_.name, ": backward"), error);
   }
   // Delivers zero gradients for the parameters that the batch did not use, in backward order.
-  for (uint32_t i = static_cast<uint32_t>(tensors_.size()); status.ok() && i-- > 0;) {
+  for (auto i = static_cast<uint32_t>(tensors_.size());
+       sink_ != nullptr && status.ok() && i-- > 0;) {
     if (!delivered_[i]) Deliver(i, at::zeros(tensors_[i].shape, device_));
   }
   sink_ = nullptr;
@@ -186,12 +187,31 @@ absl::Status TorchModel::Backward(const at::Tensor& loss, const Sink& sink) {
 absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, float loss_scale,
                                               const Gate& gate, const Sink& sink) {
   ASSIGN_OR_RETURN(const Tensors tensors, Load(batch));
-  ASSIGN_OR_RETURN(const at::Tensor logits, Forward(tensors.x, /*training=*/true, &gate));
-  const at::Tensor loss = at::cross_entropy_loss(logits, tensors.labels);
-  RETURN_IF_ERROR(Backward(loss_scale == 1 ? loss : loss * loss_scale, sink));
-  return BatchResult{.loss_sum = loss.item<double>() * static_cast<double>(batch.labels.size()),
-                     .correct = CountCorrect(logits.detach(), tensors.labels),
-                     .examples = batch.labels.size()};
+  for (at::Tensor& parameter : network_.parameters) parameter.mutable_grad().reset();
+  BatchResult result;
+  const uint64_t count = batch.labels.size();
+  const uint64_t part_size = batch.part_size == 0 ? count : batch.part_size;
+  while (result.examples < count) {
+    const bool first = result.examples == 0;
+    const uint64_t part_count = std::min(part_size, count - result.examples);
+    const auto part_of = [&](const at::Tensor& tensor) {
+      return tensor.narrow(0, static_cast<int64_t>(result.examples),
+                           static_cast<int64_t>(part_count));
+    };
+    const at::Tensor labels = part_of(tensors.labels);
+    ASSIGN_OR_RETURN(const at::Tensor logits,
+                     Forward(part_of(tensors.x), /*training=*/true, first ? &gate : nullptr));
+    const at::Tensor loss = at::cross_entropy_loss(logits, labels);
+    result.loss_sum += loss.item<double>() * static_cast<double>(part_count);
+    result.correct += CountCorrect(logits.detach(), labels);
+    result.examples += part_count;
+    // The gradient of the whole batch's mean loss is the sum of the parts' gradients, each weighted
+    // by its part of the examples.
+    const double factor = loss_scale * static_cast<double>(part_count) / static_cast<double>(count);
+    const bool last = result.examples == count;
+    RETURN_IF_ERROR(Backward(factor == 1 ? loss : loss * factor, last ? &sink : nullptr));
+  }
+  return result;
 }
 
 absl::StatusOr<BatchResult> TorchModel::Evaluate(const Batch& batch) {

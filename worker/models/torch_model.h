@@ -63,10 +63,12 @@ class TorchModel final : public Model {
   // Implements Network::Read: calls `gate` for the parameter with the index `parameter`, then
   // returns the parameter's tensor. A null gate means that all parameters are up to date.
   at::Tensor Read(uint32_t parameter, const Gate* gate);
-  // Passes the gradient of a parameter to the sink, in the kind of memory to which the parameter is
-  // bound.
+  // Adds the gradient of a parameter to that of the batch's earlier parts and passes the sum to the
+  // sink, in the kind of memory to which the parameter is bound.
   void Deliver(uint32_t parameter, const at::Tensor& gradient);
-  absl::Status Backward(const at::Tensor& loss, const Sink& sink);
+  // Runs the backward pass of a part of the batch. Without a sink, LibTorch adds the gradients to those
+  // of the earlier parts; with a sink, Deliver() does.
+  absl::Status Backward(const at::Tensor& loss, const Sink* sink);
 
   // Immutable.
   const std::vector<int64_t> example_shape_;

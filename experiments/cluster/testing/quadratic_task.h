@@ -3,6 +3,7 @@
 #ifndef THINWIRE_EXPERIMENTS_CLUSTER_TESTING_QUADRATIC_TASK_H_
 #define THINWIRE_EXPERIMENTS_CLUSTER_TESTING_QUADRATIC_TASK_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,7 +18,8 @@ namespace thinwire::lab {
 struct QuadraticPlan {
   uint32_t workers = 1;
   uint64_t steps = 1;
-  // The last worker has no examples in its last step.
+  uint32_t local_steps = 1;
+  // The last worker has no examples in its last local step.
   bool uneven = false;
   // Every gradient is an error from this step on.
   uint64_t fails_at = UINT64_MAX;
@@ -26,7 +28,7 @@ struct QuadraticPlan {
 // Not thread-safe.
 class QuadraticTask final : public LearningTask {
  public:
-  static constexpr uint32_t kExamples = 8;  // of a step of a worker
+  static constexpr uint32_t kExamples = 8;  // of a local step of a worker
 
   explicit QuadraticTask(const QuadraticPlan& plan) : plan_(plan) {
     for (const TensorShape& tensor : tensors_) {
@@ -44,16 +46,19 @@ class QuadraticTask final : public LearningTask {
   std::span<const float> initial(uint32_t tensor) const override { return initial_[tensor]; }
   uint64_t steps() const override { return plan_.steps; }
   uint64_t examples() const override {
-    return kExamples * (plan_.workers * plan_.steps - (plan_.uneven ? 1 : 0));
+    return kExamples * (plan_.workers * plan_.steps * plan_.local_steps - (plan_.uneven ? 1 : 0));
   }
 
-  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, Tensors parameters,
-                                          Tensors gradient) override {
+  uint64_t pass_count(WorkerId worker, Step step) override {
+    const uint64_t missing = IsLast(worker, step, plan_.local_steps - 1) ? 1 : 0;
+    return std::max<uint64_t>(1, plan_.local_steps - missing);
+  }
+  absl::StatusOr<GradientResult> Gradient(WorkerId worker, Step step, uint32_t local_step,
+                                          Tensors parameters, Tensors gradient) override {
     if (step.value >= plan_.fails_at) return absl::InternalError("the gradient failed");
-    if (plan_.uneven && worker.value + 1 == plan_.workers && step.value + 1 == plan_.steps) {
-      return GradientResult();
-    }
-    uint64_t random = kernels::MixBits((uint64_t{worker.value} << 32) + step.value);
+    if (IsLast(worker, step, local_step)) return GradientResult();
+    const uint64_t number = step.value * plan_.local_steps + local_step;
+    uint64_t random = kernels::MixBits((uint64_t{worker.value} << 32) + number);
     GradientResult result = {.examples = kExamples};
     for (size_t t = 0; t < gradient.size(); ++t) {
       for (size_t i = 0; i < gradient[t].size(); ++i) {
@@ -71,6 +76,11 @@ class QuadraticTask final : public LearningTask {
   }
 
  private:
+  // Returns whether this is the local step without examples.
+  bool IsLast(WorkerId worker, Step step, uint32_t local_step) const {
+    return plan_.uneven && worker.value + 1 == plan_.workers && step.value + 1 == plan_.steps &&
+           local_step + 1 == plan_.local_steps;
+  }
   static float Minimum(size_t i) { return static_cast<float>(i % 7) - 3; }
   static double Loss(Tensors parameters) {
     double sum = 0;

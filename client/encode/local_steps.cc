@@ -1,0 +1,116 @@
+#include "client/encode/local_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/repeatable_math.h"
+#include "kernels/arithmetic.h"
+#include "kernels/update/update_adam.h"
+#include "kernels/update/update_momentum.h"
+#include "kernels/update/update_sgd.h"
+
+namespace thinwire::client {
+namespace {
+
+// The constants of adamw, which are the defaults of torch.optim.AdamW.
+constexpr double kBeta1 = 0.9;
+constexpr double kBeta2 = 0.999;
+constexpr double kEpsilon = 1e-8;
+
+size_t SlotCount(LocalOptimizerKind kind) {
+  switch (kind) {
+    case LocalOptimizerKind::kSgd:
+      return 0;
+    case LocalOptimizerKind::kMomentum:
+      return 1;
+    case LocalOptimizerKind::kAdamW:
+      return 2;
+  }
+  return 0;
+}
+
+// Returns the settings of update number NUMBER, from 1, with the formulas of the servers' adamw
+// (server/core/optimizer/adam.cc).
+kernels::AdamStep AdamWStep(const LocalStepsSpec& spec, uint64_t number) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  const double bias1 = 1 - IntegerPower(kBeta1, number);
+  const double bias2 = 1 - IntegerPower(kBeta2, number);
+  return {
+      .shrink = static_cast<float>(std::max(1 - spec.learning_rate * spec.weight_decay, -kLargest)),
+      .beta1 = static_cast<float>(kBeta1),
+      .one_minus_beta1 = static_cast<float>(1 - kBeta1),
+      .beta2 = static_cast<float>(kBeta2),
+      .one_minus_beta2 = static_cast<float>(1 - kBeta2),
+      .step_size = static_cast<float>(std::min(spec.learning_rate / bias1, kLargest)),
+      .root_scale = static_cast<float>(1 / std::sqrt(bias2)),
+      .epsilon = static_cast<float>(kEpsilon)};
+}
+
+}  // namespace
+
+LocalSteps::LocalSteps(const LocalStepsSpec& spec, std::span<const TensorShape> tensors)
+    : spec_(spec) {
+  size_t value_count = 0;
+  for (const TensorShape& tensor : tensors) value_count += tensor.value_count();
+  start_.resize(value_count);
+  slots_.assign(SlotCount(spec.optimizer), std::vector<float>(value_count));
+}
+
+void LocalSteps::Begin(Tensors parameters) {
+  size_t offset = 0;
+  for (const std::span<float> tensor : parameters) {
+    std::ranges::copy(tensor, start_.begin() + static_cast<ptrdiff_t>(offset));
+    offset += tensor.size();
+  }
+}
+
+bool LocalSteps::Apply(Tensors parameters, Tensors gradient, float scale) {
+  for (const std::span<float> tensor : gradient) {
+    if (!kernels::ScaleFinite(1 / scale, tensor, tensor)) return false;
+  }
+  ++update_count_;
+  size_t offset = 0;
+  for (size_t t = 0; t < parameters.size(); ++t) {
+    Update(gradient[t], parameters[t], offset);
+    offset += parameters[t].size();
+  }
+  return true;
+}
+
+void LocalSteps::Update(std::span<const float> gradient, std::span<float> parameters,
+                        size_t offset) {
+  const auto rate = static_cast<float>(spec_.learning_rate);
+  const auto decay = static_cast<float>(spec_.weight_decay);
+  const auto slot = [&](size_t i) {
+    return std::span(slots_[i]).subspan(offset, parameters.size());
+  };
+  switch (spec_.optimizer) {
+    case LocalOptimizerKind::kSgd:
+      kernels::UpdateSgd({.weight_decay = decay, .learning_rate = rate}, gradient, parameters);
+      break;
+    case LocalOptimizerKind::kMomentum:
+      kernels::UpdateMomentum({.weight_decay = decay,
+                               .learning_rate = rate,
+                               .momentum = static_cast<float>(spec_.momentum)},
+                              gradient, parameters, slot(0));
+      break;
+    case LocalOptimizerKind::kAdamW:
+      kernels::UpdateAdam(AdamWStep(spec_, update_count_), gradient, parameters, slot(0), slot(1));
+      break;
+  }
+}
+
+void LocalSteps::Finish(Tensors parameters, Tensors gradient) {
+  size_t offset = 0;
+  for (size_t t = 0; t < parameters.size(); ++t) {
+    for (size_t i = 0; i < parameters[t].size(); ++i) {
+      const float start = start_[offset + i];
+      gradient[t][i] = start - parameters[t][i];
+      parameters[t][i] = start;
+    }
+    offset += parameters[t].size();
+  }
+}
+
+}  // namespace thinwire::client

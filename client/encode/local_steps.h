@@ -1,0 +1,59 @@
+// LocalSteps: several optimizer steps of one worker between two pushes.
+//
+//   Begin       start = x                       x: the worker's parameters, as the servers sent them
+//   Apply       x = optimizer(x, gradient)      once for each local step
+//   Finish      gradient = start - x, x = start
+//
+// The servers' optimizer receives the difference as the worker's gradient. With optimizer sgd and
+// learning rate 1, the new parameters are the mean of the workers' parameters (McMahan et al. 2017).
+// With nesterov at the servers and adamw at the workers, it is DiLoCo (Douillard et al. 2023,
+// algorithm 1); with other optimizers, FedOpt (Reddi et al. 2021, algorithm 1).
+//
+// Finish restores the parameters, because the servers may send the next ones as a change of them.
+// The state of the local optimizer is kept from one Begin to the next.
+#ifndef THINWIRE_CLIENT_ENCODE_LOCAL_STEPS_H_
+#define THINWIRE_CLIENT_ENCODE_LOCAL_STEPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/partition.h"
+#include "common/spec/local_steps_spec.h"
+
+namespace thinwire::client {
+
+// All arrays are in the host's memory. Not thread-safe.
+class LocalSteps {
+ public:
+  // One span of values per tensor.
+  using Tensors = std::span<const std::span<float>>;
+
+  // TENSORS are the tensors of the model.
+  LocalSteps(const LocalStepsSpec& spec, std::span<const TensorShape> tensors);
+
+  // Returns the largest number of local steps between Begin() and Finish().
+  uint32_t count() const { return spec_.count; }
+
+  // Starts local steps at PARAMETERS.
+  void Begin(Tensors parameters);
+  // Divides GRADIENT by SCALE, the loss scale, and applies one local step to PARAMETERS. The division
+  // is exact if SCALE is a power of two. Returns false and leaves PARAMETERS unchanged if a value of
+  // the gradient is not finite. The values of GRADIENT are undefined afterwards.
+  bool Apply(Tensors parameters, Tensors gradient, float scale = 1);
+  // Sets GRADIENT to the parameters of Begin() minus PARAMETERS, and PARAMETERS to those of Begin().
+  void Finish(Tensors parameters, Tensors gradient);
+
+ private:
+  void Update(std::span<const float> gradient, std::span<float> parameters, size_t offset);
+
+  const LocalStepsSpec spec_;
+  std::vector<float> start_;               // all tensors, one after the other
+  std::vector<std::vector<float>> slots_;  // the state of the optimizer, each as long as start_
+  uint64_t update_count_ = 0;              // applied local steps
+};
+
+}  // namespace thinwire::client
+
+#endif  // THINWIRE_CLIENT_ENCODE_LOCAL_STEPS_H_

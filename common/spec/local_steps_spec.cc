@@ -1,0 +1,18 @@
+#include "common/spec/local_steps_spec.h"
+
+namespace thinwire {
+
+std::ostream& operator<<(std::ostream& out, LocalOptimizerKind kind) {
+  return out << kLocalOptimizerNames[static_cast<size_t>(kind)];
+}
+
+Problems LocalStepsSpec::Validate() const {
+  Problems problems;
+  problems.RequireInteger("local_steps", count, 1, kMaxLocalSteps);
+  problems.RequireFloat("local_learning_rate", learning_rate);
+  problems.RequireDecay("local_momentum", momentum);
+  problems.RequireFloat("local_weight_decay", weight_decay);
+  return problems;
+}
+
+}  // namespace thinwire
