@@ -239,6 +239,14 @@ bool Partition::HoldsVectors(ShardId shard) const {
   return !IsMatrix(tensors_[segments(shard)[0].tensor]);
 }
 
+MatrixRun Partition::MatrixRunOf(ShardId shard) const {
+  if (HoldsVectors(shard)) return {};
+  const Segment& segment = segments(shard)[0];
+  const TensorShape& tensor = tensors_[segment.tensor];
+  const uint64_t columns = tensor.value_count() / static_cast<uint64_t>(tensor.shape[0]);
+  return {.columns = columns, .first_column = segment.offset % columns};
+}
+
 std::vector<ShardId> Partition::ShardsOf(ServerId server) const {
   std::vector<ShardId> found;
   for (uint32_t s = 0; s < shard_count(); ++s) {

@@ -26,6 +26,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/ids.h"
+#include "common/matrix_run.h"
 
 namespace thinwire {
 
@@ -81,6 +82,12 @@ class Partition {
   // layers). Such values are few and each affects accuracy, so gTop-k selection and sparse codecs
   // are not applied to these shards (Lin et al. 2018). REQUIRES: shard < shard_count().
   bool HoldsVectors(ShardId shard) const;
+
+  // Returns the position of a shard's values in their tensor, viewed as a matrix: the rows are the
+  // tensor's first dimension, and the columns are all others (a convolution of the shape [out, in,
+  // h, w] has in * h * w columns). The result has 0 columns if the shard consists of vectors and
+  // scalars. REQUIRES: shard < shard_count().
+  MatrixRun MatrixRunOf(ShardId shard) const;
 
   // Returns the shards of one server in push order. The result may be empty.
   std::vector<ShardId> ShardsOf(ServerId server) const;

@@ -100,6 +100,23 @@ TEST(PartitionTest, VectorsAndScalarsShareNoShardWithMatrices) {
   EXPECT_EQ(checked_count, 4u);
 }
 
+TEST(PartitionTest, AShardIsARunOfItsTensorsMatrix) {
+  const Partition partition =
+      *Partition::Make({{"w", {7, 3}}, {"conv", {4, 2, 5, 1}}, {"b", {9}}}, 11, 1);
+  std::vector<MatrixRun> runs;
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    runs.push_back(partition.MatrixRunOf(ShardId{s}));
+  }
+  // b, then conv from the values 30, 20, 10 and 0 on, then w from the values 11 and 0 on.
+  EXPECT_EQ(runs, (std::vector<MatrixRun>{{},
+                                          {.columns = 10},
+                                          {.columns = 10},
+                                          {.columns = 10},
+                                          {.columns = 10},
+                                          {.columns = 3, .first_column = 2},
+                                          {.columns = 3}}));
+}
+
 TEST(PartitionTest, ErrorsDescribeInvalidModels) {
   const auto error = [](std::vector<TensorShape> tensors, uint64_t size, uint32_t servers) {
     const absl::Status status = Partition::Make(std::move(tensors), size, servers).status();

@@ -65,6 +65,8 @@ bool Pushes(const JobConfig& config, std::initializer_list<int> codecs) {
 
 bool PushesSparse(const JobConfig& config) { return Pushes(config, {Codec::topk, Codec::randomk}); }
 
+bool PushesPowerSgd(const JobConfig& config) { return Pushes(config, {Codec::powersgd}); }
+
 bool PullsDeltasIn(const JobConfig& config, std::initializer_list<int> codecs) {
   for (int codec : codecs) {
     if (config.compression().pull() == Pull::delta + codec) return true;
@@ -76,12 +78,17 @@ bool PullsSparse(const JobConfig& config) {
   return PullsDeltasIn(config, {Codec::topk, Codec::randomk});
 }
 
+// Returns true if pushes of the job may use a codec that encodes values with topk_values.
+bool PushesValues(const JobConfig& config) {
+  return PushesSparse(config) || PushesPowerSgd(config);
+}
+
 // Returns true if pushes or pulls of the job may use one of CODECS, directly or for the values of a
-// sparse codec.
+// sparse codec or of powersgd.
 bool Uses(const JobConfig& config, std::initializer_list<int> codecs) {
   if (Pushes(config, codecs) || PullsDeltasIn(config, codecs)) return true;
   for (int codec : codecs) {
-    if (PushesSparse(config) && config.compression().topk_values() == codec) return true;
+    if (PushesValues(config) && config.compression().topk_values() == codec) return true;
     if (PullsSparse(config) && config.compression().pull_topk_values() == codec) return true;
   }
   return false;
@@ -164,7 +171,9 @@ const std::vector<Condition>& Conditions() {
        Selects,
        "gradient_selection: gtopk",
        {"gradient_selection"}},
-      {{"density", "topk_values"}, PushesSparse, "push: topk or randomk", {"push"}},
+      {{"density"}, PushesSparse, "push: topk or randomk", {"push"}},
+      {{"topk_values"}, PushesValues, "push: topk, randomk or powersgd", {"push"}},
+      {{"powersgd_rank"}, PushesPowerSgd, "push: powersgd", {"push"}},
       {{"topk_indices"},
        [](const JobConfig& c) {
          return Pushes(c, {Codec::topk}) || PullsDeltasIn(c, {Codec::topk});

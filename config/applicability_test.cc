@@ -60,6 +60,13 @@ constexpr Case kCases[] = {
     {"density", "compression", "0.01", "compression { first_push: topk first_push_part: 0.1 }",
      "compression { first_push: topk }"},
     {"topk_values", "compression", "fp16", "compression { push: randomk }", ""},
+    {"topk_values", "compression", "bf16", "compression { push: powersgd }",
+     "compression { push: onebit }"},
+    {"powersgd_rank", "compression", "4", "compression { push: powersgd }",
+     "compression { push: topk }"},
+    {"powersgd_rank", "compression", "4",
+     "compression { first_push: powersgd first_push_part: 0.1 }",
+     "compression { first_push: powersgd }"},
     {"topk_indices", "compression", "elias_fano", "compression { pull: delta_topk }",
      "compression { push: randomk }"},
     {"topk_least", "compression", "8", "optimization { gradient_selection: gtopk }", ""},
@@ -87,6 +94,8 @@ constexpr Case kCases[] = {
      "compression { pull: delta }"},
     {"twobit_threshold", "compression", "1", "compression { push: topk topk_values: twobit }", ""},
     {"qsgd_levels", "compression", "1", "compression { pull: delta_qsgd }", ""},
+    {"qsgd_levels", "compression", "1", "compression { push: powersgd topk_values: qsgd }",
+     "compression { push: powersgd }"},
     {"onebit_group", "compression", "8", "compression { push: onebit_sign }", ""},
     {"model_file", "task", "'x'", "task { model: torchscript }", ""},
     {"local_optimizer", "task", "adamw", "task { local_steps: 2 }", ""},
@@ -121,7 +130,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 46u);
+  EXPECT_EQ(fields.size(), 47u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

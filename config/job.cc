@@ -95,7 +95,8 @@ CodecSpec CodecSpecOf(CodecId id, const Compression& c) {
           .indices = static_cast<IndexCoder>(c.topk_indices()),
           .twobit_threshold = c.twobit_threshold(),
           .qsgd_levels = c.qsgd_levels(),
-          .onebit_group = c.onebit_group()};
+          .onebit_group = c.onebit_group(),
+          .powersgd_rank = c.powersgd_rank()};
 }
 
 CodecSpec PushCodecOf(CodecId id, const Compression& c) {

@@ -82,13 +82,13 @@ TEST(JobTest, TheCodecsOfTheFileAreThoseOfTheCodecTable) {
   ExpectCodecs(*Compression::Push::Value_descriptor(), CodecNames(), "", 0, {"auto", "fastest"});
   const auto& pull = *Compression::Pull::Value_descriptor();
   EXPECT_EQ(pull.value_count(),
-            static_cast<int>(ParameterCodecNames().size() + 1 + CodecNames().size()));
+            static_cast<int>(ParameterCodecNames().size() + 1 + DeltaCodecNames().size()));
   for (std::string_view name : ParameterCodecNames()) {
     ASSERT_NE(pull.FindValueByName(std::string(name)), nullptr) << name;
     EXPECT_EQ(pull.FindValueByName(std::string(name))->number(),
               static_cast<int>(ParseCodec(name)->id));
   }
-  for (std::string_view name : CodecNames()) {
+  for (std::string_view name : DeltaCodecNames()) {
     const auto* value = pull.FindValueByName("delta_" + std::string(name));
     ASSERT_NE(value, nullptr) << name;
     EXPECT_EQ(value->number(), Compression::Pull::delta + static_cast<int>(ParseCodec(name)->id));
@@ -198,6 +198,8 @@ TEST(JobTest, EveryFieldOfAPushArrives) {
   EXPECT_EQ(Spec("compression { push: twobit twobit_threshold: 2 }").push.codec.twobit_threshold,
             2);
   EXPECT_EQ(Spec("compression { push: qsgd qsgd_levels: 3 }").push.codec.qsgd_levels, 3u);
+  EXPECT_EQ(Spec("compression { push: powersgd powersgd_rank: 4 topk_values: bf16 }").push.codec,
+            (CodecSpec{.id = CodecId::kPowerSgd, .values = CodecId::kBf16, .powersgd_rank = 4}));
   EXPECT_EQ(Spec("compression { push: onebit onebit_group: 64 }").push.codec.onebit_group, 64u);
 }
 
@@ -320,6 +322,8 @@ TEST(JobTest, EveryNumberOutsideItsRangeIsRefused) {
                            "compression { push: twobit twobit_threshold: 0 }",
                            "compression { push: qsgd qsgd_levels: 128 }",
                            "compression { push: qsgd qsgd_levels: 0 }",
+                           "compression { push: powersgd powersgd_rank: 0 }",
+                           "compression { push: powersgd powersgd_rank: 33 }",
                            "compression { push: onebit onebit_group: 12 }",
                            "compression { shard_size: 262145 }",
                            "task { data_dir: '' }",
@@ -338,7 +342,7 @@ TEST(JobTest, EveryNumberOutsideItsRangeIsRefused) {
     EXPECT_THAT(Error(text), HasSubstr(" (expected ")) << text;
     ++checked;
   }
-  EXPECT_EQ(checked, 45);
+  EXPECT_EQ(checked, 47);
 }
 
 TEST(JobTest, ACombinationThatDivergesIsRefusedAtItsPlace) {

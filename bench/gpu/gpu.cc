@@ -222,13 +222,14 @@ void BenchPush(const std::string& name, const CodecSpec& spec, size_t n,
   DeviceBuffer<uint32_t> words = MakeBuffer<uint32_t>(2);
   CheckOk(Clear(std::as_writable_bytes(words.span()), stream));
   DeviceBuffer<std::byte> workspace = MakeBuffer<std::byte>(codec->WorkspaceBytes(n));
+  CodecMemory memory;
   // The payload begins SHIFT bytes after the start of OUT. SHIFT is chosen so that the payload's
   // codes begin at a multiple of 16 bytes.
   const size_t shift = (16 - codec->CodesOffset(n) % 16) % 16;
   const size_t payload_bytes = codec->MaxPayloadBytes(n);
   DeviceBuffer<std::byte> out = MakeBuffer<std::byte>(shift + payload_bytes);
   BenchFeedback("push." + name, n, 12 * n + payload_bytes, gradients, bench, [&](auto gradient) {
-    CheckOk(codec->Encode(gradient, residual.span(), RandomKeys(), &words.data()[0],
+    CheckOk(codec->Encode(gradient, residual.span(), RandomKeys(), &words.data()[0], &memory,
                           workspace.span(), out.span().subspan(shift), &words.data()[1], stream));
   });
 }

@@ -14,9 +14,11 @@ namespace thinwire::client {
 HostShardEncoder::HostShardEncoder(const Partition& partition, const ClientOptions& options) {
   shards_.reserve(partition.shard_count());
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    shards_.push_back({.feedback = ErrorFeedback(partition.value_count(ShardId{s}),
-                                                 options.error_feedback, options.memory),
-                       .correction = MomentumCorrection(options.correction, options.memory)});
+    const ShardId shard{s};
+    shards_.push_back(
+        {.feedback = ErrorFeedback(partition.value_count(shard), options.error_feedback,
+                                   options.memory, partition.MatrixRunOf(shard)),
+         .correction = MomentumCorrection(options.correction, options.memory)});
   }
 }
 

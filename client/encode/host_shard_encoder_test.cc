@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -114,6 +115,36 @@ TEST_F(HostShardEncoderTest, AResidualPreventsThatAGradientIsLent) {
   const auto owned = std::make_shared<Floats>(Floats{1, 1, 1, 1});
   EXPECT_EQ(Decode(*Encode(*owned, 1, owned)), (Floats{2, 3, 4, 5}));
   EXPECT_EQ(owned.use_count(), 1);
+}
+
+// A convolution of the shape [out, in, h, w] is a matrix with in * h * w columns. Its shards begin
+// within rows.
+TEST(HostShardEncoderMatrixTest, PowerSgdSendsAConvolutionOfItsRankWholly) {
+  constexpr size_t kRows = 90, kColumns = 4 * 5 * 5;
+  const Partition partition = *Partition::Make({{"conv", {kRows, 4, 5, 5}}}, 4050, 1);
+  Floats gradient(kRows * kColumns);
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    gradient[i] = static_cast<float>(i / kColumns) - 0.1f * static_cast<float>(i % kColumns);
+  }
+  const std::span<const float> tensor = gradient;
+  // The matrix has the rank 2. A partial row at each end of a shard adds up to 2.
+  const CodecSpec spec = {.id = CodecId::kPowerSgd, .powersgd_rank = 4};
+  const auto codec = *MakeCodec(spec);
+  HostShardEncoder encoder(partition, {});
+  ASSERT_EQ(partition.shard_count(), 3u);
+  for (uint32_t s = 0; s < partition.shard_count(); ++s) {
+    const ShardId shard{s};
+    const ShardGradient whole = {.segments = partition.segments(shard), .tensors = {&tensor, 1}};
+    ASSERT_TRUE(
+        encoder.Begin({.shard = shard, .gradient = whole, .spec = spec, .codec = *codec}).ok());
+    const size_t count = partition.value_count(shard);
+    const CheckedPayload payload = CheckPayload(**encoder.Finish(), count).value();
+    EXPECT_EQ(PayloadCodec(payload), CodecId::kPowerSgd);
+    Floats decoded(count);
+    DecodePayload(payload, decoded);
+    const size_t first = partition.segments(shard)[0].offset;
+    for (size_t i = 0; i < count; ++i) EXPECT_NEAR(decoded[i], gradient[first + i], 1e-3) << i;
+  }
 }
 
 TEST_F(HostShardEncoderTest, GiveBackSkipsTheSelectedValues) {

@@ -40,6 +40,7 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
 
     std::vector<float> residual;
     CodecMemory memory;
+    CodecMemory device_memory;
     DeviceArray<float> device_residual;
     DeviceArray<uint32_t> threshold;
   };
@@ -60,7 +61,8 @@ class DeviceCodecTest : public kernels::cuda::CudaTest,
     Expect(codec_->Encode(device_gradient.span(),
                           shard == nullptr ? std::span<float>() : shard->device_residual.span(),
                           keys, shard == nullptr ? nullptr : shard->threshold.data(),
-                          workspace.span(), out.span(), size.data(), stream_));
+                          shard == nullptr ? nullptr : &shard->device_memory, workspace.span(),
+                          out.span(), size.data(), stream_));
     std::vector<std::byte> got = out.Read();
     workspace.Read();  // Read checks that no kernel wrote past the end of the array
     if (shard != nullptr) shard->threshold.Read();

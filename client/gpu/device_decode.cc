@@ -15,6 +15,7 @@
 #include "kernels/cuda/ops/sparse.h"
 #include "kernels/cuda/ops/ulp_delta.h"
 #include "kernels/cuda/runtime/memory.h"
+#include "kernels/number_format.h"
 
 namespace thinwire::client::gpu {
 
@@ -27,7 +28,7 @@ constexpr size_t kAlignment = 16;
 constexpr size_t kOneBitEntries = 2;
 
 std::optional<DenseDecoder> MakeDenseDecoder(const CheckedPayload& payload, float scale) {
-  if (PayloadIsSparse(payload)) return std::nullopt;
+  if (!payload.row().dense()) return std::nullopt;
   return DenseDecoder(payload, scale);
 }
 
@@ -138,10 +139,12 @@ DeviceDecoder::DeviceDecoder(const CheckedPayload& payload, float scale)
     : payload_(payload),
       scale_(scale),
       dense_(MakeDenseDecoder(payload, scale)),
-      entry_count_(dense_.has_value() ? 0 : payload.entries().head().entry_count) {}
+      low_rank_(payload.row().family == CodecFamily::kLowRank),
+      entry_count_(PayloadIsSparse(payload) ? payload.entries().head().entry_count : 0) {}
 
 size_t DeviceDecoder::staged_bytes() const {
   if (dense_.has_value()) return dense_->staged_bytes();
+  if (low_rank_) return payload_.count() * sizeof(float);
   return entry_count_ * (sizeof(uint32_t) + sizeof(float));
 }
 
@@ -151,6 +154,9 @@ size_t DeviceDecoder::workspace_bytes() const {
 
 void DeviceDecoder::Stage(std::span<std::byte> staged) const {
   if (dense_.has_value()) return dense_->Stage(staged);
+  if (low_rank_) {
+    return DecodePayload(payload_, {reinterpret_cast<float*>(staged.data()), payload_.count()});
+  }
   auto* indices = reinterpret_cast<uint32_t*>(staged.data());
   auto* values = reinterpret_cast<float*>(indices + entry_count_);
   ForEachPayloadEntry(payload_, [&](auto some_indices, auto some_values) {
@@ -168,6 +174,9 @@ DeviceDecoder::Entries DeviceDecoder::EntriesOf(std::span<const std::byte> stage
 Status DeviceDecoder::Decode(std::span<const std::byte> staged, std::span<std::byte> workspace,
                              std::span<float> out, const cuda::Stream& stream) const {
   if (dense_.has_value()) return dense_->Decode(staged, workspace, out, /*adds=*/false, stream);
+  if (low_rank_) {
+    return cuda::DecodeScaled<kernels::Fp32>(staged.data(), 1.0f, scale_, out, stream);
+  }
   const Entries entries = EntriesOf(staged);
   RETURN_IF_CUDA_ERROR(Clear(std::as_writable_bytes(out), stream));
   return Scatter(entries.indices, entries.values, scale_, out, stream);
@@ -176,6 +185,9 @@ Status DeviceDecoder::Decode(std::span<const std::byte> staged, std::span<std::b
 Status DeviceDecoder::DecodeAdd(std::span<const std::byte> staged, std::span<std::byte> workspace,
                                 std::span<float> sum, const cuda::Stream& stream) const {
   if (dense_.has_value()) return dense_->Decode(staged, workspace, sum, /*adds=*/true, stream);
+  if (low_rank_) {
+    return cuda::DecodeAdd<kernels::Fp32>(staged.data(), 1.0f, scale_, sum, stream);
+  }
   const Entries entries = EntriesOf(staged);
   return ScatterAdd(entries.indices, entries.values, scale_, sum, stream);
 }

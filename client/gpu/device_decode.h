@@ -1,12 +1,14 @@
 // Decoders that apply payloads and ULP deltas to values in GPU memory.
 //
 // The host parses a payload in one pass and writes staged data: a form of the payload in which GPU
-// threads find every element at a known position. The staged data is about as long as the payload:
+// threads find every element at a known position. The staged data is about as long as the payload,
+// except for powersgd, which is decoded on the host:
 //
 //   payload          staged data
 //   number format    the encoded numbers
 //   codebook         the table of each group (qsgd: its largest magnitude), then the packed codes
 //   topk, randomk    the indices and decoded values, 8 bytes per entry
+//   powersgd         the decoded values, 4 bytes each
 //   ULP delta        an index and a difference for each changed value, 8 bytes, or a
 //                    difference for every value, 4 bytes, whichever is shorter in total
 //
@@ -112,8 +114,9 @@ class DeviceDecoder {
 
   const CheckedPayload& payload_;
   const float scale_;
-  const std::optional<DenseDecoder> dense_;  // nullopt if the payload is sparse
-  const size_t entry_count_;                 // entries of a sparse payload; else 0
+  const std::optional<DenseDecoder> dense_;  // nullopt if the payload is not dense
+  const bool low_rank_;
+  const size_t entry_count_;  // entries of a sparse payload; else 0
 };
 
 // Applies a ULP delta (common/codec/delta/ulp_delta.h) to values in GPU memory. The host decodes

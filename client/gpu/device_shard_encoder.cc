@@ -50,7 +50,9 @@ DeviceShardEncoder::DeviceShardEncoder(const Partition& partition, const ClientO
       pool_(PinnedPool()),
       on_host_(partition.shard_count()) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
-    shards_.push_back({.count = partition.value_count(ShardId{s})});
+    const ShardId shard{s};
+    shards_.push_back(
+        {.count = partition.value_count(shard), .codec = {.matrix = partition.MatrixRunOf(shard)}});
   }
 }
 
@@ -139,8 +141,8 @@ cuda::Status DeviceShardEncoder::Encode(const DeviceCodec& codec, const Work& wo
   memory.has_residual = leaves_residual;
   const auto payload = slot.payload.span().subspan(offset, slot.out->size);
   RETURN_IF_CUDA_ERROR(codec.Encode(values, residual, work.keys,
-                                    &thresholds_.data()[work.shard.value], workspace_.span(),
-                                    payload, slot.size.data(), stream_));
+                                    &thresholds_.data()[work.shard.value], &memory.codec,
+                                    workspace_.span(), payload, slot.size.data(), stream_));
   RETURN_IF_CUDA_ERROR(cuda::CopyBytesToHost(payload, slot.out->span(), stream_));
   RETURN_IF_CUDA_ERROR(cuda::CopyToHost(slot.size.span(), slot.size_on_host.span(), stream_));
   return slot.done.Record(stream_);
@@ -234,6 +236,7 @@ cuda::Status DeviceShardEncoder::CopyToMemory(std::span<const float> residual,
                                               std::span<const float> momentum,
                                               ShardMemory& memory) {
   memory.has_residual = !residual.empty();
+  memory.codec.warm_start.clear();
   RETURN_IF_CUDA_ERROR(memory.residual.Reserve(residual.size()));
   RETURN_IF_CUDA_ERROR(memory.momentum.Allocate(momentum.size()));
   RETURN_IF_CUDA_ERROR(

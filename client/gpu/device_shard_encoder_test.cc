@@ -139,7 +139,7 @@ TEST_P(EveryCodecTest, PushesAndFeedbackEqualTheHosts) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, EveryCodecTest,
                          ::testing::Values("fp32", "bf16", "fp8_e5m2", "fp8_e4m3", "table_4",
-                                           "onebit", "int8", "topk", "randomk"),
+                                           "onebit", "int8", "topk", "randomk", "powersgd"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Tests deep gradient compression: momentum correction with factor masking, and a warm-up that

@@ -61,6 +61,9 @@ std::vector<CodecSpec> AllCodecSpecs() {
   }
   specs.push_back({.id = CodecId::kRandomK, .density = 0.1});
   specs.push_back({.id = CodecId::kRandomK, .density = 0.5, .values = CodecId::kInt8});
+  specs.push_back({.id = CodecId::kPowerSgd});
+  specs.push_back({.id = CodecId::kPowerSgd, .values = CodecId::kFp8E4m3});
+  specs.push_back({.id = CodecId::kPowerSgd, .values = CodecId::kBf16, .powersgd_rank = 1});
   return specs;
 }
 
@@ -69,17 +72,26 @@ std::string SpecName(const CodecSpec& spec) {
   if (spec.onebit_group > 0) name += "_by_" + std::to_string(spec.onebit_group);
   if (spec.qsgd_levels != CodecSpec().qsgd_levels) name += "_" + std::to_string(spec.qsgd_levels);
   if (IsDense(spec.id)) return name;
-  name += "_" + std::to_string(std::lround(100 * spec.density));
+  const bool low_rank = RowOf(spec.id).family == CodecFamily::kLowRank;
+  name += "_" + std::to_string(low_rank ? spec.powersgd_rank : std::lround(100 * spec.density));
   name += "_" + std::string(CodecName(spec.values));
   return spec.indices == IndexCoder::kGolombRice ? name + "_rice" : name;
 }
 
 bool HasFixedValues(const CodecSpec& spec) {
+  if (RowOf(spec.id).family == CodecFamily::kLowRank) return false;
   const CodecId values = IsDense(spec.id) ? spec.id : spec.values;
   return RowOf(values).family == CodecFamily::kDense;
 }
 
 double MaxNormalLoss(const CodecSpec& spec, size_t count) {
+  if (RowOf(spec.id).family == CodecFamily::kLowRank) {
+    // A random subspace of `rank` of a matrix's `rows` dimensions contains rank/rows of its power on
+    // average. A step of the power iteration finds a better one in most arrays.
+    const auto all = static_cast<double>(count);
+    const double rows = std::ceil(all / std::ceil(std::sqrt(all)));
+    return 1 - 0.6 * spec.powersgd_rank / rows;
+  }
   if (!IsDense(spec.id)) {
     // Let v be an array of n values. The squares of its k largest values sum to at least k/n of
     // |v|^2 (Stich et al. 2018, lemma A.1). The squares of k random values sum to k/n of |v|^2 on

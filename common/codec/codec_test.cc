@@ -18,9 +18,12 @@ TEST(CodecTest, MakeCodecRefusesAnInvalidSpec) {
     const CodecSpec spec = {.id = CodecId::kTopK, .density = density};
     EXPECT_EQ(MakeCodec(spec).status().code(), absl::StatusCode::kInvalidArgument) << density;
   }
-  const CodecSpec nested = {.id = CodecId::kTopK, .values = CodecId::kTopK};
-  EXPECT_EQ(MakeCodec(nested).status().message(),
-            "topk_values: sparse (expected a dense codec, got topk)");
+  for (const CodecId id : {CodecId::kTopK, CodecId::kPowerSgd}) {
+    const CodecSpec nested = {.id = CodecId::kTopK, .values = id};
+    EXPECT_EQ(
+        MakeCodec(nested).status().message(),
+        "topk_values: not dense (expected a dense codec, got " + std::string(CodecName(id)) + ")");
+  }
 }
 
 TEST(CodecTest, ValidateFindsEveryInvalidSetting) {
@@ -30,15 +33,17 @@ TEST(CodecTest, ValidateFindsEveryInvalidSetting) {
                           .values = CodecId::kRandomK,
                           .twobit_threshold = 0,
                           .qsgd_levels = 128,
-                          .onebit_group = 12};
+                          .onebit_group = 12,
+                          .powersgd_rank = 33};
   EXPECT_EQ(spec.Validate().ToStatus().message(),
             "density: out of range (expected above 0 and at most 1, got 2)\n"
-            "topk_values: sparse (expected a dense codec, got randomk)\n"
+            "topk_values: not dense (expected a dense codec, got randomk)\n"
             "topk_least: out of range (expected 1 to 262144, got 0)\n"
             "twobit_threshold: out of range (expected 1.2e-38 to 3.4e38, the range of a positive "
             "float, got 0)\n"
             "qsgd_levels: out of range (expected 1 to 127, got 128)\n"
-            "onebit_group: out of range (expected a multiple of 8, got 12)");
+            "onebit_group: out of range (expected a multiple of 8, got 12)\n"
+            "powersgd_rank: out of range (expected 1 to 32, got 33)");
 }
 
 TEST(CodecTest, APayloadWithoutACodecIsRefused) {

@@ -9,7 +9,9 @@ namespace thinwire {
 size_t ErrorFeedback::Encode(const Codec& codec, std::span<const float> gradient,
                              const RandomKeys& keys, std::span<std::byte> out) {
   const bool leaves_nothing = codec.lossless() || !keep_error_;
-  if (residual_.empty() && leaves_nothing) return codec.Encode(gradient, keys, out);
+  if (residual_.empty() && leaves_nothing && !codec.needs_memory()) {
+    return codec.Encode(gradient, keys, out);
+  }
   residual_.resize(count_);
   const size_t length = codec.EncodeFeedback(gradient, residual_, keys, memory_, out);
   if (leaves_nothing) FloatArray(residual_.get_allocator()).swap(residual_);  // frees the memory

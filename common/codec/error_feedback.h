@@ -19,17 +19,19 @@
 #include <span>
 
 #include "common/codec/codec.h"
+#include "common/matrix_run.h"
 #include "common/memory/float_array.h"
 
 namespace thinwire {
 
 class ErrorFeedback {
  public:
-  // Creates the state of a shard of COUNT values. The residual is allocated from MEMORY, which must
-  // outlive this object.
+  // Creates the state of a shard of COUNT values, whose position in their matrix is MATRIX. The
+  // residual is allocated from MEMORY, which must outlive this object.
   ErrorFeedback(size_t count, bool keep_error,
-                std::pmr::memory_resource* memory = std::pmr::get_default_resource())
-      : count_(count), keep_error_(keep_error), residual_(memory) {}
+                std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
+                const MatrixRun& matrix = {})
+      : count_(count), keep_error_(keep_error), residual_(memory), memory_{.matrix = matrix} {}
 
   // Writes the payload of residual + GRADIENT to OUT and returns its length. CODEC may change from
   // call to call. REQUIRES: GRADIENT has `count` finite values; out.size() >=
@@ -50,10 +52,11 @@ class ErrorFeedback {
   // server has applied. REQUIRES: APPLIED is ascending and its elements are below `count`.
   void GiveBack(const CheckedPayload& payload, std::span<const uint32_t> applied);
 
-  // Sets the residual to RESIDUAL, an earlier result of residual(). REQUIRES: RESIDUAL is empty or
-  // has `count` values.
+  // Sets the residual to RESIDUAL, an earlier result of residual(), and forgets the warm start of
+  // powersgd. REQUIRES: RESIDUAL is empty or has `count` values.
   void Restore(std::span<const float> residual) {
     residual_.assign(residual.begin(), residual.end());
+    memory_.warm_start.clear();
   }
 
   // Returns the residual: `count` values, or an empty span if all of them are zero.

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "kernels/arithmetic.h"
 #include "kernels/sparse.h"
 
 namespace thinwire {
@@ -19,8 +20,10 @@ absl::StatusOr<const ValueFormat*> FindDense(std::byte byte) {
   ASSIGN_OR_RETURN(const CodecId id, CodecIdFromWire(std::to_integer<uint32_t>(byte)));
   if (const ValueFormat* values = RowOf(id).values; values != nullptr) return values;
   return absl::InvalidArgumentError(absl::StrCat(
-      "values in a sparse codec (expected a dense one, got ", std::string(CodecName(id)), ")"));
+      "values not in a dense codec (expected a dense one, got ", std::string(CodecName(id)), ")"));
 }
+
+bool IsLowRank(const CodecRow& row) { return row.family == CodecFamily::kLowRank; }
 
 absl::Status CheckDense(const ValueFormat& format, const ValueBody& body) {
   ASSIGN_OR_RETURN(const size_t body_bytes, format.BodyBytes(body));
@@ -47,6 +50,10 @@ absl::StatusOr<CheckedPayload> CheckedPayload::Make(ByteChain payload, size_t co
   absl::Status status;
   if (checked.row_->dense()) {
     status = CheckDense(*checked.row_->values, checked.body());
+  } else if (IsLowRank(*checked.row_)) {
+    auto low_rank = LowRankLayout::Check(checked.bytes_, count, FindDense);
+    status = low_rank.status();
+    if (status.ok()) checked.low_rank_ = *std::move(low_rank);
   } else {
     const auto check = check_indices ? &SparseLayout::Check : &SparseLayout::CheckLengths;
     auto entries = check(*checked.row_->sparse, checked.bytes_, count, FindDense);
@@ -80,6 +87,7 @@ bool PayloadIsFinite(const CheckedPayload& payload) {
 
 bool PayloadIsWithin(const CheckedPayload& payload, float limit) {
   if (PayloadIsSparse(payload)) return payload.entries().IsWithin(payload.bytes(), limit);
+  if (IsLowRank(payload.row())) return payload.low_rank().IsWithin(payload.bytes(), limit);
   return payload.row().values->IsWithin(payload.body(), limit);
 }
 
@@ -88,8 +96,11 @@ void DecodePayload(const CheckedPayload& payload, std::span<float> out) {
 }
 
 void DecodePayloadScaled(const CheckedPayload& payload, float scale, std::span<float> out) {
-  if (!PayloadIsSparse(payload)) {
-    return payload.row().values->Decode(payload.body(), 0, scale, out);
+  if (payload.row().dense()) return payload.row().values->Decode(payload.body(), 0, scale, out);
+  if (IsLowRank(payload.row())) {
+    return DecodePayloadInBlocks(payload, scale, [&](size_t first, std::span<const float> values) {
+      std::ranges::copy(values, out.subspan(first).begin());
+    });
   }
   std::ranges::fill(out, 0.0f);
   ForEachPayloadEntry(
@@ -97,8 +108,11 @@ void DecodePayloadScaled(const CheckedPayload& payload, float scale, std::span<f
 }
 
 void DecodePayloadAdd(const CheckedPayload& payload, float scale, std::span<float> sum) {
-  if (!PayloadIsSparse(payload)) {
-    return payload.row().values->DecodeAdd(payload.body(), scale, sum);
+  if (payload.row().dense()) return payload.row().values->DecodeAdd(payload.body(), scale, sum);
+  if (IsLowRank(payload.row())) {
+    return DecodePayloadInBlocks(payload, scale, [&](size_t first, std::span<const float> values) {
+      kernels::Add(values, sum.subspan(first, values.size()));
+    });
   }
   ForEachPayloadEntry(payload, [&](auto indices, auto values) {
     kernels::ScatterAdd(indices, values, scale, sum);
@@ -108,13 +122,25 @@ void DecodePayloadAdd(const CheckedPayload& payload, float scale, std::span<floa
 void DecodePayloadInBlocks(const CheckedPayload& payload, float scale, BlockFunction block) {
   const size_t count = payload.count();
   std::array<float, kDecodedBlock> room;
-  if (!PayloadIsSparse(payload)) {
+  // Calls block() for values that decode(first, values) decodes.
+  const auto for_each_block = [&](const auto& decode) {
     for (size_t first = 0; first < count; first += room.size()) {
       const auto values = std::span(room).first(std::min(room.size(), count - first));
-      payload.row().values->Decode(payload.body(), first, scale, values);
+      decode(first, values);
       block(first, values);
     }
-    return;
+  };
+  if (payload.row().dense()) {
+    return for_each_block([&](size_t first, std::span<float> values) {
+      payload.row().values->Decode(payload.body(), first, scale, values);
+    });
+  }
+  if (IsLowRank(payload.row())) {
+    const LowRankFactors factors = payload.low_rank().Factors(payload.bytes());
+    return for_each_block([&](size_t first, std::span<float> values) {
+      factors.Decode(first, values);
+      kernels::ScaleFinite(scale, values, values);
+    });
   }
   room.fill(0.0f);
   size_t first = 0;
@@ -133,7 +159,7 @@ void DecodePayloadInBlocks(const CheckedPayload& payload, float scale, BlockFunc
   while (first < count) finish_block();
 }
 
-bool PayloadIsSparse(const CheckedPayload& payload) { return !payload.row().dense(); }
+bool PayloadIsSparse(const CheckedPayload& payload) { return payload.row().sparse != nullptr; }
 
 void ForEachPayloadEntry(const CheckedPayload& payload, EntryFunction block) {
   payload.entries().ForEachEntry(payload.bytes(), block);

@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "common/codec/family/codec_id.h"
 #include "common/codec/family/value_format.h"
+#include "common/codec/low_rank/low_rank_payload.h"
 #include "common/codec/sparse/sparse_payload.h"
 #include "common/codec/table.h"
 #include "common/memory/byte_chain.h"
@@ -46,8 +47,10 @@ class CheckedPayload {
   CodecId codec() const { return row_->id; }
   // REQUIRES: row().dense().
   ValueBody body() const { return {bytes_, 1, count_}; }
-  // REQUIRES: !row().dense().
+  // REQUIRES: row().sparse is set.
   const SparseLayout& entries() const { return *entries_; }
+  // REQUIRES: row().family is CodecFamily::kLowRank.
+  const LowRankLayout& low_rank() const { return *low_rank_; }
 
   // Keeps OWNER alive as long as this object, or a copy that is made later, refers to the bytes.
   void Hold(std::shared_ptr<const void> owner) { bytes_.Hold(std::move(owner)); }
@@ -66,6 +69,7 @@ class CheckedPayload {
   size_t count_ = 0;
   const CodecRow* row_ = nullptr;
   std::optional<SparseLayout> entries_;
+  std::optional<LowRankLayout> low_rank_;
 };
 
 // Checks a payload of COUNT values. No number in the payload determines the size of an allocation.
@@ -90,8 +94,8 @@ inline CodecId PayloadCodec(const CheckedPayload& payload) { return payload.code
 // Returns whether all values are finite. Like PayloadIsWithin, it tests every entry of a codebook's
 // tables.
 bool PayloadIsFinite(const CheckedPayload& payload);
-// Returns whether all values are finite and have magnitudes up to LIMIT. REQUIRES: LIMIT is finite
-// and not negative.
+// Returns whether all values are finite and have magnitudes up to LIMIT. Tests upper bounds of the
+// values of a low-rank payload. REQUIRES: LIMIT is finite and not negative.
 bool PayloadIsWithin(const CheckedPayload& payload, float limit);
 
 // out = decode(payload)
@@ -109,7 +113,7 @@ inline constexpr size_t kDecodedBlock = 2048;  // 8 KiB: stays in the first-leve
 void DecodePayloadInBlocks(const CheckedPayload& payload, float scale, BlockFunction block);
 
 // Returns whether the payload is sparse (topk, randomk): it contains only some values and their
-// indices.
+// indices. A powersgd payload is not sparse: it gives every value.
 bool PayloadIsSparse(const CheckedPayload& payload);
 // Calls block(indices, values) for the entries of a sparse payload, up to 2,048 at a time, with
 // ascending indices. Both spans are valid during the call. REQUIRES: PayloadIsSparse(payload).

@@ -28,6 +28,8 @@ constexpr CodecSpec kTop1E5m2 = {
     .id = CodecId::kTopK, .density = 0.01, .values = CodecId::kFp8E5m2};
 constexpr CodecSpec kTop1Log4 = {.id = CodecId::kTopK, .density = 0.01, .values = CodecId::kLog4};
 constexpr CodecSpec kRandom10 = {.id = CodecId::kRandomK, .density = 0.1};
+constexpr CodecSpec kPowerSgd2 = {.id = CodecId::kPowerSgd};
+constexpr CodecSpec kPowerSgd8 = {.id = CodecId::kPowerSgd, .powersgd_rank = 8};
 
 std::vector<Row> Rows() {
   const auto spec = [](const char* name) { return ParseCodec(name).value(); };
@@ -53,7 +55,9 @@ std::vector<Row> Rows() {
           {kTop1, 0.916, 0.838, 0.651, 0.0710},
           {kTop1E5m2, 0.916, 0.839, 0.652, 0.0736},
           {kTop1Log4, 0.916, 0.838, 0.653, 0.0940},
-          {kRandom10, 0.900, 0.900, 0.900, 0.896}};
+          {kRandom10, 0.900, 0.900, 0.900, 0.896},
+          {kPowerSgd2, 0.978, 0.978, 0.971, 0.817},
+          {kPowerSgd8, 0.913, 0.913, 0.895, 0.605}};
 }
 
 void ExpectColumn(Draw draw, double Row::*column) {

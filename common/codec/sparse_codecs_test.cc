@@ -113,7 +113,8 @@ TEST(TopKCodecTest, HostileHeadsAreRefused) {
   const auto error = [](std::initializer_list<int> bytes) { return Error(Bytes(bytes), 10); };
   const std::string place = "topk payload of 10 values: ";
   EXPECT_EQ(error({6}), place + "head too short (got 1 bytes)");
-  EXPECT_EQ(error({6, 2, 6}), place + "values in a sparse codec (expected a dense one, got topk)");
+  EXPECT_EQ(error({6, 2, 6}),
+            place + "values not in a dense codec (expected a dense one, got topk)");
   EXPECT_EQ(error({6, 2, 0}), place + "codec: unknown number (expected 1 to " +
                                   std::to_string(CodecNames().size()) + ", got 0)");
   EXPECT_EQ(error({6, 2}), place + "no values (expected a codec id, got 0 bytes)");

@@ -11,9 +11,10 @@ namespace thinwire {
 
 struct CodecSpec {
   CodecId id = CodecId::kFp32;
-  double density = 0.01;            // topk, randomk: the part of the values that is sent, in (0, 1]
-  uint32_t least_sent = 1;          // topk: values sent per shard at any density, 1 or more
-  CodecId values = CodecId::kFp32;  // topk, randomk: the codec of the sent values, a dense one
+  double density = 0.01;    // topk, randomk: the part of the values that is sent, in (0, 1]
+  uint32_t least_sent = 1;  // topk: values sent per shard at any density, 1 or more
+  // topk, randomk: the codec of the sent values; powersgd: the codec of P and Q. A dense codec.
+  CodecId values = CodecId::kFp32;
   IndexCoder indices = IndexCoder::kEliasFano;  // topk: the encoding of the indices
   // randomk: if true, the encoder, which sends k of a shard's n values, multiplies the sent values
   // by n/k. The decoded gradient is then unbiased without error feedback.
@@ -23,10 +24,11 @@ struct CodecSpec {
   // onebit, onebit_sign: the number of values that share scales, a multiple of 8; 0: all values of
   // a shard share them.
   uint32_t onebit_group = 0;
+  uint32_t powersgd_rank = 2;  // powersgd: the number of columns of P and of Q, 1 to 32
 
   // Checks all settings, also settings that codec `id` does not read. The problems name these
   // fields of the job file: density, topk_values, topk_least, twobit_threshold, qsgd_levels,
-  // onebit_group.
+  // onebit_group, powersgd_rank.
   Problems Validate() const;
 
   bool operator==(const CodecSpec&) const = default;

@@ -10,6 +10,7 @@
 #include "common/codec/codebook/codebook_encoder.h"
 #include "common/codec/codebook/codebook_formats.h"
 #include "common/codec/dense/dense.h"
+#include "common/codec/low_rank/power_sgd.h"
 #include "common/codec/sparse/sparse_encoders.h"
 #include "common/status_macros.h"
 
@@ -24,7 +25,8 @@ MadeCodec MakeCodebook(const CodecRow& row, const CodecSpec& spec) {
   return MakeCodebookCodec(*row.codebook, row.SettingsOf(spec));
 }
 
-// Returns the dense codec with which a sparse codec with the settings SPEC encodes the sent values.
+// Returns the dense codec with which a sparse codec with the settings SPEC encodes the sent values,
+// and powersgd P and Q.
 MadeCodec MakeValues(const CodecSpec& spec) {
   const CodecRow& row = RowOf(spec.values);
   return row.make(row, spec);
@@ -38,6 +40,11 @@ MadeCodec MakeTopK(const CodecRow&, const CodecSpec& spec) {
 MadeCodec MakeRandomK(const CodecRow&, const CodecSpec& spec) {
   ASSIGN_OR_RETURN(auto values, MakeValues(spec));
   return MakeRandomKCodec(spec.density, spec.unbiased, std::move(values));
+}
+
+MadeCodec MakePowerSgd(const CodecRow&, const CodecSpec& spec) {
+  ASSIGN_OR_RETURN(auto values, MakeValues(spec));
+  return MakePowerSgdCodec(spec.powersgd_rank, std::move(values), *RowOf(spec.values).values);
 }
 
 CodebookSettings OneBitSettingsOf(const CodecSpec& spec) {
@@ -116,6 +123,10 @@ std::vector<CodecRow> Rows() {
       Codebook("log_4", Log4Format()),
       Sparse("topk", kTopKFormat, MakeTopK),
       Sparse("randomk", kRandomKFormat, MakeRandomK),
+      {.id = CodecId::kPowerSgd,
+       .name = "powersgd",
+       .family = CodecFamily::kLowRank,
+       .make = MakePowerSgd},
   };
 }
 
@@ -125,6 +136,7 @@ struct Table {
     for (const CodecRow& row : rows) {
       by_id[static_cast<uint8_t>(row.id)] = &row;
       names.push_back(row.name);
+      delta_count += row.carries_deltas() ? 1 : 0;
       dense_count += row.dense() ? 1 : 0;
       parameter_count += row.carries_parameters ? 1 : 0;
     }
@@ -135,6 +147,7 @@ struct Table {
   const std::vector<CodecRow> rows;
   std::array<const CodecRow*, 256> by_id = {};  // the row of each id; null: no such codec
   std::vector<std::string_view> names;
+  size_t delta_count = 0;
   size_t dense_count = 0;
   size_t parameter_count = 0;
 };
@@ -155,6 +168,9 @@ std::span<const CodecRow> CodecTable() { return GetTable().rows; }
 const CodecRow& RowOf(CodecId id) { return *Find(id); }
 
 std::span<const std::string_view> CodecNames() { return GetTable().names; }
+std::span<const std::string_view> DeltaCodecNames() {
+  return CodecNames().first(GetTable().delta_count);
+}
 std::span<const std::string_view> DenseCodecNames() {
   return CodecNames().first(GetTable().dense_count);
 }

@@ -3,6 +3,7 @@
 // docs/codecs.md describes the payloads.
 //
 //   codecs                                      may encode
+//   powersgd                                    gradients
 //   topk randomk                                gradients, deltas
 //   onebit onebit_sign table_1 .. table_8       gradients, deltas, values of a sparse payload
 //     lloyd_1 .. lloyd_8 twobit qsgd log_4
@@ -30,20 +31,21 @@
 namespace thinwire {
 
 // The family of a codec, which is also the subfolder of common/codec that implements it.
-enum class CodecFamily { kDense, kCodebook, kSparse };
+enum class CodecFamily { kDense, kCodebook, kSparse, kLowRank };
 
 struct CodecRow {
   CodecId id = CodecId::kFp32;
   std::string_view name;  // the name in job files and reports
   CodecFamily family = CodecFamily::kDense;
-  // True if servers may send whole parameters with this codec. Every codec may encode gradients and
-  // deltas, and every dense() codec may encode the values of a sparse payload.
+  // True if servers may send whole parameters with this codec. Every codec may encode gradients,
+  // every codec except those of the low-rank family deltas, and every dense() codec the values of a
+  // sparse or low-rank payload.
   bool carries_parameters = false;
   // True if a GPU can encode with this codec (client/gpu/device_codec.h).
   bool has_device_encoder = false;
 
   // The payload format: its head, size, check and decoder. Exactly one of `values` and `sparse` is
-  // set.
+  // set, except for the low-rank family, whose only format is LowRankLayout.
   const ValueFormat* values = nullptr;       // set for the dense and the codebook family
   const CodebookFormat* codebook = nullptr;  // codebook family: the same object as `values`
   const SparseFormat* sparse = nullptr;      // set for the sparse family
@@ -56,6 +58,8 @@ struct CodecRow {
 
   // Returns true if a payload contains a value for every index.
   bool dense() const { return values != nullptr; }
+  // Returns true if servers may send deltas with this codec.
+  bool carries_deltas() const { return family != CodecFamily::kLowRank; }
   // Returns the codebook settings that SPEC gives this codec, or default settings if the codec has
   // no settings.
   CodebookSettings SettingsOf(const CodecSpec& spec) const {
@@ -64,15 +68,17 @@ struct CodecRow {
 };
 
 // Returns all rows: first the codecs that carry parameters, then the other dense codecs, then the
-// sparse codecs.
+// sparse codecs, then the low-rank codec.
 std::span<const CodecRow> CodecTable();
 
 // Returns the row of ID. REQUIRES: ID is in the table. CodecIdFromWire returns only such ids.
 const CodecRow& RowOf(CodecId id);
 
-// Return codec names in the order of the table: the names of all codecs, of the dense codecs, and
-// of the codecs that may carry whole parameters. Each list is a prefix of the previous list.
+// Return codec names in the order of the table: the names of all codecs, of the codecs that may
+// carry deltas, of the dense codecs, and of the codecs that may carry whole parameters. Each list is
+// a prefix of the previous list.
 std::span<const std::string_view> CodecNames();
+std::span<const std::string_view> DeltaCodecNames();
 std::span<const std::string_view> DenseCodecNames();
 std::span<const std::string_view> ParameterCodecNames();
 

@@ -20,9 +20,12 @@ TEST(CodecTableTest, EachNumberHasItsName) {
 }
 
 TEST(CodecTableTest, RowsAreCompleteAndGroupedByUse) {
-  size_t sparse_count = 0, dense_without_parameters = 0;
+  size_t low_rank_count = 0, sparse_count = 0, dense_without_parameters = 0;
   for (const CodecRow& row : CodecTable()) {
-    EXPECT_NE(row.values == nullptr, row.sparse == nullptr) << row.name;
+    const bool low_rank = row.family == CodecFamily::kLowRank;
+    EXPECT_EQ((row.values != nullptr) + (row.sparse != nullptr), low_rank ? 0 : 1) << row.name;
+    if (low_rank) ++low_rank_count;
+    EXPECT_EQ(low_rank_count > 0, low_rank) << row.name;
     EXPECT_EQ(row.codebook != nullptr, row.family == CodecFamily::kCodebook) << row.name;
     EXPECT_EQ(row.sparse != nullptr, row.family == CodecFamily::kSparse) << row.name;
     ASSERT_NE(row.make, nullptr) << row.name;
@@ -35,18 +38,21 @@ TEST(CodecTableTest, RowsAreCompleteAndGroupedByUse) {
     } else if (row.dense()) {
       EXPECT_EQ(sparse_count, 0u) << row.name;
       ++dense_without_parameters;
-    } else {
+    } else if (!low_rank) {
       ++sparse_count;
     }
   }
   EXPECT_GT(sparse_count, 0u);
+  EXPECT_EQ(low_rank_count, 1u);
   EXPECT_TRUE(CarriesParameters(CodecId::kFp8E4m3));
   EXPECT_FALSE(CarriesParameters(CodecId::kTable1));
   EXPECT_TRUE(IsDense(CodecId::kLog4));
   EXPECT_FALSE(IsDense(CodecId::kTopK));
   EXPECT_FALSE(IsDense(CodecId::kRandomK));
   EXPECT_FALSE(IsDense(static_cast<CodecId>(200)));
-  EXPECT_EQ(DenseCodecNames().size(), CodecNames().size() - sparse_count);
+  EXPECT_FALSE(IsDense(CodecId::kPowerSgd));
+  EXPECT_EQ(DeltaCodecNames().size(), CodecNames().size() - low_rank_count);
+  EXPECT_EQ(DenseCodecNames().size(), DeltaCodecNames().size() - sparse_count);
   EXPECT_EQ(ParameterCodecNames().size(), DenseCodecNames().size() - dense_without_parameters);
 }
 

@@ -27,7 +27,7 @@ TEST(PushSpecTest, TheSettingsOfEveryCodecAreChecked) {
   EXPECT_EQ(Error(PushSpec{.warmup = {.first = {.id = CodecId::kOneBit, .onebit_group = 12}}}),
             "onebit_group: out of range (expected a multiple of 8, got 12)");
   EXPECT_EQ(Error(PushSpec{.codec = {.id = CodecId::kTopK, .values = CodecId::kTopK}}),
-            "topk_values: sparse (expected a dense codec, got topk)");
+            "topk_values: not dense (expected a dense codec, got topk)");
   EXPECT_EQ(Error(PushSpec{.codec = {.id = CodecId::kTopK, .least_sent = 0}}),
             "topk_least: out of range (expected 1 to 262144, got 0)");
   EXPECT_NE(Error(PushSpec{.codec = {.id = CodecId::kTwoBit, .twobit_threshold = 0}}), "");

@@ -62,7 +62,8 @@ std::vector<Family> Families() {
       {.name = "codebooks"},
       {.name = "randomk", .codecs = {CodecId::kRandomK}},
       {.name = "topk_elias_fano", .codecs = {CodecId::kTopK}, .indices = IndexCoder::kEliasFano},
-      {.name = "topk_golomb_rice", .codecs = {CodecId::kTopK}, .indices = IndexCoder::kGolombRice}};
+      {.name = "topk_golomb_rice", .codecs = {CodecId::kTopK}, .indices = IndexCoder::kGolombRice},
+      {.name = "powersgd", .codecs = {CodecId::kPowerSgd}}};
   for (const std::string_view name : DenseCodecNames()) {
     const CodecId id = ParseCodec(name)->id;
     families[RowOf(id).family == CodecFamily::kDense ? 0 : 1].codecs.push_back(id);

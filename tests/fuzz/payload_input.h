@@ -29,7 +29,8 @@ struct Family {
   std::optional<IndexCoder> indices;  // the index coder of topk payloads
 };
 
-// Returns the families number_formats, codebooks, randomk, topk_elias_fano and topk_golomb_rice.
+// Returns the families number_formats, codebooks, randomk, topk_elias_fano, topk_golomb_rice and
+// powersgd.
 std::vector<Family> Families();
 
 // Returns the seeds of the fuzzer for FAMILY: inputs of ReadInput that contain payloads written by

@@ -4,15 +4,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tests.python_client import codebooks, indices, number_formats
+from tests.python_client import codebooks, indices, low_rank, number_formats
 from tests.python_client.indices import expect, mix_bits
 
 NAMES = dict(enumerate(["fp32", "fp16", "bf16", "fp8_e5m2", "fp8_e4m3", "topk", "int8", "onebit", "onebit_sign"], 1))
 NAMES.update(enumerate(["twobit", "randomk", "qsgd", "log_4"], 10))
 NAMES.update({13 + bits: f"table_{bits}" for bits in range(1, 9)})
 NAMES.update({21 + bits: f"lloyd_{bits}" for bits in range(1, 9)})
+NAMES[30] = "powersgd"
 IDS = {name: number for number, name in NAMES.items()}
 SPARSE = ("topk", "randomk")
+DENSE = tuple(name for name in IDS if name not in (*SPARSE, "powersgd"))
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Settings:
     twobit_threshold: float = 0.5
     qsgd_levels: int = 7
     onebit_group: int = 0
+    powersgd_rank: int = 2
+    columns: int = 0  # of the shard's matrix; 0: unknown
+    first_column: int = 0
+    warm_start: np.ndarray = None  # the third result of low_rank.iterate for the shard's previous push
     worker: int = 0
     step: int = 0
     shard: int = 0
@@ -44,6 +50,8 @@ def encode(name, values, settings=Settings()):
         return _encode_topk(values, settings)
     if name == "randomk":
         return _encode_randomk(values, settings)
+    if name == "powersgd":
+        return encode_powersgd(values, settings)[0]
     if name in codebooks.CODEBOOKS:
         return bytes([IDS[name]]) + codebooks.encode_body(name, values, settings)
     return bytes([IDS[name]]) + number_formats.encode_body(name, values)
@@ -51,6 +59,8 @@ def encode(name, values, settings=Settings()):
 
 def decode(payload, n):
     """Returns the n values of a payload. Raises Malformed if it is not well-formed."""
+    if payload and NAMES.get(payload[0]) == "powersgd":
+        return _decode_powersgd(payload, n)
     entries = decode_entries(payload, n)
     if entries is None:
         return _decode_dense(payload, n)
@@ -60,7 +70,7 @@ def decode(payload, n):
 
 
 def decode_entries(payload, n):
-    """Returns the indices and values of a sparse payload, or None for a dense one."""
+    """Returns the indices and values of a sparse payload, or None for another one."""
     expect(payload, "no codec id")
     name = NAMES.get(payload[0])
     expect(name, "unknown codec")
@@ -84,7 +94,7 @@ def add(payload, sum):
     """sum += decode(payload); a sparse payload adds only its entries."""
     entries = decode_entries(payload, len(sum))
     if entries is None:
-        sum += _decode_dense(payload, len(sum))
+        sum += decode(payload, len(sum))
     else:
         sum[entries[0]] += entries[1]
 
@@ -115,10 +125,32 @@ def _encode_randomk(values, settings):
     return head + encode(settings.topk_values, values[chosen], settings)
 
 
+def encode_powersgd(values, settings):
+    """Returns the payload and the warm start of the shard's next push."""
+    n = len(values)
+    shape = low_rank.Shape(settings.powersgd_rank, settings.columns or low_rank.nearly_square(n), settings.first_column, n)
+    counts = (shape.rows * shape.rank, shape.columns * shape.rank)
+    dense = len(encode(settings.topk_values, values, settings))
+    factors = sum(len(encode(settings.topk_values, np.zeros(count, np.float32), settings)) for count in counts)
+    if sum(counts) > n or 2 * (low_rank.HEAD_BYTES + factors) >= dense:
+        return encode(settings.topk_values, values, settings), settings.warm_start
+    p, q, warm_start = low_rank.iterate(values, shape, settings.warm_start)
+    head = low_rank.write_head(IDS["powersgd"], shape)
+    return head + encode(settings.topk_values, p, settings) + encode(settings.topk_values, q, settings), warm_start
+
+
+def _decode_powersgd(payload, n):
+    shape = low_rank.read_head(payload, n)
+    rest = payload[low_rank.HEAD_BYTES :]
+    p_bytes = _dense_bytes(rest, shape.rows * shape.rank)
+    p = _decode_dense(rest[:p_bytes], shape.rows * shape.rank)
+    return shape.product(p, _decode_dense(rest[p_bytes:], shape.columns * shape.rank))
+
+
 def _dense_bytes(payload, n):
     expect(payload, "no codec id")
     name = NAMES.get(payload[0])
-    expect(name and name not in SPARSE, "not a dense codec")
+    expect(name in DENSE, "not a dense codec")
     if name in codebooks.CODEBOOKS:
         return 1 + codebooks.body_bytes(name, payload[1:], n)
     return 1 + number_formats.body_bytes(name, n)

@@ -41,10 +41,13 @@ class CodecsTest(unittest.TestCase):
         self.assertEqual(seen, set(codecs.IDS))
 
     def test_encoders_write_the_same_bytes(self):
+        low_rank_count = 0
         for case in self.vectors["pushes"]:
             settings = codecs.Settings(worker=case["worker"], density=case["density"], topk_values=case["topk_values"],
                                        topk_indices=case["topk_indices"], qsgd_levels=case["qsgd_levels"],
-                                       twobit_threshold=case["twobit_threshold"], onebit_group=case["onebit_group"])
+                                       twobit_threshold=case["twobit_threshold"], onebit_group=case["onebit_group"],
+                                       powersgd_rank=case["powersgd_rank"], columns=case["columns"],
+                                       first_column=case["first_column"])
             lossless = case["codec"] == "fp32" or case["density"] == 1 and case["topk_values"] == "fp32"
             residual = 0
             self.assertEqual(len(case["pushes"]), 2)
@@ -53,9 +56,15 @@ class CodecsTest(unittest.TestCase):
                 if not lossless:  # without losses there is no residual
                     values = residual + values
                 settings = codecs.replace(settings, step=push["step"])
-                payload = codecs.encode(case["codec"], values, settings)
+                if case["codec"] == "powersgd":
+                    payload, warm_start = codecs.encode_powersgd(values, settings)
+                    settings = codecs.replace(settings, warm_start=warm_start)
+                else:
+                    payload = codecs.encode(case["codec"], values, settings)
                 self.assertEqual(payload.hex(), push["payload"], f"{case['codec']}, {len(values)} values")
                 residual = values - codecs.decode(payload, len(values))
+                low_rank_count += payload[0] == codecs.IDS["powersgd"]
+        self.assertGreaterEqual(low_rank_count, 12)
 
     def test_truncated_and_extended_payloads_are_malformed(self):
         for case in self.vectors["pushes"]:

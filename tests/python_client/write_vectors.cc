@@ -62,11 +62,11 @@ Floats Extremes() {
   return values;
 }
 
-// Returns the payloads of two pushes of one worker and shard in consecutive steps, the second with
-// the residual of the first.
-json Pushes(const CodecSpec& spec, uint32_t worker, const Floats& first, const Floats& second) {
-  const auto count = static_cast<int64_t>(first.size());
-  const Partition partition = Partition::Make({{"w", {1, count}}}, kLargestShardSize, 1).value();
+// Returns the payloads of two pushes of shard 0 of PARTITION by one worker in consecutive steps, the
+// second with the residual of the first. FIRST and SECOND are the gradients of the model's only
+// tensor.
+json Pushes(const CodecSpec& spec, uint32_t worker, const Partition& partition, const Floats& first,
+            const Floats& second) {
   const auto encoder =
       client::PushEncoder::Make(partition, {.worker = WorkerId{worker}, .push = spec}).value();
   json pushes = json::array();
@@ -80,11 +80,13 @@ json Pushes(const CodecSpec& spec, uint32_t worker, const Floats& first, const F
     push.examples = 1;
     if (!encoder->Begin(push, shard).ok()) continue;
     const ByteChain payload = encoder->Finish().value().push.payload;
+    const Segment& segment = partition.segments(ShardId{0})[0];
     pushes.push_back({{"step", push.step.value},
-                      {"gradient", Hex(gradient)},
+                      {"gradient", Hex(values.subspan(segment.offset, segment.count))},
                       {"payload", Hex(payload)},
-                      {"decoded", Hex(Decoded(payload, gradient.size()))}});
+                      {"decoded", Hex(Decoded(payload, segment.count))}});
   }
+  const MatrixRun matrix = partition.MatrixRunOf(ShardId{0});
   return {{"codec", CodecName(spec.id)},
           {"worker", worker},
           {"density", spec.density},
@@ -93,7 +95,17 @@ json Pushes(const CodecSpec& spec, uint32_t worker, const Floats& first, const F
           {"twobit_threshold", spec.twobit_threshold},
           {"qsgd_levels", spec.qsgd_levels},
           {"onebit_group", spec.onebit_group},
+          {"powersgd_rank", spec.powersgd_rank},
+          {"columns", matrix.columns},
+          {"first_column", matrix.first_column},
           {"pushes", std::move(pushes)}};
+}
+
+// Returns the pushes of a shard that is a whole matrix of one row.
+json Pushes(const CodecSpec& spec, uint32_t worker, const Floats& first, const Floats& second) {
+  const auto count = static_cast<int64_t>(first.size());
+  return Pushes(spec, worker, Partition::Make({{"w", {1, count}}}, kLargestShardSize, 1).value(),
+                first, second);
 }
 
 json AllPushes() {
@@ -103,6 +115,14 @@ json AllPushes() {
     all.push_back(Pushes(spec, 3, LogNormal2(13, 1), Gauss(13, 2)));
     all.push_back(Pushes(spec, 1, Extremes(), Gauss(Extremes().size(), 3)));
     all.push_back(Pushes(spec, 3, Gauss(5003, 4), Laplace(5003, 5)));
+  }
+  for (const CodecSpec& spec : AllCodecSpecs()) {
+    if (spec.id != CodecId::kPowerSgd) continue;
+    // Shard 0 of the second matrix begins in column 52 of a row.
+    const Partition whole = Partition::Make({{"w", {50, 70}}}, 0, 1).value();
+    const Partition parts = Partition::Make({{"w", {71, 103}}}, 4096, 1).value();
+    all.push_back(Pushes(spec, 3, whole, Gauss(3500, 4), Laplace(3500, 5)));
+    all.push_back(Pushes(spec, 3, parts, Laplace(7313, 6), Gauss(7313, 7)));
   }
   // Sums over more than 16 runs of 4,096 values.
   for (const CodecId id : {CodecId::kOneBit, CodecId::kOneBitSign, CodecId::kLloyd1}) {

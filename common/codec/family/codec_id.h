@@ -28,6 +28,7 @@ enum class CodecId : uint8_t {
   kTable8 = 21,
   kLloyd1 = 22,  // kLloyd1 + N - 1 is lloyd_N, up to kLloyd8
   kLloyd8 = 29,
+  kPowerSgd = 30,
 };
 
 // The encoding of the indices of a topk payload (common/codec/sparse/index_code.h).

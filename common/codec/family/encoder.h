@@ -11,8 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "common/codec/family/codec_id.h"
+#include "common/matrix_run.h"
 
 namespace thinwire {
 
@@ -23,10 +25,15 @@ struct RandomKeys {
   uint64_t per_worker = 0;  // the key of one step of one shard, different for each worker
 };
 
-// State of one shard that a codec keeps between calls. The state affects only speed, never the
-// encoded bytes.
+// What a codec knows of one shard, and state of the shard that it keeps between calls.
 struct CodecMemory {
-  uint32_t threshold = 0;  // topk: the collection threshold of kernels/select/top_k.h
+  // topk: the collection threshold of kernels/select/top_k.h. It affects only speed, never the
+  // encoded bytes.
+  uint32_t threshold = 0;
+  // powersgd: the position of the values in their matrix, set by the caller.
+  MatrixRun matrix;
+  // powersgd: the matrix Q with which the next power iteration begins; empty: a random one.
+  std::vector<float> warm_start;
 };
 
 // A codec with its settings. One call encodes a whole shard. Immutable. Thread-safe.
@@ -37,6 +44,9 @@ class Codec {
   virtual CodecId id() const = 0;
   // Returns whether decoding restores every value except NaN exactly.
   virtual bool lossless() const = 0;
+  // Returns whether payloads depend on CodecMemory. Encode then encodes like EncodeFeedback with a
+  // new CodecMemory.
+  virtual bool needs_memory() const { return false; }
   // Returns the size in bytes of the largest possible payload of COUNT values.
   virtual size_t MaxPayloadBytes(size_t count) const = 0;
   // Writes the payload of VALUES to OUT and returns its length. The encoding of values that are not

@@ -1,15 +1,16 @@
 // ValueFormat: the payload format of a dense codec, which encodes every value of an array. Each
 // dense codec has one ValueFormat object, to which the codec table points. The values in a sparse
-// payload also use a ValueFormat.
+// or low-rank payload also use a ValueFormat.
 //
-// Only CheckedPayload and SparseLayout call these functions. They decode a body only after Check
-// has accepted the body.
+// Only CheckedPayload, SparseLayout and the low-rank family call these functions. They decode a
+// body only after Check has accepted the body, or after an encoder of this process has written it.
 #ifndef THINWIRE_COMMON_CODEC_FAMILY_VALUE_FORMAT_H_
 #define THINWIRE_COMMON_CODEC_FAMILY_VALUE_FORMAT_H_
 
 #include <cstddef>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/memory/byte_chain.h"
@@ -48,6 +49,10 @@ class ValueFormat {
  protected:
   ~ValueFormat() = default;
 };
+
+// A function that returns the format of the dense codec with a given id byte. Errors:
+// InvalidArgument if no dense codec has this id.
+using FindValueFormat = absl::FunctionRef<absl::StatusOr<const ValueFormat*>(std::byte id)>;
 
 }  // namespace thinwire
 

@@ -53,10 +53,6 @@ struct SparseHead {
 // count, rounded, at least LEAST, and at most COUNT. REQUIRES: least >= 1.
 size_t SparseEntryCount(double density, size_t count, size_t least = 1);
 
-// A function that returns the format of the dense codec with a given id byte. Errors:
-// InvalidArgument if no dense codec has this id.
-using FindValueFormat = absl::FunctionRef<absl::StatusOr<const ValueFormat*>(std::byte id)>;
-
 // The head of a checked sparse payload, and the positions of the payload's values and indices.
 // Immutable. Thread-safe.
 class SparseLayout {

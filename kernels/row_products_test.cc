@@ -1,0 +1,56 @@
+#include "kernels/row_products.h"
+
+#include <array>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/on_every_target.h"
+
+namespace thinwire::kernels {
+namespace {
+
+std::vector<float> Values(size_t count, std::mt19937& random) {
+  std::vector<float> values(count);
+  for (float& value : values) value = 0.37f * (static_cast<float>(random() % 999) - 500);
+  return values;
+}
+
+float PlainDot(const std::vector<float>& a, const std::vector<float>& b) {
+  std::array<float, kDotParts> parts = {};
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float product = a[i] * b[i];
+    parts[i % kDotParts] += product;
+  }
+  float sum = 0;
+  for (const float part : parts) sum += part;
+  return sum;
+}
+
+TEST(RowProductsTest, DotEqualsThePlainLoopOnEveryTarget) {
+  OnEveryTarget([] {
+    std::mt19937 random(1);
+    for (const size_t count : {0, 1, 3, 15, 16, 17, 31, 32, 33, 100, 784, 1000}) {
+      const std::vector<float> a = Values(count, random), b = Values(count, random);
+      ASSERT_EQ(Dot(a, b), PlainDot(a, b)) << count;
+    }
+  });
+}
+
+TEST(RowProductsTest, AddScaledRoundsTheProductAndTheSum) {
+  OnEveryTarget([] {
+    std::mt19937 random(2);
+    for (size_t count = 0; count < 100; ++count) {
+      const std::vector<float> values = Values(count, random), before = Values(count, random);
+      std::vector<float> sum = before;
+      AddScaled(-0.3f, values, sum);
+      for (size_t i = 0; i < count; ++i) {
+        const float product = -0.3f * values[i];
+        ASSERT_EQ(sum[i], before[i] + product) << i;
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace thinwire::kernels
