@@ -34,9 +34,18 @@ bool TreatsStale(const JobConfig& config, int policy) {
          config.consistency().staleness_policy() == policy;
 }
 
-bool ChoosesPush(const JobConfig& config) {
-  const int push = config.compression().push();
-  return push == Push::auto_ || push == Push::fastest;
+// Returns true if the push codec is chosen at run time.
+bool ChoosesPush(const JobConfig& config) { return config.compression().push() >= Push::auto_; }
+
+bool PushIsAdaptive(const JobConfig& config) {
+  return config.compression().push() == Push::adaptive;
+}
+
+// Returns true if the push codec may be chosen among auto_codecs.
+bool ReadsAutoCodecs(const JobConfig& config) {
+  if (!PushIsAdaptive(config)) return ChoosesPush(config);
+  const auto& candidates = config.compression().adaptive_candidates();
+  return candidates.empty() || std::ranges::count(candidates, int{Push::fastest}) > 0;
 }
 
 bool PullsDeltas(const JobConfig& config) { return config.compression().pull() >= Pull::delta; }
@@ -55,10 +64,10 @@ bool Pushes(const JobConfig& config, std::initializer_list<int> codecs) {
   for (int codec : codecs) {
     if (c.push() == codec) return true;
     if (c.first_push_part() > 0 && c.first_push() == codec) return true;
-    if (!ChoosesPush(config)) continue;
-    for (int candidate : c.auto_codecs()) {
-      if (candidate == codec) return true;
+    if (PushIsAdaptive(config) && std::ranges::count(c.adaptive_candidates(), codec) > 0) {
+      return true;
     }
+    if (ReadsAutoCodecs(config) && std::ranges::count(c.auto_codecs(), codec) > 0) return true;
   }
   return false;
 }
@@ -211,13 +220,21 @@ const std::vector<Condition>& Conditions() {
        {"momentum_correction", "push"}},
       {{"first_push_part"},
        [](const JobConfig& c) { return !ChoosesPush(c); },
-       "a push other than auto and fastest",
+       "a push other than auto, fastest and adaptive",
        {"push"}},
       {{"first_push"},
        [](const JobConfig& c) { return c.compression().first_push_part() > 0; },
        "a first_push_part above 0",
        {"first_push_part"}},
-      {{"auto_codecs"}, ChoosesPush, "push: auto or fastest", {"push"}},
+      {{"auto_codecs"},
+       ReadsAutoCodecs,
+       "push: auto or fastest, or the candidate fastest of push: adaptive",
+       {"push"}},
+      {{"adaptive_candidates", "adaptive_speculate_steps", "adaptive_continue_steps",
+        "adaptive_prune"},
+       PushIsAdaptive,
+       "push: adaptive",
+       {"push"}},
       {{"pull_density", "pull_topk_values"},
        PullsSparse,
        "pull: delta_topk or delta_randomk",

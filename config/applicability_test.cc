@@ -84,6 +84,15 @@ constexpr Case kCases[] = {
      "compression { push: fastest }"},
     {"first_push", "compression", "bf16", "compression { first_push_part: 0.1 }", ""},
     {"auto_codecs", "compression", "bf16", "compression { push: auto }", ""},
+    {"auto_codecs", "compression", "bf16", "compression { push: adaptive }",
+     "compression { push: adaptive adaptive_candidates: fp32 }"},
+    {"density", "compression", "0.01", "compression { push: adaptive adaptive_candidates: topk }",
+     "compression { push: adaptive }"},
+    {"adaptive_candidates", "compression", "fp16", "compression { push: adaptive }",
+     "compression { push: fastest }"},
+    {"adaptive_speculate_steps", "compression", "100", "compression { push: adaptive }", ""},
+    {"adaptive_continue_steps", "compression", "1000", "compression { push: adaptive }", ""},
+    {"adaptive_prune", "compression", "false", "compression { push: adaptive }", ""},
     {"pull_density", "compression", "0.01", "compression { pull: delta_randomk }",
      "compression { pull: delta }"},
     {"pull_topk_values", "compression", "fp16", "compression { pull: delta_topk }",
@@ -130,7 +139,7 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 47u);
+  EXPECT_EQ(fields.size(), 51u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <system_error>
@@ -113,10 +114,29 @@ CodecSpec PushCodecOf(CodecId id, const Compression& c) {
 // because a gradient may be too large for fp16.
 constexpr CodecId kDefaultCandidates[] = {CodecId::kBf16, CodecId::kFp8E4m3, CodecId::kFp8E5m2};
 
+// The default candidates of the setting `push: adaptive`: those of AdaPrec.
+constexpr int kDefaultArms[] = {Push::fp32, Push::fp8_e5m2, Push::table_1, Push::fastest};
+
+AdaptiveSpec AdaptiveSpecOf(const Compression& c) {
+  AdaptiveSpec spec{.speculate_steps = c.adaptive_speculate_steps(),
+                    .continue_steps = c.adaptive_continue_steps(),
+                    .prune = c.adaptive_prune()};
+  std::vector<int> arms(c.adaptive_candidates().begin(), c.adaptive_candidates().end());
+  if (arms.empty()) arms.assign(std::begin(kDefaultArms), std::end(kDefaultArms));
+  for (const int arm : arms) {
+    const bool fastest = arm == Push::fastest;
+    spec.arms.push_back(
+        {.fastest = fastest, .codec = PushCodecOf(CodecOf(fastest ? Push::fp32 : arm), c)});
+  }
+  return spec;
+}
+
 PushSpec PushSpecOf(const Compression& c) {
   PushSpec spec;
-  if (c.push() == Push::auto_ || c.push() == Push::fastest) {
-    spec.choose = c.push() == Push::auto_ ? ChoiceRule::kAuto : ChoiceRule::kFastest;
+  if (c.push() >= Push::auto_) {
+    if (c.push() == Push::auto_) spec.choose = ChoiceRule::kAuto;
+    if (c.push() == Push::fastest) spec.choose = ChoiceRule::kFastest;
+    if (c.push() == Push::adaptive) spec.adaptive = AdaptiveSpecOf(c);
     for (int codec : c.auto_codecs()) spec.candidates.push_back(PushCodecOf(CodecOf(codec), c));
     if (spec.candidates.empty()) {
       for (CodecId codec : kDefaultCandidates) spec.candidates.push_back(PushCodecOf(codec, c));
@@ -223,9 +243,14 @@ std::vector<std::string> LinesOf(const Problems& problems, const FieldPlaces& pl
 
 }  // namespace
 
-absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places) {
+absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places, JobUse use) {
   Problems problems = UselessFields(config);
   const JobSpec spec = JobSpecOf(config, problems);
+  if (use == JobUse::kProcesses && spec.push.adaptive.has_value()) {
+    problems.Add("push",
+                 "only `experiment run` supports adaptive (expected a codec, auto or fastest, got "
+                 "adaptive)");
+  }
   std::vector<Problem> all = problems.list();
   // A field without effect has only this one problem: an invalid value of the field is not reported
   // in addition.

@@ -25,9 +25,14 @@
 
 namespace thinwire {
 
+// A job runs as real processes or in virtual time (docs/experiments.md), which supports other
+// settings.
+enum class JobUse { kProcesses, kVirtualTime };
+
 // Validates CONFIG and returns its job. Errors: InvalidArgument with one line per problem, in the
 // order of the fields.
-absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places = {});
+absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places = {},
+                                 JobUse use = JobUse::kProcesses);
 
 // Parses WORKER:DELAY, such as "3:50ms". Errors: InvalidArgument "wrong value (expected
 // WORKER:DELAY, such as 3:50ms, got x)".

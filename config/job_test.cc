@@ -79,7 +79,8 @@ void ExpectCodecs(const google::protobuf::EnumDescriptor& type,
 TEST(JobTest, TheCodecsOfTheFileAreThoseOfTheCodecTable) {
   ExpectCodecs(*Compression::Codec::Value_descriptor(), CodecNames(), "", 0, {});
   ExpectCodecs(*Compression::DenseCodec::Value_descriptor(), DenseCodecNames(), "", 0, {});
-  ExpectCodecs(*Compression::Push::Value_descriptor(), CodecNames(), "", 0, {"auto", "fastest"});
+  ExpectCodecs(*Compression::Push::Value_descriptor(), CodecNames(), "", 0,
+               {"auto", "fastest", "adaptive"});
   const auto& pull = *Compression::Pull::Value_descriptor();
   EXPECT_EQ(pull.value_count(),
             static_cast<int>(ParameterCodecNames().size() + 1 + DeltaCodecNames().size()));
@@ -218,6 +219,39 @@ TEST(JobTest, ARuleChoosesFromTheGivenCodecsOrFromTheDefaultOnes) {
       Spec("compression { push: fastest auto_codecs: topk density: 0.125 }").push;
   EXPECT_EQ(given.choose, ChoiceRule::kFastest);
   EXPECT_THAT(given.candidates, ElementsAre(CodecSpec{.id = CodecId::kTopK, .density = .125}));
+}
+
+TEST(JobTest, OnlyExperimentsSupportAdaptivePrecision) {
+  const JobConfig config = Parsed("compression { push: adaptive error_feedback: false }");
+  EXPECT_EQ(CheckJob(config).status().message(),
+            "push: only `experiment run` supports adaptive (expected a codec, auto or fastest, got "
+            "adaptive)");
+  const PushSpec push = CheckJob(config, {}, JobUse::kVirtualTime).value().push;
+  ASSERT_TRUE(push.adaptive.has_value());
+  std::vector<std::string_view> names;
+  for (const AdaptiveSpec::Arm& arm : push.adaptive->arms) names.push_back(ArmName(arm));
+  EXPECT_THAT(names, ElementsAre("fp32", "fp8_e5m2", "table_1", "fastest"));
+  EXPECT_EQ(push.candidates.size(), 3u) << "those of fastest";
+  EXPECT_EQ(push.adaptive->speculate_steps, 100);
+  EXPECT_EQ(push.adaptive->continue_steps, 1000);
+
+  const PushSpec given =
+      CheckJob(
+          Parsed("compression { push: adaptive adaptive_candidates: topk density: 0.125 "
+                 "adaptive_speculate_steps: 8 adaptive_continue_steps: 9 adaptive_prune: true }"),
+          {}, JobUse::kVirtualTime)
+          .value()
+          .push;
+  EXPECT_EQ(*given.adaptive,
+            (AdaptiveSpec{.arms = {{.codec = {.id = CodecId::kTopK, .density = .125}}},
+                          .speculate_steps = 8,
+                          .continue_steps = 9,
+                          .prune = true}));
+  EXPECT_EQ(CheckJob(Parsed("consistency { mode: async } compression { push: adaptive }"), {},
+                     JobUse::kVirtualTime)
+                .status()
+                .message(),
+            "push: adaptive is only valid with mode: sync (got mode: async)");
 }
 
 TEST(JobTest, EveryFieldOfTheTaskArrives) {

@@ -48,10 +48,22 @@ PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& option
   }
 }
 
+absl::Status PushEncoder::UseCodecs(std::vector<CodecSpec> specs) {
+  std::vector<std::unique_ptr<const Codec>> codecs;
+  for (const CodecSpec& spec : specs) {
+    ASSIGN_OR_RETURN(std::unique_ptr<const Codec> codec, MakeCodec(spec));
+    codecs.push_back(std::move(codec));
+  }
+  shard_specs_ = std::move(specs);
+  shard_codecs_ = std::move(codecs);
+  return absl::OkStatus();
+}
+
 void PushEncoder::SendDense(CodecId codec) { dense_codec_ = MakeCodec({.id = codec}).value(); }
 
 PushEncoder::ShardCodec PushEncoder::CodecOf(ShardId shard, Step step) {
   if (dense_codec_ != nullptr) return {{.id = dense_codec_->id()}, *dense_codec_};
+  if (!shard_specs_.empty()) return {shard_specs_[shard.value], *shard_codecs_[shard.value]};
   if (tuner_ != nullptr) return {tuner_->SpecOf(shard), tuner_->CodecOf(shard)};
   const CodecSpec spec = schedule_.At(step);
   if (matrix_codec_ == nullptr || spec != spec_) {

@@ -12,7 +12,7 @@
 //
 // The factor comes from GradientClip, and `correct` is momentum correction (momentum_correction.h).
 // C is the codec of the step (push_schedule.h) or, if the client chooses codecs at run time, the
-// codec of the shard (codec_tuner.h). If C is sparse or has fewer than 8 bits per value, shards of
+// codec of the shard (codec_tuner.h, UseCodecs). If C is sparse or has fewer than 8 bits per value, shards of
 // vectors use a dense codec of 8 bits or more instead, because vectors are small and the model is
 // sensitive to errors in them (docs/decisions/0041; Lin et al. 2018).
 #ifndef THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
@@ -63,6 +63,9 @@ class PushEncoder {
   // late_examples are set. REQUIRES: may_finish().
   absl::StatusOr<Encoded> Finish();
 
+  // Encodes all later pushes of shard s with SPECS[s]. SendDense goes before. Errors: InvalidArgument
+  // if a spec describes no valid codec. REQUIRES: SPECS has one element per shard.
+  absl::Status UseCodecs(std::vector<CodecSpec> specs);
   // Encodes all later pushes with the dense codec CODEC, which needs no settings.
   void SendDense(CodecId codec);
 
@@ -125,6 +128,9 @@ class PushEncoder {
   CodecSpec spec_;  // the spec from which matrix_codec_ and vector_codec_ were made
   std::unique_ptr<const Codec> matrix_codec_;
   std::unique_ptr<const Codec> vector_codec_;
+  // By shard number; empty before UseCodecs.
+  std::vector<CodecSpec> shard_specs_;
+  std::vector<std::unique_ptr<const Codec>> shard_codecs_;
   std::unique_ptr<const Codec> dense_codec_;  // null before SendDense
 };
 

@@ -70,6 +70,19 @@ TEST(PushEncoderTest, AGradientThatIsNotFiniteDoesNotChangeTheResidual) {
   EXPECT_EQ(ResidualOf(*encoder), before);
 }
 
+TEST(PushEncoderTest, AShardUsesItsOwnCodecAndTheResidualRemains) {
+  const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
+  const auto encoder = *PushEncoder::Make(partition, {.push = {.id = CodecId::kFp8E5m2}});
+  PushEntry first{.shard = kShard, .examples = 8};
+  ASSERT_TRUE(Encode(*encoder, Floats{1.1f, 2.2f, 3.3f, 4.4f}, first));
+  const Floats residual = ResidualOf(*encoder);
+  ASSERT_TRUE(encoder->UseCodecs({{.id = CodecId::kFp32}}).ok());
+  PushEntry second{.shard = kShard, .examples = 8};
+  ASSERT_TRUE(Encode(*encoder, Floats{0, 0, 0, 0}, second));
+  EXPECT_EQ(Decode(second, 4), residual);
+  EXPECT_TRUE(absl::IsInvalidArgument(encoder->UseCodecs({{.id = CodecId::kTopK, .density = 2}})));
+}
+
 TEST(PushEncoderTest, LateExamplesRemainUntilValuesAreAccepted) {
   const Partition partition = *Partition::Make({{"w", {2, 2}}}, 4096, 1);
   const auto encoder = *PushEncoder::Make(partition, {});

@@ -72,6 +72,15 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
     problems.Add("selection_rest", absl::StrCat("workers is only valid with mode: sync (got mode: ",
                                                 std::string(job.rule.mode()), ")"));
   }
+  if (job.push.adaptive.has_value() && !sync) {
+    // A trial begins and ends between two steps of all workers.
+    problems.Add("push", absl::StrCat("adaptive is only valid with mode: sync (got mode: ",
+                                      std::string(job.rule.mode()), ")"));
+  }
+  if (job.push.adaptive.has_value() &&
+      job.sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
+    problems.Add("push", "adaptive is only valid with selection_rest: server (got workers)");
+  }
   problems.Require(job.task.train_examples == 0 || job.task.train_examples >= job.rule.workers,
                    "train_examples",
                    absl::StrCat("0 or at least ", job.rule.workers, ", the value of workers"),
@@ -117,7 +126,8 @@ void CheckStaleness(const JobSpec& job, Problems& problems) {
 void WarnOfThickDeltas(const JobSpec& job, Problems& warnings) {
   if (!job.publish.has_value() || job.publish->codec.has_value()) return;
   const bool sparse_push =
-      !job.push.choose.has_value() && RowOf(job.push.codec.id).sparse != nullptr;
+      !job.push.choose.has_value() && !job.push.adaptive.has_value() &&
+      RowOf(job.push.codec.id).sparse != nullptr;
   if (!sparse_push && !job.sparse_updates.selection_density.has_value()) {
     warnings.Add(
         "pull",

@@ -1,15 +1,50 @@
 #include "common/spec/push_spec.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "common/spec/sparse_update_spec.h"
 
 namespace thinwire {
+namespace {
+
+// A trial is tested this often, so that a learning curve has enough points.
+constexpr uint64_t kLeastTrialSteps = 8;
+// Sums of steps stay far below the largest step.
+constexpr uint64_t kMostSteps = 1'000'000'000;
+
+Problems ValidateAdaptive(const AdaptiveSpec& adaptive) {
+  Problems problems;
+  for (size_t i = 0; i < adaptive.arms.size(); ++i) {
+    const AdaptiveSpec::Arm& arm = adaptive.arms[i];
+    const std::string field = absl::StrCat("adaptive_candidates[", i, "]");
+    if (ArmName(arm) == "unknown") {
+      problems.Add(field, "not a candidate (expected a codec or fastest, got auto or adaptive)");
+    } else if (std::ranges::count(adaptive.arms, arm) > 1) {
+      problems.Add(field, absl::StrCat("given twice (expected each candidate once, got ",
+                                       std::string(ArmName(arm)), " again)"));
+    }
+    problems.Append(arm.codec.Validate());
+  }
+  problems.RequireInteger("adaptive_speculate_steps", adaptive.speculate_steps, kLeastTrialSteps,
+                          kMostSteps);
+  problems.RequireInteger("adaptive_continue_steps", adaptive.continue_steps, 1, kMostSteps);
+  return problems;
+}
+
+}  // namespace
 
 std::ostream& operator<<(std::ostream& out, ChoiceRule rule) {
   return out << (rule == ChoiceRule::kAuto ? "auto" : "fastest");
 }
 
+std::string_view ArmName(const AdaptiveSpec::Arm& arm) {
+  return arm.fastest ? "fastest" : CodecName(arm.codec.id);
+}
+
 Problems PushSpec::Validate() const {
   Problems problems = codec.Validate();
+  if (adaptive.has_value()) problems.Append(ValidateAdaptive(*adaptive));
   for (const CodecSpec& candidate : candidates) problems.Append(candidate.Validate());
   problems.Append(warmup.first.Validate());
   problems.Append(ValidateDensityWarmup(warmup.density));
@@ -25,7 +60,10 @@ Problems PushSpec::Validate() const {
 }
 
 std::ostream& operator<<(std::ostream& out, const PushSpec& spec) {
-  if (spec.choose.has_value()) {
+  if (spec.adaptive.has_value()) {
+    out << "adaptive";
+    for (const AdaptiveSpec::Arm& arm : spec.adaptive->arms) out << " " << ArmName(arm);
+  } else if (spec.choose.has_value()) {
     out << *spec.choose;
     for (const CodecSpec& candidate : spec.candidates) out << " " << candidate.id;
   } else {

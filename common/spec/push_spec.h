@@ -3,7 +3,7 @@
 //   gradient -> clip -> momentum correction -> + residual (error feedback) -> codec -> wire
 //
 // The codec is fixed, changes once during the run (PushWarmup), or is chosen at run time by a rule
-// from a list of candidates. docs/training.md describes this sequence, docs/codecs.md the codecs.
+// from a list of candidates or by trials (AdaptiveSpec). docs/training.md describes this sequence, docs/codecs.md the codecs.
 // Immutable.
 #ifndef THINWIRE_COMMON_SPEC_PUSH_SPEC_H_
 #define THINWIRE_COMMON_SPEC_PUSH_SPEC_H_
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <ostream>
+#include <string_view>
 #include <vector>
 
 #include "common/codec/table.h"
@@ -37,6 +38,28 @@ struct PushWarmup {
   bool operator==(const PushWarmup&) const = default;
 };
 
+// Adaptive precision: short trials of the arms choose the codec again and again
+// (docs/adaptive_precision.md).
+struct AdaptiveSpec {
+  // An arm is a codec, or the rule kFastest with the candidates of PushSpec.
+  struct Arm {
+    bool fastest = false;
+    CodecSpec codec;
+
+    bool operator==(const Arm&) const = default;
+  };
+
+  std::vector<Arm> arms;
+  uint64_t speculate_steps = 100;  // of the trial of one arm
+  uint64_t continue_steps = 1000;  // from the end of the trials to the next ones
+  bool prune = false;  // removes an arm if its codec's error is larger than the encoded values
+
+  bool operator==(const AdaptiveSpec&) const = default;
+};
+
+// Returns the name of ARM: that of its codec, or "fastest".
+std::string_view ArmName(const AdaptiveSpec::Arm& arm);
+
 // Momentum correction: the worker instead of the server applies momentum (Lin et al. 2018, section
 // 3.1).
 struct CorrectionOptions {
@@ -54,6 +77,8 @@ struct PushSpec {
   // WARMUP have no effect.
   std::optional<ChoiceRule> choose;
   std::vector<CodecSpec> candidates;  // the codecs to choose from, in descending order of accuracy
+  // If set, the fields CODEC, CHOOSE and WARMUP have no effect.
+  std::optional<AdaptiveSpec> adaptive;
   bool error_feedback = true;
   PushWarmup warmup;
   CorrectionOptions correction;

@@ -53,6 +53,25 @@ TEST(PushSpecTest, MomentumCorrectionNeedsErrorFeedback) {
             "error_feedback: required by momentum_correction (expected true, got false)");
 }
 
+TEST(PushSpecTest, AdaptivePrecisionHasDifferentCandidatesAndLongEnoughTrials) {
+  const auto error = [](const AdaptiveSpec& adaptive) {
+    return Error(PushSpec{.adaptive = adaptive});
+  };
+  const AdaptiveSpec::Arm fp32 = {}, fastest = {.fastest = true};
+  EXPECT_EQ(error({.arms = {fp32, fastest}}), "");
+  EXPECT_EQ(error({.arms = {fp32}, .speculate_steps = 7}),
+            "adaptive_speculate_steps: out of range (expected 8 to 1000000000, got 7)");
+  EXPECT_EQ(error({.arms = {fp32}, .continue_steps = 0}),
+            "adaptive_continue_steps: out of range (expected 1 to 1000000000, got 0)");
+  EXPECT_NE(error({.arms = {fp32, fastest, fp32}})
+                .find("adaptive_candidates[0]: given twice (expected each candidate once, got fp32 "
+                      "again)"),
+            std::string::npos);
+  EXPECT_EQ(error({.arms = {{.codec = {.id = CodecId{102}}}}}),
+            "adaptive_candidates[0]: not a candidate (expected a codec or fastest, got auto or "
+            "adaptive)");
+}
+
 TEST(PushSpecTest, PrintsTheSettingsInUse) {
   const auto printed = [](const PushSpec& spec) {
     std::ostringstream out;
@@ -62,6 +81,8 @@ TEST(PushSpecTest, PrintsTheSettingsInUse) {
   EXPECT_EQ(printed({}), "fp32");
   EXPECT_EQ(printed({.choose = ChoiceRule::kAuto, .candidates = {{.id = CodecId::kBf16}}}),
             "auto bf16");
+  EXPECT_EQ(printed({.adaptive = AdaptiveSpec{.arms = {{}, {.fastest = true}}}}),
+            "adaptive fp32 fastest");
   EXPECT_EQ(printed({.codec = {.id = CodecId::kTopK},
                      .warmup = {.density = {.part = 0.25}},
                      .correction = {.enabled = true, .momentum = 0.5f},

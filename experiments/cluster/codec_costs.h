@@ -22,19 +22,19 @@ class CodecCosts {
     }
   }
 
-  // Returns the time to encode or to decode VALUE_COUNT values with CODEC.
+  // Returns the time to encode or to decode a shard of VALUE_COUNT values with CODEC.
   absl::Duration Encode(CodecId codec, size_t value_count) const {
-    return Of(static_cast<uint32_t>(codec), value_count, &CodecCost::encode_ns_per_value);
+    return EncodeOf(static_cast<uint32_t>(codec), value_count);
   }
   absl::Duration Decode(CodecId codec, size_t value_count) const {
-    return Of(static_cast<uint32_t>(codec), value_count, &CodecCost::decode_ns_per_value);
+    return DecodeOf(static_cast<uint32_t>(codec), value_count);
   }
   // Return the time of PAYLOAD, which names its codec. An empty payload takes no time.
   absl::Duration Encode(const ByteChain& payload, size_t value_count) const {
-    return Of(CodecOf(payload), value_count, &CodecCost::encode_ns_per_value);
+    return EncodeOf(CodecOf(payload), value_count);
   }
   absl::Duration Decode(const ByteChain& payload, size_t value_count) const {
-    return Of(CodecOf(payload), value_count, &CodecCost::decode_ns_per_value);
+    return DecodeOf(CodecOf(payload), value_count);
   }
 
  private:
@@ -42,11 +42,20 @@ class CodecCosts {
   static uint32_t CodecOf(const ByteChain& payload) {
     return payload.empty() ? 0 : static_cast<uint32_t>(payload.At(0));
   }
-  absl::Duration Of(uint32_t codec, size_t value_count,
-                    double (CodecCost::*ns_per_value)() const) const {
+  absl::Duration EncodeOf(uint32_t codec, size_t value_count) const {
     const auto cost = costs_.find(codec);
     if (cost == costs_.end()) return absl::ZeroDuration();
-    return absl::Nanoseconds((cost->second.*ns_per_value)() * static_cast<double>(value_count));
+    return Time(cost->second.encode_us_per_shard(), cost->second.encode_ns_per_value(),
+                value_count);
+  }
+  absl::Duration DecodeOf(uint32_t codec, size_t value_count) const {
+    const auto cost = costs_.find(codec);
+    if (cost == costs_.end()) return absl::ZeroDuration();
+    return Time(cost->second.decode_us_per_shard(), cost->second.decode_ns_per_value(),
+                value_count);
+  }
+  static absl::Duration Time(double us_per_shard, double ns_per_value, size_t value_count) {
+    return absl::Nanoseconds(1e3 * us_per_shard + ns_per_value * static_cast<double>(value_count));
   }
 
   std::map<uint32_t, CodecCost> costs_;  // by the codec's id

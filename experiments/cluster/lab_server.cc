@@ -12,7 +12,8 @@
 
 namespace thinwire::lab {
 
-LabServer::LabServer(const Shared& shared, ServerId id, ConstTensors initial)
+LabServer::LabServer(const Shared& shared, ServerId id, ConstTensors initial,
+                     std::span<const ShardSnapshot> snapshots)
     : shared_(shared), id_(id), streams_(shared.job.rule.workers) {
   const JobSpec& job = shared_.job;
   ShardOptions options = {.rule = job.rule,
@@ -31,6 +32,11 @@ LabServer::LabServer(const Shared& shared, ServerId id, ConstTensors initial)
                                            shared_.optimizer, shared_.schedule);
     hosted.slots = std::make_shared<PublishedSlots>();
     Shard& shard = *hosted.shard;
+    if (!snapshots.empty()) {
+      const absl::Status restored = shard.Restore(snapshots[s.value]);
+      if (!restored.ok()) shared_.failed(restored);
+      continue;
+    }
     shard.Apply(
         SeedEvent{EncodedPayload(client::Fp32Payload(shared_.partition.segments(s), initial),
                                  shared_.partition.value_count(s))});

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -36,6 +37,7 @@
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/core/shard.h"
+#include "server/core/shard_snapshot.h"
 #include "server/edge/stream/published_slots.h"
 #include "server/edge/stream/stream_outbox.h"
 
@@ -67,8 +69,10 @@ class LabServer {
   };
 
   // Makes the shards of server ID, whose parameters are INITIAL, one span per tensor. All workers
-  // have joined.
-  LabServer(const Shared& shared, ServerId id, ConstTensors initial);
+  // have joined. If SNAPSHOTS has elements, one per shard of the model, the shards continue from them
+  // instead.
+  LabServer(const Shared& shared, ServerId id, ConstTensors initial,
+            std::span<const ShardSnapshot> snapshots = {});
   LabServer(const LabServer&) = delete;
   LabServer& operator=(const LabServer&) = delete;
 
@@ -79,6 +83,7 @@ class LabServer {
 
   // REQUIRES: the shard is on this server.
   const Shard& shard(ShardId id) const { return *hosted_.at(id).shard; }
+  Shard& shard(ShardId id) { return *hosted_.at(id).shard; }
 
  private:
   struct Hosted {

@@ -35,6 +35,17 @@ LabWorker::LabWorker(const Shared& shared, const ClientOptions& options, absl::D
   if (shared.task.local.enabled()) local_.emplace(shared.task.local, shared.partition.tensors());
 }
 
+absl::StatusOr<client::SavedResiduals> LabWorker::Save() const {
+  client::SavedResiduals saved;
+  ASSIGN_OR_RETURN(const auto residuals, encoder_->residuals());
+  for (const client::ShardResidualsView& shard : residuals) {
+    saved.shards.push_back({.residual = {shard.residual.begin(), shard.residual.end()},
+                            .momentum = {shard.momentum.begin(), shard.momentum.end()},
+                            .late_examples = shard.late_examples});
+  }
+  return saved;
+}
+
 void LabWorker::ReadAll(Step step) {
   for (uint32_t s = 0; s < shared_.partition.shard_count(); ++s) {
     const ShardId shard{s};
@@ -140,6 +151,7 @@ void LabWorker::OnComputed() {
   absl::StatusOr<StepPushes> result = std::exchange(computed_, {}).get();
   if (!result.ok()) return shared_.failed(result.status());
   shared_.computed(result->gradient);
+  error_.Add(result->error);
   absl::Duration encode;
   for (const PushEntry& push : result->pushes) {
     encode += shared_.costs.Encode(push.payload, shared_.partition.value_count(push.shard));
@@ -182,7 +194,9 @@ absl::StatusOr<StepPushes> LabWorker::ComputeStep(LearningTask& task) {
                                                        .encoder = *encoder_,
                                                        .clip = clip_,
                                                        .local = local_ ? &*local_ : nullptr,
-                                                       .returns = &returns_}));
+                                                       .returns = &returns_,
+                                                       .measures_error = shared_.measures_error,
+                                                       .error_feedback = options_.error_feedback}));
   for (PushEntry& push : computed.pushes) {
     push.computed_version = replica_.held_version(push.shard);
   }

@@ -16,6 +16,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,12 +25,14 @@
 #include "client/encode/gradient_clip.h"
 #include "client/encode/local_steps.h"
 #include "client/encode/push_encoder.h"
+#include "client/encode/residual_file.h"
 #include "client/exchange/gtopk_returns.h"
 #include "client/exchange/send_queue.h"
 #include "client/exchange/status_report.h"
 #include "client/exchange/step_verdicts.h"
 #include "client/options/client_options.h"
 #include "client/replica/replica.h"
+#include "common/codec/codec.h"
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/partition.h"
@@ -53,7 +56,8 @@ class LabWorker {
     const CodecCosts& costs;
     const ComputeTimes& times;
     const TaskSpec& task;
-    Step end;  // workers leave before this step
+    Step end;                     // workers stop before this step
+    bool measures_error = false;  // of the encoded gradients
     EventQueue& queue;
     TaskPool& pool;
     std::function<void(WorkerId, ServerId, ByteChain frame)> send;
@@ -74,14 +78,30 @@ class LabWorker {
   LabWorker(const LabWorker&) = delete;
   LabWorker& operator=(const LabWorker&) = delete;
 
+  // The three functions below REQUIRE that Start() was not called.
+
+  // Encodes the gradients of shard s with CODECS[s]. Errors: those of PushEncoder::UseCodecs.
+  absl::Status UseCodecs(std::vector<CodecSpec> codecs) {
+    return encoder_->UseCodecs(std::move(codecs));
+  }
+  // Begins with STEP and the residuals SAVED. Errors: those of PushEncoder::Restore.
+  absl::Status Restore(Step step, client::SavedResiduals saved) {
+    step_ = step;
+    return encoder_->Restore(std::move(saved));
+  }
   // Requests the parameters of the first step.
-  void Start() { ReadAll(Step{0}); }
+  void Start() { ReadAll(step_); }
+
+  // Returns a copy of the residuals. REQUIRES: the worker has the verdicts of all pushes.
+  absl::StatusOr<client::SavedResiduals> Save() const;
   // A frame of SERVER has arrived.
   void Receive(ServerId server, const ByteChain& bytes);
 
   // Returns the first step that the worker has not finished.
   Step next() const { return step_; }
   const ValueAges& value_ages() const { return ages_; }
+  // Returns the sum of the errors of all steps; 0 unless they are measured.
+  const EncodingError& encoding_error() const { return error_; }
 
  private:
   LabWorker(const Shared& shared, const ClientOptions& options, absl::Duration delay,
@@ -112,6 +132,7 @@ class LabWorker {
   std::optional<client::LocalSteps> local_;
   client::StepVerdicts verdicts_;
   ValueAges ages_;
+  EncodingError error_;
   Step step_;
   bool judged_ = true;                    // all verdicts of the step before step_ have arrived
   size_t missing_count_ = 0;              // shards whose parameters for step_ have not arrived

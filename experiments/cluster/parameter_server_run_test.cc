@@ -286,8 +286,8 @@ TEST(ParameterServerRunTest, SettingsThatVirtualTimeLacksAreRefused) {
               spec.job.push.choose = ChoiceRule::kAuto;
               spec.job.push.candidates = {{.id = CodecId::kBf16}};
             }),
-            "job.compression.push: out of range (expected a codec in virtual time, got auto or "
-            "fastest)");
+            "job.compression.push: out of range (expected a codec, fastest or adaptive in "
+            "virtual time, got auto)");
 }
 
 TEST(ParameterServerRunTest, ARunEndsWithTheErrorOfAGradient) {

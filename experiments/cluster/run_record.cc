@@ -60,6 +60,32 @@ RunRecord::RunRecord(const Plan& plan, const Partition& partition, std::vector<c
       pool_(pool),
       workers_(plan.worker_count) {}
 
+void RunRecord::Watch(std::vector<const Shard*> shards) {
+  shards_ = std::move(shards);
+  for (WorkerTimes& times : workers_) times.began.reset();
+}
+
+std::future<absl::StatusOr<TestResult>> RunRecord::Test() {
+  return pool_.Submit<absl::StatusOr<TestResult>>(
+      [model = CopyMasters(partition_, shards_)](LearningTask& task) {
+        return task.Test(model->tensors);
+      });
+}
+
+void RunRecord::AddTrial(const RunRecord& trial) {
+  Pushed(trial.result_.push_bytes());
+  Pulled(trial.result_.pull_bytes());
+  for (size_t i = 0; i < workers_.size(); ++i) workers_[i].computed += trial.workers_[i].computed;
+}
+
+void RunRecord::Adopt(const RunRecord& trial) {
+  result_.set_examples(result_.examples() + trial.result_.examples());
+  result_.set_updates(trial.result_.updates());
+  for (const auto& [staleness, pushes] : trial.result_.staleness()) {
+    (*result_.mutable_staleness())[staleness] += pushes;
+  }
+}
+
 void RunRecord::Began(WorkerId worker, absl::Duration time) {
   WorkerTimes& times = workers_[worker.value];
   if (times.began.has_value()) {
@@ -109,10 +135,7 @@ void RunRecord::RecordPoint(absl::Duration when) {
     point.set_train_loss(std::exchange(loss_sum_, 0) /
                          static_cast<double>(std::exchange(loss_examples_, 0)));
   }
-  tests_.push_back(pool_.Submit<absl::StatusOr<TestResult>>(
-      [model = CopyMasters(partition_, shards_)](LearningTask& task) {
-        return task.Test(model->tensors);
-      }));
+  tests_.push_back(Test());
 }
 
 void RunRecord::Finished(WorkerId worker) { workers_[worker.value].finished = queue_.now(); }

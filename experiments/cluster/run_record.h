@@ -42,6 +42,15 @@ class RunRecord {
   RunRecord(const Plan& plan, const Partition& partition, std::vector<const Shard*> shards,
             EventQueue& queue, TaskPool& pool);
 
+  // Replaces SHARDS. The other workers and servers of the run have taken over, in the same state.
+  void Watch(std::vector<const Shard*> shards);
+  // Tests the current masters. Errors: those of LearningTask::Test.
+  std::future<absl::StatusOr<TestResult>> Test();
+  // Adds the bytes and the computing times of TRIAL, a record of other servers and workers.
+  void AddTrial(const RunRecord& trial);
+  // Adds the examples and the staleness of TRIAL, whose state this run has taken over.
+  void Adopt(const RunRecord& trial);
+
   // The functions below record what happens at the current time of the queue.
 
   void Pushed(uint64_t bytes) { result_.set_push_bytes(result_.push_bytes() + bytes); }
@@ -72,7 +81,7 @@ class RunRecord {
 
   const Plan plan_;
   const Partition& partition_;
-  const std::vector<const Shard*> shards_;
+  std::vector<const Shard*> shards_;
   EventQueue& queue_;
   TaskPool& pool_;
   RunResult result_;

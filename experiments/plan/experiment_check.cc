@@ -119,6 +119,7 @@ class ExperimentCheck {
       const std::string path = absl::StrCat("claim[", i, "].");
       require(!claim.has_expected_ratio() || claim.expected_ratio() > 0, path + "expected_ratio",
               "above 0", claim.expected_ratio());
+      require(claim.deviations() >= 0, path + "deviations", "at least 0", claim.deviations());
       require(claim.within() > 0 && claim.within() < 1, path + "within", "above 0 and below 1",
               claim.within());
     }

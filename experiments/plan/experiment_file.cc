@@ -199,7 +199,8 @@ class Planner {
                const std::vector<std::string>& settings) {
     JobConfig config = job.message;
     if (!config.has_name()) config.set_name(experiment_.name());
-    const absl::StatusOr<JobSpec> spec = CheckJob(config, PlacesByName(job.places));
+    const absl::StatusOr<JobSpec> spec =
+        CheckJob(config, PlacesByName(job.places), JobUse::kVirtualTime);
     if (!spec.ok()) {
       AddCaseProblems(spec.status(), settings);
       return;

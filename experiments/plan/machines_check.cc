@@ -40,6 +40,8 @@ void CheckCodecCosts(const Machines& machines, Problems& problems) {
     };
     require("encode_ns_per_value", cost.encode_ns_per_value());
     require("decode_ns_per_value", cost.decode_ns_per_value());
+    require("encode_us_per_shard", cost.encode_us_per_shard());
+    require("decode_us_per_shard", cost.decode_us_per_shard());
   }
 }
 

@@ -78,6 +78,9 @@ absl::Status CheckReal(const RunSpec& spec) {
   const auto has_limit = [](const Link& link) {
     return link.megabits_per_second() > 0 || link.latency_ms() > 0;
   };
+  if (spec.job.push.adaptive.has_value()) {
+    return absl::InvalidArgumentError("job.compression.push: adaptive has no real processes");
+  }
   const std::pair<bool, const char*> simulated[] = {
       {machines.exchange() != Machines::Exchange::servers, "exchange"},
       {machines.has_synthetic(), "synthetic"},

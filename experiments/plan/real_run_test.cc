@@ -64,6 +64,9 @@ TEST(RealRunTest, OtherTextsAreNoReports) {
 
 TEST(RealRunTest, SettingsOfSimulatedMachinesAreNamed) {
   EXPECT_TRUE(CheckReal({}).ok());
+  RunSpec adaptive;
+  adaptive.job.push.adaptive.emplace();
+  EXPECT_EQ(CheckReal(adaptive).message(), "job.compression.push: adaptive has no real processes");
   const std::vector<std::pair<std::string, std::function<void(Machines&)>>> changes = {
       {"exchange", [](Machines& m) { m.set_exchange(Machines::Exchange::ring); }},
       {"synthetic", [](Machines& m) { m.mutable_synthetic(); }},

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -147,6 +148,34 @@ std::string HistogramTable(std::span<const RunResult> results, const char* heade
   return table;
 }
 
+// Returns the table of the decisions of adaptive precision. A removed candidate has no prediction.
+std::string DecisionsTable(std::span<const RunResult> results) {
+  std::string table =
+      "run,step,next_step,seconds,accuracy,candidate,predicted_accuracy,deviation,"
+      "gain_per_second,gain_deviation,seconds_per_step,encoding_error,chosen\n";
+  const auto number = [](bool given, double value) {
+    return ExactNumber(given ? value : std::numeric_limits<double>::quiet_NaN());
+  };
+  for (size_t run = 0; run < results.size(); ++run) {
+    for (const PrecisionDecision& decision : results[run].decision()) {
+      for (const PrecisionDecision::Candidate& candidate : decision.candidate()) {
+        const bool predicted = candidate.has_predicted_accuracy();
+        table += Row({absl::StrCat(run), absl::StrCat(decision.step()),
+                      absl::StrCat(decision.next_step()), ExactNumber(decision.seconds()),
+                      ExactNumber(decision.accuracy()), candidate.name(),
+                      number(predicted, candidate.predicted_accuracy()),
+                      number(predicted, candidate.deviation()),
+                      number(predicted, candidate.gain_per_second()),
+                      number(predicted, candidate.gain_deviation()),
+                      ExactNumber(candidate.seconds_per_step()),
+                      ExactNumber(candidate.encoding_error()),
+                      candidate.name() == decision.chosen() ? "1" : "0"});
+      }
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 absl::Status PrepareFolder(const std::string& folder, const Experiment& experiment) {
@@ -207,6 +236,7 @@ absl::Status WriteTables(const std::string& folder, const Plan& plan,
                 HistogramTable(
                     results, "run,staleness,pushes\n",
                     [](const RunResult& result) -> const auto& { return result.staleness(); })));
+  RETURN_IF_ERROR(WriteText(folder + "/decisions.csv", DecisionsTable(results)));
   return WriteText(folder + "/value_age.csv",
                    HistogramTable(
                        results, "run,age,values\n",

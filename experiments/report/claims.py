@@ -65,7 +65,7 @@ def _expected(claim):
 
 def _compare(claim, measure, better, worse, axes):
     if claim.measure == "accuracy":
-        return _compare_accuracy(measure, better, worse, axes)
+        return _compare_accuracy(claim, measure, better, worse, axes)
     values = [case.values(measure.of) for case in (better, worse)]
     texts = [_reached_text(measure, case, found) for case, found in zip((better, worse), values)]
     names = [measures.label(case, axes) for case in (better, worse)]
@@ -85,14 +85,16 @@ def _compare(claim, measure, better, worse, axes):
     return Comparison(*names, *texts, effect, verdict, reason)
 
 
-def _compare_accuracy(measure, better, worse, axes):
+def _compare_accuracy(claim, measure, better, worse, axes):
     names = [measures.label(case, axes) for case in (better, worse)]
     values = [case.values(measure.of) for case in (better, worse)]
     texts = [measure.text(list(found.values())) for found in values]
     difference = estimates.paired_difference(*values)
     if difference is None:
         return Comparison(*names, *texts, "\N{EN DASH}", UNDECIDED, "There are no two runs with the same seed.")
-    verdict, reason = _judge_sign(difference, 0)
+    # The better case may be less accurate by some standard deviations of the worse case's seeds.
+    limit = -claim.deviations * (estimates.deviation(values[1].values()) or 0)
+    verdict, reason = _judge_sign(difference, limit, f"{estimates.three_digits(100 * limit)} points" if limit else "0")
     return Comparison(*names, *texts, f"difference {measure.difference_text(difference)}", verdict, reason)
 
 
@@ -104,21 +106,21 @@ def _reached_text(measure, case, found):
     return f"{text}, not reached by {missing} of {len(case.runs)} seeds" if missing else text
 
 
-def _judge_sign(interval, neutral):
-    """Judges the claim that the estimated value is above NEUTRAL."""
+def _judge_sign(interval, neutral, text):
+    """Judges the claim that the estimated value is above NEUTRAL, which the reason shows as TEXT."""
     seeds = measures.seeds_text(interval.pairs)
     if interval.pairs == 1:
         return UNDECIDED, "One seed does not show the spread."
     if interval.low > neutral:
-        return SUPPORTED, f"The interval of {seeds} lies above {neutral}."
+        return SUPPORTED, f"The interval of {seeds} lies above {text}."
     if interval.high < neutral:
-        return NOT_SUPPORTED, f"The interval of {seeds} lies below {neutral}."
-    return UNDECIDED, f"Not distinguishable with {seeds}: the interval contains {neutral}."
+        return NOT_SUPPORTED, f"The interval of {seeds} lies below {text}."
+    return UNDECIDED, f"Not distinguishable with {seeds}: the interval contains {text}."
 
 
 def _judge_ratio(claim, ratio):
     if claim.expected_ratio is None:
-        return _judge_sign(ratio, 1)
+        return _judge_sign(ratio, 1, "1")
     low, high = claim.expected_ratio * (1 - claim.within), claim.expected_ratio * (1 + claim.within)
     if ratio.pairs == 1:
         return UNDECIDED, "One seed does not show the spread."

@@ -1,6 +1,7 @@
 """Writes the report of an experiment as one HTML page without outside references."""
 
 import html
+import math
 import re
 import statistics
 
@@ -106,6 +107,8 @@ def write(experiment):
         parts += [_claim(claims.judge(claim, experiment)) for claim in experiment.claims]
         parts.append("</section>\n")
     parts += [_figure(figure, experiment, f"figure{i}") for i, figure in enumerate(experiment.figures)]
+    if any(run.decisions for case in experiment.cases for run in case.runs.values()):
+        parts.append(_decisions(experiment.cases))
     if experiment.efficiency:
         parts.append(_efficiency(experiment.efficiency))
     if experiment.cases:
@@ -229,6 +232,39 @@ def _case_table(cases, columns):
     header = [axis.replace("_", " ") for axis in axes] + [title for title, _ in columns]
     rows = [[case.settings[axis] for axis in axes] + [of(case) for _, of in columns] for case in cases]
     return _table(header, rows, names=range(len(axes)))
+
+
+def _decisions(cases):
+    """Returns the table of the decisions of adaptive precision: one row for each case, step and candidate."""
+    decided = [case for case in cases if any(run.decisions for run in case.runs.values())]
+    axes = measures.varying_axes(decided) or list(decided[0].settings)
+    rows = []
+    for case in decided:
+        groups = {}
+        for run in case.runs.values():
+            for candidate in run.decisions:
+                groups.setdefault((candidate.step, candidate.candidate), []).append(candidate)
+        # The order of the candidates is that of the first decision.
+        names = list(dict.fromkeys(name for _, name in groups))
+        for step, name in sorted(groups, key=lambda key: (key[0], names.index(key[1]))):
+            found = groups[step, name]
+            rows.append([*(case.settings[axis] for axis in axes), str(step), name, _prediction(found),
+                         measures.QUANTITIES["seconds"].text([row.seconds_per_step for row in found]),
+                         estimates.three_digits(statistics.fmean(row.encoding_error for row in found)),
+                         f"{sum(row.chosen for row in found)} of {len(case.runs)}"])
+    header = [axis.replace("_", " ") for axis in axes] + ["step", "candidate", "predicted accuracy", "time per step", "encoding error",
+                                                          "chosen by seeds"]
+    return ("<section>\n<h2>Decisions of adaptive precision</h2>\n<p>A prediction is that of the test accuracy at the next decision: the mean "
+            "of the seeds and the mean of their standard deviations. The encoding error is the sum of the squares of the errors in the trial, "
+            "divided by that of the encoded values.</p>\n" + _table(header, rows, names=(*range(len(axes)), len(axes) + 1)) + "</section>\n")
+
+
+def _prediction(candidates):
+    predicted = [row for row in candidates if not math.isnan(row.predicted_accuracy)]
+    if not predicted:
+        return "removed"
+    mean, deviation = (100 * statistics.fmean(getattr(row, name) for row in predicted) for name in ("predicted_accuracy", "deviation"))
+    return f"{mean:.1f} ± {deviation:.1f} %"
 
 
 def _efficiency(rows):

@@ -18,6 +18,7 @@ import figures
 import findings
 import labels
 import measures
+import page
 import report
 import results
 from synthetic_results import Results, every_figure
@@ -184,6 +185,15 @@ class ClaimsTest(Folder):
         self.assertEqual(found.verdict, claims.UNDECIDED)
         self.assertIn("Not distinguishable with 3 seeds", found.reason)
 
+    def test_a_claim_may_allow_a_loss_of_standard_deviations(self):
+        # Differences -0.01, -0.011 and -0.009; the standard deviation of sync is 0.02.
+        runs = [(10, 0.8), (10, 0.82), (10, 0.84)], [(10, 0.79), (10, 0.809), (10, 0.831)]
+        self.assertEqual(self.judge(two_modes(*runs, claims=[claim()])).verdict, claims.NOT_SUPPORTED)
+        judgement = self.judge(two_modes(*runs, claims=[claim(deviations=1)]))
+        self.assertEqual(judgement.verdict, claims.SUPPORTED)
+        self.assertIn("above \N{MINUS SIGN}2.00 points", judgement.reason)
+        self.assertEqual(self.judge(two_modes(*runs, claims=[claim(deviations=0.2)])).verdict, claims.NOT_SUPPORTED)
+
     def test_one_seed_decides_nothing(self):
         found = self.judge(two_modes([(10, 0.5)], [(10, 0.9)], claims=[claim()]))
         self.assertEqual((found.verdict, found.reason), (claims.UNDECIDED, "One seed does not show the spread."))
@@ -349,6 +359,16 @@ class PageTest(Folder):
         subprocess.run([sys.executable, PROGRAM, self.folder], timeout=600, check=True)
         self.assertEqual((self.folder / "report.html").read_text(encoding="utf-8"), self.text)
         self.assertGreater(len(self.text), 100_000)
+
+    def test_decisions_are_a_table_of_all_seeds(self):
+        files = two_modes([(10, 0.8), (10, 0.82)], [(10, 0.8), (10, 0.82)])
+        self.assertNotIn("Decisions", page.write(self.read(files)))
+        for run, predicted in ((2, 0.7), (3, 0.8)):
+            files.decisions.append([run, 40, 140, 5.0, 0.6, "fp32", predicted, 0.02, 0.01, 0.001, 0.3, 0.0, int(run == 2)])
+            files.decisions.append([run, 40, 140, 5.0, 0.6, "table_1", "nan", "nan", "nan", "nan", 0.1, 3.5, 0])
+        text = page.write(self.read(files)).replace("\N{NO-BREAK SPACE}", " ")
+        self.assertIn('<td class="name">fp32</td><td>75.0 ± 2.0 %</td><td>300 ms</td><td>0</td><td>1 of 2</td>', text)
+        self.assertIn('<td class="name">table_1</td><td>removed</td><td>100 ms</td><td>3.50</td><td>0 of 2</td>', text)
 
     def test_a_title_is_the_name_if_there_is_none(self):
         files = two_modes([(10, 0.9)], [(5, 0.9)])

@@ -52,6 +52,7 @@ class Run:
     curve: list = dataclasses.field(default_factory=list)
     staleness: dict = dataclasses.field(default_factory=dict)
     value_age: dict = dataclasses.field(default_factory=dict)
+    decisions: list = dataclasses.field(default_factory=list)
 
     @property
     def bytes(self):
@@ -112,6 +113,25 @@ class Claim:
     measure: str = "accuracy"
     expected_ratio: float = None
     within: float = 0.1
+    deviations: float = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A candidate of a decision of adaptive precision. The predictions of a removed candidate are not a number."""
+
+    step: int
+    next_step: int
+    seconds: float
+    accuracy: float  # at the step of the decision
+    candidate: str
+    predicted_accuracy: float  # at next_step
+    deviation: float
+    gain_per_second: float
+    gain_deviation: float
+    seconds_per_step: float
+    encoding_error: float
+    chosen: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,6 +183,8 @@ def read_experiment(folder):
     _read_curves(folder / "curves.csv", runs)
     _read_counts(folder / "staleness.csv", runs, "staleness", "pushes")
     _read_counts(folder / "value_age.csv", runs, "age", "values")
+    if (folder / "decisions.csv").exists():
+        _read_decisions(folder / "decisions.csv", runs)
     if (folder / "efficiency.csv").exists():
         columns = {"network": str, "workers": int, "method": str, "source": str, "efficiency": float, "step_seconds": float}
         experiment.efficiency = [EfficiencyRow(**row) for row in _read_table(folder / "efficiency.csv", columns)]
@@ -289,3 +311,9 @@ def _read_counts(path, runs, key, count):
     for row in _read_table(path, {"run": int, key: int, count: int}):
         run = _run_of(path, runs, row)
         (run.staleness if key == "staleness" else run.value_age)[row[key]] = row[count]
+
+
+def _read_decisions(path, runs):
+    columns = {"run": int, **{field.name: field.type for field in dataclasses.fields(Candidate)}}
+    for row in _read_table(path, columns):
+        _run_of(path, runs, row).decisions.append(Candidate(**{name: value for name, value in row.items() if name != "run"}))

@@ -4,6 +4,7 @@
 """
 
 import csv
+import dataclasses
 import json
 import pathlib
 import sys
@@ -26,6 +27,7 @@ class Results:
         self.curves = []
         self.staleness = []
         self.value_age = []
+        self.decisions = []
         self.efficiency = []
 
     def run(self, settings, seed, points, staleness=(), value_age=(), **values):
@@ -52,6 +54,7 @@ class Results:
         _write(folder / "curves.csv", ("run", *POINT_COLUMNS), self.curves)
         _write(folder / "staleness.csv", ("run", "staleness", "pushes"), self.staleness)
         _write(folder / "value_age.csv", ("run", "age", "values"), self.value_age)
+        _write(folder / "decisions.csv", ("run", *(field.name for field in dataclasses.fields(results.Candidate))), self.decisions)
         if self.efficiency:
             _write(folder / "efficiency.csv", ("network", "workers", "method", "source", "efficiency", "step_seconds"), self.efficiency)
 
@@ -75,6 +78,9 @@ def every_figure():
                 accuracy = (0.9, 0.85, 0.1)[i] + seed / 500
                 files.run([mode, times], seed, [(5 + i + seed / 10, accuracy / 2), (10 + i, accuracy)], push_bytes=10 ** (5 + i),
                           staleness={0: 5, i: 3, 40 * i: 1}, value_age={1: 5, 9: 2}, late_pushes=3)
+    for run in (0, 1):
+        files.decisions += [[run, 0, 100, 0.0, 0.1, "fp32", 0.8, 0.02, 0.01, 0.001, 0.3, 0.0, 1],
+                            [run, 0, 100, 0.0, 0.1, "table_1", "nan", "nan", "nan", "nan", 0.1, 3.5, 0]]
     for network in ("VGG-16", "ResNet-20"):
         for workers in (4, 8):
             files.efficiency.append([network, workers, "dense", "formulas", 1 / workers, 0.1 * workers])

@@ -1,0 +1,116 @@
+// LabCluster is the servers and the workers of a run in virtual time. It runs one stretch of steps
+// after the other. Each stretch has new servers and workers, which continue from the initial state
+// or from a ClusterState; virtual time goes on. A stretch begins with a read of all parameters. Not
+// thread-safe.
+#ifndef THINWIRE_EXPERIMENTS_CLUSTER_LAB_CLUSTER_H_
+#define THINWIRE_EXPERIMENTS_CLUSTER_LAB_CLUSTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/encode/residual_file.h"
+#include "common/codec/codec.h"
+#include "common/ids.h"
+#include "common/partition.h"
+#include "experiments/cluster/codec_costs.h"
+#include "experiments/cluster/compute_times.h"
+#include "experiments/cluster/event_queue.h"
+#include "experiments/cluster/lab_server.h"
+#include "experiments/cluster/lab_worker.h"
+#include "experiments/cluster/network.h"
+#include "experiments/cluster/run.h"
+#include "experiments/cluster/run_record.h"
+#include "experiments/cluster/step_pushes.h"
+#include "experiments/cluster/task_pool.h"
+#include "server/core/optimizer/optimizer.h"
+#include "server/core/optimizer/schedule.h"
+#include "server/core/shard_snapshot.h"
+
+namespace thinwire::lab {
+
+// The state of all servers and workers between two steps, in mode sync. Batches and random numbers
+// depend on the step alone. Copies share the arrays of the shards.
+struct ClusterState {
+  Step step;                                    // the next step of every worker
+  std::vector<ShardSnapshot> shards;            // by shard number
+  std::vector<client::SavedResiduals> workers;  // by worker number
+};
+
+// A part of a run.
+struct Stretch {
+  const ClusterState* begin = nullptr;  // null: the initial state
+  Step end;
+  std::vector<CodecSpec> codecs;  // by shard; empty: those of the job
+  bool measures_error = false;
+};
+
+class LabCluster {
+ public:
+  // SPEC must outlive the cluster. Errors: those of the task and of ComputeTimes.
+  static absl::StatusOr<std::unique_ptr<LabCluster>> Make(const RunSpec& spec,
+                                                          const MakeLearningTask& task,
+                                                          uint32_t threads);
+
+  const RunSpec& spec() const { return spec_; }
+  const Partition& partition() const { return partition_; }
+  const CodecCosts& costs() const { return costs_; }
+  absl::Duration now() const { return queue_.now(); }
+  // Returns the number of steps and of examples of the whole run.
+  Step end() const { return Step{pool_->own().steps()}; }
+  uint64_t examples() const { return pool_->own().examples(); }
+
+  // Returns an empty record of EXAMPLES examples with TESTS points.
+  std::unique_ptr<RunRecord> MakeRecord(uint64_t examples, uint32_t tests);
+
+  // Begin makes the servers and the workers of STRETCH, and Run runs them; RECORD records them and
+  // must outlive both. Run calls GO_ON now and then. Errors: Cancelled if it returned false; those
+  // of the task and of codecs.
+  absl::Status Begin(const Stretch& stretch, RunRecord& record);
+  absl::Status Run(const std::function<bool()>& go_on);
+
+  // The functions below describe the state after the last Run. Save REQUIRES mode sync.
+  absl::StatusOr<ClusterState> Save();
+  EncodingError encoding_error() const;
+  // Adds the ages of the sent values to RESULT.
+  void AddValueAges(RunResult& result) const;
+
+ private:
+  LabCluster(const RunSpec& spec, Partition partition, std::unique_ptr<const Optimizer> optimizer,
+             const Schedule& schedule, ComputeTimes times, std::unique_ptr<TaskPool> pool);
+
+  void MakeServers(const Stretch& stretch);
+  absl::Status MakeWorkers(const Stretch& stretch);
+  void Finish(WorkerId worker, bool leaves);
+  size_t MachineOf(ServerId server) const { return first_server_ + server.value; }
+  // Returns the smallest number of steps that a worker has finished.
+  Step FinishedSteps() const;
+  void Fail(const absl::Status& status) { status_.Update(status); }
+
+  const RunSpec& spec_;
+  const Partition partition_;
+  const std::unique_ptr<const Optimizer> optimizer_;
+  const Schedule schedule_;
+  const ComputeTimes times_;
+  const CodecCosts costs_;
+  EventQueue queue_;
+  Network network_;
+  const size_t first_server_;
+  absl::Status status_;
+  RunRecord* record_ = nullptr;  // of the current stretch
+  size_t running_count_ = 0;     // workers that have not finished
+  // They refer to each other, so they stay at their addresses.
+  std::vector<std::unique_ptr<LabServer>> servers_;
+  std::vector<std::unique_ptr<LabWorker>> workers_;
+  // Declared last: its threads use the workers.
+  std::unique_ptr<TaskPool> pool_;
+};
+
+}  // namespace thinwire::lab
+
+#endif  // THINWIRE_EXPERIMENTS_CLUSTER_LAB_CLUSTER_H_
