@@ -1,4 +1,4 @@
-// The two operations of which products of matrices consist, for one row:
+// The two operations on a row of which products of matrices consist:
 //
 //   Dot         the sum of a[i] * b[i]
 //   AddScaled   sum += factor * values

@@ -25,7 +25,7 @@ struct RandomKeys {
   uint64_t per_worker = 0;  // the key of one step of one shard, different for each worker
 };
 
-// What a codec knows of one shard, and state of the shard that it keeps between calls.
+// The position of one shard in its matrix, and the state that a codec keeps between its calls.
 struct CodecMemory {
   // topk: the collection threshold of kernels/select/top_k.h. It affects only speed, never the
   // encoded bytes.

@@ -82,8 +82,7 @@ void LowRankFactors::Decode(size_t first, std::span<float> out) const {
 
 absl::StatusOr<LowRankLayout::Factor> LowRankLayout::CheckFactor(const ByteChain& payload,
                                                                  size_t begin, size_t count,
-                                                                 FindValueFormat find,
-                                                                 size_t& end) {
+                                                                 FindValueFormat find) {
   if (begin >= payload.size()) {
     return absl::InvalidArgumentError("no values (expected a codec id, got 0 bytes)");
   }
@@ -91,10 +90,10 @@ absl::StatusOr<LowRankLayout::Factor> LowRankLayout::CheckFactor(const ByteChain
   ASSIGN_OR_RETURN(factor.format, find(payload.At(begin)));
   const ValueBody body = {payload, factor.offset, count};
   ASSIGN_OR_RETURN(const size_t bytes, factor.format->BodyBytes(body));
-  end = factor.offset + bytes;
-  if (payload.size() < end) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("wrong length (expected at least ", end, " bytes, got ", payload.size(), ")"));
+  factor.end = factor.offset + bytes;
+  if (payload.size() < factor.end) {
+    return absl::InvalidArgumentError(absl::StrCat("wrong length (expected at least ", factor.end,
+                                                   " bytes, got ", payload.size(), ")"));
   }
   RETURN_IF_ERROR(factor.format->Check(body));
   return factor;
@@ -104,12 +103,12 @@ absl::StatusOr<LowRankLayout> LowRankLayout::Check(const ByteChain& payload, siz
                                                    FindValueFormat find) {
   LowRankLayout layout;
   ASSIGN_OR_RETURN(layout.head_, ReadHead(payload, count));
-  size_t end = LowRankHead::kBytes;
-  ASSIGN_OR_RETURN(layout.p_, CheckFactor(payload, end, layout.head_.p_count(), find, end));
-  ASSIGN_OR_RETURN(layout.q_, CheckFactor(payload, end, layout.head_.q_count(), find, end));
-  if (payload.size() == end) return layout;
+  ASSIGN_OR_RETURN(layout.p_,
+                   CheckFactor(payload, LowRankHead::kBytes, layout.head_.p_count(), find));
+  ASSIGN_OR_RETURN(layout.q_, CheckFactor(payload, layout.p_.end, layout.head_.q_count(), find));
+  if (payload.size() == layout.q_.end) return layout;
   return absl::InvalidArgumentError(
-      absl::StrCat("wrong length (expected ", end, " bytes, got ", payload.size(), ")"));
+      absl::StrCat("wrong length (expected ", layout.q_.end, " bytes, got ", payload.size(), ")"));
 }
 
 LowRankFactors LowRankLayout::Factors(const ByteChain& payload) const {

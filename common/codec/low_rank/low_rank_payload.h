@@ -39,7 +39,7 @@ struct LowRankHead {
   void Put(std::byte* out) const;
 };
 
-// P and Q as floats. Immutable after construction. Not thread-safe.
+// P and Q as floats. A value type.
 struct LowRankFactors {
   LowRankHead head;
   std::vector<float> p;  // p_count() values: P(i, k) is p[k * rows + i]
@@ -68,15 +68,17 @@ class LowRankLayout {
   LowRankFactors Factors(const ByteChain& payload) const;
 
  private:
-  // The dense payload of P or Q.
+  // The dense payload of P or Q within a payload.
   struct Factor {
     const ValueFormat* format = nullptr;
-    size_t offset = 0;  // of the body
-    size_t count = 0;
+    size_t offset = 0;  // of the body, which follows the codec id
+    size_t count = 0;   // of values
+    size_t end = 0;
   };
 
+  // Checks the dense payload of COUNT values that begins at byte BEGIN of PAYLOAD.
   static absl::StatusOr<Factor> CheckFactor(const ByteChain& payload, size_t begin, size_t count,
-                                            FindValueFormat find, size_t& end);
+                                            FindValueFormat find);
 
   LowRankHead head_;
   Factor p_;
