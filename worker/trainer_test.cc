@@ -447,6 +447,20 @@ TEST_F(TrainerTest, ARollbackIsFollowedWithLocalSteps) {
   EXPECT_EQ(Done().counters().rollbacks(), 1);
 }
 
+TEST_F(TrainerTest, ADealChangesTheLocalStepsOfLaterSteps) {
+  Deal deal;
+  deal.set_step(1);
+  deal.add_members(0);
+  deal.add_members(1);
+  shared_.deals = {deal};
+  // 10 examples: 4 in step 0, then 3 of the other 6.
+  ASSERT_TRUE(Run({.batch_size = 2, .local = {.count = 2, .learning_rate = 1}, .epochs = 1}).ok());
+  std::vector<size_t> sizes;
+  for (const auto& batch : model_.trained) sizes.push_back(batch.size());
+  EXPECT_THAT(sizes, ElementsAre(2, 2, 2, 1));
+  EXPECT_EQ(Done().steps(), 2);
+}
+
 TEST_F(TrainerTest, BuffersAreRecomputedFromBatchesOfOnePass) {
   shared_.frontier = 2;
   ASSERT_TRUE(Run({.examples = 40, .batch_size = 2, .local = kThreeLocalSteps}).ok());

@@ -18,6 +18,9 @@ constexpr absl::Duration kMaxDelay = absl::Hours(1);
 constexpr double kLeastDensityWithSlots = 0.1;
 constexpr double kLeastDensityWithCorrection = 0.002;
 
+// Below this part of the workers' difference, local steps get a warning. Plain averaging has 1.
+constexpr double kLeastOuterPart = 0.1;
+
 bool IsName(std::string_view name) {
   if (name.empty() || name.size() > 63 || name.front() == '-' || name.back() == '-') return false;
   for (char c : name) {
@@ -150,6 +153,24 @@ void WarnOfThickDeltas(const JobSpec& job, Problems& warnings) {
                                     reason, ")"));
 }
 
+// Warns about local steps whose servers use only a small part of the workers' difference.
+void WarnOfSmallOuterSteps(const JobSpec& job, Problems& warnings) {
+  const OptimizerKind kind = job.optimizer.kind;
+  const bool moves_by_rate = kind == OptimizerKind::kSgd || kind == OptimizerKind::kMomentum ||
+                             kind == OptimizerKind::kNesterov;
+  if (!job.task.local.enabled() || !moves_by_rate) return;
+  double part = job.schedule.learning_rate;
+  if (Traits(kind).uses_momentum) part /= 1 - job.optimizer.momentum;
+  if (job.push.correction.enabled) part /= 1 - job.push.correction.momentum;
+  if (job.rule.fold == Fold::kPush) part *= 1.0 * job.rule.workers / job.rule.fold_every;
+  if (part >= kLeastOuterPart) return;
+  warnings.Add("learning_rate",
+               absl::StrCat("small for local steps, because the servers multiply the difference "
+                            "of the workers' parameters by it (expected about 1 with optimizer: "
+                            "sgd, or 0.7 with nesterov, got ",
+                            job.schedule.learning_rate, ")"));
+}
+
 }  // namespace
 
 Problems JobSpec::Validate() const {
@@ -208,6 +229,7 @@ absl::Duration JobSpec::DelayOf(WorkerId worker) const {
 Problems JobSpec::Warnings() const {
   Problems warnings;
   WarnOfThickDeltas(*this, warnings);
+  WarnOfSmallOuterSteps(*this, warnings);
   return warnings;
 }
 

@@ -154,6 +154,24 @@ std::string Warning(const JobSpec& job) {
   return warnings.list()[0].field + ": " + text.substr(text.find("(expected"));
 }
 
+TEST(JobSpecTest, ASmallLearningRateForTheDifferenceOfLocalStepsIsWarnedOf) {
+  JobSpec job;
+  job.schedule.learning_rate = 0.01;
+  EXPECT_EQ(Warning(job), "");
+  job.task.local.count = 8;
+  EXPECT_EQ(
+      Warning(job),
+      "learning_rate: (expected about 1 with optimizer: sgd, or 0.7 with nesterov, got 0.01)");
+  job.optimizer.kind = OptimizerKind::kMomentum;
+  EXPECT_EQ(Warning(job), "");
+  job.optimizer.kind = OptimizerKind::kAdam;
+  EXPECT_EQ(Warning(job), "");
+  job.optimizer.kind = OptimizerKind::kSgd;
+  job.rule = Rule::Async(8);
+  job.schedule.learning_rate = 0.02;
+  EXPECT_EQ(Warning(job), "");
+}
+
 TEST(JobSpecTest, AnExactDeltaThatContainsEveryValueIsWarnedOf) {
   JobSpec job = With(OptimizerKind::kSgd, PublishOptions());
   EXPECT_EQ(Warning(job),

@@ -202,14 +202,14 @@ absl::StatusOr<BatchResult> TorchModel::Train(const Batch& batch, float loss_sca
     ASSIGN_OR_RETURN(const at::Tensor logits,
                      Forward(part_of(tensors.x), /*training=*/true, first ? &gate : nullptr));
     const at::Tensor loss = at::cross_entropy_loss(logits, labels);
-    result.loss_sum += loss.item<double>() * static_cast<double>(part_count);
-    result.correct += CountCorrect(logits.detach(), labels);
-    result.examples += part_count;
     // The gradient of the whole batch's mean loss is the sum of the parts' gradients, each weighted
     // by its part of the examples.
     const double factor = loss_scale * static_cast<double>(part_count) / static_cast<double>(count);
-    const bool last = result.examples == count;
+    const bool last = result.examples + part_count == count;
     RETURN_IF_ERROR(Backward(factor == 1 ? loss : loss * factor, last ? &sink : nullptr));
+    result.loss_sum += loss.item<double>() * static_cast<double>(part_count);
+    result.correct += CountCorrect(logits.detach(), labels);
+    result.examples += part_count;
   }
   return result;
 }
