@@ -247,6 +247,11 @@ TEST(JobTest, OnlyExperimentsSupportAdaptivePrecision) {
                           .speculate_steps = 8,
                           .continue_steps = 9,
                           .prune = true}));
+  EXPECT_EQ(CheckJob(Parsed("task { local_steps: 2 } compression { push: adaptive }"), {},
+                     JobUse::kVirtualTime)
+                .status()
+                .message(),
+            "push: adaptive is only valid with local_steps: 1 (got 2)");
   EXPECT_EQ(CheckJob(Parsed("consistency { mode: async } compression { push: adaptive }"), {},
                      JobUse::kVirtualTime)
                 .status()

@@ -84,6 +84,11 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
       job.sparse_updates.unselected_owner == UnselectedOwner::kWorkers) {
     problems.Add("push", "adaptive is only valid with selection_rest: server (got workers)");
   }
+  if (job.push.adaptive.has_value() && job.task.local.enabled()) {
+    // A trial would have to begin with the saved state of each local optimizer.
+    problems.Add("push", absl::StrCat("adaptive is only valid with local_steps: 1 (got ",
+                                      job.task.local.count, ")"));
+  }
   problems.Require(job.task.train_examples == 0 || job.task.train_examples >= job.rule.workers,
                    "train_examples",
                    absl::StrCat("0 or at least ", job.rule.workers, ", the value of workers"),
@@ -128,9 +133,8 @@ void CheckStaleness(const JobSpec& job, Problems& problems) {
 // every value.
 void WarnOfThickDeltas(const JobSpec& job, Problems& warnings) {
   if (!job.publish.has_value() || job.publish->codec.has_value()) return;
-  const bool sparse_push =
-      !job.push.choose.has_value() && !job.push.adaptive.has_value() &&
-      RowOf(job.push.codec.id).sparse != nullptr;
+  const bool sparse_push = !job.push.choose.has_value() && !job.push.adaptive.has_value() &&
+                           RowOf(job.push.codec.id).sparse != nullptr;
   if (!sparse_push && !job.sparse_updates.selection_density.has_value()) {
     warnings.Add(
         "pull",
