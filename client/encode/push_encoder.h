@@ -12,9 +12,9 @@
 //
 // The factor comes from GradientClip, and `correct` is momentum correction (momentum_correction.h).
 // C is the codec of the step (push_schedule.h) or, if the client chooses codecs at run time, the
-// codec of the shard (codec_tuner.h, UseCodecs). If C is not dense or has fewer than 8 bits per value, shards of
-// vectors use a dense codec of 8 bits or more instead, because vectors are small and the model is
-// sensitive to errors in them (docs/decisions/0041; Lin et al. 2018).
+// codec of the shard (codec_tuner.h, UseCodecs). If C is not dense or has fewer than 8 bits per
+// value, shards of vectors use a dense codec of 8 bits or more instead, because vectors are small and
+// the model is sensitive to errors in them (docs/decisions/0041; Lin et al. 2018).
 #ifndef THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
 #define THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
 

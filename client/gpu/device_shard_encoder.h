@@ -7,7 +7,8 @@
 //
 // Begin() waits only for the check that the gradient is finite. Therefore Begin() can launch the
 // next shard while the GPU still encodes and copies the previous shard. Finish() waits for the
-// copy. With powersgd, which has no kernels, Begin() encodes on the host before it returns. For factor masking, the indices of a sparse payload are copied back to the GPU.
+// copy. With powersgd, which has no kernels, Begin() encodes on the host before it returns. For
+// factor masking, the indices of a sparse payload are copied back to the GPU.
 #ifndef THINWIRE_CLIENT_GPU_DEVICE_SHARD_ENCODER_H_
 #define THINWIRE_CLIENT_GPU_DEVICE_SHARD_ENCODER_H_
 

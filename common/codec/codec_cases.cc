@@ -86,8 +86,8 @@ bool HasFixedValues(const CodecSpec& spec) {
 
 double MaxNormalLoss(const CodecSpec& spec, size_t count) {
   if (RowOf(spec.id).family == CodecFamily::kLowRank) {
-    // A random subspace of `rank` of a matrix's `rows` dimensions contains rank/rows of its power on
-    // average. A step of the power iteration finds a better one in most arrays.
+    // A random subspace of `rank` dimensions contains rank/rows of the power of a matrix of `rows`
+    // rows on average. A step of the power iteration finds a better subspace in most arrays.
     const auto all = static_cast<double>(count);
     const double rows = std::ceil(all / std::ceil(std::sqrt(all)));
     return 1 - 0.6 * spec.powersgd_rank / rows;

@@ -75,8 +75,8 @@ std::span<const CodecRow> CodecTable();
 const CodecRow& RowOf(CodecId id);
 
 // Return codec names in the order of the table: the names of all codecs, of the codecs that may
-// carry deltas, of the dense codecs, and of the codecs that may carry whole parameters. Each list is
-// a prefix of the previous list.
+// carry deltas, of the dense codecs, and of the codecs that may carry whole parameters. Each list
+// is a prefix of the previous list.
 std::span<const std::string_view> CodecNames();
 std::span<const std::string_view> DeltaCodecNames();
 std::span<const std::string_view> DenseCodecNames();

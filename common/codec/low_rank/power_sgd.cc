@@ -39,8 +39,8 @@ void DrawColumn(size_t k, std::span<float> column) {
   }
 }
 
-// Returns the reciprocal of a power of two that is close to LARGEST. The products of the values with
-// the result neither overflow nor vanish.
+// Returns the reciprocal of a power of two that is close to LARGEST. The products of the values
+// with the result neither overflow nor vanish.
 float ReciprocalUnit(float largest) {
   if (!(largest > 0) || std::isinf(largest)) return 1;
   return std::ldexp(1.0f, -std::clamp(std::ilogb(largest), -kLargestExponent, kLargestExponent));
