@@ -294,6 +294,10 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
     ++summary.answered_count;
     if (summary.job.empty()) summary.job = reply->job();
     if (summary.mode.empty()) summary.mode = reply->mode();
+    if (!reply->next_mode().empty()) {
+      summary.next_mode =
+          absl::StrCat(reply->next_mode(), " from step ", reply->next_mode_step(), " on");
+    }
     if (reply->insecure()) summary.insecure.push_back(server.server().value);
     for (const Verdict& verdict : kVerdicts) {
       summary.verdicts[verdict.name] += (reply->*verdict.count)();
@@ -334,10 +338,16 @@ JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now) {
   return summary;
 }
 
+std::string ModeText(const JobSummary& summary) {
+  if (summary.mode.empty()) return "-";
+  if (summary.next_mode.empty()) return summary.mode;
+  return absl::StrCat(summary.mode, ", ", summary.next_mode);
+}
+
 std::string ServersHtml(std::span<const ServerHistory> servers, absl::Time now) {
   const JobSummary summary = SummaryOf(servers, now);
   const std::vector<std::pair<std::string, std::string>> facts = {
-      {"mode", summary.mode.empty() ? "-" : summary.mode},
+      {"mode", ModeText(summary)},
       {"open step", CountText(summary.step)},
       {"open for", DurationText(summary.step_age)},
       {"live workers", absl::StrCat(summary.live.size(), " of ", summary.worker_count)},
@@ -401,6 +411,7 @@ nlohmann::ordered_json ServersJson(std::span<const ServerHistory> servers, absl:
           {"summary",
            {{"job", summary.job},
             {"mode", summary.mode},
+            {"next_mode", summary.next_mode},
             {"step", summary.step},
             {"step_seconds", absl::ToDoubleSeconds(summary.step_age)},
             {"insecure_servers", summary.insecure},
@@ -438,6 +449,11 @@ void AddServerMetrics(const ServerHistory& server, absl::Time now, MetricList& m
   metrics.Gauge("server_joined_workers", "Workers that ever joined.", summary.worker_count);
   metrics.Gauge("server_target_workers", "Workers that the operator wants.",
                 reply->target_workers());
+  if (!reply->mode().empty()) {
+    metrics.Gauge("server_mode_info", "1, with the mode in force.", 1, {{"mode", reply->mode()}});
+  }
+  metrics.Gauge("server_next_mode_step", "The first step of an announced mode; 0: none.",
+                static_cast<double>(reply->next_mode_step()));
   double heard = 0;
   for (const auto& [number, worker] : WorkersOf(own, now)) {
     if (worker.live) heard = std::max(heard, absl::ToDoubleSeconds(worker.heard));

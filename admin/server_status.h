@@ -85,6 +85,7 @@ struct NoiseSums {
 struct JobSummary {
   std::string job;
   std::string mode;                // sync, backup, ssp or async
+  std::string next_mode;           // "async from step 40 on"; "": no change is announced
   uint32_t answered_count = 0;     // servers that have answered
   std::vector<uint32_t> insecure;  // servers that listen for other machines without credentials
   uint64_t step = 0;               // the first step that some shard has not finished
@@ -118,6 +119,9 @@ std::string WorkerListText(const std::vector<uint32_t>& workers);
 std::string NoiseScaleText(const NoiseSums& noise);
 // Returns "INSECURE: server 0 listens for other machines without credentials" for these servers.
 std::string InsecureText(const std::vector<uint32_t>& servers);
+
+// Returns "sync", or "sync, async from step 40 on" while a change is announced; "-" if it is unknown.
+std::string ModeText(const JobSummary& summary);
 
 JobSummary SummaryOf(std::span<const ServerHistory> servers, absl::Time now);
 

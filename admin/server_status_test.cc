@@ -170,6 +170,19 @@ TEST(ServersHtmlTest, ThePageHasTheMembersAndTheUnfinishedWorkers) {
   EXPECT_THAT(page, Not(HasSubstr("Durability")));
 }
 
+TEST(ServersHtmlTest, AnAnnouncedModeIsShown) {
+  std::vector<ServerHistory> servers = TwoServers();
+  StatusReply reply = ReplyAt(43);
+  reply.set_next_mode("async");
+  reply.set_next_mode_step(60);
+  servers[1].Add(reply, kStart + absl::Seconds(5));
+  EXPECT_THAT(ServersHtml(servers, kStart), HasSubstr("ssp, async from step 60 on"));
+  EXPECT_EQ(ServersJson(servers, kStart)["summary"]["next_mode"], "async from step 60 on");
+  MetricList metrics;
+  AddServerMetrics(servers[1], kStart, metrics);
+  EXPECT_THAT(metrics.Text(), HasSubstr("thinwire_server_mode_info{mode=\"ssp\"} 1\n"));
+}
+
 TEST(ServersHtmlTest, AServerThatListensWithoutCredentialsIsNamed) {
   std::vector<ServerHistory> servers = TwoServers();
   EXPECT_THAT(ServersHtml(servers, kStart), Not(HasSubstr("INSECURE")));

@@ -21,6 +21,7 @@
 #include "cli/experiment_command.h"
 #include "cli/help_command.h"
 #include "cli/launch_command.h"
+#include "cli/mode_command.h"
 #include "cli/scale_command.h"
 #include "cli/status_command.h"
 #include "cli/terminal/console.h"
@@ -43,6 +44,7 @@ constexpr char kExamples[] =
     "  thinwire config check examples/*.textproto\n"
     "  thinwire status --addresses a:7000,b:7000 --watch\n"
     "  thinwire scale --addresses a:7000,b:7000 --workers 8\n"
+    "  thinwire mode --addresses a:7000,b:7000 --set async\n"
     "  thinwire certs init ca\n"
     "  thinwire experiment run experiments/staleness.textproto --quick\n"
     "  thinwire help train\n"
@@ -113,6 +115,7 @@ ExitCode Main(int argc, char** argv) {
   evaluate.self = train.self;
   evaluate.temp_parent = train.temp_parent;
   ScaleCommand scale;
+  ModeCommand mode;
   StatusCommand status;
   status.redraws = isatty(STDOUT_FILENO) == 1;
   DrainCommand drain;
@@ -131,6 +134,7 @@ ExitCode Main(int argc, char** argv) {
       {AddLaunch(app, launch), [&] { return RunLaunch(launch, console, out); }},
       {AddEvaluate(app, evaluate), [&] { return RunEvaluate(evaluate, console, out); }},
       {AddScale(app, scale), [&] { return RunScale(scale, console, out); }},
+      {AddMode(app, mode), [&] { return RunMode(mode, console, out); }},
       {AddStatus(app, status), [&] { return RunStatus(status, console, out); }},
       {AddDrain(app, drain), [&] { return RunDrain(drain, console, out); }},
       {AddDoctor(app, doctor), [&] { return RunDoctor(doctor, console, out); }},

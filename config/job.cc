@@ -45,12 +45,6 @@ Rule ModeOf(const Consistency& c) {
   return Rule();
 }
 
-Rule RuleOf(const Consistency& c) {
-  Rule rule = ModeOf(c);
-  rule.max_workers = c.max_workers() != 0 ? c.max_workers() : std::max(c.workers(), kMaxWorkers);
-  return rule;
-}
-
 StalenessSpec StalenessSpecOf(const Consistency& c) {
   return {.policy = static_cast<StalenessPolicy>(c.staleness_policy()),
           .bound = c.staleness_bound(),
@@ -242,6 +236,12 @@ std::vector<std::string> LinesOf(const Problems& problems, const FieldPlaces& pl
 }
 
 }  // namespace
+
+Rule RuleOf(const Consistency& c) {
+  Rule rule = ModeOf(c);
+  rule.max_workers = c.max_workers() != 0 ? c.max_workers() : std::max(c.workers(), kMaxWorkers);
+  return rule;
+}
 
 absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& places, JobUse use) {
   Problems problems = UselessFields(config);

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "common/spec/job_spec.h"
+#include "common/spec/rule.h"
 #include "config/places.h"
 #include "proto/job.pb.h"
 
@@ -28,6 +29,9 @@ namespace thinwire {
 // A job runs as real processes or in virtual time (docs/experiments.md), which supports other
 // settings.
 enum class JobUse { kProcesses, kVirtualTime };
+
+// Returns the consistency rule of C, which may be invalid (Rule::Validate).
+Rule RuleOf(const Consistency& c);
 
 // Validates CONFIG and returns its job. Errors: InvalidArgument with one line per problem, in the
 // order of the fields.

@@ -160,6 +160,29 @@ class ElasticTest : public testing::TestWithParam<Rule> {
     answered.WaitForNotification();
     return answer;
   }
+  absl::StatusOr<SetModeReply> SetMode(const Consistency& settings) {
+    SetModeRequest request;
+    *request.mutable_consistency() = settings;
+    absl::StatusOr<SetModeReply> answer;
+    absl::Notification answered;
+    cluster_.job(0).SetMode(request, [&](absl::StatusOr<SetModeReply> reply) {
+      answer = std::move(reply);
+      answered.Notify();
+    });
+    answered.WaitForNotification();
+    return answer;
+  }
+  // Returns the mode in force at SERVER.
+  std::string ModeOf(uint32_t server) {
+    std::string mode;
+    absl::Notification answered;
+    cluster_.job(server).Status([&](absl::StatusOr<StatusReply> reply) {
+      mode = reply->mode();
+      answered.Notify();
+    });
+    answered.WaitForNotification();
+    return mode;
+  }
   // Returns all deals that the lead has announced.
   std::vector<Deal> Deals() {
     HeartbeatReply answer;
@@ -260,6 +283,41 @@ TEST_P(ElasticTest, EveryExampleOfAcceptedPushesIsCountedOnce) {
     ++checked_count;
   }
   EXPECT_EQ(checked_count, 1200);
+}
+
+TEST_P(ElasticTest, EveryExampleIsCountedOnceWhileTheModeChanges) {
+  DealtWorker& first = Start(0);
+  DealtWorker& second = Start(1);
+  uint64_t limit = 20;
+  Consistency async, ssp, sync;
+  async.set_mode(Consistency::Mode::async);
+  async.set_fold_every(3);
+  ssp.set_mode(Consistency::Mode::ssp);
+  ssp.set_slack(1);
+  for (const Consistency& settings : {async, sync, ssp, async}) {
+    gate_.Allow(limit);
+    first.AwaitStep(limit);
+    second.AwaitStep(limit);
+    const std::string mode = Consistency::Mode::Value_Name(settings.mode());
+    const absl::StatusOr<SetModeReply> reply = SetMode(settings);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_GE(reply->step(), limit + Dealer::kLeastSteps);
+    limit = reply->step() + 5;
+    gate_.Allow(limit);
+    first.AwaitStep(limit);
+    second.AwaitStep(limit);
+    for (uint32_t server = 0; server < 2; ++server) EXPECT_EQ(ModeOf(server), mode);
+  }
+  gate_.Allow(UINT64_MAX);
+  for (const auto& worker : workers_) worker->Await();
+  std::map<uint32_t, int> counts;
+  for (const auto& worker : workers_) {
+    for (const auto& [example, count] : worker->counts()) counts[example] += count;
+  }
+  EXPECT_EQ(counts.size(), kDataExamples);
+  for (const auto& [example, count] : counts) {
+    EXPECT_EQ(count, static_cast<int>(kEpochs)) << "example " << example;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, ElasticTest,

@@ -50,6 +50,18 @@ class FakeControlServer final : public Control::Service {
     return grpc::Status::OK;
   }
 
+  // Keeps the settings. Accepts fewer than 64 backup workers.
+  grpc::Status SetMode(grpc::ServerContext*, const SetModeRequest* request,
+                       SetModeReply* reply) override {
+    if (request->consistency().backup() >= 64) {
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "backup: must be below 64");
+    }
+    mode = request->consistency();
+    reply->set_mode("sync");
+    reply->set_step(40);
+    return grpc::Status::OK;
+  }
+
   // Keeps the request.
   grpc::Status Drain(grpc::ServerContext*, const DrainRequest* request, DrainReply*) override {
     if (request->worker() == 7) {
@@ -78,6 +90,7 @@ class FakeControlServer final : public Control::Service {
   uint64_t extra_values = 0;
   uint64_t frontier = 0;
   std::atomic<uint32_t> target_workers = 0;
+  std::optional<Consistency> mode;  // of the last SetMode
   absl::Notification asked;
   std::optional<DrainRequest> drained;  // read it only after the call has ended
 

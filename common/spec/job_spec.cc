@@ -68,14 +68,7 @@ void CheckSparsePull(const JobSpec& job, Problems& problems) {
 }
 
 void CheckCombinations(const JobSpec& job, Problems& problems) {
-  const bool sync = job.rule.fold == Fold::kRound && job.rule.quorum == job.rule.workers;
-  if (job.sparse_updates.unselected_owner == UnselectedOwner::kWorkers && !sync) {
-    // Unselected values can return to workers only in mode sync. In modes ssp and async, a push
-    // belongs to no round. In mode backup, a worker may skip the answer of a round.
-    problems.Add("selection_rest", absl::StrCat("workers is only valid with mode: sync (got mode: ",
-                                                std::string(job.rule.mode()), ")"));
-  }
-  if (job.push.adaptive.has_value() && !sync) {
+  if (job.push.adaptive.has_value() && job.rule.mode() != "sync") {
     // A trial begins and ends between two steps of all workers.
     problems.Add("push", absl::StrCat("adaptive is only valid with mode: sync (got mode: ",
                                       std::string(job.rule.mode()), ")"));
@@ -101,21 +94,10 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
                               "optimizer: ",
                               std::string(optimizer.name), ")"));
   }
-  if (job.publish.has_value() && job.publish->every != 0 && job.rule.fold == Fold::kRound) {
-    problems.Add("publish_every", absl::StrCat("only valid with mode: ssp or async (got mode: ",
-                                               std::string(job.rule.mode()), ")"));
-  }
 }
 
 void CheckStaleness(const JobSpec& job, Problems& problems) {
-  const StalenessPolicy policy = job.staleness.policy;
-  const std::string name(kStalenessPolicyNames[static_cast<size_t>(policy)]);
-  if (policy != StalenessPolicy::kNone && job.rule.fold == Fold::kRound) {
-    problems.Add("staleness_policy",
-                 absl::StrCat(name, " is only valid with mode: ssp or async (got mode: ",
-                              std::string(job.rule.mode()), ")"));
-  }
-  if (policy != StalenessPolicy::kDcasgd) return;
+  if (job.staleness.policy != StalenessPolicy::kDcasgd) return;
   if (!job.publish.has_value()) {
     // The servers find the parameters of a gradient in the log of published deltas.
     problems.Add("staleness_policy",
@@ -177,6 +159,31 @@ void WarnOfSmallOuterSteps(const JobSpec& job, Problems& warnings) {
 
 }  // namespace
 
+Problems ModeProblems(const Rule& rule, const SparseUpdateSpec& sparse_updates,
+                      const std::optional<PublishOptions>& publish,
+                      const StalenessSpec& staleness) {
+  Problems problems;
+  const std::string mode(rule.mode());
+  if (sparse_updates.unselected_owner == UnselectedOwner::kWorkers && mode != "sync") {
+    // Unselected values can return to workers only in mode sync. In modes ssp and async, a push
+    // belongs to no round. In mode backup, a worker may skip the answer of a round.
+    problems.Add("selection_rest",
+                 absl::StrCat("workers is only valid with mode: sync (got mode: ", mode, ")"));
+  }
+  if (rule.fold == Fold::kPush) return problems;
+  if (publish.has_value() && publish->every != 0) {
+    problems.Add("publish_every",
+                 absl::StrCat("only valid with mode: ssp or async (got mode: ", mode, ")"));
+  }
+  if (staleness.policy != StalenessPolicy::kNone) {
+    const std::string name(kStalenessPolicyNames[static_cast<size_t>(staleness.policy)]);
+    problems.Add(
+        "staleness_policy",
+        absl::StrCat(name, " is only valid with mode: ssp or async (got mode: ", mode, ")"));
+  }
+  return problems;
+}
+
 Problems JobSpec::Validate() const {
   Problems problems;
   if (!IsName(name)) {
@@ -217,6 +224,7 @@ Problems JobSpec::Validate() const {
         stragglers[i].delay >= absl::ZeroDuration() && stragglers[i].delay <= kMaxDelay, field,
         "a delay of 0s to 1h", absl::FormatDuration(stragglers[i].delay));
   }
+  problems.Append(ModeProblems(rule, sparse_updates, publish, staleness));
   CheckCombinations(*this, problems);
   CheckStaleness(*this, problems);
   return problems;

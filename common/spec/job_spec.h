@@ -68,6 +68,10 @@ struct JobSpec {
   friend std::ostream& operator<<(std::ostream& out, const JobSpec& spec);
 };
 
+// Returns the settings of a job that are not allowed in the mode of RULE.
+Problems ModeProblems(const Rule& rule, const SparseUpdateSpec& sparse_updates,
+                      const std::optional<PublishOptions>& publish, const StalenessSpec& staleness);
+
 }  // namespace thinwire
 
 #endif  // THINWIRE_COMMON_SPEC_JOB_SPEC_H_

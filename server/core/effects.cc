@@ -56,7 +56,8 @@ std::ostream& operator<<(std::ostream& out, const ReadAnswer& a) {
 std::ostream& operator<<(std::ostream& out, const JoinAnswer& j) {
   return out << "join /" << j.incarnation << (j.open ? " open" : " shut")
              << (j.seeded ? " seeded" : " unseeded") << " frontier " << j.frontier
-             << " predecessor " << j.predecessor_next << " largest " << j.largest_next;
+             << " predecessor " << j.predecessor_next << " largest " << j.largest_next
+             << (j.by_round ? " by round" : " by push");
 }
 
 std::ostream& operator<<(std::ostream& out, const ClosedRound& r) {

@@ -69,6 +69,7 @@ struct JoinAnswer {
   Step frontier;
   Step predecessor_next;  // the worker's `next` (docs/glossary.md) at this Join
   Step largest_next;      // the largest `next` (docs/glossary.md) of all workers
+  bool by_round = false;  // the mode in force is sync or backup
 
   bool operator==(const JoinAnswer&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const JoinAnswer& value);

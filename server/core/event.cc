@@ -30,7 +30,10 @@ void Print(std::ostream& out, const ExpireEvent& e) { PrintSender(out, "expire",
 void Print(std::ostream& out, const ReturnEvent& e) { PrintSender(out, "return", e); }
 void Print(std::ostream& out, const OpenEvent&) { out << "open"; }
 void Print(std::ostream& out, const LeaveEvent& e) { PrintSender(out, "leave", e); }
-void Print(std::ostream& out, const RuleEvent& e) { out << "rule " << e.rule; }
+void Print(std::ostream& out, const RuleEvent& e) {
+  out << "rule " << e.rule;
+  if (e.from != Step{}) out << " from step " << e.from;
+}
 void Print(std::ostream& out, const ShutEvent&) { out << "shut"; }
 
 }  // namespace

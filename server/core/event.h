@@ -83,10 +83,16 @@ struct LeaveEvent {
   Incarnation incarnation;
 };
 
-// The shard follows RULE from now on. An operator has changed the number of workers. REQUIRES:
-// rule.Validate() finds no problem; `rule.max_workers` is that of the shard's first rule.
+// The shard follows RULE from step FROM on: from the event in which the frontier reaches FROM. An
+// operator has changed the mode or the number of workers. Replaces a rule that is not in force yet. A
+// change of the mode begins at a step that no worker has begun, so FROM may become larger
+// (docs/consistency.md). REQUIRES: rule.Validate() finds no problem; `rule.max_workers` is that of
+// the shard's first rule.
 struct RuleEvent {
   Rule rule;
+  Step from;
+
+  bool operator==(const RuleEvent&) const = default;
 };
 
 // The shard waits for all workers again before it accepts pushes, as at the start of the job.

@@ -27,6 +27,8 @@ TEST(EventTest, PrintsOnOneLine) {
   EXPECT_EQ(Printed(OpenEvent{}), "open");
   EXPECT_EQ(Printed(worker.Leave()), "leave w1/2");
   EXPECT_EQ(Printed(RuleEvent{Rule::Backup(5, 1)}), "rule backup 4+1");
+  EXPECT_EQ(Printed(RuleEvent{Rule::Ssp(5, 1), Step{7}}),
+            "rule ssp(1) of 5, fold_every 1 from step 7");
   EXPECT_EQ(Printed(ShutEvent{}), "shut");
 }
 

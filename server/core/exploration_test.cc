@@ -105,6 +105,47 @@ TEST(ExplorationTest, StoppedWorkersLeaveTheShardsOfBackupAtTheSameStep) {
   Explore(Training(Rule::Backup(3, 1), {.stops = 3}), 1000);
 }
 
+// Each shard changes from one rule to another at step 1, or later if the event arrives late.
+ExplorationOptions Changing(const Rule& rule, const Rule& to, const FaultBudget& faults = {}) {
+  ExplorationOptions options = Training(rule, faults);
+  options.change = RuleEvent{to, Step{1}};
+  return options;
+}
+
+TEST(ExplorationTest, SyncChangesToAsync) {
+  Explore(Changing(Rule::Sync(3), Rule::Async(3)), 1000);
+}
+
+TEST(ExplorationTest, AsyncChangesToSync) {
+  Explore(Changing(Rule::Async(3), Rule::Sync(3)), 1000);
+}
+
+TEST(ExplorationTest, AsyncChangesToBackup) {
+  Explore(Changing(Rule::Async(3), Rule::Backup(3, 1)), 1000);
+}
+
+TEST(ExplorationTest, BackupChangesToSsp) {
+  Explore(Changing(Rule::Backup(3, 1), Rule::Ssp(3, 1)), 1000);
+}
+
+TEST(ExplorationTest, SspChangesToSync) { Explore(Changing(Rule::Ssp(3, 1), Rule::Sync(3)), 1000); }
+
+TEST(ExplorationTest, AChangeSurvivesACrash) {
+  Explore(Changing(Rule::Sync(3), Rule::Async(3), {.crashes = 1}), 1000);
+}
+
+TEST(ExplorationTest, AChangeSurvivesAnExpiredLease) {
+  Explore(Changing(Rule::Async(3), Rule::Sync(3), {.expiries = 1}), 1000);
+}
+
+TEST(ExplorationTest, AChangeSurvivesALostReply) {
+  Explore(Changing(Rule::Ssp(3, 1), Rule::Sync(3), {.losses = 1}), 1000);
+}
+
+TEST(ExplorationTest, AChangeSurvivesTheEndOfAServer) {
+  Explore(Changing(Rule::Async(3), Rule::Sync(3), {.servers = 1}), 1000);
+}
+
 TEST(ExplorationTest, AVerdictThatLeavesBeforeItsCommitIsFound) {
   ExplorationOptions options = Training(Rule::Backup(3, 1), {.servers = 1});
   options.sent_before_commit = true;

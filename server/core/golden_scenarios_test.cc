@@ -29,6 +29,77 @@ TEST(SyncScenario, EveryStepWaitsForEveryWorker) {
   )");
 }
 
+TEST(ChangedMode, TheRoundBeforeTheChangeClosesByTheOldRule) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0              -> opens; w0 begins 0; w1 begins 0
+    rule async from 1    -> nothing
+    w0 push 0 x1 4       -> accept
+    w1 push 0 x1 2       -> accept; round 0 of w0 w1; version 1 is -3; w0 begins 1; w1 begins 1
+    w0 push 1 x1 1       -> accept; version 2 is -4; w0 begins 2
+    w0 push 2 x1 1       -> accept; version 3 is -5; w0 begins 3
+  )");
+}
+
+TEST(ChangedMode, NoWorkerBeginsTheStepOfTheChangeBeforeTheSlowestHasReachedIt) {
+  ExpectEffects(Rule::Async(2), R"(
+    start 0              -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 1       -> accept; version 1 is -1; w0 begins 1
+    rule sync from 3     -> nothing
+    w0 push 1 x1 1       -> accept; version 2 is -2; w0 begins 2
+    w0 push 2 x1 1       -> accept; version 3 is -3
+    waits                -> w0 for 3: w1
+    w1 push 0 x1 1       -> accept; version 4 is -4; w1 begins 1
+    w1 push 1 x1 1       -> accept; version 5 is -5; w1 begins 2
+    w1 push 2 x1 1       -> accept; version 6 is -6; w0 begins 3; w1 begins 3
+    w0 push 3 x1 2       -> accept
+    w1 push 3 x1 4       -> accept; round 3 of w0 w1; version 7 is -9; w0 begins 4; w1 begins 4
+  )");
+}
+
+TEST(ChangedMode, AStepThatHasBegunDelaysTheChange) {
+  ExpectEffects(Rule::Ssp(2, 2), R"(
+    start 0              -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 1       -> accept; version 1 is -1; w0 begins 1
+    w0 push 1 x1 1       -> accept; version 2 is -2; w0 begins 2
+    rule sync from 1     -> nothing
+    w1 push 0 x1 1       -> accept; version 3 is -3; w1 begins 1
+    w1 push 1 x1 1       -> accept; version 4 is -4; w1 begins 2
+    w0 push 2 x1 1       -> accept; version 5 is -5
+    w1 push 2 x1 1       -> accept; version 6 is -6; w0 begins 3; w1 begins 3
+    w1 push 3 x1 2       -> accept
+    w0 push 3 x1 4       -> accept; round 3 of w0 w1; version 7 is -9; w0 begins 4; w1 begins 4
+  )");
+}
+
+TEST(ChangedMode, AcceptedGradientsBecomeAnUpdateAtTheChange) {
+  ExpectEffects(Rule::Async(2, 4), R"(
+    start 0              -> opens; w0 begins 0; w1 begins 0
+    rule backup 1 from 1 -> nothing
+    w0 push 0 x1 4       -> accept
+    w1 push 0 x3 8       -> accept; version 1 is -7; w0 begins 1; w1 begins 1
+    w1 push 1 x1 1       -> accept; round 1 of w1; version 2 is -8; w1 begins 2
+    w0 push 1 x1 1       -> late; w0 begins 2
+  )");
+}
+
+TEST(ChangedMode, AShutShardChangesAtOnce) {
+  ExpectEffects(Rule::Sync(2), R"(
+    rule async from 9    -> nothing
+    start 0              -> opens; w0 begins 0; w1 begins 0
+    w0 push 0 x1 4       -> accept; version 1 is -4; w0 begins 1
+  )");
+}
+
+TEST(ChangedMode, ANewerRuleReplacesOneThatIsNotInForce) {
+  ExpectEffects(Rule::Sync(2), R"(
+    start 0              -> opens; w0 begins 0; w1 begins 0
+    rule async from 1    -> nothing
+    rule backup 1 from 0 -> nothing
+    w1 push 0 x1 2       -> accept; round 0 of w1; version 1 is -2; w1 begins 1
+    w1 push 1 x1 2       -> accept; round 1 of w1; version 2 is -4; w1 begins 2
+  )");
+}
+
 TEST(SyncScenario, OpensWithTheLiveWorkersAfterTheStartTimeout) {
   ExpectEffects(Rule::Sync(3), R"(
     open             -> nothing

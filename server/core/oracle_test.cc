@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "common/spec/rule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/shard.h"
@@ -26,8 +27,8 @@ class OracleTest : public testing::Test {
  protected:
   using DrawRule = std::function<Rule(SeededRandom&)>;
 
-  void RunMode(uint64_t first_seed, const DrawRule& draw_rule,
-               const StalenessSpec& staleness = {}) {
+  void RunMode(uint64_t first_seed, const DrawRule& draw_rule, const StalenessSpec& staleness = {},
+               bool rule_changes = false) {
     for (int i = 0; i < kRunsPerMode; ++i) {
       const uint64_t seed = first_seed + i;
       SeededRandom random(seed);
@@ -36,7 +37,7 @@ class OracleTest : public testing::Test {
                               .planned_examples = kPlannedExamples,
                               .staleness = staleness,
                               .publish = DrawPublish(random)};
-      RunOne(options, seed);
+      RunOne(options, seed, rule_changes);
       if (HasFailure()) FAIL() << "seed " << seed << "\n" << log_.str();
     }
     std::cout << kRunsPerMode << " runs of " << kEventsPerRun << " events:";
@@ -51,6 +52,14 @@ class OracleTest : public testing::Test {
     EXPECT_GT(seen_["update"], kRunsPerMode);
     EXPECT_GT(seen_["opened"], kRunsPerMode / 2);
     EXPECT_GT(seen_["published"], kRunsPerMode / 2);
+    for (const char* from : {"sync", "backup", "ssp", "async"}) {
+      for (const char* to : {"sync", "backup", "ssp", "async"}) {
+        const std::string change = absl::StrCat(from, "->", to);
+        if (rule_changes && change != absl::StrCat(to, "->", from)) {
+          EXPECT_GT(seen_[change], kRunsPerMode / 400) << change;
+        }
+      }
+    }
     if (staleness.policy == StalenessPolicy::kDrop) {
       EXPECT_GT(seen_["dropped"], kRunsPerMode);
     }
@@ -64,22 +73,26 @@ class OracleTest : public testing::Test {
     return publish;
   }
 
-  void RunOne(const ShardOptions& options, uint64_t seed) {
+  void RunOne(const ShardOptions& options, uint64_t seed, bool rule_changes) {
     const Rule& rule = options.rule;
     log_.str("");
     log_ << rule << ", " << options.staleness << "\n";
     const RecordingOptimizer optimizer;
     Shard shard(options, optimizer, schedule_);
     Oracle oracle(options);
-    RandomEvents events(rule, seed);
+    RandomEvents events(rule, seed, rule_changes);
     for (int i = 0; i < kEventsPerRun && !HasFailure(); ++i) {
       const Event event = events.Next(shard);
+      const Rule before = shard.rule();
       const Effects effects = shard.Apply(event);
       log_ << event << " -> " << effects << "\n";
       EXPECT_EQ(effects, oracle.Apply(event));
       Compare(rule, shard, oracle);
       if (options.publish.has_value() && shard.seeded()) ComparePublished(effects, shard, oracle);
       Count(effects);
+      if (shard.rule().mode() != before.mode() && shard.open()) {
+        ++seen_[std::string(before.mode()) + "->" + std::string(shard.rule().mode())];
+      }
     }
     CompareUpdates(options.staleness, optimizer, oracle);
   }
@@ -88,6 +101,7 @@ class OracleTest : public testing::Test {
     EXPECT_EQ(shard.version(), oracle.version());
     EXPECT_EQ(shard.frontier(), oracle.frontier());
     EXPECT_EQ(shard.open(), oracle.open());
+    EXPECT_EQ(shard.rule(), oracle.rule());
     EXPECT_EQ(shard.BlockedReads(), oracle.BlockedReads());
     for (uint32_t w = 0; w < rule.workers; ++w) {
       EXPECT_EQ(shard.next(WorkerId{w}), oracle.Next(WorkerId{w})) << "of worker " << w;
@@ -187,6 +201,13 @@ TEST_F(OracleTest, AgreesOnScaledGradients) {
             return Rule::Ssp(workers, random.Below(4), 1 + static_cast<uint32_t>(random.Below(4)));
           },
           {.policy = StalenessPolicy::kScale});
+}
+
+TEST_F(OracleTest, AgreesWhenTheModeChanges) {
+  RunMode(
+      8000000, [](SeededRandom& random) { return thinwire::DrawRule(random, /*sync_only=*/false); },
+      {},
+      /*rule_changes=*/true);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "server/core/shard.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -49,11 +50,16 @@ absl::Status CheckSnapshot(const ShardSnapshot& snapshot, bool publishes) {
   return absl::OkStatus();
 }
 
-absl::Status CheckRule(const std::optional<Rule>& rule, const Rule& first) {
-  if (!rule.has_value()) return absl::OkStatus();
-  if (rule->Validate().empty() && rule->max_workers == first.max_workers) return absl::OkStatus();
+absl::Status CheckRule(const Rule& rule, const Rule& first) {
+  if (rule.Validate().empty() && rule.max_workers == first.max_workers) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("rule: not valid for at most ", first.max_workers,
-                                                 " workers (got ", rule->workers, " workers)"));
+                                                 " workers (got ", rule.workers, " workers)"));
+}
+
+// Returns whether gradients are folded, or workers wait, in another way after a change from one rule
+// to the other. Other changes are safe in the middle of a step.
+bool ChangesMode(const Rule& from, const Rule& to) {
+  return from.fold != to.fold || from.slack != to.slack || from.fold_every != to.fold_every;
 }
 
 }  // namespace
@@ -118,7 +124,14 @@ struct Shard::State {
   std::optional<CheckedPayload> CompensatedGradient(const PushEvent& push) const;
 
   void Advance(bool had_live, Effects& effects);
+  // Puts `next_rule` in force if its step is reached or the shard is shut. Returns whether it did.
+  bool ChangeRuleIfDue();
   void OpenIfReady(Effects& effects);
+  // Moves the frontier, and applies updates, as far as the rule and the events so far allow.
+  // LAST_DEPARTED: the event ended the liveness of the last live worker.
+  void MoveOn(bool last_departed, Effects& effects);
+  // Returns the last step for which reads are answered.
+  Step LastAnswered() const;
   void CloseRounds(bool last_departed, Effects& effects);
   void CloseRound(Effects& effects);
   void MoveFrontier();
@@ -128,7 +141,7 @@ struct Shard::State {
   // Applies the accumulated gradients as an update, even if there are fewer than `fold_every`, the
   // usual number of gradients per update.
   void UpdateEarly();
-  void PublishIfDue(Step frontier_before);
+  void PublishIfDue(Step frontier_before, bool rule_changed);
   void FillReplies(Effects& effects) const;
 
   JudgeInput JudgeInputOf(WorkerId worker) const;
@@ -140,6 +153,7 @@ struct Shard::State {
 
   Rule rule;
   const Rule first_rule;
+  std::optional<RuleEvent> next_rule;  // in an open shard, its step is above the frontier
   const Generation generation;
   const StalenessSpec staleness_spec;
 
@@ -210,7 +224,13 @@ void Shard::State::Handle(const LeaveEvent& event, Effects&) {
   if (workers.IsCurrent(event.worker, event.incarnation)) workers.Leave(event.worker);
 }
 
-void Shard::State::Handle(const RuleEvent& event, Effects&) { rule = event.rule; }
+void Shard::State::Handle(const RuleEvent& event, Effects&) {
+  next_rule = event;
+  // A push of a step that has begun could be too far ahead for the new rule.
+  if (ChangesMode(rule, event.rule)) {
+    next_rule->from = std::max(event.from, workers.FirstNotBegun());
+  }
+}
 
 void Shard::State::Handle(const ShutEvent&, Effects&) {
   open = false;
@@ -245,21 +265,45 @@ std::optional<CheckedPayload> Shard::State::CompensatedGradient(const PushEvent&
 }
 
 void Shard::State::Advance(bool had_live, Effects& effects) {
+  const Step frontier_before = workers.frontier();
+  bool changed = ChangeRuleIfDue();
   if (!open) OpenIfReady(effects);
   if (open) {
-    const Step frontier_before = workers.frontier();
     const bool last_departed = had_live && workers.live_count() == 0;
-    if (rule.fold == Fold::kRound) {
-      CloseRounds(last_departed, effects);
-    } else {
-      MoveFrontier();
-      if (last_departed) UpdateEarly();
+    MoveOn(last_departed, effects);
+    if (ChangeRuleIfDue()) {
+      changed = true;
+      MoveOn(last_departed, effects);
     }
-    if (deltas.has_value()) PublishIfDue(frontier_before);
-    effects.answers = workers.ReleaseReads(StepsAfter(workers.frontier(), rule.slack));
+    if (deltas.has_value()) PublishIfDue(frontier_before, changed);
+    effects.answers = workers.ReleaseReads(LastAnswered());
   }
   accumulator.FoldSingle();
   FillReplies(effects);
+}
+
+bool Shard::State::ChangeRuleIfDue() {
+  if (!next_rule.has_value()) return false;
+  if (open && next_rule->from > workers.frontier()) return false;
+  if (ChangesMode(rule, next_rule->rule)) {
+    accumulator.FoldInOrder([](WorkerId) { return false; });
+    UpdateEarly();
+  }
+  rule = next_rule->rule;
+  next_rule.reset();
+  return true;
+}
+
+void Shard::State::MoveOn(bool last_departed, Effects& effects) {
+  if (rule.fold == Fold::kRound) return CloseRounds(last_departed, effects);
+  MoveFrontier();
+  if (last_departed) UpdateEarly();
+}
+
+Step Shard::State::LastAnswered() const {
+  const Step last = StepsAfter(workers.frontier(), rule.slack);
+  // The steps from the change on begin under the new rule.
+  return next_rule.has_value() ? std::min(last, Step{next_rule->from.value - 1}) : last;
 }
 
 void Shard::State::OpenIfReady(Effects& effects) {
@@ -267,7 +311,6 @@ void Shard::State::OpenIfReady(Effects& effects) {
   effects.opened = open;
 }
 
-// LAST_DEPARTED: the event ended the liveness of the last live worker.
 void Shard::State::CloseRounds(bool last_departed, Effects& effects) {
   accumulator.FoldInOrder([this](WorkerId worker) { return workers.MayPushFrontier(worker); });
   // Every live worker has finished the rounds below `finished`. If no worker is live any more, the
@@ -317,14 +360,15 @@ void Shard::State::UpdateEarly() {
 // In sync and backup, publishes when a round closes. In ssp, publishes whenever the frontier moves,
 // because a reader must receive every accepted gradient of the steps below the frontier. Also
 // publishes after every `publish_every` updates (if publish_every is 0: after as many updates as
-// there are live workers), and when no worker is live.
-void Shard::State::PublishIfDue(Step frontier_before) {
+// there are live workers), when no worker is live, and when a new rule is in force.
+void Shard::State::PublishIfDue(Step frontier_before, bool rule_changed) {
   const uint64_t unpublished = store.version() - deltas->version();
   if (unpublished == 0) return;
   const uint64_t live = workers.live_count();
   const bool promised = rule.slack != kUnboundedSlack && workers.frontier() > frontier_before;
   const bool gathered = unpublished >= (publish_every != 0 ? publish_every : live);
-  if (promised || gathered || live == 0) deltas->Publish(store.version(), store.masters());
+  if (promised || gathered || live == 0 || rule_changed)
+    deltas->Publish(store.version(), store.masters());
 }
 
 void Shard::State::FillReplies(Effects& effects) const {
@@ -337,6 +381,7 @@ void Shard::State::FillReplies(Effects& effects) const {
     effects.join->seeded = store.seeded();
     effects.join->frontier = workers.frontier();
     effects.join->largest_next = workers.LargestNext();
+    effects.join->by_round = rule.fold == Fold::kRound;
   }
 }
 
@@ -408,6 +453,7 @@ ShardSnapshot Shard::Save() {
                             .start_timed_out = state_->start_timed_out,
                             .frontier = state_->workers.frontier(),
                             .rule = std::nullopt,
+                            .next_rule = state_->next_rule,
                             .workers = state_->workers.rows(),
                             .store = state_->store.Save()};
   if (state_->rule != state_->first_rule) snapshot.rule = state_->rule;
@@ -417,13 +463,22 @@ ShardSnapshot Shard::Save() {
 
 absl::Status Shard::Restore(const ShardSnapshot& snapshot) {
   RETURN_IF_ERROR(CheckSnapshot(snapshot, state_->deltas.has_value()));
-  RETURN_IF_ERROR(CheckRule(snapshot.rule, state_->first_rule));
+  if (snapshot.rule.has_value()) RETURN_IF_ERROR(CheckRule(*snapshot.rule, state_->first_rule));
+  if (snapshot.next_rule.has_value()) {
+    RETURN_IF_ERROR(CheckRule(snapshot.next_rule->rule, state_->first_rule));
+    if (!snapshot.open || snapshot.next_rule->from <= snapshot.frontier) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("next_rule: should be in force (expected a step above ",
+                       snapshot.frontier.value, ", got ", snapshot.next_rule->from.value, ")"));
+    }
+  }
   RETURN_IF_ERROR(state_->workers.Restore(snapshot.frontier, snapshot.workers));
   RETURN_IF_ERROR(state_->store.Restore(snapshot.store));
   if (state_->deltas.has_value()) {
     RETURN_IF_ERROR(state_->deltas->Restore(*snapshot.published, state_->store.masters().size()));
   }
   state_->rule = snapshot.rule.value_or(state_->first_rule);
+  state_->next_rule = snapshot.next_rule;
   state_->open = snapshot.open;
   state_->start_timed_out = snapshot.start_timed_out;
   return absl::OkStatus();
@@ -444,6 +499,8 @@ bool Shard::saturated() const { return state_->store.saturated(); }
 uint64_t Shard::saturated_updates() const { return state_->store.saturated_updates(); }
 const NoiseEstimate& Shard::noise() const { return state_->noise.estimate(); }
 Step Shard::frontier() const { return state_->workers.frontier(); }
+const Rule& Shard::rule() const { return state_->rule; }
+const std::optional<RuleEvent>& Shard::next_rule() const { return state_->next_rule; }
 Step Shard::next(WorkerId worker) const { return state_->workers.of(worker).next; }
 
 }  // namespace thinwire

@@ -114,6 +114,9 @@ class Shard {
   // snapshot contains it.
   const NoiseEstimate& noise() const;
   Step frontier() const;
+  // Return the rule in force, and the rule that replaces it at a later step, with this step.
+  const Rule& rule() const;
+  const std::optional<RuleEvent>& next_rule() const;
   // Returns the first step that WORKER has not finished. REQUIRES: worker < rule.max_workers.
   Step next(WorkerId worker) const;
 

@@ -11,6 +11,7 @@
 
 #include "common/ids.h"
 #include "common/spec/rule.h"
+#include "server/core/event.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/store.h"
 #include "server/core/worker_table.h"
@@ -21,8 +22,9 @@ struct ShardSnapshot {
   bool open = false;
   bool start_timed_out = false;
   Step frontier;
-  std::optional<Rule> rule;           // nullopt: the shard's first rule
-  std::vector<WorkerRecord> workers;  // one element per worker number
+  std::optional<Rule> rule;            // nullopt: the shard's first rule
+  std::optional<RuleEvent> next_rule;  // a rule that is not in force yet
+  std::vector<WorkerRecord> workers;   // one element per worker number
   StoreSnapshot store;
   std::optional<PublishedSnapshot> published;  // nullopt: the job publishes no deltas
 

@@ -41,7 +41,7 @@ class ShardSnapshotTest : public testing::Test {
     const auto saved = setting.Make();
     std::unique_ptr<Shard> restored;
     std::vector<std::pair<ShardSnapshot, std::vector<std::byte>>> snapshots;
-    RandomEvents events(setting.options.rule, seed);
+    RandomEvents events(setting.options.rule, seed, /*rule_changes=*/random.Percent(50));
     for (int i = 0; i < kEvents && !HasFailure(); ++i) {
       const Event event = setting.NextEvent(events, *undisturbed);
       const Effects effects = undisturbed->Apply(event);
@@ -93,6 +93,8 @@ class ShardSnapshotTest : public testing::Test {
       ++seen_[setting.options.publish->codec.has_value() ? "codec deltas" : "exact deltas"];
     }
     if (snapshot.store.version.value > 0) ++seen_["updated"];
+    if (snapshot.rule.has_value()) ++seen_["changed rule"];
+    if (snapshot.next_rule.has_value()) ++seen_["next rule"];
     for (const WorkerRecord& row : snapshot.workers) {
       if (row.waiting.has_value()) ++seen_["waiting read"];
     }
@@ -111,9 +113,10 @@ TEST_F(ShardSnapshotTest, ARestoredShardContinuesWithTheSameEffectsAndBits) {
   std::cout << compared_ << " compared events\n";
   EXPECT_GT(compared_, kRuns * 10);
   for (const char* what :
-       {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "sync", "backup", "ssp", "async",
-        "lazy slots", "returned", "kept", "codec deltas", "exact deltas", "updated", "waiting read",
-        "drop", "scale"}) {
+       {"sgd",   "momentum",     "nesterov",     "adam",    "adamw",        "adagrad",
+        "sync",  "backup",       "ssp",          "async",   "lazy slots",   "returned",
+        "kept",  "codec deltas", "exact deltas", "updated", "waiting read", "drop",
+        "scale", "changed rule", "next rule"}) {
     EXPECT_GT(seen_[what], kRuns / 20) << what;
   }
 }
@@ -196,6 +199,14 @@ TEST_F(SnapshotOfAllArraysTest, ASnapshotThatDoesNotFitIsRefused) {
       {[](ShardSnapshot& s) { s.published->version = Version{2}; },
        "published version: too large (expected at most 1, got 2)"},
       {[](ShardSnapshot& s) { s.published.reset(); }, "published: missing"},
+      {[](ShardSnapshot& s) {
+         s.next_rule = {Rule::Async(2), Step{1}};
+       },
+       "next_rule: should be in force (expected a step above 1, got 1)"},
+      {[](ShardSnapshot& s) {
+         s.next_rule = {Rule::Async(3), Step{2}};
+       },
+       "rule: not valid for at most 2 workers (got 3 workers)"},
   };
   EXPECT_TRUE(Restore(snapshot_).ok());
   for (const auto& [change, message] : cases) {

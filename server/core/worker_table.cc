@@ -48,6 +48,15 @@ Step WorkerTable::LargestNext() const {
   return largest;
 }
 
+Step WorkerTable::FirstNotBegun() const {
+  Step first;
+  for (const WorkerRecord& w : workers_) {
+    const bool has_begun = w.joined() && w.read.has_value() && !w.waiting.has_value();
+    if (has_begun) first = std::max(first, StepsAfter(*w.read, 1));
+  }
+  return first;
+}
+
 std::vector<WorkerId> WorkerTable::UnfinishedWorkers() const {
   std::vector<WorkerId> holding;
   for (uint32_t i = 0; i < workers_.size(); ++i) {

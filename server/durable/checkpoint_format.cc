@@ -101,7 +101,8 @@ CheckpointManifest::Shard ShardEntry(const SavedShard& saved) {
     entry.mutable_published()->set_version(state.published->version.value);
     entry.mutable_published()->set_publish_count(state.published->publish_count);
   }
-  if (state.rule.has_value()) *entry.mutable_rule() = RuleMessage(*state.rule);
+  if (state.rule.has_value()) *entry.mutable_rule() = RuleMessage({*state.rule});
+  if (state.next_rule.has_value()) *entry.mutable_next_rule() = RuleMessage(*state.next_rule);
   for (const WorkerRecord& record : state.workers) *entry.add_workers() = WorkerEntry(record);
   return entry;
 }
@@ -124,9 +125,9 @@ absl::StatusOr<SavedShard> SavedShardOf(const CheckpointManifest::Shard& entry) 
     ASSIGN_OR_RETURN(WorkerRecord record, WorkerRecordOf(worker));
     state.workers.push_back(std::move(record));
   }
-  if (entry.has_rule()) {
-    state.rule = RuleOf(entry.rule(), static_cast<uint32_t>(state.workers.size()));
-  }
+  const auto max_workers = static_cast<uint32_t>(state.workers.size());
+  if (entry.has_rule()) state.rule = RuleOf(entry.rule(), max_workers).rule;
+  if (entry.has_next_rule()) state.next_rule = RuleOf(entry.next_rule(), max_workers);
   return saved;
 }
 

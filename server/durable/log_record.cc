@@ -80,9 +80,7 @@ void Set(const ReturnEvent& event, Head::Shard& shard) {
 }
 void Set(const OpenEvent&, Head::Shard& shard) { shard.mutable_open(); }
 void Set(const LeaveEvent& event, Head::Shard& shard) { *shard.mutable_leave() = SenderOf(event); }
-void Set(const RuleEvent& event, Head::Shard& shard) {
-  *shard.mutable_rule() = RuleMessage(event.rule);
-}
+void Set(const RuleEvent& event, Head::Shard& shard) { *shard.mutable_rule() = RuleMessage(event); }
 void Set(const ShutEvent&, Head::Shard& shard) { shard.mutable_shut(); }
 
 void Set(const BeginRecord& record, Head& head) {
@@ -229,7 +227,7 @@ class EventDecoder {
   }
 
   absl::StatusOr<RuleEvent> DecodeRule(const Head::Rule& message) const {
-    const RuleEvent event = {.rule = RuleOf(message, worker_count_)};
+    const RuleEvent event = RuleOf(message, worker_count_);
     const Problems problems = event.rule.Validate();
     if (problems.empty()) return event;
     return Damage("rule: ", problems.list().front().field, ": ", problems.list().front().text);
@@ -315,7 +313,8 @@ LeadRecord LeadOf(const LogRecordHead::Lead& message) {
   return record;
 }
 
-LogRecordHead::Rule RuleMessage(const Rule& rule) {
+LogRecordHead::Rule RuleMessage(const RuleEvent& event) {
+  const Rule& rule = event.rule;
   LogRecordHead::Rule message;
   message.set_by_push(rule.fold == Fold::kPush);
   message.set_workers(rule.workers);
@@ -323,17 +322,19 @@ LogRecordHead::Rule RuleMessage(const Rule& rule) {
   message.set_slack(rule.slack);
   message.set_fold_every(rule.fold_every);
   message.set_ordered_fold(rule.ordered_fold);
+  message.set_from_step(event.from.value);
   return message;
 }
 
-Rule RuleOf(const LogRecordHead::Rule& message, uint32_t max_workers) {
-  return {.fold = message.by_push() ? Fold::kPush : Fold::kRound,
-          .workers = message.workers(),
-          .max_workers = max_workers,
-          .quorum = message.quorum(),
-          .slack = message.slack(),
-          .fold_every = message.fold_every(),
-          .ordered_fold = message.ordered_fold()};
+RuleEvent RuleOf(const LogRecordHead::Rule& message, uint32_t max_workers) {
+  return {.rule = {.fold = message.by_push() ? Fold::kPush : Fold::kRound,
+                   .workers = message.workers(),
+                   .max_workers = max_workers,
+                   .quorum = message.quorum(),
+                   .slack = message.slack(),
+                   .fold_every = message.fold_every(),
+                   .ordered_fold = message.ordered_fold()},
+          .from = {message.from_step()}};
 }
 
 ByteChain EncodeRecord(const LogRecord& record) {

@@ -85,10 +85,10 @@ absl::StatusOr<LogRecord> DecodeRecord(const ByteChain& bytes, uint32_t worker_c
 LogRecordHead::Lead LeadMessage(const LeadRecord& record);
 LeadRecord LeadOf(const LogRecordHead::Lead& message);
 
-// RuleMessage and RuleOf convert a consistency rule. The message does not contain max_workers. The
+// RuleMessage and RuleOf convert a consistency rule and its first step. The message does not contain max_workers. The
 // caller must validate the result of RuleOf.
-LogRecordHead::Rule RuleMessage(const Rule& rule);
-Rule RuleOf(const LogRecordHead::Rule& message, uint32_t max_workers);
+LogRecordHead::Rule RuleMessage(const RuleEvent& event);
+RuleEvent RuleOf(const LogRecordHead::Rule& message, uint32_t max_workers);
 
 }  // namespace thinwire
 

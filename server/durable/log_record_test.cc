@@ -111,11 +111,11 @@ TEST(LogRecord, EveryRecordSurvivesARoundTrip) {
 }
 
 TEST(LogRecord, ARuleKeepsAllFields) {
-  const auto decoded =
-      Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = RuleEvent{SomeRule()}}));
+  const RuleEvent rule = {SomeRule(), Step{9}};
+  const auto decoded = Decode(EncodeRecord(ShardRecord{.shard = {7}, .event = rule}));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   const auto& event = std::get<ShardRecord>(*decoded).event;
-  EXPECT_EQ(std::get<RuleEvent>(event).rule, SomeRule());
+  EXPECT_EQ(std::get<RuleEvent>(event), rule);
 }
 
 TEST(LogRecord, ARuleOfMoreWorkersThanTheJobMayHaveIsAnError) {

@@ -19,6 +19,7 @@ constexpr AccessRow kTable[] = {
     {"/thinwire.Control/Follow", kLead},
     {"/thinwire.Control/Rollback", kLead},
     {"/thinwire.Control/Scale", kLead | kOperators},
+    {"/thinwire.Control/SetMode", kLead | kOperators},
     {"/thinwire.Control/Drain", kOperators},
     {"/thinwire.Control/Masters", kEverybody},
     {"/thinwire.ParameterService/Exchange", kWorkers},

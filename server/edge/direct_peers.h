@@ -43,9 +43,10 @@ class DirectPeers final : public Peers {
       job.Rollback(request, std::move(guarded));
     });
   }
-  void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) override {
-    Call<ScaleReply>(server, std::move(done),
-                     [&](Job& job, ScaleDone guarded) { job.Scale(request, std::move(guarded)); });
+  void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override {
+    Call<SetModeReply>(server, std::move(done), [&](Job& job, SetModeDone guarded) {
+      job.SetMode(request, std::move(guarded));
+    });
   }
 
  private:

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "server/core/shard.h"
 #include "server/edge/job_status.h"
@@ -98,7 +99,9 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       admission_(AdmissionOf(options_), options_.server_count, peers.get(), control_.post(),
                  [this] { stored_.RecordLead([] {}); }),
       dealer_(options_.rule.workers, options_.lease),
-      deal_lead_(dealer_, model_, journal_, clock, options_.rule.fold, control_.post()),
+      deal_lead_(
+          dealer_, model_, journal_, clock, [this] { return scaler_.rule().fold; },
+          control_.post()),
       joins_(membership_, admission_, deal_lead_, clock,
              [this](const JoinCall& call, Incarnation incarnation) {
                AdmitWorker(call, incarnation);
@@ -106,7 +109,10 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       scaler_(
           options_.name, options_.rule, options_.server_count, peers.get(), control_.post(),
           {.reserve = [this](uint32_t workers) { return model_.Reserve(workers); },
-           .apply = [this](const Rule& rule) { ApplyToAll(RuleEvent{rule}, [] {}); },
+           .check_mode = [this](const Rule& rule) { return CheckMode(rule); },
+           .step_ahead = [this] { return deal_lead_.StepAhead(); },
+           .apply = [this](const RuleEvent& event,
+                           std::function<void()> then) { ApplyToAll(event, std::move(then)); },
            .record = [this](std::function<void()> then) { stored_.RecordLead(std::move(then)); }}),
       checkpoints_({.durable = options_.durable,
                     .fold = options_.rule.fold,
@@ -297,7 +303,9 @@ JoinReply Job::ReplyOf(WorkerId worker, Incarnation incarnation,
   reply.set_generation(identity_.generation.value);
   reply.set_epoch(identity_.epoch.value);
   reply.set_run(identity_.run.value);
-  reply.set_by_round(options_.rule.fold == Fold::kRound);
+  bool by_round = effects.empty() && scaler_.rule().fold == Fold::kRound;
+  for (const Effects& effect : effects) by_round = by_round || effect.join->by_round;
+  reply.set_by_round(by_round);
   reply.set_lease_seconds(absl::ToDoubleSeconds(options_.lease));
   reply.set_workers(options_.rule.workers);
   const auto model = model_.Get();
@@ -393,19 +401,47 @@ void Job::Scale(ScaleRequest request, Done<ScaleReply> done) {
       [this, request = std::move(request), done = std::move(done)] { HandleScale(request, done); });
 }
 
+absl::Status Job::CheckRuleChange(const std::string& job) const {
+  if (stopping()) return Stopping();
+  if (!job.empty()) RETURN_IF_ERROR(identity_.CheckJob(job));
+  if (model_.Get() != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError("no worker has joined yet");
+}
+
 void Job::HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done) {
-  if (stopping()) return done(Stopping());
-  if (!request.job().empty()) {
-    const absl::Status status = identity_.CheckJob(request.job());
-    if (!status.ok()) return done(status);
-  }
-  if (model_.Get() == nullptr) {
-    return done(absl::FailedPreconditionError("no worker has joined yet"));
-  }
-  if (leads()) return scaler_.Scale(request.workers(), done);
+  const absl::Status status = CheckRuleChange(request.job());
+  if (!status.ok()) return done(status);
+  if (!leads()) return done(NotTheLead(options_.server));
+  scaler_.Scale(request.workers(), done);
+}
+
+void Job::SetMode(SetModeRequest request, Done<SetModeReply> done) {
+  control_.Post([this, request = std::move(request), done = std::move(done)] {
+    HandleSetMode(request, done);
+  });
+}
+
+void Job::HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>& done) {
+  const absl::Status status = CheckRuleChange(request.job());
+  if (!status.ok()) return done(status);
+  if (leads()) return scaler_.SetMode(request, done);
   // Only the lead states the job. An operator calls the lead.
-  if (!request.job().empty()) return scaler_.Follow(request.workers(), done);
+  if (!request.job().empty()) return scaler_.Follow(request, done);
   done(NotTheLead(options_.server));
+}
+
+absl::Status Job::CheckMode(const Rule& rule) const {
+  Problems problems =
+      ModeProblems(rule, options_.sparse_updates, options_.publish, options_.staleness);
+  const bool keeps_only_checkpoints =
+      options_.durable.has_value() && options_.durable->durability == Durability::kCheckpoint;
+  if (keeps_only_checkpoints && rule.fold != options_.rule.fold) {
+    // By round, the servers make checkpoints of the same step together; by push, each on its own.
+    problems.Add("mode", absl::StrCat("not possible with durability: checkpoint (expected ",
+                                      rule.fold == Fold::kPush ? "sync or backup" : "ssp or async",
+                                      ", got ", std::string(rule.mode()), ")"));
+  }
+  return problems.ToStatus();
 }
 
 void Job::Drain(DrainRequest request, Done<DrainReply> done) {
@@ -503,7 +539,9 @@ void Job::HandleTick() {
   }
   DealExamples();
   const std::vector<WorkerId> live = membership_.Live();
-  scaler_.Tick(leads() && (live.empty() || live.back().value < scaler_.target()));
+  if (leads() && model_.Get() != nullptr) {
+    scaler_.Tick(live.empty() || live.back().value < scaler_.target());
+  }
   admission_.Tick(now);
   joins_.Answer();
   OpenAfterTimeout(now);

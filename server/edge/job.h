@@ -12,7 +12,7 @@
 //   request -> checks -> Membership -> StoredState: durable -> event at every shard -> reply
 //
 // JoinQueue makes new worker processes wait for their numbers, DealLead deals the examples, Scaler
-// changes the number of workers, JobCheckpoints makes checkpoints and goes back to them.
+// changes the number of workers and the mode, JobCheckpoints makes checkpoints and goes back to them.
 //
 // With durability: log, every event and every change of a member is in the event log before any of
 // its effects leaves the server, and Recover() continues from the state that the log and the newest
@@ -160,6 +160,8 @@ class Job {
   // Changes the number of workers (scaler.h). Errors: those of Scaler; FailedPrecondition for another
   // job or before the first Join.
   void Scale(ScaleRequest request, Done<ScaleReply> done);
+  // Changes the mode (scaler.h). Errors: as for Scale.
+  void SetMode(SetModeRequest request, Done<SetModeReply> done);
   // With `worker`, tells the worker's process to leave. Without it, calls JobOptions::drained after
   // the reply. Errors: FailedPrecondition for another job or a worker that is not live;
   // InvalidArgument for an invalid worker number, or with `worker` at another server than the lead;
@@ -200,6 +202,11 @@ class Job {
   void HandleLeave(const LeaveRequest& request, const Done<LeaveReply>& done);
   absl::Status CheckLeave(const LeaveRequest& request) const;
   void HandleScale(const ScaleRequest& request, const Done<ScaleReply>& done);
+  void HandleSetMode(const SetModeRequest& request, const Done<SetModeReply>& done);
+  // Returns an error if an operator's request to change the rule of JOB cannot be performed now.
+  absl::Status CheckRuleChange(const std::string& job) const;
+  // Returns OK if the job may have the mode of RULE. Errors: InvalidArgument.
+  absl::Status CheckMode(const Rule& rule) const;
   void HandleDrain(const DrainRequest& request, const Done<DrainReply>& done);
   void HandleTick();
   void HandleStop(std::function<void()> done);

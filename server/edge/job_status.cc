@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "server/core/event.h"
 #include "server/core/shard.h"
 #include "server/durable/event_log.h"
 #include "server/edge/model/shard_host.h"
@@ -18,6 +20,8 @@ namespace {
 
 struct ShardReport {
   ShardStatus status;
+  std::string mode;
+  std::optional<RuleEvent> next_rule;
   std::vector<Step> next;  // for each worker: its `next` (docs/glossary.md)
 };
 
@@ -28,6 +32,8 @@ ShardReport ReportOf(const ShardHost& host, const Shard& shard, uint32_t worker_
   report.status.set_open(shard.open());
   report.status.set_version(shard.version().value);
   report.status.set_frontier(shard.frontier().value);
+  report.mode = shard.rule().mode();
+  report.next_rule = shard.next_rule();
   report.status.set_saturated_updates(shard.saturated_updates());
   const NoiseEstimate& noise = shard.noise();
   report.status.set_gradient_variance(noise.variance);
@@ -63,7 +69,15 @@ StatusReply ServerStatus(const StatusParts& parts) {
 
 // Adds the status of every shard to REPLY.
 void AddShards(const std::vector<ShardReport>& reports, StatusReply& reply) {
-  for (const ShardReport& report : reports) *reply.add_shards() = report.status;
+  for (const ShardReport& report : reports) {
+    *reply.add_shards() = report.status;
+    reply.set_mode(report.mode);
+    if (!report.next_rule.has_value()) continue;
+    const std::string next_mode(report.next_rule->rule.mode());
+    if (next_mode == report.mode) continue;  // only a number changes
+    reply.set_next_mode(next_mode);
+    reply.set_next_mode_step(report.next_rule->from.value);
+  }
 }
 
 // Adds the status of every worker that ever joined to REPLY.

@@ -154,6 +154,14 @@ class RecoveryTest : public testing::Test {
     job_->Scale(request, pending.done());
     return pending.Get();
   }
+  absl::StatusOr<SetModeReply> SetMode(Consistency::Mode::Value mode) {
+    SetModeRequest request;
+    request.mutable_consistency()->set_mode(mode);
+    if (mode == Consistency::Mode::backup) request.mutable_consistency()->set_backup(1);
+    Pending<SetModeReply> pending;
+    job_->SetMode(request, pending.done());
+    return pending.Get();
+  }
   // Returns whether a process of a worker is told to leave.
   bool IsRetired(uint32_t worker, uint64_t incarnation = 0) {
     HeartbeatRequest request;
@@ -265,6 +273,69 @@ TEST_F(RecoveryTest, DealsAndTheNumberOfWorkersSurviveAKill) {
   while ((reply = heartbeat(90)).deals_size() < 2) Tick();
   EXPECT_EQ(reply.deals(1).members_size(), 1);
   EXPECT_EQ(reply.deals(1).step(), 90u);
+}
+
+TEST_F(RecoveryTest, AnAnnouncedModeSurvivesAKill) {
+  ASSERT_TRUE(Start().ok());
+  Begin();
+  Push(0);
+  const absl::StatusOr<SetModeReply> reply = SetMode(Consistency::Mode::async);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->mode(), "sync");
+  EXPECT_EQ(reply->step(), 9u);
+  EXPECT_EQ(Status().mode(), "sync");
+  EXPECT_EQ(Status().next_mode(), "async");
+  EXPECT_EQ(Status().next_mode_step(), 9u);
+  Kill();
+  // From the log, and then from a checkpoint.
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(Status().next_mode_step(), 9u);
+  Rejoin();
+  Push(1);
+  AdvanceAndTick(absl::Seconds(1));
+  AdvanceAndTick(absl::Seconds(6));
+  while (Status().checkpoints() == 0) Tick();
+  EXPECT_EQ(ReadCheckpoint(files_, kFolder)->shards[0].state.next_rule->from, Step{9});
+  Kill();
+  ASSERT_TRUE(Start().ok());
+  Rejoin();
+  for (uint64_t step = 2; step < 9; ++step) {
+    EXPECT_EQ(Status().mode(), "sync");
+    Push(step);
+  }
+  EXPECT_EQ(Status().mode(), "async");
+  EXPECT_EQ(Status().next_mode(), "");
+  Kill();
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(Status().mode(), "async");
+  const absl::StatusOr<JoinReply> joined = Join(/*incarnation=*/1, run_);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_FALSE(joined->by_round());
+}
+
+TEST_F(RecoveryTest, WithCheckpointsAloneTheModeStaysByRound) {
+  ASSERT_TRUE(Start([](JobOptions& options) {
+                options.durable->durability = Durability::kCheckpoint;
+                options.rule.workers = 2;
+                options.rule.quorum = 2;
+                options.rule.max_workers = 2;
+              }).ok());
+  ASSERT_TRUE(Join().ok());
+  EXPECT_EQ(SetMode(Consistency::Mode::async).status(),
+            absl::InvalidArgumentError("mode: not possible with durability: checkpoint (expected "
+                                       "sync or backup, got async)"));
+  EXPECT_TRUE(SetMode(Consistency::Mode::backup).ok());
+}
+
+TEST_F(RecoveryTest, AModeThatAnotherSettingForbidsIsRefused) {
+  ASSERT_TRUE(Start([](JobOptions& options) {
+                options.rule = Rule::Async(1);
+                options.staleness = {.policy = StalenessPolicy::kDrop, .bound = 3};
+              }).ok());
+  ASSERT_TRUE(Join().ok());
+  EXPECT_EQ(SetMode(Consistency::Mode::sync).status(),
+            absl::InvalidArgumentError("staleness_policy: drop is only valid with mode: ssp or "
+                                       "async (got mode: sync)"));
 }
 
 TEST_F(RecoveryTest, AReductionGoesOnAfterAKillBeforeTheWorkersHaveLeft) {

@@ -232,6 +232,14 @@ grpc::ServerUnaryReactor* ControlService::Scale(grpc::CallbackServerContext* con
   return reactor;
 }
 
+grpc::ServerUnaryReactor* ControlService::SetMode(grpc::CallbackServerContext* context,
+                                                  const SetModeRequest* request,
+                                                  SetModeReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  job_.SetMode(*request, FinishWith(reactor, reply));
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* ControlService::Drain(grpc::CallbackServerContext* context,
                                                 const DrainRequest* request, DrainReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

@@ -67,6 +67,8 @@ class ControlService final : public Control::WithRawCallbackMethod_Join<Control:
                                   LeaveReply* reply) override;
   grpc::ServerUnaryReactor* Scale(grpc::CallbackServerContext* context, const ScaleRequest* request,
                                   ScaleReply* reply) override;
+  grpc::ServerUnaryReactor* SetMode(grpc::CallbackServerContext* context,
+                                    const SetModeRequest* request, SetModeReply* reply) override;
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const DrainRequest* request,
                                   DrainReply* reply) override;
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,

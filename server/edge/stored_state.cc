@@ -84,7 +84,10 @@ absl::Status StoredState::Restore(const Checkpoint& checkpoint) {
           absl::StrCat(folder_, ": shard ", saved.shard.value, " is not on this server"));
     }
     RETURN_IF_ERROR(host->Restore(saved));
-    if (saved.state.rule.has_value()) parts_.scaler.Restore(*saved.state.rule);
+    if (saved.state.rule.has_value()) parts_.scaler.Restore({*saved.state.rule, {}});
+  }
+  for (const SavedShard& saved : checkpoint.shards) {
+    if (saved.state.next_rule.has_value()) parts_.scaler.Restore(*saved.state.next_rule);
   }
   if (checkpoint.lead.has_value()) {
     for (const auto& [worker, incarnation] : checkpoint.lead->drained) {
@@ -145,7 +148,7 @@ absl::Status StoredState::Replay(LogSequence sequence, const ByteChain& bytes) {
   if (const auto* event = std::get_if<ShardRecord>(&record)) {
     model->host(event->shard).Replay(sequence, event->event);
     if (const auto* rule = std::get_if<RuleEvent>(&event->event)) {
-      parts_.scaler.Restore(rule->rule);
+      parts_.scaler.Restore(*rule);
     }
     return absl::OkStatus();
   }

@@ -23,6 +23,8 @@ TraceEntry TraceEntry::Of(const Event& event) {
     m.kind = TraceEntry::Kind::kPush, m.worker = e->worker, m.incarnation = e->incarnation;
     m.step = e->step, m.generation = e->generation, m.form = e->read_form;
     m.push = *e;
+  } else if (const auto* e = std::get_if<RuleEvent>(&event)) {
+    m.kind = TraceEntry::Kind::kRule, m.rule = e->rule, m.step = e->from;
   }
   return m;
 }
@@ -35,6 +37,37 @@ bool EventTrace::Contains(TraceEntry::Kind kind) const {
 bool EventTrace::Opened() const {
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const TraceEntry& m) { return m.opened; });
+}
+
+std::optional<Rule> EventTrace::RuleInForce() const {
+  std::optional<Rule> rule;
+  for (const TraceEntry& m : entries_) {
+    if (m.in_force.has_value()) rule = m.in_force;
+  }
+  return rule;
+}
+
+std::optional<size_t> EventTrace::NextRule() const {
+  std::optional<size_t> next;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].kind == TraceEntry::Kind::kRule) next = i;
+    if (entries_[i].in_force.has_value()) next.reset();
+  }
+  return next;
+}
+
+std::optional<Step> EventTrace::LargestBegun() const {
+  std::optional<Step> largest;
+  for (uint32_t i = 0; i < worker_count_; ++i) {
+    const WorkerId worker{i};
+    const std::optional<size_t> join = LastJoin(worker);
+    if (!join.has_value() || Left(worker) || WaitingRead(worker).has_value()) continue;
+    for (size_t k = *join; k < entries_.size(); ++k) {
+      const TraceEntry& m = entries_[k];
+      if (m.worker == worker && m.read.has_value()) largest = std::max(largest, m.read);
+    }
+  }
+  return largest;
 }
 
 Step EventTrace::Frontier() const {

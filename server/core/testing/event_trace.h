@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/spec/rule.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
 
@@ -19,7 +20,7 @@ namespace thinwire {
 
 // One event and its consequences. The struct has the fields of all event types.
 struct TraceEntry {
-  enum class Kind { kSeed, kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave };
+  enum class Kind { kSeed, kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave, kRule };
 
   static TraceEntry Of(const Event& event);
 
@@ -30,6 +31,7 @@ struct TraceEntry {
   Generation generation;
   ReadForm form;
   PushEvent push;
+  Rule rule;  // of a rule event; `step` is the first step of this rule
 
   bool heard = false;        // whether the sender is valid; if so, its worker is no longer expired
   std::optional<Step> read;  // the step of the read, if the event is a read
@@ -39,7 +41,8 @@ struct TraceEntry {
   uint64_t staleness = 0;     // the staleness of the accepted gradient
   size_t update = 0;  // number of the update that contains this gradient, from 1; 0: no update yet
   bool opened = false;
-  Step frontier;  // the frontier after the event
+  std::optional<Rule> in_force;  // the rule that comes into force with this event
+  Step frontier;                 // the frontier after the event
   std::vector<ReadAnswer> answers;
 };
 
@@ -55,6 +58,14 @@ class EventTrace {
 
   bool Contains(TraceEntry::Kind kind) const;
   bool Opened() const;
+  // Returns the newest rule that came into force, or nullopt if none did.
+  std::optional<Rule> RuleInForce() const;
+  // Returns the position in the trace of the rule event that is not in force yet, or nullopt if there is
+  // none.
+  std::optional<size_t> NextRule() const;
+  // Returns the largest step that a joined worker may be computing: it has the answer to its newest
+  // read. Returns nullopt if there is none.
+  std::optional<Step> LargestBegun() const;
   Step Frontier() const;
   // Returns the position in the trace at which the worker's newest incarnation joined, or nullopt
   // if the worker never joined.

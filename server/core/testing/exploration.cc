@@ -25,7 +25,7 @@ size_t Exploration::ClusterHash::operator()(const Cluster& cluster) const {
 }
 
 Exploration::Exploration(const ExplorationOptions& options)
-    : options_(options), shards_(options.rule) {}
+    : options_(options), shards_(options.rule, options.change.value_or(RuleEvent{}).rule) {}
 
 std::string Exploration::Run() {
   Visit(Start(), 0, {});
@@ -86,6 +86,9 @@ std::vector<Exploration::Action> Exploration::ActionsIn(const Cluster& cluster) 
   for (uint8_t s = 0; s < kExploredShards; ++s) {
     // The start timeout of a shard runs out only if the start takes longer because of a crash.
     if (crashed && !shards_.open(cluster.shards[s])) actions.push_back({Kind::kOpen, 0, s});
+    if (options_.change.has_value() && cluster.changed[s] == 0) {
+      actions.push_back({Kind::kChange, 0, s});
+    }
   }
   for (uint8_t w = 0; w < kExploredWorkers; ++w) {
     const Process& process = cluster.processes[w];
@@ -179,6 +182,12 @@ Exploration::Cluster Exploration::After(Cluster cluster, const Action& action) {
       break;
     case Action::Kind::kCommit:
       Commit(cluster);
+      break;
+    case Action::Kind::kChange:
+      cluster.changed[action.shard] = 1;
+      apply_now(
+          {.kind = EventKind::kRule, .step = static_cast<uint8_t>(options_.change->from.value)},
+          false);
       break;
     case Action::Kind::kEndServer:
       EndServer(cluster, action.shard);
@@ -368,11 +377,11 @@ void Exploration::ReceiveVerdict(Cluster& cluster, Process& process, uint32_t sh
 }
 
 void Exploration::ReceiveJoin(Process& process, const JoinAnswer& answer) {
-  // The step ahead of an open round is added at the end, if any shard is open.
+  // The step ahead of an open round is added at the end, if any shard has an open round.
   process.join_next =
       std::max(process.join_next, static_cast<uint8_t>(answer.predecessor_next.value));
   process.jump = std::max(process.jump, static_cast<uint8_t>(answer.frontier.value));
-  process.join_open |= answer.open ? 1 : 0;
+  process.join_open |= answer.open && answer.by_round ? 1 : 0;
 }
 
 void Exploration::Continue(Process& process, uint8_t worker) const {
@@ -383,8 +392,7 @@ void Exploration::Continue(Process& process, uint8_t worker) const {
     if (process.phase == Phase::kLeaving) BeginToLeave(process);
   };
   if (process.phase == Phase::kJoining && process.joined == (1u << kExploredShards) - 1) {
-    const bool ahead = process.join_open != 0 && options_.rule.fold == Fold::kRound;
-    begin(std::max<uint8_t>(process.join_next, process.jump + (ahead ? 1 : 0)));
+    begin(std::max<uint8_t>(process.join_next, process.jump + process.join_open));
   }
   if (process.phase == Phase::kPushing &&
       std::none_of(process.shards.begin(), process.shards.end(),
@@ -483,6 +491,10 @@ std::string Exploration::DescribePath(uint32_t state) const {
     const Process& process = states_[from].processes[action.worker];
     if (action.kind == Action::Kind::kCommit) {
       lines.push_back("commit the records of shard 0");
+      continue;
+    }
+    if (action.kind == Action::Kind::kChange) {
+      lines.push_back(absl::StrCat("change the rule of shard ", action.shard));
       continue;
     }
     if (action.kind == Action::Kind::kEndServer) {

@@ -7,6 +7,7 @@
 //   expiry   the lease of a living process runs out at one shard
 //   server   the server of shard 0 ends and comes back
 //   stop     a process that waits for parameters leaves, as after SIGTERM
+//   change   a rule event arrives at one shard, at any time, or never
 //
 // As long as the server of shard 0 may end, it has an event log: messages wait as records until a
 // commit, which applies them and sends their effects. When the server ends, the commit may be torn:
@@ -30,6 +31,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -37,6 +39,7 @@
 
 #include "common/spec/rule.h"
 #include "server/core/effects.h"
+#include "server/core/event.h"
 #include "server/core/testing/shard_states.h"
 
 namespace thinwire {
@@ -60,6 +63,8 @@ struct ExplorationOptions {
   FaultBudget faults;
   // If true, all workers have joined and have the parameters of step 0 at the start.
   bool joined = false;
+  // Each shard may receive this event once.
+  std::optional<RuleEvent> change;
   // Breaks a rule on purpose: effects leave the server of shard 0 before the commit of their record.
   bool sent_before_commit = false;
 };
@@ -108,12 +113,13 @@ class Exploration {
     uint8_t jump;
     // The largest values in the answers to Joins.
     uint8_t join_next;
-    uint8_t join_open;  // whether a shard was open; then join_next includes the step ahead
+    uint8_t join_open;  // whether a shard had an open round; then the step ahead is added
     uint32_t again;     // whether the process must join shard 0 again
   };
   struct Cluster {
     std::array<uint32_t, kExploredShards> shards;   // states of ShardStates, without `records`
     std::array<Message, kExploredWorkers> records;  // of shard 0, not committed, in order
+    std::array<uint16_t, kExploredShards> changed;  // whether the shard has the rule event
     uint32_t acknowledged;  // the gradients whose pushes shard 0 has acknowledged before a crash
     std::array<Process, kExploredWorkers> processes;
     FaultBudget left;
@@ -136,6 +142,7 @@ class Exploration {
       kRestart,
       kStop,
       kCommit,
+      kChange,
       kEndServer
     };
     Kind kind = Kind::kDeliver;

@@ -8,8 +8,20 @@
 
 namespace thinwire {
 
+namespace {
+
+bool IsOtherMode(Rule a, Rule b) {
+  // Only the numbers of workers and the order of the fold may differ.
+  a.workers = b.workers;
+  a.quorum = b.quorum;
+  a.ordered_fold = b.ordered_fold;
+  return a != b;
+}
+
+}  // namespace
+
 uint32_t Oracle::WorkersToOpen() const {
-  return trace_.Contains(TraceEntry::Kind::kOpen) ? 1 : options_.rule.workers;
+  return trace_.Contains(TraceEntry::Kind::kOpen) ? 1 : rule().workers;
 }
 
 std::optional<Verdict> Oracle::RejectSender(const TraceEntry& now) const {
@@ -35,11 +47,11 @@ Judgement Oracle::JudgePush(const TraceEntry& now) const {
   const TraceEntry* last = last_push.has_value() ? &trace_.entries()[*last_push] : nullptr;
   const std::vector<float> values =
       now.push.examples > 0 ? Values(now.push.payload) : std::vector<float>{};
-  const double largest = std::numeric_limits<float>::max() / 2.0 / options_.rule.MostFolded();
+  const double largest = std::numeric_limits<float>::max() / 2.0 / rule().MostFolded();
   const bool finite = std::all_of(values.begin(), values.end(), [&](float v) {
     return std::abs(double{v}) * now.push.examples <= largest;
   });
-  const bool bounded = options_.rule.slack != kUnboundedSlack;
+  const bool bounded = rule().slack != kUnboundedSlack;
   const uint64_t computed = std::min(now.push.computed_version.value, updates_.size());
   const uint64_t staleness = updates_.size() - computed;
   const StalenessSpec& policy = options_.staleness;
@@ -50,7 +62,7 @@ Judgement Oracle::JudgePush(const TraceEntry& now) const {
     j.verdict = Verdict::kRepeat;
   } else if (now.step < Next(now.worker) || now.step < frontier()) {
     j.verdict = Verdict::kLate;
-  } else if (!open() || (bounded && now.step.value > frontier().value + options_.rule.slack)) {
+  } else if (!open() || (bounded && now.step.value > frontier().value + rule().slack)) {
     j.verdict = Verdict::kEarly;
   } else if (policy.policy == StalenessPolicy::kDrop && now.push.examples > 0 &&
              staleness > policy.bound) {
@@ -66,6 +78,10 @@ Judgement Oracle::JudgePush(const TraceEntry& now) const {
 }
 
 void Oracle::Classify(TraceEntry& now, Effects& effects) const {
+  if (now.kind == TraceEntry::Kind::kRule && IsOtherMode(rule(), now.rule)) {
+    const std::optional<Step> begun = trace_.LargestBegun();
+    if (begun.has_value()) now.step = std::max(now.step, *begun + 1);
+  }
   if (now.kind == TraceEntry::Kind::kPush) return ClassifyPush(now, effects);
   if (now.kind != TraceEntry::Kind::kRead) return;
   if (const auto rejected = RejectSender(now)) {
@@ -90,6 +106,16 @@ void Oracle::ClassifyPush(TraceEntry& now, Effects& effects) const {
   now.finished = verdict;
   now.has_gradient = verdict == Verdict::kAccept && now.push.examples > 0;
   now.staleness = effects.judgement->staleness;
+}
+
+bool Oracle::ChangeRule() {
+  const std::optional<size_t> next = trace_.NextRule();
+  if (!next.has_value()) return false;
+  if (open() && frontier() < trace_.entries()[*next].step) return false;
+  const Rule to = trace_.entries()[*next].rule;
+  if (IsOtherMode(rule(), to) && !trace_.PendingGradients().empty()) UpdateFromPending();
+  trace_.newest().in_force = to;
+  return true;
 }
 
 void Oracle::UpdateFromPending() {
@@ -121,7 +147,7 @@ void Oracle::Open(Effects& effects) {
 }
 
 bool Oracle::AnyWorkerFinished(Step round) const {
-  for (uint32_t i = 0; i < options_.rule.workers; ++i) {
+  for (uint32_t i = 0; i < options_.rule.max_workers; ++i) {
     if (Next(WorkerId{i}) > round) return true;
   }
   return false;
@@ -135,7 +161,7 @@ void Oracle::CloseRounds(bool all_gone, Effects& effects) {
                                                   [&](WorkerId w) { return Next(w) > round; });
     const bool last = all_gone && AnyWorkerFinished(round);
     const std::vector<size_t> pending = trace_.PendingGradients();
-    const bool quorum = !pending.empty() && pending.size() >= options_.rule.quorum;
+    const bool quorum = !pending.empty() && pending.size() >= rule().quorum;
     if (!all && !last && !quorum) return;
     ClosedRound closed = {round, {}};
     for (const size_t index : pending) closed.accepted.push_back(trace_.at(index).worker);
@@ -154,28 +180,36 @@ void Oracle::MoveFrontier() {
     if (!slowest.has_value() || Next(w) < *slowest) slowest = Next(w);
   }
   if (!slowest.has_value() || *slowest <= frontier()) return;
-  const bool ssp = options_.rule.slack != kUnboundedSlack;
+  const bool ssp = rule().slack != kUnboundedSlack;
   if (ssp && !trace_.PendingGradients().empty()) UpdateFromPending();
   trace_.newest().frontier = *slowest;
 }
 
-void Oracle::Publish(Step frontier_before) {
-  const bool by_round = options_.rule.fold == Fold::kRound;
-  const bool ssp = !by_round && options_.rule.slack != kUnboundedSlack;
+void Oracle::MoveOn(bool all_gone, Effects& effects) {
+  if (rule().fold == Fold::kRound) return CloseRounds(all_gone, effects);
+  MoveFrontier();
+  if (all_gone && !trace_.PendingGradients().empty()) UpdateFromPending();
+}
+
+void Oracle::Publish(Step frontier_before, bool rule_changed) {
+  const bool by_round = rule().fold == Fold::kRound;
+  const bool ssp = !by_round && rule().slack != kUnboundedSlack;
   const size_t live = trace_.LiveWorkers().size();
   const size_t together = options_.publish->every == 0 ? live : options_.publish->every;
   const bool enough = updates_.size() - published_.value >= together;
   const bool promised = ssp && frontier() > frontier_before;
-  if (by_round || promised || enough || live == 0) published_ = version();
+  if (by_round || promised || enough || live == 0 || rule_changed) published_ = version();
 }
 
 void Oracle::AnswerReads(Effects& effects) {
-  for (uint32_t i = 0; i < options_.rule.workers; ++i) {
+  const std::optional<size_t> next = trace_.NextRule();
+  for (uint32_t i = 0; i < options_.rule.max_workers; ++i) {
     const std::optional<size_t> read = trace_.WaitingRead(WorkerId{i});
     if (!read.has_value()) continue;
     const TraceEntry& m = trace_.entries()[*read];
-    const bool bounded = options_.rule.slack != kUnboundedSlack;
-    if (bounded && m.read->value > frontier().value + options_.rule.slack) continue;
+    const bool bounded = rule().slack != kUnboundedSlack;
+    if (bounded && m.read->value > frontier().value + rule().slack) continue;
+    if (next.has_value() && *m.read >= trace_.entries()[*next].step) continue;
     effects.answers.push_back({WorkerId{i}, m.incarnation, *m.read, m.form});
   }
   trace_.newest().answers = effects.answers;
@@ -186,10 +220,11 @@ JoinAnswer Oracle::AnswerJoin(WorkerId worker) const {
   const std::optional<size_t> join_index = trace_.LastJoin(worker);
   if (join_index.has_value()) join.incarnation = trace_.entries()[*join_index].incarnation;
   join.open = open();
+  join.by_round = rule().fold == Fold::kRound;
   join.seeded = trace_.Contains(TraceEntry::Kind::kSeed);
   join.frontier = frontier();
   join.predecessor_next = Next(worker);
-  for (uint32_t i = 0; i < options_.rule.workers; ++i) {
+  for (uint32_t i = 0; i < options_.rule.max_workers; ++i) {
     join.largest_next = std::max(join.largest_next, Next(WorkerId{i}));
   }
   return join;
@@ -203,14 +238,17 @@ Effects Oracle::Apply(const Event& event) {
   Classify(now, effects);
   trace_.Add(now);
 
-  const bool by_push = options_.rule.fold == Fold::kPush;
-  if (by_push && trace_.PendingGradients().size() >= options_.rule.fold_every) UpdateFromPending();
+  const bool by_push = rule().fold == Fold::kPush;
+  if (by_push && trace_.PendingGradients().size() >= rule().fold_every) UpdateFromPending();
+  bool rule_changed = ChangeRule();
   Open(effects);
   const bool all_gone = had_live && trace_.LiveWorkers().empty();
-  if (open() && !by_push) CloseRounds(all_gone, effects);
-  if (open() && by_push) MoveFrontier();
-  if (by_push && all_gone && !trace_.PendingGradients().empty()) UpdateFromPending();
-  if (open() && options_.publish.has_value()) Publish(frontier_before);
+  if (open()) MoveOn(all_gone, effects);
+  if (open() && ChangeRule()) {
+    rule_changed = true;
+    MoveOn(all_gone, effects);
+  }
+  if (open() && options_.publish.has_value()) Publish(frontier_before, rule_changed);
   if (open()) AnswerReads(effects);
 
   if (effects.judgement.has_value()) {
@@ -223,7 +261,7 @@ Effects Oracle::Apply(const Event& event) {
 
 std::vector<BlockedRead> Oracle::BlockedReads() const {
   std::vector<BlockedRead> waits;
-  for (uint32_t i = 0; i < options_.rule.workers; ++i) {
+  for (uint32_t i = 0; i < options_.rule.max_workers; ++i) {
     const std::optional<size_t> read = trace_.WaitingRead(WorkerId{i});
     if (!read.has_value()) continue;
     BlockedRead wait;

@@ -31,7 +31,8 @@ class Oracle {
     uint64_t examples_before = 0;
   };
 
-  explicit Oracle(const ShardOptions& options) : options_(options), trace_(options.rule.workers) {}
+  explicit Oracle(const ShardOptions& options)
+      : options_(options), trace_(options.rule.max_workers) {}
 
   Effects Apply(const Event& event);
 
@@ -42,6 +43,8 @@ class Oracle {
   Version published() const { return published_; }
   Step frontier() const { return trace_.Frontier(); }
   bool open() const { return trace_.Opened(); }
+  // Returns the rule in force.
+  Rule rule() const { return trace_.RuleInForce().value_or(options_.rule); }
   Step Next(WorkerId worker) const { return trace_.Next(worker); }
   // Returns all events since the beginning, with their consequences.
   const EventTrace& trace() const { return trace_; }
@@ -56,12 +59,15 @@ class Oracle {
   // kind.
   void Classify(TraceEntry& now, Effects& effects) const;
   void ClassifyPush(TraceEntry& now, Effects& effects) const;
+  // Puts the next rule in force if it is due. Returns whether it did.
+  bool ChangeRule();
   void UpdateFromPending();
   void Open(Effects& effects);
   bool AnyWorkerFinished(Step round) const;
   void CloseRounds(bool all_gone, Effects& effects);
+  void MoveOn(bool all_gone, Effects& effects);
   void MoveFrontier();
-  void Publish(Step frontier_before);
+  void Publish(Step frontier_before, bool rule_changed);
   void AnswerReads(Effects& effects);
 
   const ShardOptions options_;

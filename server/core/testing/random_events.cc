@@ -9,8 +9,12 @@
 
 namespace thinwire {
 
-RandomEvents::RandomEvents(const Rule& rule, uint64_t seed)
-    : rule_(rule), random_(seed), newest_(rule.workers), absent_(rule.workers, true) {}
+RandomEvents::RandomEvents(const Rule& rule, uint64_t seed, bool rule_changes)
+    : rule_(rule),
+      random_(seed),
+      rule_changes_(rule_changes),
+      newest_(rule.workers),
+      absent_(rule.workers, true) {}
 
 Event RandomEvents::Next(const Shard& shard) {
   const bool again = !past_.empty() && random_.Percent(12);
@@ -20,6 +24,10 @@ Event RandomEvents::Next(const Shard& shard) {
 }
 
 Event RandomEvents::DrawEvent(const Shard& shard) {
+  if (rule_changes_ && random_.Percent(4)) {
+    const Step from = shard.frontier() + random_.Below(5);
+    return RuleEvent{DrawMode(random_, rule_.workers, /*sync_only=*/false), from};
+  }
   const WorkerId worker = DrawWorker();
   // An absent worker (never joined, or left) usually joins next.
   if (absent_[worker.value] && random_.Percent(70)) return DrawJoin(worker);
@@ -119,6 +127,10 @@ Event Widened(Event event, size_t value_count) {
 
 Rule DrawRule(SeededRandom& random, bool sync_only) {
   const uint32_t workers = 1 + static_cast<uint32_t>(random.Below(4));
+  return DrawMode(random, workers, sync_only);
+}
+
+Rule DrawMode(SeededRandom& random, uint32_t workers, bool sync_only) {
   const uint32_t fold_every = 1 + static_cast<uint32_t>(random.Below(4));
   switch (random.Below(sync_only ? 2 : 5)) {
     case 0:

@@ -33,7 +33,8 @@ class SeededRandom {
 
 class RandomEvents {
  public:
-  RandomEvents(const Rule& rule, uint64_t seed);
+  // RULE_CHANGES: some events are new rules of any mode, for the same number of workers.
+  RandomEvents(const Rule& rule, uint64_t seed, bool rule_changes = false);
 
   // Draws the next event. Steps are near the frontier of SHARD or near the sending worker's `next`.
   // REQUIRES: SHARD has applied all earlier events.
@@ -52,6 +53,7 @@ class RandomEvents {
 
   const Rule rule_;
   SeededRandom random_;
+  const bool rule_changes_;
   std::vector<Incarnation> newest_;  // each worker's newest incarnation
   std::vector<bool> absent_;         // for each worker: whether it never joined or has left
   std::vector<Event> past_;
@@ -62,6 +64,9 @@ class RandomEvents {
 // payloads are sparse. If the second value of the old payload is infinite, one value of the new one
 // is infinite. All other entries are positive whole numbers, so that no sum of entries is 0.
 Event Widened(Event event, size_t value_count);
+
+// Draws a rule of this number of workers and any mode.
+Rule DrawMode(SeededRandom& random, uint32_t workers, bool sync_only);
 
 // Draws a rule of up to four workers and any mode. SYNC_ONLY: of mode sync.
 Rule DrawRule(SeededRandom& random, bool sync_only);

@@ -67,6 +67,15 @@ PushEvent ParsePush(const FakeWorker& worker, const Words& words) {
   return push;
 }
 
+RuleEvent ParseRule(const Words& words, uint32_t workers) {
+  const Step from{Natural(words.back())};
+  if (words[1] == "sync") return {Rule::Sync(workers), from};
+  if (words[1] == "async") return {Rule::Async(workers), from};
+  const uint64_t number = Natural(words.at(2));
+  if (words[1] == "ssp") return {Rule::Ssp(workers, number), from};
+  return {Rule::Backup(workers, static_cast<uint32_t>(number)), from};
+}
+
 class ScenarioRunner {
  public:
   ScenarioRunner(const Rule& rule, const StalenessSpec& staleness)
@@ -96,6 +105,7 @@ class ScenarioRunner {
   Event Parse(const Words& words) {
     if (words[0] == "seed") return SeedEvent{Fp32Payload({Real(words.at(1))})};
     if (words[0] == "open") return OpenEvent{};
+    if (words[0] == "rule") return ParseRule(words, worker_count_);
     const FakeWorker worker = WorkerNamed(words[0], words.at(1) == "join");
     if (words[1] == "join") return worker.Join();
     if (words[1] == "read") return worker.Read(Natural(words.at(2)));

@@ -11,6 +11,7 @@
 //   start VALUE            all workers join, VALUE arrives as the seed, all workers read step 0
 //   seed VALUE             VALUE arrives as the seed, the shard's initial value
 //   open                   the start timeout runs out
+//   rule MODE from STEP    MODE is sync, async, `backup B` or `ssp SLACK`, for all workers
 //   wN join                worker N joins with its next incarnation
 //   wN read STEP           worker N requests the parameters for step STEP
 //   wN expire              the lease of worker N runs out

@@ -35,7 +35,7 @@ uint32_t PendingGradients(const Oracle& oracle) {
 
 }  // namespace
 
-Event ExploredEvent::ToEvent() const {
+Event ExploredEvent::ToEvent(const Rule& next_rule) const {
   const FakeWorker sender = {WorkerId{worker}, Incarnation{incarnation}};
   switch (kind) {
     case Kind::kJoin:
@@ -55,6 +55,8 @@ Event ExploredEvent::ToEvent() const {
       return OpenEvent{};
     case Kind::kLeave:
       return sender.Leave();
+    case Kind::kRule:
+      return RuleEvent{next_rule, Step{step}};
   }
   return OpenEvent{};
 }
@@ -72,7 +74,8 @@ std::string ExploredEvent::ToString() const {
   return out.str();
 }
 
-ShardStates::ShardStates(const Rule& rule) : options_(OptionsOf(rule)) {
+ShardStates::ShardStates(const Rule& rule, const Rule& next_rule)
+    : options_(OptionsOf(rule)), next_rule_(next_rule) {
   State start = {Oracle(options_), {}, 0};
   start.oracle.Apply(Seed());
   by_key_[KeyOf(start)] = 0;
@@ -95,13 +98,13 @@ ShardStates::Transition ShardStates::Compute(uint32_t from, const ExploredEvent&
   const RecordingOptimizer optimizer;
   Shard shard(options_, optimizer, schedule_);
   shard.Apply(Seed());
-  for (const ExploredEvent& earlier : before.events) shard.Apply(earlier.ToEvent());
+  for (const ExploredEvent& earlier : before.events) shard.Apply(earlier.ToEvent(next_rule_));
   Transition transition;
-  transition.effects = shard.Apply(event.ToEvent());
+  transition.effects = shard.Apply(event.ToEvent(next_rule_));
 
   State after = before;
   after.events.push_back(event);
-  const Effects expected = after.oracle.Apply(event.ToEvent());
+  const Effects expected = after.oracle.Apply(event.ToEvent(next_rule_));
   const std::optional<Judgement>& judgement = transition.effects.judgement;
   if (event.kind == ExploredEvent::Kind::kPush && judgement.has_value() && !judgement->again &&
       judgement->verdict == Verdict::kAccept) {
@@ -121,7 +124,8 @@ void ShardStates::Check(const State& before, const ExploredEvent& event, const E
                         const Shard& shard, const State& after) {
   const Oracle& oracle = after.oracle;
   Require(shard.frontier() == oracle.frontier() && shard.open() == oracle.open() &&
-              shard.version() == oracle.version() && shard.BlockedReads() == oracle.BlockedReads(),
+              shard.rule() == oracle.rule() && shard.version() == oracle.version() &&
+              shard.BlockedReads() == oracle.BlockedReads(),
           "the state differs from that of the oracle", after);
   Require(shard.frontier() >= before.oracle.frontier(), "the frontier fell", after);
   if (event.kind == ExploredEvent::Kind::kPush) {
@@ -142,8 +146,9 @@ void ShardStates::CheckAnswers(const Effects& effects, const Shard& shard, const
     const ReadAnswer& answer = effects.answers[i];
     Require(i == 0 || effects.answers[i - 1].worker < answer.worker, "a read was answered twice",
             after);
-    if (options_.rule.slack == kUnboundedSlack) continue;
-    Require(answer.step.value <= shard.frontier().value + options_.rule.slack,
+    const uint64_t slack = after.oracle.rule().slack;
+    if (slack == kUnboundedSlack) continue;
+    Require(answer.step.value <= shard.frontier().value + slack,
             "an answer exceeds the staleness bound", after);
     for (const size_t pending : after.oracle.trace().PendingGradients()) {
       Require(after.oracle.trace().entries()[pending].step >= shard.frontier(),
@@ -165,6 +170,10 @@ std::string ShardStates::KeyOf(const State& state) const {
   const EventTrace& trace = state.oracle.trace();
   std::string key = absl::StrCat(trace.Opened(), trace.Contains(TraceEntry::Kind::kOpen), " ",
                                  trace.Frontier().value, " ", state.accepted);
+  if (trace.RuleInForce().has_value()) key += " changed";
+  if (const std::optional<size_t> next = trace.NextRule()) {
+    absl::StrAppend(&key, " changes at ", trace.entries()[*next].step.value);
+  }
   for (const size_t i : trace.PendingGradients()) {
     const TraceEntry& entry = trace.entries()[i];
     absl::StrAppend(&key, ",", entry.worker.value, ".", entry.step.value);

@@ -33,7 +33,7 @@ namespace thinwire {
 // A small form of Event. Each gradient that a worker process computes is one bit, and a push has
 // the bits of all gradients that it contains.
 struct ExploredEvent {
-  enum class Kind : uint8_t { kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave };
+  enum class Kind : uint8_t { kJoin, kRead, kPush, kExpire, kReturn, kOpen, kLeave, kRule };
 
   Kind kind = Kind::kOpen;
   uint8_t worker = 0;
@@ -42,7 +42,8 @@ struct ExploredEvent {
   uint8_t late_examples = 0;
   uint32_t gradients = 0;
 
-  Event ToEvent() const;
+  // NEXT_RULE: the rule of kRule, which begins at `step`.
+  Event ToEvent(const Rule& next_rule = Rule()) const;
   // Returns a number below 2^43 that no other event has. REQUIRES: worker < 4, incarnation < 16,
   // step < 16, late_examples < 16 and gradients < 2^24.
   uint64_t Pack() const;
@@ -57,7 +58,8 @@ class ShardStates {
   };
 
   // State 0 is a shard that has first values and no workers.
-  explicit ShardStates(const Rule& rule);
+  // NEXT_RULE: the rule of the events kRule.
+  explicit ShardStates(const Rule& rule, const Rule& next_rule = Rule());
 
   // Returns the transition of state FROM by EVENT.
   const Transition& Apply(uint32_t from, const ExploredEvent& event);
@@ -89,6 +91,7 @@ class ShardStates {
   std::string KeyOf(const State& state) const;
 
   const ShardOptions options_;
+  const Rule next_rule_;
   const Schedule schedule_ = ConstantRate();
   std::deque<State> states_;
   std::map<std::string, uint32_t> by_key_;

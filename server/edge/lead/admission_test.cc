@@ -27,7 +27,7 @@ class HeldPeers final : public Peers {
   void Admit(ServerId, const AdmitRequest& request, AdmitDone done) override {
     calls_.push_back({request, std::move(done)});
   }
-  void Scale(ServerId, const ScaleRequest&, ScaleDone done) override {
+  void SetMode(ServerId, const SetModeRequest&, SetModeDone done) override {
     done(absl::UnimplementedError("not used"));
   }
   void Follow(ServerId, const FollowRequest&, FollowDone) override { ADD_FAILURE(); }

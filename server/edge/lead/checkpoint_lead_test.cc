@@ -30,7 +30,7 @@ class FakePeers final : public Peers {
  public:
   std::string NameOf(ServerId) const override { return "server 1 (fake)"; }
   void Admit(ServerId, const AdmitRequest&, AdmitDone) override { ADD_FAILURE(); }
-  void Scale(ServerId, const ScaleRequest&, ScaleDone) override { ADD_FAILURE(); }
+  void SetMode(ServerId, const SetModeRequest&, SetModeDone) override { ADD_FAILURE(); }
   void Follow(ServerId, const FollowRequest& request, FollowDone done) override {
     follows.push_back(request);
     done(reply);

@@ -11,12 +11,12 @@
 namespace thinwire {
 
 DealLead::DealLead(Dealer& dealer, const ModelSlot& model, Journal& journal, Clock& clock,
-                   Fold fold, Post post)
+                   std::function<Fold()> fold, Post post)
     : dealer_(dealer),
       model_(model),
       journal_(journal),
       clock_(clock),
-      fold_(fold),
+      fold_(std::move(fold)),
       post_(std::move(post)) {}
 
 void DealLead::Update(const std::vector<WorkerId>& live, const std::vector<WorkerId>& returning) {
@@ -38,8 +38,18 @@ void DealLead::Replace(WorkerId worker) {
   const std::shared_ptr<const HostedModel> model = model_.Get();
   const Step next = model->next(worker);
   // By round, the other workers may have finished one step more.
-  const uint64_t ahead_count = fold_ == Fold::kRound ? 1 : 0;
+  const uint64_t ahead_count = fold_() == Fold::kRound ? 1 : 0;
   if (model->largest_next() > next + ahead_count) dealer_.Replace(worker, next);
+}
+
+absl::StatusOr<Step> DealLead::StepAhead() {
+  const std::shared_ptr<const HostedModel> model = model_.Get();
+  if (model->hosts().empty()) {
+    return absl::FailedPreconditionError(
+        "server 0: cannot announce a step (expected at least one shard on server 0, got none)");
+  }
+  StoreProgress(*model);
+  return dealer_.StepAhead();
 }
 
 void DealLead::FillIn(JoinReply& reply) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "common/spec/rule.h"
 #include "common/time/clock.h"
@@ -27,14 +28,18 @@ class DealLead {
   using Post = std::function<void(std::function<void()>)>;
 
   // DEALER, MODEL, JOURNAL and CLOCK must outlive this object.
-  DealLead(Dealer& dealer, const ModelSlot& model, Journal& journal, Clock& clock, Fold fold,
-           Post post);
+  // FOLD returns that of the job's newest mode.
+  DealLead(Dealer& dealer, const ModelSlot& model, Journal& journal, Clock& clock,
+           std::function<Fold()> fold, Post post);
 
   // Announces a deal if the members have changed (dealer.h).
   void Update(const std::vector<WorkerId>& live, const std::vector<WorkerId>& returning);
   // Records that a new process has replaced the lost process of WORKER. If the new process begins some steps later, the
   // examples of these steps are dealt anew. REQUIRES: the job has its model.
   void Replace(WorkerId worker);
+  // Returns a step that no worker begins soon (dealer.h). Errors: FailedPrecondition if this server has
+  // no shards, so that it does not know the workers' steps. REQUIRES: the job has its model.
+  absl::StatusOr<Step> StepAhead();
 
   // Add the deals to a reply. REQUIRES: the job has its model.
   void FillIn(JoinReply& reply);
@@ -47,7 +52,7 @@ class DealLead {
   const ModelSlot& model_;
   Journal& journal_;
   Clock& clock_;
-  const Fold fold_;
+  const std::function<Fold()> fold_;
   const Post post_;
   LogLimit deal_lines_{256, absl::Seconds(1)};
 };

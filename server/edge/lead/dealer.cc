@@ -125,13 +125,17 @@ void Dealer::Commit() {
   deals_.push_back(*std::exchange(proposed_, std::nullopt));
 }
 
+Step Dealer::StepAhead() const {
+  if (progress_.empty()) return Step{kLeastSteps};
+  const uint64_t step = progress_.back().step;
+  return Step{step + std::max(kLeastSteps, step - std::min(step, progress_.front().step))};
+}
+
 void Dealer::Promise() {
   // The step of a proposed deal stays one that no worker begins.
   if (proposed_.has_value() || progress_.empty()) return;
-  const uint64_t step = progress_.back().step;
-  const uint64_t ahead = std::max(kLeastSteps, step - std::min(step, progress_.front().step));
   const uint64_t last = deals_.empty() ? 0 : deals_.back().step();
-  dealt_until_ = std::max({dealt_until_, last, std::min(step + ahead, kLastDealStep)});
+  dealt_until_ = std::max({dealt_until_, last, std::min(StepAhead().value, kLastDealStep)});
 }
 
 void Dealer::FillIn(JoinReply& reply) {

@@ -56,6 +56,9 @@ class Dealer {
 
   // Records that some worker may begin the steps up to and including LARGEST_NEXT.
   void Advance(Step largest_next, absl::Time now);
+  // Returns a step that no worker reaches in about kAhead, at least kLeastSteps after the largest step so
+  // far.
+  Step StepAhead() const;
   // Records that the lead has told WORKER this dealt_until.
   void Heard(WorkerId worker, uint64_t dealt_until);
 

@@ -92,9 +92,9 @@ void GrpcPeers::Rollback(ServerId server, const RollbackRequest& request, Rollba
   });
 }
 
-void GrpcPeers::Scale(ServerId server, const ScaleRequest& request, ScaleDone done) {
-  Call<ScaleRequest, ScaleReply>(request, std::move(done), [&](auto... call) {
-    stubs_[server.value]->async()->Scale(std::move(call)...);
+void GrpcPeers::SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) {
+  Call<SetModeRequest, SetModeReply>(request, std::move(done), [&](auto... call) {
+    stubs_[server.value]->async()->SetMode(std::move(call)...);
   });
 }
 

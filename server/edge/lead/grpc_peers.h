@@ -32,7 +32,7 @@ class GrpcPeers final : public Peers {
   void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) override;
   void Follow(ServerId server, const FollowRequest& request, FollowDone done) override;
   void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) override;
-  void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) override;
+  void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) override;
 
  private:
   // Calls START(context, request, reply, done), which begins the RPC, and DONE at its end.

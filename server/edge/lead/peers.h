@@ -16,7 +16,7 @@ namespace thinwire {
 class Peers {
  public:
   using AdmitDone = std::function<void(absl::StatusOr<AdmitReply>)>;
-  using ScaleDone = std::function<void(absl::StatusOr<ScaleReply>)>;
+  using SetModeDone = std::function<void(absl::StatusOr<SetModeReply>)>;
   using FollowDone = std::function<void(absl::StatusOr<FollowReply>)>;
   using RollbackDone = std::function<void(absl::StatusOr<RollbackReply>)>;
 
@@ -31,7 +31,7 @@ class Peers {
   virtual void Admit(ServerId server, const AdmitRequest& request, AdmitDone done) = 0;
   virtual void Follow(ServerId server, const FollowRequest& request, FollowDone done) = 0;
   virtual void Rollback(ServerId server, const RollbackRequest& request, RollbackDone done) = 0;
-  virtual void Scale(ServerId server, const ScaleRequest& request, ScaleDone done) = 0;
+  virtual void SetMode(ServerId server, const SetModeRequest& request, SetModeDone done) = 0;
 };
 
 }  // namespace thinwire

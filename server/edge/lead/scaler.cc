@@ -9,8 +9,27 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
+#include "config/job.h"
 
 namespace thinwire {
+
+namespace {
+
+// Returns the settings of RULE.
+Consistency ConsistencyOf(const Rule& rule) {
+  Consistency c;
+  Consistency::Mode::Value mode = Consistency::Mode::sync;
+  Consistency::Mode::Value_Parse(std::string(rule.mode()), &mode);
+  c.set_mode(mode);
+  c.set_workers(rule.workers);
+  c.set_ordered_fold(rule.ordered_fold);
+  if (mode == Consistency::Mode::backup) c.set_backup(rule.workers - rule.quorum);
+  if (mode == Consistency::Mode::ssp) c.set_slack(rule.slack);
+  if (rule.fold == Fold::kPush) c.set_fold_every(rule.fold_every);
+  return c;
+}
+
+}  // namespace
 
 Scaler::Scaler(std::string job, const Rule& rule, uint32_t server_count, Peers* peers, Post post,
                Server server)
@@ -20,128 +39,170 @@ Scaler::Scaler(std::string job, const Rule& rule, uint32_t server_count, Peers* 
       peers_(peers),
       post_(std::move(post)),
       server_(std::move(server)),
-      rule_(rule),
+      newest_{rule, {}},
       target_(rule.workers) {}
 
-void Scaler::Restore(const Rule& rule) {
-  rule_ = rule;
-  target_ = rule.workers;
+void Scaler::Restore(const RuleEvent& event) {
+  newest_ = event;
+  target_ = event.rule.workers;
+  restored_ = true;
 }
 
 void Scaler::RestoreReduction(uint32_t workers) {
-  target_ = workers == 0 ? rule_.workers : std::min(workers, rule_.workers);
+  target_ = workers == 0 ? rule().workers : std::min(workers, rule().workers);
 }
 
-absl::Status Scaler::ReserveRestored() { return server_.reserve(rule_.workers); }
+absl::Status Scaler::ReserveRestored() { return server_.reserve(rule().workers); }
 
 absl::StatusOr<Rule> Scaler::RuleFor(uint32_t workers) const {
-  const uint32_t backup_count = first_.fold == Fold::kRound ? first_.workers - first_.quorum : 0;
+  const uint32_t backup_count = rule().fold == Fold::kRound ? rule().workers - rule().quorum : 0;
   if (workers <= backup_count || workers > first_.max_workers) {
     return absl::InvalidArgumentError(
         absl::StrCat("workers: out of range (expected ", backup_count + 1, " to ",
                      first_.max_workers, ", the value of max_workers, got ", workers, ")"));
   }
-  Rule rule = first_;
+  Rule rule = this->rule();
   rule.workers = workers;
   if (rule.fold == Fold::kRound) rule.quorum = workers - backup_count;
   return rule;
 }
 
+absl::StatusOr<Rule> Scaler::RuleFor(const Consistency& consistency) const {
+  Rule rule = RuleOf(consistency);
+  rule.max_workers = first_.max_workers;
+  Problems problems = rule.Validate();
+  RETURN_IF_ERROR(problems.ToStatus());
+  RETURN_IF_ERROR(server_.check_mode(rule));
+  return rule;
+}
+
+absl::Status Scaler::CheckIdle() const {
+  if (!changing_) return absl::OkStatus();
+  return absl::UnavailableError(
+      "the last change of the mode or of the number of workers is not complete");
+}
+
 void Scaler::Scale(uint32_t workers, const Done& done) {
   const absl::StatusOr<Rule> rule = RuleFor(workers);
   if (!rule.ok()) return done(rule.status());
-  if (changing_) {
-    return done(absl::UnavailableError("the last change of the number of workers is not complete"));
-  }
+  if (const absl::Status idle = CheckIdle(); !idle.ok()) return done(idle);
   ScaleReply reply;
   reply.set_workers(target_);
   if (const auto more = change_lines_.Next(absl::Now())) {
     LOG(INFO) << "the operator changes the number of workers from " << target_ << " to " << workers
               << *more;
   }
-  if (workers <= rule_.workers) {
+  if (workers <= this->rule().workers) {
     target_ = workers;
     return server_.record([done, reply] { done(reply); });
   }
-  Increase(*rule, [this, workers, reply, done](const absl::Status& status) {
+  Try({*rule, newest_.from}, [reply, done](const absl::Status& status) {
     if (!status.ok()) return done(status);
-    target_ = workers;
     done(reply);
   });
 }
 
-void Scaler::Increase(const Rule& rule, std::function<void(const absl::Status&)> done) {
-  const absl::Status reserved = server_.reserve(rule.workers);
+void Scaler::SetMode(const SetModeRequest& request, const SetModeDone& done) {
+  Consistency consistency = request.consistency();
+  // A reduction that is not complete must fit the new mode, too.
+  consistency.set_workers(target_);
+  if (const auto rule = RuleFor(consistency); !rule.ok()) return done(rule.status());
+  consistency.set_workers(rule().workers);
+  consistency.set_ordered_fold(first_.ordered_fold);
+  const absl::StatusOr<Rule> rule = RuleFor(consistency);
+  if (!rule.ok()) return done(rule.status());
+  if (const absl::Status idle = CheckIdle(); !idle.ok()) return done(idle);
+  const absl::StatusOr<Step> step = server_.step_ahead();
+  if (!step.ok()) return done(step.status());
+  SetModeReply reply;
+  reply.set_mode(std::string(this->rule().mode()));
+  reply.set_step(step->value);
+  Try({*rule, *step}, [reply, rule = *rule, done](const absl::Status& status) {
+    if (!status.ok()) return done(status);
+    LOG(INFO) << "the operator changes the mode from " << reply.mode() << " to " << rule
+              << ", from step " << reply.step() << " on";
+    done(reply);
+  });
+}
+
+void Scaler::Try(const RuleEvent& event, std::function<void(const absl::Status&)> done) {
+  const absl::Status reserved = server_.reserve(event.rule.workers);
   if (!reserved.ok()) return done(reserved);
-  Change(rule, [this, done = std::move(done)](const absl::Status& status) {
+  Change(event, [this, done = std::move(done)](const absl::Status& status) {
     done(status);
     if (status.ok()) return;
     // Other servers may have applied the new rule already.
-    server_.reserve(rule_.workers).IgnoreError();
-    Change(rule_, [](const absl::Status&) {});
+    server_.reserve(rule().workers).IgnoreError();
+    Change(newest_, [](const absl::Status&) {});
   });
 }
 
-void Scaler::Become(const Rule& rule) {
-  // Fits, because Increase has reserved the memory of more workers.
-  server_.reserve(rule.workers).IgnoreError();
-  if (rule != rule_) server_.apply(rule);
-  rule_ = rule;
+void Scaler::Become(const RuleEvent& event, std::function<void()> then) {
+  // Fits, because Try has reserved the memory of more workers.
+  server_.reserve(event.rule.workers).IgnoreError();
+  if (event == newest_) return then();
+  if (event.rule.workers > rule().workers) target_ = event.rule.workers;
+  newest_ = event;
+  server_.apply(event, [this, then = std::move(then)] { post_(then); });
 }
 
-void Scaler::Follow(uint32_t workers, const Done& done) {
-  const absl::StatusOr<Rule> rule = RuleFor(workers);
+void Scaler::Follow(const SetModeRequest& request, const SetModeDone& done) {
+  const absl::StatusOr<Rule> rule = RuleFor(request.consistency());
   if (!rule.ok()) return done(rule.status());
-  ScaleReply reply;
-  reply.set_workers(rule_.workers);
-  const absl::Status reserved = server_.reserve(workers);
+  const absl::Status reserved = server_.reserve(rule->workers);
   if (!reserved.ok()) return done(reserved);
-  Become(*rule);
-  target_ = workers;
-  done(reply);
+  target_ = rule->workers;
+  Become({*rule, Step{request.step()}}, [done] { done(SetModeReply()); });
 }
 
 void Scaler::Tick(bool may_shrink) {
-  if (target_ >= rule_.workers || !may_shrink || changing_) return;
-  const absl::StatusOr<Rule> rule = RuleFor(target_);
-  if (!rule.ok()) return;
-  Change(*rule, [this](const absl::Status& status) {
+  if (changing_) return;
+  const auto log_error = [this](const absl::Status& status) {
     // The next Tick tries again.
     if (!status.ok() && status != last_error_) {
-      LOG(WARNING) << "number of workers: " << status.message();
+      LOG(WARNING) << "consistency rule: " << status.message();
     }
     last_error_ = status;
-  });
+  };
+  if (restored_) {
+    return Change(newest_, [this, log_error](const absl::Status& status) {
+      log_error(status);
+      restored_ = !status.ok();
+    });
+  }
+  if (target_ >= rule().workers || !may_shrink) return;
+  const absl::StatusOr<Rule> rule = RuleFor(target_);
+  if (rule.ok()) Change({*rule, newest_.from}, log_error);
 }
 
-void Scaler::Change(const Rule& rule, std::function<void(const absl::Status&)> done) {
+void Scaler::Change(const RuleEvent& event, std::function<void(const absl::Status&)> done) {
   struct Replies {
     uint32_t missing_count;
     absl::Status status;
   };
   changing_ = true;
-  const auto finish = [this, rule, done = std::move(done)](const absl::Status& status) {
+  const auto finish = [this, event, done = std::move(done)](const absl::Status& status) {
     changing_ = false;
-    if (status.ok()) Become(rule);
-    done(status);
+    if (!status.ok()) return done(status);
+    Become(event, [done] { done(absl::OkStatus()); });
   };
   if (server_count_ <= 1) return finish(absl::OkStatus());
-  ScaleRequest request;
+  SetModeRequest request;
   request.set_job(job_);
-  request.set_workers(rule.workers);
+  *request.mutable_consistency() = ConsistencyOf(event.rule);
+  request.set_step(event.from.value);
   const auto replies = std::make_shared<Replies>(Replies{server_count_ - 1, absl::OkStatus()});
   for (uint32_t s = 1; s < server_count_; ++s) {
-    peers_->Scale(
-        ServerId{s}, request, [this, s, replies, finish](const absl::StatusOr<ScaleReply>& reply) {
-          post_([this, s, replies, finish, status = reply.status()] {
-            if (!status.ok()) {
-              replies->status.Update(
-                  absl::Status(status.code(),
-                               absl::StrCat(peers_->NameOf(ServerId{s}), ": ", status.message())));
-            }
-            if (--replies->missing_count == 0) finish(replies->status);
-          });
-        });
+    const auto on_reply = [this, s, replies, finish](const absl::StatusOr<SetModeReply>& reply) {
+      post_([this, s, replies, finish, status = reply.status()] {
+        if (!status.ok()) {
+          replies->status.Update(absl::Status(
+              status.code(), absl::StrCat(peers_->NameOf(ServerId{s}), ": ", status.message())));
+        }
+        if (--replies->missing_count == 0) finish(replies->status);
+      });
+    };
+    peers_->SetMode(ServerId{s}, request, on_reply);
   }
 }
 

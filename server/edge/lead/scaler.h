@@ -1,9 +1,11 @@
-// Scaler changes the number of workers of a running job, at the request of an operator
-// (`thinwire scale`). The consistency rule of every shard contains this number.
+// Scaler changes the consistency rule of a running job, at the request of an operator: the number of
+// workers (`thinwire scale`) and the mode (`thinwire mode`).
 //
 //   more workers    the servers apply the new rule, then workers with the new numbers may join
 //   fewer workers   workers with higher numbers are told to leave; when they have left or their
 //                   leases have expired, the servers apply the new rule
+//   another mode    the new rule begins at a step that no worker begins soon, so that all shards
+//                   change at the same step
 //
 // The lead, server 0, passes the rule on to the other servers before its own shards get it. Lives on
 // the job's control thread.
@@ -20,6 +22,7 @@
 #include "common/spec/rule.h"
 #include "common/time/log_limit.h"
 #include "proto/control.pb.h"
+#include "server/core/event.h"
 #include "server/edge/lead/peers.h"
 
 namespace thinwire {
@@ -27,6 +30,7 @@ namespace thinwire {
 class Scaler {
  public:
   using Done = std::function<void(absl::StatusOr<ScaleReply>)>;
+  using SetModeDone = std::function<void(absl::StatusOr<SetModeReply>)>;
   // Runs a function later, on the control thread. Thread-safe.
   using Post = std::function<void(std::function<void()>)>;
   // This server's actions.
@@ -34,8 +38,12 @@ class Scaler {
     // Reserves memory for the connections of this number of workers, instead of the earlier number.
     // Errors: InvalidArgument if they do not fit.
     std::function<absl::Status(uint32_t workers)> reserve;
-    // Submits a rule to the shards.
-    std::function<void(const Rule&)> apply;
+    // Returns OK if the job may have the mode of RULE. Errors: InvalidArgument.
+    std::function<absl::Status(const Rule& rule)> check_mode;
+    // Returns a step that no worker begins soon. Errors: FailedPrecondition if this server has no shard.
+    std::function<absl::StatusOr<Step>()> step_ahead;
+    // Submits a rule to the shards, then calls THEN on any thread when all of them have it.
+    std::function<void(const RuleEvent& event, std::function<void()> then)> apply;
     // Stores reduction(), then calls THEN on any thread.
     std::function<void(std::function<void()> then)> record;
   };
@@ -46,38 +54,46 @@ class Scaler {
          Server server);
 
   // Sets the rule to that of an earlier process of this server.
-  void Restore(const Rule& rule);
+  void Restore(const RuleEvent& event);
   // Continues a reduction to WORKERS that an earlier process has begun; 0: there is none.
   void RestoreReduction(uint32_t workers);
   // Reserves memory for the restored number of workers. Errors: those of Server::reserve.
   absl::Status ReserveRestored();
 
-  // Returns the rule of the shards of this server.
-  const Rule& rule() const { return rule_; }
+  // Returns the newest rule, which the shards of this server follow, or will follow from a later step on.
+  const Rule& rule() const { return newest_.rule; }
   // Returns the number of workers that the operator wants. Workers with higher numbers must leave and
   // cannot join.
   uint32_t target() const { return target_; }
   // Returns the number of workers of a reduction that is not complete; 0: there is none.
-  uint32_t reduction() const { return target_ < rule_.workers ? target_ : 0; }
+  uint32_t reduction() const { return target_ < rule().workers ? target_ : 0; }
 
   // Changes the number of workers, at the lead. Errors: InvalidArgument for a number that the job
   // does not allow or that does not fit into a server's memory; Unavailable if another server cannot be reached or an earlier change is not
   // complete.
   void Scale(uint32_t workers, const Done& done);
-  // Applies the rule that the lead passes on. Errors: as those of Scale.
-  void Follow(uint32_t workers, const Done& done);
+  // Changes the mode, at the lead. The number of workers stays. Errors: InvalidArgument for a mode that the
+  // job does not allow; FailedPrecondition if this server has no shard; Unavailable as for Scale.
+  void SetMode(const SetModeRequest& request, const SetModeDone& done);
+  // Applies the rule that the lead passes on. Errors: as those of Scale and SetMode.
+  void Follow(const SetModeRequest& request, const SetModeDone& done);
   // Completes a reduction of the number of workers if MAY_SHRINK: no live worker must leave any more.
+  // Passes a restored rule on, because an earlier process may have ended before all servers had it. Only
+  // the lead calls Tick.
   void Tick(bool may_shrink);
 
  private:
   // Returns the rule for another number of workers. The number of backup workers stays.
   absl::StatusOr<Rule> RuleFor(uint32_t workers) const;
-  // Raises the number of workers.
-  void Increase(const Rule& rule, std::function<void(const absl::Status&)> done);
-  // Replaces the rule of this server.
-  void Become(const Rule& rule);
+  // Returns the rule of a request. Errors: InvalidArgument.
+  absl::StatusOr<Rule> RuleFor(const Consistency& consistency) const;
+  // Passes EVENT on. If a server refuses it, all servers get the earlier rule again.
+  void Try(const RuleEvent& event, std::function<void(const absl::Status&)> done);
+  // Replaces the rule of this server, then calls THEN.
+  void Become(const RuleEvent& event, std::function<void()> then);
   // Passes the rule to the other servers and then to the own shards.
-  void Change(const Rule& rule, std::function<void(const absl::Status&)> done);
+  void Change(const RuleEvent& event, std::function<void(const absl::Status&)> done);
+  absl::Status CheckIdle() const;
 
   const std::string job_;
   const Rule first_;
@@ -85,11 +101,12 @@ class Scaler {
   Peers* const peers_;
   const Post post_;
   const Server server_;
-  Rule rule_;  // of the shards of this server
+  RuleEvent newest_;
   uint32_t target_;
   absl::Status last_error_;  // of the last reduction
   LogLimit change_lines_{10, absl::Seconds(10)};
   bool changing_ = false;  // other servers have not replied yet
+  bool restored_ = false;  // the rule is that of an earlier process and was not passed on yet
 };
 
 }  // namespace thinwire

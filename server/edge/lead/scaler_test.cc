@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Keeps the calls of Scale until the test answers them.
+// Keeps the calls of SetMode until the test answers them.
 class WaitingPeers final : public Peers {
  public:
   std::string NameOf(ServerId server) const override {
@@ -28,26 +29,44 @@ class WaitingPeers final : public Peers {
   }
   void Follow(ServerId, const FollowRequest&, FollowDone) override { ADD_FAILURE(); }
   void Rollback(ServerId, const RollbackRequest&, RollbackDone) override { ADD_FAILURE(); }
-  void Scale(ServerId, const ScaleRequest& request, ScaleDone done) override {
-    asked_.push_back(request.workers());
+  void SetMode(ServerId, const SetModeRequest& request, SetModeDone done) override {
+    asked_.push_back(request.consistency().workers());
+    newest_ = request;
     calls_.push_back(std::move(done));
   }
   void Answer(const absl::Status& status) {
-    const ScaleDone done = std::move(calls_.front());
+    const SetModeDone done = std::move(calls_.front());
     calls_.pop_front();
-    if (status.ok()) return done(ScaleReply());
+    if (status.ok()) return done(SetModeReply());
     done(status);
   }
+  // Returns the numbers of workers that the calls pass on.
   const std::vector<uint32_t>& asked() const { return asked_; }
+  const SetModeRequest& newest() const { return newest_; }
 
  private:
   std::vector<uint32_t> asked_;
-  std::deque<ScaleDone> calls_;
+  SetModeRequest newest_;
+  std::deque<SetModeDone> calls_;
 };
 
 Rule WithMost(Rule rule, uint32_t max_workers) {
   rule.max_workers = max_workers;
   return rule;
+}
+
+// Returns the lead's request for mode sync with this number of workers.
+SetModeRequest Workers(uint32_t workers) {
+  SetModeRequest request;
+  request.set_job("train");
+  request.mutable_consistency()->set_workers(workers);
+  return request;
+}
+
+Consistency ModeOf(Consistency::Mode::Value mode) {
+  Consistency settings;
+  settings.set_mode(mode);
+  return settings;
 }
 
 class ScalerTest : public testing::Test {
@@ -61,12 +80,30 @@ class ScalerTest : public testing::Test {
                          reserved_ = workers;
                          return absl::OkStatus();
                        },
-                   .apply = [this](const Rule& applied) { applied_.push_back(applied); },
+                   .check_mode =
+                       [this](const Rule& wanted) {
+                         return wanted.mode() == refused_mode_
+                                    ? absl::InvalidArgumentError("mode: not in this job")
+                                    : absl::OkStatus();
+                       },
+                   .step_ahead = [] { return Step{40}; },
+                   .apply =
+                       [this](const RuleEvent& event, const std::function<void()>& then) {
+                         applied_.push_back(event.rule);
+                         from_ = event.from;
+                         then();
+                       },
                    .record =
                        [this](const std::function<void()>& then) {
                          ++record_count_;
                          then();
                        }});
+  }
+  void SetMode(Scaler& scaler, const Consistency& settings) {
+    SetModeRequest request;
+    *request.mutable_consistency() = settings;
+    mode_reply_.reset();
+    scaler.SetMode(request, [this](auto reply) { mode_reply_ = std::move(reply); });
   }
   void Scale(Scaler& scaler, uint32_t workers) {
     reply_.reset();
@@ -77,7 +114,10 @@ class ScalerTest : public testing::Test {
   uint32_t room_ = 100;  // the number of workers whose connections fit
   uint32_t reserved_ = 0;
   int record_count_ = 0;
+  std::string refused_mode_;
   std::vector<Rule> applied_;
+  Step from_;  // of the last applied rule
+  std::optional<absl::StatusOr<SetModeReply>> mode_reply_;
   std::optional<absl::StatusOr<ScaleReply>> reply_;
 };
 
@@ -138,9 +178,9 @@ TEST_F(ScalerTest, ANumberOutOfRangeIsRefused) {
 
 TEST_F(ScalerTest, AnotherServerFollowsTheLead) {
   Scaler scaler = Make(WithMost(Rule::Sync(2), 8));
-  const auto ignore = [](const absl::StatusOr<ScaleReply>&) {};
-  scaler.Follow(4, ignore);
-  scaler.Follow(4, ignore);
+  const auto ignore = [](const absl::StatusOr<SetModeReply>&) {};
+  scaler.Follow(Workers(4), ignore);
+  scaler.Follow(Workers(4), ignore);
   EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Sync(4), 8)));
   EXPECT_EQ(scaler.target(), 4u);
 }
@@ -151,8 +191,8 @@ TEST_F(ScalerTest, MoreWorkersThanFitIntoTheMemoryAreRefused) {
   Scale(scaler, 4);
   EXPECT_EQ(reply_->status(), absl::InvalidArgumentError("no room"));
   EXPECT_THAT(peers_.asked(), IsEmpty());
-  scaler.Follow(4, [this](absl::StatusOr<ScaleReply> reply) { reply_ = std::move(reply); });
-  EXPECT_EQ(reply_->status(), absl::InvalidArgumentError("no room"));
+  scaler.Follow(Workers(4), [this](auto reply) { mode_reply_ = std::move(reply); });
+  EXPECT_EQ(mode_reply_->status(), absl::InvalidArgumentError("no room"));
   EXPECT_THAT(applied_, IsEmpty());
   EXPECT_EQ(scaler.target(), 2u);
 }
@@ -190,9 +230,83 @@ TEST_F(ScalerTest, ARestoredReductionIsCompleted) {
 
 TEST_F(ScalerTest, ARestoredRuleStays) {
   Scaler scaler = Make(WithMost(Rule::Sync(2), 8));
-  scaler.Restore(WithMost(Rule::Sync(5), 8));
+  scaler.Restore({WithMost(Rule::Sync(5), 8), Step{}});
   EXPECT_EQ(scaler.target(), 5u);
   scaler.Tick(true);
+  EXPECT_THAT(applied_, IsEmpty());
+}
+
+TEST_F(ScalerTest, ARestoredRuleIsPassedOnUntilAllServersHaveIt) {
+  Scaler scaler = Make(WithMost(Rule::Sync(2), 8), 2);
+  scaler.Restore({WithMost(Rule::Ssp(5, 3, 2), 8), Step{17}});
+  scaler.Tick(true);
+  peers_.Answer(absl::UnavailableError("refused"));
+  scaler.Tick(true);
+  EXPECT_EQ(peers_.newest().step(), 17u);
+  EXPECT_EQ(peers_.newest().consistency().ShortDebugString(),
+            "mode: ssp workers: 5 slack: 3 fold_every: 2 ordered_fold: false");
+  peers_.Answer(absl::OkStatus());
+  scaler.Tick(true);
+  EXPECT_THAT(peers_.asked(), ElementsAre(5, 5));
+}
+
+TEST_F(ScalerTest, ANewModeBeginsAtAStepAhead) {
+  Scaler scaler = Make(WithMost(Rule::Sync(3, /*ordered_fold=*/true), 8), 2);
+  Consistency settings = ModeOf(Consistency::Mode::backup);
+  settings.set_backup(1);
+  SetMode(scaler, settings);
+  EXPECT_FALSE(mode_reply_.has_value());
+  peers_.Answer(absl::OkStatus());
+  ASSERT_TRUE(mode_reply_.has_value() && mode_reply_->ok());
+  EXPECT_EQ((*mode_reply_)->mode(), "sync");
+  EXPECT_EQ((*mode_reply_)->step(), 40u);
+  EXPECT_EQ(from_, Step{40});
+  EXPECT_EQ(peers_.newest().step(), 40u);
+  Scale(scaler, 5);
+  peers_.Answer(absl::OkStatus());
+  SetMode(scaler, ModeOf(Consistency::Mode::sync));
+  peers_.Answer(absl::OkStatus());
+  EXPECT_THAT(applied_,
+              ElementsAre(WithMost(Rule::Backup(3, 1), 8), WithMost(Rule::Backup(5, 1), 8),
+                          WithMost(Rule::Sync(5, /*ordered_fold=*/true), 8)));
+}
+
+TEST_F(ScalerTest, AFollowerAppliesTheModeOfTheLead) {
+  Scaler lead = Make(WithMost(Rule::Sync(3), 8), 2);
+  Consistency settings = ModeOf(Consistency::Mode::ssp);
+  settings.set_slack(4);
+  settings.set_fold_every(2);
+  SetMode(lead, settings);
+  Scaler follower = Make(WithMost(Rule::Sync(3), 8));
+  follower.Follow(peers_.newest(), [](const auto& reply) { EXPECT_TRUE(reply.ok()); });
+  EXPECT_THAT(applied_, ElementsAre(WithMost(Rule::Ssp(3, 4, 2), 8)));
+  EXPECT_EQ(from_, Step{40});
+}
+
+TEST_F(ScalerTest, AModeThatTheJobCannotHaveIsRefused) {
+  Scaler scaler = Make(WithMost(Rule::Sync(3), 8), 2);
+  refused_mode_ = "async";
+  SetMode(scaler, ModeOf(Consistency::Mode::async));
+  EXPECT_EQ(mode_reply_->status(), absl::InvalidArgumentError("mode: not in this job"));
+  Consistency settings = ModeOf(Consistency::Mode::backup);
+  settings.set_backup(3);
+  SetMode(scaler, settings);
+  EXPECT_EQ(mode_reply_->status(),
+            absl::InvalidArgumentError("backup: out of range (expected below 3, the value of "
+                                       "workers, got 3)"));
+  EXPECT_THAT(peers_.asked(), IsEmpty());
+  EXPECT_THAT(applied_, IsEmpty());
+}
+
+TEST_F(ScalerTest, AfterARefusalAllServersKeepTheEarlierMode) {
+  Scaler scaler = Make(WithMost(Rule::Sync(3), 8), 2);
+  SetMode(scaler, ModeOf(Consistency::Mode::async));
+  peers_.Answer(absl::UnavailableError("refused"));
+  EXPECT_EQ(mode_reply_->status(), absl::UnavailableError("server 1 (there): refused"));
+  EXPECT_EQ(peers_.newest().consistency().mode(), Consistency::Mode::sync);
+  EXPECT_EQ(peers_.newest().step(), 0u);
+  SetMode(scaler, ModeOf(Consistency::Mode::async));
+  EXPECT_EQ(mode_reply_->status().code(), absl::StatusCode::kUnavailable) << "not complete";
   EXPECT_THAT(applied_, IsEmpty());
 }
 
