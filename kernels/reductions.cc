@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reductions.cc"
@@ -110,6 +111,53 @@ HWY_INLINE SignSums SumOf(size_t count, const Value& value) {
     runs.negative_count += run.negative_count;
   }
   return runs.Sum();
+}
+
+// Adds the squares of scale * VALUES to PARTS, like AddColumns(). REQUIRES: the number of values is a
+// multiple of kSumParts.
+HWY_INLINE void AddSquares(std::span<const float> values, float scale,
+                           std::array<double, kSumParts>& parts) {
+  const Doubles d;
+  const HalfFloats df;
+  const size_t lanes = hn::Lanes(d);
+  const auto square = [&](size_t i) HWY_ATTR {
+    const auto scaled = hn::Mul(hn::Set(df, scale), hn::LoadU(df, values.data() + i));
+    const auto wide = hn::PromoteTo(d, scaled);
+    return hn::Mul(wide, wide);
+  };
+  for (size_t part = 0; part < kSumParts; part += 2 * lanes) {
+    auto sum0 = hn::LoadU(d, parts.data() + part);
+    auto sum1 = hn::LoadU(d, parts.data() + part + lanes);
+    for (size_t i = part; i < values.size(); i += kSumParts) {
+      sum0 = hn::Add(sum0, square(i));
+      sum1 = hn::Add(sum1, square(i + lanes));
+    }
+    hn::StoreU(sum0, d, parts.data() + part);
+    hn::StoreU(sum1, d, parts.data() + part + lanes);
+  }
+}
+
+double SumSquaresOfRun(std::span<const float> values, float scale) {
+  std::array<double, kSumParts> parts = {};
+  const size_t whole = values.size() - values.size() % kSumParts;
+  for (size_t begin = 0; begin < whole; begin += kBlock) {
+    AddSquares(values.subspan(begin, std::min(kBlock, whole - begin)), scale, parts);
+  }
+  for (size_t i = whole; i < values.size(); ++i) {
+    const double scaled = scale * values[i];
+    parts[i % kSumParts] += scaled * scaled;
+  }
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
+
+double SumAllSquares(std::span<const float> values, float scale) {
+  std::array<double, kSumParts> runs = {};
+  for (size_t run = 0; run * kSumRun < values.size(); ++run) {
+    const size_t first = run * kSumRun;
+    runs[run % kSumParts] +=
+        SumSquaresOfRun(values.subspan(first, std::min(kSumRun, values.size() - first)), scale);
+  }
+  return std::accumulate(runs.begin(), runs.end(), 0.0);
 }
 
 template <typename Value>
@@ -219,6 +267,12 @@ SignSums SumBySign(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(
 
 SignSums AddAndSumBySign(std::span<const float> gradient, std::span<float> values) {
   return HWY_DYNAMIC_DISPATCH(AddAndSumAll)(gradient, values);
+}
+
+HWY_EXPORT(SumAllSquares);
+
+double SumOfSquares(std::span<const float> values, float scale) {
+  return HWY_DYNAMIC_DISPATCH(SumAllSquares)(values, scale);
 }
 
 Range RangeWithZero(std::span<const float> values) {

@@ -1,5 +1,5 @@
-// Reductions of arrays: sums by sign, the range, and the largest magnitude. Codecs compute
-// codebooks and scales from the results.
+// Reductions of arrays: sums by sign, sums of squares, the range, and the largest magnitude. Codecs compute
+// codebooks and scales from the results, and optimizers the norms of tensors.
 //
 // Sums are computed in double and in a fixed order, so they do not depend on the vector length or
 // the number of threads. An array is divided into runs of kSumRun values; the last run may be
@@ -28,6 +28,9 @@ SignSums SumBySign(std::span<const float> values);
 // Computes values += gradient and sums the results, in one pass. REQUIRES: gradient.size() ==
 // values.size().
 SignSums AddAndSumBySign(std::span<const float> gradient, std::span<float> values);
+
+// Returns the sum of the squares of scale * value. The products scale * value are rounded to float.
+double SumOfSquares(std::span<const float> values, float scale = 1);
 
 // The smallest and the largest number among 0 and the values of an array. NaNs are ignored.
 struct Range {

@@ -62,6 +62,31 @@ TEST(SignSumsTest, SumsInTheDocumentedOrder) {
   });
 }
 
+TEST(SumOfSquaresTest, SumsInTheDocumentedOrder) {
+  OnEveryTarget([] {
+    std::mt19937 random(5);
+    for (const size_t count : Counts()) {
+      const std::vector<float> values = Values(count, random);
+      for (const float scale : {1.0f, 0.3f}) {
+        const double expected = SumInParts((count + 4095) / 4096, [&](size_t run) {
+          const size_t first = run * 4096;
+          return SumInParts(std::min<size_t>(4096, count - first), [&](size_t i) {
+            const double scaled = scale * values[first + i];
+            return scaled * scaled;
+          });
+        });
+        ASSERT_EQ(SumOfSquares(values, scale), expected) << count << " values";
+      }
+    }
+  });
+}
+
+TEST(SumOfSquaresTest, SquaresOfTheLargestValuesAreFinite) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  const std::vector<float> values(1000, -kMax);
+  EXPECT_NEAR(SumOfSquares(values) / (double{kMax} * kMax), 1000, 1e-9);
+}
+
 TEST(SignSumsTest, AddAndSumEqualsAddingFirst) {
   OnEveryTarget([] {
     std::mt19937 random(3);
