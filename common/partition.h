@@ -39,7 +39,7 @@ inline constexpr uint32_t kMostServers = 4096;
 struct TensorShape {
   std::string name;
   std::vector<int64_t> shape;  // empty: a scalar
-  uint32_t group = 0;          // parameter group (common/spec/parameter_group.h)
+  uint32_t group = 0;          // parameter group (common/spec/group_spec.h)
   bool whole = false;          // all values of the tensor are in one shard
 
   uint64_t value_count() const;

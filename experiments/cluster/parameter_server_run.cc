@@ -15,6 +15,7 @@
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/partition.h"
+#include "common/place_tensors.h"
 #include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
 #include "common/status_macros.h"
@@ -28,8 +29,7 @@
 #include "experiments/cluster/run.h"
 #include "experiments/cluster/run_record.h"
 #include "experiments/cluster/task_pool.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/optimizer/schedule.h"
+#include "server/core/optimizer/group_updates.h"
 #include "worker/client_options.h"
 
 namespace thinwire::lab {
@@ -85,13 +85,11 @@ class ParameterServerRun {
   absl::StatusOr<RunResult> Run(const RunControl& control);
 
  private:
-  ParameterServerRun(const RunSpec& spec, Partition partition,
-                     std::unique_ptr<const Optimizer> optimizer, const Schedule& schedule,
+  ParameterServerRun(const RunSpec& spec, Partition partition, std::vector<GroupUpdate> updates,
                      ComputeTimes times, std::unique_ptr<TaskPool> pool)
       : spec_(spec),
         partition_(std::move(partition)),
-        optimizer_(std::move(optimizer)),
-        schedule_(schedule),
+        updates_(std::move(updates)),
         times_(std::move(times)),
         costs_(spec.machines),
         network_(Links(spec), queue_),
@@ -107,8 +105,7 @@ class ParameterServerRun {
 
   const RunSpec& spec_;
   const Partition partition_;
-  const std::unique_ptr<const Optimizer> optimizer_;
-  const Schedule schedule_;
+  const std::vector<GroupUpdate> updates_;
   const ComputeTimes times_;
   const CodecCosts costs_;
   EventQueue queue_;
@@ -128,15 +125,16 @@ absl::StatusOr<std::unique_ptr<ParameterServerRun>> ParameterServerRun::Make(
   RETURN_IF_ERROR(CheckSupported(spec));
   const JobSpec& job = spec.job;
   ASSIGN_OR_RETURN(std::unique_ptr<TaskPool> pool, TaskPool::Make(task, threads));
+  std::vector<TensorShape> tensors = pool->own().tensors();
+  RETURN_IF_ERROR(PlaceTensors(job.AllGroups(), tensors));
   ASSIGN_OR_RETURN(Partition partition,
-                   Partition::Make(pool->own().tensors(), job.shard_size, job.server_count));
-  ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(job.optimizer));
-  ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(job.schedule));
+                   Partition::Make(std::move(tensors), job.shard_size, job.server_count));
+  ASSIGN_OR_RETURN(std::vector<GroupUpdate> updates,
+                   MakeGroupUpdates(job.AllGroups(), job.schedule));
   ASSIGN_OR_RETURN(ComputeTimes times,
                    ComputeTimes::Make(spec.machines.compute(), spec.folder, job.task.seed));
-  auto run = std::unique_ptr<ParameterServerRun>(
-      new ParameterServerRun(spec, std::move(partition), std::move(optimizer), schedule,
-                             std::move(times), std::move(pool)));
+  auto run = std::unique_ptr<ParameterServerRun>(new ParameterServerRun(
+      spec, std::move(partition), std::move(updates), std::move(times), std::move(pool)));
   run->MakeServers();
   RETURN_IF_ERROR(run->MakeWorkers());
   return run;
@@ -149,8 +147,7 @@ void ParameterServerRun::MakeServers() {
   const LabServer::Shared shared = {
       .job = spec_.job,
       .partition = partition_,
-      .optimizer = *optimizer_,
-      .schedule = schedule_,
+      .updates = updates_,
       .costs = costs_,
       .planned_examples = task.examples(),
       .imposed_staleness = spec_.machines.has_imposed_staleness()
