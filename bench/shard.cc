@@ -235,7 +235,8 @@ std::vector<Setting> Settings() {
   }
   for (OptimizerKind optimizer :
        {OptimizerKind::kMomentum, OptimizerKind::kNesterov, OptimizerKind::kAdam,
-        OptimizerKind::kAdamW, OptimizerKind::kAdagrad}) {
+        OptimizerKind::kAdamW, OptimizerKind::kAdagrad, OptimizerKind::kLion, OptimizerKind::kLars,
+        OptimizerKind::kLamb}) {
     settings.push_back({.optimizer = optimizer});
   }
   for (OptimizerKind optimizer :

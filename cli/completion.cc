@@ -31,7 +31,7 @@ struct Values {
 
 // Returns the names of the enum field that the flag --NAME sets; empty if there is none.
 std::vector<std::string> EnumWords(const std::string& name) {
-  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
     if (field.name() != name || field.descriptor().enum_type() == nullptr) continue;
     const std::vector<std::string_view> names = EnumNames(field.descriptor());
     return {names.begin(), names.end()};

@@ -70,7 +70,7 @@ std::string TempParent() {
 // command starts. The job file of a run already contains all settings. In a server or worker, an
 // inherited variable would override this file, and with it a flag of `thinwire train`.
 void RemoveSettingsFromEnvironment() {
-  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
     unsetenv(EnvironmentName(field.name()).c_str());
   }
   for (const char* flag :

@@ -25,6 +25,7 @@
 #include "client/transport/read_masters.h"
 #include "client/transport/stop_signal.h"
 #include "common/codec/codec.h"
+#include "common/place_tensors.h"
 #include "common/status_macros.h"
 #include "common/value_hash.h"
 
@@ -61,6 +62,7 @@ client::ResidualOwner OwnerOf(const ClientOptions& options) {
 absl::StatusOr<std::unique_ptr<Client>> Client::Make(ClientOptions options,
                                                      std::vector<TensorShape> tensors,
                                                      Transport& transport, const Device* device) {
+  RETURN_IF_ERROR(PlaceTensors(options.groups, tensors));
   ASSIGN_OR_RETURN(Partition partition,
                    Partition::Make(std::move(tensors), options.shard_size, options.server_count));
   std::unique_ptr<Client> client(

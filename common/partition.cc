@@ -1,6 +1,7 @@
 #include "common/partition.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <span>
 #include <string_view>
@@ -45,6 +46,14 @@ uint64_t Hash(std::span<const TensorShape> tensors, uint64_t shard_size, uint32_
     hash.Add(tensor.shape.size());
     for (int64_t dimension : tensor.shape) hash.Add(static_cast<uint64_t>(dimension));
   }
+  // A model without groups and whole tensors keeps the hash of earlier versions, which checkpoints
+  // contain.
+  if (std::ranges::any_of(tensors, [](const TensorShape& t) { return t.group != 0 || t.whole; })) {
+    for (const TensorShape& tensor : tensors) {
+      hash.Add(tensor.group);
+      hash.Add(tensor.whole ? 1 : 0);
+    }
+  }
   hash.Add(shard_size);
   hash.Add(server_count);
   return hash.value();
@@ -88,6 +97,13 @@ absl::StatusOr<uint64_t> CheckedTotal(std::span<const TensorShape> tensors) {
           absl::StrCat("model: two tensors are named ", Quoted(tensor.name)));
     }
     ASSIGN_OR_RETURN(const uint64_t count, CheckedCount(tensor));
+    if (tensor.whole && count > kLargestShardSize) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Place(tensor),
+                       ": too large for one shard, as the optimizers lars and lamb need (expected "
+                       "at most ",
+                       kLargestShardSize, " values, got ", count, ")"));
+    }
     total += count;
     if (total > kMostValues) {
       return absl::InvalidArgumentError(
@@ -108,18 +124,22 @@ uint64_t PieceCount(uint64_t value_count, uint64_t shard_size) {
   return (value_count + shard_size - 1) / shard_size;
 }
 
-// Returns the number of shards that SplitAll() makes.
+// Returns an upper bound of the number of shards that SplitAll() makes. The bound is exact for a model
+// without groups and whole tensors.
 uint64_t ShardCount(std::span<const TensorShape> tensors, uint64_t shard_size) {
   uint64_t shard_count = 0;
-  uint64_t vector_values = 0;
+  std::map<uint32_t, uint64_t> vector_values;  // by group
   for (const TensorShape& tensor : tensors) {
-    if (IsMatrix(tensor)) {
+    if (tensor.whole) {
+      ++shard_count;
+    } else if (IsMatrix(tensor)) {
       shard_count += PieceCount(tensor.value_count(), shard_size);
     } else {
-      vector_values += tensor.value_count();
+      vector_values[tensor.group] += tensor.value_count();
     }
   }
-  return shard_count + PieceCount(vector_values, shard_size);
+  for (const auto& [group, count] : vector_values) shard_count += PieceCount(count, shard_size);
+  return shard_count;
 }
 
 // Splits the consecutive segments in RUN into the smallest number of shards of at most SHARD_SIZE
@@ -147,22 +167,39 @@ std::vector<std::vector<Segment>> Split(std::span<const Segment> run, uint64_t s
   return shards;
 }
 
+// Packs the whole tensors in RUN into shards of at most SHARD_SIZE values, in order. A larger tensor
+// has a shard of its own.
+std::vector<std::vector<Segment>> Pack(std::span<const Segment> run, uint64_t shard_size) {
+  std::vector<std::vector<Segment>> shards;
+  uint64_t used = 0;
+  for (const Segment& tensor : run) {
+    if (shards.empty() || used + tensor.count > shard_size) {
+      shards.emplace_back();
+      used = 0;
+    }
+    shards.back().push_back(tensor);
+    used += tensor.count;
+  }
+  return shards;
+}
+
 std::vector<std::vector<Segment>> SplitAll(std::span<const TensorShape> tensors,
                                            uint64_t shard_size) {
   std::vector<std::vector<Segment>> shards;
-  const auto add = [&shards, shard_size](std::span<const Segment> run) {
-    for (auto& shard : Split(run, shard_size)) shards.push_back(std::move(shard));
+  const auto add = [&shards, shard_size](std::span<const Segment> run, bool whole) {
+    auto added = whole ? Pack(run, shard_size) : Split(run, shard_size);
+    for (auto& shard : added) shards.push_back(std::move(shard));
   };
-  std::vector<Segment> vectors;
+  std::map<std::pair<uint32_t, bool>, std::vector<Segment>> vectors;  // by group and `whole`
   for (uint32_t t = 0; t < tensors.size(); ++t) {
-    const Segment whole{t, 0, tensors[t].value_count()};
+    const Segment all{t, 0, tensors[t].value_count()};
     if (IsMatrix(tensors[t])) {
-      add(std::span(&whole, 1));
+      add(std::span(&all, 1), tensors[t].whole);
     } else {
-      vectors.push_back(whole);
+      vectors[{tensors[t].group, tensors[t].whole}].push_back(all);
     }
   }
-  add(vectors);
+  for (const auto& [key, run] : vectors) add(run, key.second);
   // Sorts the shards by push order. The backward pass runs from the last tensor to the first. A
   // shard is complete when the gradient of its first tensor has been computed.
   std::ranges::stable_sort(shards, [](const auto& a, const auto& b) {

@@ -1,10 +1,11 @@
 // Partition: splits a model's tensors into shards and assigns the shards to servers.
 //
-// A partition is a pure function of the tensors' names and shapes, the shard size and the number of
-// servers. Every process computes the partition and compares its hash with the other processes. A
+// A partition is a pure function of the tensors, the shard size and the number of servers. Every process computes the partition and compares its hash with the other processes. A
 // tensor of two or more dimensions (a matrix) is split into shards of its own, whose sizes differ
 // by at most one value. All vectors and scalars share shards, in the tensors' order. Vectors
-// therefore never share a shard with a matrix, and a job can give them a codec of their own.
+// therefore never share a shard with a matrix, and a job can give them a codec of their own. Tensors of
+// different parameter groups share no shard. A tensor with `whole` is in one shard, even if it is
+// larger than the shard size.
 //
 //   tensors   w1[784,128]  b1[128]  w2[128,10]  b2[10]        shard size 65536, 2 servers
 //   shards    0: w2  1: b1 b2  2: w1[50176..100352)  3: w1[0..50176)
@@ -39,6 +40,8 @@ inline constexpr uint32_t kMostServers = 4096;
 struct TensorShape {
   std::string name;
   std::vector<int64_t> shape;  // empty: a scalar
+  uint32_t group = 0;          // parameter group (common/spec/group_spec.h)
+  bool whole = false;          // all values of the tensor are in one shard
 
   uint64_t value_count() const;
   bool operator==(const TensorShape&) const = default;
@@ -60,8 +63,9 @@ class Partition {
   // Returns the partition of TENSORS. SHARD_SIZE is the largest number of values of a shard; 0
   // means 1/8 of the values per server, clamped to kLeastShardSize and kLargestShardSize. Errors:
   // InvalidArgument if there is no tensor, a name is empty or repeated, a dimension is not
-  // positive, the model has more than 2^40 values, SHARD_SIZE exceeds kLargestShardSize, there
-  // would be more than kMostShards shards, or SERVER_COUNT is not 1 to kMostServers.
+  // positive, the model has more than 2^40 values, SHARD_SIZE or a tensor with `whole` exceeds
+  // kLargestShardSize, there could be more than kMostShards shards, or SERVER_COUNT is not 1 to
+  // kMostServers.
   static absl::StatusOr<Partition> Make(std::vector<TensorShape> tensors, uint64_t shard_size,
                                         uint32_t server_count);
 
@@ -88,6 +92,9 @@ class Partition {
   // h, w] has in * h * w columns). The result has 0 columns if the shard consists of vectors and
   // scalars. REQUIRES: shard < shard_count().
   MatrixRun MatrixRunOf(ShardId shard) const;
+
+  // Returns the parameter group of a shard's tensors. REQUIRES: shard < shard_count().
+  uint32_t group(ShardId shard) const { return tensors_[segments(shard)[0].tensor].group; }
 
   // Returns the shards of one server in push order. The result may be empty.
   std::vector<ShardId> ShardsOf(ServerId server) const;

@@ -36,6 +36,29 @@ TEST(PartitionTest, SplitsMatricesAndCombinesVectors) {
   EXPECT_THAT(p.segments(ShardId{3}), ElementsAre(Segment{0, 0, 50176}));
 }
 
+TEST(PartitionTest, AWholeTensorIsInOneShard) {
+  std::vector<TensorShape> tensors = Mlp();
+  tensors.push_back({"b3", {5000}});
+  for (TensorShape& tensor : tensors) tensor.whole = true;
+  const Partition p = MakeOrDie(tensors, 4096, 2);
+  ASSERT_EQ(p.shard_count(), 4u);
+  EXPECT_THAT(p.segments(ShardId{0}), ElementsAre(Segment{4, 0, 5000}));
+  EXPECT_THAT(p.segments(ShardId{1}), ElementsAre(Segment{2, 0, 1280}));
+  EXPECT_THAT(p.segments(ShardId{2}), ElementsAre(Segment{1, 0, 128}, Segment{3, 0, 10}));
+  EXPECT_THAT(p.segments(ShardId{3}), ElementsAre(Segment{0, 0, 100352}));
+}
+
+TEST(PartitionTest, TensorsOfDifferentGroupsShareNoShard) {
+  std::vector<TensorShape> tensors = Mlp();
+  tensors[3].group = 1;
+  const Partition p = MakeOrDie(tensors, 262144, 1);
+  ASSERT_EQ(p.shard_count(), 4u);
+  EXPECT_THAT(p.segments(ShardId{0}), ElementsAre(Segment{3, 0, 10}));
+  EXPECT_THAT(p.segments(ShardId{2}), ElementsAre(Segment{1, 0, 128}));
+  EXPECT_EQ(p.group(ShardId{0}), 1u);
+  EXPECT_EQ(p.group(ShardId{2}), 0u);
+}
+
 TEST(PartitionTest, AssignsShardsBySizeToTheServerWithTheSmallestLoad) {
   const Partition p = MakeOrDie(Mlp(), 65536, 2);
   EXPECT_EQ(p.server(ShardId{2}), ServerId{0});
@@ -65,7 +88,7 @@ TEST(PartitionTest, TheDefaultShardSizeGivesEightShardsPerServerWithinItsBounds)
   EXPECT_EQ(MakeOrDie({{"w", {10000, 10000}}}, 0, 1).shard_size(), kLargestShardSize);
 }
 
-TEST(PartitionTest, TheHashDependsOnNamesShapesOrderSizeAndServers) {
+TEST(PartitionTest, TheHashDependsOnTensorsOrderSizeAndServers) {
   std::set<uint64_t> hashes;
   auto renamed = Mlp(), reshaped = Mlp(), reordered = Mlp();
   renamed[0].name = "w";
@@ -77,7 +100,12 @@ TEST(PartitionTest, TheHashDependsOnNamesShapesOrderSizeAndServers) {
   hashes.insert(MakeOrDie(reordered, 65536, 2).hash());
   hashes.insert(MakeOrDie(Mlp(), 65535, 2).hash());
   hashes.insert(MakeOrDie(Mlp(), 65536, 3).hash());
-  EXPECT_EQ(hashes.size(), 6u);
+  auto grouped = Mlp(), whole = Mlp();
+  grouped[1].group = 1;
+  whole[1].whole = true;
+  hashes.insert(MakeOrDie(grouped, 65536, 2).hash());
+  hashes.insert(MakeOrDie(whole, 65536, 2).hash());
+  EXPECT_EQ(hashes.size(), 8u);
   EXPECT_EQ(MakeOrDie(Mlp(), 65536, 2), MakeOrDie(Mlp(), 65536, 2));
 }
 
@@ -131,6 +159,9 @@ TEST(PartitionTest, ErrorsDescribeInvalidModels) {
   EXPECT_THAT(error({{"a", {int64_t{1} << 40}}, {"b", {1}}}, 0, 1),
               HasSubstr("model: too many values"));
   EXPECT_THAT(error({{"w", {3}}}, kLargestShardSize + 1, 1), HasSubstr("got 262145"));
+  EXPECT_EQ(error({{.name = "w", .shape = {1024, 257}, .whole = true}}, 0, 1),
+            "tensor \"w\" of shape [1024,257]: too large for one shard, as the optimizers lars and "
+            "lamb need (expected at most 262144 values, got 263168)");
   EXPECT_EQ(error({{"w", {int64_t{1} << 30}}}, 1, 1),
             "model: too many shards (expected at most 65536, got 1073741824 of at most 1 values)");
   EXPECT_THAT(error({{"w", {3}}}, 0, 0),

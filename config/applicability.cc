@@ -54,15 +54,22 @@ bool Selects(const JobConfig& config) {
   return config.optimization().gradient_selection() == Optimization::GradientSelection::gtopk;
 }
 
-const OptimizerTraits& OptimizerOf(const JobConfig& config) {
-  return kOptimizers[config.optimization().optimizer()];
+// Returns true if the job or a parameter group has an optimizer that reads a setting.
+bool AnOptimizer(const JobConfig& config, bool OptimizerTraits::*uses) {
+  if (kOptimizers[config.optimization().optimizer()].*uses) return true;
+  return std::ranges::any_of(config.parameter_group(), [uses](const ParameterGroup& group) {
+    return group.has_optimizer() && kOptimizers[group.optimizer()].*uses;
+  });
 }
 
-// Returns true if pushes of the job may use one of CODECS as the codec of the whole gradient.
+// Returns true if pushes of the job may use one of CODECS as the codec of a whole gradient.
 bool Pushes(const JobConfig& config, std::initializer_list<int> codecs) {
   const Compression& c = config.compression();
   for (int codec : codecs) {
     if (c.push() == codec) return true;
+    for (const ParameterGroup& group : config.parameter_group()) {
+      if (group.has_push() && group.push() == codec) return true;
+    }
     if (c.first_push_part() > 0 && c.first_push() == codec) return true;
     if (PushIsAdaptive(config) && std::ranges::count(c.adaptive_candidates(), codec) > 0) {
       return true;
@@ -106,7 +113,10 @@ bool Uses(const JobConfig& config, std::initializer_list<int> codecs) {
 // Returns true if residuals may contain values other than 0.
 bool LosesValues(const JobConfig& config) {
   const Compression& c = config.compression();
-  return ChoosesPush(config) || c.push() != Push::fp32 || c.first_push_part() > 0 ||
+  const bool of_group = std::ranges::any_of(
+      config.parameter_group(),
+      [](const ParameterGroup& group) { return group.has_push() && group.push() != Codec::fp32; });
+  return ChoosesPush(config) || c.push() != Push::fp32 || of_group || c.first_push_part() > 0 ||
          c.momentum_correction() || Selects(config);
 }
 
@@ -157,16 +167,20 @@ const std::vector<Condition>& Conditions() {
        "mode: sync",
        {"mode"}},
       {{"momentum"},
-       [](const JobConfig& c) { return OptimizerOf(c).uses_momentum; },
+       [](const JobConfig& c) { return AnOptimizer(c, &OptimizerTraits::uses_momentum); },
        OptimizersWith(&OptimizerTraits::uses_momentum),
        {"optimizer"}},
       {{"beta1", "beta2"},
-       [](const JobConfig& c) { return OptimizerOf(c).uses_betas; },
+       [](const JobConfig& c) { return AnOptimizer(c, &OptimizerTraits::uses_betas); },
        OptimizersWith(&OptimizerTraits::uses_betas),
        {"optimizer"}},
       {{"epsilon"},
-       [](const JobConfig& c) { return OptimizerOf(c).uses_epsilon; },
+       [](const JobConfig& c) { return AnOptimizer(c, &OptimizerTraits::uses_epsilon); },
        OptimizersWith(&OptimizerTraits::uses_epsilon),
+       {"optimizer"}},
+      {{"trust_coefficient"},
+       [](const JobConfig& c) { return AnOptimizer(c, &OptimizerTraits::uses_trust_coefficient); },
+       OptimizersWith(&OptimizerTraits::uses_trust_coefficient),
        {"optimizer"}},
       {{"decay_at", "decay_factor"},
        [](const JobConfig& c) { return c.optimization().schedule() == Schedule::step; },
@@ -318,7 +332,7 @@ bool Applies(std::string_view name, const JobConfig& config) {
 
 Problems UselessFields(const JobConfig& config) {
   Problems problems;
-  const std::vector<Field> fields = LeafFields(*JobConfig::descriptor());
+  const std::vector<Field> fields = Settings(*JobConfig::descriptor());
   const auto value_of = [&](std::string_view name) {
     for (const Field& field : fields) {
       if (field.name() == name) return absl::StrCat(field.name(), ": ", ValueText(config, field));
@@ -342,7 +356,7 @@ void DropReplacedFields(JobConfig& config, FieldPlaces& places) {
     return place != places.end() && !IsFilePlace(place->second);
   };
   const JobConfig given = config;
-  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
     const Condition* condition = ConditionOf(field.name());
     if (condition == nullptr || condition->holds(given) || !IsGiven(given, field)) continue;
     if (is_flag(field.name()) || std::ranges::none_of(condition->deciders, is_flag)) continue;

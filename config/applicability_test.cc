@@ -43,6 +43,8 @@ constexpr Case kCases[] = {
      "consistency { staleness_policy: dcasgd }"},
     {"ordered_fold", "consistency", "false", "", "consistency { mode: ssp }"},
     {"momentum", "optimization", "0.9", "optimization { optimizer: nesterov }", ""},
+    {"trust_coefficient", "optimization", "0.01", "parameter_group { optimizer: lars }",
+     "optimization { optimizer: lamb }"},
     {"beta1", "optimization", "0.9", "optimization { optimizer: adam }",
      "optimization { optimizer: adagrad }"},
     {"beta2", "optimization", "0.9", "optimization { optimizer: adamw }",
@@ -139,13 +141,13 @@ TEST(ApplicabilityTest, AGivenFieldWithoutEffectIsRefusedEvenWithItsDefault) {
         << c.field << " with " << c.without_effect;
     fields.insert(c.field);
   }
-  EXPECT_EQ(fields.size(), 51u);
+  EXPECT_EQ(fields.size(), 52u);
 }
 
 TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {
   std::set<std::string> tested;
   for (const Case& c : kCases) tested.insert(c.field);
-  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
     // A field that has no effect in one of these jobs depends on a condition, so kCases must test
     // it.
     for (const char* job : {"", "consistency { mode: ssp }", "compression { push: fastest }"}) {
@@ -159,10 +161,12 @@ TEST(ApplicabilityTest, EveryConditionOfTheTableIsTested) {
 TEST(ApplicabilityTest, AMessageShowsTheSettingsThatDecide) {
   EXPECT_EQ(Useless("compression { density: 0.01 }"),
             "density: only valid with push: topk or randomk (got push: fp32)");
-  EXPECT_EQ(Useless("optimization { momentum: 0.9 optimizer: adam }"),
-            "momentum: only valid with optimizer: momentum or nesterov (got optimizer: adam)");
-  EXPECT_EQ(Useless("optimization { epsilon: 1 }"),
-            "epsilon: only valid with optimizer: adam, adamw or adagrad (got optimizer: sgd)");
+  EXPECT_EQ(
+      Useless("optimization { momentum: 0.9 optimizer: adam }"),
+      "momentum: only valid with optimizer: momentum, nesterov or lars (got optimizer: adam)");
+  EXPECT_EQ(
+      Useless("optimization { epsilon: 1 }"),
+      "epsilon: only valid with optimizer: adam, adamw, adagrad or lamb (got optimizer: sgd)");
   EXPECT_EQ(Useless("compression { publish_every: 2 pull: delta }"),
             "publish_every: only valid with pull: delta or delta_CODEC and mode: ssp or async (got "
             "pull: delta, mode: sync)");

@@ -47,6 +47,8 @@ ordered_json ElementOf(const Message& m, const FieldDescriptor& field, int i) {
       return r.GetRepeatedDouble(m, &field, i);
     case FieldDescriptor::CPPTYPE_ENUM:
       return r.GetRepeatedEnum(m, &field, i)->name();
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return JsonOf(r.GetRepeatedMessage(m, &field, i));
     default:
       return r.GetRepeatedString(m, &field, i);
   }
@@ -75,7 +77,7 @@ ordered_json JsonOf(const Message& message) {
 
 JobConfig EffectiveJob(const JobConfig& config) {
   JobConfig effective = config;
-  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
     if (Applies(field.name(), config)) SetToDefault(effective, field);
   }
   return effective;
@@ -91,7 +93,7 @@ ordered_json EffectiveJson(const JobConfig& config) { return JsonOf(EffectiveJob
 
 std::string ChangedText(const JobConfig& config) {
   JobConfig defaults, changed = config;
-  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
     if (ValueText(config, field) == ValueText(defaults, field)) Clear(changed, field);
   }
   TextFormat::Printer printer;

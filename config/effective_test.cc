@@ -76,5 +76,14 @@ TEST(EffectiveTest, ATextThatIsNotUtf8IsPrinted) {
   EXPECT_THAT(EffectiveText(config), HasSubstr("report: "));
 }
 
+TEST(EffectiveTest, ParameterGroupsArePrinted) {
+  const JobConfig config =
+      Parsed("parameter_group { match: 'a' } parameter_group { density: 0.5 }");
+  EXPECT_THAT(EffectiveText(config), HasSubstr("parameter_group {\n  density: 0.5\n}\n"));
+  EXPECT_EQ(EffectiveJson(config)["parameter_group"][0]["match"], "a");
+  EXPECT_EQ(ChangedText(config),
+            "parameter_group { match: \"a\" } parameter_group { density: 0.5 }\n");
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -62,7 +62,7 @@ std::string EnvironmentName(std::string_view flag) {
 
 FieldFlags::FieldFlags(CLI::App& app, const std::vector<std::string_view>& only) : app_(app) {
   const FieldDocs docs = JobFieldDocs();
-  for (Field& field : LeafFields(*JobConfig::descriptor())) {
+  for (Field& field : Settings(*JobConfig::descriptor())) {
     if (!only.empty() && std::ranges::find(only, field.name()) == only.end()) continue;
     const FieldDescriptor& descriptor = field.descriptor();
     // The callback of the flag parser accepts every word as a value. Apply converts the words,

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/numbers.h"
@@ -109,6 +110,16 @@ std::string Field::DottedName() const {
 std::vector<Field> LeafFields(const Descriptor& type) {
   std::vector<Field> fields;
   AddLeafFields(type, {}, fields);
+  return fields;
+}
+
+std::vector<Field> Settings(const Descriptor& type) {
+  std::vector<Field> fields = LeafFields(type);
+  std::erase_if(fields, [](const Field& field) {
+    return std::any_of(field.path.begin(), field.path.end(), [](const FieldDescriptor* part) {
+      return part->is_repeated() && part->message_type() != nullptr;
+    });
+  });
   return fields;
 }
 

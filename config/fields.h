@@ -2,7 +2,8 @@
 // list of settings.
 //
 // A leaf field is a field whose type is not a message, such as "learning_rate" in
-// JobConfig.optimization. No two leaf fields share a name, so a name identifies a leaf field.
+// JobConfig.optimization. A setting is a leaf field that is in no repeated message. No two settings
+// share a name, so a name identifies a setting.
 #ifndef THINWIRE_CONFIG_FIELDS_H_
 #define THINWIRE_CONFIG_FIELDS_H_
 
@@ -29,6 +30,10 @@ struct Field {
 
 // Returns all leaf fields of TYPE and of the messages in it, in the order of their declaration.
 std::vector<Field> LeafFields(const google::protobuf::Descriptor& type);
+
+// Returns the settings of TYPE: LeafFields() without the fields of repeated messages, such as
+// parameter_group.
+std::vector<Field> Settings(const google::protobuf::Descriptor& type);
 
 // Returns true if MESSAGE contains a value for FIELD, even if the value equals the default.
 bool IsGiven(const google::protobuf::Message& message, const Field& field);

@@ -57,7 +57,8 @@ OptimizerSpec OptimizerSpecOf(const Optimization& o) {
           .beta1 = o.beta1(),
           .beta2 = o.beta2(),
           .epsilon = o.epsilon(),
-          .weight_decay = o.weight_decay()};
+          .weight_decay = o.weight_decay(),
+          .trust_coefficient = o.trust_coefficient()};
 }
 
 ScheduleSpec ScheduleSpecOf(const Optimization& o) {
@@ -151,6 +152,32 @@ PushSpec PushSpecOf(const Compression& c) {
   return spec;
 }
 
+// Returns the spec of GROUP. PLACE is its place in the job: "parameter_group[0]".
+GroupSpec GroupSpecOf(const ParameterGroup& group, const JobConfig& config,
+                      const std::string& place, Problems& problems) {
+  GroupSpec spec = {.match = group.match(),
+                    .learning_rate_factor = group.learning_rate_factor(),
+                    .optimizer = OptimizerSpecOf(config.optimization())};
+  if (group.has_optimizer()) spec.optimizer.kind = static_cast<OptimizerKind>(group.optimizer());
+  if (group.has_weight_decay()) spec.optimizer.weight_decay = group.weight_decay();
+  const Compression& c = config.compression();
+  if (group.has_push()) spec.push = PushCodecOf(CodecOf(group.push()), c);
+  if (!group.has_density()) return spec;
+  if (!group.has_push() && (c.push() == Push::topk || c.push() == Push::randomk)) {
+    spec.push = PushCodecOf(CodecOf(c.push()), c);
+  }
+  if (spec.push.has_value() && !IsDense(spec.push->id)) {
+    spec.push->density = group.density();
+  } else {
+    problems.Add(place + ".density",
+                 absl::StrCat("only valid with push: topk or randomk (got push: ",
+                              group.has_push() ? Compression::Codec::Value_Name(group.push())
+                                               : Push::Value_Name(c.push()),
+                              ")"));
+  }
+  return spec;
+}
+
 std::optional<PublishOptions> PublishOptionsOf(const Compression& c) {
   if (c.pull() < Pull::delta) return std::nullopt;
   PublishOptions options{.log_bytes = c.version_log_bytes(), .every = c.publish_every()};
@@ -207,6 +234,10 @@ JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
   spec.schedule = ScheduleSpecOf(config.optimization());
   spec.sparse_updates = SparseUpdateSpecOf(config.optimization(), config.compression());
   spec.push = PushSpecOf(config.compression());
+  for (int i = 0; i < config.parameter_group_size(); ++i) {
+    spec.groups.push_back(GroupSpecOf(config.parameter_group(i), config,
+                                      absl::StrCat("parameter_group[", i, "]"), problems));
+  }
   spec.publish = PublishOptionsOf(config.compression());
   if (!spec.publish.has_value()) spec.pull_codec = CodecOf(config.compression().pull());
   spec.shard_size = config.compression().shard_size();
@@ -225,7 +256,9 @@ JobSpec JobSpecOf(const JobConfig& config, Problems& problems) {
   return spec;
 }
 
+// Returns the name of the problem's setting, or the path of a field of a parameter group.
 std::string NameOf(const Problem& problem) {
+  if (problem.field.find("].") != std::string::npos) return problem.field;
   return problem.field.substr(0, problem.field.find('['));
 }
 
@@ -262,10 +295,14 @@ absl::StatusOr<JobSpec> CheckJob(const JobConfig& config, const FieldPlaces& pla
   }
   if (all.empty()) return spec;
   std::map<std::string, size_t> order;
-  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
     order.emplace(field.name(), order.size());
   }
-  std::ranges::stable_sort(all, {}, [&](const Problem& problem) { return order[NameOf(problem)]; });
+  // Problems of parameter groups come last.
+  std::ranges::stable_sort(all, {}, [&](const Problem& problem) {
+    const auto place = order.find(NameOf(problem));
+    return place == order.end() ? order.size() : place->second;
+  });
   return absl::InvalidArgumentError(absl::StrJoin(
       all, "\n",
       [&](std::string* out, const Problem& problem) { out->append(LineOf(problem, places)); }));

@@ -67,16 +67,29 @@ void CompareUnknown(const Message& expected, const Message& got, const std::stri
                                    its.empty() ? "none" : absl::StrCat("number ", its)));
 }
 
+// Returns the parameter groups of JOB with their unknown fields.
+std::string GroupsText(const JobConfig& job) {
+  std::vector<std::string> groups;
+  for (const ParameterGroup& group : job.parameter_group()) {
+    groups.push_back(absl::StrCat("{ ", group.ShortDebugString(), " }"));
+  }
+  return groups.empty() ? "none" : absl::StrJoin(groups, " ");
+}
+
 }  // namespace
 
 std::optional<std::string> JobDifference(const JobConfig& expected, const JobConfig& got,
                                          Compared compared) {
   std::vector<std::string> differences;
   const bool task = compared == Compared::kTask;
-  for (const Field& field : LeafFields(*JobConfig::descriptor())) {
+  for (const Field& field : Settings(*JobConfig::descriptor())) {
     if (InTask(field) != task || std::ranges::count(kPerProcess, field.name()) > 0) continue;
     const std::string mine = ValueText(expected, field), its = ValueText(got, field);
     if (mine != its) differences.push_back(Difference(field.DottedName(), mine, its));
+  }
+  if (!task) {
+    const std::string mine = GroupsText(expected), its = GroupsText(got);
+    if (mine != its) differences.push_back(Difference("parameter_group", mine, its));
   }
   if (task) {
     CompareUnknown(expected.task(), got.task(), "task.", differences);

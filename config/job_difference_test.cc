@@ -81,5 +81,17 @@ TEST(JobDifferenceTest, AnUnknownEnumValueIsADifference) {
             "optimization.unknown field differs from the job's (expected none, got number 1)");
 }
 
+TEST(JobDifferenceTest, ParameterGroupsAreCompared) {
+  JobConfig one, other;
+  one.add_parameter_group()->set_match("*.bias");
+  other = one;
+  EXPECT_EQ(JobDifference(one, other, Compared::kAllButTask), std::nullopt);
+  other.mutable_parameter_group(0)->set_weight_decay(0);
+  EXPECT_EQ(JobDifference(one, other, Compared::kAllButTask),
+            "parameter_group differs from the job's (expected { match: \"*.bias\" }, got { match: "
+            "\"*.bias\" weight_decay: 0 })");
+  EXPECT_EQ(JobDifference(JobConfig(), one, Compared::kTask), std::nullopt);
+}
+
 }  // namespace
 }  // namespace thinwire

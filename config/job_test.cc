@@ -461,5 +461,63 @@ TEST(JobTest, MissingFilesAreNamed) {
               ElementsAre(HasSubstr("model_file: no such file")));
 }
 
+TEST(JobTest, AParameterGroupReplacesSettingsOfTheJob) {
+  const JobSpec spec = Spec(
+      "optimization { optimizer: lars momentum: 0.8 weight_decay: 0.1 trust_coefficient: 0.01 } "
+      "compression { push: topk density: 0.02 } "
+      "parameter_group { match: '*.bias' weight_decay: 0 optimizer: momentum push: bf16 } "
+      "parameter_group { match: 'w?' learning_rate_factor: 0.5 density: 0.5 }");
+  ASSERT_EQ(spec.groups.size(), 2u);
+  const GroupSpec& biases = spec.groups[0];
+  EXPECT_EQ(biases.match, "*.bias");
+  EXPECT_EQ(biases.optimizer, (OptimizerSpec{.kind = OptimizerKind::kMomentum,
+                                             .momentum = 0.8,
+                                             .weight_decay = 0,
+                                             .trust_coefficient = 0.01}));
+  EXPECT_EQ(biases.push->id, CodecId::kBf16);
+  const GroupSpec& weights = spec.groups[1];
+  EXPECT_EQ(weights.learning_rate_factor, 0.5);
+  EXPECT_EQ(weights.optimizer, spec.optimizer);
+  EXPECT_EQ(weights.push->id, CodecId::kTopK);
+  EXPECT_EQ(weights.push->density, 0.5);
+  EXPECT_EQ(spec.push.codec.density, 0.02);
+}
+
+TEST(JobTest, ProblemsOfAParameterGroupHaveItsPlace) {
+  EXPECT_EQ(Error("parameter_group { match: 'a' } parameter_group { weight_decay: -1 }"),
+            "parameter_group[1].match: no pattern (expected one such as \"*.bias\", got \"\")\n"
+            "parameter_group[1].weight_decay: out of range (expected 0 to 3.4e38, the largest "
+            "float, got -1)");
+  EXPECT_EQ(Error("parameter_group { match: 'a' density: 0.1 }"),
+            "parameter_group[0].density: only valid with push: topk or randomk (got push: fp32)");
+  EXPECT_EQ(Error("parameter_group { match: 'a' push: bf16 } compression { push: auto }"),
+            "parameter_group[0].push: only valid with a push other than auto and fastest");
+  EXPECT_EQ(
+      CheckJob(Parsed("parameter_group { match: '' }"), {{"parameter_group[0].match", "job:3:19"}})
+          .status()
+          .message(),
+      "job:3:19: parameter_group[0].match: no pattern (expected one such as \"*.bias\", got "
+      "\"\")");
+}
+
+TEST(JobTest, SettingsOfAGroupsOptimizerAndCodecAreUsed) {
+  EXPECT_EQ(
+      Error("optimization { momentum: 0.5 } parameter_group { match: 'a' optimizer: momentum }"),
+      "");
+  EXPECT_EQ(Error("compression { topk_least: 2 } parameter_group { match: 'a' push: topk }"), "");
+}
+
+TEST(JobTest, CombinationsAreCheckedWithTheOptimizersOfGroups) {
+  EXPECT_EQ(Error("optimization { optimizer: lamb lazy_slots: true }"),
+            "lazy_slots: no norms of tensors in a sparse update (expected false, or another "
+            "optimizer, got true with optimizer: lamb)");
+  EXPECT_THAT(Error("optimization { lazy_slots: true } "
+                    "parameter_group { match: 'a' optimizer: lars }"),
+              HasSubstr("got true with optimizer: lars"));
+  EXPECT_THAT(Error("compression { momentum_correction: true } "
+                    "parameter_group { match: 'a' optimizer: adam }"),
+              HasSubstr("momentum_correction: a second momentum"));
+}
+
 }  // namespace
 }  // namespace thinwire

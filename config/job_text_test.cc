@@ -88,8 +88,8 @@ TEST(JobTextTest, AnEnumListsItsValuesAndTheNearest) {
 TEST(JobTextTest, EveryEnumSuggestsTheNearestName) {
   EXPECT_THAT(
       SyntaxError("optimization { optimizer: adma }"),
-      HasSubstr("sgd, momentum, nesterov, adam, adamw, adagrad, got adma; did you mean adam?"));
-  EXPECT_THAT(SyntaxError("optimization { optimizer: lion }"), HasSubstr("adagrad, got lion)"));
+      HasSubstr("adagrad, lion, lars, lamb, got adma; did you mean adam?"));
+  EXPECT_THAT(SyntaxError("optimization { optimizer: tiger }"), HasSubstr("lamb, got tiger)"));
   EXPECT_THAT(SyntaxError("optimization { schedule: cosin }"), HasSubstr("did you mean cosine?"));
   EXPECT_THAT(SyntaxError("task { model: resnet2 }"), HasSubstr("did you mean resnet20?"));
   EXPECT_THAT(SyntaxError("task { dataset: cifar }"), HasSubstr("fashion_mnist, cifar10"));
@@ -167,6 +167,30 @@ TEST(JobTextTest, AFileOfAnotherKindIsNamed) {
   std::ofstream(path) << std::string("\x10\0\0\0\0\0\0\0{\"x\"", 12);
   EXPECT_EQ(ReadJobFile(path).status().message(),
             path + ": not a job file (expected text as in examples/, got a safetensors file)");
+}
+
+TEST(JobTextTest, AParameterGroupHasThePlacesOfItsFields) {
+  const auto job = ParseJobText(
+      "optimization { weight_decay: 1 }\n"
+      "parameter_group { match: 'a' weight_decay: 0 }\n"
+      "parameter_group {\n  match: 'b'\n}\n",
+      "job");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->config.parameter_group_size(), 2);
+  EXPECT_EQ(job->places.at("weight_decay"), "job:1:16");
+  EXPECT_EQ(job->places.at("parameter_group[0].weight_decay"), "job:2:30");
+  EXPECT_EQ(job->places.at("parameter_group[1].match"), "job:4:3");
+}
+
+TEST(JobTextTest, MistakesInAParameterGroupAreFound) {
+  EXPECT_EQ(SyntaxError("parameter_group { mach: 'a' }"),
+            "job:1:19: mach: unknown field (did you mean match?)");
+  EXPECT_EQ(SyntaxError("parameter_group { momentum: 1 }"),
+            "job:1:19: momentum: not a field here (it belongs in optimization { })");
+  EXPECT_EQ(SyntaxError("match: 'a'"),
+            "job:1:1: match: not a field here (it belongs in parameter_group { })");
+  EXPECT_THAT(SyntaxError("parameter_group { optimizer: larz }"),
+              HasSubstr("got larz; did you mean lars?)"));
 }
 
 }  // namespace

@@ -318,7 +318,10 @@ PathPlaces PlacesBelow(const PathPlaces& places, std::string_view path) {
 FieldPlaces PlacesByName(const PathPlaces& places) {
   FieldPlaces names;
   for (const auto& [field, place] : places) {
-    names.emplace(field.substr(field.rfind('.') + 1), place);
+    // A field of a repeated message keeps its path from that message on.
+    const size_t end = std::min(field.find("]."), field.rfind('.'));
+    const size_t dot = end == std::string::npos ? end : field.rfind('.', end);
+    names.emplace(field.substr(dot + 1), place);
   }
   return names;
 }

@@ -46,7 +46,8 @@ absl::StatusOr<std::string> ReadMessageText(const std::string& path, const TextK
 // there on.
 PathPlaces PlacesBelow(const PathPlaces& places, std::string_view path);
 
-// Returns PLACES by the names of the fields. REQUIRES: no two of the fields share a name.
+// Returns PLACES by the names of the fields; a field of a repeated message has a name such as
+// "parameter_group[0].match". REQUIRES: no two of the fields share a name.
 FieldPlaces PlacesByName(const PathPlaces& places);
 
 }  // namespace thinwire

@@ -7,7 +7,9 @@ namespace thinwire {
 bool IsFilePlace(const std::string& place) { return place.find(':') != std::string::npos; }
 
 std::string LineOf(const Problem& problem, const FieldPlaces& places) {
-  const std::string name = problem.field.substr(0, problem.field.find('['));
+  const bool in_group = problem.field.find("].") != std::string::npos;
+  const std::string name =
+      in_group ? problem.field : problem.field.substr(0, problem.field.find('['));
   auto place = places.find(problem.field);
   if (place == places.end()) place = places.find(name);
   if (place == places.end()) return absl::StrCat(name, ": ", problem.text);

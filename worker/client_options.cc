@@ -11,6 +11,7 @@ ClientOptions MakeClientOptions(const JobSpec& job, const ClientSettings& settin
   options.worker_count = job.rule.workers;
   options.server_count = job.server_count;
   options.shard_size = job.shard_size;
+  options.groups = job.AllGroups();
   options.planned_examples = settings.planned_examples;
   options.planned_steps = settings.planned_steps;
   options.push = job.push.codec;

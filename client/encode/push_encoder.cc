@@ -28,23 +28,32 @@ absl::StatusOr<std::unique_ptr<PushEncoder>> PushEncoder::Make(
     std::unique_ptr<ShardEncoder> shards) {
   ASSIGN_OR_RETURN(PushSchedule schedule,
                    PushSchedule::Make(options.push, options.warmup, options.planned_steps));
+  std::vector<GroupCodec> group_codecs;
+  for (const GroupSpec& group : options.groups) {
+    GroupCodec& made = group_codecs.emplace_back();
+    if (!group.push.has_value()) continue;
+    made.spec = *group.push;
+    ASSIGN_OR_RETURN(made.codec, MakeCodec(made.spec));
+  }
   if (shards == nullptr) shards = std::make_unique<HostShardEncoder>(partition, options);
-  return std::unique_ptr<PushEncoder>(
-      new PushEncoder(partition, options, tuner, std::move(schedule), std::move(shards)));
+  return std::unique_ptr<PushEncoder>(new PushEncoder(
+      partition, options, tuner, std::move(schedule), std::move(group_codecs), std::move(shards)));
 }
 
 PushEncoder::PushEncoder(const Partition& partition, const ClientOptions& options,
                          const CodecTuner* tuner, PushSchedule schedule,
-                         std::unique_ptr<ShardEncoder> shards)
+                         std::vector<GroupCodec> group_codecs, std::unique_ptr<ShardEncoder> shards)
     : worker_(options.worker),
       corrects_momentum_(options.correction.enabled),
       tuner_(tuner),
       schedule_(std::move(schedule)),
       shards_(std::move(shards)),
-      most_begun_(shards_->most_begun()) {
+      most_begun_(shards_->most_begun()),
+      group_codecs_(std::move(group_codecs)) {
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     memory_.push_back({.value_count = partition.value_count(ShardId{s}),
-                       .is_vector = partition.HoldsVectors(ShardId{s})});
+                       .is_vector = partition.HoldsVectors(ShardId{s}),
+                       .group = partition.group(ShardId{s})});
   }
 }
 
@@ -63,6 +72,10 @@ void PushEncoder::SendDense(CodecId codec) { dense_codec_ = MakeCodec({.id = cod
 
 PushEncoder::ShardCodec PushEncoder::CodecOf(ShardId shard, Step step) {
   if (dense_codec_ != nullptr) return {{.id = dense_codec_->id()}, *dense_codec_};
+  const uint32_t group = memory_[shard.value].group;
+  if (!group_codecs_.empty() && group_codecs_[group].codec != nullptr) {
+    return {group_codecs_[group].spec, *group_codecs_[group].codec};
+  }
   if (!shard_specs_.empty()) return {shard_specs_[shard.value], *shard_codecs_[shard.value]};
   if (tuner_ != nullptr) return {tuner_->SpecOf(shard), tuner_->CodecOf(shard)};
   const CodecSpec spec = schedule_.At(step);

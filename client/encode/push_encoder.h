@@ -14,7 +14,8 @@
 // C is the codec of the step (push_schedule.h) or, if the client chooses codecs at run time, the
 // codec of the shard (codec_tuner.h, UseCodecs). If C is not dense or has fewer than 8 bits per
 // value, shards of vectors use a dense codec of 8 bits or more instead, because vectors are small and
-// the model is sensitive to errors in them (docs/decisions/0041; Lin et al. 2018).
+// the model is sensitive to errors in them (docs/decisions/0041; Lin et al. 2018). The codec of a
+// parameter group replaces all of these, for the whole run.
 #ifndef THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
 #define THINWIRE_CLIENT_ENCODE_PUSH_ENCODER_H_
 
@@ -102,7 +103,13 @@ class PushEncoder {
   struct Shard {
     size_t value_count;
     bool is_vector;
+    uint32_t group;
     uint32_t late_examples = 0;
+  };
+  // The codec of a parameter group; null: the group has none.
+  struct GroupCodec {
+    CodecSpec spec;
+    std::unique_ptr<const Codec> codec;
   };
   struct ShardCodec {
     CodecSpec spec;
@@ -110,7 +117,8 @@ class PushEncoder {
   };
 
   PushEncoder(const Partition& partition, const ClientOptions& options, const CodecTuner* tuner,
-              PushSchedule schedule, std::unique_ptr<ShardEncoder> shards);
+              PushSchedule schedule, std::vector<GroupCodec> group_codecs,
+              std::unique_ptr<ShardEncoder> shards);
 
   ShardCodec CodecOf(ShardId shard, Step step);
   // Adds the values of PUSH, except the values at the indices SELECTED, to the residual
@@ -123,6 +131,7 @@ class PushEncoder {
   const std::unique_ptr<ShardEncoder> shards_;
   const size_t most_begun_;
   std::vector<Shard> memory_;
+  std::vector<GroupCodec> group_codecs_;  // by group; empty if the tensors have no groups
   std::deque<PushEntry> begun_;
 
   CodecSpec spec_;  // the spec from which matrix_codec_ and vector_codec_ were made

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/place_tensors.h"
+
 namespace thinwire::client {
 namespace {
 
@@ -146,6 +148,25 @@ TEST(PushEncoderTest, IfMatricesUseASparseCodecVectorsUseADenseOne) {
   PushEntry vector{.shard = partition.ShardsOfTensor(1)[0], .examples = 1};
   ASSERT_TRUE(Encode(*encoder, Floats(50, 1), vector));
   EXPECT_EQ(PayloadCodec(CheckPayload(vector.payload, 50).value()), CodecId::kFp16);
+}
+
+TEST(PushEncoderTest, TheCodecOfAGroupReplacesTheJobsCodecs) {
+  std::vector<TensorShape> tensors = {{"w", {40, 50}}, {"b", {50}}, {"v", {40, 50}}};
+  const std::vector<GroupSpec> groups = {
+      {},
+      {.match = "b", .push = CodecSpec{.id = CodecId::kTopK, .density = 0.1}},
+      {.match = "v", .push = CodecSpec{.id = CodecId::kBf16}}};
+  ASSERT_EQ(PlaceTensors(groups, tensors), absl::OkStatus());
+  const Partition partition = *Partition::Make(tensors, 4096, 1);
+  const auto encoder =
+      *PushEncoder::Make(partition, {.groups = groups, .push = {.id = CodecId::kFp8E5m2}});
+  const CodecId expected[] = {CodecId::kFp8E5m2, CodecId::kTopK, CodecId::kBf16};
+  for (uint32_t t = 0; t < 3; ++t) {
+    const size_t count = partition.tensors()[t].value_count();
+    PushEntry push{.shard = partition.ShardsOfTensor(t)[0], .examples = 1};
+    ASSERT_TRUE(Encode(*encoder, Floats(count, 1), push));
+    EXPECT_EQ(PayloadCodec(CheckPayload(push.payload, count).value()), expected[t]);
+  }
 }
 
 TEST(PushEncoderTest, AnFp32PayloadRefersToAGradientThatHasAnOwner) {

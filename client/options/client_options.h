@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/codec/codec.h"
 #include "common/ids.h"
+#include "common/spec/group_spec.h"
 #include "common/spec/push_spec.h"
 #include "common/time/trace.h"
 #include "proto/job.pb.h"
@@ -32,6 +33,8 @@ struct ClientOptions {
   uint32_t worker_count = 1;
   uint32_t server_count = 1;
   uint64_t shard_size = 0;        // values per shard; 0: chosen by Partition::Make
+  // All parameter groups, from group 0 (JobSpec::AllGroups); none: the tensors have no groups.
+  std::vector<GroupSpec> groups;
   uint64_t planned_examples = 0;  // examples of all workers in the whole run
   uint64_t planned_steps = 0;     // steps of the whole run; used only for the warm-up
   CodecSpec push;

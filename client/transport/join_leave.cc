@@ -198,6 +198,8 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
     Tensor* tensor = request.add_tensors();
     tensor->set_name(shape.name);
     for (const int64_t dimension : shape.shape) tensor->add_shape(dimension);
+    tensor->set_group(shape.group);
+    tensor->set_whole(shape.whole);
   }
   // Sends the shard size from the options, before rounding. The server rounds the shard size in the
   // same way as this client.

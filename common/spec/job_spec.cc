@@ -52,14 +52,26 @@ void CheckSparsePull(const JobSpec& job, double least_density, bool needs_warmup
                    " with pull_density ", codec.density, ")"));
 }
 
+// Returns the first optimizer of the job's groups with which HOLDS returns true, or null.
+template <typename Condition>
+const OptimizerTraits* FindOptimizer(const JobSpec& job, const Condition& holds) {
+  for (const GroupSpec& group : job.AllGroups()) {
+    const OptimizerTraits& traits = Traits(group.optimizer.kind);
+    if (holds(traits)) return &traits;
+  }
+  return nullptr;
+}
+
 void CheckSparsePull(const JobSpec& job, Problems& problems) {
   if (!job.publish.has_value() || !job.publish->codec.has_value()) return;
   if (IsDense(job.publish->codec->id)) return;
-  const OptimizerTraits& optimizer = Traits(job.optimizer.kind);
-  if (optimizer.has_slots && !job.sparse_updates.lazy_slots) {
-    CheckSparsePull(job, kLeastDensityWithSlots, /*needs_warmup=*/false,
-                    absl::StrCat("optimizer: ", std::string(optimizer.name), " without lazy_slots"),
-                    "delta with lazy_slots, or delta_fp8_e5m2", problems);
+  const auto has_slots = [](const OptimizerTraits& traits) { return traits.has_slots; };
+  const OptimizerTraits* const optimizer = FindOptimizer(job, has_slots);
+  if (optimizer != nullptr && !job.sparse_updates.lazy_slots) {
+    CheckSparsePull(
+        job, kLeastDensityWithSlots, /*needs_warmup=*/false,
+        absl::StrCat("optimizer: ", std::string(optimizer->name), " without lazy_slots"),
+        "delta with lazy_slots, or delta_fp8_e5m2", problems);
   }
   if (job.push.correction.enabled) {
     CheckSparsePull(job, kLeastDensityWithCorrection, /*needs_warmup=*/true, "momentum_correction",
@@ -87,12 +99,21 @@ void CheckCombinations(const JobSpec& job, Problems& problems) {
                    absl::StrCat("0 or at least ", job.rule.workers, ", the value of workers"),
                    job.task.train_examples);
   CheckSparsePull(job, problems);
-  const OptimizerTraits& optimizer = Traits(job.optimizer.kind);
-  if (job.push.correction.enabled && optimizer.has_velocity) {
+  const OptimizerTraits* const second_momentum =
+      FindOptimizer(job, [](const OptimizerTraits& traits) { return traits.has_velocity; });
+  if (job.push.correction.enabled && second_momentum != nullptr) {
     problems.Add("momentum_correction",
                  absl::StrCat("a second momentum (expected false, or optimizer: sgd, got true with "
                               "optimizer: ",
-                              std::string(optimizer.name), ")"));
+                              std::string(second_momentum->name), ")"));
+  }
+  const OptimizerTraits* const of_tensors =
+      FindOptimizer(job, [](const OptimizerTraits& traits) { return traits.needs_whole_tensors; });
+  if (job.sparse_updates.lazy_slots && of_tensors != nullptr) {
+    problems.Add("lazy_slots",
+                 absl::StrCat("no norms of tensors in a sparse update (expected false, or another "
+                              "optimizer, got true with optimizer: ",
+                              std::string(of_tensors->name), ")"));
   }
 }
 
@@ -208,6 +229,13 @@ Problems JobSpec::Validate() const {
                                       std::string(CodecName(pull_codec)), ")"));
   }
   problems.RequireInteger("shard_size", shard_size, 0, kLargestShardSize);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::string place = absl::StrCat("parameter_group[", i, "]");
+    problems.Append(groups[i].Validate(place, optimizer, schedule));
+    if (groups[i].push.has_value() && push.choose.has_value()) {
+      problems.Add(place + ".push", "only valid with a push other than auto and fastest");
+    }
+  }
   problems.Append(task.Validate());
   RequireDuration("silence_seconds", silence, problems);
   if (recovery.checkpoint_interval != absl::ZeroDuration()) {
@@ -230,6 +258,12 @@ Problems JobSpec::Validate() const {
   return problems;
 }
 
+std::vector<GroupSpec> JobSpec::AllGroups() const {
+  std::vector<GroupSpec> all = {{.match = "*", .optimizer = optimizer}};
+  all.insert(all.end(), groups.begin(), groups.end());
+  return all;
+}
+
 absl::Duration JobSpec::DelayOf(WorkerId worker) const {
   absl::Duration delay;
   for (const Straggler& straggler : stragglers) {
@@ -248,7 +282,9 @@ Problems JobSpec::Warnings() const {
 std::ostream& operator<<(std::ostream& out, const JobSpec& spec) {
   out << spec.name << ": " << spec.server_count << " servers, " << spec.rule << "; "
       << spec.staleness << "; " << spec.optimizer << "; " << spec.schedule << "; "
-      << spec.sparse_updates << "; push " << spec.push << "; pull ";
+      << spec.sparse_updates << "; push " << spec.push;
+  for (const GroupSpec& group : spec.groups) out << "; group " << group;
+  out << "; pull ";
   if (spec.publish.has_value()) {
     out << *spec.publish;
   } else {

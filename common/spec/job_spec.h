@@ -13,6 +13,7 @@
 #include "common/codec/table.h"
 #include "common/ids.h"
 #include "common/spec/optimizer_spec.h"
+#include "common/spec/group_spec.h"
 #include "common/spec/publish_options.h"
 #include "common/spec/push_spec.h"
 #include "common/spec/recovery_spec.h"
@@ -45,6 +46,7 @@ struct JobSpec {
   ScheduleSpec schedule;
   SparseUpdateSpec sparse_updates;
   PushSpec push;
+  std::vector<GroupSpec> groups;  // in the order of the job file, without group 0
   // If set, workers read parameters as published deltas; otherwise as whole parameters, encoded
   // with PULL_CODEC.
   std::optional<PublishOptions> publish;
@@ -59,6 +61,9 @@ struct JobSpec {
   // Checks every part of the job. Refuses combinations of settings that cancel each other or that
   // diverged in measurements (docs/deltas.md).
   Problems Validate() const;
+  // Returns all parameter groups. Group 0 has the job's settings and contains the tensors that no other
+  // group matches.
+  std::vector<GroupSpec> AllGroups() const;
   // Returns the delay that `stragglers` add to every step of WORKER.
   absl::Duration DelayOf(WorkerId worker) const;
   // Returns a warning for each setting that is valid but does not have the effect that it is for.

@@ -12,6 +12,7 @@ Problems OptimizerSpec::Validate() const {
   // With epsilon 0, the update of a parameter whose gradients were all 0 would be 0 / 0.
   problems.RequirePositiveFloat("epsilon", epsilon);
   problems.RequireFloat("weight_decay", weight_decay);
+  problems.RequirePositiveFloat("trust_coefficient", trust_coefficient);
   return problems;
 }
 
@@ -21,6 +22,7 @@ std::ostream& operator<<(std::ostream& out, const OptimizerSpec& spec) {
   if (traits.uses_momentum) out << " momentum " << spec.momentum;
   if (traits.uses_betas) out << " beta1 " << spec.beta1 << " beta2 " << spec.beta2;
   if (traits.uses_epsilon) out << " epsilon " << spec.epsilon;
+  if (traits.uses_trust_coefficient) out << " trust_coefficient " << spec.trust_coefficient;
   return out << " weight_decay " << spec.weight_decay;
 }
 

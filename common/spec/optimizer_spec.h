@@ -15,20 +15,34 @@
 
 namespace thinwire {
 
-enum class OptimizerKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW, kAdagrad };
+enum class OptimizerKind : uint8_t {
+  kSgd,
+  kMomentum,
+  kNesterov,
+  kAdam,
+  kAdamW,
+  kAdagrad,
+  kLion,
+  kLars,
+  kLamb
+};
 
 struct OptimizerTraits {
   std::string_view name;
-  // True if the optimizer's formula reads the setting momentum, the two betas or epsilon. Every
-  // formula reads the learning rate and weight_decay.
+  // True if the optimizer's formula reads the setting momentum, the two betas, epsilon or
+  // trust_coefficient. Every formula reads the learning rate and weight_decay.
   bool uses_momentum = false;
   bool uses_betas = false;
   bool uses_epsilon = false;
+  bool uses_trust_coefficient = false;
   // True if the optimizer has slots, which are its state per value.
   bool has_slots = false;
   // True if an update may change a parameter whose gradient is 0, because the optimizer keeps a
   // running mean of gradients.
   bool has_velocity = false;
+  // True if the update of a value depends on norms of its whole tensor. A shard then holds whole
+  // tensors (docs/decisions/0109).
+  bool needs_whole_tensors = false;
 };
 
 // One row per optimizer, in the order of the enum OptimizerKind.
@@ -47,6 +61,19 @@ inline constexpr OptimizerTraits kOptimizers[] = {
      .has_slots = true,
      .has_velocity = true},
     {.name = "adagrad", .uses_epsilon = true, .has_slots = true},
+    {.name = "lion", .uses_betas = true, .has_slots = true, .has_velocity = true},
+    {.name = "lars",
+     .uses_momentum = true,
+     .uses_trust_coefficient = true,
+     .has_slots = true,
+     .has_velocity = true,
+     .needs_whole_tensors = true},
+    {.name = "lamb",
+     .uses_betas = true,
+     .uses_epsilon = true,
+     .has_slots = true,
+     .has_velocity = true,
+     .needs_whole_tensors = true},
 };
 
 constexpr const OptimizerTraits& Traits(OptimizerKind kind) {
@@ -62,6 +89,7 @@ struct OptimizerSpec {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
+  double trust_coefficient = 0.001;
 
   // Checks every setting, also settings that this optimizer does not read.
   Problems Validate() const;

@@ -34,6 +34,9 @@ TEST(OptimizerSpecTest, EveryNumberOutsideItsRangeIsAProblem) {
       "epsilon: out of range (expected 1.2e-38 to 3.4e38, the range of a positive float, got 0)");
   EXPECT_EQ(Error({.weight_decay = -1}),
             "weight_decay: out of range (expected 0 to 3.4e38, the largest float, got -1)");
+  EXPECT_EQ(Error({.trust_coefficient = 0}),
+            "trust_coefficient: out of range (expected 1.2e-38 to 3.4e38, the range of a positive "
+            "float, got 0)");
 }
 
 TEST(OptimizerSpecTest, NumbersBeyondAFloatAreProblems) {
@@ -53,6 +56,10 @@ TEST(OptimizerSpecTest, PrintsTheSettingsThatItsFormulaReads) {
             "nesterov momentum 0.5 weight_decay 0");
   EXPECT_EQ(Printed({.kind = OptimizerKind::kAdamW, .weight_decay = 0.25}),
             "adamw beta1 0.9 beta2 0.999 epsilon 1e-08 weight_decay 0.25");
+  EXPECT_EQ(Printed({.kind = OptimizerKind::kLars}),
+            "lars momentum 0.9 trust_coefficient 0.001 weight_decay 0");
+  EXPECT_EQ(Printed({.kind = OptimizerKind::kLion, .beta2 = 0.99}),
+            "lion beta1 0.9 beta2 0.99 weight_decay 0");
 }
 
 }  // namespace

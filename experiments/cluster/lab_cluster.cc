@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/memory/byte_chain.h"
+#include "common/place_tensors.h"
 #include "common/status_macros.h"
 #include "worker/client_options.h"
 
@@ -29,24 +30,23 @@ absl::StatusOr<std::unique_ptr<LabCluster>> LabCluster::Make(const RunSpec& spec
                                                              uint32_t threads) {
   const JobSpec& job = spec.job;
   ASSIGN_OR_RETURN(std::unique_ptr<TaskPool> pool, TaskPool::Make(task, threads));
+  std::vector<TensorShape> tensors = pool->own().tensors();
+  RETURN_IF_ERROR(PlaceTensors(job.AllGroups(), tensors));
   ASSIGN_OR_RETURN(Partition partition,
-                   Partition::Make(pool->own().tensors(), job.shard_size, job.server_count));
-  ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(job.optimizer));
-  ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(job.schedule));
+                   Partition::Make(std::move(tensors), job.shard_size, job.server_count));
+  ASSIGN_OR_RETURN(std::vector<GroupUpdate> updates,
+                   MakeGroupUpdates(job.AllGroups(), job.schedule));
   ASSIGN_OR_RETURN(ComputeTimes times,
                    ComputeTimes::Make(spec.machines.compute(), spec.folder, job.task.seed));
-  return std::unique_ptr<LabCluster>(new LabCluster(spec, std::move(partition),
-                                                    std::move(optimizer), schedule,
+  return std::unique_ptr<LabCluster>(new LabCluster(spec, std::move(partition), std::move(updates),
                                                     std::move(times), std::move(pool)));
 }
 
-LabCluster::LabCluster(const RunSpec& spec, Partition partition,
-                       std::unique_ptr<const Optimizer> optimizer, const Schedule& schedule,
+LabCluster::LabCluster(const RunSpec& spec, Partition partition, std::vector<GroupUpdate> updates,
                        ComputeTimes times, std::unique_ptr<TaskPool> pool)
     : spec_(spec),
       partition_(std::move(partition)),
-      optimizer_(std::move(optimizer)),
-      schedule_(schedule),
+      updates_(std::move(updates)),
       times_(std::move(times)),
       costs_(spec.machines),
       network_(Links(spec), queue_),
@@ -77,8 +77,7 @@ void LabCluster::MakeServers(const Stretch& stretch) {
   const LabServer::Shared shared = {
       .job = spec_.job,
       .partition = partition_,
-      .optimizer = *optimizer_,
-      .schedule = schedule_,
+      .updates = updates_,
       .costs = costs_,
       .planned_examples = task.examples(),
       .imposed_staleness = spec_.machines.has_imposed_staleness()
@@ -143,8 +142,7 @@ absl::Status LabCluster::MakeWorkers(const Stretch& stretch) {
     const ClientOptions options = MakeClientOptions(
         spec_.job,
         {.worker = worker, .planned_examples = task.examples(), .planned_steps = task.steps()});
-    ASSIGN_OR_RETURN(auto made,
-                     LabWorker::Make(shared, options, spec_.job.DelayOf(worker)));
+    ASSIGN_OR_RETURN(auto made, LabWorker::Make(shared, options, spec_.job.DelayOf(worker)));
     if (!stretch.codecs.empty()) RETURN_IF_ERROR(made->UseCodecs(stretch.codecs));
     if (stretch.begin != nullptr) {
       RETURN_IF_ERROR(made->Restore(stretch.begin->step, stretch.begin->workers[w]));

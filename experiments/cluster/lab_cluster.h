@@ -28,8 +28,7 @@
 #include "experiments/cluster/run_record.h"
 #include "experiments/cluster/step_pushes.h"
 #include "experiments/cluster/task_pool.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/optimizer/schedule.h"
+#include "server/core/optimizer/group_updates.h"
 #include "server/core/shard_snapshot.h"
 
 namespace thinwire::lab {
@@ -81,8 +80,8 @@ class LabCluster {
   void AddValueAges(RunResult& result) const;
 
  private:
-  LabCluster(const RunSpec& spec, Partition partition, std::unique_ptr<const Optimizer> optimizer,
-             const Schedule& schedule, ComputeTimes times, std::unique_ptr<TaskPool> pool);
+  LabCluster(const RunSpec& spec, Partition partition, std::vector<GroupUpdate> updates,
+             ComputeTimes times, std::unique_ptr<TaskPool> pool);
 
   void MakeServers(const Stretch& stretch);
   absl::Status MakeWorkers(const Stretch& stretch);
@@ -94,8 +93,7 @@ class LabCluster {
 
   const RunSpec& spec_;
   const Partition partition_;
-  const std::unique_ptr<const Optimizer> optimizer_;
-  const Schedule schedule_;
+  const std::vector<GroupUpdate> updates_;  // by parameter group
   const ComputeTimes times_;
   const CodecCosts costs_;
   EventQueue queue_;

@@ -28,8 +28,9 @@ LabServer::LabServer(const Shared& shared, ServerId id, ConstTensors initial,
   const auto pull = job.publish.has_value() ? std::nullopt : std::optional(job.pull_codec);
   for (const ShardId s : shared_.partition.ShardsOf(id_)) {
     Hosted& hosted = hosted_[s];
+    const GroupUpdate& update = shared_.updates[shared_.partition.group(s)];
     hosted.shard = std::make_unique<Shard>(OptionsOf(shared_.partition, s, options),
-                                           shared_.optimizer, shared_.schedule);
+                                           *update.optimizer, update.schedule);
     hosted.slots = std::make_shared<PublishedSlots>();
     Shard& shard = *hosted.shard;
     if (!snapshots.empty()) {

@@ -34,8 +34,7 @@
 #include "experiments/cluster/shard_turns.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/optimizer/schedule.h"
+#include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
 #include "server/core/shard_snapshot.h"
 #include "server/edge/stream/published_slots.h"
@@ -54,8 +53,7 @@ class LabServer {
   struct Shared {
     const JobSpec& job;
     const Partition& partition;
-    const Optimizer& optimizer;
-    const Schedule& schedule;
+    const std::vector<GroupUpdate>& updates;  // by parameter group
     const CodecCosts& costs;
     uint64_t planned_examples = 0;
     std::optional<uint64_t> imposed_staleness;

@@ -52,7 +52,10 @@ absl::Status CheckPeers(const RunSpec& spec) {
   Want(job.pull_codec == CodecId::kFp32 && !job.publish.has_value(), "pull", "fp32", problems);
   Want(!job.sparse_updates.selection_density.has_value(), "gradient_selection", "none", problems);
   Want(!job.sparse_updates.lazy_slots, "lazy_slots", "false", problems);
-  Want(!job.push.choose.has_value() && !job.push.adaptive.has_value(), "push", "one codec", problems);
+  Want(!Traits(job.optimizer.kind).needs_whole_tensors, "optimizer", "not lars or lamb", problems);
+  Want(job.groups.empty(), "parameter_group", "none", problems);
+  Want(!job.push.choose.has_value() && !job.push.adaptive.has_value(), "push", "one codec",
+       problems);
   Want(!job.push.correction.enabled, "momentum_correction", "false", problems);
   Want(job.push.warmup.first_part == 0, "first_push_part", "0", problems);
   Want(!job.task.local.enabled(), "local_steps", "1", problems);

@@ -2,6 +2,7 @@
 // same gradients.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -52,8 +53,8 @@ class Servers {
   }
 
   Job& job(uint32_t server) { return *jobs_[server]; }
-  // Returns the CRC-32C of the masters, the tensors in the order of their names.
-  uint32_t Crc() {
+  // Returns the bytes of the masters by the names of the tensors.
+  std::map<std::string, std::string> Masters() {
     std::map<std::string, std::map<uint64_t, std::string>> tensors;
     for (const auto& job : jobs_) {
       bool more = true;
@@ -70,11 +71,11 @@ class Servers {
         told.WaitForNotification();
       }
     }
-    uint32_t crc = 0;
+    std::map<std::string, std::string> masters;
     for (const auto& [name, chunks] : tensors) {
-      for (const auto& [offset, bytes] : chunks) crc = Crc32c(std::as_bytes(std::span(bytes)), crc);
+      for (const auto& [offset, bytes] : chunks) masters[name] += bytes;
     }
-    return crc;
+    return masters;
   }
 
  private:
@@ -125,14 +126,30 @@ void Train(const JobSpec& spec, Servers& servers, WorkerId worker) {
   EXPECT_TRUE(client->Leave().ok());
 }
 
-uint32_t RealCrc(const JobSpec& spec) {
+// Returns the masters after all workers have trained.
+std::map<std::string, std::string> RealMasters(const JobSpec& spec) {
   Servers servers(spec);
   std::vector<std::thread> workers;
   for (uint32_t w = 0; w < spec.rule.workers; ++w) {
     workers.emplace_back([&, w] { Train(spec, servers, WorkerId{w}); });
   }
   for (std::thread& worker : workers) worker.join();
-  return servers.Crc();
+  return servers.Masters();
+}
+
+// Returns the CRC-32C of the masters, the tensors in the order of their names.
+uint32_t RealCrc(const JobSpec& spec) {
+  uint32_t crc = 0;
+  for (const auto& [name, bytes] : RealMasters(spec)) {
+    crc = Crc32c(std::as_bytes(std::span(bytes)), crc);
+  }
+  return crc;
+}
+
+std::vector<float> Floats(const std::string& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
 }
 
 uint32_t VirtualCrc(const JobSpec& job) {
@@ -219,6 +236,117 @@ TEST(RealJobTest, GtopkReturnsUnselectedValuesToTheWorkers) {
   spec.sparse_updates.selection_density = 0.02;
   spec.sparse_updates.unselected_owner = UnselectedOwner::kWorkers;
   spec.publish = PublishOptions();
+  EXPECT_EQ(VirtualCrc(spec), RealCrc(spec));
+}
+
+double Norm(std::span<const double> values) {
+  double squares = 0;
+  for (const double value : values) squares += value * value;
+  return std::sqrt(squares);
+}
+
+// LARS and LAMB in double over a whole tensor, from the formulas of the papers.
+struct PlainTensor {
+  std::vector<double> x, m, v;
+
+  void Lars(const OptimizerSpec& spec, double rate, const std::vector<double>& g) {
+    const double trust = spec.trust_coefficient * Norm(x) / (Norm(g) + spec.weight_decay * Norm(x));
+    for (size_t i = 0; i < x.size(); ++i) {
+      m[i] = spec.momentum * m[i] + rate * trust * (g[i] + spec.weight_decay * x[i]);
+      x[i] -= m[i];
+    }
+  }
+  void Lamb(const OptimizerSpec& spec, double rate, const std::vector<double>& g, int t) {
+    std::vector<double> r(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      m[i] = spec.beta1 * m[i] + (1 - spec.beta1) * g[i];
+      v[i] = spec.beta2 * v[i] + (1 - spec.beta2) * g[i] * g[i];
+      r[i] = m[i] / (1 - std::pow(spec.beta1, t)) /
+                 (std::sqrt(v[i] / (1 - std::pow(spec.beta2, t))) + spec.epsilon) +
+             spec.weight_decay * x[i];
+    }
+    const double ratio = Norm(x) / Norm(r);
+    for (size_t i = 0; i < x.size(); ++i) x[i] -= rate * ratio * r[i];
+  }
+};
+
+// Trains with all workers' gradients in double. Returns the parameters of each tensor.
+std::map<std::string, std::vector<double>> PlainTraining(const JobSpec& spec) {
+  QuadraticTask task(kPlan);
+  std::vector<PlainTensor> tensors;
+  for (uint32_t t = 0; t < task.tensors().size(); ++t) {
+    const size_t count = task.initial(t).size();
+    tensors.push_back({.x = {task.initial(t).begin(), task.initial(t).end()},
+                       .m = std::vector<double>(count),
+                       .v = std::vector<double>(count)});
+  }
+  for (uint64_t step = 0; step < kPlan.steps; ++step) {
+    std::vector<std::vector<float>> parameters, gradient;
+    for (const PlainTensor& tensor : tensors) {
+      parameters.emplace_back(tensor.x.begin(), tensor.x.end());
+      gradient.emplace_back(tensor.x.size());
+    }
+    const std::vector<std::span<float>> read(parameters.begin(), parameters.end());
+    const std::vector<std::span<float>> written(gradient.begin(), gradient.end());
+    std::vector<std::vector<double>> mean;
+    for (const PlainTensor& tensor : tensors) mean.emplace_back(tensor.x.size());
+    double examples = 0;
+    for (uint32_t w = 0; w < kPlan.workers; ++w) {
+      const uint32_t count =
+          task.Gradient(WorkerId{w}, Step{step}, 0, read, written).value().examples;
+      examples += count;
+      for (size_t t = 0; t < mean.size(); ++t) {
+        for (size_t i = 0; i < mean[t].size(); ++i) mean[t][i] += count * gradient[t][i];
+      }
+    }
+    for (size_t t = 0; t < mean.size(); ++t) {
+      for (double& value : mean[t]) value /= examples;
+      const double rate = spec.schedule.learning_rate;
+      if (spec.optimizer.kind == OptimizerKind::kLars) {
+        tensors[t].Lars(spec.optimizer, rate, mean[t]);
+      } else {
+        tensors[t].Lamb(spec.optimizer, rate, mean[t], static_cast<int>(step) + 1);
+      }
+    }
+  }
+  std::map<std::string, std::vector<double>> trained;
+  for (size_t t = 0; t < tensors.size(); ++t) trained[task.tensors()[t].name] = tensors[t].x;
+  return trained;
+}
+
+// Two servers divide the model, whose largest tensor has more values than the shard size.
+TEST(RealJobTest, LarsAndLambEqualPlainTrainingOverWholeTensors) {
+  for (const OptimizerKind kind : {OptimizerKind::kLars, OptimizerKind::kLamb}) {
+    JobSpec spec = Ordered();
+    spec.optimizer = {.kind = kind, .weight_decay = 0.01, .trust_coefficient = 0.02};
+    const auto masters = RealMasters(spec);
+    size_t compared_count = 0;
+    for (const auto& [name, expected] : PlainTraining(spec)) {
+      const std::vector<float> got = Floats(masters.at(name));
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t i = 0; i < got.size(); ++i, ++compared_count) {
+        ASSERT_NEAR(got[i], expected[i], 1e-3) << name << "[" << i << "] with " << kind;
+      }
+    }
+    EXPECT_EQ(compared_count, 12940u);
+    EXPECT_EQ(VirtualCrc(spec), RealCrc(spec));
+  }
+}
+
+TEST(RealJobTest, ARateFactorOf0FreezesExactlyTheTensorsOfItsGroup) {
+  JobSpec spec = Ordered();
+  spec.groups = {{.match = "*2", .learning_rate_factor = 0, .optimizer = {.weight_decay = 0.5}},
+                 {.match = "b*",
+                  .optimizer = {.kind = OptimizerKind::kLamb},
+                  .push = CodecSpec{.id = CodecId::kBf16}}};
+  const auto masters = RealMasters(spec);
+  const QuadraticTask task(kPlan);
+  ASSERT_EQ(masters.size(), 4u);
+  for (uint32_t t = 0; t < task.tensors().size(); ++t) {
+    const std::string& name = task.tensors()[t].name;
+    const std::vector<float> initial(task.initial(t).begin(), task.initial(t).end());
+    EXPECT_EQ(Floats(masters.at(name)) == initial, name.ends_with('2')) << name;
+  }
   EXPECT_EQ(VirtualCrc(spec), RealCrc(spec));
 }
 

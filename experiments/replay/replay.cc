@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/payload.h"
+#include "common/place_tensors.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
 #include "experiments/cluster/event_queue.h"
@@ -20,8 +21,7 @@
 #include "experiments/cluster/task_pool.h"
 #include "experiments/replay/read_positions.h"
 #include "experiments/replay/replay_worker.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/optimizer/schedule.h"
+#include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
 #include "server/edge/model/shard_options.h"
 #include "worker/client_options.h"
@@ -85,13 +85,12 @@ absl::Status CheckWorkers(const Recording& recording) {
 class Replay {
  public:
   Replay(const Recording& recording, ReplayOf what, const RunSpec& spec, const RunControl& control,
-         const Optimizer& optimizer, const Schedule& schedule, TaskPool& pool)
+         const std::vector<GroupUpdate>& updates, TaskPool& pool)
       : recording_(recording),
         what_(what),
         spec_(spec),
         control_(control),
-        optimizer_(optimizer),
-        schedule_(schedule),
+        updates_(updates),
         pool_(pool) {}
 
   // Makes the shards, and the workers if they compute gradients.
@@ -112,8 +111,8 @@ class Replay {
     std::vector<Reader> readers;  // by worker
   };
 
-  std::unique_ptr<Shard> MakeShard(const JobSpec& job, const Optimizer& optimizer,
-                                   const Schedule& schedule, ShardId shard) const;
+  std::unique_ptr<Shard> MakeShard(const JobSpec& job, const std::vector<GroupUpdate>& updates,
+                                   ShardId shard) const;
   // Applies the next events of SHARD, up to one push. Returns false if it can apply none: its next
   // push is not computed yet, or it has no more events.
   absl::StatusOr<bool> Advance(ShardId shard);
@@ -133,8 +132,7 @@ class Replay {
   const ReplayOf what_;
   const RunSpec& spec_;
   const RunControl& control_;
-  const Optimizer& optimizer_;
-  const Schedule& schedule_;
+  const std::vector<GroupUpdate>& updates_;
   TaskPool& pool_;
 
   std::vector<ReplayShard> shards_;
@@ -143,32 +141,34 @@ class Replay {
   RunRecord* record_ = nullptr;
 };
 
-std::unique_ptr<Shard> Replay::MakeShard(const JobSpec& job, const Optimizer& optimizer,
-                                         const Schedule& schedule, ShardId shard) const {
+std::unique_ptr<Shard> Replay::MakeShard(const JobSpec& job,
+                                         const std::vector<GroupUpdate>& updates,
+                                         ShardId shard) const {
   const ShardOptions options = {.rule = job.rule,
                                 .generation = recording_.generation,
                                 .planned_examples = recording_.planned_examples,
                                 .sparse_updates = job.sparse_updates,
                                 .staleness = job.staleness,
                                 .publish = job.publish};
-  return std::make_unique<Shard>(OptionsOf(recording_.partition, shard, options), optimizer,
-                                 schedule);
+  const GroupUpdate& update = updates[recording_.partition.group(shard)];
+  return std::make_unique<Shard>(OptionsOf(recording_.partition, shard, options), *update.optimizer,
+                                 update.schedule);
 }
 
 absl::Status Replay::Prepare() {
   const JobSpec& recorded = recording_.job;
   RETURN_IF_ERROR(CheckChange(recorded, spec_.job, what_));
   if (what_ == ReplayOf::kGradients) RETURN_IF_ERROR(CheckWorkers(recording_));
-  ASSIGN_OR_RETURN(const auto optimizer, MakeOptimizer(recorded.optimizer));
-  ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(recorded.schedule));
+  ASSIGN_OR_RETURN(const std::vector<GroupUpdate> updates,
+                   MakeGroupUpdates(recorded.AllGroups(), recorded.schedule));
   for (uint32_t s = 0; s < recording_.partition.shard_count(); ++s) {
-    const std::unique_ptr<Shard> shard = MakeShard(recorded, *optimizer, schedule, ShardId{s});
+    const std::unique_ptr<Shard> shard = MakeShard(recorded, updates, ShardId{s});
     auto reads = ReadPositionsOf(recording_.events[s], recorded, *shard);
     if (!reads.ok()) {
       return absl::Status(reads.status().code(),
                           absl::StrCat("shard ", s, ": ", reads.status().message()));
     }
-    shards_.push_back({.shard = MakeShard(spec_.job, optimizer_, schedule_, ShardId{s}),
+    shards_.push_back({.shard = MakeShard(spec_.job, updates_, ShardId{s}),
                        .reads = *std::move(reads),
                        .readers = std::vector<Reader>(recorded.rule.max_workers)});
   }
@@ -327,10 +327,17 @@ absl::StatusOr<RunResult> Replay::Run() {
 
 absl::StatusOr<RunResult> RunReplay(const Recording& recording, ReplayOf what, const RunSpec& spec,
                                     const MakeLearningTask& task, const RunControl& control) {
-  ASSIGN_OR_RETURN(const auto optimizer, MakeOptimizer(spec.job.optimizer));
-  ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(spec.job.schedule));
+  std::vector<TensorShape> tensors = recording.partition.tensors();
+  RETURN_IF_ERROR(PlaceTensors(spec.job.AllGroups(), tensors));
+  if (tensors != recording.partition.tensors()) {
+    return absl::InvalidArgumentError(
+        "parameter_group: other shards than in the recorded run (expected groups with the same "
+        "tensors, and lars or lamb only where the recorded run has one of them)");
+  }
+  ASSIGN_OR_RETURN(const std::vector<GroupUpdate> updates,
+                   MakeGroupUpdates(spec.job.AllGroups(), spec.job.schedule));
   ASSIGN_OR_RETURN(const std::unique_ptr<TaskPool> pool, TaskPool::Make(task, control.threads));
-  Replay replay(recording, what, spec, control, *optimizer, schedule, *pool);
+  Replay replay(recording, what, spec, control, updates, *pool);
   RETURN_IF_ERROR(replay.Prepare());
   return replay.Run();
 }

@@ -33,7 +33,7 @@ struct AdamStep {
 
 // Returns whether a new master has the magnitude of the largest finite float. REQUIRES: the arrays
 // have equal lengths and do not overlap; all values are finite, also gradient_scale * sum; the slots
-// are 0 or results of this function with the same betas.
+// are 0 or results of this function with betas below 1.
 bool UpdateAdam(const AdamStep& step, std::span<const float> sum, std::span<float> masters,
                 std::span<float> first_moment, std::span<float> second_moment);
 

@@ -17,7 +17,8 @@ struct MomentumFormula {
   HWY_INLINE hn::Vec<D> operator()(D d, size_t i) const {
     const auto momentum = hn::Set(d, step.momentum);
     const auto old = hn::LoadU(d, masters + i);
-    const auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, old);
+    auto g = GradientAt(d, step.gradient_scale, step.weight_decay, sum + i, old);
+    if (step.factor != 1) g = Saturated(d, hn::Mul(hn::Set(d, step.factor), g));
     const auto u = Saturated(d, hn::Add(hn::Mul(momentum, hn::LoadU(d, velocity + i)), g));
     hn::StoreU(u, d, velocity + i);
     auto direction = step.nesterov ? hn::Add(g, hn::Mul(momentum, u)) : u;

@@ -1,7 +1,7 @@
 // One step of gradient descent with momentum, for each parameter x and its optimizer state (slot)
 // u:
 //
-//   g = gradient_scale * sum + weight_decay * x
+//   g = factor * (gradient_scale * sum + weight_decay * x)
 //   u = momentum * u + g
 //   x = x - learning_rate * u                      heavy ball
 //   x = x - learning_rate * (g + momentum * u)     nesterov
@@ -19,6 +19,7 @@ namespace thinwire::kernels {
 struct MomentumStep {
   float gradient_scale = 1;
   float weight_decay = 0;
+  float factor = 1;
   float learning_rate = 0;
   float momentum = 0;
   bool nesterov = false;

@@ -71,6 +71,7 @@ uint64_t ShardBytes(const ShardOptions& options, const Optimizer& optimizer) {
   uint64_t arrays = 2;
   arrays += 1;  // the sum
   arrays += static_cast<uint64_t>(optimizer.slot_count());
+  if (optimizer.needs_whole_tensors()) arrays += 1;  // the decoded gradient
   // LazyArrays::last, and the vectors of an update's indices and sums, which may grow to twice
   // their size.
   if (sparse.lazy_slots) arrays += 5;
@@ -101,7 +102,7 @@ struct Shard::State {
         workers(options.rule.max_workers),
         accumulator(options.value_count, options.sparse_updates.WantsSparse(), options.memory),
         store(options.value_count, options.planned_examples, optimizer, schedule,
-              options.sparse_updates, options.memory),
+              options.sparse_updates, options.memory, options.tensor_sizes),
         publish_every(options.publish.value_or(PublishOptions()).every) {
     if (options.publish.has_value()) deltas.emplace(*options.publish, options.memory);
   }

@@ -40,6 +40,9 @@ namespace thinwire {
 
 struct ShardOptions {
   size_t value_count = 0;
+  // The value counts of the shard's tensors, for an optimizer that needs whole tensors; none: all
+  // values are one tensor.
+  std::vector<size_t> tensor_sizes;
   Rule rule;
   Generation generation;
   uint64_t planned_examples = 0;

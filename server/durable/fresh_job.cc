@@ -13,8 +13,7 @@
 #include "common/status_macros.h"
 #include "common/text/quoted.h"
 #include "server/core/event.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/optimizer/schedule.h"
+#include "server/core/optimizer/group_updates.h"
 #include "server/core/shard.h"
 #include "server/durable/reshard.h"
 
@@ -62,8 +61,8 @@ absl::StatusOr<std::vector<Checkpoint>> FreshJob(const JobSpec& spec, const Begi
                                                  std::span<const std::span<const float>> tensors) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionOfJoin(run.join));
   RETURN_IF_ERROR(CheckSizes(partition, tensors));
-  ASSIGN_OR_RETURN(const std::unique_ptr<const Optimizer> optimizer, MakeOptimizer(spec.optimizer));
-  ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(spec.schedule));
+  ASSIGN_OR_RETURN(const std::vector<GroupUpdate> updates,
+                   MakeGroupUpdates(spec.AllGroups(), spec.schedule));
   std::vector<Checkpoint> servers(partition.server_count());
   for (uint32_t s = 0; s < servers.size(); ++s) {
     servers[s].server = ServerId{s};
@@ -77,7 +76,13 @@ absl::StatusOr<std::vector<Checkpoint>> FreshJob(const JobSpec& spec, const Begi
                               .publish = spec.publish};
       // gTop-k does not select among the values of vectors.
       if (partition.HoldsVectors(shard)) options.sparse_updates.selection_density = std::nullopt;
-      Shard made(options, *optimizer, schedule);
+      const uint32_t group = partition.group(shard);
+      if (group >= updates.size()) {
+        return absl::DataLossError(absl::StrCat("shard ", shard.value, ": no parameter group ",
+                                                group, " (expected less than ", updates.size(),
+                                                ")"));
+      }
+      Shard made(options, *updates[group].optimizer, updates[group].schedule);
       const std::vector<float> values = ValuesOf(partition.segments(shard), tensors);
       ASSIGN_OR_RETURN(CheckedPayload payload, CheckPayload(Fp32Payload(values), values.size()));
       made.Apply(SeedEvent{std::move(payload)});

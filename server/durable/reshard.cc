@@ -259,7 +259,10 @@ std::optional<Rule> RuleOfJob(std::span<const Checkpoint> servers) {
 absl::StatusOr<Partition> PartitionOfJoin(const JoinRequest& join) {
   std::vector<TensorShape> tensors;
   for (const Tensor& tensor : join.tensors()) {
-    tensors.push_back({tensor.name(), {tensor.shape().begin(), tensor.shape().end()}});
+    tensors.push_back({.name = tensor.name(),
+                       .shape = {tensor.shape().begin(), tensor.shape().end()},
+                       .group = tensor.group(),
+                       .whole = tensor.whole()});
   }
   absl::StatusOr<Partition> partition =
       Partition::Make(std::move(tensors), join.shard_size(), join.servers());

@@ -48,6 +48,7 @@
 #include "proto/job.pb.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
+#include "server/core/optimizer/group_updates.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/core/publish/delta_publisher.h"
@@ -84,6 +85,10 @@ struct JobOptions {
   ServerId server;  // the number of this server; server 0 assigns incarnations
   uint32_t server_count = 1;
   Rule rule;
+  // All parameter groups and their updates, from group 0; none: the job's optimizer and schedule apply
+  // to every tensor.
+  std::vector<GroupSpec> groups;
+  std::vector<GroupUpdate> group_updates;
   SparseUpdateSpec sparse_updates;
   StalenessSpec staleness;
   std::optional<PublishOptions> publish;  // nullopt: the job publishes no deltas

@@ -4,6 +4,7 @@
 
 #include "common/status_macros.h"
 #include "common/text/problems.h"
+#include "server/core/optimizer/group_updates.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/edge/stored_state.h"
@@ -27,6 +28,8 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   options.server = settings.server;
   options.server_count = spec.server_count;
   options.rule = spec.rule;
+  options.groups = spec.AllGroups();
+  ASSIGN_OR_RETURN(options.group_updates, MakeGroupUpdates(options.groups, spec.schedule));
   options.sparse_updates = spec.sparse_updates;
   options.staleness = spec.staleness;
   options.publish = spec.publish;

@@ -14,14 +14,17 @@ std::unique_ptr<const Optimizer> MakeMomentum(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeAdam(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeAdamW(const OptimizerSpec& spec);
 std::unique_ptr<const Optimizer> MakeAdagrad(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeLion(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeLars(const OptimizerSpec& spec);
+std::unique_ptr<const Optimizer> MakeLamb(const OptimizerSpec& spec);
 
 namespace {
 
 using Factory = std::unique_ptr<const Optimizer> (*)(const OptimizerSpec& spec);
 
 // The optimizer factories, indexed by OptimizerKind.
-constexpr Factory kFactories[] = {MakeSgd,  MakeMomentum, MakeMomentum,
-                                  MakeAdam, MakeAdamW,    MakeAdagrad};
+constexpr Factory kFactories[] = {MakeSgd,     MakeMomentum, MakeMomentum, MakeAdam, MakeAdamW,
+                                  MakeAdagrad, MakeLion,     MakeLars,     MakeLamb};
 static_assert(std::size(kFactories) == std::size(kOptimizers));
 
 }  // namespace

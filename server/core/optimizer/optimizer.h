@@ -7,12 +7,16 @@
 //   adam       m v     m, v: decaying means of g and g^2;  x -= rate m / (sqrt(v) + epsilon)
 //   adamw      m v     formula of adam, with weight decay applied to x instead of g
 //   adagrad    s       s += g^2;  x -= rate g / (sqrt(s) + epsilon)
+//   lion       m       x -= rate sign(mean of m and g);  m: decaying mean of g
+//   lars       u       formula of momentum, with a rate per tensor
+//   lamb       m v     formula of adamw, with a rate per tensor
 //
 // docs/optimizers.md lists the complete formulas; sparse_update.h applies updates that have entries
 // for only a few values. Slots are an optimizer's state per value: flat arrays of the shard's
 // length, owned by the shard and initialized to zero. Results are bit-identical on every machine
-// and do not depend on how a shard's values are divided among calls. Masters and slots stay finite for
-// every accepted gradient: a result beyond the largest finite float becomes that float
+// and do not depend on how a shard's values are divided among calls, except that an optimizer with
+// needs_whole_tensors() needs one call per tensor (docs/decisions/0109). Masters and slots stay finite
+// for every accepted gradient: a result beyond the largest finite float becomes that float
 // (docs/decisions/0068).
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
@@ -43,7 +47,10 @@ class Optimizer {
 
   int slot_count() const { return slot_count_; }
   double weight_decay() const { return weight_decay_; }
-  // Applies one update in a single pass over the arrays, which cover a shard or a part of a shard.
+  // Returns whether the update of a value depends on norms of its tensor.
+  bool needs_whole_tensors() const { return needs_whole_tensors_; }
+  // Applies one update to the arrays, which cover a shard or a part of a shard, or exactly one tensor
+  // if needs_whole_tensors().
   // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
   // slots.size() == slot_count(); all spans have the same length and do not overlap; all values are
   // finite; 0 <= update.gradient_scale <= 1; update.number >= 1.
@@ -51,18 +58,26 @@ class Optimizer {
                      std::span<const std::span<float>> slots) const = 0;
 
  protected:
-  explicit Optimizer(int slot_count = 0, double weight_decay = 0)
-      : slot_count_(slot_count), weight_decay_(weight_decay) {}
+  explicit Optimizer(int slot_count = 0, double weight_decay = 0, bool needs_whole_tensors = false)
+      : slot_count_(slot_count),
+        weight_decay_(weight_decay),
+        needs_whole_tensors_(needs_whole_tensors) {}
 
  private:
   const int slot_count_;
   const double weight_decay_;
+  const bool needs_whole_tensors_;
 };
 
 // Returns VALUE, rounded to float and limited to the magnitude of the largest finite float.
 inline float FiniteFloat(double value) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   return static_cast<float>(std::clamp(value, -kLargest, kLargest));
+}
+
+// Returns NORM / OTHER, or 1 if one of them is 0.
+inline double NormRatio(double norm, double other) {
+  return norm == 0 || other == 0 ? 1 : norm / other;
 }
 
 // Returns the optimizer that SPEC describes. Errors: InvalidArgument with the problems of SPEC.

@@ -38,7 +38,7 @@ struct LazyArrays {
 // update may be applied in several calls with disjoint indices. Returns whether a new master or slot
 // has the magnitude of the largest finite float. REQUIRES: as many sums as indices; ascending
 // indices within the arrays; masters, slots and last have the same length and meet the requirements
-// of Optimizer::Apply.
+// of Optimizer::Apply; OPTIMIZER does not need whole tensors.
 bool ApplySparse(const Optimizer& optimizer, const Update& update,
                  std::span<const uint32_t> indices, std::span<const float> sums,
                  const LazyArrays& arrays);

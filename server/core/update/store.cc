@@ -11,12 +11,12 @@ namespace thinwire {
 
 Store::Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
              const Schedule& schedule, const SparseUpdateSpec& sparse_updates,
-             std::pmr::memory_resource* memory)
+             std::pmr::memory_resource* memory, std::vector<size_t> tensor_sizes)
     : value_count_(value_count),
       planned_examples_(planned_examples),
       schedule_(schedule),
       pool_(memory),
-      updater_(value_count, optimizer, sparse_updates, memory) {
+      updater_(value_count, optimizer, sparse_updates, memory, std::move(tensor_sizes)) {
   TakeBuffer();
   std::ranges::fill(masters_, 0.0f);
 }

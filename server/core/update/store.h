@@ -14,6 +14,7 @@
 #include <memory>
 #include <memory_resource>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/codec/payload.h"
@@ -43,10 +44,11 @@ class Store {
  public:
   // PLANNED_EXAMPLES is the planned length of the run for the learning rate schedule. OPTIMIZER and
   // SCHEDULE must outlive the store. MEMORY allocates the masters and slots, and must outlive every
-  // reader of the masters.
+  // reader of the masters. TENSOR_SIZES: see Updater.
   Store(size_t value_count, uint64_t planned_examples, const Optimizer& optimizer,
         const Schedule& schedule, const SparseUpdateSpec& sparse_updates = {},
-        std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+        std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
+        std::vector<size_t> tensor_sizes = {});
 
   // Sets the initial values of the masters. Only the first call has an effect. REQUIRES: PAYLOAD
   // contains value_count values.

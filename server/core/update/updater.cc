@@ -1,7 +1,9 @@
 #include "server/core/update/updater.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
@@ -14,10 +16,16 @@
 namespace thinwire {
 
 Updater::Updater(size_t value_count, const Optimizer& optimizer,
-                 const SparseUpdateSpec& sparse_updates, std::pmr::memory_resource* memory)
+                 const SparseUpdateSpec& sparse_updates, std::pmr::memory_resource* memory,
+                 std::vector<size_t> tensor_sizes)
     : optimizer_(optimizer),
       spec_(sparse_updates),
-      last_(sparse_updates.lazy_slots ? value_count : 0) {
+      last_(sparse_updates.lazy_slots ? value_count : 0),
+      gradient_(optimizer.needs_whole_tensors() ? value_count : 0, memory) {
+  if (optimizer.needs_whole_tensors()) {
+    tensor_sizes_ = std::move(tensor_sizes);
+    if (tensor_sizes_.empty()) tensor_sizes_.push_back(value_count);
+  }
   // Each slot array is constructed in place, because a copy of a FloatArray would not be allocated
   // in MEMORY.
   for (int i = 0; i < optimizer.slot_count(); ++i) slots_.emplace_back(value_count, memory);
@@ -36,6 +44,7 @@ bool Updater::Apply(const Update& update, const Accumulator& accumulator,
     chosen.gradient_scale = 1;
     if (!selected_list_.empty()) selected_list_ = EncodeIndexList(selected(), masters.size());
   }
+  if (!tensor_sizes_.empty()) return ApplyToTensors(chosen, accumulator, before, masters);
   if (last_.empty()) return ApplyEverywhere(chosen, accumulator, before, masters);
   if (before.data() != masters.data()) std::ranges::copy(before, masters.begin());
   if (selection_.has_value()) {
@@ -54,7 +63,7 @@ bool Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulat
                               std::span<const float> before, std::span<float> masters) {
   std::vector<std::span<float>> slots(slots_.size());
   bool saturated = false;
-  const auto apply = [&](size_t first, std::span<const float> sum) {
+  ForEachBlock(accumulator, [&](size_t first, std::span<const float> sum) {
     // Each iteration updates a block of values that fits in the L1 cache. The block's old masters
     // are copied from BEFORE in the same iteration, so the copy costs no extra pass over memory.
     for (; !sum.empty(); sum = sum.subspan(std::min(sum.size(), kDecodedBlock))) {
@@ -67,13 +76,34 @@ bool Updater::ApplyEverywhere(const Update& update, const Accumulator& accumulat
       saturated |= optimizer_.Apply(update, sum.first(count), run(masters), slots);
       first += count;
     }
-  };
-  if (selection_.has_value()) {
-    selection_->ForEachBlock(apply);
-  } else {
-    accumulator.ForEachBlock(apply);
+  });
+  return saturated;
+}
+
+bool Updater::ApplyToTensors(const Update& update, const Accumulator& accumulator,
+                             std::span<const float> before, std::span<float> masters) {
+  if (before.data() != masters.data()) std::ranges::copy(before, masters.begin());
+  ForEachBlock(accumulator, [&](size_t first, std::span<const float> values) {
+    std::ranges::copy(values, gradient_.begin() + static_cast<std::ptrdiff_t>(first));
+  });
+  std::vector<std::span<float>> slots(slots_.size());
+  bool saturated = false;
+  size_t first = 0;
+  for (const size_t count : tensor_sizes_) {
+    const auto tensor = [&](std::span<float> all) { return all.subspan(first, count); };
+    std::ranges::transform(slots_, slots.begin(), tensor);
+    saturated |= optimizer_.Apply(update, tensor(gradient_), tensor(masters), slots);
+    first += count;
   }
   return saturated;
+}
+
+void Updater::ForEachBlock(const Accumulator& accumulator, BlockFunction block) const {
+  if (selection_.has_value()) {
+    selection_->ForEachBlock(block);
+  } else {
+    accumulator.ForEachBlock(block);
+  }
 }
 
 bool Updater::ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,

@@ -7,7 +7,8 @@
 //   no           yes         the k largest values, 0 elsewhere        all
 //   yes          yes         the k largest values                     the k selected values
 //
-// docs/optimizers.md defines lazy slots and the selection (gTop-k). Lives on its shard's strand.
+// An optimizer that needs whole tensors gets one call per tensor, after the update's gradient was
+// decoded into one array. docs/optimizers.md defines lazy slots and the selection (gTop-k). Lives on its shard's strand.
 #ifndef THINWIRE_SERVER_CORE_UPDATE_UPDATER_H_
 #define THINWIRE_SERVER_CORE_UPDATE_UPDATER_H_
 
@@ -40,10 +41,13 @@ struct UpdaterSnapshot {
 
 class Updater {
  public:
-  // OPTIMIZER and MEMORY must outlive the updater. MEMORY allocates the slots and the selection's
-  // remainder.
+  // OPTIMIZER and MEMORY must outlive the updater. MEMORY allocates the slots, the selection's
+  // remainder and the decoded gradient. TENSOR_SIZES are the value counts of the shard's tensors if
+  // OPTIMIZER needs whole tensors; none: all values are one tensor. REQUIRES: OPTIMIZER does not need
+  // whole tensors, or slots are not lazy.
   Updater(size_t value_count, const Optimizer& optimizer, const SparseUpdateSpec& sparse_updates,
-          std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+          std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
+          std::vector<size_t> tensor_sizes = {});
 
   // Applies one update: reads the old masters from BEFORE and writes the new masters to MASTERS.
   // Returns whether a new master or slot has the magnitude of the largest finite float. REQUIRES:
@@ -69,6 +73,10 @@ class Updater {
  private:
   bool ApplyEverywhere(const Update& update, const Accumulator& accumulator,
                        std::span<const float> before, std::span<float> masters);
+  bool ApplyToTensors(const Update& update, const Accumulator& accumulator,
+                      std::span<const float> before, std::span<float> masters);
+  // Calls BLOCK with all values of the update's gradient.
+  void ForEachBlock(const Accumulator& accumulator, BlockFunction block) const;
   bool ApplyAtEntries(const Update& update, std::span<const uint32_t> indices,
                       std::span<const float> sums, std::span<float> masters);
   void CollectEntries(const Accumulator& accumulator);
@@ -78,6 +86,7 @@ class Updater {
 
   const Optimizer& optimizer_;
   const SparseUpdateSpec spec_;
+  std::vector<size_t> tensor_sizes_;  // empty if the optimizer does not need whole tensors
   std::vector<FloatArray> slots_;
   // The last update with an entry for each value; empty unless slots are lazy.
   std::vector<uint32_t> last_;
@@ -86,6 +95,7 @@ class Updater {
   // Scratch memory of one update.
   std::vector<uint32_t> indices_;
   std::vector<float> sums_;
+  FloatArray gradient_;  // empty if the optimizer does not need whole tensors
 };
 
 }  // namespace thinwire

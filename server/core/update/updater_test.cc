@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <memory_resource>
+#include <span>
+#include <vector>
 
 #include "common/codec/codec.h"
 #include "common/codec/codec_cases.h"
@@ -168,6 +171,42 @@ TEST(UpdaterTest, TheNewMastersMayLieInAnotherArray) {
       in_place.Round(TopK(2 * t), TopK(2 * t + 1));
       elsewhere.RoundInNewArray(TopK(2 * t), TopK(2 * t + 1));
       ASSERT_EQ(in_place.masters(), elsewhere.masters());
+    }
+  }
+}
+
+// Applies LARS and LAMB to a shard of three tensors and compares the masters with separate updates of
+// the tensors.
+TEST(UpdaterTest, AnOptimizerOfWholeTensorsGetsOneCallPerTensor) {
+  const std::vector<size_t> sizes = {1, 1999, 1000};
+  for (const OptimizerKind kind : {OptimizerKind::kLars, OptimizerKind::kLamb}) {
+    for (const bool in_place : {true, false}) {
+      const auto optimizer = MakeOptimizer({.kind = kind, .weight_decay = 0.125}).value();
+      Updater updater(kValues, *optimizer, {}, std::pmr::get_default_resource(), sizes);
+      std::vector<float> masters = Gauss(kValues, 1);
+      std::vector<float> expected = masters;
+      std::vector<std::vector<float>> slots(optimizer->slot_count(), std::vector<float>(kValues));
+      for (uint64_t number = 1; number <= 3; ++number) {
+        // The accumulator keeps a single gradient encoded, so the updater decodes it in blocks.
+        const auto seed = static_cast<uint32_t>(number);
+        Accumulator accumulator(kValues);
+        accumulator.Fold({WorkerId{0}, 1, 0, Fp32(seed)});
+        const Update update = {.learning_rate = 0.1f, .number = number};
+        std::vector<float> other(kValues);
+        std::vector<float>& written = in_place ? masters : other;
+        updater.Apply(update, accumulator, masters, written);
+        masters = written;
+        const std::vector<float> sum = Laplace(kValues, seed);
+        size_t first = 0;
+        for (const size_t count : sizes) {
+          std::vector<std::span<float>> tensor_slots;
+          for (auto& slot : slots) tensor_slots.push_back(std::span(slot).subspan(first, count));
+          optimizer->Apply(update, std::span(sum).subspan(first, count),
+                           std::span(expected).subspan(first, count), tensor_slots);
+          first += count;
+        }
+        EXPECT_EQ(masters, expected) << kind << ", update " << number;
+      }
     }
   }
 }

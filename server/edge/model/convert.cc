@@ -8,7 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/codec/payload.h"
+#include "common/place_tensors.h"
 #include "common/status_macros.h"
+#include "common/text/quoted.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
@@ -140,9 +142,15 @@ class Grouping {
   absl::flat_hash_map<ShardId, size_t> places_;
 };
 
+// Returns the parameter group of TENSOR for a message.
+std::string PlaceText(const TensorShape& tensor) {
+  return absl::StrCat("group ", tensor.group, tensor.whole ? " in whole tensors" : "");
+}
+
 }  // namespace
 
-absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t server_count) {
+absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t server_count,
+                                      std::span<const GroupSpec> groups) {
   if (request.servers() != server_count) {
     return absl::FailedPreconditionError(absl::StrCat("servers: differs from the job's (expected ",
                                                       server_count, ", got ", request.servers(),
@@ -150,7 +158,18 @@ absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t serve
   }
   std::vector<TensorShape> tensors;
   for (const Tensor& tensor : request.tensors()) {
-    tensors.push_back({tensor.name(), {tensor.shape().begin(), tensor.shape().end()}});
+    tensors.push_back({.name = tensor.name(),
+                       .shape = {tensor.shape().begin(), tensor.shape().end()},
+                       .group = tensor.group(),
+                       .whole = tensor.whole()});
+  }
+  std::vector<TensorShape> placed = tensors;
+  RETURN_IF_ERROR(PlaceTensors(groups, placed));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i] == placed[i]) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "tensor ", Quoted(tensors[i].name), ": another parameter group than in the job (expected ",
+        PlaceText(placed[i]), ", got ", PlaceText(tensors[i]), ")"));
   }
   auto partition = Partition::Make(std::move(tensors), request.shard_size(), server_count);
   if (!partition.ok() || partition->hash() == request.partition_hash()) return partition;

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/spec/group_spec.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"
 #include "server/core/effects.h"
@@ -19,9 +20,10 @@
 namespace thinwire {
 
 // Returns the partition of the tensors in REQUEST. Errors: InvalidArgument if the tensors have no
-// valid partition; FailedPrecondition if the partition's hash or the number of servers differs from
-// that in REQUEST.
-absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t server_count);
+// valid partition or a group contains no tensor; FailedPrecondition if the partition's hash, the number
+// of servers or a tensor's place in GROUPS (common/place_tensors.h) differs from that in REQUEST.
+absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t server_count,
+                                      std::span<const GroupSpec> groups = {});
 
 // The events of one frame for one shard: first seeds, then pushes, then reads. Events of the same
 // kind keep their order in the frame.

@@ -9,6 +9,7 @@
 
 #include "common/codec/codec.h"
 #include "common/memory/byte_chain.h"
+#include "common/place_tensors.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {
@@ -217,6 +218,26 @@ TEST(PartitionOfTest, ANegativeShapeIsRefused) {
   JoinRequest request = Request();
   request.mutable_tensors(0)->set_shape(0, -3);
   EXPECT_EQ(PartitionOf(request, 2).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(PartitionOfTest, TheRequestMustPlaceTensorsInTheJobsGroups) {
+  JoinRequest request = Request();
+  const std::vector<GroupSpec> groups = {
+      {}, {.match = "b", .optimizer = {.kind = OptimizerKind::kLars}}};
+  const absl::Status status = PartitionOf(request, 2, groups).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(),
+            "tensor \"b\": another parameter group than in the job (expected group 1 in whole "
+            "tensors, got group 0)");
+  request.mutable_tensors(1)->set_group(1);
+  request.mutable_tensors(1)->set_whole(true);
+  std::vector<TensorShape> tensors = {{"a", {2, 2}}, {"b", {2, 2}}};
+  ASSERT_EQ(PlaceTensors(groups, tensors), absl::OkStatus());
+  request.set_partition_hash(Partition::Make(tensors, 0, 2)->hash());
+  const auto partition = PartitionOf(request, 2, groups);
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  EXPECT_EQ(partition->tensors(), tensors);
+  EXPECT_EQ(PartitionOf(request, 2).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

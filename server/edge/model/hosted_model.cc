@@ -33,8 +33,8 @@ HostedModel::HostedModel(Partition partition, ServerId self, const ShardOptions&
                          const ShardHost::Shared& shared)
     : partition_(std::move(partition)), by_shard_(partition_.shard_count()) {
   for (ShardId shard : partition_.ShardsOf(self)) {
-    hosts_.push_back(
-        std::make_unique<ShardHost>(shard, OptionsOf(partition_, shard, options), shared));
+    hosts_.push_back(std::make_unique<ShardHost>(shard, OptionsOf(partition_, shard, options),
+                                                 shared, partition_.group(shard)));
     by_shard_[shard.value] = hosts_.back().get();
   }
 }
@@ -110,10 +110,13 @@ void HostedModel::Masters(
 }
 
 uint64_t HostedModel::NeededBytes(const Partition& partition, ServerId self,
-                                  const ShardOptions& options, const Optimizer& optimizer) {
+                                  const ShardOptions& options, const Optimizer& optimizer,
+                                  std::span<const GroupUpdate> groups) {
   uint64_t bytes = 0;
   for (ShardId shard : partition.ShardsOf(self)) {
-    bytes += ShardBytes(OptionsOf(partition, shard, options), optimizer);
+    const Optimizer& of_shard =
+        groups.empty() ? optimizer : *groups[partition.group(shard)].optimizer;
+    bytes += ShardBytes(OptionsOf(partition, shard, options), of_shard);
   }
   return bytes;
 }
@@ -121,7 +124,7 @@ uint64_t HostedModel::NeededBytes(const Partition& partition, ServerId self,
 absl::Status ModelSlot::MakeOrCompare(const JoinRequest& request) {
   absl::MutexLock lock(&mu_);
   if (model_ != nullptr) return Compare(request, *model_);
-  ASSIGN_OR_RETURN(Partition partition, PartitionOf(request, server_count_));
+  ASSIGN_OR_RETURN(Partition partition, PartitionOf(request, server_count_, groups_));
   ASSIGN_OR_RETURN(frame_bytes_, SharedFrameBytes(partition, plan_.worker_count));
   ShardOptions options = options_;
   options.planned_examples = request.planned_examples();
@@ -150,7 +153,8 @@ absl::Status ModelSlot::Reserve(uint32_t workers) {
 
 absl::StatusOr<int64_t> ModelSlot::SharedFrameBytes(const Partition& partition,
                                                     uint32_t workers) const {
-  const uint64_t state = HostedModel::NeededBytes(partition, self_, options_, shared_.optimizer);
+  const uint64_t state =
+      HostedModel::NeededBytes(partition, self_, options_, shared_.optimizer, shared_.groups);
   const size_t shard_count = partition.ShardsOf(self_).size();
   ASSIGN_OR_RETURN(const uint64_t bytes,
                    plan_.SharedFrameBytes(self_, state, shard_count, workers));
@@ -160,7 +164,7 @@ absl::StatusOr<int64_t> ModelSlot::SharedFrameBytes(const Partition& partition,
 
 absl::Status ModelSlot::Compare(const JoinRequest& request, const HostedModel& model) const {
   const Partition& ours = model.partition();
-  ASSIGN_OR_RETURN(const Partition theirs, PartitionOf(request, server_count_));
+  ASSIGN_OR_RETURN(const Partition theirs, PartitionOf(request, server_count_, groups_));
   if (!IsSame(theirs, ours)) {
     return absl::FailedPreconditionError(absl::StrCat("worker ", request.worker(),
                                                       ": another model (expected ", Summary(ours),

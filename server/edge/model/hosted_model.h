@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/ids.h"
 #include "common/partition.h"
+#include "common/spec/group_spec.h"
 #include "proto/control.pb.h"
 #include "server/core/shard.h"
 #include "server/edge/model/frame_budget.h"
@@ -56,7 +58,8 @@ class HostedModel {
 
   // Returns an upper bound of the memory of the model's shards on server SELF, in bytes.
   static uint64_t NeededBytes(const Partition& partition, ServerId self,
-                              const ShardOptions& options, const Optimizer& optimizer);
+                              const ShardOptions& options, const Optimizer& optimizer,
+                              std::span<const GroupUpdate> groups = {});
 
   const Partition& partition() const { return partition_; }
   // Returns the shards of this server in ascending order of their numbers, the order in which
@@ -112,15 +115,17 @@ class ModelSlot {
  public:
   // The model determines value_count and planned_examples, so OPTIONS need not set them. The model
   // with the workers of PLAN must fit into PLAN; the bytes that PLAN leaves for frames are added to FRAMES, which must
-  // outlive this object.
+  // outlive this object. Every Join must place the tensors in GROUPS (common/place_tensors.h).
   ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options,
-            const MemoryPlan& plan, FrameBudget& frames, const ShardHost::Shared& shared)
+            const MemoryPlan& plan, FrameBudget& frames, const ShardHost::Shared& shared,
+            std::vector<GroupSpec> groups = {})
       : self_(self),
         server_count_(server_count),
         options_(options),
         plan_(plan),
         frames_(frames),
-        shared_(shared) {}
+        shared_(shared),
+        groups_(std::move(groups)) {}
 
   // Creates the model that REQUEST describes, or compares REQUEST with the existing model. Errors:
   // InvalidArgument for an invalid model and for a model that needs too much memory;
@@ -148,6 +153,7 @@ class ModelSlot {
   const MemoryPlan plan_;
   FrameBudget& frames_;
   const ShardHost::Shared shared_;
+  const std::vector<GroupSpec> groups_;
 
   mutable absl::Mutex mu_;
   std::shared_ptr<const HostedModel> model_ ABSL_GUARDED_BY(mu_);

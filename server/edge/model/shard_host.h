@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "common/time/trace.h"
 #include "server/core/effects.h"
 #include "server/core/event.h"
+#include "server/core/optimizer/group_updates.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/core/read_form.h"
@@ -55,9 +57,19 @@ class ShardHost {
     Journal& journal;
     Clock& clock;
     Tracer* tracer = nullptr;  // null: no trace
+    // The updates of all parameter groups; none: OPTIMIZER and SCHEDULE apply to every group.
+    std::span<const GroupUpdate> groups;
+
+    const Optimizer& OptimizerOf(uint32_t group) const {
+      return groups.empty() ? optimizer : *groups[group].optimizer;
+    }
+    const Schedule& ScheduleOf(uint32_t group) const {
+      return groups.empty() ? schedule : groups[group].schedule;
+    }
   };
 
-  ShardHost(ShardId id, const ShardOptions& options, const Shared& shared)
+  // GROUP is the parameter group of the shard.
+  ShardHost(ShardId id, const ShardOptions& options, const Shared& shared, uint32_t group = 0)
       : id_(id),
         value_count_(options.value_count),
         streams_(shared.streams),
@@ -66,7 +78,7 @@ class ShardHost {
         clock_(shared.clock),
         tracer_(shared.tracer),
         strand_(shared.pool.get_executor()),
-        shard_(options, shared.optimizer, shared.schedule),
+        shard_(options, shared.OptimizerOf(group), shared.ScheduleOf(group)),
         next_(options.rule.max_workers) {}
 
   ShardId id() const { return id_; }

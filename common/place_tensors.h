@@ -1,0 +1,20 @@
+// PlaceTensors sets the parameter group of each tensor, and whether the group's optimizer needs whole
+// tensors. Every process that makes a partition calls it with the same groups.
+#ifndef THINWIRE_COMMON_PLACE_TENSORS_H_
+#define THINWIRE_COMMON_PLACE_TENSORS_H_
+
+#include <span>
+
+#include "absl/status/status.h"
+#include "common/partition.h"
+#include "common/spec/group_spec.h"
+
+namespace thinwire {
+
+// Sets `group` and `whole` of every tensor in TENSORS. GROUPS begins with group 0; an empty list leaves
+// all tensors in group 0. Errors: InvalidArgument if a group other than group 0 contains no tensor.
+absl::Status PlaceTensors(std::span<const GroupSpec> groups, std::span<TensorShape> tensors);
+
+}  // namespace thinwire
+
+#endif  // THINWIRE_COMMON_PLACE_TENSORS_H_
