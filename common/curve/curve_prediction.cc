@@ -1,10 +1,11 @@
 #include "common/curve/curve_prediction.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <vector>
@@ -163,20 +164,18 @@ struct Sample {
 std::optional<Sample> Draw(std::span<const CurvePoint> points, double x, std::mt19937_64& random) {
   const Shape shape(points.front().x, points.back().x, random);
   const Posterior::Sums sums = SumsOf(points, shape);
-  std::vector<Posterior> posteriors;
-  double largest = -std::numeric_limits<double>::infinity();
-  for (const double noise : kNoises) {
-    posteriors.emplace_back(sums, noise);
-    largest = std::max(largest, posteriors.back().log_likelihood());
-  }
   // All noises together give the weight; one of them, drawn by its part, gives c and g.
-  std::vector<double> parts;
-  for (const Posterior& posterior : posteriors) {
-    parts.push_back(std::exp(posterior.log_likelihood() - largest));
+  std::array<double, std::size(kNoises)> parts;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = Posterior(sums, kNoises[i]).log_likelihood();
   }
-  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
-  const size_t chosen = std::discrete_distribution<size_t>(parts.begin(), parts.end())(random);
-  const auto [c, g] = posteriors[chosen].Draw(random);
+  const double largest = *std::ranges::max_element(parts);
+  double sum = 0;
+  for (double& part : parts) sum += part = std::exp(part - largest);
+  double rest = std::uniform_real_distribution<double>(0, sum)(random);
+  size_t chosen = 0;
+  while (chosen + 1 < parts.size() && rest > parts[chosen]) rest -= parts[chosen++];
+  const auto [c, g] = Posterior(sums, kNoises[chosen]).Draw(random);
   if (c < 0 || c > 1 || g < 0) return std::nullopt;
   return Sample{.log_weight = largest + std::log(sum), .y = c - g * shape.LeftAt(x)};
 }

@@ -79,11 +79,10 @@ absl::StatusOr<RunResult> AdaptiveRun::Run() {
   const Step end = cluster_.end();
   while (true) {
     // After trials at the end of the run, no steps would remain for the chosen arm.
-    Step next = end;
-    if (step() + spec_.speculate_steps < end) {
-      next = std::min(end, step() + spec_.speculate_steps + spec_.continue_steps);
-      RETURN_IF_ERROR(Decide(next));
-    }
+    const auto tries_at = [&](Step step) { return step + spec_.speculate_steps < end; };
+    Step next = step() + spec_.speculate_steps + spec_.continue_steps;
+    if (!tries_at(next)) next = end;
+    if (tries_at(step())) RETURN_IF_ERROR(Decide(next));
     RETURN_IF_ERROR(cluster_.Begin({.begin = state(),
                                     .end = next,
                                     .codecs = CodecsOf(spec_.arms[current_.value_or(0)], cluster_)},

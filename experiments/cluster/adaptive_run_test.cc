@@ -11,7 +11,7 @@
 namespace thinwire::lab {
 namespace {
 
-constexpr uint64_t kSteps = 100;
+constexpr uint64_t kSteps = 90;
 const QuadraticPlan kPlan = {.workers = 3, .steps = kSteps};
 
 // A job with slow links, so that a step of fp32 takes longer than one of fp8.
@@ -46,11 +46,11 @@ RunResult FixedResultOf(RunSpec spec, CodecId codec) {
 
 TEST(AdaptiveRunTest, DecisionsFollowTrialsAtEqualDistances) {
   const RunResult result = ResultOf(SpecOf({CodecId::kFp32, CodecId::kFp8E5m2}));
-  ASSERT_EQ(result.decision_size(), 3);
-  for (int i = 0; i < 3; ++i) {
+  ASSERT_EQ(result.decision_size(), 2);
+  for (int i = 0; i < 2; ++i) {
     const PrecisionDecision& decision = result.decision(i);
     EXPECT_EQ(decision.step(), 40 * i);
-    EXPECT_EQ(decision.next_step(), i < 2 ? 40 * i + 40 : kSteps);
+    EXPECT_EQ(decision.next_step(), i == 0 ? 40 : kSteps);
     ASSERT_EQ(decision.candidate_size(), 2);
     EXPECT_EQ(decision.candidate(0).name(), "fp32");
     EXPECT_GT(decision.candidate(0).seconds_per_step(),
@@ -101,20 +101,20 @@ TEST(AdaptiveRunTest, DiscardedTrialsTakeTimeAndBytesButChangeNothing) {
     trials += 10 * decision.candidate(1).seconds_per_step();
   }
   EXPECT_NEAR(beside.seconds(), alone.seconds() + trials, 1e-6);
-  EXPECT_GT(beside.push_bytes(), alone.push_bytes() + 3 * 10 * 3 * 12940 * 4);
+  EXPECT_GT(beside.push_bytes(), alone.push_bytes() + 2 * 10 * 3 * 12940 * 4);
 }
 
 TEST(AdaptiveRunTest, TheNumberOfThreadsChangesNothing) {
-  const RunSpec spec = SpecOf({CodecId::kFp32, CodecId::kTable1, CodecId::kFp8E5m2});
+  const RunSpec spec = SpecOf({CodecId::kFp32, CodecId::kTable1});
   EXPECT_EQ(ResultOf(spec, 1).ShortDebugString(), ResultOf(spec, 4).ShortDebugString());
 }
 
 TEST(AdaptiveRunTest, AnArmWhoseErrorExceedsItsValuesIsRemovedOnRequest) {
   RunSpec spec = SpecOf({CodecId::kFp8E5m2, CodecId::kTable1});
-  EXPECT_EQ(ResultOf(spec).decision(2).candidate_size(), 2);
+  EXPECT_EQ(ResultOf(spec).decision(1).candidate_size(), 2);
   spec.job.push.adaptive->prune = true;
   const RunResult pruned = ResultOf(spec);
-  ASSERT_EQ(pruned.decision_size(), 3);
+  ASSERT_EQ(pruned.decision_size(), 2);
   ASSERT_EQ(pruned.decision(0).candidate_size(), 2);
   EXPECT_GT(pruned.decision(0).candidate(1).encoding_error(), 1);
   EXPECT_FALSE(pruned.decision(0).candidate(1).has_predicted_accuracy());

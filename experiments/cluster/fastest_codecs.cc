@@ -5,8 +5,10 @@
 #include <limits>
 #include <map>
 
+#include "absl/time/time.h"
 #include "client/encode/codec_choice.h"
 #include "client/encode/tensor_group.h"
+#include "common/ids.h"
 #include "experiments/cluster/codec_costs.h"
 
 namespace thinwire::lab {

@@ -1,6 +1,7 @@
 #include "experiments/cluster/lab_cluster.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
