@@ -15,7 +15,7 @@
 #include "common/ids.h"
 #include "common/memory/byte_chain.h"
 #include "common/partition.h"
-#include "common/place_tensors.h"
+#include "common/spec/place_tensors.h"
 #include "common/spec/recovery_spec.h"
 #include "common/spec/rule.h"
 #include "common/status_macros.h"
