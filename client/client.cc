@@ -25,7 +25,7 @@
 #include "client/transport/read_masters.h"
 #include "client/transport/stop_signal.h"
 #include "common/codec/codec.h"
-#include "common/place_tensors.h"
+#include "common/spec/place_tensors.h"
 #include "common/status_macros.h"
 #include "common/value_hash.h"
 

@@ -86,9 +86,8 @@ TEST(JobTextTest, AnEnumListsItsValuesAndTheNearest) {
 }
 
 TEST(JobTextTest, EveryEnumSuggestsTheNearestName) {
-  EXPECT_THAT(
-      SyntaxError("optimization { optimizer: adma }"),
-      HasSubstr("adagrad, lion, lars, lamb, got adma; did you mean adam?"));
+  EXPECT_THAT(SyntaxError("optimization { optimizer: adma }"),
+              HasSubstr("adagrad, lion, lars, lamb, got adma; did you mean adam?"));
   EXPECT_THAT(SyntaxError("optimization { optimizer: tiger }"), HasSubstr("lamb, got tiger)"));
   EXPECT_THAT(SyntaxError("optimization { schedule: cosin }"), HasSubstr("did you mean cosine?"));
   EXPECT_THAT(SyntaxError("task { model: resnet2 }"), HasSubstr("did you mean resnet20?"));

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/place_tensors.h"
+#include "common/spec/place_tensors.h"
 
 namespace thinwire::client {
 namespace {

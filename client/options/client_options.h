@@ -32,7 +32,7 @@ struct ClientOptions {
   WorkerId worker;
   uint32_t worker_count = 1;
   uint32_t server_count = 1;
-  uint64_t shard_size = 0;        // values per shard; 0: chosen by Partition::Make
+  uint64_t shard_size = 0;  // values per shard; 0: chosen by Partition::Make
   // All parameter groups, from group 0 (JobSpec::AllGroups); none: the tensors have no groups.
   std::vector<GroupSpec> groups;
   uint64_t planned_examples = 0;  // examples of all workers in the whole run

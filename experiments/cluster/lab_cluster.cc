@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/memory/byte_chain.h"
-#include "common/place_tensors.h"
+#include "common/spec/place_tensors.h"
 #include "common/status_macros.h"
 #include "worker/client_options.h"
 

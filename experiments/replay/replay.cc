@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/payload.h"
-#include "common/place_tensors.h"
+#include "common/spec/place_tensors.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
 #include "experiments/cluster/event_queue.h"

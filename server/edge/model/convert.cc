@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/codec/payload.h"
-#include "common/place_tensors.h"
+#include "common/spec/place_tensors.h"
 #include "common/status_macros.h"
 #include "common/text/quoted.h"
 #include "server/core/read_form.h"

@@ -9,7 +9,7 @@
 
 #include "common/codec/codec.h"
 #include "common/memory/byte_chain.h"
-#include "common/place_tensors.h"
+#include "common/spec/place_tensors.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {

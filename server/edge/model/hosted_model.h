@@ -115,7 +115,7 @@ class ModelSlot {
  public:
   // The model determines value_count and planned_examples, so OPTIONS need not set them. The model
   // with the workers of PLAN must fit into PLAN; the bytes that PLAN leaves for frames are added to FRAMES, which must
-  // outlive this object. Every Join must place the tensors in GROUPS (common/place_tensors.h).
+  // outlive this object. Every Join must place the tensors in GROUPS (common/spec/place_tensors.h).
   ModelSlot(ServerId self, uint32_t server_count, const ShardOptions& options,
             const MemoryPlan& plan, FrameBudget& frames, const ShardHost::Shared& shared,
             std::vector<GroupSpec> groups = {})

@@ -1,4 +1,4 @@
-#include "common/place_tensors.h"
+#include "common/spec/place_tensors.h"
 
 #include <fnmatch.h>
 

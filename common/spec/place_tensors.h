@@ -1,7 +1,7 @@
 // PlaceTensors sets the parameter group of each tensor, and whether the group's optimizer needs whole
 // tensors. Every process that makes a partition calls it with the same groups.
-#ifndef THINWIRE_COMMON_PLACE_TENSORS_H_
-#define THINWIRE_COMMON_PLACE_TENSORS_H_
+#ifndef THINWIRE_COMMON_SPEC_PLACE_TENSORS_H_
+#define THINWIRE_COMMON_SPEC_PLACE_TENSORS_H_
 
 #include <span>
 
@@ -17,4 +17,4 @@ absl::Status PlaceTensors(std::span<const GroupSpec> groups, std::span<TensorSha
 
 }  // namespace thinwire
 
-#endif  // THINWIRE_COMMON_PLACE_TENSORS_H_
+#endif  // THINWIRE_COMMON_SPEC_PLACE_TENSORS_H_
