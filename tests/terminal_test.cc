@@ -83,7 +83,7 @@ TEST_F(TerminalTest, CompletionAndPagesArePrinted) {
 }
 
 TEST_F(TerminalTest, HelpOfCommandsForRunningJobsFitsEightyColumns) {
-  for (const char* command : {"scale", "status", "drain", "doctor", "experiment"}) {
+  for (const char* command : {"scale", "mode", "status", "drain", "doctor", "experiment"}) {
     const ProcessResult help = Thinwire({"help", command});
     EXPECT_EQ(help.exit, ExitStatus());
     EXPECT_THAT(help.output, HasSubstr("Example"));
@@ -98,9 +98,16 @@ TEST_F(TerminalTest, DrainNeedsExactlyOneTarget) {
             ExitStatus{.code = 64});
 }
 
+TEST_F(TerminalTest, ModeNeedsAModeAndItsSettings) {
+  EXPECT_EQ(Thinwire({"mode", "--addresses", "a:1"}).exit, ExitStatus{.code = 64});
+  EXPECT_EQ(Thinwire({"mode", "--addresses", "a:1", "--set", "fast"}).exit, ExitStatus{.code = 64});
+  EXPECT_EQ(Thinwire({"mode", "--addresses", "a:1", "--set", "ssp"}).exit, ExitStatus{.code = 64});
+}
+
 TEST_F(TerminalTest, AnUnknownCommandIsReportedWithTheNearest) {
   const std::string expected =
-      "error: command: unknown (expected train, launch, evaluate, scale, status, drain, doctor, "
+      "error: command: unknown (expected train, launch, evaluate, scale, mode, status, drain, "
+      "doctor, "
       "config, "
       "checkpoint, certs, trace, experiment, completion or help, got "
       "\"trian\"; did you mean "
