@@ -1,8 +1,9 @@
-// Tests `thinwire scale`, `status` and `drain` on running jobs, with real processes and data.
+// Tests `thinwire scale`, `mode`, `status` and `drain` on running jobs, with real processes and data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -26,6 +27,16 @@ constexpr char kConfig[] = R"(
   optimization { optimizer: momentum learning_rate: 0.01 }
   task { model: softmax train_examples: 3000 test_examples: 1000 batch_size: 5 epochs: 4 }
   straggler: "0:20ms"
+)";
+
+// All workers are equally slow, so that hardly any worker is late in backup mode.
+constexpr char kModesConfig[] = R"(
+  name: "modes"
+  servers: 2
+  consistency { mode: sync workers: 3 }
+  optimization { optimizer: sgd learning_rate: 0.01 }
+  task { model: softmax train_examples: 3000 test_examples: 1000 batch_size: 5 epochs: 5 }
+  straggler: "0:20ms" straggler: "1:20ms" straggler: "2:20ms"
 )";
 
 // A short run, whose learning rate also fits a single worker.
@@ -65,6 +76,20 @@ class ScaleTest : public testing::Test {
       for (const WorkerStatus& status : (*statuses)[0].workers()) {
         if (status.worker() == worker && status.live()) return true;
       }
+    }
+    return false;
+  }
+
+  // Blocks until all servers report MODE. Returns whether they did.
+  static bool AwaitMode(const std::string& addresses, const std::string& mode) {
+    ServerCalls servers(absl::StrSplit(addresses, ','));
+    const absl::Time deadline = absl::Now() + Daemons::kTimeout;
+    while (absl::Now() < deadline) {
+      const auto statuses = servers.Status(Daemons::kTimeout);
+      if (!statuses.ok()) return false;
+      size_t count = 0;
+      for (const StatusReply& status : *statuses) count += status.mode() == mode ? 1 : 0;
+      if (count == statuses->size()) return true;
     }
     return false;
   }
@@ -167,6 +192,49 @@ TEST_F(ScaleTest, ARunningJobGetsMoreAndFewerWorkers) {
   EXPECT_GT(json["final_test_accuracy"], 0.6);
   // Every example counts once per epoch, because no worker was killed.
   EXPECT_EQ(examples, 3000u * 4);
+}
+
+TEST_F(ScaleTest, ARunningJobChangesItsMode) {
+  const std::string report = daemons_.folder() + "/report.json";
+  daemons_.Start(
+      "train", "cli/thinwire",
+      {"train", "--config", daemons_.Write("train.textproto", kModesConfig), "--report", report});
+  ASSERT_TRUE(daemons_.WaitForLog("train", "/1000  "));
+  const std::string addresses = AddressesOf(daemons_.LogOf("train"));
+  ASSERT_NE(addresses, "");
+
+  const ProcessResult refused =
+      Thinwire({"mode", "--addresses", addresses, "--set", "backup", "--backup", "3"});
+  EXPECT_EQ(refused.exit, ExitStatus{.code = 78}) << refused.log;
+  EXPECT_THAT(refused.log,
+              HasSubstr("backup: out of range (expected below 3, the value of workers, got 3)"));
+  std::string before = "sync";
+  const std::vector<std::vector<std::string>> changes = {
+      {"async"}, {"backup", "--backup", "1"}, {"ssp", "--slack", "2"}, {"sync"}};
+  for (const std::vector<std::string>& change : changes) {
+    std::vector<std::string> arguments = {"mode", "--addresses", addresses, "--set"};
+    arguments.insert(arguments.end(), change.begin(), change.end());
+    const ProcessResult run = Thinwire(arguments);
+    EXPECT_EQ(run.exit, ExitStatus()) << run.log;
+    std::cout << run.output;
+    EXPECT_THAT(run.output, HasSubstr(absl::StrCat("mode ", before, " -> ", change[0], " from ")));
+    ASSERT_TRUE(AwaitMode(addresses, change[0])) << change[0];
+    before = change[0];
+  }
+
+  const ProcessResult end = daemons_.WaitForEnd("train");
+  EXPECT_EQ(end.exit, ExitStatus()) << end.log << end.output;
+  const nlohmann::json json = ReadReport(report);
+  ASSERT_TRUE(json.is_object()) << end.log;
+  uint64_t examples = 0;
+  for (const auto& row : json["worker_rows"]) examples += row["examples"].get<uint64_t>();
+  std::cout << examples << " examples of 15000\n";
+  // No example counts twice. In backup mode, a worker that is more than a step late skips steps.
+  EXPECT_LE(examples, 3000u * 5);
+  EXPECT_GE(examples, 3000u * 4);
+  EXPECT_TRUE(json["restarts"].empty()) << json["restarts"];
+  EXPECT_TRUE(json["problems"].empty()) << json["problems"];
+  EXPECT_GT(json["final_test_accuracy"], 0.6);
 }
 
 }  // namespace
