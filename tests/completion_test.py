@@ -18,6 +18,7 @@ SECONDS = 60
 # The start file of zsh. compadd gets every offered word; the shell ends after the first completion.
 ZSHRC = """
 PS1='ready> '
+LISTMAX=1000  # zsh asks before it lists more words
 fpath=($ZDOTDIR $fpath)
 autoload -Uz compinit
 compinit -u -d $ZDOTDIR/dump

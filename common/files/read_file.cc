@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -14,12 +14,13 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   // Opening a folder succeeds; reading from it sets errno.
-  std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in || errno != 0) {
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  if (!in.is_open() || errno != 0) {
     return absl::NotFoundError(absl::StrCat(path, ": cannot be read",
                                             errno == 0 ? "" : absl::StrCat(": ", strerror(errno))));
   }
-  return bytes;
+  return bytes.str();
 }
 
 }  // namespace thinwire
