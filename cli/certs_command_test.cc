@@ -102,8 +102,8 @@ TEST_F(CertsCommandTest, ContradictoryFlagsAreUsageErrors) {
 TEST_F(CertsCommandTest, AMissingAuthorityIsNamed) {
   EXPECT_EQ(Issue(Worker3()), ExitCode::kConfig);
   EXPECT_EQ(err_.str(), absl::StrCat(PathOf("ca"),
-                                     "/ca.pem: cannot be read (expected a folder of thinwire certs "
-                                     "init)\n"));
+                                     "/ca.pem: cannot be read: No such file or directory (expected "
+                                     "a folder of thinwire certs init)\n"));
 }
 
 TEST_F(CertsCommandTest, ShowPrintsTheFactsOfEachCertificate) {
