@@ -272,7 +272,8 @@ struct PlainTensor {
 
 // Trains with all workers' gradients in double. Returns the parameters of each tensor.
 std::map<std::string, std::vector<double>> PlainTraining(const JobSpec& spec) {
-  QuadraticTask task(kPlan);
+  const QuadraticPlan plan = PlanOf(spec);
+  QuadraticTask task(plan);
   std::vector<PlainTensor> tensors;
   for (uint32_t t = 0; t < task.tensors().size(); ++t) {
     const size_t count = task.initial(t).size();
@@ -280,7 +281,7 @@ std::map<std::string, std::vector<double>> PlainTraining(const JobSpec& spec) {
                        .m = std::vector<double>(count),
                        .v = std::vector<double>(count)});
   }
-  for (uint64_t step = 0; step < kPlan.steps; ++step) {
+  for (uint64_t step = 0; step < plan.steps; ++step) {
     std::vector<std::vector<float>> parameters, gradient;
     for (const PlainTensor& tensor : tensors) {
       parameters.emplace_back(tensor.x.begin(), tensor.x.end());
@@ -291,7 +292,7 @@ std::map<std::string, std::vector<double>> PlainTraining(const JobSpec& spec) {
     std::vector<std::vector<double>> mean;
     for (const PlainTensor& tensor : tensors) mean.emplace_back(tensor.x.size());
     double examples = 0;
-    for (uint32_t w = 0; w < kPlan.workers; ++w) {
+    for (uint32_t w = 0; w < plan.workers; ++w) {
       const uint32_t count =
           task.Gradient(WorkerId{w}, Step{step}, 0, read, written).value().examples;
       examples += count;
@@ -340,7 +341,7 @@ TEST(RealJobTest, ARateFactorOf0FreezesExactlyTheTensorsOfItsGroup) {
                   .optimizer = {.kind = OptimizerKind::kLamb},
                   .push = CodecSpec{.id = CodecId::kBf16}}};
   const auto masters = RealMasters(spec);
-  const QuadraticTask task(kPlan);
+  const QuadraticTask task(PlanOf(spec));
   ASSERT_EQ(masters.size(), 4u);
   for (uint32_t t = 0; t < task.tensors().size(); ++t) {
     const std::string& name = task.tensors()[t].name;
