@@ -16,6 +16,7 @@
 #include "common/files/safetensors.h"
 #include "common/memory/array_bytes.h"
 #include "common/partition.h"
+#include "proto/join_tensors.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/testing/faulty_files.h"
 
@@ -50,11 +51,7 @@ class CheckpointCommandTest : public testing::Test {
     join.set_job("tiny");
     join.set_servers(kServers);
     join.set_shard_size(partition_.shard_size());
-    for (const TensorShape& shape : partition_.tensors()) {
-      Tensor& tensor = *join.add_tensors();
-      tensor.set_name(shape.name);
-      tensor.mutable_shape()->Add(shape.shape.begin(), shape.shape.end());
-    }
+    SetTensors(partition_.tensors(), join);
     checkpoint.members = {{.worker = WorkerId{1}, .incarnation = Incarnation{3}}};
     for (const ShardId shard : partition_.ShardsOf(ServerId{server})) {
       std::vector<float> masters;

@@ -14,6 +14,7 @@
 #include "common/time/clock.h"
 #include "gtest/gtest.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/join_tensors.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "server/edge/listener.h"
 #include "server/edge/make_job.h"
@@ -96,11 +97,7 @@ class GeneratedClientTest : public testing::Test {
     request.set_job("train");
     request.set_servers(1);
     request.set_partition_hash(partition_.hash());
-    for (const TensorShape& shape : partition_.tensors()) {
-      Tensor& tensor = *request.add_tensors();
-      tensor.set_name(shape.name);
-      for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
-    }
+    SetTensors(partition_.tensors(), request);
     grpc::ClientContext context;
     const grpc::Status status = control_->Join(&context, request, &joined_);
     EXPECT_TRUE(status.ok()) << status.error_message();

@@ -12,6 +12,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "client/transport/backoff.h"
 #include "common/status_macros.h"
+#include "proto/join_tensors.h"
 
 namespace thinwire::client {
 namespace {
@@ -194,13 +195,7 @@ JoinRequest MakeJoinRequest(const ClientOptions& options, const Partition& parti
   JoinRequest request;
   request.set_job(options.job);
   request.set_worker(options.worker.value);
-  for (const TensorShape& shape : partition.tensors()) {
-    Tensor* tensor = request.add_tensors();
-    tensor->set_name(shape.name);
-    for (const int64_t dimension : shape.shape) tensor->add_shape(dimension);
-    tensor->set_group(shape.group);
-    tensor->set_whole(shape.whole);
-  }
+  SetTensors(partition.tensors(), request);
   // Sends the shard size from the options, before rounding. The server rounds the shard size in the
   // same way as this client.
   request.set_shard_size(options.shard_size);

@@ -14,6 +14,7 @@
 #include "common/codec/sparse/index_list.h"
 #include "common/memory/array_bytes.h"
 #include "common/status_macros.h"
+#include "proto/join_tensors.h"
 
 namespace thinwire {
 namespace {
@@ -257,15 +258,8 @@ std::optional<Rule> RuleOfJob(std::span<const Checkpoint> servers) {
 }  // namespace
 
 absl::StatusOr<Partition> PartitionOfJoin(const JoinRequest& join) {
-  std::vector<TensorShape> tensors;
-  for (const Tensor& tensor : join.tensors()) {
-    tensors.push_back({.name = tensor.name(),
-                       .shape = {tensor.shape().begin(), tensor.shape().end()},
-                       .group = tensor.group(),
-                       .whole = tensor.whole()});
-  }
   absl::StatusOr<Partition> partition =
-      Partition::Make(std::move(tensors), join.shard_size(), join.servers());
+      Partition::Make(TensorsOf(join), join.shard_size(), join.servers());
   if (!partition.ok()) return absl::DataLossError(partition.status().message());
   return partition;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "proto/join_tensors.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 #include "server/core/testing/fakes.h"
@@ -24,11 +25,7 @@ BeginRecord RunOf(uint32_t server_count, uint64_t shard_size) {
   BeginRecord run = {.run = RunId{77}, .generation = Generation{1}};
   run.join.set_job("tiny");
   run.join.set_servers(1);
-  for (const TensorShape& shape : kTensors) {
-    Tensor& tensor = *run.join.add_tensors();
-    tensor.set_name(shape.name);
-    tensor.mutable_shape()->Add(shape.shape.begin(), shape.shape.end());
-  }
+  SetTensors(kTensors, run.join);
   run.join.mutable_config()->mutable_recovery()->set_durability(Recovery::Durability::checkpoint);
   EXPECT_TRUE(SetPartition(run.join, server_count, shard_size).ok());
   return run;

@@ -19,6 +19,7 @@
 #include "common/partition.h"
 #include "proto/control.pb.h"
 #include "proto/frame.h"
+#include "proto/join_tensors.h"
 #include "server/edge/job.h"
 
 namespace thinwire {
@@ -134,11 +135,7 @@ inline JoinRequest JoinRequestOf(const Partition& partition, uint32_t worker, ui
   request.set_run(run);
   request.set_servers(partition.server_count());
   request.set_partition_hash(partition.hash());
-  for (const TensorShape& shape : partition.tensors()) {
-    Tensor& tensor = *request.add_tensors();
-    tensor.set_name(shape.name);
-    for (int64_t dimension : shape.shape) tensor.add_shape(dimension);
-  }
+  SetTensors(partition.tensors(), request);
   return request;
 }
 
