@@ -19,12 +19,14 @@
 #include "common/files/atomic_file.h"
 #include "common/files/safetensors.h"
 #include "common/partition.h"
+#include "common/spec/place_tensors.h"
 #include "common/status_macros.h"
 #include "common/text/quoted.h"
 #include "common/tls/worker_token.h"
 #include "config/job.h"
 #include "config/job_difference.h"
 #include "config/job_text.h"
+#include "proto/join_tensors.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/fresh_job.h"
 #include "server/durable/reshard.h"
@@ -179,11 +181,12 @@ absl::StatusOr<std::vector<Checkpoint>> FromModelFile(Files& files, const std::s
   join.set_job(config.name());
   join.set_servers(1);
   *join.mutable_config() = config;
+  std::vector<TensorShape> shapes;
   for (const auto& [name, entry] : model.entries) {
-    Tensor& tensor = *join.add_tensors();
-    tensor.set_name(name);
-    for (const int64_t dimension : entry.shape) tensor.add_shape(dimension);
+    shapes.push_back({.name = name, .shape = {entry.shape.begin(), entry.shape.end()}});
   }
+  RETURN_IF_ERROR(PlaceTensors(spec.AllGroups(), shapes));
+  SetTensors(shapes, join);
   ASSIGN_OR_RETURN(const uint64_t examples, TrainingExamples(files, config.task()));
   join.set_planned_examples(examples * config.task().epochs());
   RETURN_IF_ERROR(SetPartition(join, config.servers(), config.compression().shard_size()));

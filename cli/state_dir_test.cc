@@ -15,6 +15,8 @@
 #include "cli/process/temp_dir.h"
 #include "common/exit_code.h"
 #include "common/files/safetensors.h"
+#include "common/partition.h"
+#include "proto/join_tensors.h"
 #include "server/durable/checkpoint.h"
 #include "server/durable/saved_job.h"
 #include "server/durable/testing/training_job.h"
@@ -145,6 +147,24 @@ TEST_F(StateDirTest, AModelFileIsImportedAtStepZeroWithoutItsBuffers) {
   EXPECT_EQ(join.tensors(0).name(), "w") << "the order of the file";
   EXPECT_EQ(join.tensors(1).name(), "a");
   EXPECT_EQ(join.planned_examples(), 2000u);
+}
+
+TEST_F(StateDirTest, TensorsOfAModelFileBelongToTheirParameterGroups) {
+  const std::string path = dir_->PathOf("model.safetensors");
+  WriteModel(path, {{"w", "F32", {2, 2}, 16}, {"bias", "F32", {2}, 8}}, std::string(24, '\0'));
+  config_.mutable_compression()->clear_shard_size();
+  config_.mutable_task()->set_train_examples(500);
+  ParameterGroup& group = *config_.add_parameter_group();
+  group.set_match("bi*");
+  group.set_optimizer(Optimization::Optimizer::lars);
+  const std::string dir = dir_->PathOf("made");
+  const auto imported = ImportState(files_, path, dir, config_);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const auto read = ReadSavedJob(files_, dir);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(TensorsOf(read->servers[0].run.join),
+            (std::vector<TensorShape>{{"w", {2, 2}},
+                                      {.name = "bias", .shape = {2}, .group = 1, .whole = true}}));
 }
 
 TEST_F(StateDirTest, AFileThatIsNoModelIsRefused) {
