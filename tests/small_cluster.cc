@@ -102,9 +102,8 @@ SmallCluster::SmallCluster(const Rule& rule, std::optional<PublishOptions> publi
     if (s == 0) {
       peers = std::make_unique<DirectPeers>([this](ServerId server) { return &job(server.value); });
     }
-    jobs_.push_back(std::make_unique<Job>(options, *MakeOptimizer({}),
-                                          *Schedule::Make({.learning_rate = kRate}), clock_,
-                                          std::move(peers)));
+    options.group_updates = {{*MakeOptimizer({}), *Schedule::Make({.learning_rate = kRate})}};
+    jobs_.push_back(std::make_unique<Job>(options, clock_, std::move(peers)));
   }
 }
 

@@ -52,11 +52,8 @@ absl::Status Stopping() { return absl::UnavailableError("this server is stopping
 
 }  // namespace
 
-Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedule schedule,
-         Clock& clock, std::unique_ptr<Peers> peers)
+Job::Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers)
     : options_(std::move(options)),
-      optimizer_(std::move(optimizer)),
-      schedule_(std::move(schedule)),
       clock_(clock),
       memory_plan_{.budget_bytes = options_.memory_budget_bytes,
                    .worker_count = options_.rule.workers},
@@ -82,8 +79,8 @@ Job::Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedul
       shards_pool_(ThreadCount(options_.thread_count)),
       model_(options_.server, options_.server_count, ShardOptionsOf(options_), memory_plan_,
              frames_,
-             {*optimizer_, schedule_, shards_pool_, streams_, counters_, journal_, clock_,
-              options_.tracer, options_.group_updates},
+             {options_.group_updates, shards_pool_, streams_, counters_, journal_, clock_,
+              options_.tracer},
              options_.groups),
       identity_{.job = options_.name,
                 .server = options_.server,

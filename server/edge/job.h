@@ -49,8 +49,6 @@
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/group_updates.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/optimizer/schedule.h"
 #include "server/core/publish/delta_publisher.h"
 #include "server/core/update/updater.h"
 #include "server/edge/control_thread.h"
@@ -85,10 +83,8 @@ struct JobOptions {
   ServerId server;  // the number of this server; server 0 assigns incarnations
   uint32_t server_count = 1;
   Rule rule;
-  // All parameter groups and their updates, from group 0; none: the job's optimizer and schedule apply
-  // to every tensor.
-  std::vector<GroupSpec> groups;
-  std::vector<GroupUpdate> group_updates;
+  std::vector<GroupSpec> groups;           // all parameter groups; none: every tensor is in group 0
+  std::vector<GroupUpdate> group_updates;  // the update of each parameter group, from group 0
   SparseUpdateSpec sparse_updates;
   StalenessSpec staleness;
   std::optional<PublishOptions> publish;  // nullopt: the job publishes no deltas
@@ -117,9 +113,9 @@ class Job {
   template <typename Reply>
   using Done = std::function<void(absl::StatusOr<Reply>)>;
 
-  // CLOCK must outlive the job. REQUIRES: PEERS is set for server 0 of several servers.
-  Job(JobOptions options, std::unique_ptr<const Optimizer> optimizer, Schedule schedule,
-      Clock& clock, std::unique_ptr<Peers> peers = nullptr);
+  // CLOCK must outlive the job. REQUIRES: OPTIONS have an update for each group, at least for group 0;
+  // PEERS is set for server 0 of several servers.
+  Job(JobOptions options, Clock& clock, std::unique_ptr<Peers> peers = nullptr);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -234,8 +230,6 @@ class Job {
   bool stopping() const { return stopping_ || checkpoints_.goes_back(); }
 
   const JobOptions options_;
-  const std::unique_ptr<const Optimizer> optimizer_;
-  const Schedule schedule_;
   Clock& clock_;
 
   const MemoryPlan memory_plan_;

@@ -49,10 +49,9 @@ class JobTest : public testing::Test {
     options.thread_count = 2;
     options.drained = [this] { drained_.Notify(); };
     options.tracer = tracer_;
-    ScheduleSpec schedule;
-    schedule.learning_rate = 0.5;
-    job_ = std::make_unique<Job>(options, MakeOptimizer({}).value(),
-                                 Schedule::Make(schedule).value(), clock_);
+    options.group_updates = {
+        {MakeOptimizer({}).value(), Schedule::Make({.learning_rate = 0.5}).value()}};
+    job_ = std::make_unique<Job>(options, clock_);
   }
 
   JoinRequest RequestOf(uint32_t worker, uint64_t incarnation = 0) const {

@@ -5,8 +5,6 @@
 #include "common/status_macros.h"
 #include "common/text/problems.h"
 #include "server/core/optimizer/group_updates.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/optimizer/schedule.h"
 #include "server/edge/stored_state.h"
 
 namespace thinwire {
@@ -20,8 +18,6 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
   problems.Require(spec.server_count == 1 || settings.server.value != 0 || peers != nullptr,
                    "addresses", "the address of every server", "none");
   RETURN_IF_ERROR(problems.ToStatus());
-  ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(spec.optimizer));
-  ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Make(spec.schedule));
   JobOptions options;
   options.name = spec.name;
   options.config = std::move(settings.config);
@@ -53,8 +49,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(const JobSpec& spec, ServerSettings
     options.durable->failure_interval = spec.recovery.failure_interval;
     ASSIGN_OR_RETURN(options.generation, BeginGeneration(*options.durable, spec.rule.fold));
   }
-  auto job = std::make_unique<Job>(std::move(options), std::move(optimizer), schedule, clock,
-                                   std::move(peers));
+  auto job = std::make_unique<Job>(std::move(options), clock, std::move(peers));
   RETURN_IF_ERROR(job->Recover());
   return job;
 }

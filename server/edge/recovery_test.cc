@@ -53,8 +53,9 @@ class RecoveryTest : public testing::Test {
                                      .checkpoint_interval = absl::Seconds(5),
                                      .failed = [this](const absl::Status&) { failed_.Notify(); }};
     change(options);
-    job_ = std::make_unique<Job>(options, MakeOptimizer({.kind = OptimizerKind::kMomentum}).value(),
-                                 Schedule::Make({.learning_rate = 0.5}).value(), clock_);
+    options.group_updates = {{MakeOptimizer({.kind = OptimizerKind::kMomentum}).value(),
+                              Schedule::Make({.learning_rate = 0.5}).value()}};
+    job_ = std::make_unique<Job>(options, clock_);
     return job_->Recover();
   }
   void Stop() {

@@ -131,9 +131,9 @@ class RollbackTest : public testing::Test {
         return cut_.contains(id.value) ? nullptr : servers_[id.value]->job.get();
       });
     }
-    auto job = std::make_unique<Job>(
-        options, MakeOptimizer({.kind = OptimizerKind::kMomentum}).value(),
-        Schedule::Make({.learning_rate = 0.5}).value(), clock_, std::move(peers));
+    options.group_updates = {{MakeOptimizer({.kind = OptimizerKind::kMomentum}).value(),
+                              Schedule::Make({.learning_rate = 0.5}).value()}};
+    auto job = std::make_unique<Job>(options, clock_, std::move(peers));
     const absl::Status status = job->Recover();
     absl::MutexLock lock(&mu_);
     server.job = std::move(job);

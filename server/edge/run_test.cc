@@ -50,9 +50,9 @@ class RunTest : public testing::Test {
         return unreachable_.contains(id.value) ? nullptr : jobs_[id.value].get();
       });
     }
-    auto job = std::make_unique<Job>(options, MakeOptimizer({}).value(),
-                                     Schedule::Make({.learning_rate = 0.5}).value(), clock_,
-                                     std::move(peers));
+    options.group_updates = {
+        {MakeOptimizer({}).value(), Schedule::Make({.learning_rate = 0.5}).value()}};
+    auto job = std::make_unique<Job>(options, clock_, std::move(peers));
     absl::MutexLock lock(&mu_);
     jobs_[server].swap(job);
   }

@@ -11,6 +11,7 @@
 #include "common/spec/place_tensors.h"
 #include "common/status_macros.h"
 #include "common/text/quoted.h"
+#include "proto/join_tensors.h"
 #include "server/core/read_form.h"
 
 namespace thinwire {
@@ -156,13 +157,7 @@ absl::StatusOr<Partition> PartitionOf(const JoinRequest& request, uint32_t serve
                                                       server_count, ", got ", request.servers(),
                                                       ")"));
   }
-  std::vector<TensorShape> tensors;
-  for (const Tensor& tensor : request.tensors()) {
-    tensors.push_back({.name = tensor.name(),
-                       .shape = {tensor.shape().begin(), tensor.shape().end()},
-                       .group = tensor.group(),
-                       .whole = tensor.whole()});
-  }
+  std::vector<TensorShape> tensors = TensorsOf(request);
   std::vector<TensorShape> placed = tensors;
   RETURN_IF_ERROR(PlaceTensors(groups, placed));
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -110,13 +110,12 @@ void HostedModel::Masters(
 }
 
 uint64_t HostedModel::NeededBytes(const Partition& partition, ServerId self,
-                                  const ShardOptions& options, const Optimizer& optimizer,
+                                  const ShardOptions& options,
                                   std::span<const GroupUpdate> groups) {
   uint64_t bytes = 0;
   for (ShardId shard : partition.ShardsOf(self)) {
-    const Optimizer& of_shard =
-        groups.empty() ? optimizer : *groups[partition.group(shard)].optimizer;
-    bytes += ShardBytes(OptionsOf(partition, shard, options), of_shard);
+    bytes +=
+        ShardBytes(OptionsOf(partition, shard, options), *groups[partition.group(shard)].optimizer);
   }
   return bytes;
 }
@@ -153,8 +152,7 @@ absl::Status ModelSlot::Reserve(uint32_t workers) {
 
 absl::StatusOr<int64_t> ModelSlot::SharedFrameBytes(const Partition& partition,
                                                     uint32_t workers) const {
-  const uint64_t state =
-      HostedModel::NeededBytes(partition, self_, options_, shared_.optimizer, shared_.groups);
+  const uint64_t state = HostedModel::NeededBytes(partition, self_, options_, shared_.groups);
   const size_t shard_count = partition.ShardsOf(self_).size();
   ASSIGN_OR_RETURN(const uint64_t bytes,
                    plan_.SharedFrameBytes(self_, state, shard_count, workers));

@@ -58,8 +58,7 @@ class HostedModel {
 
   // Returns an upper bound of the memory of the model's shards on server SELF, in bytes.
   static uint64_t NeededBytes(const Partition& partition, ServerId self,
-                              const ShardOptions& options, const Optimizer& optimizer,
-                              std::span<const GroupUpdate> groups = {});
+                              const ShardOptions& options, std::span<const GroupUpdate> groups);
 
   const Partition& partition() const { return partition_; }
   // Returns the shards of this server in ascending order of their numbers, the order in which

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/thread_pool.hpp>
 #include <map>
+#include <memory>
 #include <memory_resource>
 #include <string>
 #include <utility>
@@ -13,10 +14,15 @@
 
 #include "common/memory/live_bytes.h"
 #include "common/time/clock.h"
+#include "proto/join_tensors.h"
 #include "server/core/testing/fakes.h"
 
 namespace thinwire {
 namespace {
+
+std::vector<GroupUpdate> PlainUpdates() {
+  return {{std::make_shared<PlainDescent>(), ConstantRate()}};
+}
 
 // Applies one dense push to each shard. Returns, for each shard size, the number of values that
 // changed.
@@ -43,8 +49,7 @@ std::map<size_t, size_t> MovedByOnePush(const HostedModel& model, boost::asio::t
 
 TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
   boost::asio::thread_pool pool(1);
-  const PlainDescent optimizer;
-  const Schedule schedule = ConstantRate();
+  const auto updates = PlainUpdates();
   StreamTable streams(1);
   Counters counters;
   Journal journal;
@@ -52,8 +57,7 @@ TEST(HostedModelTest, ShardsOfVectorsHaveNoSelection) {
   ShardOptions options;
   options.sparse_updates.selection_density = 0.02;
   const HostedModel model(Partition::Make({{"w", {20, 10}}, {"b", {30}}}, 0, 1).value(),
-                          ServerId{0}, options,
-                          {optimizer, schedule, pool, streams, counters, journal, clock});
+                          ServerId{0}, options, {updates, pool, streams, counters, journal, clock});
   EXPECT_EQ(MovedByOnePush(model, pool), (std::map<size_t, size_t>{{200, 4}, {30, 30}}));
 }
 
@@ -66,21 +70,19 @@ uint64_t BudgetFor(uint64_t state_bytes, size_t shard_count) {
 absl::Status Join(const std::vector<int64_t>& shape, uint64_t budget_bytes,
                   std::pmr::memory_resource* memory = std::pmr::get_default_resource()) {
   boost::asio::thread_pool pool(1);
-  const PlainDescent optimizer;
-  const Schedule schedule = ConstantRate();
+  const auto updates = PlainUpdates();
   StreamTable streams(1);
   Counters counters;
   Journal journal;
   SteadyClock clock;
   FrameBudget frames;
   ModelSlot slot(ServerId{0}, 1, {.memory = memory}, {.budget_bytes = budget_bytes}, frames,
-                 {optimizer, schedule, pool, streams, counters, journal, clock});
+                 {updates, pool, streams, counters, journal, clock});
   JoinRequest request;
   request.set_servers(1);
-  Tensor& tensor = *request.add_tensors();
-  tensor.set_name("w");
-  for (const int64_t dimension : shape) tensor.add_shape(dimension);
-  request.set_partition_hash(Partition::Make({{"w", shape}}, 0, 1)->hash());
+  const std::vector<TensorShape> tensors = {{"w", shape}};
+  SetTensors(tensors, request);
+  request.set_partition_hash(Partition::Make(tensors, 0, 1)->hash());
   const absl::Status status = slot.MakeOrCompare(request);
   EXPECT_EQ(slot.Get() != nullptr, status.ok());
   return status;
@@ -99,7 +101,7 @@ TEST(ModelSlotTest, RefusesAModelThatNeedsTooMuchMemoryBeforeItAllocates) {
 TEST(ModelSlotTest, AcceptsAModelThatNeedsExactlyTheBudget) {
   const Partition partition = Partition::Make({{"w", {20, 10}}}, 0, 1).value();
   const uint64_t needed =
-      HostedModel::NeededBytes(partition, ServerId{0}, ShardOptions(), PlainDescent());
+      HostedModel::NeededBytes(partition, ServerId{0}, ShardOptions(), PlainUpdates());
   // The connection's window is the largest one, because the program takes most of the budget.
   EXPECT_TRUE(Join({20, 10}, BudgetFor(needed, 1)).ok());
   EXPECT_FALSE(Join({20, 10}, BudgetFor(needed, 1) - 1).ok());
@@ -113,8 +115,7 @@ TEST(ModelSlotTest, RefusesAModelIfTheMemoryIsUsedUp) {
 
 TEST(HostedModelTest, NeededBytesIncludesTheObjectsOfManyTinyShards) {
   boost::asio::thread_pool pool(1);
-  const PlainDescent optimizer;
-  const Schedule schedule = ConstantRate();
+  const auto updates = PlainUpdates();
   StreamTable streams(1);
   Counters counters;
   Journal journal;
@@ -122,10 +123,10 @@ TEST(HostedModelTest, NeededBytesIncludesTheObjectsOfManyTinyShards) {
   const size_t before = LiveBytes();
   Partition partition = Partition::Make({{"w", {1000}}}, 1, 1).value();
   const HostedModel model(std::move(partition), ServerId{0}, ShardOptions(),
-                          {optimizer, schedule, pool, streams, counters, journal, clock});
+                          {updates, pool, streams, counters, journal, clock});
   ASSERT_EQ(model.hosts().size(), 1000u);
   EXPECT_LT(LiveBytes() - before,
-            HostedModel::NeededBytes(model.partition(), ServerId{0}, ShardOptions(), optimizer));
+            HostedModel::NeededBytes(model.partition(), ServerId{0}, ShardOptions(), updates));
 }
 
 }  // namespace

@@ -28,8 +28,6 @@
 #include "server/core/effects.h"
 #include "server/core/event.h"
 #include "server/core/optimizer/group_updates.h"
-#include "server/core/optimizer/optimizer.h"
-#include "server/core/optimizer/schedule.h"
 #include "server/core/read_form.h"
 #include "server/core/shard.h"
 #include "server/durable/checkpoint.h"
@@ -49,23 +47,13 @@ class ShardHost {
  public:
   // The objects that all shards of a server share. They must outlive the shards.
   struct Shared {
-    const Optimizer& optimizer;
-    const Schedule& schedule;
+    std::span<const GroupUpdate> groups;  // the update of each parameter group, from group 0
     boost::asio::thread_pool& pool;
     StreamTable& streams;
     Counters& counters;
     Journal& journal;
     Clock& clock;
     Tracer* tracer = nullptr;  // null: no trace
-    // The updates of all parameter groups; none: OPTIMIZER and SCHEDULE apply to every group.
-    std::span<const GroupUpdate> groups;
-
-    const Optimizer& OptimizerOf(uint32_t group) const {
-      return groups.empty() ? optimizer : *groups[group].optimizer;
-    }
-    const Schedule& ScheduleOf(uint32_t group) const {
-      return groups.empty() ? schedule : groups[group].schedule;
-    }
   };
 
   // GROUP is the parameter group of the shard.
@@ -78,7 +66,7 @@ class ShardHost {
         clock_(shared.clock),
         tracer_(shared.tracer),
         strand_(shared.pool.get_executor()),
-        shard_(options, shared.OptimizerOf(group), shared.ScheduleOf(group)),
+        shard_(options, *shared.groups[group].optimizer, shared.groups[group].schedule),
         next_(options.rule.max_workers) {}
 
   ShardId id() const { return id_; }

@@ -65,7 +65,7 @@ class ShardHostTest : public testing::Test {
   void OnStrand(const PublishOptions& publish, absl::FunctionRef<void(ShardHost&, Shard&)> test) {
     ShardHost host({0},
                    {.value_count = kCount, .rule = Rule::Async(kReaders + 1), .publish = publish},
-                   {optimizer_, schedule_, pool_, streams_, counters_, journal_, clock_});
+                   {updates_, pool_, streams_, counters_, journal_, clock_});
     for (uint32_t i = 0; i < kReaders; ++i) {
       readers_.push_back(std::make_unique<StuckReader>(WorkerId{i + 1}));
     }
@@ -103,8 +103,7 @@ class ShardHostTest : public testing::Test {
     host.Apply(read, nullptr);
   }
 
-  const PlainDescent optimizer_;
-  const Schedule schedule_ = ConstantRate();
+  const std::vector<GroupUpdate> updates_ = {{std::make_shared<PlainDescent>(), ConstantRate()}};
   boost::asio::thread_pool pool_{1};
   StreamTable streams_{kReaders + 1};
   Counters counters_;
