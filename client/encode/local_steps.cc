@@ -1,9 +1,8 @@
 #include "client/encode/local_steps.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
+#include "common/adam_step.h"
 #include "common/repeatable_math.h"
 #include "kernels/arithmetic.h"
 #include "kernels/update/update_adam.h"
@@ -12,11 +11,6 @@
 
 namespace thinwire::client {
 namespace {
-
-// The constants of adamw, which are the defaults of torch.optim.AdamW.
-constexpr double kBeta1 = 0.9;
-constexpr double kBeta2 = 0.999;
-constexpr double kEpsilon = 1e-8;
 
 size_t SlotCount(LocalOptimizerKind kind) {
   switch (kind) {
@@ -30,21 +24,11 @@ size_t SlotCount(LocalOptimizerKind kind) {
   return 0;
 }
 
-// Returns the settings of update number NUMBER, from 1, with the formulas of the servers' adamw
-// (server/core/optimizer/adam.cc).
+// Returns the settings of update number NUMBER, from 1, with the constants of torch.optim.AdamW.
 kernels::AdamStep AdamWStep(const LocalStepsSpec& spec, uint64_t number) {
-  constexpr double kLargest = std::numeric_limits<float>::max();
-  const double bias1 = 1 - IntegerPower(kBeta1, number);
-  const double bias2 = 1 - IntegerPower(kBeta2, number);
-  return {
-      .shrink = static_cast<float>(std::max(1 - spec.learning_rate * spec.weight_decay, -kLargest)),
-      .beta1 = static_cast<float>(kBeta1),
-      .one_minus_beta1 = static_cast<float>(1 - kBeta1),
-      .beta2 = static_cast<float>(kBeta2),
-      .one_minus_beta2 = static_cast<float>(1 - kBeta2),
-      .step_size = static_cast<float>(std::min(spec.learning_rate / bias1, kLargest)),
-      .root_scale = static_cast<float>(1 / std::sqrt(bias2)),
-      .epsilon = static_cast<float>(kEpsilon)};
+  kernels::AdamStep step = AdamConstants().Step(spec.learning_rate, number);
+  step.shrink = FiniteFloat(1 - spec.learning_rate * spec.weight_decay);
+  return step;
 }
 
 }  // namespace

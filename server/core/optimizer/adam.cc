@@ -10,8 +10,7 @@
 //
 // adam is algorithm 1 of Kingma and Ba 2015, as in torch.optim.Adam. adamw is algorithm 2 of
 // Loshchilov and Hutter 2019, as in torch.optim.AdamW.
-#include <cmath>
-
+#include "common/adam_step.h"
 #include "common/repeatable_math.h"
 #include "kernels/update/update_adam.h"
 #include "server/core/optimizer/optimizer.h"
@@ -25,25 +24,13 @@ class Adam final : public Optimizer {
   // the moments.
   Adam(const OptimizerSpec& spec, bool decoupled_decay)
       : Optimizer(2, spec.weight_decay),
-        beta1_(spec.beta1),
-        beta2_(spec.beta2),
-        epsilon_(spec.epsilon),
+        constants_{spec.beta1, spec.beta2, spec.epsilon},
         decoupled_decay_(decoupled_decay) {}
 
   bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    // The bias corrections are computed in double, because 1 - beta2^t loses precision to
-    // cancellation in the first updates.
-    const double bias1 = 1 - IntegerPower(beta1_, update.number);
-    const double bias2 = 1 - IntegerPower(beta2_, update.number);
-    kernels::AdamStep step = {.gradient_scale = update.gradient_scale,
-                              .beta1 = static_cast<float>(beta1_),
-                              .one_minus_beta1 = static_cast<float>(1 - beta1_),
-                              .beta2 = static_cast<float>(beta2_),
-                              .one_minus_beta2 = static_cast<float>(1 - beta2_),
-                              .step_size = FiniteFloat(update.learning_rate / bias1),
-                              .root_scale = static_cast<float>(1 / std::sqrt(bias2)),
-                              .epsilon = static_cast<float>(epsilon_)};
+    kernels::AdamStep step = constants_.Step(update.learning_rate, update.number);
+    step.gradient_scale = update.gradient_scale;
     if (decoupled_decay_) {
       step.shrink = FiniteFloat(1 - update.learning_rate * weight_decay());
     } else {
@@ -53,9 +40,7 @@ class Adam final : public Optimizer {
   }
 
  private:
-  const double beta1_;
-  const double beta2_;
-  const double epsilon_;
+  const AdamConstants constants_;
   const bool decoupled_decay_;
 };
 

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "common/adam_step.h"
 #include "common/repeatable_math.h"
 #include "kernels/reductions.h"
 #include "kernels/update/update_adam.h"
@@ -30,25 +31,15 @@ class Lamb final : public Optimizer {
  public:
   explicit Lamb(const OptimizerSpec& spec)
       : Optimizer(2, spec.weight_decay, /*needs_whole_tensors=*/true),
-        beta1_(spec.beta1),
-        beta2_(spec.beta2),
-        epsilon_(spec.epsilon) {}
+        constants_{spec.beta1, spec.beta2, spec.epsilon} {}
 
   bool Apply(const Update& update, std::span<const float> sum, std::span<float> masters,
              std::span<const std::span<float>> slots) const override {
-    const double bias1 = 1 - IntegerPower(beta1_, update.number);
-    const double bias2 = 1 - IntegerPower(beta2_, update.number);
-    // The kernel of adam computes shrink * x - step_size * m / (...). With these two factors, the
-    // result is the direction r.
-    kernels::AdamStep step = {.gradient_scale = update.gradient_scale,
-                              .shrink = static_cast<float>(weight_decay()),
-                              .beta1 = static_cast<float>(beta1_),
-                              .one_minus_beta1 = static_cast<float>(1 - beta1_),
-                              .beta2 = static_cast<float>(beta2_),
-                              .one_minus_beta2 = static_cast<float>(1 - beta2_),
-                              .step_size = FiniteFloat(-1 / bias1),
-                              .root_scale = static_cast<float>(1 / std::sqrt(bias2)),
-                              .epsilon = static_cast<float>(epsilon_)};
+    // The kernel of adam computes shrink * x - step_size * m / (...). With the learning rate -1 and
+    // this factor, the result is the direction r.
+    kernels::AdamStep step = constants_.Step(-1, update.number);
+    step.gradient_scale = update.gradient_scale;
+    step.shrink = static_cast<float>(weight_decay());
     const double norm = std::sqrt(kernels::SumOfSquares(masters));
     const double direction_norm = UpdateMoments(step, sum, masters, slots);
     // The second pass updates the masters and leaves the moments unchanged.
@@ -56,7 +47,7 @@ class Lamb final : public Optimizer {
     step.beta1 = step.beta2 = 1;
     step.one_minus_beta1 = step.one_minus_beta2 = 0;
     step.shrink = FiniteFloat(1 - rate * weight_decay());
-    step.step_size = FiniteFloat(rate / bias1);
+    step.step_size = FiniteFloat(rate / constants_.RateCorrection(update.number));
     return kernels::UpdateAdam(step, sum, masters, slots[0], slots[1]);
   }
 
@@ -78,9 +69,7 @@ class Lamb final : public Optimizer {
     return std::sqrt(squares);
   }
 
-  const double beta1_;
-  const double beta2_;
-  const double epsilon_;
+  const AdamConstants constants_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 // otherwise.
 #include <cmath>
 
+#include "common/repeatable_math.h"
 #include "kernels/reductions.h"
 #include "kernels/update/update_momentum.h"
 #include "server/core/optimizer/optimizer.h"

@@ -21,9 +21,7 @@
 #ifndef THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 #define THINWIRE_SERVER_CORE_OPTIMIZER_OPTIMIZER_H_
 
-#include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 
@@ -68,12 +66,6 @@ class Optimizer {
   const double weight_decay_;
   const bool needs_whole_tensors_;
 };
-
-// Returns VALUE, rounded to float and limited to the magnitude of the largest finite float.
-inline float FiniteFloat(double value) {
-  constexpr double kLargest = std::numeric_limits<float>::max();
-  return static_cast<float>(std::clamp(value, -kLargest, kLargest));
-}
 
 // Returns NORM / OTHER, or 1 if one of them is 0.
 inline double NormRatio(double norm, double other) {
