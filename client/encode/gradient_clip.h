@@ -14,13 +14,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace thinwire::client {
-
-// Returns the sum of the squares of VALUES. The result has the same bits on every machine.
-double SumOfSquares(std::span<const float> values);
 
 // Not thread-safe.
 class GradientClip {

@@ -3,11 +3,11 @@
 #include <memory>
 #include <utility>
 
-#include "client/encode/gradient_clip.h"
 #include "client/replica/shard_values.h"
 #include "common/codec/payload.h"
 #include "kernels/arithmetic.h"
 #include "kernels/finite.h"
+#include "kernels/reductions.h"
 
 namespace thinwire::client {
 
@@ -71,7 +71,7 @@ absl::Status HostShardEncoder::GiveBack(ShardId shard, const CheckedPayload& pay
 }
 
 absl::StatusOr<double> HostShardEncoder::SumOfSquares(std::span<const float> gradient) {
-  return client::SumOfSquares(gradient);
+  return kernels::SumOfSquares(gradient);
 }
 
 absl::StatusOr<std::vector<ShardFeedback>> HostShardEncoder::feedback() {

@@ -21,7 +21,7 @@ CodecSpec DenseSpec(CodecSpec spec) {
 }
 
 std::optional<SparseEncoder> MakeSparseEncoder(const CodecSpec& spec) {
-  if (RowOf(spec.id).sparse == nullptr) return std::nullopt;
+  if (!IsSparse(spec.id)) return std::nullopt;
   return SparseEncoder(spec);
 }
 

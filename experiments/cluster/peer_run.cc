@@ -18,6 +18,7 @@
 #include "client/encode/gradient_clip.h"
 #include "client/encode/push_schedule.h"
 #include "common/codec/codec.h"
+#include "common/median.h"
 #include "common/status_macros.h"
 #include "common/text/problems.h"
 #include "experiments/cluster/codec_costs.h"
@@ -32,6 +33,7 @@
 #include "experiments/cluster/task_pool.h"
 #include "kernels/arithmetic.h"
 #include "kernels/finite.h"
+#include "kernels/reductions.h"
 #include "server/core/optimizer/optimizer.h"
 #include "server/core/optimizer/schedule.h"
 
@@ -171,7 +173,7 @@ absl::StatusOr<GradientResult> ComputeGradient(LearningTask& task, WorkerId work
   if (finite && clip.clips()) {
     clip.Begin();
     for (size_t t = 0; t < tensors.size(); ++t) {
-      clip.Ready(static_cast<uint32_t>(t), client::SumOfSquares(tensors[t]));
+      clip.Ready(static_cast<uint32_t>(t), kernels::SumOfSquares(tensors[t]));
     }
     finite = kernels::ScaleFinite(clip.factor(), gradient, gradient);
   }
@@ -356,11 +358,7 @@ absl::StatusOr<RunResult> PeerRun::Run() {
   result_.set_examples(end.examples());
   result_.set_push_bytes(end.push_bytes());
   result_.set_pull_bytes(0);
-  if (!step_times_.empty()) {
-    const auto middle = step_times_.begin() + static_cast<ptrdiff_t>(step_times_.size() / 2);
-    std::ranges::nth_element(step_times_, middle);
-    result_.set_median_step_seconds(absl::ToDoubleSeconds(*middle));
-  }
+  result_.set_median_step_seconds(absl::ToDoubleSeconds(Median(step_times_)));
   if (end.seconds() > 0) {
     result_.set_busy(absl::ToDoubleSeconds(computing_) / static_cast<double>(workers_.size()) /
                      end.seconds());

@@ -9,6 +9,7 @@
 #include "client/replica/shard_values.h"
 #include "common/codec/payload.h"
 #include "common/status_macros.h"
+#include "kernels/reductions.h"
 
 namespace thinwire::lab {
 namespace {
@@ -91,7 +92,7 @@ absl::StatusOr<StepPushes> ComputePushes(LearningTask& task, WorkerId worker, St
   clip.Begin();
   for (uint32_t i = 0; clip.clips() && i < gradient.tensors.size(); ++i) {
     // A step without examples has no gradient. It is encoded as a push without values.
-    clip.Ready(i, examples > 0 ? client::SumOfSquares(gradient.tensors[i]) : 0);
+    clip.Ready(i, examples > 0 ? kernels::SumOfSquares(gradient.tensors[i]) : 0);
   }
   for (uint32_t s = 0; s < partition.shard_count(); ++s) {
     const ShardId shard{s};

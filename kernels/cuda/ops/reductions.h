@@ -7,9 +7,9 @@
 //   SumOfSquares            sum of values^2, in double
 //
 // A group has GROUP values; the last group may be shorter. The CPU version, kernels/reductions.h,
-// computes the same bits. SumOfSquares has no CPU version. Its order of additions depends only on
+// computes the same bits, except for SumOfSquares: its order of additions on a GPU depends only on
 // the array's length and on its alignment to 16 bytes, so the result is the same on every GPU and
-// differs from the sum in another order only by rounding. Thread-safe.
+// differs from the CPU's only by rounding. Thread-safe.
 #ifndef THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
 #define THINWIRE_KERNELS_CUDA_OPS_REDUCTIONS_H_
 
