@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/encode/state_folder.h"
+#include "common/median.h"
 #include "common/status_macros.h"
 
 namespace thinwire {
@@ -20,13 +21,6 @@ constexpr absl::Duration kReportInterval = absl::Milliseconds(200);
 // Each batch multiplies the old value of a moment by 0.9, so after 50 batches the initial value
 // contributes only 0.5 %.
 constexpr uint64_t kBufferBatches = 50;
-
-absl::Duration Median(std::vector<float> seconds) {
-  if (seconds.empty()) return absl::ZeroDuration();
-  const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return absl::Seconds(*middle);
-}
 
 }  // namespace
 
@@ -233,7 +227,7 @@ void Trainer::Drain() {
   absl::StatusOr<bool> drains = true;
   for (uint64_t late = 0; !is_over(next_) && AwaitDeals(next_).ok();) {
     late = parts_.client.counters().late_pushes();
-    drains = parts_.client.StartDraining(Median(step_seconds_));
+    drains = parts_.client.StartDraining(absl::Seconds(Median(step_seconds_)));
     if (!drains.ok() || !*drains) break;
     const absl::StatusOr<Step> next = TrainStep(next_);
     if (!next.ok()) {
@@ -502,7 +496,7 @@ void Trainer::ReportDone(Ending ending) {
   done.set_steps(steps_);
   done.set_examples(examples_);
   done.set_seconds(absl::ToDoubleSeconds(stopwatch_.elapsed()));
-  done.set_median_step_seconds(absl::ToDoubleSeconds(Median(step_seconds_)));
+  done.set_median_step_seconds(Median(step_seconds_));
   const BatchResult& last = epoch_train_.examples > 0 ? epoch_train_ : last_train_;
   if (last.examples > 0) done.set_final_train_loss(last.mean_loss());
   done.set_evaluator(test_.has_value());

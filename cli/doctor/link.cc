@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/median.h"
 #include "common/status_macros.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/probe.grpc.pb.h"
@@ -30,11 +31,6 @@ absl::Status ToStatus(const grpc::Status& status) {
 
 void SetDeadline(grpc::ClientContext& context) {
   context.set_deadline(absl::ToChronoTime(absl::Now() + kDeadline));
-}
-
-absl::Duration Median(std::vector<absl::Duration> times) {
-  std::ranges::sort(times);
-  return times[times.size() / 2];
 }
 
 // Sends REQUEST COUNT times in one call, reads all replies, and returns the duration.

@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "common/median.h"
+
 namespace thinwire {
 namespace {
 
@@ -27,12 +29,6 @@ constexpr double kNoises[] = {0.002, 0.003, 0.0045, 0.0068, 0.01, 0.015, 0.023, 
 constexpr double kLeastPower = 0.05, kMostPower = 2;
 constexpr double kLeastRate = 0.05, kMostRate = 20;  // k x^d at the last point
 constexpr double kLeastExponent = 0.3, kMostExponent = 1.5;
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // Returns the last accuracy plus the Theil-Sen slope. The deviation grows with the distance from
 // the points.

@@ -9,6 +9,7 @@
 
 #include "client/replica/shard_values.h"
 #include "common/files/crc32c.h"
+#include "common/median.h"
 #include "common/status_macros.h"
 
 namespace thinwire::lab {
@@ -31,13 +32,6 @@ std::shared_ptr<Model> CopyMasters(const Partition& partition,
     client::Scatter(shards[s]->masters(), partition.segments(ShardId{s}), model->tensors);
   }
   return model;
-}
-
-double Median(std::vector<float> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 }  // namespace
