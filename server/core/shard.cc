@@ -136,8 +136,10 @@ struct Shard::State {
   void CloseRounds(bool last_departed, Effects& effects);
   void CloseRound(Effects& effects);
   void MoveFrontier();
+  // A round with a quorum of 1 shows no noise.
   bool MeasuresNoise() const {
-    return rule.fold == Fold::kRound && workers.frontier().value % kNoiseInterval == 0;
+    return rule.fold == Fold::kRound && rule.quorum > 1 &&
+           workers.frontier().value % kNoiseInterval == 0;
   }
   // Applies the accumulated gradients as an update, even if there are fewer than `fold_every`, the
   // usual number of gradients per update.

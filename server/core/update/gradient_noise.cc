@@ -14,14 +14,13 @@ constexpr uint64_t kMeanRounds = 32;
 
 double SquaredNorm(const CheckedPayload& payload) {
   double sum = 0;
+  const auto add = [&sum](auto /*position*/, std::span<const float> values) {
+    sum += kernels::SumOfSquares(values);
+  };
   if (PayloadIsSparse(payload)) {
-    ForEachPayloadEntry(payload, [&](std::span<const uint32_t>, std::span<const float> values) {
-      sum += kernels::SumOfSquares(values);
-    });
+    ForEachPayloadEntry(payload, add);
   } else {
-    DecodePayloadInBlocks(payload, 1, [&](size_t, std::span<const float> values) {
-      sum += kernels::SumOfSquares(values);
-    });
+    DecodePayloadInBlocks(payload, 1, add);
   }
   return sum;
 }
@@ -30,14 +29,13 @@ double SquaredNorm(const CheckedPayload& payload) {
 double SquaredNorm(const Accumulator& round) {
   const auto scale = static_cast<float>(1.0 / static_cast<double>(round.weight()));
   double sum = 0;
+  const auto add = [&](auto /*position*/, std::span<const float> values) {
+    sum += kernels::SumOfSquares(values, scale);
+  };
   if (round.sparse()) {
-    round.ForEachEntry([&](std::span<const uint32_t>, std::span<const float> values) {
-      sum += kernels::SumOfSquares(values, scale);
-    });
+    round.ForEachEntry(add);
   } else {
-    round.ForEachBlock([&](size_t, std::span<const float> values) {
-      sum += kernels::SumOfSquares(values, scale);
-    });
+    round.ForEachBlock(add);
   }
   return sum;
 }
