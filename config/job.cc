@@ -166,7 +166,7 @@ GroupSpec GroupSpecOf(const ParameterGroup& group, const JobConfig& config,
   if (!group.has_push() && (c.push() == Push::topk || c.push() == Push::randomk)) {
     spec.push = PushCodecOf(CodecOf(c.push()), c);
   }
-  if (spec.push.has_value() && !IsDense(spec.push->id)) {
+  if (spec.push.has_value() && IsSparse(spec.push->id)) {
     spec.push->density = group.density();
   } else {
     problems.Add(place + ".density",

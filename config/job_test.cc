@@ -490,6 +490,9 @@ TEST(JobTest, ProblemsOfAParameterGroupHaveItsPlace) {
             "float, got -1)");
   EXPECT_EQ(Error("parameter_group { match: 'a' density: 0.1 }"),
             "parameter_group[0].density: only valid with push: topk or randomk (got push: fp32)");
+  EXPECT_EQ(
+      Error("parameter_group { match: 'a' push: powersgd density: 0.1 }"),
+      "parameter_group[0].density: only valid with push: topk or randomk (got push: powersgd)");
   EXPECT_EQ(Error("parameter_group { match: 'a' push: bf16 } compression { push: auto }"),
             "parameter_group[0].push: only valid with a push other than auto and fastest");
   EXPECT_EQ(

@@ -190,6 +190,11 @@ bool IsDense(CodecId id) {
   return row != nullptr && row->dense();
 }
 
+bool IsSparse(CodecId id) {
+  const CodecRow* row = Find(id);
+  return row != nullptr && row->sparse != nullptr;
+}
+
 bool CarriesParameters(CodecId id) {
   const CodecRow* row = Find(id);
   return row != nullptr && row->carries_parameters;

@@ -86,9 +86,10 @@ std::span<const std::string_view> ParameterCodecNames();
 std::string_view CodecName(CodecId id);
 std::ostream& operator<<(std::ostream& out, CodecId id);
 
-// Return the dense() or the carries_parameters property of a codec's row; false for an id that is
-// not in the table.
+// Return whether the codec is dense(), whether it belongs to the sparse family, and its
+// carries_parameters property; false for an id that is not in the table.
 bool IsDense(CodecId id);
+bool IsSparse(CodecId id);
 bool CarriesParameters(CodecId id);
 
 // Returns the codec called NAME with default settings. Errors: InvalidArgument that lists the

@@ -51,6 +51,9 @@ TEST(CodecTableTest, RowsAreCompleteAndGroupedByUse) {
   EXPECT_FALSE(IsDense(CodecId::kRandomK));
   EXPECT_FALSE(IsDense(static_cast<CodecId>(200)));
   EXPECT_FALSE(IsDense(CodecId::kPowerSgd));
+  EXPECT_TRUE(IsSparse(CodecId::kRandomK));
+  EXPECT_FALSE(IsSparse(CodecId::kPowerSgd));
+  EXPECT_FALSE(IsSparse(static_cast<CodecId>(200)));
   EXPECT_EQ(DeltaCodecNames().size(), CodecNames().size() - low_rank_count);
   EXPECT_EQ(DenseCodecNames().size(), DeltaCodecNames().size() - sparse_count);
   EXPECT_EQ(ParameterCodecNames().size(), DenseCodecNames().size() - dense_without_parameters);

@@ -136,8 +136,8 @@ void CheckStaleness(const JobSpec& job, Problems& problems) {
 // every value.
 void WarnOfThickDeltas(const JobSpec& job, Problems& warnings) {
   if (!job.publish.has_value() || job.publish->codec.has_value()) return;
-  const bool sparse_push = !job.push.choose.has_value() && !job.push.adaptive.has_value() &&
-                           RowOf(job.push.codec.id).sparse != nullptr;
+  const bool sparse_push =
+      !job.push.choose.has_value() && !job.push.adaptive.has_value() && IsSparse(job.push.codec.id);
   if (!sparse_push && !job.sparse_updates.selection_density.has_value()) {
     warnings.Add(
         "pull",
