@@ -74,9 +74,11 @@ void ShardLedger::AddUnanswered(const GradientId& id, const Mass& mass) {
 void ShardLedger::Reset(WorkerId worker, Incarnation incarnation, std::optional<Mass> account) {
   newest_[worker.value] = restored_[worker.value] = incarnation;
   accounts_[worker.value] = {{incarnation, account.value_or(FoundOf(worker, kNoEnd))}};
-  const auto is_of_worker = [worker](const auto& entry) { return entry.first.worker == worker; };
-  std::erase_if(unanswered_, is_of_worker);
-  std::erase_if(rolled_back_, is_of_worker);
+  std::erase_if(unanswered_, [worker](const auto& entry) { return entry.first.worker == worker; });
+  // An earlier process may still receive the verdicts of its undone pushes.
+  for (auto& [id, mass] : rolled_back_) {
+    if (id.worker == worker) mass = Mass();
+  }
 }
 
 void ShardLedger::CloseUnanswered(WorkerId worker, Incarnation incarnation) {

@@ -159,7 +159,7 @@ class ShardLedger {
   std::vector<Incarnation> newest_;    // for each worker: the newest incarnation that has joined
   std::vector<Incarnation> restored_;  // for each worker: the newest one of a Reset
   std::map<GradientId, Mass> unanswered_;
-  std::map<GradientId, Mass> rolled_back_;
+  std::map<GradientId, Mass> rolled_back_;  // undone and not judged again; 0: not in the account
   std::vector<std::pair<GradientId, Mass>> undone_;  // a negative mass: judged again
   std::vector<UpdateGradients> history_;             // one element per update
   UpdateGradients pending_;                          // accepted gradients that are in no update yet

@@ -80,6 +80,21 @@ TEST_F(LedgerTest, ASavedAccountHasNoMassOfAnEarlierProcessThatStillRuns) {
   EXPECT_EQ(ledger_.violations(), std::vector<std::string>());
 }
 
+TEST_F(LedgerTest, AnEarlierProcessMayReceiveTheVerdictOfAnUndonePush) {
+  Shard start{job_.shard, *job_.optimizer, *job_.schedule};
+  start.Apply(SeedEvent{Fp32Payload(seed_)});
+  const GradientId undone = {kWorker, first_.incarnation, Step{0}};
+  Join(first_);
+  Compute(first_, 0, 5, /*arrives=*/true);
+  ledger_.RollBack(start, Generation{1});
+  ledger_.Reset(kWorker, second_.incarnation, Mass());
+  ledger_.CheckVerdict(undone, Verdict::kAccept);
+  EXPECT_EQ(ledger_.violations(), std::vector<std::string>());
+  ledger_.CheckVerdict({kWorker, first_.incarnation, Step{1}}, Verdict::kAccept);
+  EXPECT_EQ(ledger_.violations(),
+            std::vector<std::string>{"the acknowledged push of w0/1 step 1 is not in the shard"});
+}
+
 TEST_F(LedgerTest, AGradientThatIsNowhereIsFound) {
   Join(first_);
   Compute(first_, 0, 5, /*arrives=*/false);
