@@ -53,6 +53,7 @@ class PageTest(unittest.TestCase):
         self.browser.open(self.url("server0"), WIDE, "light")
         step = "parseInt(document.querySelector('dd').textContent.replaceAll(',', ''))"
         self.browser.evaluate("window.notLoadedAgain = true")
+        wait_until(lambda: self.browser.evaluate(step) is not None, "the page has a step")
         before = self.browser.evaluate(step)
         wait_until(lambda: self.browser.evaluate(step) > before, "the step rises")
         self.assertTrue(self.browser.evaluate("window.notLoadedAgain"))

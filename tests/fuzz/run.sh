@@ -52,7 +52,7 @@ fuzz frame 600 proto/frame_fuzz.cc
 mkdir -p "$work/proto_cc"
 protoc -I. --cpp_out="$work/proto_cc" proto/{state,checkpoint,control,job}.proto
 flags+=(-I"$work/proto_cc")
-object common/files/crc32c.cc server/durable/event_log.cc server/durable/log_format.cc server/durable/testing/faulty_files.cc
+object common/files/crc32c.cc common/files/atomic_file.cc common/time/trace.cc server/durable/event_log.cc server/durable/log_format.cc server/durable/testing/faulty_files.cc
 fuzz log_segment 400 tests/fuzz/log_segment_fuzz.cc
 object "$work"/proto_cc/proto/*.pb.cc common/spec/rule.cc proto/deal_check.cc proto/parsed_bytes.cc server/durable/log_record.cc
 fuzz log_record 600 tests/fuzz/log_record_fuzz.cc
