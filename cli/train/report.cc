@@ -14,7 +14,9 @@
 #include "absl/strings/str_join.h"
 #include "cli/train/progress.h"
 #include "common/files/atomic_file.h"
+#include "common/spec/rule.h"
 #include "config/effective.h"
+#include "config/job.h"
 #include "proto/counters.h"
 
 namespace thinwire {
@@ -124,10 +126,8 @@ std::optional<double> SgdNoise(const TrainResult& result) {
   if (result.record.planned_steps() == 0 || (optimizer != Optimizer::sgd && !has_momentum)) {
     return std::nullopt;
   }
-  const bool by_round = consistency.mode() == Consistency::Mode::sync ||
-                        consistency.mode() == Consistency::Mode::backup;
-  const double pushes =
-      by_round ? consistency.workers() - consistency.backup() : consistency.fold_every();
+  const Rule rule = RuleOf(consistency);
+  const double pushes = rule.fold == Fold::kRound ? rule.quorum : rule.fold_every;
   const double updates = static_cast<double>(result.record.planned_steps()) /
                          result.config.task().epochs() * consistency.workers() / pushes;
   const double momentum = has_momentum ? optimization.momentum() : 0;

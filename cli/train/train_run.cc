@@ -11,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/spec/rule.h"
 #include "common/status_macros.h"
+#include "config/job.h"
 #include "proto/worker_event_json.h"
 
 namespace thinwire {
@@ -55,11 +57,6 @@ std::string SentenceOf(const std::string& message) {
   return line.size() <= kMaxSentence ? line : absl::StrCat(line.substr(0, kMaxSentence), "...");
 }
 
-bool ByRound(const JobConfig& config) {
-  return config.consistency().mode() == Consistency::Mode::sync ||
-         config.consistency().mode() == Consistency::Mode::backup;
-}
-
 // Returns the number that follows the prefix `start` in `name`, such as 3 if `name` is "worker 3"
 // and `start` is "worker ".
 std::optional<uint32_t> NumberOf(const std::string& name, const std::string& start) {
@@ -85,7 +82,7 @@ TrainRun::TrainRun(const TrainSetting& setting, Signals& signals, const TempDir&
               .resumed_step = std::nullopt,
               .problems = {},
               .interrupted = false},
-      progress_(ByRound(setting.config)),
+      progress_(RuleOf(setting.config.consistency()).fold == Fold::kRound),
       addresses_(setting.config.servers()),
       listening_(setting.config.servers(), false),
       next_progress_(clock.Now() + console.interval()),

@@ -8,8 +8,6 @@
 namespace thinwire {
 namespace {
 
-// A trial is tested this often, so that a learning curve has enough points.
-constexpr uint64_t kLeastTrialSteps = 8;
 // Sums of steps stay far below the largest step.
 constexpr uint64_t kMostSteps = 1'000'000'000;
 
@@ -26,7 +24,7 @@ Problems ValidateAdaptive(const AdaptiveSpec& adaptive) {
     }
     problems.Append(arm.codec.Validate());
   }
-  problems.RequireInteger("adaptive_speculate_steps", adaptive.speculate_steps, kLeastTrialSteps,
+  problems.RequireInteger("adaptive_speculate_steps", adaptive.speculate_steps, kTestsPerTrial,
                           kMostSteps);
   problems.RequireInteger("adaptive_continue_steps", adaptive.continue_steps, 1, kMostSteps);
   return problems;

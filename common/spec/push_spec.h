@@ -38,6 +38,10 @@ struct PushWarmup {
   bool operator==(const PushWarmup&) const = default;
 };
 
+// The number of tests in a trial of adaptive precision, so that a learning curve has enough points. A
+// trial has at least as many steps.
+inline constexpr uint32_t kTestsPerTrial = 8;
+
 // Adaptive precision: short trials of the arms choose the codec again and again
 // (docs/adaptive_precision.md).
 struct AdaptiveSpec {

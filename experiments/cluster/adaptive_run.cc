@@ -19,7 +19,6 @@
 namespace thinwire::lab {
 namespace {
 
-constexpr uint32_t kTestsPerTrial = 8;
 // With adaptive_prune, an arm is removed if its encoding error is larger.
 constexpr double kLargestError = 1;
 

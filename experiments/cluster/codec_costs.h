@@ -43,16 +43,16 @@ class CodecCosts {
     return payload.empty() ? 0 : static_cast<uint32_t>(payload.At(0));
   }
   absl::Duration EncodeOf(uint32_t codec, size_t value_count) const {
-    const auto cost = costs_.find(codec);
-    if (cost == costs_.end()) return absl::ZeroDuration();
-    return Time(cost->second.encode_us_per_shard(), cost->second.encode_ns_per_value(),
-                value_count);
+    const CodecCost& cost = CostOf(codec);
+    return Time(cost.encode_us_per_shard(), cost.encode_ns_per_value(), value_count);
   }
   absl::Duration DecodeOf(uint32_t codec, size_t value_count) const {
+    const CodecCost& cost = CostOf(codec);
+    return Time(cost.decode_us_per_shard(), cost.decode_ns_per_value(), value_count);
+  }
+  const CodecCost& CostOf(uint32_t codec) const {
     const auto cost = costs_.find(codec);
-    if (cost == costs_.end()) return absl::ZeroDuration();
-    return Time(cost->second.decode_us_per_shard(), cost->second.decode_ns_per_value(),
-                value_count);
+    return cost == costs_.end() ? CodecCost::default_instance() : cost->second;
   }
   static absl::Duration Time(double us_per_shard, double ns_per_value, size_t value_count) {
     return absl::Nanoseconds(1e3 * us_per_shard + ns_per_value * static_cast<double>(value_count));

@@ -57,7 +57,6 @@ class LabCluster {
 
   const RunSpec& spec() const { return spec_; }
   const Partition& partition() const { return partition_; }
-  const CodecCosts& costs() const { return costs_; }
   absl::Duration now() const { return queue_.now(); }
   // Returns the number of steps and of examples of the whole run.
   Step end() const { return Step{pool_->own().steps()}; }
